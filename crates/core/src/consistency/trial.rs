@@ -1,10 +1,11 @@
 //! The numbers of one trial.
 
 use super::{Contradictions, at_most};
-use crate::measure::{HeatReport, Stage};
+use crate::measure::{Direction, HeatReport, Stage};
 use crate::spec::Level;
 use crate::trial::datagrams::LedgerReport;
 use crate::trial::figure::Figure;
+use crate::trial::flows::FlowsReport;
 use crate::trial::report::{TimesReport, TrialReport, Verdict};
 
 /// The share of a window that whole slots may leave out.
@@ -25,9 +26,69 @@ pub(crate) fn check(trial: &TrialReport, found: &mut Contradictions) {
             )
         },
     );
-    if let Some(sums) = trial.ledger() {
+    if let Some((sums, datagrams)) = trial.ledger().zip(trial.datagrams()) {
         ledger(sums, found);
+        loss(datagrams.loss_percent, sums, found);
+        let (sent, dropped) = (datagrams.sent_per_s, datagrams.dropped_per_s);
+        let percent = datagrams.loss_percent;
+        found.unless(
+            (dropped - sent * percent / 100.0).abs() <= 1e-6 * sent,
+            || format!("{dropped} of {sent} dropped per second, and {percent} %"),
+        );
     }
+    if let Some(report) = trial.flows() {
+        flows(trial, report, found);
+    }
+}
+
+/// Each figure of flows is that of its rows, and none is absent where there are flows.
+fn flows(trial: &TrialReport, of: &FlowsReport, found: &mut Contradictions) {
+    times("pings", &of.tcp.round_trip_ns, found);
+    found.unless((of.state == "settled") == of.reason.is_empty(), || {
+        format!("{}, because: {}", of.state, of.reason)
+    });
+    let longest = of.flows.iter().map(|f| f.gap_ns_max).max().unwrap_or(0);
+    found.unless(of.gap_ns_max == longest, || {
+        format!(
+            "the longest gap is {} ns, that of its flows {longest} ns",
+            of.gap_ns_max
+        )
+    });
+    let slots = trial.intervals.len();
+    let fits = of.flows.iter().all(|f| f.bytes.len() == slots)
+        && of.series.iter().all(|s| s.max_ns.len() == slots);
+    found.unless(fits, || {
+        format!("a series has other than {slots} intervals")
+    });
+    for (direction, sum) in [(Direction::Up, &of.up), (Direction::Down, &of.down)] {
+        let own = of.flows.iter().filter(|f| f.direction == direction);
+        let goodputs: Vec<f64> = own.map(|f| f.goodput_kib_per_s).collect();
+        let total: f64 = goodputs.iter().sum();
+        let agrees = match sum {
+            None => goodputs.is_empty(),
+            Some(sum) => {
+                sum.flows as usize == goodputs.len()
+                    && (sum.total_kib_per_s - total).abs() <= 1e-6 * total
+                    && at_most(sum.capacity_kib_per_s, total)
+            }
+        };
+        found.unless(agrees, || {
+            format!(
+                "{direction:?}: {sum:?} of {} flows with {total} KiB/s",
+                goodputs.len()
+            )
+        });
+    }
+}
+
+/// A loss is the share of what was sent that was not received.
+pub(crate) fn loss(percent: f64, of: &LedgerReport, found: &mut Contradictions) {
+    let sent = of.sent();
+    let missing = sent.saturating_sub(of.received);
+    let share = 100.0 * missing as f64 / sent.max(1) as f64;
+    found.unless((percent - share).abs() < 1e-6, || {
+        format!("{percent} % lost, and {missing} of {sent} are missing")
+    });
 }
 
 /// Stages sum to the response times that they are of, and shares to all.
@@ -186,4 +247,11 @@ pub(crate) fn ledger(of: &LedgerReport, found: &mut Contradictions) {
     found.unless(sum == of.intended as i64, || {
         format!("the ledger of {} datagrams sums to {sum}", of.intended)
     });
+    for (place, lost) in &of.lost {
+        let tells = of.evidence.iter().filter(|e| e.place == *place);
+        let attributed: u64 = tells.map(|e| e.attributed).sum();
+        found.unless(attributed == *lost, || {
+            format!("{lost} lost at {place}, and the evidence is of {attributed}")
+        });
+    }
 }

@@ -5,7 +5,7 @@ use crate::experiment::latency::measure::{
     FlowMeasured, LatencyServiceFacts, LatencyTrial, Probe, ProbeBack, ProbesMeasured,
     ScenarioEnded, TcpSample,
 };
-use crate::experiment::latency::settling::Settling;
+use crate::experiment::latency::settling::{PingsSoFar, Settling};
 use crate::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use crate::measure::Direction;
 use crate::measure::{GeneratorUse, Histogram};
@@ -109,10 +109,7 @@ impl<'a> Run<'a> {
     }
 
     fn run(&mut self) -> (ScenarioEnded, Nanos) {
-        let (limit, at_limit) = match self.spec.end {
-            ScenarioEnd::After(time) => (time, ScenarioEnded::Settled),
-            ScenarioEnd::Settled { limit, .. } => (limit, ScenarioEnded::Forced),
-        };
+        let (ScenarioEnd::Settled { limit, .. } | ScenarioEnd::After(limit)) = self.spec.end;
         self.add(Nanos::ZERO, Event::Ping);
         self.add(self.spec.interval, Event::Sample);
         if let Some((_, window)) = self.settling {
@@ -127,7 +124,7 @@ impl<'a> Run<'a> {
                 return (ScenarioEnded::Settled, now);
             }
         }
-        (at_limit, limit)
+        (ScenarioEnded::Forced, limit)
     }
 
     /// Whether it has settled.
@@ -179,12 +176,15 @@ impl<'a> Run<'a> {
             .iter()
             .map(|s| s.measured.received_bytes)
             .collect();
-        let longest = self.longest(now).0;
+        let mut pings = PingsSoFar::default();
+        let back = self.pings.iter().filter_map(|ping| ping.back);
+        back.for_each(|back| pings.add(back.round_trip));
+        pings.longest = self.longest(now).0;
         let Some((settling, window)) = &mut self.settling else {
             return false;
         };
         let next = now + *window;
-        let settled = settling.on_window(&received, now, longest);
+        let settled = settling.on_window(&received, now, pings);
         self.add(next, Event::Window);
         settled
     }

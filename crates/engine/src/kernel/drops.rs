@@ -1,8 +1,11 @@
 //! Where a kernel says that it dropped datagrams: its counters before and after.
 
+pub(crate) mod fragments;
+
 use super::freed::Freed;
 use super::{firewall, legacy, qdisc};
 use crate::sys::netlink;
+use fragments::IpFlow;
 use knee_core::experiment::udp::measure::{DropCounter, DropPlace};
 use knee_core::time::Nanos;
 use std::collections::BTreeMap;
@@ -42,15 +45,6 @@ struct Key {
 pub(crate) struct Drops {
     counts: BTreeMap<Key, u64>,
     ip: IpFlow,
-}
-
-/// What IP received, and what it gave to a protocol, to another host or to reassembly.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct IpFlow {
-    received: u64,
-    given: u64,
-    /// Fragments that became datagrams again, so that they were received once more often.
-    reassembled: u64,
 }
 
 /// Names in /proc/net/snmp behind `Udp: `, and in snmp6 behind `Udp6`.
@@ -154,9 +148,9 @@ impl Drops {
         });
         let moved = Drops {
             counts: moved.collect(),
-            ip: IpFlow::default(),
+            ip: self.ip.since(earlier.ip),
         };
-        let undelivered = self.ip.lost_since(earlier.ip);
+        let undelivered = moved.ip.undelivered();
         moved.backlog_once().with_undelivered(undelivered)
     }
 
@@ -383,10 +377,11 @@ impl Drops {
         let flow = &mut self.ip;
         match name {
             "InReceives" => flow.received += count,
-            "InDelivers" | "ForwDatagrams" | "OutForwDatagrams" | "ReasmReqds" => {
-                flow.given += count;
-            }
+            "InDelivers" | "ForwDatagrams" | "OutForwDatagrams" => flow.given += count,
+            "ReasmReqds" => flow.fragments += count,
             "ReasmOKs" => flow.reassembled += count,
+            "FragOKs" => flow.fragmented += count,
+            "FragCreates" => flow.created += count,
             "ReasmFails" => {
                 let (place, source) = (DropPlace::Reassembly, format!("{prefix}{name}"));
                 self.add(place, Scope::Namespace, source, None, count);
@@ -462,16 +457,6 @@ impl Drops {
                 }
             }
         }
-    }
-}
-
-impl IpFlow {
-    /// What was received since `earlier` and given to nobody.
-    fn lost_since(self, earlier: IpFlow) -> u64 {
-        let received = self.received.saturating_sub(earlier.received);
-        let reassembled = self.reassembled.saturating_sub(earlier.reassembled);
-        let given = self.given.saturating_sub(earlier.given);
-        (received + reassembled).saturating_sub(given)
     }
 }
 

@@ -63,8 +63,10 @@ pub struct RawLatency {
     #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Scenarios")]
     scenario_limit: Option<Nanos>,
 
-    /// Tolerance for settling: no flow's mean goodput changes by more, and no ping takes longer
-    /// than all before [default: 5%]
+    /// Tolerance for settling: no flow's mean goodput changes by more [default: 5%]
+    ///
+    /// Besides, no ping takes longer than all before, and the mean ping is level: over the second
+    /// half of the scenario its trend, with a confidence of 95 %, is within 20 % or 5 ms.
     #[arg(long, value_name = "PERCENT", value_parser = options::parse_tolerance)]
     #[arg(help_heading = "Scenarios", hide_short_help = true)]
     settle: Option<f64>,

@@ -16,15 +16,6 @@ use knee_core::time::Nanos;
 /// A scenario that does not settle is ended then, unless another time is given.
 const LIMIT: Nanos = Nanos::from_secs(600);
 
-/// By so much a mean goodput may still move, unless another share is given.
-const TOLERANCE: f64 = 0.05;
-
-/// A scenario is to have settled for so many windows of such a length: long enough to see a queue
-/// fill, short enough that all scenarios of a fast path take a few minutes, as a ping that takes
-/// longer than all before, however little, begins it anew.
-const WINDOW: Nanos = Nanos::from_millis(250);
-const WINDOWS: u32 = 6;
-
 /// The idle path is looked at for so long, unless another time is given.
 const IDLE: Nanos = Nanos::from_secs(2);
 
@@ -102,7 +93,7 @@ impl RawLatency {
     }
 
     fn tolerance(&self) -> f64 {
-        self.settle.unwrap_or(TOLERANCE)
+        self.settle.unwrap_or(Settle::default().tolerance)
     }
 
     /// What all trials share.
@@ -112,8 +103,7 @@ impl RawLatency {
             None => ScenarioEnd::Settled {
                 settle: Settle {
                     tolerance: self.tolerance(),
-                    window: WINDOW,
-                    windows: WINDOWS,
+                    ..Settle::default()
                 },
                 limit: self.limit(),
             },

@@ -109,7 +109,11 @@ pub struct RawUdp {
     #[arg(long, value_names = ["WAIT*N", "WAIT*N"], num_args = 1.., help_heading = "Experiment")]
     compare: Vec<String>,
 
-    /// Kinds of clients whose difference to explain [default: 'yield*64' 'exp(200us)*128']
+    /// Kinds of clients whose difference to explain, within 60s [default: 'yield*64'
+    /// 'exp(200us)*128']
+    ///
+    /// Varies one thing at a time, in random order, with repeats. Takes at most 60s: where more is
+    /// asked for, the report says what was cut.
     #[arg(long, value_names = ["WAIT*N", "WAIT*N"], num_args = 0..=2, conflicts_with = "compare")]
     #[arg(help_heading = "Experiment")]
     explain: Option<Vec<String>>,
@@ -117,21 +121,23 @@ pub struct RawUdp {
     /// Two kinds of clients by name: published (a published puzzle, on a machine as slow as then)
     ///
     /// published: 'yield*64' and 'tick(10ms)*128', as processes that share one processor with the
-    /// service, each datagram taking its client 75 µs of it (--send-cost 75us). On a kernel of
-    /// then, whose clock ticked every 10 ms, a sleep of exp(200us) ended with the second tick, so
-    /// that the second kind sends 6,400/s at most: about half as much as the first. Where other
-    /// programs use that processor, the result is INVALID. Compared, or with --explain explained.
+    /// service, each datagram taking its client 75 µs of it (--send-cost 75us), with a receive
+    /// buffer for 42 datagrams (--rcvbuf 16384). On a kernel of then, whose clock ticked every
+    /// 10 ms, a sleep of exp(200us) ended with the second tick. So the second kind sends 6,400/s at
+    /// most, about half as much as the first. It loses datagrams, as all its clients wake together.
+    /// Where other programs use that processor, the result is INVALID. Compared, or with --explain
+    /// explained.
     #[arg(long, value_name = "NAME", value_parser = options::presets())]
     #[arg(help_heading = "Experiment", conflicts_with = "compare")]
     #[arg(hide_possible_values = true, hide_short_help = true)]
     preset: Option<options::Preset>,
 
-    /// Trials per kind of clients [default: 3; with --explain 6]
+    /// Trials per kind of clients [default: 3; with --explain as many as fit, up to 6]
     #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Experiment")]
     #[arg(hide_short_help = true)]
     repeats: Option<u32>,
 
-    /// Sending time per trial [default: 10s; with --explain 500ms; with -n 24h]
+    /// Sending time per trial [default: 10s; with --explain as fits, up to 500ms; with -n 24h]
     #[arg(short, long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
     duration: Option<Nanos>,
 
@@ -296,16 +302,19 @@ fn conduct(order: Order, plan: Plan, mut stand: UdpStand) -> Result<Exit, Failur
         Plan::Run(spec) => laboratory::conduct(order, &mut UdpRun::new(*spec), &mut stand),
         Plan::Compare(laws, repeats) => {
             let trials = laws.len() * repeats as usize;
-            notes.tell(&announcement(&laws, trials));
+            let each = laws.iter().map(|law| (law.duration + law.around()).0).max();
+            let total = Nanos(each.unwrap_or(0).saturating_mul(trials as u64));
+            notes.tell(&announcement(&laws, trials, total));
             stand.tells_trials(trials);
             laboratory::conduct(order, &mut UdpCompare::new(laws, repeats), &mut stand)
         }
         Plan::Explain(mut spec) => {
             spec.realtime = stand.may_be_realtime();
-            let both = [spec.first.clone(), spec.second.clone()];
+            let (both, length) = ([spec.first.clone(), spec.second.clone()], spec.length());
+            spec.cut.iter().for_each(|cut| notes.tell(cut));
             let mut experiment = UdpExplain::new(*spec);
             let trials = experiment.trials();
-            notes.tell(&announcement(&both, trials));
+            notes.tell(&announcement(&both, trials, length));
             stand.tells_trials(trials);
             laboratory::conduct(order, &mut experiment, &mut stand)
         }
@@ -313,9 +322,7 @@ fn conduct(order: Order, plan: Plan, mut stand: UdpStand) -> Result<Exit, Failur
 }
 
 /// How long it will take, roughly.
-fn announcement(laws: &[UdpTrialSpec], trials: usize) -> String {
-    let each = laws.iter().map(|law| (law.duration + around(law)).0).max();
-    let total = Nanos(each.unwrap_or(0).saturating_mul(trials as u64));
+fn announcement(laws: &[UdpTrialSpec], trials: usize, total: Nanos) -> String {
     let duration = laws.first().map_or(Nanos::ZERO, |law| law.duration);
     let labels: Vec<&str> = laws.iter().map(|law| law.label.as_str()).collect();
     format!(
@@ -324,12 +331,6 @@ fn announcement(laws: &[UdpTrialSpec], trials: usize) -> String {
         duration.exactly(),
         words::about(total)
     )
-}
-
-/// The time that a trial takes beside its sending: a quiet time before, waiting for the last
-/// datagram after it, and what it takes to start its clients.
-fn around(spec: &UdpTrialSpec) -> Nanos {
-    Nanos::from_millis(300) + knee_engine::experiment::udp::send::lead(spec)
 }
 
 /// One client in a process of its own.

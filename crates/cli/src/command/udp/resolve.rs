@@ -7,9 +7,9 @@ use crate::args::{Trace, WAITS, interval, read_trace, word};
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::words::{self, Words};
-use knee_core::experiment::udp::ExplainSpec;
 use knee_core::experiment::udp::client_wait::{parse_client_wait, parse_clients};
 use knee_core::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
+use knee_core::experiment::udp::{ExplainAsked, ExplainSpec};
 use knee_core::spec::{
     ArrivalLaw, AskedArrival, BackendChoice, EngineOptions, Level, OpenLoad, Rate, WaitPolicy,
 };
@@ -37,9 +37,8 @@ const TIMER_SLACK: Nanos = Nanos::from_micros(50);
 /// Trials per kind of clients of a comparison, unless given.
 const REPEATS: u32 = 3;
 
-/// The same of an explanation: with three pairs of trials, losses that come in bouts leave the
-/// intervals of their changes too wide to decide anything.
-const REPEATS_TO_EXPLAIN: u32 = 6;
+/// The receive buffer of the preset: room for a third of the 128 datagrams that a tick lets go.
+const PUBLISHED_RCVBUF: u32 = 16_384;
 
 /// Clients of one kind.
 struct Clients {
@@ -73,6 +72,10 @@ impl RawUdp {
             .map(|law| self.trial(law, &token, [duration, interval], seed, machine))
             .collect();
         let plan = self.plan(trials, seed)?;
+        if let Plan::Explain(spec) = &plan {
+            self.repeats = Some(spec.repeats);
+            words = self.words(spec.first.duration, spec.first.interval, seed);
+        }
         Ok(UdpSpec {
             plan,
             service: self.service_address,
@@ -97,6 +100,7 @@ impl RawUdp {
         }
         self.clients_as.get_or_insert(ClientsAs::Processes);
         self.send_cost.get_or_insert(PUBLISHED_SEND_COST);
+        self.rcvbuf.get_or_insert(PUBLISHED_RCVBUF);
         if let Some(&first) = self.cpus().first() {
             self.client_cpus.get_or_insert(Cpus(vec![first]));
             self.service_cpu.get_or_insert(first);
@@ -113,15 +117,24 @@ impl RawUdp {
                 Some(Plan::Compare(trials, repeats))
             }
             (UdpTask::Explain, Some(first), Some(second)) => {
-                Some(Plan::Explain(Box::new(ExplainSpec {
+                let asked = ExplainAsked {
+                    duration: self.duration,
+                    repeats: self.repeats,
+                };
+                let spec = ExplainSpec {
                     first,
                     second,
                     repeats,
                     cpus: self.cpus(),
-                    // Known once the service was asked.
-                    realtime: false,
+                    // Known once the service was asked; where it may not, it takes less time.
+                    realtime: true,
                     seed,
-                })))
+                    left_out: 0,
+                    cut: None,
+                };
+                let spec = spec.fit(asked);
+                let spec = spec.map_err(|wrong| Failure::argument("--explain", wrong))?;
+                Some(Plan::Explain(Box::new(spec)))
             }
             _ => None,
         };
@@ -154,11 +167,7 @@ impl RawUdp {
 
     /// Trials per kind of clients.
     fn repeats(&self) -> u32 {
-        let default = match self.kind() {
-            UdpTask::Explain => REPEATS_TO_EXPLAIN,
-            _ => REPEATS,
-        };
-        self.repeats.unwrap_or(default)
+        self.repeats.unwrap_or(REPEATS)
     }
 
     /// The time of a trial.

@@ -8,7 +8,7 @@ use crate::experiment::answer::{Answer, values};
 use crate::finding::Code;
 use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::words::value;
+use crate::words::{exact, time, value};
 use serde_json::Value;
 
 impl Answer for LatencyConclusion {
@@ -90,14 +90,112 @@ fn check(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
         format!("grade {} of a latency that is not known", of.grade)
     });
     for row in &of.scenarios {
-        let lost = row.flows.iter().filter(|f| !f.lost.is_empty()).count();
-        found.unless(lost == 0 || row.smoothness_hz == Some(0.0), || {
+        found.within(&format!("{}/{}", row.up, row.down), |found| {
+            check_row(said, row, found);
+        });
+    }
+    statements(said, of, found);
+}
+
+/// A row is that of its trial, and no figure is absent of a scenario that began.
+fn check_row(said: Said<'_>, row: &ScenarioRow, found: &mut Contradictions) {
+    let lost = row.flows.iter().filter(|f| !f.lost.is_empty()).count();
+    found.unless(lost == 0 || row.smoothness_hz == Some(0.0), || {
+        format!("{lost} flows lost, smoothness {:?}", row.smoothness_hz)
+    });
+    let trial = row.trial.and_then(|trial| said.trials.get(trial));
+    let Some((trial, flows)) = trial.and_then(|trial| Some((trial, trial.flows()?))) else {
+        return;
+    };
+    found.unless(
+        row.state == flows.state && row.reason == flows.reason,
+        || {
             format!(
-                "{}/{}: {lost} flows lost, smoothness {:?}",
-                row.up, row.down, row.smoothness_hz
+                "{} ({}) of a trial that is {}",
+                row.state, row.reason, flows.state
+            )
+        },
+    );
+    let begun = flows.has_begun();
+    let ways = [
+        (row.up, row.up_kib_per_s, &flows.up),
+        (row.down, row.down_kib_per_s, &flows.down),
+    ];
+    for (n, capacity, direction) in ways {
+        let own = direction.as_ref().map(|d| d.capacity_kib_per_s);
+        let expected = own.filter(|_| begun);
+        found.unless(capacity == expected && (n > 0) == own.is_some(), || {
+            format!("{n} flows with {capacity:?} KiB/s of a trial with {own:?}")
+        });
+    }
+    let figures = [
+        ("responsiveness", row.responsiveness_hz, flows.tcp.sent > 0),
+        ("smoothness", row.smoothness_hz, begun),
+    ];
+    for (what, figure, is_known) in figures {
+        found.unless(figure.is_some() == is_known, || {
+            format!(
+                "{what} {figure:?} of {}, {} pings",
+                trial.label, flows.tcp.sent
             )
         });
     }
+}
+
+/// What the answer and the findings say is in the table.
+fn statements(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
+    let figures = [
+        ("link responsiveness", of.responsiveness_hz, "Hz"),
+        ("flow smoothness", of.smoothness_hz, "Hz"),
+        ("upload capacity", of.upload_capacity_kib_per_s, "KiB/s"),
+        ("download capacity", of.download_capacity_kib_per_s, "KiB/s"),
+    ];
+    let mut words: Vec<String> = figures
+        .into_iter()
+        .filter_map(|(name, figure, unit)| {
+            Some(format!("{name} is {} {unit}", exact(figure? as f64)))
+        })
+        .collect();
+    if let Some(ns) = of.added_latency_ns {
+        words.push(format!(
+            "Bufferbloat {}: load adds {}",
+            of.grade,
+            time(ns as f64)
+        ));
+    }
+    for words in words.iter().filter(|_| !of.scenarios.is_empty()) {
+        found.unless(of.answer.contains(words), || {
+            format!("{words}, and the answer is: {}", of.answer)
+        });
+    }
+    let forced = of
+        .scenarios
+        .iter()
+        .filter(|row| row.state == "forced")
+        .count() as f64;
+    let worst = of
+        .scenarios
+        .iter()
+        .filter_map(|row| row.added_latency_ns)
+        .max();
+    for finding in said.findings {
+        let evidence = |name: &str| finding.evidence.get(name).copied();
+        let (told, table) = match finding.code.as_str() {
+            "not_settled" => (evidence("not_settled"), Some(forced)),
+            "bloated" => (evidence("added_latency_ns"), worst.map(|ns| ns as f64)),
+            _ => continue,
+        };
+        found.unless(told == table, || {
+            format!(
+                "`{}` tells of {told:?}, the table of {table:?}",
+                finding.code
+            )
+        });
+    }
+    let says = said.findings.iter().any(|f| f.code == "not_settled");
+    found.unless(says == (forced > 0.0) || said.trials.is_empty(), || {
+        format!("{forced} scenarios have not settled, and a finding says so: {says}")
+    });
 }
 
 /// An overall figure is the least of its scenarios, rounded down.

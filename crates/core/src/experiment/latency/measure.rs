@@ -41,9 +41,9 @@ pub struct LatencyTrial {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScenarioEnded {
-    /// It had settled, or its fixed time was over.
+    /// It had settled, which ended it.
     Settled,
-    /// Its limit of time was over before it had settled.
+    /// Its time was over.
     Forced,
     /// It could not go on, for this reason, in words that follow `aborted:`.
     Aborted(String),

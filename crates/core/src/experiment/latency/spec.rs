@@ -60,17 +60,28 @@ pub enum ScenarioEnd {
     },
 }
 
-/// What it is for a scenario to have settled: over the last `windows` windows the mean goodput of
-/// each flow since it began stayed within `tolerance` of what it is now, and the pinger saw no new
-/// maximum.
+/// What it is for a scenario to have settled; the rule is that of
+/// [`Settling`](super::settling::Settling).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settle {
     /// The share by which a flow's mean goodput may still move, such as 0.05.
     pub tolerance: f64,
     /// Length of a window.
     pub window: Nanos,
-    /// For so many windows in a row, at least 1.
+    /// Windows over which goodput is compared, at least 1.
     pub windows: u32,
+}
+
+impl Default for Settle {
+    /// Long enough to see a queue fill, short enough that all scenarios of a fast path take a few
+    /// minutes.
+    fn default() -> Settle {
+        Settle {
+            tolerance: 0.05,
+            window: Nanos::from_millis(250),
+            windows: 6,
+        }
+    }
 }
 
 /// How the flows' sockets are set up.

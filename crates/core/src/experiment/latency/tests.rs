@@ -7,6 +7,7 @@ use crate::experiment::latency::analysis::{ClassicOverall, parse_classic};
 use crate::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
 use crate::experiment::{Conducted, Ended, conduct};
 use crate::finding::Finding;
+use crate::report::contradictions::assert_consistent;
 use crate::sim::simulate_flows;
 use crate::spec::fixture;
 use proptest::prelude::*;
@@ -41,7 +42,9 @@ fn run(
         count += 1;
         Ok::<_, ()>(ControlFlow::Continue(assess(&trial)))
     });
-    conducted.expect("no error")
+    let conducted = conducted.expect("no error");
+    assert_consistent(&conducted);
+    conducted
 }
 
 fn conclusion(conducted: &Conducted<TrialReport, LatencyConclusion>) -> &LatencyConclusion {

@@ -1,11 +1,15 @@
 //! What a report asks of the conclusion of `knee udp`, and whether that agrees with all else.
 
-use super::findings::CODES;
-use super::report::UdpConclusion;
+use super::explain::Hypothesis;
+use super::findings::{CODES, code_at};
+use super::laws::in_words;
+use super::measure::DropPlace;
+use super::report::{LawRow, UdpConclusion};
 use crate::consistency::{Contradictions, Said, trial};
 use crate::experiment::answer::{Answer, values};
 use crate::finding::Code;
 use crate::trial::report::TrialReport;
+use crate::words::exact;
 use serde_json::Value;
 
 impl Answer for UdpConclusion {
@@ -39,38 +43,80 @@ impl Answer for UdpConclusion {
         !self.effects.is_empty()
     }
 
-    fn check(&self, _said: Said<'_>, found: &mut Contradictions) {
-        check(self, found);
+    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
+        for law in self.laws.iter().filter(|law| law.trials > 0) {
+            found.within(&law.label, |found| check_law(law, &self.answer, found));
+        }
+        check_places(said, &self.laws, found);
+        once_each(self, found);
     }
 }
 
-fn check(of: &UdpConclusion, found: &mut Contradictions) {
-    for law in &of.laws {
-        found.within(&law.label, |found| {
-            trial::ledger(&law.ledger, found);
-            found.interval("sent per second", Some(law.sent_per_s), law.sent_ci95_per_s);
-            found.unless((0.0..=100.0).contains(&law.loss_percent), || {
-                format!("{} % lost", law.loss_percent)
-            });
-            let missing = law.ledger.lost.values().sum::<u64>() as i64 + law.ledger.unexplained;
-            found.unless(missing <= 0 || law.loss_percent > 0.0, || {
-                format!("{missing} lost, and {} %", law.loss_percent)
-            });
+/// A row agrees with itself, and the answer says what it says.
+fn check_law(law: &LawRow, answer: &str, found: &mut Contradictions) {
+    trial::ledger(&law.ledger, found);
+    trial::loss(law.loss_percent, &law.ledger, found);
+    found.interval("sent per second", Some(law.sent_per_s), law.sent_ci95_per_s);
+    let rest = law.sent_per_s - law.received_per_s - law.dropped_per_s;
+    found.unless(rest.abs() <= 1e-6 * law.sent_per_s.max(1.0), || {
+        format!(
+            "{} sent per second, {} received, {} dropped",
+            law.sent_per_s, law.received_per_s, law.dropped_per_s
+        )
+    });
+    let words = in_words(law);
+    found.unless(answer.contains(&words), || {
+        format!("{words} The answer is: {answer}")
+    });
+}
+
+/// Findings tell of each loss at a place, and of no other.
+fn check_places(said: Said<'_>, laws: &[LawRow], found: &mut Contradictions) {
+    for place in DropPlace::ALL {
+        let code = code_at(place);
+        let lost = laws
+            .iter()
+            .filter_map(|law| law.ledger.lost.get(place.name()));
+        let lost = lost.sum::<u64>() as f64;
+        let such = || said.findings.iter().filter(|f| f.code == code);
+        let told = such().filter_map(|f| f.evidence.get("lost"));
+        let told = told.fold(0.0, |sum, lost| sum + lost);
+        found.unless(told == lost, || {
+            format!(
+                "{lost} lost at {}, and `{code}` tells of {told}",
+                place.name()
+            )
         });
+        for finding in such() {
+            let lost = finding.evidence.get("lost").map(|n| exact(*n));
+            found.unless(lost.is_some_and(|n| finding.text.contains(&n)), || {
+                format!("`{code}` does not say how many: {}", finding.text)
+            });
+        }
     }
-    once_each(of, found);
 }
 
-/// An explanation is supported, ruled out or undecided: one of them.
+/// Each explanation is supported, ruled out or undecided: exactly one of them. The answer names
+/// those causes that are supported and no other.
 fn once_each(of: &UdpConclusion, found: &mut Contradictions) {
     let lists = [&of.supported, &of.ruled_out, &of.undecided];
-    let mut names: Vec<&str> = lists
-        .iter()
-        .flat_map(|list| list.iter())
-        .filter_map(|line| line.split(':').next())
-        .collect();
-    names.sort_unstable();
-    for pair in names.windows(2) {
-        found.unless(pair[0] != pair[1], || format!("`{}` twice", pair[0]));
+    if lists.iter().all(|list| list.is_empty()) {
+        return;
+    }
+    for hypothesis in Hypothesis::ALL {
+        let (name, claim) = (hypothesis.name(), hypothesis.claim());
+        let ended = lists.map(|list| {
+            let lines = list
+                .iter()
+                .filter(|line| line.split(':').next() == Some(name));
+            lines.count()
+        });
+        found.unless(ended.iter().sum::<usize>() == 1, || {
+            format!("`{name}` ended {ended:?} times as supported, ruled out, undecided")
+        });
+        let is_cause = ended[0] == 1 && hypothesis != Hypothesis::ReceiveBuffer;
+        found.unless(of.answer.contains(claim) == is_cause, || {
+            format!("`{name}` ended {ended:?}, and the answer is: {}", of.answer)
+        });
     }
 }

@@ -1,13 +1,16 @@
 //! Clients and a service of known behaviour in the place of the engine.
 
 use super::UdpTried;
+use crate::consistency::Said;
 use crate::experiment::udp::analysis::tests::{blank, spec};
 use crate::experiment::udp::measure::{ServiceFacts, UdpReceived};
 use crate::experiment::udp::report::UdpConclusion;
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::{Conducted, Experiment, conduct};
 use crate::law::Law;
+use crate::report::contradictions::contradictions;
 use crate::time::Nanos;
+use crate::trial::report::TrialReport;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -125,6 +128,13 @@ where
     });
     let conducted = made.unwrap_or_else(|never| match never {});
     let conclusion = conducted.conclusion.clone();
+    let trials: Vec<TrialReport> = conducted.trials.iter().map(|t| t.report.clone()).collect();
+    let said = Said {
+        verdict: conducted.verdict,
+        trials: &trials,
+        findings: &conducted.findings,
+    };
+    assert_eq!(contradictions(said, &conclusion), [""; 0]);
     (conducted, conclusion)
 }
 

@@ -45,7 +45,18 @@ pub const CODES: &[Code] = &[
     ledger::UNEXPLAINED,
     ledger::REORDERING,
     ledger::DUPLICATES,
+    super::explain::SHORTENED,
 ];
+
+/// The name of the finding that tells of losses at a place.
+pub(super) fn code_at(place: DropPlace) -> &'static str {
+    let code = match place {
+        DropPlace::ReceiveBuffer => service::RECEIVE_BUFFER_OVERFLOW,
+        DropPlace::Service => service::VANISHED,
+        _ => places::kind(place).map_or(places::BETWEEN_HOSTS, |(code, _)| code),
+    };
+    code.name
+}
 
 /// What a person should know about these trials of datagrams, the gravest first. Where there are
 /// several kinds of clients, each kind has findings of its own, with the figures of all its trials
@@ -114,8 +125,9 @@ fn troubles(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
     let single = [
         service::vanished(l, d),
         service::receive_buffer(l, d, is_explained),
-        service::saturated(d),
-        service::paused(l, d, is_explained),
+        // An explanation says itself what is a cause.
+        service::saturated(d).filter(|_| !is_explained),
+        service::paused(l, d).filter(|_| !is_explained),
         sender::send_errors(l, d),
         sender::limited(trials),
         ledger::discarded(l, d),

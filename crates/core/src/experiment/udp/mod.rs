@@ -23,7 +23,7 @@ pub mod spec;
 mod tests;
 
 pub use compare::UdpCompare;
-pub use explain::{ExplainSpec, UdpExplain};
+pub use explain::{EXPLAIN_LIMIT, ExplainAsked, ExplainSpec, UdpExplain};
 
 use super::{Concluded, Experiment, Next};
 use crate::experiment::udp::analysis::assess;

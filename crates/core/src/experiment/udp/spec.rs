@@ -55,7 +55,37 @@ impl UdpTrialSpec {
     pub const SIZE_MIN: u32 = 40;
     /// The largest payload of UDP over IPv4: 65,535 − 20 − 8 bytes (RFC 768, RFC 791).
     pub const SIZE_MAX: u32 = 65_507;
+
+    /// Time before the first datagram in which all senders are started: a thread takes some 50 µs,
+    /// a process some milliseconds.
+    pub fn lead(&self) -> Nanos {
+        let (begin, each) = match self.carried_as {
+            ClientsAs::Multiplexed => (Nanos::from_millis(5), Nanos::ZERO),
+            ClientsAs::Threads => (Nanos::from_millis(5), Nanos::from_micros(100)),
+            ClientsAs::Processes => (Nanos::from_millis(50), Nanos::from_millis(5)),
+        };
+        begin + Nanos(each.0 * u64::from(self.clients))
+    }
+
+    /// The most time that a trial takes beside its sending: the control connection and a quiet time
+    /// before, the start of the senders, and the service's work on a full buffer after the last
+    /// datagram, which it limits to 5 s.
+    pub fn around(&self) -> Nanos {
+        let buffer = self
+            .setup
+            .rcvbuf
+            .map_or(RCVBUF, |asked| 2 * u64::from(asked));
+        let work_ns = self.setup.work.unwrap_or(Law::ZERO).mean_ns();
+        let full_ns = work_ns * (buffer / DATAGRAM_MIN) as f64;
+        Nanos::from_millis(300) + self.lead() + Nanos(full_ns as u64).min(Nanos::from_secs(5))
+    }
 }
+
+/// The receive buffer that Linux gives a socket (net.core.rmem_default).
+const RCVBUF: u64 = 212_992;
+
+/// What the least datagram takes of it.
+const DATAGRAM_MIN: u64 = 768;
 
 /// What a client does between two datagrams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use crate::experiment::overload::report::{
 use crate::experiment::run::report::RunConclusion;
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use crate::experiment::throttle::report::{RateRow, ThrottleConclusion};
-use crate::experiment::udp::report::UdpConclusion;
+use crate::experiment::udp::report::{LawRow, UdpConclusion};
 use crate::experiment::{SingleRun, conduct};
 use crate::finding::{Finding, Severity};
 use crate::law::Law;
@@ -343,13 +343,13 @@ fn a_ledger_that_does_not_balance_and_a_cause_named_twice_are_found() {
     trial.detail = detail.into();
     assert_says(&of_run(&trial, &[]), "the ledger of 10 datagrams sums to 9");
     let udp = UdpConclusion {
-        supported: vec!["receive buffer: it is full".into()],
-        ruled_out: vec!["receive buffer: it is not".into()],
+        supported: vec!["receive_buffer: it is full".into()],
+        ruled_out: vec!["receive_buffer: it is not".into()],
         ..UdpConclusion::default()
     };
     assert_says(
         &of_conclusion(Conclusion::Udp(udp)),
-        "`receive buffer` twice",
+        "`receive_buffer` ended",
     );
 }
 
@@ -358,6 +358,7 @@ fn the_figures_of_a_path_are_those_of_its_worst_scenario() {
     let of = |responsiveness_hz| {
         Conclusion::Latency(LatencyConclusion {
             responsiveness_hz: Some(responsiveness_hz),
+            answer: format!("Under load link responsiveness is {responsiveness_hz} Hz."),
             scenarios: vec![
                 ScenarioRow {
                     responsiveness_hz: Some(2.9),
@@ -373,6 +374,66 @@ fn the_figures_of_a_path_are_those_of_its_worst_scenario() {
     };
     assert_eq!(of_conclusion(of(2)), [""; 0]);
     assert_says(&of_conclusion(of(30)), "worst scenario");
+}
+
+#[test]
+fn a_path_whose_answer_or_findings_differ_is_found() {
+    let path = LatencyConclusion {
+        responsiveness_hz: Some(2),
+        answer: "Under load link responsiveness is 3 Hz.".into(),
+        scenarios: vec![ScenarioRow {
+            responsiveness_hz: Some(2.9),
+            state: "forced".into(),
+            ..ScenarioRow::default()
+        }],
+        ..LatencyConclusion::default()
+    };
+    let mut settled = finding("not_settled", Severity::Warning);
+    settled.evidence.insert("not_settled".into(), 2.0);
+    let lines = contradictions(with(&[settled]), &path);
+    assert_says(&lines, "responsiveness is 2 Hz, and the answer is");
+    assert_says(
+        &lines,
+        "`not_settled` tells of Some(2.0), the table of Some(1.0)",
+    );
+}
+
+#[test]
+fn datagrams_whose_answer_or_findings_differ_are_found() {
+    let law = LawRow {
+        label: "yield*4".into(),
+        trials: 1,
+        sent_per_s: 10.0,
+        received_per_s: 9.0,
+        dropped_per_s: 1.0,
+        loss_percent: 10.0,
+        ledger: LedgerReport {
+            intended: 10,
+            received: 9,
+            lost: [("qdisc".to_owned(), 1)].into(),
+            ..LedgerReport::default()
+        },
+        ..LawRow::default()
+    };
+    let of = |law: LawRow| UdpConclusion {
+        answer: "yield*4 sent 10/s and lost 10 % of it.".into(),
+        laws: vec![law],
+        ..UdpConclusion::default()
+    };
+    let says = |law: LawRow| contradictions(with(&[]), &of(law));
+    assert_says(
+        &says(law.clone()),
+        "1 lost at qdisc, and the evidence is of 0",
+    );
+    assert_says(&says(law.clone()), "`lost_in_qdisc` tells of 0");
+    let fewer = LawRow {
+        dropped_per_s: 0.5,
+        loss_percent: 5.0,
+        ..law
+    };
+    assert_says(&says(fewer.clone()), "5 % lost, and 1 of 10 are missing");
+    assert_says(&says(fewer.clone()), "9 received, 0.5 dropped");
+    assert_says(&says(fewer), "lost 5 % of it. The answer is");
 }
 
 /// A server that serves well, or fails in one of seven ways.

@@ -7,7 +7,7 @@ use super::wire::{Ask, Record};
 use crate::control::Lost;
 use crate::sys::clock;
 use knee_core::experiment::latency::measure::ScenarioEnded;
-use knee_core::experiment::latency::settling::Settling;
+use knee_core::experiment::latency::settling::{PingsSoFar, Settling};
 use knee_core::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use knee_core::measure::{Histogram, Interval, IntervalWatcher};
 use knee_core::time::Nanos;
@@ -53,9 +53,10 @@ pub(super) struct Conductor<'a> {
     desk: Arc<Desk>,
     limit: Nanos,
     settling: Option<(Settling, Nanos)>,
-    /// Windows that are over here, by their end, with what downloads had carried.
-    windows: VecDeque<(Nanos, Vec<u64>)>,
+    /// Windows that are over here, by their end, with what downloads had carried and the pings.
+    windows: VecDeque<(Nanos, Vec<u64>, PingsSoFar)>,
     window_end: Nanos,
+    pings: PingsSoFar,
     current: (Interval, Histogram),
     /// Ended and not yet shown.
     ended_intervals: VecDeque<(Interval, Histogram)>,
@@ -88,6 +89,7 @@ impl<'a> Conductor<'a> {
             settling,
             windows: VecDeque::new(),
             window_end,
+            pings: PingsSoFar::default(),
             ended_intervals: VecDeque::new(),
             shown: Vec::new(),
             down_before: 0,
@@ -147,6 +149,7 @@ impl<'a> Conductor<'a> {
             News::Sent => self.current.0.attempted += 1,
             News::Back(round_trip) => {
                 self.current.0.completed += 1;
+                self.pings.add(round_trip);
                 self.current.1.record(round_trip);
             }
             News::Progress(at, bytes) => self.progress.push((at, bytes)),
@@ -160,7 +163,7 @@ impl<'a> Conductor<'a> {
                 };
                 // Where it was to end well, it cannot without what the service saw.
                 match &mut self.end {
-                    Some((_, how @ ScenarioEnded::Settled)) if self.record.is_none() => {
+                    Some((_, how)) if self.record.is_none() && !is_aborted(how) => {
                         *how = ScenarioEnded::Aborted(why);
                     }
                     _ => self.finish(Nanos::ZERO, ScenarioEnded::Aborted(why)),
@@ -196,11 +199,7 @@ impl<'a> Conductor<'a> {
             return self.finish(Nanos::ZERO, ScenarioEnded::Aborted(why));
         }
         if now >= self.limit {
-            let how = match self.spec.end {
-                ScenarioEnd::After(_) => ScenarioEnded::Settled,
-                ScenarioEnd::Settled { .. } => ScenarioEnded::Forced,
-            };
-            return self.end_at(self.limit, how);
+            return self.end_at(self.limit, ScenarioEnded::Forced);
         }
         let carried = || self.course.carried_in_all();
         if let Some(max) = self.spec.bytes_max.filter(|&max| carried() >= max) {
@@ -219,7 +218,7 @@ impl<'a> Conductor<'a> {
         let Some((settling, _)) = &mut self.settling else {
             return false;
         };
-        while let Some((at, down)) = self.windows.front() {
+        while let Some((at, down, pings)) = self.windows.front() {
             let mut bytes = Vec::new();
             if self.spec.up > 0 {
                 let found = self.progress.binary_search_by_key(at, |p| p.0);
@@ -234,10 +233,9 @@ impl<'a> Conductor<'a> {
                     settling.on_flow_lost(index);
                 }
             }
-            let longest = Nanos(self.desk.longest_ns.load(Ordering::Relaxed));
-            let at = *at;
+            let (at, pings) = (*at, *pings);
             self.windows.pop_front();
-            if settling.on_window(&bytes, at, longest) {
+            if settling.on_window(&bytes, at, pings) {
                 return true;
             }
         }
@@ -264,7 +262,12 @@ impl<'a> Conductor<'a> {
         while now >= self.window_end && self.window_end <= end && self.end.is_none() {
             let (up, all) = (self.spec.up as usize, self.spec.flows() as usize);
             let down = self.course.carried(up..all);
-            self.windows.push_back((self.window_end, down));
+            let longest = Nanos(self.desk.longest_ns.load(Ordering::Relaxed));
+            let pings = PingsSoFar {
+                longest,
+                ..self.pings
+            };
+            self.windows.push_back((self.window_end, down, pings));
             let window = self.settling.as_ref().map_or(Nanos::MAX, |s| s.1);
             self.window_end += window;
         }
@@ -333,6 +336,10 @@ impl<'a> Conductor<'a> {
         let (before, after) = (at(interval.start_ns)?, at(interval.end_ns)?);
         Some(after.saturating_sub(before))
     }
+}
+
+fn is_aborted(how: &ScenarioEnded) -> bool {
+    matches!(how, ScenarioEnded::Aborted(_))
 }
 
 fn first(length: Nanos) -> Interval {

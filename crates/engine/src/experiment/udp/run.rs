@@ -7,6 +7,7 @@ use crate::control::{Lost, ServiceClock, random};
 use crate::error::RunError;
 use crate::kernel::counters::Counters;
 use crate::kernel::drops::Drops;
+use crate::kernel::drops::fragments::Reassembly;
 use crate::kernel::freed::Freed;
 use crate::sys::clock;
 use crate::threads;
@@ -63,7 +64,7 @@ pub fn run(
     let before = Evidence::now(freed);
     let counters = Counters::now();
     // Start and its answer take a round trip: twice what the clock's estimate leaves open.
-    let lead_ns = START_NS + 4 * ahead.uncertainty_ns + send::lead(spec).0;
+    let lead_ns = START_NS + 4 * ahead.uncertainty_ns + spec.lead().0;
     let origin = clock::monotonic_ns() + lead_ns;
     let started = control.start(origin.wrapping_add(ahead.ahead_ns));
     started.map_err(|lost| control.lost(lost))?;
@@ -117,7 +118,7 @@ fn forget_told(drops: &mut [DropCounter], sent: &UdpSent) {
     let by_rules = told("EPERM") + told("EACCES");
     take(drops, by_rules, |c| c.place == DropPlace::Firewall);
     let not_sent = sent.send_errors.values().sum::<u64>() + sent.blocked;
-    take(drops, 2 * not_sent, |c| c.source.ends_with("OutDiscards"));
+    take(drops, 2 * not_sent, |c| c.source.contains("OutDiscards"));
 }
 
 /// Takes up to `count` off these counters.
@@ -224,14 +225,28 @@ impl Evidence {
 }
 
 /// What both hosts counted, each drop once: what the two have in common the service tells, as it
-/// knows which of those drops were at its socket.
-fn merge(here: Drops, record: Record, sharing: Option<Sharing>) -> (UdpReceived, Vec<DropCounter>) {
+/// knows which of those drops were at its socket. Each names its host, where there are two.
+fn merge(
+    here: Drops,
+    mut record: Record,
+    sharing: Option<Sharing>,
+) -> (UdpReceived, Vec<DropCounter>) {
+    count_fragments(&mut record, here.fragments_each());
+    let [there_named, here_named] = match sharing {
+        None => [" on the service's host", " on the client's host"],
+        Some(Sharing::Namespace) => [""; 2],
+        Some(_) => [
+            " in the service's network namespace",
+            " in the client's network namespace",
+        ],
+    };
     let mut drops = record.at_socket;
     drops.extend(record.in_namespace);
+    drops = named(drops, there_named);
     if sharing != Some(Sharing::Namespace) {
         let here = here.clone().of_sender().only_path(false);
         let here = here.in_namespace();
-        drops.extend(here.counters(false));
+        drops.extend(named(here.counters(false), here_named));
     }
     let mut machine = record.on_machine;
     let ours = here.of_machine().counters(false);
@@ -241,10 +256,41 @@ fn merge(here: Drops, record: Record, sharing: Option<Sharing>) -> (UdpReceived,
             let known: Vec<String> = machine.iter().map(|c| c.source.clone()).collect();
             machine.extend(ours.into_iter().filter(|c| !known.contains(&c.source)));
         }
-        None => machine.extend(ours),
+        None => {
+            machine = named(machine, there_named);
+            machine.extend(named(ours, here_named));
+        }
     }
     drops.extend(machine);
     (record.received, drops)
+}
+
+/// Puts the fragments that did not become datagrams in the place of the kernel's failures, which it
+/// counts only 30 s after the first fragment came. At least one fragment of each such datagram was
+/// received, so that there are at most this many. `each`: fragments of a datagram as it was sent.
+fn count_fragments(record: &mut Record, each: u64) {
+    let Reassembly {
+        fragments,
+        reassembled,
+    } = record.reassembly;
+    if each < 2 {
+        return;
+    }
+    let counters = &mut record.in_namespace;
+    counters.retain(|counter| counter.place != DropPlace::Reassembly);
+    counters.push(DropCounter {
+        place: DropPlace::Reassembly,
+        count: fragments.saturating_sub(each * reassembled),
+        source: format!("Ip: ReasmReqds less {each} for each of ReasmOKs"),
+        host_wide: true,
+        whole_kernel: false,
+        at_service: true,
+    });
+}
+
+fn named(mut counters: Vec<DropCounter>, host: &str) -> Vec<DropCounter> {
+    counters.iter_mut().for_each(|c| c.source += host);
+    counters
 }
 
 /// What this host counted, where the service told nothing.
@@ -277,6 +323,28 @@ mod tests {
             whole_kernel: false,
             at_service: true,
         }
+    }
+
+    #[test]
+    fn unfinished_fragments_of_the_service_are_named() {
+        let lost = |each| {
+            let mut record = Record {
+                reassembly: Reassembly {
+                    fragments: 270,
+                    reassembled: 80,
+                },
+                in_namespace: vec![counter(DropPlace::Reassembly, "Ip: ReasmFails")],
+                ..Record::default()
+            };
+            count_fragments(&mut record, each);
+            let (_, drops) = merge(Drops::default(), record, None);
+            (drops[0].count, drops[0].source.clone())
+        };
+        let source = "Ip: ReasmReqds less 3 for each of ReasmOKs on the service's host";
+        assert_eq!(lost(3), (30, source.to_owned()));
+        // Where nothing was sent in fragments, a router made them: the kernel's failures count.
+        let source = "Ip: ReasmFails on the service's host";
+        assert_eq!(lost(1), (30, source.to_owned()));
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! After the record the client may begin again. The end of the connection ends the session.
 
 pub use crate::control::{Greeting, Hello, Lines, Sharing, TooLong, line};
+use crate::kernel::drops::fragments::Reassembly;
 use knee_core::experiment::udp::measure::{DropCounter, ServiceFacts, UdpReceived};
 use knee_core::experiment::udp::spec::{ServiceSetup, UdpTrialSpec};
 use knee_core::law::Law;
@@ -160,6 +161,8 @@ pub struct Record {
     pub in_namespace: Vec<DropCounter>,
     /// What it counted for the machine as a whole.
     pub on_machine: Vec<DropCounter>,
+    /// What it received in fragments.
+    pub reassembly: Reassembly,
     /// What may count drops there but cannot be read, in words.
     #[serde(default)]
     pub not_read: Vec<String>,

@@ -1,3 +1,4 @@
+use super::fragments::Reassembly;
 use super::*;
 use crate::kernel::qdisc::{self, Qdisc};
 
@@ -252,6 +253,31 @@ fn this_machine_has_counters() {
     let now = Drops::now();
     assert!(!now.counts.is_empty());
     assert_eq!(Drops::default().since(&now), Drops::default());
+}
+
+#[test]
+fn fragments_of_both_ends_are_counted() {
+    let sample = |datagrams: u64| {
+        let mut drops = Drops::default();
+        drops.add_snmp(&format!(
+            "Ip: InReceives InDelivers ReasmReqds ReasmOKs FragOKs FragCreates\n\
+             Ip: {0} {1} {0} {1} {2} {3}\n",
+            2 * datagrams,
+            datagrams / 2,
+            datagrams,
+            3 * datagrams
+        ));
+        drops
+    };
+    let moved = sample(100).since(&sample(0));
+    assert_eq!(moved.fragments_each(), 3);
+    let expected = Reassembly {
+        fragments: 200,
+        reassembled: 50,
+    };
+    assert_eq!(moved.reassembly(), expected);
+    assert_eq!(moved.at(DropPlace::IpLayer), 0);
+    assert_eq!(Drops::default().fragments_each(), 1, "none was sent so");
 }
 
 #[test]

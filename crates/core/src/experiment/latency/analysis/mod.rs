@@ -16,6 +16,7 @@ pub use overall::{
 use crate::experiment::latency::measure::{
     FlowLost, FlowMeasured, LatencyTrial, Probe, ProbeBack, ProbesMeasured, ScenarioEnded,
 };
+use crate::experiment::latency::settling::still_changed;
 use crate::experiment::latency::spec::ScenarioEnd;
 use crate::measure::Direction;
 use crate::measure::{Histogram, Outcome, Outcomes};
@@ -165,10 +166,14 @@ fn ended(trial: &LatencyTrial) -> (String, String) {
         ScenarioEnded::Aborted(why) => ("aborted", why.clone()),
         _ if trial.interrupted => ("aborted", "the user ended it".to_owned()),
         ScenarioEnded::Settled => ("settled", String::new()),
-        ScenarioEnded::Forced => match trial.spec.end {
-            ScenarioEnd::Settled { limit, .. } => ("forced", format!("not settled within {limit}")),
-            ScenarioEnd::After(time) => ("forced", format!("not over within {time}")),
-        },
+        ScenarioEnded::Forced => {
+            let (ScenarioEnd::Settled { limit: time, .. } | ScenarioEnd::After(time)) =
+                trial.spec.end;
+            match still_changed(trial) {
+                Some(what) => ("forced", format!("not settled within {time}: {what}")),
+                None => ("settled", String::new()),
+            }
+        }
     };
     (state.to_owned(), reason)
 }

@@ -38,10 +38,14 @@ pub(super) const ASYMMETRIC: Code = Code {
 };
 pub(super) const NOT_SETTLED: Code = Code {
     name: "not_settled",
-    cause: "The goodput of some scenarios still changed when their time limit ended them. With \
-            many flows or long round trips it takes longer to settle.",
-    remedy: "Raise --scenario-limit, or accept a larger change with --settle.",
+    cause: "The goodput or the latency of some scenarios still changed when their time was over. \
+            With many flows, long round trips or long queues it takes longer to settle.",
+    remedy: "Leave --duration out or raise --scenario-limit. --settle accepts a larger change of \
+             goodput.",
 };
+
+/// A time within which most scenarios settle, in seconds.
+const SETTLES_WITHIN_S: f64 = 60.0;
 
 /// A flow starves below this share of what it would have if all had the same.
 const STARVED_SHARE: f64 = 0.1;
@@ -52,8 +56,7 @@ const ASYMMETRIC_FACTOR: f64 = 2.0;
 
 /// Whether its flows were carried to the end that they were to have, and measured.
 fn is_clean(row: &ScenarioRow) -> bool {
-    let is_whole = !matches!(row.state.as_str(), "forced" | "aborted");
-    is_whole && !row.distorted && row.flows.iter().all(|flow| flow.lost.is_empty())
+    row.state != "aborted" && !row.distorted && row.flows.iter().all(|flow| flow.lost.is_empty())
 }
 
 impl View<'_> {
@@ -266,8 +269,8 @@ impl View<'_> {
         Some(NOT_SETTLED.finding(
             Severity::Warning,
             format!(
-                "{} of {} scenarios did not settle within their time limit (the longest took {}): \
-                 {}; their flows still changed",
+                "{} of {} scenarios had not settled when their time was over (the longest took \
+                 {}): {}; the figures of a longer run may differ",
                 exact(at.len() as f64),
                 exact(of),
                 time(longest_ns),
@@ -279,10 +282,9 @@ impl View<'_> {
                 ("longest_ns", longest_ns),
             ],
             format!(
-                "give them more time, or accept a larger change: --scenarios {} --scenario-limit \
-                 {}s, or --settle 10%",
+                "give them time to settle, without --duration: --scenarios {} --scenario-limit {}s",
                 first.join(","),
-                (2e-9 * longest_ns).ceil().max(1.0)
+                (2e-9 * longest_ns).ceil().max(SETTLES_WITHIN_S)
             ),
         ))
     }

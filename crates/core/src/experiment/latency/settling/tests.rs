@@ -1,7 +1,11 @@
 use super::*;
+use crate::rng::{self, Rng};
+use crate::stats::sample::simulated::normal;
 use proptest::prelude::*;
 
 const MS: Nanos = Nanos::from_millis(1);
+/// Windows that are judged at the least.
+const JUDGED: u64 = (BATCHES * WINDOWS_PER_BATCH) as u64;
 
 fn settle(windows: u32) -> Settle {
     Settle {
@@ -19,47 +23,43 @@ fn settles_after(
 ) -> Option<u64> {
     (1..=1_000).find(|&window| {
         let at = Nanos::from_millis(100 * window);
-        rule.on_window(&received(window), at, longest(window))
+        rule.on_window(&received(window), at, level(window, longest(window)))
     })
+}
+
+/// Pings of 1 ms, one in each window, where the longest of all took so long.
+fn level(windows: u64, longest: Nanos) -> PingsSoFar {
+    PingsSoFar {
+        answered: windows,
+        round_trips: Nanos(windows * MS.0),
+        longest,
+    }
 }
 
 #[test]
 fn steady_flows_settle_after_the_windows_that_are_to_agree() {
-    for windows in [1, 2, 5, 9] {
+    for windows in [1, 5, 15, 19] {
         let mut rule = Settling::new(settle(windows));
         let after = settles_after(&mut rule, |w| vec![w * 1_000, w * 7], |_| MS);
-        assert_eq!(after, Some(u64::from(windows) + 1));
+        assert_eq!(after, Some(JUDGED.max(u64::from(windows) + 1)));
     }
 }
 
 #[test]
 fn no_windows_count_as_one() {
     let mut rule = Settling::new(settle(0));
-    assert_eq!(settles_after(&mut rule, |w| vec![w], |_| MS), Some(2));
+    assert_eq!(settles_after(&mut rule, |w| vec![w], |_| MS), Some(JUDGED));
 }
 
 #[test]
-fn a_new_longest_latency_begins_the_windows_anew() {
-    let mut rule = Settling::new(settle(3));
-    let longest = |w| if w < 6 { MS } else { MS + MS };
-    let after = |from: u64| {
+fn a_new_longest_ping_begins_the_windows_anew() {
+    let after = |last: u64| {
         let mut rule = Settling::new(settle(3));
-        settles_after(&mut rule, |w| vec![w], move |w| Nanos(w.min(from)))
+        settles_after(&mut rule, |w| vec![w], |w| Nanos(w.min(last)))
     };
-    assert_eq!(settles_after(&mut rule, |w| vec![w], longest), Some(4));
-    assert_eq!(after(1), Some(4));
-    assert_eq!(after(6), Some(9), "the last new one came in window 6");
-}
-
-#[test]
-fn the_longest_of_each_window_does_as_well_as_the_longest_so_far() {
-    let of_window = |w: u64| [9, 1, 5, 3, 8, 2, 2, 2][(w as usize - 1).min(7)];
-    let so_far = |_| 9;
-    let run = |longest: &dyn Fn(u64) -> u64| {
-        let mut rule = Settling::new(settle(4));
-        settles_after(&mut rule, |w| vec![w], |w| Nanos(longest(w)))
-    };
-    assert_eq!(run(&of_window), run(&so_far));
+    assert_eq!(after(1), Some(JUDGED));
+    assert_eq!(after(JUDGED - 3), Some(JUDGED));
+    assert_eq!(after(20), Some(23), "the last new one came in window 20");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_flow_that_speeds_up_is_waited_for() {
     let received = |w: u64| vec![w.min(10) + 10 * w.saturating_sub(10)];
     let mut rule = Settling::new(settle(4));
     let settled = (1..=1_000)
-        .filter(|&w| rule.on_window(&received(w), Nanos(100 * w), MS))
+        .filter(|&w| rule.on_window(&received(w), Nanos(100 * w), level(w, MS)))
         .collect::<Vec<_>>();
     let first_after = settled.iter().find(|&&w| w > 14);
     let expected = (15..).find(|&n| {
@@ -90,7 +90,7 @@ fn a_lost_flow_keeps_nothing_from_settling() {
         settles_after(&mut kept, received, early).expect("settles at last"),
         settles_after(&mut told, received, early).expect("settles"),
     );
-    assert_eq!(told, 13);
+    assert_eq!(told, JUDGED);
     assert!(
         kept > 80,
         "its mean falls by a twentieth over 5 windows until window 100: {kept}"
@@ -100,7 +100,10 @@ fn a_lost_flow_keeps_nothing_from_settling() {
 #[test]
 fn a_flow_that_never_moved_is_steady_beside_one_that_does() {
     let mut rule = Settling::new(settle(3));
-    assert_eq!(settles_after(&mut rule, |w| vec![0, w], |_| MS), Some(4));
+    assert_eq!(
+        settles_after(&mut rule, |w| vec![0, w], |_| MS),
+        Some(JUDGED)
+    );
 }
 
 #[test]
@@ -109,17 +112,17 @@ fn a_standstill_of_all_flows_never_settles() {
     assert_eq!(never, None);
     // One that moved for a while and then got nothing any more.
     let mut rule = Settling::new(settle(3));
-    let stopped = (5..=2_000).any(|w| rule.on_window(&[4_000], Nanos(100 * w), MS));
+    let stopped = (5..=2_000).any(|w| rule.on_window(&[4_000], Nanos(100 * w), level(w, MS)));
     assert!(!stopped);
 }
 
 #[test]
 fn without_flows_or_with_all_lost_only_the_latency_counts() {
     let idle = settles_after(&mut Settling::new(settle(3)), |_| vec![], |_| MS);
-    assert_eq!(idle, Some(4));
+    assert_eq!(idle, Some(JUDGED));
     let mut rule = Settling::new(settle(3));
     rule.on_flow_lost(0);
-    assert_eq!(settles_after(&mut rule, |_| vec![5], |_| MS), Some(4));
+    assert_eq!(settles_after(&mut rule, |_| vec![5], |_| MS), Some(JUDGED));
 }
 
 proptest! {
@@ -133,7 +136,7 @@ proptest! {
         let mut rule = Settling::new(settle(windows));
         let received = |w: u64| rates.iter().map(|r| r * w).collect();
         let after = settles_after(&mut rule, received, |_| MS);
-        prop_assert_eq!(after, Some(u64::from(windows) + 1));
+        prop_assert_eq!(after, Some(JUDGED.max(u64::from(windows) + 1)));
     }
 
     /// Whenever it says that it has settled, the rule holds by its letter.
@@ -150,7 +153,7 @@ proptest! {
             longest = longest.max(latency);
             let at = (index as u64 + 1) * 1_000;
             means.push((sums.map(|s| s as f64 / at as f64), longest));
-            if rule.on_window(&sums, Nanos(at), Nanos(latency)) {
+            if rule.on_window(&sums, Nanos(at), level(index as u64 + 1, Nanos(longest))) {
                 let last = &means[means.len() - windows as usize - 1..];
                 let (now, most) = last[last.len() - 1];
                 for (then, longest) in last {
@@ -175,10 +178,161 @@ proptest! {
             let mut sum = 0;
             steps.iter().enumerate().position(|(index, step)| {
                 sum += step;
-                rule.on_window(&[sum], Nanos((index as u64 + 1) * 1_000), MS)
+                let windows = index as u64 + 1;
+                rule.on_window(&[sum], Nanos(windows * 1_000), level(windows, MS))
             })
         };
         let (strict, lax) = (with(tolerance), with(tolerance * 2.0));
         prop_assert!(strict.is_none() || lax.is_some_and(|l| Some(l) <= strict));
     }
+}
+
+/// A queue in virtual time: 25 pings in each window of 250 ms. Noise is a share of the delay and
+/// correlated from one window to the next, as flows' windows are.
+struct Queue {
+    delay_ms: Box<dyn Fn(f64) -> f64>,
+    noise: f64,
+    correlation: f64,
+}
+
+/// Long enough for a user to wait, in windows: 60 s.
+const PATIENCE: u64 = 240;
+
+impl Queue {
+    /// When it passes for settled, in seconds.
+    fn settles(&self, rng: &mut Rng) -> Option<f64> {
+        let mut rule = Settling::new(Settle::default());
+        let (mut pings, mut state) = (PingsSoFar::default(), normal(rng));
+        (1..=PATIENCE).map(|w| w as f64 / 4.0).find(|&at_s| {
+            let fresh = (1.0 - self.correlation.powi(2)).sqrt() * normal(rng);
+            state = self.correlation * state + fresh;
+            for ping in 0..25 {
+                let at = at_s - 0.25 + f64::from(ping) / 100.0;
+                let noise = 1.0 + self.noise * state + 0.1 * normal(rng);
+                let ms = (self.delay_ms)(at) * noise.clamp(0.2, 3.0);
+                pings.add(Nanos((ms * 1e6) as u64));
+            }
+            // What the longest ping does is another part of the rule.
+            let pings = PingsSoFar {
+                longest: MS,
+                ..pings
+            };
+            rule.on_window(&[(at_s * 1e6) as u64], Nanos((at_s * 1e9) as u64), pings)
+        })
+    }
+}
+
+fn within(rng: &mut Rng, from: f64, to: f64) -> f64 {
+    from + (to - from) * rng::unit(rng)
+}
+
+/// The share of 1,000 random queues that are said to have settled.
+fn settled_share(queue: impl Fn(&mut Rng) -> Queue, counts: impl Fn(f64, &Queue) -> bool) -> f64 {
+    let settled = (0..1_000_u64).filter(|&seed| {
+        let mut rng = rng::stream(seed, 7);
+        let queue = queue(&mut rng);
+        let at_s = queue.settles(&mut rng);
+        at_s.is_some_and(|at_s| counts(at_s, &queue))
+    });
+    settled.count() as f64 / 1_000.0
+}
+
+/// Climbs by 0.3 to 2 times what it began with in each second, after an overshoot that is higher
+/// than all that follows for the first second or two.
+fn climbing(rng: &mut Rng, overshoots: bool) -> Queue {
+    let from_ms = within(rng, 20.0, 100.0);
+    let per_s = from_ms * within(rng, 0.3, 2.0);
+    let over_s = if overshoots {
+        within(rng, 0.5, 2.0)
+    } else {
+        0.0
+    };
+    Queue {
+        delay_ms: Box::new(move |at| {
+            if at < over_s {
+                from_ms + per_s * PATIENCE as f64
+            } else {
+                from_ms + per_s * at
+            }
+        }),
+        noise: within(rng, 0.0, 0.3),
+        correlation: within(rng, 0.0, 0.8),
+    }
+}
+
+/// At most 2 % of such queues pass for settled within a minute.
+#[test]
+fn a_climbing_queue_does_not_settle() {
+    for overshoots in [false, true] {
+        let share = settled_share(|rng| climbing(rng, overshoots), |_, _| true);
+        assert!(share <= 0.025, "overshoots: {overshoots}: {share}");
+    }
+}
+
+/// A queue that fills and stays full, of up to 400 ms.
+fn filling(rng: &mut Rng) -> Queue {
+    let (full_ms, fills_s) = (within(rng, 1.0, 400.0), within(rng, 0.2, 2.0));
+    Queue {
+        delay_ms: Box::new(move |at| full_ms * (1.0 - (-at / fills_s).exp())),
+        noise: within(rng, 0.0, 0.2),
+        correlation: within(rng, 0.0, 0.5),
+    }
+}
+
+#[test]
+fn a_queue_that_fills_settles_once_it_is_full() {
+    let share = settled_share(filling, |_, _| true);
+    assert!(share >= 0.98, "{share}");
+    let empty = settled_share(filling, |at_s, queue| {
+        (queue.delay_ms)(at_s) < 0.8 * (queue.delay_ms)(1e9) - 5.0
+    });
+    assert!(empty <= 0.02, "{empty}");
+}
+
+/// The sawtooth of flows that shrink their windows by 10 to 50 % at a loss.
+#[test]
+fn an_oscillating_queue_settles() {
+    let queue = |rng: &mut Rng| {
+        let (period_s, least) = (within(rng, 0.3, 6.0), within(rng, 0.5, 0.9));
+        let (full_ms, begins) = (within(rng, 10.0, 400.0), rng::unit(rng));
+        Queue {
+            delay_ms: Box::new(move |at| {
+                let phase = (at / period_s + begins).fract();
+                full_ms * (least + (1.0 - least) * phase)
+            }),
+            noise: within(rng, 0.0, 0.2),
+            correlation: within(rng, 0.0, 0.5),
+        }
+    };
+    let share = settled_share(queue, |_, _| true);
+    assert!(share >= 0.95, "{share}");
+}
+
+/// Pings of a scenario of 10 s at 100 a second, whose queue has this delay at a time in seconds.
+fn still_changed_with(delay_ms: impl Fn(f64) -> f64) -> Option<&'static str> {
+    let mut trial = crate::sim::simulate_flows(
+        &crate::spec::fixture::flows(1, 0, Nanos::from_secs(10)),
+        &crate::experiment::latency::analysis::tests::path(MS),
+    );
+    for probe in &mut trial.tcp.probes {
+        let delay = Nanos((delay_ms(probe.sent.as_secs_f64()) * 1e6) as u64);
+        probe.back = probe
+            .back
+            .map(|back| crate::experiment::latency::measure::ProbeBack {
+                round_trip: delay,
+                ..back
+            });
+    }
+    still_changed(&trial)
+}
+
+#[test]
+fn a_scenario_of_a_fixed_time_is_judged_at_its_end() {
+    let climbs = |at: f64| 52.0 + 26.9 * at;
+    let latency = Some("its latency still changed");
+    assert_eq!(still_changed_with(climbs), latency, "52 to 321 ms");
+    let below_maximum = |at: f64| if at < 1.0 { 400.0 } else { climbs(at) };
+    assert_eq!(still_changed_with(below_maximum), latency);
+    let overshoots = |at: f64| if at < 1.0 { 400.0 } else { 52.0 };
+    assert_eq!(still_changed_with(overshoots), None);
 }

@@ -9,8 +9,9 @@ use crate::words::list;
 /// Changes that made things worse, of which the answer names so many.
 const WORSE_MAX: usize = 3;
 
-/// The answer for a person: what both did, where it was lost, why, and what it is not. `worse` are
-/// the changes that made more be lost, with what they did.
+/// The answer for a person: what both did, where it was lost, and which causes are supported. What
+/// decided, and what was ruled out, the explanations themselves say. `worse` are the changes with
+/// which more was lost, with what they did.
 pub(super) fn answer(
     laws: &[LawRow],
     evidence: &Evidence,
@@ -22,19 +23,21 @@ pub(super) fn answer(
         return "Nothing was measured.".to_owned();
     }
     let mut sentences: Vec<String> = made.iter().map(|row| in_words(row)).collect();
-    let standing = |hypothesis| {
-        let judged = judged.iter().find(|j| j.hypothesis == hypothesis);
-        judged.filter(|j| j.standing == Standing::Supported)
-    };
-    if let Some(overhead) = standing(Hypothesis::PerSendOverhead) {
-        sentences.push(format!(
-            "The rate is what sending leaves: {}.",
-            overhead.because
-        ));
+    let at = lost_where(&evidence.trials);
+    if evidence.has_loss() && !at.is_empty() {
+        sentences.push(format!("{} That is where, not why.", at.trim_start()));
     }
-    match evidence.has_loss() {
-        true => sentences.extend(about_loss(evidence, judged)),
-        false => sentences.extend(without_loss(&made, worse)),
+    let supported = || judged.iter().filter(|j| j.standing == Standing::Supported);
+    let causes = supported().filter(|j| j.hypothesis != Hypothesis::ReceiveBuffer);
+    let causes: Vec<&str> = causes.map(|j| j.hypothesis.claim()).collect();
+    if !causes.is_empty() {
+        sentences.push(format!("The data support: {}.", causes.join("; ")));
+    }
+    if !evidence.has_loss() {
+        sentences.extend(without_loss(&made, worse));
+    } else if !supported().any(|j| j.hypothesis.is_of_loss()) {
+        let label = &evidence.spec.label;
+        sentences.push(format!("The data support no cause of what {label} lost."));
     }
     sentences.join(" ")
 }
@@ -55,55 +58,4 @@ fn without_loss(made: &[&LawRow], worse: &[(String, Effect)]) -> Vec<String> {
         false => format!("What would make datagrams be lost here: {}.", list(&worse)),
     };
     vec![nothing.to_owned(), would]
-}
-
-fn about_loss(evidence: &Evidence, judged: &[Judged]) -> Vec<String> {
-    // What tells where, and what tells of the rate, are no causes of a loss.
-    let is_cause = |j: &&Judged| {
-        !matches!(
-            j.hypothesis,
-            Hypothesis::ReceiveBuffer | Hypothesis::PerSendOverhead
-        )
-    };
-    let such = |standing| -> Vec<&Judged> {
-        let causes = judged.iter().filter(is_cause);
-        causes.filter(|j| j.standing == standing).collect()
-    };
-    let claims = |of: &[&Judged]| -> Vec<String> {
-        of.iter().map(|j| j.hypothesis.claim().to_owned()).collect()
-    };
-    let mut sentences = Vec::new();
-    let at = lost_where(&evidence.trials);
-    if !at.is_empty() {
-        sentences.push(format!("{} That is where, not why.", at.trim_start()));
-    }
-    let supported = such(Standing::Supported);
-    for cause in &supported {
-        sentences.push(format!(
-            "Supported: {} ({}).",
-            cause.hypothesis.claim(),
-            cause.because
-        ));
-    }
-    if supported.is_empty() {
-        let label = &evidence.spec.label;
-        sentences.push(format!(
-            "No cause of what {label} lost is supported by these data."
-        ));
-    }
-    let ruled_out = such(Standing::RuledOut);
-    if !ruled_out.is_empty() {
-        sentences.push(format!(
-            "Ruled out: that {}.",
-            claims(&ruled_out).join("; that ")
-        ));
-    }
-    let open = such(Standing::Undecided);
-    if !open.is_empty() {
-        sentences.push(format!(
-            "Left open: whether {}.",
-            claims(&open).join("; whether ")
-        ));
-    }
-    sentences
 }

@@ -1,5 +1,6 @@
 //! The cells of the design: what is varied, and the trials that this takes.
 
+use super::ExplainSpec;
 use crate::experiment::udp::UdpTried;
 use crate::experiment::udp::spec::{ClientWait, ClientsAs, UdpTrialSpec};
 use crate::law::Law;
@@ -13,6 +14,16 @@ const BUFFER: u32 = 4 << 20;
 const WORK: Nanos = Nanos::from_micros(20);
 /// The slack of the cell with little, or with that which the kernel gives every program.
 const SLACKS: [Nanos; 2] = [Nanos(1), Nanos::from_micros(50)];
+
+/// The changes on which no explanation rests, in the order in which they are left out where the
+/// time does not suffice.
+pub(super) const DISPENSABLE: [Change; 5] = [
+    Change::Work,
+    Change::SameCore,
+    Change::Slack,
+    Change::Number,
+    Change::Wait,
+];
 
 /// What a cell changes of the clients that the explanation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,15 +104,15 @@ pub(super) enum Cell {
     Changed(Change),
 }
 
-/// The changes that make sense for `base`, where the other clients are `other`, these processors
-/// may be used, and the service may or may not have real-time priority.
+/// The changes that make sense for `base`, where the other clients are `other`, and that fit into
+/// the time.
 pub(super) fn changes(
     base: &UdpTrialSpec,
     other: &UdpTrialSpec,
-    cpus: &[u32],
-    realtime: bool,
+    spec: &ExplainSpec,
 ) -> Vec<Change> {
-    let two = cpus.len() >= 2;
+    let two = spec.cpus.len() >= 2;
+    let left_out = &DISPENSABLE[..spec.left_out.min(DISPENSABLE.len())];
     let service: Vec<u32> = base.setup.cpu.into_iter().collect();
     let on_one = service.len() == 1 && base.client_cpus == service;
     [
@@ -116,10 +127,11 @@ pub(super) fn changes(
         (Change::Poisson, true),
         (Change::Replay, true),
         (Change::ReplayApart, two),
-        (Change::RealTime, realtime && !base.setup.realtime),
+        (Change::RealTime, spec.realtime && !base.setup.realtime),
     ]
     .into_iter()
-    .filter_map(|(change, makes_sense)| makes_sense.then_some(change))
+    .filter(|(change, makes_sense)| *makes_sense && !left_out.contains(change))
+    .map(|(change, _)| change)
     .collect()
 }
 
@@ -144,7 +156,7 @@ pub(super) fn block(subject: Cell, changes: &[Change], seed: u64, number: usize)
 }
 
 /// The trial of `base` with this change. `tried` is a trial of `base` as it is, of the same block.
-/// `None` where that sent nothing, so that there is neither a rate nor a moment to go by.
+/// `None` where that sent nothing, so that there is neither a rate nor a time to go by.
 pub(super) fn changed(
     change: Change,
     base: &UdpTrialSpec,
@@ -152,6 +164,29 @@ pub(super) fn changed(
     cpus: &[u32],
     tried: &UdpTried,
 ) -> Option<UdpTrialSpec> {
+    let mut spec = outline(change, base, other, cpus);
+    let arrival = match change {
+        Change::Constant => ArrivalLaw::Constant,
+        Change::Poisson => ArrivalLaw::Poisson,
+        Change::Replay | Change::ReplayApart => {
+            spec.duration = spec.duration.min(tried.starts_until);
+            tried.starts.last()?;
+            ArrivalLaw::Trace(tried.starts.clone())
+        }
+        _ => return Some(spec),
+    };
+    let rate = Rate::from_f64(tried.report.datagrams()?.sent_per_s)?;
+    spec.wait = ClientWait::Schedule { rate, arrival };
+    Some(spec)
+}
+
+/// The same without what only a trial of `base` tells: the rate and the times of sending.
+pub(super) fn outline(
+    change: Change,
+    base: &UdpTrialSpec,
+    other: &UdpTrialSpec,
+    cpus: &[u32],
+) -> UdpTrialSpec {
     let mut spec = base.clone();
     spec.label = format!("{}, {}", base.label, change.words(base, other));
     let service_cpu = cpus.first().copied();
@@ -171,15 +206,13 @@ pub(super) fn changed(
         }
         Change::OtherCore => apart(&mut spec, cpus),
         Change::RealTime => spec.setup.realtime = true,
-        Change::Constant => alone(&mut spec, ArrivalLaw::Constant, tried)?,
-        Change::Poisson => alone(&mut spec, ArrivalLaw::Poisson, tried)?,
-        Change::Replay => replay(&mut spec, tried)?,
+        Change::Constant | Change::Poisson | Change::Replay => alone(&mut spec),
         Change::ReplayApart => {
-            replay(&mut spec, tried)?;
+            alone(&mut spec);
             apart(&mut spec, cpus);
         }
     }
-    Some(spec)
+    spec
 }
 
 /// The service alone on the first processor.
@@ -188,26 +221,15 @@ fn apart(spec: &mut UdpTrialSpec, cpus: &[u32]) {
     spec.setup.cpu = cpus.first().copied();
 }
 
-fn replay(spec: &mut UdpTrialSpec, tried: &UdpTried) -> Option<()> {
-    spec.duration = spec.duration.min(tried.starts_until);
-    let moments = tried.starts.clone();
-    moments.last()?;
-    alone(spec, ArrivalLaw::Trace(moments), tried)
-}
-
 /// One spinning sender in the place of all clients.
-fn alone(spec: &mut UdpTrialSpec, arrival: ArrivalLaw, tried: &UdpTried) -> Option<()> {
-    let sent_per_s = tried.report.datagrams()?.sent_per_s;
-    let rate = Rate::from_f64(sent_per_s)?;
-    spec.wait = ClientWait::Schedule { rate, arrival };
+fn alone(spec: &mut UdpTrialSpec) {
     spec.clients = 1;
     spec.level = Level::Clients(1);
     spec.carried_as = ClientsAs::Multiplexed;
-    // It is to keep the moments, whatever a send takes the clients.
+    // It is to keep the times, whatever a send takes the clients.
     spec.send_cost = Nanos::ZERO;
     spec.engine.workers = 1;
     spec.engine.wait = WaitPolicy::Spin;
-    Some(())
 }
 
 /// Where clients and service run.

@@ -60,6 +60,14 @@ impl Hypothesis {
         }
     }
 
+    /// Whether it is a cause of losses: one is of the rate, one says where.
+    pub(super) fn is_of_loss(self) -> bool {
+        !matches!(
+            self,
+            Hypothesis::ReceiveBuffer | Hypothesis::PerSendOverhead
+        )
+    }
+
     /// What it claims.
     pub(crate) fn claim(self) -> &'static str {
         match self {
@@ -68,21 +76,24 @@ impl Hypothesis {
                  rate"
             }
             Hypothesis::WokenClientsPreemptService => {
-                "clients that wake take the processor from the service as it works, while \
-                 datagrams pile up"
+                "clients that wake interrupt the service as it works, while datagrams pile up"
             }
             Hypothesis::ServiceWaitsForProcessor => {
-                "the service is ready to work but waits in the run queue, behind clients, while \
-                 datagrams pile up"
+                "the service waits behind clients for its processor after it woke, while datagrams \
+                 pile up"
             }
-            Hypothesis::SynchronisedWakeups => "clients wake together and send in bursts",
+            Hypothesis::SynchronisedWakeups => {
+                "clients wake together, and their bursts overflow the buffer"
+            }
             Hypothesis::ReceiveBuffer => {
                 "the place where they are lost is the service's receive buffer (not a cause)"
             }
             Hypothesis::PoissonVariance => {
                 "the variance of Poisson arrivals alone overflows the buffer"
             }
-            Hypothesis::ReceiverPauses => "the service stalls for longer than its buffer covers",
+            Hypothesis::ReceiverPauses => {
+                "the service itself stalls for longer than its buffer covers"
+            }
             Hypothesis::OfferedBeyondCapacity => {
                 "more comes on average than the service can take, however it is spread"
             }
@@ -116,7 +127,7 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// `name: claim: because`, as reported.
+    /// `name: claim: because`, as reported: the only sentence that says how it ended and why.
     pub(super) fn line(&self) -> String {
         let hypothesis = self.hypothesis;
         let because = &self.because;

@@ -25,12 +25,16 @@
 //! overflowed says where datagrams were lost and is never given as a cause.
 
 mod answer;
+mod budget;
 mod cells;
 mod effects;
 mod judge;
 mod rules;
 #[cfg(test)]
 mod tests;
+
+pub(super) use budget::SHORTENED;
+pub use budget::{EXPLAIN_LIMIT, ExplainAsked};
 
 use super::UdpTried;
 use super::laws::{law_row, law_verdict};
@@ -41,9 +45,8 @@ use crate::experiment::{Concluded, Experiment, Next};
 use crate::rng;
 use crate::trial::report::{TrialReport, Verdict};
 use answer::answer;
-use cells::{Cell, Change, block, changed, changes};
+use cells::{Cell, Change, DISPENSABLE, block, changed, changes};
 use effects::{Effect, Pair};
-#[cfg(test)]
 pub(super) use judge::Hypothesis;
 use judge::{Evidence, Standing, judge};
 use rand_core::RngCore;
@@ -74,6 +77,10 @@ pub struct ExplainSpec {
     pub realtime: bool,
     /// Seeds the order of the trials and each trial.
     pub seed: u64,
+    /// Changes on which no explanation rests and which do not fit into the time.
+    pub left_out: usize,
+    /// What was cut of what the user asked for, in words.
+    pub cut: Option<String>,
 }
 
 /// The experiment that explains.
@@ -90,14 +97,8 @@ impl UdpExplain {
 
     /// How many trials it makes in all, as far as is known before the first.
     pub fn trials(&self) -> usize {
-        let ExplainSpec {
-            first,
-            second,
-            cpus,
-            realtime,
-            ..
-        } = &self.spec;
-        let changes = changes(second, first, cpus, *realtime).len();
+        let spec = &self.spec;
+        let changes = changes(&spec.second, &spec.first, spec).len();
         PILOT + self.repeats() * (2 + changes)
     }
 
@@ -139,7 +140,7 @@ impl UdpExplain {
 
     fn changes(&self, past: &[UdpTried]) -> Vec<Change> {
         let [subject, other] = self.subject(past).map(|cell| self.base(cell));
-        changes(subject, other, &self.spec.cpus, self.spec.realtime)
+        changes(subject, other, &self.spec)
     }
 
     /// The cells of all trials in their order. Known as soon as the pilot was made.
@@ -295,9 +296,11 @@ impl Experiment for UdpExplain {
         };
         // What was changed on purpose is in the effects; findings are about what was asked for.
         let as_asked: Vec<&TrialReport> = by_law.iter().flatten().copied().collect();
+        let mut findings = explained_findings(&as_asked);
+        findings.extend(self.spec.shortened());
         Concluded {
             verdict: law_verdict(&by_law),
-            findings: explained_findings(&as_asked),
+            findings,
             conclusion: UdpConclusion {
                 answer: answer(&laws, &evidence, &judged, &self.worse(past)),
                 effects: self.effect_rows(past),

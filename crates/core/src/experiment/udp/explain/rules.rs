@@ -140,7 +140,7 @@ fn wakeups(e: &Evidence) -> Rule {
         (Some(replay), _) if replay.falls() => rule(
             RuledOut,
             format!(
-                "the same bursts from a single sender lose only {}",
+                "{bursts}; but the same bursts from a single sender lose only {}",
                 percent(replay.loss)
             ),
         ),
@@ -228,8 +228,8 @@ fn pauses(e: &Evidence) -> Rule {
     };
     let longer = against.iter().filter(|(p, covers)| p > covers).count();
     let because = format!(
-        "in {longer} of {} trials with a loss; at worst it paused for {} where the buffer covers \
-         {}",
+        "in {longer} of {} trials with a loss it paused for longer than that, at worst for {} \
+         where the buffer covers {}",
         against.len(),
         time(pause_ns),
         time(covers_ns)
@@ -239,7 +239,7 @@ fn pauses(e: &Evidence) -> Rule {
         // A cause is named once.
         _ if processor::is_the_cause(e) => rule(
             RuledOut,
-            format!("its pauses are its waits for the processor, not a cause besides: {because}"),
+            format!("others had its processor in its pauses: {because}"),
         ),
         n if 2 * n >= against.len() => rule(Supported, because),
         _ => rule(Undecided, because),

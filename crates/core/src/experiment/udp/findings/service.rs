@@ -126,14 +126,10 @@ pub(super) const PAUSED: Code = Code {
 };
 
 /// A pause harms only where it fills the buffer.
-pub(super) fn paused(l: &LedgerReport, d: &DatagramReport, is_explained: bool) -> Option<Finding> {
+pub(super) fn paused(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
     let covers_ns = buffer_covers_ns(d)?;
     let pause_ns = d.service_pause_ns_max as f64;
     let harms = lost_at(l, DropPlace::ReceiveBuffer) > 0;
-    let explain = match is_explained {
-        true => "",
-        false => ", and find what interrupts it: knee udp ADDR --explain",
-    };
     (harms && pause_ns > covers_ns).then(|| {
         PAUSED.finding(
             Severity::Warning,
@@ -149,10 +145,8 @@ pub(super) fn paused(l: &LedgerReport, d: &DatagramReport, is_explained: bool) -
                 ("buffer_covers_ns", covers_ns),
                 ("service_preempted", d.service_preempted as f64),
             ],
-            format!(
-                "keep other programs off the service's processor (knee serve udp --cpu N, clients \
-                 on others){explain}"
-            ),
+            "keep other programs off the service's processor (knee serve udp --cpu N, clients on \
+             others), and find what interrupts it: knee udp ADDR --explain",
         )
     })
 }

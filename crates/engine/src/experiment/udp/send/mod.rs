@@ -27,7 +27,6 @@ use crate::kernel::limits;
 use knee_core::experiment::udp::measure::UdpSent;
 use knee_core::experiment::udp::spec::{ClientsAs, UdpTrialSpec};
 use knee_core::measure::GeneratorUse;
-use knee_core::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -43,8 +42,8 @@ pub struct SendPlan {
     pub target: SocketAddr,
     /// Tells datagrams of this run from those of others.
     pub session: u64,
-    /// CLOCK_MONOTONIC in nanoseconds at which the run begins, [`lead`] after [`send`] is called;
-    /// a sender that is not ready by then begins late.
+    /// CLOCK_MONOTONIC in nanoseconds at which the run begins, [`UdpTrialSpec::lead`] after
+    /// [`send`] is called; a sender that is not ready by then begins late.
     pub origin: u64,
     /// For [`ClientsAs::Processes`]: this program, which run as `PROGRAM udp-client` calls
     /// [`client_process`].
@@ -60,17 +59,6 @@ pub struct Sent {
     pub generator: GeneratorUse,
     /// It was told to stop before its time was over.
     pub interrupted: bool,
-}
-
-/// How long before the origin [`send`] is to be called, so that all senders are ready by then: a
-/// thread takes some 50 µs, a process some milliseconds.
-pub fn lead(spec: &UdpTrialSpec) -> Nanos {
-    let (begin, each) = match spec.carried_as {
-        ClientsAs::Multiplexed => (Nanos::from_millis(5), Nanos::ZERO),
-        ClientsAs::Threads => (Nanos::from_millis(5), Nanos::from_micros(100)),
-        ClientsAs::Processes => (Nanos::from_millis(50), Nanos::from_millis(5)),
-    };
-    begin + Nanos(each.0 * u64::from(spec.clients))
 }
 
 /// Sends from the plan's origin on until its time is over, its datagrams are used up, or `stop` is

@@ -7,6 +7,7 @@ use crate::sys::clock::monotonic_ns;
 use knee_core::experiment::udp::spec::{ClientWait, ServiceMode, ServiceSetup};
 use knee_core::law::Law;
 use knee_core::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Rate, WaitPolicy};
+use knee_core::time::Nanos;
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::sync::atomic::Ordering;
@@ -64,7 +65,7 @@ fn plan_to(target: SocketAddr, wait: ClientWait, carried_as: ClientsAs) -> SendP
         },
     };
     SendPlan {
-        origin: monotonic_ns() + lead(&spec).0,
+        origin: monotonic_ns() + spec.lead().0,
         spec,
         target,
         session: SESSION,

@@ -266,6 +266,7 @@ impl Session {
             received,
             gaps_ns: Vec::new(),
             at_socket,
+            reassembly: moved.reassembly(),
             in_namespace: moved.clone().in_namespace().counters(true),
             on_machine: moved.of_machine().counters(true),
             not_read: Drops::not_read().into_iter().chain(not_watched).collect(),

@@ -38,7 +38,10 @@ pub(super) fn preempted(e: &Evidence) -> Rule {
     let kept = Kept::of(e);
     match (standing, kept.how()) {
         (Supported, How::Preempted) => rule(Supported, because),
-        (Supported, How::Waits) => rule(RuledOut, kept.in_words()),
+        (Supported, How::Waits) => rule(
+            RuledOut,
+            format!("few of its waits began so: {}", kept.in_words()),
+        ),
         (Supported, How::Open) => rule(
             Undecided,
             format!(
@@ -58,7 +61,7 @@ pub(super) fn waits(e: &Evidence) -> Rule {
         (Supported, How::Preempted) => rule(
             RuledOut,
             format!(
-                "its waits begin as it is preempted, which is a cause of its own: {}",
+                "its waits began as clients interrupted it: {}",
                 kept.in_words()
             ),
         ),
@@ -143,15 +146,15 @@ impl Kept {
 
     fn in_words(self) -> String {
         let used = match self.used > 0.0 {
-            true => format!(", which it used for {}", percent(self.used)),
+            true => format!(" and used it for {}", percent(self.used)),
             false => String::new(),
         };
         let turns = self.share_of_turns.map_or(String::new(), |share| {
             format!(" (after {} of its turns)", percent(100.0 * share.min(1.0)))
         });
         format!(
-            "the service waited for its processor for {} of the time{used}; it was preempted {} \
-             times a second{turns}, and its longest pause was {}",
+            "others had its processor for {} of the time as it was ready{used}; it was interrupted \
+             {} times a second{turns}, and its longest pause was {}",
             percent(self.waiting),
             number(self.preempted_per_s),
             time(self.pause_ns)

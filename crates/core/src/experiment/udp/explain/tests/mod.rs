@@ -6,6 +6,7 @@ mod processor;
 mod receiving;
 mod sending;
 mod simulated;
+mod time;
 
 use super::{ExplainSpec, UdpExplain};
 use crate::experiment::udp::fake::{Made, run, sleeps, yields};
@@ -21,6 +22,8 @@ fn asked(cpus: &[u32]) -> ExplainSpec {
         cpus: cpus.to_vec(),
         realtime: false,
         seed: 1,
+        left_out: 0,
+        cut: None,
     }
 }
 

@@ -83,9 +83,8 @@ fn clients_on_one_clock_overflow_a_simulated_queue() {
     assert!(
         conclusion.answer.contains(
             "tick(10ms)*64 sent 3,136/s and lost 35.9 % of it. Of what is missing: 4,508 in the \
-             receive buffer. That is where, not why. Supported: clients wake together and send in \
-             bursts (an index of dispersion of 60.92 at 1 to 10 ms, where Poisson has 1; replayed, \
-             the same bursts lose 35.9 %, spread evenly 0 %). Ruled out: that more comes"
+             receive buffer. That is where, not why. The data support: clients wake together, and \
+             their bursts overflow the buffer."
         ),
         "{}",
         conclusion.answer
