@@ -127,13 +127,13 @@ fn an_outage_while_one_level_runs_is_named() {
     assert!(finding(&report, "retrograde").is_none(), "{report:#}");
 }
 
-/// Two workers of 5 ms; once 21 users are inside, each operation takes 15 ms for ever.
+/// Eight workers of 20 ms; once 21 users are inside, each operation takes 60 ms for ever.
 #[test]
 fn a_server_that_falls_for_ever_has_two_regimes() {
     let mut has_fallen = false;
-    let url = Station::start(2, move |inside| {
+    let url = Station::start(8, move |inside| {
         has_fallen |= inside >= 21;
-        Answer::After(if has_fallen { 15 * MS } else { 5 * MS })
+        Answer::After(if has_fallen { 60 * MS } else { 20 * MS })
     });
     let report = report_of(&url, &["--budget", "12s"]);
     let c = &report["conclusion"];
@@ -144,7 +144,7 @@ fn a_server_that_falls_for_ever_has_two_regimes() {
     let most = c["max_throughput_per_s"].as_f64().unwrap();
     assert!(most == before || most == after, "{c:#}");
     // No row of a busy server is a mean of both.
-    for level in levels(&report).iter().filter(|l| users(l) >= 4) {
+    for level in levels(&report).iter().filter(|l| users(l) >= 12) {
         let is_between = per_s(level) > 1.25 * after && per_s(level) < 0.8 * before;
         assert!(!is_between, "{level:#}");
     }
@@ -213,7 +213,10 @@ fn a_table_that_falls_has_a_peak() {
     assert_eq!(retrograde["evidence"]["peak_level"], 10.0);
     assert!(finding(&report, "saturated_below_range").is_none());
     let text = answer(&report);
-    assert!(!text.contains("every level") && !text.contains("Every level"), "{text}");
+    assert!(
+        !text.contains("every level") && !text.contains("Every level"),
+        "{text}"
+    );
     assert!(text.contains("10 users"), "{text}");
 }
 
@@ -233,7 +236,10 @@ fn rows_of_several_slices_obey_littles_law() {
         assert!(inside >= 0.6 * n, "{inside} of {n}: {level:#}");
         let count = trial["response_time_ns"]["count"].as_f64().unwrap();
         let length_s = trial["duration_ns"].as_f64().unwrap() / 1e9;
-        assert!((count / length_s / per_s(level) - 1.0).abs() < 0.02, "{trial:#}");
+        assert!(
+            (count / length_s / per_s(level) - 1.0).abs() < 0.02,
+            "{trial:#}"
+        );
     }
 }
 
@@ -266,5 +272,9 @@ fn periodic_pauses_are_found_in_a_list_of_levels() {
     let report = report_of(&url, &["--vusers", "2,4,8", "-d", "3s"]);
     let pauses = finding(&report, "periodic_pauses").unwrap_or_else(|| panic!("{report:#}"));
     let period_ms = pauses["evidence"]["period_ns"].as_f64().unwrap() / 1e6;
-    assert!((450.0..=550.0).contains(&period_ms), "{pauses:#}");
+    assert!((450.0..=550.0).contains(&period_ms), "{pauses:#}"); // What slices cut off at their edges is no deviation from Little's law.
+    assert!(
+        finding(&report, "littles_law_violation").is_none(),
+        "{report:#}"
+    );
 }
