@@ -183,10 +183,10 @@ fn rejections_above_a_limit_bound_the_goodput() {
         .filter_map(|f| f["next_step"].as_str())
         .collect();
     let repeats = |step: &&str| step.contains("--vusers auto");
-    assert!(!next.iter().any(|step| repeats(step)), "{next:#?}");
+    assert!(!next.iter().any(repeats), "{next:#?}");
 }
 
-/// One worker for which each request inside costs a fifth of 2 ms more from the fifth on.
+/// Two workers of 3 ms; from the fifth request inside on, each one costs a fifth of that more.
 #[test]
 fn a_server_that_contends_has_a_peak() {
     let url = Station::start(2, move |inside| {
@@ -246,14 +246,21 @@ fn rows_of_several_slices_obey_littles_law() {
 /// One worker of exponential service: throughput is that of one user, whatever the load.
 #[test]
 fn the_knee_of_a_single_worker_is_about_one_user() {
-    let server = KneeServer::start(&["--workers", "1", "--service", "exp(8ms)"]);
+    let server = KneeServer::start(&["--workers", "1", "--service", "exp(2ms)"]);
     let report = report_of(&server.url(), &["--budget", "12s"]);
     let c = &report["conclusion"];
+    let has_range = c["knee_range"].is_array();
+    let stated = if has_range {
+        &c["knee_range"]
+    } else {
+        &c["knee_ci95"]
+    };
+    let [lo, hi] = [0, 1].map(|i| stated[i].as_f64().unwrap_or_else(|| panic!("{c:#}")));
+    assert!(lo <= 1.3 && hi >= 0.95, "{c:#}");
+    // A single number is near the truth; where the host is too noisy for one, it is not stated.
     let knee = c["knee_vusers"].as_f64();
-    let [lo, hi] = [0, 1].map(|i| c["knee_ci95"][i].as_f64().unwrap_or(f64::NAN));
-    let knee = knee.unwrap_or_else(|| panic!("{c:#}"));
-    assert!((0.8..=1.35).contains(&knee), "{c:#}");
-    assert!(lo <= 1.2 && hi >= 0.95, "{c:#}");
+    assert!(knee.is_none_or(|k| (0.75..=1.4).contains(&k)), "{c:#}");
+    assert!(knee.is_some() || has_range, "{c:#}");
 }
 
 /// Four workers of 2 ms; every 500 ms nothing is answered for 120 ms.
@@ -272,9 +279,8 @@ fn periodic_pauses_are_found_in_a_list_of_levels() {
     let report = report_of(&url, &["--vusers", "2,4,8", "-d", "3s"]);
     let pauses = finding(&report, "periodic_pauses").unwrap_or_else(|| panic!("{report:#}"));
     let period_ms = pauses["evidence"]["period_ns"].as_f64().unwrap() / 1e6;
-    assert!((450.0..=550.0).contains(&period_ms), "{pauses:#}"); // What slices cut off at their edges is no deviation from Little's law.
-    assert!(
-        finding(&report, "littles_law_violation").is_none(),
-        "{report:#}"
-    );
+    assert!((450.0..=550.0).contains(&period_ms), "{pauses:#}");
+    // What slices cut off at their edges is no deviation from Little's law.
+    let violation = finding(&report, "littles_law_violation");
+    assert!(violation.is_none(), "{report:#}");
 }

@@ -360,8 +360,8 @@ pub(super) fn retrograde(reading: &Reading) -> Option<Finding> {
             ("throughput_per_s", last.throughput_per_s),
         ],
         format!(
-            "keep the load at or below {}, and look for what more users contend for (locks, memory, \
-             retries)",
+            "keep the load at or below {}, and look for what more users contend for (locks, \
+             memory, retries)",
             axis.amount(peak)
         ),
     ))

@@ -234,7 +234,6 @@ fn random_servers_on_noisy_hosts_are_told_right() {
         }
     }
     let told = format!("{tallies:#?}\n{}", missed.join("\n"));
-    println!("{told}");
     assert!(wrong.is_empty(), "{}\n{told}", wrong.join("\n"));
     let sum = |of: fn(&Tally) -> u32, kinds: &[&str]| -> f64 {
         kinds.iter().map(|kind| f64::from(of(&tallies[kind]))).sum()
