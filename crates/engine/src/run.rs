@@ -226,9 +226,10 @@ fn trial_of(spec: &TrialSpec, done: Vec<Done>, beside: Beside) -> Trial {
     let mut observed = beside.observed;
     if let (Some(observed), Some(seen)) = (&mut observed, beside.seen) {
         let sampled = Sampled::of(samplers.into_iter().flatten().collect());
-        let (times, split) = host_times(&seen, &sampled, measurement.window);
+        let (times, split, both_ends) = host_times(&seen, &sampled, measurement.window);
         observed.server_host = Some(times);
         measurement.split = split;
+        measurement.both_ends = both_ends;
     }
     Trial {
         spec: spec.clone(),

@@ -235,7 +235,6 @@ impl RawSweep {
             axis: self.axis(),
             bounds: self.bound.clone(),
             budget: self.budget.unwrap_or(SweepSpec::BUDGET),
-            trials_max: SweepSpec::TRIALS_MAX,
             vusers_max: SweepSpec::VUSERS_MAX.min(machine.connections_default()),
         };
         Ok((spec, words))

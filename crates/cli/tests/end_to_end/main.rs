@@ -42,6 +42,7 @@ mod secure_server;
 mod silence;
 mod stalls;
 mod support;
+mod sweep_faults;
 mod sweeps;
 mod throttle;
 mod tours;

@@ -201,7 +201,7 @@ fn the_report_is_of_the_window_and_says_what_is_missing() {
         ..SAMPLE
     };
     let (seen, sampled) = (seen(&[connection()]), sampled(&[SAMPLE, never_came], 1));
-    let (times, split) = host_times(&seen, &sampled, window(0, 30_000_000));
+    let (times, split, _) = host_times(&seen, &sampled, window(0, 30_000_000));
     assert_eq!(
         (times.operations, times.unseen, times.incomplete),
         (1, 0, 1)
@@ -213,7 +213,7 @@ fn the_report_is_of_the_window_and_says_what_is_missing() {
     assert!(mean.abs_diff(20_300_000) < 20_000, "{mean}");
     assert_eq!(times.host_ns.p99, None, "of one");
 
-    let (later, unsplit) = host_times(&seen, &sampled, window(1_000, 30_000_000));
+    let (later, unsplit, _) = host_times(&seen, &sampled, window(1_000, 30_000_000));
     assert_eq!((later.operations, later.host_percent), (0, None));
     assert!(later.because.is_some());
     let mut expected = Split::default();

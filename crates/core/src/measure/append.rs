@@ -30,6 +30,10 @@ impl Trial {
             (Some(mine), Some(theirs)) => append_observed(mine, theirs),
             (mine, _) => *mine = None,
         }
+        let host = self.observed.as_mut().and_then(|o| o.server_host.as_mut());
+        if let Some(host) = host.filter(|_| !self.measurement.both_ends.is_empty()) {
+            host.set(&self.measurement.both_ends);
+        }
         self.interrupted |= later.interrupted;
     }
 }
@@ -50,8 +54,11 @@ fn append_observed(known: &mut Observed, later: Observed) {
         *known.kernel.entry(name).or_default() += moved;
     }
     known.accept_queue_max = known.accept_queue_max.max(later.accept_queue_max);
-    // Times inside the host are of the operations of one window.
-    known.server_host = None;
+    match (&mut known.server_host, later.server_host) {
+        (Some(mine), Some(theirs)) => mine.append(theirs),
+        (mine @ None, theirs) => *mine = theirs,
+        (Some(_), None) => {}
+    }
 }
 
 fn append_agent(known: &mut AgentMeasured, later: AgentMeasured) {

@@ -1,6 +1,7 @@
 //! The time that operations spent inside the server's host.
 
-use super::Histogram;
+use super::{Counts, Histogram};
+use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// Where the time of the operations that were followed was spent, from the request's last byte
@@ -56,5 +57,71 @@ impl PartTimes {
             p99: percentile(0.99),
             max: any.then(|| times.max().0),
         }
+    }
+}
+
+/// How long operations that both ends saw were inside the server's host and on the network. Unlike
+/// percentiles of it, it merges exactly.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BothEnds {
+    host: Counts,
+    network: Counts,
+    /// Sums of both in nanoseconds, exactly.
+    sums: [u64; 2],
+}
+
+impl BothEnds {
+    /// Of operations with these times inside the host and on the network.
+    pub fn of(parts: impl Iterator<Item = [Nanos; 2]>) -> BothEnds {
+        let (mut host, mut network) = (Histogram::default(), Histogram::default());
+        let mut sums = [0_u64; 2];
+        for part in parts {
+            host.record(part[0]);
+            network.record(part[1]);
+            sums = [0, 1].map(|i| sums[i].saturating_add(part[i].0));
+        }
+        BothEnds {
+            host: host.counts(),
+            network: network.counts(),
+            sums,
+        }
+    }
+
+    /// Whether it has no operation.
+    pub fn is_empty(&self) -> bool {
+        self.host.is_empty()
+    }
+
+    /// Adds another's operations.
+    pub fn merge(&mut self, other: &BothEnds) {
+        self.host.merge(&other.host);
+        self.network.merge(&other.network);
+        self.sums = [0, 1].map(|i| self.sums[i].saturating_add(other.sums[i]));
+    }
+}
+
+impl HostTimes {
+    /// Sets the figures to those of `all`.
+    pub fn set(&mut self, all: &BothEnds) {
+        let [host, network] = [&all.host, &all.network].map(|counts| {
+            let mut times = Histogram::default();
+            times.add(counts);
+            times
+        });
+        let whole_ns = all.sums[0].saturating_add(all.sums[1]);
+        self.operations = host.count();
+        self.host_percent = (whole_ns > 0).then(|| all.sums[0] as f64 * 100.0 / whole_ns as f64);
+        self.host_ns = PartTimes::of(&host);
+        self.network_ns = PartTimes::of(&network);
+    }
+
+    /// Adds what was seen of a later window of the same load; [`HostTimes::set`] sets the figures.
+    pub(super) fn append(&mut self, later: HostTimes) {
+        self.unseen += later.unseen;
+        self.incomplete += later.incomplete;
+        self.resent += later.resent;
+        self.lost += later.lost;
+        // One window of which something is known is enough.
+        self.because = self.because.take().and(later.because);
     }
 }

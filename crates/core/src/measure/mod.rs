@@ -37,7 +37,7 @@ pub use direction::Direction;
 pub use handshakes::{Agreed, EarlyData, Handshakes};
 pub use heat::{HeatColumn, HeatReport};
 pub use histogram::{Counts, Histogram, band_of, band_start};
-pub use host_times::{HostTimes, PartTimes};
+pub use host_times::{BothEnds, HostTimes, PartTimes};
 pub use interval::{Interval, IntervalMerger, IntervalPart, IntervalWatcher, Pacing, UnderWay};
 pub use observed::{Observed, SynSource};
 pub use operation::Op;

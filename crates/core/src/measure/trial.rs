@@ -1,7 +1,7 @@
 //! What one trial yields: raw, mergeable, serialisable. Statistics come later, in `analysis`.
 
 use super::{
-    AgentMeasured, Anatomy, Answers, Handshakes, Histogram, Interval, Observed, Outcomes,
+    AgentMeasured, Anatomy, Answers, BothEnds, Handshakes, Histogram, Interval, Observed, Outcomes,
     RateLimitUse, Series, SessionsMeasured, Slowest, Split, Stage, StatusCodes, TargetMeasured,
     WaitUse,
 };
@@ -107,6 +107,9 @@ pub struct Measurement {
     /// observer there saw too.
     #[serde(default)]
     pub split: Split,
+    /// The same as distributions: inside the server's host, and on the network.
+    #[serde(default, skip_serializing_if = "BothEnds::is_empty")]
+    pub both_ends: BothEnds,
     /// The slowest operations.
     #[serde(default)]
     pub slowest: Slowest,
@@ -222,6 +225,7 @@ impl Measurement {
         self.connection_wait.merge(&other.connection_wait);
         self.anatomy.merge(&other.anatomy);
         self.split.merge(&other.split);
+        self.both_ends.merge(&other.both_ends);
         self.slowest.merge(other.slowest);
         if self.stages.is_empty() {
             self.stages = other.stages;

@@ -282,6 +282,18 @@ pub fn trend(points: &[(f64, f64)]) -> Option<Estimate> {
     })
 }
 
+/// Sum of the absolute deviations of (time, value) from the straight line that fits best (least
+/// squares): what a steady drift leaves unexplained.
+pub fn line_deviation(points: &[(f64, f64)]) -> f64 {
+    let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+    let (mean_x, mean_y) = (mean(&xs), mean(&ys));
+    let sxx: f64 = xs.iter().map(|x| (x - mean_x).powi(2)).sum();
+    let sxy = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y));
+    let slope = sxy.sum::<f64>() / sxx.max(f64::MIN_POSITIVE);
+    let left = |(x, y): &(f64, f64)| (y - mean_y - slope * (x - mean_x)).abs();
+    points.iter().map(left).sum()
+}
+
 /// A lasting change in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
@@ -297,6 +309,13 @@ pub struct Change {
 }
 
 impl Change {
+    /// Sum of the absolute deviations of `values`, in which it was found, from its two parts.
+    pub fn deviation(&self, values: &[f64]) -> f64 {
+        let (before, after) = values.split_at(self.at);
+        let of = |part: &[f64], centre: f64| part.iter().map(|v| (v - centre).abs()).sum::<f64>();
+        of(before, self.before) + of(after, self.after)
+    }
+
     /// How much larger the values are after it.
     pub fn size(&self) -> f64 {
         self.after - self.before

@@ -73,6 +73,23 @@ pub(crate) fn t9995(df: u64) -> f64 {
     high
 }
 
+/// Interval of the share of a population, of which a sample of `n` has the share `share`; it misses
+/// the true one with `probability` (Wilson, Journal of the American Statistical Association 22,
+/// 1927). Of 0, where the size is unknown, the share itself.
+pub(crate) fn share_interval(share: f64, n: u64, probability: f64) -> [f64; 2] {
+    if n == 0 {
+        return [share; 2];
+    }
+    let n = n as f64;
+    let z2 = t_beyond(probability, NORMAL_FREEDOM).powi(2);
+    let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
+    let half = (z2 * (share * (1.0 - share) / n + z2 / (4.0 * n * n))).sqrt() / (1.0 + z2 / n);
+    [middle - half, middle + half]
+}
+
+/// Degrees of freedom at which Student's law is nearly the normal one.
+const NORMAL_FREEDOM: u64 = 400;
+
 /// The value that Student's t with `df` ≥ 1 degrees of freedom exceeds on either side with
 /// probability `p` together (0 < p < 1): 0.05 for a 95 % interval.
 pub(crate) fn t_beyond(p: f64, df: u64) -> f64 {

@@ -45,7 +45,9 @@ pub fn littles_law(measured: &Measurement, vusers: u32, pause: Pause) -> Option<
     let x_times_r = x * (r + z);
     let deviation_percent = (x_times_r - n) / n * 100.0;
     let sampling = Z975 * standard_deviation_s(pause.law) / (r + z) / (ended as f64).sqrt();
-    let edges = longest_s(&measured.response, vusers) / n / covered_s;
+    // Each slice has edges of its own.
+    let cut = vusers.saturating_mul(measured.slices.max(1));
+    let edges = longest_s(&measured.response, cut) / n / covered_s;
     Some(LittlesLaw {
         n,
         x_times_r,

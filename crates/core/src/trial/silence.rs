@@ -41,8 +41,33 @@ pub fn silence(trial: &Trial) -> SilenceReport {
         hung_throughout: measured.carried.min(hung),
         hung_ns_min,
         outages: outages(trial, &silent),
-        pauses: pauses(trial, &silent),
+        // Between two slices time is missing.
+        pauses: pauses(trial, &silent).filter(|_| measured.slices <= 1),
     }
+}
+
+/// Pauses of the target that began and ended within the window, as times of the window in
+/// nanoseconds.
+pub fn pauses_within(trial: &Trial) -> Vec<[u64; 2]> {
+    let bin = trial.measurement.answers.bin.0;
+    let whole = whole_pauses(trial, silent(&trial.measurement));
+    whole
+        .map(|run| [run.start as u64 * bin, run.end as u64 * bin])
+        .collect()
+}
+
+/// Silences that began and ended within the window and are longer than responses make them.
+fn whole_pauses(trial: &Trial, silent: Vec<Range<usize>>) -> impl Iterator<Item = Range<usize>> {
+    let measured = &trial.measurement;
+    let bin = measured.answers.bin.0;
+    let median = measured.response.quantile(0.5).0;
+    let end = bins(measured);
+    let is_told = asks_all_the_time(&trial.spec.load);
+    silent.into_iter().filter(move |run| {
+        let is_whole = run.start > 0 && run.end < end;
+        let is_long = run.len() >= PAUSE_BINS && run.len() as u64 * bin >= SHORTEST * median;
+        is_told && is_whole && is_long
+    })
 }
 
 /// Operations that hang, and the shortest time that one has waited. What times out has waited long
@@ -147,17 +172,9 @@ fn asks_all_the_time(load: &Load) -> bool {
 }
 
 fn pauses(trial: &Trial, silent: &[Range<usize>]) -> Option<PausesReport> {
-    if !asks_all_the_time(&trial.spec.load) {
-        return None;
-    }
     let measured = &trial.measurement;
     let bin = measured.answers.bin.0;
-    let median = measured.response.quantile(0.5).0;
-    let whole: Vec<&Range<usize>> = silent
-        .iter()
-        .filter(|run| run.start > 0 && run.end < bins(measured))
-        .filter(|run| run.len() >= PAUSE_BINS && run.len() as u64 * bin >= SHORTEST * median)
-        .collect();
+    let whole: Vec<Range<usize>> = whole_pauses(trial, silent.to_vec()).collect();
     let between: Vec<usize> = whole.windows(2).map(|w| w[1].start - w[0].start).collect();
     let mut sorted = between.clone();
     sorted.sort_unstable();

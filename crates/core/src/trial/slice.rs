@@ -4,6 +4,7 @@ use crate::measure::Trial;
 use crate::time::Nanos;
 use crate::trial::assess::assess;
 use crate::trial::report::TrialReport;
+use crate::trial::silence::pauses_within;
 use std::sync::Arc;
 
 /// A trial as a slice of an experiment in rounds.
@@ -13,6 +14,8 @@ pub struct Slice {
     pub begin_ns: u64,
     /// The longest time within the window without a good response, as times of the window.
     pub silence_ns: Option<[u64; 2]>,
+    /// Pauses of the target that lie within the window, as times of the window.
+    pub pauses_ns: Vec<[u64; 2]>,
     /// The trial itself, as JSON: a histogram needs 270 KB, and this a hundredth of it.
     raw: Option<Arc<[u8]>>,
 }
@@ -23,6 +26,7 @@ impl Slice {
         Slice {
             begin_ns: begin.0,
             silence_ns: longest_silence(trial),
+            pauses_ns: pauses_within(trial),
             raw: serde_json::to_vec(trial).ok().map(Arc::from),
         }
     }
@@ -34,6 +38,7 @@ impl Slice {
         Slice {
             begin_ns: ns(begin_s),
             silence_ns: silence_s.map(|s| s.map(ns)),
+            pauses_ns: silence_s.iter().map(|s| s.map(ns)).collect(),
             raw: None,
         }
     }

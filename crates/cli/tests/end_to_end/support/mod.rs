@@ -8,6 +8,7 @@ mod namespaces;
 mod process;
 mod program;
 mod pty;
+mod station;
 mod temp_path;
 mod verdict;
 
@@ -17,5 +18,6 @@ pub use namespaces::{FAR, Link, NEAR};
 pub use process::{Ended, STATE, knee, run, run_impatiently, run_load, run_with_input, signal};
 pub use program::{curl, program};
 pub use pty::OnTerminal;
+pub use station::{Answer, Station};
 pub use temp_path::TempPath;
 pub use verdict::{backends, measured, until_it_ends_with, until_valid};

@@ -83,6 +83,10 @@ pub(super) fn users(
             n_users(at_most.round())
         ),
         Shape::OneLevel => one_level(&most, reading, all),
+        Shape::Untold { rounds } => format!(
+            "About {most} in the state with more rounds; the knee of the last state is not known, \
+             which was measured in {rounds} whole rounds."
+        ),
     });
     sentences.extend(falls(reading));
     sentences.extend(failing(all));
@@ -115,15 +119,29 @@ fn falls(reading: &Reading) -> Option<String> {
     ))
 }
 
-/// From where on the target serves its maximum and fails the rest.
+/// From where on operations fail: the first level with failures that has none without after it.
+/// Few failures, and those of levels in between, are told by findings.
 fn failing(rows: &[LevelPoint]) -> Option<String> {
-    let first = rows.iter().find(|p| fails(p))?;
-    let share = percent(100.0 * first.error_share);
+    let clean = rows.iter().rposition(|p| p.error_share <= 0.0);
+    let failing = &rows[clean.map_or(0, |i| i + 1)..];
+    let first = failing.iter().find(|_| failing.iter().any(fails))?;
+    let worst = failing
+        .iter()
+        .max_by(|a, b| a.error_share.total_cmp(&b.error_share))
+        .filter(|worst| worst.error_share > MORE * first.error_share);
+    let more = worst.map_or(String::new(), |worst| {
+        let share = percent(100.0 * worst.error_share);
+        format!(", {share} at {}", exact(worst.level))
+    });
     Some(format!(
-        "From {} on operations fail ({share} of them there); only those that succeed count.",
-        n_users(first.level)
+        "From {} on operations fail ({} of them there{more}); only those that succeed count.",
+        n_users(first.level),
+        percent(100.0 * first.error_share)
     ))
 }
+
+/// A share of failures that exceeds that of the first level by this factor is stated too.
+const MORE: f64 = 1.5;
 
 /// Of a sweep over rates.
 pub(super) fn rate(

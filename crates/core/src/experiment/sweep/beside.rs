@@ -2,8 +2,7 @@
 //! from asking, so that few of their operations wait. One trial in open loop tells what all feel
 //! who come during a pause.
 
-use super::quality::stretch;
-use super::{Axis, SweepSpec};
+use super::{Axis, SweepSpec, rates};
 use crate::experiment::sweep::report::{OpenLoopBeside, SweepConclusion, SweepLevel};
 use crate::finding::{Code, Finding, Severity};
 use crate::spec::{Level, Rate, TrialSpec};
@@ -51,7 +50,7 @@ pub(super) fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> 
         }
     };
     let rate = Rate::from_f64(per_s)?;
-    Some(spec.rate_trial(rate, past.len(), stretch(spec, Some(per_s))))
+    Some(rates::beside(spec, rate, past.len()))
 }
 
 /// Whether a sweep over users knows what its target does in open loop.

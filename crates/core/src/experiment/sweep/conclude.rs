@@ -2,19 +2,20 @@
 
 use super::course::Course;
 use super::infer::Inference;
-use super::{Bound, SweepSpec, VuserPlan, answer, beside, bound, goals, levels, slices};
+use super::{Bound, SweepSpec, VuserPlan, answer, beside, bound, goals, levels, pauses, slices};
 use crate::experiment::sweep::findings::{self, AxisKind, ERRORS_RISE};
 use crate::experiment::sweep::goals::{Goal, Limit};
 use crate::experiment::sweep::knee;
 use crate::experiment::sweep::knee::{Knee, Reading, Shape};
 use crate::experiment::sweep::models;
 use crate::experiment::sweep::report::{GoalBounds, ModelFit, RegimeChange, SweepConclusion};
-use crate::experiment::sweep::table::{LevelPoint, is_sound, points};
+use crate::experiment::sweep::table::{LevelPoint, points};
 use crate::experiment::{Concluded, verdict};
 use crate::finding::{Finding, gravest_first};
 use crate::measure::error_share;
 use crate::trial::findings::{
-    Asked, ERRORS, OUTAGE, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels, with_agents,
+    Asked, ERRORS, OUTAGE, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels, pauses_found,
+    with_agents,
 };
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
@@ -49,8 +50,8 @@ pub(super) fn users(
     let standing: Vec<&TrialReport> = merged.iter().chain(failing(&inference)).collect();
     let all: Vec<&TrialReport> = merged.iter().chain(closed).collect();
     let mut found = with_agents(&all, findings_at_levels(&standing, asked));
-    // It compares an interval with those before and after it, which may be of other slices.
-    found.retain(|f| f.code != "server_stalled");
+    // Both compare times of one trial, which here may be of several slices.
+    found.retain(|f| !["server_stalled", "periodic_pauses"].contains(&f.code.as_str()));
     let basis = Basis {
         table: &table,
         past: Some(&merged),
@@ -60,7 +61,11 @@ pub(super) fn users(
         failure: failure_kind(&standing),
     };
     let mut conclusion = of_users(&basis, &mut found);
-    in_time(&inference, &mut conclusion, &mut found);
+    in_time(spec, &inference, &mut conclusion, &mut found);
+    let closed_per_s = conclusion.max_throughput_per_s;
+    let closed_per_s = Some(closed_per_s).filter(|_| !asked.is_open_loop_known);
+    let periodic = pauses::periodic(closed);
+    found.extend(periodic.map(|p| pauses_found("", &p, closed_per_s)));
     let mut conclusion = with_open_loop(open, past, conclusion, &mut found);
     conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
     let concluded = Concluded {
@@ -92,11 +97,16 @@ const SPREAD_PERCENT: f64 = 10.0;
 const STILL_KNOWN: f64 = 0.05;
 
 /// Adds what the slices tell of time.
-fn in_time(inference: &Inference, conclusion: &mut SweepConclusion, found: &mut Vec<Finding>) {
+fn in_time(
+    spec: &SweepSpec,
+    inference: &Inference,
+    conclusion: &mut SweepConclusion,
+    found: &mut Vec<Finding>,
+) {
     conclusion.slices = slices::slices(inference);
     conclusion.host_speed = slices::speed_by_round(&conclusion.slices);
     conclusion.outages = slices::outages(inference);
-    conclusion.regime_change = regime_change(inference, conclusion.max_throughput_per_s);
+    conclusion.regime_change = regime_change(spec, inference, conclusion.max_throughput_per_s);
     conclusion.drift_percent = inference.drift.map(|d| 100.0 * d.value.exp_m1());
     let half_percent = conclusion.max_half_width().map_or(0.0, |h| 100.0 * h);
     let own = findings::outages(&conclusion.outages);
@@ -129,15 +139,22 @@ fn in_time(inference: &Inference, conclusion: &mut SweepConclusion, found: &mut 
 
 /// A lasting change; one that only exploring slices saw is one for the worse, as a target that
 /// gets faster at first warms up.
-fn regime_change(inference: &Inference, max_per_s: f64) -> Option<RegimeChange> {
+fn regime_change(spec: &SweepSpec, inference: &Inference, max_per_s: f64) -> Option<RegimeChange> {
     let change = inference.change?;
     if change.is_explored && change.factor > 1.0 {
         return None;
     }
-    let [before_per_s, after_per_s] = if change.is_after {
-        [max_per_s / change.factor, max_per_s]
+    let factor = if change.is_after {
+        1.0 / change.factor
     } else {
-        [max_per_s, max_per_s * change.factor]
+        change.factor
+    };
+    let other = inference.other_max_per_s(spec, &change);
+    let other = other.unwrap_or(max_per_s * factor);
+    let [before_per_s, after_per_s] = if change.is_after {
+        [other, max_per_s]
+    } else {
+        [max_per_s, other]
     };
     let (before, first) = (&inference.past[change.at - 1], &inference.past[change.at]);
     let heavier = if value(first.level) > value(before.level) {
@@ -230,23 +247,15 @@ impl<'a> Basis<'a> {
             None => knee::read(self.table),
         }
     }
-
-    /// A fall beyond the maximum that the load makes: rounds tell it from one with time, and rates
-    /// need a later trial of the peak that confirms it.
-    fn retrograde(&self, axis: AxisKind, reading: &Reading) -> Option<Finding> {
-        let last = reading.fallen.as_ref()?;
-        let confirms = |past| knee::is_confirmed(past, &reading.plateau, last);
-        let is_of_load = self.rounds.is_some() || self.past.is_none_or(confirms);
-        findings::retrograde(axis, reading).filter(|_| is_of_load)
-    }
 }
 
 /// The trials that something is said of: not those superseded by a sound one of the same level,
 /// unless the target failed in them.
 fn standing(past: &[TrialReport]) -> Vec<&TrialReport> {
+    let is_valid = |t: &TrialReport| t.verdict == Verdict::Valid;
     let is_superseded = |t: &TrialReport| {
-        let is_better = |o: &TrialReport| o.level == t.level && is_sound(o);
-        !is_sound(t) && error_share(&t.outcomes) <= FAILED_SHARE && past.iter().any(is_better)
+        let is_better = |o: &TrialReport| o.level == t.level && is_valid(o);
+        !is_valid(t) && error_share(&t.outcomes) <= FAILED_SHARE && past.iter().any(is_better)
     };
     past.iter().filter(|t| !is_superseded(t)).collect()
 }
@@ -283,7 +292,7 @@ fn of_users(basis: &Basis, found: &mut Vec<Finding>) -> SweepConclusion {
         conclusion.recommended_vusers,
         basis.failure,
     ));
-    found.extend(basis.retrograde(axis, &reading));
+    found.extend(findings::retrograde(&reading));
     found.extend(bound::unreachable(bounds, axis, table));
     conclusion.levels = levels::levels(axis, table, &reading.rows, past, &conclusion);
     if let Some(inference) = basis.rounds {
@@ -349,7 +358,7 @@ fn fitted(reading: &Reading, pause_s: Option<f64>) -> Vec<ModelFit> {
         Shape::Bent(knee) if knee.range.is_none() => return fits,
         Shape::SaturatedBelow { .. } => Some("max_throughput_per_s"),
         Shape::Rising { .. } => Some("response_time_1_ns"),
-        Shape::Bent(_) | Shape::Unbracketed { .. } | Shape::OneLevel => None,
+        Shape::Bent(_) | Shape::Unbracketed { .. } | Shape::Untold { .. } | Shape::OneLevel => None,
     };
     for fit in &mut fits {
         let is_told = |name: &str| Some(name) == told && fit.name == models::ASYMPTOTIC_BOUNDS;
@@ -397,8 +406,6 @@ fn rate(basis: &Basis, past: &[TrialReport], found: &mut Vec<Finding>) -> SweepC
         }
         _ => {}
     }
-    let reading = basis.read();
-    found.extend(reading.and_then(|r| basis.retrograde(axis, &r)));
     found.extend(findings::errors_rise(axis, table, basis.failure));
     found.extend(bound::unreachable(bounds, axis, table));
     let up_to = |rate: Option<f64>| -> Vec<LevelPoint> {

@@ -184,7 +184,6 @@ fn of_axis(axis: Axis, seed: u64) -> SweepSpec {
         axis,
         bounds: Vec::new(),
         budget: SweepSpec::BUDGET,
-        trials_max: SweepSpec::TRIALS_MAX,
         vusers_max: SweepSpec::VUSERS_MAX,
     }
 }

@@ -9,7 +9,7 @@ use crate::measure::error_share;
 use crate::rng;
 use crate::stats::rounds::{self, Cell, Change, Estimate, RoundsFit, median};
 use crate::stats::sample::t_beyond;
-use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::report::TrialReport;
 use crate::trial::slice::{merged, pooled};
 use rand_core::RngCore;
 
@@ -25,6 +25,8 @@ const KNEE_MIN: f64 = 0.02;
 const SATURATED: f64 = 0.5;
 /// A lasting change is by this factor at least.
 const CHANGE_MIN: f64 = 1.25;
+/// Whole rounds after a lasting change from which on the state since then is estimated.
+const REGIME_ROUNDS_MIN: usize = 3;
 /// A drift is by this share of the throughput at least, from begin to end, …
 const DRIFT_MIN: f64 = 0.05;
 /// … and this multiple of its 95 % interval.
@@ -55,6 +57,8 @@ pub(super) struct LastingChange {
     pub(super) is_after: bool,
     /// All slices on the other side explored.
     pub(super) is_explored: bool,
+    /// Whole rounds after it.
+    pub(super) rounds_after: usize,
 }
 
 /// What follows from the slices.
@@ -158,12 +162,16 @@ impl<'a> Inference<'a> {
         let Some(fit) = self.fit.clone() else { return };
         let timeline = self.timeline(&fit);
         let values: Vec<f64> = timeline.iter().map(|t| t.1).collect();
-        let lasting = |c: &Change| c.size().abs() >= CHANGE_MIN.ln();
+        let time = |i: usize| self.past[i].slice().map_or(i as f64, |s| s.begin_ns as f64);
+        let course: Vec<(f64, f64)> = timeline.iter().map(|t| (time(t.0), t.1)).collect();
+        let is_step = |c: &Change| c.deviation(&values) < rounds::line_deviation(&course);
+        let lasting = |c: &Change| c.size().abs() >= CHANGE_MIN.ln() && is_step(c);
         if let Some(change) = rounds::change(&values, 2).filter(lasting) {
             let at = timeline[change.at].0;
             let measured = |part: &[u32]| part.iter().filter(|r| **r > 0).count();
             let [before, after] = [&self.rounds[..at], &self.rounds[at..]].map(measured);
-            let is_after = after >= before;
+            let rounds_after = after / self.levels.len().max(1);
+            let is_after = rounds_after >= REGIME_ROUNDS_MIN || after >= before;
             let kept = |i: usize| (i >= at) == is_after;
             if let Some(fit) = self.fitted(kept) {
                 self.fit = Some(fit);
@@ -172,11 +180,11 @@ impl<'a> Inference<'a> {
                     factor: change.size().exp(),
                     is_after,
                     is_explored: before.min(after) == 0,
+                    rounds_after,
                 });
             }
         }
         if self.change.is_none() {
-            let time = |i: usize| self.past[i].slice().map_or(i as f64, |s| s.begin_ns as f64);
             let in_rounds = timeline.iter().filter(|t| self.rounds[t.0] > 0);
             let points: Vec<(f64, f64)> = in_rounds.map(|t| (time(t.0), t.1)).collect();
             let is_drift = |d: &Estimate| {
@@ -184,6 +192,19 @@ impl<'a> Inference<'a> {
             };
             self.drift = rounds::trend(&points).filter(is_drift);
         }
+    }
+
+    /// The maximum on the side of a lasting change that the rows do not rest on, from its own
+    /// slices.
+    pub(super) fn other_max_per_s(&self, spec: &SweepSpec, change: &LastingChange) -> Option<f64> {
+        let side = if change.is_after {
+            0..change.at
+        } else {
+            change.at..self.past.len()
+        };
+        let other = Inference::of(spec, &self.past[side.clone()], &self.rounds[side]);
+        let table: Vec<LevelPoint> = other.table(false).into_iter().map(|row| row.0).collect();
+        Some(other.reading(&table)?.x_max_per_s)
     }
 
     /// Whether a slice is on the side of a lasting change that counts.
@@ -266,27 +287,20 @@ impl<'a> Inference<'a> {
     }
 
     fn point(&self, row: &Row, trial: &TrialReport, ci95: Option<[f64; 2]>) -> LevelPoint {
-        let times = trial.response_time_ns.clone();
         let n = f64::from(row.level);
         // Users' time that is neither the target's nor a pause is the generator's.
-        let busy_s = times.mean.zip(self.pause_s);
+        let mean = trial.response_time_ns.mean;
+        let busy_s = mean.zip(self.pause_s);
         let busy_s = busy_s.map(|(ns, pause_s)| ns as f64 / 1e9 + pause_s);
         let is_whole = trial.sessions().is_none() && error_share(&trial.outcomes) <= 0.0;
         let used = busy_s.filter(|_| is_whole);
         let used = used.map_or(1.0, |s| trial.responses_per_s() * s / n);
         LevelPoint {
-            level: n,
-            throughput_per_s: trial.successes_per_s(),
             throughput_ci95: ci95,
-            mean_ns: times.mean.map(|ns| ns as f64),
-            p90_ns: times.p90.map(|ns| ns as f64),
-            error_share: error_share(&trial.outcomes),
             generator_share: (1.0 - used).clamp(0.0, 0.5),
-            latency: Some(times),
-            valid: trial.verdict == Verdict::Valid,
-            stationary: true,
             trials: row.used.len(),
             in_rounds: true,
+            ..LevelPoint::of(trial)
         }
     }
 
@@ -364,19 +378,23 @@ impl<'a> Inference<'a> {
             let of_rounds = self.knee_half_width(&reading.plateau, lowest);
             let half = of_rounds.unwrap_or(0.0).max(knee.half_width.unwrap_or(0.0));
             let open = self.left_out(&reading.plateau) + self.left_out(&[lowest]);
-            let changed = self.change.map_or(0.0, |c| c.factor.ln().abs());
-            let half = half.hypot(KNEE_MIN) + open + changed;
+            let half = half.hypot(KNEE_MIN) + open;
             knee.set_half_width(half);
             if let Some([lo, hi]) = &mut knee.range {
                 (*lo, *hi) = (*lo * (-half).exp(), *hi * half.exp());
             }
+        }
+        let untold = self.change.filter(|c| c.rounds_after < REGIME_ROUNDS_MIN);
+        if let Some(change) = untold.filter(|_| matches!(reading.shape, Shape::Bent(_))) {
+            reading.shape = Shape::Untold {
+                rounds: change.rounds_after,
+            };
         }
         Some(reading)
     }
 
     /// Whether the intervals are as narrow as they are to be, and nothing else is open.
     pub(super) fn is_precise(&self, spec: &SweepSpec) -> bool {
-        let rounds = self.rounds.iter().copied().max().unwrap_or(0) as usize;
         let table: Vec<LevelPoint> = self.table(false).into_iter().map(|row| row.0).collect();
         let Some(reading) = self.reading(&table).filter(|_| spec.budget.0 > 0) else {
             return true;
@@ -386,7 +404,7 @@ impl<'a> Inference<'a> {
             Shape::Bent(knee) if knee.range.is_none() => is_narrow(knee.half_width, PRECISION[1]),
             _ => true,
         };
-        let is_settled = self.change.is_none() || rounds >= 2 * ROUNDS_MIN;
+        let is_settled = self.change.is_none_or(|c| c.rounds_after >= ROUNDS_MIN);
         is_narrow(reading.x_max_half_width, PRECISION[0]) && knee && is_settled
     }
 }

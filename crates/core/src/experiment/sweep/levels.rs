@@ -3,8 +3,8 @@
 use crate::experiment::sweep::findings::AxisKind;
 use crate::experiment::sweep::knee::fails;
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
-use crate::experiment::sweep::table::{LevelPoint, is_sound};
-use crate::trial::report::TrialReport;
+use crate::experiment::sweep::table::LevelPoint;
+use crate::trial::report::{TrialReport, Verdict};
 
 /// One row per level of `table`, with what the trials of the level add to it, and the marks that
 /// follow from the conclusion, which rests on the rows `used`.
@@ -39,7 +39,9 @@ fn row(axis: AxisKind, p: &LevelPoint, past: &[TrialReport]) -> SweepLevel {
     let level = axis.level(p.level);
     let here = || past.iter().filter(|t| t.level == level);
     // The generator's figures of the last trial that counts, or of the last one.
-    let trial = here().rfind(|t| is_sound(t)).or_else(|| here().next_back());
+    let trial = here()
+        .rfind(|t| t.verdict == Verdict::Valid)
+        .or_else(|| here().next_back());
     let times = p.latency.as_ref().filter(|times| times.count > 0);
     SweepLevel {
         level,

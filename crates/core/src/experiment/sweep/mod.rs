@@ -14,7 +14,7 @@ mod infer;
 pub mod knee;
 mod levels;
 pub mod models;
-mod quality;
+mod pauses;
 mod rates;
 pub mod report;
 mod slices;

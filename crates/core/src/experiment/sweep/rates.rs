@@ -4,14 +4,11 @@
 //! ones. A rate that a trial leaves undecided is tried again, and is never a reason to go down.
 
 use super::goals::{Goal, Limit, Target, Trials};
-use super::quality::{next_of_list, peak_again, repeat_of_last, stretch};
 use super::{RatePlan, SweepSpec};
 use crate::experiment::Next;
-use crate::experiment::sweep::knee;
-use crate::experiment::sweep::table::points;
 use crate::spec::{Rate, TrialSpec};
 use crate::time::Nanos;
-use crate::trial::report::TrialReport;
+use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
 
 /// Where an automatic plan starts, in operations per second.
@@ -40,7 +37,7 @@ const LONG_TRIALS: f64 = 3.0;
 const UNDECIDED_MAX: usize = 2;
 /// Undecided rates in a row that end a climb.
 const CLIMB_UNDECIDED_MAX: usize = 3;
-/// No automatic plan runs more trials: short ones count for a share of `trials_max`.
+/// No automatic plan runs more trials: short ones count for a share of a full one.
 const TRIALS_MAX: usize = 56;
 
 /// How sure the search wants to be.
@@ -52,25 +49,12 @@ enum Stage {
 
 /// What to do after these trials.
 pub(super) fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next<TrialSpec> {
-    let doubted = || peak_again(past, &knee::read(&points(past))?);
     let trial = match plan {
         RatePlan::List(rates) => {
-            if let Some(repeat) = repeat_of_last(spec, past) {
-                let length = Nanos(spec.base.duration.0.saturating_mul(repeat.stretch));
-                return run(spec, past, value(repeat.level), length);
-            }
-            let listed = next_of_list(spec, rates, past).map(|r| r.per_s());
-            listed.or_else(doubted).map(|per_s| {
-                let times = stretch(spec, Some(per_s));
-                (per_s, Nanos(spec.base.duration.0.saturating_mul(times)))
-            })
+            listed(rates, past).map(|rate| (rate, length(spec, Goal::NoLoss, rate, Stage::Long)))
         }
         RatePlan::Auto if is_spent(spec, past) => None,
-        RatePlan::Auto => {
-            let search = Search::of(spec, past);
-            let wanted = search.next();
-            wanted.or_else(|| doubted().map(|r| (r, search.length(Goal::NoLoss, r, Stage::Long))))
-        }
+        RatePlan::Auto => Search::of(spec, past).next(),
     };
     match trial {
         Some((per_s, length)) => run(spec, past, per_s, length),
@@ -78,19 +62,49 @@ pub(super) fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> N
     }
 }
 
-/// Whether the trials so far are worth as many full ones as may be run.
+/// The next rate of a list; one that an invalid trial leaves undecided comes once more.
+fn listed(rates: &[Rate], past: &[TrialReport]) -> Option<f64> {
+    let (mut made, mut is_again) = (0, false);
+    for trial in past {
+        made += usize::from(!is_again);
+        is_again = !is_again && trial.verdict == Verdict::Invalid;
+    }
+    let again = past.last().filter(|_| is_again).map(|t| value(t.level));
+    again.or_else(|| Some(rates.get(made)?.per_s()))
+}
+
+/// The length of a trial of this rate: longer than asked for where its operations are few.
+fn length(spec: &SweepSpec, goal: Goal, rate: f64, stage: Stage) -> Nanos {
+    let full = spec.base.duration.as_secs_f64();
+    let needed = (goal.operations() / rate).min(STRETCH_MAX * full);
+    let length = match stage {
+        Stage::Short => SHORT_SHARE * full,
+        Stage::Long => full,
+    };
+    Nanos((1e9 * length.max(needed)) as u64)
+}
+
+/// The time of this many full trials is the most that a search takes.
+const FULL_TRIALS: f64 = 14.0;
+
+/// Whether the trials so far took as much time as a search may take.
 fn is_spent(spec: &SweepSpec, past: &[TrialReport]) -> bool {
     let full = spec.base.duration.0.max(1) as f64;
     let cost = |t: &TrialReport| (t.duration_ns as f64 / full).clamp(SHORT_SHARE, 1.0);
-    past.iter().map(cost).sum::<f64>() > spec.trials_max as f64 - 1.0 || past.len() >= TRIALS_MAX
+    past.iter().map(cost).sum::<f64>() > FULL_TRIALS - 1.0 || past.len() >= TRIALS_MAX
+}
+
+/// A trial at this rate beside others, as long as one of a list.
+pub(super) fn beside(spec: &SweepSpec, rate: Rate, number: usize) -> TrialSpec {
+    let length = length(spec, Goal::NoLoss, rate.per_s(), Stage::Long);
+    spec.rate_trial(rate, number, length)
 }
 
 fn run(spec: &SweepSpec, past: &[TrialReport], per_s: f64, length: Nanos) -> Next<TrialSpec> {
     let Some(rate) = Rate::from_f64(per_s) else {
         return Next::Doomed(format!("a rate of {per_s}/s cannot be offered"));
     };
-    let mut trial = spec.rate_trial(rate, past.len(), 1);
-    trial.duration = length;
+    let mut trial = spec.rate_trial(rate, past.len(), length);
     // A queue that grows is seen from interval to interval.
     let tenth = Nanos(length.0 / 10).max(Nanos::from_millis(10));
     trial.interval = trial.interval.min(tenth);
@@ -193,15 +207,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The length of a trial of this rate.
     fn length(&self, goal: Goal, rate: f64, stage: Stage) -> Nanos {
-        let full = self.spec.base.duration.as_secs_f64();
-        let needed = (goal.operations() / rate).min(STRETCH_MAX * full);
-        let length = match stage {
-            Stage::Short => SHORT_SHARE * full,
-            Stage::Long => full,
-        };
-        Nanos((1e9 * length.max(needed)) as u64)
+        length(self.spec, goal, rate, stage)
     }
 
     /// The next new rate toward the limit: up or down until it is enclosed, then between.

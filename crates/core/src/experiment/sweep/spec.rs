@@ -24,8 +24,6 @@ pub struct SweepSpec {
     pub bounds: Vec<Bound>,
     /// Time that an automatic plan over users may take in all.
     pub budget: Nanos,
-    /// The most trials of an automatic plan over rates. Lists run all of their levels.
-    pub trials_max: usize,
     /// The most users that an automatic plan may use.
     pub vusers_max: u32,
 }
@@ -33,8 +31,6 @@ pub struct SweepSpec {
 impl SweepSpec {
     /// The time of an automatic plan over users, unless asked otherwise.
     pub const BUDGET: Nanos = Nanos::from_secs(60);
-    /// The most trials of an automatic plan over rates, unless asked otherwise.
-    pub const TRIALS_MAX: usize = 14;
     /// The most users of an automatic plan, unless asked otherwise.
     pub const VUSERS_MAX: u32 = 10_000;
 
@@ -67,12 +63,12 @@ impl SweepSpec {
             warmup,
             duration,
             interval: self.base.interval.min(duration),
-            ..self.trial(label, Level::Vusers(vusers), load, number, 1)
+            ..self.trial(label, Level::Vusers(vusers), load, number)
         }
     }
 
-    /// Trial number `trial` (from 0) offering so much.
-    pub(super) fn rate_trial(&self, rate: Rate, trial: usize, stretch: u64) -> TrialSpec {
+    /// Trial number `trial` (from 0) that offers this rate.
+    pub(super) fn rate_trial(&self, rate: Rate, trial: usize, duration: Nanos) -> TrialSpec {
         let open = match &self.base.load {
             Load::Open(open) => OpenLoad {
                 rate,
@@ -88,22 +84,17 @@ impl SweepSpec {
         let per_s = rate.per_s();
         let label = format!("rate={per_s}/s");
         let level = Level::RatePerS(per_s);
-        self.trial(label, level, Load::Open(open), trial, stretch)
+        TrialSpec {
+            duration,
+            ..self.trial(label, level, Load::Open(open), trial)
+        }
     }
 
-    fn trial(
-        &self,
-        label: String,
-        level: Level,
-        load: Load,
-        trial: usize,
-        stretch: u64,
-    ) -> TrialSpec {
+    fn trial(&self, label: String, level: Level, load: Load, trial: usize) -> TrialSpec {
         TrialSpec {
             label,
             level,
             load,
-            duration: Nanos(self.base.duration.0.saturating_mul(stretch)),
             seed: rng::of_trial(self.base.seed, trial),
             ..self.base.clone()
         }

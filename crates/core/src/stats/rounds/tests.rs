@@ -136,3 +136,16 @@ fn noise_and_a_passing_disturbance_are_no_change() {
     }
     assert!(found <= 6, "{found} of 600");
 }
+
+#[test]
+fn a_step_leaves_less_than_a_line_and_a_drift_more() {
+    let compare = |values: &[f64]| {
+        let course: Vec<(f64, f64)> = (0..).map(f64::from).zip(values.iter().copied()).collect();
+        let change = change(values, 2).expect("a change");
+        change.deviation(values) < line_deviation(&course)
+    };
+    let step: Vec<f64> = (0..30).map(|i| if i < 12 { 0.0 } else { -0.5 }).collect();
+    assert!(compare(&step));
+    let drift: Vec<f64> = (0..30).map(|i| -0.05 * f64::from(i)).collect();
+    assert!(!compare(&drift));
+}

@@ -3,7 +3,7 @@
 use super::Trials;
 use crate::finding::{Code, Finding, Severity};
 use crate::spec::Level;
-use crate::trial::report::{OutageReport, TrialReport, Verdict};
+use crate::trial::report::{OutageReport, PausesReport, TrialReport, Verdict};
 use crate::words::{number, percent, time};
 
 /// So few failures are no outage, whatever else did not happen meanwhile.
@@ -198,6 +198,15 @@ pub(super) fn periodic_pauses(trials: &Trials) -> Option<Finding> {
         (on_time && t.verdict == Verdict::Valid).then_some((pauses, closed_per_s))
     };
     let (place, (pauses, closed_per_s)) = trials.first(pauses)?;
+    Some(pauses_found(&place, &pauses, closed_per_s))
+}
+
+/// These pauses as a finding; `closed_per_s` is the throughput of the closed loop that hides them.
+pub(crate) fn pauses_found(
+    place: &str,
+    pauses: &PausesReport,
+    closed_per_s: Option<f64>,
+) -> Finding {
     let hides = match closed_per_s {
         Some(_) => {
             ". In a closed loop users send nothing meanwhile, so its percentiles show few of these \
@@ -206,7 +215,7 @@ pub(super) fn periodic_pauses(trials: &Trials) -> Option<Finding> {
         None => "",
     };
     const JOB: &str = "look for a job of that period at the target, such as garbage collection";
-    Some(PERIODIC_PAUSES.finding(
+    PERIODIC_PAUSES.finding(
         Severity::Warning,
         format!(
             "{place}the target pauses for about {} every {}, {} of the time{hides}",
@@ -227,5 +236,5 @@ pub(super) fn periodic_pauses(trials: &Trials) -> Option<Finding> {
             ),
             None => JOB.to_owned(),
         },
-    ))
+    )
 }

@@ -4,12 +4,14 @@ use super::AxisKind;
 use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::{Code, Finding, Severity};
 use crate::spec::Level;
+use crate::stats::sample::share_interval;
 use crate::trial::findings::FIND_THE_FAILURES;
 use crate::words::{levels, number, percent, users, value};
 
 /// From this share on users without an answer are a finding.
 const IDLE_MIN: f64 = 0.1;
-/// Failures rise where a level has this share more than the lowest has.
+/// Failures rise where the highest level has this share more than the lowest has, beyond what the
+/// binomial intervals of both leave open.
 const ERRORS_RISE_SHARE: f64 = 0.01;
 
 pub(in crate::experiment::sweep) const ERRORS_RISE: Code = Code {
@@ -24,9 +26,17 @@ pub(in crate::experiment::sweep) fn errors_rise(
     points: &[LevelPoint],
     failure: Option<&str>,
 ) -> Option<Finding> {
-    let lowest = points.first()?.error_share;
-    let risen = |p: &&LevelPoint| p.error_share > lowest + ERRORS_RISE_SHARE;
+    let (first, last) = (points.first()?, points.last()?);
+    let lowest = first.error_share;
+    // As many comparisons as there are other levels.
+    let probability = 0.05 / (points.len() as f64 - 1.0).max(1.0);
+    let interval = |p: &LevelPoint| share_interval(p.error_share, p.operations, probability);
+    let risen = |p: &&LevelPoint| {
+        p.error_share > lowest + ERRORS_RISE_SHARE && interval(p)[0] > interval(first)[1]
+    };
     let risen: Vec<&LevelPoint> = points.iter().filter(risen).collect();
+    // What fails at levels in the middle alone does not rise with the load.
+    risen.iter().find(|p| p.level == last.level)?;
     let worst = risen.iter().map(|p| p.error_share).fold(0.0, f64::max);
     let mut at: Vec<Level> = risen.iter().map(|p| axis.level(p.level)).collect();
     at.sort_by(|a, b| value(*a).total_cmp(&value(*b)));

@@ -2,12 +2,10 @@
 
 mod course;
 mod doubt;
-mod order;
 mod time;
 
 pub(super) use course::{ERRORS_RISE, errors_rise, idle_users};
-pub(super) use doubt::confidence;
-pub(super) use order::time_not_separated;
+pub(super) use doubt::{confidence, time_not_separated};
 pub(super) use time::{
     drifts_over_time, host_speed_varied, outages, regime_change, throughput_varies,
 };
@@ -20,8 +18,7 @@ use crate::finding::{Code, Finding, Severity};
 use crate::spec::Level;
 use crate::words::{estimate, exact, levels, number, percent, ratio, users};
 use course::IDLE_USERS;
-use doubt::{CONFIDENCE_NOT_REACHED, KNEE_METHODS_DISAGREE, disagreement};
-use order::TIME_NOT_SEPARATED;
+use doubt::{CONFIDENCE_NOT_REACHED, KNEE_METHODS_DISAGREE, TIME_NOT_SEPARATED, disagreement};
 use time::{DRIFTS_OVER_TIME, HOST_SPEED_VARIED, REGIME_CHANGE, THROUGHPUT_VARIES};
 
 /// A level past the knee costs at least this multiple of the response time there.
@@ -140,10 +137,7 @@ fn shape(points: &[LevelPoint], reading: &Reading, all: &[LevelPoint]) -> Option
             Severity::Warning,
             format!("a single level, {}, shows no knee", axis.amount(first)),
             [("level", first)],
-            match axis {
-                AxisKind::Vusers => "let the levels be found: --vusers auto",
-                AxisKind::Rate => "let the rates be found: --axis rate (without --rates)",
-            },
+            "let the levels be found: --vusers auto",
         )),
         // A peak at the lowest level is not past saturation: `retrograde` says what it is.
         Shape::SaturatedBelow { .. } if reading.fallen.is_some() => None,
@@ -164,7 +158,7 @@ fn shape(points: &[LevelPoint], reading: &Reading, all: &[LevelPoint]) -> Option
             ))
         }
         Shape::Unbracketed { at_most } => Some(knee_not_bracketed(at_most, first)),
-        Shape::Bent(_) => None,
+        Shape::Bent(_) | Shape::Untold { .. } => None,
     }
 }
 
@@ -345,13 +339,10 @@ const RETROGRADE: Code = Code {
 };
 
 /// Throughput significantly below the maximum at the last level.
-pub(super) fn retrograde(axis: AxisKind, reading: &Reading) -> Option<Finding> {
+pub(super) fn retrograde(reading: &Reading) -> Option<Finding> {
     let last = reading.fallen.as_ref()?;
     let (peak, most) = (*reading.plateau.last()?, reading.x_max_per_s);
-    let who = match axis {
-        AxisKind::Vusers => "more users",
-        AxisKind::Rate => "higher rates",
-    };
+    let axis = AxisKind::Vusers;
     Some(RETROGRADE.finding(
         Severity::Warning,
         format!(
@@ -369,8 +360,8 @@ pub(super) fn retrograde(axis: AxisKind, reading: &Reading) -> Option<Finding> {
             ("throughput_per_s", last.throughput_per_s),
         ],
         format!(
-            "keep the load at or below {}, and look for what {who} contend for (locks, memory, \
-             retries)",
+            "keep the load at or below {}, and look for what more users contend for (locks, \
+             memory, retries)",
             axis.amount(peak)
         ),
     ))

@@ -1,11 +1,9 @@
-//! Whether throughput falls beyond its maximum: because of the load, not by chance, nor with time.
+//! Whether throughput falls beyond its maximum: not by chance.
 
 use super::{Z95, fails};
 use crate::experiment::sweep::models;
-use crate::experiment::sweep::table::{LevelPoint, goodput_ci95, is_sound};
+use crate::experiment::sweep::table::LevelPoint;
 use crate::stats::sample::t_beyond;
-use crate::trial::report::TrialReport;
-use crate::words::value;
 
 /// A smaller fall is nobody's concern.
 const FALL_MIN: f64 = 0.03;
@@ -41,36 +39,6 @@ pub(super) fn fell(rows: &[LevelPoint]) -> Option<&LevelPoint> {
         None => fell_steadily(&rows, top.level) && fall > unknown_noise(&rows),
     };
     (is_fall && fall > FALL_MIN).then_some(*last)
-}
-
-/// Whether a fall seen from level to level is one of the load: a later trial of the peak still
-/// exceeds `last`, as it does not where the target slows down with time. Being later and chosen
-/// beforehand, that trial is no maximum of several.
-pub fn is_confirmed(past: &[TrialReport], plateau: &[f64], last: &LevelPoint) -> bool {
-    let later = trials_of_peak_after(past, plateau, last.level);
-    let Some(se_last) = standard_error(last) else {
-        return later.iter().all(|t| exceeds(t, last, NOISE_MIN)) && !later.is_empty();
-    };
-    later.iter().all(|t| exceeds(t, last, se_last)) && !later.is_empty()
-}
-
-/// The sound trials of the plateau after the first one of `fallen`.
-pub fn trials_of_peak_after<'a>(
-    past: &'a [TrialReport],
-    plateau: &[f64],
-    fallen: f64,
-) -> Vec<&'a TrialReport> {
-    let begin = past.iter().position(|t| value(t.level) == fallen);
-    let later = begin.map_or(&past[..0], |i| &past[i + 1..]);
-    let of_peak = |t: &&TrialReport| plateau.contains(&value(t.level)) && is_sound(t);
-    later.iter().filter(of_peak).collect()
-}
-
-fn exceeds(peak: &TrialReport, last: &LevelPoint, se_last: f64) -> bool {
-    let fall = (peak.successes_per_s() / last.throughput_per_s).ln();
-    let [lo, hi] = goodput_ci95(peak).unwrap_or([peak.successes_per_s(); 2]);
-    let se = (hi - lo) / 2.0 / Z95 / peak.successes_per_s().max(1e-9);
-    fall > FALL_MIN && fall > t_beyond(FALSE_SHARE, NORMAL) * se.max(NOISE_MIN).hypot(se_last)
 }
 
 /// Standard error of a row's throughput, as a share.

@@ -4,7 +4,6 @@
 mod fall;
 mod methods;
 
-pub use fall::{is_confirmed, trials_of_peak_after};
 pub use methods::DISAGREEMENT;
 
 use super::table::LevelPoint;
@@ -89,6 +88,11 @@ pub enum Shape {
     },
     /// It bends here.
     Bent(Knee),
+    /// The target changed for good, and since then too few rounds were measured.
+    Untold {
+        /// Whole rounds since then.
+        rounds: usize,
+    },
 }
 
 /// The knee and what is known there.

@@ -1,11 +1,9 @@
 //! Queueing models fitted to throughput against users, by least squares of relative residuals.
 
-mod asymptotic;
 mod machine_repair;
 mod nelder_mead;
 mod usl;
 
-pub use asymptotic::NAME as ASYMPTOTIC_BOUNDS;
 pub use machine_repair::MachineRepair;
 pub use usl::UniversalScalability;
 
@@ -23,7 +21,7 @@ pub fn fit_all(points: &[LevelPoint], pause_s: Option<f64>) -> Vec<ModelFit> {
     let data = data(points);
     let mut fits = Vec::new();
     if data.len() >= 3 {
-        fits.push(asymptotic::fit(&data));
+        fits.push(fit_asymptotes(&data));
     }
     if data.len() >= 4 {
         fits.push(machine_repair::fit(&data, pause_s, &fits[0]));
@@ -40,7 +38,7 @@ pub fn any_fits(points: &[LevelPoint]) -> bool {
         return true;
     }
     // In the order of what they cost.
-    let asymptotic = asymptotic::fit(&data);
+    let asymptotic = fit_asymptotes(&data);
     asymptotic.good || usl::fit(&data).good || machine_repair::fit(&data, None, &asymptotic).good
 }
 
@@ -78,6 +76,39 @@ fn model_fit(
         rmse_percent,
         good,
     }
+}
+
+/// The name under which the asymptotic bounds, min(N/R(1), X_max), are reported.
+pub const ASYMPTOTIC_BOUNDS: &str = "asymptotic_bounds";
+
+/// Fits both bounds. For each way to cut the ascending levels into rising and saturated ones, the
+/// sum of squared relative residuals has a closed-form minimum; the best cut wins.
+fn fit_asymptotes(data: &[(f64, f64)]) -> ModelFit {
+    let candidates = (1..=data.len()).map(|cut| {
+        let (rising, saturated) = data.split_at(cut);
+        let x_1 = scale(rising.iter().map(|&(n, x)| n / x));
+        let x_max = if saturated.is_empty() {
+            x_1 * data[data.len() - 1].0
+        } else {
+            scale(saturated.iter().map(|&(_, x)| 1.0 / x))
+        };
+        let throughput = move |n: f64| (n * x_1).min(x_max);
+        let parameters = [
+            ("max_throughput_per_s", x_max),
+            ("response_time_1_ns", 1e9 / x_1),
+            ("knee_vusers", x_max / x_1),
+        ];
+        model_fit(ASYMPTOTIC_BOUNDS, &parameters, data, throughput)
+    });
+    candidates
+        .min_by(|a, b| a.rmse_percent.total_cmp(&b.rmse_percent))
+        .expect("there is at least one level")
+}
+
+/// The `a` that minimises Σ(a·u − 1)².
+fn scale(u: impl Iterator<Item = f64>) -> f64 {
+    let (sum, squares) = u.fold((0.0, 0.0), |(s, q), u| (s + u, q + u * u));
+    sum / squares
 }
 
 #[cfg(test)]

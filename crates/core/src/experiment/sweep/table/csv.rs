@@ -269,7 +269,6 @@ fn parse_row(line: usize, fields: &[Field], columns: &[Column]) -> Result<LevelP
     }
     let mut point = LevelPoint {
         valid: true,
-        stationary: true,
         trials: 1,
         ..LevelPoint::default()
     };

@@ -1,12 +1,13 @@
 //! The table that a sweep is judged by: one row per level, made of trials or read from a file.
 
 mod csv;
-mod pool;
 
 pub use csv::{TableError, parse_csv};
-pub use pool::{goodput_ci95, has_warmed_up, is_sound, points};
 
-use crate::trial::report::TimesReport;
+use crate::measure::error_share;
+use crate::trial::report::{TimesReport, TrialReport, Verdict};
+use crate::trial::slice::pooled;
+use crate::words::value;
 
 /// One level of a sweep with what was measured there.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,12 +27,12 @@ pub struct LevelPoint {
     pub latency: Option<TimesReport>,
     /// Share of the operations that failed, 0 to 1.
     pub error_share: f64,
+    /// The operations that this is a share of; 0 where their number is unknown.
+    pub operations: u64,
     /// The share of a user's time that the generator took itself, where that is known; 0 otherwise.
     pub generator_share: f64,
     /// Whether the generator measured the target there, and not itself.
     pub valid: bool,
-    /// Whether what this row rests on is stationary.
-    pub stationary: bool,
     /// How many trials it rests on.
     pub trials: usize,
     /// Whether all levels were measured in rounds, so that time meets them alike.
@@ -39,6 +40,23 @@ pub struct LevelPoint {
 }
 
 impl LevelPoint {
+    /// The row that one trial makes, without an interval.
+    pub(super) fn of(trial: &TrialReport) -> LevelPoint {
+        let times = trial.response_time_ns.clone();
+        LevelPoint {
+            level: value(trial.level),
+            throughput_per_s: trial.successes_per_s(),
+            mean_ns: times.mean.map(|ns| ns as f64),
+            p90_ns: times.p90.map(|ns| ns as f64),
+            error_share: error_share(&trial.outcomes),
+            operations: trial.outcomes.total(),
+            latency: Some(times),
+            valid: trial.verdict == Verdict::Valid,
+            trials: 1,
+            ..LevelPoint::default()
+        }
+    }
+
     /// Mean response time in nanoseconds; where it was not measured, N/X, which is Little's law
     /// for users that do not pause (Little, Operations Research 9(3), 1961).
     pub fn response_ns(&self) -> f64 {
@@ -51,4 +69,40 @@ impl LevelPoint {
         let [lo, hi] = self.throughput_ci95?;
         (self.throughput_per_s > 0.0).then(|| (hi - lo) / 2.0 / self.throughput_per_s)
     }
+}
+
+/// One row per level, ascending, of its valid trials; where it has none, of the last.
+pub fn points(trials: &[TrialReport]) -> Vec<LevelPoint> {
+    let mut levels: Vec<f64> = trials.iter().map(|t| value(t.level)).collect();
+    levels.sort_by(f64::total_cmp);
+    levels.dedup();
+    let row = |level: f64| {
+        let here = || trials.iter().filter(|t| value(t.level) == level);
+        let valid: Vec<&TrialReport> = here().filter(|t| t.verdict == Verdict::Valid).collect();
+        let used = if valid.is_empty() {
+            here().next_back().into_iter().collect()
+        } else {
+            valid
+        };
+        let alone = used.first().filter(|_| used.len() == 1);
+        let interval = alone.and_then(|t| goodput_ci95(t));
+        Some(LevelPoint {
+            trials: used.len(),
+            throughput_ci95: interval,
+            ..LevelPoint::of(&pooled(&used)?)
+        })
+    };
+    levels.into_iter().filter_map(row).collect()
+}
+
+/// 95 % confidence interval of a trial's goodput: that of its throughput, in proportion, or where
+/// users do sessions that of those that came to their end.
+pub fn goodput_ci95(trial: &TrialReport) -> Option<[f64; 2]> {
+    if let Some(sessions) = trial.sessions() {
+        return sessions.completed_ci95_per_s;
+    }
+    let of = trial.throughput_per_s.unwrap_or(0.0).max(f64::MIN_POSITIVE);
+    let share = trial.successes_per_s() / of;
+    let ci95 = trial.throughput_ci95_per_s?;
+    Some(ci95.map(|bound| bound * share))
 }

@@ -1,8 +1,7 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
-use crate::experiment::sweep::findings::{
-    AxisKind, confidence, idle_users, retrograde, users_findings,
-};
+use crate::experiment::sweep::conclude_table;
+use crate::experiment::sweep::findings::{confidence, idle_users, retrograde, users_findings};
 use crate::experiment::sweep::knee;
 use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::Finding;
@@ -15,7 +14,6 @@ fn table(rows: &[(f64, f64)], half_width: Option<f64>) -> Vec<LevelPoint> {
             throughput_per_s: x,
             throughput_ci95: half_width.map(|h| [x * (1.0 - h), x * (1.0 + h)]),
             valid: true,
-            stationary: true,
             trials: 1,
             ..LevelPoint::default()
         })
@@ -25,7 +23,7 @@ fn table(rows: &[(f64, f64)], half_width: Option<f64>) -> Vec<LevelPoint> {
 fn sweep_findings(points: &[LevelPoint]) -> Vec<Finding> {
     let reading = knee::read(points).expect("some row is usable");
     let mut found = users_findings(points, &reading, None, None);
-    found.extend(retrograde(AxisKind::Vusers, &reading));
+    found.extend(retrograde(&reading));
     found
 }
 
@@ -142,6 +140,53 @@ fn failures_that_rise_are_told_from_failures_everywhere() {
         ["errors_rise"],
         "what is served stays the same: rejections at the maximum"
     );
+}
+
+/// Levels of 1, 2 and 4 users at which these of so many operations failed.
+fn failing(failed: [u64; 3], operations: u64) -> Vec<LevelPoint> {
+    let mut points = table(&[(1.0, 100.0), (2.0, 200.0), (4.0, 200.0)], None);
+    for (p, failed) in points.iter_mut().zip(failed) {
+        p.error_share = failed as f64 / operations as f64;
+        p.operations = operations;
+    }
+    points
+}
+
+#[test]
+fn failures_rise_beyond_their_binomial_interval() {
+    let is_said = |failed, operations| {
+        let found = sweep_findings(&failing(failed, operations));
+        found.iter().any(|f| f.code == "errors_rise")
+    };
+    assert!(is_said([0, 0, 14], 1_000));
+    assert!(!is_said([0, 0, 2], 100), "2 of 100 may be chance");
+    assert!(is_said([20, 22, 60], 1_000));
+    assert!(!is_said([50, 66, 75], 1_000), "5 % everywhere");
+    assert!(!is_said([0, 100, 0], 1_000), "in the middle alone");
+}
+
+#[test]
+fn operations_fail_from_the_row_after_the_last_clean_one() {
+    let answer = |failed| conclude_table(&failing(failed, 1_000)).1.answer;
+    let said = |failed, from: &str| {
+        let answer = answer(failed);
+        assert!(answer.contains(from), "{answer}");
+    };
+    said(
+        [0, 10, 100],
+        "From 2 users on operations fail (1 % of them there, 10 % at 4)",
+    );
+    said(
+        [10, 0, 100],
+        "From 4 users on operations fail (10 % of them there)",
+    );
+    said(
+        [100, 100, 100],
+        "From 1 user on operations fail (10 % of them there)",
+    );
+    for failed in [[0, 100, 0], [0, 10, 20], [0, 0, 0]] {
+        assert!(!answer(failed).contains("fail"), "{}", answer(failed));
+    }
 }
 
 #[test]

@@ -6,10 +6,12 @@ use super::{codes, levels, near};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::{Conducted, conduct};
 use crate::law::Law;
+use crate::measure::{BothEnds, HostTimes, Observed};
 use crate::sim::{World, simulate};
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
 use crate::trial::report::TrialReport;
+use crate::trial::slice::merged;
 use proptest::prelude::*;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -102,4 +104,37 @@ fn the_highest_rate_of_a_station_is_found() {
     let rate = conclusion.knee_rate_per_s.expect("some rate is served");
     assert!(near(rate, 4_000.0, 0.1), "{rate}: {:?}", levels(&conducted));
     assert!(conducted.trials.len() <= 30);
+}
+
+/// Times that an observer saw are of all slices of a row, and their percentiles are not averaged.
+#[test]
+fn times_inside_the_server_host_stay_in_merged_rows() {
+    let spec = automatic(1).slice(2, 0, Nanos::ZERO, Nanos::from_millis(400));
+    let world = World::station(2, Law::Fixed(Nanos::from_millis(1)));
+    let slice = |host_us: u64, is_observed: bool| {
+        let mut trial = simulate(&spec, &world).trial;
+        let part = [host_us, 100].map(Nanos::from_micros);
+        let both_ends = BothEnds::of(std::iter::repeat_n(part, 200));
+        let mut times = HostTimes::default();
+        times.set(&both_ends);
+        trial.measurement.both_ends = both_ends;
+        trial.observed = Some(Observed {
+            server_host: is_observed.then_some(times),
+            ..Observed::default()
+        });
+        slice_of(&trial, &mut 0.0)
+    };
+    let row = |slices: &[TrialReport]| {
+        let all: Vec<&TrialReport> = slices.iter().collect();
+        let merged = merged(&all).expect("slices");
+        merged.observed().and_then(|o| o.server_host.clone())
+    };
+    let times = row(&[slice(300, true), slice(500, true)]).expect("both are observed");
+    assert_eq!(times.operations, 400);
+    let us = |ns: Option<u64>| ns.map(|ns| (ns as f64 / 1e3).round());
+    assert_eq!(us(times.host_ns.p50), Some(300.0));
+    assert_eq!(us(times.host_ns.p90), Some(500.0));
+    assert_eq!(us(times.network_ns.p50), Some(100.0));
+    assert_eq!(times.host_percent, Some(80.0));
+    assert_eq!(row(&[slice(300, false), slice(500, false)]), None);
 }

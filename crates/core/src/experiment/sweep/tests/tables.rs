@@ -209,7 +209,6 @@ fn noisy(
             throughput_per_s: x,
             throughput_ci95: told.then_some([x - half, x + half]),
             valid: true,
-            stationary: true,
             trials: 1,
             ..LevelPoint::default()
         }
