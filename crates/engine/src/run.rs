@@ -395,6 +395,9 @@ impl Plan<'_> {
             let failed = ready.inspect_err(|_| self.stop.store(true, Ordering::Relaxed));
             failed.map(|()| io).map_err(io::Error::other)
         });
+        if matches!(spec.load, Load::Open(_)) {
+            worker.waiter = worker.waiter.going_first();
+        }
         self.ready.wait();
         let origin = *self.origin.get_or_init(|| self.begin());
         worker.clock = MonotonicClock { origin };
@@ -479,6 +482,10 @@ fn wait_of(spec: &TrialSpec, done: &[Done]) -> WaitUse {
         polling_percent: mean(|d| {
             let window = d.measurement.window;
             polling_share(d.waiter.changes(), window.start, window.end)
+        }),
+        realtime_percent: mean(|d| {
+            let window = d.measurement.window;
+            d.waiter.realtime_share(window.start, window.end)
         }),
         polled_percent: mean(|d| d.polled.0 as f64 / d.measurement.window.length().0.max(1) as f64),
         changes,

@@ -34,7 +34,8 @@ pub struct EngineArgs {
 
     /// How a worker waits for a deadline: hybrid (sleep, then poll), sleep, spin (poll), auto
     /// (hybrid; spin where sleeping makes operations late, a processor is idle and the target is on
-    /// another host)
+    /// another host; in an open loop with real-time priority where that is permitted and takes
+    /// little of a processor)
     #[arg(long, value_name = "W", default_value = "auto", value_parser = waits())]
     #[arg(hide_short_help = true)]
     pub wait: WaitPolicy,

@@ -195,6 +195,7 @@ impl GeneratorUse {
         let woken = [self.woken_by_target, later.woken_by_target];
         if let (Some(mine), Some(theirs)) = (&mut self.wait, &later.wait) {
             mine.polling_percent = mean(mine.polling_percent, theirs.polling_percent);
+            mine.realtime_percent = mean(mine.realtime_percent, theirs.realtime_percent);
             mine.polled_percent = mean(mine.polled_percent, theirs.polled_percent);
             mine.lateness.merge(&theirs.lateness);
         }

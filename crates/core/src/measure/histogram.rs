@@ -172,6 +172,11 @@ impl Histogram {
         self.0.stdev()
     }
 
+    /// Root of the mean of the squares; 0 of none.
+    pub fn root_mean_square_ns(&self) -> f64 {
+        self.mean_ns().hypot(self.std_dev_ns())
+    }
+
     /// The smallest; 0 where empty.
     pub fn min(&self) -> Nanos {
         Nanos(self.0.min())

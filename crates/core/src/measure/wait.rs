@@ -13,6 +13,10 @@ pub struct WaitUse {
     /// The share of the window in which a worker polled all the time by its own decision, in
     /// percent; mean over the workers.
     pub polling_percent: f64,
+    /// The share of the window in which a worker had real-time priority, in percent; mean over the
+    /// workers.
+    #[serde(default)]
+    pub realtime_percent: f64,
     /// The share of the window that a worker spent polling in vain, in percent; mean over the
     /// workers.
     pub polled_percent: f64,
@@ -32,6 +36,7 @@ impl WaitUse {
         let mut merged = WaitUse {
             policy: self.policy,
             polling_percent: mean(self.polling_percent, other.polling_percent),
+            realtime_percent: mean(self.realtime_percent, other.realtime_percent),
             polled_percent: mean(self.polled_percent, other.polled_percent),
             changes: self.changes,
             lateness: self.lateness,

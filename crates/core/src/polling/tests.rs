@@ -309,3 +309,21 @@ fn the_share_of_polling_is_of_the_window() {
     assert_eq!(share(&twice), 0.3);
     assert_eq!(share(&[change(250, Way::Polling)]), 0.0);
 }
+
+/// When a worker that uses this share of its processor gives real-time priority up.
+fn realtime_until(busy: f64) -> Option<Nanos> {
+    let mut world = World::new(0);
+    world.polling = world.polling.clone().with_realtime();
+    world.run(&Host { busy, ..QUIET }, Nanos::from_secs(1));
+    let polling = &world.polling;
+    assert_eq!(polling.way(), Way::Sleeping, "on the target's host");
+    let share = polling.realtime_share(Nanos::ZERO, world.now);
+    (!polling.is_realtime()).then(|| Nanos::from_secs_f64(share))
+}
+
+#[test]
+fn real_time_priority_ends_where_it_takes_much_of_a_processor() {
+    assert_eq!(realtime_until(0.5), None);
+    let until = realtime_until(0.7).unwrap();
+    assert!(until <= Nanos::from_millis(110), "{until}");
+}

@@ -318,6 +318,11 @@ pub(super) fn evidence(trial: &Trial) -> Evidence {
         shed: measured.outcomes.count(Outcome::Shed),
         started: measured.started,
         pacing_error_ns: Quantiles::of(&measured.pacing_error),
+        late_rms_ns: if measured.undelayed.is_empty() {
+            0.0
+        } else {
+            measured.pacing_error.root_mean_square_ns()
+        },
         replaced_after: match trial.spec.load {
             Load::Overload(_) => Some(trial.spec.connect_timeout),
             Load::Open(_) | Load::Closed { .. } => None,

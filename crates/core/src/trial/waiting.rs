@@ -15,6 +15,10 @@ pub struct WaitReport {
     /// The share of the window in which a worker polled all the time because `auto` decided so, in
     /// percent; mean over the workers.
     pub polling_percent: f64,
+    /// The share of the window in which a worker had real-time priority, in percent; mean over the
+    /// workers.
+    #[serde(default)]
+    pub realtime_percent: f64,
     /// The share of the window that a worker spent polling for deadlines, in percent of a core;
     /// mean over the workers.
     pub spun_percent: f64,
@@ -46,6 +50,7 @@ impl WaitReport {
         WaitReport {
             policy: used.policy,
             polling_percent: used.polling_percent,
+            realtime_percent: used.realtime_percent,
             spun_percent: used.polled_percent,
             changes: changes.collect(),
             lateness_ns: quantiles(&used.lateness),
@@ -72,6 +77,7 @@ mod tests {
         let used = WaitUse {
             policy: WaitPolicy::Auto,
             polling_percent: 30.0,
+            realtime_percent: 0.0,
             polled_percent: 40.0,
             changes: vec![change(400, Way::Polling), change(3_000, Way::Sleeping)],
             lateness,

@@ -1,5 +1,6 @@
 //! How long to sleep before a deadline, learnt from how late sleeps have ended.
 
+use crate::sys::thread::set_realtime;
 use knee_core::measure::Histogram;
 use knee_core::polling::{Pace, Polling, Spent, Way, WayChange};
 use knee_core::spec::{Margins, WaitPolicy};
@@ -84,6 +85,18 @@ impl Waiter {
         }
     }
 
+    /// Lets the worker run before all others when a deadline comes, where the policy is to decide
+    /// and the system permits it. Called on the worker's thread.
+    pub(crate) fn going_first(self) -> Waiter {
+        if self.policy != WaitPolicy::Auto || set_realtime(true).is_err() {
+            return self;
+        }
+        Waiter {
+            polling: self.polling.with_realtime(),
+            ..self
+        }
+    }
+
     /// The load begins at `now`, and the thread has spent so much. Returns what the worker's
     /// operations are to be told to, for [`Waiter::review`].
     pub(crate) fn begin(&mut self, now: Nanos, spent: Spent) -> Pace {
@@ -100,7 +113,17 @@ impl Waiter {
     /// Decides anew whether to sleep at all, from how late operations were and from what the thread
     /// has spent so far.
     pub(crate) fn review(&mut self, now: Nanos, pace: &mut Pace, spent: Spent) {
+        let had = self.polling.is_realtime();
         self.polling.review(now, pace, spent);
+        if had && !self.polling.is_realtime() {
+            // What was permitted to begin is permitted to end.
+            let _ = set_realtime(false);
+        }
+    }
+
+    /// The share of the time from `start` to `end` with real-time priority, 0 to 1.
+    pub(crate) fn realtime_share(&self, start: Nanos, end: Nanos) -> f64 {
+        self.polling.realtime_share(start, end)
     }
 
     /// How long to sleep at `now` when the next deadline is `until`; zero means to poll.

@@ -450,6 +450,10 @@ fn waiting(wait: &WaitReport) -> Line {
             },
         );
     }
+    if wait.realtime_percent > 0.0 {
+        let share = percent(wait.realtime_percent);
+        line.push(Ink::Plain, format!("; real-time priority for {share}"));
+    }
     let late = &wait.lateness_ns;
     if let (Some(p50), Some(p99)) = (late.p50, late.p99) {
         let [p50, p99] = [p50, p99].map(time);

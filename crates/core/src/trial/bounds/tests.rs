@@ -101,6 +101,7 @@ fn wait_use() -> crate::measure::WaitUse {
     crate::measure::WaitUse {
         policy: crate::spec::WaitPolicy::Auto,
         polling_percent: 0.0,
+        realtime_percent: 0.0,
         polled_percent: 0.0,
         changes: Vec::new(),
         lateness: Histogram::default(),

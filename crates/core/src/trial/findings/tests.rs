@@ -100,6 +100,7 @@ fn a_generator_that_polled_says_so() {
         t.generator.wait = Some(WaitReport {
             policy: WaitPolicy::Auto,
             polling_percent,
+            realtime_percent: 0.0,
             spun_percent: 60.0,
             changes: Vec::new(),
             lateness_ns: Default::default(),

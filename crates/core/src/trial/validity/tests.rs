@@ -167,6 +167,19 @@ fn gaps_must_vary_as_promised() {
         let evidence = gaps(law, mean * US, std_dev * US);
         check(what, word, |e| e.gaps = Some(evidence));
     }
+    let few_are_late = |rms_us: u64| {
+        move |e: &mut Evidence| {
+            e.gaps = Some(gaps(Constant, 1_000 * US, 600 * US));
+            e.late_rms_ns = (rms_us * US) as f64;
+        }
+    };
+    check("that single late starts made", "", few_are_late(300));
+    let another = "gaps between starts vary";
+    check("beyond what they can make", another, few_are_late(290));
+    check("most starts are late", another, |e| {
+        few_are_late(300)(e);
+        e.pacing_error_ns.p50 = 101 * US;
+    });
     check("gaps that shedding made", "", |e| {
         (e.started, e.shed) = (9_980, 20);
         e.gaps = Some(gaps(Constant, 1_000 * US, 900 * US));
