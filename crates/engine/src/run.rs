@@ -479,14 +479,8 @@ fn wait_of(spec: &TrialSpec, done: &[Done]) -> WaitUse {
     changes.sort_by_key(|change| (change.at, change.worker));
     WaitUse {
         policy: spec.engine.wait,
-        polling_percent: mean(|d| {
-            let window = d.measurement.window;
-            polling_share(d.waiter.changes(), window.start, window.end)
-        }),
-        realtime_percent: mean(|d| {
-            let window = d.measurement.window;
-            d.waiter.realtime_share(window.start, window.end)
-        }),
+        polling_percent: mean(|d| polling_share(d.waiter.changes(), d.measurement.window)),
+        realtime_percent: mean(|d| d.waiter.realtime_share(d.measurement.window)),
         polled_percent: mean(|d| d.polled.0 as f64 / d.measurement.window.length().0.max(1) as f64),
         changes,
         lateness,

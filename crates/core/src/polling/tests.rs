@@ -96,8 +96,15 @@ impl World {
         self
     }
 
+    fn window(&self) -> Window {
+        Window {
+            start: Nanos::ZERO,
+            end: self.now,
+        }
+    }
+
     fn share(&self) -> f64 {
-        polling_share(self.polling.changes(), Nanos::ZERO, self.now)
+        polling_share(self.polling.changes(), self.window())
     }
 }
 
@@ -295,7 +302,11 @@ fn the_share_of_polling_is_of_the_window() {
         worker: 0,
         to,
     };
-    let share = |changes: &[WayChange]| polling_share(changes, Nanos(100), Nanos(200));
+    let window = Window {
+        start: Nanos(100),
+        end: Nanos(200),
+    };
+    let share = |changes: &[WayChange]| polling_share(changes, window);
     assert_eq!(share(&[]), 0.0);
     assert_eq!(share(&[change(50, Way::Polling)]), 1.0);
     let twice = [
@@ -317,7 +328,7 @@ fn realtime_until(busy: f64) -> Option<Nanos> {
     world.run(&Host { busy, ..QUIET }, Nanos::from_secs(1));
     let polling = &world.polling;
     assert_eq!(polling.way(), Way::Sleeping, "on the target's host");
-    let share = polling.realtime_share(Nanos::ZERO, world.now);
+    let share = polling.realtime_share(world.window());
     (!polling.is_realtime()).then(|| Nanos::from_secs_f64(share))
 }
 

@@ -1,7 +1,7 @@
 //! How long to sleep before a deadline, learnt from how late sleeps have ended.
 
 use crate::sys::thread::set_realtime;
-use knee_core::measure::Histogram;
+use knee_core::measure::{Histogram, Window};
 use knee_core::polling::{Pace, Polling, Spent, Way, WayChange};
 use knee_core::spec::{Margins, WaitPolicy};
 use knee_core::time::Nanos;
@@ -121,9 +121,9 @@ impl Waiter {
         }
     }
 
-    /// The share of the time from `start` to `end` with real-time priority, 0 to 1.
-    pub(crate) fn realtime_share(&self, start: Nanos, end: Nanos) -> f64 {
-        self.polling.realtime_share(start, end)
+    /// The share of a window with real-time priority, 0 to 1.
+    pub(crate) fn realtime_share(&self, window: Window) -> f64 {
+        self.polling.realtime_share(window)
     }
 
     /// How long to sleep at `now` when the next deadline is `until`; zero means to poll.
