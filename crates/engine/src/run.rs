@@ -28,7 +28,6 @@ use knee_core::measure::{
     GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Measurement,
     Observed, Recorder, RecorderConfig, Trial, WaitUse, Window,
 };
-use knee_core::polling::polling_share;
 use knee_core::rng;
 use knee_core::spec::{BackendChoice, Crew, HttpVersion, Load, Share, TimestampsChoice, TrialSpec};
 use knee_core::time::Clock;
@@ -479,7 +478,7 @@ fn wait_of(spec: &TrialSpec, done: &[Done]) -> WaitUse {
     changes.sort_by_key(|change| (change.at, change.worker));
     WaitUse {
         policy: spec.engine.wait,
-        polling_percent: mean(|d| polling_share(d.waiter.changes(), d.measurement.window)),
+        polling_percent: mean(|d| d.waiter.polling_share(d.measurement.window)),
         realtime_percent: mean(|d| d.waiter.realtime_share(d.measurement.window)),
         polled_percent: mean(|d| d.polled.0 as f64 / d.measurement.window.length().0.max(1) as f64),
         changes,

@@ -16,7 +16,6 @@ mod pace;
 
 pub use pace::Pace;
 
-use crate::measure::Window;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -82,10 +81,9 @@ pub struct WayChange {
     pub to: Way,
 }
 
-/// The share of a window in which a worker polled all the time, 0 to 1: its changes are in order,
-/// and it began by sleeping.
-pub fn polling_share(changes: &[WayChange], window: Window) -> f64 {
-    let Window { start, end } = window;
+/// The share of the time from `start` to `end` in which a worker polled all the time, 0 to 1: its
+/// changes are in order, and it began by sleeping.
+pub fn polling_share(changes: &[WayChange], start: Nanos, end: Nanos) -> f64 {
     let ends = changes.iter().skip(1).map(|c| c.at).chain([Nanos::MAX]);
     let polling = changes
         .iter()
@@ -162,10 +160,9 @@ impl Polling {
         self.realtime_until == Nanos::MAX
     }
 
-    /// The share of a window in which it had that priority, 0 to 1.
-    pub fn realtime_share(&self, window: Window) -> f64 {
-        (self.realtime_until.min(window.end) - window.start).0 as f64
-            / window.length().0.max(1) as f64
+    /// The share of the time from `start` to `end` in which it had that priority, 0 to 1.
+    pub fn realtime_share(&self, start: Nanos, end: Nanos) -> f64 {
+        (self.realtime_until.min(end) - start).0 as f64 / (end - start).0.max(1) as f64
     }
 
     /// What to do.

@@ -96,15 +96,8 @@ impl World {
         self
     }
 
-    fn window(&self) -> Window {
-        Window {
-            start: Nanos::ZERO,
-            end: self.now,
-        }
-    }
-
     fn share(&self) -> f64 {
-        polling_share(self.polling.changes(), self.window())
+        polling_share(self.polling.changes(), Nanos::ZERO, self.now)
     }
 }
 
@@ -302,11 +295,7 @@ fn the_share_of_polling_is_of_the_window() {
         worker: 0,
         to,
     };
-    let window = Window {
-        start: Nanos(100),
-        end: Nanos(200),
-    };
-    let share = |changes: &[WayChange]| polling_share(changes, window);
+    let share = |changes: &[WayChange]| polling_share(changes, Nanos(100), Nanos(200));
     assert_eq!(share(&[]), 0.0);
     assert_eq!(share(&[change(50, Way::Polling)]), 1.0);
     let twice = [
@@ -328,7 +317,7 @@ fn realtime_until(busy: f64) -> Option<Nanos> {
     world.run(&Host { busy, ..QUIET }, Nanos::from_secs(1));
     let polling = &world.polling;
     assert_eq!(polling.way(), Way::Sleeping, "on the target's host");
-    let share = polling.realtime_share(world.window());
+    let share = polling.realtime_share(Nanos::ZERO, world.now);
     (!polling.is_realtime()).then(|| Nanos::from_secs_f64(share))
 }
 

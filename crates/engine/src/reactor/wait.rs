@@ -2,7 +2,7 @@
 
 use crate::sys::thread::set_realtime;
 use knee_core::measure::{Histogram, Window};
-use knee_core::polling::{Pace, Polling, Spent, Way, WayChange};
+use knee_core::polling::{Pace, Polling, Spent, Way, WayChange, polling_share};
 use knee_core::spec::{Margins, WaitPolicy};
 use knee_core::time::Nanos;
 
@@ -121,9 +121,14 @@ impl Waiter {
         }
     }
 
+    /// The share of a window in which it polled all the time, 0 to 1.
+    pub(crate) fn polling_share(&self, window: Window) -> f64 {
+        polling_share(self.changes(), window.start, window.end)
+    }
+
     /// The share of a window with real-time priority, 0 to 1.
     pub(crate) fn realtime_share(&self, window: Window) -> f64 {
-        self.polling.realtime_share(window)
+        self.polling.realtime_share(window.start, window.end)
     }
 
     /// How long to sleep at `now` when the next deadline is `until`; zero means to poll.
