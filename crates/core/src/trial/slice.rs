@@ -87,6 +87,23 @@ pub fn merged(slices: &[&TrialReport]) -> Option<TrialReport> {
     whole.or_else(|| pooled(slices))
 }
 
+/// The 95 % interval of a mean throughput over these reports. Its standard error is the larger of
+/// what their own intervals imply and what the scatter between them shows.
+fn interval(slices: &[&TrialReport], mean: Option<f64>) -> Option<[f64; 2]> {
+    let mean = mean?;
+    let length: u64 = slices.iter().map(|t| t.duration_ns).sum();
+    let (mut within, mut scatter) = (0.0, 0.0);
+    for trial in slices {
+        let weight = trial.duration_ns as f64 / length.max(1) as f64;
+        let [low, high] = trial.throughput_ci95_per_s?;
+        within += (weight * (high - low) / 2.0).powi(2);
+        scatter += weight * (trial.throughput_per_s? - mean).powi(2);
+    }
+    let between = scatter / (slices.len() as f64 - 1.0).max(1.0);
+    let half = within.sqrt().max(1.96 * between.sqrt());
+    Some([mean - half, mean + half])
+}
+
 /// The report in the middle by throughput, with the throughput and the counts of all.
 pub fn pooled(slices: &[&TrialReport]) -> Option<TrialReport> {
     let mut sorted = slices.to_vec();
@@ -103,7 +120,7 @@ pub fn pooled(slices: &[&TrialReport]) -> Option<TrialReport> {
     middle.throughput_per_s = mean(|t| t.throughput_at_least_per_s().or(Some(0.0)));
     middle.goodput_per_s = mean(|t| t.goodput_at_least_per_s().or(Some(0.0)));
     middle.throughput_range_per_s = None;
-    middle.throughput_ci95_per_s = None;
+    middle.throughput_ci95_per_s = interval(slices, middle.throughput_per_s);
     middle.duration_ns = length;
     middle.set_slice(None);
     for other in &sorted {

@@ -137,7 +137,7 @@ pub struct RawUdp {
     #[arg(hide_short_help = true)]
     repeats: Option<u32>,
 
-    /// Sending time per trial [default: 10s; with --explain as fits, up to 500ms; with -n 24h]
+    /// Sending time per trial [default: 10s; with --explain up to 500ms]
     #[arg(short, long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
     duration: Option<Nanos>,
 

@@ -84,12 +84,11 @@ pub fn points(trials: &[TrialReport]) -> Vec<LevelPoint> {
         } else {
             valid
         };
-        let alone = used.first().filter(|_| used.len() == 1);
-        let interval = alone.and_then(|t| goodput_ci95(t));
+        let whole = pooled(&used)?;
         Some(LevelPoint {
             trials: used.len(),
-            throughput_ci95: interval,
-            ..LevelPoint::of(&pooled(&used)?)
+            throughput_ci95: goodput_ci95(&whole),
+            ..LevelPoint::of(&whole)
         })
     };
     levels.into_iter().filter_map(row).collect()
