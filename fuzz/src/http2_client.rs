@@ -3,10 +3,10 @@
 
 use knee_core::spec::{HttpRequest, HttpTarget, Pick, Url};
 use knee_engine::exchange::http2::{Http2, Http2Shared};
-use knee_engine::exchange::{Exchange, Outbox, Standing, StreamEnd, Tell, Told};
+use knee_engine::exchange::{Exchange, Outbox, ConnectionState, StreamEnd, EventQueue, OpEvent};
 
 /// What is told, put into the outbox, and the standing thereafter.
-type Outcome = (Vec<Told>, Vec<u8>, Standing);
+type Outcome = (Vec<OpEvent>, Vec<u8>, ConnectionState);
 
 /// The empty SETTINGS that servers begin with.
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
@@ -33,10 +33,10 @@ pub fn check(data: &[u8]) {
 /// What comes of these bytes; `piece` says how many of those left come at once, at least one.
 fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> Outcome {
     let mut shared = Http2Shared::new(&target());
-    let (mut out, mut told) = (Outbox::default(), Tell::default());
+    let (mut out, mut events) = (Outbox::default(), EventQueue::default());
     let mut http2 = Http2::established(&mut shared, &mut out);
     if choice & 1 == 1 {
-        http2.feed(SETTINGS, &mut shared, &mut out, &mut told);
+        http2.feed(SETTINGS, &mut shared, &mut out, &mut events);
     }
     for op in 0..OPERATIONS {
         http2.begin(
@@ -44,7 +44,7 @@ fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> 
             (op as usize % 3).into(),
             &mut shared,
             &mut out,
-            &mut told,
+            &mut events,
         );
     }
     if choice & 2 == 2 {
@@ -53,15 +53,15 @@ fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> 
     let mut rest = stream;
     while !rest.is_empty() {
         let (here, after) = rest.split_at(piece(rest.len()));
-        http2.feed(here, &mut shared, &mut out, &mut told);
+        http2.feed(here, &mut shared, &mut out, &mut events);
         rest = after;
     }
-    let standing = http2.standing();
-    http2.ended(StreamEnd::Fin, &mut told);
+    let state = http2.state();
+    http2.ended(StreamEnd::Fin, &mut events);
     (
-        summed(std::mem::take(&mut *told)),
+        summed(std::mem::take(&mut *events)),
         std::mem::take(out.bytes()),
-        standing,
+        state,
     )
 }
 
@@ -79,13 +79,13 @@ fn target() -> HttpTarget {
 }
 
 /// All bytes of an operation in one telling, where the first one was.
-fn summed(told: Vec<Told>) -> Vec<Told> {
-    let mut all: Vec<Told> = Vec::new();
-    for one in told {
+fn summed(events: Vec<OpEvent>) -> Vec<OpEvent> {
+    let mut all: Vec<OpEvent> = Vec::new();
+    for one in events {
         let before = all.iter_mut().find_map(|before| match (before, &one) {
             (
-                Told::Received { op, bytes },
-                Told::Received {
+                OpEvent::Received { op, bytes },
+                OpEvent::Received {
                     op: of,
                     bytes: more,
                 },
@@ -100,19 +100,19 @@ fn summed(told: Vec<Told>) -> Vec<Told> {
     all
 }
 
-fn check_order(told: &[Told]) {
+fn check_order(events: &[OpEvent]) {
     let mut ended = [false; OPERATIONS as usize];
-    for one in told {
+    for one in events {
         let (op, ends) = match *one {
-            Told::Written(op) | Told::Received { op, .. } => (op, false),
-            Told::Answered { op, .. } | Told::Failed { op, .. } | Told::Unprocessed(op) => {
+            OpEvent::Written(op) | OpEvent::Received { op, .. } => (op, false),
+            OpEvent::Answered { op, .. } | OpEvent::Failed { op, .. } | OpEvent::Unprocessed(op) => {
                 (op, true)
             }
-            Told::Violated(_) | Told::Reset(_) => continue,
-            Told::Surplus => panic!("not of HTTP/2"),
+            OpEvent::Violated(_) | OpEvent::Reset(_) => continue,
+            OpEvent::Surplus => panic!("not of HTTP/2"),
         };
         let ended = &mut ended[op as usize];
-        assert!(!*ended, "operation {op} had ended: {told:?}");
+        assert!(!*ended, "operation {op} had ended: {events:?}");
         *ended = ends;
     }
 }

@@ -14,6 +14,5 @@ pub mod scenario_file;
 pub mod sweep_csv;
 pub mod syn_segment;
 pub mod targets_file;
-pub mod tls_records;
 pub mod udp_control;
 pub mod url;

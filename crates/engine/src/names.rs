@@ -8,24 +8,24 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How long a lookup may take where no option says so.
+/// Time limit of a lookup unless an option sets another.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why a name has no address.
 #[derive(Debug)]
-pub(crate) enum Unknown {
+pub(crate) enum LookupError {
     /// The resolver says so.
     Error(io::Error),
-    /// It said nothing for so long.
+    /// No answer within this limit.
     Silent(Duration),
 }
 
-impl Unknown {
+impl LookupError {
     /// In words that follow "cannot resolve 'NAME'".
     pub(crate) fn reason(&self) -> String {
         match self {
-            Unknown::Error(error) => reason(error),
-            Unknown::Silent(limit) => format!("no answer within {limit:?}"),
+            LookupError::Error(error) => reason(error),
+            LookupError::Silent(limit) => format!("no answer within {limit:?}"),
         }
     }
 }
@@ -47,8 +47,8 @@ pub(crate) fn lookup(host: &str, port: u16, limit: Duration) -> Result<Vec<Socke
 /// All addresses of a `HOST:PORT`.
 ///
 /// # Errors
-/// See [`Unknown`].
-pub(crate) fn lookup_text(to: &str) -> Result<Vec<SocketAddr>, Unknown> {
+/// See [`LookupError`].
+pub(crate) fn lookup_text(to: &str) -> Result<Vec<SocketAddr>, LookupError> {
     if let Ok(address) = to.parse() {
         return Ok(vec![address]);
     }
@@ -60,22 +60,22 @@ fn resolve(name: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>> {
     name.to_socket_addrs().map(Iterator::collect)
 }
 
-/// What `find` finds, unless it takes longer than `limit`. getaddrinfo(3) has no limit of its own
+/// Result of `find`, unless it takes longer than `limit`. getaddrinfo(3) has no limit of its own
 /// and cannot be called off, so it is asked on a thread that is left behind where it does not end.
 fn within<T: Send + 'static>(
     limit: Duration,
     find: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, Unknown> {
+) -> Result<T, LookupError> {
     let (tell, told) = mpsc::sync_channel(1);
     let thread = thread::Builder::new().name("resolve".to_owned());
     let spawned = thread.spawn(move || {
         // Nobody may listen any more.
         let _ = tell.send(find());
     });
-    spawned.map_err(|e| Unknown::Error(threads::error(&e)))?;
+    spawned.map_err(|e| LookupError::Error(threads::error(&e)))?;
     match told.recv_timeout(limit) {
-        Ok(found) => found.map_err(Unknown::Error),
-        Err(_) => Err(Unknown::Silent(limit)),
+        Ok(found) => found.map_err(LookupError::Error),
+        Err(_) => Err(LookupError::Silent(limit)),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::error::RunError;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-/// A port that is free for TCP may be taken for UDP: so many are tried where any will do.
+/// Ports tried if any will do: one that is free for TCP may be taken for UDP.
 const PORTS_TRIED: u32 = 32;
 
 /// That a secret is there where others can reach the service.

@@ -6,6 +6,7 @@ use crate::link::{Greeting, greet, tls_target};
 use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
 use knee_core::spec::{Endpoint, HttpTarget};
+use knee_core::time::Nanos;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -33,15 +34,18 @@ pub(crate) fn reach(
     }
 }
 
-/// Connects to a target and greets it: its address, as text, and what it told.
+/// Resolves the target and connects to it once, before any load, with the handshake of TLS or
+/// HTTP/2. Each address has `connect_timeout` to answer. Returns the first that did, as text, and
+/// what was agreed on.
 ///
 /// # Errors
-/// [`RunError::Unreachable`]: it does not answer, or is not what is asked for.
-pub(crate) fn meet(
+/// [`RunError::Unreachable`] with the reason.
+pub fn preflight(
     target: &HttpTarget,
-    patience: Duration,
+    connect_timeout: Nanos,
 ) -> Result<(String, Greeting), RunError> {
-    // What is wrong with a file is told whether or not the target answers.
+    let patience = Duration::from_nanos(connect_timeout.0);
+    // A faulty file is an error whether or not the target answers.
     let tls = tls_target(target)?;
     let unreachable = |error: io::Error| RunError::Unreachable(reason(&error));
     match &target.endpoint {
@@ -114,16 +118,37 @@ fn unreachable(host: &str, tried: &[String]) -> RunError {
     })
 }
 
-/// Where an overload is to go, and whether an answer came from there. Silence is no reason not to
-/// begin: a server that is overloaded already drops what comes. A refusal is one.
+/// Time that [`preflight_overload`] waits for an answer.
+const PREFLIGHT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Resolves the target of an overload, connects to it once, and makes sure that connections can
+/// come from `sources`, before any load is sent. The address, and whether it answered: silence is
+/// no error, as a server may be overloaded already.
 ///
 /// # Errors
-/// [`RunError::Unreachable`]: the name means nothing, or all that came was a refusal.
-pub(crate) fn sight(
-    host: &str,
-    port: u16,
-    patience: Duration,
+/// [`RunError::Unreachable`]: it refuses, or there is no such host; [`RunError::NotPermitted`]: a
+/// source is no address of this host.
+pub fn preflight_overload(
+    target: &HttpTarget,
+    sources: &[String],
 ) -> Result<(SocketAddr, bool), RunError> {
+    let Endpoint::Tcp { host, port } = &target.endpoint else {
+        let line = "a Unix socket has no connection attempts that time out";
+        return Err(RunError::NotPermitted(line.to_owned()));
+    };
+    let (address, answers) = probe(host, *port, PREFLIGHT_PATIENCE)?;
+    let raw = RawAddress::new(&Address::Tcp(address));
+    let raw = raw.map_err(|e| RunError::Unreachable(reason(&e)))?;
+    self::sources(sources, &raw)?;
+    Ok((address, answers))
+}
+
+/// Connects to the addresses of a host in turn. The first that answers; else the first that is
+/// silent, with `false`.
+///
+/// # Errors
+/// [`RunError::Unreachable`]: the name has no address, or every address refuses.
+fn probe(host: &str, port: u16, patience: Duration) -> Result<(SocketAddr, bool), RunError> {
     let mut tried = Vec::new();
     let mut silent = None;
     for address in names::lookup(host, port, patience)? {
@@ -147,7 +172,10 @@ pub(crate) fn sight(
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: the name means nothing.
-pub(crate) fn aim(endpoint: &Endpoint, patience: Duration) -> Result<RawAddress, RunError> {
+pub(crate) fn overload_address(
+    endpoint: &Endpoint,
+    patience: Duration,
+) -> Result<RawAddress, RunError> {
     let Endpoint::Tcp { host, port } = endpoint else {
         return reach(endpoint, patience).map(|(address, _)| address);
     };
@@ -187,14 +215,4 @@ pub(crate) fn sources(texts: &[String], target: &RawAddress) -> Result<Vec<RawAd
         Ok(raw)
     };
     texts.iter().map(source).collect()
-}
-
-/// Makes sure that connections to `target` can come from these local addresses.
-///
-/// # Errors
-/// See [`sources`].
-pub(crate) fn check_sources(texts: &[String], target: SocketAddr) -> Result<(), RunError> {
-    let raw = RawAddress::new(&Address::Tcp(target));
-    let raw = raw.map_err(|e| RunError::Unreachable(reason(&e)))?;
-    sources(texts, &raw).map(|_| ())
 }

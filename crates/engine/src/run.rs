@@ -1,6 +1,6 @@
-//! One `TrialSpec` in, one `Trial` out.
+//! Runs a trial: one `TrialSpec` in, one `Trial` out.
 
-mod clients;
+mod dispatch;
 mod followed;
 
 use crate::error::RunError;
@@ -13,15 +13,14 @@ use crate::link::{self, TlsTarget};
 use crate::observe::Vantage;
 use crate::pool::client::Client;
 use crate::pool::requests::{RequestSet, serialise_all};
-use crate::reactor::{
-    Backend, COVERED, EpollBackend, ReceiveClock, Requests, UringBackend, Waiter,
-};
+use crate::reactor::{Backend, COVERED, ReceiveClock, Requests, UringBackend, Waiter};
 use crate::resolve;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::socket::{Address, RawAddress};
 use crate::sys::thread as sys_thread;
 use crate::threads;
-use crate::worker::{Done, Worker};
+use crate::worker::{Worker, WorkerResult};
+use dispatch::Dispatch;
 use knee_core::both_ends::{Sampled, Seen, host_times};
 use knee_core::driver::AnyDriver;
 use knee_core::measure::{
@@ -39,33 +38,49 @@ use std::sync::{Barrier, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-/// Starts are kept for the gap statistics up to so many, over all workers: 32 MB.
+/// Most start times kept for the gap statistics, over all workers: 32 MB.
 pub(crate) const STARTS_MAX: usize = 4_000_000;
 
-/// The run begins so long after all workers are ready at the least, so that none begins late.
+/// Least time between all workers being ready and the start, so that none begins late.
 const LEAD_NS: u64 = 1_000_000;
 
-/// Several processes that make a trial together: who says when they begin, and sees what each
-/// contributes.
-pub trait Muster: Sync {
-    /// All workers of this process are ready, and wait. When all begin, in nanoseconds of this
-    /// host's CLOCK_MONOTONIC; `None`: not at all.
+/// Common start of several processes that make a trial together. Receives what each contributes.
+pub trait StartBarrier: Sync {
+    /// Waits for the start; all workers of this process are ready. Returns it in nanoseconds of
+    /// this host's CLOCK_MONOTONIC; `None` for no start.
     fn begin(&self) -> Option<u64>;
 
-    /// A worker began so long after that.
+    /// A worker began `late_ns` after that.
     fn begun(&self, late_ns: u64);
 
     /// An interval has ended in which this process contributed `part`.
     fn part(&self, part: &IntervalPart);
 
-    /// Operations that this process may start per second; `None`: as many as it can.
+    /// Most operations that this process may start per second; `None` for no limit.
     fn rate_max(&self) -> Option<f64> {
         None
     }
 }
 
-/// Runs one trial; see [`crate::run_observed()`].
-pub(crate) fn run(
+/// Runs one trial. Setting `stop` ends it early with what was measured; the trial is then marked
+/// interrupted. `observer` sees each interval as it ends, on this thread.
+///
+/// # Errors
+/// See [`RunError`]; errors of single operations are outcomes, not errors.
+pub fn run(
+    spec: &TrialSpec,
+    observer: &mut dyn IntervalWatcher,
+    stop: &AtomicBool,
+) -> Result<Trial, RunError> {
+    run_observed(spec, observer, stop, None)
+}
+
+/// Runs one trial, with the server's side watched from a vantage over the measured window: the
+/// trial's `observed`. It begins some milliseconds later, so that nothing is missed.
+///
+/// # Errors
+/// See [`run()`]; a vantage that is lost meanwhile is reported in `observed`.
+pub fn run_observed(
     spec: &TrialSpec,
     observer: &mut dyn IntervalWatcher,
     stop: &AtomicBool,
@@ -79,11 +94,15 @@ pub(crate) fn run(
     run_crew(spec, (Crew::whole(workers), None), &mut show, stop, vantage)
 }
 
-/// Runs what a crew has of a trial that several processes make together.
-pub(crate) fn run_part(
+/// Runs a crew's part of a trial that several processes make together: the operations, users and
+/// connections of its workers, from the start that `barrier` announces. Nothing is sent before.
+///
+/// # Errors
+/// See [`run()`].
+pub fn run_part(
     spec: &TrialSpec,
     crew: Crew,
-    muster: &dyn Muster,
+    barrier: &dyn StartBarrier,
     stop: &AtomicBool,
 ) -> Result<Trial, RunError> {
     // Whoever makes trials on other machines was not permitted to start programs on them.
@@ -92,24 +111,24 @@ pub(crate) fn run_part(
         let line = "a scenario with 'exec' runs on one machine: agents start no programs";
         return Err(RunError::NotPermitted(line.to_owned()));
     }
-    let mut show = |_: &Interval, part: &IntervalPart| muster.part(part);
-    run_crew(spec, (crew, Some(muster)), &mut show, stop, None)
+    let mut show = |_: &Interval, part: &IntervalPart| barrier.part(part);
+    run_crew(spec, (crew, Some(barrier)), &mut show, stop, None)
 }
 
-/// Told of each interval as it ends, with what its workers contributed.
-type Show<'a> = &'a mut dyn FnMut(&Interval, &IntervalPart);
+/// Receives each interval as it ends, with the workers' contributions.
+type IntervalSink<'a> = &'a mut dyn FnMut(&Interval, &IntervalPart);
 
 fn run_crew(
     spec: &TrialSpec,
-    (crew, muster): (Crew, Option<&dyn Muster>),
-    show: Show<'_>,
+    (crew, barrier): (Crew, Option<&dyn StartBarrier>),
+    show: IntervalSink<'_>,
     stop: &AtomicBool,
     mut vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
     limits::ensure_files(crew.part(connections_of(spec).into()))?;
     let patience = Duration::from_nanos(spec.connect_timeout.0);
     let address = match &spec.load {
-        Load::Overload(_) => resolve::aim(&spec.target.endpoint, patience)?,
+        Load::Overload(_) => resolve::overload_address(&spec.target.endpoint, patience)?,
         _ => resolve::reach(&spec.target.endpoint, patience)?.0,
     };
     let sources = match &spec.load {
@@ -118,10 +137,10 @@ fn run_crew(
     };
     let tls = link::tls_target(&spec.target)?;
     let backend = choose_backend(spec.engine.backend)?;
-    let plan = Plan {
+    let plan = RunPlan {
         spec,
         crew,
-        muster,
+        barrier,
         backend,
         address,
         sources,
@@ -155,9 +174,9 @@ fn run_crew(
     let kernel = Counters::now().moved_since(&counters);
     let done = done
         .into_iter()
-        .collect::<io::Result<Vec<Done>>>()
+        .collect::<io::Result<Vec<WorkerResult>>>()
         .map_err(not_run)?;
-    let beside = Beside {
+    let side = SideRecords {
         waits_only_for_target,
         intervals,
         kernel,
@@ -165,10 +184,10 @@ fn run_crew(
         observed,
         seen,
     };
-    Ok(trial_of(spec, done, beside))
+    Ok(trial_of(spec, done, side))
 }
 
-/// Processors that workers may poll on: none on the target's host, as the target may need them.
+/// Processors that workers may poll on. None on the target's host, as the target may need them.
 fn spare_processors(target: &RawAddress, workers: u32) -> u32 {
     if is_here(target) {
         return 0;
@@ -185,45 +204,45 @@ fn is_here(target: &RawAddress) -> bool {
     }
 }
 
-/// Why a worker could not run.
+/// The error of a worker that could not run.
 fn not_run(error: io::Error) -> RunError {
     let other = |e| RunError::NotPermitted(format!("a worker could not run: {e}"));
     error.downcast::<RunError>().unwrap_or_else(other)
 }
 
-/// What was counted beside the workers.
-struct Beside {
-    /// Workers sleep until the target, which is on this host, wakes them.
+/// Records from outside of the workers.
+struct SideRecords {
+    /// Workers sleep until the target on this host wakes them.
     waits_only_for_target: bool,
     intervals: Vec<Interval>,
     kernel: BTreeMap<String, i64>,
     steal_percent: Option<f64>,
-    /// What was seen on the server's host.
+    /// Observations on the server's host.
     observed: Option<Observed>,
-    /// What was seen there of the connections that were followed.
+    /// Observations of the followed connections.
     seen: Option<Seen>,
 }
 
-/// What the workers brought back, joined with that.
-fn trial_of(spec: &TrialSpec, done: Vec<Done>, beside: Beside) -> Trial {
+/// Joins the results of the workers with these records.
+fn trial_of(spec: &TrialSpec, done: Vec<WorkerResult>, side: SideRecords) -> Trial {
     let interrupted = done.iter().any(|d| d.interrupted);
     let generator = GeneratorUse {
         wait: Some(wait_of(spec, &done)),
-        woken_by_target: beside
+        woken_by_target: side
             .waits_only_for_target
             .then(|| done.iter().map(|d| d.used.sleeps).sum()),
         ..generator_use(
             done.first().map_or("", |d| d.backend),
-            &done.iter().map(Done::cost).collect::<Vec<_>>(),
-            beside.steal_percent,
+            &done.iter().map(WorkerResult::cost).collect::<Vec<_>>(),
+            side.steal_percent,
         )
     };
     let parts = done.into_iter().map(|d| (d.measurement, d.sampler));
     let (measured, samplers): (Vec<_>, Vec<_>) = parts.unzip();
     let mut measurement = merge(measured.into_iter());
-    measurement.intervals = beside.intervals;
-    let mut observed = beside.observed;
-    if let (Some(observed), Some(seen)) = (&mut observed, beside.seen) {
+    measurement.intervals = side.intervals;
+    let mut observed = side.observed;
+    if let (Some(observed), Some(seen)) = (&mut observed, side.seen) {
         let sampled = Sampled::of(samplers.into_iter().flatten().collect());
         let (times, split, both_ends) = host_times(&seen, &sampled, measurement.window);
         observed.server_host = Some(times);
@@ -234,46 +253,46 @@ fn trial_of(spec: &TrialSpec, done: Vec<Done>, beside: Beside) -> Trial {
         spec: spec.clone(),
         measurement,
         generator,
-        kernel: beside.kernel,
+        kernel: side.kernel,
         observed,
         agents: Vec::new(),
         interrupted,
     }
 }
 
-/// What all workers of a run share.
-struct Plan<'a> {
+/// State shared by all workers of a run.
+struct RunPlan<'a> {
     spec: &'a TrialSpec,
     /// The workers of this process.
     crew: Crew,
-    /// Who else makes the trial; `None`: nobody.
-    muster: Option<&'a dyn Muster>,
+    /// Other processes of the trial, if any.
+    barrier: Option<&'a dyn StartBarrier>,
     backend: BackendChoice,
     address: RawAddress,
     sources: Vec<RawAddress>,
     requests: Requests,
-    /// How connections are secured; `None`: they are not.
+    /// TLS settings, if any.
     tls: Option<TlsTarget>,
-    /// `None`: the kernel is not asked when bytes came.
+    /// Whether the kernel timestamps received bytes.
     timestamps: Option<Timestamps>,
     ready: Barrier,
     origin: OnceLock<u64>,
-    /// The run begins so long after all workers are ready.
+    /// Time from all workers being ready to the start.
     lead_ns: u64,
     stop: &'a AtomicBool,
     /// Processors that this process may use beyond one for each worker.
     spare: u32,
-    /// An observer follows one of so many connections.
+    /// An observer follows one connection of this number.
     one_of: Option<u16>,
 }
 
-impl Plan<'_> {
-    /// Runs the workers, each on its thread, and hands intervals to the observer as they end.
+impl RunPlan<'_> {
+    /// Runs each worker on its thread, and passes on intervals as they end.
     fn run_workers(
         &self,
-        show: Show<'_>,
+        show: IntervalSink<'_>,
         vantage: Option<&mut Vantage>,
-    ) -> Result<(Vec<io::Result<Done>>, Vec<Interval>), RunError> {
+    ) -> Result<(Vec<io::Result<WorkerResult>>, Vec<Interval>), RunError> {
         let (parts, received) = mpsc::channel();
         thread::scope(|scope| {
             let works = (0..self.crew.workers).map(|index| {
@@ -301,7 +320,7 @@ impl Plan<'_> {
         })
     }
 
-    fn work(&self, share: Share, parts: &Sender<IntervalPart>) -> io::Result<Done> {
+    fn work(&self, share: Share, parts: &Sender<IntervalPart>) -> io::Result<WorkerResult> {
         // Without it a sleep may end 50 µs late for the sake of the kernel's batching.
         let _ = sys_thread::set_timer_slack_ns(1);
         // All that a worker uses it opens itself, below. Where it is not permitted, system calls
@@ -310,34 +329,19 @@ impl Plan<'_> {
         let picks = rng::stream(self.spec.seed, rng::PICKS + u64::from(share.index));
         let first = share.index as usize;
         let requests = RequestSet::new(&self.spec.target, self.requests.clone(), first, picks);
-        self.work_kind(requests, share, parts)
+        let dispatch = Dispatch {
+            plan: self,
+            share,
+            parts,
+        };
+        dispatch.run(requests)
     }
 
-    fn work_with<C: Client>(
-        &self,
-        client: C,
-        slots: usize,
-        share: Share,
-        parts: &Sender<IntervalPart>,
-    ) -> io::Result<Done> {
-        let timestamps = self.timestamps.is_some();
-        match self.backend {
-            BackendChoice::IoUring => {
-                let io = UringBackend::new(slots, self.requests.clone(), timestamps);
-                self.work_over(io, client, share, parts)
-            }
-            BackendChoice::Epoll | BackendChoice::Auto => {
-                let io = EpollBackend::new(slots, self.requests.clone(), timestamps);
-                self.work_over(io, client, share, parts)
-            }
-        }
-    }
-
-    /// When the workers begin, in nanoseconds of CLOCK_MONOTONIC. Where they are told not to, they
-    /// are stopped.
+    /// Start time of the workers, in nanoseconds of CLOCK_MONOTONIC. If there is none, they are
+    /// stopped.
     fn begin(&self) -> u64 {
         let soon = || MonotonicClock::start().origin + self.lead_ns;
-        match self.muster.map(|muster| muster.begin()) {
+        match self.barrier.map(|barrier| barrier.begin()) {
             Some(Some(origin)) => origin,
             Some(None) => {
                 self.stop.store(true, Ordering::Relaxed);
@@ -369,7 +373,7 @@ impl Plan<'_> {
         client: C,
         share: Share,
         parts: &Sender<IntervalPart>,
-    ) -> io::Result<Done> {
+    ) -> io::Result<WorkerResult> {
         let spec = self.spec;
         let window = self.window();
         // The steps of sessions count, not the sessions.
@@ -402,8 +406,8 @@ impl Plan<'_> {
         worker.clock = MonotonicClock { origin };
         worker.receive_clock = ReceiveClock::new(origin);
         worker.clock.wait_for_origin();
-        if let Some(muster) = self.muster {
-            muster.begun(worker.clock.now().0);
+        if let Some(barrier) = self.barrier {
+            barrier.begun(worker.clock.now().0);
         }
         let mut emit = |part| {
             // The receiver is gone only where its thread panicked.
@@ -413,9 +417,9 @@ impl Plan<'_> {
     }
 }
 
-/// The most connections that the load may have open at once; of an overload, those that are not
+/// Most connections that a trial may have open at once; of an overload, those that are not
 /// established yet.
-pub(crate) fn connections_of(spec: &TrialSpec) -> u32 {
+pub fn connections_of(spec: &TrialSpec) -> u32 {
     match &spec.load {
         Load::Open(open) => open.connections_max,
         Load::Closed { vusers, .. } => match spec.target.version() {
@@ -426,7 +430,7 @@ pub(crate) fn connections_of(spec: &TrialSpec) -> u32 {
     }
 }
 
-/// Settles `Auto`, and makes sure that what was asked for by name is permitted.
+/// Resolves `Auto`, and checks that a backend asked for by name is permitted.
 fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, RunError> {
     if choice != BackendChoice::IoUring {
         return Ok(BackendChoice::Epoll);
@@ -444,7 +448,7 @@ fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, RunError> {
 fn merge_intervals(
     workers: u32,
     received: &Receiver<IntervalPart>,
-    show: Show<'_>,
+    show: IntervalSink<'_>,
 ) -> Vec<Interval> {
     let mut merger = IntervalMerger::new(workers as usize);
     while let Ok(part) = received.recv() {
@@ -463,9 +467,9 @@ fn merge(parts: impl Iterator<Item = Measurement>) -> Measurement {
     merged.unwrap_or_default()
 }
 
-/// How the workers waited, over the window but for late wake-ups, which count from the begin.
-fn wait_of(spec: &TrialSpec, done: &[Done]) -> WaitUse {
-    let mean = |share: fn(&Done) -> f64| {
+/// Waits of the workers over the window; late wake-ups count from the start.
+fn wait_of(spec: &TrialSpec, done: &[WorkerResult]) -> WaitUse {
+    let mean = |share: fn(&WorkerResult) -> f64| {
         let sum: f64 = done.iter().map(share).sum();
         sum * 100.0 / done.len().max(1) as f64
     };
@@ -486,8 +490,7 @@ fn wait_of(spec: &TrialSpec, done: &[Done]) -> WaitUse {
     }
 }
 
-/// Processors that this process may use: those of its affinity, and as many as its cgroup's share
-/// is worth.
+/// Processors that this process may use: those of its affinity, limited by its cgroup's share.
 fn processors() -> u32 {
     let count = thread::available_parallelism().map_or(1, |n| n.get());
     u32::try_from(count).unwrap_or(u32::MAX)

@@ -1,4 +1,4 @@
-//! One worker: the hot loop of a run, on a thread of its own, sharing nothing on the way.
+//! One worker: the hot loop of a run, on a thread of its own. Workers share nothing.
 
 use crate::generator::WorkerUse;
 use crate::pool::client::{Client, Tally};
@@ -14,61 +14,60 @@ use knee_core::time::{Clock, Nanos};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// So many operations are started between two looks at the connections, so that a worker that is
-/// behind its schedule still takes in what has come back.
+/// Operations started per pass. Bounds the time until a late worker reads responses again.
 const STARTS_PER_PASS: u32 = 16;
 
-/// A worker that is back so late was stalled.
+/// Least delay of a pass that counts as a stall.
 const STALL: Nanos = Nanos::from_millis(5);
 
-/// Then it looks for what has come meanwhile so often at the most.
+/// Most polls after a stall, to read what was received meanwhile.
 const LOOKS_AFTER_STALL: u32 = 64;
 
-/// All that one worker runs with.
+/// Parts of one worker.
 pub(crate) struct Worker<C, K = MonotonicClock> {
-    /// Says what to start when.
+    /// Decides what starts when.
     pub driver: AnyDriver,
-    /// Carries it.
+    /// Carries operations.
     pub client: C,
-    /// Writes it down.
+    /// Records completions.
     pub recorder: Recorder,
-    /// Tells the time since the run began.
+    /// Time since the start of the run.
     pub clock: K,
-    /// Tells when the kernel received bytes, on that clock.
+    /// Translates the kernel's receive timestamps to that clock.
     pub receive_clock: ReceiveClock,
     /// Decides between sleeping and polling.
     pub waiter: Waiter,
     /// The measured window.
     pub window: Window,
-    /// When what is still under way is given up.
+    /// Time at which operations under way are abandoned.
     pub give_up: Nanos,
     /// Users wait for nothing but their responses: what delays the reading of one delays the next
     /// operation.
     pub reading_delays: bool,
 }
 
-/// What one worker brings back.
-pub(crate) struct Done {
-    /// What carried the traffic: [`Backend::NAME`].
+/// Result of one worker.
+pub(crate) struct WorkerResult {
+    /// The backend: [`Backend::NAME`].
     pub backend: &'static str,
-    /// What it measured.
+    /// The measurement.
     pub measurement: Measurement,
-    /// Processor time over the window, …
+    /// Processor time over the window.
     pub used: ThreadUse,
-    /// … which was read this long apart.
+    /// Time between the two readings of it.
     pub used_over: Nanos,
     /// Time spent polling in vain over the window.
     pub polled: Nanos,
-    /// How it waited.
+    /// Record of its waits.
     pub waiter: Waiter,
-    /// Where its operations lie in connections that are followed.
+    /// Positions of operations in followed connections.
     pub sampler: Option<Sampler>,
-    /// It was told to stop before its load was through.
+    /// It was stopped before its load was complete.
     pub interrupted: bool,
 }
 
-impl Done {
-    /// What it cost the generator over the window.
+impl WorkerResult {
+    /// Its cost over the window.
     pub(crate) fn cost(&self) -> WorkerUse {
         WorkerUse {
             used: self.used,
@@ -79,16 +78,16 @@ impl Done {
 }
 
 impl<C: Client, K: Clock + Clone> Worker<C, K> {
-    /// Runs until the load is through, or `stop` is set. Each finished interval goes to `emit`.
+    /// Runs until the load is complete or `stop` is set. Each finished interval goes to `emit`.
     ///
     /// # Errors
-    /// Only where the kernel refuses to wait at all.
+    /// The kernel refuses to wait.
     pub(crate) fn run<B: Backend>(
         self,
         io: &mut B,
         stop: &AtomicBool,
         emit: &mut dyn FnMut(IntervalPart),
-    ) -> io::Result<Done> {
+    ) -> io::Result<WorkerResult> {
         let Worker {
             driver,
             client,
@@ -100,7 +99,7 @@ impl<C: Client, K: Clock + Clone> Worker<C, K> {
             give_up,
             reading_delays,
         } = self;
-        let mut session = Session {
+        let mut session = WorkerLoop {
             driver,
             client,
             recorder,
@@ -110,7 +109,7 @@ impl<C: Client, K: Clock + Clone> Worker<C, K> {
             pace: waiter.begin(clock.now(), ThreadUse::now().spent(Nanos::ZERO)),
             reading_delays,
         };
-        let mut usage = Usage::new(window, clock.clone());
+        let mut usage = WindowUsage::new(window, clock.clone());
         let mut expected = Nanos::MAX;
         let interrupted = loop {
             let now = clock.now();
@@ -138,7 +137,7 @@ impl<C: Client, K: Clock + Clone> Worker<C, K> {
         };
         let (used, used_over, polled) = usage.finish(waiter.polled_total());
         let sampler = session.client.take_sampler();
-        Ok(Done {
+        Ok(WorkerResult {
             backend: B::NAME,
             sampler,
             measurement: session.finish(emit),
@@ -151,23 +150,22 @@ impl<C: Client, K: Clock + Clone> Worker<C, K> {
     }
 }
 
-/// Driver, client and recorder, joined: whatever happens on a connection, and whatever is due, goes
-/// through here.
-struct Session<C, K> {
+/// Driver, client and recorder. Handles events of connections and due operations.
+struct WorkerLoop<C, K> {
     driver: AnyDriver,
     client: C,
     recorder: Recorder,
     clock: K,
     receive_clock: ReceiveClock,
-    /// What the driver wants after all that was due.
+    /// The driver's next action, after everything due.
     next: Action,
-    /// How late operations are.
+    /// Lateness of operations, for the waiter.
     pace: Pace,
     /// The next operation waits until a response is read, and for nothing else.
     reading_delays: bool,
 }
 
-impl<B: Backend, C: Client, K: Clock> Sink<B> for Session<C, K> {
+impl<B: Backend, C: Client, K: Clock> Sink<B> for WorkerLoop<C, K> {
     #[inline]
     fn on_event(&mut self, io: &mut B, slot: u32, event: Event<'_>) {
         let now = self.clock.now();
@@ -189,8 +187,8 @@ impl<B: Backend, C: Client, K: Clock> Sink<B> for Session<C, K> {
     }
 }
 
-impl<C: Client, K: Clock> Session<C, K> {
-    /// Takes up what an event at `now` has ended, and starts what that permits or is due.
+impl<C: Client, K: Clock> WorkerLoop<C, K> {
+    /// Records operations that an event at `now` has ended, and starts those permitted or due.
     #[inline]
     fn follow_up<B: Backend>(&mut self, io: &mut B, now: Nanos) {
         // What took long, such as a handshake, delays no other operation beyond itself.
@@ -205,7 +203,7 @@ impl<C: Client, K: Clock> Session<C, K> {
         }
     }
 
-    /// Starts what is due at `now`, up to so many.
+    /// Starts operations due at `now`, at most `starts_max`.
     fn pump<B: Backend>(&mut self, io: &mut B, mut now: Nanos, starts_max: u32) {
         for started in 0..starts_max {
             self.settle(now);
@@ -236,8 +234,8 @@ impl<C: Client, K: Clock> Session<C, K> {
         self.next = Action::WaitUntil(now);
     }
 
-    /// Writes down what has ended and tells the driver, also of what was established; how many
-    /// of both there were.
+    /// Passes ended operations to recorder and driver, and established connections to the driver.
+    /// Returns their number.
     #[inline]
     fn settle(&mut self, now: Nanos) -> u32 {
         let mut ended = 0;
@@ -288,8 +286,8 @@ impl<C: Client, K: Clock> Session<C, K> {
         Ok(before + asked)
     }
 
-    /// Takes in what has come during a stall, so that no response that is there already counts as
-    /// timed out.
+    /// Reads what was received during a stall, so that no response counts as timed out that has
+    /// been received.
     fn catch_up<B: Backend>(&mut self, io: &mut B) -> io::Result<()> {
         for _ in 0..LOOKS_AFTER_STALL {
             if io.poll(Nanos::ZERO, self)? == 0 {
@@ -311,7 +309,7 @@ impl<C: Client, K: Clock> Session<C, K> {
         self.next == Action::Done && self.client.tally().in_flight == 0 || now >= give_up
     }
 
-    /// Ends what is still under way and closes the books.
+    /// Ends operations under way and completes the measurement.
     fn finish(mut self, emit: &mut dyn FnMut(IntervalPart)) -> Measurement {
         let now = self.clock.now();
         self.client.abandon(now);
@@ -355,18 +353,18 @@ fn note(pace: &mut Pace, completion: &Completion, reading_delays: bool) {
     }
 }
 
-/// Processor time over the window, read by the worker as it passes the window's ends. A worker may
-/// pass them late, so the time between the readings is a part of what is read.
-struct Usage<K> {
+/// Processor time over the window. A worker may pass the window's ends late, so the time between
+/// the readings is kept as well.
+struct WindowUsage<K> {
     window: Window,
     clock: K,
     at_start: Option<(ThreadUse, Nanos, Nanos)>,
     over_window: Option<(ThreadUse, Nanos, Nanos)>,
 }
 
-impl<K: Clock> Usage<K> {
-    fn new(window: Window, clock: K) -> Usage<K> {
-        Usage {
+impl<K: Clock> WindowUsage<K> {
+    fn new(window: Window, clock: K) -> WindowUsage<K> {
+        WindowUsage {
             window,
             clock,
             at_start: None,
@@ -400,4 +398,4 @@ impl<K: Clock> Usage<K> {
 }
 
 #[cfg(test)]
-mod hostile;
+mod tests;

@@ -74,11 +74,6 @@ fn targets_file() {
 }
 
 #[test]
-fn tls_records() {
-    run("tls_records", 4_000, checks::tls_records::check);
-}
-
-#[test]
 fn udp_control() {
     run("udp_control", 4_000, checks::udp_control::check);
 }

@@ -3,7 +3,7 @@
 use super::greeting::Greeting;
 use super::lines::{Lines, line};
 use crate::sys::epoll::{Epoll, flags};
-use crate::sys::keepalive::keep_alive;
+use crate::sys::stream::keep_alive;
 use crate::sys::{clock, socket};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,8 +1,7 @@
-//! What is spoken over a connection once bytes can be carried: operations in, bytes out; bytes in,
-//! what became of the operations.
+//! Application protocols of a connection: operations to bytes, received bytes to events.
 //!
-//! Nothing here reads, writes, waits or knows the time, so the same code runs over epoll, io_uring,
-//! TLS, a test's byte slice and a fuzzer.
+//! An exchange does no I/O and reads no clock, so the same code runs over epoll, io_uring, TLS,
+//! byte slices in tests and a fuzzer.
 
 pub mod http1;
 pub mod http2;
@@ -11,88 +10,89 @@ use knee_core::measure::Outcome;
 use knee_core::session::{Fills, Readings};
 use std::ops::{Deref, DerefMut};
 
-/// The most interim responses to one request.
+/// Most interim responses to one request.
 pub(crate) const INTERIMS_MAX: u8 = 100;
 
-/// The number of an operation under way, by which its connection and its pool both know it.
+/// Number of an operation under way, shared by its connection and its pool.
 pub type FlightId = u32;
 
-/// One connection's application protocol, from its establishment to its end.
+/// Protocol state of one connection, from its establishment to its end.
 pub trait Exchange: Sized {
-    /// What all connections of a worker share: the requests in the form that the protocol sends,
-    /// and caches.
+    /// State shared by all connections of a worker: encoded requests and caches.
     type Shared;
 
-    /// Whether more than one operation may be under way over a connection. Where not, what is to be
-    /// sent for one goes out at once; otherwise once all that is due has begun.
+    /// Whether several operations may share a connection. If not, a request is sent as soon as it
+    /// begins; otherwise requests are sent together once all due operations have begun.
     const MULTIPLEXED: bool;
 
-    /// A connection that has just been established; what goes out before any operation is put into
-    /// `out`.
+    /// Starts a connection. Bytes to send before any operation are put into `out`.
     fn established(shared: &mut Self::Shared, out: &mut Outbox) -> Self;
 
-    /// How many more operations may begin now, and whose limit it is.
+    /// Operations that may begin now.
     fn room(&self, shared: &Self::Shared) -> Room;
 
-    /// Begins an operation. There was room for it.
+    /// Begins an operation. The caller has checked [`Exchange::room`].
     fn begin(
         &mut self,
         op: FlightId,
-        asked: Asked<'_>,
+        request: RequestRef<'_>,
         shared: &mut Self::Shared,
         out: &mut Outbox,
-        told: &mut Tell,
+        events: &mut EventQueue,
     );
 
-    /// The next bytes of the connection, all that have arrived, never none. What has to be answered
-    /// is put into `out`.
-    fn feed(&mut self, bytes: &[u8], shared: &mut Self::Shared, out: &mut Outbox, told: &mut Tell);
+    /// Processes received bytes, at least one. Answers of the protocol are put into `out`.
+    fn feed(
+        &mut self,
+        bytes: &[u8],
+        shared: &mut Self::Shared,
+        out: &mut Outbox,
+        events: &mut EventQueue,
+    );
 
-    /// All that was put into `out` so far is with the kernel: where requests wait for room, their
-    /// next bytes may follow.
-    fn sent(&mut self, shared: &mut Self::Shared, out: &mut Outbox, told: &mut Tell);
+    /// The kernel has taken all of `out`: request bodies that wait for room may continue.
+    fn sent(&mut self, shared: &mut Self::Shared, out: &mut Outbox, events: &mut EventQueue);
 
-    /// The peer ended its side of the stream. Tells the end of every operation under way.
-    fn ended(&mut self, end: StreamEnd, told: &mut Tell);
+    /// The peer ended its side of the stream. Every operation under way gets its last event.
+    fn ended(&mut self, end: StreamEnd, events: &mut EventQueue);
 
-    /// An operation is given up by the pool, which says no more of it. Whether the connection may
-    /// go on without it.
+    /// Cancels an operation, without an event. Returns whether the connection may go on.
     fn cancel(&mut self, op: FlightId, out: &mut Outbox) -> bool;
 
-    /// What the connection may still be used for.
-    fn standing(&self) -> Standing;
+    /// Further use of the connection.
+    fn state(&self) -> ConnectionState;
 }
 
-/// What an operation asks for.
+/// A request and the values for its holes.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    /// The number of its request.
-    pub request: usize,
-    /// What that request's holes are filled with.
+pub struct RequestRef<'a> {
+    /// Number of the request, from 0.
+    pub number: usize,
+    /// Values for its holes.
     pub fills: &'a Fills,
 }
 
 /// A request without holes.
-impl From<usize> for Asked<'static> {
-    fn from(request: usize) -> Asked<'static> {
+impl From<usize> for RequestRef<'static> {
+    fn from(number: usize) -> RequestRef<'static> {
         static NOTHING: Fills = Fills::new();
-        Asked {
-            request,
+        RequestRef {
+            number,
             fills: &NOTHING,
         }
     }
 }
 
-/// What a connection tells, in order; and where goes what is read of responses.
+/// Events of a connection, in order, and the readers of responses.
 #[derive(Debug, Default)]
-pub struct Tell {
-    told: Vec<Told>,
-    /// The responses that are read, where any is.
+pub struct EventQueue {
+    events: Vec<OpEvent>,
+    /// Readers of response values; `None` if no response is read.
     pub readings: Option<Box<Readings>>,
 }
 
-impl Tell {
-    /// Where what comes for an operation is to go as well, if its response is read.
+impl EventQueue {
+    /// The reader that takes the response of an operation, if it is read.
     #[inline]
     pub fn reading(&mut self, op: FlightId) -> Option<&mut Readings> {
         let readings = self.readings.as_deref_mut()?;
@@ -100,41 +100,40 @@ impl Tell {
     }
 }
 
-impl Deref for Tell {
-    type Target = Vec<Told>;
+impl Deref for EventQueue {
+    type Target = Vec<OpEvent>;
 
     #[inline]
-    fn deref(&self) -> &Vec<Told> {
-        &self.told
+    fn deref(&self) -> &Vec<OpEvent> {
+        &self.events
     }
 }
 
-impl DerefMut for Tell {
+impl DerefMut for EventQueue {
     #[inline]
-    fn deref_mut(&mut self) -> &mut Vec<Told> {
-        &mut self.told
+    fn deref_mut(&mut self) -> &mut Vec<OpEvent> {
+        &mut self.events
     }
 }
 
-/// How many more operations a connection has room for.
+/// Room for further operations on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// So many.
+    /// Number of operations that may begin.
     pub operations: u32,
-    /// Whether it is the target that permits no more, and not what was configured.
+    /// Whether the target sets the limit, and not the configuration.
     pub is_targets_limit: bool,
 }
 
-/// What a connection may still be used for.
+/// Further use of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
-    /// More operations, as far as there is room.
+pub enum ConnectionState {
+    /// Further operations may begin, as far as there is room.
     #[default]
     Open,
-    /// Those under way may end; none may begin. The target will close it, or the pool once they
-    /// have.
+    /// Operations under way may end, none may begin. Then either side closes the connection.
     Closing,
-    /// Nothing: it is to be closed at once.
+    /// No further use. The connection is to be closed at once.
     Broken,
 }
 
@@ -145,100 +144,105 @@ pub enum StreamEnd {
     Fin,
     /// A `close_notify` of TLS (RFC 8446 §6.1). The FIN is still to come.
     CloseNotify,
-    /// A FIN over TLS without `close_notify`. Anyone on the path may have cut the stream.
+    /// A FIN over TLS without `close_notify`: anyone on the path may have cut the stream.
     Cut,
 }
 
 impl StreamEnd {
-    /// What a connection may be used for after this end, if `before` was permitted until then.
-    pub fn standing_after(self, before: Standing) -> Standing {
+    /// State of a connection after this end, from its state `before`.
+    pub fn state_after(self, before: ConnectionState) -> ConnectionState {
         match self {
-            StreamEnd::CloseNotify if before != Standing::Broken => Standing::Closing,
-            _ => Standing::Broken,
+            StreamEnd::CloseNotify if before != ConnectionState::Broken => ConnectionState::Closing,
+            _ => ConnectionState::Broken,
         }
     }
 }
 
-/// What a connection tells of its operations.
+/// Event of an operation, or of its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// All of its request has been put into the outbox. Only told where several operations may be
-    /// under way: else a request is put in whole.
+pub enum OpEvent {
+    /// The whole request is in the outbox. Multiplexed exchanges only: others put a request in
+    /// whole.
     Written(FlightId),
-    /// So many bytes of its response came: the first of them come with the first of these.
+    /// Bytes of the response were received, from the first byte of the call on.
     Received {
         /// The operation.
         op: FlightId,
-        /// Bytes that are its own, heads and frames included; at least 1.
+        /// Bytes of the response, heads and frames included; at least 1.
         bytes: u64,
     },
-    /// Its response is whole.
+    /// The response is complete.
     Answered {
         /// The operation.
         op: FlightId,
         /// The final status.
         status: u16,
     },
-    /// It ends without a whole response.
+    /// The operation ended without a complete response.
     Failed {
         /// The operation.
         op: FlightId,
-        /// How.
+        /// The reason.
         outcome: Outcome,
     },
-    /// The target has not processed it and never will, so that it may go again over another
-    /// connection.
+    /// The target will never process the operation. It may be sent again over another connection.
     Unprocessed(FlightId),
-    /// The target broke the protocol's rules, and the operations that cannot go on for it have been
-    /// told as failed: all of the connection, whose standing is then broken, or a single one. The
-    /// rule, for people.
+    /// The target broke a rule of the protocol, in words. Comes after the failures that follow from
+    /// it: of one operation, or of all if the connection is broken.
     Violated(String),
-    /// The target ended operations that have been told as failed, though its rules are kept. How it
-    /// said so, for people.
+    /// The target ended failed operations within the rules of the protocol; how, in words.
     Reset(String),
-    /// After a whole response came what nobody asked for; told before that response, where both
-    /// came together.
+    /// Unrequested bytes follow a complete response. Comes before that response's event if both
+    /// were received together.
     Surplus,
 }
 
-/// What is to be sent over a connection, in order.
+/// Bytes to send over a connection, in order.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// A request that goes out as it was registered, before `bytes`.
+    /// A registered request, sent before `bytes`.
     request: Option<usize>,
     bytes: Vec<u8>,
 }
 
 impl Outbox {
-    /// Adds request number `request` as it was registered, whole. Nothing else may be in the
-    /// outbox.
+    /// Adds a registered request, whole. The outbox must be empty.
     #[inline]
     pub fn put_request(&mut self, request: usize) {
         debug_assert!(self.is_empty());
         self.request = Some(request);
     }
 
-    /// What has been put in and not taken out yet, to be appended to.
+    /// The bytes, to be appended to.
     #[inline]
     pub fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Whether there is nothing to be sent.
+    /// Whether nothing is to be sent.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.request.is_none() && self.bytes.is_empty()
     }
 
-    /// Takes all out.
+    /// Drops everything.
     pub fn clear(&mut self) {
         self.request = None;
         self.bytes.clear();
     }
 
-    /// Takes the registered request out.
+    /// Removes and returns the registered request.
     #[inline]
     pub fn take_request(&mut self) -> Option<usize> {
         self.request.take()
     }
+}
+
+/// Reads a number of decimal digits alone, as in Content-Length.
+pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
+    // `parse` alone would take a sign.
+    if !digits.first()?.is_ascii_digit() {
+        return None;
+    }
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }

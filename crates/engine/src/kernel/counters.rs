@@ -6,7 +6,7 @@ use std::fs;
 /// The counters of /proc/net/snmp and /proc/net/netstat that tell of trouble (their meaning:
 /// Documentation/networking/snmp_counter.rst in the kernel's source). Those that only count traffic
 /// are left out. They are of the whole network namespace, not of this process alone.
-const TELLING: [&str; 29] = [
+const TELLING: &[&str] = &[
     "TcpAttemptFails",
     "TcpEstabResets",
     "TcpRetransSegs",
@@ -38,14 +38,14 @@ const TELLING: [&str; 29] = [
     "IpReasmFails",
 ];
 
-/// The counters at one moment.
+/// Values of the counters at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters(BTreeMap<String, i64>);
 
 impl Counters {
     /// Reads those that tell of trouble now; empty where /proc is not there.
     pub(crate) fn now() -> Counters {
-        Counters::of(&TELLING)
+        Counters::of(TELLING)
     }
 
     /// Reads those of these names now; what the kernel does not count is left out.
@@ -99,7 +99,7 @@ mod tests {
     fn pairs_of_lines_become_names_and_only_what_moved_is_told() {
         let read = |text| {
             let mut counters = BTreeMap::new();
-            parse(text, &TELLING, &mut counters);
+            parse(text, TELLING, &mut counters);
             Counters(counters)
         };
         let before = read("Tcp: InSegs RetransSegs OutRsts\nTcp: 5 10 3\n");

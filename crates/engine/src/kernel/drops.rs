@@ -2,7 +2,7 @@
 
 pub(crate) mod fragments;
 
-use super::freed::Freed;
+use super::freed::FreedPackets;
 use super::{firewall, legacy, qdisc};
 use crate::sys::netlink;
 use fragments::IpFlow;
@@ -34,7 +34,7 @@ struct Key {
     interface: Option<String>,
 }
 
-/// All counters of dropped datagrams at one moment; those that cannot be read are left out.
+/// Counters of dropped datagrams at one time, without those that cannot be read.
 ///
 /// Each drop counts once: InErrors of UDP holds RcvbufErrors, InCsumErrors and MemErrors already
 /// and is not read; RcvbufErrors are only told apart where the socket's own count (SO_MEMINFO) is
@@ -48,7 +48,7 @@ pub(crate) struct Drops {
 }
 
 /// Names in /proc/net/snmp behind `Udp: `, and in snmp6 behind `Udp6`.
-const UDP: [(&str, DropPlace); 4] = [
+const UDP: &[(&str, DropPlace)] = &[
     ("RcvbufErrors", DropPlace::ReceiveBuffer),
     ("NoPorts", DropPlace::NoSocket),
     ("InCsumErrors", DropPlace::Checksum),
@@ -56,11 +56,11 @@ const UDP: [(&str, DropPlace); 4] = [
 ];
 
 /// Tables of neighbours, whose counters are in /proc/net/stat of the first network namespace.
-const NEIGHBOURS: [&str; 2] = ["arp_cache", "ndisc_cache"];
+const NEIGHBOURS: &[&str] = &["arp_cache", "ndisc_cache"];
 
 /// What IP dropped and counted as such, in snmp behind `Ip: `, in netstat behind `IpExt: `, in
 /// snmp6 behind `Ip6`. What begins with `Out` was to leave.
-const IP: [&str; 8] = [
+const IP: &[&str] = &[
     "InHdrErrors",
     "InAddrErrors",
     "InUnknownProtos",
@@ -79,7 +79,7 @@ const REVERSE_PATH: &str = "IPReversePathFilter";
 const UNDELIVERED: &str = "IP: received less delivered (a filter that does not count)";
 
 /// Rules that act before IP counts what it receives.
-const BEFORE_IP: [&str; 2] = ["nft netdev", "nft bridge"];
+const BEFORE_IP: &[&str] = &["nft netdev", "nft bridge"];
 
 const SOFTNET: &str = "softnet_stat";
 
@@ -91,7 +91,7 @@ impl Drops {
             fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default()
         };
         drops.add_snmp(&read("snmp"));
-        drops.add_netstat(&read("netstat"));
+        drops.add_snmp(&read("netstat"));
         drops.add_snmp6(&read("snmp6"));
         drops.add_softnet(&read(SOFTNET));
         drops.add_interfaces(&read("dev"));
@@ -119,9 +119,9 @@ impl Drops {
     }
 
     /// The same with the kernel's own reasons, where they are watched.
-    pub(crate) fn now_with(freed: Option<&Freed>) -> Drops {
+    pub(crate) fn now_with(freed: Option<&FreedPackets>) -> Drops {
         let mut drops = Drops::now();
-        for (place, reason, count) in freed.into_iter().flat_map(Freed::now) {
+        for (place, reason, count) in freed.into_iter().flat_map(FreedPackets::now) {
             let source = format!("skb:kfree_skb {reason} (all network namespaces)");
             drops.add(place, Scope::Kernel, source, None, count);
         }
@@ -308,93 +308,46 @@ impl Drops {
         *sum = sum.saturating_add(count);
     }
 
-    /// Pairs of lines: `Udp: NameA NameB` and `Udp: 1 2`.
+    /// Adds the counters of /proc/net/snmp or netstat: a line of names and one of values for each
+    /// group.
     fn add_snmp(&mut self, text: &str) {
-        for (name, value) in pairs(text, "Udp: ") {
-            self.add_udp("Udp: ", name, value);
-        }
-        for (name, value) in pairs(text, "Ip: ") {
-            self.add_ip("Ip: ", name, value);
-        }
-        for (name, value) in pairs(text, "Icmp: ") {
-            self.add_icmp("Icmp: ", name, value);
-        }
-    }
-
-    /// The same, of extensions.
-    fn add_netstat(&mut self, text: &str) {
-        for (name, value) in pairs(text, "IpExt: ") {
-            self.add_ip("IpExt: ", name, value);
-        }
-        for (name, value) in pairs(text, "TcpExt: ") {
-            if name == REVERSE_PATH
-                && let Ok(count) = value.parse()
-            {
-                self.add_at_ip(format!("TcpExt: {name}"), count);
+        for group in ["Udp: ", "Ip: ", "Icmp: ", "IpExt: ", "TcpExt: "] {
+            for (name, value) in pairs(text, group) {
+                self.add_of_group(group, name, value);
             }
         }
     }
 
-    /// Lines of a name and a value: `Udp6NoPorts 0`.
+    /// Adds the counters of /proc/net/snmp6: a name and a value per line.
     fn add_snmp6(&mut self, text: &str) {
         for line in text.lines() {
-            let mut words = line.split_whitespace();
-            let (Some(name), Some(value)) = (words.next(), words.next()) else {
+            let Some((name, value)) = line.split_once(char::is_whitespace) else {
                 continue;
             };
-            if let Some(name) = name.strip_prefix("Udp6") {
-                self.add_udp("Udp6: ", name, value);
-            } else if let Some(name) = name.strip_prefix("Ip6") {
-                self.add_ip("Ip6: ", name, value);
-            } else if let Some(name) = name.strip_prefix("Icmp6") {
-                self.add_icmp("Icmp6: ", name, value);
+            for group in ["Udp6: ", "Ip6: ", "Icmp6: "] {
+                if let Some(name) = name.strip_prefix(group.trim_end_matches(": ")) {
+                    self.add_of_group(group, name, value.trim());
+                }
             }
         }
     }
 
-    fn add_udp(&mut self, prefix: &str, name: &str, value: &str) {
-        let known = UDP.iter().find(|(known, _)| *known == name);
-        if let (Some(&(name, place)), Ok(count)) = (known, value.parse()) {
-            let source = format!("{prefix}{name}");
-            self.add(place, Scope::Namespace, source, None, count);
-        }
-    }
-
-    /// A router tells the sender of datagrams whose time to live ran out there.
-    fn add_icmp(&mut self, prefix: &str, name: &str, value: &str) {
-        if name == "InTimeExcds"
-            && let Ok(count) = value.parse()
-        {
-            let (place, source) = (DropPlace::TimeToLive, format!("{prefix}{name}"));
-            self.add(place, Scope::Namespace, source, None, count);
-        }
-    }
-
-    fn add_ip(&mut self, prefix: &str, name: &str, value: &str) {
+    fn add_of_group(&mut self, group: &str, name: &str, value: &str) {
         let Ok(count) = value.parse::<u64>() else {
             return;
         };
-        let flow = &mut self.ip;
-        match name {
-            "InReceives" => flow.received += count,
-            "InDelivers" | "ForwDatagrams" | "OutForwDatagrams" => flow.given += count,
-            "ReasmReqds" => flow.fragments += count,
-            "ReasmOKs" => flow.reassembled += count,
-            "FragOKs" => flow.fragmented += count,
-            "FragCreates" => flow.created += count,
-            "ReasmFails" => {
-                let (place, source) = (DropPlace::Reassembly, format!("{prefix}{name}"));
-                self.add(place, Scope::Namespace, source, None, count);
-            }
-            // Hosts that come up call routers and groups, which most let pass: no drop of ours.
-            "InMcastPkts" if prefix == "Ip6: " => flow.given += count,
-            _ if IP.contains(&name) => self.add_at_ip(format!("{prefix}{name}"), count),
-            _ => {}
+        if group.starts_with("Ip") {
+            self.ip.add(group, name, count);
         }
-    }
-
-    fn add_at_ip(&mut self, source: String, count: u64) {
-        self.add(DropPlace::IpLayer, Scope::Namespace, source, None, count);
+        if let Some(place) = place_of(group, name) {
+            self.add(
+                place,
+                Scope::Namespace,
+                format!("{group}{name}"),
+                None,
+                count,
+            );
+        }
     }
 
     /// A line for each processor; the second column, hexadecimal, is `dropped`.
@@ -457,6 +410,17 @@ impl Drops {
                 }
             }
         }
+    }
+}
+
+/// The place of drops that a counter of IP, UDP or ICMP counts; `None` for other counters.
+fn place_of(group: &str, name: &str) -> Option<DropPlace> {
+    match group {
+        "Udp: " | "Udp6: " => UDP.iter().find(|(known, _)| *known == name).map(|of| of.1),
+        "Icmp: " | "Icmp6: " => (name == "InTimeExcds").then_some(DropPlace::TimeToLive),
+        "TcpExt: " => (name == REVERSE_PATH).then_some(DropPlace::IpLayer),
+        _ if name == "ReasmFails" => Some(DropPlace::Reassembly),
+        _ => IP.contains(&name).then_some(DropPlace::IpLayer),
     }
 }
 

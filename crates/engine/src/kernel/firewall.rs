@@ -40,7 +40,7 @@ const DROP: u32 = 0;
 const DUMP_MAX: usize = 1 << 20;
 
 /// Families by their numbers: what a packet filter may be of.
-const FAMILIES: [(u8, &str); 5] = [
+const FAMILIES: &[(u8, &str)] = &[
     (1, "inet"),
     (2, "ip"),
     (5, "netdev"),
@@ -71,7 +71,7 @@ pub(crate) fn now() -> io::Result<Vec<Dropped>> {
 /// A chain by the number of its family, its table and its name.
 type ChainId = (u8, String, String);
 
-/// Whether a chain is for packets on their way out: of what it drops the sender is told (EPERM).
+/// Whether a chain is for outgoing packets. The sender of a packet that it drops gets EPERM.
 type IsOut = bool;
 
 /// Reads the dump of chains and that of rules.
@@ -182,7 +182,8 @@ fn big_endian(value: &[u8]) -> Option<u32> {
     value.try_into().ok().map(u32::from_be_bytes)
 }
 
-fn text(value: &[u8]) -> String {
+/// The text before the first zero byte.
+pub(super) fn text(value: &[u8]) -> String {
     let text = value.split(|&b| b == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Reasons (enum skb_drop_reason) that can befall a packet on its way from one network namespace
 /// to another, and may be counted nowhere that we can read.
-const REASONS: [(&str, DropPlace); 10] = [
+const REASONS: &[(&str, DropPlace)] = &[
     ("QDISC_DROP", DropPlace::Qdisc),
     ("QDISC_OVERLIMIT", DropPlace::Qdisc),
     ("NETFILTER_DROP", DropPlace::Firewall),
@@ -26,21 +26,21 @@ const REASONS: [(&str, DropPlace); 10] = [
 ];
 
 /// Where tracefs is mounted; the second is its place before Linux 4.1.
-const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+const TRACEFS: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// Counts packets by the reason for which they are freed, as long as it lives. Each of them costs
 /// the kernel some time more.
 #[derive(Debug)]
-pub(crate) struct Freed {
+pub(crate) struct FreedPackets {
     reasons: Vec<(DropPlace, &'static str, Vec<Count>)>,
 }
 
-impl Freed {
+impl FreedPackets {
     /// Counts from now on.
     ///
     /// # Errors
     /// Not permitted, or nothing of the kind here; see [`in_words`].
-    pub(crate) fn watch() -> io::Result<Freed> {
+    pub(crate) fn watch() -> io::Result<FreedPackets> {
         let (id, format) = tracepoint()?;
         let known = REASONS.iter().filter_map(|&(reason, place)| {
             let filter = filter(number(&format, reason)?);
@@ -53,13 +53,14 @@ impl Freed {
             let counts = each.filter_map(io::Result::transpose);
             reasons.push((place, reason, counts.collect::<io::Result<_>>()?));
         }
-        match reasons.is_empty() {
-            true => Err(io::ErrorKind::NotFound.into()),
-            false => Ok(Freed { reasons }),
+        if reasons.is_empty() {
+            Err(io::ErrorKind::NotFound.into())
+        } else {
+            Ok(FreedPackets { reasons })
         }
     }
 
-    /// So many so far, by place and reason.
+    /// Counts so far, by place and reason.
     pub(crate) fn now(&self) -> impl Iterator<Item = (DropPlace, &'static str, u64)> {
         self.reasons.iter().map(|(place, reason, counts)| {
             let sum = counts.iter().filter_map(|count| count.now().ok()).sum();

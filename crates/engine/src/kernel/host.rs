@@ -7,7 +7,7 @@ use std::fs;
 use std::net::{IpAddr, UdpSocket};
 
 /// Facts about this machine for the report; what cannot be read stays empty.
-pub(crate) fn host() -> Host {
+pub fn host() -> Host {
     let line = |path: &str| {
         fs::read_to_string(path)
             .unwrap_or_default()
@@ -76,7 +76,7 @@ impl HostTime {
     }
 }
 
-/// Some of the processors, by what they had idled at a moment: /proc/stat.
+/// Idle time of some processors at one time, from /proc/stat.
 #[derive(Clone, Debug)]
 pub(crate) struct Processors {
     cpus: Vec<u32>,

@@ -1,7 +1,7 @@
 //! What the rules of iptables-legacy and ip6tables-legacy dropped. Their tables are not those of
 //! nftables; only those that are in use are asked for, as asking would make one.
 
-use super::firewall::Dropped;
+use super::firewall::{Dropped, text};
 use crate::sys::xtables::{self, Family};
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ const ENTRIES_MAX: usize = 1 << 20;
 
 /// The hooks by their numbers (linux/netfilter.h).
 const HOOKS: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
-/// From this one on packets are on their way out: of what is dropped there the sender is told.
+/// First hook of outgoing packets. The sender of a packet dropped by it gets an error.
 const OUT: usize = 3;
 
 /// Offsets in struct ipt_getinfo.
@@ -166,11 +166,6 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
     Some(u32::from_ne_bytes(bytes))
-}
-
-fn text(value: &[u8]) -> String {
-    let text = value.split(|&b| b == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(text).into_owned()
 }
 
 #[cfg(test)]

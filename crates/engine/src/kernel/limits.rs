@@ -66,9 +66,9 @@ pub(crate) fn ensure_files(connections: u64) -> Result<(), RunError> {
     }
 }
 
-/// How many connections this process may have open, with the limit raised as far as permitted.
-pub(crate) fn connections_permitted() -> u64 {
-    OpenFiles::of_this_process().connections()
+/// Connections that this process may have open at once, with the limit raised as far as permitted.
+pub fn connections_permitted() -> u32 {
+    u32::try_from(OpenFiles::of_this_process().connections()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use std::net::IpAddr;
 /// TCP_TIMEWAIT_LEN, which no setting changes.
 const TIME_WAIT: Nanos = Nanos::from_secs(60);
 
-/// What is set here for connections to `target`, those from one address and closed in order; with
-/// the server's settings where it is `on_this_host`. What cannot be read is taken to be as Linux
-/// has it.
-pub(crate) fn preflight_facts(target: IpAddr, on_this_host: bool) -> PreflightFacts {
+/// Settings of this host that limit an overload of `target`: for connections from one address that
+/// are closed in order, with the server's settings if it is `on_this_host`. Linux's defaults stand
+/// in for what cannot be read.
+pub fn preflight_facts(target: IpAddr, on_this_host: bool) -> PreflightFacts {
     let tw_reuse = match number("ipv4/tcp_tw_reuse", 2) {
         0 => false,
         1 => true,

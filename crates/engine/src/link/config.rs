@@ -1,4 +1,4 @@
-//! How connections are to be secured, made ready before the run.
+//! TLS settings of a target, made before the run.
 
 use super::failure;
 use super::tls::TlsTarget;
@@ -19,14 +19,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Sessions that are kept to be resumed.
+/// Most sessions kept for resumption.
 const SESSIONS_MAX: usize = 1_024;
 
-/// How connections to `target` are to be secured, where they are. Files are read here.
+/// TLS settings of `target`, if it has any. Reads files.
 ///
 /// # Errors
-/// [`RunError::NotPermitted`]: a file that cannot be read or does not hold what it should; a name
-/// that no certificate can be for.
+/// [`RunError::NotPermitted`]: a file that cannot be read or has the wrong content; a name that no
+/// certificate can have.
 pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunError> {
     let Some(spec) = &target.tls else {
         return Ok(None);
@@ -45,8 +45,8 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
     let builder = builder
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
-    let own = own_certificate(spec, &provider_of_keys)?;
-    let mut config = builder.with_client_cert_resolver(Arc::clone(&own) as Arc<_>);
+    let client_certificate = client_certificate(spec, &provider_of_keys)?;
+    let mut config = builder.with_client_cert_resolver(Arc::clone(&client_certificate) as Arc<_>);
     config.alpn_protocols = match target.version() {
         HttpVersion::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         HttpVersion::Http11 => vec![b"http/1.1".to_vec()],
@@ -54,21 +54,18 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
     };
     config.resumption = resumption(spec.resume);
     config.enable_early_data = spec.resume == TlsResume::EarlyData;
-    // Records are sealed and opened here, and not by rustls.
-    config.enable_secret_extraction = true;
     // Writes what SSLKEYLOGFILE names, where that is set.
     config.key_log = Arc::new(KeyLogFile::new());
     Ok(Some(TlsTarget {
         config: Arc::new(config),
         name,
-        own,
+        client_certificate,
         resume: spec.resume,
     }))
 }
 
 impl TlsTarget {
-    /// The same target, with no session to resume yet: one for each worker, so that workers share
-    /// none.
+    /// The same target without sessions to resume: one for each worker, so that workers share none.
     pub(crate) fn with_own_sessions(&self) -> TlsTarget {
         let mut config = ClientConfig::clone(&self.config);
         config.resumption = resumption(self.resume);
@@ -86,33 +83,36 @@ fn resumption(resume: TlsResume) -> Resumption {
     }
 }
 
-/// The client's certificate, if it has one, and whether a server has asked for it.
+/// The client's certificate, if any, and whether a server has requested it.
 #[derive(Debug)]
-pub(super) struct Own {
+pub(super) struct ClientCertificate {
     key: Option<Arc<CertifiedKey>>,
     is_asked_for: AtomicBool,
 }
 
-impl Own {
-    /// Whether a server has asked for it since this was last asked.
+impl ClientCertificate {
+    /// Whether a server has requested it since the last call.
     pub(super) fn was_asked_for(&self) -> bool {
         self.is_asked_for.swap(false, Ordering::Relaxed)
     }
 }
 
-impl ResolvesClientCert for Own {
+impl ResolvesClientCert for ClientCertificate {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.is_asked_for.store(true, Ordering::Relaxed);
         self.key.clone()
     }
 
-    /// Also without one: it is to be known whether it is asked for.
+    /// True also without a certificate, so that requests for one are noticed.
     fn has_certs(&self) -> bool {
         true
     }
 }
 
-fn own_certificate(spec: &TlsSpec, provider: &CryptoProvider) -> Result<Arc<Own>, RunError> {
+fn client_certificate(
+    spec: &TlsSpec,
+    provider: &CryptoProvider,
+) -> Result<Arc<ClientCertificate>, RunError> {
     let key = match &spec.certificate {
         None => None,
         Some(of) => {
@@ -124,13 +124,13 @@ fn own_certificate(spec: &TlsSpec, provider: &CryptoProvider) -> Result<Arc<Own>
             Some(Arc::new(pair.map_err(|error| wrong(misfit(&error)))?))
         }
     };
-    Ok(Arc::new(Own {
+    Ok(Arc::new(ClientCertificate {
         key,
         is_asked_for: AtomicBool::new(false),
     }))
 }
 
-/// Why a certificate and a key are not taken.
+/// Why a certificate and a key are refused.
 fn misfit(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InconsistentKeys(_) => "--cert and --key do not fit together".to_owned(),
@@ -168,11 +168,12 @@ fn versions(spec: &TlsSpec) -> Result<Vec<&'static SupportedProtocolVersion>, Ru
     ];
     let permitted = all.into_iter().filter(|(v, _)| (least..=most).contains(v));
     let permitted: Vec<_> = permitted.map(|(_, version)| version).collect();
-    match permitted.is_empty() {
-        true => Err(wrong(
+    if permitted.is_empty() {
+        Err(wrong(
             "--tls-min is above --tls-max: no version is left".to_owned(),
-        )),
-        false => Ok(permitted),
+        ))
+    } else {
+        Ok(permitted)
     }
 }
 
@@ -193,7 +194,7 @@ fn group_of(group: TlsGroup) -> &'static dyn SupportedKxGroup {
     }
 }
 
-/// What is trusted: a file's certificates, or this system's, which are read once.
+/// Trusted certificates: of a file, or of this system, which are read once.
 fn roots(spec: &TlsSpec) -> Result<Arc<RootCertStore>, RunError> {
     static SYSTEM: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     if let Some(file) = &spec.roots {
@@ -212,13 +213,14 @@ fn roots(spec: &TlsSpec) -> Result<Arc<RootCertStore>, RunError> {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         Arc::new(roots)
     });
-    match system.is_empty() {
-        true => Err(wrong(
+    if system.is_empty() {
+        Err(wrong(
             "this system has no root certificates: give those to trust with --cacert FILE, or \
              --insecure to take any"
                 .to_owned(),
-        )),
-        false => Ok(Arc::clone(system)),
+        ))
+    } else {
+        Ok(Arc::clone(system))
     }
 }
 
@@ -239,9 +241,10 @@ fn certificates(option: &str, file: &str) -> Result<Vec<CertificateDer<'static>>
     let pem = input::read(file, input::SECRETS_MAX).map_err(|e| told(e.into()))?;
     let all = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|e| told(pem_words(&e)))?;
-    match all.is_empty() {
-        true => Err(told("holds no certificate in PEM form".to_owned())),
-        false => Ok(all),
+    if all.is_empty() {
+        Err(told("holds no certificate in PEM form".to_owned()))
+    } else {
+        Ok(all)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The first connection to a target, before any load: what cannot work is told here, in one line.
+//! The first connection to a target, before any load. Reports in one line why a load cannot work.
 
 use super::{HUNG_UP, Link, Tls, TlsTarget};
 use crate::error::{RunError, reason};
@@ -9,23 +9,23 @@ use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What the first connection told.
+/// Result of the first connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Greeting {
-    /// The version of HTTP that the target is spoken to in; never `Auto`.
+    /// The version of HTTP in use; never `Auto`.
     pub version: HttpVersion,
-    /// What was agreed on, where connections are secured.
+    /// Parameters of TLS, if any.
     pub agreed: Option<Agreed>,
 }
 
-/// A SETTINGS frame without a setting: what follows the preface at the least (RFC 9113 §3.4, §6.5).
+/// An empty SETTINGS frame: the least that follows the preface (RFC 9113 §3.4, §6.5).
 const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
 
-/// Greets a target over `stream`, secured by `tls` if it is to be. Reads and writes of the stream
-/// give up after `patience`.
+/// Performs the handshakes of TLS and HTTP/2 over `stream`, as the target asks. Reads and writes of
+/// the stream end after `patience`.
 ///
 /// # Errors
-/// [`RunError::Unreachable`]: it does not speak what is asked for, or is not who it should be.
+/// [`RunError::Unreachable`]: the target speaks another protocol, or its identity is wrong.
 pub(crate) fn greet(
     stream: &mut (impl Read + Write),
     target: &HttpTarget,
@@ -65,17 +65,17 @@ fn secure(
     patience: Duration,
 ) -> Result<Agreed, String> {
     let begun = Instant::now();
-    let own = Arc::clone(&target.own);
-    let mut shared = target.into();
-    let mut tls = Tls::new(&mut shared)?;
+    let own = Arc::clone(&target.client_certificate);
+    let mut target = target;
+    let mut tls = Tls::new(&mut target)?;
     let mut buffer = vec![0; 16 << 10];
     loop {
         let mut wire = Vec::new();
         tls.take_wire(&mut wire);
         stream.write_all(&wire).map_err(|error| lost(&error))?;
         if let Some(agreed) = tls.agreed() {
-            if own.was_asked_for() && tls.is_told_later() {
-                takes_the_client(stream, &mut tls, &mut shared)?;
+            if own.was_asked_for() && tls.may_refuse_client_later() {
+                takes_the_client(stream, &mut tls)?;
             }
             return Ok(agreed);
         }
@@ -86,36 +86,31 @@ fn secure(
         if count == 0 {
             return Err(format!("{HUNG_UP}: if it speaks cleartext, use http://"));
         }
-        if let Err(why) = take_in(&mut tls, &mut shared, &buffer[..count]) {
+        if let Err(why) = take_in(&mut tls, &buffer[..count]) {
             let mut alert = Vec::new();
             tls.take_wire(&mut alert);
-            // It is told why, if it still listens.
+            // The alert, if it still listens.
             let _ = stream.write_all(&alert);
             return Err(why);
         }
     }
 }
 
-/// Takes bytes of the handshake, and of what follows it.
-fn take_in(tls: &mut Tls, shared: &mut <Tls as Link>::Shared, bytes: &[u8]) -> Result<(), String> {
+/// Processes bytes of the handshake and of what follows it.
+fn take_in(tls: &mut Tls, bytes: &[u8]) -> Result<(), String> {
     let mut rest = bytes;
     while !rest.is_empty() && !tls.is_secured() {
         tls.secure(&mut rest)?;
     }
-    tls.open(rest, shared, |_, _| {})
+    tls.open(rest, |_, _| {})
 }
 
-/// In TLS 1.3 a server that wants another certificate of the client, or one at all, says so after
-/// the handshake (RFC 8446 §4.4.2.4). One that takes it sends tickets or SETTINGS; where nothing
-/// comes it is taken as well.
-fn takes_the_client(
-    stream: &mut impl Read,
-    tls: &mut Tls,
-    shared: &mut <Tls as Link>::Shared,
-) -> Result<(), String> {
+/// A TLS 1.3 server refuses the client's certificate only after the handshake (RFC 8446 §4.4.2.4).
+/// One that accepts it sends tickets or SETTINGS, or nothing.
+fn takes_the_client(stream: &mut impl Read, tls: &mut Tls) -> Result<(), String> {
     let mut buffer = vec![0; 16 << 10];
     match stream.read(&mut buffer) {
-        Ok(count @ 1..) => take_in(tls, shared, &buffer[..count])?,
+        Ok(count @ 1..) => take_in(tls, &buffer[..count])?,
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
             return Ok(());
         }
@@ -139,7 +134,7 @@ fn lost(error: &std::io::Error) -> String {
     }
 }
 
-/// Whether a target answers the preface as HTTP/2 asks it to: with SETTINGS (RFC 9113 §3.4).
+/// Checks that a target answers the preface with SETTINGS (RFC 9113 §3.4).
 fn speaks_http2(stream: &mut (impl Read + Write)) -> Result<(), String> {
     let not = || "it does not speak HTTP/2 without TLS: use --http1.1, or https://".to_owned();
     let mut header = [0; 9];

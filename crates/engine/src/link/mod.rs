@@ -1,11 +1,10 @@
-//! What lies between the bytes on the wire and what is spoken: nothing, or TLS.
+//! The layer between the bytes on the wire and the exchange: cleartext or TLS.
 //!
-//! A link transforms bytes. It reads, writes and waits for nothing.
+//! A link transforms bytes. It does no I/O.
 
 mod config;
 mod failure;
 mod greet;
-pub mod records;
 mod tls;
 mod verify;
 
@@ -19,74 +18,68 @@ use knee_core::time::Nanos;
 
 /// One connection's link, from its establishment to its end.
 pub(crate) trait Link: Sized {
-    /// What all connections of a worker share.
+    /// State shared by all connections of a worker.
     type Shared;
 
-    /// Bytes go over the wire as they are.
+    /// Whether bytes go over the wire as they are.
     const IS_CLEAR: bool;
 
-    /// A connection that has just been established. What goes out first is there to be
-    /// [taken](Link::take_wire).
+    /// Starts the link of an established connection. [`Link::take_wire`] has its first bytes.
     ///
     /// # Errors
-    /// Why it cannot be secured.
+    /// Why the connection cannot be secured.
     fn new(shared: &mut Self::Shared) -> Result<Self, String>;
 
-    /// Takes bytes off the front of `wire`, which is not empty, as far as they secure it.
+    /// Continues the handshake with bytes off the front of `wire`, which is not empty.
     ///
     /// # Errors
-    /// What the peer did wrong, or said to be wrong. The link is of no use from then on, but for
-    /// what it has to say to the peer.
+    /// A rule that the peer broke, or its own complaint. The link is of no further use, except for
+    /// an alert in [`Link::take_wire`].
     fn secure(&mut self, wire: &mut &[u8]) -> Result<(), String>;
 
-    /// Whether what is spoken can go over it: the handshake, if any, is over.
+    /// Whether the handshake, if any, is over.
     fn is_secured(&self) -> bool;
 
-    /// Whether what is spoken may be sealed before that, to go out with the handshake: all of it is
-    /// sent again once it is secured, unless the peer has taken it.
+    /// Whether data may be sealed before the handshake is over (early data, RFC 8446 §2.3). It is
+    /// sent again afterwards unless the peer has accepted it.
     fn takes_early(&self) -> bool {
         false
     }
 
-    /// Whether the peer has taken all that was sealed before it was secured.
+    /// Whether the peer has accepted all early data.
     fn is_early_taken(&self) -> bool {
         false
     }
 
-    /// Hands over what is in `wire`, which came once it was secured, piece by piece: each with how
-    /// many bytes of `wire` are behind those that it was made of.
+    /// Opens `wire`, received after the handshake. Each piece of data goes to `take`, with the
+    /// number of bytes of `wire` that follow those it came in.
     ///
     /// # Errors
-    /// As [`Link::secure`]; what came before it has been handed over.
-    fn open(
-        &mut self,
-        wire: &[u8],
-        shared: &mut Self::Shared,
-        take: impl FnMut(&[u8], usize),
-    ) -> Result<(), String>;
+    /// See [`Link::secure`]. Data before the fault has been passed on.
+    fn open(&mut self, wire: &[u8], take: impl FnMut(&[u8], usize)) -> Result<(), String>;
 
     /// Whether the peer has announced the end of its side (`close_notify`). Only a FIN follows.
     fn is_ended(&self) -> bool {
         false
     }
 
-    /// Makes bytes of what is to be sent, and puts them behind what is in `wire`.
+    /// Seals data and appends it to `wire`.
     fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>);
 
-    /// Whether something of its own is to go over the wire, before anything that is sealed.
+    /// Whether the link has bytes of its own to send, before anything sealed later.
     fn has_wire(&self) -> bool;
 
-    /// Takes that, and puts it behind what is in `into`.
+    /// Appends these bytes to `into`.
     fn take_wire(&mut self, into: &mut Vec<u8>);
 
-    /// Notes how it was secured.
+    /// Records how the connection was secured.
     fn note(&self, _of: &mut Handshakes) {}
 }
 
-/// What a peer did that closed its side before a connection was secured.
+/// The peer closed its side during the handshake.
 pub(crate) const HUNG_UP: &str = "it closed the connection during the TLS handshake";
 
-/// Notes how a connection was secured, and when it was opened, established and secured.
+/// Records how a connection was secured, and when it was opened, established and secured.
 pub(crate) fn note_secured<L: Link>(
     link: Option<&L>,
     of: &mut Handshakes,
@@ -99,16 +92,16 @@ pub(crate) fn note_secured<L: Link>(
     }
 }
 
-/// Nothing in between.
-pub(crate) struct Clear;
+/// The link of connections without TLS.
+pub(crate) struct Cleartext;
 
-impl Link for Clear {
+impl Link for Cleartext {
     type Shared = ();
 
     const IS_CLEAR: bool = true;
 
-    fn new((): &mut ()) -> Result<Clear, String> {
-        Ok(Clear)
+    fn new((): &mut ()) -> Result<Cleartext, String> {
+        Ok(Cleartext)
     }
 
     fn secure(&mut self, _: &mut &[u8]) -> Result<(), String> {
@@ -121,12 +114,7 @@ impl Link for Clear {
     }
 
     #[inline]
-    fn open(
-        &mut self,
-        wire: &[u8],
-        (): &mut (),
-        mut take: impl FnMut(&[u8], usize),
-    ) -> Result<(), String> {
+    fn open(&mut self, wire: &[u8], mut take: impl FnMut(&[u8], usize)) -> Result<(), String> {
         take(wire, 0);
         Ok(())
     }

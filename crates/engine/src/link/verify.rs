@@ -1,4 +1,4 @@
-//! Certificates of servers: verified, or taken whatever they are.
+//! Verification of server certificates.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -12,10 +12,10 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use webpki::EndEntityCert;
 
-/// Bits of an RSA key that signatures are verified with.
+/// Permitted bits of an RSA key.
 const RSA_BITS: RangeInclusive<usize> = 2048..=8192;
 
-/// What rustls reports as a wrong signature, whichever it is.
+/// Faults that rustls reports as a wrong signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyFault {
     /// The server's own RSA key has this number of bits, which is out of range.
@@ -40,12 +40,12 @@ impl From<KeyFault> for Error {
     }
 }
 
-/// Verifies certificates, or takes any. That the server has the key of its certificate is checked
-/// in both cases, so that a handshake costs both sides the same.
+/// Verifies certificates, or accepts any. Both check that the server has the key of its
+/// certificate, so that a handshake costs the same.
 #[derive(Debug)]
 pub(super) struct Verifier {
     provider: Arc<CryptoProvider>,
-    /// Absent: any certificate is taken.
+    /// `None` to accept any certificate.
     trusted: Option<Trusted>,
 }
 
@@ -56,7 +56,7 @@ struct Trusted {
 }
 
 impl Verifier {
-    /// Takes any certificate.
+    /// Accepts any certificate.
     pub(super) fn insecure(provider: Arc<CryptoProvider>) -> Verifier {
         Verifier {
             provider,
@@ -64,10 +64,10 @@ impl Verifier {
         }
     }
 
-    /// Takes certificates of these issuers, of which there is one at least.
+    /// Accepts certificates of these issuers, at least one.
     ///
     /// # Errors
-    /// None in correct use: a line for people.
+    /// None in correct use: a line of text.
     pub(super) fn of(
         roots: Arc<RootCertStore>,
         provider: Arc<CryptoProvider>,
@@ -133,7 +133,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// What is wrong with the server's signature of the handshake.
+/// The fault of a server's signature of the handshake.
 pub(super) fn of_handshake(error: Error, certificate: &CertificateDer<'_>) -> Error {
     match error {
         Error::InvalidCertificate(

@@ -83,7 +83,7 @@ impl Drop for Following {
 }
 
 fn follow(tap: &PacketSocket, stopped: &Receiver<()>) -> Seen {
-    let (mut streams, mut batch) = (Streams::default(), Batch::new());
+    let (mut streams, mut batch) = (Streams::default(), Batch::for_packets());
     loop {
         let is_over = !matches!(
             stopped.recv_timeout(LOOK_EVERY),

@@ -1,6 +1,6 @@
 //! The accept queue of a listening socket, as the kernel tells it.
 
-use crate::sys::sockdiag::SocketDiagnostics;
+use crate::sys::netlink::SocketDiagnostics;
 use std::fs;
 
 /// How full the accept queue is: all sockets that listen on the port together.

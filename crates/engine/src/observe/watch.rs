@@ -243,7 +243,7 @@ impl Watcher {
     }
 
     fn run(mut self, stopped: &Receiver<()>) -> Observed {
-        let (mut batch, mut is_over) = (Batch::new(), false);
+        let (mut batch, mut is_over) = (Batch::for_packets(), false);
         let is_small = self.tap.as_ref().is_some_and(|t| t.buffer() < BUFFER / 8);
         let look_every = if is_small { LOOK_OFTEN } else { LOOK_EVERY };
         loop {

@@ -1,4 +1,4 @@
-//! What a worker's loop needs of a client.
+//! The interface between a worker's loop and its client.
 
 use crate::error::RunError;
 use crate::reactor::{Backend, Event, EventTime};
@@ -9,21 +9,21 @@ use knee_core::measure::{Handshakes, Op, SessionsMeasured};
 use knee_core::time::Nanos;
 use std::sync::atomic::AtomicBool;
 
-/// Carries operations over the connections of one worker, and ends each in a Completion. Knows
-/// nothing of schedules and statistics.
+/// Carries operations over the connections of one worker, each to its [`Completion`]. Has no
+/// schedule and no statistics.
 pub(crate) trait Client {
-    /// Whether an operation of the driver is a session: then [`Client::take_ended`] tells of those,
-    /// and [`Client::take_completed`] of their steps.
+    /// Whether an operation of the driver is a session. Then [`Client::take_ended`] has the
+    /// sessions, and [`Client::take_completed`] their steps.
     const CARRIES_SESSIONS: bool = false;
 
-    /// Starting an operation sends its request, which takes time. Otherwise [`Client::flush`] sends
-    /// those of all that were started, in one go.
+    /// Whether starting an operation sends its request, which takes time. Otherwise
+    /// [`Client::flush`] sends the requests of all started operations in one go.
     const STARTS_SEND: bool;
 
-    /// Makes ready, before any load, what takes time.
+    /// Does slow preparations before any load.
     ///
     /// # Errors
-    /// Something that the load needs cannot be had.
+    /// Something that the load needs is not available.
     fn prepare<B: Backend>(&mut self, _io: &mut B, _stop: &AtomicBool) -> Result<(), RunError> {
         Ok(())
     }
@@ -31,100 +31,99 @@ pub(crate) trait Client {
     /// Starts an operation at `now`.
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos);
 
-    /// The next operation that has ended, if any; ask until there is none.
+    /// The next completed operation, if any. To be called until there is none.
     fn take_completed(&mut self) -> Option<&Completion>;
 
-    /// How many steps of sessions have begun since this was asked last.
+    /// Steps of sessions that have begun since the last call.
     #[inline]
     fn take_begun(&mut self) -> u64 {
         0
     }
 
-    /// The next session that has ended, if any, as the driver's operation.
+    /// The next ended session, if any, as the driver's operation.
     #[inline]
     fn take_ended(&mut self) -> Option<Completion> {
         None
     }
 
-    /// The lane of an operation whose own connection was established since this was asked last, if
-    /// any. An operation is told here before it is as completed.
+    /// The lane of an operation whose own connection was established since the last call, if
+    /// any. Comes before the operation is reported as completed.
     #[inline]
     fn take_established(&mut self) -> Option<u32> {
         None
     }
 
-    /// All that was due has been started: what waited for that goes out.
+    /// Sends what has waited until all due operations were started.
     #[inline]
     fn flush<B: Backend>(&mut self, _io: &mut B, _now: impl Fn() -> Nanos) {}
 
-    /// Something happened on a connection.
+    /// Handles an event of a connection.
     fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime);
 
-    /// There is something to read from what the client watches by this number. Whether it watches
-    /// that on.
+    /// A descriptor that the client watches has data. Returns whether to go on watching it.
     fn on_readable<B: Backend>(&mut self, _io: &mut B, _source: u32, _now: Nanos) -> bool {
         false
     }
 
-    /// When [`Client::expire`] has something to do next.
+    /// Time of the next deadline, for [`Client::expire`].
     fn next_deadline(&self) -> Nanos;
 
-    /// When [`Client::expire`] has to start something of the client's own accord: to the
-    /// microsecond, other than a deadline.
+    /// Time at which [`Client::expire`] is to start something. Must be met to the microsecond,
+    /// unlike a deadline.
     #[inline]
     fn next_due(&self) -> Nanos {
         Nanos::MAX
     }
 
-    /// Nothing can be started any more, whatever the driver wants.
+    /// Whether nothing can be started any more.
     #[inline]
     fn has_run_out(&self) -> bool {
         false
     }
 
-    /// The intended time of the oldest operation under way; `None` where there is none or it is not
-    /// known.
+    /// The intended time of the oldest operation under way, if known.
     fn oldest_intended(&self) -> Option<Nanos> {
         None
     }
 
-    /// Ends what has timed out by `now`.
+    /// Ends operations and connections that have timed out by `now`.
     fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos);
 
-    /// Ends everything that is still under way as in flight.
+    /// Ends all operations under way as
+    /// [`Outcome::InFlight`](knee_core::measure::Outcome::InFlight).
     fn abandon(&mut self, now: Nanos);
 
-    /// The limit on operations per second that this client's own starts count in, if any.
+    /// The limit on operations per second for this client's own starts, if any.
     fn rate_limit(&self) -> Option<&RateLimit> {
         None
     }
 
-    /// What is known of the operations whose connections an observer follows.
+    /// Positions of operations in the connections that an observer follows.
     fn take_sampler(&mut self) -> Option<Sampler> {
         None
     }
 
-    /// How connections were secured, where they were.
+    /// How connections were secured.
     fn take_handshakes(&mut self) -> Handshakes {
         Handshakes::default()
     }
 
-    /// What was measured of sessions, where it carries them.
+    /// Measurements of sessions, if it carries them.
     fn take_sessions(&mut self) -> Option<SessionsMeasured> {
         None
     }
 
-    /// What was wrong with the first malformed response.
+    /// Fault of the first malformed response.
     fn first_violation(&self) -> Option<String>;
 
-    /// How the target said, the first time, that it ended operations.
+    /// The target's first message that it ended operations.
     fn first_reset(&self) -> Option<String>;
 
-    /// What was done so far.
+    /// Counts so far.
     fn tally(&self) -> Tally;
 }
 
-/// What a client has done so far.
+/// Counts of a client so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Connections opened.
@@ -133,8 +132,67 @@ pub(crate) struct Tally {
     pub open: u64,
     /// Most connections open at once.
     pub open_max: u64,
-    /// Operations under way, those that wait for a connection included.
+    /// Operations under way, including those that wait for a connection.
     pub in_flight: u64,
-    /// Whole responses after which bytes came that nobody asked for.
+    /// Complete responses followed by unrequested bytes.
     pub surplus: u64,
+}
+
+/// Completed operations until they are taken, in the order of their ends. Readers get references:
+/// a copy costs more than what most of them do with it.
+#[derive(Debug, Default)]
+pub(super) struct Completions {
+    all: Vec<Completion>,
+    taken: usize,
+}
+
+impl Completions {
+    #[inline]
+    pub(super) fn push(&mut self, completion: Completion) {
+        self.all.push(completion);
+    }
+
+    /// The next one; ask until there is none.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<&Completion> {
+        if self.taken == self.all.len() {
+            self.all.clear();
+            self.taken = 0;
+            return None;
+        }
+        self.taken += 1;
+        self.all.get(self.taken - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_core::measure::{Op, Outcome};
+    use knee_core::time::Nanos;
+
+    #[test]
+    fn completions_come_in_order_while_more_are_added() {
+        let mut completions = Completions::default();
+        let at = |ns| {
+            let op = Op {
+                intended: Nanos(ns),
+                lane: 0,
+            };
+            Completion::at_once(op, Nanos(ns), Outcome::Ok)
+        };
+        let mut seen = Vec::new();
+        (1..=2).for_each(|ns| completions.push(at(ns)));
+        while let Some(completion) = completions.take() {
+            let ns = completion.completed.0;
+            seen.push(ns);
+            if ns == 1 {
+                completions.push(at(3));
+            }
+        }
+        assert_eq!(seen, [1, 2, 3]);
+        completions.push(at(4));
+        assert_eq!(completions.take().map(|c| c.completed), Some(Nanos(4)));
+        assert_eq!(completions.take(), None);
+    }
 }

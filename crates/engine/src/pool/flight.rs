@@ -6,35 +6,35 @@ use knee_core::measure::{Completion, Outcome};
 use knee_core::time::Nanos;
 use std::io;
 
-/// Refusals after which an operation goes again.
+/// Most refusals after which an operation is sent again.
 const REFUSALS_MAX: u8 = 3;
 
-/// What is known of an operation until it ends.
+/// State of an operation until it ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight {
-    /// When the schedule wanted it to start.
+    /// Start by the schedule.
     pub intended: Nanos,
-    /// When the generator came to it.
+    /// Time at which the generator came to it.
     pub started: Nanos,
-    /// When a connection was free for it, or was opened for it; zero before.
+    /// Time at which a connection was free for it, or was opened for it; zero before.
     pub placed: Nanos,
-    /// When that connection was established; zero before.
+    /// Time at which that connection was established; zero before.
     pub connected: Nanos,
-    /// When that connection was secured; zero before, and where it needs not be.
+    /// Time at which that connection was secured; zero before, and without TLS.
     pub secured: Nanos,
-    /// When a stream of it was free for it; zero before.
+    /// Time at which a stream was free for it; zero before.
     pub granted: Nanos,
-    /// Whether it was the target's limit that it waited for a stream for.
+    /// Whether it waited for a stream because of the target's limit.
     pub is_targets_limit: bool,
-    /// When its request was handed to the kernel; zero before.
+    /// Time at which its request was passed to the kernel; zero before.
     pub sent: Nanos,
-    /// When the kernel had taken all of it; zero before.
+    /// Time at which the kernel had all of it; zero before.
     pub written: Nanos,
-    /// When the first byte of the response was there; zero before.
+    /// Time of the first byte of the response; zero before.
     pub first_byte: Nanos,
     /// Bytes received.
     pub bytes: u64,
-    /// Bytes of its request, once that was handed to the kernel.
+    /// Bytes of its request, once passed to the kernel.
     pub bytes_sent: u64,
     /// Its lane.
     pub lane: u32,
@@ -42,23 +42,23 @@ pub(super) struct Flight {
     pub connection: u32,
     /// The number of its request.
     pub request: usize,
-    /// It ends as a timeout then.
+    /// Time at which it times out.
     pub until: Nanos,
-    /// The number of its session, where it is a step of one, …
+    /// Number of its session, if it is a step of one.
     pub session: u32,
-    /// … and the request whose responses its own is read as.
+    /// Number of the request whose response rules apply.
     pub read_as: u32,
-    /// It goes again.
+    /// It is sent again.
     pub repeated: bool,
-    /// How often the server did not process it.
+    /// Times that the server did not process it.
     pub refusals: u8,
 }
 
 impl Flight {
-    /// It is a step of no session.
+    /// Session number of an operation without a session.
     pub(super) const NO_SESSION: u32 = u32::MAX;
 
-    /// One that starts at `now` with request number `request`, and is over at `until`.
+    /// Creates an operation that starts at `now` and times out at `until`.
     pub(super) fn new(op: Op, request: usize, until: Nanos, now: Nanos) -> Flight {
         let Op { intended, lane } = op;
         Flight {
@@ -73,24 +73,25 @@ impl Flight {
         }
     }
 
-    /// Counts a refusal; whether the operation goes again. Each connection whose limit of streams
-    /// is not known yet may refuse it once.
+    /// Counts a refusal. Returns whether the operation is sent again. Each connection without a
+    /// known limit of streams may refuse it once.
     pub(super) fn may_go_again(&mut self) -> bool {
         self.refusals += 1;
         self.refusals <= REFUSALS_MAX
     }
 
-    /// A timestamp from before the request was sent cannot be right: such bytes came when they were
-    /// seen.
+    /// Corrects a timestamp from before the request was sent, which cannot be right: the bytes then
+    /// count as received when they were seen.
     #[inline]
     pub(super) fn no_earlier(&self, time: EventTime) -> EventTime {
-        match time.happened < self.sent {
-            true => EventTime::seen(time.seen),
-            false => time,
+        if time.happened < self.sent {
+            EventTime::seen(time.seen)
+        } else {
+            time
         }
     }
 
-    /// Notes `count` bytes of the response.
+    /// Counts received bytes of the response.
     #[inline]
     pub(super) fn received(&mut self, count: usize, time: EventTime) -> EventTime {
         let time = self.no_earlier(time);
@@ -101,7 +102,7 @@ impl Flight {
         time
     }
 
-    /// It ended at `time`, its request sent.
+    /// Completion of a sent operation at `time`.
     #[inline]
     pub(super) fn ended(&self, outcome: Outcome, time: EventTime) -> Completion {
         let completed = time.happened;
@@ -140,7 +141,7 @@ impl Flight {
         }
     }
 
-    /// It ended at `time` with a whole response of this status.
+    /// Completion with a whole response of this status.
     #[inline]
     pub(super) fn answered(&self, outcome: Outcome, status: u16, time: EventTime) -> Completion {
         Completion {
@@ -149,7 +150,7 @@ impl Flight {
         }
     }
 
-    /// It ended at `now`, its request never sent.
+    /// Completion of an operation that was never sent.
     pub(super) fn unsent(&self, outcome: Outcome, now: Nanos) -> Completion {
         Completion {
             sent: now,
@@ -160,7 +161,7 @@ impl Flight {
     }
 }
 
-/// What an error of the operating system means for an operation.
+/// Outcome that follows from an error of the operating system.
 pub(super) fn outcome_of(error: &io::Error) -> Outcome {
     match error.raw_os_error().unwrap_or(0) {
         // A Unix socket without a listener, or with a full queue, refuses in its own words.
@@ -177,7 +178,7 @@ pub(super) fn outcome_of(error: &io::Error) -> Outcome {
     }
 }
 
-/// What a response of this status means for an operation.
+/// Outcome that follows from the status of a response.
 pub(super) fn status_outcome(status: u16) -> Outcome {
     match status {
         0..400 => Outcome::Ok,

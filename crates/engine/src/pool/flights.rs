@@ -1,4 +1,4 @@
-//! The operations under way, by number, and which connection carries which.
+//! Operations under way, by number and by connection.
 
 use super::flight::Flight;
 use crate::exchange::FlightId;
@@ -22,8 +22,8 @@ struct Entry {
 }
 
 impl Flights {
-    /// Takes an operation up; it comes first among those of its connection, whose first was
-    /// `first`. Its number.
+    /// Adds an operation, first among those of its connection. `first` was the first of them.
+    /// Returns its number.
     #[inline]
     pub(super) fn insert(&mut self, flight: Flight, first: &mut FlightId) -> FlightId {
         let after = *first;
@@ -42,8 +42,8 @@ impl Flights {
         id
     }
 
-    /// Gives an operation back to be ended; `first` is the first of its connection. It stays where
-    /// it is until the next one begins.
+    /// Removes an operation. `first` is the first of its connection. The returned reference stays
+    /// valid until the next operation begins.
     #[inline]
     pub(super) fn remove(&mut self, id: FlightId, first: &mut FlightId) -> &mut Flight {
         let entry = &mut self.all[id as usize];
@@ -71,7 +71,7 @@ impl Flights {
         &mut self.all[id as usize].flight
     }
 
-    /// Whatever is under way; nothing is afterwards.
+    /// Removes all operations.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Flight> {
         self.free.clear();
         let all = std::mem::take(&mut self.all).into_iter();

@@ -1,28 +1,26 @@
-//! The HTTP client of one worker: carries operations over connections, ends each in a Completion.
+//! The HTTP client of one worker: carries operations over connections.
 
 mod carry;
-mod config;
 mod connection;
 mod followed;
 mod manage;
 mod place;
 mod policy;
 
-pub(crate) use config::ClientConfig;
 use connection::{Connection, State};
 use followed::Followed;
-pub(crate) use policy::{Kept, OneEach, Policy};
+pub(crate) use policy::{OnePerOperation, Policy, Pooled};
 
-use super::client::{Client, Tally};
-use super::completions::Completions;
+use super::client::{Client, Completions, Tally};
 use super::deadlines::Deadlines;
 use super::flight::Flight;
 use super::flights::{self, Flights};
 use super::ready::Ready;
 use super::requests::RequestSet;
-use crate::exchange::{Exchange, Tell};
+use crate::exchange::{EventQueue, Exchange};
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
+use crate::sys::socket::RawAddress;
 use knee_core::both_ends::Sampler;
 use knee_core::driver::{Gate, RateLimit};
 use knee_core::measure::{Completion, Handshakes, Op, Outcome};
@@ -30,19 +28,53 @@ use knee_core::pool::Pool;
 use knee_core::session::{Fills, Readings};
 use knee_core::time::Nanos;
 
-/// A connection that the server is to close is given so long, then closed from this side. The side
-/// that closes first keeps the port in TIME_WAIT for a minute: better there than here.
+/// Time for the server to close a connection, before the client does. The side that closes first
+/// keeps the port in TIME_WAIT for a minute, which a client cannot afford.
 const DRAIN_MAX: Nanos = Nanos::from_secs(1);
+
+/// Settings of a client, fixed before the run.
+#[derive(Clone)]
+pub(crate) struct ClientConfig {
+    /// The target's address.
+    pub address: RawAddress,
+    /// Whether a connection serves more than one request.
+    pub keep_alive: bool,
+    /// Most connections open at once.
+    pub connections_max: u32,
+    /// Number of lanes, each with its own connection; 0 in an open loop.
+    pub lanes: u32,
+    /// Most operations under way on one connection.
+    pub(crate) streams_max: u32,
+    /// Time limit of an operation, from its intended time.
+    pub timeout: Nanos,
+    /// Time limit for establishing a connection.
+    pub connect_timeout: Nanos,
+}
+
+impl ClientConfig {
+    /// Most operations under way on all connections.
+    fn operations_max(&self) -> u64 {
+        u64::from(self.connections_max) * u64::from(self.streams_max)
+    }
+
+    /// Connections that the backend needs room for. A closed loop also has those that wait for the
+    /// server to close them while their lane has a new one.
+    pub(crate) fn slots(&self) -> usize {
+        match self.lanes {
+            0 => self.connections_max as usize,
+            lanes => lanes as usize * if self.keep_alive { 2 } else { 8 } + 16,
+        }
+    }
+}
 
 /// No connection.
 const NONE: u32 = u32::MAX;
 
 /// Carries operations over connections of one kind of link, exchange and policy. An operation of a
-/// lane takes the lane's own connection; any other takes an idle one, the one used last; opens one
-/// while fewer than the most are open; shares the one that carries fewest, where the exchange
-/// permits that; or waits its turn, where the policy does. Knows nothing of schedules and
-/// statistics.
-pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Kept> {
+/// lane takes the lane's own connection. Any other takes the idle connection used last; or opens
+/// one, up to the most permitted; or shares the one with the fewest operations, if the exchange is
+/// multiplexed; or waits, if the policy does. Has no schedule and no statistics.
+pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Pooled> {
     config: ClientConfig,
     policy: P,
     requests: RequestSet,
@@ -51,27 +83,28 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Kept> {
     connections: Vec<Connection<L, X>>,
     /// Slots without a connection.
     free: Vec<u32>,
-    /// Slots whose connections have room, where operations have no lanes.
+    /// Slots of connections with room, for operations without lanes.
     ready: Ready,
     /// The slot of each lane.
     lanes: Vec<u32>,
     flights: Flights,
     waiting: Pool<Flight>,
-    /// Operations that the target has not processed. They are placed again before the event that
-    /// told so is over, so that each has a deadline where it waits.
+    /// Operations that the target has not processed. They are placed again before the event is
+    /// over, so that each has a deadline where it waits.
     again: Vec<Flight>,
-    /// Those of them that wait for the limit on operations per second.
+    /// Operations to be sent again that wait for the limit on operations per second.
     limited: Gate<Flight>,
-    /// Slots with something to be sent, or that could not send, once all that is due has begun.
+    /// Slots to be flushed once all due operations have begun.
     dirty: Vec<u32>,
-    /// Deadlines of operations that were sent.
+    /// Deadlines of sent operations.
     responding: Deadlines,
-    /// Deadlines of connections that are being established, …
+    /// Deadlines of connections that are being established.
     connecting: Deadlines,
-    /// … and of those that the server is to close. Apart, each come in order, or nearly.
+    /// Deadlines of connections that the server is to close. Each list is nearly in order by
+    /// itself.
     draining: Deadlines,
-    told: Tell,
-    /// What the holes of requests are filled with, by session.
+    events: EventQueue,
+    /// Values for the holes of requests, by session.
     fills: Vec<Fills>,
     completed: Completions,
     tally: Tally,
@@ -82,7 +115,7 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Kept> {
 }
 
 impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
-    /// A client without connections; of `link` and `exchange` all its connections are made.
+    /// Creates a client without connections.
     pub(crate) fn new(
         config: ClientConfig,
         policy: P,
@@ -90,9 +123,10 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         link: L::Shared,
         exchange: X::Shared,
     ) -> HttpClient<L, X, P> {
-        let slots = match P::WAITS {
-            true => config.slots(),
-            false => config.connections_max as usize,
+        let slots = if P::WAITS {
+            config.slots()
+        } else {
+            config.connections_max as usize
         };
         HttpClient {
             connections: (0..slots).map(|_| Connection::default()).collect(),
@@ -107,7 +141,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             responding: Deadlines::new(slots),
             connecting: Deadlines::new(slots),
             draining: Deadlines::new(slots),
-            told: Tell::default(),
+            events: EventQueue::default(),
             fills: Vec::new(),
             completed: Completions::default(),
             tally: Tally::default(),
@@ -123,18 +157,18 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// The same client, whose repeated requests count in this limit.
+    /// Counts repeated requests in this limit.
     pub(crate) fn within(mut self, limit: Option<RateLimit>) -> Self {
         self.limited = Gate::of(limit);
         self
     }
 
-    /// The most operations under way at once.
+    /// Most operations under way at once.
     pub(crate) fn operations_max(&self) -> u32 {
         u32::try_from(self.config.operations_max()).unwrap_or(u32::MAX)
     }
 
-    /// How many connections the backend must have room for.
+    /// Connections that the backend needs room for.
     pub(crate) fn slots(&self) -> usize {
         self.connections.len()
     }
@@ -292,33 +326,33 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
     }
 }
 
-/// For steps of sessions, which begin one after another and know what their requests say.
+/// Steps of sessions.
 impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
-    /// Responses are read from now on, of so many sessions.
+    /// Reads responses from now on, of `sessions` sessions.
     pub(super) fn read_into(&mut self, readings: Readings, sessions: usize) {
-        self.told.readings = Some(Box::new(readings));
+        self.events.readings = Some(Box::new(readings));
         self.fills = vec![Fills::new(); sessions];
     }
 
-    /// What was read of responses.
+    /// The readers of responses, if any.
     #[inline]
     pub(super) fn readings(&mut self) -> Option<&mut Readings> {
-        self.told.readings.as_deref_mut()
+        self.events.readings.as_deref_mut()
     }
 
-    /// What the holes of a session's next request are filled with.
+    /// Values for the holes of a session's next request.
     #[inline]
     pub(super) fn fills(&mut self, session: u32) -> &mut Fills {
         &mut self.fills[session as usize]
     }
 
-    /// Starts a step that has been made ready.
+    /// Starts a step.
     pub(super) fn start_step<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
         self.tally.in_flight += 1;
         self.place_in_time(io, flight, now);
     }
 
-    /// The next step that has ended, in the order in which they did.
+    /// The next ended step, in the order of their ends.
     #[inline]
     pub(super) fn take_step(&mut self) -> Option<Completion> {
         self.completed.take().copied()
@@ -334,7 +368,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// Finds a connection for an operation, unless its time is over.
+    /// Places an operation, unless its time is over.
     #[inline]
     fn place_in_time<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
         if P::WAITS && flight.until <= now {

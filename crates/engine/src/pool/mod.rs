@@ -1,7 +1,6 @@
 //! Operations and connections: which operation goes over which connection, and what becomes of it.
 
 pub(crate) mod client;
-mod completions;
 mod deadlines;
 mod flight;
 mod flights;

@@ -1,4 +1,4 @@
-//! The connections that have room for another operation.
+//! Connections with room for another operation.
 
 /// No place in a level.
 const NONE: u32 = u32::MAX;
@@ -8,14 +8,14 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(super) struct Ready {
     levels: Vec<Vec<u32>>,
-    /// Where each connection stands: its level, and its place there.
+    /// Level of each connection, and its place there.
     places: Vec<[u32; 2]>,
     /// No level below it has a connection.
     lowest: usize,
 }
 
 impl Ready {
-    /// None yet, of so many.
+    /// No connection has room yet, of `slots`.
     pub(super) fn new(slots: usize) -> Ready {
         Ready {
             levels: Vec::new(),
@@ -51,7 +51,7 @@ impl Ready {
         }
     }
 
-    /// Of those that carry fewest the one used last, and how many it carries. It stays where it is.
+    /// The connection used last of those with the fewest operations, and their number. It stays.
     #[inline]
     pub(super) fn first(&mut self) -> Option<(u32, u32)> {
         while let Some(level) = self.levels.get(self.lowest) {

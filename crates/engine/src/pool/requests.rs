@@ -1,32 +1,33 @@
-//! The requests of a run, serialised before it, and which comes next.
+//! Requests of a run, serialised in advance, and their order.
 
 use crate::exchange::http1::serialise_head;
-use crate::reactor::{Requests, Wire};
+use crate::reactor::{Requests, WireRequest};
 use knee_core::rng::{self, Rng};
 use knee_core::spec::{HttpTarget, Pick};
 
 /// One worker's view of the requests.
 pub(crate) struct RequestSet {
     bytes: Requests,
-    /// Which of them may be sent twice.
+    /// Requests that may be sent twice.
     idempotent: Box<[bool]>,
-    /// Which of them may come with a handshake, whose bytes others can send again.
+    /// Requests that may be sent as early data, which others can replay.
     safe: Box<[bool]>,
-    /// The running sums of the weights, where requests are picked at random.
+    /// Running sums of the weights, for random picks.
     weights: Option<Box<[u64]>>,
     next: usize,
     rng: Rng,
 }
 
-/// All requests of a target in their bytes on the wire.
+/// Serialises all requests of a target.
 pub(crate) fn serialise_all(target: &HttpTarget) -> Requests {
     let wires = target.requests.iter();
-    Requests::new(wires.map(|r| Wire::new(serialise_head(r, target.keep_alive), &r.body)))
+    Requests::new(wires.map(|r| WireRequest::new(serialise_head(r, target.keep_alive), &r.body)))
 }
 
 impl RequestSet {
-    /// The requests of `target`, already in `bytes`; `rng` picks where they are picked at random,
-    /// `first` says with which to begin where they are taken in order.
+    /// Requests of `target`, serialised in `bytes`. Random picks use `rng`; picks in order begin
+    /// with
+    /// `first`.
     pub(crate) fn new(target: &HttpTarget, bytes: Requests, first: usize, rng: Rng) -> RequestSet {
         let methods = target
             .requests
@@ -52,7 +53,7 @@ impl RequestSet {
         }
     }
 
-    /// The number of the next request.
+    /// Picks the next request.
     #[inline]
     pub(crate) fn pick(&mut self) -> usize {
         if let Some(weights) = &self.weights {
@@ -71,13 +72,13 @@ impl RequestSet {
         picked
     }
 
-    /// What lies in one piece from byte `from` of a request on; empty at its end.
+    /// A contiguous piece of a request from byte `from` on; empty at its end.
     #[inline]
     pub(crate) fn piece(&self, request: usize, from: usize) -> &[u8] {
         self.bytes.piece(request, from)
     }
 
-    /// Its length on the wire.
+    /// Its length on the wire, in bytes.
     #[inline]
     pub(crate) fn length(&self, request: usize) -> u64 {
         self.bytes.length(request) as u64
@@ -88,7 +89,7 @@ impl RequestSet {
         self.idempotent[request]
     }
 
-    /// Whether it may come with a handshake (RFC 8470 §4).
+    /// Whether it may be sent as early data (RFC 8470 §4).
     pub(crate) fn is_safe(&self, request: usize) -> bool {
         self.safe[request]
     }

@@ -1,13 +1,11 @@
-//! The client of one worker whose operations are sessions: users who take step after step, each
-//! step a request that [`HttpClient`] carries.
+//! The client of a worker whose operations are sessions: users who take step after step. Each step
+//! is a request that [`HttpClient`] carries.
 
 mod asking;
 mod programs;
 mod seat;
-mod unfit;
 
-use super::client::{Client, Tally};
-use super::completions::Completions;
+use super::client::{Client, Completions, Tally};
 use super::http_client::{HttpClient, Policy};
 use crate::error::RunError;
 use crate::exchange::Exchange;
@@ -23,64 +21,62 @@ use knee_core::session::{Readings, Users};
 use knee_core::spec::{Cut, HttpTarget, Part};
 use knee_core::time::Nanos;
 use programs::Programs;
-use seat::Seat;
+use seat::SessionSeat;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::AtomicBool;
 
-/// What a session client needs to know before the run.
+/// Settings of a session client, fixed before the run.
 pub(crate) struct SessionConfig {
-    /// The most sessions under way at once; others wait their turn.
+    /// Most sessions under way at once; others wait.
     pub sessions_max: u32,
-    /// The measured window. No step begins from its end on.
+    /// The measured window. No step begins after its end.
     pub window: Window,
-    /// The time limit of a step that has none of its own.
+    /// Time limit of a step without its own.
     pub timeout: Nanos,
 }
 
-/// Carries sessions. Each has a number, which is also the lane of its connection, where connections
-/// are not shared: so a user keeps its connection, and leaves it to the next who takes its place.
-/// Where sessions do not wait, each opens its own, has failed unless that is established, and
-/// closes it when it ends.
+/// Carries sessions. Each has a number, which is also the lane of its connection unless connections
+/// are shared. So a user keeps a connection, and leaves it to the next with this number. In an
+/// overload each session opens its own connection, fails unless that is established, and closes it
+/// at its end.
 pub(crate) struct SessionClient<L: Link, X: Exchange, P: Policy> {
     inner: HttpClient<L, X, P>,
     config: SessionConfig,
     users: Users,
-    seats: Vec<Seat>,
-    /// Numbers that no session has.
+    seats: Vec<SessionSeat>,
+    /// Numbers without a session.
     free: Vec<u32>,
     /// Connections opened so far.
     opened: u64,
-    /// What the driver calls those whose first connection was established since that was asked
-    /// last.
+    /// The driver's lanes of sessions whose first connection was established since the last call.
     established: Vec<u32>,
-    /// Sessions that wait for a number, and when the generator came to them.
+    /// Sessions that wait for a number, and the times at which the generator came to them.
     waiting: VecDeque<(Op, Nanos)>,
     /// Sessions whose next request waits for the limit on operations per second.
     limited: Gate<(u32, u32)>,
-    /// Sessions that pause, by when they go on.
+    /// Pausing sessions, by the ends of their pauses.
     thinking: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// How each request's path is put together.
+    /// Texts and holes of each request's path.
     paths: Box<[Vec<Cut>]>,
     completed: Completions,
     ended: Vec<Completion>,
     measured: SessionsMeasured,
-    /// Steps that began since that was asked last. That a session waits for its turn counts as the
-    /// begin of its first.
+    /// Steps begun since the last call. A session that waits has begun its first step.
     begun: u64,
-    /// Sessions under way, those that wait included.
+    /// Sessions under way, including those that wait.
     in_flight: u64,
-    /// The time of day at the begin of the run's clock.
+    /// Time of day at the origin of the run's clock.
     realtime_origin_ns: Option<u64>,
     has_run_out: bool,
-    /// Programs that steps ask for values; `None` where no step does.
+    /// Programs that give values to steps, if any.
     programs: Option<Box<Programs>>,
-    /// The last time that is known here.
+    /// Time of the last call.
     now: Nanos,
 }
 
 impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
-    /// A client without sessions, whose steps `inner` carries.
+    /// Creates a client without sessions. `inner` carries their steps.
     pub(crate) fn new(
         mut inner: HttpClient<L, X, P>,
         config: SessionConfig,
@@ -100,7 +96,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             .map(|request| request.cut(Part::Path));
         SessionClient {
             paths: paths.collect(),
-            seats: (0..count).map(|_| Seat::free()).collect(),
+            seats: (0..count).map(|_| SessionSeat::free()).collect(),
             free: (0..count).rev().collect(),
             opened: 0,
             established: Vec::new(),
@@ -128,7 +124,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         self
     }
 
-    /// The time of day. Read once: what is made of it is for the target, and no statistic.
+    /// The time of day, for values in requests. Read once per run.
     fn realtime(&mut self, now: Nanos) -> u64 {
         let origin = *self
             .realtime_origin_ns

@@ -1,7 +1,8 @@
 //! The epoll backend: edge-triggered, one registration per connection for its whole life.
 
 use super::{
-    Backend, Buffers, Close, Event, Opening, POLL_BYTES_MAX, Payload, Piece, Requests, Sink, place,
+    Backend, Buffers, Close, ConnectOptions, Event, POLL_BYTES_MAX, Payload, Piece, Requests, Sink,
+    place,
 };
 use crate::sys::epoll::{self, Epoll, flags};
 use crate::sys::socket::{Socket, TcpState};
@@ -19,7 +20,7 @@ const TURN_BYTES_MAX: usize = 2 * READ_BYTES;
 /// The tokens of what is watched, which is no connection, begin here.
 const WATCHED: u64 = 1 << 63;
 
-/// So many events are fetched at once.
+/// Most events fetched at once.
 const EVENTS_MAX: usize = 256;
 
 /// Carries traffic over epoll(7).
@@ -173,9 +174,10 @@ impl EpollBackend {
         let Some(socket) = &connection.socket else {
             return false;
         };
-        let error = match failed {
-            true => socket.take_error(),
-            false => Ok(None),
+        let error = if failed {
+            socket.take_error()
+        } else {
+            Ok(None)
         };
         match error {
             Ok(None) => {
@@ -232,9 +234,10 @@ impl EpollBackend {
                 connection.unread = Some(ending);
                 return self.turns.push_back(token);
             }
-            let received = match self.timestamps {
-                true => socket.receive(buffer),
-                false => socket.read(buffer).map(|n| (n, None)),
+            let received = if self.timestamps {
+                socket.receive(buffer)
+            } else {
+                socket.read(buffer).map(|n| (n, None))
             };
             let received = received.map(|(n, realtime_ns)| Piece {
                 bytes: &buffer[..n],
@@ -311,7 +314,7 @@ fn is_closed_by_peer(error: &io::Error) -> bool {
 impl Backend for EpollBackend {
     const NAME: &'static str = "epoll";
 
-    fn open(&mut self, slot: u32, opening: Opening<'_>) -> io::Result<()> {
+    fn open(&mut self, slot: u32, opening: ConnectOptions<'_>) -> io::Result<()> {
         let socket = opening.socket(Socket::new, self.timestamps)?;
         let connection = &mut self.connections[slot as usize];
         let token = u64::from(connection.generation) << 32 | u64::from(slot);

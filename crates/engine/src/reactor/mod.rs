@@ -1,9 +1,9 @@
-//! The reactor: one per worker thread, waits for completions and deadlines together.
+//! The reactor of a worker thread: waits for completions and deadlines together.
 //!
-//! A [`Backend`] carries bytes for numbered connections and tells what happened to them through a
-//! [`Sink`]. Its interface is that of completions, which io_uring gives and epoll imitates by
-//! reading at once whatever is ready into one buffer that all connections of the worker share: so
-//! neither needs a buffer per connection, and the exchange above cannot tell them apart.
+//! A [`Backend`] carries bytes for numbered connections and reports events to a [`Sink`]. Its
+//! interface is that of completions. io_uring has it; epoll imitates it by reading whatever is
+//! ready into one buffer that all connections of the worker share. So neither needs a buffer per
+//! connection, and the exchange cannot tell them apart.
 
 mod epoll;
 mod receive_clock;
@@ -13,7 +13,7 @@ mod wait;
 
 pub(crate) use epoll::EpollBackend;
 pub(crate) use receive_clock::{EventTime, ReceiveClock};
-pub(crate) use requests::{Requests, Wire};
+pub(crate) use requests::{Requests, WireRequest};
 pub(crate) use uring::UringBackend;
 pub(crate) use wait::{COVERED, Waiter, margin_within_bounds};
 
@@ -22,29 +22,29 @@ use knee_core::time::Nanos;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Bytes that one call of [`Backend::poll`] reads and hands over, at most, but for the last piece:
-/// what takes well under a millisecond to read and parse. What has come beyond is handed over by
-/// the next call, so that no peer keeps a worker from its timers.
+/// Most bytes that one call of [`Backend::poll`] reads, except for the last piece: well under a
+/// millisecond to read and parse. The next call reads on, so that no peer keeps a worker from its
+/// timers.
 const POLL_BYTES_MAX: usize = 1 << 20;
 
-/// What is sent in one go.
+/// Bytes sent in one go.
 #[derive(Debug)]
 pub(crate) enum Payload {
-    /// This request, as it was registered before the run.
+    /// A request registered before the run, by number.
     Registered(usize),
-    /// These bytes, never none, from [`Backend::buffer`].
+    /// Bytes, never none, in a buffer from [`Backend::buffer`].
     Owned(Vec<u8>),
 }
 
-/// Buffers that have been sent, to be filled again.
+/// Buffers of sent payloads, for reuse.
 #[derive(Debug, Default)]
 struct Buffers(Vec<Vec<u8>>);
 
 impl Buffers {
-    /// So many are kept.
+    /// Most buffers kept.
     const KEPT_MAX: usize = 64;
 
-    /// None is kept that has grown beyond this.
+    /// Largest buffer kept, in bytes.
     const KEPT_BYTES_MAX: usize = 256 << 10;
 
     #[inline]
@@ -61,18 +61,17 @@ impl Buffers {
     }
 }
 
-/// What happened on a connection.
+/// Event of a connection.
 #[derive(Debug)]
 pub(crate) enum Event<'a> {
     /// It is established.
     Connected,
-    /// These bytes came; never empty.
+    /// Bytes were received.
     Received(Piece<'a>),
-    /// These bytes came, never none, and the peer will send no more: as [`Event::Received`] and
-    /// then [`Event::Ended`], where both are known at once.
+    /// Bytes were received and the peer will send no more: [`Event::Received`] and
+    /// [`Event::Ended`] at once.
     ReceivedLast(Piece<'a>),
-    /// The last payload is whole with the kernel now, and was not, or was not known to be, when
-    /// [`Backend::send`] returned.
+    /// The kernel has taken the rest of the last payload, after [`Backend::send`] had returned.
     Written,
     /// The peer will send no more. May come again until the connection is closed.
     Ended,
@@ -80,18 +79,18 @@ pub(crate) enum Event<'a> {
     Failed(io::Error),
 }
 
-/// Bytes that came.
+/// Received bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
-    /// They themselves.
+    /// The bytes, never none.
     pub bytes: &'a [u8],
-    /// When the kernel received the last of them, in nanoseconds of CLOCK_REALTIME; `None` where it
-    /// does not tell.
+    /// Time at which the kernel received the last of them, in nanoseconds of CLOCK_REALTIME; `None`
+    /// if it does not tell.
     pub realtime_ns: Option<u64>,
 }
 
 impl<'a> Piece<'a> {
-    /// Bytes of which only their reader knows when they came.
+    /// Bytes without a time from the kernel.
     pub(crate) fn of(bytes: &'a [u8]) -> Piece<'a> {
         Piece {
             bytes,
@@ -100,7 +99,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Keeps what is watched by its number.
+/// Keeps a watched descriptor by its number.
 fn place(watched: &mut Vec<Option<OwnedFd>>, source: u32, fd: OwnedFd) {
     let at = source as usize;
     if watched.len() <= at {
@@ -109,19 +108,18 @@ fn place(watched: &mut Vec<Option<OwnedFd>>, source: u32, fd: OwnedFd) {
     watched[at] = Some(fd);
 }
 
-/// Takes the events of a [`Backend`], and may act on it at once.
+/// Receives the events of a [`Backend`], and may act on it at once.
 pub(crate) trait Sink<B> {
-    /// Something happened on connection `slot`.
+    /// Handles an event of connection `slot`.
     fn on_event(&mut self, backend: &mut B, slot: u32, event: Event<'_>);
 
-    /// There is something to read from what is watched by this number, or its end. Whether it is to
-    /// be watched on.
+    /// A watched descriptor has data or its end. Returns whether to go on watching it.
     fn on_readable(&mut self, _backend: &mut B, _source: u32) -> bool {
         false
     }
 }
 
-/// How a connection is given up.
+/// How a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Close {
     /// With a FIN.
@@ -130,29 +128,29 @@ pub(crate) enum Close {
     Reset,
 }
 
-/// Where a connection goes, and how.
+/// Addresses and options of a new connection.
 #[derive(Clone, Copy)]
-pub(crate) struct Opening<'a> {
-    /// Where to.
+pub(crate) struct ConnectOptions<'a> {
+    /// The remote address.
     pub to: &'a RawAddress,
-    /// The local address that it comes from; `None`: the kernel's choice.
+    /// The local address; `None` for the kernel's choice.
     pub from: Option<&'a RawAddress>,
-    /// Sends small writes at once (TCP_NODELAY): not needed where all that is ever sent is one
-    /// write that fits into a segment.
+    /// Whether small writes are sent at once (TCP_NODELAY). Not needed for a single write that fits
+    /// into a segment.
     pub nodelay: bool,
 }
 
-impl Opening<'_> {
-    /// From wherever the kernel likes, every write sent at once.
-    pub(crate) fn to(address: &RawAddress) -> Opening<'_> {
-        Opening {
+impl ConnectOptions<'_> {
+    /// Options of most connections: any local address, every write sent at once.
+    pub(crate) fn to(address: &RawAddress) -> ConnectOptions<'_> {
+        ConnectOptions {
             to: address,
             from: None,
             nodelay: address.family() != libc::AF_UNIX,
         }
     }
 
-    /// A socket of this kind, made ready by `new`, which tells when bytes came if `timestamps`.
+    /// Opens a socket by `new`, with receive timestamps if `timestamps`.
     ///
     /// # Errors
     /// Out of descriptors; the local address is not of this machine.
@@ -163,7 +161,7 @@ impl Opening<'_> {
     ) -> io::Result<Socket> {
         let socket = new(self.to)?;
         if timestamps {
-            // A kernel that has none hands the bytes over without.
+            // A kernel without timestamps delivers the bytes without.
             let _ = socket.set_timestamps();
         }
         if self.nodelay {
@@ -176,28 +174,26 @@ impl Opening<'_> {
     }
 }
 
-/// Carries bytes for the connections of one worker. `slot` numbers them from 0 below the capacity
-/// it was made with; a slot may be opened again once it is closed, and no event of a connection
-/// comes after it was closed.
+/// Carries bytes for the connections of one worker, numbered by `slot` from 0. A slot may be opened
+/// again once it is closed. A closed connection has no further events.
 pub(crate) trait Backend: Sized {
     /// `epoll` or `io_uring`.
     const NAME: &'static str;
 
-    /// What is sent leaves at once. Otherwise it leaves when [`Backend::poll`] is called next, and
-    /// what several events bring about is better sent together.
+    /// Whether payloads leave at once. Otherwise they leave at the next [`Backend::poll`], and
+    /// those of several events are better sent together.
     const SENDS_AT_ONCE: bool = true;
 
-    /// Begins to connect; [`Event::Connected`] or [`Event::Failed`] follows.
+    /// Begins to connect. [`Event::Connected`] or [`Event::Failed`] follows.
     ///
     /// # Errors
-    /// What can be told at once: no descriptors, no ports, unreachable.
-    fn open(&mut self, slot: u32, opening: Opening<'_>) -> io::Result<()>;
+    /// Known at once: no descriptors, no ports, unreachable.
+    fn open(&mut self, slot: u32, opening: ConnectOptions<'_>) -> io::Result<()>;
 
-    /// What the kernel knows of a connection that is or was being opened; `None` where it says
-    /// nothing (not TCP, or closed).
+    /// The kernel's state of a connection; `None` if it has none (not TCP, or closed).
     fn tcp_state(&self, slot: u32) -> Option<TcpState>;
 
-    /// The local port of a connection; `None` where there is none or it has none.
+    /// The local port of a connection, if any.
     fn local_port(&self, _slot: u32) -> Option<u16> {
         None
     }
@@ -205,10 +201,10 @@ pub(crate) trait Backend: Sized {
     /// Sends `payload` whole, over a connection that is not busy.
     ///
     /// # Errors
-    /// What can be told at once; later failures come as [`Event::Failed`].
+    /// Failures known at once. Later ones come as [`Event::Failed`].
     fn send(&mut self, slot: u32, payload: Payload) -> io::Result<()>;
 
-    /// Whether a part of the last payload is still to be handed to the kernel, or will never be.
+    /// Whether the kernel has not taken all of the last payload, or never will.
     fn is_sending(&self, slot: u32) -> bool;
 
     /// Whether another payload has to wait for [`Event::Written`].
@@ -216,13 +212,13 @@ pub(crate) trait Backend: Sized {
         self.is_sending(slot)
     }
 
-    /// An empty buffer for a payload: one that was sent before, where there is one.
+    /// An empty buffer for a payload, reused if possible.
     fn buffer(&mut self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Watches a descriptor that is no connection: [`Sink::on_readable`] tells of it. `source`
-    /// numbers them from 0.
+    /// Watches a descriptor that is no connection, for [`Sink::on_readable`]. `source` numbers such
+    /// descriptors from 0.
     ///
     /// # Errors
     /// Out of memory; not with this backend.
@@ -230,15 +226,15 @@ pub(crate) trait Backend: Sized {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Gives a connection up.
+    /// Closes a connection.
     fn close(&mut self, slot: u32, how: Close);
 
-    /// Waits up to `timeout` (zero: not at all) for events and hands them to `sink`; returns early
-    /// as soon as there is one. Returns how many there were. Connections have their turns: one with
-    /// more bytes than a call may read leaves the rest to the next call.
+    /// Waits up to `timeout` (zero: not at all) for the first events and passes them to `sink`.
+    /// Returns their number. Connections have their turns: one with more bytes than a call may read
+    /// leaves the rest to the next call.
     ///
     /// # Errors
-    /// Of the waiting itself; a signal is not one.
+    /// Failure of the wait itself. A signal is no error.
     fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize>;
 }
 

@@ -3,8 +3,8 @@
 use crate::sys::clock;
 use knee_core::time::Nanos;
 
-/// CLOCK_REALTIME is compared with the run's clock so often at the least: it is slewed by up to
-/// 500 ppm (adjtimex(2)), half a microsecond in that time.
+/// Interval between comparisons of CLOCK_REALTIME with the run's clock. It is slewed by up to
+/// 500 ppm (adjtimex(2)): half a microsecond in that time.
 const CHECK_EVERY: Nanos = Nanos::from_millis(1);
 
 /// If the two clocks moved apart by more than this share of the time between two comparisons …
@@ -25,7 +25,7 @@ pub(crate) struct EventTime {
 }
 
 impl EventTime {
-    /// Of an event of which only the generator knows.
+    /// An event without a time from the kernel.
     pub(crate) fn seen(now: Nanos) -> EventTime {
         EventTime {
             happened: now,
@@ -85,7 +85,7 @@ impl ReceiveClock {
         }
     }
 
-    /// Takes in a new comparison of the clocks.
+    /// Applies a new comparison of the clocks.
     fn compare(&mut self, ahead_ns: u64, now: Nanos) {
         let apart = self.ahead_ns.abs_diff(ahead_ns) as f64;
         let slewed = SLEW_MAX * (now - self.compared).0 as f64;
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slewed_clock_is_followed_and_one_that_was_set_is_not_trusted() {
+    fn slewed_clock_is_followed_and_a_set_clock_not_trusted() {
         let mut clock_of_run = receive_clock();
         let idle = Nanos::from_secs(10);
         clock_of_run.compare(AHEAD + 5_000_000, idle);

@@ -10,26 +10,26 @@ const JOINED_BYTES_MAX: usize = 16 << 10;
 /// The requests of a run, serialised once before it. A backend keeps them alive, as the kernel may
 /// read from them until a send has completed.
 #[derive(Clone, Debug)]
-pub(crate) struct Requests(Arc<[Wire]>);
+pub(crate) struct Requests(Arc<[WireRequest]>);
 
 /// One request.
 #[derive(Clone, Debug)]
-pub(crate) struct Wire {
+pub(crate) struct WireRequest {
     /// The head, with a short body behind it.
     head: Box<[u8]>,
     /// A long body, shared with all else that holds it.
     body: Body,
 }
 
-impl Wire {
+impl WireRequest {
     /// A head and the body that follows it.
-    pub(crate) fn new(mut head: Vec<u8>, body: &Body) -> Wire {
+    pub(crate) fn new(mut head: Vec<u8>, body: &Body) -> WireRequest {
         let mut body = body.clone();
         if body.len() <= JOINED_BYTES_MAX {
             head.extend_from_slice(&body);
             body = Body::default();
         }
-        Wire {
+        WireRequest {
             head: head.into_boxed_slice(),
             body,
         }
@@ -42,8 +42,8 @@ impl Wire {
 }
 
 impl Requests {
-    /// These.
-    pub(crate) fn new(requests: impl IntoIterator<Item = Wire>) -> Requests {
+    /// Requests in this order.
+    pub(crate) fn new(requests: impl IntoIterator<Item = WireRequest>) -> Requests {
         Requests(requests.into_iter().collect())
     }
 
@@ -60,13 +60,13 @@ impl Requests {
 
     /// The length of the longest.
     pub(crate) fn length_max(&self) -> usize {
-        self.0.iter().map(Wire::len).max().unwrap_or(0)
+        self.0.iter().map(WireRequest::len).max().unwrap_or(0)
     }
 
     /// What lies in one piece from byte `from` of a request on; empty at its end.
     #[inline]
     pub(crate) fn piece(&self, request: usize, from: usize) -> &[u8] {
-        let Wire { head, body } = &self.0[request];
+        let WireRequest { head, body } = &self.0[request];
         match head.get(from..) {
             Some(rest) if !rest.is_empty() => rest,
             _ => body.get(from - head.len()..).unwrap_or_default(),
@@ -76,7 +76,7 @@ impl Requests {
     /// The one or two pieces of a request; the second may be empty.
     #[inline]
     pub(crate) fn pieces(&self, request: usize) -> (&[u8], &[u8]) {
-        let Wire { head, body } = &self.0[request];
+        let WireRequest { head, body } = &self.0[request];
         (head, body)
     }
 }
@@ -89,7 +89,7 @@ mod tests {
     fn a_long_body_is_not_copied() {
         let long = Body::from(vec![b'x'; JOINED_BYTES_MAX + 1]);
         let short = Body::from(vec![b'y'; 3]);
-        let wires = [&long, &short].map(|body| Wire::new(b"head".to_vec(), body));
+        let wires = [&long, &short].map(|body| WireRequest::new(b"head".to_vec(), body));
         let requests = Requests::new(wires);
         assert!(std::ptr::eq(requests.pieces(0).1.as_ptr(), long.as_ptr()));
         assert_eq!(requests.pieces(1), (&b"headyyy"[..], &b""[..]));

@@ -47,8 +47,8 @@ impl Log {
 
 fn requests() -> Requests {
     let long = Body::from(vec![b'x'; 2_999_999]);
-    let ping = Wire::new(b"ping".to_vec(), &Body::default());
-    Requests::new([ping, Wire::new(b"x".to_vec(), &long)])
+    let ping = WireRequest::new(b"ping".to_vec(), &Body::default());
+    Requests::new([ping, WireRequest::new(b"x".to_vec(), &long)])
 }
 
 /// How long a test waits for what must come.
@@ -76,7 +76,7 @@ fn listener() -> (TcpListener, RawAddress) {
 
 fn exchange<B: Backend>(mut io: B) {
     let (listener, address) = listener();
-    io.open(3, Opening::to(&address)).unwrap();
+    io.open(3, ConnectOptions::to(&address)).unwrap();
     assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(3)]);
     let (mut peer, _) = listener.accept().unwrap();
     io.send(3, Payload::Registered(0)).unwrap();
@@ -122,7 +122,7 @@ impl<B> Sink<B> for Kinds {
 fn epoll_tells_the_end_with_the_last_bytes_where_both_are_there() {
     let mut io = EpollBackend::new(1, requests(), true).unwrap();
     let (listener, address) = listener();
-    io.open(0, Opening::to(&address)).unwrap();
+    io.open(0, ConnectOptions::to(&address)).unwrap();
     poll_until(&mut io, |s| !s.is_empty());
     let (mut peer, _) = listener.accept().unwrap();
     peer.write_all(b"bye").unwrap();
@@ -135,7 +135,7 @@ fn epoll_tells_the_end_with_the_last_bytes_where_both_are_there() {
 
 fn long_request<B: Backend>(mut io: B) {
     let (listener, address) = listener();
-    io.open(0, Opening::to(&address)).unwrap();
+    io.open(0, ConnectOptions::to(&address)).unwrap();
     poll_until(&mut io, |s| !s.is_empty());
     let (mut peer, _) = listener.accept().unwrap();
     io.send(0, Payload::Registered(1)).unwrap();
@@ -157,12 +157,12 @@ fn long_request<B: Backend>(mut io: B) {
 fn failures<B: Backend>(mut io: B) {
     let (gone, address) = listener();
     drop(gone);
-    io.open(0, Opening::to(&address)).unwrap();
+    io.open(0, ConnectOptions::to(&address)).unwrap();
     let seen = poll_until(&mut io, |s| !s.is_empty());
     assert_eq!(seen, [Seen::Failed(0, io::ErrorKind::ConnectionRefused)]);
     io.close(0, Close::Orderly);
     let (listener, address) = self::listener();
-    io.open(0, Opening::to(&address)).unwrap();
+    io.open(0, ConnectOptions::to(&address)).unwrap();
     assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(0)]);
     io.send(0, Payload::Registered(0)).unwrap();
     io.poll(Nanos::ZERO, &mut Log::default()).unwrap();
@@ -176,12 +176,12 @@ fn failures<B: Backend>(mut io: B) {
 
 fn a_closed_slot_is_silent<B: Backend>(mut io: B) {
     let (listener, address) = listener();
-    io.open(1, Opening::to(&address)).unwrap();
+    io.open(1, ConnectOptions::to(&address)).unwrap();
     poll_until(&mut io, |s| !s.is_empty());
     let (mut first, _) = listener.accept().unwrap();
     first.write_all(b"late").unwrap();
     io.close(1, Close::Orderly);
-    io.open(1, Opening::to(&address)).unwrap();
+    io.open(1, ConnectOptions::to(&address)).unwrap();
     assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(1)]);
     let (mut second, _) = listener.accept().unwrap();
     let mut rest = Vec::new();
@@ -227,7 +227,7 @@ fn many_at_once<B: Backend>(mut io: B, slots: u32) {
     }
     let mut seen = Greets(0, 0, 0);
     for slot in 0..slots {
-        io.open(slot, Opening::to(&address)).unwrap();
+        io.open(slot, ConnectOptions::to(&address)).unwrap();
     }
     let begin = Instant::now();
     while seen.2 < slots && begin.elapsed() < PATIENCE {
@@ -244,7 +244,7 @@ fn over_a_unix_socket<B: Backend>(mut io: B) {
     let path = std::env::temp_dir().join(format!("knee-{}-{}", B::NAME, std::process::id()));
     let listener = UnixListener::bind(&path).unwrap();
     let address = RawAddress::new(&Address::Unix(path.clone())).unwrap();
-    io.open(0, Opening::to(&address)).unwrap();
+    io.open(0, ConnectOptions::to(&address)).unwrap();
     assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(0)]);
     let (mut peer, _) = listener.accept().unwrap();
     peer.write_all(b"hello").unwrap();
@@ -287,7 +287,7 @@ impl<B> Sink<B> for Flood {
 fn a_flood_is_read_in_turns<B: Backend>(mut io: B) {
     let (listener, address) = listener();
     let mut peers = [0, 1].map(|slot| {
-        io.open(slot, Opening::to(&address)).unwrap();
+        io.open(slot, ConnectOptions::to(&address)).unwrap();
         poll_until(&mut io, |s| s == [Seen::Connected(slot)]);
         listener.accept().unwrap().0
     });

@@ -2,7 +2,8 @@
 //! the worker share; sends whose success is not reported; one system call per pass for all of it.
 
 use super::{
-    Backend, Buffers, Close, Event, Opening, POLL_BYTES_MAX, Payload, Piece, Requests, Sink, place,
+    Backend, Buffers, Close, ConnectOptions, Event, POLL_BYTES_MAX, Payload, Piece, Requests, Sink,
+    place,
 };
 mod completed;
 
@@ -339,7 +340,7 @@ impl Backend for UringBackend {
     const NAME: &'static str = "io_uring";
     const SENDS_AT_ONCE: bool = false;
 
-    fn open(&mut self, slot: u32, opening: Opening<'_>) -> io::Result<()> {
+    fn open(&mut self, slot: u32, opening: ConnectOptions<'_>) -> io::Result<()> {
         // Blocking: on a non-blocking socket io_uring gives EAGAIN back instead of waiting itself.
         let socket = opening.socket(Socket::blocking, self.template.is_some())?;
         let connection = &mut self.connections[slot as usize];

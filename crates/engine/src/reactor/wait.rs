@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn late_wakeups_that_a_margin_covers_are_no_reason_to_poll_all_the_time() {
+    fn late_wakeups_within_the_margin_cause_no_polling() {
         let (ways, polled) = on_a_machine(|k| Nanos::from_micros(40 + (k * 37) % 60));
         assert_eq!(ways, []);
         assert!(polled < 0.25, "{polled}: the margin alone");

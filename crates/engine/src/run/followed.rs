@@ -4,17 +4,17 @@ use super::connections_of;
 use knee_core::spec::{ConnectScheme, Load, TrialSpec};
 use knee_core::time::Nanos;
 
-/// So many connections are followed, more or less, of those that may be open, …
+/// Followed connections, about, of those that may be open.
 const FOLLOWED: u32 = 8;
 
-/// … but where the load itself does not settle how many are, all up to so many operations a second:
-/// at 20 µs each, two connections can carry them.
+/// Operations per second up to which all connections of an open loop are followed: its load does
+/// not determine how many are open. At 20 µs each, two connections can carry them.
 const FOLLOWED_PER_S: f64 = 20_000.0;
 
-/// Of an overload so many connects a second are followed, more or less, …
+/// Followed connects of an overload per second, about.
 const FOLLOWED_CONNECTS_PER_S: f64 = 1_000.0;
 
-/// … where those that a server takes come at an unknown rate: this stands for it.
+/// Stands for the unknown rate of connects that a server accepts.
 const TAKEN_PER_S: f64 = 4_000.0;
 
 /// One of how many connections an observer is to follow; `None` where none can be.
@@ -68,7 +68,7 @@ mod tests {
     const PATIENCE: Nanos = Nanos::from_millis(500);
 
     #[test]
-    fn an_open_loop_is_followed_by_its_rate_as_it_opens_few_connections() {
+    fn open_loop_is_followed_by_its_rate() {
         let followed = |rate: &str, connections_max, keep_alive| {
             let open = OpenLoad {
                 rate: parse_rate(rate).unwrap(),

@@ -4,7 +4,7 @@ use knee_core::polling::Spent;
 use knee_core::time::{Clock, Nanos};
 use std::mem::MaybeUninit;
 
-/// CLOCK_MONOTONIC, in nanoseconds since an unspecified moment (on Linux: boot).
+/// CLOCK_MONOTONIC, in nanoseconds since an unspecified time (on Linux: boot).
 #[inline]
 pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
@@ -114,7 +114,7 @@ impl ThreadUse {
         }
     }
 
-    /// The same as a policy wants it, of a thread that polled in vain for so long.
+    /// The same for a waiting policy, of a thread that polled in vain for `polled`.
     pub fn spent(self, polled: Nanos) -> Spent {
         Spent {
             used: self.user + self.system,

@@ -1,9 +1,8 @@
 //! Receiving datagrams: many in one call, each with the kernel's receive timestamp, and what the
 //! kernel knows of the socket's buffer.
 
-use super::{check, check_count, stamp};
+use super::{check_count, set_option, socket_memory};
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -31,7 +30,7 @@ impl DatagramSocket {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
         let socket = DatagramSocket(socket);
-        socket.set(libc::SO_TIMESTAMPNS, 1)?;
+        set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
         Ok(socket)
     }
 
@@ -51,10 +50,10 @@ impl DatagramSocket {
     /// None in correct use.
     pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
         let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-        self.set(libc::SO_RCVBUF, value)?;
+        set_option(self, libc::SOL_SOCKET, libc::SO_RCVBUF, &value)?;
         if u64::from(self.memory()?.limit) < 2 * u64::from(bytes) {
             // Where it is not permitted, what the first call gave holds.
-            let _ = self.set(libc::SO_RCVBUFFORCE, value);
+            let _ = set_option(self, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &value);
         }
         Ok(())
     }
@@ -64,18 +63,7 @@ impl DatagramSocket {
     /// # Errors
     /// A kernel before Linux 4.12.
     pub fn memory(&self) -> io::Result<ReceiveMemory> {
-        let mut info = [0_u32; 16];
-        let mut length = size_of_val(&info) as libc::socklen_t;
-        // SAFETY: the array is ours and has the length that we say.
-        check(unsafe {
-            libc::getsockopt(
-                self.0.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_MEMINFO,
-                info.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        })?;
+        let info = socket_memory(&self.0)?;
         Ok(ReceiveMemory {
             used: info[libc::SK_MEMINFO_RMEM_ALLOC as usize],
             limit: info[libc::SK_MEMINFO_RCVBUF as usize],
@@ -90,28 +78,17 @@ impl DatagramSocket {
     /// Those of recvmmsg(2) but `WouldBlock`.
     #[inline]
     pub fn receive(&self, batch: &mut Batch, limit: usize) -> io::Result<usize> {
-        let limit = limit.min(batch.headers.len());
-        batch.make_ready(limit);
-        let (fd, first) = (self.0.as_raw_fd(), batch.headers.as_mut_ptr());
-        let null = std::ptr::null_mut();
-        // SAFETY: every header points to buffers of the batch, which outlive the call, with their
-        // true lengths; no timeout is passed.
-        let received = check_count(|| unsafe {
-            libc::recvmmsg(fd, first, limit as _, libc::MSG_DONTWAIT as _, null) as isize
-        });
-        batch.count = match received {
-            Ok(count) => count,
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(e) => return Err(e),
-        };
-        Ok(batch.count)
+        match batch.receive(&self.0, limit) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            received => received,
+        }
     }
 
     /// Sends datagram `index` of the batch back to where it came from; whether the kernel took it.
     #[inline]
     pub fn send_back(&self, batch: &Batch, index: usize) -> bool {
-        let (bytes, name) = (batch.bytes(index), &batch.names[index]);
-        let (flags, length) = (libc::MSG_DONTWAIT, batch.headers[index].msg_hdr.msg_namelen);
+        let (bytes, (name, length)) = (batch.bytes(index), batch.address(index));
+        let flags = libc::MSG_DONTWAIT;
         // SAFETY: the bytes and the address are the batch's and have the lengths that we say.
         let sent = check_count(|| unsafe {
             libc::sendto(
@@ -125,22 +102,6 @@ impl DatagramSocket {
         });
         sent.is_ok()
     }
-
-    fn set(&self, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
-        let length = size_of_val(&value) as libc::socklen_t;
-        let fd = self.0.as_raw_fd();
-        // SAFETY: the value is ours and has the length that we say.
-        check(unsafe {
-            libc::setsockopt(
-                fd,
-                libc::SOL_SOCKET,
-                name,
-                (&raw const value).cast(),
-                length,
-            )
-        })
-        .map(drop)
-    }
 }
 
 impl AsFd for DatagramSocket {
@@ -149,75 +110,14 @@ impl AsFd for DatagramSocket {
     }
 }
 
-/// Room for the control message of one datagram: its timestamp, with space to spare.
-type Control = [u64; 8];
-
 /// Buffers for the datagrams of one receive call.
-pub struct Batch {
-    size: usize,
-    count: usize,
-    buffers: Box<[u8]>,
-    pieces: Box<[libc::iovec]>,
-    names: Box<[libc::sockaddr_storage]>,
-    controls: Box<[Control]>,
-    headers: Box<[libc::mmsghdr]>,
-}
-
-// SAFETY: the pointers in headers and pieces are into boxes of the same batch, whose contents stay
-// where they are when the batch moves.
-unsafe impl Send for Batch {}
+pub type Batch = super::receive_batch::ReceiveBatch<libc::sockaddr_storage>;
 
 impl Batch {
-    /// Room for `datagrams` of up to `size` bytes each; longer ones are cut, and say so.
-    pub fn new(datagrams: usize, size: usize) -> Batch {
-        // SAFETY: all of these are plain numbers and pointers, for which zeroes are valid.
-        let (names, headers, pieces) = unsafe {
-            (
-                vec![MaybeUninit::zeroed().assume_init(); datagrams],
-                vec![MaybeUninit::<libc::mmsghdr>::zeroed().assume_init(); datagrams],
-                vec![MaybeUninit::<libc::iovec>::zeroed().assume_init(); datagrams],
-            )
-        };
-        let mut batch = Batch {
-            size,
-            count: 0,
-            buffers: vec![0; datagrams * size].into(),
-            pieces: pieces.into(),
-            names: names.into(),
-            controls: vec![[0; 8]; datagrams].into(),
-            headers: headers.into(),
-        };
-        for (index, buffer) in batch.buffers.chunks_exact_mut(size).enumerate() {
-            batch.pieces[index] = libc::iovec {
-                iov_base: buffer.as_mut_ptr().cast(),
-                iov_len: size,
-            };
-            let header = &mut batch.headers[index].msg_hdr;
-            header.msg_iov = &raw mut batch.pieces[index];
-            header.msg_iovlen = 1;
-            header.msg_name = (&raw mut batch.names[index]).cast();
-            header.msg_control = (&raw mut batch.controls[index]).cast();
-        }
-        batch
-    }
-
-    /// The bytes of datagram `index`, cut where it was too long.
-    #[inline]
-    pub fn bytes(&self, index: usize) -> &[u8] {
-        let length = (self.headers[index].msg_len as usize).min(self.size);
-        &self.buffers[index * self.size..][..length]
-    }
-
-    /// Whether datagram `index` was longer than the buffer.
-    #[inline]
-    pub fn is_cut(&self, index: usize) -> bool {
-        self.headers[index].msg_hdr.msg_flags & libc::MSG_TRUNC != 0
-    }
-
     /// Where datagram `index` came from; IPv4 in IPv6 as plain IPv4. `None` for another family.
     #[inline]
     pub fn source(&self, index: usize) -> Option<IpAddr> {
-        let name = &self.names[index];
+        let (name, _) = self.address(index);
         let from = &raw const *name;
         // SAFETY: the family says which struct the kernel wrote; the storage is large enough and
         // aligned for each, and all of its bytes are initialised.
@@ -233,26 +133,6 @@ impl Batch {
                 }
                 _ => None,
             }
-        }
-    }
-
-    /// When the kernel received datagram `index`, in nanoseconds of CLOCK_REALTIME; `None` where it
-    /// does not tell.
-    #[inline]
-    pub fn received_realtime_ns(&self, index: usize) -> Option<u64> {
-        let header = &self.headers[index].msg_hdr;
-        // SAFETY: the kernel has filled the control buffer, which belongs to the same batch.
-        stamp::realtime_ns(unsafe { stamp::control_of(header) })
-    }
-
-    /// The kernel writes lengths into the headers: they are what there is room for again.
-    #[inline]
-    fn make_ready(&mut self, limit: usize) {
-        for message in &mut self.headers[..limit] {
-            let header = &mut message.msg_hdr;
-            header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-            header.msg_controllen = size_of::<Control>() as _;
-            header.msg_flags = 0;
         }
     }
 }

@@ -1,9 +1,9 @@
 //! epoll(7): readiness of many descriptors, with timeouts in nanoseconds.
 
-use super::check;
+use super::{check, owned};
 use knee_core::time::Nanos;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What to wait for; combine with `|`.
@@ -71,9 +71,7 @@ impl Epoll {
     /// Out of descriptors or memory.
     pub fn new() -> io::Result<Epoll> {
         // SAFETY: no pointers.
-        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the kernel has just given us this descriptor; nobody else has it.
-        Ok(Epoll(unsafe { OwnedFd::from_raw_fd(fd) }))
+        owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).map(Epoll)
     }
 
     /// Begins to watch `fd` for `flags`. Closing the descriptor ends the watch.

@@ -1,8 +1,8 @@
 //! eventfd(2): wakes a thread that waits in epoll.
 
-use super::check;
+use super::owned;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Readable from the first [`EventFd::notify`] until [`EventFd::drain`].
 #[derive(Debug)]
@@ -15,9 +15,7 @@ impl EventFd {
     /// Out of descriptors or memory.
     pub fn new() -> io::Result<EventFd> {
         // SAFETY: no pointers.
-        let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        // SAFETY: the kernel has just given us this descriptor; nobody else has it.
-        Ok(EventFd(unsafe { OwnedFd::from_raw_fd(fd) }))
+        owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(EventFd)
     }
 
     /// Makes it readable. Can be called from any thread and from a signal handler.

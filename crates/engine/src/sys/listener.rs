@@ -1,9 +1,9 @@
 //! Listening stream sockets.
 
-use super::check;
 use super::socket::{Address, RawAddress, Socket};
+use super::{check, owned, set_option};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// A non-blocking listening socket, closed when dropped (a Unix path stays in the file system).
 #[derive(Debug)]
@@ -17,7 +17,7 @@ impl Listener {
     /// In use, not permitted, not an address of this machine.
     pub fn bind(address: &RawAddress, backlog: u32) -> io::Result<Listener> {
         let socket = Socket::new(address)?;
-        socket.set(libc::SOL_SOCKET, libc::SO_REUSEADDR, &1_i32)?;
+        set_option(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, &1_i32)?;
         // SAFETY: the address is whole and outlives the call.
         check(unsafe { libc::bind(socket.raw(), address.as_ptr(), address.length()) })?;
         let backlog = backlog.min(i32::MAX as u32) as libc::c_int;
@@ -36,9 +36,8 @@ impl Listener {
         let (address, length) = (std::ptr::null_mut(), std::ptr::null_mut());
         loop {
             // SAFETY: null pointers ask for no address.
-            match check(unsafe { libc::accept4(self.0.raw(), address, length, flags) }) {
-                // SAFETY: the kernel has just given us this descriptor; nobody else has it.
-                Ok(fd) => return Ok(Socket(unsafe { OwnedFd::from_raw_fd(fd) })),
+            match owned(unsafe { libc::accept4(self.0.raw(), address, length, flags) }) {
+                Ok(fd) => return Ok(Socket(fd)),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }

@@ -8,13 +8,12 @@ pub mod datagrams;
 pub mod epoll;
 pub mod eventfd;
 pub mod guard;
-pub mod keepalive;
 mod listener;
 pub mod memory;
 pub mod netlink;
 pub mod packet;
 pub mod process;
-pub mod sockdiag;
+pub mod receive_batch;
 pub mod socket;
 pub mod stamp;
 pub mod stream;
@@ -24,10 +23,10 @@ pub mod thread;
 pub mod timer;
 pub mod tracepoint;
 pub mod udp;
-pub mod uring_timer;
 pub mod xtables;
 
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// The result of a call that returns −1 and sets `errno` where it fails.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -48,4 +47,62 @@ fn check_count(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<usize> {
             return Err(error);
         }
     }
+}
+
+/// Takes a descriptor that a system call has just returned.
+fn owned(result: libc::c_int) -> io::Result<OwnedFd> {
+    let fd = check(result)?;
+    // SAFETY: the kernel has just given us this descriptor; nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// setsockopt(2) with an integer or a struct of the C library.
+fn set_option<T: Copy>(
+    socket: &impl AsFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    set_option_bytes(socket, level, name, std::slice::from_ref(value))
+}
+
+/// setsockopt(2) with a slice of integers or structs of the C library.
+fn set_option_bytes<T: Copy>(
+    socket: &impl AsFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &[T],
+) -> io::Result<()> {
+    let fd = socket.as_fd().as_raw_fd();
+    let length = size_of_val(value) as libc::socklen_t;
+    // SAFETY: the value is borrowed and has this length.
+    check(unsafe { libc::setsockopt(fd, level, name, value.as_ptr().cast(), length) }).map(drop)
+}
+
+/// Types for which any bytes are valid.
+trait Plain: Copy {}
+impl Plain for u8 {}
+impl Plain for u32 {}
+impl Plain for libc::c_int {}
+
+/// getsockopt(2) into `value`. Returns the bytes that the kernel wrote.
+fn get_option<T: Plain>(
+    socket: &impl AsFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &mut [T],
+) -> io::Result<usize> {
+    let fd = socket.as_fd().as_raw_fd();
+    let mut length = size_of_val(value) as libc::socklen_t;
+    let to = value.as_mut_ptr().cast();
+    // SAFETY: value and length are ours and fit each other; any bytes are valid for it.
+    check(unsafe { libc::getsockopt(fd, level, name, to, &raw mut length) })?;
+    Ok((length as usize).min(size_of_val(value)))
+}
+
+/// Memory of a socket by SO_MEMINFO, indexed by `SK_MEMINFO_*`.
+fn socket_memory(socket: &impl AsFd) -> io::Result<[u32; 16]> {
+    let mut memory = [0; 16];
+    get_option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut memory)?;
+    Ok(memory)
 }

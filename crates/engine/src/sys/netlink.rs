@@ -1,12 +1,13 @@
-//! Asking the kernel over rtnetlink(7): one dump, as the bytes of its messages.
+//! netlink(7): dumps of the kernel's tables, and its socket diagnostics.
 
-use super::{check, check_count};
+use super::{check_count, owned, set_option};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Messages of a dump are at most so long; the kernel fills up to 32 KiB at a time.
+/// Longest piece of a dump; the kernel fills up to 32 KiB at a time.
 const PIECE: usize = 64 << 10;
-/// A dump longer than this is given up: no machine has so many of anything asked for here.
+/// Longest dump that is read: no machine has as many entries.
 const DUMP_MAX: usize = 16 << 20;
 /// The kernel answers a dump at once; whatever keeps it longer than this is not waited for.
 const PATIENCE_S: u8 = 2;
@@ -35,7 +36,7 @@ pub fn dump_of(
     body: &[u8],
     longest: usize,
 ) -> io::Result<Vec<u8>> {
-    let socket = open(protocol)?;
+    let socket = open(libc::SOCK_RAW, protocol)?;
     ask(&socket, kind, body)?;
     let mut answers = Vec::new();
     let mut piece = vec![0_u8; PIECE];
@@ -117,20 +118,16 @@ pub fn interface_name(index: u32) -> Option<String> {
     String::from_utf8(name[..end].to_vec()).ok()
 }
 
-fn open(protocol: libc::c_int) -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+/// Opens a netlink socket of this kind that waits for an answer at most [`PATIENCE_S`] seconds.
+fn open(kind: libc::c_int, protocol: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
-    let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, protocol) })?;
-    // SAFETY: the kernel has just given us this descriptor; nobody else has it.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let socket =
+        owned(unsafe { libc::socket(libc::AF_NETLINK, kind | libc::SOCK_CLOEXEC, protocol) })?;
     let patience = libc::timeval {
         tv_sec: PATIENCE_S.into(),
         tv_usec: 0,
     };
-    let length = size_of_val(&patience) as libc::socklen_t;
-    let value = (&raw const patience).cast();
-    // SAFETY: the value is ours and has the length that we say.
-    check(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, length) })?;
+    set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &patience)?;
     Ok(socket)
 }
 
@@ -147,6 +144,51 @@ fn ask(socket: &OwnedFd, kind: u16, body: &[u8]) -> io::Result<()> {
     let fd = socket.as_raw_fd();
     // SAFETY: the buffer is ours and has the length that we say.
     check_count(|| unsafe { libc::send(fd, question.as_ptr().cast(), question.len(), 0) }).map(drop)
+}
+
+/// A socket to the kernel's socket diagnostics (sock_diag(7)); closed when dropped.
+#[derive(Debug)]
+pub struct SocketDiagnostics(OwnedFd);
+
+impl SocketDiagnostics {
+    /// Opens one. It waits for an answer at most two seconds.
+    ///
+    /// # Errors
+    /// A kernel without socket diagnostics; out of descriptors.
+    pub fn open() -> io::Result<SocketDiagnostics> {
+        open(libc::SOCK_DGRAM, libc::NETLINK_INET_DIAG).map(SocketDiagnostics)
+    }
+
+    /// Sends a message to the kernel.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn send(&self, message: &[u8]) -> io::Result<()> {
+        // SAFETY: a struct of integers, for which all zeroes are valid; port 0 is the kernel.
+        let mut kernel: libc::sockaddr_nl = unsafe { MaybeUninit::zeroed().assume_init() };
+        kernel.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        let length = size_of_val(&kernel) as libc::socklen_t;
+        let (fd, from, to) = (
+            self.0.as_raw_fd(),
+            message.as_ptr().cast(),
+            &raw const kernel,
+        );
+        // SAFETY: message and address are borrowed and have the lengths that we say.
+        check_count(|| unsafe { libc::sendto(fd, from, message.len(), 0, to.cast(), length) })
+            .map(drop)
+    }
+
+    /// Receives one datagram of messages.
+    ///
+    /// # Errors
+    /// `WouldBlock` where none came in time.
+    pub fn receive<'a>(&self, into: &'a mut [u8]) -> io::Result<&'a [u8]> {
+        let fd = self.0.as_raw_fd();
+        // SAFETY: the buffer is ours and has the length that we say.
+        let count =
+            check_count(|| unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), 0) })?;
+        Ok(&into[..count])
+    }
 }
 
 #[cfg(test)]

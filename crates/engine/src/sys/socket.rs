@@ -2,12 +2,12 @@
 
 pub use super::listener::Listener;
 pub use super::tcp_state::{TcpPhase, TcpState};
-use super::{check, check_count, stamp};
+use super::{check, check_count, get_option, owned, set_option, stamp};
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ impl RawAddress {
         self.length
     }
 
-    /// Copies one of the kernel's address structs, all of which fit into a sockaddr_storage.
+    /// Copies one of the kernel's address structs. All fit into a sockaddr_storage.
     fn store<T: Copy>(address: T) -> RawAddress {
         const { assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>()) };
         let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
@@ -194,9 +194,7 @@ impl Socket {
     fn with_flags(address: &RawAddress, flags: libc::c_int) -> io::Result<Socket> {
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | flags;
         // SAFETY: no pointers.
-        let fd = check(unsafe { libc::socket(address.family(), kind, 0) })?;
-        // SAFETY: the kernel has just given us this descriptor; nobody else has it.
-        Ok(Socket(unsafe { OwnedFd::from_raw_fd(fd) }))
+        owned(unsafe { libc::socket(address.family(), kind, 0) }).map(Socket)
     }
 
     /// Begins to connect.
@@ -223,18 +221,9 @@ impl Socket {
     /// # Errors
     /// None in correct use.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        let mut error: libc::c_int = 0;
-        let mut length = size_of_val(&error) as libc::socklen_t;
-        // SAFETY: value and length are ours and fit each other.
-        check(unsafe {
-            libc::getsockopt(
-                self.raw(),
-                libc::SOL_SOCKET,
-                libc::SO_ERROR,
-                (&raw mut error).cast(),
-                &raw mut length,
-            )
-        })?;
+        let mut error = [0];
+        get_option(self, libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
+        let [error] = error;
         Ok((error != 0).then(|| io::Error::from_raw_os_error(error)))
     }
 
@@ -243,7 +232,7 @@ impl Socket {
     /// # Errors
     /// Not TCP, or already reset.
     pub fn set_nodelay(&self) -> io::Result<()> {
-        self.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32)
+        set_option(self, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32)
     }
 
     /// Fixes the local address that a connect comes from, but not its port: that is chosen when it
@@ -253,7 +242,12 @@ impl Socket {
     /// # Errors
     /// Not an address of this machine.
     pub fn bind_address(&self, from: &RawAddress) -> io::Result<()> {
-        self.set(libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1_i32)?;
+        set_option(
+            self,
+            libc::IPPROTO_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            &1_i32,
+        )?;
         // SAFETY: the address is whole and outlives the call.
         check(unsafe { libc::bind(self.raw(), from.as_ptr(), from.length()) }).map(drop)
     }
@@ -261,19 +255,8 @@ impl Socket {
     /// What the kernel says of the connection (TCP_INFO); `None` where it says nothing.
     pub fn tcp_state(&self) -> Option<TcpState> {
         let mut info = [0_u8; TcpState::BYTES];
-        let mut length = info.len() as libc::socklen_t;
-        // SAFETY: value and length are ours and fit each other.
-        check(unsafe {
-            libc::getsockopt(
-                self.raw(),
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                info.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        })
-        .ok()?;
-        TcpState::read(info.get(..length as usize)?)
+        let length = get_option(self, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).ok()?;
+        TcpState::read(&info[..length])
     }
 
     /// Makes close(2) reset the connection instead of ending it in order: SO_LINGER of 0 s.
@@ -285,7 +268,7 @@ impl Socket {
             l_onoff: 1,
             l_linger: 0,
         };
-        self.set(libc::SOL_SOCKET, libc::SO_LINGER, &linger)
+        set_option(self, libc::SOL_SOCKET, libc::SO_LINGER, &linger)
     }
 
     /// Reads what is there; 0 at the end.
@@ -307,7 +290,7 @@ impl Socket {
     /// A kernel without timestamps.
     pub fn set_timestamps(&self) -> io::Result<()> {
         let on: libc::c_int = 1;
-        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
+        set_option(self, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
     }
 
     /// As [`Socket::read`], and when the kernel received the last of these bytes, in nanoseconds of
@@ -425,20 +408,6 @@ impl Socket {
         RawAddress { storage, length }.decode()
     }
 
-    pub(super) fn set<T>(
-        &self,
-        level: libc::c_int,
-        name: libc::c_int,
-        value: &T,
-    ) -> io::Result<()> {
-        let length = size_of::<T>() as libc::socklen_t;
-        // SAFETY: the value is borrowed and has the length that we say.
-        let result = unsafe {
-            libc::setsockopt(self.raw(), level, name, (&raw const *value).cast(), length)
-        };
-        check(result).map(drop)
-    }
-
     pub(super) fn raw(&self) -> libc::c_int {
         self.0.as_raw_fd()
     }
@@ -484,17 +453,18 @@ pub fn is_exhaustion(error: &io::Error) -> bool {
     )
 }
 
-/// Gives a TCP connection up whose peer has not acknowledged anything for so long, in milliseconds
+/// Ends a TCP connection whose peer has not acknowledged data for `timeout_ms` milliseconds
 /// (TCP_USER_TIMEOUT).
 ///
 /// # Errors
 /// Not TCP.
 pub fn set_user_timeout(socket: &impl AsFd, timeout_ms: u32) -> io::Result<()> {
-    let (fd, length) = (socket.as_fd().as_raw_fd(), size_of_val(&timeout_ms) as u32);
-    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT);
-    // SAFETY: the value is ours and has the length that we say.
-    check(unsafe { libc::setsockopt(fd, level, name, (&raw const timeout_ms).cast(), length) })
-        .map(drop)
+    set_option(
+        socket,
+        libc::IPPROTO_TCP,
+        libc::TCP_USER_TIMEOUT,
+        &timeout_ms,
+    )
 }
 
 #[cfg(test)]

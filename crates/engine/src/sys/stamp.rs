@@ -1,7 +1,7 @@
 //! The kernel's receive timestamps (Documentation/networking/timestamping.rst in the kernel's
 //! source), as they lie in control messages.
 
-use super::{check, check_count};
+use super::{check_count, set_option};
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
@@ -64,15 +64,10 @@ pub unsafe fn control_of(header: &libc::msghdr) -> &[u8] {
 /// None in correct use.
 pub fn set_only_if_stamped(socket: &UdpSocket) -> io::Result<()> {
     let what = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
-    let length = size_of_val(&what) as libc::socklen_t;
-    let (fd, name) = (socket.as_raw_fd(), libc::SO_TIMESTAMPING);
-    // SAFETY: the value is ours and has the length that we say.
-    let set =
-        unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, name, (&raw const what).cast(), length) };
-    check(set).map(drop)
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &what)
 }
 
-/// Takes in one datagram; whether it has a timestamp.
+/// Receives one datagram. Whether it has a timestamp.
 ///
 /// # Errors
 /// Nothing came in time.

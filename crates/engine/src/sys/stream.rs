@@ -1,6 +1,6 @@
 //! Transfer of payload over TCP, and what the kernel tells and permits of a flow.
 
-use super::{check, check_count};
+use super::{check_count, get_option, set_option, set_option_bytes, socket_memory};
 use knee_core::experiment::latency::measure::TcpSample;
 use knee_core::time::Nanos;
 use std::io::{self, IoSlice};
@@ -53,18 +53,19 @@ pub fn receive(stream: &impl AsFd, into: &mut [u8]) -> io::Result<usize> {
 /// # Errors
 /// The kernel does not have it (`ENOENT`), or not for everyone (`EPERM`).
 pub fn set_congestion_control(stream: &impl AsFd, name: &str) -> io::Result<()> {
-    let fd = stream.as_fd().as_raw_fd();
-    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
-    let length = name.len() as libc::socklen_t;
-    // SAFETY: the name is borrowed and has the length that we say.
-    check(unsafe { libc::setsockopt(fd, level, option, name.as_ptr().cast(), length) }).map(drop)
+    set_option_bytes(
+        stream,
+        libc::IPPROTO_TCP,
+        libc::TCP_CONGESTION,
+        name.as_bytes(),
+    )
 }
 
 /// The congestion control in use; empty where the kernel does not tell.
 pub fn congestion_control(stream: &impl AsFd) -> String {
     // TCP_CA_NAME_MAX of the kernel.
     let mut name = [0_u8; 16];
-    let count = get(stream, libc::TCP_CONGESTION, &mut name);
+    let count = get_option(stream, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name).unwrap_or(0);
     let name = &name[..count];
     let end = name.iter().position(|&b| b == 0).unwrap_or(count);
     String::from_utf8_lossy(&name[..end]).into_owned()
@@ -76,16 +77,10 @@ pub fn congestion_control(stream: &impl AsFd) -> String {
 /// # Errors
 /// None in correct use.
 pub fn set_dscp(socket: &impl AsFd, dscp: u8) -> io::Result<()> {
-    let fd = socket.as_fd().as_raw_fd();
     let class = libc::c_int::from(dscp) << 2;
-    let length = size_of_val(&class) as libc::socklen_t;
-    let set = |level, name| {
-        // SAFETY: the value is ours and has the length that we say.
-        check(unsafe { libc::setsockopt(fd, level, name, (&raw const class).cast(), length) })
-    };
-    let v4 = set(libc::IPPROTO_IP, libc::IP_TOS);
+    let v4 = set_option(socket, libc::IPPROTO_IP, libc::IP_TOS, &class);
     // A socket of IPv6 may carry either.
-    set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS).or(v4).map(drop)
+    set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &class).or(v4)
 }
 
 /// Makes close(2) reset the connection and throw away what waits to be sent, instead of ending it
@@ -98,17 +93,13 @@ pub fn set_reset_on_close(stream: &impl AsFd) -> io::Result<()> {
         l_onoff: 1,
         l_linger: 0,
     };
-    let (fd, length) = (stream.as_fd().as_raw_fd(), size_of_val(&linger) as u32);
-    let (level, name) = (libc::SOL_SOCKET, libc::SO_LINGER);
-    // SAFETY: the value is ours and has the length that we say.
-    check(unsafe { libc::setsockopt(fd, level, name, (&raw const linger).cast(), length) })
-        .map(drop)
+    set_option(stream, libc::SOL_SOCKET, libc::SO_LINGER, &linger)
 }
 
 /// What TCP knows of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// All but the moment, which is zero.
+    /// Sample without its time, which is zero.
     pub sample: TcpSample,
     /// Both ends agreed on explicit congestion notification.
     pub ecn: bool,
@@ -118,7 +109,7 @@ pub struct TcpInfo {
 /// yet is zero.
 pub fn tcp_info(stream: &impl AsFd) -> Option<TcpInfo> {
     let mut info = [0_u8; TcpInfo::BYTES];
-    let count = get(stream, libc::TCP_INFO, &mut info);
+    let count = get_option(stream, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).ok()?;
     TcpInfo::read(&info[..count])
 }
 
@@ -135,16 +126,10 @@ pub struct Held {
 /// Asks the kernel (TCP_INFO, SO_MEMINFO); what it does not tell is zero.
 pub fn held(stream: &impl AsFd) -> Held {
     let info = tcp_info(stream).unwrap_or_default();
-    let mut memory = [0_u32; 16];
-    let mut length = size_of_val(&memory) as libc::socklen_t;
-    let (fd, to) = (stream.as_fd().as_raw_fd(), memory.as_mut_ptr().cast());
-    let (level, option) = (libc::SOL_SOCKET, libc::SO_MEMINFO);
-    // SAFETY: the array is ours and has the length that we say.
-    let read = check(unsafe { libc::getsockopt(fd, level, option, to, &raw mut length) });
-    let queued = memory[libc::SK_MEMINFO_WMEM_ALLOC as usize];
+    let memory = socket_memory(stream).unwrap_or_default();
     Held {
         unsent: u32::try_from(info.sample.unsent_bytes).unwrap_or(u32::MAX),
-        queued: if read.is_ok() { queued } else { 0 },
+        queued: memory[libc::SK_MEMINFO_WMEM_ALLOC as usize],
     }
 }
 
@@ -152,7 +137,7 @@ impl TcpInfo {
     /// Of `struct tcp_info` up to and with `tcpi_delivery_rate` (Linux 4.9).
     const BYTES: usize = 168;
 
-    /// Reads what the kernel wrote (include/uapi/linux/tcp.h): `tcpi_options` at byte 5, of which
+    /// Reads what the kernel wrote (include/uapi/linux/tcp.h): `tcpi_options` at byte 5, where
     /// 8 is TCPI_OPT_ECN, `tcpi_snd_mss` at 16, `tcpi_rtt` at 68, `tcpi_snd_cwnd` at 80,
     /// `tcpi_total_retrans` at 100, `tcpi_notsent_bytes` at 144, `tcpi_min_rtt` at 148 and
     /// `tcpi_delivery_rate` at 160. Times are in microseconds.
@@ -180,16 +165,17 @@ impl TcpInfo {
     }
 }
 
-/// Reads an option of TCP; how many bytes it has, 0 where it cannot be read.
-fn get(stream: &impl AsFd, option: libc::c_int, into: &mut [u8]) -> usize {
-    let (fd, level) = (stream.as_fd().as_raw_fd(), libc::IPPROTO_TCP);
-    let mut length = into.len() as libc::socklen_t;
-    let to = into.as_mut_ptr().cast();
-    // SAFETY: value and length are ours and fit each other.
-    match check(unsafe { libc::getsockopt(fd, level, option, to, &raw mut length) }) {
-        Ok(_) => (length as usize).min(into.len()),
-        Err(_) => 0,
-    }
+/// Lets the kernel ask the peer of a quiet TCP connection whether it is still there, first after
+/// 10 s; one that does not answer for 15 s more ends it with an error.
+///
+/// # Errors
+/// Not TCP, or already reset.
+pub fn keep_alive(stream: &impl AsFd) -> io::Result<()> {
+    let tcp = libc::IPPROTO_TCP;
+    set_option(stream, libc::SOL_SOCKET, libc::SO_KEEPALIVE, &1_i32)?;
+    set_option(stream, tcp, libc::TCP_KEEPIDLE, &10_i32)?;
+    set_option(stream, tcp, libc::TCP_KEEPINTVL, &5_i32)?;
+    set_option(stream, tcp, libc::TCP_KEEPCNT, &3_i32)
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ mod tests {
     use crate::sys::socket::{Address, Listener, RawAddress, Socket};
 
     #[test]
-    fn a_connection_is_followed_from_its_syn_to_its_first_acknowledgement() {
+    fn tcp_state_follows_syn_to_first_acknowledgement() {
         let any = RawAddress::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
         let listener = Listener::bind(&any, 0).unwrap();
         let to = RawAddress::new(&listener.local_address().unwrap()).unwrap();

@@ -3,7 +3,7 @@
 use super::check;
 use std::io;
 
-/// Timers of this thread may fire up to so many nanoseconds late for the sake of the kernel's
+/// Permits timers of this thread to fire up to `ns` nanoseconds late for the sake of the kernel's
 /// batching; 1 is the least (the default is 50,000). Zero would mean the default.
 ///
 /// # Errors
@@ -17,7 +17,7 @@ pub fn set_timer_slack_ns(slack_ns: u32) -> io::Result<()> {
 /// The shortest slice that the scheduler gives.
 const SLICE_MIN_NS: u64 = 100_000;
 
-/// Asks the scheduler for slices of so many nanoseconds: a thread with short ones gets the
+/// Asks the scheduler for slices of this length, in nanoseconds: a thread with short ones gets the
 /// processor sooner after it wakes, at no larger share of it (Linux 6.12 on; earlier kernels take
 /// no notice).
 ///
@@ -50,9 +50,10 @@ pub fn go_first() {
 /// # Errors
 /// Real-time priority is not permitted (CAP_SYS_NICE, RLIMIT_RTPRIO).
 pub fn set_realtime(is_realtime: bool) -> io::Result<()> {
-    let (policy, sched_priority) = match is_realtime {
-        true => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1),
-        false => (libc::SCHED_OTHER, 0),
+    let (policy, sched_priority) = if is_realtime {
+        (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
+    } else {
+        (libc::SCHED_OTHER, 0)
     };
     // SAFETY: all zeroes are a valid sched_param; with musl it has more fields than this one.
     let mut priority: libc::sched_param = unsafe { std::mem::zeroed() };

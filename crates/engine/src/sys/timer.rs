@@ -2,16 +2,20 @@
 //!
 //! Moments are those of [`super::clock::monotonic_ns`].
 
-use super::{check, check_count};
+use super::{check, check_count, owned};
+use io_uring::types::{TimeoutFlags, Timespec};
+use io_uring::{IoUring, opcode};
+use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Sleeps for so long: clock_nanosleep(2). A signal ends it early, as it would end a user's.
+/// Sleeps for a time: clock_nanosleep(2). A signal ends it early, as it would end a user's.
 pub fn sleep_for(length_ns: u64) {
     nanosleep(0, length_ns);
 }
 
-/// Sleeps until a moment: clock_nanosleep(2) with TIMER_ABSTIME. A signal ends it early.
+/// Sleeps until a time of CLOCK_MONOTONIC: clock_nanosleep(2) with TIMER_ABSTIME. A signal ends it
+/// early.
 pub fn sleep_until(moment_ns: u64) {
     nanosleep(libc::TIMER_ABSTIME, moment_ns);
 }
@@ -35,12 +39,10 @@ impl TimerFd {
     pub fn new() -> io::Result<TimerFd> {
         let flags = libc::TFD_CLOEXEC;
         // SAFETY: no pointers.
-        let fd = check(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
-        // SAFETY: the kernel has just given us this descriptor; nobody else has it.
-        Ok(TimerFd(unsafe { OwnedFd::from_raw_fd(fd) }))
+        owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) }).map(TimerFd)
     }
 
-    /// It expires at `first_ns` (a moment, above 0) and from then on every `every_ns`; 0: never
+    /// It expires at `first_ns` (a time, above 0) and from then on every `every_ns`; 0: never
     /// again.
     ///
     /// # Errors
@@ -73,6 +75,58 @@ fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
         tv_sec: (ns / 1_000_000_000) as _,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    }
+}
+
+/// A ring for one timeout at a time.
+pub struct UringTimer {
+    // Dropped first: after it the kernel reads no time.
+    ring: IoUring,
+    time: Box<Timespec>,
+}
+
+impl UringTimer {
+    /// A new ring.
+    ///
+    /// # Errors
+    /// Where this kernel or its policy (`kernel.io_uring_disabled`, seccomp in containers) does
+    /// not permit io_uring.
+    pub fn new() -> io::Result<UringTimer> {
+        Ok(UringTimer {
+            ring: IoUring::new(2)?,
+            time: Box::new(Timespec::new()),
+        })
+    }
+
+    /// Waits until a time of CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// The kernel knows no absolute timeouts (before 5.5).
+    pub fn wait_until(&mut self, moment_ns: u64) -> io::Result<()> {
+        let seconds = Timespec::new().sec(moment_ns / 1_000_000_000);
+        *self.time = seconds.nsec((moment_ns % 1_000_000_000) as u32);
+        let timeout = opcode::Timeout::new(&raw const *self.time).flags(TimeoutFlags::ABS);
+        // SAFETY: the time stays in its box until the ring is gone.
+        let queued = unsafe { self.ring.submission().push(&timeout.build()) };
+        queued.map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
+        loop {
+            match self.ring.submit_and_wait(1) {
+                Err(e) if e.kind() != io::ErrorKind::Interrupted => return Err(e),
+                _ => {}
+            }
+            let completed = self.ring.completion().next();
+            match completed.map(|c| -c.result()) {
+                None => {}
+                Some(libc::ETIME) => return Ok(()),
+                Some(error) => return Err(io::Error::from_raw_os_error(error)),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for UringTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UringTimer")
     }
 }
 

@@ -1,9 +1,9 @@
 //! Counting what passes a tracepoint of the kernel: perf_event_open(2).
 
-use super::{check, check_count};
+use super::{check, check_count, owned};
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// struct perf_event_attr (linux/perf_event.h) in its first version, which every kernel takes.
 #[repr(C)]
@@ -52,12 +52,10 @@ impl Count {
                 PERF_FLAG_FD_CLOEXEC,
             )
         };
-        let fd = match check(fd as libc::c_int) {
+        let fd = match owned(fd as libc::c_int) {
             Err(e) if e.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
             opened => opened?,
         };
-        // SAFETY: it was just opened and is nobody else's.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let request = PERF_EVENT_IOC_SET_FILTER as _;
         // SAFETY: the filter ends with a zero; the kernel copies it.
         check(unsafe { libc::ioctl(fd.as_raw_fd(), request, filter.as_ptr()) })?;
@@ -74,9 +72,10 @@ impl Count {
         // SAFETY: the buffer is ours and has the length that we say.
         let length =
             check_count(|| unsafe { libc::read(fd, count.as_mut_ptr().cast(), count.len()) })?;
-        match length == count.len() {
-            true => Ok(u64::from_ne_bytes(count)),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        if length == count.len() {
+            Ok(u64::from_ne_bytes(count))
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Many datagrams in one system call, over connected UDP sockets.
 
-use super::{check, check_count, stamp};
+use super::{check, check_count, set_option};
 use knee_core::time::Nanos;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -19,14 +19,18 @@ impl SendBatch {
     /// `capacity` datagrams of `size` bytes, all zero.
     pub fn new(capacity: usize, size: usize) -> SendBatch {
         let mut bytes = vec![0_u8; capacity * size];
-        let mut iovecs: Vec<libc::iovec> = bytes
-            .chunks_exact_mut(size)
-            .map(|chunk| libc::iovec {
-                iov_base: chunk.as_mut_ptr().cast(),
-                iov_len: size,
-            })
-            .collect();
-        let headers = iovecs.iter_mut().map(|iovec| message(iovec, &mut []));
+        let pieces = bytes.chunks_exact_mut(size).map(|piece| libc::iovec {
+            iov_base: piece.as_mut_ptr().cast(),
+            iov_len: size,
+        });
+        let mut iovecs: Vec<libc::iovec> = pieces.collect();
+        let headers = iovecs.iter_mut().map(|iovec| {
+            // SAFETY: all zeroes are a valid mmsghdr: no address, no buffers, no control.
+            let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            header.msg_hdr.msg_iov = iovec;
+            header.msg_hdr.msg_iovlen = 1;
+            header
+        });
         SendBatch {
             size,
             headers: headers.collect(),
@@ -98,11 +102,11 @@ pub fn try_send(socket: &UdpSocket, payload: &[u8]) -> io::Result<usize> {
 /// # Errors
 /// A kernel before 4.18.
 pub fn set_segment(socket: &UdpSocket, bytes: u16) -> io::Result<()> {
-    set_int(
+    set_option(
         socket,
         libc::SOL_UDP,
         libc::UDP_SEGMENT,
-        libc::c_int::from(bytes),
+        &libc::c_int::from(bytes),
     )
 }
 
@@ -111,7 +115,7 @@ pub fn set_segment(socket: &UdpSocket, bytes: u16) -> io::Result<()> {
 /// # Errors
 /// None in correct use.
 pub fn set_timestamps(socket: &UdpSocket) -> io::Result<()> {
-    set_int(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
 }
 
 /// From now on what the network answers to a datagram, and a datagram that this host drops itself
@@ -123,8 +127,8 @@ pub fn set_timestamps(socket: &UdpSocket) -> io::Result<()> {
 /// None in correct use.
 pub fn set_errors_told(socket: &UdpSocket) -> io::Result<()> {
     match socket.local_addr()? {
-        SocketAddr::V4(_) => set_int(socket, libc::SOL_IP, libc::IP_RECVERR, 1),
-        SocketAddr::V6(_) => set_int(socket, libc::SOL_IPV6, libc::IPV6_RECVERR, 1),
+        SocketAddr::V4(_) => set_option(socket, libc::SOL_IP, libc::IP_RECVERR, &1_i32),
+        SocketAddr::V6(_) => set_option(socket, libc::SOL_IPV6, libc::IPV6_RECVERR, &1_i32),
     }
 }
 
@@ -137,102 +141,15 @@ pub fn forget_errors(socket: &UdpSocket) {
     while unsafe { libc::recvmsg(fd, &raw mut nothing, flags) } >= 0 {}
 }
 
-fn set_int(
-    socket: &UdpSocket,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: libc::c_int,
-) -> io::Result<()> {
-    let length = size_of_val(&value) as libc::socklen_t;
-    let fd = socket.as_raw_fd();
-    // SAFETY: the value is ours and has the length that we say.
-    check(unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), length) }).map(drop)
-}
-
-/// Room for control messages: one timestamp.
-const CONTROL_BYTES: usize = 64;
-
-/// Control messages are aligned as a `cmsghdr` is (cmsg(3)).
-#[derive(Clone, Copy)]
-#[repr(align(8))]
-struct Control([u8; CONTROL_BYTES]);
-
-/// Buffers for the beginnings of datagrams that come in, for recvmmsg(2).
-pub struct ReceiveBatch {
-    bytes: Vec<u8>,
-    _controls: Vec<Control>,
-    _iovecs: Vec<libc::iovec>,
-    headers: Vec<libc::mmsghdr>,
-    size: usize,
-    count: usize,
-}
-
-impl ReceiveBatch {
-    /// Room for the first `size` bytes of each of `capacity` datagrams.
-    pub fn new(capacity: usize, size: usize) -> ReceiveBatch {
-        let mut bytes = vec![0_u8; capacity * size];
-        let mut controls = vec![Control([0; CONTROL_BYTES]); capacity];
-        let mut iovecs: Vec<libc::iovec> = bytes
-            .chunks_exact_mut(size)
-            .map(|chunk| libc::iovec {
-                iov_base: chunk.as_mut_ptr().cast(),
-                iov_len: size,
-            })
-            .collect();
-        let headers = iovecs
-            .iter_mut()
-            .zip(&mut controls)
-            .map(|(iovec, control)| message(iovec, &mut control.0))
-            .collect();
-        ReceiveBatch {
-            bytes,
-            _controls: controls,
-            _iovecs: iovecs,
-            headers,
-            size,
-            count: 0,
-        }
-    }
-
-    /// How many datagrams there is room for.
-    pub fn capacity(&self) -> usize {
-        self.headers.len()
-    }
-
-    /// What the last [`receive_batch`] received: the beginning of each datagram, and when it came,
-    /// by CLOCK_REALTIME in nanoseconds, where the socket tells.
-    pub fn received(&self) -> impl Iterator<Item = (&[u8], Option<u64>)> {
-        let all = self.headers[..self.count].iter().enumerate();
-        all.map(|(i, header)| {
-            let length = (header.msg_len as usize).min(self.size);
-            // SAFETY: the kernel has filled the control buffer, which belongs to the same batch.
-            let came = stamp::realtime_ns(unsafe { stamp::control_of(&header.msg_hdr) });
-            (&self.bytes[i * self.size..][..length], came)
-        })
-    }
-}
+/// Buffers for the beginnings of datagrams of a connected socket.
+pub type ReceiveBatch = super::receive_batch::ReceiveBatch<()>;
 
 /// Receives what has come, in one call and without blocking: recvmmsg(2). How many.
 ///
 /// # Errors
 /// `WouldBlock` where nothing has come; what the network has answered to what was sent.
 pub fn receive_batch(socket: &UdpSocket, batch: &mut ReceiveBatch) -> io::Result<usize> {
-    for header in &mut batch.headers[..batch.count] {
-        header.msg_hdr.msg_controllen = CONTROL_BYTES as _;
-    }
-    batch.count = 0;
-    let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT);
-    let (headers, no_timeout) = (&mut batch.headers, std::ptr::null_mut());
-    let count = check_count(|| {
-        let capacity = headers.len() as libc::c_uint;
-        // SAFETY: the headers are ours, as many as we say; what they point to lives in vectors of
-        // the batch that never grow, each part with the length that its header says.
-        let count =
-            unsafe { libc::recvmmsg(fd, headers.as_mut_ptr(), capacity, flags as _, no_timeout) };
-        count as libc::ssize_t
-    })?;
-    batch.count = count;
-    Ok(count)
+    batch.receive(socket, batch.capacity())
 }
 
 /// What a wait has found.
@@ -285,19 +202,6 @@ fn wait_for(
             error: watched.revents & libc::POLLERR != 0,
         }),
     }
-}
-
-/// A message of one buffer for a connected socket.
-fn message(iovec: &mut libc::iovec, control: &mut [u8]) -> libc::mmsghdr {
-    // SAFETY: all zeroes are a valid mmsghdr: no address, no buffers, no control.
-    let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
-    header.msg_hdr.msg_iov = iovec;
-    header.msg_hdr.msg_iovlen = 1;
-    if !control.is_empty() {
-        header.msg_hdr.msg_control = control.as_mut_ptr().cast();
-        header.msg_hdr.msg_controllen = control.len() as _;
-    }
-    header
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! The tables of ip_tables and ip6_tables as the kernel has them: getsockopt(2) of a raw socket.
 
-use super::check;
+use super::{get_option, owned};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Options of linux/netfilter_ipv4/ip_tables.h, the same of IPv6.
 const GET_INFO: libc::c_int = 64;
@@ -35,13 +34,11 @@ pub fn table(family: Family, name: &str, max: usize) -> io::Result<([u8; INFO], 
     };
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
     // SAFETY: socket(2) is a system call without pointers.
-    let fd = check(unsafe { libc::socket(domain, kind, libc::IPPROTO_RAW) })?;
-    // SAFETY: it was just opened and is nobody else's.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let socket = owned(unsafe { libc::socket(domain, kind, libc::IPPROTO_RAW) })?;
     let mut info = [0; INFO];
     let length = name.len().min(NAME - 1);
     info[..length].copy_from_slice(&name.as_bytes()[..length]);
-    get(&socket, level, GET_INFO, &mut info)?;
+    get_option(&socket, level, GET_INFO, &mut info)?;
     let size = u32::from_ne_bytes(info[INFO - 4..].try_into().unwrap_or_default());
     if size as usize > max {
         return Err(io::ErrorKind::FileTooLarge.into());
@@ -49,22 +46,7 @@ pub fn table(family: Family, name: &str, max: usize) -> io::Result<([u8; INFO], 
     let mut entries = vec![0; ENTRIES + size as usize];
     entries[..NAME].copy_from_slice(&info[..NAME]);
     entries[NAME..NAME + 4].copy_from_slice(&size.to_ne_bytes());
-    get(&socket, level, GET_ENTRIES, &mut entries)?;
+    get_option(&socket, level, GET_ENTRIES, &mut entries)?;
     entries.drain(..ENTRIES);
     Ok((info, entries))
-}
-
-fn get(socket: &OwnedFd, level: i32, option: i32, value: &mut [u8]) -> io::Result<()> {
-    let mut length = value.len() as libc::socklen_t;
-    // SAFETY: value and length are ours and fit each other.
-    check(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            value.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    })
-    .map(drop)
 }

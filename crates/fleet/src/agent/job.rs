@@ -16,7 +16,7 @@ use bytes::Bytes;
 use knee_core::measure::IntervalPart;
 use knee_core::spec::{Crew, Margins, TrialSpec};
 use knee_core::time::Nanos;
-use knee_engine::Muster;
+use knee_engine::StartBarrier;
 use knee_engine::error::RunError;
 use std::fs;
 use std::io::Write as _;
@@ -325,7 +325,7 @@ impl AgentMuster<'_> {
     }
 }
 
-impl Muster for AgentMuster<'_> {
+impl StartBarrier for AgentMuster<'_> {
     fn begin(&self) -> Option<u64> {
         let _ = self.work.ready.send(Answer::Yes);
         let at_ns = lock(&self.work.go).recv_timeout(GO_PATIENCE).ok();

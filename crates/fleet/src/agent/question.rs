@@ -67,7 +67,7 @@ pub(super) fn aim(
     (mut target, sources): (HttpTarget, Vec<String>),
 ) -> Result<Aimed, Answer> {
     permit.pin(&mut target, None).map_err(told)?;
-    match knee_engine::aim(&target, &sources) {
+    match knee_engine::preflight_overload(&target, &sources) {
         Ok((address, answers)) => Ok(Aimed { address, answers }),
         Err(RunError::Unreachable(line)) => Err(Answer::Unreachable(line)),
         Err(e) => Err(Answer::No(e.to_string())),

@@ -39,7 +39,7 @@ impl OverloadStand {
     ) -> Result<OverloadStand, RunError> {
         let target = &spec.base.target;
         let (address, answers) = match &fleet {
-            None => knee_engine::aim(target, sources(spec))?,
+            None => knee_engine::preflight_overload(target, sources(spec))?,
             Some(fleet) => {
                 let aimed = fleet.aim(target, sources(spec))?;
                 (aimed.address, aimed.answers)

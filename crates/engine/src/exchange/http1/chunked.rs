@@ -33,7 +33,7 @@ enum Place {
     Extension(u64),
     /// Before the LF that ends the line with the size.
     SizeLf(u64),
-    /// In the data, of which so many bytes are left.
+    /// In the data; bytes of it that are left.
     Data(u64),
     /// Before the CRLF after the data.
     DataCr,

@@ -3,7 +3,9 @@
 use super::request::{Segment, put_filled, segments};
 use super::response::{Sink, count_empty};
 use super::{Eof, HeadCache, Progress, ResponseParser, Violation};
-use crate::exchange::{Asked, Exchange, FlightId, Outbox, Room, Standing, StreamEnd, Tell, Told};
+use crate::exchange::{
+    ConnectionState, EventQueue, Exchange, FlightId, OpEvent, Outbox, RequestRef, Room, StreamEnd,
+};
 use knee_core::measure::Outcome;
 use knee_core::session::Readings;
 use knee_core::spec::HttpTarget;
@@ -16,7 +18,7 @@ pub struct Http1 {
     op: Option<FlightId>,
     /// Its request asks for another protocol.
     asks_upgrade: bool,
-    standing: Standing,
+    state: ConnectionState,
     /// Bytes of empty lines that came since the last response.
     empty_bytes: u16,
 }
@@ -79,7 +81,7 @@ impl Exchange for Http1 {
 
     #[inline]
     fn room(&self, _: &Shared) -> Room {
-        let is_free = self.op.is_none() && self.standing == Standing::Open;
+        let is_free = self.op.is_none() && self.state == ConnectionState::Open;
         Room {
             operations: u32::from(is_free),
             is_targets_limit: false,
@@ -90,32 +92,32 @@ impl Exchange for Http1 {
     fn begin(
         &mut self,
         op: FlightId,
-        asked: Asked<'_>,
+        request: RequestRef<'_>,
         shared: &mut Shared,
         out: &mut Outbox,
-        _: &mut Tell,
+        _: &mut EventQueue,
     ) {
         self.op = Some(op);
         self.empty_bytes = 0;
-        self.asks_upgrade = shared.upgrades[asked.request];
-        self.parser.begin(shared.heads[asked.request]);
-        match &shared.filled[asked.request] {
-            None => out.put_request(asked.request),
-            Some(segments) => put_filled(segments, asked.fills, out.bytes()),
+        self.asks_upgrade = shared.upgrades[request.number];
+        self.parser.begin(shared.heads[request.number]);
+        match &shared.filled[request.number] {
+            None => out.put_request(request.number),
+            Some(segments) => put_filled(segments, request.fills, out.bytes()),
         }
     }
 
     #[inline]
-    fn feed(&mut self, bytes: &[u8], shared: &mut Shared, _: &mut Outbox, told: &mut Tell) {
+    fn feed(&mut self, bytes: &[u8], shared: &mut Shared, _: &mut Outbox, events: &mut EventQueue) {
         let Some(op) = self.op else {
-            return self.on_unasked(bytes, told);
+            return self.on_unasked(bytes, events);
         };
-        told.push(Told::Received {
+        events.push(OpEvent::Received {
             op,
             bytes: bytes.len() as u64,
         });
         let cache = &mut shared.cache;
-        let progress = match told.reading(op) {
+        let progress = match events.reading(op) {
             None => self.parser.feed(bytes, cache),
             Some(readings) => self
                 .parser
@@ -123,9 +125,9 @@ impl Exchange for Http1 {
         };
         match progress {
             Progress::NeedMore => {}
-            Progress::Malformed(violation) => self.refuse(op, &rule(violation, bytes), told),
+            Progress::Malformed(violation) => self.refuse(op, &rule(violation, bytes), events),
             Progress::Done { status: 101, .. } if !self.asks_upgrade => {
-                self.refuse(op, &Violation::Switching.to_string(), told);
+                self.refuse(op, &Violation::Switching.to_string(), events);
             }
             Progress::Done {
                 status,
@@ -134,28 +136,28 @@ impl Exchange for Http1 {
             } => {
                 self.op = None;
                 if !keep_alive {
-                    self.standing = Standing::Closing;
+                    self.state = ConnectionState::Closing;
                 }
                 if !only_empty_lines(&bytes[bytes.len() - surplus..]) {
                     // What came after the answer must not be taken for the next one.
-                    self.standing = Standing::Broken;
-                    told.push(Told::Surplus);
+                    self.state = ConnectionState::Broken;
+                    events.push(OpEvent::Surplus);
                 }
-                told.push(Told::Answered { op, status });
+                events.push(OpEvent::Answered { op, status });
             }
         }
     }
 
-    fn sent(&mut self, _: &mut Shared, _: &mut Outbox, _: &mut Tell) {}
+    fn sent(&mut self, _: &mut Shared, _: &mut Outbox, _: &mut EventQueue) {}
 
-    fn ended(&mut self, end: StreamEnd, told: &mut Tell) {
-        self.standing = end.standing_after(self.standing);
+    fn ended(&mut self, end: StreamEnd, events: &mut EventQueue) {
+        self.state = end.state_after(self.state);
         let Some(op) = self.op.take() else {
             return;
         };
-        let failed = |outcome| Told::Failed { op, outcome };
-        told.push(match self.parser.at_eof() {
-            Eof::Done { status } if end != StreamEnd::Cut => Told::Answered { op, status },
+        let failed = |outcome| OpEvent::Failed { op, outcome };
+        events.push(match self.parser.at_eof() {
+            Eof::Done { status } if end != StreamEnd::Cut => OpEvent::Answered { op, status },
             // Only the end of the stream delimits the body, and that is not the server's word.
             Eof::Done { .. } | Eof::Truncated => failed(Outcome::Truncated),
             Eof::Closed => failed(Outcome::Closed),
@@ -164,41 +166,41 @@ impl Exchange for Http1 {
 
     fn cancel(&mut self, _: FlightId, _: &mut Outbox) -> bool {
         // Its answer may still come, and would be taken for the next one's.
-        self.standing = Standing::Broken;
+        self.state = ConnectionState::Broken;
         false
     }
 
     #[inline]
-    fn standing(&self) -> Standing {
-        self.standing
+    fn state(&self) -> ConnectionState {
+        self.state
     }
 }
 
 impl Http1 {
     /// The operation fails as its response breaks a rule.
     #[cold]
-    fn refuse(&mut self, op: FlightId, rule: &str, told: &mut Tell) {
+    fn refuse(&mut self, op: FlightId, rule: &str, events: &mut EventQueue) {
         self.op = None;
-        self.standing = Standing::Broken;
-        told.push(Told::Violated(rule.to_owned()));
+        self.state = ConnectionState::Broken;
+        events.push(OpEvent::Violated(rule.to_owned()));
         let outcome = Outcome::Malformed;
-        told.push(Told::Failed { op, outcome });
+        events.push(OpEvent::Failed { op, outcome });
     }
 
     /// Bytes on a connection that nobody uses. However they come, with a response, after it or in
     /// pieces, that response stays what it was, and the connection is given up: the server is out
     /// of step. Empty lines mean nothing, and 408 is how some servers announce that they close.
-    fn on_unasked(&mut self, bytes: &[u8], told: &mut Tell) {
+    fn on_unasked(&mut self, bytes: &[u8], events: &mut EventQueue) {
         if only_empty_lines(bytes)
             && let Some(count) = count_empty(self.empty_bytes, bytes.len())
         {
             self.empty_bytes = count;
             return;
         }
-        self.standing = Standing::Broken;
+        self.state = ConnectionState::Broken;
         let closes = bytes.starts_with(b"HTTP/1.") && bytes.get(8..12) == Some(b" 408");
         if !closes {
-            told.push(Told::Surplus);
+            events.push(OpEvent::Surplus);
         }
     }
 }
@@ -224,7 +226,7 @@ mod tests {
     use knee_core::spec::{HttpRequest, Pick, Url};
 
     /// What is told of a request with these headers whose response is `bytes`, and the standing.
-    fn told(headers: &[(&str, &str)], bytes: &[u8]) -> (Vec<Told>, Standing) {
+    fn events(headers: &[(&str, &str)], bytes: &[u8]) -> (Vec<OpEvent>, ConnectionState) {
         let url = Url::parse("http://h/").unwrap();
         let headers = headers.iter();
         let headers = headers.map(|(name, value)| ((*name).into(), (*value).into()));
@@ -232,31 +234,34 @@ mod tests {
         let endpoint = url.endpoint().clone();
         let target = HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
         let mut shared = Shared::new(&target);
-        let (mut out, mut tell) = (Outbox::default(), Tell::default());
+        let (mut out, mut tell) = (Outbox::default(), EventQueue::default());
         let mut http1 = Http1::established(&mut shared, &mut out);
         http1.begin(7, 0.into(), &mut shared, &mut out, &mut tell);
         for byte in bytes.chunks(1) {
             http1.feed(byte, &mut shared, &mut out, &mut tell);
         }
-        tell.retain(|told| !matches!(told, Told::Received { .. }));
-        (std::mem::take(&mut *tell), http1.standing())
+        tell.retain(|event| !matches!(event, OpEvent::Received { .. }));
+        (std::mem::take(&mut *tell), http1.state())
     }
 
     #[test]
     fn other_protocol_is_malformed_unless_asked_for() {
         let switching = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n";
         let (op, outcome) = (7, Outcome::Malformed);
-        let rule = Told::Violated(Violation::Switching.to_string());
-        let refused = vec![rule, Told::Failed { op, outcome }];
-        assert_eq!(told(&[], switching), (refused.clone(), Standing::Broken));
-        assert_eq!(told(&[("Connection", "x")], switching).0, refused);
-        let answered = vec![Told::Answered { op, status: 101 }];
-        let asked = told(&[("UPGRADE", "x"), ("Connection", "upgrade")], switching);
-        assert_eq!(asked, (answered, Standing::Closing));
+        let rule = OpEvent::Violated(Violation::Switching.to_string());
+        let refused = vec![rule, OpEvent::Failed { op, outcome }];
+        assert_eq!(
+            events(&[], switching),
+            (refused.clone(), ConnectionState::Broken)
+        );
+        assert_eq!(events(&[("Connection", "x")], switching).0, refused);
+        let answered = vec![OpEvent::Answered { op, status: 101 }];
+        let request = events(&[("UPGRADE", "x"), ("Connection", "upgrade")], switching);
+        assert_eq!(request, (answered, ConnectionState::Closing));
         // The other interim responses only announce the final one.
         let early = b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 x\r\n\r\n";
-        let answered = vec![Told::Answered { op, status: 204 }];
-        assert_eq!(told(&[], early), (answered, Standing::Open));
+        let answered = vec![OpEvent::Answered { op, status: 204 }];
+        assert_eq!(events(&[], early), (answered, ConnectionState::Open));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The head of a response: status line and header lines, and the framing that follows from them.
 
 use super::Violation;
+use crate::exchange::decimal;
 use httparse::Header;
 use std::mem::MaybeUninit;
 
@@ -192,14 +193,6 @@ fn content_length(value: &[u8], before: Option<u64>) -> Result<u64, Violation> {
         length = Some(number);
     }
     length.ok_or(Violation::ContentLength)
-}
-
-fn decimal(digits: &[u8]) -> Option<u64> {
-    // `parse` alone would take a sign.
-    if !digits.first()?.is_ascii_digit() {
-        return None;
-    }
-    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// What the Transfer-Encoding lines say together.

@@ -55,7 +55,7 @@ pub(super) enum Segment {
     Part(Cut),
     /// This, the hole and the end of the line, unless the hole is filled with nothing.
     Line(Vec<u8>, usize),
-    /// How many bytes the body has: so many, and those of the holes from this one on.
+    /// Length of the body: fixed bytes, and those of the holes from this one on.
     Length(usize, usize),
 }
 

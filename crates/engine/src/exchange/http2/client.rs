@@ -8,36 +8,39 @@ mod tests;
 
 use super::ErrorCode;
 use super::Violation;
-use super::fields::Sections;
-use super::flow::{ReceiveWindow, SendWindow, WINDOW_DEFAULT};
+use super::connection::{ConnectionCore, Side};
+use super::fields::{LIST_BYTES_MAX, ResponseSection, SectionReader};
+use super::flow::WINDOW_DEFAULT;
 use super::frame::{self, PREFACE};
 use super::requests::{Blocks, Requests};
-use super::settings::{self, Settings};
+use super::settings;
 use super::streams::Streams;
-use crate::exchange::{Asked, Exchange, FlightId, Outbox, Room, Standing, StreamEnd, Tell, Told};
+use crate::exchange::{
+    ConnectionState, EventQueue, Exchange, FlightId, OpEvent, Outbox, RequestRef, Room, StreamEnd,
+};
 use knee_core::measure::Outcome;
 use knee_core::spec::{Http2Limits, HttpTarget};
 use receive::Reader;
 use std::collections::VecDeque;
 
-/// The windows of the connection and of streams unless the user says otherwise: those of h2load, so
-/// large that no server waits for an update.
+/// Default windows of the connection and of streams: those of h2load, so large that no server waits
+/// for an update.
 const WINDOW_LARGE: u32 = (1 << 30) - 1;
 
-/// What all HTTP/2 connections of a worker share.
+/// State shared by all HTTP/2 connections of a worker.
 #[derive(Debug)]
 pub struct Http2Shared {
     requests: Requests,
     limits: Http2Limits,
-    /// The most concurrent streams that the server permits, as a connection learnt last. It holds
-    /// for a new connection until its own SETTINGS come (RFC 9113 §6.5.2 sets none until then).
+    /// Most concurrent streams that the server permits, as the last connection learnt it. New
+    /// connections use it until their own SETTINGS (RFC 9113 §6.5.2 sets no limit before).
     streams_expected: u32,
-    /// A header block as it is put together.
+    /// Scratch space for a header block.
     block: Vec<u8>,
 }
 
 impl Http2Shared {
-    /// The requests of `target` as fields, and its limits.
+    /// Encodes the requests of `target`.
     pub fn new(target: &HttpTarget) -> Http2Shared {
         Http2Shared {
             requests: Requests::new(target),
@@ -47,7 +50,7 @@ impl Http2Shared {
         }
     }
 
-    /// The window that streams are given.
+    /// Receive window of streams.
     fn window(&self) -> u32 {
         self.limits.window_bytes.unwrap_or(WINDOW_LARGE)
     }
@@ -57,41 +60,36 @@ impl Http2Shared {
 #[derive(Debug)]
 pub struct Http2 {
     streams: Streams,
-    standing: Standing,
-    /// The most concurrent streams that were configured.
+    state: ConnectionState,
+    /// Most concurrent streams by configuration.
     streams_max: u32,
-    /// What the server has set; the defaults until it has.
-    peer: Settings,
-    has_settings: bool,
-    /// Streams before this one were opened before it had.
+    core: ConnectionCore,
+    /// Streams before this one were opened before the server's settings were known.
     first_informed: u32,
     reader: Reader,
-    sections: Sections,
+    sections: SectionReader<ResponseSection>,
     blocks: Blocks,
-    send_window: SendWindow,
-    receive_window: ReceiveWindow,
-    /// Streams that may send more of their body, in turn.
+    /// Streams with more body to send, in turn.
     senders: VecDeque<u32>,
-    /// The bodies that were filled for their streams.
+    /// Bodies with filled holes, by stream.
     bodies: Vec<(u32, Vec<u8>)>,
-    /// Frames on streams up to this one that are no longer open may have been under way when they
-    /// were given up.
+    /// Last closed stream on which frames may still be under way.
     forgiven: u32,
-    /// The last stream that the server's GOAWAY names.
+    /// Last stream that the server processes, by its GOAWAY.
     last_stream: u32,
     /// Answers put into the outbox since it was last empty.
     answers: u32,
     /// Empty DATA frames in a row.
     empties: u32,
-    /// The stream that bytes came for which have not been told yet, and how many.
+    /// Stream of received bytes without an event yet, and their number.
     received: (u32, u64),
 }
 
-/// What a call of the pool hands in.
+/// Arguments of a call by the pool.
 struct Io<'a> {
     shared: &'a mut Http2Shared,
     out: &'a mut Vec<u8>,
-    told: &'a mut Tell,
+    events: &'a mut EventQueue,
 }
 
 impl Exchange for Http2 {
@@ -107,25 +105,19 @@ impl Exchange for Http2 {
             &[
                 (settings::id::ENABLE_PUSH, 0),
                 (settings::id::INITIAL_WINDOW_SIZE, shared.window()),
-                (
-                    settings::id::MAX_HEADER_LIST_SIZE,
-                    super::fields::LIST_BYTES_MAX as u32,
-                ),
+                (settings::id::MAX_HEADER_LIST_SIZE, LIST_BYTES_MAX as u32),
             ],
         );
         frame::put_window_update(out, 0, WINDOW_LARGE - WINDOW_DEFAULT);
         Http2 {
             streams: Streams::new(),
-            standing: Standing::Open,
+            state: ConnectionState::Open,
             streams_max: shared.limits.streams().max(1),
-            peer: Settings::default(),
-            has_settings: false,
+            core: ConnectionCore::new(Side::Server, WINDOW_LARGE),
             first_informed: u32::MAX,
             reader: Reader::default(),
-            sections: Sections::default(),
+            sections: SectionReader::default(),
             blocks: Blocks::new(&shared.requests),
-            send_window: SendWindow::new(WINDOW_DEFAULT),
-            receive_window: ReceiveWindow::new(WINDOW_LARGE),
             senders: VecDeque::new(),
             bodies: Vec::new(),
             forgiven: 0,
@@ -138,18 +130,18 @@ impl Exchange for Http2 {
 
     #[inline]
     fn room(&self, shared: &Http2Shared) -> Room {
-        let targets = if self.has_settings {
-            self.peer.streams_max.unwrap_or(u32::MAX)
+        let targets = if self.core.has_settings {
+            self.core.peer.streams_max.unwrap_or(u32::MAX)
         } else {
             shared.streams_expected
         };
-        let limit = match self.standing() {
-            Standing::Open => self.streams_max.min(targets),
-            Standing::Closing | Standing::Broken => 0,
+        let limit = match self.state() {
+            ConnectionState::Open => self.streams_max.min(targets),
+            ConnectionState::Closing | ConnectionState::Broken => 0,
         };
         Room {
             operations: limit.saturating_sub(self.streams.count()),
-            is_targets_limit: self.has_settings && targets < self.streams_max,
+            is_targets_limit: self.core.has_settings && targets < self.streams_max,
         }
     }
 
@@ -157,53 +149,76 @@ impl Exchange for Http2 {
     fn begin(
         &mut self,
         op: FlightId,
-        asked: Asked<'_>,
+        request: RequestRef<'_>,
         shared: &mut Http2Shared,
         out: &mut Outbox,
-        told: &mut Tell,
+        events: &mut EventQueue,
     ) {
         let out = out.bytes();
-        self.start(op, asked, &mut Io { shared, out, told });
+        self.start(
+            op,
+            request,
+            &mut Io {
+                shared,
+                out,
+                events,
+            },
+        );
     }
 
-    fn feed(&mut self, bytes: &[u8], shared: &mut Http2Shared, out: &mut Outbox, told: &mut Tell) {
-        if self.standing == Standing::Broken {
+    fn feed(
+        &mut self,
+        bytes: &[u8],
+        shared: &mut Http2Shared,
+        out: &mut Outbox,
+        events: &mut EventQueue,
+    ) {
+        if self.state == ConnectionState::Broken {
             return;
         }
         let out = out.bytes();
-        let mut io = Io { shared, out, told };
+        let mut io = Io {
+            shared,
+            out,
+            events,
+        };
         if let Err(violation) = self.read(bytes, &mut io) {
             self.break_off(violation, &mut io);
         }
-        self.tell_received(io.told);
-        if self.standing != Standing::Broken {
-            if let Some(increment) = self.receive_window.due() {
+        self.tell_received(io.events);
+        if self.state != ConnectionState::Broken {
+            if let Some(increment) = self.core.receive_window.due() {
                 frame::put_window_update(io.out, 0, increment);
             }
             self.send_bodies(&mut io);
         }
     }
 
-    fn sent(&mut self, shared: &mut Http2Shared, out: &mut Outbox, told: &mut Tell) {
+    fn sent(&mut self, shared: &mut Http2Shared, out: &mut Outbox, events: &mut EventQueue) {
         self.answers = 0;
         let out = out.bytes();
-        self.send_bodies(&mut Io { shared, out, told });
+        self.send_bodies(&mut Io {
+            shared,
+            out,
+            events,
+        });
     }
 
-    fn ended(&mut self, end: StreamEnd, told: &mut Tell) {
+    fn ended(&mut self, end: StreamEnd, events: &mut EventQueue) {
         for id in self.streams.ids() {
             if let Some(stream) = self.streams.close(id) {
-                let outcome = match stream.has_begun {
-                    true => Outcome::Truncated,
-                    false => Outcome::Closed,
+                let outcome = if stream.has_begun {
+                    Outcome::Truncated
+                } else {
+                    Outcome::Closed
                 };
                 let op = stream.op;
-                told.push(Told::Failed { op, outcome });
+                events.push(OpEvent::Failed { op, outcome });
             }
         }
         self.senders.clear();
         self.bodies.clear();
-        self.standing = end.standing_after(self.standing);
+        self.state = end.state_after(self.state);
     }
 
     fn cancel(&mut self, op: FlightId, out: &mut Outbox) -> bool {
@@ -211,27 +226,27 @@ impl Exchange for Http2 {
         if let Some(id) = found.map(|stream| stream.id) {
             self.give_up(id, ErrorCode::CANCEL, out.bytes());
         }
-        self.standing != Standing::Broken
+        self.state != ConnectionState::Broken
     }
 
     #[inline]
-    fn standing(&self) -> Standing {
-        match self.standing {
-            Standing::Open if self.streams.is_exhausted() => Standing::Closing,
-            standing => standing,
+    fn state(&self) -> ConnectionState {
+        match self.state {
+            ConnectionState::Open if self.streams.is_exhausted() => ConnectionState::Closing,
+            state => state,
         }
     }
 }
 
 impl Http2 {
-    /// Closes a stream with RST_STREAM. What the server has sent on it by then is passed over.
+    /// Closes a stream with RST_STREAM. Frames of the server on it are ignored from then on.
     fn give_up(&mut self, id: u32, code: ErrorCode, out: &mut Vec<u8>) {
         frame::put_reset(out, id, code);
         self.forgiven = self.forgiven.max(id);
         self.forget(id);
     }
 
-    /// Takes a stream out of everything; its operation.
+    /// Removes a stream. Returns its operation.
     fn forget(&mut self, id: u32) -> Option<FlightId> {
         let stream = self.streams.close(id)?;
         self.drop_body(id);
@@ -241,54 +256,54 @@ impl Http2 {
         Some(stream.op)
     }
 
-    /// The stream's operation fails as its response breaks a rule; the others go on.
+    /// Fails a stream's operation, as its response breaks a rule. Others go on.
     #[cold]
     fn refuse(&mut self, id: u32, violation: Violation, io: &mut Io) {
         let Some(op) = self.streams.get(id).map(|stream| stream.op) else {
             return;
         };
-        self.tell_received(io.told);
+        self.tell_received(io.events);
         let outcome = Outcome::Malformed;
-        io.told.push(Told::Failed { op, outcome });
-        io.told.push(Told::Violated(violation.to_string()));
+        io.events.push(OpEvent::Failed { op, outcome });
+        io.events.push(OpEvent::Violated(violation.to_string()));
         self.give_up(id, violation.code(), io.out);
     }
 
-    /// The connection cannot go on, and no operation over it.
+    /// Ends the connection and all its operations, as the server breaks a rule.
     #[cold]
     fn break_off(&mut self, violation: Violation, io: &mut Io) {
-        self.tell_received(io.told);
+        self.tell_received(io.events);
         let reason = violation.to_string();
         frame::put_goaway(io.out, 0, violation.code(), &reason);
-        self.fail_all(Outcome::Malformed, io.told);
-        io.told.push(Told::Violated(reason));
-        self.standing = Standing::Broken;
+        self.fail_all(Outcome::Malformed, io.events);
+        io.events.push(OpEvent::Violated(reason));
+        self.state = ConnectionState::Broken;
     }
 
-    /// Every operation under way fails.
-    fn fail_all(&mut self, outcome: Outcome, told: &mut Tell) {
+    /// Fails every operation under way.
+    fn fail_all(&mut self, outcome: Outcome, events: &mut EventQueue) {
         for id in self.streams.ids() {
             if let Some(op) = self.forget(id) {
-                told.push(Told::Failed { op, outcome });
+                events.push(OpEvent::Failed { op, outcome });
             }
         }
     }
 
-    /// Tells the bytes that came for a stream and have not been told.
+    /// Queues the event of received bytes that were only counted.
     #[inline]
-    fn tell_received(&mut self, told: &mut Tell) {
+    fn tell_received(&mut self, events: &mut EventQueue) {
         let (id, bytes) = std::mem::take(&mut self.received);
         if bytes > 0
             && let Some(stream) = self.streams.get(id)
         {
             let op = stream.op;
-            told.push(Told::Received { op, bytes });
+            events.push(OpEvent::Received { op, bytes });
         }
     }
 
-    /// So many bytes came for a stream.
+    /// Counts received bytes of a stream.
     #[inline]
-    fn credit(&mut self, id: u32, bytes: usize, told: &mut Tell) {
+    fn credit(&mut self, id: u32, bytes: usize, events: &mut EventQueue) {
         if bytes == 0 {
             return;
         }
@@ -297,7 +312,7 @@ impl Http2 {
                 return;
             };
             stream.has_begun = true;
-            self.tell_received(told);
+            self.tell_received(events);
             self.received.0 = id;
         }
         self.received.1 += bytes as u64;

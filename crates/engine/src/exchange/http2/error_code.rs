@@ -9,6 +9,7 @@ pub(crate) struct ErrorCode(pub(crate) u32);
 impl ErrorCode {
     pub(crate) const NO_ERROR: ErrorCode = ErrorCode(0);
     pub(crate) const PROTOCOL_ERROR: ErrorCode = ErrorCode(1);
+    pub(crate) const INTERNAL_ERROR: ErrorCode = ErrorCode(2);
     pub(crate) const FLOW_CONTROL_ERROR: ErrorCode = ErrorCode(3);
     pub(crate) const STREAM_CLOSED: ErrorCode = ErrorCode(5);
     pub(crate) const FRAME_SIZE_ERROR: ErrorCode = ErrorCode(6);
@@ -19,7 +20,7 @@ impl ErrorCode {
 }
 
 /// By number.
-const NAMES: [&str; 14] = [
+const NAMES: &[&str] = &[
     "NO_ERROR",
     "PROTOCOL_ERROR",
     "INTERNAL_ERROR",

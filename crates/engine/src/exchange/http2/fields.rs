@@ -1,59 +1,51 @@
-//! What a header section of a response says, of what matters here.
+//! Header sections: the reader that remembers recent blocks, rules of fields, and the section of a
+//! response.
 
 use super::Violation;
 use super::hpack::{Additions, Decoder, Error};
+use crate::exchange::decimal;
 
-/// The most that the fields of a section may be, each with 32 bytes more (RFC 9113 §10.5.1).
-pub(super) const LIST_BYTES_MAX: usize = 64 << 10;
+/// The most bytes of a section's fields, each counted with 32 bytes more (RFC 9113 §10.5.1).
+pub(crate) const LIST_BYTES_MAX: usize = 64 << 10;
 
-/// Sections whose blocks are remembered. Two, as a server may answer two requests in turn.
+/// Sections whose blocks are remembered. Two, as a peer may send two blocks in turn.
 const REMEMBERED: usize = 2;
 
-/// Blocks longer than this are not worth remembering per connection.
+/// Longer blocks are not remembered per connection.
 const REMEMBERED_BYTES_MAX: usize = 1024;
 
-/// What one section says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Section {
-    /// The status; 0 where there is none.
-    pub(super) status: u16,
-    /// The content-length.
-    pub(super) length: Option<u64>,
-    /// The first rule of messages that it breaks.
-    pub(super) fault: Option<Violation>,
-    /// Whether there is any pseudo-header field.
-    pub(super) has_pseudo: bool,
-    /// Whether there is any other field.
-    has_regular: bool,
+/// What a section says, built up field by field.
+pub(crate) trait Section: Copy + Default {
+    fn take(&mut self, name: &[u8], value: &[u8]);
 }
 
-/// Reads all header blocks of a connection. A server under load sends the same block over and over,
+/// Reads all header blocks of a connection. A peer under load sends the same block over and over,
 /// so the last ones are remembered. Equal bytes say the same where the table is in the same state,
 /// or where they refer to no entry of it: some servers add the same entries with each block.
 #[derive(Debug, Default)]
-pub(super) struct Sections {
+pub(crate) struct SectionReader<S> {
     decoder: Decoder,
-    remembered: [Remembered; REMEMBERED],
+    remembered: [Remembered<S>; REMEMBERED],
     oldest: usize,
 }
 
 #[derive(Debug, Default)]
-struct Remembered {
+struct Remembered<S> {
     block: Vec<u8>,
     /// The state of the table, which the block left as it was; `None`: any.
     changes: Option<u32>,
     additions: Additions,
-    section: Section,
+    section: S,
 }
 
-impl Sections {
-    /// What a whole block says.
+impl<S: Section> SectionReader<S> {
+    /// Reads a whole block.
     ///
     /// # Errors
-    /// Those of HPACK, after which the connection cannot go on. What is wrong with the section
-    /// alone is in it.
+    /// Those of HPACK, after which the connection cannot go on. Broken rules of messages are a part
+    /// of the section.
     #[inline]
-    pub(super) fn read(&mut self, block: &[u8]) -> Result<Section, Error> {
+    pub(crate) fn read(&mut self, block: &[u8]) -> Result<S, Error> {
         let changes = self.decoder.changes();
         for known in &self.remembered {
             let is_known = known.changes.is_none_or(|of| of == changes)
@@ -66,30 +58,27 @@ impl Sections {
         self.decode(block)
     }
 
-    /// The same, and hands the fields of a final response to `tell`, pseudo-header fields apart.
+    /// Reads a whole block, and hands each field to `tell` with the section so far.
     ///
     /// # Errors
-    /// As above.
-    pub(super) fn read_into(
+    /// See [`SectionReader::read`].
+    pub(crate) fn read_into(
         &mut self,
         block: &[u8],
-        tell: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<Section, Error> {
-        let mut section = Section::default();
+        tell: &mut dyn FnMut(&S, &[u8], &[u8]),
+    ) -> Result<S, Error> {
+        let mut section = S::default();
         let mut each = |name: &[u8], value: &[u8]| {
             section.take(name, value);
-            // An interim response says nothing of the final one, and trailers have no status.
-            if section.status >= 200 && !name.starts_with(b":") {
-                tell(name, value);
-            }
+            tell(&section, name, value);
         };
         self.decoder.decode(block, LIST_BYTES_MAX, &mut each)?;
         Ok(section)
     }
 
-    fn decode(&mut self, block: &[u8]) -> Result<Section, Error> {
+    fn decode(&mut self, block: &[u8]) -> Result<S, Error> {
         let before = self.decoder.changes();
-        let mut section = Section::default();
+        let mut section = S::default();
         let mut each = |name: &[u8], value: &[u8]| section.take(name, value);
         self.decoder.decode(block, LIST_BYTES_MAX, &mut each)?;
         let is_same = self.decoder.changes() == before;
@@ -116,13 +105,30 @@ impl Sections {
     }
 }
 
-impl Section {
+/// What a header section of a response says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ResponseSection {
+    /// The status; 0 where there is none.
+    pub(super) status: u16,
+    /// The content-length.
+    pub(super) length: Option<u64>,
+    /// The first rule of messages that it breaks.
+    pub(super) fault: Option<Violation>,
+    /// Whether there is any pseudo-header field.
+    pub(super) has_pseudo: bool,
+    /// Whether there is any other field.
+    has_regular: bool,
+}
+
+impl Section for ResponseSection {
     fn take(&mut self, name: &[u8], value: &[u8]) {
         if let Err(fault) = self.take_field(name, value) {
             self.fault = self.fault.or(Some(fault));
         }
     }
+}
 
+impl ResponseSection {
     fn take_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Violation> {
         if name.first() == Some(&b':') {
             return self.take_pseudo(name, value);
@@ -139,8 +145,7 @@ impl Section {
                 self.length = Some(length);
                 Ok(())
             }
-            b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
-            | b"upgrade" => Err(Violation::ConnectionField),
+            _ if is_of_connection(name) => Err(Violation::ConnectionField),
             b"te" if value != b"trailers" => Err(Violation::ConnectionField),
             _ => Ok(()),
         }
@@ -172,16 +177,16 @@ fn status(value: &[u8]) -> Option<u16> {
     }
 }
 
-fn decimal(digits: &[u8]) -> Option<u64> {
-    // `parse` alone would take a sign.
-    if !digits.first()?.is_ascii_digit() {
-        return None;
-    }
-    std::str::from_utf8(digits).ok()?.parse().ok()
+/// Whether a field belongs to a connection of HTTP/1.1, `te` apart (RFC 9113 §8.2.2).
+pub(crate) fn is_of_connection(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade"
+    )
 }
 
-/// RFC 9113 §8.2.1.
-fn check_name(name: &[u8]) -> Result<(), Violation> {
+/// Checks a field's name (RFC 9113 §8.2.1).
+pub(crate) fn check_name(name: &[u8]) -> Result<(), Violation> {
     if name.is_empty() {
         return Err(Violation::FieldName);
     }
@@ -195,14 +200,14 @@ fn check_name(name: &[u8]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// RFC 9113 §8.2.1.
+/// Checks a field's value (RFC 9113 §8.2.1).
 fn check_value(value: &[u8]) -> Result<(), Violation> {
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let is_control = |byte: &u8| matches!(byte, 0 | b'\r' | b'\n');
-    match value.iter().any(is_control) || is_blank(value.first()) || is_blank(value.last()) {
-        true => Err(Violation::FieldValue),
-        false => Ok(()),
+    if value.iter().any(is_control) || is_blank(value.first()) || is_blank(value.last()) {
+        return Err(Violation::FieldValue);
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -212,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_holds_only_for_the_same_table() {
-        let mut sections = Sections::default();
+        let mut sections = SectionReader::<ResponseSection>::default();
         let mut encoder = Encoder::default();
         let block = |encoder: &mut Encoder, fields: &[(&str, &str)]| {
             let mut block = Vec::new();
@@ -247,7 +252,10 @@ mod tests {
             block.push(value.len() as u8);
             block.extend_from_slice(value.as_bytes());
         }
-        let (mut sections, mut plain) = (Sections::default(), Decoder::default());
+        let (mut sections, mut plain) = (
+            SectionReader::<ResponseSection>::default(),
+            Decoder::default(),
+        );
         for round in 0..200 {
             let section = sections.read(&block).unwrap();
             assert_eq!((section.status, section.length), (200, Some(1_294)));

@@ -1,11 +1,12 @@
 //! Flow control (RFC 9113 §5.2, §6.9).
 
+use super::Violation;
 use super::frame::MAX_31;
 
-/// The window of a stream and of the connection until the receiver says otherwise (§6.9.2).
+/// Initial window of a stream and of the connection (§6.9.2).
 pub(crate) const WINDOW_DEFAULT: u32 = 65_535;
 
-/// How much of something may still be sent. Below 0 where the receiver made it smaller meanwhile.
+/// Bytes that may still be sent. Below 0 if the receiver has made the window smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SendWindow(i64);
 
@@ -14,19 +15,31 @@ impl SendWindow {
         SendWindow(i64::from(bytes))
     }
 
-    /// How many bytes may be sent.
+    /// Adds the increment of a WINDOW_UPDATE frame.
+    ///
+    /// # Errors
+    /// An increment of 0, or a window beyond 2³¹ − 1.
+    pub(crate) fn update(&mut self, increment: u32) -> Result<(), Violation> {
+        match increment {
+            0 => Err(Violation::IncrementZero),
+            _ if self.grow(i64::from(increment)) => Ok(()),
+            _ => Err(Violation::WindowOverflow),
+        }
+    }
+
+    /// Bytes that may be sent now.
     #[inline]
     pub(crate) fn left(self) -> usize {
         self.0.max(0) as usize
     }
 
-    /// So many, at most what is left, are sent.
+    /// Subtracts sent bytes, at most [`SendWindow::left`].
     #[inline]
     pub(crate) fn take(&mut self, bytes: usize) {
         self.0 -= bytes as i64;
     }
 
-    /// The receiver makes it larger, or smaller. Whether it stays within 2³¹ − 1.
+    /// Changes the window by `by`. Whether it stays within 2³¹ − 1.
     #[must_use]
     pub(crate) fn grow(&mut self, by: i64) -> bool {
         self.0 += by;
@@ -34,8 +47,8 @@ impl SendWindow {
     }
 }
 
-/// How much of something the peer may still send. It is filled up once half of it is used, so that
-/// there are few updates and the peer need not wait for one unless half a window is in flight.
+/// Bytes that the peer may still send. The window is refilled once half of it is used, so that
+/// updates are few and the peer waits for none unless half a window is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReceiveWindow {
     left: u32,
@@ -50,7 +63,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// So many bytes came. Whether they were permitted.
+    /// Subtracts received bytes. Whether they were permitted.
     #[inline]
     #[must_use]
     pub(crate) fn take(&mut self, bytes: u32) -> bool {
@@ -63,7 +76,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// What to fill it up with now, if anything.
+    /// The increment to announce now, if any.
     #[inline]
     pub(crate) fn due(&mut self) -> Option<u32> {
         if self.left > self.full / 2 {

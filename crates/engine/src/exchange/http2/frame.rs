@@ -1,15 +1,14 @@
-//! Frames (RFC 9113 §4.1, §6): their heads off a stream of bytes, and all of them onto one. They
-//! know no direction: clients and servers use the same.
+//! Frames (RFC 9113 §4.1, §6), read and written. Client and server use the same.
 
-use super::ErrorCode;
+use super::{ErrorCode, Violation};
 
 /// The bytes of a frame's head.
 pub(crate) const HEAD_BYTES: usize = 9;
 
-/// The largest payload that anybody may send unless permitted more (RFC 9113 §4.2).
+/// Largest payload unless the receiver permits more (RFC 9113 §4.2).
 pub(crate) const FRAME_BYTES_DEFAULT: u32 = 16_384;
 
-/// What a client begins a connection with, before its SETTINGS (RFC 9113 §3.4).
+/// First bytes of a client, before its SETTINGS (RFC 9113 §3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The largest stream identifier and the largest window.
@@ -50,7 +49,7 @@ pub(crate) struct FrameHead {
 }
 
 impl FrameHead {
-    /// The head that `bytes` begin with, and what follows it.
+    /// Reads the head at the front of `bytes`. Returns the rest as well.
     #[inline]
     pub(crate) fn read(bytes: &[u8]) -> Option<(FrameHead, &[u8])> {
         let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
@@ -130,7 +129,7 @@ pub(crate) fn put_window_update(out: &mut Vec<u8>, stream: u32, increment: u32) 
     );
 }
 
-/// Appends GOAWAY with a reason for people.
+/// Appends GOAWAY with a reason in words.
 pub(crate) fn put_goaway(out: &mut Vec<u8>, last_stream: u32, code: ErrorCode, reason: &str) {
     let mut payload = Vec::with_capacity(8 + reason.len());
     payload.extend_from_slice(&last_stream.to_be_bytes());
@@ -139,10 +138,67 @@ pub(crate) fn put_goaway(out: &mut Vec<u8>, last_stream: u32, code: ErrorCode, r
     put(out, kind::GOAWAY, 0, 0, &payload);
 }
 
-/// The number that four bytes are.
+/// Content of DATA or HEADERS, without padding and priority (RFC 9113 §6.1, §6.2).
+///
+/// # Errors
+/// A payload shorter than its flags announce.
 #[inline]
-pub(crate) fn number(bytes: &[u8; 4]) -> u32 {
-    u32::from_be_bytes(*bytes)
+pub(crate) fn content(head: FrameHead, payload: &[u8]) -> Result<&[u8], Violation> {
+    if head.flags & (flag::PADDED | flag::PRIORITY) == 0 {
+        return Ok(payload);
+    }
+    content_among_extras(head, payload)
+}
+
+#[cold]
+fn content_among_extras(head: FrameHead, payload: &[u8]) -> Result<&[u8], Violation> {
+    let mut content = payload;
+    let mut padding = 0;
+    if head.has(flag::PADDED) {
+        let (&length, rest) = content.split_first().ok_or(Violation::FrameCut)?;
+        (padding, content) = (usize::from(length), rest);
+    }
+    if head.kind == kind::HEADERS && head.has(flag::PRIORITY) {
+        content = content.get(5..).ok_or(Violation::FrameCut)?;
+    }
+    let length = content.len().checked_sub(padding);
+    Ok(&content[..length.ok_or(Violation::Padding)?])
+}
+
+/// Reads a payload of exactly four bytes.
+///
+/// # Errors
+/// Another length.
+pub(crate) fn read_number(payload: &[u8]) -> Result<u32, Violation> {
+    let bytes = payload.try_into().map_err(|_| Violation::FrameLength)?;
+    Ok(u32::from_be_bytes(bytes))
+}
+
+/// Checks a PING frame. Whether it is to be answered.
+///
+/// # Errors
+/// PING on a stream or of a wrong length.
+pub(crate) fn wants_pong(head: FrameHead, payload: &[u8]) -> Result<bool, Violation> {
+    match (head.stream, payload.len()) {
+        (0, 8) => Ok(!head.has(flag::ACK)),
+        (0, _) => Err(Violation::FrameLength),
+        _ => Err(Violation::NotOnStream),
+    }
+}
+
+/// Reads a GOAWAY frame: the last stream that the peer processes, and why the connection ends.
+///
+/// # Errors
+/// GOAWAY on a stream or of fewer than 8 bytes.
+pub(crate) fn read_goaway(head: FrameHead, payload: &[u8]) -> Result<(u32, ErrorCode), Violation> {
+    if head.stream != 0 {
+        return Err(Violation::NotOnStream);
+    }
+    let Some(([last, code], _)) = payload.as_chunks::<4>().0.split_first_chunk::<2>() else {
+        return Err(Violation::GoawayLength);
+    };
+    let last = u32::from_be_bytes(*last) & MAX_31;
+    Ok((last, ErrorCode(u32::from_be_bytes(*code))))
 }
 
 #[cfg(test)]

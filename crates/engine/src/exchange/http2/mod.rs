@@ -1,8 +1,9 @@
 //! HTTP/2 without sockets (RFC 9113): requests to bytes, bytes to what became of them.
 
 mod client;
+pub(crate) mod connection;
 mod error_code;
-mod fields;
+pub(crate) mod fields;
 pub(crate) mod flow;
 pub(crate) mod frame;
 pub mod hpack;

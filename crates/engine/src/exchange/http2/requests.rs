@@ -1,37 +1,37 @@
 //! Requests as fields, and their header blocks on one connection.
 //!
-//! What recurs goes into the peer's dynamic table: the first request that has such a field sends it
-//! in full, all later ones a byte or two. Only what fits the table at once is chosen, so nothing is
-//! ever evicted and every index follows from a count. Paths of which there are too many for the
-//! table go in full each time.
+//! Recurring fields go into the peer's dynamic table: the first request with such a field sends it
+//! in full, later ones send a byte or two. All chosen fields fit the table together, so none is
+//! ever evicted and every index follows from a count. Paths that do not fit the table are sent in
+//! full each time.
 
 use super::hpack::{
     ENTRY_OVERHEAD, Indexing, TABLE_BYTES_DEFAULT, put_field, put_indexed, put_table_size,
 };
-use crate::exchange::Asked;
+use crate::exchange::RequestRef;
 use crate::exchange::http1::put_decimal;
 use knee_core::session::Fills;
 use knee_core::spec::{Body, Cut, Hole, HttpRequest, HttpTarget, Part};
 use std::collections::HashMap;
 
-/// The dynamic table's first index is one more than this.
+/// Entries of the static table. The dynamic table's indices follow.
 const STATIC_ENTRIES: usize = 61;
 
-/// Blocks are remembered by the lowest bits of their request's number.
+/// Remembered blocks, by the lowest bits of the request's number.
 const REMEMBERED: usize = 8;
 
-/// A block longer than this is put together anew each time.
+/// Longest remembered block, in bytes.
 const REMEMBERED_BYTES: usize = 26;
 
 /// All requests of a target, for all connections of a worker.
 #[derive(Debug)]
 pub(super) struct Requests {
     requests: Vec<Request>,
-    /// The fields for the dynamic table, the most worthwhile first. No more than about 120 fit.
+    /// Fields for the dynamic table, those that save the most first. About 120 fit at most.
     entries: Vec<Entry>,
-    /// The bytes of everything else.
+    /// Bytes of all other fields.
     fixed: Vec<u8>,
-    /// The fields that are put together when they are sent.
+    /// Fields with holes.
     filled: Vec<FilledField>,
 }
 
@@ -47,16 +47,16 @@ struct FilledField {
 enum Segment {
     /// A text or a hole.
     Part(Cut),
-    /// How many bytes the body has.
+    /// The length of the body.
     Length,
 }
 
 #[derive(Debug)]
 struct Request {
     pieces: Vec<Piece>,
-    /// It has holes, …
+    /// It has holes.
     is_filled: bool,
-    /// … and its body as well.
+    /// Its body, if that has holes.
     filled_body: Option<Vec<Segment>>,
     body: Body,
     is_head: bool,
@@ -65,7 +65,7 @@ struct Request {
 /// A part of a block.
 #[derive(Clone, Copy, Debug)]
 enum Piece {
-    /// Bytes that need nothing of the dynamic table.
+    /// Encoded bytes without the dynamic table.
     Fixed { from: u32, to: u32 },
     /// An entry of the dynamic table.
     Entry(u8),
@@ -75,11 +75,11 @@ enum Piece {
 
 #[derive(Debug)]
 struct Entry {
-    /// The field in full, with the wish to remember it.
+    /// The field in full, to be remembered by the peer.
     remember: Vec<u8>,
-    /// The field in full, without.
+    /// The field in full, not to be remembered.
     pass: Vec<u8>,
-    /// The table's size with this entry and all before it.
+    /// Size of the table with this entry and all before it.
     size_up_to: usize,
 }
 
@@ -87,9 +87,9 @@ type TextField = (String, String);
 
 /// A field of a request.
 enum Field {
-    /// It is always the same.
+    /// A constant field.
     Text(TextField),
-    /// It has holes, those of this part; or its value is the length of a body that has.
+    /// A field with the holes of this part; without a part, the length of a body with holes.
     Open { name: String, part: Option<Part> },
 }
 
@@ -101,7 +101,7 @@ fn texts(fields: &[Field]) -> Vec<TextField> {
     fields.iter().filter_map(text).collect()
 }
 
-/// A part of a request, cut at its holes.
+/// Cuts a part of a request at its holes.
 fn cut(request: &HttpRequest, part: Part) -> Vec<Segment> {
     request.cut(part).into_iter().map(Segment::Part).collect()
 }
@@ -177,10 +177,10 @@ impl Requests {
 
     /// The body of a request whose body has holes.
     #[inline]
-    pub(super) fn filled_body(&self, asked: Asked<'_>) -> Option<Vec<u8>> {
-        let segments = self.requests[asked.request].filled_body.as_ref()?;
+    pub(super) fn filled_body(&self, request_ref: RequestRef<'_>) -> Option<Vec<u8>> {
+        let segments = self.requests[request_ref.number].filled_body.as_ref()?;
         let mut body = Vec::new();
-        put_segments(segments, (asked.fills, 0), &mut body);
+        put_segments(segments, (request_ref.fills, 0), &mut body);
         Some(body)
     }
 
@@ -188,7 +188,7 @@ impl Requests {
         self.requests[request].is_head
     }
 
-    /// Chooses the fields for the dynamic table: those that save the most bytes for their size.
+    /// Chooses fields for the dynamic table: those that save the most bytes for their size.
     fn choose<'a>(
         &mut self,
         all: impl Iterator<Item = (&'a Vec<TextField>, u32)>,
@@ -245,8 +245,7 @@ fn literal((name, value): &TextField, indexing: Indexing) -> Vec<u8> {
     bytes
 }
 
-/// The fields of a request, in their order (RFC 9113 §8.3.1); those that HTTP/2 does not have are
-/// left out (§8.2.2).
+/// Fields of a request in order (RFC 9113 §8.3.1), without those of HTTP/1.1 alone (§8.2.2).
 fn fields(request: &HttpRequest, scheme: &str) -> Vec<Field> {
     let host = request
         .headers
@@ -301,25 +300,25 @@ fn is_for_http2(name: &str, value: &str) -> bool {
     !dropped && (!is("te") || value.eq_ignore_ascii_case("trailers"))
 }
 
-/// What one connection's peer has in its dynamic table of [`Requests`]' entries.
+/// State of the dynamic table of one connection's peer, as far as [`Requests`] use it.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    /// For each entry, its number in the order of insertion, from 1; 0: not there.
+    /// Number of each entry in the order of insertion, from 1; 0 if absent.
     inserted: Vec<u8>,
     count: u8,
-    /// The entries before this one fit the table together.
+    /// Number of first entries that fit the table together.
     usable: u8,
-    /// The size that the table has at the peer.
+    /// Size of the peer's table.
     table_bytes: usize,
-    /// What the next block has to say of the table's size first.
+    /// Change of the table's size that the next block must announce.
     resized: Option<Resized>,
     remembered: [Remembered; REMEMBERED],
 }
 
-/// A change of the table's size that the peer does not know of yet.
+/// A change of the table's size, not announced yet.
 #[derive(Clone, Copy, Debug)]
 struct Resized {
-    /// It is emptied on the way, so that it is known what is in it.
+    /// The table is emptied first, so that its content is known.
     is_emptied: bool,
     bytes: usize,
 }
@@ -349,7 +348,7 @@ impl Blocks {
         }
     }
 
-    /// The peer decodes with a table of at most so many bytes from now on.
+    /// Limits the peer's table to `bytes` from now on.
     pub(super) fn set_limit(&mut self, bytes: u32, requests: &Requests) {
         let bytes = (bytes as usize).min(TABLE_BYTES_DEFAULT);
         if bytes == self.table_bytes {
@@ -384,7 +383,7 @@ impl Blocks {
         self.put_anew(request, requests, out);
     }
 
-    /// Appends the block of a request whose holes are filled, and whose body has so many bytes.
+    /// Appends the block of a request with holes: their values, and the length of the body.
     pub(super) fn put_filled(
         &mut self,
         request: usize,
@@ -413,7 +412,7 @@ impl Blocks {
         }
     }
 
-    /// Appends a piece that has no holes; whether that changed the peer's table.
+    /// Appends a piece without holes. Returns whether that changed the peer's table.
     #[inline]
     fn put_piece(&mut self, piece: Piece, requests: &Requests, out: &mut Vec<u8>) -> bool {
         let entry = match piece {
@@ -460,7 +459,7 @@ impl Blocks {
         }
     }
 
-    /// Begins a block with the changes of the table's size that are due; whether there were any.
+    /// Announces due changes of the table's size. Returns whether there were any.
     fn put_sizes(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(resized) = self.resized.take() else {
             return false;

@@ -15,19 +15,19 @@ pub(crate) mod id {
     pub(crate) const MAX_HEADER_LIST_SIZE: u16 = 6;
 }
 
-/// What the peer has set, of what matters to whom sends to it.
+/// Settings of the peer that matter for sending to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// The most bytes of the dynamic table that it decodes with.
+    /// Most bytes of its decoder's dynamic table.
     pub(crate) table_bytes: u32,
-    /// The least that its last SETTINGS frame set this to on the way: what exceeds it is gone from
-    /// the table (RFC 7541 §4.2).
+    /// Least value of this within the last SETTINGS frame: entries beyond it are evicted (RFC 7541
+    /// §4.2).
     pub(crate) table_bytes_least: u32,
-    /// The most concurrent streams that it takes; `None`: any number.
+    /// Most concurrent streams; `None` for no limit.
     pub(crate) streams_max: Option<u32>,
-    /// The window that it gives new streams.
+    /// Window of new streams.
     pub(crate) window: u32,
-    /// The largest payload of a frame.
+    /// Largest payload of a frame.
     pub(crate) frame_bytes: u32,
 }
 
@@ -44,7 +44,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Follows the payload of a SETTINGS frame that is no acknowledgement, in order.
+    /// Applies the payload of a SETTINGS frame in order.
     ///
     /// # Errors
     /// A length that is no multiple of 6; a value out of its range. Only a client may turn push on.
@@ -55,7 +55,7 @@ impl Settings {
         }
         self.table_bytes_least = self.table_bytes;
         for [a, b, value @ ..] in entries {
-            let value = frame::number(value);
+            let value = u32::from_be_bytes(*value);
             match u16::from_be_bytes([*a, *b]) {
                 id::HEADER_TABLE_SIZE => {
                     self.table_bytes = value;

@@ -1,44 +1,43 @@
-//! The streams of a connection that operations are under way on.
+//! Open streams of a connection.
 
 use super::frame::MAX_31;
 use crate::exchange::FlightId;
 
-/// The places that a connection begins with.
+/// Initial number of places.
 const PLACES_FIRST: usize = 8;
 
 /// One stream, from its request to the end of its response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
-    /// Its identifier; 0 where the place is free.
+    /// Its identifier; 0 for a free place.
     pub(super) id: u32,
     pub(super) op: FlightId,
-    /// The number of its request.
+    /// Number of its request.
     pub(super) request: u32,
-    /// The status of its response; 0 until the final header section came.
+    /// Status of its response; 0 before the final header section.
     pub(super) status: u16,
     /// Interim responses so far.
     pub(super) interims: u8,
-    /// Its request asked for no content.
+    /// The request is HEAD.
     pub(super) is_head: bool,
-    /// Its response has no content by its status or its request's method.
+    /// The response has no content, by its status or the request's method.
     pub(super) is_bare: bool,
-    /// Some of its response came.
+    /// Part of the response was received.
     pub(super) has_begun: bool,
-    /// Part of its request's body is to be sent.
+    /// Part of the request's body is not sent yet.
     pub(super) is_sending: bool,
-    /// It waits for its turn to send, and not for its window.
+    /// It waits for its turn to send, not for its window.
     pub(super) is_queued: bool,
-    /// How many bytes of the request's body have been put into the outbox.
+    /// Bytes of the request's body in the outbox so far.
     pub(super) sent: usize,
-    /// How many bytes of content are still to come, where that was announced.
+    /// Bytes of content still to come, if announced.
     pub(super) left: Option<u64>,
     pub(super) send_window: super::flow::SendWindow,
     pub(super) receive_window: super::flow::ReceiveWindow,
 }
 
-/// All open streams. The place of one follows from its identifier: where the next place in turn is
-/// taken by a stream that has been open for very long, its identifier is left out (which RFC 9113
-/// §5.1.1 permits), so that each lookup is one step.
+/// All open streams. The place of a stream follows from its identifier, so that each lookup is one
+/// step. An identifier whose place is taken is skipped, as RFC 9113 §5.1.1 permits.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     /// A power of two of places, at least half of them free.
@@ -57,21 +56,20 @@ impl Streams {
         }
     }
 
-    /// How many are open.
+    /// Number of open streams.
     #[inline]
     pub(super) fn count(&self) -> u32 {
         self.open
     }
 
-    /// Whether the identifiers that are left may not do for another stream: some of them are left
-    /// out where their places are taken.
+    /// Whether the remaining identifiers may not suffice for another stream, as some are skipped.
     #[inline]
     pub(super) fn is_exhausted(&self) -> bool {
         let places = self.places.len().max(PLACES_FIRST) as u32;
         self.next > MAX_31 - 4 * places
     }
 
-    /// The identifier that the next stream has at least.
+    /// Least identifier of the next stream.
     pub(super) fn next(&self) -> u32 {
         self.next
     }
@@ -96,8 +94,7 @@ impl Streams {
         }
     }
 
-    /// Opens a stream with the next identifier, which is filled in, unless
-    /// [`Streams::is_exhausted`].
+    /// Opens a stream and sets its identifier. Not if [`Streams::is_exhausted`].
     #[inline]
     pub(super) fn open(&mut self, mut stream: Stream) -> u32 {
         if (self.open as usize + 1) * 2 > self.places.len() {
@@ -133,7 +130,7 @@ impl Streams {
         self.places.iter().flatten()
     }
 
-    /// The same, to be changed.
+    /// All open streams, mutable.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
         self.places.iter_mut().flatten()
     }
@@ -145,7 +142,7 @@ impl Streams {
         ids
     }
 
-    /// Twice the places. Two streams that differ in their places do so among twice as many.
+    /// Doubles the places. Streams with different places keep different places.
     #[cold]
     fn grow(&mut self) {
         let count = (self.places.len() * 2).max(PLACES_FIRST);
@@ -159,7 +156,7 @@ impl Streams {
 
 #[cfg(test)]
 impl Streams {
-    /// As though all identifiers up to this one had been used.
+    /// Skips all identifiers up to this one.
     pub(super) fn skip_to(&mut self, id: u32) {
         self.next = id;
     }

@@ -8,7 +8,7 @@ use crate::error::RunError;
 use crate::kernel::counters::Counters;
 use crate::kernel::drops::Drops;
 use crate::kernel::drops::fragments::Reassembly;
-use crate::kernel::freed::Freed;
+use crate::kernel::freed::FreedPackets;
 use crate::sys::clock;
 use crate::threads;
 use knee_core::experiment::udp::measure::{
@@ -57,7 +57,10 @@ pub fn run(
     let session = random();
     let mut service = control.begin(&begin(spec, session, sharing), stop)?;
     // On one machine the service tells the kernel's reasons.
-    let freed = sharing.is_none().then(|| Freed::watch().ok()).flatten();
+    let freed = sharing
+        .is_none()
+        .then(|| FreedPackets::watch().ok())
+        .flatten();
     let freed = freed.as_ref();
     let quiet = Evidence::now(freed);
     thread::sleep(QUIET);
@@ -202,7 +205,7 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn now(freed: Option<&Freed>) -> Evidence {
+    fn now(freed: Option<&FreedPackets>) -> Evidence {
         Evidence {
             drops: Drops::now_with(freed),
             at_ns: clock::monotonic_ns(),

@@ -42,6 +42,22 @@ impl IpFlow {
         }
     }
 
+    /// Adds a counter of IP, by its name in /proc/net/snmp.
+    pub(super) fn add(&mut self, group: &str, name: &str, count: u64) {
+        let sum = match name {
+            "InReceives" => &mut self.received,
+            "InDelivers" | "ForwDatagrams" | "OutForwDatagrams" => &mut self.given,
+            "ReasmReqds" => &mut self.fragments,
+            "ReasmOKs" => &mut self.reassembled,
+            "FragOKs" => &mut self.fragmented,
+            "FragCreates" => &mut self.created,
+            // Hosts that come up call routers and groups, which most let pass: no drop of ours.
+            "InMcastPkts" if group == "Ip6: " => &mut self.given,
+            _ => return,
+        };
+        *sum += count;
+    }
+
     /// What was received and given to nobody.
     pub(super) fn undelivered(self) -> u64 {
         let given = self.given + self.fragments;

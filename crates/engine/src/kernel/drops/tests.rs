@@ -65,7 +65,7 @@ fn sample(step: u64) -> Drops {
         103 + 5 * step,
         3 * step
     ));
-    drops.add_netstat(&format!(
+    drops.add_snmp(&format!(
         "TcpExt: Syncookies IPReversePathFilter\nTcpExt: 1 {step}\nIpExt: InNoRoutes\nIpExt: \
          {step}\n"
     ));
@@ -163,7 +163,7 @@ fn what_moves_in_quiet_times_is_taken_off_to_scale() {
 }
 
 #[test]
-fn what_another_counter_told_is_taken_off_and_counters_never_run_backwards() {
+fn drops_counted_twice_are_subtracted_without_underflow() {
     let mut moved = sample(20).since(&sample(0));
     assert_eq!(moved.take(DropPlace::ReceiveBuffer, 15), 15);
     assert_eq!(moved.take(DropPlace::ReceiveBuffer, 15), 5);
@@ -196,7 +196,7 @@ fn filtered(undelivered: u64, counted: u64, by_reason: u64) -> Drops {
 }
 
 #[test]
-fn a_rule_that_does_not_count_is_told_by_the_kernel_or_by_what_ip_did_not_deliver() {
+fn uncounted_rules_show_in_kernel_reasons_or_undelivered() {
     let moved = |undelivered, counted, by_reason| {
         let moved = filtered(undelivered, counted, by_reason).since(&filtered(0, 0, 0));
         let counters = moved.counters(true).into_iter();
@@ -220,7 +220,7 @@ fn a_rule_that_does_not_count_is_told_by_the_kernel_or_by_what_ip_did_not_delive
 }
 
 #[test]
-fn what_the_kernel_tells_as_a_whole_is_of_the_machine_and_stays_whole() {
+fn kernel_reasons_belong_to_the_machine_and_stay_whole() {
     let mut moved = filtered(0, 5, 9).since(&filtered(0, 0, 0));
     assert_eq!(moved.take(DropPlace::Firewall, 9), 5);
     assert!(moved.clone().in_namespace().counters(true).is_empty());

@@ -5,7 +5,6 @@ mod certificate;
 mod tests;
 
 use super::HUNG_UP;
-use super::records::Violation;
 use rustls::{AlertDescription, ContentType, Error, InvalidMessage, PeerIncompatible};
 use std::fmt::Debug;
 
@@ -39,18 +38,19 @@ pub(super) fn words(error: &Error) -> String {
     }
 }
 
-/// What went wrong after the handshake, in one line.
-pub(super) fn of_records(violation: &Violation) -> String {
-    match violation {
-        Violation::Malformed(what) | Violation::Unexpected(what) | Violation::Illegal(what) => {
-            rule(what)
-        }
-        Violation::Oversized => rule("a record that is too long"),
-        Violation::Unauthentic => {
+/// A failure after the handshake, in one line.
+pub(super) fn after_handshake(error: &Error) -> String {
+    match error {
+        Error::DecryptError => {
             "it sent a TLS record whose tag is wrong (bad_record_mac)".to_owned()
         }
-        Violation::Told(alert) => told(AlertDescription::from(*alert)),
-        Violation::Internal(why) => format!("TLS failed: {why}"),
+        Error::InvalidMessage(InvalidMessage::MessageTooLarge) => rule("a record that is too long"),
+        Error::InvalidMessage(
+            InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
+        ) => rule("bytes that are no record of TLS"),
+        Error::InvalidMessage(what) => rule(&spelt(what)),
+        Error::General(why) => format!("TLS failed: {why}"),
+        other => words(other),
     }
 }
 

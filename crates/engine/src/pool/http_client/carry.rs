@@ -1,20 +1,19 @@
-//! Operations over connections that are open: requests out, responses in.
+//! Operations on open connections: requests out, responses in.
 
-use super::connection::Leaving;
+use super::connection::SendProgress;
 use super::{Connection, DRAIN_MAX, HttpClient, Policy, State};
-use crate::exchange::{Asked, Exchange, FlightId, Standing, StreamEnd, Told};
+use crate::exchange::{ConnectionState, Exchange, FlightId, OpEvent, RequestRef, StreamEnd};
 use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime, Payload};
 use knee_core::measure::Outcome;
 use knee_core::time::Nanos;
 
-/// Of a long request so many bytes are sealed at once.
+/// Most bytes of a request that are sealed at once.
 const SEAL_MAX: usize = 128 << 10;
 
 impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
-    /// Begins an operation on an open connection that has room for it, which was there from
-    /// `free_from` on.
+    /// Begins an operation on an open connection with room for it since `free_from`.
     #[inline]
     pub(super) fn begin<B: Backend>(
         &mut self,
@@ -31,9 +30,10 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             flight.placed = free_from;
         }
         // What a first attempt took, whose connection the server closed, counts as connecting.
-        flight.connected = match flight.repeated {
-            true => now,
-            false => flight.placed.max(connection.connected),
+        flight.connected = if flight.repeated {
+            now
+        } else {
+            flight.placed.max(connection.connected)
         };
         flight.secured = flight.connected.max(connection.secured);
         flight.granted = flight.secured.max(free_from);
@@ -47,34 +47,34 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         connection.uses += 1;
         connection.carries += 1;
         self.responding.set(op, flight.until);
-        let (shared, told) = (&mut self.exchange, &mut self.told);
-        let asked = match self.fills.get(flight.session as usize) {
-            None => Asked::from(flight.request),
+        let (shared, events) = (&mut self.exchange, &mut self.events);
+        let request = match self.fills.get(flight.session as usize) {
+            None => RequestRef::from(flight.request),
             Some(fills) => {
-                if let Some(readings) = &mut told.readings {
+                if let Some(readings) = &mut events.readings {
                     readings.begin(op, flight.session, flight.read_as as usize);
                 }
-                Asked {
-                    request: flight.request,
+                RequestRef {
+                    number: flight.request,
                     fills,
                 }
             }
         };
-        exchange.begin(op, asked, shared, &mut connection.out, told);
+        exchange.begin(op, request, shared, &mut connection.out, events);
         if X::MULTIPLEXED {
             self.followed.begun(op);
-            self.note_leaving(slot, Leaving::Whole);
+            self.note_leaving(slot, SendProgress::Whole);
             self.mark_dirty(slot);
         } else {
             self.send_out(io, slot, now);
         }
     }
 
-    /// Requests that have been put into the outbox to their end.
-    fn note_leaving(&mut self, slot: u32, how: Leaving) {
+    /// Notes requests that are in the outbox to their end.
+    fn note_leaving(&mut self, slot: u32, how: SendProgress) {
         let leaving = &mut self.connections[slot as usize].leaving;
-        self.told.retain(|told| match told {
-            Told::Written(op) => {
+        self.events.retain(|event| match event {
+            OpEvent::Written(op) => {
                 leaving.push((*op, how));
                 false
             }
@@ -91,33 +91,32 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// Hands what is to be sent to the kernel, in one go.
+    /// Passes the outbox to the kernel, in one go.
     #[inline]
     pub(super) fn send_out<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         if connection.send_error.is_some() || io.is_busy(slot) {
             return;
         }
-        let payload = match L::IS_CLEAR {
-            true => match connection.out.take_request() {
+        let payload = if L::IS_CLEAR {
+            match connection.out.take_request() {
                 Some(request) => Payload::Registered(request),
                 None if connection.out.is_empty() => return,
                 None => {
                     let spare = io.buffer();
                     Payload::Owned(std::mem::replace(connection.out.bytes(), spare))
                 }
-            },
-            false => {
-                if !has_something(connection) {
-                    return;
-                }
-                let mut wire = io.buffer();
-                seal(connection, &self.requests, &mut wire);
-                if wire.is_empty() {
-                    return;
-                }
-                Payload::Owned(wire)
             }
+        } else {
+            if !has_something(connection) {
+                return;
+            }
+            let mut wire = io.buffer();
+            seal(connection, &self.requests, &mut wire);
+            if wire.is_empty() {
+                return;
+            }
+            Payload::Owned(wire)
         };
         self.followed.sent(
             slot,
@@ -136,7 +135,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// The kernel has got what was to be sent at `now`, whole or not yet.
+    /// The kernel took what was sent at `now`, whole or in part.
     #[inline]
     fn on_sent(&mut self, slot: u32, now: Nanos, is_whole: bool) {
         let connection = &mut self.connections[slot as usize];
@@ -153,10 +152,10 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         for (op, how) in &mut connection.leaving {
             let flight = self.flights.get_mut(*op);
             // What was put in at once is handed over now, and no part of it earlier.
-            if *how == Leaving::Whole {
+            if *how == SendProgress::Whole {
                 flight.sent = now;
             }
-            *how = Leaving::Handed;
+            *how = SendProgress::Handed;
             if is_whole {
                 flight.written = now;
                 self.followed.written(slot, *op);
@@ -167,12 +166,12 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// The kernel has got at `now` what was left to the backend. What was put into the outbox since
-    /// then is not among it.
+    /// The kernel took the rest of an earlier payload at `now`. Anything put into the outbox since
+    /// is not among it.
     fn on_rest_sent(&mut self, slot: u32, now: Nanos) {
         let leaving = &mut self.connections[slot as usize].leaving;
         leaving.retain(|&(op, how)| {
-            let is_handed = how == Leaving::Handed;
+            let is_handed = how == SendProgress::Handed;
             if is_handed {
                 self.flights.get_mut(op).written = now;
                 self.followed.written(slot, op);
@@ -181,7 +180,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         });
     }
 
-    /// The kernel has taken all that it was given.
+    /// The kernel has taken the whole payload.
     pub(super) fn on_written<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         if connection.sealing.is_some() {
@@ -198,9 +197,9 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             }
             let connection = &mut self.connections[slot as usize];
             if let Some(exchange) = &mut connection.exchange {
-                exchange.sent(&mut self.exchange, &mut connection.out, &mut self.told);
+                exchange.sent(&mut self.exchange, &mut connection.out, &mut self.events);
             }
-            self.note_leaving(slot, Leaving::End);
+            self.note_leaving(slot, SendProgress::End);
         }
         self.send_out(io, slot, now);
     }
@@ -219,10 +218,10 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             if connection.state == State::Open
                 && let Some(exchange) = &mut connection.exchange
             {
-                let (shared, told) = (&mut self.exchange, &mut self.told);
-                exchange.feed(bytes, shared, &mut connection.out, told);
+                let (shared, events) = (&mut self.exchange, &mut self.events);
+                exchange.feed(bytes, shared, &mut connection.out, events);
                 if X::MULTIPLEXED {
-                    self.followed.came(slot, told, [bytes.len(), 0]);
+                    self.followed.came(slot, events, [bytes.len(), 0]);
                 }
                 self.heed(io, slot, time);
             }
@@ -249,7 +248,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// Feeds what is in bytes that came over a secured link.
+    /// Opens bytes of a secured connection and feeds the exchange.
     #[inline]
     fn open_plain<B: Backend>(&mut self, io: &mut B, slot: u32, wire: &[u8], time: EventTime) {
         let connection = &mut self.connections[slot as usize];
@@ -259,23 +258,24 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         if connection.state != State::Open {
             // What comes over a connection that is given up means nothing, but to the link: it may
             // be tickets for the next.
-            let _ = link.open(wire, &mut self.link, |_, _| {});
+            let _ = link.open(wire, |_, _| {});
             return;
         }
-        let (shared, told, out) = (&mut self.exchange, &mut self.told, &mut connection.out);
+        let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
         let mut behind = wire.len();
-        let opened = link.open(wire, &mut self.link, |plain, left| {
-            let before = told.len();
-            exchange.feed(plain, shared, out, told);
+        let opened = link.open(wire, |plain, left| {
+            let before = events.len();
+            exchange.feed(plain, shared, out, events);
             if X::MULTIPLEXED {
-                self.followed.opened(slot, &told[before..], [behind, left]);
+                self.followed
+                    .opened(slot, &events[before..], [behind, left]);
             }
             behind = left;
         });
         let is_ended = opened.is_ok() && link.is_ended();
         if is_ended {
             // Before anything else can begin on it.
-            exchange.ended(StreamEnd::CloseNotify, told);
+            exchange.ended(StreamEnd::CloseNotify, events);
         }
         self.heed(io, slot, time);
         if is_ended {
@@ -289,44 +289,45 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// Acts on what a connection told of its operations, then on what that means for it.
+    /// Handles the events of a connection's exchange, then the state of the connection.
     #[inline]
     pub(super) fn heed<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
-        let mut all = std::mem::take(&mut *self.told);
+        let mut all = std::mem::take(&mut *self.events);
         let mut is_in_step = true;
-        for told in all.drain(..) {
-            match told {
-                Told::Received { op, bytes } => {
+        for event in all.drain(..) {
+            match event {
+                OpEvent::Received { op, bytes } => {
                     self.flights.get_mut(op).received(bytes as usize, time);
                 }
-                Told::Answered { op, status } => {
+                OpEvent::Answered { op, status } => {
                     is_in_step &= self.on_answer(io, slot, (op, status, is_in_step), time);
                 }
-                Told::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),
-                Told::Unprocessed(op) => self.on_unprocessed(slot, op, time),
-                Told::Written(op) => {
+                OpEvent::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),
+                OpEvent::Unprocessed(op) => self.on_unprocessed(slot, op, time),
+                OpEvent::Written(op) => {
                     self.connections[slot as usize]
                         .leaving
-                        .push((op, Leaving::End));
+                        .push((op, SendProgress::End));
                 }
-                Told::Violated(rule) => {
+                OpEvent::Violated(rule) => {
                     self.violation.get_or_insert(rule);
                 }
-                Told::Reset(how) => {
+                OpEvent::Reset(how) => {
                     self.reset.get_or_insert(how);
                 }
-                Told::Surplus => {
+                OpEvent::Surplus => {
                     self.tally.surplus += 1;
                     is_in_step = false;
                 }
             }
         }
-        *self.told = all;
+        *self.events = all;
         self.settle(io, slot, time, is_in_step);
         self.begin_again(io, time.seen);
     }
 
-    /// An operation has its whole response. Whether the connection may carry another.
+    /// Ends an operation whose response is complete. Returns whether the connection may carry
+    /// another.
     #[inline]
     fn on_answer<B: Backend>(
         &mut self,
@@ -372,7 +373,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let is_sending = self.is_sending(io, slot);
         let uses = self.connections[slot as usize].uses;
         let mut flight = *self.end(slot, op);
-        // A server may close an idle connection in the very moment in which a request is on its way
+        // A server may close an idle connection while a request is on its way
         // (RFC 9112 §9.3.1). Only an idempotent request, on a connection used before, and once.
         let may_repeat = outcome == Outcome::Closed
             && uses > 1
@@ -387,12 +388,12 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         self.complete(flight.ended(outcome, EventTime::seen(time.seen)));
     }
 
-    /// Whether a part of what was to be sent is not with the kernel.
+    /// Whether the kernel has not taken all that is to be sent.
     pub(super) fn is_sending<B: Backend>(&self, io: &B, slot: u32) -> bool {
         io.is_sending(slot) || self.connections[slot as usize].sealing.is_some()
     }
 
-    /// Takes an operation off its connection, to be ended.
+    /// Removes an operation from its connection, to be ended.
     #[inline]
     pub(super) fn end(&mut self, slot: u32, op: FlightId) -> &mut Flight {
         let connection = &mut self.connections[slot as usize];
@@ -404,7 +405,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         self.flights.remove(op, &mut connection.first)
     }
 
-    /// Settles what an open connection is used for from now on.
+    /// Decides the further use of an open connection.
     #[inline]
     pub(super) fn settle<B: Backend>(
         &mut self,
@@ -419,23 +420,23 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             return;
         };
         let keeps = self.config.keep_alive;
-        let standing = match (is_in_step, exchange.standing()) {
-            (false, _) => Standing::Broken,
-            (true, standing) if connection.carries > 0 => standing,
+        let state = match (is_in_step, exchange.state()) {
+            (false, _) => ConnectionState::Broken,
+            (true, state) if connection.carries > 0 => state,
             // One that carries several is not closed by the server after one response.
-            (true, Standing::Open) if X::MULTIPLEXED && !keeps => Standing::Broken,
-            (true, standing) => self.policy.idle(standing, keeps),
+            (true, ConnectionState::Open) if X::MULTIPLEXED && !keeps => ConnectionState::Broken,
+            (true, state) => self.policy.idle(state, keeps),
         };
         if X::MULTIPLEXED && !connection.out.is_empty() {
-            match standing {
-                Standing::Broken => self.send_out(io, slot, now),
-                Standing::Open | Standing::Closing => self.mark_dirty(slot),
+            match state {
+                ConnectionState::Broken => self.send_out(io, slot, now),
+                ConnectionState::Open | ConnectionState::Closing => self.mark_dirty(slot),
             }
         }
-        match standing {
-            Standing::Open => self.fill(io, slot, (time.happened, now)),
-            Standing::Broken => self.break_off(io, slot, now),
-            Standing::Closing => {
+        match state {
+            ConnectionState::Open => self.fill(io, slot, (time.happened, now)),
+            ConnectionState::Broken => self.break_off(io, slot, now),
+            ConnectionState::Closing => {
                 self.ready.remove(slot);
                 self.unlane(slot);
                 if self.connections[slot as usize].carries == 0 {
@@ -445,20 +446,20 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// Leaves it to the server to close a connection.
+    /// Waits for the server to close a connection.
     fn drain(&mut self, slot: u32, now: Nanos) {
         self.connections[slot as usize].state = State::Draining;
         self.draining.set(slot, now + DRAIN_MAX);
     }
 }
 
-/// Whether there is something to be sent.
+/// Whether anything is to be sent.
 fn has_something<L: Link, X>(connection: &Connection<L, X>) -> bool {
     let of_link = connection.link.as_ref().is_some_and(Link::has_wire);
     of_link || connection.sealing.is_some() || !connection.out.is_empty()
 }
 
-/// Makes bytes of what is to be sent.
+/// Seals what is to be sent.
 fn seal<L: Link, X>(
     connection: &mut Connection<L, X>,
     requests: &crate::pool::requests::RequestSet,

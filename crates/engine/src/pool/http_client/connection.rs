@@ -1,4 +1,4 @@
-//! One kept connection.
+//! One connection of the pool.
 
 use crate::exchange::{FlightId, Outbox};
 use crate::pool::flights::NONE;
@@ -8,30 +8,30 @@ use std::io;
 
 pub(super) struct Connection<L, X> {
     pub(super) state: State,
-    /// Once it is established.
+    /// `None` until the connection is established.
     pub(super) link: Option<L>,
-    /// Once it is secured, or earlier where it carries an operation before.
+    /// `None` until the connection is secured, or carries early data.
     pub(super) exchange: Option<X>,
-    /// What is to be sent.
+    /// Bytes to send.
     pub(super) out: Outbox,
-    /// A request that has been sealed up to this byte, and not whole.
+    /// A partly sealed request: its number and the sealed bytes.
     pub(super) sealing: Option<(usize, usize)>,
-    /// Operations whose requests are in the outbox or on their way to the kernel, to their end.
-    pub(super) leaving: Vec<(FlightId, Leaving)>,
-    /// The first of the operations under way on it, or the one that waits for it.
+    /// Operations whose whole request is in the outbox or with the backend.
+    pub(super) leaving: Vec<(FlightId, SendProgress)>,
+    /// First of the operations under way, or the one that waits for the connection.
     pub(super) first: FlightId,
-    /// How many are under way on it.
+    /// Operations under way.
     pub(super) carries: u32,
-    /// Operations begun on it.
+    /// Operations begun so far.
     pub(super) uses: u32,
-    /// The lane that it is for.
+    /// Its lane.
     pub(super) lane: u32,
-    /// The operation under way on it was begun before it was secured.
+    /// Whether the operation under way was begun before the handshake was over.
     pub(super) began_early: bool,
-    /// It is to be flushed once all that is due has begun.
+    /// Whether it is to be flushed once all due operations have begun.
     pub(super) is_dirty: bool,
-    /// Why it could not send. It is given up when it is flushed, and not before, so that whoever
-    /// sends over it still finds it afterwards.
+    /// Why it could not send. The next flush closes it, and nothing earlier, so that the sender
+    /// still finds it.
     pub(super) send_error: Option<io::Error>,
     pub(super) opened: Nanos,
     pub(super) connected: Nanos,
@@ -40,15 +40,15 @@ pub(super) struct Connection<L, X> {
 
 // Ten thousand connections have one each, whether they are open or not.
 const _: () =
-    assert!(size_of::<Connection<crate::link::Clear, crate::exchange::http1::Http1>>() <= 256);
+    assert!(size_of::<Connection<crate::link::Cleartext, crate::exchange::http1::Http1>>() <= 256);
 
 impl State {
-    /// Whether operations are under way on such a connection, and not only waiting for it.
+    /// Whether operations are under way, and not only waiting for the connection.
     pub(super) fn carries(self) -> bool {
         matches!(self, State::Open | State::Early)
     }
 
-    /// Whether its handshake goes on.
+    /// Whether the handshake goes on.
     pub(super) fn is_securing(self) -> bool {
         matches!(self, State::Securing | State::Early)
     }
@@ -59,23 +59,23 @@ pub(super) enum State {
     #[default]
     Free,
     Connecting,
-    /// Established; its handshake goes on.
+    /// Established; the handshake goes on.
     Securing,
-    /// Likewise, and an operation is under way on it: its request goes out with the handshake.
+    /// Established with early data: an operation is under way during the handshake.
     Early,
     Open,
-    /// Its last response is here; the server is to close it.
+    /// The last response is complete; the server is to close the connection.
     Draining,
 }
 
-/// How far a request is on its way to the kernel, of which all has been put into the outbox.
+/// Progress of a request to the kernel, once all of it has been put into the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leaving {
-    /// It is in the outbox from its begin.
+pub(super) enum SendProgress {
+    /// The outbox has all of it.
     Whole,
-    /// Its end is in the outbox, what was before it is not.
+    /// The outbox has its end only.
     End,
-    /// None of it is in the outbox: the backend has it.
+    /// The backend has all of it.
     Handed,
 }
 

@@ -1,34 +1,34 @@
-//! What an observer that follows connections is to be asked about.
+//! Positions of operations in connections that an observer follows.
 
 use super::{HttpClient, Policy};
-use crate::exchange::{Exchange, FlightId, Told};
+use crate::exchange::{Exchange, FlightId, OpEvent};
 use crate::link::Link;
 use crate::reactor::Backend;
 use knee_core::both_ends::Sampler;
 use knee_core::measure::Completion;
 use knee_core::time::Nanos;
 
-/// Notes where operations lie in the streams of connections, where these are followed.
+/// Records the positions, if connections are followed.
 #[derive(Default)]
 pub(super) struct Followed(Option<Box<Following>>);
 
 struct Following {
     sampler: Sampler,
-    /// Where operations lie that share their connections with others, by their number.
+    /// Positions of operations that share their connections, by number.
     places: Vec<Place>,
 }
 
-/// Where in the streams of its connection an operation lies.
+/// Position of an operation in the streams of its connection.
 #[derive(Clone, Copy, Default)]
 struct Place {
-    /// So many bytes were sent once its request was; 0: that is not with the kernel yet.
+    /// Bytes sent on the connection up to the end of its request; 0 until the kernel has them.
     request_end: u64,
-    /// From where to where its response goes, as far as it came.
+    /// Begin and end of the part of its response received so far.
     response: Option<[u64; 2]>,
 }
 
 impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
-    /// The same client, of whose connections an observer follows one of `one_of`.
+    /// Lets an observer follow one of `one_of` connections.
     pub(crate) fn followed(self, one_of: Option<u16>) -> HttpClient<L, X, P> {
         let slots = self.connections.len();
         let following = one_of.map(|one_of| {
@@ -54,7 +54,7 @@ impl Followed {
         }
     }
 
-    /// A request of so many bytes goes out.
+    /// Counts the bytes of a request that is sent.
     #[inline]
     pub(super) fn sent(&mut self, slot: u32, bytes: u64) {
         if let Some(following) = &mut self.0 {
@@ -69,7 +69,7 @@ impl Followed {
         }
     }
 
-    /// A response is whole, whose request was sent whole, and nothing else has come.
+    /// A response is complete, its request was sent whole, and nothing else was received.
     #[inline]
     pub(super) fn ended(&mut self, slot: u32, completion: &Completion) {
         if let Some(following) = &mut self.0 {
@@ -77,7 +77,7 @@ impl Followed {
         }
     }
 
-    /// As [`Followed::ended`], but where its request ends is not known.
+    /// Like [`Followed::ended`], without a known end of the request.
     #[inline]
     pub(super) fn passed_over(&mut self, slot: u32) {
         if let Some(following) = &mut self.0 {
@@ -97,7 +97,7 @@ impl Followed {
         }
     }
 
-    /// All that was handed over so far is with the kernel, the end of this request among it.
+    /// The kernel has everything sent so far, up to the end of this request.
     #[inline]
     pub(super) fn written(&mut self, slot: u32, op: FlightId) {
         if let Some(following) = &mut self.0
@@ -107,26 +107,25 @@ impl Followed {
         }
     }
 
-    /// What was told was read of the bytes that came last. Of those, before the first of them
-    /// `left[0]` and behind the last of them `left[1]` were to be read. What belongs to no
-    /// operation is passed over: a response is found so many bytes too early at most, and never
-    /// before those.
+    /// Records the position of events in the bytes received last. `left` are the unread bytes
+    /// before the first and behind the last of them. Bytes without an operation are passed over, so
+    /// a response may be found too early by as many bytes, but not before the first.
     #[inline]
-    pub(super) fn came(&mut self, slot: u32, told: &[Told], left: [usize; 2]) {
+    pub(super) fn came(&mut self, slot: u32, events: &[OpEvent], left: [usize; 2]) {
         if let Some(following) = &mut self.0 {
-            following.place(slot, told, left, false);
+            following.place(slot, events, left, false);
         }
     }
 
-    /// As [`Followed::came`], of bytes that could only be read together.
+    /// Like [`Followed::came`], for bytes that could only be read together.
     #[inline]
-    pub(super) fn opened(&mut self, slot: u32, told: &[Told], left: [usize; 2]) {
+    pub(super) fn opened(&mut self, slot: u32, events: &[OpEvent], left: [usize; 2]) {
         if let Some(following) = &mut self.0 {
-            following.place(slot, told, left, true);
+            following.place(slot, events, left, true);
         }
     }
 
-    /// As [`Followed::ended`], where others may share the connection.
+    /// Like [`Followed::ended`], for a shared connection.
     #[inline]
     pub(super) fn ended_among_others(&mut self, slot: u32, op: FlightId, completion: &Completion) {
         if let Some(Following { sampler, places }) = self.0.as_deref_mut()
@@ -145,18 +144,15 @@ impl Followed {
 }
 
 impl Following {
-    /// Notes where what was told lies: one after the other, or all in all that was read.
-    fn place(&mut self, slot: u32, told: &[Told], [before, behind]: [usize; 2], in_all: bool) {
+    /// Records where events lie: one after the other, or all in all of the bytes.
+    fn place(&mut self, slot: u32, events: &[OpEvent], [before, behind]: [usize; 2], in_all: bool) {
         let Some((_, received)) = self.sampler.offsets(slot) else {
             return;
         };
         let (mut at, last) = (received - before as u64, received - behind as u64);
-        for told in told {
-            if let Told::Received { op, bytes } = told {
-                let to = match in_all {
-                    true => last,
-                    false => last.min(at + bytes),
-                };
+        for event in events {
+            if let OpEvent::Received { op, bytes } = event {
+                let to = if in_all { last } else { last.min(at + bytes) };
                 let place = &mut self.places[*op as usize];
                 place.response.get_or_insert([at, to])[1] = to;
                 if !in_all {
@@ -167,7 +163,7 @@ impl Following {
     }
 }
 
-/// The times that a sample has.
+/// Times of a sample.
 fn times(of: &Completion) -> [Nanos; 4] {
     [of.intended, of.written, of.first_byte, of.completed]
 }

@@ -1,6 +1,6 @@
-//! Connections: opened, secured, given up.
+//! Life of connections: opened, secured, closed.
 
-use super::connection::Leaving;
+use super::connection::SendProgress;
 use super::{HttpClient, NONE, Policy, State};
 use crate::exchange::{Exchange, StreamEnd};
 use crate::link::{HUNG_UP, Link, note_secured};
@@ -76,8 +76,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         self.send_out(io, slot, now);
     }
 
-    /// Whether the request of the operation that a connection was opened for can go out with its
-    /// handshake.
+    /// Whether the operation that a connection was opened for may send early data.
     fn may_begin_early(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
         let takes = connection.link.as_ref().is_some_and(Link::takes_early);
@@ -95,7 +94,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         self.begin(io, slot, flight, (now, now));
     }
 
-    /// A connection can be used on which an operation is under way already.
+    /// Handles the end of the handshake on a connection that carries an operation already.
     fn on_secured_early<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         let op = connection.first;
@@ -105,7 +104,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             (flight.secured, flight.granted) = (now, now);
             (flight.sent, flight.written) = (now, Nanos::ZERO);
             if X::MULTIPLEXED {
-                connection.leaving = vec![(op, Leaving::Whole)];
+                connection.leaving = vec![(op, SendProgress::Whole)];
             }
         }
         self.policy.established(connection.lane);
@@ -113,7 +112,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         self.settle(io, slot, EventTime::seen(now), true);
     }
 
-    /// A connection can be used: the operation that it was opened for begins, and others that wait.
+    /// Handles the end of the handshake: the opening operation begins, then others that wait.
     pub(super) fn on_secured<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         connection.secured = now;
@@ -164,7 +163,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             } else {
                 StreamEnd::Cut
             };
-            exchange.ended(end, &mut self.told);
+            exchange.ended(end, &mut self.events);
         }
         // What ends with the connection ends when that was seen.
         self.heed(io, slot, EventTime::seen(now));
@@ -173,8 +172,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// The peer announced its end, and the operations have been settled. Its FIN is waited for, so
-    /// that the port is in TIME_WAIT at the server; no operation waits for that.
+    /// Handles an announced end, once the operations are settled. Waits for the FIN, so that the
+    /// server's port is in TIME_WAIT. No operation waits for that.
     pub(super) fn on_announced_end<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         if self.connections[slot as usize].state != State::Draining {
             return;
@@ -208,7 +207,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// The peer's TLS is not as it should be, or it does not take ours.
+    /// Handles a fault of TLS on either side.
     pub(super) fn on_bad_link<B: Backend>(
         &mut self,
         io: &mut B,
@@ -233,7 +232,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// The time of a connection that is being established is over.
+    /// Handles the timeout of a connection that is being established.
     pub(super) fn expire_connect<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         let is_over = |first| P::WAITS && self.flights.get(first).until <= now;
@@ -254,7 +253,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         self.fail(io, slot, outcome, now);
     }
 
-    /// The time of an operation is over. Its connection goes on where the exchange permits that.
+    /// Handles the timeout of an operation. Its connection goes on if the exchange permits.
     pub(super) fn expire_operation<B: Backend>(&mut self, io: &mut B, op: u32, now: Nanos) {
         let slot = self.flights.get(op).connection;
         let connection = &mut self.connections[slot as usize];
@@ -274,7 +273,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         self.heed(io, slot, EventTime::seen(now));
     }
 
-    /// Ends all operations of a connection badly, and the connection with them.
+    /// Ends all operations of a connection with `outcome`, then closes it.
     pub(super) fn fail<B: Backend>(&mut self, io: &mut B, slot: u32, outcome: Outcome, now: Nanos) {
         let is_sending = io.is_sending(slot);
         loop {
@@ -295,15 +294,16 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             if outcome == Outcome::Timeout {
                 self.waiting.note(now - flight.placed, false);
             }
-            self.complete(match is_under_way {
-                true => flight.ended(outcome, EventTime::seen(now)),
-                false => flight.unsent(outcome, now),
+            self.complete(if is_under_way {
+                flight.ended(outcome, EventTime::seen(now))
+            } else {
+                flight.unsent(outcome, now)
             });
         }
         self.retire(io, slot, now);
     }
 
-    /// Gives up a connection that must not be used again; nothing is under way on it.
+    /// Closes a connection that must not be used again.
     pub(super) fn break_off<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         if self.connections[slot as usize].carries > 0 {
             return self.fail(io, slot, Outcome::Closed, now);
@@ -311,7 +311,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         self.retire(io, slot, now);
     }
 
-    /// Gives a connection up; operations that go again or wait take its place.
+    /// Closes a connection. Operations that go again or wait take its place.
     pub(super) fn retire<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         self.discard(io, slot);
         self.begin_again(io, now);
@@ -345,7 +345,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         self.free.push(slot);
     }
 
-    /// The lane of a connection needs another from now on.
+    /// Releases the lane of a connection.
     pub(super) fn unlane(&mut self, slot: u32) {
         let lane = self.connections[slot as usize].lane;
         if let Some(of_lane) = self.lanes.get_mut(lane as usize).filter(|s| **s == slot) {

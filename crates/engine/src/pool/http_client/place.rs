@@ -1,4 +1,4 @@
-//! Which operation goes over which connection, and which waits.
+//! Placement of operations on connections, or in the queue.
 
 use super::{HttpClient, Policy, State};
 use crate::exchange::{Exchange, FlightId};
@@ -9,7 +9,7 @@ use knee_core::measure::{Op, Outcome};
 use knee_core::time::Nanos;
 
 impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
-    /// Gives operations that wait what room an open connection has.
+    /// Gives the room of an open connection to waiting operations.
     #[inline]
     pub(super) fn fill<B: Backend>(
         &mut self,
@@ -39,7 +39,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// The server has not processed an operation: it goes again, or ends after too many refusals.
+    /// Handles an operation that the server has not processed: it goes again, unless refused too
+    /// often.
     pub(super) fn on_unprocessed(&mut self, slot: u32, op: FlightId, time: EventTime) {
         let mut flight = *self.end(slot, op);
         if flight.may_go_again() {
@@ -49,7 +50,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// Operations that the server has not processed go again, as far as their time is not over.
+    /// Places operations again that the server has not processed.
     pub(super) fn begin_again<B: Backend>(&mut self, io: &mut B, now: Nanos) {
         while let Some(mut flight) = self.again.pop() {
             flight.repeated = true;
@@ -100,8 +101,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// The connection for an operation without a lane: one that carries nothing, or, where no other
-    /// may be opened, the one that carries fewest.
+    /// A connection for an operation without a lane: an idle one, or the one with the fewest
+    /// operations if no other may be opened.
     #[inline]
     fn with_room(&mut self) -> Option<u32> {
         let (slot, carries) = self.ready.first()?;
@@ -109,8 +110,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         (carries == 0 || self.tally.open >= most).then_some(slot)
     }
 
-    /// A slot for a new connection of this lane. Where there is none, the connection that has
-    /// waited longest for the server to close it gives up its own.
+    /// A slot for a new connection of this lane. If there is none, takes that of the connection
+    /// which has waited longest for the server to close it.
     fn free_slot<B: Backend>(&mut self, io: &mut B, lane: u32) -> Option<u32> {
         let most = u64::from(self.config.connections_max);
         let is_pooled = lane == Op::ANY_LANE || self.lanes.is_empty();

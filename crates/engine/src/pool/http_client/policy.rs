@@ -1,9 +1,9 @@
 //! What depends on whether connections are kept: when one is given up and who closes it, and what
 //! an attempt ends as.
 
-use crate::exchange::Standing;
+use crate::exchange::ConnectionState;
 use crate::pool::flight::{outcome_of, status_outcome};
-use crate::reactor::{Close, Opening};
+use crate::reactor::{Close, ConnectOptions};
 use crate::sys::socket::{RawAddress, TcpPhase, TcpState};
 use knee_core::measure::Outcome;
 use knee_core::spec::CloseKind;
@@ -17,7 +17,7 @@ pub(crate) trait Policy {
     const WAITS: bool;
 
     /// Where the next connection goes, and how.
-    fn opening<'a>(&'a mut self, to: &'a RawAddress) -> Opening<'a>;
+    fn opening<'a>(&'a mut self, to: &'a RawAddress) -> ConnectOptions<'a>;
 
     /// What an error of the operating system means.
     fn outcome_of(error: &io::Error) -> Outcome;
@@ -42,20 +42,20 @@ pub(crate) trait Policy {
     fn answered(status: u16) -> Outcome;
 
     /// What becomes of a connection that carries nothing, by what its exchange permits.
-    fn idle(&self, standing: Standing, keep_alive: bool) -> Standing;
+    fn idle(&self, state: ConnectionState, keep_alive: bool) -> ConnectionState;
 
     /// How a connection is closed from this side.
     fn close(&self) -> Close;
 }
 
 /// Operations share the connections there are.
-pub(crate) struct Kept;
+pub(crate) struct Pooled;
 
-impl Policy for Kept {
+impl Policy for Pooled {
     const WAITS: bool = true;
 
-    fn opening<'a>(&'a mut self, to: &'a RawAddress) -> Opening<'a> {
-        Opening::to(to)
+    fn opening<'a>(&'a mut self, to: &'a RawAddress) -> ConnectOptions<'a> {
+        ConnectOptions::to(to)
     }
 
     fn outcome_of(error: &io::Error) -> Outcome {
@@ -76,11 +76,11 @@ impl Policy for Kept {
     }
 
     #[inline]
-    fn idle(&self, standing: Standing, keep_alive: bool) -> Standing {
-        match standing {
+    fn idle(&self, state: ConnectionState, keep_alive: bool) -> ConnectionState {
+        match state {
             // The server was asked to close it.
-            Standing::Open if !keep_alive => Standing::Closing,
-            standing => standing,
+            ConnectionState::Open if !keep_alive => ConnectionState::Closing,
+            state => state,
         }
     }
 
@@ -89,8 +89,8 @@ impl Policy for Kept {
     }
 }
 
-/// A request of up to so many bytes fits into one segment of any path, so that nothing is held
-/// back for want of TCP_NODELAY.
+/// Bytes of a request that fit into one segment of any path, so that nothing is held back without
+/// TCP_NODELAY.
 const SEGMENT_BYTES: usize = 500;
 
 /// Those of an overload: each operation has a connection of its own, which is given up after T
@@ -104,7 +104,7 @@ const SEGMENT_BYTES: usize = 500;
 /// repeated SYN-ACK finds room in time. A connection in the accept queue is a whole one: its
 /// request is acknowledged by the kernel though no server has seen it
 /// ([`Outcome::ResponseTimeout`] if none does).
-pub(crate) struct OneEach {
+pub(crate) struct OnePerOperation {
     /// Local addresses that connections come from, in turn; empty: the kernel's choice.
     sources: Vec<RawAddress>,
     next_source: usize,
@@ -114,15 +114,15 @@ pub(crate) struct OneEach {
     established: Vec<u32>,
 }
 
-impl OneEach {
+impl OnePerOperation {
     /// From these addresses, closed so once an operation has ended; for requests of up to
     /// `request_bytes_max`.
     pub(crate) fn new(
         sources: Vec<RawAddress>,
         close: CloseKind,
         request_bytes_max: usize,
-    ) -> OneEach {
-        OneEach {
+    ) -> OnePerOperation {
+        OnePerOperation {
             sources,
             next_source: 0,
             close,
@@ -132,17 +132,17 @@ impl OneEach {
     }
 }
 
-impl Policy for OneEach {
+impl Policy for OnePerOperation {
     const WAITS: bool = false;
 
-    fn opening<'a>(&'a mut self, to: &'a RawAddress) -> Opening<'a> {
+    fn opening<'a>(&'a mut self, to: &'a RawAddress) -> ConnectOptions<'a> {
         let from = self.sources.get(self.next_source);
         self.next_source += 1;
         if self.next_source >= self.sources.len() {
             self.next_source = 0;
         }
-        let opening = Opening::to(to);
-        Opening {
+        let opening = ConnectOptions::to(to);
+        ConnectOptions {
             from,
             nodelay: self.nodelay && opening.nodelay,
             ..opening
@@ -177,8 +177,7 @@ impl Policy for OneEach {
         }
     }
 
-    /// Whether the server's host ever took the connection in is told by whether it acknowledged the
-    /// request.
+    /// The server's host has the connection if it has acknowledged the request.
     fn late_response(state: impl FnOnce() -> Option<TcpState>) -> Outcome {
         match state() {
             Some(state) if !state.is_acknowledged => Outcome::Ghost,
@@ -197,11 +196,11 @@ impl Policy for OneEach {
 
     /// In an orderly close whoever closes first keeps the port in TIME_WAIT for a minute: a server
     /// that announced that it will close is left to.
-    fn idle(&self, standing: Standing, keep_alive: bool) -> Standing {
-        match standing {
-            Standing::Open if keep_alive => Standing::Open,
-            Standing::Closing if self.close == CloseKind::Fin => Standing::Closing,
-            _ => Standing::Broken,
+    fn idle(&self, state: ConnectionState, keep_alive: bool) -> ConnectionState {
+        match state {
+            ConnectionState::Open if keep_alive => ConnectionState::Open,
+            ConnectionState::Closing if self.close == CloseKind::Fin => ConnectionState::Closing,
+            _ => ConnectionState::Broken,
         }
     }
 

@@ -10,7 +10,7 @@ pub(in crate::pool) use remembers::Remembers;
 
 use super::*;
 use crate::exchange::http1::{self, Http1};
-use crate::link::Clear;
+use crate::link::Cleartext;
 use crate::pool::requests::serialise_all;
 use crate::reactor::{Close, Piece};
 use crate::sys::socket::{Address, RawAddress, TcpState};
@@ -22,7 +22,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 const OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 struct Bench {
-    client: HttpClient<Clear, Http1>,
+    client: HttpClient<Cleartext, Http1>,
     io: Remembers,
 }
 
@@ -71,7 +71,7 @@ pub(in crate::pool) fn parts(
 fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
     let (config, requests, target) = parts(connections_max, lanes, method);
     Bench {
-        client: HttpClient::new(config, Kept, requests, (), http1::Shared::new(&target)),
+        client: HttpClient::new(config, Pooled, requests, (), http1::Shared::new(&target)),
         io: Remembers::default(),
     }
 }
@@ -176,7 +176,7 @@ fn a_lane_keeps_its_own_connection_even_while_another_is_idle() {
 }
 
 #[test]
-fn timeouts_count_from_the_intended_time_wherever_the_operation_is() {
+fn timeouts_count_from_the_intended_time_in_every_state() {
     let mut b = bench(1, 0, "GET");
     b.start(10);
     b.start(20);
@@ -341,7 +341,7 @@ fn a_server_that_says_close_closes_first() {
 }
 
 #[test]
-fn bytes_that_come_with_the_end_end_the_connection_that_they_came_on_alone() {
+fn bytes_with_the_end_close_only_their_own_connection() {
     // The response says close, or does not, or is none: the connection is gone in each case.
     for (bytes, outcome) in [
         (OK_CLOSE, Outcome::Ok),
@@ -475,7 +475,7 @@ fn a_line_whose_time_is_over_ends_at_once_and_opens_nothing() {
 }
 
 #[test]
-fn surplus_ends_the_connection_and_not_the_response_however_it_comes() {
+fn surplus_ends_the_connection_and_not_the_response() {
     // With the response, and after it.
     let whole = [OK, b"xyz"].concat();
     for pieces in [vec![&whole[..]], vec![OK, b"xyz"], vec![OK, b"x", b"yz"]] {
@@ -495,7 +495,7 @@ fn surplus_ends_the_connection_and_not_the_response_however_it_comes() {
 }
 
 #[test]
-fn empty_lines_after_a_response_and_a_408_to_nobody_are_no_surplus() {
+fn empty_lines_and_an_unrequested_408_are_no_surplus() {
     for pieces in [
         vec![&b"\r\n"[..]],
         vec![b"\r", b"\n"],

@@ -1,8 +1,8 @@
-//! Sessions whose steps ask programs for values before they are sent.
+//! Steps that get values from programs, and steps that are never sent.
 
 use super::SessionClient;
-use super::programs::Heard;
-use super::seat::{End, STEPS_AT_ONCE_MAX};
+use super::programs::ProgramReply;
+use super::seat::{STEPS_AT_ONCE_MAX, SessionEnd};
 use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::pool::http_client::Policy;
@@ -12,10 +12,25 @@ use knee_core::session::{Awaited, Awaits, Next, Unfit};
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
 
-/// A user who goes on after a step that could not be sent does so after this time.
+/// Pause after a step that could not be sent.
 pub(super) const AFTER_FAILURE: Nanos = Nanos::from_millis(1);
 
 impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
+    /// Fails the next step of a session because of a value. The session ends or goes on after a
+    /// pause: without one, a step that takes no time would repeat at once.
+    pub(super) fn fail_unfit(&mut self, (session, request): (u32, u32), unfit: Unfit, now: Nanos) {
+        self.measured.unfit.get_or_insert(unfit);
+        let seat = &mut self.seats[session as usize];
+        let step = seat.walk.reads_as(request);
+        let due = std::mem::replace(&mut seat.due, now + AFTER_FAILURE);
+        let is_there = P::WAITS || seat.is_established;
+        let goes_on = is_there && self.users.plan().requests[step as usize].goes_on;
+        seat.ends = (!goes_on).then_some(SessionEnd::Failed(step, Outcome::UnfitValue));
+        self.end_unsent(session, (step, due), Outcome::UnfitValue, now);
+        let goes_on_at = now + AFTER_FAILURE;
+        self.thinking.push(Reverse((goes_on_at, session)));
+    }
+
     /// Whether steps of this session ask programs.
     #[inline]
     pub(super) fn asks(&self, session: u32) -> bool {
@@ -24,8 +39,8 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         programs.is_some_and(|programs| programs.asks(kind))
     }
 
-    /// A session does what comes next. What that is, is settled before its pause begins, so that
-    /// the program of a step has the pause to answer.
+    /// Continues a session. Its next step is settled before its pause begins, so that the program
+    /// of the step can answer during the pause.
     pub(super) fn go_on_asking<B: Backend>(
         &mut self,
         io: &mut B,
@@ -70,8 +85,8 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
                 return self.thinking.push(Reverse((due, session)));
             }
             match (next, &mut seat.awaited) {
-                (Next::Over, _) => return self.leave(io, session, End::Completed, now),
-                _ if is_over => return self.leave(io, session, End::Unfinished, now),
+                (Next::Over, _) => return self.leave(io, session, SessionEnd::Completed, now),
+                _ if is_over => return self.leave(io, session, SessionEnd::Unfinished, now),
                 (Next::Think(_), _) => {}
                 (Next::Request(request), None) => return self.send(io, session, request, times),
                 (Next::Request(request), Some(awaited)) => match awaited.on_time() {
@@ -83,7 +98,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
                     Awaits::InVain => {
                         seat.awaited = None;
                         if !self.fail(session, request, now) {
-                            let end = End::Failed(request, Outcome::ProgramFailed);
+                            let end = SessionEnd::Failed(request, Outcome::ProgramFailed);
                             return self.leave(io, session, end, now);
                         }
                         // A step that takes no time would be done over and over at once.
@@ -102,7 +117,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         step.ask.as_ref().map(|ask| ask.program)
     }
 
-    /// Asks the program of a step for what it gives, unless the request cannot be made.
+    /// Asks the program of a step for values, unless the request cannot be made.
     fn ask(&mut self, session: u32, request: u32, now: Nanos) -> Result<(), Unfit> {
         let plan = std::rc::Rc::clone(self.users.plan());
         let step = &plan.requests[request as usize];
@@ -136,7 +151,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         Ok(())
     }
 
-    /// Takes what a program has written. Whether it is watched on.
+    /// Reads output of a program. Returns whether to go on watching it.
     pub(super) fn hear(&mut self, source: u32, now: Nanos) -> bool {
         let Some(programs) = &mut self.programs else {
             return false;
@@ -150,8 +165,8 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         goes_on
     }
 
-    /// Takes an answer, unless its step was given up meanwhile.
-    fn take_answer(&mut self, (session, id, answer): Heard, now: Nanos) {
+    /// Applies an answer, unless its step has ended.
+    fn take_answer(&mut self, (session, id, answer): ProgramReply, now: Nanos) {
         let seat = &mut self.seats[session as usize];
         let Some(awaited) = seat.awaited.as_mut().filter(|awaited| awaited.id == id) else {
             return;
@@ -177,7 +192,8 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
     }
 
-    /// A session whose program has answered, or will not, goes on. Whether there was one.
+    /// Continues a session whose program has answered, or never will. Returns whether there was
+    /// one.
     #[inline]
     pub(super) fn settle<B: Backend>(&mut self, io: &mut B, now: Nanos) -> bool {
         let Some(session) = self.programs.as_mut().and_then(|p| p.settled.pop()) else {
@@ -189,7 +205,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         true
     }
 
-    /// Sessions that have waited for too long fail.
+    /// Fails sessions that have waited too long.
     pub(super) fn expire_asked(&mut self, now: Nanos) {
         let Some(programs) = &mut self.programs else {
             return;
@@ -212,7 +228,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
     }
 
-    /// Sends a step whose program has answered. What it waited for that is the generator's delay.
+    /// Sends a step whose program has answered. Its wait is the generator's delay.
     fn send_answered<B: Backend>(&mut self, io: &mut B, session: u32, request: u32, now: Nanos) {
         let realtime_ns = self.realtime(now);
         if let Err(unfit) = self.fill_waiting(session, request, realtime_ns) {
@@ -223,14 +239,14 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         self.start_step(io, (session, request), from, (now, now));
     }
 
-    /// A step is never sent. Whether its session goes on.
+    /// Ends a step that is never sent. Returns whether its session goes on.
     fn fail(&mut self, session: u32, request: u32, now: Nanos) -> bool {
         let due = std::mem::replace(&mut self.seats[session as usize].due, now);
         self.end_unsent(session, (request, due), Outcome::ProgramFailed, now);
         self.users.plan().requests[request as usize].goes_on
     }
 
-    /// A step that was intended at `due` ends without having been sent.
+    /// Ends a step that was intended at `due` and never sent.
     pub(super) fn end_unsent(
         &mut self,
         session: u32,
@@ -249,7 +265,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         });
     }
 
-    /// The load is over: a step that was due and waited for its program was begun.
+    /// At the end of the load: a due step that waited for its program has begun.
     pub(super) fn cut_off_asked(&mut self, session: u32, now: Nanos) {
         let seat = &mut self.seats[session as usize];
         seat.planned = None;

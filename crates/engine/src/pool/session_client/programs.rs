@@ -1,4 +1,4 @@
-//! The programs beside a worker, and the questions that they have not answered yet.
+//! Programs of a worker, and their open questions.
 
 use crate::error::{RunError, reason};
 use crate::program::Running;
@@ -12,47 +12,46 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Of one program so many questions may be open. Those of steps that have failed meanwhile are
-/// among them.
+/// Most open questions of one program, including those of steps that have failed since.
 const OPEN_MAX: usize = 65_536;
 
-/// How long a program may take to answer the first question, before any load.
+/// Time limit of a program's first answer, before any load.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
-/// What a program has no room for yet is offered again after so long.
+/// Pause before a line that a full pipe refused is offered again.
 const RETRY: Nanos = Nanos::from_millis(1);
 
 /// The programs of one worker.
 pub(super) struct Programs {
-    asked: Vec<Asked>,
-    /// By request; of those that ask nothing, none.
+    asked: Vec<WorkerProgram>,
+    /// Questions by request, where it asks one.
     questions: Box<[Option<Question>]>,
     /// Whether sessions of each kind ask programs.
     asking_kinds: Box<[bool]>,
     /// The number of the last question.
     last_id: u64,
-    /// Sessions that need wait no more.
+    /// Sessions that need not wait any longer.
     pub(super) settled: Vec<u32>,
-    /// When sessions have waited for too long, with the number of the question.
+    /// Ends of the sessions' waits, with the number of the question.
     pub(super) limits: BinaryHeap<Reverse<(Nanos, u32, u64)>>,
     pub(super) line: Vec<u8>,
     pub(super) measured: ProgramsMeasured,
 }
 
 /// One program.
-struct Asked {
-    /// `None`: not started yet, or ended.
+struct WorkerProgram {
+    /// `None` before its start and after its end.
     running: Option<Running>,
-    /// The questions that are not answered yet, in their order, and whose they are; `None` where
-    /// that one is answered, and earlier ones are not.
+    /// Open questions in order, with their sessions; `None` for one that was answered before an
+    /// earlier one.
     open: VecDeque<(u64, Option<u32>)>,
 }
 
-/// An answer to a question of a session; or why there will be none that could be used.
-pub(super) type Heard = (u32, u64, Result<ProgramAnswer, String>);
+/// An answer to a question of a session, or why there is no usable one.
+pub(super) type ProgramReply = (u32, u64, Result<ProgramAnswer, String>);
 
 impl Programs {
-    /// Those of this target, not yet started; `None` where no step asks any.
+    /// Programs of this target, not yet started; `None` if no step asks any.
     pub(super) fn new(plan: &SessionPlan, target: &HttpTarget) -> Option<Box<Programs>> {
         if plan.programs.is_empty() {
             return None;
@@ -71,7 +70,7 @@ impl Programs {
             let mut steps = kind.program.iter();
             steps.any(|step| matches!(step, Instruction::Request(request) if asks(*request)))
         });
-        let asked = plan.programs.iter().map(|_| Asked {
+        let asked = plan.programs.iter().map(|_| WorkerProgram {
             running: None,
             open: VecDeque::new(),
         });
@@ -92,7 +91,7 @@ impl Programs {
         self.asking_kinds[usize::from(kind)]
     }
 
-    /// What the step of this request asks.
+    /// The question of a request's step, if any.
     pub(super) fn question(&self, request: u32) -> Option<&Question> {
         self.questions.get(request as usize)?.as_ref()
     }
@@ -103,8 +102,8 @@ impl Programs {
         self.last_id
     }
 
-    /// Starts all programs and has each answer once, so that its load finds it ready. What they
-    /// write is to be watched: two descriptors for each.
+    /// Starts all programs and waits for one answer of each, so that the load finds them ready.
+    /// Returns the descriptors to watch: two for each.
     pub(super) fn start(
         &mut self,
         plan: &SessionPlan,
@@ -145,7 +144,7 @@ impl Programs {
         Ok(outputs)
     }
 
-    /// Asks the program of a step, in the line that was made ready. Whether it can be asked.
+    /// Writes the prepared question to the program of a step. Returns whether it could be asked.
     pub(super) fn ask(&mut self, program: u16, id: u64, session: u32) -> bool {
         let asked = &mut self.asked[usize::from(program)];
         let is_full = asked.open.len() >= OPEN_MAX;
@@ -162,7 +161,7 @@ impl Programs {
         true
     }
 
-    /// Notes why a program gave no value.
+    /// Records why a program gave no value.
     pub(super) fn note(&mut self, program: u16, why: &str) {
         let name = self.asked[usize::from(program)].running.as_ref();
         let name = name.map_or("", Running::name);
@@ -170,13 +169,13 @@ impl Programs {
         self.measured.failed.get_or_insert(failed);
     }
 
-    /// Reads what one has written: `source` as it is watched. Each answer goes to `heard`. Whether
-    /// it is watched on.
-    pub(super) fn hear(&mut self, source: u32, heard: &mut Vec<Heard>) -> bool {
+    /// Reads the output of a watched program. Each answer goes to `heard`. Returns whether to go on
+    /// watching it.
+    pub(super) fn hear(&mut self, source: u32, heard: &mut Vec<ProgramReply>) -> bool {
         let Some(asked) = self.asked.get_mut(source as usize / 2) else {
             return false;
         };
-        let Asked { running, open } = asked;
+        let WorkerProgram { running, open } = asked;
         let Some(program) = running else {
             return false;
         };
@@ -217,24 +216,23 @@ impl Programs {
         is_open
     }
 
-    /// Offers what programs had no room for once more.
+    /// Writes again what programs had no room for.
     pub(super) fn write_rest(&mut self) {
         let running = self.asked.iter_mut().filter_map(|a| a.running.as_mut());
         running.for_each(Running::write_rest);
     }
 
-    /// When something is to be done, whatever happens on connections: a time of the past where it
-    /// is long due.
+    /// Time of the next action of this module; in the past if overdue.
     pub(super) fn next_deadline(&self, now: Nanos) -> Nanos {
-        let is_behind = |asked: &Asked| asked.running.as_ref().is_some_and(Running::is_behind);
+        let is_behind =
+            |asked: &WorkerProgram| asked.running.as_ref().is_some_and(Running::is_behind);
         let retry = self.asked.iter().any(is_behind).then_some(now + RETRY);
         let limit = self.limits.peek().map(|Reverse((at, ..))| *at);
         retry.into_iter().chain(limit).min().unwrap_or(Nanos::MAX)
     }
 }
 
-/// The session of the question that is answered, and the number of the question: the oldest where
-/// the answer has none.
+/// The session and number of the answered question: the oldest if the answer has no number.
 fn whose(open: &mut VecDeque<(u64, Option<u32>)>, id: Option<u64>) -> Option<(u32, u64)> {
     let at = match id {
         Some(id) => open.binary_search_by_key(&id, |(id, _)| *id).ok()?,
@@ -248,7 +246,7 @@ fn whose(open: &mut VecDeque<(u64, Option<u32>)>, id: Option<u64>) -> Option<(u3
     Some((session, id))
 }
 
-/// Waits for the answer to the question that all are asked before the load.
+/// Waits for the answer to the first question, which all programs get before the load.
 fn first_answer(
     running: &mut Running,
     number: usize,

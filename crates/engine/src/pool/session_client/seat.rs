@@ -1,4 +1,4 @@
-//! Where one session is, and how it goes on.
+//! State of one session, and its steps.
 
 use super::SessionClient;
 use crate::exchange::Exchange;
@@ -13,33 +13,33 @@ use knee_core::spec::Cut;
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
 
-/// A program that neither asks nor pauses lets others go on after so many steps.
+/// Most steps of a session in one go, if it neither sends nor pauses. Then others have their turn.
 pub(super) const STEPS_AT_ONCE_MAX: u32 = 64;
 
 /// One session under way.
-pub(super) struct Seat {
+pub(super) struct SessionSeat {
     pub(super) walk: Walk,
-    /// What the driver calls it.
+    /// The driver's operation.
     op: Op,
-    /// When its next step is intended.
+    /// Intended time of its next step.
     pub(super) due: Nanos,
     is_taken: bool,
-    /// It has taken no step yet.
+    /// It has not begun a step.
     is_new: bool,
     /// It has had a connection.
     pub(super) is_established: bool,
-    /// What it does then, where that is settled.
+    /// Its next step, if settled.
     pub(super) planned: Option<Next>,
-    /// What the step waits for that is settled.
+    /// The wait of the settled step, if any.
     pub(super) awaited: Option<Awaited>,
-    /// How it ends once it goes on.
-    pub(super) ends: Option<End>,
+    /// How it ends when it goes on.
+    pub(super) ends: Option<SessionEnd>,
 }
 
-impl Seat {
-    /// Nobody's.
-    pub(super) fn free() -> Seat {
-        Seat {
+impl SessionSeat {
+    /// A seat without a session.
+    pub(super) fn free() -> SessionSeat {
+        SessionSeat {
             walk: Walk::default(),
             op: Op {
                 intended: Nanos::ZERO,
@@ -58,15 +58,15 @@ impl Seat {
 
 /// How a session ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum SessionEnd {
     Completed,
-    /// At this request.
+    /// Failed at this request.
     Failed(u32, Outcome),
     Unfinished,
 }
 
 impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
-    /// A user takes a seat at `now`; the generator came to it at `started`.
+    /// Seats a session at `now`; the generator came to it at `started`.
     pub(super) fn seat<B: Backend>(
         &mut self,
         io: &mut B,
@@ -89,7 +89,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         self.go_on(io, session, (started, now));
     }
 
-    /// A data set had no record for a user: the load ends.
+    /// Ends the load: a data set has no record left.
     fn note_ran_out(&mut self, now: Nanos) {
         self.has_run_out = true;
         let after = now - self.config.window.start;
@@ -101,8 +101,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         self.measured.ran_out = self.measured.ran_out.take().or(ran_out);
     }
 
-    /// Takes what has ended, and each of its sessions a step further, until nothing is left to do
-    /// at `now`.
+    /// Handles ended steps, and continues their sessions, until nothing is left to do at `now`.
     pub(super) fn advance<B: Backend>(&mut self, io: &mut B, now: Nanos) {
         loop {
             loop {
@@ -118,7 +117,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
     }
 
-    /// Notes the connections that were opened.
+    /// Counts opened connections.
     #[inline]
     fn note_opened(&mut self, now: Nanos) {
         if let Some(attempts) = &mut self.measured.attempts {
@@ -130,7 +129,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
     }
 
-    /// Takes down whose first connection was established.
+    /// Records sessions whose first connection was established.
     #[inline]
     fn note_established(&mut self, now: Nanos) {
         while let Some(session) = self.inner.take_established() {
@@ -145,7 +144,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
     }
 
-    /// A step has ended.
+    /// Handles the end of a step.
     fn on_step<B: Backend>(&mut self, io: &mut B, mut completion: Completion, now: Nanos) {
         let session = completion.lane;
         let request = completion.target;
@@ -190,13 +189,15 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         let goes_on =
             outcome.is_good() || is_there && self.users.plan().requests[step as usize].goes_on;
         match goes_on {
-            _ if outcome == Outcome::InFlight => self.leave(io, session, End::Unfinished, now),
+            _ if outcome == Outcome::InFlight => {
+                self.leave(io, session, SessionEnd::Unfinished, now)
+            }
             true => self.go_on(io, session, (now, now)),
-            false => self.leave(io, session, End::Failed(step, outcome), now),
+            false => self.leave(io, session, SessionEnd::Failed(step, outcome), now),
         }
     }
 
-    /// A session does what comes next.
+    /// Continues a session.
     fn go_on<B: Backend>(&mut self, io: &mut B, session: u32, times: (Nanos, Nanos)) {
         if let Some(end) = self.seats[session as usize].ends.take() {
             return self.leave(io, session, end, times.1);
@@ -209,9 +210,9 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         for _ in 0..STEPS_AT_ONCE_MAX {
             let seat = &mut self.seats[session as usize];
             match seat.walk.next(&mut self.users, realtime_ns) {
-                Next::Over => return self.leave(io, session, End::Completed, now),
+                Next::Over => return self.leave(io, session, SessionEnd::Completed, now),
                 _ if seat.due >= self.config.window.end => {
-                    return self.leave(io, session, End::Unfinished, now);
+                    return self.leave(io, session, SessionEnd::Unfinished, now);
                 }
                 Next::Request(request) => return self.send(io, session, request, times),
                 Next::Think(time) => {
@@ -239,8 +240,8 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
     }
 
-    /// Sends what the limit has held back and permits now. After the end of the window nothing
-    /// begins: those sessions stay unfinished.
+    /// Sends requests that the limit permits now. After the end of the window none begins: their
+    /// sessions stay unfinished.
     pub(super) fn release<B: Backend>(&mut self, io: &mut B, now: Nanos) {
         if now >= self.config.window.end {
             return self.give_up_limited(io, now);
@@ -258,11 +259,11 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     fn give_up_limited<B: Backend>(&mut self, io: &mut B, now: Nanos) {
         for (session, request) in self.limited.give_up() {
             self.end_held(session, request, now);
-            self.leave(io, session, End::Unfinished, now);
+            self.leave(io, session, SessionEnd::Unfinished, now);
         }
     }
 
-    /// A request that the limit held back is never sent. The first of a session counts as begun.
+    /// Ends a request that the limit held back. The first of a session counts as begun.
     fn end_held(&mut self, session: u32, request: u32, now: Nanos) {
         let seat = &self.seats[session as usize];
         if seat.is_new {
@@ -299,7 +300,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         walk.fill(request, &mut self.users, realtime_ns, fills, path)
     }
 
-    /// Fills those that waited for what a program gives.
+    /// Fills the holes of a request that waited for a program.
     pub(super) fn fill_waiting(
         &mut self,
         session: u32,
@@ -336,29 +337,36 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         self.inner.start_step(io, flight, now);
     }
 
-    /// A step has begun; that of the first one counted when the session came.
+    /// Counts a begun step. The first one was counted when the session came.
     #[inline]
     pub(super) fn note_begun(&mut self, session: u32) {
         let was_new = std::mem::take(&mut self.seats[session as usize].is_new);
         self.begun += u64::from(!was_new);
     }
 
-    /// Sessions whose pause is over go on.
+    /// Continues sessions whose pause is over.
     pub(super) fn wake<B: Backend>(&mut self, io: &mut B, now: Nanos) {
         while let Some(&Reverse((at, session))) = self.thinking.peek()
             && at <= now
         {
             self.thinking.pop();
             let is_cut = at >= self.config.window.end;
-            match is_cut {
-                true => self.leave(io, session, End::Unfinished, now),
-                false => self.go_on(io, session, (now, now)),
+            if is_cut {
+                self.leave(io, session, SessionEnd::Unfinished, now)
+            } else {
+                self.go_on(io, session, (now, now))
             }
         }
     }
 
-    /// A session ends, and its seat is the next one's who waits.
-    pub(super) fn leave<B: Backend>(&mut self, io: &mut B, session: u32, end: End, now: Nanos) {
+    /// Ends a session. The next one that waits takes its seat.
+    pub(super) fn leave<B: Backend>(
+        &mut self,
+        io: &mut B,
+        session: u32,
+        end: SessionEnd,
+        now: Nanos,
+    ) {
         let kind = self.seats[session as usize].walk.kind();
         if !P::WAITS || self.users.plan().kinds[usize::from(kind)].new_connection {
             self.inner.close_lane(io, session);
@@ -370,8 +378,8 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
     }
 
-    /// A session ends that has a seat.
-    fn end(&mut self, session: u32, end: End, now: Nanos) {
+    /// Ends a session that has a seat.
+    fn end(&mut self, session: u32, end: SessionEnd, now: Nanos) {
         let seat = &mut self.seats[session as usize];
         seat.is_taken = false;
         (seat.planned, seat.awaited, seat.ends) = (None, None, None);
@@ -381,23 +389,23 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         self.book((op, kind), end, (ended_at, now));
     }
 
-    /// Books the end of a session of this kind.
-    fn book(&mut self, (op, kind): (Op, u16), end: End, (ended_at, now): (Nanos, Nanos)) {
+    /// Records the end of a session of this kind.
+    fn book(&mut self, (op, kind): (Op, u16), end: SessionEnd, (ended_at, now): (Nanos, Nanos)) {
         let measured = &mut self.measured.kinds[usize::from(kind)];
         let window = self.config.window;
         let outcome = match end {
-            End::Completed => Outcome::Ok,
-            End::Failed(_, outcome) => outcome,
-            End::Unfinished => Outcome::InFlight,
+            SessionEnd::Completed => Outcome::Ok,
+            SessionEnd::Failed(_, outcome) => outcome,
+            SessionEnd::Unfinished => Outcome::InFlight,
         };
         match end {
-            End::Unfinished => measured.unfinished += 1,
+            SessionEnd::Unfinished => measured.unfinished += 1,
             _ if !window.contains(ended_at) => {}
-            End::Completed => {
+            SessionEnd::Completed => {
                 measured.completed += 1;
                 measured.time.record(ended_at - op.intended);
             }
-            End::Failed(request, _) => {
+            SessionEnd::Failed(request, _) => {
                 measured.failed += 1;
                 measured.unanswered += u64::from(!outcome.is_response());
                 *measured.failed_at.entry(request).or_default() += 1;
@@ -412,7 +420,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         });
     }
 
-    /// Notes how a session ended as an attempt to be served.
+    /// Records the end of a session as an attempt to be served.
     #[inline]
     fn note_attempt(&mut self, op: Op, outcome: Outcome) {
         if let Some(attempts) = &mut self.measured.attempts
@@ -425,8 +433,8 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
     }
 
-    /// A session that the generator came to at `started` ends before it has begun: at the first
-    /// step of the kind that it would have been.
+    /// Ends a session before it has begun, which the generator came to at `started`. Counts at the
+    /// first step of its kind.
     pub(super) fn turn_away(&mut self, (op, started): (Op, Nanos), outcome: Outcome, now: Nanos) {
         let kind = self.users.draw_kind();
         let first = self.users.plan().kinds[usize::from(kind)].first_request();
@@ -437,13 +445,13 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             ..Completion::at_once(op, now, outcome)
         });
         let end = match outcome {
-            Outcome::InFlight => End::Unfinished,
-            _ => End::Failed(step, outcome),
+            Outcome::InFlight => SessionEnd::Unfinished,
+            _ => SessionEnd::Failed(step, outcome),
         };
         self.book((op, kind), end, (now, now));
     }
 
-    /// Sessions that waited for their turn for too long have failed.
+    /// Fails sessions that have waited too long for their turn.
     pub(super) fn expire_waiting(&mut self, now: Nanos) {
         while let Some(&(op, started)) = self.waiting.front()
             && op.intended + self.config.timeout <= now
@@ -453,7 +461,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
     }
 
-    /// The load is over: what is under way stays unfinished.
+    /// At the end of the load: sessions under way stay unfinished.
     pub(super) fn cut_off(&mut self, now: Nanos) {
         while let Some(completion) = self.inner.take_step() {
             let step = self.seats[completion.lane as usize]
@@ -470,7 +478,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         for session in 0..self.seats.len() as u32 {
             if self.seats[session as usize].is_taken {
                 self.cut_off_asked(session, now);
-                self.end(session, End::Unfinished, now);
+                self.end(session, SessionEnd::Unfinished, now);
             }
         }
         while let Some(waits) = self.waiting.pop_front() {
@@ -479,7 +487,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     }
 }
 
-/// How many holes a path has, and how it is put together once they are filled.
+/// The number of a path's holes, and its texts and holes.
 fn path_of(cuts: &[Cut]) -> (usize, impl FnOnce(&Fills, &mut Vec<u8>)) {
     let holes = cuts.iter().filter(|cut| matches!(cut, Cut::Hole(_)));
     let put =

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::exchange::http1::{self, Http1};
-use crate::link::Clear;
-use crate::pool::http_client::Kept;
+use crate::link::Cleartext;
+use crate::pool::http_client::Pooled;
 use crate::pool::http_client::tests::{Remembers, parts};
 use crate::pool::requests::{RequestSet, serialise_all};
 use crate::reactor::Piece;
@@ -43,7 +43,7 @@ fn plan() -> SessionPlan {
 }
 
 struct Bench {
-    client: SessionClient<Clear, Http1, Kept>,
+    client: SessionClient<Cleartext, Http1, Pooled>,
     io: Remembers,
 }
 
@@ -55,7 +55,7 @@ impl Bench {
         let plan = Arc::new(plan());
         target.sessions = Some(Arc::clone(&plan));
         let requests = RequestSet::new(&target, serialise_all(&target), 0, rng::stream(1, 1));
-        let inner = HttpClient::new(config, Kept, requests, (), http1::Shared::new(&target));
+        let inner = HttpClient::new(config, Pooled, requests, (), http1::Shared::new(&target));
         let config = SessionConfig {
             sessions_max,
             window: Window {
@@ -106,7 +106,7 @@ impl Bench {
 }
 
 #[test]
-fn sessions_that_wait_for_too_long_fail_at_the_first_step_of_their_kind() {
+fn sessions_that_wait_too_long_fail_at_their_first_step() {
     let mut bench = Bench::new(1);
     (0..101).for_each(|_| bench.start(10));
     assert_eq!(bench.client.take_begun(), 101);

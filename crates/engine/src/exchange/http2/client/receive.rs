@@ -1,24 +1,22 @@
 //! Bytes of the connection to frames, wherever they are cut.
 
 use super::super::Violation;
-use super::super::frame::{FRAME_BYTES_DEFAULT, FrameHead, HEAD_BYTES, flag, kind};
+use super::super::frame::{FrameHead, HEAD_BYTES, flag, kind};
 use super::{Http2, Io};
-use crate::exchange::Standing;
+use crate::exchange::ConnectionState;
 
 /// The room for a frame that arrives in pieces which a connection keeps; more is given back.
 const PENDING_KEPT_BYTES: usize = 1024;
 
-/// Where in the stream of frames a connection is.
+/// Position of a connection in the stream of frames.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     /// The beginning of a frame that has not come whole. Never one of DATA, beyond its head.
     pending: Vec<u8>,
-    /// How many of them have been credited to their stream.
+    /// Bytes of it that were counted as received by its stream.
     credited: usize,
     /// The DATA frame that is coming.
     pub(super) data: Data,
-    /// The header block that is coming in several frames.
-    pub(super) block: Block,
 }
 
 /// A DATA frame.
@@ -39,21 +37,11 @@ pub(super) struct Data {
     pub(super) ends_stream: bool,
 }
 
-/// A header block in several frames.
-#[derive(Debug, Default)]
-pub(super) struct Block {
-    /// Its stream; 0: there is none.
-    pub(super) stream: u32,
-    pub(super) ends_stream: bool,
-    pub(super) frames: u32,
-    pub(super) bytes: Vec<u8>,
-}
-
 impl Http2 {
     /// Reads all of `bytes`, unless the connection ends in them.
     pub(super) fn read(&mut self, bytes: &[u8], io: &mut Io) -> Result<(), Violation> {
         let mut rest = bytes;
-        while !rest.is_empty() && self.standing != Standing::Broken {
+        while !rest.is_empty() && self.state != ConnectionState::Broken {
             if self.reader.data.left > 0 {
                 rest = self.read_data(rest, io)?;
                 continue;
@@ -66,7 +54,7 @@ impl Http2 {
                 self.reader.pending.extend_from_slice(rest);
                 return Ok(());
             };
-            self.check(head)?;
+            self.core.check(head)?;
             if head.kind == kind::DATA {
                 self.begin_data(head, io)?;
                 rest = after;
@@ -92,7 +80,7 @@ impl Http2 {
             let (here, rest) = bytes.split_at(bytes.len().min(HEAD_BYTES - held));
             self.reader.pending.extend_from_slice(here);
             if let Some((head, _)) = FrameHead::read(&self.reader.pending) {
-                self.check(head)?;
+                self.core.check(head)?;
                 if head.kind == kind::DATA {
                     self.reader.pending.clear();
                     self.begin_data(head, io)?;
@@ -127,29 +115,13 @@ impl Http2 {
         taken
     }
 
-    /// What can be said of a frame by its head alone.
-    #[inline]
-    fn check(&self, head: FrameHead) -> Result<(), Violation> {
-        if !self.has_settings && (head.kind != kind::SETTINGS || head.has(flag::ACK)) {
-            return Err(Violation::Preface);
-        }
-        if head.length > FRAME_BYTES_DEFAULT {
-            return Err(Violation::FrameTooLarge);
-        }
-        let awaited = self.reader.block.stream;
-        if awaited != 0 && (head.kind != kind::CONTINUATION || head.stream != awaited) {
-            return Err(Violation::BlockInterrupted);
-        }
-        Ok(())
-    }
-
-    /// Credits the stream of a header frame with the first so many bytes of it.
+    /// Counts the first `bytes` of a header frame as received by its stream.
     #[inline]
     fn credit_part(&mut self, head: FrameHead, bytes: usize, io: &mut Io) {
         if matches!(head.kind, kind::HEADERS | kind::CONTINUATION) {
             let more = bytes - self.reader.credited;
             self.reader.credited = bytes;
-            self.credit(head.stream, more, io.told);
+            self.credit(head.stream, more, io.events);
         }
     }
 
@@ -165,7 +137,7 @@ impl Http2 {
             length: head.length,
             ends_stream: head.has(flag::END_STREAM),
         };
-        self.credit(stream, HEAD_BYTES, io.told);
+        self.credit(stream, HEAD_BYTES, io.events);
         match head.length {
             0 if head.has(flag::PADDED) => Err(Violation::FrameCut),
             0 => self.end_data(io),
@@ -181,7 +153,7 @@ impl Http2 {
         let Some(op) = self.streams.get(data.stream).map(|stream| stream.op) else {
             return;
         };
-        let Some(readings) = io.told.reading(op) else {
+        let Some(readings) = io.events.reading(op) else {
             return;
         };
         // The payload: the length of the padding where there is one, the content, the padding.
@@ -210,10 +182,10 @@ impl Http2 {
         let here = bytes.len().min(data.left as usize);
         data.left -= here as u32;
         let (stream, is_whole) = (data.stream, data.left == 0);
-        if io.told.readings.is_some() {
+        if io.events.readings.is_some() {
             self.tell_body(&bytes[..here], io);
         }
-        self.credit(stream, here, io.told);
+        self.credit(stream, here, io.events);
         if is_whole {
             self.end_data(io)?;
         }

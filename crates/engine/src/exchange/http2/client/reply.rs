@@ -1,19 +1,13 @@
-//! What frames of the server mean.
+//! Frames of the server, one function per type.
 
-use super::super::fields::Section;
+use super::super::fields::ResponseSection;
 use super::super::frame::{self, FrameHead, flag, kind};
 use super::super::settings;
 use super::super::{ErrorCode, Violation};
 use super::receive::Data;
 use super::{Http2, Io};
-use crate::exchange::{INTERIMS_MAX, Standing, Told};
+use crate::exchange::{ConnectionState, INTERIMS_MAX, OpEvent};
 use knee_core::measure::Outcome;
-
-/// The longest header block, as it is sent.
-const BLOCK_BYTES_MAX: usize = 64 << 10;
-
-/// The most frames of a header block.
-const BLOCK_FRAMES_MAX: u32 = 128;
 
 /// The most empty DATA frames in a row.
 const EMPTIES_MAX: u32 = 1000;
@@ -21,7 +15,7 @@ const EMPTIES_MAX: u32 = 1000;
 /// The most answers in the outbox at once.
 const ANSWERS_MAX: u32 = 1000;
 
-/// So many bytes of what a server adds to GOAWAY are read.
+/// Bytes of GOAWAY's debug data that are read.
 const DEBUG_MAX: usize = 200;
 
 impl Http2 {
@@ -36,11 +30,11 @@ impl Http2 {
         match head.kind {
             kind::HEADERS => self.take_headers(head, payload, io),
             kind::CONTINUATION => self.take_continuation(head, payload, io),
-            kind::WINDOW_UPDATE => self.take_window_update(head.stream, payload, io),
+            kind::WINDOW_UPDATE => self.take_window_update(head, payload, io),
             kind::SETTINGS => self.take_settings(head, payload, io),
             kind::PING => self.take_ping(head, payload, io),
             kind::RST_STREAM => self.take_reset(head.stream, payload, io),
-            kind::GOAWAY => self.take_goaway(head.stream, payload, io),
+            kind::GOAWAY => self.take_goaway(head, payload, io),
             kind::PRIORITY => self.take_priority(head.stream, payload, io),
             kind::PUSH_PROMISE => Err(Violation::PushPromise),
             // Unknown ones mean nothing (RFC 9113 §5.5).
@@ -56,19 +50,12 @@ impl Http2 {
         io: &mut Io,
     ) -> Result<(), Violation> {
         self.check_stream(head.stream)?;
-        let block = match head.flags & (flag::PADDED | flag::PRIORITY) {
-            0 => payload,
-            _ => without_extras(head, payload)?,
-        };
-        let ends_stream = head.has(flag::END_STREAM);
+        let fragment = frame::content(head, payload)?;
         if head.has(flag::END_HEADERS) {
-            return self.take_block(head.stream, ends_stream, block, io);
+            let ends_stream = head.has(flag::END_STREAM);
+            return self.take_block(head.stream, ends_stream, fragment, io);
         }
-        let awaited = &mut self.reader.block;
-        awaited.stream = head.stream;
-        awaited.ends_stream = ends_stream;
-        awaited.frames = 1;
-        awaited.bytes.extend_from_slice(block);
+        self.core.begin_block(head, fragment);
         Ok(())
     }
 
@@ -78,23 +65,10 @@ impl Http2 {
         payload: &[u8],
         io: &mut Io,
     ) -> Result<(), Violation> {
-        let awaited = &mut self.reader.block;
-        if awaited.stream == 0 {
-            return Err(Violation::ContinuationAlone);
+        match self.core.continue_block(head, payload)? {
+            Some(block) => self.take_block(block.stream, block.ends_stream, &block.bytes, io),
+            None => Ok(()),
         }
-        awaited.frames += 1;
-        if awaited.frames > BLOCK_FRAMES_MAX {
-            return Err(Violation::ContinuationFlood);
-        }
-        if awaited.bytes.len() + payload.len() > BLOCK_BYTES_MAX {
-            return Err(Violation::BlockTooLarge);
-        }
-        awaited.bytes.extend_from_slice(payload);
-        if head.has(flag::END_HEADERS) {
-            let awaited = std::mem::take(awaited);
-            return self.take_block(head.stream, awaited.ends_stream, &awaited.bytes, io);
-        }
-        Ok(())
     }
 
     /// A whole header block. It is read whatever its stream, as the table depends on it.
@@ -110,10 +84,15 @@ impl Http2 {
             self.sections.read(block)?;
             return self.check_forgiven(id);
         };
-        let section = match io.told.reading(op) {
+        let section = match io.events.reading(op) {
             None => self.sections.read(block)?,
             Some(readings) => {
-                let mut tell = |name: &[u8], value: &[u8]| readings.field(op, name, value);
+                // An interim response says nothing of the final one, and trailers have no status.
+                let mut tell = |section: &ResponseSection, name: &[u8], value: &[u8]| {
+                    if section.status >= 200 && !name.starts_with(b":") {
+                        readings.field(op, name, value);
+                    }
+                };
                 self.sections.read_into(block, &mut tell)?
             }
         };
@@ -127,7 +106,12 @@ impl Http2 {
 
     /// A header section of a response: interim, final or trailers.
     #[inline]
-    fn take_section(&mut self, id: u32, section: Section, ends: bool) -> Result<(), Violation> {
+    fn take_section(
+        &mut self,
+        id: u32,
+        section: ResponseSection,
+        ends: bool,
+    ) -> Result<(), Violation> {
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
         };
@@ -167,7 +151,7 @@ impl Http2 {
     #[inline]
     pub(super) fn data_stream(&mut self, head: FrameHead, io: &mut Io) -> Result<u32, Violation> {
         self.check_stream(head.stream)?;
-        if !self.receive_window.take(head.length) {
+        if !self.core.receive_window.take(head.length) {
             return Err(Violation::WindowExceeded);
         }
         let Some(stream) = self.streams.get(head.stream) else {
@@ -206,9 +190,10 @@ impl Http2 {
             match left.checked_sub(u64::from(content)) {
                 Some(left) => stream.left = Some(left),
                 None => {
-                    let violation = match stream.is_bare {
-                        true => Violation::ContentForbidden,
-                        false => Violation::LengthDiffers,
+                    let violation = if stream.is_bare {
+                        Violation::ContentForbidden
+                    } else {
+                        Violation::LengthDiffers
                     };
                     self.refuse(id, violation, io);
                     return Ok(());
@@ -233,8 +218,8 @@ impl Http2 {
         if stream.left.is_some_and(|left| left > 0) {
             return self.refuse(id, Violation::LengthDiffers, io);
         }
-        self.tell_received(io.told);
-        io.told.push(Told::Answered { op, status });
+        self.tell_received(io.events);
+        io.events.push(OpEvent::Answered { op, status });
         if is_sending {
             // Answered before all of the request was sent: the rest is of no use (§8.1).
             return self.give_up(id, ErrorCode::CANCEL, io.out);
@@ -248,29 +233,21 @@ impl Http2 {
         payload: &[u8],
         io: &mut Io,
     ) -> Result<(), Violation> {
-        if head.stream != 0 {
-            return Err(Violation::NotOnStream);
-        }
-        if head.has(flag::ACK) {
-            return match payload {
-                [] => Ok(()),
-                _ => Err(Violation::SettingsAckLength),
-            };
-        }
-        let before = self.peer;
-        self.peer.apply(payload, true)?;
-        io.shared.streams_expected = self.peer.streams_max.unwrap_or(u32::MAX);
-        if !self.has_settings {
-            self.has_settings = true;
+        let had_settings = self.core.has_settings;
+        let Some(window_change) = self.core.apply_settings(head, payload)? else {
+            return Ok(());
+        };
+        let peer = self.core.peer;
+        io.shared.streams_expected = peer.streams_max.unwrap_or(u32::MAX);
+        if !had_settings {
             self.first_informed = self.streams.next();
         }
-        for bytes in [self.peer.table_bytes_least, self.peer.table_bytes] {
+        for bytes in [peer.table_bytes_least, peer.table_bytes] {
             self.blocks.set_limit(bytes, &io.shared.requests);
         }
-        let change = i64::from(self.peer.window) - i64::from(before.window);
-        if change != 0 {
+        if window_change != 0 {
             for stream in self.streams.iter_mut() {
-                if !stream.send_window.grow(change) {
+                if !stream.send_window.grow(window_change) {
                     return Err(Violation::WindowBySettings);
                 }
             }
@@ -284,13 +261,7 @@ impl Http2 {
     }
 
     fn take_ping(&mut self, head: FrameHead, payload: &[u8], io: &mut Io) -> Result<(), Violation> {
-        if head.stream != 0 {
-            return Err(Violation::NotOnStream);
-        }
-        if payload.len() != 8 {
-            return Err(Violation::FrameLength);
-        }
-        if !head.has(flag::ACK) {
+        if frame::wants_pong(head, payload)? {
             self.count_answer()?;
             frame::put(io.out, kind::PING, flag::ACK, 0, payload);
         }
@@ -300,94 +271,88 @@ impl Http2 {
     /// So that the outbox stays bounded where the server asks on and does not read.
     fn count_answer(&mut self) -> Result<(), Violation> {
         self.answers += 1;
-        match self.answers > ANSWERS_MAX {
-            true => Err(Violation::AnswerFlood),
-            false => Ok(()),
+        if self.answers > ANSWERS_MAX {
+            Err(Violation::AnswerFlood)
+        } else {
+            Ok(())
         }
     }
 
     fn take_window_update(
         &mut self,
-        id: u32,
+        head: FrameHead,
         payload: &[u8],
         io: &mut Io,
     ) -> Result<(), Violation> {
-        let increment = number(payload)? & frame::MAX_31;
-        if id == 0 {
-            return match increment {
-                0 => Err(Violation::IncrementZero),
-                _ if !self.send_window.grow(i64::from(increment)) => Err(Violation::WindowOverflow),
-                _ => Ok(()),
-            };
-        }
+        let Some(increment) = self.core.window_update(head, payload)? else {
+            return Ok(());
+        };
+        let id = head.stream;
         self.check_stream(id)?;
         let Some(stream) = self.streams.get(id) else {
             // It may have been under way when the stream ended (§5.1).
             return Ok(());
         };
-        if increment == 0 {
-            self.refuse(id, Violation::IncrementZero, io);
-        } else if !stream.send_window.grow(i64::from(increment)) {
-            self.refuse(id, Violation::WindowOverflow, io);
-        } else {
-            self.queue(id);
+        match stream.send_window.update(increment) {
+            Ok(()) => self.queue(id),
+            Err(violation) => self.refuse(id, violation, io),
         }
         Ok(())
     }
 
     fn take_reset(&mut self, id: u32, payload: &[u8], io: &mut Io) -> Result<(), Violation> {
         self.check_stream(id)?;
-        let code = ErrorCode(number(payload)?);
-        self.tell_received(io.told);
+        let code = ErrorCode(frame::read_number(payload)?);
+        self.tell_received(io.events);
         let Some(op) = self.forget(id) else {
             return Ok(());
         };
-        io.told.push(match code {
+        io.events.push(match code {
             // It could not be known how many streams are permitted.
-            ErrorCode::REFUSED_STREAM if id < self.first_informed => Told::Unprocessed(op),
-            ErrorCode::REFUSED_STREAM => Told::Failed {
+            ErrorCode::REFUSED_STREAM if id < self.first_informed => OpEvent::Unprocessed(op),
+            ErrorCode::REFUSED_STREAM => OpEvent::Failed {
                 op,
                 outcome: Outcome::RefusedStream,
             },
-            _ => Told::Failed {
+            _ => OpEvent::Failed {
                 op,
                 outcome: Outcome::StreamReset,
             },
         });
         if code != ErrorCode::REFUSED_STREAM {
-            io.told.push(Told::Reset(format!("RST_STREAM with {code}")));
+            io.events
+                .push(OpEvent::Reset(format!("RST_STREAM with {code}")));
         }
         Ok(())
     }
 
-    fn take_goaway(&mut self, id: u32, payload: &[u8], io: &mut Io) -> Result<(), Violation> {
-        if id != 0 {
-            return Err(Violation::NotOnStream);
-        }
-        let Some(([last, code], _)) = payload.as_chunks::<4>().0.split_first_chunk::<2>() else {
-            return Err(Violation::GoawayLength);
-        };
-        let code = ErrorCode(frame::number(code));
-        let last = frame::number(last) & frame::MAX_31;
+    fn take_goaway(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        io: &mut Io,
+    ) -> Result<(), Violation> {
+        let (last, code) = frame::read_goaway(head, payload)?;
         if last > self.last_stream {
             return Err(Violation::GoawayRises);
         }
         self.last_stream = last;
-        self.standing = Standing::Closing;
-        self.tell_received(io.told);
+        self.state = ConnectionState::Closing;
+        self.tell_received(io.events);
         for id in self.streams.ids().into_iter().filter(|id| *id > last) {
             self.forgiven = self.forgiven.max(id);
             if let Some(op) = self.forget(id) {
-                io.told.push(Told::Unprocessed(op));
+                io.events.push(OpEvent::Unprocessed(op));
             }
         }
         if code != ErrorCode::NO_ERROR {
             // The server closes the connection now (§5.4.1): nothing more will come.
             if !self.streams.ids().is_empty() {
-                self.fail_all(Outcome::StreamReset, io.told);
-                io.told.push(Told::Reset(goaway_words(code, &payload[8..])));
+                self.fail_all(Outcome::StreamReset, io.events);
+                io.events
+                    .push(OpEvent::Reset(goaway_words(code, &payload[8..])));
             }
-            self.standing = Standing::Broken;
+            self.state = ConnectionState::Broken;
         }
         Ok(())
     }
@@ -416,9 +381,10 @@ impl Http2 {
     /// Whether HEADERS and DATA on a stream that is no longer open are to be passed over: if they
     /// may have been sent before the server knew (§5.4.2).
     fn check_forgiven(&self, id: u32) -> Result<(), Violation> {
-        match id <= self.forgiven {
-            true => Ok(()),
-            false => Err(Violation::ClosedStream),
+        if id <= self.forgiven {
+            Ok(())
+        } else {
+            Err(Violation::ClosedStream)
         }
     }
 }
@@ -436,33 +402,11 @@ fn goaway_words(code: ErrorCode, debug: &[u8]) -> String {
 }
 
 /// What comes after the final header section (§8.1).
-fn check_trailers(section: Section, ends: bool) -> Result<(), Violation> {
+fn check_trailers(section: ResponseSection, ends: bool) -> Result<(), Violation> {
     match section.fault {
         _ if !ends => Err(Violation::TrailersOpen),
         _ if section.has_pseudo => Err(Violation::PseudoInTrailers),
         Some(fault) => Err(fault),
         None => Ok(()),
     }
-}
-
-/// A HEADERS payload without padding and priority.
-#[cold]
-fn without_extras(head: FrameHead, payload: &[u8]) -> Result<&[u8], Violation> {
-    let mut block = payload;
-    let mut padding = 0;
-    if head.has(flag::PADDED) {
-        let (&length, rest) = block.split_first().ok_or(Violation::FrameCut)?;
-        (padding, block) = (usize::from(length), rest);
-    }
-    if head.has(flag::PRIORITY) {
-        block = block.get(5..).ok_or(Violation::FrameCut)?;
-    }
-    let length = block.len().checked_sub(padding).ok_or(Violation::Padding)?;
-    Ok(&block[..length])
-}
-
-/// The number that a payload of four bytes is.
-fn number(payload: &[u8]) -> Result<u32, Violation> {
-    let bytes = payload.try_into().map_err(|_| Violation::FrameLength)?;
-    Ok(frame::number(bytes))
 }

@@ -4,7 +4,7 @@ use super::super::flow::{ReceiveWindow, SendWindow};
 use super::super::frame::{self, FrameHead, HEAD_BYTES, flag, kind};
 use super::super::streams::Stream;
 use super::{Http2, Io};
-use crate::exchange::{Asked, FlightId, Told};
+use crate::exchange::{FlightId, OpEvent, RequestRef};
 
 /// Bodies are put into the outbox up to this many bytes; more once those are with the kernel.
 const OUTBOX_BYTES_MAX: usize = 64 << 10;
@@ -15,32 +15,32 @@ const DATA_BYTES_MAX: usize = 16 << 10;
 impl Http2 {
     /// Opens a stream and asks.
     #[inline]
-    pub(super) fn start(&mut self, op: FlightId, asked: Asked<'_>, io: &mut Io) {
-        let request = asked.request;
-        let filled = io.shared.requests.filled_body(asked);
+    pub(super) fn start(&mut self, op: FlightId, request: RequestRef<'_>, io: &mut Io) {
+        let number = request.number;
+        let filled = io.shared.requests.filled_body(request);
         let body_bytes = match &filled {
             Some(body) => body.len(),
-            None => io.shared.requests.body(request).len(),
+            None => io.shared.requests.body(number).len(),
         };
         let has_body = body_bytes > 0;
         let stream = Stream {
             id: 0,
             op,
-            request: request as u32,
+            request: number as u32,
             status: 0,
             interims: 0,
-            is_head: io.shared.requests.is_head(request),
+            is_head: io.shared.requests.is_head(number),
             is_bare: false,
             has_begun: false,
             is_sending: has_body,
             is_queued: false,
             sent: 0,
             left: None,
-            send_window: SendWindow::new(self.peer.window),
+            send_window: SendWindow::new(self.core.peer.window),
             receive_window: ReceiveWindow::new(io.shared.window()),
         };
         let id = self.streams.open(stream);
-        self.put_head(id, (asked, body_bytes), has_body, io);
+        self.put_head(id, (request, body_bytes), has_body, io);
         if let Some(body) = filled.filter(|_| has_body) {
             self.bodies.push((id, body));
         }
@@ -48,7 +48,7 @@ impl Http2 {
             self.queue(id);
             self.send_bodies(io);
         } else {
-            io.told.push(Told::Written(op));
+            io.events.push(OpEvent::Written(op));
         }
     }
 
@@ -57,30 +57,29 @@ impl Http2 {
     fn put_head(
         &mut self,
         id: u32,
-        (asked, body_bytes): (Asked<'_>, usize),
+        (request, body_bytes): (RequestRef<'_>, usize),
         has_body: bool,
         io: &mut Io,
     ) {
         let at = io.out.len();
         io.out.extend_from_slice(&[0; HEAD_BYTES]);
         let shared = &mut io.shared;
-        match shared.requests.is_filled(asked.request) {
-            false => self.blocks.put(asked.request, &shared.requests, io.out),
-            true => {
-                let fills = (asked.fills, body_bytes);
-                self.blocks
-                    .put_filled(asked.request, fills, &shared.requests, io.out);
-            }
+        if shared.requests.is_filled(request.number) {
+            let fills = (request.fills, body_bytes);
+            self.blocks
+                .put_filled(request.number, fills, &shared.requests, io.out);
+        } else {
+            self.blocks.put(request.number, &shared.requests, io.out)
         }
         let length = io.out.len() - at - HEAD_BYTES;
-        if length > self.peer.frame_bytes as usize {
+        if length > self.core.peer.frame_bytes as usize {
             io.shared.block.clear();
             io.shared
                 .block
                 .extend_from_slice(&io.out[at + HEAD_BYTES..]);
             io.out.truncate(at);
             let block = &io.shared.block;
-            return frame::put_headers(io.out, id, !has_body, block, self.peer.frame_bytes);
+            return frame::put_headers(io.out, id, !has_body, block, self.core.peer.frame_bytes);
         }
         let end = if has_body { 0 } else { flag::END_STREAM };
         let head = FrameHead {
@@ -122,7 +121,7 @@ impl Http2 {
 
     fn send_queued(&mut self, io: &mut Io) {
         while io.out.len() < OUTBOX_BYTES_MAX
-            && self.send_window.left() > 0
+            && self.core.send_window.left() > 0
             && let Some(id) = self.senders.pop_front()
         {
             let Some(stream) = self.streams.get(id) else {
@@ -134,18 +133,18 @@ impl Http2 {
                 None => io.shared.requests.body(stream.request as usize),
             };
             let left = &body[stream.sent..];
-            let permitted = stream.send_window.left().min(self.send_window.left());
+            let permitted = stream.send_window.left().min(self.core.send_window.left());
             let length = left.len().min(permitted).min(DATA_BYTES_MAX);
             let is_last = length == left.len();
             let end = if is_last { flag::END_STREAM } else { 0 };
             frame::put(io.out, kind::DATA, end, id, &left[..length]);
             stream.sent += length;
             stream.send_window.take(length);
-            self.send_window.take(length);
+            self.core.send_window.take(length);
             stream.is_sending = !is_last;
             stream.is_queued = !is_last && stream.send_window.left() > 0;
             if is_last {
-                io.told.push(Told::Written(stream.op));
+                io.events.push(OpEvent::Written(stream.op));
                 self.drop_body(id);
             } else if stream.is_queued {
                 self.senders.push_back(id);

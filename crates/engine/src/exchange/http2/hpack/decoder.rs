@@ -161,9 +161,10 @@ impl Decoder {
             self.must_shrink = false;
             rest = after;
         }
-        match self.must_shrink {
-            true => Err(Error::TableSizeMissing),
-            false => Ok(rest),
+        if self.must_shrink {
+            Err(Error::TableSizeMissing)
+        } else {
+            Ok(rest)
         }
     }
 }

@@ -22,7 +22,7 @@ const BITS: [u8; 257] = [
 const EOS: u16 = 256;
 const BITS_MAX: usize = 30;
 
-/// Codes of up to so many bits, which are those of nearly all text, are looked up at once.
+/// Length of codes that are looked up in one step, in bits. Nearly all text has such codes.
 const QUICK_BITS: u32 = 8;
 
 struct Code {

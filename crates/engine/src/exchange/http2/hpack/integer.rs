@@ -11,9 +11,10 @@ pub(super) fn read(bytes: &[u8], prefix: u32) -> Result<(usize, &[u8]), Error> {
     let (&first, rest) = bytes.split_first().ok_or(Error::Cut)?;
     let max = (1 << prefix) - 1;
     let value = usize::from(first) & max;
-    match value < max {
-        true => Ok((value, rest)),
-        false => read_long(max, rest),
+    if value < max {
+        Ok((value, rest))
+    } else {
+        read_long(max, rest)
     }
 }
 

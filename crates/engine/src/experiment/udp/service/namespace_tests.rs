@@ -2,7 +2,7 @@
 
 use super::tests::{run, server, trial_of};
 use crate::kernel::drops::Drops;
-use crate::kernel::freed::{self, Freed};
+use crate::kernel::freed::{self, FreedPackets};
 use knee_core::experiment::udp::measure::DropPlace;
 use knee_core::time::Nanos;
 use std::net::{SocketAddr, UdpSocket};
@@ -351,7 +351,7 @@ fn watch_is_possible() -> bool {
         libc::mount(none, root, none, private, std::ptr::null());
         libc::mount(kind, at, kind, 0, std::ptr::null());
     }
-    match Freed::watch() {
+    match FreedPackets::watch() {
         Ok(_) => true,
         Err(e) => {
             eprintln!("skipped: {}", freed::in_words(&e));

@@ -4,7 +4,7 @@ use super::clocks::RealTime;
 use crate::experiment::udp::datagram::Header;
 use crate::experiment::udp::wire::{Begin, Record, Sharing};
 use crate::kernel::drops::Drops;
-use crate::kernel::freed::{self, Freed};
+use crate::kernel::freed::{self, FreedPackets};
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::datagrams::{Batch, DatagramSocket};
 use crate::sys::thread;
@@ -47,7 +47,7 @@ pub(super) struct Session {
     recorder: DatagramRecorder,
     /// The kernel's reasons for drops, or in words why they are not watched; `None` where nothing
     /// is between client and service that could drop for one.
-    freed: Option<Result<Freed, String>>,
+    freed: Option<Result<FreedPackets, String>>,
     quiet: Moment,
     /// `None` until the client says that it starts.
     running: Option<Running>,
@@ -65,7 +65,7 @@ struct Moment {
 }
 
 impl Moment {
-    fn now(freed: Option<&Freed>) -> Moment {
+    fn now(freed: Option<&FreedPackets>) -> Moment {
         Moment {
             drops: Drops::now_with(freed),
             at_ns: clock::monotonic_ns(),
@@ -109,7 +109,7 @@ impl Session {
     ) -> Session {
         let (clients, interval, duration) = (begin.clients, begin.interval, begin.duration);
         let is_apart = begin.sharing != Some(Sharing::Namespace);
-        let freed = is_apart.then(|| Freed::watch().map_err(|e| freed::in_words(&e)));
+        let freed = is_apart.then(|| FreedPackets::watch().map_err(|e| freed::in_words(&e)));
         Session {
             recorder: DatagramRecorder::new(clients, interval, duration, ARRIVALS_MAX),
             begin,
@@ -276,7 +276,7 @@ impl Session {
     }
 }
 
-fn watched(freed: &Option<Result<Freed, String>>) -> Option<&Freed> {
+fn watched(freed: &Option<Result<FreedPackets, String>>) -> Option<&FreedPackets> {
     freed.as_ref()?.as_ref().ok()
 }
 

@@ -65,12 +65,7 @@ impl Link for Lettered {
         self.stage == Stage::Taken && !self.early.is_empty()
     }
 
-    fn open(
-        &mut self,
-        wire: &[u8],
-        (): &mut (),
-        mut take: impl FnMut(&[u8], usize),
-    ) -> Result<(), String> {
+    fn open(&mut self, wire: &[u8], mut take: impl FnMut(&[u8], usize)) -> Result<(), String> {
         take(wire, 0);
         Ok(())
     }
@@ -100,7 +95,7 @@ struct Early<X: Exchange> {
 fn http1(method: &str) -> Early<Http1> {
     let (config, requests, target) = parts(1, 0, method);
     Early {
-        client: HttpClient::new(config, Kept, requests, (), http1::Shared::new(&target)),
+        client: HttpClient::new(config, Pooled, requests, (), http1::Shared::new(&target)),
         io: Remembers::default(),
     }
 }
@@ -113,7 +108,7 @@ fn letters() -> Early<multiplexed::Letters> {
         ..config
     };
     Early {
-        client: HttpClient::new(config, Kept, requests, (), 4),
+        client: HttpClient::new(config, Pooled, requests, (), 4),
         io: Remembers::default(),
     }
 }
@@ -235,7 +230,7 @@ fn what_changes_something_waits_for_the_handshake() {
 }
 
 #[test]
-fn what_answers_the_server_goes_out_in_one_write_with_the_request() {
+fn handshake_answer_and_request_go_out_in_one_write() {
     let mut e = http1("POST");
     e.start(1);
     e.event(5, Event::Connected);
@@ -258,8 +253,8 @@ fn a_handshake_that_fails_is_named_though_the_request_went_out() {
     let mut e = begun();
     e.event(9, Event::Ended);
     assert_eq!(e.outcomes(), [Outcome::HandshakeFailed]);
-    let told = e.client.take_handshakes();
-    assert_eq!(told.failed_because.as_deref(), Some(crate::link::HUNG_UP));
+    let events = e.client.take_handshakes();
+    assert_eq!(events.failed_because.as_deref(), Some(crate::link::HUNG_UP));
     let mut e = begun();
     let reset = io::Error::from_raw_os_error(libc::ECONNRESET);
     e.event(9, Event::Failed(reset));
@@ -276,14 +271,14 @@ fn a_handshake_that_fails_is_named_though_the_request_went_out() {
 }
 
 #[test]
-fn an_operation_that_is_over_takes_its_connection_along_while_that_is_being_secured() {
+fn timeout_during_handshake_closes_connection() {
     let (config, requests, _) = parts(1, 0, "GET");
     let config = ClientConfig {
         connect_timeout: Nanos(500),
         ..config
     };
     let mut e = Early::<multiplexed::Letters> {
-        client: HttpClient::new(config, Kept, requests, (), 4),
+        client: HttpClient::new(config, Pooled, requests, (), 4),
         io: Remembers::default(),
     };
     e.start(1);
@@ -295,7 +290,7 @@ fn an_operation_that_is_over_takes_its_connection_along_while_that_is_being_secu
 }
 
 #[test]
-fn a_request_that_was_not_sent_whole_is_written_when_the_kernel_has_it() {
+fn partly_sent_request_is_written_once_the_kernel_has_it() {
     let mut e = http1("GET");
     e.io.takes_parts = true;
     e.start(1);

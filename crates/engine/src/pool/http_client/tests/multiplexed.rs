@@ -1,7 +1,9 @@
 //! Connections that carry several operations, with an exchange of which each byte is a message.
 
 use super::*;
-use crate::exchange::{Asked, FlightId, Outbox, Room, Standing, StreamEnd, Tell, Told};
+use crate::exchange::{
+    ConnectionState, EventQueue, FlightId, OpEvent, Outbox, RequestRef, Room, StreamEnd,
+};
 use knee_core::both_ends::{Sample, Sampled};
 use std::collections::VecDeque;
 
@@ -10,7 +12,7 @@ use std::collections::VecDeque;
 #[derive(Default)]
 pub(super) struct Letters {
     under_way: VecDeque<FlightId>,
-    standing: Standing,
+    state: ConnectionState,
     permitted: u32,
 }
 
@@ -31,8 +33,8 @@ impl Exchange for Letters {
     fn room(&self, _: &u32) -> Room {
         let under_way = self.under_way.len() as u32;
         Room {
-            operations: match self.standing {
-                Standing::Open => self.permitted - under_way,
+            operations: match self.state {
+                ConnectionState::Open => self.permitted - under_way,
                 _ => 0,
             },
             is_targets_limit: true,
@@ -42,51 +44,51 @@ impl Exchange for Letters {
     fn begin(
         &mut self,
         op: FlightId,
-        _: Asked<'_>,
+        _: RequestRef<'_>,
         _: &mut u32,
         out: &mut Outbox,
-        told: &mut Tell,
+        events: &mut EventQueue,
     ) {
         assert!(self.room(&0).operations > 0, "there is room");
         self.under_way.push_back(op);
         out.bytes().push(b'r');
-        told.push(Told::Written(op));
+        events.push(OpEvent::Written(op));
     }
 
-    fn feed(&mut self, bytes: &[u8], _: &mut u32, _: &mut Outbox, told: &mut Tell) {
+    fn feed(&mut self, bytes: &[u8], _: &mut u32, _: &mut Outbox, events: &mut EventQueue) {
         for byte in bytes {
             match byte {
-                b'g' => self.standing = Standing::Closing,
+                b'g' => self.state = ConnectionState::Closing,
                 b'w' => {
-                    self.standing = Standing::Broken;
-                    let failed = self.under_way.drain(..).map(|op| Told::Failed {
+                    self.state = ConnectionState::Broken;
+                    let failed = self.under_way.drain(..).map(|op| OpEvent::Failed {
                         op,
                         outcome: Outcome::Malformed,
                     });
-                    told.extend(failed);
-                    told.push(Told::Violated("a rule".to_owned()));
+                    events.extend(failed);
+                    events.push(OpEvent::Violated("a rule".to_owned()));
                 }
                 _ => {
                     let op = self.under_way.pop_front().expect("it was asked");
-                    told.push(Told::Received { op, bytes: 1 });
-                    told.push(match byte {
-                        b'a' => Told::Answered { op, status: 200 },
-                        _ => Told::Unprocessed(op),
+                    events.push(OpEvent::Received { op, bytes: 1 });
+                    events.push(match byte {
+                        b'a' => OpEvent::Answered { op, status: 200 },
+                        _ => OpEvent::Unprocessed(op),
                     });
                 }
             }
         }
     }
 
-    fn sent(&mut self, _: &mut u32, _: &mut Outbox, _: &mut Tell) {}
+    fn sent(&mut self, _: &mut u32, _: &mut Outbox, _: &mut EventQueue) {}
 
-    fn ended(&mut self, end: StreamEnd, told: &mut Tell) {
-        self.standing = end.standing_after(self.standing);
-        let closed = self.under_way.drain(..).map(|op| Told::Failed {
+    fn ended(&mut self, end: StreamEnd, events: &mut EventQueue) {
+        self.state = end.state_after(self.state);
+        let closed = self.under_way.drain(..).map(|op| OpEvent::Failed {
             op,
             outcome: Outcome::Truncated,
         });
-        told.extend(closed);
+        events.extend(closed);
     }
 
     fn cancel(&mut self, op: FlightId, out: &mut Outbox) -> bool {
@@ -95,13 +97,13 @@ impl Exchange for Letters {
         true
     }
 
-    fn standing(&self) -> Standing {
-        self.standing
+    fn state(&self) -> ConnectionState {
+        self.state
     }
 }
 
 struct Shared {
-    client: HttpClient<Clear, Letters>,
+    client: HttpClient<Cleartext, Letters>,
     io: Remembers,
 }
 
@@ -113,7 +115,7 @@ fn shared(connections_max: u32, permitted: u32) -> Shared {
         ..config
     };
     Shared {
-        client: HttpClient::new(config, Kept, requests, (), permitted),
+        client: HttpClient::new(config, Pooled, requests, (), permitted),
         io: Remembers::default(),
     }
 }
@@ -177,7 +179,7 @@ fn what_is_due_goes_out_in_one_write() {
 }
 
 #[test]
-fn beyond_the_streams_an_operation_waits_for_one_and_says_for_whose_limit() {
+fn operation_beyond_the_streams_waits_and_names_the_limit() {
     let mut s = shared(1, 2);
     for at in [1, 1, 5] {
         s.start(at);
@@ -362,7 +364,7 @@ fn operations_that_share_a_connection_are_found_in_its_streams() {
 }
 
 #[test]
-fn a_request_ends_where_it_was_handed_over_and_not_where_the_one_before_did() {
+fn request_ends_where_it_was_handed_over() {
     let mut s = shared(1, 9);
     s.client = s.client.followed(Some(1));
     s.io.takes_parts = true;

@@ -8,7 +8,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\
 const OK_KEEP: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 struct Bench {
-    client: HttpClient<Clear, Http1, OneEach>,
+    client: HttpClient<Cleartext, Http1, OnePerOperation>,
     io: Remembers,
 }
 
@@ -18,7 +18,7 @@ fn bench(close: CloseKind) -> Bench {
         keep_alive: false,
         ..config
     };
-    let policy = OneEach::new(Vec::new(), close, 100);
+    let policy = OnePerOperation::new(Vec::new(), close, 100);
     let exchange = http1::Shared::new(&target);
     Bench {
         client: HttpClient::new(config, policy, requests, (), exchange),
@@ -175,7 +175,7 @@ fn a_connect_ends_at_its_time_in_what_the_kernel_knows_of_it() {
 }
 
 #[test]
-fn a_response_that_does_not_come_is_a_ghost_where_nothing_was_acknowledged() {
+fn missing_response_without_acknowledgement_is_a_ghost() {
     for (is_acknowledged, outcome) in [(false, Outcome::Ghost), (true, Outcome::ResponseTimeout)] {
         let mut b = bench(CloseKind::Fin);
         b.start(0, 0);
@@ -257,7 +257,7 @@ fn addresses_take_turns_and_small_requests_need_no_nodelay() {
     let to = address("127.0.0.1:1");
     let sources = ["127.0.0.2:0", "[::1]:0"].map(address);
     let opened = |bytes_max| {
-        let mut policy = OneEach::new(sources.to_vec(), CloseKind::Fin, bytes_max);
+        let mut policy = OnePerOperation::new(sources.to_vec(), CloseKind::Fin, bytes_max);
         std::array::from_fn(|_| {
             let opening = policy.opening(&to);
             (opening.from.map(RawAddress::family), opening.nodelay)
@@ -266,7 +266,7 @@ fn addresses_take_turns_and_small_requests_need_no_nodelay() {
     let in_turn =
         |nodelay| [libc::AF_INET, libc::AF_INET6, libc::AF_INET].map(|from| (Some(from), nodelay));
     assert_eq!((opened(500), opened(501)), (in_turn(false), in_turn(true)));
-    let mut one = OneEach::new(Vec::new(), CloseKind::Fin, 1);
+    let mut one = OnePerOperation::new(Vec::new(), CloseKind::Fin, 1);
     assert!(
         (0..3).all(|_| one.opening(&to).from.is_none()),
         "the kernel's choice"

@@ -1,6 +1,6 @@
 //! A backend that only remembers what it was told.
 
-use crate::reactor::{Backend, Close, Opening, Payload, Sink};
+use crate::reactor::{Backend, Close, ConnectOptions, Payload, Sink};
 use crate::sys::socket::TcpState;
 use knee_core::time::Nanos;
 use std::io;
@@ -25,7 +25,7 @@ pub(in crate::pool) struct Remembers {
 impl Backend for Remembers {
     const NAME: &'static str = "none";
 
-    fn open(&mut self, slot: u32, _: Opening<'_>) -> io::Result<()> {
+    fn open(&mut self, slot: u32, _: ConnectOptions<'_>) -> io::Result<()> {
         if let Some(code) = self.open_error {
             return Err(io::Error::from_raw_os_error(code));
         }

@@ -35,12 +35,7 @@ impl Link for Announced {
         self.is_secured
     }
 
-    fn open(
-        &mut self,
-        wire: &[u8],
-        (): &mut (),
-        mut take: impl FnMut(&[u8], usize),
-    ) -> Result<(), String> {
+    fn open(&mut self, wire: &[u8], mut take: impl FnMut(&[u8], usize)) -> Result<(), String> {
         let end = wire.iter().position(|byte| *byte == 0);
         let plain = &wire[..end.unwrap_or(wire.len())];
         if !plain.is_empty() && !self.is_ended {
@@ -74,21 +69,21 @@ struct Secured<X: Exchange, P: Policy> {
     io: Remembers,
 }
 
-fn http1(connections_max: u32, method: &str) -> Secured<Http1, Kept> {
+fn http1(connections_max: u32, method: &str) -> Secured<Http1, Pooled> {
     let (config, requests, target) = parts(connections_max, 0, method);
     Secured {
-        client: HttpClient::new(config, Kept, requests, (), http1::Shared::new(&target)),
+        client: HttpClient::new(config, Pooled, requests, (), http1::Shared::new(&target)),
         io: Remembers::default(),
     }
 }
 
-fn one_each(close: CloseKind) -> Secured<Http1, OneEach> {
+fn one_each(close: CloseKind) -> Secured<Http1, OnePerOperation> {
     let (config, requests, target) = parts(2, 0, "GET");
     let config = ClientConfig {
         keep_alive: false,
         ..config
     };
-    let policy = OneEach::new(Vec::new(), close, 100);
+    let policy = OnePerOperation::new(Vec::new(), close, 100);
     Secured {
         client: HttpClient::new(config, policy, requests, (), http1::Shared::new(&target)),
         io: Remembers::default(),
@@ -295,8 +290,8 @@ fn close_notify_ends_all_operations_of_a_connection() {
         streams_max: 2,
         ..config
     };
-    let mut s: Secured<Letters, Kept> = Secured {
-        client: HttpClient::new(config, Kept, requests, (), 2),
+    let mut s: Secured<Letters, Pooled> = Secured {
+        client: HttpClient::new(config, Pooled, requests, (), 2),
         io: Remembers::default(),
     };
     (0..3).for_each(|at| s.start(at));

@@ -1,5 +1,5 @@
-//! A connection with HTTP/2 (RFC 9113): many requests at once, each on a stream of its own, through
-//! the same station as those of HTTP/1.1.
+//! A connection with HTTP/2 (RFC 9113): many requests at once, each on its own stream, through the
+//! same station as those of HTTP/1.1.
 
 mod receive;
 mod section;
@@ -14,76 +14,65 @@ use super::request::{HEAD_MAX, Persistence};
 use super::response::{Answer, ResponseKind};
 use super::stats::Trouble;
 use super::wire::Wire;
-use crate::exchange::http2::flow::{ReceiveWindow, SendWindow, WINDOW_DEFAULT};
-use crate::exchange::http2::settings::{self, Settings, id};
+use crate::exchange::http2::connection::{ConnectionCore, Side};
+use crate::exchange::http2::fields::SectionReader;
+use crate::exchange::http2::flow::WINDOW_DEFAULT;
+use crate::exchange::http2::settings::{self, id};
 use crate::exchange::http2::{ErrorCode, Violation, frame};
 use knee_core::time::Nanos;
-use receive::Block;
-use section::Sections;
+use section::RequestSection;
 use send::Outgoing;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use stream::{Stage, Streams};
 
-/// How many bytes of one request may be on their way: all of them are thrown away.
+/// Receive window of a stream, in bytes. Request bodies are dropped as they arrive.
 const STREAM_WINDOW: u32 = 1 << 20;
-/// And of all requests of a connection.
+/// Receive window of a connection, in bytes.
 const CONNECTION_WINDOW: u32 = 16 << 20;
 
-/// What is held back for a client that does not read: no more is read from it beyond.
+/// Most unsent bytes. Nothing more is read from a client that does not read.
 const HELD_BACK_MAX: usize = 256 * 1024;
-
-/// Something failed on this side, here on purpose (RFC 9113 7).
-const INTERNAL_ERROR: ErrorCode = ErrorCode(2);
 
 /// One connection with HTTP/2.
 #[derive(Debug)]
 pub(super) struct Http2 {
     wire: Wire,
-    /// Bytes read and not yet consumed: the begin of a frame.
+    /// Bytes read and not yet consumed: the start of a frame.
     unread: Vec<u8>,
-    /// They were read before this began, and nobody has looked at them.
+    /// They were read by another version of HTTP and not parsed yet.
     is_unread_new: bool,
-    /// The client's preface came.
+    /// The client's preface has been received.
     is_greeted: bool,
-    /// And its first settings.
-    has_settings: bool,
-    /// What the client permits.
-    peer: Settings,
-    sections: Sections,
-    /// A header block that goes on.
-    block: Option<Block>,
+    core: ConnectionCore,
+    sections: SectionReader<RequestSection>,
     streams: Streams,
     /// The highest stream that the client opened.
     last_stream: u32,
-    /// How much it may send over all streams.
-    receive_window: ReceiveWindow,
-    /// How much may be sent to it over all streams.
-    send_window: SendWindow,
     out: Outgoing,
-    /// When services end, and of which streams.
+    /// Ends of services, with their streams.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// When slow bodies go on.
+    /// Time at which slow bodies go on.
     tick: Option<Nanos>,
     phase: Phase,
-    /// Since when it was ready for the first request, where that is not when it came.
+    /// Time at which it was ready for the first request, if later than its arrival.
     ready_since: Option<Nanos>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Requests are taken.
+    /// Requests are accepted.
     Open,
-    /// The client has ended: what is begun is finished.
+    /// The client has ended. Begun requests are finished.
     Ending,
-    /// What is held back is sent, then this side ends.
+    /// Unsent bytes are sent, then this side ends.
     Closing,
-    /// The end of what the client still sends is waited for.
+    /// The client's remaining bytes are read and dropped.
     Draining { dropped: usize },
 }
 
 impl Http2 {
-    /// One that goes on from what another version of HTTP has read.
+    /// Continues from bytes that another version of HTTP has read.
     pub(super) fn new(
         wire: Wire,
         unread: Vec<u8>,
@@ -104,14 +93,10 @@ impl Http2 {
             unread,
             is_unread_new: true,
             is_greeted: false,
-            has_settings: false,
-            peer: Settings::default(),
-            sections: Sections::new(context.has_app()),
-            block: None,
+            core: ConnectionCore::new(Side::Client, CONNECTION_WINDOW),
+            sections: SectionReader::default(),
             streams: Streams::default(),
             last_stream: 0,
-            receive_window: ReceiveWindow::new(CONNECTION_WINDOW),
-            send_window: SendWindow::new(WINDOW_DEFAULT),
             out,
             due: BinaryHeap::new(),
             tick: None,
@@ -120,13 +105,13 @@ impl Http2 {
         }
     }
 
-    /// Something has happened to the socket.
+    /// Handles an event of the socket.
     pub(super) fn on_event(&mut self, event_flags: u32, tools: &mut Tools<'_>) -> Fate {
         self.wire.on_event(event_flags);
         self.drive(tools)
     }
 
-    /// A timer is due: services have ended, or slow bodies go on.
+    /// Handles a due timer: services have ended, or slow bodies go on.
     pub(super) fn on_timer(&mut self, tools: &mut Tools<'_>) -> Fate {
         let context = &mut *tools.context;
         while let Some(&Reverse((finish, id))) = self.due.peek()
@@ -142,7 +127,7 @@ impl Http2 {
         self.drive(tools)
     }
 
-    /// The service of a stream has ended, unless the client has given it up meanwhile.
+    /// Ends the service of a stream, unless the client has reset it.
     fn finish_service(&mut self, id: u32, finish: Nanos, context: &mut Context) {
         let Some(stream) = self.streams.find(id) else {
             return;
@@ -156,7 +141,7 @@ impl Http2 {
         self.answer(id, answer, context);
     }
 
-    /// Goes as far as it can without waiting.
+    /// Reads and writes as far as possible without waiting.
     pub(super) fn drive(&mut self, tools: &mut Tools<'_>) -> Fate {
         loop {
             match self.step(tools) {
@@ -180,7 +165,7 @@ impl Http2 {
         }
     }
 
-    /// Reads once, as far as that is possible, and writes all that can be.
+    /// Reads once, if possible, and writes as much as possible.
     fn step(&mut self, tools: &mut Tools<'_>) -> Progress {
         if let Phase::Draining { dropped } = self.phase {
             return self.drain(dropped, tools);
@@ -210,20 +195,21 @@ impl Http2 {
             && (self.is_unread_new || self.wire.is_readable())
     }
 
-    /// Reads once and takes all frames that are whole.
+    /// Reads once and processes all whole frames.
     fn read(&mut self, tools: &mut Tools<'_>) -> Progress {
         let carry = self.unread.len();
         tools.buffer[..carry].copy_from_slice(&self.unread);
         let is_new = std::mem::take(&mut self.is_unread_new);
-        let length = match is_new {
-            true => carry,
-            false => match self.wire.read(carry, tools)? {
+        let length = if is_new {
+            carry
+        } else {
+            match self.wire.read(carry, tools)? {
                 0 => {
                     self.on_end(tools.context);
                     return Ok(());
                 }
                 read => carry + read,
-            },
+            }
         };
         // Every request that these bytes complete has arrived now.
         tools.context.read_clock();
@@ -238,17 +224,17 @@ impl Http2 {
         Ok(())
     }
 
-    /// The client sends no more.
+    /// Handles the end of the client's stream.
     fn on_end(&mut self, context: &mut Context) {
         self.phase = Phase::Ending;
-        let is_cut = !self.unread.is_empty() || self.block.is_some();
+        let is_cut = !self.unread.is_empty() || self.core.in_block();
         let unfinished = self.streams.drop_unfinished();
         if is_cut || unfinished > 0 {
             context.tally.on_trouble(Trouble::Incomplete);
         }
     }
 
-    /// The client broke a rule of the connection.
+    /// Ends the connection, as the client broke a rule.
     fn refuse(&mut self, violation: Violation, context: &mut Context) {
         context.tally.on_trouble(match violation.code() {
             ErrorCode::ENHANCE_YOUR_CALM => Trouble::HeadTooLarge,
@@ -264,7 +250,7 @@ impl Http2 {
         self.close(context);
     }
 
-    /// What was put out goes out, and nothing else.
+    /// Sends what was put out, and nothing else.
     fn close(&mut self, context: &mut Context) {
         if let Some(log) = &mut context.log {
             self.streams.abandon(log);
@@ -273,13 +259,13 @@ impl Http2 {
         self.phase = Phase::Closing;
     }
 
-    /// The stream breaks a rule, or is broken on purpose: it ends here.
+    /// Resets a stream that broke a rule, or on purpose.
     fn reset(&mut self, id: u32, code: ErrorCode, context: &mut Context) {
         frame::put_reset(self.out.bytes(), id, code);
         self.forget(id, context);
     }
 
-    /// The stream is over without a whole response.
+    /// Removes a stream without a whole response.
     fn forget(&mut self, id: u32, context: &mut Context) {
         if let Some(stream) = self.streams.remove(id)
             && let (Some(log), Some(entry)) = (&mut context.log, stream.entry)
@@ -288,7 +274,7 @@ impl Http2 {
         }
     }
 
-    /// A whole request is there: what happens to it.
+    /// Serves a whole request.
     fn serve(&mut self, id: u32, context: &mut Context) {
         let Some(stream) = self.streams.find(id) else {
             return;
@@ -319,11 +305,11 @@ impl Http2 {
         context.set_timer(end, self.wire.token());
     }
 
-    /// Begins to answer.
+    /// Begins the response.
     fn answer(&mut self, id: u32, answer: Answer, context: &mut Context) {
         if answer.reset {
             context.tally.on_trouble(Trouble::Reset);
-            return self.reset(id, INTERNAL_ERROR, context);
+            return self.reset(id, ErrorCode::INTERNAL_ERROR, context);
         }
         let own = self.streams.find(id).and_then(|s| s.own.as_deref());
         let response = context.responses.pick(answer.kind, own);
@@ -332,17 +318,18 @@ impl Http2 {
             context.tally.on_trouble(Trouble::Garbage);
             return self.close(context);
         }
-        let body = match answer.head_only {
-            true => 0,
-            false => response.body().len(),
+        let body = if answer.head_only {
+            0
+        } else {
+            response.body().len()
         };
         if answer.halved && body == 0 {
             context.tally.on_trouble(Trouble::Truncate);
-            return self.reset(id, INTERNAL_ERROR, context);
+            return self.reset(id, ErrorCode::INTERNAL_ERROR, context);
         }
         let block = response.block();
         self.out
-            .put_head(id, body == 0, block, self.peer.frame_bytes);
+            .put_head(id, body == 0, block, self.core.peer.frame_bytes);
         if body == 0 {
             return self.complete(id, answer.kind);
         }
@@ -350,14 +337,14 @@ impl Http2 {
         self.streams.begin_body(id, answer, begun);
     }
 
-    /// All of a response has been put out.
+    /// Notes that all of a response has been put out.
     fn complete(&mut self, id: u32, kind: ResponseKind) {
         if let Some(stream) = self.streams.remove(id) {
             self.out.complete(kind, stream.entry);
         }
     }
 
-    /// The requests that it serves, if any, will have no response.
+    /// Logs the requests under way, which will have no response.
     pub(super) fn abandon(&mut self, log: &mut Log) {
         self.streams.abandon(log);
         self.out.abandon(log);

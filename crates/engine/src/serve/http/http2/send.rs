@@ -1,34 +1,34 @@
-//! What goes out: control frames and heads at once, bodies in turn, a frame of each, as far as the
-//! client's windows, its socket and the speed of slow bodies permit.
+//! Frames to the client: control frames and heads at once, bodies in turn, one frame of each, as
+//! far as the client's windows, its socket and the speed of slow bodies permit.
 
 use super::super::connection::{Pause, TRICKLE_TICK, Tools};
 use super::super::context::Context;
 use super::super::log::{Log, LogEntry};
 use super::super::response::ResponseKind;
 use super::super::stats::{Tally, Trouble};
+use super::Http2;
 use super::stream::Stage;
-use super::{Http2, INTERNAL_ERROR};
-use crate::exchange::http2::frame::{self, FrameHead, flag, kind};
-use crate::exchange::http2::hpack;
+use crate::exchange::http2::frame::{self, flag, kind};
+use crate::exchange::http2::{ErrorCode, hpack};
 use knee_core::time::Nanos;
 use std::collections::VecDeque;
 use std::io;
 
-/// No more of bodies is put out at once.
+/// Unsent bytes beyond which no body frame is put out.
 const OUT_TARGET: usize = 64 * 1024;
 
-/// No frame of a body is longer, whatever the client permits: others have their turn.
+/// Largest frame of a body, so that others have their turn.
 const DATA_MAX: usize = 16 * 1024;
 
-/// What is to be sent, in order.
+/// Bytes to send, in order.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     bytes: Vec<u8>,
-    /// How many of them are sent.
+    /// Sent bytes of them.
     sent: usize,
-    /// How many were sent before these.
+    /// Bytes sent before these.
     sent_before: u64,
-    /// Responses that are put out whole: where they end, counted from the first byte of all.
+    /// Responses that are put out whole, with their ends, counted from the connection's first byte.
     complete: VecDeque<Complete>,
     /// A header block was put out.
     has_block: bool,
@@ -42,13 +42,13 @@ struct Complete {
 }
 
 impl Outgoing {
-    /// What more is to be sent goes behind these.
+    /// The bytes, to be appended to.
     #[inline]
     pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// How many bytes wait to be sent.
+    /// Bytes that wait to be sent.
     pub(super) fn held_back(&self) -> usize {
         self.bytes.len() - self.sent
     }
@@ -66,13 +66,13 @@ impl Outgoing {
         frame::put_headers(&mut self.bytes, id, ends, &first, frame_max);
     }
 
-    /// What was put out last ends a response.
+    /// Notes that the last bytes end a response.
     pub(super) fn complete(&mut self, kind: ResponseKind, entry: Option<LogEntry>) {
         let end = self.sent_before + self.bytes.len() as u64;
         self.complete.push_back(Complete { end, kind, entry });
     }
 
-    /// So many more bytes were handed over.
+    /// Counts bytes that the kernel has taken.
     fn on_sent(&mut self, count: usize) {
         self.sent += count;
         if self.sent == self.bytes.len() {
@@ -87,7 +87,7 @@ impl Outgoing {
         }
     }
 
-    /// Counts and logs the responses all of whose bytes are with the kernel.
+    /// Counts and logs responses that the kernel has taken whole.
     fn settle(&mut self, context: &mut Context) {
         let sent = self.sent_before + self.sent as u64;
         let is_over = |first: Option<&Complete>| first.is_some_and(|c| c.end <= sent);
@@ -106,7 +106,7 @@ impl Outgoing {
         }
     }
 
-    /// What is not sent never will be.
+    /// Logs responses that will not be sent.
     pub(super) fn abandon(&mut self, log: &mut Log) {
         let entries = self.complete.drain(..).filter_map(|c| c.entry);
         entries.for_each(|entry| log.push(entry));
@@ -121,7 +121,7 @@ fn count(kind: ResponseKind, tally: &mut Tally) {
 }
 
 impl Http2 {
-    /// Sends all that can be sent now; whether nothing is held back.
+    /// Sends as much as possible. Returns whether nothing is held back.
     pub(super) fn write(&mut self, tools: &mut Tools<'_>) -> Result<bool, Pause> {
         loop {
             self.fill(tools.context);
@@ -148,7 +148,7 @@ impl Http2 {
         }
     }
 
-    /// Puts frames of bodies out, one of each in turn.
+    /// Puts out frames of bodies, one of each in turn.
     fn fill(&mut self, context: &mut Context) {
         while self.out.held_back() < OUT_TARGET
             && let Some((id, stream)) = self.streams.next()
@@ -168,14 +168,14 @@ impl Http2 {
             } else {
                 body.len()
             };
-            if until > sent && self.send_window.left() == 0 {
+            if until > sent && self.core.send_window.left() == 0 {
                 self.streams.put_back(id);
                 return;
             }
             let permitted = [
                 DATA_MAX,
-                self.peer.frame_bytes as usize,
-                self.send_window.left(),
+                self.core.peer.frame_bytes as usize,
+                self.core.send_window.left(),
                 stream.send_window.left(),
             ];
             let permitted = permitted.into_iter().min().unwrap_or(0);
@@ -190,9 +190,16 @@ impl Http2 {
                 continue;
             }
             let ends = after == until && !answer.halved;
-            put_data(&mut self.out.bytes, id, ends, &body[sent..after]);
+            let flags = if ends { flag::END_STREAM } else { 0 };
+            frame::put(
+                &mut self.out.bytes,
+                kind::DATA,
+                flags,
+                id,
+                &body[sent..after],
+            );
             stream.send_window.take(length);
-            self.send_window.take(length);
+            self.core.send_window.take(length);
             let kind = answer.kind;
             stream.stage = Stage::Sending {
                 answer,
@@ -202,7 +209,7 @@ impl Http2 {
             match (after == until, answer.halved) {
                 (true, true) => {
                     context.tally.on_trouble(Trouble::Truncate);
-                    self.reset(id, INTERNAL_ERROR, context);
+                    self.reset(id, ErrorCode::INTERNAL_ERROR, context);
                 }
                 (true, false) => self.complete(id, kind),
                 (false, _) => self.streams.resume(id),
@@ -210,7 +217,7 @@ impl Http2 {
         }
     }
 
-    /// A slow body of which `sent` bytes are sent goes on when the next are due.
+    /// Sets the timer for the next bytes of a slow body.
     fn wait_for_time(&mut self, begun: Nanos, sent: usize, until: usize, context: &mut Context) {
         let next = context.due_at(begun, sent + 1);
         let next = next.max(context.now() + TRICKLE_TICK);
@@ -220,15 +227,4 @@ impl Http2 {
             context.set_timer(at, self.wire.token());
         }
     }
-}
-
-fn put_data(out: &mut Vec<u8>, id: u32, ends: bool, data: &[u8]) {
-    let head = FrameHead {
-        length: data.len() as u32,
-        kind: kind::DATA,
-        flags: if ends { flag::END_STREAM } else { 0 },
-        stream: id,
-    };
-    out.extend_from_slice(&head.bytes());
-    out.extend_from_slice(data);
 }

@@ -1,4 +1,4 @@
-//! The streams of one connection that are open.
+//! Open streams of one connection.
 
 use super::super::asked::Asked;
 use super::super::log::{Log, LogEntry};
@@ -11,44 +11,44 @@ use std::collections::VecDeque;
 /// One request and its response.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// It asked for the head of the response alone.
+    /// The request is HEAD.
     pub(super) head_only: bool,
-    /// How long its body is by its head, and how long it was so far.
+    /// Announced and received length of its body.
     pub(super) length: Option<u64>,
     pub(super) received: u64,
-    /// How much the client may send.
+    /// Bytes that the client may send.
     pub(super) receive_window: ReceiveWindow,
-    /// How much it takes.
+    /// Bytes that may be sent to the client.
     pub(super) send_window: SendWindow,
     pub(super) stage: Stage,
-    /// All of the request, where an application answers it.
+    /// The whole request, for an application.
     pub(super) asked: Option<Box<Asked>>,
-    /// And what it answers.
+    /// The application's response.
     pub(super) own: Option<Box<Response>>,
-    /// It is among those whose bodies go on.
+    /// It is in the queue of bodies.
     is_queued: bool,
-    /// Its line in the log, once its request is whole, where requests are logged.
+    /// Its line in the log, if requests are logged, once its request is whole.
     pub(super) entry: Option<LogEntry>,
 }
 
-/// How far it is.
+/// Progress of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
-    /// The body of the request is to come.
+    /// The body of the request is incomplete.
     Receiving,
     /// In the station.
     Serving { answer: Answer, arrival: Nanos },
-    /// Its head is out, and so many bytes of its body.
+    /// Its head is out, and `sent` bytes of its body.
     Sending {
         answer: Answer,
         sent: usize,
-        /// When it began, where bodies are slow.
+        /// Start of the body, if bodies are slow.
         begun: Option<Nanos>,
     },
 }
 
 impl Stream {
-    /// One whose head has come, to a client that gives it this window.
+    /// Creates a stream whose head was received. `window` is the client's.
     pub(super) fn new(head_only: bool, length: Option<u64>, window: u32) -> Stream {
         Stream {
             head_only,
@@ -65,12 +65,12 @@ impl Stream {
     }
 }
 
-/// The open streams. There are a few dozen: looking through their numbers is the quickest.
+/// The open streams. With a few dozen of them, a linear search is the fastest.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     ids: Vec<u32>,
     streams: Vec<Stream>,
-    /// Those whose bodies go on, each for one frame, then the next.
+    /// Streams whose bodies go on, in turn.
     queue: VecDeque<u32>,
 }
 
@@ -109,7 +109,7 @@ impl Streams {
         self.queue.clear();
     }
 
-    /// Ends those whose requests are not whole; how many that were.
+    /// Removes streams with incomplete requests. Returns their number.
     pub(super) fn drop_unfinished(&mut self) -> usize {
         let before = self.len();
         for place in (0..before).rev() {
@@ -121,13 +121,13 @@ impl Streams {
         before - self.len()
     }
 
-    /// None of them will have a response.
+    /// Logs the requests, which will have no response.
     pub(super) fn abandon(&mut self, log: &mut Log) {
         let entries = self.streams.iter_mut().filter_map(|s| s.entry.take());
         entries.for_each(|entry| log.push(entry));
     }
 
-    /// All windows change by so much; whether all stay within their limit.
+    /// Changes all windows. Whether all stay within their limit.
     #[must_use]
     pub(super) fn grow_windows(&mut self, by: i64) -> bool {
         let mut fits = true;
@@ -138,7 +138,7 @@ impl Streams {
         fits
     }
 
-    /// Its head is out: its body follows.
+    /// Starts the body of a response, after its head.
     pub(super) fn begin_body(&mut self, id: u32, answer: Answer, begun: Option<Nanos>) {
         if let Some(stream) = self.find(id) {
             stream.stage = Stage::Sending {
@@ -150,7 +150,7 @@ impl Streams {
         }
     }
 
-    /// Its body may go on, if it was that far.
+    /// Queues a stream whose body may go on.
     pub(super) fn resume(&mut self, id: u32) {
         let Some(stream) = self.find(id) else {
             return;
@@ -161,7 +161,7 @@ impl Streams {
         }
     }
 
-    /// Slow bodies may go on.
+    /// Queues all slow bodies.
     pub(super) fn resume_slow(&mut self) {
         for place in 0..self.len() {
             if let Stage::Sending { begun: Some(_), .. } = self.streams[place].stage {
@@ -170,7 +170,7 @@ impl Streams {
         }
     }
 
-    /// The next whose body may go on.
+    /// The next stream whose body may go on.
     pub(super) fn next(&mut self) -> Option<(u32, &mut Stream)> {
         while let Some(id) = self.queue.pop_front() {
             if let Some(place) = self.place(id) {
@@ -181,7 +181,7 @@ impl Streams {
         None
     }
 
-    /// It was not its fault that nothing was sent: it is the next again.
+    /// Puts a stream back to the front of the queue.
     pub(super) fn put_back(&mut self, id: u32) {
         if let Some(stream) = self.find(id) {
             stream.is_queued = true;

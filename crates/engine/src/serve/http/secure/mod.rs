@@ -1,7 +1,5 @@
-//! TLS under the connections of the server: sealed bytes in, plain bytes out, and back.
-//!
-//! All of rustls that the server needs is here. Nothing here reads a socket; what is to be sent is
-//! written in one call for all records.
+//! TLS of the server's connections. All uses of rustls by the server. Reads no socket; writes all
+//! records in one call.
 
 mod identity;
 
@@ -19,24 +17,23 @@ use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
 
-/// Most sealed bytes that are read at once: what they open to fits what a connection reads into.
+/// Most sealed bytes read at once. Their content fits a connection's buffer.
 pub(super) const SEALED_MAX: usize = 16 * 1024;
 
-/// Most plain bytes that are sealed before what is sealed is sent: what a large body takes of
-/// memory, however large it is.
+/// Most plain bytes sealed before they are sent. Bounds the memory of large bodies.
 const SEAL_MAX: usize = 64 * 1024;
 
-/// Most bytes that a client may send before its handshake is done, where that is permitted.
+/// Most bytes of early data, if permitted.
 const EARLY_DATA_MAX: u32 = 16 * 1024;
 
-/// HTTP/2 as handshakes name it (RFC 9113 3.2).
+/// ALPN name of HTTP/2 (RFC 9113 §3.2).
 const HTTP2: &[u8] = b"h2";
 
-/// How many sessions are remembered where each may be resumed once only, so that early data is
-/// never served twice (RFC 8446 8.1).
+/// Most remembered sessions if each may be resumed only once, so that early data is never served
+/// twice (RFC 8446 §8.1).
 const SESSIONS_MAX: usize = 64 * 1024;
 
-/// How a server secures its connections.
+/// TLS settings of a server.
 #[derive(Clone)]
 pub struct ServerTls(Arc<ServerConfig>);
 
@@ -47,11 +44,10 @@ impl fmt::Debug for ServerTls {
 }
 
 impl ServerTls {
-    /// With this identity, these versions, and these ways to resume.
+    /// Settings with this identity, these versions, and these ways to resume.
     ///
     /// # Errors
-    /// The key is not that of the certificate, or of a kind that is not known here: a line for
-    /// people.
+    /// The key does not fit the certificate, or is of an unknown kind: a line of text.
     pub fn new(
         identity: Identity,
         (min, max): (TlsVersion, TlsVersion),
@@ -94,7 +90,7 @@ impl ServerTls {
         Ok(ServerTls(Arc::new(config)))
     }
 
-    /// The server's end of a connection whose first bytes are to come.
+    /// Starts a connection.
     ///
     /// # Errors
     /// None in correct use.
@@ -114,12 +110,12 @@ impl ServerTls {
     }
 }
 
-/// How a handshake ended well.
+/// Result of a successful handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handshake {
     /// An earlier session was resumed.
     pub(super) is_resumed: bool,
-    /// And data of the client came with it, and were accepted.
+    /// Early data of the client was accepted.
     pub(super) is_early: bool,
 }
 
@@ -127,17 +123,17 @@ pub(super) struct Handshake {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
-/// The server's end of one secured connection.
+/// State of one secured connection.
 pub(super) struct Secure {
     tls: ServerConnection,
-    /// Anything came.
+    /// Bytes have been received.
     is_begun: bool,
-    /// The end of the handshake was told.
+    /// The end of the handshake has been reported.
     is_done: bool,
     is_failed: bool,
-    /// The connection is closed without a word.
+    /// The connection is closed without `close_notify`.
     is_cut: bool,
-    /// The client has said that nothing follows.
+    /// The client has sent `close_notify`.
     is_ended: bool,
     is_early: bool,
 }
@@ -151,11 +147,11 @@ impl fmt::Debug for Secure {
 }
 
 impl Secure {
-    /// Opens what came, at most [`SEALED_MAX`] bytes, into `into`, which has room for all that they
-    /// can hold, and says how many bytes they held.
+    /// Opens received bytes, at most [`SEALED_MAX`], into `into`, which has room for their content.
+    /// Returns its length.
     ///
     /// # Errors
-    /// No TLS, or broken rules; what the client is to be told of it waits to be sent.
+    /// No TLS, or a broken rule. An alert for the client waits to be sent.
     pub(super) fn open(&mut self, sealed: &[u8], into: &mut [u8]) -> Result<usize, Broken> {
         self.is_begun = true;
         let (mut rest, mut opened) = (sealed, 0);
@@ -183,7 +179,7 @@ impl Secure {
         Broken
     }
 
-    /// Takes what is open.
+    /// Reads opened data.
     fn take(&mut self, into: &mut [u8]) -> usize {
         let mut taken = 0;
         if !self.is_done
@@ -200,7 +196,7 @@ impl Secure {
         taken
     }
 
-    /// How the handshake ended, once, when it has.
+    /// The result of the handshake, once.
     pub(super) fn handshake(&mut self) -> Option<Handshake> {
         if self.is_done || self.tls.is_handshaking() {
             return None;
@@ -222,24 +218,24 @@ impl Secure {
         self.is_begun && !self.is_done
     }
 
-    /// The client has said that nothing follows.
+    /// Whether the client has sent `close_notify`.
     pub(super) fn is_ended(&self) -> bool {
         self.is_ended
     }
 
-    /// Seals the first of `plain` and says how many that were.
+    /// Seals the front of `plain`. Returns the number of bytes.
     pub(super) fn seal(&mut self, plain: &[u8]) -> usize {
         let first = &plain[..plain.len().min(SEAL_MAX)];
         // Into memory, without a limit: it takes all.
         self.tls.writer().write(first).unwrap_or(0)
     }
 
-    /// Whether something sealed waits to be sent.
+    /// Whether sealed bytes wait to be sent.
     pub(super) fn is_pending(&self) -> bool {
         self.tls.wants_write()
     }
 
-    /// Sends what is sealed, as far as it fits, and says how many bytes that were.
+    /// Sends sealed bytes as far as they fit. Returns their number.
     ///
     /// # Errors
     /// `WouldBlock` where nothing fits; reset, broken pipe.
@@ -247,12 +243,12 @@ impl Secure {
         self.tls.write_tls(&mut Outlet(socket))
     }
 
-    /// The connection will be closed without `close_notify`.
+    /// Marks the connection to be closed without `close_notify`.
     pub(super) fn cut(&mut self) {
         self.is_cut = true;
     }
 
-    /// Nothing follows: says so to the client, unless it was told of what broke, or nothing yet.
+    /// Sends `close_notify`, unless an alert was sent or nothing yet.
     pub(super) fn end(&mut self) {
         let is_silent = self.is_failed || self.is_cut;
         if !is_silent && (self.is_done || self.is_early) {

@@ -2,7 +2,7 @@
 
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
-use crate::exchange::{Exchange, Standing, StreamEnd, Told};
+use crate::exchange::{ConnectionState, Exchange, OpEvent, StreamEnd};
 use knee_core::measure::Outcome;
 
 const END: u8 = flag::END_STREAM;
@@ -25,20 +25,20 @@ fn check(name: &str, request: usize, bytes: &[u8], end: Result<u16, Outcome>) {
         let mut rig = Rig::greeted();
         rig.begin(1, request);
         rig.begin(2, GET);
-        rig.told.clear();
+        rig.events.clear();
         for piece in bytes.chunks(piece) {
             rig.feed(piece);
         }
-        let told = summed(&rig.told());
+        let events = summed(&rig.events());
         assert!(
-            !told.iter().any(|t| matches!(t, Told::Violated(_))),
-            "{name}: {told:?}"
+            !events.iter().any(|t| matches!(t, OpEvent::Violated(_))),
+            "{name}: {events:?}"
         );
-        assert_eq!(end_of(&told, 1), Some(end), "{name}: {told:?}");
+        assert_eq!(end_of(&events, 1), Some(end), "{name}: {events:?}");
         rig.feed(&ok(3));
-        assert_eq!(end_of(&rig.told(), 2), Some(Ok(200)), "{name}");
-        assert_ne!(rig.http2.standing(), Standing::Broken, "{name}");
-        assert_eq!(first.get_or_insert(told.clone()), &told, "{name}");
+        assert_eq!(end_of(&rig.events(), 2), Some(Ok(200)), "{name}");
+        assert_ne!(rig.http2.state(), ConnectionState::Broken, "{name}");
+        assert_eq!(first.get_or_insert(events.clone()), &events, "{name}");
     }
 }
 
@@ -341,20 +341,20 @@ fn goaway_tells_what_was_not_processed() {
     for op in 1..=3 {
         rig.begin(op, GET);
     }
-    rig.told.clear();
+    rig.events.clear();
     rig.feed(&goaway(3, 0));
-    assert_eq!(rig.told(), [Told::Unprocessed(3)]);
-    assert_eq!(rig.http2.standing(), Standing::Closing);
+    assert_eq!(rig.events(), [OpEvent::Unprocessed(3)]);
+    assert_eq!(rig.http2.state(), ConnectionState::Closing);
     assert_eq!(rig.room().operations, 0);
     rig.feed(&[ok(1), ok(5), data(5, true, b"late")].concat());
-    let told = rig.told();
+    let events = rig.events();
     assert_eq!(
-        (end_of(&told, 1), told.len()),
+        (end_of(&events, 1), events.len()),
         (Some(Ok(200)), 2),
         "the late one means nothing"
     );
-    rig.http2.ended(StreamEnd::Fin, &mut rig.told);
-    assert_eq!(end_of(&rig.told(), 2), Some(Err(Outcome::Closed)));
+    rig.http2.ended(StreamEnd::Fin, &mut rig.events);
+    assert_eq!(end_of(&rig.events(), 2), Some(Err(Outcome::Closed)));
 }
 
 #[test]
@@ -362,12 +362,15 @@ fn goaway_with_an_error_ends_all() {
     let mut rig = Rig::greeted();
     rig.begin(1, GET);
     rig.begin(2, GET);
-    rig.told.clear();
+    rig.events.clear();
     rig.feed(&goaway(1, 11));
-    let told = rig.told();
-    assert_eq!(end_of(&told, 1), Some(Err(Outcome::StreamReset)));
-    assert_eq!(end_of(&told, 2), Some(Err(Outcome::Unprocessed)));
-    assert_eq!((told.len(), rig.http2.standing()), (3, Standing::Broken));
+    let events = rig.events();
+    assert_eq!(end_of(&events, 1), Some(Err(Outcome::StreamReset)));
+    assert_eq!(end_of(&events, 2), Some(Err(Outcome::Unprocessed)));
+    assert_eq!(
+        (events.len(), rig.http2.state()),
+        (3, ConnectionState::Broken)
+    );
 }
 
 #[test]
@@ -404,9 +407,9 @@ fn how_the_server_ended_a_stream_is_told() {
         let mut rig = Rig::greeted();
         rig.begin(1, GET);
         rig.feed(&bytes);
-        let told = rig.told().into_iter();
-        let how = told.filter_map(|told| match told {
-            Told::Reset(how) => Some(how),
+        let events = rig.events().into_iter();
+        let how = events.filter_map(|event| match event {
+            OpEvent::Reset(how) => Some(how),
             _ => None,
         });
         assert_eq!(how.collect::<Vec<_>>(), Vec::from_iter(words));
@@ -414,7 +417,7 @@ fn how_the_server_ended_a_stream_is_told() {
     // Where nothing was under way, nothing was ended.
     let mut rig = Rig::greeted();
     rig.feed(&say(11, b"idle"));
-    assert_eq!(rig.told(), []);
+    assert_eq!(rig.events(), []);
 }
 
 #[test]
@@ -424,26 +427,26 @@ fn the_end_of_the_connection() {
         rig.begin(op, GET);
     }
     rig.feed(&[ok(1), headers(3, false, &[(":status", "200")])].concat());
-    rig.told.clear();
-    rig.http2.ended(StreamEnd::Fin, &mut rig.told);
-    let failed = |op, outcome| Told::Failed { op, outcome };
+    rig.events.clear();
+    rig.http2.ended(StreamEnd::Fin, &mut rig.events);
+    let failed = |op, outcome| OpEvent::Failed { op, outcome };
     let want = [failed(2, Outcome::Truncated), failed(3, Outcome::Closed)];
-    assert_eq!(rig.told(), want);
+    assert_eq!(rig.events(), want);
     // Part of a frame is part of a response.
     let mut rig = Rig::greeted();
     rig.begin(1, GET);
-    rig.told.clear();
+    rig.events.clear();
     rig.feed(&ok(1)[..9]);
-    assert_eq!(rig.told(), [Told::Received { op: 1, bytes: 9 }]);
-    rig.http2.ended(StreamEnd::Fin, &mut rig.told);
-    assert_eq!(rig.told(), [failed(1, Outcome::Truncated)]);
+    assert_eq!(rig.events(), [OpEvent::Received { op: 1, bytes: 9 }]);
+    rig.http2.ended(StreamEnd::Fin, &mut rig.events);
+    assert_eq!(rig.events(), [failed(1, Outcome::Truncated)]);
 }
 
 #[test]
 fn bytes_are_those_of_the_frames_of_a_stream() {
     let mut rig = Rig::greeted();
     rig.begin(7, GET);
-    rig.told.clear();
+    rig.events.clear();
     let response = [
         headers(1, false, &[(":status", "100")]),
         headers(1, false, &[(":status", "200")]),
@@ -456,10 +459,10 @@ fn bytes_are_those_of_the_frames_of_a_stream() {
     let bytes = response.len() as u64;
     let status = 200;
     assert_eq!(
-        rig.told(),
+        rig.events(),
         [
-            Told::Received { op: 7, bytes },
-            Told::Answered { op: 7, status }
+            OpEvent::Received { op: 7, bytes },
+            OpEvent::Answered { op: 7, status }
         ]
     );
 }

@@ -2,7 +2,7 @@
 
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
-use crate::exchange::{Exchange, Standing, Told};
+use crate::exchange::{ConnectionState, Exchange, OpEvent};
 use knee_core::measure::Outcome;
 use knee_core::spec::Http2Limits;
 
@@ -10,15 +10,15 @@ use knee_core::spec::Http2Limits;
 fn flood(bytes: &[u8], times: usize, is_sent: bool) -> (Rig, Option<String>) {
     let mut rig = Rig::greeted();
     rig.begin(1, GET);
-    rig.told.clear();
+    rig.events.clear();
     for _ in 0..times {
         rig.feed(bytes);
         assert!(rig.out.bytes().len() < 100_000, "the outbox is bounded");
         if is_sent {
             rig.sent();
         }
-        let rule = rig.told().into_iter().find_map(|one| match one {
-            Told::Violated(rule) => Some(rule),
+        let rule = rig.events().into_iter().find_map(|one| match one {
+            OpEvent::Violated(rule) => Some(rule),
             _ => None,
         });
         if rule.is_some() {
@@ -66,8 +66,8 @@ fn floods() {
         match want {
             Some(want) => assert!(rule.is_some_and(|rule| rule.contains(want)), "{name}"),
             None => assert_eq!(
-                (rule, rig.http2.standing()),
-                (None, Standing::Open),
+                (rule, rig.http2.state()),
+                (None, ConnectionState::Open),
                 "{name}"
             ),
         }
@@ -84,11 +84,11 @@ fn floods() {
         let mut rig = Rig::greeted();
         rig.begin(1, GET);
         rig.feed(&head);
-        rig.told.clear();
+        rig.events.clear();
         (0..3000).for_each(|_| rig.feed(&bytes));
-        let rules = rig.told();
+        let rules = rig.events();
         let rule = rules.iter().find_map(|one| match one {
-            Told::Violated(rule) => Some(rule),
+            OpEvent::Violated(rule) => Some(rule),
             _ => None,
         });
         match want {
@@ -111,7 +111,7 @@ fn streams_leave_nothing() {
             _ => assert!(rig.http2.cancel(n, &mut rig.out)),
         }
         rig.sent();
-        rig.told.clear();
+        rig.events.clear();
     }
     assert_eq!(rig.room().operations, 100);
     let shown = format!("{:?}", rig.http2.streams);
@@ -129,7 +129,7 @@ fn what_was_given_up_is_passed_over() {
     rig.sent();
     assert!(rig.http2.cancel(1, &mut rig.out));
     assert_eq!(codes(&rig.sent()), [(kind::RST_STREAM, 1, 8)]);
-    rig.told.clear();
+    rig.events.clear();
     // The block puts content-length: 3 into the table, which the next one refers to.
     let indexing = [&[0x88, 0x5c, 1][..], b"3"].concat();
     let late = [
@@ -140,10 +140,11 @@ fn what_was_given_up_is_passed_over() {
     ];
     rig.feed(&late.concat());
     let bytes = (late[2].len() + late[3].len()) as u64;
-    let answered = Told::Answered { op: 2, status: 200 };
-    assert_eq!(rig.told(), [Told::Received { op: 2, bytes }, answered]);
-    assert_eq!(rig.http2.receive_window, {
-        let mut window = super::super::ReceiveWindow::new(super::super::WINDOW_LARGE);
+    let answered = OpEvent::Answered { op: 2, status: 200 };
+    assert_eq!(rig.events(), [OpEvent::Received { op: 2, bytes }, answered]);
+    assert_eq!(rig.http2.core.receive_window, {
+        let mut window =
+            crate::exchange::http2::flow::ReceiveWindow::new(super::super::WINDOW_LARGE);
         assert!(window.take(1003));
         window
     });
@@ -169,7 +170,7 @@ fn bodies_that_nobody_takes() {
 fn connection_closes_before_identifiers_run_out() {
     let last = |rig: &mut Rig| {
         let mut op = 10;
-        while rig.http2.standing() == Standing::Open {
+        while rig.http2.state() == ConnectionState::Open {
             rig.begin(op, GET);
             rig.http2.cancel(op, &mut rig.out);
             op += 1;
@@ -180,14 +181,14 @@ fn connection_closes_before_identifiers_run_out() {
     let mut rig = Rig::greeted();
     rig.http2.streams.skip_to(near_the_end);
     rig.begin(1, GET);
-    assert_eq!(rig.http2.standing(), Standing::Open);
+    assert_eq!(rig.http2.state(), ConnectionState::Open);
     let id = last(&mut rig);
     assert!(((1 << 31) - 64..1 << 31).contains(&id), "{id}");
     assert_eq!(rig.room().operations, 0);
-    rig.told.clear();
+    rig.events.clear();
     rig.feed(&ok(near_the_end));
     assert_eq!(
-        end_of(&rig.told(), 1),
+        end_of(&rig.events(), 1),
         Some(Ok(200)),
         "what is open ends well"
     );
@@ -244,11 +245,11 @@ fn refused_before_the_limit_was_known() {
     let mut rig = Rig::new(Http2Limits::default());
     rig.begin(1, GET);
     rig.feed(&settings(&[(3, 1)]));
-    rig.told.clear();
+    rig.events.clear();
     rig.feed(&refused(1));
-    assert_eq!(rig.told(), [Told::Unprocessed(1)]);
+    assert_eq!(rig.events(), [OpEvent::Unprocessed(1)]);
     rig.begin(2, GET);
-    rig.told.clear();
+    rig.events.clear();
     rig.feed(&refused(3));
-    assert_eq!(end_of(&rig.told(), 2), Some(Err(Outcome::RefusedStream)));
+    assert_eq!(end_of(&rig.events(), 2), Some(Err(Outcome::RefusedStream)));
 }

@@ -2,7 +2,7 @@
 
 use super::super::super::frame::{FrameHead, flag, kind};
 use super::rig::*;
-use crate::exchange::Told;
+use crate::exchange::OpEvent;
 use knee_core::spec::Http2Limits;
 
 fn update(stream: u32, increment: u32) -> Vec<u8> {
@@ -39,7 +39,7 @@ fn a_body_waits_for_the_outbox_and_for_both_windows() {
         (rest, false),
         "the connection's window"
     );
-    assert_eq!(rig.told(), []);
+    assert_eq!(rig.events(), []);
     rig.feed(&update(0, 1));
     assert_eq!(sent_data(&frames(&rig.sent()), 1), (1, false));
     rig.feed(&update(0, 1 << 20));
@@ -47,7 +47,7 @@ fn a_body_waits_for_the_outbox_and_for_both_windows() {
         sent_data(&frames(&rig.sent()), 1),
         (BODY_BYTES - 165_536, true)
     );
-    assert_eq!(rig.told(), [Told::Written(1)], "with the last byte");
+    assert_eq!(rig.events(), [OpEvent::Written(1)], "with the last byte");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn bodies_take_turns() {
         rig.begin(op, POST);
     }
     let mut sums = [0; 3];
-    while rig.told.len() < 3 {
+    while rig.events.len() < 3 {
         let all = frames(&rig.sent());
         for (n, sum) in sums.iter_mut().enumerate() {
             *sum += sent_data(&all, 2 * n as u32 + 1).0;
@@ -84,7 +84,7 @@ fn bodies_take_turns() {
         assert!(ahead <= 5 * 16_384, "{sums:?}");
     }
     rig.sent();
-    assert_eq!(rig.told().len(), 3);
+    assert_eq!(rig.events().len(), 3);
 }
 
 #[test]
@@ -93,8 +93,11 @@ fn answered_before_all_was_sent() {
     rig.begin(1, POST);
     rig.sent();
     rig.feed(&[ok(1), f(kind::RST_STREAM, 0, 1, &[0; 4])].concat());
-    let told = rig.told();
-    assert_eq!(told.last(), Some(&Told::Answered { op: 1, status: 200 }));
+    let events = rig.events();
+    assert_eq!(
+        events.last(),
+        Some(&OpEvent::Answered { op: 1, status: 200 })
+    );
     assert_eq!(codes(&rig.sent()), [(kind::RST_STREAM, 1, 8)]);
     rig.feed(&update(0, 1 << 20));
     assert!(rig.sent().is_empty(), "nothing more of it");
@@ -134,10 +137,10 @@ fn windows_for_responses() {
     rig.begin(1, GET);
     rig.sent();
     rig.feed(&headers(1, false, &[(":status", "200")]));
-    rig.told.clear();
+    rig.events.clear();
     rig.feed(&data(1, false, &[0; 11]));
-    let Some(Told::Violated(rule)) = rig.told.last() else {
-        panic!("{:?}", rig.told);
+    let Some(OpEvent::Violated(rule)) = rig.events.last() else {
+        panic!("{:?}", rig.events);
     };
     assert!(rule.ends_with("§6.9.1)"), "{rule}");
     assert_eq!(codes(&rig.sent()), [(kind::RST_STREAM, 1, 3)]);

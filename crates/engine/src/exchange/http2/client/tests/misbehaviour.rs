@@ -2,7 +2,7 @@
 
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
-use crate::exchange::{Exchange, Standing, Told};
+use crate::exchange::{ConnectionState, Exchange, OpEvent};
 use knee_core::measure::Outcome;
 
 pub(super) const PROTOCOL: u32 = 1;
@@ -26,20 +26,20 @@ fn run(bytes: &[u8], piece: usize, requests: [usize; 2]) -> Rig {
     rig.begin(1, requests[0]);
     rig.begin(2, requests[1]);
     rig.out.clear();
-    rig.told.clear();
+    rig.events.clear();
     for piece in bytes.chunks(piece) {
         rig.feed(piece);
     }
     rig
 }
 
-fn rule_of(told: &[Told]) -> &str {
-    let rules = told.iter().filter_map(|one| match one {
-        Told::Violated(rule) => Some(rule.as_str()),
+fn rule_of(events: &[OpEvent]) -> &str {
+    let rules = events.iter().filter_map(|one| match one {
+        OpEvent::Violated(rule) => Some(rule.as_str()),
         _ => None,
     });
     let rules: Vec<&str> = rules.collect();
-    assert_eq!(rules.len(), 1, "{told:?}");
+    assert_eq!(rules.len(), 1, "{events:?}");
     rules[0]
 }
 
@@ -47,16 +47,16 @@ fn rule_of(told: &[Told]) -> &str {
 fn check_connection((name, section, code, bytes): Row) {
     for piece in [usize::MAX, 1, 7] {
         let mut rig = run(&bytes, piece, [GET, GET]);
-        let told = rig.told();
-        let rule = rule_of(&told);
+        let events = rig.events();
+        let rule = rule_of(&events);
         assert!(rule.ends_with(&format!(" §{section})")), "{name}: {rule}");
-        assert_eq!(rig.http2.standing(), Standing::Broken, "{name}");
-        assert_eq!(end_of(&told, 2), Some(Err(Outcome::Malformed)), "{name}");
-        assert!(end_of(&told, 1).is_some(), "{name}");
+        assert_eq!(rig.http2.state(), ConnectionState::Broken, "{name}");
+        assert_eq!(end_of(&events, 2), Some(Err(Outcome::Malformed)), "{name}");
+        assert!(end_of(&events, 1).is_some(), "{name}");
         let codes = codes(rig.out.bytes());
         assert_eq!(codes.last(), Some(&(kind::GOAWAY, 0, code)), "{name}");
         rig.feed(&ok(3));
-        assert_eq!(rig.told(), [], "{name}: nothing more");
+        assert_eq!(rig.events(), [], "{name}: nothing more");
     }
 }
 
@@ -65,12 +65,12 @@ pub(super) fn check_stream((name, section, code, bytes): Row, request: usize) {
     for piece in [usize::MAX, 1, 7] {
         let bytes = [&bytes[..], &ok(3)].concat();
         let mut rig = run(&bytes, piece, [request, GET]);
-        let told = rig.told();
-        let rule = rule_of(&told);
+        let events = rig.events();
+        let rule = rule_of(&events);
         assert!(rule.ends_with(&format!(" §{section})")), "{name}: {rule}");
-        assert_eq!(end_of(&told, 1), Some(Err(Outcome::Malformed)), "{name}");
-        assert_eq!(end_of(&told, 2), Some(Ok(200)), "{name}");
-        assert_eq!(rig.http2.standing(), Standing::Open, "{name}");
+        assert_eq!(end_of(&events, 1), Some(Err(Outcome::Malformed)), "{name}");
+        assert_eq!(end_of(&events, 2), Some(Ok(200)), "{name}");
+        assert_eq!(rig.http2.state(), ConnectionState::Open, "{name}");
         assert_eq!(
             codes(rig.out.bytes()),
             [(kind::RST_STREAM, 1, code)],
@@ -103,9 +103,9 @@ fn a_connection_that_does_not_begin_with_settings() {
         let mut rig = Rig::new(Default::default());
         rig.begin(1, GET);
         rig.feed(&bytes);
-        let told = rig.told();
-        assert!(rule_of(&told).ends_with("§3.4)"), "{name}");
-        assert_eq!(end_of(&told, 1), Some(Err(Outcome::Malformed)), "{name}");
+        let events = rig.events();
+        assert!(rule_of(&events).ends_with("§3.4)"), "{name}");
+        assert_eq!(end_of(&events, 1), Some(Err(Outcome::Malformed)), "{name}");
     }
 }
 
@@ -452,7 +452,7 @@ fn blocks_that_break_the_connection() {
         check_connection((name, section, code, bytes.clone()));
         let mut rig = run(&bytes, usize::MAX, [GET, GET]);
         assert!(
-            rule_of(&rig.told()).contains(&format!("(RFC {rfc} ")),
+            rule_of(&rig.events()).contains(&format!("(RFC {rfc} ")),
             "{name}"
         );
     }

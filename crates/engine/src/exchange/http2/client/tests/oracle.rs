@@ -1,7 +1,7 @@
 //! Whole exchanges with `h2`, over a pipe in memory.
 
 use super::super::{Http2, Http2Shared};
-use crate::exchange::{Exchange, Outbox, Tell, Told};
+use crate::exchange::{EventQueue, Exchange, OpEvent, Outbox};
 use bytes::Bytes;
 use h2::server;
 use http::{Request, Response};
@@ -84,14 +84,14 @@ async fn drive(
     target: &HttpTarget,
     count: u32,
     at_once: u32,
-) -> HashMap<u32, Vec<Told>> {
+) -> HashMap<u32, Vec<OpEvent>> {
     let mut shared = Http2Shared::new(target);
     let mut out = Outbox::default();
-    let mut told = Tell::default();
+    let mut events = EventQueue::default();
     let mut http2 = Http2::established(&mut shared, &mut out);
     let mut waiting: VecDeque<u32> = (0..count).collect();
     let mut under_way = 0;
-    let mut all: HashMap<u32, Vec<Told>> = HashMap::new();
+    let mut all: HashMap<u32, Vec<OpEvent>> = HashMap::new();
     let mut buffer = vec![0; 70_000];
     while under_way > 0 || !waiting.is_empty() {
         while under_way < at_once
@@ -99,16 +99,16 @@ async fn drive(
             && let Some(op) = waiting.pop_front()
         {
             let request = op as usize % target.requests.len();
-            http2.begin(op, request.into(), &mut shared, &mut out, &mut told);
+            http2.begin(op, request.into(), &mut shared, &mut out, &mut events);
             under_way += 1;
         }
-        let has_told = !told.is_empty();
-        for one in told.drain(..) {
+        let has_told = !events.is_empty();
+        for one in events.drain(..) {
             let (op, ends) = match one {
-                Told::Written(op) | Told::Received { op, .. } => (op, false),
-                Told::Answered { op, .. } | Told::Failed { op, .. } => (op, true),
+                OpEvent::Written(op) | OpEvent::Received { op, .. } => (op, false),
+                OpEvent::Answered { op, .. } | OpEvent::Failed { op, .. } => (op, true),
                 // More than the server permits, as it had not said so yet.
-                Told::Unprocessed(op) => {
+                OpEvent::Unprocessed(op) => {
                     all.remove(&op);
                     waiting.push_back(op);
                     under_way -= 1;
@@ -125,12 +125,12 @@ async fn drive(
         if !out.is_empty() {
             let bytes = std::mem::take(out.bytes());
             pipe.write_all(&bytes).await.unwrap();
-            http2.sent(&mut shared, &mut out, &mut told);
+            http2.sent(&mut shared, &mut out, &mut events);
             continue;
         }
         let read = pipe.read(&mut buffer).await.unwrap();
         assert!(read > 0, "the server closed");
-        http2.feed(&buffer[..read], &mut shared, &mut out, &mut told);
+        http2.feed(&buffer[..read], &mut shared, &mut out, &mut events);
     }
     all
 }
@@ -140,7 +140,7 @@ fn exchange(
     builder: server::Builder,
     count: u32,
     at_once: u32,
-) -> (HashMap<u32, Vec<Told>>, Vec<Seen>) {
+) -> (HashMap<u32, Vec<OpEvent>>, Vec<Seen>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -148,21 +148,21 @@ fn exchange(
     local.block_on(&runtime, async move {
         let (near, far) = tokio::io::duplex(1 << 20);
         let server = tokio::task::spawn_local(serve(far, builder));
-        let told = drive(near, &target, count, at_once).await;
-        (told, server.await.unwrap())
+        let events = drive(near, &target, count, at_once).await;
+        (events, server.await.unwrap())
     })
 }
 
 /// Every operation was written, received something, and was answered with 200, in this order; the
 /// bytes are those of its frames.
-fn check_told(all: &HashMap<u32, Vec<Told>>, content_bytes: impl Fn(u32) -> u64) {
-    for (&op, told) in all {
-        assert_eq!(told[0], Told::Written(op));
-        assert_eq!(told.last(), Some(&Told::Answered { op, status: 200 }));
+fn check_told(all: &HashMap<u32, Vec<OpEvent>>, content_bytes: impl Fn(u32) -> u64) {
+    for (&op, events) in all {
+        assert_eq!(events[0], OpEvent::Written(op));
+        assert_eq!(events.last(), Some(&OpEvent::Answered { op, status: 200 }));
         let mut received = 0;
-        for one in &told[1..told.len() - 1] {
+        for one in &events[1..events.len() - 1] {
             match one {
-                Told::Received { op: of, bytes } if *of == op => received += bytes,
+                OpEvent::Received { op: of, bytes } if *of == op => received += bytes,
                 other => panic!("{other:?}"),
             }
         }
@@ -207,8 +207,8 @@ fn requests_arrive_as_they_were_meant() {
         ),
         "PUT http://example.test:81/f content-length: 0 user-agent: g accept: h".to_owned(),
     ];
-    let (told, seen) = exchange(target(requests), server::Builder::new(), 9, 1);
-    check_told(&told, |_| 0);
+    let (events, seen) = exchange(target(requests), server::Builder::new(), 9, 1);
+    check_told(&events, |_| 0);
     assert_eq!(seen.len(), 9);
     for (n, seen) in seen.iter().enumerate() {
         assert_eq!(seen.head, want[n % 3], "request {n}");
@@ -225,8 +225,8 @@ fn many_at_once_with_bodies_both_ways() {
     ];
     let mut builder = server::Builder::new();
     builder.max_concurrent_streams(7);
-    let (told, seen) = exchange(target(requests), builder, 60, 30);
-    check_told(&told, |op| [0, 200_000, 5][op as usize % 3]);
+    let (events, seen) = exchange(target(requests), builder, 60, 30);
+    check_told(&events, |op| [0, 200_000, 5][op as usize % 3]);
     let uploads = seen
         .iter()
         .filter(|seen| seen.body_bytes == 300_000)
@@ -240,8 +240,8 @@ fn more_paths_than_the_table_holds() {
     let requests: Vec<_> = (0..500)
         .map(|n| request("GET", &path(n), &[], Vec::new()))
         .collect();
-    let (told, seen) = exchange(target(requests), server::Builder::new(), 1500, 50);
-    check_told(&told, |_| 0);
+    let (events, seen) = exchange(target(requests), server::Builder::new(), 1500, 50);
+    check_told(&events, |_| 0);
     let mut paths: Vec<String> = seen.iter().map(|s| s.head[26..].to_owned()).collect();
     paths.sort();
     for (n, path_seen) in paths.iter().enumerate() {

@@ -3,7 +3,7 @@
 use super::super::super::frame::{self, FrameHead, flag, kind};
 use super::super::super::hpack::{Indexing, put_field};
 use super::super::{Http2, Http2Shared};
-use crate::exchange::{Exchange, FlightId, Outbox, Room, Tell, Told};
+use crate::exchange::{EventQueue, Exchange, FlightId, OpEvent, Outbox, Room};
 use knee_core::measure::Outcome;
 use knee_core::spec::{Http2Limits, HttpRequest, HttpTarget, Pick, Url};
 
@@ -18,7 +18,7 @@ pub(super) struct Rig {
     pub(super) http2: Http2,
     pub(super) shared: Http2Shared,
     pub(super) out: Outbox,
-    pub(super) told: Tell,
+    pub(super) events: EventQueue,
 }
 
 impl Rig {
@@ -43,7 +43,7 @@ impl Rig {
             http2,
             shared,
             out,
-            told: Tell::default(),
+            events: EventQueue::default(),
         }
     }
 
@@ -69,25 +69,25 @@ impl Rig {
         assert!(self.room().operations > 0);
         let (shared, out) = (&mut self.shared, &mut self.out);
         self.http2
-            .begin(op, request.into(), shared, out, &mut self.told);
+            .begin(op, request.into(), shared, out, &mut self.events);
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         let (shared, out) = (&mut self.shared, &mut self.out);
-        self.http2.feed(bytes, shared, out, &mut self.told);
+        self.http2.feed(bytes, shared, out, &mut self.events);
     }
 
     /// What was in the outbox is with the kernel; more may be in it now.
     pub(super) fn sent(&mut self) -> Vec<u8> {
         let bytes = std::mem::take(self.out.bytes());
         let (shared, out) = (&mut self.shared, &mut self.out);
-        self.http2.sent(shared, out, &mut self.told);
+        self.http2.sent(shared, out, &mut self.events);
         bytes
     }
 
     /// What was told, in order.
-    pub(super) fn told(&mut self) -> Vec<Told> {
-        std::mem::take(&mut *self.told)
+    pub(super) fn events(&mut self) -> Vec<OpEvent> {
+        std::mem::take(&mut *self.events)
     }
 }
 
@@ -122,12 +122,12 @@ pub(super) fn codes(bytes: &[u8]) -> Vec<(u8, u32, u32)> {
 
 /// What was told of each operation, the bytes of several tellings in a row added up, and the rules
 /// that were broken.
-pub(super) fn summed(told: &[Told]) -> Vec<Told> {
-    let mut all: Vec<Told> = Vec::new();
-    for one in told {
-        if let Told::Received { op, bytes } = one {
+pub(super) fn summed(events: &[OpEvent]) -> Vec<OpEvent> {
+    let mut all: Vec<OpEvent> = Vec::new();
+    for one in events {
+        if let OpEvent::Received { op, bytes } = one {
             let before = all.iter_mut().find_map(|t| match t {
-                Told::Received { op: of, bytes } if of == op => Some(bytes),
+                OpEvent::Received { op: of, bytes } if of == op => Some(bytes),
                 _ => None,
             });
             if let Some(before) = before {
@@ -141,11 +141,11 @@ pub(super) fn summed(told: &[Told]) -> Vec<Told> {
 }
 
 /// How an operation ended.
-pub(super) fn end_of(told: &[Told], op: FlightId) -> Option<Result<u16, Outcome>> {
-    told.iter().find_map(|one| match one {
-        Told::Answered { op: of, status } if *of == op => Some(Ok(*status)),
-        Told::Failed { op: of, outcome } if *of == op => Some(Err(*outcome)),
-        Told::Unprocessed(of) if *of == op => Some(Err(Outcome::Unprocessed)),
+pub(super) fn end_of(events: &[OpEvent], op: FlightId) -> Option<Result<u16, Outcome>> {
+    events.iter().find_map(|one| match one {
+        OpEvent::Answered { op: of, status } if *of == op => Some(Ok(*status)),
+        OpEvent::Failed { op: of, outcome } if *of == op => Some(Err(*outcome)),
+        OpEvent::Unprocessed(of) if *of == op => Some(Err(Outcome::Unprocessed)),
         _ => None,
     })
 }

@@ -4,7 +4,7 @@ use super::super::super::frame::{flag, kind};
 use super::super::super::hpack::Decoder;
 use super::super::{Http2, Http2Shared};
 use super::rig::*;
-use crate::exchange::{Asked, Exchange, Outbox, Tell};
+use crate::exchange::{EventQueue, Exchange, Outbox, RequestRef};
 use knee_core::session::{
     Answered, Expectation, Extraction, Fills, Follows, Instruction, Readings, RequestStep,
     SessionKind, SessionPlan, Source, Users, Walk,
@@ -58,25 +58,25 @@ fn follows<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Follows {
     let mut rig = Rig::greeted();
     let mut readings = Readings::new(&plan, 1);
     readings.begin(5, 0, 0);
-    rig.told.readings = Some(Box::new(readings));
+    rig.events.readings = Some(Box::new(readings));
     rig.begin(5, GET);
     rig.begin(6, GET);
     for piece in pieces {
         rig.feed(piece);
     }
-    assert_eq!(end_of(&rig.told, 5), Some(Ok(200)));
+    assert_eq!(end_of(&rig.events, 5), Some(Ok(200)));
     let answered = Answered {
         session: 0,
         status: 200,
         response: Nanos(1),
         realtime_ns: 0,
     };
-    let mut readings = rig.told.readings.take().expect("as given");
+    let mut readings = rig.events.readings.take().expect("as given");
     walk.answered(0, answered, &mut readings, &mut users)
 }
 
 #[test]
-fn responses_are_read_through_padding_and_other_streams_wherever_they_are_cut() {
+fn responses_are_read_through_padding_and_other_streams() {
     let body: &[u8] = br#"{"a": [0, "right"]}"#;
     let (first, second) = body.split_at(9);
     let padded = |id, content: &[u8], end| {
@@ -121,16 +121,21 @@ struct Filled {
     http2: Http2,
     shared: Http2Shared,
     out: Outbox,
-    told: Tell,
+    events: EventQueue,
     decoder: Decoder,
 }
 
 impl Filled {
     /// The fields and the body of a request whose holes are filled so.
     fn sent(&mut self, op: u32, fills: &Fills) -> (Vec<String>, Vec<u8>) {
-        let asked = Asked { request: 0, fills };
-        self.http2
-            .begin(op, asked, &mut self.shared, &mut self.out, &mut self.told);
+        let request = RequestRef { number: 0, fills };
+        self.http2.begin(
+            op,
+            request,
+            &mut self.shared,
+            &mut self.out,
+            &mut self.events,
+        );
         let bytes = std::mem::take(self.out.bytes());
         let mut fields = Vec::new();
         let mut body = Vec::new();
@@ -173,7 +178,7 @@ fn requests_are_filled_anew_each_time() {
         http2,
         shared,
         out,
-        told: Tell::default(),
+        events: EventQueue::default(),
         decoder: Decoder::default(),
     };
     for (op, (cookie, content)) in [("c=1", "12345678"), ("", ""), ("c=2", "1")]

@@ -2,7 +2,7 @@
 
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
-use crate::exchange::{Exchange, Standing, Told};
+use crate::exchange::{ConnectionState, Exchange, OpEvent};
 use proptest::prelude::*;
 
 /// Pieces of a conversation on streams 1 to 7, most of them as they should be.
@@ -56,7 +56,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// What is told, what is answered and how the connection stands after these pieces.
-fn outcome<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Told>, Vec<u8>, Standing) {
+fn outcome<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<OpEvent>, Vec<u8>, ConnectionState) {
     let mut rig = Rig::greeted();
     rig.begin(0, GET);
     rig.begin(1, POST);
@@ -66,31 +66,31 @@ fn outcome<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Told>, Vec<u8>, S
         rig.feed(piece);
     }
     (
-        summed(&rig.told),
+        summed(&rig.events),
         rig.out.bytes().clone(),
-        rig.http2.standing(),
+        rig.http2.state(),
     )
 }
 
 /// Each operation ends once at most, and says nothing thereafter; its answer follows bytes.
-fn check_order(told: &[Told]) {
+fn check_order(events: &[OpEvent]) {
     let (mut ended, mut received) = ([false; 4], [false; 4]);
-    for one in told {
+    for one in events {
         match *one {
-            Told::Written(op) => assert!(!ended[op as usize]),
-            Told::Received { op, bytes } => {
+            OpEvent::Written(op) => assert!(!ended[op as usize]),
+            OpEvent::Received { op, bytes } => {
                 assert!(bytes > 0 && !ended[op as usize]);
                 received[op as usize] = true;
             }
-            Told::Answered { op, .. } => {
+            OpEvent::Answered { op, .. } => {
                 assert!(received[op as usize]);
                 assert!(!std::mem::replace(&mut ended[op as usize], true));
             }
-            Told::Failed { op, .. } | Told::Unprocessed(op) => {
+            OpEvent::Failed { op, .. } | OpEvent::Unprocessed(op) => {
                 assert!(!std::mem::replace(&mut ended[op as usize], true));
             }
-            Told::Violated(_) | Told::Reset(_) => {}
-            Told::Surplus => panic!("not of HTTP/2"),
+            OpEvent::Violated(_) | OpEvent::Reset(_) => {}
+            OpEvent::Surplus => panic!("not of HTTP/2"),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::peer::{Act, Peer};
 use super::{chance, pick};
-use crate::reactor::{Backend, Close, Event, Opening, Payload, Piece, Requests, Sink};
+use crate::reactor::{Backend, Close, ConnectOptions, Event, Payload, Piece, Requests, Sink};
 use crate::sys::socket::TcpState;
 use knee_core::rng::Rng;
 use knee_core::time::{Clock, Nanos};
@@ -135,7 +135,7 @@ impl<const AT_ONCE: bool> Backend for FakeKernel<AT_ONCE> {
     const NAME: &'static str = "fake";
     const SENDS_AT_ONCE: bool = AT_ONCE;
 
-    fn open(&mut self, slot: u32, _: Opening<'_>) -> io::Result<()> {
+    fn open(&mut self, slot: u32, _: ConnectOptions<'_>) -> io::Result<()> {
         if chance(&mut self.rng, 2) {
             let codes = [libc::ENETUNREACH, libc::EADDRNOTAVAIL, libc::EMFILE];
             let code = codes[pick(&mut self.rng, 3) as usize];

@@ -8,13 +8,13 @@ mod audit;
 mod kernel;
 mod peer;
 
-use super::{Done, Worker};
+use super::{Worker, WorkerResult};
 use crate::exchange::Exchange;
 use crate::exchange::http1::{self, Http1};
 use crate::exchange::http2::{Http2, Http2Shared};
-use crate::link::Clear;
+use crate::link::Cleartext;
 use crate::pool::client::Client;
-use crate::pool::http_client::{ClientConfig, HttpClient, Kept, OneEach, Policy};
+use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
 use crate::pool::requests::{RequestSet, serialise_all};
 use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::reactor::{COVERED, ReceiveClock, Requests, Waiter};
@@ -109,17 +109,17 @@ impl World {
         let set = RequestSet::new(&self.spec.target, requests.clone(), 0, picks);
         let http1 = http1::Shared::new(&self.spec.target);
         if let Load::Overload(load) = &self.spec.load {
-            let policy = OneEach::new(Vec::new(), load.close, requests.length_max());
+            let policy = OnePerOperation::new(Vec::new(), load.close, requests.length_max());
             let client = self.client::<Http1, _>(policy, set, http1);
             let slots = client.slots();
             return self.over_kernel(client, slots, requests);
         }
         if self.is_multiplexed {
             let shared = Http2Shared::new(&self.spec.target);
-            let client = self.client::<Http2, _>(Kept, set, shared);
+            let client = self.client::<Http2, _>(Pooled, set, shared);
             self.of_users(client, requests);
         } else {
-            let client = self.client::<Http1, _>(Kept, set, http1);
+            let client = self.client::<Http1, _>(Pooled, set, http1);
             self.of_users(client, requests);
         }
     }
@@ -129,7 +129,7 @@ impl World {
         policy: P,
         set: RequestSet,
         shared: X::Shared,
-    ) -> HttpClient<Clear, X, P> {
+    ) -> HttpClient<Cleartext, X, P> {
         let spec = &self.spec;
         let keeps_lanes =
             matches!(spec.load, Load::Closed { .. }) || spec.target.sessions.is_some();
@@ -159,7 +159,7 @@ impl World {
         HttpClient::new(config, policy, set, (), shared)
     }
 
-    fn of_users<X: Exchange>(self, client: HttpClient<Clear, X, Kept>, requests: Requests) {
+    fn of_users<X: Exchange>(self, client: HttpClient<Cleartext, X, Pooled>, requests: Requests) {
         let slots = client.slots();
         let Some(plan) = &self.spec.target.sessions else {
             return self.over_kernel(client, slots, requests);
@@ -219,7 +219,7 @@ impl World {
     }
 
     /// What must hold at the end.
-    fn audit(&self, done: &Done, books: &Books, (ended, give_up): (Nanos, Nanos)) {
+    fn audit(&self, done: &WorkerResult, books: &Books, (ended, give_up): (Nanos, Nanos)) {
         let spec = &self.spec;
         let books = books.borrow();
         assert_eq!(books.begun, books.ended, "begun and ended");

@@ -1,0 +1,190 @@
+//! Chooses the types that a worker runs with, one axis per function: policy and exchange, link,
+//! sessions, backend. Everything behind [`Dispatch::run`] is compiled for one combination.
+
+use super::{RunPlan, connections_of};
+use crate::exchange::Exchange;
+use crate::exchange::http1::{self, Http1};
+use crate::exchange::http2::{Http2, Http2Shared};
+use crate::kernel::limits;
+use crate::link::{Cleartext, Link, Tls};
+use crate::pool::client::Client;
+use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
+use crate::pool::requests::RequestSet;
+use crate::pool::session_client::{SessionClient, SessionConfig};
+use crate::reactor::{EpollBackend, UringBackend};
+use crate::worker::WorkerResult;
+use knee_core::driver::RateLimit;
+use knee_core::measure::IntervalPart;
+use knee_core::session::{Origin, Users};
+use knee_core::spec::{BackendChoice, ConnectScheme, HttpVersion, Load, OverloadLoad, Share};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+/// Connections of one worker that may wait for a response, or for the server to close them, beside
+/// those that are being established. Bounded by the descriptors that this process may have.
+const RESPONDING_MAX: usize = 16_384;
+
+/// One worker of a plan, on its thread.
+pub(super) struct Dispatch<'a> {
+    pub(super) plan: &'a RunPlan<'a>,
+    pub(super) share: Share,
+    pub(super) parts: &'a Sender<IntervalPart>,
+}
+
+impl Dispatch<'_> {
+    /// Runs the worker: chooses its policy and exchange.
+    pub(super) fn run(&self, requests: RequestSet) -> io::Result<WorkerResult> {
+        let target = &self.plan.spec.target;
+        let http1 = http1::Shared::new(target);
+        if let Load::Overload(load) = &self.plan.spec.load {
+            let request_bytes_max = match target.sessions {
+                Some(_) => usize::MAX,
+                None => self.plan.requests.length_max(),
+            };
+            let sources = self.plan.sources.clone();
+            let policy = OnePerOperation::new(sources, load.close, request_bytes_max);
+            let config = self.overload_config(load);
+            return self.with_exchange::<Http1, _>(config, policy, requests, http1);
+        }
+        let config = self.client_config();
+        match target.version() {
+            HttpVersion::Http2 => {
+                let http2 = Http2Shared::new(target);
+                self.with_exchange::<Http2, _>(config, Pooled, requests, http2)
+            }
+            HttpVersion::Auto | HttpVersion::Http11 => {
+                self.with_exchange::<Http1, _>(config, Pooled, requests, http1)
+            }
+        }
+    }
+
+    /// Chooses the link.
+    fn with_exchange<X: Exchange, P: Policy>(
+        &self,
+        config: ClientConfig,
+        policy: P,
+        requests: RequestSet,
+        exchange: X::Shared,
+    ) -> io::Result<WorkerResult> {
+        match &self.plan.tls {
+            Some(tls) => {
+                let tls = tls.with_own_sessions();
+                self.with_client(HttpClient::<Tls, X, P>::new(
+                    config, policy, requests, tls, exchange,
+                ))
+            }
+            None => self.with_client(HttpClient::<Cleartext, X, P>::new(
+                config,
+                policy,
+                requests,
+                (),
+                exchange,
+            )),
+        }
+    }
+
+    /// Chooses whether operations are requests or sessions.
+    fn with_client<L: Link, X: Exchange, P: Policy>(
+        &self,
+        client: HttpClient<L, X, P>,
+    ) -> io::Result<WorkerResult> {
+        let spec = self.plan.spec;
+        let slots = client.slots();
+        let client = client.followed(self.plan.one_of).within(self.rate_limit());
+        let Some(sessions) = &spec.target.sessions else {
+            return self.with_backend(client, slots);
+        };
+        let host = spec.target.requests.first().map_or("", |r| r.host.as_str());
+        let worker = (self.share.index, self.share.of);
+        let users = Users::new(Arc::clone(sessions), worker, spec.seed)
+            .of_origin(Origin::new(spec.target.tls.is_some(), host));
+        let config = SessionConfig {
+            sessions_max: client.operations_max(),
+            window: self.plan.window(),
+            timeout: spec.timeout,
+        };
+        let client = SessionClient::new(client, config, users, &spec.target);
+        self.with_backend(client, slots)
+    }
+
+    /// Chooses the backend.
+    fn with_backend<C: Client>(&self, client: C, slots: usize) -> io::Result<WorkerResult> {
+        let requests = self.plan.requests.clone();
+        let timestamps = self.plan.timestamps.is_some();
+        match self.plan.backend {
+            BackendChoice::IoUring => {
+                let io = UringBackend::new(slots, requests, timestamps);
+                self.plan.work_over(io, client, self.share, self.parts)
+            }
+            BackendChoice::Epoll | BackendChoice::Auto => {
+                let io = EpollBackend::new(slots, requests, timestamps);
+                self.plan.work_over(io, client, self.share, self.parts)
+            }
+        }
+    }
+
+    /// One worker's part of the limit on operations per second.
+    fn rate_limit(&self) -> Option<RateLimit> {
+        let per_s = self.plan.barrier?.rate_max()?;
+        Some(RateLimit::part_of(per_s, self.plan.crew.workers))
+    }
+
+    fn overload_config(&self, load: &OverloadLoad) -> ClientConfig {
+        let spec = self.plan.spec;
+        let connecting = self.share.part(load.scheme.connecting_max().into()) as usize;
+        let workers = u64::from(self.plan.crew.workers.max(1));
+        let permitted = u64::from(limits::connections_permitted()) / workers;
+        let slots = (connecting + RESPONDING_MAX).min(permitted as usize);
+        let connections_max = slots.max(connecting) as u32;
+        // A session keeps its connection.
+        let has_lanes = spec.target.sessions.is_some();
+        ClientConfig {
+            lanes: if has_lanes { connections_max } else { 0 },
+            // A blocking connect waits as long as its client does.
+            connect_timeout: match load.scheme {
+                ConnectScheme::Simple { .. } => spec.timeout,
+                ConnectScheme::SClients { .. } | ConnectScheme::Scheduled { .. } => {
+                    spec.connect_timeout
+                }
+            },
+            ..self.config_of(connections_max)
+        }
+    }
+
+    fn client_config(&self) -> ClientConfig {
+        let spec = self.plan.spec;
+        let connections = self.share.part(connections_of(spec).into()) as u32;
+        let is_multiplexed = spec.target.version() == HttpVersion::Http2;
+        // A session keeps its connection.
+        let keeps_lanes =
+            matches!(spec.load, Load::Closed { .. }) || spec.target.sessions.is_some();
+        if is_multiplexed {
+            ClientConfig {
+                streams_max: spec.target.http2.streams(),
+                ..self.config_of(connections.max(1))
+            }
+        } else if keeps_lanes {
+            ClientConfig {
+                lanes: connections,
+                ..self.config_of(connections)
+            }
+        } else {
+            self.config_of(connections.max(1))
+        }
+    }
+
+    /// Connections that no lane owns, with one operation on each.
+    fn config_of(&self, connections_max: u32) -> ClientConfig {
+        let spec = self.plan.spec;
+        ClientConfig {
+            address: self.plan.address,
+            keep_alive: spec.target.keep_alive,
+            connections_max,
+            lanes: 0,
+            streams_max: 1,
+            timeout: spec.timeout,
+            connect_timeout: spec.connect_timeout,
+        }
+    }
+}
