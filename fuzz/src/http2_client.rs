@@ -3,7 +3,7 @@
 
 use knee_core::spec::{HttpRequest, HttpTarget, Pick, Url};
 use knee_engine::exchange::http2::{Http2, Http2Shared};
-use knee_engine::exchange::{Exchange, Outbox, ConnectionState, StreamEnd, EventQueue, OpEvent};
+use knee_engine::exchange::{ConnectionState, EventQueue, Exchange, OpEvent, Outbox, StreamEnd};
 
 /// What is told, put into the outbox, and the standing thereafter.
 type Outcome = (Vec<OpEvent>, Vec<u8>, ConnectionState);
@@ -105,9 +105,9 @@ fn check_order(events: &[OpEvent]) {
     for one in events {
         let (op, ends) = match *one {
             OpEvent::Written(op) | OpEvent::Received { op, .. } => (op, false),
-            OpEvent::Answered { op, .. } | OpEvent::Failed { op, .. } | OpEvent::Unprocessed(op) => {
-                (op, true)
-            }
+            OpEvent::Answered { op, .. }
+            | OpEvent::Failed { op, .. }
+            | OpEvent::Unprocessed(op) => (op, true),
             OpEvent::Violated(_) | OpEvent::Reset(_) => continue,
             OpEvent::Surplus => panic!("not of HTTP/2"),
         };

@@ -61,22 +61,20 @@ fn without_tickets(provider: CryptoProvider) -> ServerConfig {
 }
 
 /// A client and a server, and what has come to each.
-struct Pair<'a> {
+struct Pair {
     tls: Tls,
-    shared: &'a mut TlsTarget,
     server: ServerConnection,
     /// So many bytes come to the client at once.
     piece: usize,
     got: Vec<u8>,
 }
 
-impl Pair<'_> {
-    fn new<'a>(shared: &'a mut TlsTarget, config: &Arc<ServerConfig>, piece: usize) -> Pair<'a> {
+impl Pair {
+    fn new(shared: &mut TlsTarget, config: &Arc<ServerConfig>, piece: usize) -> Pair {
         let mut server = ServerConnection::new(Arc::clone(config)).unwrap();
         server.set_buffer_limit(None);
         Pair {
             tls: Tls::new(shared).unwrap(),
-            shared,
             server,
             piece,
             got: Vec::new(),
