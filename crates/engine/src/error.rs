@@ -6,14 +6,14 @@ use std::io;
 /// Why a trial could not be run.
 #[derive(Debug)]
 pub enum RunError {
-    /// The target could not be reached: what was tried and what came of it, in one line.
+    /// The target could not be reached: attempts and results, in one line.
     Unreachable(String),
     /// This machine does not permit what was asked (descriptors, io_uring, …): one line with the
     /// remedy.
     NotPermitted(String),
-    /// Something beside the generator that the load needs could not be started: one line.
+    /// A helper of the load could not be started: one line.
     NotStarted(String),
-    /// The machines that were to make the load, or what joins them, are not there: one line.
+    /// Machines of the fleet, or the connection to them, are missing: one line.
     FleetLost(String),
 }
 

@@ -1,4 +1,4 @@
-//! From names of hosts to addresses, within a time limit.
+//! Lookup of host names, within a time limit.
 
 use crate::error::{RunError, reason};
 use crate::threads;
@@ -14,7 +14,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Why a name has no address.
 #[derive(Debug)]
 pub(crate) enum LookupError {
-    /// The resolver says so.
+    /// An error of the resolver.
     Error(io::Error),
     /// No answer within this limit.
     Silent(Duration),
@@ -30,10 +30,10 @@ impl LookupError {
     }
 }
 
-/// All addresses of a host, in the order in which the resolver gives them.
+/// All addresses of a host, in the resolver's order.
 ///
 /// # Errors
-/// [`RunError::Unreachable`], with the host, and the limit where that was the reason.
+/// [`RunError::Unreachable`] with the host, and the limit if that was the reason.
 pub(crate) fn lookup(host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAddr>, RunError> {
     if let Ok(ip) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(ip, port)]);
@@ -60,8 +60,8 @@ fn resolve(name: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>> {
     name.to_socket_addrs().map(Iterator::collect)
 }
 
-/// Result of `find`, unless it takes longer than `limit`. getaddrinfo(3) has no limit of its own
-/// and cannot be called off, so it is asked on a thread that is left behind where it does not end.
+/// Result of `find`, unless it takes longer than `limit`. getaddrinfo(3) has no limit and cannot be
+/// cancelled, so it runs on a thread that is left behind if it does not end.
 fn within<T: Send + 'static>(
     limit: Duration,
     find: impl FnOnce() -> io::Result<T> + Send + 'static,

@@ -7,10 +7,10 @@ use std::net::{SocketAddr, TcpListener};
 /// Ports tried if any will do: one that is free for TCP may be taken for UDP.
 const PORTS_TRIED: u32 = 32;
 
-/// That a secret is there where others can reach the service.
+/// Checks that a service which others can reach has a secret.
 ///
 /// # Errors
-/// It is not.
+/// It has none.
 pub(crate) fn check_token(listen: SocketAddr, token: &str) -> Result<(), RunError> {
     if token.is_empty() && !listen.ip().to_canonical().is_loopback() {
         return Err(RunError::NotPermitted(format!(
@@ -21,10 +21,10 @@ pub(crate) fn check_token(listen: SocketAddr, token: &str) -> Result<(), RunErro
     Ok(())
 }
 
-/// Both sockets on one port; `datagrams` makes that of UDP.
+/// Binds TCP and UDP to one port. `datagrams` binds UDP.
 ///
 /// # Errors
-/// In use, not permitted, not this machine's.
+/// In use, not permitted, or not an address of this machine.
 pub(crate) fn bind<S>(
     listen: SocketAddr,
     datagrams: impl Fn(SocketAddr) -> io::Result<S>,

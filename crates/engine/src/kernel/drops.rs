@@ -1,4 +1,4 @@
-//! Where a kernel says that it dropped datagrams: its counters before and after.
+//! Counters of datagrams that the kernel drops, by place.
 
 pub(crate) mod fragments;
 
@@ -12,42 +12,42 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-/// What a counter counts for.
+/// What a counter covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
     /// The network namespace of this process.
     Namespace,
-    /// The whole machine, whatever the namespace.
+    /// The whole machine, in all namespaces.
     Machine,
-    /// All that the kernel dropped for a reason, whichever other counter tells of it too.
+    /// Every drop of the kernel for one reason, even if another counter has it too.
     Kernel,
 }
 
-/// Names one counter.
+/// Identity of a counter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     place: DropPlace,
     scope: Scope,
-    /// What told.
+    /// The source of the count.
     source: String,
-    /// The interface that it is of, where it is of one.
+    /// The interface, for counters of one.
     interface: Option<String>,
 }
 
 /// Counters of dropped datagrams at one time, without those that cannot be read.
 ///
-/// Each drop counts once: InErrors of UDP holds RcvbufErrors, InCsumErrors and MemErrors already
-/// and is not read; RcvbufErrors are only told apart where the socket's own count (SO_MEMINFO) is
-/// not at hand; an interface's count of a full backlog is taken off where softnet's is read. What
-/// IP received and gave to nobody has no counter, it is a difference: what other counters and the
-/// rules of a firewall tell of it is taken off.
+/// Each drop counts once. InErrors of UDP includes RcvbufErrors, InCsumErrors and MemErrors and is
+/// not read. RcvbufErrors are only used without the socket's own count (SO_MEMINFO). Where softnet
+/// counts a full backlog, an interface's count of it is subtracted. Packets that IP received and
+/// did not deliver have no counter: they are a difference, less what other counters and firewall
+/// rules explain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drops {
     counts: BTreeMap<Key, u64>,
     ip: IpFlow,
 }
 
-/// Names in /proc/net/snmp behind `Udp: `, and in snmp6 behind `Udp6`.
+/// Counters in group `Udp: ` of /proc/net/snmp, and with prefix `Udp6` in snmp6.
 const UDP: &[(&str, DropPlace)] = &[
     ("RcvbufErrors", DropPlace::ReceiveBuffer),
     ("NoPorts", DropPlace::NoSocket),
@@ -55,11 +55,11 @@ const UDP: &[(&str, DropPlace)] = &[
     ("MemErrors", DropPlace::UdpMemory),
 ];
 
-/// Tables of neighbours, whose counters are in /proc/net/stat of the first network namespace.
+/// Neighbour tables, with counters in /proc/net/stat of the first network namespace.
 const NEIGHBOURS: &[&str] = &["arp_cache", "ndisc_cache"];
 
-/// What IP dropped and counted as such, in snmp behind `Ip: `, in netstat behind `IpExt: `, in
-/// snmp6 behind `Ip6`. What begins with `Out` was to leave.
+/// Drops counted by IP: `Ip: ` in snmp, `IpExt: ` in netstat, prefix `Ip6` in snmp6. Names with
+/// `Out` are of outgoing packets.
 const IP: &[&str] = &[
     "InHdrErrors",
     "InAddrErrors",
@@ -71,20 +71,20 @@ const IP: &[&str] = &[
     "OutNoRoutes",
 ];
 
-/// In netstat behind `TcpExt: `: from an address to which another way leads back.
+/// In `TcpExt: ` of netstat: packets whose source address is reached by another way.
 const REVERSE_PATH: &str = "IPReversePathFilter";
 
-/// What IP received and gave to nobody, with no counter that tells why: a rule of a firewall that
-/// does not count, for instance.
+/// Packets that IP received and did not deliver, without a counter that explains it: a firewall
+/// rule that does not count, for example.
 const UNDELIVERED: &str = "IP: received less delivered (a filter that does not count)";
 
-/// Rules that act before IP counts what it receives.
+/// Rules that act before IP counts received packets.
 const BEFORE_IP: &[&str] = &["nft netdev", "nft bridge"];
 
 const SOFTNET: &str = "softnet_stat";
 
 impl Drops {
-    /// Reads them now, for the network namespace of the calling thread.
+    /// Reads the counters, for the network namespace of the calling thread.
     pub(crate) fn now() -> Drops {
         let mut drops = Drops::default();
         let read = |name: &str| {
@@ -118,7 +118,7 @@ impl Drops {
         drops
     }
 
-    /// The same with the kernel's own reasons, where they are watched.
+    /// Reads the counters and, if watched, the kernel's own reasons.
     pub(crate) fn now_with(freed: Option<&FreedPackets>) -> Drops {
         let mut drops = Drops::now();
         for (place, reason, count) in freed.into_iter().flat_map(FreedPackets::now) {
@@ -128,7 +128,7 @@ impl Drops {
         drops
     }
 
-    /// What may count drops but cannot be read by this process, in words.
+    /// Sources of drops that this process cannot read, in words.
     pub(crate) fn not_read() -> Vec<String> {
         let rules = firewall::now().err().map(|e| match e.kind() {
             io::ErrorKind::PermissionDenied => "the rules of nftables (CAP_NET_ADMIN)".to_owned(),
@@ -139,7 +139,7 @@ impl Drops {
         rules.into_iter().chain(old).collect()
     }
 
-    /// What moved since `earlier`.
+    /// Changes since `earlier`.
     pub(crate) fn since(&self, earlier: &Drops) -> Drops {
         let moved = self.counts.iter().filter_map(|(key, &now)| {
             // A counter that was not there may have begun anywhere.
@@ -154,8 +154,7 @@ impl Drops {
         moved.backlog_once().with_undelivered(undelivered)
     }
 
-    /// Takes off what a quiet time saw, scaled from its length to this one's; rounded, and never
-    /// below zero.
+    /// Subtracts the drops of a quiet time, scaled to this one's length. Rounded, never below zero.
     pub(crate) fn without_quiet(mut self, quiet: &Drops, quiet_time: Nanos, time: Nanos) -> Drops {
         let scale = time.0 as f64 / quiet_time.0.max(1) as f64;
         for (key, count) in &mut self.counts {
@@ -165,8 +164,8 @@ impl Drops {
         self
     }
 
-    /// Without those of interfaces that the datagrams do not pass: all but the loopback interface
-    /// where `over_loopback`, otherwise that one.
+    /// Keeps counters of interfaces on the path: the loopback interface alone if `over_loopback`,
+    /// otherwise all others.
     pub(crate) fn only_path(mut self, over_loopback: bool) -> Drops {
         let passes = |name: &str| (name == "lo") == over_loopback;
         self.counts
@@ -174,26 +173,26 @@ impl Drops {
         self
     }
 
-    /// Those of the network namespace alone.
+    /// Keeps counters of the network namespace.
     pub(crate) fn in_namespace(mut self) -> Drops {
         self.counts.retain(|key, _| key.scope == Scope::Namespace);
         self
     }
 
-    /// All but those of the network namespace.
+    /// Keeps all other counters.
     pub(crate) fn of_machine(mut self) -> Drops {
         self.counts.retain(|key, _| key.scope != Scope::Namespace);
         self
     }
 
-    /// How many drops at this place.
+    /// Drops at a place.
     pub(crate) fn at(&self, place: DropPlace) -> u64 {
         let here = self.counts.iter().filter(|(key, _)| key.place == place);
         here.map(|(_, &count)| count).sum()
     }
 
-    /// Takes up to `count` drops of this place off, as another counter has told of them already;
-    /// returns how many were there. What the kernel tells as a whole stays.
+    /// Subtracts up to `count` drops of a place that another counter has too. Returns the number
+    /// subtracted. Reasons of the kernel stay.
     pub(crate) fn take(&mut self, place: DropPlace, count: u64) -> u64 {
         let mut left = count;
         for (key, there) in &mut self.counts {
@@ -206,7 +205,7 @@ impl Drops {
         count - left
     }
 
-    /// Without those that concern what a host receives: what is sent from it is not among them.
+    /// Keeps drops that a sender can cause on its own host.
     pub(crate) fn of_sender(mut self) -> Drops {
         let receives = [
             DropPlace::Firewall,
@@ -223,12 +222,12 @@ impl Drops {
         self
     }
 
-    /// Leaves those of this place out.
+    /// Removes the counters of a place.
     pub(crate) fn forget(&mut self, place: DropPlace) {
         self.counts.retain(|key, _| key.place != place);
     }
 
-    /// As the trial tells them: what is left above zero, all host-wide.
+    /// Counters above zero, for the trial.
     pub(crate) fn counters(self, at_service: bool) -> Vec<DropCounter> {
         let counters = self.counts.into_iter().filter(|&(_, count)| count > 0);
         counters
@@ -246,8 +245,8 @@ impl Drops {
             .collect()
     }
 
-    /// A packet for which there is no room in the backlog counts twice in the kernel, for softnet
-    /// and for its interface (enqueue_to_backlog in net/core/dev.c).
+    /// Counts a full backlog once: the kernel counts it for softnet and for the interface
+    /// (enqueue_to_backlog in net/core/dev.c).
     fn backlog_once(mut self) -> Drops {
         let mut left = self.at(DropPlace::Backlog);
         for (key, there) in &mut self.counts {
@@ -260,8 +259,8 @@ impl Drops {
         self
     }
 
-    /// Of what IP gave to nobody the counters tell a part already. Rules that do not count are
-    /// told by the kernel's reasons, where those are watched.
+    /// Adds undelivered packets of IP that no other counter explains. Rules that do not count are
+    /// known by the kernel's reasons, if watched.
     fn with_undelivered(mut self, undelivered: u64) -> Drops {
         let sum = |tells: &dyn Fn(&Key) -> bool| -> u64 {
             let told = self.counts.iter().filter(|(key, _)| tells(key));
@@ -424,7 +423,7 @@ fn place_of(group: &str, name: &str) -> Option<DropPlace> {
     }
 }
 
-/// Names and values of two lines that begin so.
+/// Names and values of the two lines with this prefix.
 fn pairs<'a>(text: &'a str, prefix: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let mut lines = text.lines().filter_map(|l| l.strip_prefix(prefix));
     let names = lines.next().unwrap_or_default();

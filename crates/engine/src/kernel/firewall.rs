@@ -1,5 +1,5 @@
-//! What the rules of nftables dropped, by nfnetlink: those of nft, and those of iptables as far as
-//! it is built on nftables. Nothing is changed by reading them.
+//! Drops by rules of nftables, read over nfnetlink: rules of nft, and of iptables where it is built
+//! on nftables. Reading changes nothing.
 
 use crate::sys::netlink::{self, Message};
 use std::collections::BTreeMap;
@@ -36,10 +36,10 @@ const VERDICT_CODE: u16 = 1;
 /// The policy and the verdict of dropping.
 const DROP: u32 = 0;
 
-/// A ruleset whose dump is longer than this would hold the trial up.
+/// Longest dump of rules. A longer one would delay the trial.
 const DUMP_MAX: usize = 1 << 20;
 
-/// Families by their numbers: what a packet filter may be of.
+/// Families of packet filters, by number.
 const FAMILIES: &[(u8, &str)] = &[
     (1, "inet"),
     (2, "ip"),
@@ -48,17 +48,16 @@ const FAMILIES: &[(u8, &str)] = &[
     (10, "ip6"),
 ];
 
-/// What one rule, or the policy of one chain, has dropped.
+/// Drops by one rule, or by the policy of one chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// Which: `nft ip filter INPUT, rule 4`.
+    /// Name of the rule: `nft ip filter INPUT, rule 4`.
     pub source: String,
     /// Packets so far.
     pub packets: u64,
 }
 
-/// The rules and policies of this network namespace that drop and count, for packets that come in
-/// or pass through.
+/// Rules and policies of this network namespace that drop and count incoming or forwarded packets.
 ///
 /// # Errors
 /// Not permitted (CAP_NET_ADMIN), no nftables in this kernel, or more rules than can be read
@@ -68,13 +67,13 @@ pub(crate) fn now() -> io::Result<Vec<Dropped>> {
     Ok(parse(&ask(GET_CHAIN)?, &ask(GET_RULE)?))
 }
 
-/// A chain by the number of its family, its table and its name.
+/// Family, table and name of a chain.
 type ChainId = (u8, String, String);
 
 /// Whether a chain is for outgoing packets. The sender of a packet that it drops gets EPERM.
 type IsOut = bool;
 
-/// Reads the dump of chains and that of rules.
+/// Reads the dumps of chains and rules.
 pub(crate) fn parse(chains: &[u8], rules: &[u8]) -> Vec<Dropped> {
     let mut out = BTreeMap::new();
     let mut all = Vec::new();
@@ -135,8 +134,8 @@ fn rule(message: Message, out: &BTreeMap<ChainId, IsOut>) -> Option<Dropped> {
     })
 }
 
-/// What the counter before the end of a rule that drops has counted. One that other conditions
-/// follow counts packets that pass as well.
+/// The count of a rule that drops. A counter followed by further conditions does not apply: it
+/// counts packets that pass as well.
 fn dropped(expressions: &[u8]) -> Option<u64> {
     let mut counted = None;
     for (_, expression) in netlink::attributes(expressions) {

@@ -1,7 +1,6 @@
-//! Why a kernel freed packets that it did not deliver: the reasons of its tracepoint
-//! `skb:kfree_skb`. It passes in all network namespaces, so that it also tells of routers and
-//! filters between two of them, whose counters are not ours to read, and of rules that do not
-//! count. It names no ports, and tells again what other counters tell.
+//! Reasons of the kernel for freeing undelivered packets, from its tracepoint `skb:kfree_skb`. It
+//! covers all network namespaces: also routers and filters between two of them, whose counters are
+//! not readable, and rules that do not count. It has no ports, and repeats other counters.
 
 use crate::sys::tracepoint::{self, Count};
 use knee_core::experiment::udp::measure::DropPlace;
@@ -10,8 +9,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Reasons (enum skb_drop_reason) that can befall a packet on its way from one network namespace
-/// to another, and may be counted nowhere that we can read.
+/// Reasons (enum skb_drop_reason) for drops between two network namespaces that may have no
+/// readable counter.
 const REASONS: &[(&str, DropPlace)] = &[
     ("QDISC_DROP", DropPlace::Qdisc),
     ("QDISC_OVERLIMIT", DropPlace::Qdisc),
@@ -25,18 +24,17 @@ const REASONS: &[(&str, DropPlace)] = &[
     ("IP_RPFILTER", DropPlace::IpLayer),
 ];
 
-/// Where tracefs is mounted; the second is its place before Linux 4.1.
+/// Mount points of tracefs; the second one before Linux 4.1.
 const TRACEFS: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Counts packets by the reason for which they are freed, as long as it lives. Each of them costs
-/// the kernel some time more.
+/// Counts freed packets by reason while it lives. Each costs the kernel some time.
 #[derive(Debug)]
 pub(crate) struct FreedPackets {
     reasons: Vec<(DropPlace, &'static str, Vec<Count>)>,
 }
 
 impl FreedPackets {
-    /// Counts from now on.
+    /// Starts to count.
     ///
     /// # Errors
     /// Not permitted, or nothing of the kind here; see [`in_words`].
@@ -69,7 +67,7 @@ impl FreedPackets {
     }
 }
 
-/// What cannot be told without it, and why.
+/// Unknown drops without it, and why, in words.
 pub(crate) fn in_words(error: &io::Error) -> String {
     let why = match error.kind() {
         io::ErrorKind::PermissionDenied => "root".to_owned(),
@@ -79,7 +77,7 @@ pub(crate) fn in_words(error: &io::Error) -> String {
     format!("the kernel's reasons for drops ({why})")
 }
 
-/// Its number and its format.
+/// Number and format of the tracepoint.
 fn tracepoint() -> io::Result<(u64, String)> {
     let mut error = io::Error::from(io::ErrorKind::NotFound);
     for tracefs in TRACEFS {
@@ -104,7 +102,7 @@ fn number(format: &str, reason: &str) -> Option<u32> {
     number.trim().parse().ok()
 }
 
-/// Packets of IP alone.
+/// Filter for packets of IP.
 fn filter(number: u32) -> String {
     let protocols = [libc::ETH_P_IP, libc::ETH_P_IPV6].map(|p| format!("protocol == {p}"));
     format!("reason == {number} && ({})", protocols.join(" || "))

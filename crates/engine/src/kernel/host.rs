@@ -1,4 +1,4 @@
-//! The machine: facts for the report, and its processor time.
+//! Facts about this machine for the report, and its processor time.
 
 use crate::sys::{clock, thread};
 use knee_core::report::Host;
@@ -33,7 +33,7 @@ pub(crate) fn is_own(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback() || (!ip.is_unspecified() && UdpSocket::bind((ip, 0)).is_ok())
 }
 
-/// No share is formed of fewer ticks.
+/// Least ticks for a share.
 const TICKS_MIN: u64 = 100;
 
 /// Processor time of the whole host, in ticks: /proc/stat.
@@ -45,7 +45,7 @@ pub(crate) struct HostTime {
 }
 
 impl HostTime {
-    /// As it stands now; zeros where /proc is not there.
+    /// Reads the times; zeros without /proc.
     pub(crate) fn now() -> HostTime {
         parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }
@@ -61,15 +61,15 @@ impl HostTime {
         self.percent_since(earlier, stolen)
     }
 
-    /// The share of the time since `earlier` in which processors were busy, whoever with (time that
-    /// the hypervisor gave to others included), in percent of all of them.
+    /// Share of the time since `earlier` in which processors were busy, in percent of all of them.
+    /// Time that the hypervisor gave to others counts as busy.
     pub(crate) fn busy_percent_since(self, earlier: HostTime) -> Option<f64> {
         let total = self.total.saturating_sub(earlier.total);
         let idle = self.idle.saturating_sub(earlier.idle);
         self.percent_since(earlier, total.saturating_sub(idle))
     }
 
-    /// `None` of so few ticks that the share is chance.
+    /// `None` with too few ticks.
     fn percent_since(self, earlier: HostTime, ticks: u64) -> Option<f64> {
         let total = self.total.saturating_sub(earlier.total);
         (total >= TICKS_MIN).then(|| ticks as f64 * 100.0 / total as f64)
@@ -84,11 +84,11 @@ pub(crate) struct Processors {
     idle_ns: Option<u64>,
 }
 
-/// What a tick of /proc/stat is (USER_HZ, 100 on all that Linux runs on but alpha).
+/// Length of a tick of /proc/stat (USER_HZ is 100 on all platforms of Linux but alpha).
 const TICK_NS: u64 = 10_000_000;
 
 impl Processors {
-    /// These processors as they stand now.
+    /// Reads the times of these processors.
     pub(crate) fn now(cpus: &[u32]) -> Processors {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         Processors {
@@ -98,8 +98,7 @@ impl Processors {
         }
     }
 
-    /// For how long they have been busy since, all together, to a tick of each; `None` where
-    /// /proc/stat does not tell.
+    /// Busy time of all of them since then, to a tick of each; `None` if /proc/stat has none.
     pub(crate) fn busy_since(&self) -> Option<Nanos> {
         let now = Processors::now(&self.cpus);
         let idle_ns = now.idle_ns?.saturating_sub(self.idle_ns?);
@@ -108,7 +107,7 @@ impl Processors {
     }
 }
 
-/// The ticks that these processors idled, all together; `None` where one of them is not listed.
+/// Idle ticks of these processors together; `None` if one of them is not listed.
 fn idle_ticks(stat: &str, cpus: &[u32]) -> Option<u64> {
     let of = |cpu: &u32| -> Option<u64> {
         let name = format!("cpu{cpu}");

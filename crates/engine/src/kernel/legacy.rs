@@ -1,15 +1,15 @@
-//! What the rules of iptables-legacy and ip6tables-legacy dropped. Their tables are not those of
-//! nftables; only those that are in use are asked for, as asking would make one.
+//! Drops by rules of iptables-legacy and ip6tables-legacy, whose tables are not those of nftables.
+//! Only tables in use are read, as reading would create others.
 
 use super::firewall::{Dropped, text};
 use crate::sys::xtables::{self, Family};
 use std::fs;
 use std::io;
 
-/// A table whose entries are longer than this would hold the trial up.
+/// Longest table. A longer one would delay the trial.
 const ENTRIES_MAX: usize = 1 << 20;
 
-/// The hooks by their numbers (linux/netfilter.h).
+/// Hooks by number (linux/netfilter.h).
 const HOOKS: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 /// First hook of outgoing packets. The sender of a packet dropped by it gets an error.
 const OUT: usize = 3;
@@ -26,7 +26,7 @@ const TARGET_NAME_LENGTH: usize = 29;
 /// The verdict of a standard target that drops: −NF_DROP − 1.
 const DROP: i32 = -1;
 
-/// Where struct ipt_entry and struct ip6t_entry have what is read of them.
+/// Offsets in struct ipt_entry and struct ip6t_entry.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     target_offset: usize,
@@ -48,7 +48,7 @@ impl Layout {
     }
 }
 
-/// The tables that are in use, of this thread's network namespace.
+/// Tables in use in this thread's network namespace.
 fn in_use() -> Vec<(Family, String)> {
     let files = [
         (Family::V4, "/proc/thread-self/net/ip_tables_names"),
@@ -62,8 +62,8 @@ fn in_use() -> Vec<(Family, String)> {
     files.into_iter().flat_map(names).collect()
 }
 
-/// The rules and policies of this network namespace that drop, for packets that come in or pass
-/// through; none where no such table is in use.
+/// Rules and policies of this network namespace that drop incoming or forwarded packets; none
+/// without such a table.
 ///
 /// # Errors
 /// Not permitted (CAP_NET_RAW and CAP_NET_ADMIN), or more rules than can be read between two
@@ -128,7 +128,7 @@ struct Entry {
 #[derive(Debug)]
 enum Target {
     Drops,
-    /// Of the entry that only names the chain that follows.
+    /// The entry that names the following chain.
     Chain(String),
     Other,
 }

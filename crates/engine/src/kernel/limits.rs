@@ -1,26 +1,26 @@
-//! What this process may use, checked before any load is sent.
+//! Limits of this process, checked before any load is sent.
 
 use crate::error::RunError;
 use crate::sys::thread::OpenFilesLimit;
 
-/// Open files kept for knee itself beside its connections: standard streams, output files, the
-/// history, and for each worker what it waits in.
+/// Open files beside connections: standard streams, output files, the history, and those of each
+/// worker's backend.
 pub const RESERVED_FILES: u64 = 64;
 
-/// Limit where the kernel tells none, as most systems set it.
+/// Usual limit, if the kernel does not tell one.
 const USUAL_LIMIT: u64 = 1_024;
 
-/// Open files that a process may have, and what it uses them for.
+/// Limit and use of open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenFiles {
-    /// All that may be open at once.
+    /// Most open files.
     pub limit: u64,
-    /// Files for each connection: 2 where a server in this process has the other end.
+    /// Files per connection: 2 if a server in this process has the other end.
     pub per_connection: u64,
 }
 
 impl OpenFiles {
-    /// Those of this process, with the soft limit raised to the hard one where that is permitted.
+    /// Limit of this process, with the soft limit raised to the hard one if permitted.
     pub fn of_this_process() -> OpenFiles {
         let limit = OpenFilesLimit::raise().or_else(|_| OpenFilesLimit::now());
         OpenFiles {
@@ -34,7 +34,7 @@ impl OpenFiles {
         self.limit.saturating_sub(RESERVED_FILES) / self.per_connection
     }
 
-    /// Why these connections do not fit, and what to do; `None`: they do.
+    /// Why these connections do not fit, and what to do; `None` if they fit.
     pub fn refusal(self, connections: u64) -> Option<String> {
         let permitted = self.connections();
         if connections <= permitted {

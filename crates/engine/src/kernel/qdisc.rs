@@ -3,7 +3,7 @@
 use crate::sys::netlink::{self, Message};
 use std::io;
 
-/// RTM_NEWQDISC: what a dump of queueing disciplines answers with.
+/// RTM_NEWQDISC: the answers to a dump of queueing disciplines.
 const NEW_QDISC: u16 = 36;
 const GET_QDISC: u16 = 38;
 /// Attributes of struct tcmsg, and those nested in the statistics (linux/rtnetlink.h,
@@ -12,11 +12,11 @@ const KIND: u16 = 1;
 const STATS: u16 = 3;
 const STATS2: u16 = 7;
 const STATS2_QUEUE: u16 = 3;
-/// Length of struct tcmsg, and where the interface and the parent are in it.
+/// Length of struct tcmsg, and offsets of interface and parent in it.
 const TCMSG: usize = 20;
 const INTERFACE: usize = 4;
 const PARENT: usize = 12;
-/// Parents that are no other discipline: root, and ingress (also clsact).
+/// Parents of root disciplines: root, and ingress (also clsact).
 const ROOTS: [u32; 2] = [0xffff_ffff, 0xffff_fff1];
 
 /// A queueing discipline at the root of an interface.
@@ -26,12 +26,11 @@ pub(super) struct Qdisc {
     pub interface: u32,
     /// Its kind, such as `fq_codel`.
     pub kind: String,
-    /// Packets that it has dropped; wraps. Those that the disciplines below it dropped are among
-    /// them.
+    /// Dropped packets, including those of disciplines below it; wraps.
     pub drops: u32,
 }
 
-/// The roots of this network namespace.
+/// Reads the root disciplines of this network namespace.
 ///
 /// # Errors
 /// Netlink is not permitted here.
@@ -39,8 +38,8 @@ pub(super) fn now() -> io::Result<Vec<Qdisc>> {
     netlink::dump(GET_QDISC, &[0; TCMSG]).map(|bytes| parse(&bytes))
 }
 
-/// Disciplines below a root are left out: the kernel counts their drops in all of their parents
-/// (qdisc_tree_reduce_backlog), and they would count twice.
+/// Skips disciplines below a root: the kernel counts their drops in all of their parents
+/// (qdisc_tree_reduce_backlog).
 pub(super) fn parse(bytes: &[u8]) -> Vec<Qdisc> {
     netlink::messages(bytes).filter_map(qdisc).collect()
 }

@@ -1,4 +1,4 @@
-//! Settings of this host's kernel that decide how many connections it can make and take.
+//! Settings of the kernel that limit the connections of this host.
 
 use crate::sys::thread::OpenFilesLimit;
 use knee_core::experiment::overload::{PreflightFacts, ServerFacts};
@@ -55,7 +55,7 @@ fn port_range() -> (u16, u16) {
     }
 }
 
-/// A setting that is one number, or what Linux has unless told otherwise.
+/// A setting with one number, or Linux's default.
 fn number(name: &str, otherwise: u32) -> u32 {
     let set = setting(name);
     let set = set.and_then(|text| text.trim().parse().ok());

@@ -6,15 +6,14 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-/// The kernel is asked so often whether it has begun …
+/// Most checks whether the kernel stamps.
 const TRIES: u32 = 100;
-/// … with so much time between.
+/// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The kernel stamps what it receives for as long as this lives: it does so while any socket wants
-/// it, and begins a little after the first one does (net_enable_timestamp in net/core/dev.c). So
-/// the first bytes of a run have a timestamp already. A kernel without timestamps hands bytes over
-/// without.
+/// Keeps the kernel's receive timestamps on. It stamps while any socket wants it, and starts a
+/// little after the first one does (net_enable_timestamp in net/core/dev.c). So the first bytes of
+/// a run have a timestamp already. A kernel without timestamps delivers bytes without.
 #[derive(Debug)]
 pub(crate) struct Timestamps {
     _kept: Option<UdpSocket>,
@@ -31,7 +30,7 @@ impl Timestamps {
         Timestamps { _kept: wanting() }
     }
 
-    /// Turns them on and waits until the kernel stamps, 100 ms at the most.
+    /// Turns them on and waits until the kernel stamps, at most 100 ms.
     pub(crate) fn settled() -> Timestamps {
         let kept = Timestamps::keep_on();
         let is_on = || -> io::Result<bool> {

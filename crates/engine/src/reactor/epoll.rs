@@ -11,13 +11,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Bytes of one read at most. The buffer is shared by all connections of the worker.
+/// Most bytes of one read. All connections of the worker share the buffer.
 const READ_BYTES: usize = 128 * 1024;
 
-/// Bytes read from one connection before the others have their turn, at most.
+/// Most bytes read from a connection before others have their turn.
 const TURN_BYTES_MAX: usize = 2 * READ_BYTES;
 
-/// The tokens of what is watched, which is no connection, begin here.
+/// First token of watched descriptors that are no connections.
 const WATCHED: u64 = 1 << 63;
 
 /// Most events fetched at once.
@@ -26,12 +26,11 @@ const EVENTS_MAX: usize = 256;
 /// Carries traffic over epoll(7).
 ///
 /// Edge-triggered, as level-triggered readiness costs a second look at every connection. A read
-/// that did not fill the buffer has emptied the socket (epoll(7)), so no second read is needed to
-/// see that: where the peer has closed as well, those bytes were its last ones.
+/// that did not fill the buffer has emptied the socket (epoll(7)), so no second read is needed. If
+/// the peer has closed as well, those bytes were its last ones.
 ///
-/// A connection that has more to read than one turn permits waits in a queue for its next turn, as
-/// no further event tells of it. So no peer, however fast it sends, keeps the worker from the
-/// others or from its timers.
+/// A connection with more to read than one turn permits waits in a queue, as no further event
+/// announces it. So no peer, however fast, keeps the worker from others or from its timers.
 pub(crate) struct EpollBackend {
     epoll: Epoll,
     connections: Vec<Connection>,
@@ -40,35 +39,35 @@ pub(crate) struct EpollBackend {
     events: Box<[epoll::Event]>,
     buffer: Box<[u8]>,
     timestamps: bool,
-    /// Tokens of connections that wait for their next turn to be read.
+    /// Tokens of connections that wait for their turn to be read.
     turns: VecDeque<u64>,
     /// Bytes that this call of `poll` may still read.
     readable_bytes: usize,
-    /// What is watched beside the connections, by its number.
+    /// Watched descriptors that are no connections, by number.
     watched: Vec<Option<OwnedFd>>,
 }
 
 #[derive(Default)]
 struct Connection {
     socket: Option<Socket>,
-    /// Counts the lives of the slot, so that an event of an earlier one is known as such.
+    /// Counts the connections of the slot, to detect events of earlier ones.
     generation: u32,
     connected: bool,
-    /// It waits for its next turn to be read; with what events told of its end.
+    /// It waits for its turn to be read; with the known end of its stream.
     unread: Option<Ending>,
-    /// What is being sent and how much of it has gone, where a send was cut short.
+    /// A partly sent payload and the number of its sent bytes.
     unsent: Option<(Payload, usize)>,
-    /// Why sending ended early. What has come before is still to be read.
+    /// Why sending ended early. Received bytes are still to be read.
     send_error: Option<i32>,
 }
 
-/// What an event tells of the end of what a peer sends.
+/// The end of the peer's stream, as far as an event tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Ending {
     No,
-    /// It has closed in order: the FIN is here, and so is all that it sent before.
+    /// An orderly close: the FIN and all bytes before it were received.
     Closed,
-    /// The connection is gone; reading tells how.
+    /// The connection is gone; reading returns the error.
     Gone,
 }
 
@@ -85,11 +84,10 @@ impl Ending {
 }
 
 impl EpollBackend {
-    /// A backend for up to `capacity` connections, which asks the kernel when bytes came if
-    /// `timestamps`.
+    /// A backend for up to `capacity` connections, with receive timestamps if `timestamps`.
     ///
     /// # Errors
-    /// Where the kernel refuses an epoll instance.
+    /// The kernel refuses an epoll instance.
     pub(crate) fn new(
         capacity: usize,
         requests: Requests,
@@ -161,8 +159,7 @@ impl EpollBackend {
         }
     }
 
-    /// Whether the connection is established and still there. The error is only asked for where the
-    /// event says that there is one.
+    /// Whether the connection is established. Asks for an error only if the event has one.
     fn finish_connect<S: Sink<Self>>(
         &mut self,
         slot: u32,
@@ -190,7 +187,7 @@ impl EpollBackend {
         connection.connected && connection.generation == generation
     }
 
-    /// Reads the connections whose turn has come; how many.
+    /// Reads connections whose turn has come. Returns their number.
     #[cold]
     fn take_turns<S: Sink<Self>>(&mut self, buffer: &mut [u8], sink: &mut S) -> usize {
         let waiting = self.turns.len();
@@ -211,7 +208,7 @@ impl EpollBackend {
         waiting
     }
 
-    /// Reads a connection to its end, for one turn at most.
+    /// Reads a connection to its end, at most for one turn.
     #[inline]
     fn receive<S: Sink<Self>>(
         &mut self,
@@ -269,7 +266,7 @@ impl EpollBackend {
         }
     }
 
-    /// Sends a payload from byte `gone` on. What the kernel does not take is kept.
+    /// Sends a payload from byte `gone` on. Keeps what the kernel does not take.
     #[inline]
     fn send_from(&mut self, slot: u32, payload: Payload, mut gone: usize) -> io::Result<()> {
         let connection = &mut self.connections[slot as usize];

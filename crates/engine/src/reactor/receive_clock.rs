@@ -1,4 +1,4 @@
-//! From the kernel's timestamps to the run's clock.
+//! Translation of the kernel's timestamps to the run's clock.
 
 use crate::sys::clock;
 use knee_core::time::Nanos;
@@ -7,20 +7,21 @@ use knee_core::time::Nanos;
 /// 500 ppm (adjtimex(2)): half a microsecond in that time.
 const CHECK_EVERY: Nanos = Nanos::from_millis(1);
 
-/// If the two clocks moved apart by more than this share of the time between two comparisons …
+/// A larger share of the time between two comparisons by which the clocks moved apart, together
+/// with
 const SLEW_MAX: f64 = 0.001;
-/// … and by more than this, CLOCK_REALTIME was set, and no timestamp from before is comparable.
+/// a larger difference than this, means that CLOCK_REALTIME was set. Older timestamps are void.
 const READING_NS: f64 = 5_000.0;
 
-/// When an event happened, in run time.
+/// Time of an event, in run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventTime {
-    /// When it happened: of bytes, when the kernel received the last of them, where it tells, and
+    /// Time of the event: for bytes, when the kernel received the last of them, if it tells;
     /// otherwise the time at which the generator saw it.
     pub happened: Nanos,
-    /// When the generator saw it.
+    /// Time at which the generator saw it.
     pub seen: Nanos,
-    /// Whether the kernel told when it happened.
+    /// Whether the kernel told the time.
     pub by_kernel: bool,
 }
 
@@ -39,8 +40,7 @@ impl EventTime {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveClock {
     origin: u64,
-    /// By how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, in nanoseconds, and when that was
-    /// compared last.
+    /// CLOCK_REALTIME less CLOCK_MONOTONIC, in nanoseconds, and the time of the last comparison.
     ahead_ns: u64,
     compared: Nanos,
     /// Timestamps are not trusted before.
@@ -48,7 +48,7 @@ pub(crate) struct ReceiveClock {
 }
 
 impl ReceiveClock {
-    /// Of a run whose clock began at this reading of CLOCK_MONOTONIC.
+    /// Clock of a run that began at this reading of CLOCK_MONOTONIC.
     pub(crate) fn new(origin: u64) -> ReceiveClock {
         ReceiveClock {
             origin,
@@ -58,8 +58,7 @@ impl ReceiveClock {
         }
     }
 
-    /// The time of bytes that the generator sees at `now` and that the kernel received at
-    /// `realtime_ns`.
+    /// Time of bytes seen at `now` that the kernel received at `realtime_ns`.
     #[inline]
     pub(crate) fn of(&mut self, realtime_ns: Option<u64>, now: Nanos) -> EventTime {
         let Some(realtime_ns) = realtime_ns else {

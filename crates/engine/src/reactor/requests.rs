@@ -1,10 +1,10 @@
-//! The requests of a run in their bytes on the wire.
+//! Requests of a run, as bytes on the wire.
 
 use knee_core::spec::Body;
 use std::sync::Arc;
 
-/// A body up to this length is kept behind its head, so that both are sent in one call. A longer
-/// one is not copied.
+/// Longest body kept behind its head, so that both are sent in one call. Longer bodies are not
+/// copied.
 const JOINED_BYTES_MAX: usize = 16 << 10;
 
 /// The requests of a run, serialised once before it. A backend keeps them alive, as the kernel may
@@ -47,7 +47,7 @@ impl Requests {
         Requests(requests.into_iter().collect())
     }
 
-    /// How many there are.
+    /// Number of requests.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
@@ -63,7 +63,7 @@ impl Requests {
         self.0.iter().map(WireRequest::len).max().unwrap_or(0)
     }
 
-    /// What lies in one piece from byte `from` of a request on; empty at its end.
+    /// A contiguous piece of a request from byte `from` on; empty at its end.
     #[inline]
     pub(crate) fn piece(&self, request: usize, from: usize) -> &[u8] {
         let WireRequest { head, body } = &self.0[request];

@@ -1,5 +1,5 @@
 //! The io_uring backend: one multishot receive per connection, into buffers that all connections of
-//! the worker share; sends whose success is not reported; one system call per pass for all of it.
+//! the worker share; sends without success reports; one system call per pass.
 
 use super::{
     Backend, Buffers, Close, ConnectOptions, Event, POLL_BYTES_MAX, Payload, Piece, Requests, Sink,
@@ -18,19 +18,17 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 
-/// Submissions that fit before a system call is needed to make room.
+/// Submissions before a system call must make room.
 const SUBMISSIONS: u32 = 1_024;
 
-/// Completions that fit; the kernel keeps what is beyond (IORING_FEAT_NODROP).
+/// Completions in the ring; the kernel keeps further ones (IORING_FEAT_NODROP).
 const COMPLETIONS: u32 = 8_192;
 
-/// The shared receive buffers: how many and how long each. A response longer than one comes as
-/// several events.
+/// Number and length of the shared receive buffers. A longer response comes as several events.
 const BUFFERS: u16 = 256;
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A request up to this length goes into the socket's buffer at once, so that its success need not
-/// be reported.
+/// Longest request that fits the socket's buffer at once, so that its success need not be reported.
 const UNREPORTED_BYTES_MAX: usize = 4 * 1024;
 
 /// Carries traffic over io_uring(7); needs Linux 6.0 (multishot receive, shared buffer rings).
@@ -44,35 +42,34 @@ pub(crate) struct UringBackend {
     lent: Vec<(u64, Vec<u8>)>,
     spare: Buffers,
     buffers: BufferRing,
-    /// What the kernel has told and is still to be handled.
+    /// Completions still to be handled.
     completions: VecDeque<Completed>,
-    /// How much room the control messages of a receive need; `None`: no timestamps are asked for.
-    /// Boxed, as the kernel reads it when a receive is armed.
+    /// Room for the control messages of a receive; `None` without timestamps. Boxed, as the kernel
+    /// reads it when a receive is armed.
     template: Option<Box<libc::msghdr>>,
-    /// What is watched beside the connections, by its number.
+    /// Watched descriptors that are no connections, by number.
     watched: Vec<Option<OwnedFd>>,
 }
 
 struct Connection {
     socket: Option<Socket>,
     generation: u32,
-    /// Where it connects: the kernel reads it while the connect is under way.
+    /// Its address: the kernel reads it during the connect.
     address: Option<Box<RawAddress>>,
-    /// Bytes of a long payload that are not known to have been sent.
+    /// Bytes of a long payload not known to be sent.
     unsent: usize,
-    /// What is being sent, where it is no registered request: the kernel reads it until then.
+    /// The payload under way, unless registered: the kernel reads it until it is sent.
     sending: Option<Vec<u8>>,
-    /// Why sending ended early. What has come before is still to be read.
+    /// Why sending ended early. Received bytes are still to be read.
     send_error: Option<i32>,
 }
 
 impl UringBackend {
-    /// A backend for up to `capacity` connections, which asks the kernel when bytes came if
-    /// `timestamps`.
+    /// A backend for up to `capacity` connections, with receive timestamps if `timestamps`.
     ///
     /// # Errors
-    /// Where this kernel or its policy (`kernel.io_uring_disabled`, seccomp in containers) does
-    /// not permit io_uring, or is older than Linux 6.0.
+    /// The kernel or its policy (`kernel.io_uring_disabled`, seccomp in containers) does not permit
+    /// io_uring, or it is older than Linux 6.0.
     pub(crate) fn new(
         capacity: usize,
         requests: Requests,
@@ -134,7 +131,7 @@ impl UringBackend {
         Ok(())
     }
 
-    /// Makes room for entries that the kernel must get together.
+    /// Makes room for entries that must be submitted together.
     fn make_room(&mut self, entries: usize) -> io::Result<()> {
         let submissions = self.ring.submission();
         let room = submissions.capacity() - submissions.len();
@@ -169,7 +166,7 @@ impl UringBackend {
         self.push(entry)
     }
 
-    /// Submits what is queued and waits up to `timeout` for a completion.
+    /// Submits queued entries and waits up to `timeout` for a completion.
     fn enter(&mut self, timeout: Nanos) -> io::Result<()> {
         let queued = self.ring.submission().len();
         if timeout > Nanos::ZERO {
@@ -224,7 +221,7 @@ impl UringBackend {
         }
     }
 
-    /// Asks once when there is something to read, which is then at once where there is already.
+    /// Asks for one event of readability, which may come at once.
     fn arm_watch(&mut self, source: u32) -> io::Result<()> {
         let Some(Some(fd)) = self.watched.get(source as usize) else {
             return Ok(());
@@ -249,7 +246,7 @@ impl UringBackend {
         sink.on_event(self, slot, event);
     }
 
-    /// A send has failed, or a long request has gone. (Of others, success is not reported.)
+    /// Handles the report of a send: it has failed, or a long request has gone.
     fn on_sent<S: Sink<Self>>(&mut self, slot: u32, result: i32, sink: &mut S) {
         let connection = &mut self.connections[slot as usize];
         if let Some(buffer) = connection.sending.take() {
@@ -276,8 +273,8 @@ impl UringBackend {
         }
     }
 
-    /// What a filled buffer holds: bytes of the connection, behind a header and control messages
-    /// where timestamps are asked for (io_uring_prep_recvmsg_multishot(3)).
+    /// Content of a filled buffer: bytes of the connection, with timestamps behind a header and
+    /// control messages (io_uring_prep_recvmsg_multishot(3)).
     fn piece<'a>(&self, filled: &'a [u8]) -> Piece<'a> {
         let Some(template) = &self.template else {
             return Piece::of(filled);

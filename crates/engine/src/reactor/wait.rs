@@ -1,4 +1,4 @@
-//! How long to sleep before a deadline, learnt from how late sleeps have ended.
+//! Sleep before deadlines, with a margin learnt from late wake-ups.
 
 use crate::sys::thread::set_realtime;
 use knee_core::measure::{Histogram, Window};
@@ -6,56 +6,55 @@ use knee_core::polling::{Pace, Polling, Spent, Way, WayChange, polling_share};
 use knee_core::spec::{Margins, WaitPolicy};
 use knee_core::time::Nanos;
 
-/// The longest a worker sleeps in one go: it looks for Ctrl-C and timeouts at least so often.
+/// Longest sleep of a worker: it checks for Ctrl-C and timeouts at least this often.
 const SLEEP_MAX: Nanos = Nanos::from_millis(50);
 
-/// A shorter sleep is not made: going to sleep and waking up take about as much of the processor as
-/// polling for so long.
+/// Shortest sleep. Sleeping and waking up cost about as much of the processor as polling for this
+/// time.
 const SLEEP_MIN: Nanos = Nanos::from_micros(5);
 
-/// The share of late wake-ups that a margin covers where punctuality and processor time both
-/// matter: at 1,000 deadlines a second and wake-ups 60 to 200 µs late (an idle virtual core) some
-/// 5 % of a core are then spent polling.
+/// Share of late wake-ups that a margin covers, as a balance of punctuality and processor time: at
+/// 1,000 deadlines a second and wake-ups 60 to 200 µs late (an idle virtual core), polling takes
+/// some 5 % of a core.
 pub(crate) const COVERED: f64 = 0.85;
 
-/// Share of late wake-ups that the margin of `--wait auto` covers at the least. What is beyond it
-/// is late. So the 99th percentile contains few late starts.
+/// Least share of late wake-ups that the margin of `--wait auto` covers, so that the 99th
+/// percentile contains few late starts.
 const COVERED_AUTO: f64 = 0.99;
 
-/// No estimate falls below this: the shortest that a sleep and its system call take.
+/// Least estimate: the shortest time of a sleep and its system call.
 const MARGIN_MIN_NS: f64 = 3_000.0;
 
-/// No estimate grows beyond this: a machine that wakes later is stalled, not slow.
+/// Largest estimate: a machine that wakes later is stalled, not slow.
 const MARGIN_MAX_NS: f64 = 1_000_000.0;
 
-/// By how much one observation moves the estimate.
+/// Change of the estimate by one observation.
 const STEP_NS: f64 = 4_000.0;
 
-/// A margin that leaves no time to sleep would never be put to the test again, however well the
-/// machine wakes by now: with each deadline polled for on its account it shrinks by this share.
+/// A margin without time to sleep would never be tested again. With each deadline polled for on its
+/// account it shrinks by this share.
 const DOUBT: f64 = 0.001;
 
-/// Decides between sleeping and polling, and learns.
+/// Decides between sleeping and polling, and learns margins.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     policy: WaitPolicy,
     covered: f64,
     margin_ns: [f64; Margins::COUNT],
-    /// The bucket that the last decision came from.
+    /// Bucket of the last decision.
     bucket: usize,
-    /// The deadline of the last decision.
+    /// Deadline of the last decision.
     until: Nanos,
     polled_ns: u64,
-    /// How late sleeps ended that no event cut short.
+    /// Lateness of sleeps that no event cut short.
     lateness: Histogram,
-    /// Whether to sleep at all.
+    /// Decides whether to sleep at all.
     polling: Polling,
 }
 
 impl Waiter {
-    /// A waiter that begins with these margins. They are to cover the share `covered` (0 to 1) of
-    /// the late wake-ups: what is late beyond it misses its deadline, and a higher share costs
-    /// more polling for every deadline.
+    /// Starts with these margins. `covered` (0 to 1) is the share of late wake-ups that a margin is
+    /// to cover: the rest misses its deadline, and a higher share costs more polling.
     pub(crate) fn new(policy: WaitPolicy, covered: f64, margins: &Margins) -> Waiter {
         Waiter {
             policy,
@@ -72,8 +71,8 @@ impl Waiter {
         }
     }
 
-    /// The waiter of a worker, by its number, with so many processors to spare beyond one for each
-    /// worker: where it may poll all the time if the policy is to decide on that.
+    /// Sets the worker's number, and the processors beyond one for each worker. With some, the
+    /// policy may let it poll all the time.
     pub(crate) fn of_worker(self, worker: u32, spare: u32) -> Waiter {
         let spare = match self.policy {
             WaitPolicy::Auto => spare,
@@ -85,8 +84,8 @@ impl Waiter {
         }
     }
 
-    /// Lets the worker run before all others when a deadline comes, where the policy is to decide
-    /// and the system permits it. Called on the worker's thread.
+    /// Gives the worker real-time priority if the policy and the system permit it. To be called on
+    /// the worker's thread.
     pub(crate) fn going_first(self) -> Waiter {
         if self.policy != WaitPolicy::Auto || set_realtime(true).is_err() {
             return self;
@@ -97,21 +96,21 @@ impl Waiter {
         }
     }
 
-    /// The load begins at `now`, and the thread has spent so much. Returns what the worker's
-    /// operations are to be told to, for [`Waiter::review`].
+    /// Starts at `now`; `spent` is the thread's time so far. Returns the record of operations for
+    /// [`Waiter::review`].
     pub(crate) fn begin(&mut self, now: Nanos, spent: Spent) -> Pace {
         self.polling.begin(now, spent);
         Pace::new(self.polling.decides())
     }
 
-    /// Whether it wants to [`Waiter::review`] at `now`.
+    /// Whether [`Waiter::review`] is due.
     #[inline]
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
         self.polling.is_due(now)
     }
 
-    /// Decides anew whether to sleep at all, from how late operations were and from what the thread
-    /// has spent so far.
+    /// Decides again whether to sleep at all, from the lateness of operations and the thread's time
+    /// so far.
     pub(crate) fn review(&mut self, now: Nanos, pace: &mut Pace, spent: Spent) {
         let had = self.polling.is_realtime();
         self.polling.review(now, pace, spent);
@@ -121,17 +120,17 @@ impl Waiter {
         }
     }
 
-    /// The share of a window in which it polled all the time, 0 to 1.
+    /// Share of a window in which it polled all the time, 0 to 1.
     pub(crate) fn polling_share(&self, window: Window) -> f64 {
         polling_share(self.changes(), window.start, window.end)
     }
 
-    /// The share of a window with real-time priority, 0 to 1.
+    /// Share of a window with real-time priority, 0 to 1.
     pub(crate) fn realtime_share(&self, window: Window) -> f64 {
         self.polling.realtime_share(window.start, window.end)
     }
 
-    /// How long to sleep at `now` when the next deadline is `until`; zero means to poll.
+    /// Time to sleep at `now` before the deadline `until`; zero to poll.
     pub(crate) fn sleep_for(&mut self, now: Nanos, until: Nanos) -> Nanos {
         let left = until - now;
         self.bucket = Margins::bucket(left);
@@ -154,9 +153,9 @@ impl Waiter {
         }
     }
 
-    /// Tells that the sleep last decided on, which no event cut short, ended so late: moves the
-    /// estimate for its length towards the quantile that is to be covered (stochastic
-    /// approximation: the steps up and down balance where that share lies below).
+    /// Records the lateness of the last sleep, which no event cut short. Moves the estimate for its
+    /// length towards the covered quantile (stochastic approximation: steps up and down balance
+    /// where that share lies below).
     pub(crate) fn woke(&mut self, late: Nanos) {
         self.lateness.record(late);
         let margin = &mut self.margin_ns[self.bucket];
@@ -165,22 +164,22 @@ impl Waiter {
         *margin = margin.clamp(MARGIN_MIN_NS, MARGIN_MAX_NS);
     }
 
-    /// Tells that `time` was spent polling in vain.
+    /// Records time spent polling in vain.
     pub(crate) fn polled(&mut self, time: Nanos) {
         self.polled_ns += time.0;
     }
 
-    /// The margins as they are by now.
+    /// The current margins.
     pub(crate) fn margins(&self) -> Margins {
         Margins::from_buckets(self.margin_ns.map(|ns| ns as u64))
     }
 
-    /// How late sleeps ended that no event cut short.
+    /// Lateness of sleeps that no event cut short.
     pub(crate) fn lateness(&self) -> &Histogram {
         &self.lateness
     }
 
-    /// When it began to poll all the time, and when it slept again.
+    /// Times at which it began and ended to poll all the time.
     pub(crate) fn changes(&self) -> &[WayChange] {
         self.polling.changes()
     }
