@@ -65,7 +65,7 @@ impl<S: Section> SectionReader<S> {
     pub(crate) fn read_into(
         &mut self,
         block: &[u8],
-        tell: &mut dyn FnMut(&S, &[u8], &[u8]),
+        tell: &mut impl FnMut(&S, &[u8], &[u8]),
     ) -> Result<S, Error> {
         let mut section = S::default();
         let mut each = |name: &[u8], value: &[u8]| {
