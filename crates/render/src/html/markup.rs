@@ -1,9 +1,8 @@
-//! Writes markup. Whatever comes from a report passes through [`Markup::text`] or
-//! [`Element::attr`], which escape it: nothing in a report can become a tag, an attribute or a
-//! script.
+//! Writes markup. All text of a report passes through [`Markup::text`] or [`Element::attr`], which
+//! escape it, so that no text can become a tag, an attribute or a script.
 //!
-//! A template library was not worth it: this is all that a page without logic of its own needs, and
-//! SVG wants the same elements written a thousand times over with few bytes each.
+//! A template library would be larger than this: pages have no logic, and SVG repeats a few elements
+//! many times with few bytes each.
 
 use knee_core::shown::{is_hidden, push_shown};
 use std::fmt::{self, Display, Write};
@@ -15,7 +14,7 @@ pub(crate) struct Markup {
 }
 
 impl Markup {
-    /// What was written.
+    /// The markup as text.
     pub(crate) fn into_string(self) -> String {
         self.out
     }
@@ -64,7 +63,7 @@ impl Element<'_> {
         self
     }
 
-    /// An attribute where there is a value.
+    /// An attribute, if it has a value.
     pub(crate) fn maybe(self, name: &'static str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.attr(name, value),
