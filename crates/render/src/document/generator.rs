@@ -1,5 +1,5 @@
-//! The load generator in a trial: its cost, its waiting, its kernel counters, and how well it kept to
-//! its schedule.
+//! The load generator in a trial: its cost, its waiting, its kernel counters, and how well it kept
+//! to its schedule.
 
 use super::table::{Table, TableOf};
 use super::{Block, Document, Fact, fact};

@@ -1,5 +1,5 @@
-//! The figures of an overload: arrivals against clients and descriptors, throughput, and how attempts
-//! end.
+//! The figures of an overload: arrivals against clients and descriptors, throughput, and how
+//! attempts end.
 
 use super::overload::end;
 use crate::axis;

@@ -1,5 +1,5 @@
-//! A run: response times over percentiles and over time, throughput, outcomes, and how well the load
-//! was kept.
+//! A run: response times over percentiles and over time, throughput, outcomes, and how well the
+//! load was kept.
 
 use super::generator::{gap_facts, pacing_facts, quantiles, stall_facts};
 use super::heat_map::heat_map;

@@ -31,8 +31,8 @@ pub(super) fn stair(intervals: &[Interval], mut value: impl FnMut(&Interval) -> 
     points
 }
 
-/// About `most` of the points: the lowest and the highest of each group of neighbours, so that peaks
-/// and dips remain. Each is still a measured point.
+/// About `most` of the points: the lowest and the highest of each group of neighbours, so that
+/// peaks and dips remain. Each is still a measured point.
 pub(super) fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
     if points.len() <= most {
         return points;

@@ -172,7 +172,8 @@ pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &
     doc.table("What the slowest response times are made of", table.done());
 }
 
-/// The group named in the sentence: the slowest 1 %, or the slowest group that has enough operations.
+/// The group named in the sentence: the slowest 1 %, or the slowest group that has enough
+/// operations.
 fn slowest_group(timing: &TimingReport) -> Option<&AnatomyReport> {
     let tail = timing.anatomy.iter().filter(|a| a.of <= Group::Slowest1);
     tail.max_by_key(|a| a.of)
@@ -302,7 +303,7 @@ fn legend(stages: BTreeSet<Stage>) -> Vec<(&'static str, Tone)> {
         .collect()
 }
 
-/// Its step, where it is one, and how it ended.
+/// The step, if any, and the end of an operation.
 fn name_of(slow: &SlowOperation) -> String {
     match &slow.step {
         Some(step) => format!("{}, {}", cut(step, NAME_WIDTH), outcome_of(slow)),
@@ -310,7 +311,7 @@ fn name_of(slow: &SlowOperation) -> String {
     }
 }
 
-/// Its status, or else how it ended.
+/// The status of an operation, or else its outcome.
 fn outcome_of(slow: &SlowOperation) -> String {
     match slow.status {
         Some(status) => format!("status {status}"),

@@ -1,13 +1,13 @@
 //! Writes markup. All text of a report passes through [`Markup::text`] or [`Element::attr`], which
 //! escape it, so that no text can become a tag, an attribute or a script.
 //!
-//! A template library would be larger than this: pages have no logic, and SVG repeats a few elements
-//! many times with few bytes each.
+//! A template library would be larger than this: pages have no logic, and SVG repeats a few
+//! elements many times with few bytes each.
 
 use knee_core::shown::{is_hidden, push_shown};
 use std::fmt::{self, Display, Write};
 
-/// A document in the making.
+/// A document under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Markup {
     out: String,
@@ -19,7 +19,7 @@ impl Markup {
         self.out
     }
 
-    /// Text of a report or of ours; escaped.
+    /// Text, which is escaped.
     pub(crate) fn text(&mut self, text: impl Display) {
         // Writing to a string cannot fail.
         let _ = write!(Escaping(&mut self.out), "{text}");
@@ -30,12 +30,12 @@ impl Markup {
         self.out.push_str(markup);
     }
 
-    /// All of another.
+    /// Appends another document.
     pub(crate) fn append(&mut self, other: Markup) {
         self.out.push_str(&other.out);
     }
 
-    /// Begins an element; it is written when it gets its content.
+    /// Begins an element, which ends with its content.
     pub(crate) fn el(&mut self, tag: &'static str) -> Element<'_> {
         self.out.push('<');
         self.out.push_str(tag);

@@ -20,8 +20,8 @@ pub(super) struct HtmlPage {
     depth: usize,
 }
 
-/// The least width of a figure on a telephone, and of one of many beside each other, as in the style
-/// sheet, in CSS pixels.
+/// The least width of a figure on a telephone, and of one of many beside each other, as in the
+/// style sheet, in CSS pixels.
 const FIGURE_PX: usize = 345;
 const PANEL_PX: usize = 300;
 

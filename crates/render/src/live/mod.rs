@@ -1,5 +1,5 @@
-//! The live view: the state of a running experiment, and its picture on a terminal. Events come in, a
-//! screen of cells goes out; no code in this module reads a clock, knows a terminal, or waits.
+//! The live view: the state of a running experiment, and its picture on a terminal. Events come in,
+//! a screen of cells goes out; no code in this module reads a clock, knows a terminal, or waits.
 //!
 //! Each number shown is a field of an interval or a report, or their sum.
 

@@ -181,8 +181,8 @@ impl Scale {
         self.marked.is_empty() && places.windows(3).all(is_even)
     }
 
-    /// The position of a value: 0 at the begin, 1 at the end. `None` if a logarithmic scale has none
-    /// for it.
+    /// The position of a value: 0 at the begin, 1 at the end. `None` if a logarithmic scale has
+    /// none for it.
     pub(crate) fn position(&self, value: f64) -> Option<f64> {
         let position = self.axis.position(value);
         position.is_finite().then_some(position)

@@ -42,7 +42,7 @@ impl TextPage {
         self.lines.len()
     }
 
-    /// Its first lines alone.
+    /// Keeps the first lines only.
     pub(super) fn begin(mut self, lines: usize) -> TextPage {
         self.lines.truncate(lines);
         self

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_right_words_left_and_what_does_not_fit_follows_below() {
+    fn columns_that_do_not_fit_follow_below() {
         let table = table(&[
             ("users", Align::Right, &["1", "100"]),
             ("rate", Align::Right, &["1,833", "86,070"]),

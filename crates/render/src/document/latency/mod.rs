@@ -121,9 +121,9 @@ fn scenarios_table(rows: &[ScenarioRow]) -> Table {
 pub(super) struct MeasuredScenario<'a> {
     /// Its row in the conclusion.
     pub row: &'a ScenarioRow,
-    /// Its trial.
+    /// The trial.
     pub trial: &'a TrialReport,
-    /// Its flows.
+    /// The flows of the trial.
     pub flows: &'a FlowsReport,
 }
 

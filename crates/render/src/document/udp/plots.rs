@@ -1,5 +1,5 @@
-//! The figures of datagrams: arrivals per millisecond, their dispersion at every time scale, and the
-//! datagrams of each law over time.
+//! The figures of datagrams: arrivals per millisecond, their dispersion at every time scale, and
+//! the datagrams of each law over time.
 
 use super::looking;
 use crate::axis::span;

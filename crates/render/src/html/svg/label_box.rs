@@ -1,5 +1,5 @@
-//! The room for labels in a plot. Boxes are estimates in shares of the plot, as the width of the page
-//! and of its letters is unknown.
+//! The room for labels in a plot. Boxes are estimates in shares of the plot, as the width of the
+//! page and of its letters is unknown.
 
 use crate::plot::{Plot, Point, ReferenceAt, Shape};
 

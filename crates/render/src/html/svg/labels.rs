@@ -1,7 +1,8 @@
 //! Labels within a plot: names of lines at their ends, of reference lines, of points; the legend.
 //!
-//! No two labels overlap, and none stands on a reference line, at any width of the plot. Without room
-//! in the plot a name stands in the legend, and a label of a point is left out, as the table has it.
+//! No two labels overlap, and none stands on a reference line, at any width of the plot. Without
+//! room in the plot a name stands in the legend, and a label of a point is left out, as the table
+//! has it.
 
 use super::draw::{Margins, cell_class, classes, percent, tone_class};
 use super::label_box::{LabelBox, bold_px};
@@ -520,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn more_lines_than_fit_beside_a_low_plot_are_named_in_the_legend() {
+    fn legend_names_lines_that_do_not_fit_beside_a_low_plot() {
         let mut plot = plot(&[]);
         for i in 0..6 {
             let points = [0.0, 100.0].map(|x| Point::new(x, 50.0));

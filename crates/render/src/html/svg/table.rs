@@ -1,5 +1,5 @@
-//! The table below a figure: its values for screen readers, and for the script, which shows a row of
-//! it on hover.
+//! The table below a figure: its values for screen readers, and for the script, which shows a row
+//! of it on hover.
 
 use crate::html::markup::Markup;
 use crate::html::tables::scrolling;
@@ -22,8 +22,7 @@ struct SeriesCells {
 }
 
 impl DataTable {
-    /// That of a plot. DataTable are in the order of the scale that values stand on: x, or the
-    /// categories.
+    /// The table of a plot. Rows follow the scale of the keys: x, or the categories.
     pub(super) fn of(plot: &Plot) -> DataTable {
         let lying = plot.y.is_of_categories();
         let scale = if lying { &plot.y } else { &plot.x };
@@ -49,7 +48,7 @@ impl DataTable {
                     .unwrap_or(0)
             };
             let found: Vec<usize> = found.map(find).collect();
-            // What stands beside a bar is its value, which has a cell of its own.
+            // The label of a bar is its value, which has its own cell.
             let labels = match series.shape {
                 Shape::Bars(..) => &[][..],
                 _ => &series.labels,
@@ -108,7 +107,7 @@ impl DataTable {
         });
     }
 
-    /// The rows of a series' points: the first, where they follow each other, else all.
+    /// The rows of a series: the first if they are consecutive, else all.
     pub(super) fn rows_of(&self, series: usize) -> String {
         let rows = &self.of_series[series].rows;
         let first = rows.first().copied().unwrap_or(0);
@@ -119,13 +118,13 @@ impl DataTable {
         format!(",{}", rows.join(" "))
     }
 
-    /// Its columns: the first and how many.
+    /// The first column of a series, and the number of its columns.
     pub(super) fn columns_of(&self, series: usize) -> String {
         let place = &self.of_series[series];
         format!("{} {}", place.first_column, place.columns)
     }
 
-    /// Writes it, folded up.
+    /// Writes the table, folded up.
     pub(super) fn write(&self, m: &mut Markup, title: &str) {
         if self.rows.is_empty() {
             return;
