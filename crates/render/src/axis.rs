@@ -1,35 +1,35 @@
-//! The axis of a plot: its scale, and the round values to be marked on it.
+//! The axis of a plot: maps values to positions and chooses round values for its marks.
 
-/// The percentiles to be marked.
+/// Percentiles marked on an axis of percentiles.
 const PERCENTILES: [f64; 9] = [
     0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999,
 ];
 
-/// How values become places.
+/// The mapping from values to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub(crate) enum ScaleKind {
     /// Equal differences are equally far apart.
     Linear,
-    /// Equal ratios are.
+    /// Equal ratios are equally far apart.
     Log,
-    /// Percentiles by the share that is above them: 90, 99 and 99.9 are equally far apart.
+    /// Percentiles by the share above them: 90, 99 and 99.9 are equally far apart.
     Percentile,
 }
 
-/// A scale from `lo` to `hi`.
+/// An axis from `lo` to `hi`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis {
-    /// The value at its begin.
+    /// The value at position 0.
     pub lo: f64,
-    /// The value at its end.
+    /// The value at position 1.
     pub hi: f64,
-    /// How values become places.
-    pub scale: Scale,
-    /// How a value on it is written.
+    /// The mapping from values to positions.
+    pub kind: ScaleKind,
+    /// Formats a value.
     pub label: fn(f64) -> String,
 }
 
-/// The least and the most of values that are numbers; `None` where there are none.
+/// Minimum and maximum of the finite values; `None` without any.
 pub(crate) fn span(values: impl IntoIterator<Item = f64>) -> Option<[f64; 2]> {
     let known = values.into_iter().filter(|v| v.is_finite());
     known.fold(None, |span, v| match span {
@@ -38,7 +38,7 @@ pub(crate) fn span(values: impl IntoIterator<Item = f64>) -> Option<[f64; 2]> {
     })
 }
 
-/// The most of values that are numbers, or 0.
+/// Maximum of the finite values, at least 0.
 pub(crate) fn top(values: impl IntoIterator<Item = f64>) -> f64 {
     span(values).map_or(0.0, |[_, hi]| hi.max(0.0))
 }
@@ -50,7 +50,7 @@ impl Axis {
         Axis {
             lo,
             hi,
-            scale: Scale::Linear,
+            kind: ScaleKind::Linear,
             label,
         }
     }
@@ -61,7 +61,7 @@ impl Axis {
             Axis {
                 lo,
                 hi,
-                scale: Scale::Log,
+                kind: ScaleKind::Log,
                 label,
             }
         } else {
@@ -69,7 +69,7 @@ impl Axis {
         }
     }
 
-    /// A linear axis from 0 to the most of these, without words.
+    /// A linear axis from 0 to the maximum, without labels.
     pub(crate) fn from_zero(values: impl IntoIterator<Item = f64>) -> Axis {
         let most = span(values).map_or(1.0, |[_, most]| most);
         Axis::linear(0.0, most, |_| String::new())
@@ -87,17 +87,17 @@ impl Axis {
         Axis {
             lo: 0.0,
             hi,
-            scale: Scale::Percentile,
+            kind: ScaleKind::Percentile,
             label,
         }
     }
 
-    /// Where a value lies: 0 at `lo`, 1 at `hi`, beyond them outside that.
+    /// The position of a value: 0 at `lo`, 1 at `hi`.
     pub(crate) fn position(&self, value: f64) -> f64 {
-        match self.scale {
-            Scale::Linear => (value - self.lo) / (self.hi - self.lo),
-            Scale::Log => (value / self.lo).ln() / (self.hi / self.lo).ln(),
-            Scale::Percentile => (1.0 - value.min(self.hi) / 100.0).ln() / self.rest().ln(),
+        match self.kind {
+            ScaleKind::Linear => (value - self.lo) / (self.hi - self.lo),
+            ScaleKind::Log => (value / self.lo).ln() / (self.hi / self.lo).ln(),
+            ScaleKind::Percentile => (1.0 - value.min(self.hi) / 100.0).ln() / self.rest().ln(),
         }
     }
 
@@ -108,20 +108,20 @@ impl Axis {
 
     /// The value at a position.
     pub(crate) fn value(&self, position: f64) -> f64 {
-        match self.scale {
-            Scale::Linear => self.lo + position * (self.hi - self.lo),
-            Scale::Log => self.lo * (self.hi / self.lo).powf(position),
-            Scale::Percentile => 100.0 * (1.0 - self.rest().powf(position)),
+        match self.kind {
+            ScaleKind::Linear => self.lo + position * (self.hi - self.lo),
+            ScaleKind::Log => self.lo * (self.hi / self.lo).powf(position),
+            ScaleKind::Percentile => 100.0 * (1.0 - self.rest().powf(position)),
         }
     }
 
     /// About `wanted` round values (at least 2) within it, ascending.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<f64> {
-        if self.scale == Scale::Percentile {
+        if self.kind == ScaleKind::Percentile {
             let known = PERCENTILES.into_iter().filter(|p| *p <= self.hi);
             return known.collect();
         }
-        if self.scale == Scale::Log {
+        if self.kind == ScaleKind::Log {
             for digits in [&[1.0][..], &[1.0, 3.0], &[1.0, 2.0, 5.0]] {
                 let ticks = self.decade_ticks(digits);
                 if ticks.len() >= wanted.clamp(2, 3) {

@@ -94,9 +94,10 @@ fn line(out: &mut dyn io::Write, cells: impl Iterator<Item = String>) -> io::Res
 /// Quoted where it has to be (RFC 4180 §2), with what nobody would see spelt.
 fn quoted(cell: String) -> String {
     let cell = shown(&cell);
-    match cell.contains([',', '"']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.into_owned(),
+    if cell.contains([',', '"']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.into_owned()
     }
 }
 

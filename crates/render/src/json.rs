@@ -31,7 +31,7 @@ impl Renderer<Comparison> for Json {
 ///
 /// One line: the document is not JSON, it is of another schema, or a key is missing or wrong.
 pub fn parse_report(text: &str) -> Result<Report, String> {
-    let header: Header = serde_json::from_str(text)
+    let header: SchemaHeader = serde_json::from_str(text)
         .map_err(|e| format!("not a knee report ({e}); expected JSON with schema {SCHEMA}"))?;
     let Some(schema) = header.schema else {
         return Err(format!("not a knee report: no schema; expected {SCHEMA}"));
@@ -47,9 +47,9 @@ pub fn parse_report(text: &str) -> Result<Report, String> {
     read.map_err(|e| format!("a damaged {schema} document: {e}"))
 }
 
-/// What is read first: it decides whether the rest can be understood.
+/// The part read first, which decides whether the rest can be understood.
 #[derive(Deserialize)]
-struct Header {
+struct SchemaHeader {
     schema: Option<String>,
 }
 

@@ -5,7 +5,7 @@
 //! failure, error, system-out); there is no standard.
 
 use crate::Renderer;
-use crate::document::opening::is_of_others;
+use crate::document::head::is_of_others;
 use knee_core::finding::Severity;
 use knee_core::report::{Report, ThresholdReport};
 use knee_core::shown::{is_hidden, push_shown};
@@ -52,7 +52,7 @@ impl Renderer for Junit {
     }
 }
 
-/// The options, so that a run can be told from another.
+/// Writes the options, which distinguish runs.
 fn properties(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "    <properties>")?;
     let version = ("knee_version".to_string(), report.knee_version.clone());
@@ -70,30 +70,30 @@ fn properties(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
 }
 
 /// One test.
-struct Case {
+struct TestCase {
     name: String,
-    /// What went wrong: the element that says so, and the words.
+    /// The failure, if any: its element and text.
     bad: Option<(&'static str, String)>,
 }
 
-impl Case {
-    fn new(name: impl Into<String>, bad: Option<(&'static str, String)>) -> Case {
-        Case {
+impl TestCase {
+    fn new(name: impl Into<String>, bad: Option<(&'static str, String)>) -> TestCase {
+        TestCase {
             name: name.into(),
             bad,
         }
     }
 }
 
-/// A test for each question, and one for each threshold.
-fn cases(report: &Report) -> Vec<Case> {
+/// The tests of a report.
+fn cases(report: &Report) -> Vec<TestCase> {
     let because = |lines: &[String]| lines.join("\n");
     let invalid = match (report.has_measured(), report.verdict) {
         (false, _) => Some(("error", because(&report.failed_because))),
         (_, Verdict::Invalid) => Some(("error", why_invalid(report))),
         (_, Verdict::Valid) => None,
     };
-    let mut cases = vec![Case::new("the measurement is valid", invalid)];
+    let mut cases = vec![TestCase::new("the measurement is valid", invalid)];
     if !is_of_others(report) {
         let of_thresholds = |line: &&String| {
             let said = |t: &ThresholdReport| t.failures().any(|failure| failure == *line);
@@ -102,18 +102,23 @@ fn cases(report: &Report) -> Vec<Case> {
         let others = report.failed_because.iter().filter(|l| !of_thresholds(l));
         let others: Vec<String> = others.cloned().collect();
         let failed = (!others.is_empty()).then(|| ("failure", because(&others)));
-        cases.push(Case::new("operations succeeded", failed));
+        cases.push(TestCase::new("operations succeeded", failed));
     }
     cases.extend(report.thresholds.iter().map(|threshold| {
         let lines: Vec<String> = threshold.failures().cloned().collect();
         let bad = (!threshold.is_kept()).then(|| ("failure", because(&lines)));
-        Case::new(format!("not {}", threshold.expression), bad)
+        TestCase::new(format!("not {}", threshold.expression), bad)
     }));
     cases
 }
 
-fn show_case(out: &mut dyn io::Write, suite: &str, case: &Case, seconds: f64) -> io::Result<()> {
-    let Case { name, bad } = case;
+fn show_case(
+    out: &mut dyn io::Write,
+    suite: &str,
+    case: &TestCase,
+    seconds: f64,
+) -> io::Result<()> {
+    let TestCase { name, bad } = case;
     let name = attribute(name);
     write!(
         out,
@@ -138,9 +143,10 @@ fn why_invalid(report: &Report) -> String {
         trial.invalid_because.iter().map(named)
     });
     let clauses: Vec<String> = clauses.collect();
-    match clauses.is_empty() {
-        true => "the generator, not the target, limited or distorted the result".to_string(),
-        false => clauses.join("\n"),
+    if clauses.is_empty() {
+        "the generator, not the target, limited or distorted the result".to_string()
+    } else {
+        clauses.join("\n")
     }
 }
 
@@ -152,9 +158,10 @@ fn told(report: &Report) -> String {
             Severity::Warning => "warning",
             Severity::Info => "info",
         };
-        let next = match finding.next_step.is_empty() {
-            true => String::new(),
-            false => format!(" Next: {}", finding.next_step),
+        let next = if finding.next_step.is_empty() {
+            String::new()
+        } else {
+            format!(" Next: {}", finding.next_step)
         };
         format!("{severity}: {}: {}{next}\n", finding.code, finding.text)
     };
@@ -180,7 +187,7 @@ fn text(words: &str) -> String {
     escaped
 }
 
-/// The same for an attribute, in which a parser would make blanks of line ends.
+/// Escaped for an attribute, where a parser would turn line ends into spaces.
 fn attribute(words: &str) -> String {
     text(words).replace('\n', "&#10;").replace('\t', "&#9;")
 }

@@ -1,10 +1,10 @@
 //! The report as Markdown (GitHub's), for pull requests and wikis: without figures.
 
 use crate::Renderer;
+use crate::document::head::{DocumentHead, evidence, findings_title, severity};
 use crate::document::line::{Ink, Line, cleaned};
-use crate::document::opening::Opening;
-use crate::document::table::{Align, Table};
-use crate::document::{Block, Document, Fact, Medium, Section, findings};
+use crate::document::table::{Align, Table, TableColumn};
+use crate::document::{Block, Document, Fact, Medium, Section};
 use crate::number::TIE;
 use knee_core::compare::report::Comparison;
 use knee_core::finding::Finding;
@@ -28,9 +28,9 @@ impl Renderer<Comparison> for Markdown {
 }
 
 fn written(doc: &Document) -> String {
-    let mut parts = opening(&doc.opening);
+    let mut parts = head(&doc.head);
     if let Some(findings) = &doc.findings {
-        parts.push(format!("### {}", findings::title(findings)));
+        parts.push(format!("### {}", findings_title(findings)));
         parts.push(joined(findings.iter().map(finding)));
     }
     parts.extend(doc.sections.iter().flat_map(section));
@@ -38,30 +38,31 @@ fn written(doc: &Document) -> String {
     parts.join("\n\n") + "\n"
 }
 
-fn opening(opening: &Opening) -> Vec<String> {
-    let words: Vec<String> = opening.words.iter().map(|(_, w)| escaped(w)).collect();
-    let answer = escaped(&opening.answer);
-    let mut parts = vec![match words.is_empty() {
-        true => format!("## {answer}"),
-        false => format!("## {}: {answer}", words.join(", ")),
+fn head(head: &DocumentHead) -> Vec<String> {
+    let words: Vec<String> = head.words.iter().map(|(_, w)| escaped(w)).collect();
+    let answer = escaped(&head.answer);
+    let mut parts = vec![if words.is_empty() {
+        format!("## {answer}")
+    } else {
+        format!("## {}: {answer}", words.join(", "))
     }];
-    for (word, reasons) in &opening.reasons {
+    for (word, reasons) in &head.reasons {
         let reasons = reasons.iter();
         parts.push(joined(
             reasons.map(|r| format!("- **{word}**: {}", escaped(r))),
         ));
     }
-    if opening.interrupted {
+    if head.interrupted {
         parts.push("**INTERRUPTED**: ended before its time".to_owned());
     }
-    let when = match opening.started_at.as_str() {
+    let when = match head.started_at.as_str() {
         "" => String::new(),
         at => format!(", {}", escaped(at)),
     };
-    if !opening.made.is_empty() {
-        parts.push(format!("{}{when}", escaped(&opening.made)));
+    if !head.made.is_empty() {
+        parts.push(format!("{}{when}", escaped(&head.made)));
     }
-    parts.push(facts(&opening.facts));
+    parts.push(facts(&head.facts));
     parts
 }
 
@@ -85,7 +86,7 @@ fn block(block: &Block) -> String {
     match block {
         Block::Facts(of) => facts(of),
         Block::Table(_, of) => table(of),
-        Block::Plots(..) | Block::Stacks(_) => String::new(),
+        Block::Plots(..) | Block::Bars(_) => String::new(),
         Block::Note(text) => format!("<sub>{}</sub>", escaped(text)),
         Block::Paragraph(text) => line(text),
         Block::List(lines) => joined(lines.iter().map(|l| format!("- {}", line(l)))),
@@ -93,9 +94,10 @@ fn block(block: &Block) -> String {
         Block::Folded(title, blocks) => {
             let inner: Vec<String> = blocks.iter().map(self::block).collect();
             let (title, inner) = (escaped(title), inner.join("\n\n"));
-            match inner.is_empty() {
-                true => String::new(),
-                false => format!("<details><summary>{title}</summary>\n\n{inner}\n\n</details>"),
+            if inner.is_empty() {
+                String::new()
+            } else {
+                format!("<details><summary>{title}</summary>\n\n{inner}\n\n</details>")
             }
         }
         Block::Command(text) => fenced("sh", std::slice::from_ref(text)),
@@ -104,9 +106,9 @@ fn block(block: &Block) -> String {
 }
 
 fn finding(finding: &Finding) -> String {
-    let (_, _, word) = findings::severity(finding.severity);
+    let (_, _, word) = severity(finding.severity);
     let mut text = format!("- **{word}**: {}", escaped(&finding.text));
-    text += &format!("  \n  <sub>{}</sub>", escaped(&findings::evidence(finding)));
+    text += &format!("  \n  <sub>{}</sub>", escaped(&evidence(finding)));
     if !finding.next_step.is_empty() {
         text += &format!("  \n  Next: {}", escaped(&finding.next_step));
     }
@@ -121,27 +123,23 @@ fn facts(facts: &[Fact]) -> String {
 }
 
 fn table(table: &Table) -> String {
-    let columns = table.columns();
-    let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-    let titles = columns.iter().map(|(title, ..)| escaped(title)).collect();
-    let rules = columns.iter().map(|(_, align, _)| match align {
+    if table.rows() == 0 {
+        return String::new();
+    }
+    let row = |cell: &dyn Fn(&TableColumn) -> String| {
+        let cells: Vec<String> = table.columns.iter().map(cell).collect();
+        format!("| {} |", cells.join(" | "))
+    };
+    let rule = |column: &TableColumn| match column.align {
         Align::Left => ":--".to_owned(),
         Align::Right => "--:".to_owned(),
-    });
-    let mut rows = vec![row(titles), row(rules.collect())];
-    for i in 0..table.rows() {
-        let cells = columns
-            .iter()
-            .map(|(.., cells)| cells.get(i).map_or(String::new(), line));
-        rows.push(row(cells.collect()));
-    }
-    match table.rows() {
-        0 => String::new(),
-        _ => rows.join("\n"),
-    }
+    };
+    let mut rows = vec![row(&|column| escaped(&column.title)), row(&rule)];
+    rows.extend((0..table.rows()).map(|i| row(&|column| line(&column.cells[i]))));
+    rows.join("\n")
 }
 
-/// A line, what is strong or bad in bold.
+/// A line, with strong and bad pieces in bold.
 fn line(line: &Line) -> String {
     let piece = |(ink, text): &(Ink, String)| {
         let bare = text.trim();
@@ -156,7 +154,7 @@ fn line(line: &Line) -> String {
     line.pieces().iter().map(piece).collect()
 }
 
-/// Lines that are shown as they are. No line of a report ends the fence.
+/// Lines in a fence that is longer than any within them.
 fn fenced(language: &str, lines: &[String]) -> String {
     let text: Vec<String> = lines
         .iter()
@@ -174,7 +172,7 @@ fn joined(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A text of which nothing is taken for Markdown or for a tag.
+/// A text without anything that Markdown or HTML would interpret.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in cleaned(text, true).chars() {

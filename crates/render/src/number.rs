@@ -7,7 +7,7 @@
 
 use knee_core::words as shared;
 
-/// What stands where nothing was measured.
+/// The sign of a missing value.
 pub(crate) const MISSING: &str = "–";
 
 /// The no-break space between a number and its unit.
@@ -55,9 +55,10 @@ pub(crate) fn percent(value: f64) -> String {
 
 /// A share in a sentence or on an axis, idle zeros dropped: `0.5 %`, `20 %`.
 pub(crate) fn percent_short(value: f64) -> String {
-    match value.is_finite() {
-        true => tied(&shared::percent(value)),
-        false => MISSING.to_string(),
+    if value.is_finite() {
+        tied(&shared::percent(value))
+    } else {
+        MISSING.to_string()
     }
 }
 
@@ -77,7 +78,7 @@ pub(crate) fn time(ns: u64) -> String {
     format!("{}{TIE}{unit}", time_in(ns, scale))
 }
 
-/// The same with five digits, for a mean that is known as well as that: `1.0007 ms`.
+/// A length of time with five digits, for precise means: `1.0007 ms`.
 pub(crate) fn time_to_5_digits(ns: u64) -> String {
     time_with(ns, 5)
 }
@@ -101,7 +102,7 @@ pub(crate) fn time_short(ns: u64) -> String {
     tied(&shared::time(ns as f64))
 }
 
-/// A figure where it is known, and a dash where the observations do not tell it.
+/// A figure, or a dash if it is unknown.
 pub(crate) fn known<T>(figure: Option<T>, show: impl Fn(T) -> String) -> String {
     figure.map_or_else(|| MISSING.to_string(), show)
 }
@@ -167,7 +168,7 @@ pub(crate) fn estimate(value: f64) -> String {
     shared::estimate(value)
 }
 
-/// With so many decimals, for columns of figures of one magnitude; no unit.
+/// A number with this many decimals, without unit, for columns of figures of one magnitude.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return MISSING.to_string();

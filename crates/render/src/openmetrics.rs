@@ -359,9 +359,10 @@ fn canonical(value: f64) -> String {
         return format!("{value:e}").replace("e-", "e-0");
     }
     let text = float(value);
-    match text.contains('.') {
-        true => text,
-        false => format!("{text}.0"),
+    if text.contains('.') {
+        text
+    } else {
+        format!("{text}.0")
     }
 }
 

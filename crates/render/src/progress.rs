@@ -1,47 +1,44 @@
-//! One line that tells how a running trial fares.
+//! One line on the progress of a running trial, or on an ended one.
 
-mod flows;
-
-pub use flows::scenario_line;
-
-use crate::number::{TIE, count, percent, plural, rate, time_short};
+use crate::number::{TIE, count, known, number, percent, plural, rate, time_short};
 use knee_core::measure::Interval;
 use knee_core::time::Nanos;
 use knee_core::trial::datagrams::DatagramReport;
+use knee_core::trial::flows::FlowsReport;
 
 /// The bar of a progress line, in columns.
 const BAR_WIDTH: usize = 16;
 
-/// All that a progress line tells; formatting it reads no clock and writes nothing.
+/// The content of a progress line. Formatting it reads no clock and writes nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgressLine<'a> {
     /// The trial's name, such as `vusers=10`.
     pub label: &'a str,
-    /// Since its beginning, warm-up included.
+    /// Time since its begin, warm-up included.
     pub elapsed: Nanos,
-    /// How long it takes in all, where known.
+    /// Its duration, if known.
     pub total: Option<Nanos>,
     /// The interval that ended last; `None` before the first.
     pub interval: Option<&'a Interval>,
-    /// What is counted over all intervals so far.
-    pub so_far: SoFar,
+    /// Counts over all intervals so far.
+    pub so_far: ProgressCounts,
     /// Columns that may be used; the line is never wider.
     pub width: usize,
     /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
 }
 
-/// What a trial is of, and what is told of it beside the last interval.
+/// The kind of a trial, and its counts so far.
 #[derive(Clone, Copy, Debug)]
-pub enum SoFar {
+pub enum ProgressCounts {
     /// Operations.
     Operations {
-        /// Those that failed.
+        /// Failed operations.
         errors: u64,
     },
-    /// Datagrams while they are sent: what became of them is known at the end.
+    /// Datagrams. Losses are known at the end only.
     Datagrams {
-        /// Those that were sent.
+        /// Sent datagrams.
         sent: u64,
     },
     /// Flows and the pings beside them.
@@ -51,19 +48,19 @@ pub enum SoFar {
     },
 }
 
-impl SoFar {
-    /// What is told before the first interval.
+impl ProgressCounts {
+    /// The text before the first interval.
     fn beginning(self) -> &'static str {
         match self {
-            SoFar::Operations { .. } => "warming up",
-            SoFar::Datagrams { .. } | SoFar::Flows { .. } => "starting",
+            ProgressCounts::Operations { .. } => "warming up",
+            ProgressCounts::Datagrams { .. } | ProgressCounts::Flows { .. } => "starting",
         }
     }
 
-    /// What is told of an interval and of what was before it.
+    /// The figures of an interval and the counts so far.
     fn parts(self, interval: &Interval) -> Vec<String> {
         match self {
-            SoFar::Operations { errors } => vec![
+            ProgressCounts::Operations { errors } => vec![
                 rate(interval.per_s(interval.completed)),
                 format!("p50 {}", time_short(interval.p50_ns)),
                 format!("p99 {}", time_short(interval.p99_ns)),
@@ -72,19 +69,19 @@ impl SoFar {
             .into_iter()
             .chain(under_way(interval))
             .collect(),
-            SoFar::Datagrams { sent } => {
+            ProgressCounts::Datagrams { sent } => {
                 let per_s = interval.per_s(interval.sent.unwrap_or(0));
                 vec![
                     format!("sending {}", rate(per_s)),
                     format!("{} sent", count(sent)),
                 ]
             }
-            SoFar::Flows { ping_max } => flows::parts(interval, ping_max),
+            ProgressCounts::Flows { ping_max } => flow_parts(interval, ping_max),
         }
     }
 }
 
-/// How many operations are under way, and how long the oldest has been.
+/// The number of operations in flight and the age of the oldest.
 fn under_way(interval: &Interval) -> Option<String> {
     let in_flight = format!("{} in flight", count(interval.in_flight?));
     Some(match interval.oldest_ns {
@@ -94,8 +91,8 @@ fn under_way(interval: &Interval) -> Option<String> {
 }
 
 impl ProgressLine<'_> {
-    /// The line, without a newline. Where it is too narrow the bar goes first, then what stands
-    /// last.
+    /// Formats the line without a newline. If there is too little room, the bar is left out first,
+    /// then the end is cut.
     pub fn format(&self) -> String {
         let elapsed = seconds(self.elapsed);
         let time = match self.total {
@@ -107,15 +104,11 @@ impl ProgressLine<'_> {
             Some(interval) => parts.extend(self.so_far.parts(interval)),
             None => parts.push(self.so_far.beginning().to_string()),
         }
-        let canvas = Canvas {
-            width: self.width,
-            unicode: self.unicode,
-        };
-        canvas.line(&parts, self.elapsed, self.total)
+        line(&parts, self.elapsed, self.total, (self.width, self.unicode))
     }
 }
 
-/// What an ended trial of datagrams showed, in one line.
+/// The result of an ended trial of datagrams in one line.
 pub fn sent_line(number: &str, label: &str, datagrams: &DatagramReport) -> String {
     let lost = match &datagrams.service_lost {
         Some(why) => why.clone(),
@@ -125,18 +118,18 @@ pub fn sent_line(number: &str, label: &str, datagrams: &DatagramReport) -> Strin
     format!("{number}  sent {sent:>10}  {lost:<12}  {label}").replace(TIE, " ")
 }
 
-/// All that is told while the rows of a table are measured one after another.
+/// The content of the progress line of a table whose rows are measured one after another.
 #[derive(Clone, Copy, Debug)]
 pub struct RowLine<'a> {
-    /// The row that is measured, from 1 on.
+    /// The number of the running row, from 1.
     pub number: usize,
-    /// How many there are.
+    /// The number of rows.
     pub of: usize,
     /// Its name, such as `hybrid 1 ms`.
     pub label: &'a str,
-    /// The time that the rows before it took.
+    /// Duration of the rows before it.
     pub elapsed: Nanos,
-    /// The time that all take, roughly.
+    /// Estimated duration of all rows.
     pub total: Nanos,
     /// Columns that may be used; the line is never wider.
     pub width: usize,
@@ -145,56 +138,40 @@ pub struct RowLine<'a> {
 }
 
 impl RowLine<'_> {
-    /// The line, without a newline. Where it is too narrow the bar goes first, then what stands
-    /// last.
+    /// Formats the line without a newline. If there is too little room, the bar is left out first,
+    /// then the end is cut.
     pub fn format(&self) -> String {
         let parts = [
             format!("row {} of {}", self.number, self.of),
             self.label.to_string(),
             format!("{} of {}", seconds(self.elapsed), seconds(self.total)),
         ];
-        let canvas = Canvas {
-            width: self.width,
-            unicode: self.unicode,
-        };
-        canvas.line(&parts, self.elapsed, Some(self.total))
+        let total = Some(self.total);
+        line(&parts, self.elapsed, total, (self.width, self.unicode))
     }
 }
 
-/// What a line may use.
-struct Canvas {
-    width: usize,
-    unicode: bool,
-}
-
-impl Canvas {
-    /// The parts behind a bar, where there is room for one.
-    fn line(&self, parts: &[String], elapsed: Nanos, total: Option<Nanos>) -> String {
-        let mut line = parts.join("  ").replace(TIE, " ");
-        if !self.unicode {
-            line = line.replace('µ', "u");
-        }
-        let bar = self.bar(elapsed, total);
-        if !bar.is_empty() && line.chars().count() + 2 + bar.chars().count() <= self.width {
-            line = format!("{bar}  {line}");
-        }
-        let cut: String = line.chars().take(self.width).collect();
-        cut.trim_end().to_string()
+/// The parts behind a bar, if there is room for one.
+fn line(
+    parts: &[String],
+    elapsed: Nanos,
+    total: Option<Nanos>,
+    (width, unicode): (usize, bool),
+) -> String {
+    let mut line = parts.join("  ").replace(TIE, " ");
+    if !unicode {
+        line = line.replace('µ', "u");
     }
-
-    fn bar(&self, elapsed: Nanos, total: Option<Nanos>) -> String {
-        let Some(total) = total.filter(|t| *t > Nanos::ZERO) else {
-            return String::new();
-        };
+    let total = total.filter(|total| *total > Nanos::ZERO);
+    if let Some(total) = total.filter(|_| line.chars().count() + 2 + BAR_WIDTH <= width) {
         let share = elapsed.as_secs_f64() / total.as_secs_f64();
         let full = ((share.min(1.0) * BAR_WIDTH as f64) as usize).min(BAR_WIDTH);
-        let (done, left) = if self.unicode {
-            ("━", "┄")
-        } else {
-            ("=", ".")
-        };
-        format!("{}{}", done.repeat(full), left.repeat(BAR_WIDTH - full))
+        let (done, left) = if unicode { ("━", "┄") } else { ("=", ".") };
+        let (done, left) = (done.repeat(full), left.repeat(BAR_WIDTH - full));
+        line = format!("{done}{left}  {line}");
     }
+    let cut: String = line.chars().take(width).collect();
+    cut.trim_end().to_string()
 }
 
 /// Seconds with one decimal, so that the line does not jump from tick to tick.
@@ -202,9 +179,45 @@ fn seconds(t: Nanos) -> String {
     format!("{:.1}{TIE}s", t.as_secs_f64())
 }
 
+/// Goodput and pings of an interval, and the longest ping so far.
+fn flow_parts(interval: &Interval, ping_max: Nanos) -> Vec<String> {
+    let mut parts = Vec::new();
+    for (way, bytes) in [("up", interval.up_bytes), ("down", interval.down_bytes)] {
+        if let Some(bytes) = bytes.filter(|n| *n > 0) {
+            let kib = number(interval.per_s(bytes) / 1024.0);
+            parts.push(format!("{way} {kib}{TIE}KiB/s"));
+        }
+    }
+    if interval.p50_ns > 0 {
+        parts.push(format!("ping p50 {}", time_short(interval.p50_ns)));
+    }
+    parts.push(format!("max {}", time_short(ping_max.0)));
+    parts
+}
+
+/// The result of an ended scenario of flows in one line; of the idle path only its pings.
+pub fn scenario_line(which: &str, label: &str, flows: &FlowsReport) -> String {
+    let mut parts = vec![format!("{which}  {label}")];
+    for (way, direction) in [("up", &flows.up), ("down", &flows.down)] {
+        if let Some(direction) = direction {
+            let kib = number(direction.capacity_kib_per_s);
+            parts.push(format!("{way} {kib:>9} KiB/s"));
+        }
+    }
+    let [p50, max] =
+        [flows.tcp.round_trip_ns.p50, Some(flows.latency_ns_max)].map(|ns| known(ns, time_short));
+    parts.push(format!("ping p50 {p50}, max {max}"));
+    if flows.smoothness_hz.is_some() {
+        parts.push(flows.state.clone());
+    }
+    parts.join("  ").replace(TIE, " ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use knee_core::trial::flows::{DirectionReport, ProbeReport};
+    use knee_core::trial::report::TimesReport;
 
     const INTERVAL: Interval = Interval {
         start_ns: 2_000_000_000,
@@ -236,7 +249,7 @@ mod tests {
         elapsed: Nanos::from_millis(3_000),
         total: Some(Nanos::from_secs(10)),
         interval: Some(&INTERVAL),
-        so_far: SoFar::Operations { errors: 12 },
+        so_far: ProgressCounts::Operations { errors: 12 },
         width: 120,
         unicode: true,
     };
@@ -291,7 +304,7 @@ mod tests {
             elapsed: Nanos::from_millis(2_500),
             total: Some(Nanos::from_secs(10)),
             interval: Some(&interval),
-            so_far: SoFar::Datagrams { sent: 25_000 },
+            so_far: ProgressCounts::Datagrams { sent: 25_000 },
             width: 100,
             unicode: true,
         };
@@ -340,5 +353,52 @@ mod tests {
             let text = ProgressLine { width, ..LINE }.format();
             assert!(text.chars().count() <= width, "{width}: {text}");
         }
+    }
+
+    #[test]
+    fn flows_tell_what_they_carry_and_the_pings_beside_them() {
+        let interval = Interval {
+            end_ns: 500_000_000,
+            p50_ns: 730_000,
+            up_bytes: Some(512_000),
+            down_bytes: Some(0),
+            ..Interval::default()
+        };
+        let line = ProgressLine {
+            label: "2 of 20  1 up",
+            elapsed: Nanos::from_millis(2_500),
+            total: None,
+            interval: Some(&interval),
+            so_far: ProgressCounts::Flows {
+                ping_max: Nanos::from_millis(31),
+            },
+            width: 100,
+            unicode: true,
+        };
+        assert_eq!(
+            line.format(),
+            "2 of 20  1 up  2.5 s  up 1,000 KiB/s  ping p50 730 µs  max 31 ms"
+        );
+        let flows = FlowsReport {
+            down: Some(DirectionReport {
+                capacity_kib_per_s: 85_859.0,
+                ..DirectionReport::default()
+            }),
+            smoothness_hz: Some(2.9),
+            latency_ns_max: 31_000_000,
+            state: "settled".into(),
+            tcp: ProbeReport {
+                round_trip_ns: TimesReport {
+                    p50: Some(730_000),
+                    ..TimesReport::default()
+                },
+                ..ProbeReport::default()
+            },
+            ..FlowsReport::default()
+        };
+        assert_eq!(
+            scenario_line(" 2 of 20", "1 down        ", &flows),
+            " 2 of 20  1 down          down    85,860 KiB/s  ping p50 730 µs, max 31 ms  settled"
+        );
     }
 }

@@ -16,7 +16,7 @@ pub use files::Files;
 use keep::KeepArgs;
 use knee_core::report::Report;
 use knee_core::secrets::Secrets;
-use knee_render::live::Look;
+use knee_render::live::TerminalStyle;
 use knee_render::{Csv, Html, Json, Junit, Markdown, Renderer, Text};
 use std::fmt;
 use std::io::{self, Write};
@@ -196,7 +196,7 @@ impl Output {
 
     /// The live view, or a line where that is not wanted or the terminal cannot show it.
     fn progress(&self) -> Box<dyn Watcher> {
-        let look = Look {
+        let look = TerminalStyle {
             color: !self.no_color && !terminal::refuses_color(),
             unicode: terminal::is_unicode(),
         };

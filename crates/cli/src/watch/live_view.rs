@@ -10,7 +10,7 @@ use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
 use knee_engine::interrupt;
 use knee_engine::sys::terminal;
-use knee_render::live::{Live, LiveTrial, Look, Pane, Screen};
+use knee_render::live::{LatencyView, LiveScreen, LiveState, LiveTrial, TerminalStyle};
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
@@ -38,7 +38,7 @@ pub struct LiveView {
 
 /// What happened.
 enum What {
-    Opens(Box<Live>),
+    Opens(Box<LiveState>),
     Begins(LiveTrial),
     Interval(Box<Interval>, Vec<(u16, u64)>),
     Ends(Option<Box<TrialReport>>),
@@ -50,12 +50,12 @@ impl LiveView {
     ///
     /// # Errors
     /// It cannot be taken.
-    pub fn start(look: Look, notes: Notes) -> io::Result<LiveView> {
+    pub fn start(style: TerminalStyle, notes: Notes) -> io::Result<LiveView> {
         let tty = Tty::enter()?;
         let (events, happened) = mpsc::channel();
         let drawing = thread::Builder::new()
             .name("live view".to_string())
-            .spawn(move || View::new(tty, look).run(&happened))?;
+            .spawn(move || View::new(tty, style).run(&happened))?;
         Ok(LiveView {
             events,
             drawing: Some(drawing),
@@ -96,7 +96,7 @@ impl Watcher for LiveView {
     fn opens(&mut self, opening: &Opening) {
         let of = |key: &&str| opening.spec.get(*key).and_then(|v| v.as_str());
         let target = ["target", "url", "targets"].iter().find_map(of);
-        let live = Box::new(Live::new(
+        let live = Box::new(LiveState::new(
             &opening.command.to_string(),
             target.unwrap_or_default(),
         ));
@@ -143,22 +143,22 @@ impl Drop for LiveView {
 /// What the drawing thread has.
 struct View {
     tty: Tty,
-    look: Look,
-    live: Live,
+    style: TerminalStyle,
+    live: LiveState,
     began: Instant,
-    pane: Pane,
+    pane: LatencyView,
     help: bool,
     hint: &'static str,
 }
 
 impl View {
-    fn new(tty: Tty, look: Look) -> View {
+    fn new(tty: Tty, style: TerminalStyle) -> View {
         View {
             tty,
-            look,
-            live: Live::default(),
+            style,
+            live: LiveState::default(),
             began: Instant::now(),
-            pane: Pane::default(),
+            pane: LatencyView::default(),
             help: false,
             hint: "",
         }
@@ -234,9 +234,9 @@ impl View {
 
     fn draw(&mut self) {
         let elapsed = self.began.elapsed().as_nanos();
-        let screen = Screen {
+        let screen = LiveScreen {
             live: &self.live,
-            look: self.look,
+            style: self.style,
             elapsed: Nanos(u64::try_from(elapsed).unwrap_or(u64::MAX)),
             stopping: interrupt::is_raised(),
             pane: self.pane,

@@ -5,7 +5,7 @@ use crate::terminal;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
-use knee_render::{ProgressLine, RowLine, SoFar};
+use knee_render::{ProgressCounts, ProgressLine, RowLine};
 use std::io::{self, Write};
 
 /// The line; it takes itself away when the trial ends, so that something else can be shown.
@@ -30,13 +30,13 @@ impl Progress {
             None => Nanos::ZERO,
         };
         let so_far = match trial.kind {
-            LiveKind::Operations => SoFar::Operations {
+            LiveKind::Operations => ProgressCounts::Operations {
                 errors: self.errors,
             },
-            LiveKind::Flows => SoFar::Flows {
+            LiveKind::Flows => ProgressCounts::Flows {
                 ping_max: self.ping_max,
             },
-            LiveKind::Datagrams => SoFar::Datagrams { sent: self.sent },
+            LiveKind::Datagrams => ProgressCounts::Datagrams { sent: self.sent },
             LiveKind::Row {
                 number,
                 of,

@@ -4,7 +4,7 @@
 use crate::terminal;
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use knee_engine::sys::terminal::{self as sys_terminal, Input};
-use knee_render::live::Screen;
+use knee_render::live::LiveScreen;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
@@ -68,7 +68,7 @@ impl Tty {
     }
 
     /// Shows this, as large as the terminal is by now. What has not changed is not written again.
-    pub fn draw(&mut self, screen: Screen<'_>) -> io::Result<()> {
+    pub fn draw(&mut self, screen: LiveScreen<'_>) -> io::Result<()> {
         // Somebody panicked, and it was put back: nothing may be drawn over the message.
         if !sys_terminal::is_to_be_put_back() {
             return Ok(());

@@ -1,17 +1,17 @@
-//! What each agent of a fleet contributed.
+//! The contribution of each agent of a fleet.
 
 use super::line::{Ink, Line};
-use super::table::{Align, Table};
+use super::table::{Table, TableOf};
 use super::{Document, Medium};
-use crate::number::{count, known, percent, plural, rate, time_short};
+use crate::number::{MISSING, count, known, percent, plural, rate, time_short};
 use knee_core::measure::AgentMeasured;
 use knee_core::trial::agents::{AgentState, agent_state};
 use knee_core::trial::report::TrialReport;
 
-/// So many agents are listed where there is little room, those that are lost first.
+/// Agents listed in a terminal, the lost ones first.
 const SHOWN: usize = 12;
 
-/// Adds them, where several made the trial. `of`: which trial, where there are several.
+/// Adds the agents of a trial that a fleet made. `of` names the trial among several.
 pub(super) fn show(doc: &mut Document, trial: &TrialReport, of: &str) {
     let Some(http) = trial.http().filter(|http| !http.agents.is_empty()) else {
         return;
@@ -21,23 +21,15 @@ pub(super) fn show(doc: &mut Document, trial: &TrialReport, of: &str) {
         Some(skew_ns) => format!(", begun within {} of each other", time_short(skew_ns)),
         None => String::new(),
     };
+    let number = plural(agents.len() as u64, "agent");
     let made = match of {
-        "" => format!(
-            "{} made the load together{began}",
-            plural(agents.len() as u64, "agent")
-        ),
-        of => format!(
-            "{of} made by {}{began}",
-            plural(agents.len() as u64, "agent")
-        ),
+        "" => format!("{number} made the load together{began}"),
+        of => format!("{of} made by {number}{began}"),
     };
     doc.section("Agents", made);
     let is_off = |a: &&AgentMeasured| a.clock.is_some_and(|c| c.agrees_with_chrony == Some(false));
-    let off: Vec<&str> = agents
-        .iter()
-        .filter(is_off)
-        .map(|a| a.agent.as_str())
-        .collect();
+    let off = agents.iter().filter(is_off).map(|a| a.agent.as_str());
+    let off: Vec<&str> = off.collect();
     if !off.is_empty() {
         doc.note(format!(
             "The time of day of {} is further from the coordinator's than chrony permits. The \
@@ -47,107 +39,81 @@ pub(super) fn show(doc: &mut Document, trial: &TrialReport, of: &str) {
     }
     let (lost, others): (Vec<_>, Vec<_>) = agents.iter().partition(|a| a.lost_because.is_some());
     let ordered: Vec<&AgentMeasured> = lost.into_iter().chain(others).collect();
-    let shown = &ordered[..ordered.len().min(SHOWN)];
-    if shown.len() == ordered.len() {
+    if ordered.len() <= SHOWN {
         doc.table("Agents", table(&ordered));
         return;
     }
     doc.only(Medium::Page, |doc| doc.table("Agents", table(&ordered)));
     doc.only(Medium::Lines, |doc| {
-        doc.table("Agents", table(shown));
+        doc.table("Agents", table(&ordered[..SHOWN]));
         doc.note("The page and the JSON have all of them.");
     });
 }
 
-/// Where there are several trials: those of the trial that got the most, and of all others each
-/// agent that was lost, stopped or distorted its share.
+/// Adds the agents of the trial with the highest throughput, and each agent of the other trials
+/// that was lost, stopped or distorted its share.
 pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
-    show_busiest(doc, trials);
+    let throughput = |trial: &&TrialReport| trial.responses_per_s();
+    let busiest = trials.iter();
+    if let Some(trial) = busiest.max_by(|a, b| throughput(a).total_cmp(&throughput(b))) {
+        show(doc, trial, &trial.label);
+    }
     let rows = trials.iter().flat_map(|trial| {
         let agents = trial.http().map(|http| http.agents.as_slice());
         agents.unwrap_or_default().iter().map(move |a| (trial, a))
     });
-    let rows: Vec<(&TrialReport, &AgentMeasured)> = rows
-        .filter(|(_, a)| agent_state(a) != AgentState::Fine)
-        .collect();
+    let rows = rows.filter(|(_, a)| agent_state(a) != AgentState::Fine);
+    let rows: Vec<(&TrialReport, &AgentMeasured)> = rows.collect();
     if rows.is_empty() {
         return;
     }
-    let mut table = Table::default();
-    let column = |cell: &dyn Fn(&TrialReport, &AgentMeasured) -> Line| -> Vec<Line> {
-        rows.iter()
-            .map(|(trial, agent)| cell(trial, agent))
-            .collect()
-    };
-    let level = column(&|trial, _| Line::plain(trial.label.clone()));
-    table.column("level", Align::Left, level);
-    let agent = column(&|_, agent| Line::plain(agent.agent.clone()));
-    table.column("agent", Align::Left, agent);
-    table.column("state", Align::Left, column(&|_, agent| state(agent)));
-    doc.table("Agents that did not do their part", table);
-}
-
-fn show_busiest(doc: &mut Document, trials: &[TrialReport]) {
-    let more =
-        |a: &&TrialReport, b: &&TrialReport| a.responses_per_s().total_cmp(&b.responses_per_s());
-    if let Some(trial) = trials.iter().max_by(more) {
-        show(doc, trial, &trial.label);
-    }
+    let mut table = TableOf::new(&rows);
+    table.left("level", |(trial, _)| trial.label.as_str());
+    table.left("agent", |(_, agent)| agent.agent.as_str());
+    table.left("state", |(_, agent)| state(agent));
+    doc.table("Agents that did not do their part", table.done());
 }
 
 fn table(agents: &[&AgentMeasured]) -> Table {
-    let mut table = Table::default();
-    let column = |cell: &dyn Fn(&AgentMeasured) -> Line| -> Vec<Line> {
-        agents.iter().map(|agent| cell(agent)).collect()
-    };
-    table.column("", Align::Left, column(&|a| Line::plain(a.agent.clone())));
-    table.column(
-        "share",
-        Align::Right,
-        column(&|a| Line::plain(percent(a.share_percent))),
-    );
-    table.column(
-        "workers",
-        Align::Right,
-        column(&|a| Line::plain(count(a.workers.into()))),
-    );
-    // Of one that is lost nothing is known.
-    let told = |of: fn(&AgentMeasured) -> String| {
-        move |a: &AgentMeasured| match a.lost_because {
-            Some(_) => Line::plain("–"),
-            None => Line::plain(of(a)),
+    // Nothing is known of a lost agent.
+    fn unless_lost(agent: &AgentMeasured, figure: impl Fn() -> String) -> String {
+        match agent.lost_because {
+            Some(_) => MISSING.to_owned(),
+            None => figure(),
         }
-    };
-    let started = told(|a| rate(a.started_per_s));
-    table.column("started", Align::Right, column(&started));
-    let failed = |a: &AgentMeasured| match a.attempted - a.completed.min(a.attempted) {
-        0 => told(|_| count(0))(a),
-        n => Line::of(Ink::Bad, count(n)),
-    };
-    table.column("errors", Align::Right, column(&failed));
-    let p50 = told(|a| known(a.p50_ns, time_short));
-    table.column("p50", Align::Right, column(&p50));
-    let p99 = told(|a| known(a.p99_ns, time_short));
-    table.column("p99", Align::Right, column(&p99));
-    let late = told(|a| known(a.pacing_error_p99_ns, time_short));
-    table.column("started late, p99", Align::Right, column(&late));
-    let busy = told(|a| percent(a.busiest_worker_percent));
-    table.column("busiest core", Align::Right, column(&busy));
-    let clock = |a: &AgentMeasured| {
-        Line::plain(known(a.clock, |clock| {
-            format!("± {}", time_short(clock.uncertainty_ns))
-        }))
-    };
-    table.column("began within", Align::Right, column(&clock));
-    table.column("", Align::Left, column(&state));
-    table
+    }
+    let mut table = TableOf::new(agents);
+    table.left("", |a| a.agent.as_str());
+    table.right("share", |a| percent(a.share_percent));
+    table.right("workers", |a| count(a.workers.into()));
+    table.right("started", |a| unless_lost(a, || rate(a.started_per_s)));
+    table.right("errors", |a| {
+        match a.attempted - a.completed.min(a.attempted) {
+            0 => Line::plain(unless_lost(a, || count(0))),
+            n => Line::of(Ink::Bad, count(n)),
+        }
+    });
+    let time = |a: &AgentMeasured, ns| unless_lost(a, || known(ns, time_short));
+    table.right("p50", |a| time(a, a.p50_ns));
+    table.right("p99", |a| time(a, a.p99_ns));
+    table.right("started late, p99", |a| time(a, a.pacing_error_p99_ns));
+    table.right("busiest core", |a| {
+        unless_lost(a, || percent(a.busiest_worker_percent))
+    });
+    let within = |ns: u64| format!("± {}", time_short(ns));
+    table.right("began within", |a| {
+        known(a.clock, |clock| within(clock.uncertainty_ns))
+    });
+    table.left("", |a| state(a));
+    table.done()
 }
 
 fn state(agent: &AgentMeasured) -> Line {
     let state = agent_state(agent);
-    match state {
-        AgentState::Fine => Line::plain(""),
-        AgentState::Lost(_) | AgentState::Stopped(_) => Line::of(Ink::Bad, state.words()),
-        AgentState::Distorted(_) => Line::of(Ink::Warn, state.words()),
-    }
+    let ink = match state {
+        AgentState::Fine => return Line::default(),
+        AgentState::Lost(_) | AgentState::Stopped(_) => Ink::Bad,
+        AgentState::Distorted(_) => Ink::Warn,
+    };
+    Line::of(ink, state.words())
 }

@@ -1,16 +1,16 @@
-//! How many operations took how long when.
+//! Heat maps: the number of operations by time and response time.
 
 use super::series::time_scale;
 use super::{Block, Document, Layout, Medium, keep_first_of_levels};
 use crate::number::{count, plural, time_short};
-use crate::plot::{Plot, Point, Scale, Series, Shade, Shape, Unit};
+use crate::plot::{Plot, Point, Scale, Series, Shade, Unit};
 use knee_core::measure::HeatReport;
 use knee_core::trial::report::TrialReport;
 
-/// The height of one of several.
+/// Height of one of several heat maps, in CSS pixels.
 const LEVEL_HEIGHT: u32 = 160;
 
-/// The heat map of a trial; `None` where it has none, or one column alone.
+/// The heat map of a trial; `None` without at least two columns.
 pub(super) fn heat_map(t: &TrialReport) -> Option<Plot> {
     let heat = t.timing()?.heat_map.as_ref()?;
     if heat.counts.len() < 2 || t.intervals.is_empty() {
@@ -18,8 +18,13 @@ pub(super) fn heat_map(t: &TrialReport) -> Option<Plot> {
     }
     let bounds = heat.bounds_ns.iter().map(|ns| *ns as f64);
     let y = Scale::fitting(bounds, Unit::Time, "response time");
-    let mut plot = Plot::new("Operations by response time", time_scale(&t.intervals), y);
-    plot.zooms = true;
+    let mut plot = Plot::new("Operations by response time", time_scale(&t.intervals), y)
+        .zooming()
+        .described("How many operations ended over time, by response time.")
+        .noted(format!(
+            "The number of operations that ended in {} of time, by response time.",
+            time_short(heat.column_ns)
+        ));
     let levels = &heat.levels;
     for (number, [from, to]) in levels.iter().enumerate() {
         let cells = cells(heat, [*from, *to]);
@@ -29,69 +34,52 @@ pub(super) fn heat_map(t: &TrialReport) -> Option<Plot> {
         let width = heat.column_ns as f64;
         plot = plot.with(Series::cells(name, cells, width, shade));
     }
-    plot.note = format!(
-        "The number of operations that ended in {} of time, by response time.",
-        time_short(heat.column_ns)
-    );
-    Some(plot.described("How many operations ended over time, by response time."))
+    Some(plot)
 }
 
-/// Cells that a page of several heat maps bears, all together.
+/// Cells of all heat maps of a page.
 const CELLS_MAX: usize = 12_000;
 
-/// The heat map of the first trial of each level, as many as a page bears: the last levels first.
-fn of_levels(trials: &[TrialReport]) -> Vec<Plot> {
+/// Adds the heat map of the first trial of each level to a page, folded. Where they would have too
+/// many cells, those of the first levels are left out.
+pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
     let mut firsts: Vec<(&str, &TrialReport)> = trials.iter().map(|t| (&*t.label, t)).collect();
     keep_first_of_levels(&mut firsts);
     let (mut plots, mut cells) = (Vec::new(), 0);
-    let maps = firsts.into_iter().rev();
-    for (label, mut plot) in maps.filter_map(|(label, t)| Some((label, heat_map(t)?))) {
-        plot.series.iter().for_each(|s| {
-            if let Shape::Cells(points, ..) = &s.shape {
-                cells += points.len();
-            }
-        });
+    for (label, trial) in firsts.into_iter().rev() {
+        let Some(mut plot) = heat_map(trial) else {
+            continue;
+        };
+        cells += plot.series.iter().map(|s| s.points().len()).sum::<usize>();
         if cells > CELLS_MAX {
             break;
         }
         label.clone_into(&mut plot.title);
-        plot.height = LEVEL_HEIGHT;
-        plots.push(plot);
+        plots.push(plot.high(LEVEL_HEIGHT));
     }
     plots.reverse();
-    plots
-}
-
-/// Adds those of several trials to a page, folded.
-pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
-    let plots = of_levels(trials);
-    if plots.is_empty() {
-        return;
+    if !plots.is_empty() {
+        let levels = plural(plots.len() as u64, "level");
+        let title = format!("Operations by response time, of {levels}");
+        let plots = vec![Block::Plots(plots, Layout::Pairs)];
+        doc.only(Medium::Page, |doc| doc.push(Block::Folded(title, plots)));
     }
-    let title = format!(
-        "Operations by response time, of {}",
-        plural(plots.len() as u64, "level")
-    );
-    doc.only(Medium::Page, |doc| {
-        doc.push(Block::Folded(
-            title,
-            vec![Block::Plots(plots, Layout::Pairs)],
-        ));
-    });
 }
 
 fn name([from, to]: [u64; 2], is_last: bool) -> String {
-    let range = match from == to {
-        true => count(from),
-        false => format!("{} to {}", count(from), count(to)),
+    let range = if from == to {
+        count(from)
+    } else {
+        format!("{} to {}", count(from), count(to))
     };
-    match is_last {
-        true => format!("{range} operations"),
-        false => range,
+    if is_last {
+        format!("{range} operations")
+    } else {
+        range
     }
 }
 
-/// The cells with so many operations; those on top of each other are one.
+/// The cells whose number of operations is in this range; adjacent cells of a column are joined.
 fn cells(heat: &HeatReport, [from, to]: [u64; 2]) -> Vec<Point> {
     let mut cells: Vec<Point> = Vec::new();
     for (number, column) in heat.counts.iter().enumerate() {

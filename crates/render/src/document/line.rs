@@ -1,10 +1,10 @@
-//! A line of text in several inks, laid out before any colour is put in.
+//! A line of text whose pieces have roles; colours are added when it is written.
 
 use crate::number::TIE;
 use knee_core::shown::{is_hidden, push_shown};
 use std::io;
 
-/// What a piece of text is, and so its colour where colour is wanted. Nothing is told by it alone.
+/// The role of a piece of text, which decides its colour. Colour is never the only sign of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
     /// Ordinary text.
@@ -13,15 +13,15 @@ pub(crate) enum Ink {
     Strong,
     /// Evidence, axes, remarks.
     Dim,
-    /// All is well.
+    /// A good result.
     Good,
-    /// To be read with care.
+    /// A warning.
     Warn,
-    /// Something is wrong.
+    /// An error.
     Bad,
     /// Measured points of a plot.
     Data,
-    /// Lines that a plot compares with.
+    /// Reference lines of a plot.
     Guide,
 }
 
@@ -41,14 +41,14 @@ impl Ink {
     }
 }
 
-/// A line, made of pieces. Each character is taken to be one column wide.
+/// A line of text in pieces. Each character counts as one column.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
     pieces: Vec<(Ink, String)>,
 }
 
 impl Line {
-    /// Its pieces.
+    /// The pieces in order.
     pub(crate) fn pieces(&self) -> &[(Ink, String)] {
         &self.pieces
     }
@@ -68,7 +68,7 @@ impl Line {
         Line::of(Ink::Plain, text)
     }
 
-    /// The same with another piece at its end.
+    /// Adds a piece at the end of an owned line.
     pub(crate) fn with(mut self, ink: Ink, text: impl Into<String>) -> Line {
         self.push(ink, text);
         self
@@ -97,19 +97,19 @@ impl Line {
         self.push(Ink::Plain, " ".repeat(missing));
     }
 
-    /// Its text, spaces that do not break as any other.
+    /// The text, with ordinary spaces in place of no-break spaces.
     pub(crate) fn text(&self) -> String {
         let text: String = self.pieces.iter().map(|(_, t)| t.as_str()).collect();
         text.replace(TIE, " ")
     }
 
-    /// How many columns it takes.
+    /// Width in columns.
     pub(crate) fn width(&self) -> usize {
         self.pieces.iter().map(|(_, t)| t.chars().count()).sum()
     }
 
-    /// With control characters (a report may come from anywhere) made harmless and, unless
-    /// `unicode`, everything beyond ASCII spelt in ASCII.
+    /// A copy with control characters escaped, as a report may come from anywhere. Unless
+    /// `unicode`, other characters beyond ASCII are spelt in ASCII.
     pub(crate) fn cleaned(&self, unicode: bool) -> Line {
         let mut line = Line::new();
         for (ink, text) in &self.pieces {
@@ -118,8 +118,8 @@ impl Line {
         line
     }
 
-    /// Breaks between words so that nothing is wider than `width`; lines after the first begin
-    /// with `hang` spaces. A word wider than that is cut.
+    /// Breaks the line between words into lines of at most `width` columns. Lines after the first
+    /// begin with `hang` spaces. A longer word is cut.
     pub(crate) fn wrapped(&self, width: usize, hang: usize) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut line = Line::new();
@@ -146,7 +146,7 @@ impl Line {
         lines
     }
 
-    /// Writes it with a newline, without spaces at its end, in colour or not.
+    /// Writes the line and a newline, without trailing spaces, with SGR colours if `color`.
     pub(crate) fn write(&self, color: bool, out: &mut dyn io::Write) -> io::Result<()> {
         let text: String = self.pieces.iter().map(|(_, t)| t.as_str()).collect();
         let mut left = text.trim_end_matches([' ', TIE]).chars().count();
@@ -162,7 +162,7 @@ impl Line {
         out.write_all(b"\n")
     }
 
-    /// Its words in their inks; an empty word stands for the gap between two of them.
+    /// The words with their inks; an empty word stands for the gap between two words.
     fn words(&self) -> Vec<(Ink, String)> {
         let mut words = Vec::new();
         for (ink, text) in &self.pieces {
@@ -176,6 +176,18 @@ impl Line {
             }
         }
         words
+    }
+}
+
+impl From<String> for Line {
+    fn from(text: String) -> Line {
+        Line::plain(text)
+    }
+}
+
+impl From<&str> for Line {
+    fn from(text: &str) -> Line {
+        Line::plain(text)
     }
 }
 

@@ -1,23 +1,20 @@
-//! A report as a document: what is said, in which order, before any form. Each kind of report is
-//! put together once, here; the painters (`text`, `html`, `markdown`) write it out.
+//! A report as a document: its content in order, independent of output forms. This module puts each
+//! kind of report together once; the painters `text`, `html` and `markdown` write it.
 
 mod agents;
-pub(crate) mod closing;
-pub(crate) mod compare;
-pub(crate) mod findings;
+pub(crate) mod appendix;
+mod compare;
+mod generator;
+pub(crate) mod head;
 mod heat_map;
-mod key_figures;
 mod latency;
 pub(crate) mod line;
-pub(crate) mod observed;
-pub(crate) mod opening;
+mod observed;
 mod overload;
 mod overload_plots;
-mod protocol;
 mod run;
 mod series;
 mod sessions;
-pub(crate) mod stacks;
 mod stated;
 mod sweep;
 mod sweep_plots;
@@ -28,65 +25,65 @@ mod traffic;
 mod trial_plots;
 mod udp;
 
-use crate::plot::Plot;
+use crate::number::plural;
+use crate::plot::{Plot, Tone};
+use head::DocumentHead;
 use knee_core::compare::report::Comparison;
 use knee_core::finding::Finding;
 use knee_core::report::{Conclusion, Report};
 use line::Line;
-use opening::Opening;
-use stacks::Stacks;
 use std::collections::BTreeSet;
 use table::Table;
 
-/// A name and what is said of it.
+/// A name and its value.
 pub(crate) type Fact = (String, Line);
 
-/// All that is shown of a report, or of a comparison.
+/// The content of a report or of a comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
-    /// Its head.
-    pub opening: Opening,
-    /// Its findings; `None` where it can have none.
+    /// Verdicts, answer, reasons.
+    pub head: DocumentHead,
+    /// The findings; `None` for a comparison.
     pub findings: Option<Vec<Finding>>,
-    /// What the answer rests on, in the order in which it is read.
+    /// Sections in reading order.
     pub sections: Vec<Section>,
-    /// Which of them begins the end: how to repeat it, where it ran.
-    pub closes_at: usize,
-    /// Lines that its first screen may have.
+    /// Index of the first section of the appendix: command, options, host.
+    pub appendix_at: usize,
+    /// Lines available for the first screen.
     pub screen_lines: usize,
     medium: Option<Medium>,
 }
 
-/// Lines of the first screen of a run, of one operation, and of any other experiment.
+/// Lines of the first screen of a run, of a single operation, and of any other experiment.
 const RUN_LINES: usize = 24;
 const OPERATION_LINES: usize = 12;
 const EXPERIMENT_LINES: usize = 40;
 
-/// A form that has room for something, or need of it, that the others do not have.
+/// The output form of a block that not all forms show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Medium {
     /// A page for a browser.
     Page,
-    /// Lines of characters: a terminal, Markdown.
+    /// Lines of characters, in a terminal or in Markdown.
     Lines,
-    /// The first screen of a terminal: the key figures.
+    /// The first screen of a terminal.
     Screen,
 }
 
-/// Some blocks under a heading.
+/// Blocks under a heading.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
-    /// The heading; empty where there is none.
+    /// The heading; may be empty.
     pub title: String,
     /// A remark beside it; may be empty.
     pub remark: String,
-    /// What stands below it, each with the one form that shows it. Without one, it is shown by
-    /// all but the first screen.
+    /// The blocks, each with the only form that shows it. Without one, all forms but the first
+    /// screen show it.
     pub blocks: Vec<(Option<Medium>, Block)>,
 }
 
 impl Section {
-    /// What a form shows of it.
+    /// The blocks that a form shows.
     pub(crate) fn blocks_for(&self, medium: Medium) -> impl Iterator<Item = &Block> {
         let is_shown = move |of: &Option<Medium>| match of {
             None => medium != Medium::Screen,
@@ -97,48 +94,75 @@ impl Section {
     }
 }
 
-/// One thing below the other.
+/// A part of a section.
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
-    /// Names and what is said of them.
+    /// Names and values.
     Facts(Vec<Fact>),
-    /// A table; its caption is for who does not see it.
+    /// A table with a caption for screen readers.
     Table(String, Table),
     /// Figures.
     Plots(Vec<Plot>, Layout),
     /// Bars made of parts.
-    Stacks(Stacks),
+    Bars(StackedBars),
     /// A remark in small print.
     Note(String),
     /// A line of text.
     Paragraph(Line),
-    /// Several of a kind.
+    /// A list of lines.
     List(Vec<Line>),
     /// A heading within the section.
     Subheading(String),
-    /// For those who look closer.
+    /// Details under a title, folded up on a page.
     Folded(String, Vec<Block>),
-    /// What can be typed.
+    /// A command line.
     Command(String),
     /// Lines that other programs read.
     Verbatim(Vec<String>),
 }
 
-/// How figures stand on a page.
+/// The arrangement of figures on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// Each over the whole width.
     Wide,
-    /// Beside each other where there is room.
+    /// Side by side if they fit.
     Pairs,
-    /// Many small ones of one kind, to be compared.
+    /// Many small ones of one kind.
     Panels,
 }
 
+/// Horizontal bars made of parts, under a title.
+#[derive(Clone, Debug)]
+pub(crate) struct StackedBars {
+    /// The quantity shown.
+    pub title: String,
+    /// A remark on a bar.
+    pub note: String,
+    /// Names and colours of all parts.
+    pub parts: Vec<(&'static str, Tone)>,
+    /// The bars.
+    pub rows: Vec<StackedBar>,
+}
+
+/// One bar.
+#[derive(Clone, Debug)]
+pub(crate) struct StackedBar {
+    /// Its name.
+    pub name: String,
+    /// Its length as text.
+    pub value: String,
+    /// The time of the full width, in nanoseconds.
+    pub whole_ns: u64,
+    /// Name, colour and time of each part, from the left.
+    pub parts: Vec<(&'static str, Tone, u64)>,
+}
+
 impl Document {
-    /// What a report says.
+    /// The document of a report.
     pub(crate) fn of(report: &Report) -> Document {
-        let mut doc = Document::opened(Opening::of(report, &answer_of(report), &remark_of(report)));
+        let head = DocumentHead::of(report, &answer_of(report), &remark_of(report));
+        let mut doc = Document::with_head(head);
         doc.screen_lines = match report.trials.as_slice() {
             [only] if only.attempted == 1 => OPERATION_LINES,
             _ if matches!(report.conclusion, Conclusion::Run(_)) => RUN_LINES,
@@ -147,31 +171,31 @@ impl Document {
         doc.findings = Some(report.findings.clone());
         match &report.conclusion {
             _ if is_empty(report) => {}
-            Conclusion::Sweep(conclusion) => sweep::show(&mut doc, report, conclusion),
+            Conclusion::Sweep(c) => sweep::show(&mut doc, report, c),
             Conclusion::Run(c) => run::show(&mut doc, report, c),
-            Conclusion::Overload(conclusion) => overload::show(&mut doc, report, conclusion),
-            Conclusion::Udp(conclusion) => udp::show(&mut doc, report, conclusion),
-            Conclusion::Latency(conclusion) => latency::show(&mut doc, report, conclusion),
-            Conclusion::Throttle(conclusion) => throttle::show(&mut doc, conclusion),
+            Conclusion::Overload(c) => overload::show(&mut doc, report, c),
+            Conclusion::Udp(c) => udp::show(&mut doc, report, c),
+            Conclusion::Latency(c) => latency::show(&mut doc, report, c),
+            Conclusion::Throttle(c) => throttle::show(&mut doc, c),
         }
-        doc.closes_at = doc.sections.len();
-        closing::show(&mut doc, report);
+        doc.appendix_at = doc.sections.len();
+        appendix::show(&mut doc, report);
         doc
     }
 
-    /// What a comparison says.
+    /// The document of a comparison.
     pub(crate) fn of_comparison(comparison: &Comparison) -> Document {
-        let mut doc = Document::opened(compare::opening(comparison));
+        let mut doc = Document::with_head(compare::head(comparison));
         compare::show(&mut doc, comparison);
         doc
     }
 
-    fn opened(opening: Opening) -> Document {
+    fn with_head(head: DocumentHead) -> Document {
         Document {
-            opening,
+            head,
             findings: None,
             sections: Vec::new(),
-            closes_at: usize::MAX,
+            appendix_at: usize::MAX,
             screen_lines: EXPERIMENT_LINES,
             medium: None,
         }
@@ -186,7 +210,7 @@ impl Document {
         });
     }
 
-    /// What `content` adds is shown by this form alone.
+    /// Adds content that only this form shows.
     pub(crate) fn only(&mut self, medium: Medium, content: impl FnOnce(&mut Document)) {
         let before = self.medium.replace(medium);
         content(self);
@@ -203,41 +227,42 @@ impl Document {
         }
     }
 
-    /// Names and what is said of them, where there are any.
-    pub(crate) fn facts(&mut self, facts: Vec<Fact>) {
+    /// Adds facts, if there are any.
+    pub(crate) fn facts(&mut self, facts: impl IntoIterator<Item = Fact>) {
+        let facts: Vec<Fact> = facts.into_iter().collect();
         if !facts.is_empty() {
             self.push(Block::Facts(facts));
         }
     }
 
-    /// A table; its caption is for who does not see it.
+    /// Adds a table with a caption for screen readers.
     pub(crate) fn table(&mut self, caption: &str, table: Table) {
         self.push(Block::Table(caption.to_owned(), table));
     }
 
-    /// A remark in small print.
+    /// Adds a remark in small print.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.push(Block::Note(text.into()));
     }
 
-    /// A line of text.
-    pub(crate) fn paragraph(&mut self, line: Line) {
-        self.push(Block::Paragraph(line));
+    /// Adds a line of text.
+    pub(crate) fn paragraph(&mut self, line: impl Into<Line>) {
+        self.push(Block::Paragraph(line.into()));
     }
 
-    /// Lines of a kind, where there are any.
+    /// Adds a list, if there are any lines.
     pub(crate) fn list(&mut self, lines: Vec<Line>) {
         if !lines.is_empty() {
             self.push(Block::List(lines));
         }
     }
 
-    /// A heading within the section.
+    /// Adds a heading within the section.
     pub(crate) fn subheading(&mut self, title: &str) {
         self.push(Block::Subheading(title.to_owned()));
     }
 
-    /// Figures, where there are any.
+    /// Adds figures, if there are any.
     pub(crate) fn plots(&mut self, plots: impl IntoIterator<Item = Plot>, layout: Layout) {
         let plots: Vec<Plot> = plots.into_iter().collect();
         if !plots.is_empty() {
@@ -246,18 +271,17 @@ impl Document {
     }
 }
 
-/// Verdict, result and answer in a line, without colour; in ASCII unless `unicode`.
+/// Verdict, result and answer in a line without colour, in ASCII unless `unicode`.
 pub fn headline(report: &Report, unicode: bool) -> String {
-    let words = opening::verdicts(report).into_iter().map(|(_, word)| word);
+    let words = head::verdicts(report).into_iter().map(|(_, word)| word);
     let words: Vec<&str> = words.collect();
     let line = Line::plain(format!("{}  {}", words.join(", "), answer(report)));
     line.cleaned(unicode).text()
 }
 
-/// The answer in one or two sentences, as it stands at the head of the report; why there is none
-/// where nothing was measured.
+/// The answer in one or two sentences, or the reason why nothing was measured.
 pub fn answer(report: &Report) -> String {
-    opening::first_words(report, &answer_of(report))
+    head::first_words(report, &answer_of(report))
 }
 
 fn answer_of(report: &Report) -> String {
@@ -271,9 +295,8 @@ fn answer_of(report: &Report) -> String {
     }
 }
 
-/// How the answer was got.
+/// The remark on the run behind the command.
 fn remark_of(report: &Report) -> String {
-    use crate::number::plural;
     let several = |n: usize, noun: &str| format!(", {}", plural(n as u64, noun));
     match &report.conclusion {
         _ if is_empty(report) => String::new(),
@@ -286,25 +309,17 @@ fn remark_of(report: &Report) -> String {
     }
 }
 
-/// Whether there is nothing to show but why.
+/// Whether nothing was measured.
 fn is_empty(report: &Report) -> bool {
     report.trials.is_empty() && !report.has_measured()
 }
 
-/// Adds the trials that the rows of a table are of, where they are of several.
-fn add_trials<'a>(table: &mut Table, trials: impl Iterator<Item = &'a str>) {
-    let cells: Vec<Line> = trials.map(Line::plain).collect();
-    if cells.iter().any(|cell| cell.width() > 0) {
-        table.column("trial", table::Align::Left, cells);
-    }
+/// A name and its value.
+pub(crate) fn fact(name: impl Into<String>, value: impl Into<Line>) -> Fact {
+    (name.into(), value.into())
 }
 
-/// A name and a line.
-pub(crate) fn fact(name: impl Into<String>, line: Line) -> Fact {
-    (name.into(), line)
-}
-
-/// Of rows by the names of their trials, keeps the first of each level.
+/// Keeps the first row of each level. Trials of one level have one name.
 fn keep_first_of_levels<T>(rows: &mut Vec<(&str, T)>) {
     let mut seen = BTreeSet::new();
     rows.retain(|(label, _)| seen.insert(*label));

@@ -1,22 +1,24 @@
-//! Load beyond capacity: what arrives, and what is served.
+//! Load beyond capacity: arrivals and throughput.
 
 use super::line::{Ink, Line};
-use super::table::{Align, Table};
+use super::table::{Table, TableOf};
 use super::{
-    Document, Fact, Layout, Medium, agents, fact, heat_map, observed, opening, overload_plots,
+    Document, Fact, Layout, Medium, agents, fact, head, heat_map, observed, overload_plots,
     sessions, timing, traffic,
 };
-use crate::number::{self, MISSING, count, known, number, percent, rate, time_short, words};
+use crate::number::{
+    MISSING, count, fixed, known, number, percent, percent_cell, r_squared, rate, time_short, words,
+};
 use knee_core::experiment::overload::report::{
     CameBack, LevelRow, OverloadConclusion, SClientRow, SimpleRow, parted,
 };
-use knee_core::measure::{Outcome, Outcomes, SynSource};
+use knee_core::measure::{Outcome, SynSource};
 use knee_core::report::Report;
 use knee_core::spec::{CloseKind, Level};
 use knee_core::trial::report::TrialReport;
 use knee_core::words::levels;
 
-/// Adds it.
+/// Adds all sections of an overload.
 pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) {
     if c.simple.is_empty() && c.sclients.is_empty() {
         return;
@@ -28,7 +30,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     doc.plots(overload_plots::served(c), Layout::Wide);
     let taken = taken(report);
     doc.facts(facts(c, taken));
-    doc.facts(opening::left_out(report));
+    doc.facts(head::left_out(report));
     let by_schedule = report.trials.iter().any(is_scheduled);
     if !c.sclients.is_empty() {
         let (title, remark) = sclients_heading(by_schedule);
@@ -42,7 +44,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
         doc.section("Simple clients", "per second; each waits for its answer");
         doc.table("Simple clients", simple_table(&c.simple));
     }
-    if let Some(table) = base_rows(c) {
+    if let Some(table) = base_table(c) {
         doc.section(
             "The base load again",
             "after the last level; in no other figure",
@@ -57,16 +59,13 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     agents::show_levels(doc, parted(&report.trials).0);
 }
 
-/// Adds what a person looks at first.
+/// Adds the first screen.
 fn show_key_figures(doc: &mut Document, c: &OverloadConclusion) {
-    let ends: Vec<String> = Outcome::ALL.iter().map(|&outcome| end(outcome)).collect();
+    let ends = Outcome::ALL.map(end);
     let key = |table: Table, load: &str| {
-        let ends = ends.iter().map(String::as_str);
-        let columns = [load, "first/s", "served/s"]
-            .into_iter()
-            .chain(ends)
-            .chain(["queue"]);
-        table.with_columns(&columns.collect::<Vec<_>>())
+        let mut columns = vec![load, "first/s", "served/s", "queue"];
+        columns.extend(ends.iter().map(String::as_str));
+        table.with_columns(&columns)
     };
     if !c.simple.is_empty() {
         doc.table("Simple clients", key(simple_table(&c.simple), "clients"));
@@ -74,49 +73,42 @@ fn show_key_figures(doc: &mut Document, c: &OverloadConclusion) {
     if !c.sclients.is_empty() {
         doc.table("S-Clients", key(sclients_table(&c.sclients), "descriptors"));
     }
-    if let Some(table) = base_rows(c) {
+    if let Some(table) = base_table(c) {
         doc.table("Base load", key(table, "base load"));
     }
 }
 
-/// What becomes of the connects that S-Clients replace before T is over.
+/// The word for connects that S-Clients replace before the timeout T.
 fn taken(report: &Report) -> &'static str {
-    match report.trials.iter().any(|t| t.sessions().is_some()) {
-        true => "established",
-        false => "served",
+    if report.trials.iter().any(|t| t.sessions().is_some()) {
+        "established"
+    } else {
+        "served"
     }
 }
 
-/// What is known of it as a whole.
+/// The figures of the whole experiment.
 fn facts(c: &OverloadConclusion, taken: &str) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    let mut fact = |name: &str, line: Line| facts.push(fact(name, line));
-    fact("capacity", Line::plain(rate(c.capacity_per_s)));
-    if let (Some(slope), Some(r_squared)) = (c.slope_per_descriptor, c.r_squared) {
-        let slope = number::fixed(slope, 3);
-        let mut line = Line::plain(format!("{taken} + {slope}/s for each descriptor"));
-        line.push(Ink::Plain, format!(", R² {}", number::r_squared(r_squared)));
+    let mut facts = vec![fact("capacity", rate(c.capacity_per_s))];
+    if let (Some(slope), Some(r2)) = (c.slope_per_descriptor, c.r_squared) {
+        let (slope, r2) = (fixed(slope, 3), r_squared(r2));
+        let mut line = Line::plain(format!("{taken} + {slope}/s for each descriptor, R² {r2}"));
         if let Some(deviation) = c.deviation_percent {
-            let patience = time_short(c.connect_timeout_ns);
-            let off = percent(deviation);
-            line.push(
-                Ink::Dim,
-                format!(" (at most {off} off {taken} + D/T, with T = {patience})"),
-            );
+            let (off, patience) = (percent(deviation), time_short(c.connect_timeout_ns));
+            let text = format!(" (at most {off} off {taken} + D/T, with T = {patience})");
+            line.push(Ink::Dim, text);
         }
-        fact("SYN rate", line);
+        facts.push(fact("SYN rate", line));
     }
-    fact(
-        "SYNs counted",
-        Line::plain(match c.syn_source {
-            SynSource::Capture => "at the server, by a packet capture",
-            SynSource::Counters => "at the server, by its kernel's counters",
-            SynSource::Attempts => "by the generator's own attempts: nobody looked at the server",
-        }),
-    );
+    let counted = match c.syn_source {
+        SynSource::Capture => "at the server, by a packet capture",
+        SynSource::Counters => "at the server, by its kernel's counters",
+        SynSource::Attempts => "by the generator's own attempts: nobody looked at the server",
+    };
+    facts.push(fact("SYNs counted", counted));
     if let Some(limit) = c.generator_limit_per_s {
         let text = format!("none seen up to {}", rate(limit));
-        fact("generator limit", Line::plain(text));
+        facts.push(fact("generator limit", text));
     }
     if let Some(recovery) = &c.recovery {
         let back = match recovery.came_back {
@@ -125,65 +117,50 @@ fn facts(c: &OverloadConclusion, taken: &str) -> Vec<Fact> {
             CameBack::No => "not back after the last level".to_owned(),
             CameBack::NotJudged => format!("not known whether it came back: {}", recovery.because),
         };
-        fact("service", Line::plain(back));
+        facts.push(fact("service", back));
     }
-    fact(
-        "closed with",
-        Line::plain(match c.close {
-            CloseKind::Fin => "FIN",
-            CloseKind::Rst => "RST",
-        }),
-    );
+    let close = match c.close {
+        CloseKind::Fin => "FIN",
+        CloseKind::Rst => "RST",
+    };
+    facts.push(fact("closed with", close));
     facts
 }
 
 /// A row for each number of simple clients.
 fn simple_table(rows: &[SimpleRow]) -> Table {
-    let mut table = Table::default();
-    let clients = rows.iter().map(|r| Line::plain(count(r.clients.into())));
-    table.column("clients", Align::Right, clients.collect());
-    let rows: Vec<&LevelRow> = rows.iter().map(|r| &r.row).collect();
-    add_rows(&mut table, &rows, |_| Ink::Plain);
-    table
+    let mut table = TableOf::new(rows);
+    table.right("clients", |r| count(r.clients.into()));
+    add_level(&mut table, rows, |r| &r.row, |_| Ink::Plain);
+    table.done()
 }
 
-/// The base load at first, and offered again after the last level.
-fn base_table(rows: &[(&str, &LevelRow)], level: Level) -> Table {
-    let mut table = Table::default();
-    let load = levels(&[level]);
-    let names = rows
-        .iter()
-        .map(|(when, _)| Line::plain(format!("{load}, {when}")));
-    table.column("base load", Align::Left, names.collect());
-    let rows: Vec<&LevelRow> = rows.iter().map(|(_, row)| *row).collect();
-    add_rows(&mut table, &rows, |_| Ink::Plain);
-    table
-}
-
-/// What of the base load was measured, where it was offered again.
-fn base_rows(c: &OverloadConclusion) -> Option<Table> {
+/// The base load as measured at first and after the last level, if it was offered again.
+fn base_table(c: &OverloadConclusion) -> Option<Table> {
     let recovery = c.recovery.as_ref()?;
     let (before, again) = recovery.before.as_ref().zip(recovery.again.as_ref())?;
-    Some(base_table(
-        &[("at first", before), ("again", again)],
-        recovery.level?,
-    ))
+    let load = levels(&[recovery.level?]);
+    let rows = [("at first", before), ("again", again)];
+    let mut table = TableOf::new(&rows);
+    table.left("base load", |(when, _)| format!("{load}, {when}"));
+    add_level(&mut table, &rows, |(_, row)| row, |_| Ink::Plain);
+    Some(table.done())
 }
 
-/// What those are that press on the server.
+/// Title and remark of the section on S-Clients.
 fn sclients_heading(by_schedule: bool) -> (&'static str, &'static str) {
-    match by_schedule {
-        true => ("Schedule", "per second; connects start when it says"),
-        false => (
+    if by_schedule {
+        ("Schedule", "per second; connects start when it says")
+    } else {
+        (
             "S-Clients",
             "per second; a connect is replaced when established, or after T",
-        ),
+        )
     }
 }
 
 /// A row for each number of descriptors.
 fn sclients_table(rows: &[SClientRow]) -> Table {
-    let mut table = Table::default();
     let ink = |r: &SClientRow| {
         if r.past_saturation {
             Ink::Plain
@@ -191,41 +168,62 @@ fn sclients_table(rows: &[SClientRow]) -> Table {
             Ink::Dim
         }
     };
-    let mut column = |title: &str, cell: &dyn Fn(&SClientRow) -> String| {
-        let cells = rows.iter().map(|r| Line::of(ink(r), cell(r)));
-        table.column(title, Align::Right, cells.collect());
-    };
-    column("descriptors", &|r| count(r.descriptors.into()));
-    column("offered", &|r| number(r.offered_per_s));
-    let measured: Vec<&LevelRow> = rows.iter().map(|r| &r.row).collect();
-    add_rows(&mut table, &measured, |at| ink(&rows[at]));
-    table
-}
-
-/// The columns that all levels have.
-fn add_rows(table: &mut Table, rows: &[&LevelRow], ink: impl Fn(usize) -> Ink) {
-    let mut column = |title: &str, cell: &dyn Fn(&LevelRow) -> String| {
-        let cells = rows.iter().enumerate();
-        let cells = cells.map(|(at, r)| Line::of(ink(at), cell(r)));
-        table.column(title, Align::Right, cells.collect());
-    };
-    column("SYN/s", &|r| number(r.syn_per_s));
-    column("first/s", &|r| number(r.first_syn_per_s));
-    column("served/s", &|r| match r.served_range_per_s {
-        Some(_) => format!("≥ {}", number(r.served_per_s)),
-        None => number(r.served_per_s),
+    let mut table = TableOf::new(rows);
+    table.right("descriptors", |r| {
+        Line::of(ink(r), count(r.descriptors.into()))
     });
-    column("95 %", &|r| interval(r.served_ci95_per_s));
-    let outcomes: Vec<&Outcomes> = rows.iter().map(|r| &r.outcomes).collect();
-    add_outcomes(table, &outcomes);
-    add_server(table, rows);
+    table.right("offered", |r| Line::of(ink(r), number(r.offered_per_s)));
+    add_level(&mut table, rows, |r| &r.row, ink);
+    table.done()
 }
 
-/// What its columns are.
+/// Adds the columns that all levels have: rates, ends of attempts, and the server's host.
+fn add_level<T>(
+    table: &mut TableOf<T>,
+    rows: &[T],
+    level: impl Fn(&T) -> &LevelRow,
+    ink: impl Fn(&T) -> Ink,
+) {
+    table.right("SYN/s", |r| Line::of(ink(r), number(level(r).syn_per_s)));
+    table.right("first/s", |r| {
+        Line::of(ink(r), number(level(r).first_syn_per_s))
+    });
+    table.right("served/s", |r| {
+        let row = level(r);
+        let is_least = if row.served_range_per_s.is_some() {
+            "≥ "
+        } else {
+            ""
+        };
+        Line::of(ink(r), format!("{is_least}{}", number(row.served_per_s)))
+    });
+    let interval = |[lo, hi]: [f64; 2]| format!("{}–{}", number(lo), number(hi));
+    table.right("95 %", |r| {
+        Line::of(ink(r), known(level(r).served_ci95_per_s, interval))
+    });
+    for outcome in Outcome::ALL {
+        if rows.iter().any(|r| level(r).outcomes.count(outcome) > 0) {
+            table.right(end(outcome), |r| count(level(r).outcomes.count(outcome)));
+        }
+    }
+    table.right_if_any("queue", MISSING, |r| {
+        let max = count(level(r).accept_queue_max?.into());
+        let limit = level(r)
+            .accept_queue_limit
+            .map(|n| format!("/{}", count(n.into())));
+        Some(max + &limit.unwrap_or_default())
+    });
+    table.right_if_any("busy", MISSING, |r| {
+        level(r).server_busy_percent.map(percent_cell)
+    });
+}
+
+/// The legend of the table of S-Clients.
 fn sclients_notes(rows: &[SClientRow], by_schedule: bool, taken: &str) -> String {
-    let offered = match by_schedule {
-        true => "offered: as scheduled".to_owned(),
-        false => format!("offered: {taken} + D/T"),
+    let offered = if by_schedule {
+        "offered: as scheduled".to_owned()
+    } else {
+        format!("offered: {taken} + D/T")
     };
     let mut notes = vec![offered.as_str()];
     if taken != "served" {
@@ -246,8 +244,8 @@ fn sclients_notes(rows: &[SClientRow], by_schedule: bool, taken: &str) -> String
     }
     if rows.iter().any(|r| r.row.server_busy_percent.is_some()) {
         notes.push(
-            "queue: most connections in the accept queue, and its length; busy: % of the \
-                    server's processors",
+            "queue: most connections in the accept queue, and its length; busy: % of the server's \
+             processors",
         );
     }
     notes.join("; ")
@@ -258,35 +256,7 @@ fn is_scheduled(trial: &TrialReport) -> bool {
     matches!(trial.level, Level::RatePerS(_))
 }
 
-/// What was seen on the server's host, where somebody looked.
-fn add_server(table: &mut Table, rows: &[&LevelRow]) {
-    let mut column = |title: &str, cell: fn(&LevelRow) -> Option<String>| {
-        let cells: Vec<Option<String>> = rows.iter().map(|r| cell(r)).collect();
-        if cells.iter().any(Option::is_some) {
-            let cells = cells.into_iter().map(|c| c.unwrap_or(MISSING.to_string()));
-            table.column(title, Align::Right, cells.map(Line::plain).collect());
-        }
-    };
-    column("queue", |r| {
-        let max = count(r.accept_queue_max?.into());
-        let limit = r.accept_queue_limit.map(|n| count(n.into()));
-        Some(limit.map_or(max.clone(), |limit| format!("{max}/{limit}")))
-    });
-    column("busy", |r| r.server_busy_percent.map(number::percent_cell));
-}
-
-/// A column for each end that any attempt had.
-fn add_outcomes(table: &mut Table, rows: &[&Outcomes]) {
-    for outcome in Outcome::ALL {
-        if rows.iter().all(|o| o.count(outcome) == 0) {
-            continue;
-        }
-        let cells = rows.iter().map(|o| Line::plain(count(o.count(outcome))));
-        table.column(end(outcome), Align::Right, cells.collect());
-    }
-}
-
-/// How attempts ended, for a person.
+/// An outcome as the title of a column.
 pub(super) fn end(outcome: Outcome) -> String {
     match outcome {
         Outcome::ConnectTimeout => "timeouts".to_string(),
@@ -295,8 +265,4 @@ pub(super) fn end(outcome: Outcome) -> String {
         Outcome::DescriptorExhausted => "no descriptor".to_string(),
         other => words(other.name()),
     }
-}
-
-fn interval(ci95: Option<[f64; 2]>) -> String {
-    known(ci95, |[lo, hi]| format!("{}–{}", number(lo), number(hi)))
 }

@@ -1,39 +1,31 @@
-//! A run: what its users would feel, over percentiles and over time, how well the load was kept,
-//! and what it cost.
+//! A run: response times over percentiles and over time, throughput, outcomes, and how well the
+//! load was kept.
 
+use super::generator::{gap_facts, pacing_facts, quantiles, stall_facts};
 use super::heat_map::heat_map;
 use super::line::{Ink, Line};
 use super::series::{is_dense, rates, response_times};
-use super::stated::{latency_table, stated};
-use super::table::{Align, Table};
+use super::stated::{key_times_table, latency_table, stated};
+use super::table::{Table, TableOf};
 use super::trial_plots::{dispersion, pacing, response_spectrum};
 use super::{
-    Block, Document, Fact, Layout, Medium, agents, fact, key_figures, observed, sessions, timing,
-    traffic,
+    Document, Fact, Layout, Medium, agents, fact, generator, observed, sessions, timing, traffic,
 };
-use crate::number::{
-    asked, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
-    time_short,
-};
+use crate::number::{asked, count, known, number, percent, plural, rate, time, time_short, words};
 use crate::plot::Plot;
-use knee_core::experiment::run::report::RunConclusion;
+use knee_core::experiment::run::report::{RepeatedFigure, RunConclusion};
 use knee_core::measure::Outcome;
 use knee_core::report::Report;
-use knee_core::spec::WaitPolicy;
 use knee_core::trial::detail::HttpDetail;
 use knee_core::trial::figure::Figure;
-use knee_core::trial::report::{GeneratorReport, OfferedReport, QuantilesReport, TrialReport};
-use knee_core::trial::waiting::WaitReport;
+use knee_core::trial::report::{OfferedReport, TrialReport};
 
-/// From this share of the time on it is worth a word that a worker was kept from its core.
-const WAITING_SHOWN_PERCENT: f64 = 1.0;
-
-/// Adds it.
+/// Adds all sections of a run.
 pub(super) fn show(doc: &mut Document, report: &Report, c: &RunConclusion) {
-    doc.only(Medium::Screen, |doc| key_figures::show(doc, report, c));
+    doc.only(Medium::Screen, |doc| show_key_figures(doc, report, c));
     if !c.repeats.is_empty() {
         doc.section("Repeats", "95 % intervals from the spread between repeats");
-        doc.facts(key_figures::of_repeats(c));
+        doc.facts(c.repeats.iter().map(repeated));
     }
     for trial in &report.trials {
         if report.trials.len() > 1 {
@@ -49,7 +41,7 @@ fn show_trial(doc: &mut Document, t: &TrialReport) {
     if t.intervals.len() > 1 {
         doc.plots([rates(t)], Layout::Wide);
     }
-    // Of one that was cut short no more is known.
+    // A trial that was cut short has no more.
     let Some(http) = t.http() else {
         return;
     };
@@ -74,7 +66,7 @@ fn show_trial(doc: &mut Document, t: &TrialReport) {
         doc.facts(observed::facts(seen));
     }
     agents::show(doc, t, "");
-    show_generator(doc, t);
+    generator::show(doc, t);
 }
 
 fn show_response_time(doc: &mut Document, t: &TrialReport) {
@@ -84,9 +76,10 @@ fn show_response_time(doc: &mut Document, t: &TrialReport) {
         doc.paragraph(Line::of(Ink::Warn, "No operation ended."));
         return;
     }
-    let layout = match is_dense(&t.intervals) {
-        true => Layout::Wide,
-        false => Layout::Pairs,
+    let layout = if is_dense(&t.intervals) {
+        Layout::Wide
+    } else {
+        Layout::Pairs
     };
     let mut plots: Vec<Plot> = response_spectrum(t).into_iter().collect();
     if t.intervals.len() > 1 {
@@ -96,20 +89,6 @@ fn show_response_time(doc: &mut Document, t: &TrialReport) {
     doc.only(Medium::Page, |doc| doc.plots(heat_map(t), Layout::Wide));
     doc.table("Response and service time", latency_table(t));
     timing::show(doc, t);
-}
-
-/// Adds what the generator was and what the load cost it, and the counters that moved meanwhile.
-pub(super) fn show_generator(doc: &mut Document, t: &TrialReport) {
-    doc.section("Generator", generator(&t.generator));
-    doc.facts(generator_facts(t));
-    if !t.kernel.is_empty() {
-        let counters = plural(t.kernel.len() as u64, "counter");
-        let table = Block::Table("Kernel counters".to_owned(), kernel_table(t));
-        doc.push(Block::Folded(
-            format!("Kernel: {counters} that moved"),
-            vec![table],
-        ));
-    }
 }
 
 /// The answer in a line.
@@ -159,30 +138,26 @@ fn over_repeats(c: &RunConclusion) -> String {
     })
 }
 
-/// What was measured, and how long.
+/// The load and its duration.
 pub(super) fn remark(report: &Report) -> String {
-    let [trial] = report.trials.as_slice() else {
-        return format!(", {}", plural(report.trials.len() as u64, "trial"));
-    };
-    format!(
-        ", {}, measured for {}",
-        trial.label,
-        time_short(trial.duration_ns)
-    )
+    match report.trials.as_slice() {
+        [only] => {
+            let duration = time_short(only.duration_ns);
+            format!(", {}, measured for {duration}", only.label)
+        }
+        trials => format!(", {}", plural(trials.len() as u64, "trial")),
+    }
 }
 
-/// How much was done, and how steadily.
-pub(super) fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> {
-    let mut line = Line::plain(stated(t.throughput(), rate));
+/// Throughput, its steadiness, connections and bytes.
+fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> {
+    let mut responses = stated(t.throughput(), rate);
     if let Some([lo, hi]) = t.throughput_ci95_per_s {
-        line.push(
-            Ink::Plain,
-            format!(", 95 %: {} to {}", number(lo), number(hi)),
-        );
+        responses += &format!(", 95 %: {} to {}", number(lo), number(hi));
     }
-    let mut facts = vec![fact("responses", line)];
+    let mut facts = vec![fact("responses", responses)];
     if t.throughput_per_s.is_some() && t.goodput_per_s != t.throughput_per_s {
-        facts.push(fact("goodput", Line::plain(known(t.goodput_per_s, rate))));
+        facts.push(fact("goodput", known(t.goodput_per_s, rate)));
     }
     if t.completed > 0 {
         facts.push(fact("stationary", stationary(t)));
@@ -203,29 +178,24 @@ pub(super) fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> 
         count(http.connections_opened),
         count(http.connections_max)
     );
-    facts.push(fact("connections", Line::plain(connections)));
-    facts.extend(super::protocol::facts(http.protocol.as_ref()));
+    facts.push(fact("connections", connections));
+    facts.extend(traffic::protocol_facts(http.protocol.as_ref()));
     facts.extend(traffic::transfer_facts(t.bytes_received, &http.traffic));
     facts
 }
 
 fn stationary(t: &TrialReport) -> Line {
     if !t.stationary {
-        return Line::of(
-            Ink::Warn,
-            "no: it drifts or jumps, so one figure does not describe it",
-        );
+        let text = "no: it drifts or jumps, so one figure does not describe it";
+        return Line::of(Ink::Warn, text);
     }
-    if t.transient_ns() == 0 {
-        return Line::plain("yes");
+    match t.transient_ns() {
+        0 => Line::plain("yes"),
+        ns => Line::plain(format!("yes, after the first {}", time_short(ns))),
     }
-    Line::plain(format!(
-        "yes, after the first {}",
-        time_short(t.transient_ns())
-    ))
 }
 
-/// How well the load was kept.
+/// Rate, gaps and delays of the load.
 fn load_facts(o: &OfferedReport) -> Vec<Fact> {
     let rate_line = match o.asked_per_s {
         Some(per_s) => format!(
@@ -236,99 +206,37 @@ fn load_facts(o: &OfferedReport) -> Vec<Fact> {
         ),
         None => format!("closed loop, {} started", rate(o.achieved_per_s)),
     };
-    let mut facts = vec![fact("rate", Line::plain(rate_line))];
+    let mut facts = vec![fact("rate", rate_line)];
     facts.extend(gap_facts(o));
-    if o.asked_per_s.is_some() || o.pacing_error_ns.max > Some(0) {
-        facts.push(fact("pacing error", quantiles(&o.pacing_error_ns)));
-    }
+    facts.extend(pacing_facts(o));
     let wait = o.connection_wait_ns.as_ref();
-    if let Some(wait) = wait.filter(|wait| wait.max > Some(0)) {
-        facts.push(fact("connection wait", quantiles(wait)));
-    }
-    if o.stall_ns_max > 0 {
-        facts.push(fact(
-            "longest stall",
-            Line::plain(time_short(o.stall_ns_max)),
-        ));
-    }
+    let wait = wait.filter(|wait| wait.max > Some(0));
+    facts.extend(wait.map(|wait| fact("connection wait", quantiles(wait))));
+    facts.extend(stall_facts(o));
     facts
 }
 
-pub(super) fn gap_facts(o: &OfferedReport) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    let mut gaps: Vec<String> = Vec::new();
-    gaps.extend(
-        o.gap_cv
-            .map(|cv| format!("coefficient of variation {}", number(cv))),
-    );
-    gaps.extend(
-        o.ks_p_value
-            .map(|p| format!("Kolmogorov-Smirnov p {}", number(p))),
-    );
-    if !gaps.is_empty() {
-        facts.push(fact("gaps", Line::plain(gaps.join(", "))));
-    }
-    let knee_core::stats::gaps::Dispersion {
-        ms1,
-        ms10,
-        ms100,
-        s1,
-    } = o.dispersion.clone().unwrap_or_default();
-    let scales = [
-        ("1 ms", ms1),
-        ("10 ms", ms10),
-        ("100 ms", ms100),
-        ("1 s", s1),
-    ];
-    let scales = scales
-        .into_iter()
-        .filter_map(|(t, d)| Some(format!("{} in {t}", number(d?))));
-    let scales: Vec<String> = scales.collect();
-    if !scales.is_empty() {
-        facts.push(fact("dispersion", Line::plain(scales.join(", "))));
-    }
-    facts
-}
-
-pub(super) fn quantiles(q: &QuantilesReport) -> Line {
-    let named = [
-        ("p50", q.p50),
-        ("p99", q.p99),
-        ("p99.9", q.p999),
-        ("max", q.max),
-    ];
-    let named = named.map(|(name, ns)| format!("{name} {}", known(ns, time_short)));
-    Line::plain(named.join(", "))
-}
-
-/// How the operations ended, and what that means.
+/// Number and meaning of each outcome.
 fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
-    let outcomes: Vec<(Outcome, u64)> = t.outcomes.iter().collect();
-    let mut table = Table::default();
-    let names = outcomes
-        .iter()
-        .map(|(o, _)| Line::of(outcome_ink(*o), o.name()));
-    table.column("", Align::Left, names.collect());
-    let counts = outcomes.iter().map(|(_, n)| Line::plain(count(*n)));
-    table.column("", Align::Right, counts.collect());
     let tls = http.protocol.as_ref().and_then(|p| p.tls.as_ref());
-    let meanings = outcomes.iter().map(|(o, _)| {
-        let because = match o {
-            Outcome::Malformed => http.malformed_because.as_ref(),
-            Outcome::StreamReset => http.stream_reset_because.as_ref(),
-            Outcome::HandshakeFailed => tls.and_then(|tls| tls.failed_because.as_ref()),
-            _ => None,
-        };
-        match because {
-            Some(because) => Line::of(Ink::Dim, format!("the first: {because}")),
-            None => Line::of(Ink::Dim, meaning(*o)),
-        }
+    let because = |outcome: Outcome| match outcome {
+        Outcome::Malformed => http.malformed_because.as_ref(),
+        Outcome::StreamReset => http.stream_reset_because.as_ref(),
+        Outcome::HandshakeFailed => tls.and_then(|tls| tls.failed_because.as_ref()),
+        _ => None,
+    };
+    let outcomes: Vec<(Outcome, u64)> = t.outcomes.iter().collect();
+    let mut table = TableOf::new(&outcomes);
+    table.left("", |(o, _)| Line::of(outcome_ink(*o), o.name()));
+    table.right("", |(_, n)| count(*n));
+    table.left("", |(o, _)| match because(*o) {
+        Some(because) => Line::of(Ink::Dim, format!("the first: {because}")),
+        None => Line::of(Ink::Dim, meaning(*o)),
     });
-    table.column("", Align::Left, meanings.collect());
-    table
+    table.done()
 }
 
-pub(super) fn outcome_ink(outcome: Outcome) -> Ink {
+fn outcome_ink(outcome: Outcome) -> Ink {
     match outcome {
         Outcome::Ok => Ink::Good,
         Outcome::InFlight => Ink::Plain,
@@ -375,100 +283,58 @@ fn meaning(outcome: Outcome) -> &'static str {
     }
 }
 
-/// What the generator was.
-fn generator(g: &GeneratorReport) -> String {
-    format!("{}, {}", plural(u64::from(g.workers), "worker"), g.backend)
-}
-
-/// What the load cost it.
-fn generator_facts(t: &TrialReport) -> Vec<Fact> {
-    let g = &t.generator;
-    let mut facts = cpu_facts(g);
-    facts.push(fact("busiest worker", busiest(g)));
-    facts.extend(g.wait.as_ref().map(|w| fact("waiting", waiting(w))));
-    facts.extend(g.woken_by_target_per_s.map(|woken| {
-        let words = format!("{}/s, by the target on this host", estimate(woken));
-        fact("woken from sleep", Line::plain(words))
-    }));
-    facts.push(fact(
-        "stolen by the host",
-        Line::plain(known(g.steal_percent, percent)),
-    ));
-    facts.push(fact("peak memory", Line::plain(bytes(g.peak_rss_bytes))));
-    facts
-}
-
-/// Processor time per operation and in all.
-fn cpu_facts(g: &GeneratorReport) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    if let Some(per_million) = g.cpu_s_per_million_ops {
-        let mut text = format!("{} s", estimate(per_million));
-        if let Some(user) = g.cpu_user_s_per_million_ops {
-            text.push_str(&format!(", of it user {} s", estimate(user)));
-        }
-        facts.push(fact("CPU per million operations", Line::plain(text)));
+/// Adds the first screen.
+fn show_key_figures(doc: &mut Document, report: &Report, c: &RunConclusion) {
+    let [t] = report.trials.as_slice() else {
+        doc.table("Trials", trials_table(&report.trials));
+        return doc.facts(c.repeats.iter().map(repeated));
+    };
+    if t.response_time_ns.count > 0 {
+        doc.table("Response and service time", key_times_table(t));
     }
-    let (user, system) = (estimate(g.cpu_user_s), estimate(g.cpu_system_s));
-    facts.push(fact(
-        "CPU",
-        Line::plain(format!("{user} s user, {system} s system")),
-    ));
-    facts
+    timing::show_sentence(doc, t);
+    let Some(http) = t.http() else {
+        return;
+    };
+    let mut facts = throughput_facts(t, http);
+    facts.retain(|(name, _)| matches!(name.as_str(), "responses" | "goodput"));
+    facts.push(fact("outcomes", outcomes_line(t)));
+    facts.extend(traffic::status_facts(&http.traffic));
+    doc.facts(facts);
 }
 
-fn busiest(g: &GeneratorReport) -> Line {
-    let mut line = Line::plain(format!("{} of a core", percent(g.busiest_worker_percent)));
-    if g.busiest_worker_spin_percent > 0.0 {
-        let spin = percent(g.busiest_worker_spin_percent);
-        line.push(Ink::Plain, format!(", {spin} polling for deadlines"));
-    }
-    if g.busiest_worker_waiting_percent >= WAITING_SHOWN_PERCENT {
-        let waiting = percent(g.busiest_worker_waiting_percent);
-        line.push(Ink::Plain, format!("; others had it for {waiting}"));
+/// Number and name of each outcome.
+fn outcomes_line(t: &TrialReport) -> Line {
+    let mut line = Line::new();
+    for (i, (outcome, n)) in t.outcomes.iter().enumerate() {
+        line.push(Ink::Plain, if i > 0 { ", " } else { "" });
+        let name = words(outcome.name());
+        line.push(outcome_ink(outcome), format!("{} {name}", count(n)));
     }
     line
 }
 
-/// How it waited, and how late its sleeps ended.
-fn waiting(wait: &WaitReport) -> Line {
-    let mut line = Line::plain(match wait.policy {
-        WaitPolicy::Auto => "auto",
-        WaitPolicy::Hybrid => "hybrid",
-        WaitPolicy::Sleep => "sleep",
-        WaitPolicy::Spin => "spin",
-    });
-    if wait.policy == WaitPolicy::Auto {
-        line.push(
-            Ink::Plain,
-            match wait.polling_percent > 0.0 {
-                true => format!(
-                    ": polled all the time for {} of the trial ({})",
-                    percent(wait.polling_percent),
-                    plural(wait.changes.len() as u64, "change")
-                ),
-                false => ": slept, then polled".to_owned(),
-            },
-        );
-    }
-    if wait.realtime_percent > 0.0 {
-        let share = percent(wait.realtime_percent);
-        line.push(Ink::Plain, format!("; real-time priority for {share}"));
-    }
-    let late = &wait.lateness_ns;
-    if let (Some(p50), Some(p99)) = (late.p50, late.p99) {
-        let [p50, p99] = [p50, p99].map(time);
-        let text = format!("; wake-ups late: p50 {p50}, p99 {p99}");
-        line.push(Ink::Plain, text);
-    }
-    line
+/// A row for each trial.
+fn trials_table(trials: &[TrialReport]) -> Table {
+    let mut table = TableOf::new(trials);
+    table.left("", |t| t.label.as_str());
+    table.right("responses/s", |t| stated(t.throughput(), number));
+    table.right("p50", |t| stated(t.response_time_ns.figure("p50"), time));
+    table.right("p99", |t| stated(t.response_time_ns.figure("p99"), time));
+    table.right("errors", |t| count(t.outcomes.errors()));
+    table.done()
 }
 
-/// Counters and by how much they moved.
-fn kernel_table(t: &TrialReport) -> Table {
-    let mut table = Table::default();
-    let names = t.kernel.keys().map(|name| Line::plain(name.as_str()));
-    table.column("", Align::Left, names.collect());
-    let moves = t.kernel.values().map(|n| Line::plain(signed_count(*n)));
-    table.column("", Align::Right, moves.collect());
-    table
+/// A figure over repeats.
+fn repeated(f: &RepeatedFigure) -> Fact {
+    let (name, shown): (&str, fn(f64) -> String) = match f.metric.strip_suffix("_ns") {
+        Some(name) => (name, |ns| time_short(ns.round() as u64)),
+        None => ("throughput", rate),
+    };
+    let [lo, hi] = f.ci95.map(shown);
+    let spread = percent(f.spread_percent);
+    fact(
+        name,
+        format!("{}, {lo} to {hi}, spread {spread}", shown(f.value)),
+    )
 }

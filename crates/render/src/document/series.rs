@@ -5,10 +5,10 @@ use crate::plot::{Dash, Plot, Point, Scale, Series, Tone, Unit};
 use knee_core::measure::Interval;
 use knee_core::trial::report::TrialReport;
 
-/// More intervals than these are many.
+/// From more intervals than this a figure needs the whole width.
 const DENSE: usize = 60;
 
-/// Whether there are so many that a figure of them needs the whole width.
+/// Whether a figure of these intervals needs the whole width.
 pub(super) fn is_dense(intervals: &[Interval]) -> bool {
     intervals.len() > DENSE
 }
@@ -19,7 +19,7 @@ pub(super) fn time_scale(intervals: &[Interval]) -> Scale {
     Scale::linear(0.0, end as f64, Unit::Time, "time into the window")
 }
 
-/// A figure of each interval as a stair, with the end of the last; what is not a number is a gap.
+/// A figure of each interval as a stair up to the end of the last; NaN is a gap.
 pub(super) fn stair(intervals: &[Interval], mut value: impl FnMut(&Interval) -> f64) -> Vec<Point> {
     let levels = intervals.iter();
     let mut points: Vec<Point> = levels
@@ -31,8 +31,8 @@ pub(super) fn stair(intervals: &[Interval], mut value: impl FnMut(&Interval) -> 
     points
 }
 
-/// At most about so many of these points: of each group of neighbours the lowest and the highest,
-/// so that neither peaks nor dips are lost. Each is still a point that was measured.
+/// About `most` of the points: the lowest and the highest of each group of neighbours, so that
+/// peaks and dips remain. Each is still a measured point.
 pub(super) fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
     if points.len() <= most {
         return points;
@@ -59,9 +59,8 @@ pub(super) fn response_times(intervals: &[Interval]) -> Plot {
     let of = |ns: u64| if ns == 0 { f64::NAN } else { ns as f64 };
     let all = intervals.iter().flat_map(|i| [i.p50_ns, i.max_ns]);
     let y = Scale::fitting(all.map(of), Unit::Time, "response time");
-    let mut plot = Plot::new("Response time over time", time_scale(intervals), y);
-    plot.zooms = true;
-    // The order of the lines tells them apart; dashes of many short levels would only be noise.
+    let mut plot = Plot::new("Response time over time", time_scale(intervals), y).zooming();
+    // The order of the lines distinguishes them; dashes of many short levels would only be noise.
     let dashed = |dash| {
         if is_dense(intervals) {
             Dash::Solid
@@ -83,29 +82,25 @@ pub(super) fn response_times(intervals: &[Interval]) -> Plot {
     plot.described("Median, 90th and 99th percentile and longest response time of each interval.")
 }
 
-/// What was asked for, started and answered over time; errors where there were any.
+/// The rates asked for, started and answered over time, and of errors if any.
 pub(super) fn rates(trial: &TrialReport) -> Plot {
     let intervals = trial.intervals.as_slice();
     let of = |value: fn(&Interval) -> u64| stair(intervals, |i| i.per_s(value(i)));
     let (started, answered) = (of(|i| i.attempted), of(|i| i.completed));
-    // What is asked for are sessions, where there are any, and these are operations.
+    // With sessions their rate was asked for, but these are rates of operations.
     let asked = trial.offered.asked_per_s;
     let asked = asked.filter(|_| trial.sessions().is_none());
     let values = started.iter().chain(&answered).map(|p| p.y).chain(asked);
     let y = Scale::from_zero(values, Unit::PerS, "operations per second");
-    let mut plot = Plot::new("Rate over time", time_scale(intervals), y);
-    plot.zooms = true;
+    let mut plot = Plot::new("Rate over time", time_scale(intervals), y).zooming();
     if let (Some(per_s), Some(last)) = (asked, intervals.last()) {
         let ends = [0, last.end_ns].map(|ns| Point::new(ns as f64, per_s));
         let line = Series::line("asked", ends.into()).toned(Tone::Muted);
         plot = plot.with(line.dashed(Dash::Dotted).unlisted());
     }
+    let started = Series::step("started", started).toned(Tone::Second);
     plot = plot
-        .with(
-            Series::step("started", started)
-                .toned(Tone::Second)
-                .dashed(Dash::Dashed),
-        )
+        .with(started.dashed(Dash::Dashed))
         .with(Series::step("answered", answered));
     if intervals.iter().any(|i| i.errors > 0) {
         let errors = Series::step("errors", of(|i| i.errors));

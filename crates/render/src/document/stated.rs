@@ -1,13 +1,13 @@
-//! Figures as reports state them: a value, or its range.
+//! Figures as reports state them, a value or its range, and the table of latencies.
 
 use super::line::{Ink, Line};
-use super::table::{Align, Table};
+use super::table::{Table, TableOf};
 use crate::axis::Axis;
 use crate::number::{known, time, time_interval, time_short};
 use knee_core::trial::figure::Figure;
 use knee_core::trial::report::{TimesReport, TrialReport};
 
-/// The figure, or its range; `write` writes one of its values.
+/// The figure, or its range; `write` formats one value.
 pub(super) fn stated<T: Copy>(figure: Figure<T>, write: impl Fn(T) -> String) -> String {
     match figure {
         Figure::Exactly(value) => write(value),
@@ -17,7 +17,7 @@ pub(super) fn stated<T: Copy>(figure: Figure<T>, write: impl Fn(T) -> String) ->
     }
 }
 
-/// One row of the latency table: name, figure and, where known, its confidence interval.
+/// Name, figure and, if known, confidence interval of one statistic.
 type Statistic = (&'static str, Figure<u64>, Option<[u64; 2]>);
 
 fn statistics(l: &TimesReport) -> [Statistic; 9] {
@@ -35,21 +35,30 @@ fn statistics(l: &TimesReport) -> [Statistic; 9] {
     ]
 }
 
-/// Response and service time, a row for each statistic.
+/// Response and service time, a row for each statistic, with bars over the logarithm of the
+/// response times.
 pub(super) fn latency_table(t: &TrialReport) -> Table {
-    let mut table = Table::default();
     let response = statistics(&t.response_time_ns);
-    let names = response.iter().map(|(name, ..)| Line::of(Ink::Dim, *name));
-    table.column("", Align::Left, names.collect());
-    add_latency(&mut table, "response", &response);
+    let rows = response.into_iter().zip(statistics(&t.service_time_ns));
+    let rows: Vec<(Statistic, Statistic)> = rows.collect();
+    let mut table = TableOf::new(&rows);
+    table.left("", |((name, ..), _)| Line::of(Ink::Dim, *name));
+    add_times(&mut table, "response", |row| &row.0);
     if t.service_time_ns.count > 0 {
-        add_latency(&mut table, "service", &statistics(&t.service_time_ns));
+        add_times(&mut table, "service", |row| &row.1);
     }
-    add_distribution(&mut table, &t.response_time_ns);
-    table
+    let all = response.map(|(_, figure, _)| figure.at_most());
+    let [_, min, p50, .., max] = all;
+    let ends = [min.or(p50), max].map(|ns| ns.unwrap_or(1).max(1) as f64);
+    let axis = Axis::decades(ends, |ns| time_short(ns as u64));
+    let title = format!("log scale from {}", (axis.label)(axis.lo));
+    table.bars(title, Ink::Data, |((_, figure, _), _)| {
+        Some(axis.position(figure.at_most()?.max(1) as f64))
+    });
+    table.done()
 }
 
-/// The same of the figures that a person looks at first.
+/// The rows of the latency table for the first screen.
 pub(super) fn key_times_table(t: &TrialReport) -> Table {
     let times = &t.response_time_ns;
     let is_key = |row: usize| {
@@ -64,26 +73,10 @@ pub(super) fn key_times_table(t: &TrialReport) -> Table {
     table.with_rows(is_key)
 }
 
-/// Bars over the logarithm of the response times.
-fn add_distribution(table: &mut Table, l: &TimesReport) {
-    let all = statistics(l).map(|(_, figure, _)| figure.at_most());
-    let [_, min, p50, .., max] = all;
-    let ends = [min.or(p50), max].map(|ns| ns.unwrap_or(1).max(1) as f64);
-    let axis = Axis::decades(ends, |ns| time_short(ns as u64));
-    let shares = all.map(|ns| Some(axis.position(ns?.max(1) as f64)));
-    let title = format!("log scale from {}", (axis.label)(axis.lo));
-    table.bar(title, Ink::Data, shares.into());
-}
-
-fn add_latency(table: &mut Table, title: &str, statistics: &[Statistic]) {
-    let values = statistics
-        .iter()
-        .map(|(_, figure, _)| Line::plain(stated(*figure, time)));
-    table.column(title, Align::Right, values.collect());
-    if statistics.iter().any(|(.., ci)| ci.is_some()) {
-        let intervals = statistics
-            .iter()
-            .map(|(.., ci)| Line::of(Ink::Dim, ci.map_or_else(String::new, time_interval)));
-        table.column("95 % interval", Align::Right, intervals.collect());
-    }
+/// Adds the figures of one kind of time with their intervals.
+fn add_times<T>(table: &mut TableOf<T>, title: &str, of: impl Fn(&T) -> &Statistic) {
+    table.right(title, |row| stated(of(row).1, time));
+    table.right_if_any("95 % interval", "", |row| {
+        Some(Line::of(Ink::Dim, time_interval(of(row).2?)))
+    });
 }

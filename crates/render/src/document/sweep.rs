@@ -1,14 +1,14 @@
-//! A sweep: where the target bends, what that costs its users, the levels, the models.
+//! A sweep: the knee, response times, levels, models.
 
 use super::line::{Ink, Line};
-use super::table::{Align, Table};
+use super::table::{Table, TableOf};
 use super::{
-    Block, Document, Fact, Layout, Medium, agents, fact, heat_map, observed, opening, sweep_plots,
+    Block, Document, Fact, Layout, Medium, agents, fact, head, heat_map, observed, sweep_plots,
     timing,
 };
 use crate::number::{
-    self, MISSING, asked, count, estimate, known, number, percent, plural, rate, time, time_short,
-    words,
+    TIE, asked, count, estimate, fixed, known, named, number, percent, percent_cell, plural, rate,
+    time, time_short, words,
 };
 use knee_core::experiment::sweep::report::{
     BoundAsked, GoalBounds, ModelFit, OpenLoopBeside, SweepConclusion, SweepLevel,
@@ -16,7 +16,7 @@ use knee_core::experiment::sweep::report::{
 use knee_core::report::Report;
 use knee_core::spec::Level;
 
-/// Adds it.
+/// Adds all sections of a sweep.
 pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
     doc.only(Medium::Screen, |doc| show_key_figures(doc, c));
     show_plots(doc, report, c);
@@ -27,7 +27,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
         doc.table("Levels", levels_table(&c.levels));
         doc.note(legend(&c.levels));
         doc.facts(levels_out(c));
-        doc.facts(opening::left_out(report));
+        doc.facts(head::left_out(report));
     }
     timing::show_levels(doc, report.trials.iter());
     observed::show_levels(doc, &report.trials);
@@ -44,7 +44,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
     heat_map::show_levels(doc, &report.trials);
 }
 
-/// Adds what a person looks at first.
+/// Adds the first screen.
 fn show_key_figures(doc: &mut Document, c: &SweepConclusion) {
     if c.levels.len() > 1 {
         doc.plots([sweep_plots::throughput(c)], Layout::Wide);
@@ -83,7 +83,7 @@ fn show_plots(doc: &mut Document, report: &Report, c: &SweepConclusion) {
     });
 }
 
-/// Throughput of each level by round, one small figure each: what depends on time shows in all.
+/// Throughput of each level by round, in small figures: what depends on time shows in all.
 fn show_rounds(doc: &mut Document, c: &SweepConclusion) {
     let plots = sweep_plots::rounds(c);
     if plots.is_empty() {
@@ -93,8 +93,7 @@ fn show_rounds(doc: &mut Document, c: &SweepConclusion) {
     doc.plots(plots, Layout::Pairs);
     doc.note(
         "Each round visits all levels in random order. A slow round shows at all levels, an effect \
-         of the load at its own level alone."
-            .to_owned(),
+         of the load at its own level alone.",
     );
 }
 
@@ -105,10 +104,10 @@ fn show_over_time(doc: &mut Document, report: &Report) {
         return;
     }
     doc.section("Each trial over time", "");
-    let plots = vec![Block::Plots(plots, Layout::Pairs)];
+    let title = format!("Throughput of {shown} trials");
     doc.push(Block::Folded(
-        format!("Throughput of {shown} trials"),
-        plots,
+        title,
+        vec![Block::Plots(plots, Layout::Pairs)],
     ));
     if shown < all {
         doc.note(format!(
@@ -118,20 +117,24 @@ fn show_over_time(doc: &mut Document, report: &Report) {
     }
 }
 
-/// Which levels do not count, by the reason.
+/// The excluded levels by reason.
 fn levels_out(c: &SweepConclusion) -> Vec<Fact> {
-    let reason = |l: &SweepLevel| l.excluded_because.clone();
-    let mut reasons: Vec<String> = c.levels.iter().filter_map(reason).collect();
-    let mut seen = std::collections::BTreeSet::new();
-    reasons.retain(|because| seen.insert(because.clone()));
-    let out = |because: String| {
-        let levels = c.levels.iter();
-        let levels = levels.filter(|l| l.excluded_because.as_ref() == Some(&because));
-        let levels: Vec<String> = levels.map(|l| level_name(l.level)).collect();
+    let mut levels_of: Vec<(&str, Vec<String>)> = Vec::new();
+    for level in &c.levels {
+        let Some(because) = &level.excluded_because else {
+            continue;
+        };
+        let name = level_name(level.level);
+        match levels_of.iter_mut().find(|(reason, _)| reason == because) {
+            Some((_, levels)) => levels.push(name),
+            None => levels_of.push((because, vec![name])),
+        }
+    }
+    let out = levels_of.into_iter().map(|(because, levels)| {
         let line = Line::of(Ink::Warn, levels.join("; "));
         fact(format!("out, {because}"), line)
-    };
-    reasons.into_iter().map(out).collect()
+    });
+    out.collect()
 }
 
 /// The answer in a line.
@@ -142,83 +145,67 @@ pub(super) fn answer(conclusion: &SweepConclusion) -> String {
     conclusion.answer.clone()
 }
 
-/// How it was got.
+/// The number of trials, and the unit of throughput.
 pub(super) fn remark(report: &Report, conclusion: &SweepConclusion) -> String {
-    if opening::is_of_others(report) {
+    if head::is_of_others(report) {
         let levels = plural(conclusion.levels.len() as u64, "level");
         return format!(", {levels}, measured elsewhere: knee cannot vouch for them");
     }
     let trials = plural(report.trials.len() as u64, "trial");
-    let of_sessions = report.trials.iter().any(|t| t.sessions().is_some());
-    let unit = match of_sessions {
-        true => "; throughput is in sessions, response times are of requests",
-        false => "",
+    let unit = if report.trials.iter().any(|t| t.sessions().is_some()) {
+        "; throughput is in sessions, response times are of requests"
+    } else {
+        ""
     };
     format!(", {trials}{unit}")
 }
 
 /// The figures of the conclusion.
 fn facts(c: &SweepConclusion) -> Vec<Fact> {
-    let mut maximum = Line::plain(rate(c.max_throughput_per_s));
-    if let Some([lo, hi]) = c.max_throughput_ci95_per_s {
-        let tie = number::TIE;
-        let interval = format!(", 95{tie}%: {} to {}", number(lo), number(hi));
-        maximum.push(Ink::Plain, interval);
-    }
-    let mut facts = vec![("maximum".to_string(), maximum)];
-    let mut fact = |name: &str, line: Line| facts.push((name.to_string(), line));
+    let interval = |ci95: Option<[f64; 2]>, number: fn(f64) -> String| match ci95 {
+        Some([lo, hi]) => format!(", 95{TIE}%: {} to {}", number(lo), number(hi)),
+        None => String::new(),
+    };
+    let maximum = rate(c.max_throughput_per_s) + &interval(c.max_throughput_ci95_per_s, number);
+    let mut facts = vec![fact("maximum", maximum)];
     if let Some(knee) = c.knee_vusers {
         let knee = estimate(knee);
         let s = if knee == "1" { "" } else { "s" };
-        let mut line = Line::plain(format!("{knee} user{s}"));
-        if let Some([lo, hi]) = c.knee_ci95 {
-            let tie = number::TIE;
-            line.push(
-                Ink::Plain,
-                format!(", 95{tie}%: {} to {}", estimate(lo), estimate(hi)),
-            );
-        }
+        let mut line = Line::plain(format!("{knee} user{s}{}", interval(c.knee_ci95, estimate)));
         if let Some(method) = &c.knee_method {
             line.push(Ink::Dim, format!(" (by {})", words(method)));
         }
-        fact("knee", line);
+        facts.push(fact("knee", line));
     }
-    if let Some(line) = known_range(c) {
-        fact("knee", line);
-    }
+    facts.extend(known_range(c).map(|range| fact("knee", range)));
     if !c.knee_alternatives.is_empty() {
-        let others = c
-            .knee_alternatives
-            .iter()
-            .map(|(method, v)| format!("{} {}", estimate(*v), found_at(method)));
+        let others = c.knee_alternatives.iter();
+        let others = others.map(|(method, v)| format!("{} {}", estimate(*v), found_at(method)));
         let others = others.collect::<Vec<_>>().join(", ");
-        fact("other methods", Line::of(Ink::Dim, others));
+        facts.push(fact("other methods", Line::of(Ink::Dim, others)));
     }
     if let Some(x) = c.throughput_at_knee_per_s {
-        let mut line = Line::plain(rate(x));
-        if let Some(p90) = c.p90_at_knee_ns {
-            line.push(Ink::Plain, format!(", p90 {}", time_short(p90)));
-        }
-        fact("at the knee", line);
+        let p90 = c
+            .p90_at_knee_ns
+            .map(|p90| format!(", p90 {}", time_short(p90)));
+        facts.push(fact("at the knee", rate(x) + &p90.unwrap_or_default()));
     }
-    if let Some(open) = &c.open_loop {
-        fact("in open loop", open_loop(open));
-    }
+    facts.extend(
+        c.open_loop
+            .as_ref()
+            .map(|open| fact("in open loop", open_loop(open))),
+    );
     if c.goals.is_empty() || c.best_within_bound.is_some() {
-        for (name, line) in bound_facts(c) {
-            fact(&name, line);
-        }
+        facts.extend(bound_facts(c));
     }
-    for goal in &c.goals {
-        fact(&words(&goal.goal), goal_line(goal));
-    }
-    if let Some(users) = c.recommended_vusers {
-        fact("recommended", Line::plain(plural(u64::from(users), "user")));
-    }
+    let goals = c.goals.iter();
+    facts.extend(goals.map(|goal| fact(words(&goal.goal), goal_line(goal))));
+    let recommended = c.recommended_vusers;
+    facts.extend(recommended.map(|users| fact("recommended", plural(users.into(), "user"))));
     facts
 }
 
-/// Between which rates a goal stops to be reached.
+/// The rates between which a goal is no longer reached.
 fn goal_line(goal: &GoalBounds) -> Line {
     let per_s = |rate: &f64| format!("{}/s", asked(*rate));
     let lower = goal.lower_per_s.as_ref().map(per_s);
@@ -238,7 +225,7 @@ fn goal_line(goal: &GoalBounds) -> Line {
     }
 }
 
-/// The figures of an open loop beside the users, and theirs.
+/// The figures of an open loop, and those of the closed loop for comparison.
 fn open_loop(open: &OpenLoopBeside) -> Line {
     let users = plural(u64::from(open.vusers), "user");
     let text = format!(
@@ -254,9 +241,9 @@ fn open_loop(open: &OpenLoopBeside) -> Line {
     Line::plain(text).with(Ink::Dim, closed)
 }
 
-/// A knee of which a range is known, or (over rates) the highest rate served and the lowest not.
-fn known_range(c: &SweepConclusion) -> Option<Line> {
-    let text = match (c.knee_rate_per_s, c.knee_range) {
+/// A knee known as a range; over rates the highest rate served and the lowest not served.
+fn known_range(c: &SweepConclusion) -> Option<String> {
+    Some(match (c.knee_rate_per_s, c.knee_range) {
         (Some(served), Some([_, not_served])) => {
             let [served, not_served] = [served, not_served].map(asked);
             format!("{served}/s asked are served, {not_served}/s are not")
@@ -264,11 +251,10 @@ fn known_range(c: &SweepConclusion) -> Option<Line> {
         (Some(served), None) => format!("{}/s asked", asked(served)),
         (None, Some([lo, hi])) => format!("between {} and {} users", estimate(lo), estimate(hi)),
         (None, None) => return None,
-    };
-    Some(Line::plain(text))
+    })
 }
 
-/// What another method takes for the knee.
+/// The place where another method finds the knee.
 fn found_at(method: &str) -> String {
     match method {
         "kneedle" => "at the sharpest bend (Kneedle)".to_owned(),
@@ -280,12 +266,9 @@ fn found_at(method: &str) -> String {
 fn bound_facts(c: &SweepConclusion) -> Vec<Fact> {
     let Some(best) = &c.best_within_bound else {
         let none = |b: &BoundAsked| {
-            let name = format!(
-                "{}<={}",
-                b.metric,
-                time_short(b.limit_ns).replace(number::TIE, "")
-            );
-            (name, Line::of(Ink::Warn, "no level lies within the bounds"))
+            let limit = time_short(b.limit_ns).replace(TIE, "");
+            let line = Line::of(Ink::Warn, "no level lies within the bounds");
+            fact(format!("{}<={limit}", b.metric), line)
         };
         return c.bounds.iter().map(none).collect();
     };
@@ -293,51 +276,32 @@ fn bound_facts(c: &SweepConclusion) -> Vec<Fact> {
         Some(per_s) => format!("{}/s asked", asked(per_s)),
         None => plural(u64::from(best.vusers), "user"),
     };
-    let measured = format!(
-        "{}, p90 {}",
-        rate(best.throughput_per_s),
-        known(best.p90_ns, time_short)
-    );
-    let mut line = Line::plain(format!("{level}: {measured}"));
+    let (throughput, p90) = (rate(best.throughput_per_s), known(best.p90_ns, time_short));
+    let mut line = Line::plain(format!("{level}: {throughput}, p90 {p90}"));
     if !best.confident {
         line.push(Ink::Warn, ", but its confidence interval crosses the bound");
     }
     vec![(best.bound.clone(), line)]
 }
 
-/// A row for each level. Its marks stand by its name, so that no narrow window parts them.
+/// A row for each level. Marks stand beside its name, so that no narrow window separates them.
 fn levels_table(levels: &[SweepLevel]) -> Table {
-    let mut table = Table::default();
-    let users = levels.iter().all(|l| matches!(l.level, Level::Vusers(_)));
-    let names = levels
-        .iter()
-        .map(|l| Line::of(row_ink(l), level_name(l.level)));
-    let title = if users { "users" } else { "asked/s" };
-    table.column(title, Align::Right, names.collect());
-    let marks: Vec<Line> = levels.iter().map(mark).collect();
-    if marks.iter().any(|m| m.width() > 0) {
-        table.column("", Align::Left, marks);
-    }
-    add_figures(&mut table, levels);
-    table
-}
-
-fn add_figures(table: &mut Table, levels: &[SweepLevel]) {
-    let mut column = |title: &str, optional: bool, cell: &dyn Fn(&SweepLevel) -> Option<String>| {
-        let cells: Vec<Option<String>> = levels.iter().map(cell).collect();
-        if optional && cells.iter().all(Option::is_none) {
-            return;
-        }
-        let inked = cells.into_iter().zip(levels).map(|(text, level)| {
-            Line::of(row_ink(level), text.unwrap_or_else(|| MISSING.to_string()))
-        });
-        table.column(title, Align::Right, inked.collect());
-    };
+    let is_users = levels.iter().all(|l| matches!(l.level, Level::Vusers(_)));
+    let title = if is_users { "users" } else { "asked/s" };
+    let mut table = TableOf::new(levels);
+    table.right(title, |l| Line::of(row_ink(l), level_name(l.level)));
+    table.left_if_any("", mark);
+    let mut column =
+        |title: &str, is_optional: bool, figure: &dyn Fn(&SweepLevel) -> Option<String>| {
+            if !is_optional || levels.iter().any(|l| figure(l).is_some()) {
+                table.right(title, |l| {
+                    Line::of(row_ink(l), known(figure(l), |text| text))
+                });
+            }
+        };
+    let interval = |[lo, hi]: [f64; 2]| format!("{}–{}", number(lo), number(hi));
     column("throughput", false, &|l| Some(number(l.throughput_per_s)));
-    column("95 %", true, &|l| {
-        let [lo, hi] = l.throughput_ci95_per_s?;
-        Some(format!("{}–{}", number(lo), number(hi)))
-    });
+    column("95 %", true, &|l| l.throughput_ci95_per_s.map(interval));
     column("mean", false, &|l| l.mean_ns.map(time));
     column("p50", true, &|l| l.p50_ns.map(time));
     column("p90", false, &|l| l.p90_ns.map(time));
@@ -346,22 +310,19 @@ fn add_figures(table: &mut Table, levels: &[SweepLevel]) {
     if !is_free_of_errors(levels) {
         column("errors", true, &|l| l.errors.map(count));
     }
-    column("CPU", true, &|l| {
-        l.busiest_worker_percent.map(number::percent_cell)
-    });
-    column("µs/op", true, &|l| {
-        l.cpu_us_per_op.map(|v| number::fixed(v, 2))
-    });
+    column("CPU", true, &|l| l.busiest_worker_percent.map(percent_cell));
+    column("µs/op", true, &|l| l.cpu_us_per_op.map(|us| fixed(us, 2)));
     column("Little", true, &|l| {
-        l.littles_law_deviation_percent.map(number::percent_cell)
+        l.littles_law_deviation_percent.map(percent_cell)
     });
+    table.done()
 }
 
 fn is_free_of_errors(levels: &[SweepLevel]) -> bool {
     levels.iter().all(|l| l.errors == Some(0))
 }
 
-/// What the columns of the levels' table mean.
+/// The legend of the table of levels.
 fn legend(levels: &[SweepLevel]) -> String {
     let mut notes = vec!["throughput per second"];
     if levels.iter().any(|l| l.throughput_ci95_per_s.is_some()) {
@@ -370,10 +331,8 @@ fn legend(levels: &[SweepLevel]) -> String {
     if levels.iter().any(|l| l.busiest_worker_percent.is_some()) {
         notes.push("CPU: busiest worker, % of a core; µs/op: CPU per operation");
     }
-    if levels
-        .iter()
-        .any(|l| l.littles_law_deviation_percent.is_some())
-    {
+    let has_law = |l: &SweepLevel| l.littles_law_deviation_percent.is_some();
+    if levels.iter().any(has_law) {
         notes.push("Little: X·(R+Z) off N, %");
     }
     if is_free_of_errors(levels) {
@@ -412,18 +371,14 @@ fn mark(level: &SweepLevel) -> Line {
     Line::of(Ink::Good, format!("◀ {text}"))
 }
 
-/// The models with their residuals and parameters.
+/// Residual and parameters of each model.
 fn model_facts(c: &SweepConclusion) -> Vec<Fact> {
     let residual = |m: &ModelFit| percent(m.rmse_percent);
-    let widest = c
-        .models
-        .iter()
-        .map(|m| residual(m).chars().count())
-        .max()
-        .unwrap_or(0);
+    let widths = c.models.iter().map(|m| residual(m).chars().count());
+    let widest = widths.max().unwrap_or(0);
     let facts = c.models.iter().map(|m| {
         let line = Line::plain(format!("{:>widest$}  ", residual(m)));
-        (words(&m.name), parameters(m, line))
+        fact(words(&m.name), parameters(m, line))
     });
     facts.collect()
 }
@@ -433,14 +388,10 @@ fn parameters(model: &ModelFit, line: Line) -> Line {
         return line.with(Ink::Dim, "fits badly: its parameters would mean nothing");
     }
     if model.parameters.is_empty() {
-        return line.with(
-            Ink::Dim,
-            "fits, but these levels do not tell its parameters",
-        );
+        let text = "fits, but these levels do not tell its parameters";
+        return line.with(Ink::Dim, text);
     }
-    let parameters = model
-        .parameters
-        .iter()
-        .map(|(name, value)| number::named(name, *value));
+    let parameters = model.parameters.iter();
+    let parameters = parameters.map(|(name, value)| named(name, *value));
     line.with(Ink::Plain, parameters.collect::<Vec<_>>().join(", "))
 }

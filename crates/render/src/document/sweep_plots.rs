@@ -2,39 +2,39 @@
 
 use super::series::{stair, time_scale};
 use super::sweep::level_name;
-use super::trial_plots::{spectrum, spectrum_points};
+use super::trial_plots::{spectrum, spectrum_line};
 use crate::axis;
-use crate::number::{self, asked, estimate, plural, rate, time_short};
+use crate::number::{asked, count, estimate, plural, rate, time_short};
 use crate::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
 use knee_core::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use knee_core::report::Report;
 use knee_core::spec::Level;
 use knee_core::trial::report::TrialReport;
 
-/// Points that a straight line is drawn through, as the axes may bend it.
+/// Points of a straight line, which a logarithmic axis bends.
 const LINE_POINTS: usize = 60;
 
-/// Points of all trials over time on a page, which keeps it below a megabyte.
+/// Points of all trials over time on a page, for a page below a megabyte.
 const POINTS_MAX: usize = 6_000;
 
-/// Throughput with its asymptotes and the knee: the question of a sweep.
+/// Throughput with its asymptotes and the knee.
 pub(super) fn throughput(c: &SweepConclusion) -> Plot {
     let x = load_scale(c);
     let edges = |l: &SweepLevel| l.throughput_ci95_per_s.map_or(0.0, |[_, hi]| hi);
     let top = c.levels.iter().flat_map(|l| [l.throughput_per_s, edges(l)]);
     let top = axis::top(top.chain([c.max_throughput_per_s]));
     let y = Scale::linear(0.0, top * 1.1, Unit::PerS, "responses per second");
-    let title = format!("Throughput against {}", load_name(&c.levels));
-    let mut plot = Plot::new(title, x, y).against(Reference::Horizontal {
-        y: c.max_throughput_per_s,
-        label: format!("maximum {}", rate(c.max_throughput_per_s)),
-        tone: Tone::Muted,
-    });
-    plot.height = 320;
+    let title = format!("Throughput against {}", load_name(c));
+    let label = format!("maximum {}", rate(c.max_throughput_per_s));
+    let mut plot = Plot::new(title, x, y)
+        .high(320)
+        .described(c.answer.clone())
+        .against(Reference::y(c.max_throughput_per_s, label));
     plot.references.extend(knee(c));
-    let rising = match is_rate(&c.levels) {
-        true => Some((1.0, "served = asked")),
-        false => c.throughput_per_user_per_s.map(|x1| (x1, "X₁·N")),
+    let rising = if is_rate(c) {
+        Some((1.0, "served = asked"))
+    } else {
+        c.throughput_per_user_per_s.map(|x1| (x1, "X₁·N"))
     };
     if let Some((slope, name)) = rising {
         let line = asymptote(&plot.x, slope, top * 1.1, name);
@@ -44,85 +44,64 @@ pub(super) fn throughput(c: &SweepConclusion) -> Plot {
         let range = l.throughput_ci95_per_s;
         Some(Point::with(value(l.level), l.throughput_per_s, range))
     };
-    add_levels(
-        plot,
-        c,
-        "measured",
-        Tone::First,
-        Mark::Dot,
-        Dash::Solid,
-        measured,
-    )
-    .described(c.answer.clone())
+    let look = (Tone::First, Mark::Dot, Dash::Solid);
+    with_levels(plot, c, "measured", look, measured)
 }
 
-/// Response times with the bounds asked for; `None` where none are known.
+/// The colour, mark and line of a series.
+type Look = (Tone, Mark, Dash);
+
+/// Name, value and look of a percentile.
+type Percentile = (&'static str, fn(&SweepLevel) -> Option<u64>, Look);
+
+const PERCENTILES: [Percentile; 3] = [
+    (
+        "p99",
+        |l| l.p99_ns,
+        (Tone::Fourth, Mark::Square, Dash::Dotted),
+    ),
+    (
+        "p90",
+        |l| l.p90_ns,
+        (Tone::Second, Mark::Square, Dash::Dashed),
+    ),
+    ("mean", |l| l.mean_ns, (Tone::First, Mark::Dot, Dash::Solid)),
+];
+
+/// Response times with the bounds asked for; `None` if no time is known.
 pub(super) fn response(c: &SweepConclusion) -> Option<Plot> {
-    type Figure = (
-        &'static str,
-        fn(&SweepLevel) -> Option<u64>,
-        Tone,
-        Mark,
-        Dash,
-    );
-    let figures: [Figure; 3] = [
-        (
-            "p99",
-            |l| l.p99_ns,
-            Tone::Fourth,
-            Mark::Square,
-            Dash::Dotted,
-        ),
-        (
-            "p90",
-            |l| l.p90_ns,
-            Tone::Second,
-            Mark::Square,
-            Dash::Dashed,
-        ),
-        ("mean", |l| l.mean_ns, Tone::First, Mark::Dot, Dash::Solid),
-    ];
-    let all = c
-        .levels
-        .iter()
-        .flat_map(|l| figures.map(|(_, of, ..)| of(l)));
-    let all: Vec<f64> = all.flatten().map(|ns| ns as f64).collect();
+    let times = |l: &SweepLevel| PERCENTILES.map(|(_, of, _)| of(l));
+    let all = c.levels.iter().flat_map(times).flatten();
+    let all: Vec<f64> = all.map(|ns| ns as f64).collect();
     if all.is_empty() {
         return None;
     }
     let bounds = c.bounds.iter().map(|b| b.limit_ns as f64);
     let y = Scale::fitting(all.into_iter().chain(bounds), Unit::Time, "response time");
-    let title = format!("Response time against {}", load_name(&c.levels));
+    let title = format!("Response time against {}", load_name(c));
     let mut plot = Plot::new(title, load_scale(c), y);
     for bound in &c.bounds {
-        plot = plot.against(Reference::Horizontal {
-            y: bound.limit_ns as f64,
-            label: format!("{} ≤ {}", bound.metric, time_short(bound.limit_ns)),
-            tone: match bound.metric.as_str() {
-                "mean" => Tone::First,
-                "p90" => Tone::Second,
-                "p99" => Tone::Fourth,
-                _ => Tone::Muted,
-            },
-        });
+        let label = format!("{} ≤ {}", bound.metric, time_short(bound.limit_ns));
+        let mut drawn = PERCENTILES.iter();
+        let drawn = drawn.find(|(name, ..)| *name == bound.metric);
+        let tone = drawn.map_or(Tone::Muted, |(.., (tone, ..))| *tone);
+        plot = plot.against(Reference::y(bound.limit_ns as f64, label).toned(tone));
     }
     plot.references.extend(knee(c));
-    for (name, of, tone, mark, dash) in figures {
+    for (name, of, look) in PERCENTILES {
         if c.levels.iter().any(|l| of(l).is_some()) {
             let at = |l: &SweepLevel| Some(Point::new(value(l.level), of(l)? as f64));
-            plot = add_levels(plot, c, name, tone, mark, dash, at);
+            plot = with_levels(plot, c, name, look, at);
         }
     }
     Some(plot)
 }
 
-/// What more throughput costs in response time: each level a point.
+/// The price of throughput in response time: a point for each level.
 pub(super) fn trade(c: &SweepConclusion) -> Option<Plot> {
-    let (name, of): (&str, fn(&SweepLevel) -> Option<u64>) =
-        match c.levels.iter().any(|l| l.p90_ns.is_some()) {
-            true => ("p90", |l| l.p90_ns),
-            false => ("mean", |l| l.mean_ns),
-        };
+    let [_, p90, mean] = PERCENTILES;
+    let has_p90 = c.levels.iter().any(|l| l.p90_ns.is_some());
+    let (name, of, _) = if has_p90 { p90 } else { mean };
     let counted = c.levels.iter().filter(|l| l.excluded_because.is_none());
     let known = counted.filter_map(|l| Some((l, of(l)? as f64)));
     let known: Vec<(&SweepLevel, f64)> = known.collect();
@@ -133,25 +112,24 @@ pub(super) fn trade(c: &SweepConclusion) -> Option<Plot> {
     let x = Scale::from_zero(x, Unit::PerS, "responses per second");
     let y = known.iter().map(|(_, ns)| *ns);
     let y = Scale::fitting(y, Unit::Time, format!("{name} response time"));
-    let points = known
-        .iter()
-        .map(|(l, ns)| Point::new(l.throughput_per_s, *ns));
+    let points = known.iter();
+    let points = points.map(|(l, ns)| Point::new(l.throughput_per_s, *ns));
     let labels = known.iter().map(|(l, _)| level_name(l.level));
-    let mut plot = Plot::new("Response time against throughput", x, y);
-    plot.note = format!(
-        "The figure beside each point is its level ({}). Best is low on the right; what climbs \
-         there only queues.",
-        load_name(&c.levels)
-    );
     let series = Series::line("", points.collect()).marked(Mark::Dot);
-    Some(plot.with(series.labelled(labels.collect())))
+    let plot = Plot::new("Response time against throughput", x, y)
+        .noted(format!(
+            "The figure beside each point is its level ({}). Best is low on the right; what climbs \
+             there only queues.",
+            load_name(c)
+        ))
+        .with(series.labelled(labels));
+    Some(plot)
 }
 
 /// Processor time of the generator per operation; `None` where it is not known.
 pub(super) fn cost(c: &SweepConclusion) -> Option<Plot> {
-    let points: Vec<Point> = points(c, |l| {
-        Some(Point::new(value(l.level), l.cpu_us_per_op? * 1e3))
-    });
+    let cost = |l: &SweepLevel| Some(Point::new(value(l.level), l.cpu_us_per_op? * 1e3));
+    let points: Vec<Point> = c.levels.iter().filter_map(cost).collect();
     if points.len() < 2 {
         return None;
     }
@@ -164,11 +142,9 @@ pub(super) fn cost(c: &SweepConclusion) -> Option<Plot> {
 /// Response time by percentile at the lowest level, the knee, the best and the highest.
 pub(super) fn spectra(report: &Report, c: &SweepConclusion) -> Option<Plot> {
     let last = c.levels.len().checked_sub(1)?;
-    let shown = c
-        .levels
-        .iter()
-        .enumerate()
-        .filter(|(i, l)| *i == 0 || *i == last || l.is_knee || l.is_best_within_bound);
+    let levels = c.levels.iter().enumerate();
+    let shown =
+        levels.filter(|(i, l)| *i == 0 || *i == last || l.is_knee || l.is_best_within_bound);
     let looks = [
         (Tone::First, Dash::Solid),
         (Tone::Second, Dash::Dashed),
@@ -177,25 +153,18 @@ pub(super) fn spectra(report: &Report, c: &SweepConclusion) -> Option<Plot> {
     ];
     let of_level = shown.filter_map(|(_, l)| {
         let mut trials = report.trials.iter();
-        let trial = trials.find(|t| t.level == l.level)?;
-        let known = trial.response_time_ns.spectrum.len() > 1;
-        known.then_some((l, trial))
+        let times = &trials.find(|t| t.level == l.level)?.response_time_ns;
+        (times.spectrum.len() > 1).then(|| spectrum_line(level_words(l.level), times))
     });
-    let series = of_level.zip(looks).map(|((l, trial), (tone, dash))| {
-        let points = spectrum_points(&trial.response_time_ns);
-        let line = Series::line(level_words(l.level), points)
-            .toned(tone)
-            .dashed(dash);
-        (line, trial.response_time_ns.spectrum.as_slice())
+    let series = of_level.zip(looks).map(|((line, times), (tone, dash))| {
+        let line = line.toned(tone).dashed(dash);
+        (line, times)
     });
-    let mut plot = spectrum(series.collect())?;
-    plot.title = "Response time by percentile".into();
-    plot.note = "The first trial of each level.".into();
-    Some(plot)
+    Some(spectrum(series.collect())?.noted("The first trial of each level."))
 }
 
-/// Throughput of trials over time, those that do not count first, then those nearest to the knee,
-/// as many as there is room for; in the order in which they were run.
+/// Throughput of trials over time, in the order of the runs. If they have too many points, trials
+/// that do not count and the latest trials, nearest to the knee, have precedence.
 pub(super) fn over_time(report: &Report) -> Vec<Plot> {
     let mut trials: Vec<(usize, &TrialReport)> = report.trials.iter().enumerate().collect();
     trials.retain(|(_, t)| t.intervals.len() > 1);
@@ -207,10 +176,8 @@ pub(super) fn over_time(report: &Report) -> Vec<Plot> {
         points <= POINTS_MAX
     });
     trials.sort_by_key(|(i, _)| *i);
-    trials
-        .into_iter()
-        .map(|(_, t)| trial_over_time(t))
-        .collect()
+    let trials = trials.into_iter();
+    trials.map(|(_, trial)| trial_over_time(trial)).collect()
 }
 
 /// Throughput by round, one figure for each level on the same rounds.
@@ -220,19 +187,15 @@ pub(super) fn rounds(c: &SweepConclusion) -> Vec<Plot> {
         return Vec::new();
     }
     let of_level = |l: &SweepLevel| {
-        let here = c
-            .slices
-            .iter()
-            .filter(|s| s.round > 0 && s.level == l.level);
-        let points: Vec<Point> = here
-            .map(|s| Point::new(f64::from(s.round), s.throughput_per_s))
-            .collect();
+        let slices = c.slices.iter();
+        let slices = slices.filter(|s| s.round > 0 && s.level == l.level);
+        let points = slices.map(|s| Point::new(f64::from(s.round), s.throughput_per_s));
+        let points: Vec<Point> = points.collect();
         (points.len() > 1).then(|| {
             let x = Scale::linear(1.0, f64::from(last), Unit::Count, "round");
             let y = Scale::from_zero(points.iter().map(|p| p.y), Unit::PerS, "answered");
-            let mut plot = Plot::new(level_name(l.level), x, y);
-            plot.height = 120;
-            plot.with(Series::line("", points).marked(Mark::Dot))
+            let series = Series::line("", points).marked(Mark::Dot);
+            Plot::new(level_name(l.level), x, y).high(120).with(series)
         })
     };
     c.levels.iter().filter_map(of_level).collect()
@@ -243,27 +206,31 @@ fn trial_over_time(trial: &TrialReport) -> Plot {
     let completed = stair(intervals, |i| i.per_s(i.completed));
     let y = completed.iter().map(|p| p.y);
     let y = Scale::from_zero(y, Unit::PerS, "answered");
-    let mut plot = Plot::new(trial.label.clone(), time_scale(intervals), y);
-    plot.zooms = true;
-    plot.height = 120;
-    if !trial.stationary {
-        plot.note = "It drifts or jumps.".into();
-    }
-    plot.with(Series::step("", completed))
+    let drifts = if trial.stationary {
+        ""
+    } else {
+        "It drifts or jumps."
+    };
+    Plot::new(trial.label.clone(), time_scale(intervals), y)
+        .zooming()
+        .high(120)
+        .noted(drifts)
+        .with(Series::step("", completed))
 }
 
 fn load_scale(c: &SweepConclusion) -> Scale {
     let values = c.levels.iter().map(|l| value(l.level));
-    let (unit, name) = match is_rate(&c.levels) {
-        true => (Unit::PerS, "rate asked"),
-        false => (Unit::Count, "users"),
+    let (unit, name) = if is_rate(c) {
+        (Unit::PerS, "rate asked")
+    } else {
+        (Unit::Count, "users")
     };
     Scale::fitting(values.clone(), unit, name).marked_at(values)
 }
 
 /// The knee with its interval.
 fn knee(c: &SweepConclusion) -> Option<Reference> {
-    let (x, label) = match (is_rate(&c.levels), c.knee_rate_per_s, c.knee_vusers) {
+    let (x, label) = match (is_rate(c), c.knee_rate_per_s, c.knee_vusers) {
         (true, Some(per_s), _) => (per_s, format!("knee {}/s", asked(per_s))),
         (false, _, Some(users)) => (users, format!("knee {} users", estimate(users))),
         (false, _, None) => {
@@ -273,12 +240,9 @@ fn knee(c: &SweepConclusion) -> Option<Reference> {
         }
         _ => return None,
     };
-    let range = c.knee_ci95.or(c.knee_range);
-    Some(Reference::Vertical {
-        x,
-        label,
-        tone: Tone::Third,
-        range,
+    Some(Reference {
+        range: c.knee_ci95.or(c.knee_range),
+        ..Reference::x(x, label).toned(Tone::Third)
     })
 }
 
@@ -294,38 +258,25 @@ fn asymptote(x: &Scale, slope: f64, top: f64, name: &str) -> Series {
         .unlisted()
 }
 
-/// The levels that count as a line, the others as hollow marks.
-fn add_levels(
+/// Adds the levels that count as a line, the excluded ones as hollow marks.
+fn with_levels(
     plot: Plot,
     c: &SweepConclusion,
     name: &str,
-    tone: Tone,
-    mark: Mark,
-    dash: Dash,
+    (tone, mark, dash): Look,
     point: impl Fn(&SweepLevel) -> Option<Point>,
 ) -> Plot {
-    let counted = points(c, |l| point(l).filter(|_| l.excluded_because.is_none()));
-    let out = points(c, |l| point(l).filter(|_| l.excluded_because.is_some()));
-    let plot = plot.with(
-        Series::line(name, counted)
-            .toned(tone)
-            .dashed(dash)
-            .marked(mark),
-    );
-    if out.is_empty() {
-        return plot;
-    }
-    let mark = if mark == Mark::Dot {
-        Mark::Ring
-    } else {
-        Mark::Frame
+    let (counted, out): (Vec<&SweepLevel>, Vec<_>) =
+        c.levels.iter().partition(|l| l.excluded_because.is_none());
+    let points = |levels: Vec<&SweepLevel>| levels.into_iter().filter_map(&point).collect();
+    let hollow = match mark {
+        Mark::Dot => Mark::Ring,
+        _ => Mark::Frame,
     };
-    let series = Series::points(format!("{name}, does not count"), out);
-    plot.with(series.toned(tone).marked(mark))
-}
-
-fn points(c: &SweepConclusion, point: impl Fn(&SweepLevel) -> Option<Point>) -> Vec<Point> {
-    c.levels.iter().filter_map(point).collect()
+    let counted = Series::line(name, points(counted)).toned(tone);
+    let out = Series::marks(format!("{name}, does not count"), points(out)).toned(tone);
+    plot.with(counted.dashed(dash).marked(mark))
+        .with_any(out.marked(hollow))
 }
 
 fn level_words(level: Level) -> String {
@@ -334,21 +285,19 @@ fn level_words(level: Level) -> String {
         Level::RatePerS(per_s) => format!("{}/s", asked(per_s)),
         Level::Clients(n) => plural(n.into(), "client"),
         Level::Descriptors(n) => plural(n.into(), "descriptor"),
-        Level::Flows { up, down } => format!("{}/{}", number::count(up.into()), down),
+        Level::Flows { up, down } => format!("{}/{down}", count(up.into())),
     }
 }
 
-/// What the levels are levels of.
-fn load_name(levels: &[SweepLevel]) -> &'static str {
-    match is_rate(levels) {
-        true => "rate asked/s",
-        false => "users",
-    }
+/// The quantity of the levels.
+fn load_name(c: &SweepConclusion) -> &'static str {
+    if is_rate(c) { "rate asked/s" } else { "users" }
 }
 
 /// Whether the levels are rates.
-fn is_rate(levels: &[SweepLevel]) -> bool {
-    levels.iter().any(|l| matches!(l.level, Level::RatePerS(_)))
+fn is_rate(c: &SweepConclusion) -> bool {
+    let mut levels = c.levels.iter();
+    levels.any(|l| matches!(l.level, Level::RatePerS(_)))
 }
 
 /// A level as a number.

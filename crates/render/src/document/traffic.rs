@@ -1,51 +1,103 @@
-//! What went over the connections: bytes, status codes, and each target on its own.
+//! Traffic: bytes, status codes, protocol and handshakes, and each target.
 
-use super::line::Line;
-use super::table::{Align, Table};
-use super::{Document, Fact};
-use crate::number::{bytes, count, time_short};
-use knee_core::trial::report::{TargetReport, TimesReport, TrafficReport, TrialReport};
+use super::line::{Ink, Line};
+use super::table::{Table, TableOf};
+use super::{Document, Fact, fact};
+use crate::number::{bytes, count, known, time, time_short};
+use knee_core::trial::protocol::{ProtocolReport, TlsReport};
+use knee_core::trial::report::{TargetReport, TrafficReport, TrialReport};
 
-/// So many targets are shown.
+/// Targets shown of one trial.
 const TARGETS_SHOWN: usize = 20;
 
-/// So many steps are shown of several trials together.
+/// Steps shown of all trials together.
 const STEPS_OF_LEVELS: usize = 60;
 
 /// The longest name of a target, in characters.
 const TARGET_WIDTH: usize = 40;
 
-/// What went in each direction.
-pub(super) fn transfer_facts(bytes_received: u64, traffic: &TrafficReport) -> Vec<Fact> {
-    let sent = (traffic.bytes_sent, traffic.bytes_sent_per_s);
-    let received = (bytes_received, traffic.bytes_received_per_s);
-    let sent = (sent.0 > 0).then(|| ("sent".to_string(), transfer(sent)));
-    let received = ("received".to_string(), transfer(received));
-    sent.into_iter().chain([received]).collect()
+/// Bytes in each direction.
+pub(super) fn transfer_facts(received: u64, traffic: &TrafficReport) -> Vec<Fact> {
+    let transfer = |n: u64, per_s: Option<f64>| {
+        let per_s = per_s.filter(|_| n > 0);
+        let each = per_s.map(|per_s| format!(", {}/s", bytes(per_s.round() as u64)));
+        bytes(n) + &each.unwrap_or_default()
+    };
+    let mut facts = Vec::new();
+    if traffic.bytes_sent > 0 {
+        facts.push(fact(
+            "sent",
+            transfer(traffic.bytes_sent, traffic.bytes_sent_per_s),
+        ));
+    }
+    facts.push(fact(
+        "received",
+        transfer(received, traffic.bytes_received_per_s),
+    ));
+    facts
 }
 
-/// Bytes, and as many per second.
-fn transfer((n, per_s): (u64, Option<f64>)) -> Line {
-    let each = per_s.filter(|_| n > 0).map_or_else(String::new, |per_s| {
-        format!(", {}/s", bytes(per_s.round() as u64))
-    });
-    Line::plain(format!("{}{each}", bytes(n)))
-}
-
-/// Each status with its count, where there is another than 200.
-pub(super) fn status_facts(traffic: &TrafficReport) -> Vec<Fact> {
+/// The count of each status, unless all are 200.
+pub(super) fn status_facts(traffic: &TrafficReport) -> Option<Fact> {
     let codes = &traffic.status_codes;
     if codes.iter().all(|(status, _)| status == 200) {
-        return Vec::new();
+        return None;
     }
     let each = codes
         .iter()
         .map(|(status, n)| format!("{status}: {}", count(n)));
-    let line = Line::plain(each.collect::<Vec<_>>().join(", "));
-    vec![("status codes".to_string(), line)]
+    Some(fact("status codes", each.collect::<Vec<_>>().join(", ")))
 }
 
-/// Adds the targets, or the steps of sessions, where there are several.
+/// Protocol and handshakes; nothing for HTTP/1.1 in cleartext.
+pub(super) fn protocol_facts(protocol: Option<&ProtocolReport>) -> Vec<Fact> {
+    let Some(protocol) = protocol else {
+        return Vec::new();
+    };
+    let mut facts = vec![fact("protocol", protocol.words())];
+    if let Some(tls) = &protocol.tls {
+        facts.extend(handshakes(tls));
+    }
+    facts
+}
+
+fn handshakes(tls: &TlsReport) -> Vec<Fact> {
+    let mut words = format!(
+        "{} full, {} resumed",
+        count(tls.handshakes_full),
+        count(tls.handshakes_resumed)
+    );
+    if let Some(early) = &tls.early_data {
+        words.push_str(&format!(" ({} with early data", count(early.taken)));
+        if early.refused > 0 {
+            words.push_str(&format!(", {} with it refused", count(early.refused)));
+        }
+        words.push(')');
+    }
+    let mut line = Line::plain(words);
+    if tls.handshakes_failed > 0 {
+        line.push(
+            Ink::Bad,
+            format!(", {} failed", count(tls.handshakes_failed)),
+        );
+    }
+    let mut facts = vec![fact("handshakes", line)];
+    let of = &tls.handshake_ns;
+    if let (Some(p50), Some(p99)) = (of.p50, of.p99) {
+        let mut took = format!("p50 {}, p99 {}", time(p50), time(p99));
+        if let Some(connect) = tls.connect_ns.p50 {
+            took.push_str(&format!(", after connecting in p50 {}", time(connect)));
+        }
+        took.push_str(&format!(
+            "; {} of the generator's own",
+            time(tls.generator_ns)
+        ));
+        facts.push(fact("handshake", took));
+    }
+    facts
+}
+
+/// Adds the targets, or the steps of sessions.
 pub(super) fn show_targets(doc: &mut Document, traffic: &TrafficReport, title: &str) {
     let targets: Vec<_> = traffic.targets.iter().map(|target| ("", target)).collect();
     show_some(doc, &targets, title, TARGETS_SHOWN);
@@ -63,45 +115,72 @@ fn show_some(doc: &mut Document, targets: &[(&str, &TargetReport)], title: &str,
     if targets.is_empty() {
         return;
     }
-    let remark = match targets.len() > most {
-        true => format!("the first {most} of {}; all are in the JSON", targets.len()),
-        false => String::new(),
-    };
+    let mut remark = String::new();
+    if targets.len() > most {
+        remark = format!("the first {most} of {}; all are in the JSON", targets.len());
+    }
     doc.section(title, remark);
-    let shown = &targets[..targets.len().min(most)];
-    doc.table(title, targets_table(shown));
+    doc.table(title, targets_table(&targets[..targets.len().min(most)]));
 }
 
-/// A row for each target of a trial, which is named where there are several.
+/// A row for each target, with its trial if there are several.
 fn targets_table(targets: &[(&str, &TargetReport)]) -> Table {
-    let mut table = Table::default();
-    let column = |cell: &dyn Fn(&TargetReport) -> String| -> Vec<Line> {
-        let targets = targets.iter();
-        targets.map(|(_, t)| Line::plain(cell(t))).collect()
-    };
-    super::add_trials(&mut table, targets.iter().map(|(trial, _)| *trial));
-    let name = |t: &TargetReport| match t.sum_of {
+    let mut table = TableOf::new(targets);
+    table.left_if_any("trial", |(trial, _)| *trial);
+    table.left("", |(_, t)| match t.sum_of {
         Some(n) => format!("{} ({})", t.target, count(n)),
         None => cut(&t.target, TARGET_WIDTH),
-    };
-    let errors = |t: &TargetReport| count(t.outcomes.errors());
-    table.column("", Align::Left, column(&name));
-    table.column("attempted", Align::Right, column(&|t| count(t.attempted)));
-    table.column("errors", Align::Right, column(&errors));
-    type Time = fn(&TimesReport) -> Option<u64>;
-    let times: [(&str, Time); 3] = [("p50", |l| l.p50), ("p95", |l| l.p95), ("p99", |l| l.p99)];
-    for (title, of) in times {
-        let cell =
-            |t: &TargetReport| of(&t.response_time_ns).map_or_else(|| "–".to_string(), time_short);
-        table.column(title, Align::Right, column(&cell));
-    }
-    table
+    });
+    table.right("attempted", |(_, t)| count(t.attempted));
+    table.right("errors", |(_, t)| count(t.outcomes.errors()));
+    table.right("p50", |(_, t)| known(t.response_time_ns.p50, time_short));
+    table.right("p95", |(_, t)| known(t.response_time_ns.p95, time_short));
+    table.right("p99", |(_, t)| known(t.response_time_ns.p99, time_short));
+    table.done()
 }
 
-/// The first characters of a text, with a sign where some are left out.
+/// The text, shortened with an ellipsis to `width` characters.
 pub(super) fn cut(text: &str, width: usize) -> String {
-    match text.chars().count() > width {
-        true => text.chars().take(width - 1).chain(['…']).collect(),
-        false => text.to_string(),
+    if text.chars().count() > width {
+        text.chars().take(width - 1).chain(['…']).collect()
+    } else {
+        text.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_core::measure::EarlyData;
+
+    fn told(early_data: Option<EarlyData>) -> String {
+        let tls = TlsReport {
+            handshakes_full: 4,
+            handshakes_resumed: 1_096,
+            early_data,
+            ..TlsReport::default()
+        };
+        let [line] = &handshakes(&tls)[..] else {
+            panic!("none took any time");
+        };
+        line.1.text()
+    }
+
+    #[test]
+    fn early_data_is_told_where_it_was_asked_for() {
+        assert_eq!(told(None), "4 full, 1,096 resumed");
+        let none = EarlyData::default();
+        assert_eq!(
+            told(Some(none)),
+            "4 full, 1,096 resumed (0 with early data)"
+        );
+        let some = EarlyData {
+            taken: 1_090,
+            refused: 3,
+        };
+        assert_eq!(
+            told(Some(some)),
+            "4 full, 1,096 resumed (1,090 with early data, 3 with it refused)"
+        );
     }
 }

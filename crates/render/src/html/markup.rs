@@ -1,26 +1,25 @@
-//! Writes markup. Whatever comes from a report passes through [`Markup::text`] or
-//! [`Element::attr`], which escape it: nothing in a report can become a tag, an attribute or a
-//! script.
+//! Writes markup. All text of a report passes through [`Markup::text`] or [`Element::attr`], which
+//! escape it, so that no text can become a tag, an attribute or a script.
 //!
-//! A template library was not worth it: this is all that a page without logic of its own needs, and
-//! SVG wants the same elements written a thousand times over with few bytes each.
+//! A template library would be larger than this: pages have no logic, and SVG repeats a few
+//! elements many times with few bytes each.
 
 use knee_core::shown::{is_hidden, push_shown};
 use std::fmt::{self, Display, Write};
 
-/// A document in the making.
+/// A document under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Markup {
     out: String,
 }
 
 impl Markup {
-    /// What was written.
+    /// The markup as text.
     pub(crate) fn into_string(self) -> String {
         self.out
     }
 
-    /// Text of a report or of ours; escaped.
+    /// Text, which is escaped.
     pub(crate) fn text(&mut self, text: impl Display) {
         // Writing to a string cannot fail.
         let _ = write!(Escaping(&mut self.out), "{text}");
@@ -31,12 +30,12 @@ impl Markup {
         self.out.push_str(markup);
     }
 
-    /// All of another.
+    /// Appends another document.
     pub(crate) fn append(&mut self, other: Markup) {
         self.out.push_str(&other.out);
     }
 
-    /// Begins an element; it is written when it gets its content.
+    /// Begins an element, which ends with its content.
     pub(crate) fn el(&mut self, tag: &'static str) -> Element<'_> {
         self.out.push('<');
         self.out.push_str(tag);
@@ -64,7 +63,7 @@ impl Element<'_> {
         self
     }
 
-    /// An attribute where there is a value.
+    /// An attribute, if it has a value.
     pub(crate) fn maybe(self, name: &'static str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.attr(name, value),

@@ -1,15 +1,14 @@
-//! The report as one page for a browser: everything is in the file, nothing is fetched. What can be
-//! seen needs no script; the script adds values on hover, zoom and a choice of light or dark.
+//! The report as one page for a browser. Everything is in the file, nothing is fetched. The page is
+//! readable without script; the script adds values on hover, zoom and a choice of light or dark.
 //!
-//! What it says is in the document; `opening` writes its head and its findings, `svg` its figures.
+//! `head` writes the head of the document and its findings, `svg` its figures.
 
+mod command_words;
+mod head;
 mod markup;
-mod opening;
 mod page;
-mod stacks;
 mod svg;
-mod typed;
-mod words;
+mod tables;
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +17,7 @@ use crate::Renderer;
 use crate::document::{Block, Document, Medium, Section};
 use knee_core::compare::report::Comparison;
 use knee_core::report::Report;
-use page::Page;
+use page::HtmlPage;
 use std::io;
 
 /// The report as one page for a browser.
@@ -38,9 +37,9 @@ impl Renderer<Comparison> for Html {
 }
 
 fn write(doc: &Document, out: &mut dyn io::Write) -> io::Result<()> {
-    let mut page = Page::default();
+    let mut page = HtmlPage::default();
     show(&mut page, doc);
-    out.write_all(page.into_document(&doc.opening.title).as_bytes())
+    out.write_all(page.into_document(&doc.head.title).as_bytes())
 }
 
 /// Several reports as one page, each under a heading of its own, with a table of contents.
@@ -49,7 +48,7 @@ fn write(doc: &Document, out: &mut dyn io::Write) -> io::Result<()> {
 ///
 /// Only those of `out`.
 pub fn html_tour(reports: &[(&str, &Report)], out: &mut dyn io::Write) -> io::Result<()> {
-    let mut page = Page::default();
+    let mut page = HtmlPage::default();
     page.m.el("h1").text("A tour of knee");
     page.m.el("nav").attr("aria-label", "Contents").with(|m| {
         m.el("ol").with(|m| {
@@ -72,34 +71,35 @@ pub fn html_tour(reports: &[(&str, &Report)], out: &mut dyn io::Write) -> io::Re
     out.write_all(page.into_document("A tour of knee").as_bytes())
 }
 
-fn show(page: &mut Page, doc: &Document) {
-    opening::show(page, &doc.opening);
+fn show(page: &mut HtmlPage, doc: &Document) {
+    head::show(page, &doc.head);
     if let Some(findings) = &doc.findings {
-        opening::show_findings(page, findings);
+        head::show_findings(page, findings);
     }
     for section in &doc.sections {
         show_section(page, section);
     }
 }
 
-fn show_section(page: &mut Page, section: &Section) {
+fn show_section(page: &mut HtmlPage, section: &Section) {
     let blocks: Vec<&Block> = section.blocks_for(Medium::Page).collect();
     if blocks.is_empty() && !section.blocks.is_empty() {
         return;
     }
-    let show = |page: &mut Page| blocks.iter().for_each(|block| show_block(page, block));
-    match section.title.is_empty() {
-        true => show(page),
-        false => page.section(&section.title, &section.remark, show),
+    let show = |page: &mut HtmlPage| blocks.iter().for_each(|block| show_block(page, block));
+    if section.title.is_empty() {
+        show(page)
+    } else {
+        page.section(&section.title, &section.remark, show)
     }
 }
 
-fn show_block(page: &mut Page, block: &Block) {
+fn show_block(page: &mut HtmlPage, block: &Block) {
     match block {
         Block::Facts(facts) => page.facts(facts),
         Block::Table(caption, table) => page.table(caption, table),
         Block::Plots(plots, layout) => page.plots(plots, *layout),
-        Block::Stacks(bars) => stacks::draw(&mut page.m, bars),
+        Block::Bars(bars) => page.bars(bars),
         Block::Note(text) => page.note(text),
         Block::Paragraph(line) => page.paragraph(line),
         Block::List(lines) => page.list(lines),

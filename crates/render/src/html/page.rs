@@ -1,44 +1,46 @@
-//! The page: what every part of it is written through.
+//! A page under construction, and the parts that it is made of.
 
 use super::markup::Markup;
-use super::words::{untied, write_line, write_table};
+use super::svg::tone_class;
+use super::tables::{untied, write_line, write_table};
 use crate::document::line::Line;
 use crate::document::table::Table;
-use crate::document::{Fact, Layout};
+use crate::document::{Fact, Layout, StackedBar, StackedBars};
+use crate::number::time_short;
 use crate::plot::Plot;
 use std::fmt::Display;
 
-/// A page in the making.
+/// A page under construction.
 #[derive(Debug, Default)]
-pub(super) struct Page {
-    /// What is written so far.
+pub(super) struct HtmlPage {
+    /// The markup so far.
     pub m: Markup,
     figures: usize,
-    /// How deep the headings of a report lie.
+    /// The depth of the headings of a report.
     depth: usize,
 }
 
-/// The least width of a figure on a telephone, and of one of many beside each other, as the style
-/// has it, in CSS pixels.
+/// The least width of a figure on a telephone, and of one of many beside each other, as in the
+/// style sheet, in CSS pixels.
 const FIGURE_PX: usize = 345;
 const PANEL_PX: usize = 300;
 
 /// Headings by their depth.
 const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
 
-impl Page {
-    /// The tag of a heading so far below that of a report.
+impl HtmlPage {
+    /// The tag of a heading, `below` levels under the heading of a report.
     pub(super) fn heading_tag(&self, below: usize) -> &'static str {
         HEADINGS[(self.depth + below).min(HEADINGS.len() - 1)]
     }
 
-    /// What follows is parts of a whole: its headings lie two deeper.
+    /// Begins the parts of a page of several reports: headings lie two levels deeper.
     pub(super) fn deepen(&mut self) {
         self.depth = 2;
     }
 
-    /// A part of the whole, which can be gone to by its `id`.
-    pub(super) fn part(&mut self, id: &str, title: &str, content: impl FnOnce(&mut Page)) {
+    /// A part of a page of several reports, with an `id` for links.
+    pub(super) fn part(&mut self, id: &str, title: &str, content: impl FnOnce(&mut HtmlPage)) {
         self.m.raw("<article>");
         self.m
             .el("h2")
@@ -50,7 +52,12 @@ impl Page {
     }
 
     /// A section with a heading; the remark beside it may be empty.
-    pub(super) fn section(&mut self, title: &str, remark: &str, content: impl FnOnce(&mut Page)) {
+    pub(super) fn section(
+        &mut self,
+        title: &str,
+        remark: &str,
+        content: impl FnOnce(&mut HtmlPage),
+    ) {
         self.m.raw("<section>");
         let tag = self.heading_tag(1);
         self.m.el(tag).attr("class", "section").with(|m| {
@@ -126,12 +133,17 @@ impl Page {
         }
     }
 
+    /// Bars made of parts.
+    pub(super) fn bars(&mut self, bars: &StackedBars) {
+        write_bars(&mut self.m, bars);
+    }
+
     /// A table; its caption is for screen readers only.
     pub(super) fn table(&mut self, caption: &str, table: &Table) {
         write_table(&mut self.m, caption, table);
     }
 
-    /// Names and what is to be said of them.
+    /// Names and values.
     pub(super) fn facts(&mut self, facts: &[Fact]) {
         if facts.is_empty() {
             return;
@@ -146,8 +158,8 @@ impl Page {
         self.m.raw("</dl>");
     }
 
-    /// Facts that are for those who look closer, folded up.
-    pub(super) fn folded(&mut self, title: &str, content: impl FnOnce(&mut Page)) {
+    /// Details, folded up.
+    pub(super) fn folded(&mut self, title: &str, content: impl FnOnce(&mut HtmlPage)) {
         self.m.raw("<details class=\"more\">");
         self.m.el("summary").text(title);
         content(self);
@@ -170,4 +182,63 @@ impl Page {
         m.raw("</script></body></html>\n");
         m.into_string()
     }
+}
+
+/// The width of a stacked bar, in units of its view.
+const BAR_VIEW: f64 = 1_000.0;
+
+/// Writes bars made of parts, as inline SVG that is stretched to the room available.
+fn write_bars(m: &mut Markup, bars: &StackedBars) {
+    m.el("div").attr("class", "stacks").with(|m| {
+        m.el("div").attr("class", "caption").with(|m| {
+            m.el("b").text(&bars.title);
+            m.el("span").attr("class", "legend").with(|m| {
+                for (name, tone) in &bars.parts {
+                    m.el("span").attr("class", "key").with(|m| {
+                        let swatch = m.el("svg").attr("viewBox", "0 0 20 10");
+                        let swatch = swatch
+                            .attr("class", tone_class(*tone))
+                            .attr("aria-hidden", "true");
+                        swatch.with(|m| rectangle(m, 0.0, 20.0));
+                        m.text(name);
+                    });
+                }
+            });
+        });
+        bars.rows.iter().for_each(|row| write_bar(m, row));
+        m.el("p").attr("class", "note").text(&bars.note);
+    });
+}
+
+fn write_bar(m: &mut Markup, row: &StackedBar) {
+    let parts = row.parts.iter();
+    let words: Vec<String> = parts
+        .map(|(name, _, ns)| format!("{name} {}", time_short(*ns)))
+        .collect();
+    let words = words.join(", ");
+    let stack = m.el("div").attr("class", "stack").attr("title", &words);
+    stack.with(|m| {
+        m.el("span").text(&row.name);
+        let view = m
+            .el("svg")
+            .attr("viewBox", format_args!("0 0 {BAR_VIEW} 10"));
+        let view = view.attr("preserveAspectRatio", "none").attr("role", "img");
+        view.attr("aria-label", format_args!("{}: {words}", row.name))
+            .with(|m| {
+                let mut left = 0.0;
+                for (_, tone, ns) in &row.parts {
+                    let width = BAR_VIEW * *ns as f64 / row.whole_ns.max(1) as f64;
+                    let group = m.el("g").attr("class", tone_class(*tone));
+                    group.with(|m| rectangle(m, left, width));
+                    left += width;
+                }
+            });
+        m.el("span").attr("class", "value").text(&row.value);
+    });
+}
+
+fn rectangle(m: &mut Markup, x: f64, width: f64) {
+    let rect = m.el("rect").attr("x", format_args!("{x:.1}"));
+    let rect = rect.attr("width", format_args!("{width:.1}"));
+    rect.attr("height", 10).void();
 }

@@ -1,9 +1,9 @@
-//! Bars over time.
+//! Charts over time: which column shows which interval, the axis, bars.
 
-use super::columns::{columns, span};
-use super::look::Look;
-use super::{Live, Moment};
+use super::terminal_style::TerminalStyle;
+use super::{LiveInterval, LiveKind, LiveState};
 use crate::document::line::{Ink, Line};
+use knee_core::time::Nanos;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -11,26 +11,26 @@ use ratatui::layout::Rect;
 pub(super) const MARGIN: u16 = 12;
 
 /// A chart of one figure of each interval.
-pub(super) struct Bars<'a> {
-    pub live: &'a Live,
-    pub look: Look,
+pub(super) struct BarChart<'a> {
+    pub live: &'a LiveState,
+    pub style: TerminalStyle,
     pub name: &'a str,
     /// The figure.
-    pub value: fn(&Moment) -> f64,
-    /// How it is written.
+    pub value: fn(&LiveInterval) -> f64,
+    /// Formats the figure.
     pub label: fn(f64) -> String,
-    /// What was asked for, to compare with.
+    /// The rate asked for, drawn for comparison.
     pub asked: Option<f64>,
 }
 
-impl Bars<'_> {
+impl BarChart<'_> {
     /// Draws it with its heading.
     pub(super) fn draw(&self, buffer: &mut Buffer, area: Rect) {
         let columns = columns(self.live, plot_width(area));
-        self.look
+        self.style
             .heading(buffer, area, self.name, &span(self.live, &columns));
         let area = below(area);
-        let fails = |c: &Option<&Moment>| c.is_some_and(|m| m.interval.errors > 0);
+        let fails = |c: &Option<&LiveInterval>| c.is_some_and(|m| m.interval.errors > 0);
         let marks_errors = columns.iter().any(fails) && area.height > 2;
         let rows = area.height - u16::from(marks_errors);
         let plot = Rect {
@@ -39,8 +39,8 @@ impl Bars<'_> {
         };
         let values = columns.iter().flatten().map(|m| (self.value)(m));
         let top = round_up(values.fold(self.asked.unwrap_or(0.0), f64::max));
-        axis(self.look, buffer, plot, [(self.label)(top), "0".into()]);
-        let style = self.look.style(Ink::Data);
+        axis(self.style, buffer, plot, [(self.label)(top), "0".into()]);
+        let style = self.style.style(Ink::Data);
         for (x, moment) in (area.x + MARGIN..).zip(&columns) {
             let Some(moment) = moment else {
                 continue;
@@ -52,34 +52,90 @@ impl Bars<'_> {
                 let filled = eighths.saturating_sub(8 * usize::from(row));
                 if filled > 0 {
                     let y = plot.bottom() - 1 - row;
-                    self.look
-                        .put(buffer, (x, y), self.look.filled(filled), style);
+                    self.style
+                        .put(buffer, (x, y), self.style.filled(filled), style);
                 }
             }
             if marks_errors && fails(&Some(moment)) {
-                let (mark, style) = (self.look.pick('×', 'x'), self.look.style(Ink::Bad));
-                self.look.put(buffer, (x, area.bottom() - 1), mark, style);
+                let (mark, style) = (self.style.pick('×', 'x'), self.style.style(Ink::Bad));
+                self.style.put(buffer, (x, area.bottom() - 1), mark, style);
             }
         }
         if marks_errors {
             let label = Line::of(Ink::Bad, format!("{:>10}", "errors"));
-            self.look.write(buffer, area, rows.into(), &label);
+            self.style.write(buffer, area, rows.into(), &label);
         }
     }
 
-    /// Marks what was asked for; a bar that reaches it hides the mark.
+    /// Marks the rate asked for; a bar that reaches it hides the mark.
     fn asked_at(&self, buffer: &mut Buffer, plot: Rect, x: u16, top: f64) {
         let Some(asked) = self.asked else {
             return;
         };
         let row = (asked / top * f64::from(plot.height)).ceil() as u16;
         let y = plot.bottom() - row.clamp(1, plot.height.max(1));
-        let (mark, style) = (self.look.pick('┄', '-'), self.look.style(Ink::Guide));
-        self.look.put(buffer, (x, y), mark, style);
+        let (mark, style) = (self.style.pick('┄', '-'), self.style.style(Ink::Guide));
+        self.style.put(buffer, (x, y), mark, style);
     }
 }
 
-/// How many columns of an area are left beside the axis.
+/// The widest interval, in columns.
+const WIDTH_MAX: usize = 8;
+
+/// The interval of each column of a chart, from the left; `None` is a gap between two trials. At
+/// most `width` columns, of the latest intervals.
+pub(super) fn columns(live: &LiveState, width: usize) -> Vec<Option<&LiveInterval>> {
+    let each = column_width(live, width);
+    let mut columns = Vec::with_capacity(width);
+    'all: for (i, moment) in live.intervals.iter().enumerate().rev() {
+        let gap = moment.begins && i > 0;
+        let cells = std::iter::repeat_n(Some(moment), each).chain(gap.then_some(None));
+        for cell in cells {
+            if columns.len() == width {
+                break 'all;
+            }
+            columns.push(cell);
+        }
+    }
+    columns.reverse();
+    columns
+}
+
+/// The width of an interval at which the expected rest of the running trial fits in.
+fn column_width(live: &LiveState, width: usize) -> usize {
+    let mut expected = live.intervals.len();
+    if let Some(trial) = &live.trial {
+        let of_this = live.intervals.iter().rev();
+        let so_far = of_this.take_while(|m| !m.begins).count() + 1;
+        let in_all = match (trial.kind, trial.total) {
+            (LiveKind::Row { .. }, _) | (_, None) => so_far,
+            (_, Some(total)) => ((total - trial.warmup).0 / trial.interval.0.max(1)) as usize,
+        };
+        let others = if live.is_running {
+            live.intervals.len().saturating_sub(so_far)
+        } else {
+            0
+        };
+        expected = expected.max(others + in_all) + live.begun;
+    }
+    (width / expected.max(1)).clamp(1, WIDTH_MAX)
+}
+
+/// The time of these columns since the begin of the trial; empty if they show several trials.
+pub(super) fn span(live: &LiveState, columns: &[Option<&LiveInterval>]) -> String {
+    let ends = (columns.first(), columns.last());
+    let (Some(Some(first)), Some(Some(last))) = ends else {
+        return String::new();
+    };
+    if columns.iter().any(Option::is_none) {
+        return String::new();
+    }
+    let seconds = |ns: u64| format!("{:.1}", (live.warmup() + Nanos(ns)).as_secs_f64());
+    let (from, to) = (first.interval.start_ns, last.interval.end_ns);
+    format!("{} to {} s", seconds(from), seconds(to))
+}
+
+/// Columns of an area beside the axis.
 pub(super) fn plot_width(area: Rect) -> usize {
     area.width.saturating_sub(MARGIN).into()
 }
@@ -93,8 +149,13 @@ pub(super) fn below(area: Rect) -> Rect {
     }
 }
 
-/// The line at the left, with what its upper and its lower end stand for.
-pub(super) fn axis(look: Look, buffer: &mut Buffer, area: Rect, [top, bottom]: [String; 2]) {
+/// Draws the axis at the left with labels at its ends.
+pub(super) fn axis(
+    style: TerminalStyle,
+    buffer: &mut Buffer,
+    area: Rect,
+    [top, bottom]: [String; 2],
+) {
     for row in 0..area.height {
         let label = match row {
             0 => top.as_str(),
@@ -102,8 +163,8 @@ pub(super) fn axis(look: Look, buffer: &mut Buffer, area: Rect, [top, bottom]: [
             _ => "",
         };
         let mut line = Line::of(Ink::Dim, format!("{label:>10}"));
-        line.push(Ink::Dim, look.pick(" │", " |"));
-        look.write(buffer, area, row.into(), &line);
+        line.push(Ink::Dim, style.pick(" │", " |"));
+        style.write(buffer, area, row.into(), &line);
     }
 }
 

@@ -1,14 +1,14 @@
-//! The upper end of the screen: what is run, how far it is, and the figures of the last interval.
+//! The upper end of the screen: command, progress, and the figures of the last interval.
 
-use super::screen::Screen;
-use super::{Live, LiveKind, LiveTrial};
+use super::screen::LiveScreen;
+use super::{LiveKind, LiveState, LiveTrial};
 use crate::document::line::{Ink, Line};
 use crate::number::{count, fixed, rate, time_short};
 use knee_core::measure::Interval;
 use knee_core::time::Nanos;
 
-/// What is run, and the trial, as far as they fit into `width` columns.
-pub(super) fn title(live: &Live, width: usize) -> Line {
+/// Command, target and trial, cut to `width` columns.
+pub(super) fn title(live: &LiveState, width: usize) -> Line {
     let mut line = Line::of(Ink::Strong, format!("knee {}", live.command));
     let mut trial = Line::new();
     if let Some(t) = &live.trial {
@@ -29,8 +29,8 @@ pub(super) fn title(live: &Live, width: usize) -> Line {
     line
 }
 
-/// How far it is: a bar, and the time in words.
-pub(super) fn progress(screen: &Screen<'_>, width: usize) -> Line {
+/// The progress as a bar and as time.
+pub(super) fn progress(screen: &LiveScreen<'_>, width: usize) -> Line {
     let Some(trial) = &screen.live.trial else {
         return Line::of(Ink::Dim, "starting");
     };
@@ -50,7 +50,7 @@ pub(super) fn progress(screen: &Screen<'_>, width: usize) -> Line {
     };
     let share = (elapsed.as_secs_f64() / total.as_secs_f64()).min(1.0);
     let full = (share * bar as f64) as usize;
-    let (done, left) = screen.look.pick(("━", "┄"), ("=", "."));
+    let (done, left) = screen.style.pick(("━", "┄"), ("=", "."));
     let mut line = Line::of(Ink::Data, done.repeat(full));
     line.push(Ink::Dim, left.repeat(bar - full));
     line.push(Ink::Plain, "  ");
@@ -58,7 +58,12 @@ pub(super) fn progress(screen: &Screen<'_>, width: usize) -> Line {
     line
 }
 
-fn state(screen: &Screen<'_>, trial: &LiveTrial, elapsed: Nanos, total: Option<Nanos>) -> String {
+fn state(
+    screen: &LiveScreen<'_>,
+    trial: &LiveTrial,
+    elapsed: Nanos,
+    total: Option<Nanos>,
+) -> String {
     let words = if screen.stopping {
         "ending"
     } else if !screen.live.is_running {
@@ -77,8 +82,8 @@ fn seconds(t: Nanos) -> String {
     format!("{:.1} s", t.as_secs_f64())
 }
 
-/// The figures, as many in a line as fit.
-pub(super) fn figures(live: &Live, width: usize) -> Vec<Line> {
+/// The figures, as many per line as fit.
+pub(super) fn figures(live: &LiveState, width: usize) -> Vec<Line> {
     let mut lines = vec![Line::new()];
     for figure in all_figures(live) {
         let gap = 3;
@@ -95,7 +100,7 @@ pub(super) fn figures(live: &Live, width: usize) -> Vec<Line> {
     lines
 }
 
-fn all_figures(live: &Live) -> Vec<Line> {
+fn all_figures(live: &LiveState) -> Vec<Line> {
     let (Some(trial), last) = (&live.trial, live.last()) else {
         return Vec::new();
     };
@@ -124,7 +129,7 @@ fn all_figures(live: &Live) -> Vec<Line> {
     }
 }
 
-fn operations(live: &Live, trial: &LiveTrial, i: &Interval) -> Vec<Line> {
+fn operations(live: &LiveState, trial: &LiveTrial, i: &Interval) -> Vec<Line> {
     let mut figures = Vec::new();
     if let Some(asked) = trial.asked_per_s {
         let achieved = rate(i.per_s(i.attempted));

@@ -1,21 +1,19 @@
-//! The live view: what is known of a running experiment, and how it looks on a terminal. Nothing
-//! here reads a clock, knows a terminal, or waits: events come in, a screen full of cells goes out.
+//! The live view: the state of a running experiment, and its picture on a terminal. Events come in,
+//! a screen of cells goes out; no code in this module reads a clock, knows a terminal, or waits.
 //!
-//! As everywhere, each number shown is a field of an interval or a report, or their sum.
+//! Each number shown is a field of an interval or a report, or their sum.
 
-mod agents;
 mod charts;
-mod columns;
 mod header;
-mod latency;
-mod log;
-mod look;
+mod panels;
 mod screen;
+mod terminal_style;
 #[cfg(test)]
 mod tests;
+mod times_chart;
 
-pub use look::Look;
-pub use screen::{Pane, Screen};
+pub use screen::{LatencyView, LiveScreen};
+pub use terminal_style::TerminalStyle;
 
 use knee_core::finding::Severity;
 use knee_core::measure::{AgentInterval, Interval};
@@ -26,9 +24,9 @@ use knee_core::trial::report::{TrialReport, Verdict};
 use knee_core::trial::sessions::SessionNames;
 use std::collections::VecDeque;
 
-/// So many intervals are kept for the charts: more than any terminal has columns.
-const MOMENTS_MAX: usize = 512;
-/// So many remarks and notes are kept.
+/// Intervals kept for the charts: more than any terminal has columns.
+const INTERVALS_MAX: usize = 512;
+/// Entries of the log that are kept.
 const ENTRIES_MAX: usize = 200;
 
 /// A trial before it begins.
@@ -36,45 +34,45 @@ const ENTRIES_MAX: usize = 200;
 pub struct LiveTrial {
     /// Its name for people, such as `vusers=10`.
     pub label: String,
-    /// What it is made of.
+    /// The kind of its load.
     pub kind: LiveKind,
-    /// Time that is run before the measured window.
+    /// Warm-up time, before the measured window.
     pub warmup: Nanos,
-    /// How long it takes in all, warm-up included, where known.
+    /// Duration including warm-up, if known.
     pub total: Option<Nanos>,
-    /// Length of its intervals; zero where it has none.
+    /// Length of its intervals, or zero.
     pub interval: Nanos,
-    /// Operations or datagrams asked for per second, where a schedule starts them.
+    /// Operations or datagrams asked for per second, if a schedule starts them.
     pub asked_per_s: Option<f64>,
-    /// What its steps and sessions are called; empty where operations are no steps.
+    /// Names of steps and sessions; empty without sessions.
     pub names: SessionNames,
 }
 
-/// What a trial is made of.
+/// The kind of load of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiveKind {
     /// Requests or connections.
     Operations,
-    /// Datagrams, of which only the sending is known while it runs.
+    /// Datagrams. Only their sending is known during the trial.
     Datagrams,
     /// Flows with pings beside them.
     Flows,
-    /// A row of a table, of which nothing is told while it is measured.
+    /// A row of a table, without intervals.
     Row {
-        /// Which one, from 1 on.
+        /// Its number, from 1.
         number: usize,
-        /// How many there are.
+        /// The number of rows.
         of: usize,
-        /// The time that those before it took.
+        /// Duration of the rows before it.
         before: Nanos,
-        /// The time that all take, roughly.
+        /// Estimated duration of all rows.
         all: Nanos,
     },
 }
 
-/// All that is known of an experiment while it runs.
+/// The state of a running experiment.
 #[derive(Clone, Debug, Default)]
-pub struct Live {
+pub struct LiveState {
     command: String,
     target: String,
     trial: Option<LiveTrial>,
@@ -82,37 +80,37 @@ pub struct Live {
     begun: usize,
     /// Whether a trial is running, rather than the last one over.
     is_running: bool,
-    sums: Sums,
-    moments: VecDeque<Moment>,
+    sums: LiveTotals,
+    intervals: VecDeque<LiveInterval>,
     watch: Watch,
-    ended: Vec<Ended>,
-    entries: VecDeque<Entry>,
-    /// What each agent contributed to the last interval.
+    ended: Vec<EndedTrial>,
+    entries: VecDeque<LogEntry>,
+    /// The contribution of each agent to the last interval.
     agents: Vec<AgentInterval>,
-    /// Whether the table of ended trials says what a note on the last one would.
+    /// Whether the table of ended trials has the content of a note on the last trial.
     is_tabled: bool,
 }
 
-/// An interval, and how the response times in it were distributed.
+/// An interval with the distribution of its response times.
 #[derive(Clone, Debug)]
-struct Moment {
+struct LiveInterval {
     interval: Interval,
-    /// See [`knee_core::measure::Histogram`]'s bands; empty where they are not known one by one.
+    /// Response times by band of [`knee_core::measure::Histogram`]; empty if unknown.
     bands: Vec<(u16, u64)>,
     /// Whether it is the first of its trial.
     begins: bool,
 }
 
-/// What happened in the running trial so far.
+/// Counts of the running trial so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct LiveTotals {
     errors: u64,
     sent: u64,
 }
 
 /// A trial that is over.
 #[derive(Clone, Debug)]
-struct Ended {
+struct EndedTrial {
     label: String,
     throughput_per_s: Option<f64>,
     /// Mean, 90th and 99th percentile of response time.
@@ -121,41 +119,54 @@ struct Ended {
     is_valid: bool,
 }
 
-/// Something said.
+/// A remark, a finding or a note.
 #[derive(Clone, Debug)]
-struct Entry {
+struct LogEntry {
     severity: Severity,
-    /// The trial that it is about, where there are several, and when in it.
+    /// Its trial, among several, and its time in the trial.
     label: String,
     at: Option<Nanos>,
     text: String,
-    /// The finding that it is, and further trials that it holds for.
+    /// The code of a finding, and further trials with it.
     code: String,
     also: Vec<String>,
 }
 
-impl Live {
-    /// Nothing is known yet but the command, such as `run`, and what it is pointed at.
-    pub fn new(command: &str, target: &str) -> Live {
-        Live {
+impl LogEntry {
+    fn new(severity: Severity, text: String) -> LogEntry {
+        LogEntry {
+            severity,
+            label: String::new(),
+            at: None,
+            text,
+            code: String::new(),
+            also: Vec::new(),
+        }
+    }
+}
+
+impl LiveState {
+    /// The state before any trial of a command, such as `run`, and its target.
+    pub fn new(command: &str, target: &str) -> LiveState {
+        LiveState {
             command: command.to_string(),
             target: target.to_string(),
-            ..Live::default()
+            ..LiveState::default()
         }
     }
 
-    /// A trial begins.
+    /// Begins a trial.
     pub fn trial_begins(&mut self, trial: LiveTrial) {
         self.begun += 1;
         self.is_running = true;
         self.is_tabled = false;
-        self.sums = Sums::default();
+        self.sums = LiveTotals::default();
         self.watch = Watch::default();
         self.agents.clear();
         self.trial = Some(trial);
     }
 
-    /// An interval of it has ended, with its response times by band, where they are known.
+    /// Adds an interval of the running trial with its response times by band, if known.
     pub fn interval(&mut self, mut interval: Interval, bands: Vec<(u16, u64)>) {
         let Some(trial) = &self.trial else {
             return;
@@ -169,17 +180,17 @@ impl Live {
                 self.say(remark.severity(), at, remark.text());
             }
         }
-        if self.moments.len() == MOMENTS_MAX {
-            self.moments.pop_front();
+        if self.intervals.len() == INTERVALS_MAX {
+            self.intervals.pop_front();
         }
-        self.moments.push_back(Moment {
+        self.intervals.push_back(LiveInterval {
             begins: interval.start_ns == 0,
             interval,
             bands,
         });
     }
 
-    /// The trial has ended.
+    /// Ends the running trial.
     pub fn trial_ends(&mut self, report: Option<&TrialReport>) {
         self.is_running = false;
         let Some(report) = report else {
@@ -188,7 +199,7 @@ impl Live {
         let times = &report.response_time_ns;
         if report.http().is_some() && times.count > 0 {
             self.is_tabled = true;
-            self.ended.push(Ended {
+            self.ended.push(EndedTrial {
                 label: report.label.clone(),
                 throughput_per_s: report.throughput_per_s,
                 times_ns: [times.mean, times.p90, times.p99],
@@ -210,37 +221,27 @@ impl Live {
         }
     }
 
-    /// A line for the user.
+    /// Adds a line for the user.
     pub fn note(&mut self, line: &str) {
         if !self.is_tabled {
-            self.add(Entry {
-                severity: Severity::Info,
-                label: String::new(),
-                at: None,
-                text: line.to_string(),
-                code: String::new(),
-                also: Vec::new(),
-            });
+            self.add(LogEntry::new(Severity::Info, line.to_string()));
         }
     }
 
     fn say(&mut self, severity: Severity, at: Option<Nanos>, text: String) {
         let label = match &self.trial {
-            // Of a single trial all is said.
+            // A single trial needs no name.
             Some(trial) if self.begun > 1 => trial.label.clone(),
             _ => String::new(),
         };
-        self.add(Entry {
-            severity,
+        self.add(LogEntry {
             label,
             at,
-            text,
-            code: String::new(),
-            also: Vec::new(),
+            ..LogEntry::new(severity, text)
         });
     }
 
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, entry: LogEntry) {
         if self.entries.len() == ENTRIES_MAX {
             self.entries.pop_front();
         }
@@ -258,7 +259,7 @@ impl Live {
     /// The interval of the running trial that ended last.
     fn last(&self) -> Option<&Interval> {
         let is_of_this = self.is_running || self.begun > 0;
-        self.moments
+        self.intervals
             .back()
             .filter(|_| is_of_this)
             .map(|m| &m.interval)

@@ -1,10 +1,10 @@
-//! The whole screen: which part goes where.
+//! The layout of the whole screen.
 
-use super::charts::Bars;
+use super::charts::BarChart;
 use super::header::{bit_rate, figures, progress, title};
-use super::latency::Latency;
-use super::look::Look;
-use super::{Live, LiveKind, Moment, agents, log};
+use super::terminal_style::TerminalStyle;
+use super::times_chart::TimesChart;
+use super::{LiveInterval, LiveKind, LiveState, panels};
 use crate::document::line::{Ink, Line};
 use crate::number::rate;
 use knee_core::time::Nanos;
@@ -12,51 +12,51 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget;
 
-/// From so many columns on two charts stand side by side.
+/// The least columns for two charts side by side.
 const TWO_FROM: u16 = 100;
 /// The fewest rows of a chart, its heading included.
 const CHART_MIN: u16 = 4;
 
-/// What is shown of response times, where there is room for one chart of them only.
+/// The chart of response times, if there is room for one only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pane {
-    /// How many took how long.
+pub enum LatencyView {
+    /// Number of operations by response time.
     #[default]
     HeatMap,
     /// Median, 90th and 99th percentile, maximum.
     Percentiles,
 }
 
-impl Pane {
+impl LatencyView {
     /// The other one.
-    pub fn other(self) -> Pane {
+    pub fn other(self) -> LatencyView {
         match self {
-            Pane::HeatMap => Pane::Percentiles,
-            Pane::Percentiles => Pane::HeatMap,
+            LatencyView::HeatMap => LatencyView::Percentiles,
+            LatencyView::Percentiles => LatencyView::HeatMap,
         }
     }
 }
 
-/// One picture of a running experiment. It fits any size; 60 columns and 16 rows show all parts.
+/// A picture of a running experiment. It fits any size; 60 columns and 16 rows show all parts.
 #[derive(Clone, Copy, Debug)]
-pub struct Screen<'a> {
-    /// What is known.
-    pub live: &'a Live,
-    /// What may be used.
-    pub look: Look,
-    /// Since the running trial began.
+pub struct LiveScreen<'a> {
+    /// The state of the experiment.
+    pub live: &'a LiveState,
+    /// The abilities of the terminal.
+    pub style: TerminalStyle,
+    /// Time since the begin of the running trial.
     pub elapsed: Nanos,
-    /// The user has ended it: it comes to its end.
+    /// Whether the user has ended the experiment.
     pub stopping: bool,
-    /// What is shown of response times.
-    pub pane: Pane,
-    /// Whether the keys are explained instead.
+    /// The chart of response times.
+    pub pane: LatencyView,
+    /// Whether help on the keys is shown instead.
     pub help: bool,
-    /// What the last key came to, where that has to be said.
+    /// The message of the last key; may be empty.
     pub hint: &'a str,
 }
 
-impl Widget for Screen<'_> {
+impl Widget for LiveScreen<'_> {
     fn render(self, area: Rect, buffer: &mut Buffer) {
         let area = area.intersection(buffer.area);
         if area.width < 4 || area.height == 0 {
@@ -66,7 +66,7 @@ impl Widget for Screen<'_> {
         let mut lines = vec![title(self.live, width), progress(&self, width)];
         lines.extend(figures(self.live, width));
         for (row, line) in lines.iter().enumerate() {
-            self.look.write(buffer, area, row, line);
+            self.style.write(buffer, area, row, line);
         }
         let used = lines.len() as u16;
         let body = Rect {
@@ -76,17 +76,18 @@ impl Widget for Screen<'_> {
         };
         if area.height > used {
             let last = usize::from(area.height) - 1;
-            self.look
+            self.style
                 .write(buffer, area, last, &self.footer(area.width));
         }
-        match self.help {
-            true => self.explain(buffer, body),
-            false => self.body(buffer, body),
+        if self.help {
+            self.explain(buffer, body);
+        } else {
+            self.body(buffer, body);
         }
     }
 }
 
-impl Screen<'_> {
+impl LiveScreen<'_> {
     fn footer(&self, width: u16) -> Line {
         if !self.hint.is_empty() {
             return Line::of(Ink::Warn, self.hint);
@@ -106,25 +107,25 @@ impl Screen<'_> {
         line.with(Ink::Strong, "?").with(Ink::Dim, " help")
     }
 
-    /// What was said and the ended trials at the lower end, charts in the rest.
+    /// Draws log, ended trials and agents at the lower end, charts in the rest.
     fn body(&self, buffer: &mut Buffer, mut area: Rect) {
         let width = usize::from(area.width);
         let share = area.height / 4;
-        let said = log::rows(self.live, width, self.look).clamp(1, 12) as u16;
+        let said = panels::log_rows(self.live, width, self.style).clamp(1, 12) as u16;
         let said = 1 + said.min(share.max(1));
         self.panel(&mut area, said, |area| {
-            log::draw(self.live, self.look, buffer, area);
+            panels::draw_log(self.live, self.style, buffer, area);
         });
         let ended = self.live.ended.len() as u16;
         if ended > 0 {
             self.panel(&mut area, 2 + ended.min(share.max(1)), |area| {
-                log::table(self.live, self.look, buffer, area);
+                panels::draw_ended(self.live, self.style, buffer, area);
             });
         }
         let made_by = self.live.agents.len() as u16;
         if made_by > 0 {
             self.panel(&mut area, 2 + made_by.min(share.max(1)), |area| {
-                agents::draw(self.live, self.look, buffer, area);
+                panels::draw_agents(self.live, self.style, buffer, area);
             });
         }
         match self.live.kind() {
@@ -135,7 +136,7 @@ impl Screen<'_> {
         }
     }
 
-    /// Cuts so many rows off the lower end of `area` for a panel, if a chart still fits above.
+    /// Draws a panel in the last `rows` rows of `area`, if a chart still fits above.
     fn panel(&self, area: &mut Rect, rows: u16, draw: impl FnOnce(Rect)) {
         if area.height < rows + CHART_MIN && area.height != rows {
             return;
@@ -166,11 +167,11 @@ impl Screen<'_> {
 
     fn flows(&self, buffer: &mut Buffer, area: Rect) {
         let [upper, lower] = split(area);
-        let down = |m: &Moment| m.interval.per_s(m.interval.down_bytes.unwrap_or(0));
-        let up = |m: &Moment| m.interval.per_s(m.interval.up_bytes.unwrap_or(0));
+        let down = |m: &LiveInterval| m.interval.per_s(m.interval.down_bytes.unwrap_or(0));
+        let up = |m: &LiveInterval| m.interval.per_s(m.interval.up_bytes.unwrap_or(0));
         let [left, right] = match beside(upper) {
             Some(halves) => halves,
-            None => split_evenly(upper),
+            None => split_at(upper, upper.height.div_ceil(2).max(2)),
         };
         self.bars(buffer, left, "down", bit_rate, None, down);
         self.bars(buffer, right, "up", bit_rate, None, up);
@@ -184,38 +185,37 @@ impl Screen<'_> {
         name: &str,
         label: fn(f64) -> String,
         asked: Option<f64>,
-        value: fn(&Moment) -> f64,
+        value: fn(&LiveInterval) -> f64,
     ) {
-        if area.height < 2 {
-            return;
-        }
-        let bars = Bars {
+        let bars = BarChart {
             live: self.live,
-            look: self.look,
+            style: self.style,
             name,
             value,
             label,
             asked,
         };
-        bars.draw(buffer, area);
+        if area.height >= 2 {
+            bars.draw(buffer, area);
+        }
     }
 
     fn times(&self, buffer: &mut Buffer, area: Rect, name: &str) {
         if area.height < 2 {
             return;
         }
-        let latency = Latency {
+        let chart = TimesChart {
             live: self.live,
-            look: self.look,
+            style: self.style,
             name,
         };
         match (beside(area), self.pane) {
             (Some([left, right]), _) => {
-                latency.heat_map(buffer, left);
-                latency.percentiles(buffer, right);
+                chart.heat_map(buffer, left);
+                chart.percentiles(buffer, right);
             }
-            (None, Pane::HeatMap) => latency.heat_map(buffer, area),
-            (None, Pane::Percentiles) => latency.percentiles(buffer, area),
+            (None, LatencyView::HeatMap) => chart.heat_map(buffer, area),
+            (None, LatencyView::Percentiles) => chart.percentiles(buffer, area),
         }
     }
 
@@ -227,7 +227,7 @@ impl Screen<'_> {
             ("Ctrl-L", "draw the screen anew"),
             ("?", "this help, and back"),
         ];
-        let marks = self.look.pick(["░▒▓█", "┄"], [".:+#", "-"]);
+        let marks = self.style.pick(["░▒▓█", "┄"], [".:+#", "-"]);
         let signs = [
             (
                 marks[0],
@@ -235,36 +235,23 @@ impl Screen<'_> {
             ),
             (marks[1], "the rate asked for"),
         ];
-        self.look.heading(buffer, area, "keys and signs", "");
+        self.style.heading(buffer, area, "keys and signs", "");
         for (row, (key, what)) in keys.into_iter().chain(signs).enumerate() {
             let line = Line::of(Ink::Strong, format!("{key:<14}")).with(Ink::Plain, what);
-            self.look.write(buffer, area, row + 1, &line);
+            self.style.write(buffer, area, row + 1, &line);
         }
     }
 }
 
-/// Two fifths above, the rest below, or all above where there is no room for two.
+/// Two fifths above, the rest below, or all above without room for two.
 fn split(area: Rect) -> [Rect; 2] {
     split_at(area, (area.height * 2 / 5).max(CHART_MIN))
 }
 
-fn split_evenly(area: Rect) -> [Rect; 2] {
-    split_at(area, area.height.div_ceil(2).max(2))
-}
-
 fn split_at(area: Rect, upper: u16) -> [Rect; 2] {
     let upper = upper.min(area.height);
-    [
-        Rect {
-            height: upper,
-            ..area
-        },
-        Rect {
-            y: area.y + upper,
-            height: area.height - upper,
-            ..area
-        },
-    ]
+    let [above, below] = [(area.y, upper), (area.y + upper, area.height - upper)];
+    [above, below].map(|(y, height)| Rect { y, height, ..area })
 }
 
 /// Two halves side by side, where there is room.

@@ -7,13 +7,13 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 
-const PLAIN: Look = Look {
+const PLAIN: TerminalStyle = TerminalStyle {
     color: false,
     unicode: true,
 };
 
 /// What a terminal of this size shows.
-fn shown(screen: Screen<'_>, (width, height): (u16, u16)) -> String {
+fn shown(screen: LiveScreen<'_>, (width, height): (u16, u16)) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal
         .draw(|frame| frame.render_widget(screen, frame.area()))
@@ -24,13 +24,13 @@ fn shown(screen: Screen<'_>, (width, height): (u16, u16)) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn screen(live: &Live) -> Screen<'_> {
-    Screen {
+fn screen(live: &LiveState) -> LiveScreen<'_> {
+    LiveScreen {
         live,
-        look: PLAIN,
+        style: PLAIN,
         elapsed: Nanos::from_millis(8_500),
         stopping: false,
-        pane: Pane::HeatMap,
+        pane: LatencyView::HeatMap,
         help: false,
         hint: "",
     }
@@ -79,8 +79,8 @@ fn half_second(i: u64) -> (Interval, Vec<(u16, u64)>) {
     (interval, bands)
 }
 
-fn open_loop() -> Live {
-    let mut live = Live::new("run", "http://127.0.0.1:8080/items");
+fn open_loop() -> LiveState {
+    let mut live = LiveState::new("run", "http://127.0.0.1:8080/items");
     live.trial_begins(LiveTrial {
         asked_per_s: Some(1_000.0),
         ..trial("rate=1000/s", LiveKind::Operations)
@@ -93,8 +93,8 @@ fn open_loop() -> Live {
 }
 
 /// Two levels that are over, and a third that runs.
-fn sweep() -> Live {
-    let mut live = Live::new("sweep", "http://127.0.0.1:8080/");
+fn sweep() -> LiveState {
+    let mut live = LiveState::new("sweep", "http://127.0.0.1:8080/");
     for (at, report) in fixtures::sweep_good().trials.iter().take(3).enumerate() {
         live.trial_begins(trial(&report.label, LiveKind::Operations));
         for i in 0..6 {
@@ -110,8 +110,8 @@ fn sweep() -> Live {
     live
 }
 
-fn flows() -> Live {
-    let mut live = Live::new("latency", "192.0.2.7:7171");
+fn flows() -> LiveState {
+    let mut live = LiveState::new("latency", "192.0.2.7:7171");
     live.note("19 scenarios, about 5 min");
     live.trial_begins(trial("1 up, 31 down", LiveKind::Flows));
     for i in 0..12 {
@@ -128,7 +128,7 @@ fn flows() -> Live {
 
 #[test]
 fn agents_that_need_a_look_come_first() {
-    let mut live = Live::new("run", "http://127.0.0.1:8080/");
+    let mut live = LiveState::new("run", "http://127.0.0.1:8080/");
     live.trial_begins(trial("", LiveKind::Operations));
     let agent = |number: u64| AgentInterval {
         agent: format!("loader-{number}"),
@@ -156,12 +156,12 @@ fn an_open_loop() {
         let name = format!("live_run_{}x{}", size.0, size.1);
         insta::assert_snapshot!(name, shown(screen(&live), size));
     }
-    let ascii = Screen {
-        look: Look {
+    let ascii = LiveScreen {
+        style: TerminalStyle {
             color: false,
             unicode: false,
         },
-        pane: Pane::Percentiles,
+        pane: LatencyView::Percentiles,
         ..screen(&live)
     };
     let text = shown(ascii, (80, 24));
@@ -173,7 +173,7 @@ fn an_open_loop() {
 fn a_sweep_flows_datagrams_and_rows() {
     insta::assert_snapshot!("live_sweep", shown(screen(&sweep()), (80, 30)));
     insta::assert_snapshot!("live_flows", shown(screen(&flows()), (80, 24)));
-    let mut datagrams = Live::new("udp", "127.0.0.1:7000");
+    let mut datagrams = LiveState::new("udp", "127.0.0.1:7000");
     datagrams.trial_begins(LiveTrial {
         total: None,
         ..trial("3 of 9  exp(200us)*128", LiveKind::Datagrams)
@@ -188,7 +188,7 @@ fn a_sweep_flows_datagrams_and_rows() {
         datagrams.interval(sent, Vec::new());
     }
     insta::assert_snapshot!("live_datagrams", shown(screen(&datagrams), (80, 20)));
-    let mut rows = Live::new("throttle", "");
+    let mut rows = LiveState::new("throttle", "");
     let row = LiveKind::Row {
         number: 5,
         of: 130,
@@ -202,10 +202,10 @@ fn a_sweep_flows_datagrams_and_rows() {
 
 #[test]
 fn before_anything_is_known_and_at_the_end() {
-    let live = Live::new("run", "http://127.0.0.1:8080/");
+    let live = LiveState::new("run", "http://127.0.0.1:8080/");
     insta::assert_snapshot!("live_nothing", shown(screen(&live), (60, 16)));
     let live = open_loop();
-    let help = Screen {
+    let help = LiveScreen {
         help: true,
         stopping: true,
         ..screen(&live)
@@ -218,11 +218,11 @@ fn any_size_and_any_text_will_do() {
     let mut long = open_loop();
     long.note(&"words ".repeat(100));
     long.note("\u{1b}[31mnot a colour\u{7}");
-    for live in [Live::default(), long, sweep(), flows()] {
+    for live in [LiveState::default(), long, sweep(), flows()] {
         for width in [0, 1, 3, 4, 10, 25, 59, 99, 101, 300] {
             for height in [0, 1, 2, 3, 5, 8, 13, 60] {
                 for help in [false, true] {
-                    let screen = Screen {
+                    let screen = LiveScreen {
                         help,
                         ..screen(&live)
                     };
@@ -245,8 +245,8 @@ fn any_size_and_any_text_will_do() {
 fn without_colour_there_is_none() {
     let live = open_loop();
     for (color, expected) in [(true, true), (false, false)] {
-        let screen = Screen {
-            look: Look {
+        let screen = LiveScreen {
+            style: TerminalStyle {
                 color,
                 unicode: true,
             },
@@ -262,14 +262,14 @@ fn without_colour_there_is_none() {
 
 #[test]
 fn the_same_finding_at_several_trials_is_one_line() {
-    let mut live = Live::new("sweep", "");
+    let mut live = LiveState::new("sweep", "");
     let mut report = fixtures::run_errors().trials[0].clone();
     for label in ["vusers=1", "vusers=2", "vusers=3"] {
         live.trial_begins(trial(label, LiveKind::Operations));
         report.label = label.to_string();
         live.trial_ends(Some(&report));
     }
-    let errors: Vec<&Entry> = live.entries.iter().filter(|e| e.code == "errors").collect();
+    let errors: Vec<&LogEntry> = live.entries.iter().filter(|e| e.code == "errors").collect();
     assert_eq!(errors.len(), 1, "{:?}", live.entries);
     assert_eq!(errors[0].also, ["vusers=2", "vusers=3"]);
 }

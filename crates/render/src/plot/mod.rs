@@ -1,11 +1,11 @@
-//! What a figure shows: two [`Scale`]s, some [`Series`] and what they are compared with
-//! ([`Reference`]). How it is drawn is up to the painters: `html::svg` and `text::plot`.
+//! The content of a figure: two [`Scale`]s, [`Series`] and [`Reference`] lines. The painters
+//! `html::svg` and `text::plot` draw it.
 
 mod scale;
 
 pub(crate) use scale::{Scale, Unit};
 
-/// What a series is drawn in. Never the only thing that tells two series apart.
+/// The colour of a series. Never the only difference between two series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
     /// The main thing shown: blue.
@@ -17,13 +17,13 @@ pub(crate) enum Tone {
     Third,
     /// Purple.
     Fourth,
-    /// What the data are to be compared with: theory, asymptotes, what was asked for.
+    /// For comparison: theory, asymptotes, the rate asked for.
     Muted,
-    /// What is wrong: errors, loss.
+    /// For trouble: errors, loss.
     Bad,
 }
 
-/// How a line is broken up, so that lines differ without colour.
+/// The pattern of a line, which distinguishes lines without colour.
 #[allow(clippy::enum_variant_names)] // Dash and dot in turn have no other name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Dash {
@@ -38,7 +38,7 @@ pub(crate) enum Dash {
     DashDot,
 }
 
-/// What marks a point.
+/// The mark of a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// Nothing; its line passes through.
@@ -54,15 +54,15 @@ pub(crate) enum Mark {
     Frame,
 }
 
-/// One value, with its interval of confidence where there is one. A `y` that is not finite, or not
-/// positive on a logarithmic scale, is a gap.
+/// One value, with its confidence interval if known. A `y` that is not finite, or not positive on a
+/// logarithmic scale, is a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Point {
-    /// Where; on a scale of categories the number of one, from 0.
+    /// The value on the horizontal scale.
     pub x: f64,
-    /// How much.
+    /// The value on the vertical scale; among categories the row, from 0.
     pub y: f64,
-    /// The interval of confidence of `y` (points), or the edges of the band.
+    /// The confidence interval, or the two edges of a band, piece or cell.
     pub range: Option<[f64; 2]>,
 }
 
@@ -72,31 +72,23 @@ impl Point {
         Point { x, y, range: None }
     }
 
-    /// With an interval of confidence where there is one.
+    /// A value with its interval.
     pub(crate) fn with(x: f64, y: f64, range: Option<[f64; 2]>) -> Point {
         Point { x, y, range }
     }
 }
 
-/// A distribution at one place of a scale of categories: `low` to `high` as a thin line, `from` to
-/// `to` as a box, `middle` as a stroke across it. All on the other scale.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Spread {
-    /// Which category, from 0.
+/// The percentiles of a distribution in one row of a plot of categories: the ends of the whisker
+/// outermost, then the ends of the box, the median in the middle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct BoxPlot {
+    /// The category, from 0.
     pub at: f64,
-    /// End of the thin line.
-    pub low: f64,
-    /// Begin of the box.
-    pub from: f64,
-    /// The stroke across the box.
-    pub middle: f64,
-    /// End of the box.
-    pub to: f64,
-    /// Other end of the thin line.
-    pub high: f64,
+    /// In ascending order.
+    pub percentiles: [f64; 5],
 }
 
-/// How strong the colour of a cell is, from 1 to [`Shade::MOST`].
+/// Intensity of the colour of a cell, from 1 to [`Shade::MOST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shade(pub u8);
 
@@ -105,8 +97,8 @@ impl Shade {
     pub(crate) const MOST: u8 = 5;
 }
 
-/// What a series looks like.
-#[derive(Clone, Debug, PartialEq)]
+/// The points of a series and how they are drawn.
+#[derive(Clone, Debug)]
 pub(crate) enum Shape {
     /// Straight lines from point to point, with the interval of each that has one.
     Line(Vec<Point>),
@@ -117,43 +109,40 @@ pub(crate) enum Shape {
     Points(Vec<Point>),
     /// The area between the two edges of each point's `range`.
     Band(Vec<Point>),
-    /// Bars from the axis to `y`, so wide (in units of x; 0.8 for categories). With categories up
-    /// the side the bars lie down, and a point is (value, category).
+    /// Horizontal bars from the axis to `x` in the row `y`, and their height in rows.
     Bars(Vec<Point>, f64),
-    /// Pieces of stacked bars, so wide: from one edge of each point's `range` to the other. The
-    /// value that it stands for is the point's own.
+    /// Pieces of stacked bars, and their height in rows. A piece extends over its point's `range`;
+    /// its value is the point's `x`.
     Stack(Vec<Point>, f64),
-    /// Cells of a heat map, so wide and of this shade: from one edge of each point's `range` to the
-    /// other.
+    /// Cells of a heat map, their width in units of x, and their shade. A cell extends over its
+    /// point's `range`.
     Cells(Vec<Point>, f64, Shade),
-    /// A distribution for each category; the names of the five figures are the table's columns:
-    /// `["min", "p50", "mean", "p99", "max"]`.
-    Spreads(Vec<Spread>, [&'static str; 5]),
+    /// Distributions, one for each category, and the names of their five percentiles, which are the
+    /// titles of the table's columns.
+    Boxes(Vec<BoxPlot>, [&'static str; 5]),
 }
 
 /// Data of one kind under one name.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Series {
-    /// Short, as it stands beside the line: `p99`, `asked`.
+    /// Short, as beside the line: `p99`, `asked`.
     pub name: String,
-    /// Its points.
+    /// The points and how they are drawn.
     pub shape: Shape,
-    /// Its colour.
+    /// The colour.
     pub tone: Tone,
-    /// Its line.
+    /// The pattern of the line.
     pub dash: Dash,
-    /// Its points' marks.
+    /// The marks of the points.
     pub mark: Mark,
-    /// Words beside each of its points, such as the number of users; none, or one for each point
-    /// (empty: nothing there).
+    /// Words beside each point, such as the number of users. Empty, or one for each point.
     pub labels: Vec<String>,
-    /// Whether its values are worth a column of the table and a line on hover (a fitted curve's
-    /// are not).
+    /// Whether its values appear in the table and on hover; those of a fitted curve do not.
     pub listed: bool,
 }
 
 impl Series {
-    fn of(name: impl Into<String>, shape: Shape) -> Series {
+    fn new(name: impl Into<String>, shape: Shape) -> Series {
         Series {
             name: name.into(),
             shape,
@@ -165,138 +154,161 @@ impl Series {
         }
     }
 
-    /// A line.
+    /// See [`Shape::Line`].
     pub(crate) fn line(name: impl Into<String>, points: Vec<Point>) -> Series {
-        Series::of(name, Shape::Line(points))
+        Series::new(name, Shape::Line(points))
     }
 
-    /// A stair of levels.
+    /// See [`Shape::Step`].
     pub(crate) fn step(name: impl Into<String>, points: Vec<Point>) -> Series {
-        Series::of(name, Shape::Step(points))
+        Series::new(name, Shape::Step(points))
     }
 
-    /// Marks alone.
-    pub(crate) fn points(name: impl Into<String>, points: Vec<Point>) -> Series {
-        Series::of(name, Shape::Points(points)).marked(Mark::Dot)
+    /// See [`Shape::Points`]; the marks are dots.
+    pub(crate) fn marks(name: impl Into<String>, points: Vec<Point>) -> Series {
+        Series::new(name, Shape::Points(points)).marked(Mark::Dot)
     }
 
-    /// An area.
+    /// See [`Shape::Band`].
     pub(crate) fn band(name: impl Into<String>, points: Vec<Point>) -> Series {
-        Series::of(name, Shape::Band(points))
+        Series::new(name, Shape::Band(points))
     }
 
-    /// Bars.
+    /// See [`Shape::Bars`].
     pub(crate) fn bars(name: impl Into<String>, points: Vec<Point>, width: f64) -> Series {
-        Series::of(name, Shape::Bars(points, width))
+        Series::new(name, Shape::Bars(points, width))
     }
 
-    /// Pieces of stacked bars.
+    /// See [`Shape::Stack`].
     pub(crate) fn stack(name: impl Into<String>, points: Vec<Point>, width: f64) -> Series {
-        Series::of(name, Shape::Stack(points, width))
+        Series::new(name, Shape::Stack(points, width))
     }
 
-    /// Cells of a heat map.
+    /// See [`Shape::Cells`].
     pub(crate) fn cells(
         name: impl Into<String>,
         points: Vec<Point>,
         width: f64,
         shade: Shade,
     ) -> Series {
-        Series::of(name, Shape::Cells(points, width, shade))
+        Series::new(name, Shape::Cells(points, width, shade))
     }
 
-    /// Distributions.
-    pub(crate) fn spreads(
+    /// See [`Shape::Boxes`].
+    pub(crate) fn boxes(
         name: impl Into<String>,
-        spreads: Vec<Spread>,
+        boxes: Vec<BoxPlot>,
         figures: [&'static str; 5],
     ) -> Series {
-        Series::of(name, Shape::Spreads(spreads, figures))
+        Series::new(name, Shape::Boxes(boxes, figures))
     }
 
-    /// In this colour.
+    /// Sets the colour.
     pub(crate) fn toned(mut self, tone: Tone) -> Series {
         self.tone = tone;
         self
     }
 
-    /// With this line.
+    /// Sets the pattern of the line.
     pub(crate) fn dashed(mut self, dash: Dash) -> Series {
         self.dash = dash;
         self
     }
 
-    /// With these marks.
+    /// Sets the marks of the points.
     pub(crate) fn marked(mut self, mark: Mark) -> Series {
         self.mark = mark;
         self
     }
 
-    /// With words beside each of its points.
-    pub(crate) fn labelled(mut self, labels: Vec<String>) -> Series {
-        self.labels = labels;
+    /// Sets the words beside each point.
+    pub(crate) fn labelled(mut self, labels: impl IntoIterator<Item = String>) -> Series {
+        self.labels = labels.into_iter().collect();
         self
     }
 
-    /// Drawn only: neither in the table nor on hover.
+    /// Leaves the series out of the table and of the values on hover.
     pub(crate) fn unlisted(mut self) -> Series {
         self.listed = false;
         self
     }
 
-    /// Its points; none for distributions.
-    pub(crate) fn its_points(&self) -> &[Point] {
+    /// The points; none for distributions.
+    pub(crate) fn points(&self) -> &[Point] {
         match &self.shape {
             Shape::Line(p) | Shape::Step(p) | Shape::Points(p) | Shape::Band(p) => p,
             Shape::Bars(p, _) | Shape::Stack(p, _) | Shape::Cells(p, ..) => p,
-            Shape::Spreads(..) => &[],
+            Shape::Boxes(..) => &[],
         }
     }
 }
 
-/// A line across the plot that the data are compared with, and its name.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Reference {
-    /// A level, such as a bound, a maximum.
-    Horizontal {
-        /// Where.
-        y: f64,
-        /// What it is, with its value: `bound 50 ms`.
-        label: String,
-        /// Its colour.
-        tone: Tone,
-    },
-    /// A place, such as the knee, and its interval of confidence as an area.
-    Vertical {
-        /// Where.
-        x: f64,
-        /// What it is, with its value.
-        label: String,
-        /// Its colour.
-        tone: Tone,
-        /// Its interval of confidence.
-        range: Option<[f64; 2]>,
-    },
+/// A line across the plot that the data are compared with.
+#[derive(Clone, Debug)]
+pub(crate) struct Reference {
+    /// Its position.
+    pub at: ReferenceAt,
+    /// Its name with its value, such as `bound 50 ms`.
+    pub label: String,
+    /// Its colour.
+    pub tone: Tone,
+    /// The confidence interval of a value of x, drawn as an area.
+    pub range: Option<[f64; 2]>,
+}
+
+/// The position of a reference line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ReferenceAt {
+    /// A value of x, such as the knee.
+    X(f64),
+    /// A value of y, such as a bound or a maximum.
+    Y(f64),
+}
+
+impl Reference {
+    /// A vertical line at a value of x.
+    pub(crate) fn x(x: f64, label: impl Into<String>) -> Reference {
+        Reference {
+            at: ReferenceAt::X(x),
+            label: label.into(),
+            tone: Tone::Muted,
+            range: None,
+        }
+    }
+
+    /// A horizontal line at a value of y.
+    pub(crate) fn y(y: f64, label: impl Into<String>) -> Reference {
+        Reference {
+            at: ReferenceAt::Y(y),
+            ..Reference::x(0.0, label)
+        }
+    }
+
+    /// Sets the colour.
+    pub(crate) fn toned(mut self, tone: Tone) -> Reference {
+        self.tone = tone;
+        self
+    }
 }
 
 /// A figure.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Plot {
-    /// What is shown: `Throughput against users`.
+    /// The title: `Throughput against users`.
     pub title: String,
-    /// What is to be seen in it, in a sentence, for those who do not see it.
+    /// The message of the figure in a sentence, for readers who cannot see it.
     pub description: String,
     /// From left to right.
     pub x: Scale,
     /// From bottom to top (categories: from top to bottom).
     pub y: Scale,
-    /// What is drawn, the hindmost first.
+    /// Data, the hindmost first.
     pub series: Vec<Series>,
-    /// Lines to compare with, behind all series.
+    /// Reference lines, behind all series.
     pub references: Vec<Reference>,
-    /// A word below the figure; may be empty.
+    /// A remark below the figure; may be empty.
     pub note: String,
-    /// Whether the reader can zoom along x: for long series over a linear scale.
+    /// Whether the reader can zoom along x, for long series over a linear scale.
     pub zooms: bool,
     /// Height of the plot in CSS pixels, without the axis' labels.
     pub height: u32,
@@ -318,15 +330,60 @@ impl Plot {
         }
     }
 
-    /// With this description.
+    /// An empty plot with a row for each name, each `row_px` CSS pixels high.
+    pub(crate) fn of_rows<N: Into<String>>(
+        title: impl Into<String>,
+        x: Scale,
+        names: impl IntoIterator<Item = N>,
+        row_px: u32,
+    ) -> Plot {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        let height = row_px * names.len() as u32;
+        Plot::new(title, x, Scale::categories(names)).high(height)
+    }
+
+    /// Sets the description.
     pub(crate) fn described(mut self, description: impl Into<String>) -> Plot {
         self.description = description.into();
         self
     }
 
-    /// With one series more.
+    /// Sets the remark below the figure.
+    pub(crate) fn noted(mut self, note: impl Into<String>) -> Plot {
+        self.note = note.into();
+        self
+    }
+
+    /// Sets the height in CSS pixels.
+    pub(crate) fn high(mut self, height: u32) -> Plot {
+        self.height = height;
+        self
+    }
+
+    /// Lets the reader zoom along x.
+    pub(crate) fn zooming(mut self) -> Plot {
+        self.zooms = true;
+        self
+    }
+
+    /// Adds a series.
     pub(crate) fn with(mut self, series: Series) -> Plot {
         self.series.push(series);
+        self
+    }
+
+    /// Adds a series, unless it has no points.
+    pub(crate) fn with_any(self, series: Series) -> Plot {
+        if series.points().is_empty() {
+            self
+        } else {
+            self.with(series)
+        }
+    }
+
+    /// Adds a reference line.
+    pub(crate) fn against(mut self, reference: Reference) -> Plot {
+        self.references.push(reference);
         self
     }
 
@@ -335,10 +392,11 @@ impl Plot {
         let mut shapes = self.series.iter().map(|s| &s.shape);
         shapes.any(|shape| matches!(shape, Shape::Cells(..)))
     }
+}
 
-    /// With one line more to compare with.
-    pub(crate) fn against(mut self, reference: Reference) -> Plot {
-        self.references.push(reference);
-        self
-    }
+/// A point in each row that has the figure.
+pub(crate) fn row_points<T>(rows: &[T], figure: impl Fn(&T) -> Option<f64>) -> Vec<Point> {
+    let rows = rows.iter().enumerate();
+    let points = rows.filter_map(|(i, row)| Some(Point::new(figure(row)?, i as f64)));
+    points.collect()
 }

@@ -1,18 +1,18 @@
-//! The scale of a plot: an axis, its unit, its name; or categories.
+//! The scale of a plot: an axis with unit and name, or categories.
 
-use crate::axis::{self, Axis, span, top};
+use crate::axis::{Axis, ScaleKind, span, top};
 use crate::number;
 use knee_core::words::trimmed;
 
 /// Values over this ratio or more are drawn on a logarithmic scale.
 const LOG_RATIO: f64 = 10.0;
 
-/// What the values on a scale are.
+/// The unit of the values on a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Nanoseconds; shown as ns, µs, ms or s.
     Time,
-    /// Operations (or whatever the title says) per second.
+    /// Operations, or what the title names, per second.
     PerS,
     /// A whole number of something: users, connections.
     Count,
@@ -20,7 +20,7 @@ pub(crate) enum Unit {
     Number,
     /// A share in percent.
     Percent,
-    /// Which percentile.
+    /// The number of a percentile.
     Percentile,
     /// KiB per second.
     KibPerS,
@@ -48,7 +48,7 @@ impl Unit {
         }
     }
 
-    /// A value as it stands beside an axis: short.
+    /// The short form of a value, for an axis.
     pub(crate) fn tick(self) -> fn(f64) -> String {
         match self {
             Unit::Time => |v| match v {
@@ -66,23 +66,16 @@ impl Unit {
 /// One of the two scales of a plot.
 #[derive(Clone, Debug)]
 pub(crate) struct Scale {
-    /// Where values lie on it.
+    /// Maps values to positions.
     pub axis: Axis,
-    /// What they are.
+    /// The unit of the values.
     pub unit: Unit,
-    /// What it is a scale of: `users`, `time`, `response time`.
+    /// The quantity: `users`, `time`, `response time`.
     pub name: String,
     /// Names of the categories; empty for numbers.
     pub categories: Vec<String>,
-    /// What is to be marked instead of round values; may be empty.
+    /// Values marked instead of round ones; may be empty.
     marked: Vec<f64>,
-}
-
-impl PartialEq for Scale {
-    fn eq(&self, other: &Scale) -> bool {
-        let key = |s: &Scale| (s.unit, s.name.clone(), s.categories.clone(), s.axis.scale);
-        key(self) == key(other) && self.axis.lo == other.axis.lo && self.axis.hi == other.axis.hi
-    }
 }
 
 impl Scale {
@@ -143,10 +136,10 @@ impl Scale {
         }
     }
 
-    /// Named places, each one wide: number 0 is the first.
-    pub(crate) fn categories(names: Vec<String>, name: impl Into<String>) -> Scale {
+    /// Named rows, each one unit high; row 0 is the first.
+    pub(crate) fn categories(names: Vec<String>) -> Scale {
         let hi = names.len().max(1) as f64 - 0.5;
-        let mut scale = Scale::linear(-0.5, hi, Unit::Number, name);
+        let mut scale = Scale::linear(-0.5, hi, Unit::Number, "");
         scale.categories = if names.is_empty() {
             vec![number::MISSING.to_string()]
         } else {
@@ -155,29 +148,24 @@ impl Scale {
         scale
     }
 
-    /// With marks at these values, as far as there is room, instead of round ones: for the few
-    /// values that were measured.
+    /// Marks these values instead of round ones, as far as there is room: for the few values that
+    /// were measured.
     pub(crate) fn marked_at(mut self, values: impl IntoIterator<Item = f64>) -> Scale {
         self.marked = values.into_iter().collect();
         self
     }
 
-    /// Its name alone, for the table.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The values at its begin and at its end.
+    /// The values at begin and end.
     pub(crate) fn ends(&self) -> [f64; 2] {
         [self.axis.lo, self.axis.hi]
     }
 
-    /// Whether its places have names.
+    /// Whether it is a scale of categories.
     pub(crate) fn is_of_categories(&self) -> bool {
         !self.categories.is_empty()
     }
 
-    /// A value in words, as in a table.
+    /// A value as text, as in a table.
     pub(crate) fn value(&self, value: f64) -> String {
         if self.is_of_categories() {
             let name = self.categories.get(value.round().max(0.0) as usize);
@@ -186,20 +174,21 @@ impl Scale {
         self.unit.value(value)
     }
 
-    /// Whether its marks are as far from each other.
+    /// Whether all marks are equally far apart.
     pub(crate) fn is_marked_evenly(&self) -> bool {
         let places: Vec<f64> = self.ticks(9).into_iter().map(|(at, _)| at).collect();
         let is_even = |w: &[f64]| ((w[2] - w[1]) - (w[1] - w[0])).abs() < 1e-6;
         self.marked.is_empty() && places.windows(3).all(is_even)
     }
 
-    /// From 0 at its begin to 1 at its end; `None` where it has no place for the value.
+    /// The position of a value: 0 at the begin, 1 at the end. `None` if a logarithmic scale has
+    /// none for it.
     pub(crate) fn position(&self, value: f64) -> Option<f64> {
         let position = self.axis.position(value);
         position.is_finite().then_some(position)
     }
 
-    /// What is marked on it, with its place and words.
+    /// Position and label of each mark.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
         if self.is_of_categories() {
             let names = self.categories.iter().enumerate();
@@ -218,15 +207,15 @@ impl Scale {
 
     /// For the script: kind, begin, end.
     pub(crate) fn for_script(&self) -> String {
-        let kind = match self.axis.scale {
-            axis::Scale::Linear => "lin",
-            axis::Scale::Log => "log",
-            axis::Scale::Percentile => "pct",
+        let kind = match self.axis.kind {
+            ScaleKind::Linear => "lin",
+            ScaleKind::Log => "log",
+            ScaleKind::Percentile => "pct",
         };
         format!("{kind} {} {}", self.axis.lo, self.axis.hi)
     }
 
-    /// For the script: in which words to write what it marks when zoomed.
+    /// For the script: the unit of the marks after zooming.
     pub(crate) fn unit_for_script(&self) -> &'static str {
         match self.unit {
             Unit::Time => "ns",
@@ -234,9 +223,9 @@ impl Scale {
         }
     }
 
-    /// Its name with the unit that the ticks leave out, for the axis.
+    /// The title of the axis: the name with the unit that the marks omit.
     pub(crate) fn title(&self) -> String {
-        let log = if self.axis.scale == axis::Scale::Log {
+        let log = if self.axis.kind == ScaleKind::Log {
             ", log scale"
         } else {
             ""

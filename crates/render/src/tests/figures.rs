@@ -96,9 +96,10 @@ fn numbers(text: &str) -> BTreeSet<String> {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let is_of_number = |c: char| c.is_ascii_digit() || c == ',' || c == '.';
-        let end = match c.is_ascii_digit() {
-            true => rest.find(|c| !is_of_number(c)).unwrap_or(rest.len()),
-            false => c.len_utf8(),
+        let end = if c.is_ascii_digit() {
+            rest.find(|c| !is_of_number(c)).unwrap_or(rest.len())
+        } else {
+            c.len_utf8()
         };
         let (token, behind) = rest.split_at(end);
         if c.is_ascii_digit() && !before.is_alphanumeric() {

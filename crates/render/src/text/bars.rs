@@ -20,9 +20,9 @@ pub(super) fn bar(share: f64, width: usize, unicode: bool) -> String {
     bar
 }
 
-/// Which of several neighbours stands for them where a sparkline has more values than columns.
+/// The value shown for several neighbours if a sparkline has more values than columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum KeptExtreme {
     /// The largest: no peak is lost.
     Peaks,
     /// The smallest: no gap is lost.
@@ -30,7 +30,7 @@ pub(super) enum Keep {
 }
 
 /// Values as heights over a common base of 0, one character each, at most `width`.
-pub(super) fn sparkline(values: &[f64], keep: Keep, width: usize, unicode: bool) -> String {
+pub(super) fn sparkline(values: &[f64], keep: KeptExtreme, width: usize, unicode: bool) -> String {
     let top = values.iter().copied().fold(0.0, f64::max);
     let per_column = values.len().div_ceil(width.max(1)).max(1);
     let columns = values.chunks(per_column);
@@ -38,8 +38,8 @@ pub(super) fn sparkline(values: &[f64], keep: Keep, width: usize, unicode: bool)
     let glyph = |chunk: &[f64]| {
         let values = chunk.iter().copied();
         let value = match keep {
-            Keep::Peaks => values.fold(0.0, f64::max),
-            Keep::Dips => values.fold(f64::INFINITY, f64::min),
+            KeptExtreme::Peaks => values.fold(0.0, f64::max),
+            KeptExtreme::Dips => values.fold(f64::INFINITY, f64::min),
         };
         if value <= 0.0 || top <= 0.0 {
             return if unicode { ' ' } else { '_' };
@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn a_sparkline_keeps_its_peaks_or_its_dips() {
         let values = [0.0, 1.0, 2.0, 4.0, 8.0, 8.0];
-        assert_eq!(sparkline(&values, Keep::Peaks, 10, true), " ▁▂▄██");
-        assert_eq!(sparkline(&values, Keep::Peaks, 3, true), "▁▄█");
-        assert_eq!(sparkline(&values, Keep::Dips, 3, true), " ▂█");
-        assert_eq!(sparkline(&values, Keep::Peaks, 10, false), "__.-##");
-        assert_eq!(sparkline(&[], Keep::Dips, 10, true), "");
+        assert_eq!(sparkline(&values, KeptExtreme::Peaks, 10, true), " ▁▂▄██");
+        assert_eq!(sparkline(&values, KeptExtreme::Peaks, 3, true), "▁▄█");
+        assert_eq!(sparkline(&values, KeptExtreme::Dips, 3, true), " ▂█");
+        assert_eq!(sparkline(&values, KeptExtreme::Peaks, 10, false), "__.-##");
+        assert_eq!(sparkline(&[], KeptExtreme::Dips, 10, true), "");
     }
 }

@@ -15,14 +15,14 @@ struct Cell {
     ink: Ink,
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stroke {
     /// Its colour.
     pub ink: Ink,
     /// Whether with gaps.
     pub dashed: bool,
-    /// The character that stands for it where there is no Braille.
+    /// The character of the line without Braille.
     pub ascii: char,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// An empty surface of so many character cells.
+    /// An empty canvas of character cells.
     pub(super) fn new(columns: usize, rows: usize, unicode: bool) -> Canvas {
         let empty = Cell {
             dots: 0,
@@ -75,7 +75,7 @@ impl Canvas {
         }
     }
 
-    /// One character at a position, over whatever is there; nothing outside.
+    /// Puts a character at a position, over anything else.
     pub(super) fn glyph(&mut self, (x, y): (f64, f64), glyph: char, ink: Ink) {
         if let Some(i) = self.cell_index(x, y) {
             self.cells[i].glyph = Some(glyph);
@@ -83,7 +83,7 @@ impl Canvas {
         }
     }
 
-    /// A column of characters at a position, behind whatever is there.
+    /// Puts a column of characters at a position, behind anything else.
     pub(super) fn vertical(&mut self, x: f64, glyph: char, ink: Ink) {
         for row in 0..self.rows {
             let y = 1.0 - (row as f64 + 0.5) / self.rows as f64;
@@ -97,8 +97,8 @@ impl Canvas {
         }
     }
 
-    /// Words from this cell on, where it, its neighbours and all cells between are empty; whether
-    /// there was room.
+    /// Puts words from this cell on, if these cells and their neighbours are empty. Returns whether
+    /// they were.
     pub(super) fn words(&mut self, row: usize, column: usize, words: &str, ink: Ink) -> bool {
         let length = words.chars().count();
         if length == 0 || row >= self.rows || column + length > self.columns {
@@ -117,7 +117,7 @@ impl Canvas {
         true
     }
 
-    /// How many rows and columns of cells it has.
+    /// The number of rows and columns of cells.
     pub(super) fn size(&self) -> (usize, usize) {
         (self.rows, self.columns)
     }

@@ -1,7 +1,7 @@
-//! What a code means: a page of its own, or a line in the list of all.
+//! The meaning of a code: a page for one, or the list of all.
 
 use super::Text;
-use super::page::{INDENT, Page};
+use super::page::{INDENT, TextPage};
 use crate::Renderer;
 use crate::document::Fact;
 use crate::document::line::{Ink, Line};
@@ -11,7 +11,7 @@ use std::io;
 
 impl Renderer<Entry> for Text {
     fn render(&self, entry: &Entry, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut page = Page::new(self.width.max(super::WIDTH_MIN), self.unicode);
+        let mut page = TextPage::new(self.width.max(super::WIDTH_MIN), self.unicode);
         let Code {
             name,
             cause,
@@ -32,7 +32,7 @@ impl Renderer<Entry> for Text {
 
 impl Renderer<Vec<Chapter>> for Text {
     fn render(&self, chapters: &Vec<Chapter>, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut page = Page::new(self.width.max(super::WIDTH_MIN), self.unicode);
+        let mut page = TextPage::new(self.width.max(super::WIDTH_MIN), self.unicode);
         for chapter in chapters {
             page.heading(&chapter.title, "");
             list(&mut page, &chapter.codes);
@@ -48,7 +48,7 @@ impl Renderer<Vec<Chapter>> for Text {
 }
 
 /// A line for each code: its name and the first sentence of its cause, as far as that fits.
-fn list(page: &mut Page, codes: &[Code]) {
+fn list(page: &mut TextPage, codes: &[Code]) {
     let column = codes.iter().map(|c| c.name.len()).max().unwrap_or(0);
     let room = page.width.saturating_sub(INDENT + column + 2);
     let line = |code: &Code| {

@@ -1,19 +1,18 @@
-//! Figures, each in the way that characters can show it: on a canvas, as boxes beside names, or as
-//! a line of heights for what changes over time.
+//! Figures in characters: on a canvas, as boxes beside names, or as a line of heights over time.
 
-use super::bars::{Keep, sparkline};
-use super::boxes::{self, Whisker};
-use super::page::{INDENT, Page};
+use super::bars::{KeptExtreme, sparkline};
+use super::boxes;
+use super::page::{INDENT, TextPage};
 use super::plot::{Drawing, ink};
 use crate::axis::span;
 use crate::document::line::{Ink, Line};
 use crate::number;
-use crate::plot::{Plot, Shape, Tone, Unit};
+use crate::plot::{BoxPlot, Plot, Shape, Tone, Unit};
 
 /// Rows within the axes of a plot.
 const ROWS: usize = 12;
 
-/// Two plots stand beside each other where each has so many columns.
+/// The least width of each of two plots side by side, in columns.
 const COLUMNS_MIN: usize = 42;
 
 /// Room beside a line of heights for its name and its range.
@@ -22,11 +21,11 @@ const BESIDE: usize = 36;
 /// Space between two plots that stand beside each other.
 const GAP: usize = 4;
 
-/// Writes figures: two beside each other where there is room, else one below the other. Those of
-/// bars stand beside the rows of tables instead.
-pub(super) fn show(page: &mut Page, plots: &[Plot]) {
+/// Writes figures, two side by side if they fit. Bars are left out, as tables have them beside
+/// their rows.
+pub(super) fn show(page: &mut TextPage, plots: &[Plot]) {
     debug_assert!(!plots.iter().any(Plot::is_heat_map), "for pages alone");
-    let on_canvas = |plot: &&Plot| !is_over_time(plot) && !plot.y.is_of_categories();
+    let on_canvas = |plot: &&Plot| !plot.zooms && !plot.y.is_of_categories();
     let drawn: Vec<&Plot> = plots.iter().filter(on_canvas).collect();
     let inner = page.inner_width();
     let half = inner.saturating_sub(GAP) / 2;
@@ -43,7 +42,7 @@ pub(super) fn show(page: &mut Page, plots: &[Plot]) {
         }
     }
     for plot in plots {
-        if is_over_time(plot) {
+        if plot.zooms {
             show_over_time(page, plot);
         } else if plot.y.is_of_categories() {
             show_boxes(page, plot);
@@ -51,18 +50,14 @@ pub(super) fn show(page: &mut Page, plots: &[Plot]) {
     }
 }
 
-fn is_over_time(plot: &Plot) -> bool {
-    plot.zooms
-}
-
-/// Each series as a line of heights, and between what they lie.
-fn show_over_time(page: &mut Page, plot: &Plot) {
+/// Writes each series as a line of heights, with its range.
+fn show_over_time(page: &mut TextPage, plot: &Plot) {
     page.gap();
     page.paragraph(INDENT, INDENT, Line::plain(&plot.title));
     let width = page.inner_width().saturating_sub(BESIDE);
     let mut facts = Vec::new();
     for series in plot.series.iter().filter(|s| s.listed) {
-        let points = series.its_points();
+        let points = series.points();
         // The last only ends the level before it.
         let levels = points.split_last().map_or(points, |(_, levels)| levels);
         let heights: Vec<f64> = levels
@@ -70,9 +65,9 @@ fn show_over_time(page: &mut Page, plot: &Plot) {
             .map(|p| if p.y.is_nan() { 0.0 } else { p.y })
             .collect();
         let keep = match plot.y.unit {
-            _ if series.tone == Tone::Bad => Keep::Peaks,
-            Unit::Time => Keep::Peaks,
-            _ => Keep::Dips,
+            _ if series.tone == Tone::Bad => KeptExtreme::Peaks,
+            Unit::Time => KeptExtreme::Peaks,
+            _ => KeptExtreme::Dips,
         };
         let spark = sparkline(&heights, keep, width, page.unicode);
         let range = match span(levels.iter().map(|p| p.y)) {
@@ -87,43 +82,32 @@ fn show_over_time(page: &mut Page, plot: &Plot) {
 }
 
 /// Distributions beside their names, all on one axis.
-fn show_boxes(page: &mut Page, plot: &Plot) {
-    let whiskers: Vec<Whisker> = plot
-        .series
-        .iter()
-        .flat_map(|s| match &s.shape {
-            Shape::Spreads(spreads, _) => spreads.as_slice(),
-            _ => &[],
-        })
-        .map(|s| Whisker {
-            name: plot.y.value(s.at),
-            ends: [s.low, s.high],
-            most: [s.from, s.to],
-            median: s.middle,
-        })
-        .collect();
-    if whiskers.is_empty() {
+fn show_boxes(page: &mut TextPage, plot: &Plot) {
+    let boxes = plot.series.iter().flat_map(|s| match &s.shape {
+        Shape::Boxes(boxes, _) => boxes.as_slice(),
+        _ => &[],
+    });
+    let boxes: Vec<BoxPlot> = boxes.copied().collect();
+    if boxes.is_empty() {
         return;
     }
     page.gap();
     page.paragraph(INDENT, INDENT, Line::of(Ink::Strong, &plot.title));
-    let lines = boxes::laid_out(&whiskers, &plot.x.axis, page.inner_width(), page.unicode);
-    page.block(lines);
+    let (width, unicode) = (page.inner_width(), page.unicode);
+    page.block(boxes::laid_out(&boxes, &plot.y, &plot.x, width, unicode));
     page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, &plot.note));
 }
 
 /// Two blocks beside each other, the left one of equally wide lines.
-fn beside(left: Vec<Line>, right: Vec<Line>, gap: usize) -> Vec<Line> {
+fn beside(mut left: Vec<Line>, mut right: Vec<Line>, gap: usize) -> Vec<Line> {
     let width = left.iter().map(Line::width).max().unwrap_or(0);
     let rows = left.len().max(right.len());
-    let mut left = left.into_iter();
-    let mut right = right.into_iter();
-    (0..rows)
-        .map(|_| {
-            let mut line = left.next().unwrap_or_default();
-            line.pad_to(width + gap);
-            line.append(right.next().unwrap_or_default());
-            line
-        })
-        .collect()
+    left.resize(rows, Line::new());
+    right.resize(rows, Line::new());
+    let both = left.into_iter().zip(right).map(|(mut line, right)| {
+        line.pad_to(width + gap);
+        line.append(right);
+        line
+    });
+    both.collect()
 }

@@ -1,5 +1,5 @@
-//! The report for a person at a terminal: the answer first, then what it rests on, and what was
-//! found last, where it is seen.
+//! The report for a terminal: the answer first, then the sections, the findings last, where a
+//! reader looks.
 
 mod bars;
 mod boxes;
@@ -12,23 +12,23 @@ mod screen;
 mod table;
 
 use crate::Renderer;
+use crate::document::head::{DocumentHead, evidence, findings_title, severity};
 use crate::document::line::{Ink, Line};
-use crate::document::opening::Opening;
-use crate::document::{Block, Document, Medium, Section, findings};
+use crate::document::{Block, Document, Medium, Section};
 use crate::number;
 use knee_core::compare::report::Comparison;
 use knee_core::finding::{Finding, Severity};
 use knee_core::report::Report;
-use page::{INDENT, Page};
+use page::{INDENT, TextPage};
 use std::io;
 
 /// The narrowest page that everything is laid out for.
 const WIDTH_MIN: usize = 60;
 
-/// More reasons why a result is invalid than these say nothing new.
+/// Reasons shown for INVALID and FAILED, each.
 const REASONS_MAX: usize = 6;
 
-/// What a report that ended before its time begins with.
+/// The remark on an interrupted run.
 const INTERRUPTED: &str =
     "INTERRUPTED  ended before its time; this is what was measured until then";
 
@@ -58,16 +58,16 @@ impl Default for Text {
 
 impl Text {
     fn write_whole(&self, doc: &Document, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut page = Page::new(self.width.max(WIDTH_MIN), self.unicode);
-        show_opening(&mut page, &doc.opening);
-        let end = doc.closes_at.min(doc.sections.len());
-        let (rest, closing) = doc.sections.split_at(end);
+        let mut page = TextPage::new(self.width.max(WIDTH_MIN), self.unicode);
+        show_head(&mut page, &doc.head);
+        let end = doc.appendix_at.min(doc.sections.len());
+        let (rest, appendix) = doc.sections.split_at(end);
         rest.iter()
             .for_each(|section| show_section(&mut page, section));
         if let Some(findings) = &doc.findings {
             show_findings(&mut page, findings);
         }
-        closing
+        appendix
             .iter()
             .for_each(|section| show_section(&mut page, section));
         page.write(self.color, out)
@@ -91,36 +91,33 @@ impl Renderer<Comparison> for Text {
 }
 
 /// Both verdicts and the answer.
-fn show_answer(page: &mut Page, opening: &Opening) {
+fn show_answer(page: &mut TextPage, head: &DocumentHead) {
     let mut line = Line::new();
-    for (i, (ink, word)) in opening.words.iter().enumerate() {
+    for (i, (ink, word)) in head.words.iter().enumerate() {
         line.push(Ink::Plain, if i > 0 { ", " } else { "" });
         line.push(*ink, word);
     }
-    let hang = match opening.words.is_empty() {
-        true => 0,
-        false => INDENT,
-    };
+    let hang = if head.words.is_empty() { 0 } else { INDENT };
     line.push(Ink::Plain, " ".repeat(hang));
-    line.push(Ink::Strong, &opening.answer);
+    line.push(Ink::Strong, &head.answer);
     page.paragraph(0, hang, line);
 }
 
-fn show_opening(page: &mut Page, opening: &Opening) {
-    show_answer(page, opening);
-    for (word, reasons) in &opening.reasons {
+fn show_head(page: &mut TextPage, head: &DocumentHead) {
+    show_answer(page, head);
+    for (word, reasons) in &head.reasons {
         show_reasons(page, word, reasons);
     }
-    if opening.interrupted {
+    if head.interrupted {
         page.paragraph(0, 0, Line::of(Ink::Warn, INTERRUPTED));
     }
-    if !opening.made.is_empty() {
-        page.paragraph(0, INDENT, Line::of(Ink::Dim, &opening.made));
+    if !head.made.is_empty() {
+        page.paragraph(0, INDENT, Line::of(Ink::Dim, &head.made));
     }
-    page.facts(&opening.facts);
+    page.facts(&head.facts);
 }
 
-fn show_reasons(page: &mut Page, word: &str, reasons: &[String]) {
+fn show_reasons(page: &mut TextPage, word: &str, reasons: &[String]) {
     let more = reasons.len().saturating_sub(REASONS_MAX);
     let rest = (more > 0).then(|| format!("and {more} more like these: see --json"));
     for reason in reasons.iter().take(REASONS_MAX).chain(&rest) {
@@ -129,15 +126,16 @@ fn show_reasons(page: &mut Page, word: &str, reasons: &[String]) {
     }
 }
 
-fn show_section(page: &mut Page, section: &Section) {
+fn show_section(page: &mut TextPage, section: &Section) {
     let mut blocks = section.blocks_for(Medium::Lines).peekable();
     let is_heading = section.blocks.is_empty();
     if blocks.peek().is_none() && !is_heading {
         return;
     }
-    match section.title.is_empty() {
-        true => page.gap(),
-        false => page.heading(&section.title, &section.remark),
+    if section.title.is_empty() {
+        page.gap()
+    } else {
+        page.heading(&section.title, &section.remark)
     }
     let mut before = None;
     for block in blocks {
@@ -156,13 +154,13 @@ fn show_section(page: &mut Page, section: &Section) {
     }
 }
 
-fn show_block(page: &mut Page, block: &Block) {
+fn show_block(page: &mut TextPage, block: &Block) {
     match block {
         Block::Facts(facts) => page.facts(facts),
         Block::Table(_, table) => page.table(table),
         Block::Plots(plots, _) => figure::show(page, plots),
         // A table beside them has the numbers.
-        Block::Stacks(_) => {}
+        Block::Bars(_) => {}
         Block::Note(text) => page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, text)),
         Block::Paragraph(line) => page.paragraph(INDENT, INDENT, line.clone()),
         Block::List(lines) => {
@@ -179,22 +177,22 @@ fn show_block(page: &mut Page, block: &Block) {
     }
 }
 
-fn show_findings(page: &mut Page, findings: &[Finding]) {
-    page.heading(findings::title(findings), "");
+fn show_findings(page: &mut TextPage, findings: &[Finding]) {
+    page.heading(findings_title(findings), "");
     let hang = INDENT + 2;
     let tie = number::TIE;
     for (i, finding) in findings.iter().enumerate() {
         if i > 0 {
             page.gap();
         }
-        let (mark, ink, _) = findings::severity(finding.severity);
+        let (mark, ink, _) = severity(finding.severity);
         let ink_of_text = match finding.severity {
             Severity::Info => Ink::Plain,
             Severity::Warning | Severity::Error => Ink::Strong,
         };
         let line = Line::of(ink, format!("{mark}{tie}"));
         page.paragraph(INDENT, hang, line.with(ink_of_text, &finding.text));
-        page.paragraph(hang, hang, Line::of(Ink::Dim, findings::evidence(finding)));
+        page.paragraph(hang, hang, Line::of(Ink::Dim, evidence(finding)));
         if !finding.next_step.is_empty() {
             let line = Line::of(Ink::Good, format!("→{tie}"));
             let line = line.with(Ink::Plain, &finding.next_step);

@@ -6,25 +6,25 @@ use crate::document::line::{Ink, Line, cleaned};
 use crate::document::table::Table;
 use std::io;
 
-/// How far everything below a heading is moved in.
+/// Indent of everything below a heading, in columns.
 pub(super) const INDENT: usize = 2;
 
-/// Collects lines; writes them at the end.
+/// A page under construction.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct TextPage {
     /// Columns that may be used.
     pub width: usize,
     /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
     lines: Vec<Line>,
-    /// How many lines there are up to the last heading.
+    /// The number of lines up to the last heading.
     headed: usize,
 }
 
-impl Page {
+impl TextPage {
     /// An empty page.
-    pub(super) fn new(width: usize, unicode: bool) -> Page {
-        Page {
+    pub(super) fn new(width: usize, unicode: bool) -> TextPage {
+        TextPage {
             width,
             unicode,
             lines: Vec::new(),
@@ -42,14 +42,14 @@ impl Page {
         self.lines.len()
     }
 
-    /// Its first lines alone.
-    pub(super) fn begin(mut self, lines: usize) -> Page {
+    /// Keeps the first lines only.
+    pub(super) fn begin(mut self, lines: usize) -> TextPage {
         self.lines.truncate(lines);
         self
     }
 
     /// Adds the lines of another page of the same width.
-    pub(super) fn append(&mut self, other: Page) {
+    pub(super) fn append(&mut self, other: TextPage) {
         self.lines.extend(other.lines);
     }
 
@@ -103,7 +103,7 @@ impl Page {
         self.lines.push(Line::plain(cleaned(text, self.unicode)));
     }
 
-    /// Names and what is to be said of them, in two columns.
+    /// Names and values in two columns.
     pub(super) fn facts(&mut self, facts: &[Fact]) {
         let names: Vec<String> = facts
             .iter()
@@ -125,7 +125,7 @@ impl Page {
         self.block(lines);
     }
 
-    /// Lines that are laid out already, moved in.
+    /// Lines that are laid out already, indented.
     pub(super) fn block(&mut self, lines: Vec<Line>) {
         for line in lines {
             let mut moved = Line::plain(" ".repeat(INDENT));

@@ -3,9 +3,9 @@
 use super::canvas::{Canvas, Stroke};
 use crate::axis::Axis;
 use crate::document::line::{Ink, Line, cleaned};
-use crate::plot::{Dash, Mark, Plot, Point, Reference, Series, Shape, Tone};
+use crate::plot::{Dash, Mark, Plot, Point, Reference, ReferenceAt, Series, Shape, Tone};
 
-/// What is drawn, later layers over earlier ones.
+/// A layer of a drawing, over the earlier ones.
 #[derive(Debug)]
 enum Layer {
     /// A line through points in the units of the axes.
@@ -16,52 +16,52 @@ enum Layer {
     Vertical(f64, char, Ink),
 }
 
-/// The name of a line that the data are compared with. It stands beside the line where it covers
-/// nothing, else in the legend.
+/// The name of a reference line. It stands beside the line if it covers nothing, else in the
+/// legend.
 #[derive(Clone, Debug)]
 struct Label {
-    /// What the line is.
+    /// The name.
     text: String,
     /// The ink of the line.
     ink: Ink,
-    /// What stands for the line in the legend.
+    /// The sign of the line in the legend.
     sign: char,
-    /// Where the line is.
-    at: Place,
+    /// The position of the line.
+    at: LabelPlace,
 }
 
-/// Where a line is, in the units of the axes.
+/// The position of a line in the units of the axes.
 #[derive(Clone, Debug)]
-enum Place {
+enum LabelPlace {
     /// A level at a value of y.
     Level(f64),
     /// A vertical line at a value of x.
     Upright(f64),
-    /// A line through points, and where it ends.
-    Along(Vec<(f64, f64)>, f64),
+    /// A line through points.
+    Along(Vec<(f64, f64)>),
 }
 
-/// A figure as what is drawn on a canvas.
+/// A figure as layers on a canvas.
 #[derive(Debug)]
 pub(super) struct Drawing {
-    /// What is shown, above the plot.
+    /// The title above the plot.
     title: String,
     /// The horizontal axis.
     x: Axis,
     /// The vertical axis.
     y: Axis,
-    /// What is drawn.
+    /// Layers from back to front.
     layers: Vec<Layer>,
-    /// Signs and what they stand for, below the plot.
+    /// Signs with their meanings, below the plot.
     legend: Vec<(char, Ink, String)>,
     /// Names of lines, the most important first.
     labels: Vec<Label>,
 }
 
 impl Drawing {
-    /// What a figure over two axes of numbers is made of.
+    /// The drawing of a figure over two axes of numbers.
     pub(super) fn of(plot: &Plot, unicode: bool) -> Drawing {
-        let title = match plot.y.name() {
+        let title = match plot.y.name.as_str() {
             "" => plot.title.clone(),
             name => format!("{} ({name})", plot.title),
         };
@@ -83,28 +83,22 @@ impl Drawing {
     }
 
     fn add_reference(&mut self, reference: &Reference, unicode: bool) {
-        let (label, at, tone) = match reference {
-            Reference::Horizontal { y, label, tone } => (label, Place::Level(*y), *tone),
-            Reference::Vertical { x, label, tone, .. } => (label, Place::Upright(*x), *tone),
-        };
-        let ink = ink(tone);
-        let sign = match (&at, unicode) {
-            (Place::Upright(_), true) => '╎',
-            (Place::Upright(_), false) => ':',
-            (_, true) => '╌',
-            (_, false) => '-',
-        };
-        self.layers.push(match at {
-            Place::Upright(x) => Layer::Vertical(x, sign, ink),
-            Place::Level(y) | Place::Along(_, y) => {
-                let ends = [0.0, 1.0].map(|position| (self.x.value(position), y));
-                Layer::Curve(ends.into(), dashed(ink))
+        let ink = ink(reference.tone);
+        let (at, sign) = match reference.at {
+            ReferenceAt::X(x) => {
+                let sign = if unicode { '╎' } else { ':' };
+                self.layers.push(Layer::Vertical(x, sign, ink));
+                (LabelPlace::Upright(x), sign)
             }
-        });
-        if !label.is_empty() {
-            let text = label.clone();
+            ReferenceAt::Y(y) => {
+                let ends = [0.0, 1.0].map(|position| (self.x.value(position), y));
+                self.layers.push(Layer::Curve(ends.into(), dashed(ink)));
+                (LabelPlace::Level(y), guide_sign(unicode))
+            }
+        };
+        if !reference.label.is_empty() {
             self.labels.push(Label {
-                text,
+                text: reference.label.clone(),
                 ink,
                 sign,
                 at,
@@ -113,65 +107,55 @@ impl Drawing {
     }
 
     fn add_series(&mut self, series: &Series, unicode: bool) {
-        let place = |p: &Point| (p.x, p.y);
-        let points: Vec<(f64, f64)> = series.its_points().iter().map(place).collect();
         let known =
-            |&(x, y): &(f64, f64)| self.x.position(x).is_finite() && self.y.position(y).is_finite();
-        let points: Vec<(f64, f64)> = points.into_iter().filter(known).collect();
+            |p: &&Point| self.x.position(p.x).is_finite() && self.y.position(p.y).is_finite();
+        let points = series.points().iter().filter(known);
+        let points: Vec<(f64, f64)> = points.map(|p| (p.x, p.y)).collect();
         let ink = ink(series.tone);
-        let joined = matches!(series.shape, Shape::Line(_) | Shape::Step(_));
         if points.is_empty() || matches!(series.shape, Shape::Band(_)) {
             return;
         }
         let is_guide = !series.listed;
-        if joined {
-            let stroke = match is_guide || series.dash != Dash::Solid {
-                true => dashed(ink),
-                false => Stroke {
-                    ink,
-                    dashed: false,
-                    ascii: '.',
-                },
+        if matches!(series.shape, Shape::Line(_) | Shape::Step(_)) {
+            let stroke = Stroke {
+                ink,
+                dashed: false,
+                ascii: '.',
             };
+            let is_solid = !is_guide && series.dash == Dash::Solid;
+            let stroke = if is_solid { stroke } else { dashed(ink) };
             self.layers.push(Layer::Curve(points.clone(), stroke));
         }
         let glyph = glyph(series.mark, series.tone, unicode);
         if let Some(glyph) = glyph {
             self.layers.push(Layer::Marks(points.clone(), glyph, ink));
         }
-        let sign = glyph.unwrap_or(match (series.dash == Dash::Solid, unicode) {
-            (true, true) => '─',
-            (true, false) => '.',
-            (false, true) => '╌',
-            (false, false) => '-',
-        });
         let text = series.name.clone();
-        match is_guide {
-            _ if text.is_empty() => {}
-            true => {
-                let sign = if unicode { '╌' } else { '-' };
-                let last = points.last().map_or(0.0, |p| p.1);
-                let at = Place::Along(points, last);
-                self.labels.push(Label {
-                    text,
-                    ink,
-                    sign,
-                    at,
-                });
-            }
-            false => self.legend.push((sign, ink, text)),
+        if text.is_empty() {
+            return;
         }
+        if is_guide {
+            self.labels.push(Label {
+                text,
+                ink,
+                sign: guide_sign(unicode),
+                at: LabelPlace::Along(points),
+            });
+            return;
+        }
+        let line = match (series.dash, unicode) {
+            (Dash::Solid, true) => '─',
+            (Dash::Solid, false) => '.',
+            _ => guide_sign(unicode),
+        };
+        self.legend.push((glyph.unwrap_or(line), ink, text));
     }
 
-    /// Its lines within `width` columns, `rows` of them within the axes. All lines of the plot
-    /// are equally wide, so that another may stand beside it.
+    /// The lines of the figure, all `width` columns wide, `rows` of them within the axes.
     pub(super) fn laid_out(&self, width: usize, rows: usize, unicode: bool) -> Vec<Line> {
         let ticks: Vec<(f64, String)> = labelled(&self.y, (rows / 3).max(2), unicode);
-        let margin = ticks
-            .iter()
-            .map(|(_, l)| l.chars().count())
-            .max()
-            .unwrap_or(0);
+        let margin = ticks.iter().map(|(_, l)| l.chars().count()).max();
+        let margin = margin.unwrap_or(0);
         let columns = width.saturating_sub(margin + 2).max(10);
         let mut canvas = Canvas::new(columns, rows, unicode);
         for layer in &self.layers {
@@ -186,13 +170,13 @@ impl Drawing {
         for line in &mut lines {
             *line = Line::plain(line.text().trim_end());
         }
-        let axis = AxisGlyphs::new(unicode);
+        let [bar, bar_tick, ..] = axis_glyphs(unicode);
         for (row, drawn) in canvas.lines().into_iter().enumerate() {
             let tick = ticks
                 .iter()
                 .find(|(v, _)| canvas.row(self.y.position(*v)) == row);
             let label = tick.map_or("", |(_, l)| l);
-            let bar = if tick.is_some() { axis.y_tick } else { axis.y };
+            let bar = if tick.is_some() { bar_tick } else { bar };
             let mut line = Line::of(Ink::Dim, format!("{label:>margin$} {bar}"));
             line.append(drawn);
             lines.push(line);
@@ -221,8 +205,8 @@ impl Drawing {
         }
     }
 
-    /// Writes the name of a line beside it, at the first place where it covers nothing; whether
-    /// there was one.
+    /// Writes the name of a line beside it, at the first place where it covers nothing. Returns
+    /// whether one was found.
     fn name(&self, label: &Label, canvas: &mut Canvas, unicode: bool) -> bool {
         let text = cleaned(&label.text, unicode);
         let length = text.chars().count();
@@ -234,7 +218,7 @@ impl Drawing {
             [Some(column + 2), before].map(|column| Some((row, column?)))
         };
         let places: Vec<Option<(usize, usize)>> = match &label.at {
-            Place::Level(y) => {
+            LabelPlace::Level(y) => {
                 let y = self.y.position(*y);
                 if !inside(y) {
                     return true;
@@ -246,7 +230,7 @@ impl Drawing {
                 let rows = [row.checked_sub(1), Some(row + 1)].into_iter().flatten();
                 rows.flat_map(of_row).collect()
             }
-            Place::Upright(x) => {
+            LabelPlace::Upright(x) => {
                 let x = self.x.position(*x);
                 if !inside(x) {
                     return true;
@@ -254,7 +238,7 @@ impl Drawing {
                 let column = canvas.column(x);
                 (0..rows).flat_map(|row| beside(row, column)).collect()
             }
-            Place::Along(points, _) => {
+            LabelPlace::Along(points) => {
                 let places = points.iter().rev();
                 let places = places.map(|(x, y)| (self.x.position(*x), self.y.position(*y)));
                 let seen = places.filter(|(x, y)| inside(*x) && inside(*y));
@@ -286,12 +270,12 @@ impl Drawing {
     }
 }
 
-/// A horizontal axis of so many columns from column `margin` + 2 on, and its labels, those left out
-/// that would touch another.
+/// A horizontal axis of `columns` columns from column `margin` + 2 on, and those of its labels that
+/// do not touch each other.
 pub(super) fn x_axis(x: &Axis, margin: usize, columns: usize, unicode: bool) -> [Line; 2] {
-    let axis = AxisGlyphs::new(unicode);
+    let [.., glyph, glyph_tick, corner] = axis_glyphs(unicode);
     let canvas = Canvas::new(columns, 1, unicode);
-    let mut rule = vec![axis.x; columns];
+    let mut rule = vec![glyph; columns];
     let start = margin + 2;
     let mut labels = Line::new();
     for (value, label) in labelled(x, columns / 8, unicode) {
@@ -302,12 +286,11 @@ pub(super) fn x_axis(x: &Axis, margin: usize, columns: usize, unicode: bool) -> 
         if at < labels.width() + usize::from(labels.width() > 0) {
             continue;
         }
-        rule[column] = axis.x_tick;
+        rule[column] = glyph_tick;
         labels.pad_to(at);
         labels.push(Ink::Dim, label);
     }
     let rule: String = rule.into_iter().collect();
-    let corner = axis.corner;
     [
         Line::of(Ink::Dim, format!("{:margin$} {corner}{rule}", "")),
         labels,
@@ -319,6 +302,11 @@ fn labelled(axis: &Axis, wanted: usize, unicode: bool) -> Vec<(f64, String)> {
     ticks
         .map(|v| (v, cleaned(&(axis.label)(v), unicode)))
         .collect()
+}
+
+/// The sign of a dashed line.
+fn guide_sign(unicode: bool) -> char {
+    if unicode { '╌' } else { '-' }
 }
 
 fn dashed(ink: Ink) -> Stroke {
@@ -340,7 +328,7 @@ pub(super) fn ink(tone: Tone) -> Ink {
     }
 }
 
-/// Series of one shape of marks are told apart by colour on a page, here by another shape.
+/// The character of a mark. Marks that differ by colour on a page differ by shape in text.
 fn glyph(mark: Mark, tone: Tone, unicode: bool) -> Option<char> {
     let (glyph, ascii) = match (mark, tone) {
         (Mark::None, _) => return None,
@@ -354,28 +342,12 @@ fn glyph(mark: Mark, tone: Tone, unicode: bool) -> Option<char> {
     Some(if unicode { glyph } else { ascii })
 }
 
-struct AxisGlyphs {
-    y: char,
-    y_tick: char,
-    x: char,
-    x_tick: char,
-    corner: char,
-}
-
-impl AxisGlyphs {
-    fn new(unicode: bool) -> AxisGlyphs {
-        let [y, y_tick, x, x_tick, corner] = if unicode {
-            ['│', '┤', '─', '┬', '└']
-        } else {
-            ['|', '+', '-', '+', '+']
-        };
-        AxisGlyphs {
-            y,
-            y_tick,
-            x,
-            x_tick,
-            corner,
-        }
+/// The vertical axis, its tick, the horizontal axis, its tick, and the corner.
+fn axis_glyphs(unicode: bool) -> [char; 5] {
+    if unicode {
+        ['│', '┤', '─', '┬', '└']
+    } else {
+        ['|', '+', '-', '+', '+']
     }
 }
 
@@ -408,7 +380,7 @@ mod tests {
             text: text.into(),
             ink: Ink::Guide,
             sign: '-',
-            at: Place::Level(y),
+            at: LabelPlace::Level(y),
         }
     }
 

@@ -1,13 +1,13 @@
 //! The first screen of a report: the key figures, the gravest findings in a line each, and the
 //! answer last, where a reader looks.
 
-use super::page::{INDENT, Page};
+use super::page::{INDENT, TextPage};
 use super::plot::Drawing;
 use super::{INTERRUPTED, show_answer, show_block};
+use crate::document::head::{DocumentHead, severity};
 use crate::document::line::{Ink, Line};
-use crate::document::opening::Opening;
 use crate::document::table::Table;
-use crate::document::{Block, Document, Medium, findings};
+use crate::document::{Block, Document, Medium};
 use crate::number::{self, plural};
 use crate::plot::Plot;
 use knee_core::finding::Finding;
@@ -18,18 +18,18 @@ const FINDINGS_MAX: usize = 5;
 /// Reasons for INVALID and for FAILED shown at most, each.
 const REASONS_MAX: usize = 2;
 
-/// Rows within the axes of a figure. One with fewer than the least shows nothing.
+/// Rows within the axes of a figure; a figure with fewer would show nothing.
 const PLOT_ROWS_MIN: usize = 5;
 const PLOT_ROWS_MAX: usize = 12;
 
-/// Lines that a table keeps in any case: its titles, a row, and how many rows are left out.
+/// The least number of rows of a table.
 const TABLE_ROWS_MIN: usize = 1;
 
 /// Lays out the first screen, in the lines that the document has for it.
-pub(super) fn laid_out(doc: &Document, width: usize, unicode: bool) -> Page {
-    let empty = || Page::new(width, unicode);
+pub(super) fn laid_out(doc: &Document, width: usize, unicode: bool) -> TextPage {
+    let empty = || TextPage::new(width, unicode);
     let mut end = empty();
-    show_end(&mut end, &doc.opening);
+    show_end(&mut end, &doc.head);
     let all = doc.findings.as_deref().unwrap_or_default();
     // The figures have precedence over findings beyond the first two.
     let least = show_findings(empty(), all, 2).lines();
@@ -47,8 +47,8 @@ pub(super) fn laid_out(doc: &Document, width: usize, unicode: bool) -> Page {
     page
 }
 
-/// What the key figures are: the blocks that belong to the first screen, in at most `room` lines.
-fn show_figures(doc: &Document, empty: &dyn Fn() -> Page, room: usize) -> Page {
+/// The blocks of the first screen, in at most `room` lines.
+fn show_figures(doc: &Document, empty: &dyn Fn() -> TextPage, room: usize) -> TextPage {
     let blocks: Vec<&Block> = doc
         .sections
         .iter()
@@ -61,8 +61,8 @@ fn show_figures(doc: &Document, empty: &dyn Fn() -> Page, room: usize) -> Page {
     let most = tables.max().unwrap_or(TABLE_ROWS_MIN).max(TABLE_ROWS_MIN);
     let figures = |is_tight: bool, rows: usize| {
         let mut page = empty();
-        if !doc.opening.made.is_empty() {
-            page.cut(0, Line::of(Ink::Dim, &doc.opening.made));
+        if !doc.head.made.is_empty() {
+            page.cut(0, Line::of(Ink::Dim, &doc.head.made));
         }
         let each = blocks.iter();
         each.for_each(|block| show_key(&mut page, block, is_tight, rows));
@@ -85,7 +85,7 @@ fn show_figures(doc: &Document, empty: &dyn Fn() -> Page, room: usize) -> Page {
     page
 }
 
-fn show_key(page: &mut Page, block: &Block, is_tight: bool, rows: usize) {
+fn show_key(page: &mut TextPage, block: &Block, is_tight: bool, rows: usize) {
     match block {
         Block::Plots(..) => {}
         Block::Table(_, table) => {
@@ -99,7 +99,7 @@ fn show_key(page: &mut Page, block: &Block, is_tight: bool, rows: usize) {
 }
 
 /// A table with at most this number of rows.
-fn show_table(page: &mut Page, table: &Table, rows: usize) {
+fn show_table(page: &mut TextPage, table: &Table, rows: usize) {
     page.table(&table.with_rows(|row| row < rows));
     let more = table.rows().saturating_sub(rows);
     if more > 0 {
@@ -109,7 +109,7 @@ fn show_table(page: &mut Page, table: &Table, rows: usize) {
 }
 
 /// A figure, where at least its smallest form fits.
-fn show_plot(page: &mut Page, plot: &Plot, room: usize) {
+fn show_plot(page: &mut TextPage, plot: &Plot, room: usize) {
     let drawing = Drawing::of(plot, page.unicode);
     let lines = |rows| drawing.laid_out(page.inner_width(), rows, page.unicode);
     // One more for the gap.
@@ -122,10 +122,10 @@ fn show_plot(page: &mut Page, plot: &Plot, room: usize) {
 }
 
 /// The gravest findings, a line each, and what `--full` has beyond them.
-fn show_findings(mut page: Page, all: &[Finding], shown: usize) -> Page {
+fn show_findings(mut page: TextPage, all: &[Finding], shown: usize) -> TextPage {
     page.blank();
     for finding in all.iter().take(shown) {
-        let (mark, ink, _) = findings::severity(finding.severity);
+        let (mark, ink, _) = severity(finding.severity);
         let line = Line::of(ink, format!("{mark}{}", number::TIE));
         page.cut(INDENT, line.with(Ink::Plain, &finding.text));
     }
@@ -142,9 +142,9 @@ fn show_findings(mut page: Page, all: &[Finding], shown: usize) -> Page {
     page
 }
 
-/// Why it is invalid or failed, and the answer.
-fn show_end(page: &mut Page, opening: &Opening) {
-    for (word, reasons) in &opening.reasons {
+/// The reasons for INVALID and FAILED, and the answer.
+fn show_end(page: &mut TextPage, head: &DocumentHead) {
+    for (word, reasons) in &head.reasons {
         for reason in reasons.iter().take(REASONS_MAX) {
             page.cut(INDENT, Line::of(Ink::Bad, format!("- {word}: {reason}")));
         }
@@ -154,8 +154,8 @@ fn show_end(page: &mut Page, opening: &Opening) {
             page.cut(INDENT, Line::of(Ink::Bad, more));
         }
     }
-    if opening.interrupted {
+    if head.interrupted {
         page.cut(0, Line::of(Ink::Warn, INTERRUPTED));
     }
-    show_answer(page, opening);
+    show_answer(page, head);
 }

@@ -2,7 +2,7 @@
 
 use super::bars::bar;
 use crate::document::line::{Ink, Line, cleaned};
-use crate::document::table::{Align, Table};
+use crate::document::table::{Align, BarColumn, Table, TableColumn};
 
 /// Space between two columns.
 const GAP: usize = 2;
@@ -11,154 +11,142 @@ const GAP: usize = 2;
 const BAR_COLUMNS: usize = 40;
 const BAR_COLUMNS_MIN: usize = 8;
 
-type Column = (String, Align, Vec<Line>);
-
-/// The lines of a table with its bars. Where they would be wider than `width`, the columns that do
-/// not fit follow in further tables below, each beginning with the first column again.
+/// The lines of a table with its bars, at most `width` columns wide. Columns that do not fit follow
+/// in further tables below, each beginning with the first column.
 pub(super) fn laid_out(table: &Table, width: usize, unicode: bool) -> Vec<Line> {
-    let first = table
-        .columns()
-        .first()
-        .map_or(0, |c| column_width(c, unicode));
-    // Words that are too wide even beside the first column alone stand below, row by row.
-    let is_wide = |c: &Column| c.1 == Align::Left && first + GAP + column_width(c, unicode) > width;
-    let mut columns = Vec::new();
-    let mut wide = Vec::new();
-    for (i, column) in table.columns().iter().enumerate() {
-        match i > 0 && is_wide(column) {
-            true => wide.push(column),
-            false => columns.push(column.clone()),
-        }
-    }
-    let used: usize = columns.iter().map(|c| column_width(c, unicode) + GAP).sum();
-    let room = width.saturating_sub(used) + GAP;
-    let bars = table.bars();
-    let each = (room / bars.len().max(1))
-        .saturating_sub(GAP)
-        .min(BAR_COLUMNS);
-    for bars in bars.iter().filter(|bars| {
-        let title = bars.title.chars().count();
-        each >= BAR_COLUMNS_MIN.max(title)
-    }) {
-        let drawn = |share: &Option<f64>| {
-            let share = share.as_ref();
-            share.map_or_else(Line::new, |s| Line::of(bars.ink, bar(*s, each, unicode)))
-        };
-        let cells = bars.shares.iter().map(drawn).collect();
-        columns.push((bars.title.clone(), Align::Left, cells));
-    }
-    let fits = |c: &Column| first + GAP + column_width(c, unicode) <= width;
+    let table = cleaned_table(table, unicode);
+    let Some(names) = table.columns.first() else {
+        return Vec::new();
+    };
+    let first = column_width(names);
+    let fits = |c: &TableColumn| first + GAP + column_width(c) <= width;
+    // Words that do not fit beside the first column stand below, row by row.
+    let is_wide = |c: &&TableColumn| c.align == Align::Left && !fits(c);
+    let (wide, others): (Vec<_>, Vec<_>) = table.columns[1..].iter().partition(is_wide);
+    let mut columns = vec![names.clone()];
+    columns.extend(others.into_iter().cloned());
+    add_bars(&mut columns, &table.bars, width, unicode);
     if !columns.iter().skip(1).all(fits) {
-        return stacked(table.columns(), width, unicode);
+        return stacked(&table.columns, width);
     }
-    let mut lines = parted(&columns, width, unicode);
-    for (_, _, cells) in wide {
+    let mut lines = side_by_side(&columns, width);
+    for column in wide {
         lines.push(Line::new());
-        let names = table
-            .columns()
-            .first()
-            .map_or(&[][..], |(_, _, names)| names);
-        for (name, cell) in names.iter().zip(cells).filter(|(_, cell)| cell.width() > 0) {
-            let mut line = name.cleaned(unicode);
+        let rows = names.cells.iter().zip(&column.cells);
+        for (name, cell) in rows.filter(|(_, cell)| cell.width() > 0) {
+            let mut line = name.clone();
             line.pad_to(first + GAP);
-            line.append(cell.cleaned(unicode));
+            line.append(cell.clone());
             lines.extend(line.wrapped(width, (first + GAP).min(width / 2)));
         }
     }
     lines
 }
 
-/// Each name on lines of its own, and its cells below it, where nothing fits beside the names.
-fn stacked(columns: &[Column], width: usize, unicode: bool) -> Vec<Line> {
-    let Some(((_, _, names), others)) = columns.split_first() else {
+/// The table with all titles and cells cleaned; see [`Line::cleaned`].
+fn cleaned_table(table: &Table, unicode: bool) -> Table {
+    let mut table = table.clone();
+    for column in &mut table.columns {
+        column.title = cleaned(&column.title, unicode);
+        let cells = column.cells.iter();
+        column.cells = cells.map(|cell| cell.cleaned(unicode)).collect();
+    }
+    table
+}
+
+/// Adds the bars whose title fits into the room beside these columns.
+fn add_bars(columns: &mut Vec<TableColumn>, bars: &[BarColumn], width: usize, unicode: bool) {
+    let used: usize = columns.iter().map(|c| column_width(c) + GAP).sum();
+    let each = (width.saturating_sub(used) + GAP) / bars.len().max(1);
+    let each = each.saturating_sub(GAP).min(BAR_COLUMNS);
+    for bars in bars {
+        if each < BAR_COLUMNS_MIN.max(bars.title.chars().count()) {
+            continue;
+        }
+        let drawn = |share: &Option<f64>| match share {
+            Some(share) => Line::of(bars.ink, bar(*share, each, unicode)),
+            None => Line::new(),
+        };
+        columns.push(TableColumn {
+            title: cleaned(&bars.title, unicode),
+            align: Align::Left,
+            cells: bars.shares.iter().map(drawn).collect(),
+        });
+    }
+}
+
+/// Each name on lines of its own with its cells below, for names beside which nothing fits.
+fn stacked(columns: &[TableColumn], width: usize) -> Vec<Line> {
+    let Some((names, others)) = columns.split_first() else {
         return Vec::new();
     };
     let mut lines = Vec::new();
-    for (row, name) in names.iter().enumerate() {
-        lines.extend(name.cleaned(unicode).wrapped(width, GAP));
+    for (row, name) in names.cells.iter().enumerate() {
+        lines.extend(name.wrapped(width, GAP));
         let mut below = Line::plain(" ".repeat(GAP));
-        let cells = others.iter().map(|(title, _, cells)| (title, &cells[row]));
-        for (i, (title, cell)) in cells.filter(|(_, cell)| cell.width() > 0).enumerate() {
+        let known = others.iter().filter(|c| c.cells[row].width() > 0);
+        for (i, column) in known.enumerate() {
             below.push(Ink::Plain, if i > 0 { ", " } else { "" });
-            below.push(Ink::Dim, cleaned(title, unicode));
-            below.push(Ink::Plain, if title.is_empty() { "" } else { " " });
-            below.append(cell.cleaned(unicode));
+            below.push(Ink::Dim, column.title.as_str());
+            below.push(Ink::Plain, if column.title.is_empty() { "" } else { " " });
+            below.append(column.cells[row].clone());
         }
         lines.extend(below.wrapped(width, GAP));
     }
     lines
 }
 
-fn parted(columns: &[Column], width: usize, unicode: bool) -> Vec<Line> {
-    let widths: Vec<usize> = columns.iter().map(|c| column_width(c, unicode)).collect();
-    let Some(&first) = widths.first() else {
+/// As many columns beside each other as fit, the rest below, each time with the first column.
+fn side_by_side(columns: &[TableColumn], width: usize) -> Vec<Line> {
+    let Some((first, others)) = columns.split_first() else {
         return Vec::new();
     };
-    let mut parts: Vec<Vec<usize>> = vec![vec![0]];
-    let mut used = first;
-    for (i, w) in widths.iter().enumerate().skip(1) {
-        if used + GAP + w > width && parts.last().is_some_and(|p| p.len() > 1) {
-            parts.push(vec![0]);
-            used = first;
+    let mut parts = vec![vec![first]];
+    let mut used = column_width(first);
+    for column in others {
+        let needed = GAP + column_width(column);
+        if used + needed > width && parts.last().is_some_and(|part| part.len() > 1) {
+            parts.push(vec![first]);
+            used = column_width(first);
         }
-        used += GAP + w;
+        used += needed;
         if let Some(part) = parts.last_mut() {
-            part.push(i);
+            part.push(column);
         }
     }
     let mut lines = Vec::new();
-    for (n, part) in parts.iter().enumerate() {
-        if n > 0 {
+    for (i, part) in parts.iter().enumerate() {
+        if i > 0 {
             lines.push(Line::new());
         }
-        lay_out_part(columns, part, &widths, unicode, &mut lines);
+        let title = |column: &TableColumn| Line::of(Ink::Dim, column.title.as_str());
+        if part.iter().any(|column| !column.title.is_empty()) {
+            lines.push(row(part, title));
+        }
+        lines.extend((0..first.cells.len()).map(|i| row(part, |column| column.cells[i].clone())));
     }
     lines
 }
 
-fn lay_out_part(
-    columns: &[Column],
-    part: &[usize],
-    widths: &[usize],
-    unicode: bool,
-    to: &mut Vec<Line>,
-) {
-    let mut header = Line::new();
-    for (n, &i) in part.iter().enumerate() {
-        let (title, align, _) = &columns[i];
-        let title = Line::of(Ink::Dim, cleaned(title, unicode));
-        place(&mut header, title, *align, widths[i], n > 0);
+/// A cell of each column, aligned.
+fn row(columns: &[&TableColumn], cell: impl Fn(&TableColumn) -> Line) -> Line {
+    let mut line = Line::new();
+    for (i, column) in columns.iter().enumerate() {
+        let (cell, width) = (cell(column), column_width(column));
+        let start = line.width() + if i > 0 { GAP } else { 0 };
+        line.pad_to(match column.align {
+            Align::Left => start,
+            Align::Right => start + width - cell.width(),
+        });
+        line.append(cell);
+        line.pad_to(start + width);
     }
-    if part.iter().any(|&i| !columns[i].0.is_empty()) {
-        to.push(header);
-    }
-    for row in 0..columns[0].2.len() {
-        let mut line = Line::new();
-        for (n, &i) in part.iter().enumerate() {
-            let (_, align, cells) = &columns[i];
-            let cell = cells[row].cleaned(unicode);
-            place(&mut line, cell, *align, widths[i], n > 0);
-        }
-        to.push(line);
-    }
+    line
 }
 
-fn column_width((title, _, cells): &(String, Align, Vec<Line>), unicode: bool) -> usize {
-    let cells = cells.iter().map(|c| c.cleaned(unicode).width());
-    cells
-        .max()
-        .unwrap_or(0)
-        .max(cleaned(title, unicode).chars().count())
-}
-
-fn place(line: &mut Line, cell: Line, align: Align, width: usize, gap: bool) {
-    let start = line.width() + if gap { GAP } else { 0 };
-    line.pad_to(match align {
-        Align::Left => start,
-        Align::Right => start + width - cell.width(),
-    });
-    line.append(cell);
-    line.pad_to(start + width);
+fn column_width(column: &TableColumn) -> usize {
+    let cells = column.cells.iter().map(Line::width);
+    cells.fold(column.title.chars().count(), usize::max)
 }
 
 #[cfg(test)]
@@ -177,26 +165,36 @@ mod tests {
             .collect()
     }
 
-    fn cells(texts: &[&str]) -> Vec<Line> {
-        texts.iter().map(|t| Line::plain(*t)).collect()
+    fn table(columns: &[(&str, Align, &[&str])]) -> Table {
+        let column = |(title, align, cells): &(&str, Align, &[&str])| TableColumn {
+            title: (*title).to_owned(),
+            align: *align,
+            cells: cells.iter().map(|cell| Line::plain(*cell)).collect(),
+        };
+        Table {
+            columns: columns.iter().map(column).collect(),
+            bars: Vec::new(),
+        }
     }
 
     #[test]
     fn names_too_wide_for_any_column_stand_over_their_cells() {
-        let mut table = Table::default();
-        table.column("", Align::Left, cells(&["a long name", "b"]));
-        table.column("n", Align::Right, cells(&["1,000", "2"]));
-        table.column("m", Align::Right, cells(&["", "3"]));
+        let table = table(&[
+            ("", Align::Left, &["a long name", "b"]),
+            ("n", Align::Right, &["1,000", "2"]),
+            ("m", Align::Right, &["", "3"]),
+        ]);
         let lines = text(&table, 14);
         assert_eq!(lines, ["a long name", "  n 1,000", "b", "  n 2, m 3"]);
     }
 
     #[test]
     fn words_that_fit_nowhere_stand_below_and_are_wrapped() {
-        let mut table = Table::default();
-        table.column("", Align::Left, cells(&["a", "b"]));
-        table.column("n", Align::Right, cells(&["1", "2"]));
-        table.column("told by", Align::Left, cells(&["", "many words of it"]));
+        let table = table(&[
+            ("", Align::Left, &["a", "b"]),
+            ("n", Align::Right, &["1", "2"]),
+            ("told by", Align::Left, &["", "many words of it"]),
+        ]);
         let lines = text(&table, 12);
         assert_eq!(
             lines,
@@ -213,11 +211,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_right_words_left_and_what_does_not_fit_follows_below() {
-        let mut table = Table::default();
-        table.column("users", Align::Right, cells(&["1", "100"]));
-        table.column("rate", Align::Right, cells(&["1,833", "86,070"]));
-        table.column("remark", Align::Left, cells(&["", "knee"]));
+    fn columns_that_do_not_fit_follow_below() {
+        let table = table(&[
+            ("users", Align::Right, &["1", "100"]),
+            ("rate", Align::Right, &["1,833", "86,070"]),
+            ("remark", Align::Left, &["", "knee"]),
+        ]);
         assert_eq!(
             text(&table, 80),
             [

@@ -1,41 +1,34 @@
-//! The text of the original test, letter by letter, so that old results compare and either can be
-//! read by `knee analyze latency`.
+//! The text of the original latency test, letter by letter. `knee analyze latency` reads it, and
+//! results compare with old ones.
 
 use crate::document::{Block, Document, Medium};
 use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 
-/// Adds it. Of several congestion controls it is of the first, as the overall figures are.
-pub(super) fn show(doc: &mut Document, conclusion: &LatencyConclusion) {
-    let first = conclusion.scenarios.first();
-    let control = first.map(|row| row.congestion_control.as_str());
+/// Adds the text. Of several congestion controls it covers the first, as the overall figures do.
+pub(super) fn show(doc: &mut Document, c: &LatencyConclusion) {
+    let first = c.scenarios.first();
+    let control = first.map_or("", |row| row.congestion_control.as_str());
     let mut lines = Vec::new();
-    if let Some(ns) = conclusion.min_rtt_ns {
-        lines.push(format!("MinRTT: {:.1}ms", ns as f64 / 1e6));
-    }
-    let of_first = conclusion
+    lines.extend(
+        c.min_rtt_ns
+            .map(|ns| format!("MinRTT: {:.1}ms", ns as f64 / 1e6)),
+    );
+    let of_first = c
         .scenarios
         .iter()
-        .filter(|row| Some(row.congestion_control.as_str()) == control);
+        .filter(|row| row.congestion_control == control);
     lines.extend(of_first.enumerate().map(|(i, row)| scenario(i + 1, row)));
     lines.push("OVERALL:".to_owned());
-    for (name, value, unit) in [
-        (
-            "Upload Capacity",
-            conclusion.upload_capacity_kib_per_s,
-            "KiB/s",
-        ),
-        (
-            "Download Capacity",
-            conclusion.download_capacity_kib_per_s,
-            "KiB/s",
-        ),
-        ("Link Responsiveness", conclusion.responsiveness_hz, "Hz"),
-        ("Flow Smoothness", conclusion.smoothness_hz, "Hz"),
-    ] {
-        if let Some(value) = value {
-            lines.push(format!("{name:>19}: {value} {unit}"));
-        }
-    }
+    let overall = [
+        ("Upload Capacity", c.upload_capacity_kib_per_s, "KiB/s"),
+        ("Download Capacity", c.download_capacity_kib_per_s, "KiB/s"),
+        ("Link Responsiveness", c.responsiveness_hz, "Hz"),
+        ("Flow Smoothness", c.smoothness_hz, "Hz"),
+    ];
+    let known = overall
+        .into_iter()
+        .filter_map(|(name, value, unit)| Some((name, value?, unit)));
+    lines.extend(known.map(|(name, value, unit)| format!("{name:>19}: {value} {unit}")));
     doc.only(Medium::Lines, |doc| doc.push(Block::Verbatim(lines)));
 }
 

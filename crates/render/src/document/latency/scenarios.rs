@@ -1,29 +1,29 @@
-//! The scenarios one by one, beyond what the classic text tells of them.
+//! The scenarios one by one, the congestion controls compared, the flows of the worst scenario.
 
-use super::{Shown, name, names_controls};
+use super::{MeasuredScenario, name, names_controls};
 use crate::axis::Axis;
 use crate::document::line::{Ink, Line};
-use crate::document::table::{Align, Table};
-use crate::document::{Fact, fact};
-use crate::number::{MISSING, count, estimate, fixed, known, number, time, time_short};
+use crate::document::table::{Table, TableOf};
+use crate::document::{Document, Fact, Layout, Medium, fact};
+use crate::number::{
+    MISSING, bytes, count, estimate, fixed, known, number, plural, time, time_short,
+};
+use crate::plot::{Plot, Scale, Series, Tone, Unit, row_points};
 use knee_core::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
 use knee_core::measure::Direction;
-use knee_core::trial::flows::DirectionReport;
+use knee_core::trial::flows::{DirectionReport, FlowReport};
 use knee_core::trial::report::TimesReport;
 
-/// The flows of one direction of a scenario, where it has any.
-type Side = for<'a> fn(&Shown<'a>) -> Option<&'a DirectionReport>;
+/// The flows of one direction of a scenario, if any.
+type Side = for<'a> fn(&MeasuredScenario<'a>) -> Option<&'a DirectionReport>;
 
-/// Both directions by their names.
+/// Both directions by name.
 const SIDES: [(&str, Side); 2] = [
     ("up", |s| s.flows.up.as_ref()),
     ("down", |s| s.flows.down.as_ref()),
 ];
 
-/// A scenario without uploads has no figure of them.
-const NONE: &str = "";
-
-/// The grade, and the idle path that it compares with.
+/// The grade, and the idle path for comparison.
 pub(super) fn grade_facts(conclusion: &LatencyConclusion) -> Vec<Fact> {
     let mut line = Line::of(grade_ink(&conclusion.grade), conclusion.grade.as_str());
     if let Some(ns) = conclusion.added_latency_ns {
@@ -31,7 +31,7 @@ pub(super) fn grade_facts(conclusion: &LatencyConclusion) -> Vec<Fact> {
     }
     let mut facts = vec![fact("bufferbloat", line)];
     if let Some(idle) = &conclusion.idle_ns {
-        facts.push(fact("idle path", Line::plain(idle_text(idle))));
+        facts.push(fact("idle path", idle_text(idle)));
     }
     facts
 }
@@ -54,10 +54,9 @@ fn grade_ink(grade: &str) -> Ink {
     }
 }
 
-/// What the scenarios' names and latencies are.
-pub(super) fn latency_remark(shown: &[Shown]) -> String {
-    let uncertainty = shown.iter().map(|s| s.flows.clock_uncertainty_ns).max();
-    match uncertainty {
+/// The remark on names and latencies of scenarios.
+pub(super) fn latency_remark(shown: &[MeasuredScenario]) -> String {
+    match shown.iter().map(|s| s.flows.clock_uncertainty_ns).max() {
         Some(ns) if ns > 0 => format!(
             "uploads/downloads; inside the flows one way, clocks agree to ± {}",
             time_short(ns)
@@ -67,93 +66,73 @@ pub(super) fn latency_remark(shown: &[Shown]) -> String {
 }
 
 /// The latency of each scenario, beside the flows and inside them.
-pub(super) fn latency_table(shown: &[Shown], has_idle: bool) -> Table {
+pub(super) fn latency_table(shown: &[MeasuredScenario], has_idle: bool) -> Table {
     let mut table = named(shown);
-    let pings =
-        |of: fn(&TimesReport) -> Option<u64>| times(shown, |s| of(&s.flows.tcp.round_trip_ns));
     if has_idle {
-        table.column("added", Align::Right, cells(shown, |s| added(s.row)));
+        table.right("added", |s| added(s.row));
     }
-    table.column("ping p50", Align::Right, pings(|l| l.p50));
-    table.column("p99", Align::Right, pings(|l| l.p99));
-    table.column(
-        "longest",
-        Align::Right,
-        times(shown, |s| Some(s.flows.latency_ns_max)),
-    );
-    let hz = |s: &Shown| Line::plain(fixed(s.flows.responsiveness_hz, decimals(s)));
-    table.column("Hz", Align::Right, cells(shown, hz));
+    let pings = |s: &MeasuredScenario, of: fn(&TimesReport) -> Option<u64>| {
+        or_none(of(&s.flows.tcp.round_trip_ns), time)
+    };
+    table.right("ping p50", |s| pings(s, |l| l.p50));
+    table.right("p99", |s| pings(s, |l| l.p99));
+    table.right("longest", |s| time(s.flows.latency_ns_max));
+    table.right("Hz", |s| fixed(s.flows.responsiveness_hz, decimals(s)));
     if shown.iter().any(|s| s.flows.udp.is_some()) {
-        let p50 = |s: &Shown| s.flows.udp.as_ref().and_then(|u| u.round_trip_ns.p50);
-        table.column("UDP p50", Align::Right, times(shown, p50));
-        table.column("lost", Align::Right, cells(shown, udp_lost));
+        let udp = |s: &MeasuredScenario| s.flows.udp.as_ref()?.round_trip_ns.p50;
+        table.right("UDP p50", |s| or_none(udp(s), time));
+        table.right("lost", udp_lost);
     }
-    add_inside(&mut table, shown);
-    let longest = |s: &Shown| s.flows.latency_ns_max as f64;
-    let axis = Axis::from_zero(shown.iter().map(longest));
-    let bars = shown.iter().map(|s| Some(axis.position(longest(s))));
-    table.bar("longest", Ink::Warn, bars.collect());
-    table
-}
-
-fn add_inside(table: &mut Table, shown: &[Shown]) {
     for (side, of) in SIDES {
         if shown.iter().any(|s| of(s).is_some()) {
-            let p50 = times(shown, |s| of(s).and_then(|d| d.inside_ns.p50));
-            table.column(format!("in {side} p50"), Align::Right, p50);
+            let p50 = |s| of(s).and_then(|d| d.inside_ns.p50);
+            table.right(format!("in {side} p50"), |s| or_none(p50(s), time));
         }
     }
+    let longest = |s: &MeasuredScenario| s.flows.latency_ns_max as f64;
+    let axis = Axis::from_zero(shown.iter().map(longest));
+    table.bars("longest", Ink::Warn, |s| Some(axis.position(longest(s))));
+    table.done()
 }
 
-/// What the columns of flows are.
+/// The remark on the columns of flows.
 pub(super) const FLOWS_REMARK: &str =
     "capacity is n × their harmonic mean; gap is the longest of any";
 
-/// What the abbreviations of its columns mean.
+/// The abbreviations of the columns of flows.
 pub(super) const FLOWS_NOTE: &str = "Jain: Jain's fairness index of the flows' goodputs, 1 where \
-    all have \
-    the same, 1/n where one of n has all; resent: TCP segments sent again; after: length of the \
-    scenario";
+    all have the same, 1/n where one of n has all; resent: TCP segments sent again; after: length \
+    of the scenario";
 
-/// What became of the flows of each scenario.
-pub(super) fn flows_table(shown: &[Shown]) -> Table {
+/// The flows of each scenario.
+pub(super) fn flows_table(shown: &[MeasuredScenario]) -> Table {
     let mut table = named(shown);
     for (side, of) in SIDES {
         if shown.iter().any(|s| of(s).is_some()) {
-            let capacity = cells(shown, |s| or_none(of(s), |d| number(d.capacity_kib_per_s)));
-            table.column(format!("{side} KiB/s"), Align::Right, capacity);
-            let jain = cells(shown, |s| or_none(of(s), |d| fixed(d.jain_index, 2)));
-            table.column("Jain", Align::Right, jain);
-            let again = cells(shown, |s| or_none(of(s), |d| count(d.retransmitted)));
-            table.column("resent", Align::Right, again);
+            let capacity = |d: &DirectionReport| number(d.capacity_kib_per_s);
+            table.right(format!("{side} KiB/s"), |s| or_none(of(s), capacity));
+            table.right("Jain", |s| or_none(of(s), |d| fixed(d.jain_index, 2)));
+            table.right("resent", |s| or_none(of(s), |d| count(d.retransmitted)));
         }
     }
-    let gap = times(shown, |s| s.flows.smoothness_hz.map(|_| s.flows.gap_ns_max));
-    table.column("gap", Align::Right, gap);
-    table.column("state", Align::Left, cells(shown, state));
-    table.column(
-        "after",
-        Align::Right,
-        times(shown, |s| Some(s.trial.duration_ns)),
-    );
-    if shown.iter().any(|s| s.flows.cpu_s_per_gib.is_some()) {
-        let cpu = cells(shown, |s| or_none(s.flows.cpu_s_per_gib, estimate));
-        table.column("CPU s/GiB", Align::Right, cpu);
-    }
-    let both = |s: &Shown| [s.row.up_kib_per_s, s.row.down_kib_per_s];
+    let gap = |s: &MeasuredScenario| s.flows.smoothness_hz.map(|_| s.flows.gap_ns_max);
+    table.right("gap", |s| or_none(gap(s), time));
+    table.left("state", |s| {
+        Line::of(state_ink(&s.flows.state), s.flows.state.as_str())
+    });
+    table.right("after", |s| time(s.trial.duration_ns));
+    table.right_if_any("CPU s/GiB", "", |s| s.flows.cpu_s_per_gib.map(estimate));
+    let both = |s: &MeasuredScenario| [s.row.up_kib_per_s, s.row.down_kib_per_s];
     let axis = Axis::from_zero(shown.iter().flat_map(both).flatten());
-    for (i, (side, ink)) in [("up", Ink::Data), ("down", Ink::Guide)]
-        .into_iter()
-        .enumerate()
-    {
-        let bars = shown.iter().map(|s| both(s)[i].filter(|kib| *kib > 0.0));
-        let bars = bars.map(|kib| Some(axis.position(kib?)));
-        table.bar(side, ink, bars.collect());
+    for (i, side, ink) in [(0, "up", Ink::Data), (1, "down", Ink::Guide)] {
+        table.bars(side, ink, |s| {
+            Some(axis.position(both(s)[i].filter(|kib| *kib > 0.0)?))
+        });
     }
-    table
+    table.done()
 }
 
-/// Why scenarios did not settle, and which flows were lost.
+/// The scenarios that did not settle, with the reason, and the lost flows.
 pub(super) fn ends(conclusion: &LatencyConclusion) -> Vec<Line> {
     let names = names_controls(conclusion.scenarios.iter());
     let mut lines = Vec::new();
@@ -174,48 +153,129 @@ pub(super) fn ends(conclusion: &LatencyConclusion) -> Vec<Line> {
     lines
 }
 
-/// The overall figures of each congestion control.
-pub(super) fn controls_table(rows: &[CongestionRow]) -> Table {
-    let mut table = Table::default();
-    let column = |of: &dyn Fn(&CongestionRow) -> Line| rows.iter().map(of).collect();
-    let whole = |n: Option<u64>| Line::plain(n.map_or(MISSING.to_owned(), count));
-    let control = |r: &CongestionRow| Line::plain(r.congestion_control.as_str());
-    table.column("", Align::Left, column(&control));
-    let up = |r: &CongestionRow| whole(r.upload_capacity_kib_per_s);
-    table.column("up KiB/s", Align::Right, column(&up));
-    let down = |r: &CongestionRow| whole(r.download_capacity_kib_per_s);
-    table.column("down KiB/s", Align::Right, column(&down));
-    let responsiveness = |r: &CongestionRow| whole(r.responsiveness_hz);
-    table.column("responsiveness Hz", Align::Right, column(&responsiveness));
-    let smoothness = |r: &CongestionRow| whole(r.smoothness_hz);
-    table.column("smoothness Hz", Align::Right, column(&smoothness));
-    let added =
-        |r: &CongestionRow| Line::plain(r.added_latency_ns.map_or(MISSING.to_owned(), time));
-    table.column("added", Align::Right, column(&added));
-    let grade = |r: &CongestionRow| Line::of(grade_ink(&r.grade), r.grade.as_str());
-    table.column("grade", Align::Left, column(&grade));
-    table
+/// Adds the overall figures of each congestion control, if there are several.
+pub(super) fn show_controls(doc: &mut Document, rows: &[CongestionRow]) {
+    if rows.len() < 2 {
+        return;
+    }
+    let title = "Congestion controls";
+    doc.section(title, "the same scenarios with each of them");
+    type Capacity = fn(&CongestionRow) -> Option<u64>;
+    let figures: [(&str, Unit, Tone, Capacity); 3] = [
+        ("Latency added under load", Unit::Time, Tone::Second, |r| {
+            r.added_latency_ns
+        }),
+        ("Upload capacity", Unit::KibPerS, Tone::First, |r| {
+            r.upload_capacity_kib_per_s
+        }),
+        ("Download capacity", Unit::KibPerS, Tone::Third, |r| {
+            r.download_capacity_kib_per_s
+        }),
+    ];
+    let plots = figures.map(|(title, unit, tone, figure)| {
+        let value = |row: &CongestionRow| figure(row).map_or(f64::NAN, |n| n as f64);
+        // Room for the words beside the longest bar.
+        let x = Scale::from_zero(rows.iter().map(|row| 1.45 * value(row)), unit, "");
+        let bars = row_points(rows, |row| Some(value(row)));
+        let labels = rows.iter().map(|row| unit.value(value(row)));
+        Plot::of_rows(title, x, rows.iter().map(graded), 30)
+            .with(Series::bars("", bars, 0.6).toned(tone).labelled(labels))
+    });
+    doc.only(Medium::Page, |doc| doc.plots(plots, Layout::Panels));
+    doc.table(title, controls_table(rows));
 }
 
-/// A table with the scenarios' names.
-fn named(shown: &[Shown]) -> Table {
+fn graded(row: &CongestionRow) -> String {
+    match row.grade.as_str() {
+        "" => row.congestion_control.clone(),
+        grade => format!("{} ({grade})", row.congestion_control),
+    }
+}
+
+fn controls_table(rows: &[CongestionRow]) -> Table {
+    let mut table = TableOf::new(rows);
+    table.left("", |r| r.congestion_control.as_str());
+    table.right("up KiB/s", |r| known(r.upload_capacity_kib_per_s, count));
+    table.right("down KiB/s", |r| {
+        known(r.download_capacity_kib_per_s, count)
+    });
+    table.right("responsiveness Hz", |r| known(r.responsiveness_hz, count));
+    table.right("smoothness Hz", |r| known(r.smoothness_hz, count));
+    table.right("added", |r| known(r.added_latency_ns, time));
+    table.left("grade", |r| Line::of(grade_ink(&r.grade), r.grade.as_str()));
+    table.done()
+}
+
+/// Flows listed; of more, the first of each direction and the lost ones.
+const FLOWS_MAX: usize = 8;
+const OF_EACH: u32 = 4;
+
+/// Adds the flows of the scenario with the longest latency among `scenarios`, under its name.
+pub(super) fn show_worst(
+    doc: &mut Document,
+    worst: &MeasuredScenario,
+    name: &str,
+    scenarios: usize,
+) {
+    let all = &worst.flows.flows;
+    let mut listed: Vec<&FlowReport> = all.iter().collect();
+    let mut remark = match scenarios {
+        1 => plural(all.len() as u64, "flow"),
+        _ => "the scenario with the longest latency".to_owned(),
+    };
+    if listed.len() > FLOWS_MAX {
+        listed.retain(|flow| flow.number < OF_EACH || flow.lost_because.is_some());
+        remark = format!("{remark}; {} of {}", listed.len(), all.len());
+    }
+    if listed.is_empty() {
+        return;
+    }
+    doc.section(format!("Flows of {name}"), remark);
+    doc.table("Flows", worst_table(&listed));
+    doc.note(
+        "gap: longest time without data; resent: TCP segments sent again; RTT: round trip as TCP \
+         measured it; window: its median congestion window; control: its congestion control",
+    );
+}
+
+fn worst_table(flows: &[&FlowReport]) -> Table {
+    let mut table = TableOf::new(flows);
+    table.left("", |f| {
+        let way = if f.direction == Direction::Up {
+            "up"
+        } else {
+            "down"
+        };
+        format!("{way} {}", f.number)
+    });
+    table.right("KiB/s", |f| number(f.goodput_kib_per_s));
+    table.right("gap", |f| time(f.gap_ns_max));
+    table.right("resent", |f| count(f.retransmitted));
+    table.right("TCP's RTT p50", |f| known(f.rtt_ns.p50, time));
+    table.right("max", |f| known(f.rtt_ns.max, time));
+    table.right("window", |f| bytes(f.window_bytes));
+    let ecn = |f: &FlowReport| if f.ecn { " ECN" } else { "" };
+    table.left("control", |f| format!("{}{}", f.congestion_control, ecn(f)));
+    if flows.iter().any(|f| f.lost_because.is_some()) {
+        table.left("lost after", |f| {
+            let at_ns = f.lost_because.as_ref().and(f.lost_at_ns);
+            Line::of(Ink::Bad, or_none(at_ns, time))
+        });
+    }
+    table.done()
+}
+
+/// A table with the names of the scenarios.
+fn named<'a, 'b>(shown: &'a [MeasuredScenario<'b>]) -> TableOf<'a, MeasuredScenario<'b>> {
     let names = names_controls(shown.iter().map(|s| s.row));
-    let mut table = Table::default();
-    let cells = cells(shown, |s| Line::plain(name(s.row, names)));
-    table.column("", Align::Left, cells);
+    let mut table = TableOf::new(shown);
+    table.left("", |s| name(s.row, names));
     table
 }
 
-fn cells(shown: &[Shown], of: impl Fn(&Shown) -> Line) -> Vec<Line> {
-    shown.iter().map(of).collect()
-}
-
-fn times(shown: &[Shown], of: impl Fn(&Shown) -> Option<u64>) -> Vec<Line> {
-    cells(shown, |s| or_none(of(s), time))
-}
-
-fn or_none<T>(value: Option<T>, text: impl Fn(T) -> String) -> Line {
-    Line::plain(value.map_or(NONE.to_owned(), text))
+/// The figure, or nothing in a scenario without flows of its direction.
+fn or_none<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+    value.map_or(String::new(), text)
 }
 
 fn added(row: &ScenarioRow) -> Line {
@@ -226,8 +286,8 @@ fn added(row: &ScenarioRow) -> Line {
     }
 }
 
-/// Two decimals below 10 Hz, as much as there is to say there.
-fn decimals(s: &Shown) -> usize {
+/// Decimals of the frequency: two below 10 Hz, one below 100 Hz.
+fn decimals(s: &MeasuredScenario) -> usize {
     match s.flows.responsiveness_hz {
         hz if hz < 10.0 => 2,
         hz if hz < 100.0 => 1,
@@ -235,16 +295,12 @@ fn decimals(s: &Shown) -> usize {
     }
 }
 
-fn udp_lost(s: &Shown) -> Line {
+fn udp_lost(s: &MeasuredScenario) -> Line {
     match &s.flows.udp {
         None => Line::new(),
         Some(udp) if udp.lost == 0 => Line::plain("0"),
         Some(udp) => Line::of(Ink::Warn, count(udp.lost)),
     }
-}
-
-fn state(s: &Shown) -> Line {
-    Line::of(state_ink(&s.flows.state), s.flows.state.as_str())
 }
 
 fn state_ink(state: &str) -> Ink {

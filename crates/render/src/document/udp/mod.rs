@@ -1,25 +1,22 @@
-//! Arrivals and loss: where each datagram went, and why.
+//! Datagrams: arrivals, losses, and the reasons for them.
 
-mod arrivals;
 mod clients;
 mod explained;
 mod ledger;
-mod over_time;
-mod places;
+mod plots;
 mod trial;
 
-use super::run::show_generator;
-use super::{Document, Layout, Medium};
+use super::{Document, Layout, Medium, generator};
 use crate::number::{plural, time_short};
 use crate::plot::{Dash, Mark, Plot, Point, Scale, Series, Tone, Unit};
 use knee_core::experiment::udp::report::{LawRow, UdpConclusion};
 use knee_core::report::Report;
 use knee_core::trial::report::TrialReport;
 
-/// A figure and its confidence.
+/// A figure and its confidence interval.
 type Estimate = (f64, Option<[f64; 2]>);
 
-/// How series of different laws differ.
+/// The looks of the series of different laws.
 const LOOKS: [(Tone, Dash, Mark); 4] = [
     (Tone::First, Dash::Solid, Mark::Dot),
     (Tone::Second, Dash::Dashed, Mark::Square),
@@ -27,7 +24,7 @@ const LOOKS: [(Tone, Dash, Mark); 4] = [
     (Tone::Fourth, Dash::Dotted, Mark::Frame),
 ];
 
-/// Adds it.
+/// Adds all sections on datagrams.
 pub(super) fn show(doc: &mut Document, report: &Report, c: &UdpConclusion) {
     let laws = &c.laws;
     if report.trials.iter().all(TrialReport::is_cut_short) {
@@ -42,12 +39,12 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &UdpConclusion) {
     explained::show(doc, c);
     show_clients(doc, laws);
     ledger::show(doc, laws);
-    over_time::show(doc, laws);
-    arrivals::show(doc, report, laws);
+    plots::show_over_time(doc, laws);
+    plots::show_arrivals(doc, report, laws);
     match report.trials.as_slice() {
         [only] => {
             trial::show(doc, only);
-            show_generator(doc, only);
+            generator::show(doc, only);
         }
         trials => {
             doc.section("Trials", "in the order in which they were made");
@@ -57,14 +54,13 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &UdpConclusion) {
     }
 }
 
-/// How it was made.
+/// The load and its duration, or the number of trials.
 pub(super) fn remark(report: &Report) -> String {
     match report.trials.as_slice() {
-        [only] => format!(
-            ", {}, sent for {}",
-            only.label,
-            time_short(only.duration_ns)
-        ),
+        [only] => {
+            let duration = time_short(only.duration_ns);
+            format!(", {}, sent for {duration}", only.label)
+        }
         trials => format!(", {}", plural(trials.len() as u64, "trial")),
     }
 }
@@ -86,8 +82,8 @@ fn show_clients(doc: &mut Document, laws: &[LawRow]) {
         let sent = |law: &LawRow| (law.sent_per_s, law.sent_ci95_per_s);
         let lost = |law: &LawRow| (law.loss_percent, law.loss_ci95_percent);
         let plots = [
-            compared("Datagrams sent", "sent", Unit::PerS, laws, &sent),
-            compared("Loss", "of those sent", Unit::Percent, laws, &lost),
+            compared("Datagrams sent", "sent", Unit::PerS, laws, sent),
+            compared("Loss", "of those sent", Unit::Percent, laws, lost),
         ];
         doc.only(Medium::Page, |doc| doc.plots(plots, Layout::Pairs));
     }
@@ -95,25 +91,23 @@ fn show_clients(doc: &mut Document, laws: &[LawRow]) {
     doc.note(clients::NOTE);
 }
 
-/// One figure of all laws, each with its confidence.
+/// A figure of all laws with confidence intervals.
 fn compared(
     title: &str,
     axis: &str,
     unit: Unit,
     laws: &[LawRow],
-    of: &dyn Fn(&LawRow) -> Estimate,
+    of: fn(&LawRow) -> Estimate,
 ) -> Plot {
     let ends = laws.iter().flat_map(|law| match of(law) {
         (value, Some([_, hi])) => [value, hi],
         (value, None) => [value, value],
     });
-    let names = laws.iter().map(|law| law.label.clone()).collect();
-    let x = Scale::from_zero(ends, unit, axis);
-    let mut plot = Plot::new(title, x, Scale::categories(names, ""));
-    plot.height = 40 * laws.len() as u32;
     let points = laws.iter().enumerate().map(|(i, law)| {
         let (value, ci95) = of(law);
         Point::with(value, i as f64, ci95)
     });
-    plot.with(Series::points(axis, points.collect()))
+    let names = laws.iter().map(|law| law.label.as_str());
+    Plot::of_rows(title, Scale::from_zero(ends, unit, axis), names, 40)
+        .with(Series::marks(axis, points.collect()))
 }

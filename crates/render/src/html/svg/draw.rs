@@ -1,19 +1,19 @@
 //! A plot as SVG.
 
-use super::labels::{ROW_ABOVE_PX, Words, side_labels};
-use super::path::Path;
-use super::room::fitting;
-use super::table::Rows;
+use super::label_box::fitting;
+use super::labels::{PlotLabels, ROW_ABOVE_PX, side_labels};
+use super::path::PathData;
+use super::table::DataTable;
 use crate::html::markup::{Element, Markup};
-use crate::plot::{Dash, Mark, Plot, Point, Reference, Series, Shade, Shape, Spread, Tone};
+use crate::plot::{Dash, Mark, Plot, Point, Reference, Series, Shade, Shape, Tone};
 
-/// Size of the inner view, which is stretched to the room there is.
+/// Size of the inner view, which is stretched to the size of the plot.
 pub(super) const VIEW: (f64, f64) = (10_000.0, 1_000.0);
 
-/// Marks along x and y where there is room; where there is little, every other one is left out.
+/// Marks wanted along x and y.
 const TICKS: (usize, usize) = (9, 5);
 
-/// The widths of figures, in CSS pixels, from which on there is room for more marks along x.
+/// Widths of figures, in CSS pixels, from which more marks fit along x.
 const WIDTHS_PX: [usize; 2] = [441, 901];
 
 /// Width of a character of the labels, of the bold names beside lines, and room between them and
@@ -21,7 +21,8 @@ const WIDTHS_PX: [usize; 2] = [441, 901];
 const CHAR_PX: usize = 7;
 const BOLD_CHAR_PX: usize = 8;
 
-/// Longer names of categories stand over their rows where there is little room, and always.
+/// Lengths of category names, in characters, from which they stand over their rows: in narrow
+/// figures, and always.
 const LONG_CHARS: usize = 9;
 const OVER_CHARS: usize = 30;
 
@@ -31,10 +32,10 @@ const OVER_LEFT_PX: usize = 14;
 
 const GAP_PX: usize = 12;
 
-/// The room beside the plot within its frame, in CSS pixels.
+/// The margins of the plot within its frame, in CSS pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Margins {
-    /// For the words of y.
+    /// For the labels of y.
     pub left: usize,
     /// For the names of lines.
     pub right: usize,
@@ -43,24 +44,25 @@ pub(super) struct Margins {
 }
 
 impl Plot {
-    /// Writes the figure, which is shown in so many CSS pixels at the least; `id` tells it from the
-    /// others of its page.
+    /// Writes the figure, at least `least_px` CSS pixels wide, with an `id` that is unique in the
+    /// page.
     pub(crate) fn draw(&self, m: &mut Markup, id: usize, least_px: usize) {
-        let rows = Rows::of(self);
+        let rows = DataTable::of(self);
         let y_ticks = self.y.ticks(TICKS.1);
         let side = side_labels(self);
         let longest = |words: &mut dyn Iterator<Item = usize>| words.max().unwrap_or(0);
         let left = longest(&mut y_ticks.iter().map(|(_, t)| t.chars().count()));
         let right = longest(&mut side.iter().map(|l| l.name.chars().count()));
         let margins = Margins {
-            left: match self.names_stand_over() {
-                true => OVER_LEFT_PX,
-                false => left * CHAR_PX + GAP_PX,
+            left: if self.names_stand_over() {
+                OVER_LEFT_PX
+            } else {
+                left * CHAR_PX + GAP_PX
             },
             right: (right * BOLD_CHAR_PX + GAP_PX).max(self.overhang()).max(20),
             figure: least_px,
         };
-        let words = Words::of(self, &margins, side);
+        let words = PlotLabels::of(self, &margins, side);
         let figure = m.el("figure").attr("class", "plot");
         figure.attr("aria-label", &self.title).with(|m| {
             m.el("figcaption").with(|m| {
@@ -75,7 +77,14 @@ impl Plot {
         });
     }
 
-    fn frame(&self, m: &mut Markup, id: usize, rows: &Rows, margins: &Margins, words: &Words) {
+    fn frame(
+        &self,
+        m: &mut Markup,
+        id: usize,
+        rows: &DataTable,
+        margins: &Margins,
+        words: &PlotLabels,
+    ) {
         let y_ticks = self.y.ticks(TICKS.1);
         let style = format!(
             "--l:{}px;--r:{}px;--t:{}px;--h:{}px;--o:{}px",
@@ -114,15 +123,15 @@ impl Plot {
         });
     }
 
-    /// By how much the last word of x reaches beyond the plot, in CSS pixels.
+    /// The part of the last label of x beyond the plot, in CSS pixels.
     fn overhang(&self) -> usize {
         let ticks = self.x.ticks(TICKS.0);
         let last = ticks.last().filter(|(position, _)| *position > 0.9);
         last.map_or(0, |(_, word)| word.chars().count() * CHAR_PX / 2 + 4)
     }
 
-    /// The class of the frame, which tells whether names up the side stand over their rows:
-    /// `over` always, `long` where there is little room.
+    /// The class of the frame. Category names stand over their rows always (`over`) or in narrow
+    /// figures (`long`).
     fn frame_class(&self) -> &'static str {
         let names = self.y.categories.iter();
         match names.map(|name| name.chars().count()).max() {
@@ -132,7 +141,7 @@ impl Plot {
         }
     }
 
-    /// Whether names up the side stand over their rows however much room there is.
+    /// Whether category names always stand over their rows.
     fn names_stand_over(&self) -> bool {
         self.frame_class() == "frame over"
     }
@@ -142,11 +151,11 @@ impl Plot {
             return self.description.clone();
         }
         let names: Vec<&str> = self.series.iter().map(|s| s.name.as_str()).collect();
-        let (x, y) = (self.x.name(), self.y.name());
+        let (x, y) = (&self.x.name, &self.y.name);
         format!("{y} against {x}: {}", names.join(", "))
     }
 
-    /// Names up the side, over the data where they stand over their rows.
+    /// Writes the category names.
     fn category_names(&self, m: &mut Markup, y_ticks: &[(f64, String)]) {
         if !self.y.is_of_categories() {
             return;
@@ -158,14 +167,12 @@ impl Plot {
         }
     }
 
-    /// Lines and words of both axes.
+    /// Writes lines and labels of both axes.
     fn grid(&self, m: &mut Markup, y_ticks: &[(f64, String)], margins: &Margins) {
         m.el("g").attr("class", "grid").with(|m| {
-            for (position, label) in y_ticks {
+            let numbers = y_ticks.iter().filter(|_| !self.y.is_of_categories());
+            for (position, label) in numbers {
                 let at = percent(self.depth_of(*position));
-                if self.y.is_of_categories() {
-                    continue;
-                }
                 let line = m.el("line").attr("x2", "100%");
                 line.attr("y1", &at).attr("y2", &at).void();
                 let text = m.el("text").attr("class", "y").attr("x", "-8");
@@ -188,7 +195,6 @@ impl Plot {
         m.el("g").attr("class", "grid xs").with(|m| {
             for (i, (position, label)) in ticks.iter().enumerate() {
                 let class = match (narrow[i], middle[i], wide[i]) {
-                    _ if self.x.is_of_categories() => "x",
                     (true, ..) => "x",
                     (_, true, _) => "x mid",
                     (.., true) => "x far",
@@ -210,7 +216,7 @@ impl Plot {
         });
     }
 
-    fn area(&self, m: &mut Markup, rows: &Rows) {
+    fn area(&self, m: &mut Markup, rows: &DataTable) {
         let (width, height) = VIEW;
         let area = m.el("svg").attr("class", "area");
         let area = area
@@ -233,22 +239,25 @@ impl Plot {
         });
     }
 
-    /// The exact values, for the script: places, and which cells of the table tell of them.
+    /// Adds the exact values for the script: positions, and the cells of the table.
     fn data<'m>(
         &self,
         group: Element<'m>,
         series: &Series,
-        rows: &Rows,
+        rows: &DataTable,
         number: usize,
         last_x: &mut String,
     ) -> Element<'m> {
         let (xs, ys): (Vec<String>, Vec<String>) = match &series.shape {
-            Shape::Spreads(spreads, _) => spreads.iter().map(|s| self.spread_place(s)).unzip(),
+            Shape::Boxes(boxes, _) => {
+                let places = boxes.iter().map(|b| (b.percentiles[2], b.at));
+                places.map(|(x, y)| (x.to_string(), y.to_string())).unzip()
+            }
             Shape::Stack(points, _) | Shape::Cells(points, ..) => {
                 points.iter().map(|p| self.piece_place(p)).unzip()
             }
             _ => {
-                let points = series.its_points().iter();
+                let points = series.points().iter();
                 points.map(|p| (p.x.to_string(), p.y.to_string())).unzip()
             }
         };
@@ -264,19 +273,13 @@ impl Plot {
             .attr("data-c", rows.columns_of(number))
     }
 
-    fn spread_place(&self, s: &Spread) -> (String, String) {
-        match self.y.is_of_categories() {
-            true => (s.middle.to_string(), s.at.to_string()),
-            false => (s.at.to_string(), s.middle.to_string()),
-        }
-    }
-
     /// The middle of a piece of a stacked bar.
     fn piece_place(&self, p: &Point) -> (String, String) {
         let middle = p.range.map_or(0.0, |[from, to]| f64::midpoint(from, to));
-        match self.y.is_of_categories() {
-            true => (middle.to_string(), p.y.to_string()),
-            false => (p.x.to_string(), middle.to_string()),
+        if self.y.is_of_categories() {
+            (middle.to_string(), p.y.to_string())
+        } else {
+            (p.x.to_string(), middle.to_string())
         }
     }
 
@@ -298,10 +301,10 @@ impl Plot {
             Shape::Cells(points, width, shade) => {
                 self.path(m, &cell_class(*shade), |p| p.stack(points, *width));
             }
-            Shape::Spreads(spreads, _) => {
-                self.path(m, "thin", |p| p.spread_lines(spreads));
-                self.path(m, "box", |p| p.spread_boxes(spreads));
-                self.path(m, "mid", |p| p.spread_middles(spreads));
+            Shape::Boxes(boxes, _) => {
+                self.path(m, "thin", |p| p.whiskers(boxes));
+                self.path(m, "box", |p| p.boxes(boxes));
+                self.path(m, "mid", |p| p.medians(boxes));
             }
         }
     }
@@ -326,8 +329,8 @@ impl Plot {
         }
     }
 
-    fn path(&self, m: &mut Markup, class: &str, draw: impl FnOnce(&mut Path)) {
-        let mut path = Path::new(self);
+    fn path(&self, m: &mut Markup, class: &str, draw: impl FnOnce(&mut PathData)) {
+        let mut path = PathData::new(self);
         draw(&mut path);
         let d = path.into_data();
         if !d.is_empty() {
@@ -336,28 +339,21 @@ impl Plot {
     }
 
     fn reference(&self, m: &mut Markup, reference: &Reference) {
-        let (tone, range) = match reference {
-            Reference::Horizontal { tone, .. } => (*tone, None),
-            Reference::Vertical { tone, range, .. } => (*tone, *range),
-        };
-        m.el("g")
-            .attr("class", format_args!("ref {}", tone_class(tone)))
-            .with(|m| {
-                if let Some([lo, hi]) = range {
-                    self.path(m, "band", |p| p.column(lo, hi));
-                }
-                self.path(m, "l", |p| match reference {
-                    Reference::Horizontal { y, .. } => p.across(*y),
-                    Reference::Vertical { x, .. } => p.upright(*x),
-                });
-            });
+        let class = format!("ref {}", tone_class(reference.tone));
+        m.el("g").attr("class", class).with(|m| {
+            if let Some([lo, hi]) = reference.range {
+                self.path(m, "band", |p| p.column(lo, hi));
+            }
+            self.path(m, "l", |p| p.reference(reference.at));
+        });
     }
 
     /// The share from the top at which a position on y lies.
     pub(super) fn depth_of(&self, position: f64) -> f64 {
-        match self.y.is_of_categories() {
-            true => position,
-            false => 1.0 - position,
+        if self.y.is_of_categories() {
+            position
+        } else {
+            1.0 - position
         }
     }
 }

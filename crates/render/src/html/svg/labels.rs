@@ -1,13 +1,13 @@
-//! Words within a plot: names of lines at their ends, of references, of points; the legend.
+//! Labels within a plot: names of lines at their ends, of reference lines, of points; the legend.
 //!
-//! No two of them overlap, and none stands on a line that the data are compared with, at any width
-//! that a plot is shown in. Where there is no room for a name within the plot, the legend has it;
-//! words beside a point are left out then, as the table has them.
+//! No two labels overlap, and none stands on a reference line, at any width of the plot. Without
+//! room in the plot a name stands in the legend, and a label of a point is left out, as the table
+//! has it.
 
 use super::draw::{Margins, cell_class, classes, percent, tone_class};
-use super::room::{Room, bold_px};
+use super::label_box::{LabelBox, bold_px};
 use crate::html::markup::Markup;
-use crate::plot::{Mark, Plot, Point, Reference, Series, Shape, Tone};
+use crate::plot::{Mark, Plot, Point, Reference, ReferenceAt, Series, Shape, Tone};
 
 /// Least distance of two names at the side, in CSS pixels.
 const SIDE_GAP_PX: f64 = 14.0;
@@ -18,31 +18,31 @@ pub(super) const ROW_ABOVE_PX: usize = 16;
 /// A line that ends before this share of the width has its name at its end within the plot.
 const EARLY: f64 = 0.93;
 
-/// Whether what stands in brackets is shown: not in a figure that is as narrow as it may be, but in
-/// one of so many CSS pixels.
+/// Whether text in brackets is shown: in the narrowest figure, and from the width `BRACKETS_PX`, in
+/// CSS pixels.
 const WITH_BRACKETS: [bool; 2] = [false, true];
 const BRACKETS_PX: usize = 441;
 
 /// The widest plot, in CSS pixels.
 const WIDEST_PX: f64 = 1_100.0;
 
-/// A place for words: shares from the left and from the top, and by how many pixels they are moved
-/// right and down; leftwards they end there.
-type Corner = (f64, f64, i32, i32);
+/// The position of a label: shares from the left and from the top, and an offset in pixels right
+/// and down. With a negative offset the label ends at that position.
+type Anchor = (f64, f64, i32, i32);
 
 /// The name of a line, beside its end.
 #[derive(Debug)]
 pub(super) struct SideLabel {
     /// The name.
     pub name: String,
-    /// Where, as a share from the top.
+    /// Position as a share from the top.
     pub from_top: f64,
     /// Its colour.
     pub tone: Tone,
 }
 
-/// The names of the lines of a plot, where there are several, moved apart where they would overlap;
-/// none where there are more than its height has room for.
+/// The names of several lines of a plot, moved apart so that they do not overlap; none if they
+/// exceed its height.
 pub(super) fn side_labels(plot: &Plot) -> Vec<SideLabel> {
     let mut labels: Vec<SideLabel> = Vec::new();
     for series in plot.series.iter().filter(|s| plot.is_named_aside(s)) {
@@ -65,7 +65,7 @@ pub(super) fn side_labels(plot: &Plot) -> Vec<SideLabel> {
     labels
 }
 
-/// Downwards so far that each has its room, then upwards from the bottom.
+/// Moves labels downwards to the least distance, then upwards from the bottom.
 fn move_apart(labels: &mut [SideLabel], gap: f64) {
     for i in 1..labels.len() {
         let least = labels[i - 1].from_top + gap;
@@ -78,30 +78,30 @@ fn move_apart(labels: &mut [SideLabel], gap: f64) {
     }
 }
 
-/// Words at their place within a plot.
+/// PlotLabels at their place within a plot.
 #[derive(Debug)]
-pub(super) struct Placed {
-    corner: Corner,
+pub(super) struct PlacedLabel {
+    corner: Anchor,
     tone: Tone,
     words: String,
 }
 
-/// Where all words of a plot stand.
+/// All labels of a plot.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct PlotLabels {
     /// Beside the right edge.
     pub side: Vec<SideLabel>,
-    inner: Vec<Placed>,
-    /// Names of lines for which there is no room: the class of the line, and the name.
+    inner: Vec<PlacedLabel>,
+    /// Names of lines in the legend: the class of the line, and the name.
     listed: Vec<(String, String)>,
-    taken: [Vec<Room>; 2],
+    taken: [Vec<LabelBox>; 2],
 }
 
-impl Words {
-    /// Those of a plot with these margins, the more important ones first: names of what the data
-    /// are compared with, names of lines, words beside points.
-    pub(super) fn of(plot: &Plot, margins: &Margins, side: Vec<SideLabel>) -> Words {
-        let mut words = Words::default();
+impl PlotLabels {
+    /// Places the labels of a plot with these margins, the most important first: reference lines,
+    /// lines, points.
+    pub(super) fn of(plot: &Plot, margins: &Margins, side: Vec<SideLabel>) -> PlotLabels {
+        let mut words = PlotLabels::default();
         let aside = plot.series.iter().filter(|s| plot.is_named_aside(s));
         if side.is_empty() {
             words.listed = aside.map(|s| (classes("s", s), s.name.clone())).collect();
@@ -119,16 +119,16 @@ impl Words {
         words.side = side;
         let mut above = 0;
         for reference in &plot.references {
-            let class = format!("ref {}", tone_class(reference.tone()));
+            let class = format!("ref {}", tone_class(reference.tone));
             match plot.place_above(reference, above) {
                 Some(corner) => {
                     above += 1;
-                    words.put(corner, reference.tone(), reference.label());
+                    words.put(corner, reference.tone, &reference.label);
                 }
                 None => {
                     let corners = plot.corners_at(reference);
-                    let found = words.find(plot, margins, &corners, reference.label());
-                    words.put_or_list(found, reference.tone(), reference.label(), class);
+                    let found = words.find(plot, margins, &corners, &reference.label);
+                    words.put_or_list(found, reference.tone, &reference.label, class);
                 }
             }
         }
@@ -147,7 +147,7 @@ impl Words {
 
     fn add_of_points(&mut self, plot: &Plot, margins: &Margins, series: &Series) {
         let lying = matches!(series.shape, Shape::Bars(..)) && plot.y.is_of_categories();
-        for (point, label) in series.its_points().iter().zip(&series.labels) {
+        for (point, label) in series.points().iter().zip(&series.labels) {
             let place = (plot.x.position(point.x), plot.y.position(point.y));
             let (Some(x), Some(y)) = place else {
                 continue;
@@ -157,10 +157,11 @@ impl Words {
                 // Beside the end of its bar, which has a row of its own, or beside a line that
                 // would pass through it.
                 let [narrow, _] = rooms(plot, margins, (x, y, 5, 4), label);
-                let crossing = plot
-                    .references
-                    .iter()
-                    .filter_map(|r| r.across(plot, &narrow));
+                let places = plot.references.iter().filter_map(|r| match r.at {
+                    ReferenceAt::X(x) => plot.x.position(x),
+                    ReferenceAt::Y(_) => None,
+                });
+                let crossing = places.filter(|x| narrow.reaches(*x));
                 let x = crossing.fold(x, f64::max);
                 self.put((x, y, 5, 4), series.tone, label);
                 continue;
@@ -172,16 +173,15 @@ impl Words {
         }
     }
 
-    /// Of the places that are free at every width the one that writes over the fewest of the data;
-    /// it is taken then.
+    /// Takes the position that is free at every width and covers the fewest data.
     fn find(
         &mut self,
         plot: &Plot,
         margins: &Margins,
-        corners: &[Corner],
+        corners: &[Anchor],
         words: &str,
-    ) -> Option<Corner> {
-        let is_free = |corner: &&Corner| {
+    ) -> Option<Anchor> {
+        let is_free = |corner: &&Anchor| {
             let rooms = rooms(plot, margins, **corner, words);
             let mut each = rooms.iter().zip(&self.taken).zip(margins.beyond());
             each.all(|((room, taken), beyond)| {
@@ -189,7 +189,7 @@ impl Words {
                 room.is_inside(beyond) && !is_met && !room.is_crossed(plot)
             })
         };
-        let clutter = |corner: &&Corner| rooms(plot, margins, **corner, words)[0].clutter(plot);
+        let clutter = |corner: &&Anchor| rooms(plot, margins, **corner, words)[0].clutter(plot);
         let found = *corners.iter().filter(is_free).min_by_key(clutter)?;
         for (taken, room) in self
             .taken
@@ -201,9 +201,9 @@ impl Words {
         Some(found)
     }
 
-    fn put(&mut self, corner: Corner, tone: Tone, words: &str) {
+    fn put(&mut self, corner: Anchor, tone: Tone, words: &str) {
         if !words.is_empty() {
-            self.inner.push(Placed {
+            self.inner.push(PlacedLabel {
                 corner,
                 tone,
                 words: words.to_owned(),
@@ -211,7 +211,7 @@ impl Words {
         }
     }
 
-    fn put_or_list(&mut self, found: Option<Corner>, tone: Tone, words: &str, class: String) {
+    fn put_or_list(&mut self, found: Option<Anchor>, tone: Tone, words: &str, class: String) {
         match found {
             Some(corner) => self.put(corner, tone, words),
             None if words.is_empty() => {}
@@ -219,9 +219,9 @@ impl Words {
         }
     }
 
-    /// Writes those within the plot and beside it.
+    /// Writes the labels within the plot and beside it.
     pub(super) fn write(&self, m: &mut Markup) {
-        for Placed {
+        for PlacedLabel {
             corner: (x, y, dx, dy),
             tone,
             words,
@@ -249,8 +249,8 @@ impl Words {
         }
     }
 
-    /// What each area, bar and mark without a line is, where there are several things drawn, and
-    /// the lines for whose names there is no room in the plot.
+    /// Writes the legend: areas, bars and marks among several series, and lines whose names have no
+    /// room in the plot.
     pub(super) fn write_legend(&self, m: &mut Markup, plot: &Plot) {
         let beside = |shape: &Shape| matches!(shape, Shape::Line(_) | Shape::Step(_));
         let named = plot.series.iter().filter(|s| !s.name.is_empty());
@@ -304,82 +304,60 @@ fn write_sample(m: &mut Markup, series: &Series) {
     }
 }
 
-/// What stands in brackets is left out where there is little room.
+/// Splits off the text in brackets, which narrow figures omit.
 fn without_brackets(words: &str) -> (&str, &str) {
     words.split_at(words.find(" (").unwrap_or(words.len()))
 }
 
-/// The room that words at that corner would take at any width from the narrowest on, without and
-/// with what stands in brackets.
-fn rooms(plot: &Plot, margins: &Margins, (x, y, dx, dy): Corner, words: &str) -> [Room; 2] {
+/// The box of a label at any width of the plot, without and with the text in brackets.
+fn rooms(plot: &Plot, margins: &Margins, (x, y, dx, dy): Anchor, words: &str) -> [LabelBox; 2] {
     let height = f64::from(plot.height.max(1));
     let mut widths = margins.widths().into_iter();
     WITH_BRACKETS.map(|with_brackets| {
         let plot_px = widths.next().unwrap_or(1.0);
-        let shown = match with_brackets {
-            true => words,
-            false => without_brackets(words).0,
+        let shown = if with_brackets {
+            words
+        } else {
+            without_brackets(words).0
         };
         // The wider the plot, the nearer they are to their place.
         let dx = f64::from(dx);
         let near = x + dx / WIDEST_PX;
         let far = x + (dx + bold_px(shown).copysign(dx)) / plot_px;
         let baseline = y + f64::from(dy) / height;
-        Room::at([near, far], baseline, height)
+        LabelBox::at([near, far], baseline, height)
     })
 }
 
 impl Margins {
-    /// How wide the plot itself is in the narrowest figure without brackets, and with them.
+    /// The width of the plot in the narrowest figure without brackets, and with them.
     fn widths(&self) -> [f64; 2] {
         let beside = self.left + self.right;
         let figures = [self.figure, self.figure.max(BRACKETS_PX)];
         figures.map(|figure| figure.saturating_sub(beside).max(80) as f64)
     }
 
-    /// How far words may reach into the right margin, as a share.
+    /// The share by which labels may reach into the right margin.
     fn beyond(&self) -> [f64; 2] {
         self.widths().map(|width| self.right.min(16) as f64 / width)
     }
 }
 
-/// Around the end of a line, the nearest places first.
-fn beside_end(x: f64, y: f64) -> Vec<Corner> {
+/// Positions around the end of a line, the nearest first.
+fn beside_end(x: f64, y: f64) -> Vec<Anchor> {
     let near = [(-6, 16), (-6, -6), (6, 16), (6, -6), (8, 4), (-8, 4)];
     let far = [(-6, 30), (-6, -20), (6, 30), (6, -20)];
     let all = near.into_iter().chain(far);
     all.map(|(dx, dy)| (x, y, dx, dy)).collect()
 }
 
-impl Reference {
-    fn tone(&self) -> Tone {
-        match self {
-            Reference::Horizontal { tone, .. } | Reference::Vertical { tone, .. } => *tone,
-        }
-    }
-
-    /// Where it crosses this room from top to bottom.
-    fn across(&self, plot: &Plot, room: &Room) -> Option<f64> {
-        let Reference::Vertical { x, .. } = self else {
-            return None;
-        };
-        plot.x.position(*x).filter(|x| room.reaches(*x))
-    }
-
-    fn label(&self) -> &str {
-        match self {
-            Reference::Horizontal { label, .. } | Reference::Vertical { label, .. } => label,
-        }
-    }
-}
-
 impl Plot {
-    /// Where the name of a reference may stand; none where it lies outside of the plot.
-    fn corners_at(&self, reference: &Reference) -> Vec<Corner> {
+    /// The possible positions for the name of a reference line; none outside of the plot.
+    fn corners_at(&self, reference: &Reference) -> Vec<Anchor> {
         let inside = |p: &f64| (0.0..=1.0).contains(p);
-        match reference {
-            Reference::Horizontal { y, .. } => {
-                let at = self.y.position(*y).filter(inside).map(|p| self.depth_of(p));
+        match reference.at {
+            ReferenceAt::Y(y) => {
+                let at = self.y.position(y).filter(inside).map(|p| self.depth_of(p));
                 let of = |y| {
                     let places = [(0.0, 4), (1.0, -4), (0.25, 4), (0.5, 4), (0.75, -4)];
                     let rows = |dy| places.map(|(x, dx)| (x, y, dx, dy));
@@ -387,8 +365,8 @@ impl Plot {
                 };
                 at.into_iter().flat_map(of).collect()
             }
-            Reference::Vertical { x, .. } => {
-                let at = self.x.position(*x).filter(inside);
+            ReferenceAt::X(x) => {
+                let at = self.x.position(x).filter(inside);
                 let rows = [(0.0, 12), (0.0, 27), (1.0, -6), (1.0, -21)];
                 let between = [0.2, 0.35, 0.5, 0.65, 0.8].map(|y| (y, 4));
                 let rows = rows.into_iter().chain(between);
@@ -402,19 +380,19 @@ impl Plot {
         }
     }
 
-    /// The names of places on x stand above the plot where categories go up the side, as rows have
-    /// no room for them: each in a row of its own, `above` of which are taken.
-    fn place_above(&self, reference: &Reference, above: usize) -> Option<Corner> {
-        let Reference::Vertical { x, label, .. } = reference else {
+    /// The position for the name of a vertical line above a plot of categories, whose rows have no
+    /// room for it. `above` rows are taken.
+    fn place_above(&self, reference: &Reference, above: usize) -> Option<Anchor> {
+        let ReferenceAt::X(x) = reference.at else {
             return None;
         };
-        let x = self.x.position(*x).filter(|x| (0.0..=1.0).contains(x))?;
-        let is_above = self.y.is_of_categories() && !label.is_empty();
+        let x = self.x.position(x).filter(|x| (0.0..=1.0).contains(x))?;
+        let is_above = self.y.is_of_categories() && !reference.label.is_empty();
         let dy = -12 - (above * ROW_ABOVE_PX) as i32;
         is_above.then_some((x, 0.0, if x > 0.5 { -3 } else { 3 }, dy))
     }
 
-    /// How many rows of names stand above it.
+    /// The number of rows of names above the plot.
     pub(super) fn rows_above(&self) -> usize {
         let placed = self.references.iter().enumerate();
         placed
@@ -432,7 +410,7 @@ impl Plot {
             && self.last_position(series).is_some()
     }
 
-    /// Where on y the last of a line lies that is in sight.
+    /// The position on y of the last visible point of a line.
     fn last_position(&self, series: &Series) -> Option<f64> {
         let points = match &series.shape {
             Shape::Line(points) => points.as_slice(),
@@ -446,7 +424,7 @@ impl Plot {
         places.find(|p| (0.0..=1.0).contains(p))
     }
 
-    /// Where a line with a name ends that leaves the plot before its right edge.
+    /// The end of a named line that leaves the plot before its right edge.
     fn early_end(&self, series: &Series) -> Option<(f64, f64)> {
         let Shape::Line(points) = &series.shape else {
             return None;
@@ -478,22 +456,18 @@ mod tests {
         let points = points.iter().map(|(x, y)| Point::new(*x, *y)).collect();
         let x = Scale::linear(0.0, 100.0, Unit::Number, "x");
         let y = Scale::linear(0.0, 100.0, Unit::Number, "y");
-        Plot::new("", x, y).with(Series::points("", points))
+        Plot::new("", x, y).with(Series::marks("", points))
     }
 
     fn level(y: f64, label: &str) -> Reference {
-        Reference::Horizontal {
-            y,
-            label: label.into(),
-            tone: Tone::Muted,
-        }
+        Reference::y(y, label)
     }
 
-    fn words(plot: &Plot) -> Words {
-        Words::of(plot, &MARGINS, side_labels(plot))
+    fn words(plot: &Plot) -> PlotLabels {
+        PlotLabels::of(plot, &MARGINS, side_labels(plot))
     }
 
-    fn placed(words: &Words) -> Vec<&str> {
+    fn placed(words: &PlotLabels) -> Vec<&str> {
         words.inner.iter().map(|p| p.words.as_str()).collect()
     }
 
@@ -535,17 +509,11 @@ mod tests {
 
     #[test]
     fn the_name_of_a_place_stands_above_rows() {
-        let place = |x, label: &str| Reference::Vertical {
-            x,
-            label: label.into(),
-            tone: Tone::Muted,
-            range: None,
-        };
         let mut plot = plot(&[])
-            .against(place(10.0, "idle 20 ms"))
-            .against(place(12.0, "b"));
+            .against(Reference::x(10.0, "idle 20 ms"))
+            .against(Reference::x(12.0, "b"));
         assert_eq!(plot.rows_above(), 0);
-        plot.y = Scale::categories(vec!["1/1".into()], "");
+        plot.y = Scale::categories(vec!["1/1".into()]);
         assert_eq!(plot.rows_above(), 2);
         let words = words(&plot);
         let rows: Vec<i32> = words.inner.iter().map(|p| p.corner.3).collect();
@@ -553,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn more_lines_than_fit_beside_a_low_plot_are_named_in_the_legend() {
+    fn legend_names_lines_that_do_not_fit_beside_a_low_plot() {
         let mut plot = plot(&[]);
         for i in 0..6 {
             let points = [0.0, 100.0].map(|x| Point::new(x, 50.0));

@@ -2,31 +2,31 @@
 //! of hundreds of values takes few bytes.
 
 use super::draw::VIEW;
-use crate::plot::{Plot, Point, Spread};
+use crate::plot::{BoxPlot, Plot, Point, ReferenceAt};
 use std::fmt::Write;
 
-/// The data of a `path`.
+/// The data of an SVG `path` under construction.
 #[derive(Debug)]
-pub(super) struct Path<'a> {
+pub(super) struct PathData<'a> {
     plot: &'a Plot,
     out: String,
     at: (i64, i64),
 }
 
-/// A place as shares of the plot from the left and from the top.
-type Place = (f64, f64);
+/// A position as shares of the plot from the left and from the top.
+type Position = (f64, f64);
 
-impl Path<'_> {
-    /// An empty one for this plot.
-    pub(super) fn new(plot: &Plot) -> Path<'_> {
-        Path {
+impl PathData<'_> {
+    /// An empty path in this plot.
+    pub(super) fn new(plot: &Plot) -> PathData<'_> {
+        PathData {
             plot,
             out: String::new(),
             at: (0, 0),
         }
     }
 
-    /// What stands in the attribute `d`.
+    /// The value of the attribute `d`.
     pub(super) fn into_data(self) -> String {
         self.out
     }
@@ -34,7 +34,7 @@ impl Path<'_> {
     /// Lines from point to point, broken at gaps, cut where they leave the plot above or below. A
     /// point between two gaps is a line without extent, which round ends of strokes make a mark of.
     pub(super) fn line(&mut self, points: &[Point]) {
-        let mut last: Option<Place> = None;
+        let mut last: Option<Position> = None;
         for (i, point) in points.iter().enumerate() {
             let place = self.place(point.x, point.y);
             match (last, place) {
@@ -52,7 +52,7 @@ impl Path<'_> {
         }
     }
 
-    fn segment(&mut self, from: Place, to: Place) {
+    fn segment(&mut self, from: Position, to: Position) {
         match (is_inside(from), is_inside(to)) {
             (true, true) => self.line_to(to),
             (true, false) => self.line_to(crossing(from, to)),
@@ -74,9 +74,10 @@ impl Path<'_> {
                 drawing = false;
                 continue;
             };
-            match drawing {
-                true => self.line_to(from),
-                false => self.move_to(from),
+            if drawing {
+                self.line_to(from)
+            } else {
+                self.move_to(from)
             }
             self.line_to(to);
             drawing = true;
@@ -99,16 +100,17 @@ impl Path<'_> {
             let Some([lo, hi]) = point.range else {
                 continue;
             };
-            match self.plot.y.is_of_categories() {
-                true => self.stroke(self.turned(point.y, lo), self.turned(point.y, hi)),
-                false => self.stroke(self.place(point.x, lo), self.place(point.x, hi)),
+            if self.plot.y.is_of_categories() {
+                self.stroke(self.turned(point.y, lo), self.turned(point.y, hi));
+            } else {
+                self.stroke(self.place(point.x, lo), self.place(point.x, hi));
             }
         }
     }
 
     /// The area between the edges of the points' ranges.
     pub(super) fn band(&mut self, points: &[Point]) {
-        let edge = |path: &Self, which: usize| -> Vec<Place> {
+        let edge = |path: &Self, which: usize| -> Vec<Position> {
             let edge = points
                 .iter()
                 .filter_map(|p| path.place(p.x, p.range?[which]));
@@ -119,23 +121,16 @@ impl Path<'_> {
         self.polygon(high.into_iter().chain(low));
     }
 
-    /// Bars of this width, in units of their axis, from the other one.
+    /// Horizontal bars of this height from the axis to `x`.
     pub(super) fn bars(&mut self, points: &[Point], width: f64) {
-        let half = width / 2.0;
-        let lying = self.plot.y.is_of_categories();
+        let (half, foot) = (width / 2.0, self.plot.x.axis.lo);
         for p in points {
-            let corners = if lying {
-                let foot = self.plot.x.axis.lo;
-                [self.place(foot, p.y - half), self.place(p.x, p.y + half)]
-            } else {
-                let foot = self.plot.y.axis.lo;
-                [self.place(p.x - half, foot), self.place(p.x + half, p.y)]
-            };
+            let corners = [self.place(foot, p.y - half), self.place(p.x, p.y + half)];
             self.rectangle(corners);
         }
     }
 
-    /// Pieces of bars of this width, between the edges of the points' ranges.
+    /// Pieces of this width, between the edges of the points' ranges.
     pub(super) fn stack(&mut self, points: &[Point], width: f64) {
         let half = width / 2.0;
         let lying = self.plot.y.is_of_categories();
@@ -148,53 +143,53 @@ impl Path<'_> {
         }
     }
 
-    /// The thin lines of distributions.
-    pub(super) fn spread_lines(&mut self, spreads: &[Spread]) {
-        for s in spreads {
-            for (from, to) in [(s.low, s.from), (s.to, s.high)] {
-                self.stroke(self.turned(s.at, from), self.turned(s.at, to));
+    /// The whiskers of distributions.
+    pub(super) fn whiskers(&mut self, boxes: &[BoxPlot]) {
+        for b in boxes {
+            let [low, from, _, to, high] = b.percentiles;
+            self.stroke(self.turned(b.at, low), self.turned(b.at, from));
+            self.stroke(self.turned(b.at, to), self.turned(b.at, high));
+        }
+    }
+
+    /// The boxes of distributions.
+    pub(super) fn boxes(&mut self, boxes: &[BoxPlot]) {
+        for b in boxes {
+            let [_, from, _, to, _] = b.percentiles;
+            self.rectangle([self.turned(b.at - 0.3, from), self.turned(b.at + 0.3, to)]);
+        }
+    }
+
+    /// The medians of distributions.
+    pub(super) fn medians(&mut self, boxes: &[BoxPlot]) {
+        for b in boxes {
+            let middle = b.percentiles[2];
+            self.stroke(
+                self.turned(b.at - 0.38, middle),
+                self.turned(b.at + 0.38, middle),
+            );
+        }
+    }
+
+    /// A line through the whole plot.
+    pub(super) fn reference(&mut self, at: ReferenceAt) {
+        let inside = |p: &f64| (0.0..=1.0).contains(p);
+        match at {
+            ReferenceAt::X(x) => {
+                if let Some(x) = self.plot.x.position(x).filter(inside) {
+                    self.stroke(Some((x, 0.0)), Some((x, 1.0)));
+                }
+            }
+            ReferenceAt::Y(y) => {
+                let y = self.plot.y.position(y).map(|y| self.plot.depth_of(y));
+                if let Some(y) = y.filter(|y| is_inside((0.0, *y))) {
+                    self.stroke(Some((0.0, y)), Some((1.0, y)));
+                }
             }
         }
     }
 
-    /// Their boxes.
-    pub(super) fn spread_boxes(&mut self, spreads: &[Spread]) {
-        for s in spreads {
-            let corners = [
-                self.turned(s.at - 0.3, s.from),
-                self.turned(s.at + 0.3, s.to),
-            ];
-            self.rectangle(corners);
-        }
-    }
-
-    /// Their middles.
-    pub(super) fn spread_middles(&mut self, spreads: &[Spread]) {
-        for s in spreads {
-            let (from, to) = (s.at - 0.38, s.at + 0.38);
-            self.stroke(self.turned(from, s.middle), self.turned(to, s.middle));
-        }
-    }
-
-    /// A level through the whole plot.
-    pub(super) fn across(&mut self, y: f64) {
-        if let Some(position) = self.plot.y.position(y) {
-            let from_top = self.plot.depth_of(position);
-            if is_inside((0.0, from_top)) {
-                self.stroke(Some((0.0, from_top)), Some((1.0, from_top)));
-            }
-        }
-    }
-
-    /// A line through it from top to bottom.
-    pub(super) fn upright(&mut self, x: f64) {
-        let at = self.plot.x.position(x).filter(|p| (0.0..=1.0).contains(p));
-        if let Some(at) = at {
-            self.stroke(Some((at, 0.0)), Some((at, 1.0)));
-        }
-    }
-
-    /// Everything between two places on x.
+    /// The area between two values of x.
     pub(super) fn column(&mut self, lo: f64, hi: f64) {
         let of = |x| Some(self.plot.x.position(x)?.clamp(0.0, 1.0));
         if let (Some(lo), Some(hi)) = (of(lo), of(hi)) {
@@ -202,39 +197,33 @@ impl Path<'_> {
         }
     }
 
-    /// A place on the scale of categories and a value on the other, whichever way they lie. A value
-    /// that the other scale does not reach lies at its end.
-    fn turned(&self, at: f64, value: f64) -> Option<Place> {
-        let within = |p: f64| p.clamp(0.0, 1.0);
+    /// The position of a row (or a value of x) and a value on the other scale. A value beyond that
+    /// scale lies at its end.
+    fn turned(&self, at: f64, value: f64) -> Option<Position> {
+        let clamped = |p: f64| if p.is_nan() { 0.0 } else { p.clamp(0.0, 1.0) };
         if self.plot.y.is_of_categories() {
             let x = self.plot.x.axis.position(value);
-            Some((
-                if x.is_nan() { 0.0 } else { within(x) },
-                self.plot.y.position(at)?,
-            ))
+            Some((clamped(x), self.plot.y.position(at)?))
         } else {
             let y = self.plot.y.axis.position(value);
-            Some((
-                self.plot.x.position(at)?,
-                1.0 - if y.is_nan() { 0.0 } else { within(y) },
-            ))
+            Some((self.plot.x.position(at)?, 1.0 - clamped(y)))
         }
     }
 
-    fn rectangle(&mut self, [from, to]: [Option<Place>; 2]) {
+    fn rectangle(&mut self, [from, to]: [Option<Position>; 2]) {
         if let (Some((x1, y1)), Some((x2, y2))) = (from, to) {
             self.polygon([(x1, y1), (x1, y2), (x2, y2), (x2, y1)].into_iter());
         }
     }
 
-    fn stroke(&mut self, from: Option<Place>, to: Option<Place>) {
+    fn stroke(&mut self, from: Option<Position>, to: Option<Position>) {
         if let (Some(from), Some(to)) = (from, to) {
             self.move_to(from);
             self.line_to(to);
         }
     }
 
-    fn polygon(&mut self, corners: impl Iterator<Item = Place>) {
+    fn polygon(&mut self, corners: impl Iterator<Item = Position>) {
         for (i, corner) in corners.enumerate() {
             match i {
                 0 => self.move_to(corner),
@@ -246,17 +235,17 @@ impl Path<'_> {
         }
     }
 
-    fn place(&self, x: f64, y: f64) -> Option<Place> {
+    fn place(&self, x: f64, y: f64) -> Option<Position> {
         let (x, y) = (self.plot.x.position(x)?, self.plot.y.position(y)?);
         Some((x, self.plot.depth_of(y)))
     }
 
-    fn move_to(&mut self, place: Place) {
+    fn move_to(&mut self, place: Position) {
         self.at = units(place);
         let _ = write!(self.out, "M{} {}", self.at.0, self.at.1);
     }
 
-    fn line_to(&mut self, place: Place) {
+    fn line_to(&mut self, place: Position) {
         let (x, y) = units(place);
         let (dx, dy) = (x - self.at.0, y - self.at.1);
         self.at = (x, y);
@@ -271,17 +260,17 @@ impl Path<'_> {
 }
 
 /// A place in whole units of the inner view, kept within bounds that any renderer draws.
-fn units((x, y): Place) -> (i64, i64) {
+fn units((x, y): Position) -> (i64, i64) {
     let of = |share: f64, size: f64| (share.clamp(-9.0, 9.0) * size).round() as i64;
     (of(x, VIEW.0), of(y, VIEW.1))
 }
 
-fn is_inside((_, y): Place) -> bool {
+fn is_inside((_, y): Position) -> bool {
     (-1e-9..=1.0 + 1e-9).contains(&y)
 }
 
-/// Where the line from a place inside to one outside leaves the plot.
-fn crossing(inside: Place, outside: Place) -> Place {
+/// The position where the line from inside to outside leaves the plot.
+fn crossing(inside: Position, outside: Position) -> Position {
     let edge = if outside.1 < 0.0 { 0.0 } else { 1.0 };
     let share = (edge - inside.1) / (outside.1 - inside.1);
     (inside.0 + share * (outside.0 - inside.0), edge)

@@ -1,55 +1,54 @@
-//! The table below a figure: what it shows, for those who do not see it, and for the script, which
-//! shows a row of it on hover.
+//! The table below a figure: its values for screen readers, and for the script, which shows a row
+//! of it on hover.
 
 use crate::html::markup::Markup;
-use crate::html::words::scrolling;
-use crate::plot::{Plot, Point, Shape};
+use crate::html::tables::scrolling;
+use crate::plot::{Plot, Point, Scale, Series, Shape};
 
-/// The table and which of its cells belong to which series.
+/// The table, and the cells of each series.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct DataTable {
     heads: Vec<String>,
     rows: Vec<Vec<String>>,
-    of_series: Vec<Place>,
+    of_series: Vec<SeriesCells>,
 }
 
-/// Where the values of a series stand.
+/// The cells of a series.
 #[derive(Debug, Default)]
-struct Place {
+struct SeriesCells {
     rows: Vec<usize>,
     first_column: usize,
     columns: usize,
 }
 
-impl Rows {
-    /// That of a plot. Rows are in the order of the scale that values stand on: x, or the
-    /// categories.
-    pub(super) fn of(plot: &Plot) -> Rows {
+impl DataTable {
+    /// The table of a plot. Rows follow the scale of the keys: x, or the categories.
+    pub(super) fn of(plot: &Plot) -> DataTable {
         let lying = plot.y.is_of_categories();
         let scale = if lying { &plot.y } else { &plot.x };
         let mut keys: Vec<f64> = Vec::new();
         for series in plot.series.iter().filter(|s| s.listed) {
-            keys.extend(keys_of(&series.shape, lying));
+            keys.extend(keys_of(series, lying));
         }
         keys.sort_by_key(|key| in_order(*key));
         keys.dedup();
-        let mut rows = Rows {
-            heads: vec![scale.name().to_string()],
+        let mut rows = DataTable {
+            heads: vec![scale.name.clone()],
             rows: keys.iter().map(|k| vec![scale.value(*k)]).collect(),
             of_series: Vec::new(),
         };
         for series in &plot.series {
             if !series.listed {
-                rows.of_series.push(Place::default());
+                rows.of_series.push(SeriesCells::default());
                 continue;
             }
-            let found = keys_of(&series.shape, lying).into_iter();
+            let found = keys_of(series, lying).into_iter();
             let find = |k: f64| {
                 keys.binary_search_by_key(&in_order(k), |key| in_order(*key))
                     .unwrap_or(0)
             };
             let found: Vec<usize> = found.map(find).collect();
-            // What stands beside a bar is its value, which has a cell of its own.
+            // The label of a bar is its value, which has its own cell.
             let labels = match series.shape {
                 Shape::Bars(..) => &[][..],
                 _ => &series.labels,
@@ -62,30 +61,29 @@ impl Rows {
         rows
     }
 
-    fn add(&mut self, plot: &Plot, series: &crate::plot::Series, found: Vec<usize>) {
+    fn add(&mut self, plot: &Plot, series: &Series, found: Vec<usize>) {
         let lying = plot.y.is_of_categories();
         let scale = if lying { &plot.x } else { &plot.y };
         let first_column = self.heads.len();
         let cells: Vec<Vec<String>> = match &series.shape {
-            Shape::Spreads(spreads, figures) => {
+            Shape::Boxes(boxes, figures) => {
                 let several = plot.series.len() > 1;
-                self.heads.extend(figures.iter().map(|f| match several {
-                    true => format!("{} {f}", series.name),
-                    false => f.to_string(),
+                self.heads.extend(figures.iter().map(|f| {
+                    if several {
+                        format!("{} {f}", series.name)
+                    } else {
+                        f.to_string()
+                    }
                 }));
-                let five = spreads
-                    .iter()
-                    .map(|s| [s.low, s.from, s.middle, s.to, s.high]);
-                five.map(|f| f.map(|v| scale.value(v)).into()).collect()
+                let five = boxes.iter().map(|b| b.percentiles);
+                five.map(|five| five.map(|v| scale.value(v)).into())
+                    .collect()
             }
             shape => {
-                let name = if series.name.is_empty() {
-                    scale.name().to_string()
-                } else {
-                    series.name.clone()
-                };
-                self.heads.push(name);
-                let points = series.its_points().iter();
+                let is_named = !series.name.is_empty();
+                let name = if is_named { &series.name } else { &scale.name };
+                self.heads.push(name.clone());
+                let points = series.points().iter();
                 points.map(|p| vec![cell(scale, p, lying, shape)]).collect()
             }
         };
@@ -102,14 +100,14 @@ impl Rows {
                 there.push_str(&cell);
             }
         }
-        self.of_series.push(Place {
+        self.of_series.push(SeriesCells {
             rows: found,
             first_column,
             columns,
         });
     }
 
-    /// The rows of a series' points: the first, where they follow each other, else all.
+    /// The rows of a series: the first if they are consecutive, else all.
     pub(super) fn rows_of(&self, series: usize) -> String {
         let rows = &self.of_series[series].rows;
         let first = rows.first().copied().unwrap_or(0);
@@ -120,13 +118,13 @@ impl Rows {
         format!(",{}", rows.join(" "))
     }
 
-    /// Its columns: the first and how many.
+    /// The first column of a series, and the number of its columns.
     pub(super) fn columns_of(&self, series: usize) -> String {
         let place = &self.of_series[series];
         format!("{} {}", place.first_column, place.columns)
     }
 
-    /// Writes it, folded up.
+    /// Writes the table, folded up.
     pub(super) fn write(&self, m: &mut Markup, title: &str) {
         if self.rows.is_empty() {
             return;
@@ -157,19 +155,18 @@ impl Rows {
     }
 }
 
-fn keys_of(shape: &Shape, lying: bool) -> Vec<f64> {
+fn keys_of(series: &Series, lying: bool) -> Vec<f64> {
     // Marks of one category may stand a little beside each other.
     let key = |p: &Point| if lying { p.y.round() } else { p.x };
-    match shape {
-        Shape::Spreads(spreads, _) => spreads.iter().map(|s| s.at).collect(),
+    match &series.shape {
+        Shape::Boxes(boxes, _) => boxes.iter().map(|b| b.at).collect(),
         // The last point of a stair is only where it ends.
         Shape::Step(p) => p[..p.len().saturating_sub(1)].iter().map(key).collect(),
-        Shape::Line(p) | Shape::Points(p) | Shape::Band(p) => p.iter().map(key).collect(),
-        Shape::Bars(p, _) | Shape::Stack(p, _) | Shape::Cells(p, ..) => p.iter().map(key).collect(),
+        _ => series.points().iter().map(key).collect(),
     }
 }
 
-fn cell(scale: &crate::plot::Scale, point: &Point, lying: bool, shape: &Shape) -> String {
+fn cell(scale: &Scale, point: &Point, lying: bool, shape: &Shape) -> String {
     let value = scale.value(if lying { point.x } else { point.y });
     match point.range {
         None => value,

@@ -1,21 +1,20 @@
 //! A comparison: what differs beyond chance first, then all that was compared.
 
-mod words;
-
+use super::head::DocumentHead;
+use super::line::{Ink, Line};
+use super::table::{Table, TableOf};
+use super::{Document, Layout, Medium, fact};
 use crate::axis::span;
-use crate::document::line::{Ink, Line};
-use crate::document::opening::Opening;
-use crate::document::table::{Align, Table};
-use crate::document::{Document, Layout, Medium, fact};
+use crate::number::{MISSING, TIE, bytes, known, number, percent, rate, time};
 use crate::plot::{Plot, Point, Reference, Scale, Series, Tone, Unit};
+use knee_core::compare::metric_name;
 use knee_core::compare::report::{ComparedSide, Comparison, ComparisonRow, ComparisonVerdict};
 use knee_core::trial::report::Verdict;
-use words::{figure, interval, metric, probability, ratio, smallest, verdict_word};
 
-/// Its head.
-pub(crate) fn opening(comparison: &Comparison) -> Opening {
+/// The head of the document.
+pub(crate) fn head(comparison: &Comparison) -> DocumentHead {
     let verdict = comparison.verdict;
-    Opening {
+    DocumentHead {
         title: title(comparison),
         words: vec![(ink(verdict), heading(verdict))],
         answer: comparison.answer.clone(),
@@ -23,13 +22,13 @@ pub(crate) fn opening(comparison: &Comparison) -> Opening {
             fact("A", side(&comparison.a)),
             fact("B", side(&comparison.b)),
         ],
-        ..Opening::default()
+        ..DocumentHead::default()
     }
 }
 
-/// The title of its page.
+/// The title of the page.
 fn title(comparison: &Comparison) -> String {
-    let names = |side: &knee_core::compare::report::ComparedSide| {
+    let names = |side: &ComparedSide| {
         let names: Vec<&str> = side.runs.iter().map(|r| r.name.as_str()).collect();
         names.join(", ")
     };
@@ -40,7 +39,7 @@ fn title(comparison: &Comparison) -> String {
     )
 }
 
-/// Adds the rest.
+/// Adds everything below the head.
 pub(crate) fn show(doc: &mut Document, comparison: &Comparison) {
     if !comparison.warnings.is_empty() {
         doc.section("Read with care", "");
@@ -88,7 +87,7 @@ fn ink(verdict: ComparisonVerdict) -> Ink {
     }
 }
 
-/// The reports of a side: what of them is alike is told once.
+/// The runs of a side. Command, target and date are those of the first.
 fn side(side: &ComparedSide) -> Line {
     let mut line = Line::new();
     for (i, run) in side.runs.iter().enumerate() {
@@ -111,32 +110,31 @@ fn side(side: &ComparedSide) -> Line {
     line
 }
 
-/// All rows.
 fn table(rows: &[ComparisonRow]) -> Table {
-    let mut table = Table::default();
-    let mut column = |title: &str, align: Align, cell: &dyn Fn(&ComparisonRow) -> Line| {
-        table.column(title, align, rows.iter().map(cell).collect());
-    };
     let dim = |text: String| Line::of(Ink::Dim, text);
-    column("", Align::Left, &|r| Line::plain(metric(r)));
-    column("A", Align::Right, &|r| Line::plain(figure(&r.unit, r.a)));
-    column("B", Align::Right, &|r| Line::plain(figure(&r.unit, r.b)));
-    column("B/A", Align::Right, &|r| match r.ratio {
+    let mut table = TableOf::new(rows);
+    table.left("", metric);
+    table.right("A", |r| figure(&r.unit, r.a));
+    table.right("B", |r| figure(&r.unit, r.b));
+    table.right("B/A", |r| match r.ratio {
         Some(of) => Line::plain(format!("×{}", ratio(of))),
-        None => dim(crate::number::MISSING.to_owned()),
+        None => dim(MISSING.to_owned()),
     });
-    column("95 %", Align::Right, &|r| dim(interval(r.ratio_ci95)));
-    column("could see", Align::Right, &|r| {
-        dim(smallest(r.p_value.and(r.smallest_seen_percent)))
+    table.right("95 %", |r| {
+        dim(known(r.ratio_ci95, |[low, high]| {
+            format!("{}–{}", ratio(low), ratio(high))
+        }))
     });
-    column("p", Align::Right, &|r| dim(probability(r.p_value)));
-    column("B is", Align::Left, &|r| {
+    let smallest = |r: &ComparisonRow| known(r.p_value.and(r.smallest_seen_percent), percent);
+    table.right("could see", |r| dim(smallest(r)));
+    table.right("p", |r| dim(known(r.p_value, probability)));
+    table.left("B is", |r| {
         Line::of(ink(r.verdict), verdict_word(r.verdict))
     });
-    table
+    table.done()
 }
 
-/// What the columns mean.
+/// The legend of the table.
 fn note(comparison: &Comparison) -> String {
     format!(
         "95 %: confidence interval of B/A, with what runs of the same differ by; could see: the \
@@ -147,7 +145,7 @@ fn note(comparison: &Comparison) -> String {
     )
 }
 
-/// Why nothing can be said of some rows, each reason once with what it is of.
+/// The reasons why rows have no verdict, each with the metrics of its rows.
 fn not_judged(rows: &[ComparisonRow]) -> Vec<(&str, Vec<String>)> {
     let unknown = rows
         .iter()
@@ -165,74 +163,105 @@ fn not_judged(rows: &[ComparisonRow]) -> Vec<(&str, Vec<String>)> {
     reasons
 }
 
-/// A figure of more rows than this is no longer seen at a glance.
+/// Rows of a figure; one with more rows is left out.
 const NAMES_MAX: usize = 16;
 
 /// Height of one row, in CSS pixels.
 const ROW_PX: u32 = 28;
 
-/// The ratios with their intervals: those of the whole beside each other, those of levels over the
-/// levels, metric by metric.
+/// The ratios with their intervals: one figure for the whole, and one over the levels for each
+/// metric.
 fn plots(rows: &[ComparisonRow]) -> Vec<Plot> {
-    let with_interval = || rows.iter().filter(|r| r.ratio_ci95.is_some());
-    let whole: Vec<(String, &ComparisonRow)> = with_interval()
-        .filter(|r| r.label.is_empty())
-        .map(|r| (metric(r), r))
-        .collect();
-    let mut plots: Vec<Plot> = plot("B/A", &whole).into_iter().collect();
+    let known: Vec<&ComparisonRow> = rows.iter().filter(|r| r.ratio_ci95.is_some()).collect();
+    let (whole, levels): (Vec<_>, Vec<_>) = known.into_iter().partition(|r| r.label.is_empty());
     let mut metrics: Vec<&str> = Vec::new();
-    for row in with_interval().filter(|r| !r.label.is_empty()) {
+    for row in &levels {
         if !metrics.contains(&row.metric.as_str()) {
             metrics.push(&row.metric);
         }
     }
+    let mut plots = Vec::from_iter(plot("B/A", &whole, metric));
     for name in metrics {
-        let of_levels = with_interval().filter(|r| !r.label.is_empty() && r.metric == name);
-        let of_levels: Vec<(String, &ComparisonRow)> =
-            of_levels.map(|r| (r.label.clone(), r)).collect();
-        let Some((_, first)) = of_levels.first() else {
-            continue;
-        };
-        let bare = ComparisonRow {
-            label: String::new(),
-            ..(*first).clone()
-        };
-        plots.extend(plot(&format!("B/A in {}", metric(&bare)), &of_levels));
+        let of_metric = levels.iter().copied().filter(|r| r.metric == name);
+        let title = format!("B/A in {}", metric_name(name));
+        plots.extend(plot(&title, &Vec::from_iter(of_metric), |r| {
+            r.label.clone()
+        }));
     }
     plots
 }
 
-fn plot(title: &str, rows: &[(String, &ComparisonRow)]) -> Option<Plot> {
+fn plot(title: &str, rows: &[&ComparisonRow], name: fn(&ComparisonRow) -> String) -> Option<Plot> {
     if rows.is_empty() || rows.len() > NAMES_MAX {
         return None;
     }
-    let bounds = rows.iter().filter_map(|(_, r)| r.ratio_ci95).flatten();
+    let bounds = rows.iter().filter_map(|r| r.ratio_ci95).flatten();
     let [low, high] = span(bounds.chain([0.9, 1.1]))?;
     let x = Scale::logarithmic(low / 1.02, high * 1.02, Unit::Number, "B/A");
-    let y = Scale::categories(rows.iter().map(|(name, _)| name.clone()).collect(), "");
-    let points = |is_found: bool| -> Vec<Point> {
-        let numbered = (0..).zip(rows);
-        let such = numbered.filter(|(_, (_, r))| r.significant == is_found);
-        such.map(|(i, (_, r))| Point::with(r.ratio.unwrap_or(f64::NAN), f64::from(i), r.ratio_ci95))
+    let points = |is_significant: bool| -> Vec<Point> {
+        let rows = (0..).zip(rows);
+        let such = rows.filter(|(_, r)| r.significant == is_significant);
+        such.map(|(i, r)| Point::with(r.ratio.unwrap_or(f64::NAN), f64::from(i), r.ratio_ci95))
             .collect()
     };
-    let mut plot = Plot::new(title, x, y)
+    let names = rows.iter().map(|row| name(row));
+    let plot = Plot::of_rows(title, x, names, ROW_PX)
         .described("The ratio of B to A with its 95 % confidence interval; 1 is no difference.")
-        .against(Reference::Vertical {
-            x: 1.0,
-            label: "no difference".to_owned(),
-            tone: Tone::Muted,
-            range: None,
-        });
-    plot.height = ROW_PX * rows.len() as u32;
-    let kinds = [
-        ("differs", Tone::Second, points(true)),
-        ("within chance", Tone::First, points(false)),
-    ];
-    for (name, tone, points) in kinds {
-        if !points.is_empty() {
-            plot = plot.with(Series::points(name, points).toned(tone));
-        }
-    }
+        .against(Reference::x(1.0, "no difference"))
+        .with_any(Series::marks("differs", points(true)).toned(Tone::Second))
+        .with_any(Series::marks("within chance", points(false)));
     Some(plot)
+}
+
+/// The name of the metric with its level: `p90 at vusers=8`.
+fn metric(row: &ComparisonRow) -> String {
+    let name = metric_name(&row.metric);
+    match row.label.as_str() {
+        "" => name,
+        label => format!("{name} at {label}"),
+    }
+}
+
+/// A value with its unit.
+fn figure(unit: &str, value: Option<f64>) -> String {
+    let Some(value) = value else {
+        return MISSING.to_owned();
+    };
+    match unit {
+        "ns" => time(value.max(0.0).round() as u64),
+        "per_s" => rate(value),
+        "percent" => percent(value),
+        "kib_per_s" => format!("{}{TIE}KiB/s", number(value)),
+        "bytes_per_s" => format!("{}/s", bytes(value.max(0.0).round() as u64)),
+        "hz" => format!("{}{TIE}Hz", number(value)),
+        _ => number(value),
+    }
+}
+
+/// Two digits after the point, more significant ones where that is next to nothing.
+fn ratio(of: f64) -> String {
+    match of {
+        of if (0.1..100.0).contains(&of) => format!("{of:.2}"),
+        of => number(of),
+    }
+}
+
+/// `0.03`, `<0.001`
+fn probability(p: f64) -> String {
+    match p {
+        p if p < 0.001 => "<0.001".to_owned(),
+        p if p < 0.1 => format!("{p:.3}"),
+        p => format!("{p:.2}"),
+    }
+}
+
+/// The verdict on B as a word.
+fn verdict_word(verdict: ComparisonVerdict) -> &'static str {
+    match verdict {
+        ComparisonVerdict::Better => "better",
+        ComparisonVerdict::Worse => "worse",
+        ComparisonVerdict::Different => "different",
+        ComparisonVerdict::Same => "within chance",
+        ComparisonVerdict::Unknown => "unknown",
+    }
 }

@@ -1,6 +1,6 @@
-//! What can be typed in a sentence: commands and options, told from what is only said.
+//! Commands and options within a sentence, to be set as code.
 
-/// Programs of which a sentence may give a whole command line.
+/// Programs whose command lines occur in sentences.
 const PROGRAMS: [&str; 10] = [
     "knee", "curl", "ethtool", "ip", "nft", "nstat", "sysctl", "taskset", "tc", "ulimit",
 ];
@@ -16,7 +16,7 @@ const JOINS: [&str; 2] = ["and", "or"];
 ///   its arguments. One of knee's ends with the last of its arguments; where more words follow, it
 ///   is only spoken of (`knee run does`). One of another program ends with the clause.
 pub(super) fn pieces(sentence: &str) -> Vec<(bool, String)> {
-    let mut all = Pieces::default();
+    let mut all = TextPieces::default();
     for (i, part) in sentence.split('`').enumerate() {
         match i % 2 {
             0 => all.push_words(part),
@@ -27,9 +27,9 @@ pub(super) fn pieces(sentence: &str) -> Vec<(bool, String)> {
 }
 
 #[derive(Default)]
-struct Pieces(Vec<(bool, String)>);
+struct TextPieces(Vec<(bool, String)>);
 
-impl Pieces {
+impl TextPieces {
     fn push(&mut self, is_code: bool, text: &str) {
         match self.0.last_mut() {
             _ if text.is_empty() => {}
@@ -54,7 +54,7 @@ impl Pieces {
             for (i, word) in words[at..end].iter().enumerate() {
                 let space = if at + i > 0 { " " } else { "" };
                 self.push(typed > 0 && i > 0, space);
-                let Bare { open, word, close } = Bare::of(word);
+                let BareWord { open, word, close } = BareWord::of(word);
                 self.push(false, open);
                 self.push(typed > 0, word);
                 self.push(false, close);
@@ -69,17 +69,17 @@ impl Pieces {
 
 /// A word without the brackets and the points around it.
 #[derive(Clone, Copy)]
-struct Bare<'a> {
+struct BareWord<'a> {
     open: &'a str,
     word: &'a str,
     close: &'a str,
 }
 
-impl<'a> Bare<'a> {
-    fn of(word: &'a str) -> Bare<'a> {
+impl<'a> BareWord<'a> {
+    fn of(word: &'a str) -> BareWord<'a> {
         let inner = word.trim_start_matches('(');
         let bare = inner.trim_end_matches([',', ';', '.', ':', ')']);
-        Bare {
+        BareWord {
             open: &word[..word.len() - inner.len()],
             word: bare,
             close: &inner[bare.len()..],
@@ -95,7 +95,7 @@ impl<'a> Bare<'a> {
         !self.word.is_empty() && self.word.chars().all(|c| c.is_ascii_lowercase())
     }
 
-    /// What no sentence contains but where it is typed: a number, a setting, a NAME to replace.
+    /// Text that occurs only in commands: a number, a setting, a NAME to replace.
     fn is_argument(self) -> bool {
         let is_name = self.word.chars().all(|c| c.is_ascii_uppercase());
         let has_sign = |c: char| c.is_ascii_digit() || ".:=/".contains(c);
@@ -114,11 +114,11 @@ fn is_option(word: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
-/// How many of these words, from the first on, are options with their values.
+/// The number of leading words that are options with their values.
 fn options(words: &[&str]) -> usize {
     let mut n = 0;
     while let Some(word) = words.get(n) {
-        let bare = Bare::of(word);
+        let bare = BareWord::of(word);
         if !is_option(bare.word) || (n > 0 && !bare.open.is_empty()) {
             break;
         }
@@ -128,7 +128,7 @@ fn options(words: &[&str]) -> usize {
         }
         if is_value(&words[n..]) {
             n += 1;
-            if Bare::of(words[n - 1]).ends_clause() {
+            if BareWord::of(words[n - 1]).ends_clause() {
                 break;
             }
         }
@@ -141,16 +141,16 @@ fn is_value(words: &[&str]) -> bool {
     let Some(first) = words.first() else {
         return false;
     };
-    let bare = Bare::of(first);
+    let bare = BareWord::of(first);
     let follows = words.get(1).map_or("", |next| next);
     let is_last = bare.ends_clause() || follows.is_empty() || follows.starts_with(['(', '-']);
     let is_word = !bare.word.is_empty() && bare.open.is_empty() && !is_option(bare.word);
     is_word && !JOINS.contains(&bare.word) && (bare.is_argument() || is_last)
 }
 
-/// How many of these words, from the first on, are one command line.
+/// The number of leading words that are one command line.
 fn command(words: &[&str], begins_clause: bool) -> usize {
-    let first = Bare::of(words[0]);
+    let first = BareWord::of(words[0]);
     let is_introduced = begins_clause || !first.open.is_empty();
     if !PROGRAMS.contains(&first.word) || first.ends_clause() || !is_introduced {
         return 0;
@@ -169,11 +169,11 @@ fn of_knee(words: &[&str]) -> usize {
     };
     let mut n = 1;
     for name in words.iter().skip(1).take(names) {
-        if !Bare::of(name).is_plain() {
+        if !BareWord::of(name).is_plain() {
             return 0;
         }
         n += 1;
-        if Bare::of(name).ends_clause() {
+        if BareWord::of(name).ends_clause() {
             return n;
         }
     }
@@ -181,7 +181,7 @@ fn of_knee(words: &[&str]) -> usize {
         return 0;
     }
     while let Some(word) = words.get(n) {
-        let bare = Bare::of(word);
+        let bare = BareWord::of(word);
         let typed = options(&words[n..]);
         let follows = words.get(n + 1).is_some_and(|next| is_option(next));
         let is_argument = bare.open.is_empty() && (bare.is_argument() || follows);
@@ -194,7 +194,7 @@ fn of_knee(words: &[&str]) -> usize {
             0 => break,
             typed => n += typed,
         }
-        if Bare::of(words[n - 1]).ends_clause() {
+        if BareWord::of(words[n - 1]).ends_clause() {
             break;
         }
     }
@@ -205,7 +205,7 @@ fn of_knee(words: &[&str]) -> usize {
 fn of_another(words: &[&str]) -> usize {
     let mut n = 1;
     for word in &words[1..] {
-        let bare = Bare::of(word);
+        let bare = BareWord::of(word);
         if !bare.open.is_empty() || bare.word.is_empty() || JOINS.contains(&bare.word) {
             break;
         }

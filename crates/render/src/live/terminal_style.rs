@@ -1,26 +1,26 @@
-//! What the terminal permits: colours and characters.
+//! The abilities of a terminal: colours and characters.
 
 use crate::document::line::{Ink, Line, cleaned};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-/// What may be used. Nothing is told by colour alone.
+/// The abilities of a terminal. Colour is never the only sign of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct TerminalStyle {
     /// Colours, of the sixteen that every terminal has.
     pub color: bool,
     /// Characters beyond ASCII.
     pub unicode: bool,
 }
 
-impl Look {
-    /// One of two, by whether characters beyond ASCII may be used.
+impl TerminalStyle {
+    /// Chooses by whether characters beyond ASCII may be used.
     pub(super) fn pick<T>(self, unicode: T, ascii: T) -> T {
         if self.unicode { unicode } else { ascii }
     }
 
-    /// How text of this kind is shown.
+    /// The style of text with this role.
     pub(super) fn style(self, ink: Ink) -> Style {
         let plain = Style::new();
         let bold = plain.add_modifier(Modifier::BOLD);
@@ -43,26 +43,28 @@ impl Look {
         }
     }
 
-    /// How a cell of the heat map with this heat, 1 to 4, is shown.
+    /// Character and style of a cell of the heat map; `heat` is 1 to 4.
     pub(super) fn heat(self, heat: usize) -> (char, Style) {
         let symbols = self.pick(['░', '▒', '▓', '█'], ['.', ':', '+', '#']);
         let colors = [Color::Blue, Color::Cyan, Color::Yellow, Color::LightRed];
         let at = heat.clamp(1, 4) - 1;
-        let style = match self.color {
-            true => Style::new().fg(colors[at]),
-            false => Style::new(),
+        let plain = Style::new();
+        let style = if self.color {
+            plain.fg(colors[at])
+        } else {
+            plain
         };
         (symbols[at], style)
     }
 
-    /// The lower part of a cell filled, in eighths from 0 to 8.
+    /// A cell filled from below, in eighths from 0 to 8.
     pub(super) fn filled(self, eighths: usize) -> char {
         const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         const ASCII: [char; 9] = [' ', '.', '.', ':', ':', '|', '|', '#', '#'];
         self.pick(BLOCKS, ASCII)[eighths.min(8)]
     }
 
-    /// Writes a line, cut where it is wider than the area; whether it was there.
+    /// Writes a line in a row of the area, cut to its width.
     pub(super) fn write(self, buffer: &mut Buffer, area: Rect, row: usize, line: &Line) {
         let Ok(row) = u16::try_from(row) else {
             return;
@@ -86,21 +88,19 @@ impl Look {
         }
     }
 
-    /// A heading over a panel: its name in a rule as wide as the area, with a remark at its end.
+    /// Writes a heading: the name in a rule as wide as the area, with a remark at its end.
     pub(super) fn heading(self, buffer: &mut Buffer, area: Rect, name: &str, remark: &str) {
         let rule = self.pick("─", "-");
         let mut line = Line::of(Ink::Dim, format!("{rule}{rule} "));
         line.push(Ink::Strong, name);
         line.push(Ink::Plain, " ");
         let end = match remark {
-            "" => 0,
-            remark => remark.chars().count() + 3,
+            "" => String::new(),
+            remark => format!(" {remark} {rule}"),
         };
-        let fill = usize::from(area.width).saturating_sub(line.width() + end);
-        line.push(Ink::Dim, rule.repeat(fill));
-        if !remark.is_empty() {
-            line.push(Ink::Dim, format!(" {remark} {rule}"));
-        }
+        let used = line.width() + end.chars().count();
+        let fill = usize::from(area.width).saturating_sub(used);
+        line.push(Ink::Dim, rule.repeat(fill) + &end);
         self.write(buffer, area, 0, &line);
     }
 }

@@ -1,10 +1,9 @@
-//! Response times over time: as a heat map, or by their percentiles. Both on one scale: that of
-//! the bands in which histograms are handed over, which is logarithmic.
+//! Response times over time as a heat map or as percentiles. Both use the logarithmic scale of the
+//! bands in which histograms arrive.
 
-use super::charts::{MARGIN, axis, below, plot_width};
-use super::columns::{columns, span};
-use super::look::Look;
-use super::{Live, Moment};
+use super::charts::{MARGIN, axis, below, columns, plot_width, span};
+use super::terminal_style::TerminalStyle;
+use super::{LiveInterval, LiveState};
 use crate::document::line::Ink;
 use crate::number::time_short;
 use knee_core::measure::{band_of, band_start};
@@ -12,29 +11,29 @@ use knee_core::time::Nanos;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// From these shares of an interval's operations on a cell is hotter.
+/// Shares of an interval's operations from which a cell is hotter.
 const HEATS: [f64; 3] = [0.02, 0.1, 0.3];
 
-/// What the chart shows of response times (or pings).
-pub(super) struct Latency<'a> {
-    pub live: &'a Live,
-    pub look: Look,
-    /// What the times are of.
+/// A chart of response times or pings.
+pub(super) struct TimesChart<'a> {
+    pub live: &'a LiveState,
+    pub style: TerminalStyle,
+    /// The name of the times.
     pub name: &'a str,
 }
 
-impl Latency<'_> {
-    /// How many operations took how long.
+impl TimesChart<'_> {
+    /// Draws the number of operations by response time.
     pub(super) fn heat_map(&self, buffer: &mut Buffer, area: Rect) {
         let columns = columns(self.live, plot_width(area));
         let name = format!("{}, heat map", self.name);
-        self.look
+        self.style
             .heading(buffer, area, &name, &span(self.live, &columns));
         let area = below(area);
-        let Some(scale) = Scale::of(&columns, area) else {
+        let Some(scale) = BandScale::of(&columns, area) else {
             return;
         };
-        scale.axis(self.look, buffer);
+        scale.axis(self.style, buffer);
         for (x, moment) in (area.x + MARGIN..).zip(&columns) {
             let Some(moment) = moment else {
                 continue;
@@ -47,25 +46,25 @@ impl Latency<'_> {
             for (row, n) in rows.into_iter().enumerate().filter(|(_, n)| *n > 0) {
                 let share = n as f64 / all as f64;
                 let heat = 1 + HEATS.iter().filter(|h| share >= **h).count();
-                let (symbol, style) = self.look.heat(heat);
-                self.look.put(buffer, (x, scale.y(row)), symbol, style);
+                let (symbol, style) = self.style.heat(heat);
+                self.style.put(buffer, (x, scale.y(row)), symbol, style);
             }
         }
     }
 
-    /// Median, 90th and 99th percentile and maximum.
+    /// Draws median, 90th and 99th percentile and maximum.
     pub(super) fn percentiles(&self, buffer: &mut Buffer, area: Rect) {
         let columns = columns(self.live, plot_width(area));
-        let marks = self.look.pick(['▴', '◆', '▪', '•'], ['^', '9', '+', 'o']);
+        let marks = self.style.pick(['▴', '◆', '▪', '•'], ['^', '9', '+', 'o']);
         let [max, p99, p90, p50] = marks;
         let name = format!("{}: {p50} p50  {p90} p90  {p99} p99  {max} max", self.name);
-        self.look.heading(buffer, area, &name, "");
+        self.style.heading(buffer, area, &name, "");
         let area = below(area);
-        let Some(scale) = Scale::of(&columns, area) else {
+        let Some(scale) = BandScale::of(&columns, area) else {
             return;
         };
-        scale.axis(self.look, buffer);
-        let styles = [Ink::Dim, Ink::Bad, Ink::Warn, Ink::Data].map(|i| self.look.style(i));
+        scale.axis(self.style, buffer);
+        let styles = [Ink::Dim, Ink::Bad, Ink::Warn, Ink::Data].map(|i| self.style.style(i));
         for (x, moment) in (area.x + MARGIN..).zip(&columns) {
             let Some(moment) = moment.filter(|m| has_times(m)) else {
                 continue;
@@ -75,30 +74,30 @@ impl Latency<'_> {
             let times = [i.max_ns, i.p99_ns, i.p90_ns, i.p50_ns];
             for ((ns, mark), style) in times.into_iter().zip(marks).zip(styles) {
                 let y = scale.y(scale.row(band_of(Nanos(ns))));
-                self.look.put(buffer, (x, y), mark, style);
+                self.style.put(buffer, (x, y), mark, style);
             }
         }
     }
 }
 
-fn has_times(moment: &Moment) -> bool {
+fn has_times(moment: &LiveInterval) -> bool {
     moment.interval.max_ns > 0
 }
 
-/// Which row shows which bands.
-struct Scale {
+/// Maps bands to rows.
+struct BandScale {
     area: Rect,
     /// The lowest band.
     from: u16,
-    /// How many bands there are.
+    /// The number of bands.
     bands: u16,
 }
 
-impl Scale {
-    /// The scale for all that these columns show; `None` where there is nothing, or no room.
-    fn of(columns: &[Option<&Moment>], area: Rect) -> Option<Scale> {
+impl BandScale {
+    /// The scale for these columns; `None` without times or without room.
+    fn of(columns: &[Option<&LiveInterval>], area: Rect) -> Option<BandScale> {
         let shown = columns.iter().flatten().filter(|m| has_times(m));
-        let bands = |m: &&Moment| {
+        let bands = |m: &&LiveInterval| {
             let low = m.bands.first().map_or(u16::MAX, |b| b.0);
             let high = m.bands.last().map_or(0, |b| b.0);
             [
@@ -109,7 +108,7 @@ impl Scale {
         let [from, to] = shown
             .map(bands)
             .reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])?;
-        (area.height > 0).then_some(Scale {
+        (area.height > 0).then_some(BandScale {
             area,
             from,
             // A row shows one band at the least.
@@ -127,14 +126,14 @@ impl Scale {
         self.area.bottom() - 1 - row as u16
     }
 
-    fn axis(&self, look: Look, buffer: &mut Buffer) {
+    fn axis(&self, style: TerminalStyle, buffer: &mut Buffer) {
         let [top, bottom] = [self.from + self.bands, self.from].map(band_start);
         let label = |t: Nanos| time_short(round_2(t.0));
-        axis(look, buffer, self.area, [label(top), label(bottom)]);
+        axis(style, buffer, self.area, [label(top), label(bottom)]);
     }
 }
 
-/// Two digits are as much as an end of such a scale says.
+/// Rounds to two digits, the precision of an end of the scale.
 fn round_2(ns: u64) -> u64 {
     let unit = 10u64.pow(ns.max(1).ilog10().saturating_sub(1));
     (ns + unit / 2) / unit * unit

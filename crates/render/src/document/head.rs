@@ -1,19 +1,20 @@
-//! The head of a report: whether to trust it, the answer, and what was asked.
+//! The head of a report: verdicts, answer, reasons, findings.
 
 use super::Fact;
 use super::line::{Ink, Line};
 use crate::number;
+use knee_core::finding::{Finding, Severity};
 use knee_core::report::{Report, ReportResult};
 use knee_core::trial::report::{TrialReport, Verdict};
 use serde_json::Value;
 
-/// Whether a report is of numbers that knee did not measure itself.
+/// Whether a report is an analysis of numbers from elsewhere.
 pub(crate) fn is_of_others(report: &Report) -> bool {
     report.command.is_analysis
 }
 
-/// What the command was pointed at, as the user wrote it; empty where it was not.
-pub(crate) fn subject(report: &Report) -> &str {
+/// The target of the command as the user wrote it; may be empty.
+pub(crate) fn target(report: &Report) -> &str {
     let of = |key| report.spec.get(key).and_then(Value::as_str);
     of("target")
         .or_else(|| of("url"))
@@ -21,13 +22,13 @@ pub(crate) fn subject(report: &Report) -> &str {
         .unwrap_or_default()
 }
 
-/// The words that answer both questions: whether the measurement is valid, and what came of it. A
-/// table of other people's has neither; where nothing was measured there is nothing to trust.
+/// Verdict and result as words. An analysis of numbers from elsewhere has none without thresholds;
+/// a report without measurement has no verdict.
 pub(crate) fn verdicts(report: &Report) -> Vec<(Ink, &'static str)> {
     let is_failed = report.result == ReportResult::Failed;
     let is_valid = report.verdict == Verdict::Valid;
     let verdict = match report.verdict {
-        // A word that looks like success would be taken for the result.
+        // In green it would be taken for the result.
         Verdict::Valid if is_failed => (Ink::Strong, "VALID"),
         Verdict::Valid => (Ink::Good, "VALID"),
         Verdict::Invalid => (Ink::Bad, "INVALID"),
@@ -44,7 +45,7 @@ pub(crate) fn verdicts(report: &Report) -> Vec<(Ink, &'static str)> {
     }
 }
 
-/// What the report says first: its answer, or why there is none.
+/// The answer, or the reason why there is none.
 pub(crate) fn first_words(report: &Report, answer: &str) -> String {
     if report.has_measured() {
         return answer.to_string();
@@ -55,53 +56,51 @@ pub(crate) fn first_words(report: &Report, answer: &str) -> String {
     first.unwrap_or_default() + letters.as_str()
 }
 
-/// Why the result is a failure, where the answer does not say it.
-pub(crate) fn failures(report: &Report) -> &[String] {
-    match report.has_measured() {
-        true => &report.failed_because,
-        false => &[],
-    }
-}
-
 /// The head of a document.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Opening {
-    /// What a window with it is called.
+pub(crate) struct DocumentHead {
+    /// The title of the window.
     pub title: String,
-    /// Both verdicts, where there are any.
+    /// Verdict and result, if any.
     pub words: Vec<(Ink, String)>,
     /// The answer, or why there is none.
     pub answer: String,
-    /// The command, what it was pointed at, and how the answer was got; may be empty.
+    /// The command, its target, and a remark on the run; may be empty.
     pub made: String,
-    /// When.
+    /// The start of the run.
     pub started_at: String,
-    /// What makes it invalid or failed, each kind under its word.
+    /// Reasons under the words INVALID and FAILED.
     pub reasons: Vec<(&'static str, Vec<String>)>,
-    /// Whether it ended before its time.
+    /// Whether the run was interrupted.
     pub interrupted: bool,
-    /// What else is said before all.
+    /// Facts before all sections.
     pub facts: Vec<Fact>,
 }
 
-impl Opening {
-    /// That of a report with this answer, and a remark on how it was got.
-    pub(crate) fn of(report: &Report, answer: &str, remark: &str) -> Opening {
-        let subject = subject(report);
-        let space = if subject.is_empty() { "" } else { " " };
+impl DocumentHead {
+    /// The head of a report with this answer and this remark on the run.
+    pub(crate) fn of(report: &Report, answer: &str, remark: &str) -> DocumentHead {
+        let target = target(report);
+        let space = if target.is_empty() { "" } else { " " };
         let words = verdicts(report);
         let said: Vec<&str> = words.iter().map(|(_, word)| *word).collect();
         let colon = if said.is_empty() { "" } else { ": " };
         let command = number::words(&report.command.to_string());
-        let mut reasons = vec![("FAILED", failures(report).to_vec())];
+        // Without a measurement they are the answer.
+        let failures = if report.has_measured() {
+            report.failed_because.clone()
+        } else {
+            Vec::new()
+        };
+        let mut reasons = vec![("FAILED", failures)];
         if report.verdict == Verdict::Invalid {
             reasons.insert(0, ("INVALID", invalid_because(report)));
         }
-        Opening {
-            title: format!("knee {command}{space}{subject}{colon}{}", said.join(", ")),
+        DocumentHead {
+            title: format!("knee {command}{space}{target}{colon}{}", said.join(", ")),
             words: words.into_iter().map(|(i, w)| (i, w.to_owned())).collect(),
             answer: first_words(report, answer),
-            made: format!("knee {}{space}{subject}{remark}", report.command),
+            made: format!("knee {}{space}{target}{remark}", report.command),
             started_at: report.started_at.clone(),
             reasons,
             interrupted: report.interrupted,
@@ -110,42 +109,36 @@ impl Opening {
     }
 }
 
+/// The reasons of each invalid trial, once per trial, with its name among several.
 fn invalid_because(report: &Report) -> Vec<String> {
-    let reasons = reasons(report);
-    match reasons.is_empty() {
-        true => vec![without_reasons(report).to_owned()],
-        false => reasons,
-    }
-}
-
-/// What makes a trial invalid, each reason once per trial, with the trial's name where there are
-/// several.
-pub(crate) fn reasons(report: &Report) -> Vec<String> {
     let several = report.trials.len() > 1;
-    let of_trial = |trial: &TrialReport| {
-        let label = if several {
-            format!("{}: ", trial.label)
-        } else {
-            String::new()
-        };
+    let of_trial = |trial: &TrialReport| -> Vec<String> {
         let reasons = trial.invalid_because.iter();
-        reasons.map(|r| format!("{label}{r}")).collect::<Vec<_>>()
+        let named = reasons.map(|reason| {
+            if several {
+                format!("{}: {reason}", trial.label)
+            } else {
+                reason.clone()
+            }
+        });
+        named.collect()
     };
     let mut reasons: Vec<String> = report.trials.iter().flat_map(of_trial).collect();
     reasons.dedup();
+    if reasons.is_empty() {
+        let shaped_by = if report.trials.is_empty() {
+            "something else"
+        } else {
+            "the generator, not the target,"
+        };
+        reasons.push(format!(
+            "{shaped_by} shaped these numbers: see the findings"
+        ));
+    }
     reasons
 }
 
-/// What is said of an invalid report where no trial gives reasons.
-pub(crate) fn without_reasons(report: &Report) -> &'static str {
-    match report.trials.is_empty() {
-        true => "something else shaped these numbers: see the findings",
-        false => "the generator, not the target, shaped these numbers: see the findings",
-    }
-}
-
-/// Why single trials do not count where the whole is valid all the same. (Where it is not, the
-/// reasons stand at the head.)
+/// The reasons why single trials of a valid report do not count.
 pub(crate) fn left_out(report: &Report) -> Vec<Fact> {
     if report.verdict == Verdict::Invalid {
         return Vec::new();
@@ -156,4 +149,30 @@ pub(crate) fn left_out(report: &Report) -> Vec<Fact> {
             .map(|r| (t.label.clone(), Line::of(Ink::Warn, r.as_str())))
     });
     reasons.collect()
+}
+
+/// Sign, ink and word of a severity.
+pub(crate) fn severity(of: Severity) -> (char, Ink, &'static str) {
+    match of {
+        Severity::Error => ('✗', Ink::Bad, "Error"),
+        Severity::Warning => ('!', Ink::Warn, "Warning"),
+        Severity::Info => ('•', Ink::Strong, "Note"),
+    }
+}
+
+/// The heading of the findings.
+pub(crate) fn findings_title(findings: &[Finding]) -> &'static str {
+    if findings.is_empty() {
+        "No findings"
+    } else {
+        "Findings"
+    }
+}
+
+/// The code of a finding and its numbers.
+pub(crate) fn evidence(finding: &Finding) -> String {
+    let evidence = finding.evidence.iter();
+    let numbers: Vec<String> = evidence.map(|(n, v)| number::named(n, *v)).collect();
+    let colon = if numbers.is_empty() { "" } else { ": " };
+    format!("{}{colon}{}", finding.code, numbers.join(", "))
 }

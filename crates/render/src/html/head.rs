@@ -1,15 +1,14 @@
 //! The head of a report: whether to trust it, the answer, what was asked, the findings.
 
+use super::command_words::pieces;
 use super::markup::Markup;
-use super::page::Page;
-use super::typed::pieces;
-use super::words::{tied, untied};
-use crate::document::findings::{evidence, severity, title};
+use super::page::HtmlPage;
+use super::tables::{tied, untied};
+use crate::document::head::{DocumentHead, evidence, findings_title, severity};
 use crate::document::line::Ink;
-use crate::document::opening::Opening;
 use knee_core::finding::{Finding, Severity};
 
-/// So many reasons stand there at once.
+/// Reasons shown unfolded.
 const REASONS_MAX: usize = 4;
 
 /// A tick in a circle: shapes that tell by themselves, in a square of 16.
@@ -23,31 +22,31 @@ const INFORMATION: &str = "M8 0a8 8 0 1 1 0 16a8 8 0 1 1 0-16zM8 4v.7M8 7v5";
 
 /// Writes the answer with the verdict before it, a remark on how it was got, and what makes it
 /// invalid.
-pub(super) fn show(page: &mut Page, opening: &Opening) {
+pub(super) fn show(page: &mut HtmlPage, head: &DocumentHead) {
     let heading = page.heading_tag(0);
     page.m.el("header").with(|m| {
-        show_verdicts(m, &opening.words);
-        let answer = untied(&opening.answer);
+        show_verdicts(m, &head.words);
+        let answer = untied(&head.answer);
         let (first, rest) = first_sentence(&answer);
         m.el(heading).text(tied(first));
         if !rest.is_empty() {
             m.el("p").attr("class", "lead").text(tied(rest));
         }
-        if !opening.made.is_empty() {
-            let line = format!("{}, {}", untied(&opening.made), opening.started_at);
+        if !head.made.is_empty() {
+            let line = format!("{}, {}", untied(&head.made), head.started_at);
             m.el("p").attr("class", "note").text(line);
         }
-        for (word, reasons) in &opening.reasons {
+        for (word, reasons) in &head.reasons {
             show_list(m, word, reasons.clone());
         }
-        if opening.interrupted {
+        if head.interrupted {
             m.el("p").attr("class", "warn").with(|m| {
                 m.el("b").text("INTERRUPTED");
                 m.text(" Ended before its time; this is what was measured until then.");
             });
         }
     });
-    page.facts(&opening.facts);
+    page.facts(&head.facts);
 }
 
 /// Both answers beside each other: whether to trust the numbers, and what came of it.
@@ -72,14 +71,14 @@ fn show_verdicts(m: &mut Markup, words: &[(Ink, String)]) {
 }
 
 /// Writes the findings, one below the other.
-pub(super) fn show_findings(page: &mut Page, findings: &[Finding]) {
-    page.section(title(findings), "", |page| {
+pub(super) fn show_findings(page: &mut HtmlPage, findings: &[Finding]) {
+    page.section(findings_title(findings), "", |page| {
         if findings.is_empty() {
             return;
         }
         page.m.el("ol").attr("class", "findings").with(|m| {
             for finding in findings {
-                // Several lines leave room for the first figure; what is wrong is told in full.
+                // Folded findings leave room for the first figure; errors are shown in full.
                 let is_open = findings.len() == 1 || finding.severity == Severity::Error;
                 show_finding(m, finding, is_open);
             }
@@ -166,9 +165,10 @@ fn show_finding(m: &mut Markup, finding: &Finding, is_open: bool) {
 /// A sentence with what can be typed in it set as code.
 fn show_step(m: &mut Markup, step: &str) {
     for (is_code, piece) in pieces(step) {
-        match is_code {
-            true => m.el("code").text(untied(&piece)),
-            false => m.text(piece),
+        if is_code {
+            m.el("code").text(untied(&piece))
+        } else {
+            m.text(piece)
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The end of a report: thresholds, how to repeat it, what was asked, where it ran.
+//! The end of a report: thresholds, the command that repeats the run, options, host.
 
+use super::head::{is_of_others, target};
 use super::line::{Ink, Line};
-use super::opening::{is_of_others, subject};
 use super::{Block, Document, Fact, Medium, fact};
 use crate::number;
 use knee_core::report::{Report, ThresholdReport};
@@ -9,8 +9,8 @@ use knee_core::secrets::variables_of;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Adds it.
-pub(crate) fn show(doc: &mut Document, report: &Report) {
+/// Adds the sections at the end.
+pub(super) fn show(doc: &mut Document, report: &Report) {
     if !report.thresholds.is_empty() {
         doc.section("Thresholds", "");
         doc.facts(thresholds(report));
@@ -33,11 +33,11 @@ pub(crate) fn show(doc: &mut Document, report: &Report) {
     });
 }
 
-/// The spec, option by option.
+/// The options of the run.
 fn asked(report: &Report) -> Vec<Fact> {
     let mut facts: Vec<Fact> = report.spec.iter().filter_map(option).collect();
     if !report.spec.contains_key("seed") {
-        facts.push(fact("seed", Line::plain(report.seed.to_string())));
+        facts.push(fact("seed", report.seed.to_string()));
     }
     facts
 }
@@ -54,19 +54,16 @@ fn option((name, value): (&String, &Value)) -> Option<Fact> {
         Value::Array(items) => items.iter().map(bare).collect::<Vec<_>>().join(", "),
         other => bare(other),
     };
-    Some(fact(
-        number::words(name).replace('-', " "),
-        Line::plain(text),
-    ))
+    Some(fact(number::words(name).replace('-', " "), text))
 }
 
-/// Each threshold that was asked for, and what came of it.
-pub(crate) fn thresholds(report: &Report) -> Vec<Fact> {
+/// The result of each threshold.
+fn thresholds(report: &Report) -> Vec<Fact> {
     let fact = |threshold: &ThresholdReport| {
-        let (ink, word) = match threshold {
-            t if !t.crossed.is_empty() => (Ink::Bad, "crossed"),
-            t if t.crossed.is_empty() && !t.is_kept() => (Ink::Bad, "undecided"),
-            _ => (Ink::Good, "kept"),
+        let (ink, word) = match (threshold.crossed.is_empty(), threshold.is_kept()) {
+            (false, _) => (Ink::Bad, "crossed"),
+            (true, false) => (Ink::Bad, "undecided"),
+            (true, true) => (Ink::Good, "kept"),
         };
         let all = [
             &threshold.crossed,
@@ -81,15 +78,15 @@ pub(crate) fn thresholds(report: &Report) -> Vec<Fact> {
     report.thresholds.iter().map(fact).collect()
 }
 
-/// The command that repeats the run: the spec in the words of the command line.
-pub(crate) fn command_line(report: &Report) -> String {
+/// The command that repeats the run.
+fn command_line(report: &Report) -> String {
     if let Some(run) = text_of(report, "collected") {
         let nats = option_words("nats", &report.spec["nats"]).join(" ");
         return format!("knee fleet collect {} {nats}", quoted(run));
     }
     let mut words = vec![format!("knee {}", report.command)];
-    if !subject(report).is_empty() {
-        words.push(quoted(subject(report)));
+    if !target(report).is_empty() {
+        words.push(quoted(target(report)));
     }
     let positional = ["target", "url", "file", "seed"];
     for (name, value) in &report.spec {
@@ -105,17 +102,14 @@ fn text_of<'a>(report: &'a Report, name: &str) -> Option<&'a str> {
     report.spec.get(name).and_then(Value::as_str)
 }
 
-/// Which variables have to be set before the command repeats the run: a report has no secrets.
+/// The variables to be set before the command repeats the run, as a report has no secrets.
 fn missing_secrets(report: &Report) -> Option<String> {
-    let texts = report.spec.values().map(Value::to_string);
-    let names: BTreeSet<String> = texts
-        .flat_map(|text| {
-            let names = variables_of(&text).into_iter();
-            names
-                .map(|at| text[at.start + 1..at.end].to_owned())
-                .collect::<Vec<_>>()
-        })
-        .collect();
+    let texts: Vec<String> = report.spec.values().map(Value::to_string).collect();
+    let names = texts.iter().flat_map(|text| {
+        let variables = variables_of(text).into_iter();
+        variables.map(move |at| &text[at.start + 1..at.end])
+    });
+    let names = BTreeSet::from_iter(names);
     let names = Vec::from_iter(names).join(", ");
     (!names.is_empty()).then(|| {
         format!(
@@ -124,8 +118,8 @@ fn missing_secrets(report: &Report) -> Option<String> {
     })
 }
 
-/// An option as typed: a flag where it is true, several times where it is a list of texts, with
-/// commas where it is one of numbers; nothing where it is not set.
+/// An option as typed: a flag if true, repeated for a list of texts, with commas for a list of
+/// numbers, nothing if not set.
 fn option_words(name: &str, value: &Value) -> Vec<String> {
     let option = |text: &str| format!("--{name}{}{}", number::TIE, quoted(text));
     match value {
@@ -133,19 +127,16 @@ fn option_words(name: &str, value: &Value) -> Vec<String> {
         Value::Bool(true) => vec![format!("--{name}")],
         Value::Number(n) => vec![option(&n.to_string())],
         Value::String(s) => vec![option(s)],
+        Value::Array(items) if items.is_empty() => Vec::new(),
         Value::Array(items) if items.iter().all(Value::is_number) => {
             let numbers: Vec<String> = items.iter().map(Value::to_string).collect();
-            if numbers.is_empty() {
-                Vec::new()
-            } else {
-                vec![option(&numbers.join(","))]
-            }
+            vec![option(&numbers.join(","))]
         }
         Value::Array(items) => items.iter().flat_map(|v| option_words(name, v)).collect(),
     }
 }
 
-/// A word that a POSIX shell reads as one, with the values of the variables of secrets.
+/// Quotes a word for a POSIX shell, which still expands the variables of secrets in it.
 pub fn quoted(word: &str) -> String {
     let variables = variables_of(word);
     if variables.is_empty() {
@@ -191,33 +182,36 @@ fn literal(word: &str) -> String {
 
 fn host(report: &Report) -> Vec<Fact> {
     let host = &report.host;
-    let mut facts: Vec<(String, String)> = vec![
-        ("processors".into(), number::count(host.cpus.into())),
-        ("model".into(), host.cpu_model.clone()),
-        ("kernel".into(), host.kernel.clone()),
-        ("backend".into(), host.backend.clone()),
-        ("congestion control".into(), host.congestion_control.clone()),
+    let mut facts = vec![
+        ("processors".to_owned(), number::count(host.cpus.into())),
+        ("model".to_owned(), host.cpu_model.clone()),
+        ("kernel".to_owned(), host.kernel.clone()),
+        ("backend".to_owned(), host.backend.clone()),
+        (
+            "congestion control".to_owned(),
+            host.congestion_control.clone(),
+        ),
     ];
     let further = host.facts.iter();
     facts.extend(further.map(|(name, fact)| (number::words(name), fact.clone())));
-    facts.push(("knee".into(), report.knee_version.clone()));
-    facts.push(("started".into(), report.started_at.clone()));
-    facts.retain(|(_, fact)| !fact.is_empty());
-    let line = |(name, text): (String, String)| fact(name, Line::plain(text));
-    facts.into_iter().map(line).collect()
+    facts.push(("knee".to_owned(), report.knee_version.clone()));
+    facts.push(("started".to_owned(), report.started_at.clone()));
+    let known = facts.into_iter().filter(|(_, fact)| !fact.is_empty());
+    known.map(|(name, text)| fact(name, text)).collect()
 }
 
-/// The same in a line.
+/// The host in a line.
 fn host_line(report: &Report) -> String {
     let host = &report.host;
-    let mut parts = vec![number::plural(u64::from(host.cpus), "CPU")];
     let named = [
-        &host.cpu_model,
-        &host.kernel,
-        &host.backend,
-        &host.congestion_control,
+        number::plural(u64::from(host.cpus), "CPU"),
+        host.cpu_model.clone(),
+        host.kernel.clone(),
+        host.backend.clone(),
+        host.congestion_control.clone(),
     ];
-    parts.extend(named.into_iter().filter(|part| !part.is_empty()).cloned());
+    let mut parts = Vec::from_iter(named);
+    parts.retain(|part| !part.is_empty());
     let facts = host.facts.iter();
     parts.extend(facts.map(|(name, fact)| format!("{} {fact}", number::words(name))));
     parts.push(format!("knee {}", report.knee_version));

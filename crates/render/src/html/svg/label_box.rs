@@ -1,7 +1,7 @@
-//! Where there is room for words in a plot: estimates, as the width of a page and of its letters is
-//! not known here. All in shares of the plot, from the left and from the top.
+//! The room for labels in a plot. Boxes are estimates in shares of the plot, as the width of the
+//! page and of its letters is unknown.
 
-use crate::plot::{Plot, Point, Reference, Shape};
+use crate::plot::{Plot, Point, ReferenceAt, Shape};
 
 /// Height of a line of words above and below its base line, in CSS pixels.
 const LINE_PX: (f64, f64) = (12.0, 3.0);
@@ -9,8 +9,7 @@ const LINE_PX: (f64, f64) = (12.0, 3.0);
 /// Width of a letter beside an axis, in CSS pixels.
 const LETTER_PX: f64 = 6.6;
 
-/// How wide words are in bold letters, in CSS pixels: rather too much than too little, as the
-/// reader's letters are not known.
+/// An upper estimate of the width of bold text, in CSS pixels; the reader's font is unknown.
 pub(super) fn bold_px(words: &str) -> f64 {
     let letter = |c| match c {
         'm' | 'w' | 'M' | 'W' | '%' => 12.5,
@@ -21,20 +20,20 @@ pub(super) fn bold_px(words: &str) -> f64 {
     words.chars().map(letter).sum()
 }
 
-/// A box that words would take.
+/// The box of a label.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct LabelBox {
     left: f64,
     right: f64,
     top: f64,
     bottom: f64,
 }
 
-impl Room {
-    /// That of words from the one to the other of these places across, on this base line, in a plot
-    /// of this height in CSS pixels.
-    pub(super) fn at([near, far]: [f64; 2], baseline: f64, height_px: f64) -> Room {
-        Room {
+impl LabelBox {
+    /// The box of text between two positions on x, on this base line, in a plot of this height in
+    /// CSS pixels.
+    pub(super) fn at([near, far]: [f64; 2], baseline: f64, height_px: f64) -> LabelBox {
+        LabelBox {
             left: near.min(far),
             right: near.max(far),
             top: baseline - LINE_PX.0 / height_px,
@@ -42,41 +41,40 @@ impl Room {
         }
     }
 
-    /// Whether all of it lies within the plot, to so many shares beyond its right edge.
+    /// Whether the box lies within the plot, extended by the share `beyond` at its right edge.
     pub(super) fn is_inside(&self, beyond: f64) -> bool {
         let across = self.left >= -0.005 && self.right <= 1.0 + beyond;
         across && self.top >= -0.005 && self.bottom <= 1.005
     }
 
-    /// Whether one of the lines that the data are compared with passes through it.
+    /// Whether a reference line crosses the box.
     pub(super) fn is_crossed(&self, plot: &Plot) -> bool {
-        plot.references.iter().any(|reference| match reference {
-            Reference::Horizontal { y, .. } => {
-                let y = plot.y.position(*y).map(|y| plot.depth_of(y));
+        plot.references.iter().any(|reference| match reference.at {
+            ReferenceAt::Y(y) => {
+                let y = plot.y.position(y).map(|y| plot.depth_of(y));
                 y.is_some_and(|y| (self.top..=self.bottom).contains(&y))
             }
-            Reference::Vertical { x, .. } => {
-                let x = plot.x.position(*x);
+            ReferenceAt::X(x) => {
+                let x = plot.x.position(x);
                 x.is_some_and(|x| self.reaches(x))
             }
         })
     }
 
-    /// Whether this place on x is within it.
+    /// Whether this position on x is within the box.
     pub(super) fn reaches(&self, x: f64) -> bool {
         (self.left..=self.right).contains(&x)
     }
 
-    /// How many places of the data would be written over.
+    /// The number of points and segments of the data within the box.
     pub(super) fn clutter(&self, plot: &Plot) -> usize {
         let drawn = plot.series.iter().map(|s| match &s.shape {
             Shape::Line(points) => self.on_line(plot, points, false),
             Shape::Step(points) => self.on_line(plot, points, true),
-            _ => s
-                .its_points()
-                .iter()
-                .filter(|p| self.holds(place(plot, p)))
-                .count(),
+            _ => {
+                let points = s.points().iter();
+                points.filter(|p| self.holds(place(plot, p))).count()
+            }
         });
         drawn.sum()
     }
@@ -103,8 +101,8 @@ impl Room {
         })
     }
 
-    /// Whether two would overlap.
-    pub(super) fn meets(&self, other: &Room) -> bool {
+    /// Whether two boxes overlap.
+    pub(super) fn meets(&self, other: &LabelBox) -> bool {
         self.left < other.right
             && other.left < self.right
             && self.top < other.bottom

@@ -15,7 +15,7 @@ pub(super) fn write_line(m: &mut Markup, line: &Line) {
     }
 }
 
-/// As it can be copied and pasted: without spaces that are none.
+/// The text with ordinary spaces in place of no-break spaces, for copying.
 pub(super) fn untied(text: &str) -> String {
     text.replace(TIE, " ")
 }
@@ -23,7 +23,7 @@ pub(super) fn untied(text: &str) -> String {
 /// Units that stay on the line of their number.
 const UNITS: [&str; 9] = ["%", "ns", "µs", "ms", "s", "users", "times", "Hz", "KiB/s"];
 
-/// As it is read: no line ends between a number and its unit.
+/// The text with no-break spaces between numbers and units.
 pub(super) fn tied(text: &str) -> String {
     let mut tied = String::with_capacity(text.len());
     let mut rest = text;
@@ -38,18 +38,16 @@ pub(super) fn tied(text: &str) -> String {
     tied + rest
 }
 
-/// More letters than this in the names of rows are broken into lines where there is little room.
+/// The longest name of a row that narrow windows show unbroken, in characters.
 const LONG_NAME: usize = 14;
 
 /// Writes a table in a box of its own, in which it scrolls where it is too wide.
 pub(super) fn write_table(m: &mut Markup, caption: &str, table: &Table) {
-    let columns = table.columns();
     let rows = table.rows();
-    if rows == 0 {
+    let Some(names) = table.columns.first().filter(|_| rows > 0) else {
         return;
-    }
-    let names = columns.first().map_or(&[][..], |(_, _, cells)| cells);
-    let is_long = names.iter().any(|name| name.width() > LONG_NAME);
+    };
+    let is_long = names.cells.iter().any(|name| name.width() > LONG_NAME);
     scrolling(m, caption).with(|m| {
         let element = m.el("table").maybe("class", is_long.then_some("named"));
         element.with(|m| {
@@ -64,37 +62,32 @@ pub(super) fn write_table(m: &mut Markup, caption: &str, table: &Table) {
     });
 }
 
-/// A box for what may be too wide: it scrolls, by keys too, and is seen to.
+/// A box that scrolls if its content is too wide, also by keys.
 pub(super) fn scrolling<'a>(m: &'a mut Markup, name: &str) -> Element<'a> {
     let wide = m.el("div").attr("class", "wide").attr("tabindex", "0");
     wide.attr("role", "region").attr("aria-label", name)
 }
 
 fn write_head(m: &mut Markup, table: &Table) {
-    if table.columns().iter().all(|(head, ..)| head.is_empty()) {
+    if table.columns.iter().all(|column| column.title.is_empty()) {
         return;
     }
     m.raw("<thead><tr>");
-    for (head, align, _) in table.columns() {
+    for column in &table.columns {
         let cell = m.el("th").attr("scope", "col");
-        cell.maybe("class", side(*align)).text(head);
+        cell.maybe("class", side(column.align)).text(&column.title);
     }
     m.raw("</tr></thead>");
 }
 
 fn write_row(m: &mut Markup, table: &Table, row: usize) {
-    for (i, (_, align, cells)) in table.columns().iter().enumerate() {
+    for (i, column) in table.columns.iter().enumerate() {
         let cell = match i {
             0 => m.el("th").attr("scope", "row"),
             _ => m.el("td"),
         };
-        let cell = cell.maybe("class", side(*align));
-        cell.with(|m| {
-            cells
-                .get(row)
-                .into_iter()
-                .for_each(|line| write_line(m, line))
-        });
+        let cell = cell.maybe("class", side(column.align));
+        cell.with(|m| write_line(m, &column.cells[row]));
     }
 }
 

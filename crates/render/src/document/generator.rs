@@ -1,0 +1,154 @@
+//! The load generator in a trial: its cost, its waiting, its kernel counters, and how well it kept
+//! to its schedule.
+
+use super::table::{Table, TableOf};
+use super::{Block, Document, Fact, fact};
+use crate::number::{
+    bytes, estimate, known, number, percent, plural, signed_count, time, time_short,
+};
+use knee_core::spec::WaitPolicy;
+use knee_core::stats::gaps::Dispersion;
+use knee_core::trial::report::{GeneratorReport, OfferedReport, QuantilesReport, TrialReport};
+use knee_core::trial::waiting::WaitReport;
+
+/// The least share of time without a processor that is shown, in percent.
+const WAITING_SHOWN_PERCENT: f64 = 1.0;
+
+/// Adds the cost of the load, and the kernel counters that changed.
+pub(super) fn show(doc: &mut Document, t: &TrialReport) {
+    let workers = plural(u64::from(t.generator.workers), "worker");
+    doc.section("Generator", format!("{workers}, {}", t.generator.backend));
+    doc.facts(generator_facts(&t.generator));
+    if !t.kernel.is_empty() {
+        let counters = plural(t.kernel.len() as u64, "counter");
+        let table = Block::Table("Kernel counters".to_owned(), kernel_table(t));
+        let title = format!("Kernel: {counters} that moved");
+        doc.push(Block::Folded(title, vec![table]));
+    }
+}
+
+fn generator_facts(g: &GeneratorReport) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    if let Some(per_million) = g.cpu_s_per_million_ops {
+        let mut text = format!("{} s", estimate(per_million));
+        if let Some(user) = g.cpu_user_s_per_million_ops {
+            text += &format!(", of it user {} s", estimate(user));
+        }
+        facts.push(fact("CPU per million operations", text));
+    }
+    let (user, system) = (estimate(g.cpu_user_s), estimate(g.cpu_system_s));
+    facts.push(fact("CPU", format!("{user} s user, {system} s system")));
+    facts.push(fact("busiest worker", busiest(g)));
+    facts.extend(g.wait.as_ref().map(|w| fact("waiting", waiting(w))));
+    facts.extend(g.woken_by_target_per_s.map(|woken| {
+        let words = format!("{}/s, by the target on this host", estimate(woken));
+        fact("woken from sleep", words)
+    }));
+    facts.push(fact("stolen by the host", known(g.steal_percent, percent)));
+    facts.push(fact("peak memory", bytes(g.peak_rss_bytes)));
+    facts
+}
+
+fn busiest(g: &GeneratorReport) -> String {
+    let mut text = format!("{} of a core", percent(g.busiest_worker_percent));
+    if g.busiest_worker_spin_percent > 0.0 {
+        let spin = percent(g.busiest_worker_spin_percent);
+        text += &format!(", {spin} polling for deadlines");
+    }
+    if g.busiest_worker_waiting_percent >= WAITING_SHOWN_PERCENT {
+        let waiting = percent(g.busiest_worker_waiting_percent);
+        text += &format!("; others had it for {waiting}");
+    }
+    text
+}
+
+/// The way of waiting, and the lateness of wake-ups.
+fn waiting(wait: &WaitReport) -> String {
+    let mut text = match wait.policy {
+        WaitPolicy::Auto if wait.polling_percent > 0.0 => format!(
+            "auto: polled all the time for {} of the trial ({})",
+            percent(wait.polling_percent),
+            plural(wait.changes.len() as u64, "change")
+        ),
+        WaitPolicy::Auto => "auto: slept, then polled".to_owned(),
+        WaitPolicy::Hybrid => "hybrid".to_owned(),
+        WaitPolicy::Sleep => "sleep".to_owned(),
+        WaitPolicy::Spin => "spin".to_owned(),
+    };
+    if wait.realtime_percent > 0.0 {
+        let share = percent(wait.realtime_percent);
+        text += &format!("; real-time priority for {share}");
+    }
+    let late = &wait.lateness_ns;
+    if let (Some(p50), Some(p99)) = (late.p50, late.p99) {
+        let [p50, p99] = [p50, p99].map(time);
+        text += &format!("; wake-ups late: p50 {p50}, p99 {p99}");
+    }
+    text
+}
+
+fn kernel_table(t: &TrialReport) -> Table {
+    let counters: Vec<(&String, &i64)> = t.kernel.iter().collect();
+    let mut table = TableOf::new(&counters);
+    table.left("", |(name, _)| name.as_str());
+    table.right("", |(_, n)| signed_count(**n));
+    table.done()
+}
+
+/// Pacing error, if there was a schedule.
+pub(super) fn pacing_facts(o: &OfferedReport) -> Option<Fact> {
+    let is_paced = o.asked_per_s.is_some() || o.pacing_error_ns.max > Some(0);
+    is_paced.then(|| fact("pacing error", quantiles(&o.pacing_error_ns)))
+}
+
+/// The longest stall, if any.
+pub(super) fn stall_facts(o: &OfferedReport) -> Option<Fact> {
+    (o.stall_ns_max > 0).then(|| fact("longest stall", time_short(o.stall_ns_max)))
+}
+
+/// Statistics of the gaps between starts or arrivals.
+pub(super) fn gap_facts(o: &OfferedReport) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let cv = o
+        .gap_cv
+        .map(|cv| format!("coefficient of variation {}", number(cv)));
+    let ks = o
+        .ks_p_value
+        .map(|p| format!("Kolmogorov-Smirnov p {}", number(p)));
+    let gaps: Vec<String> = cv.into_iter().chain(ks).collect();
+    if !gaps.is_empty() {
+        facts.push(fact("gaps", gaps.join(", ")));
+    }
+    let Dispersion {
+        ms1,
+        ms10,
+        ms100,
+        s1,
+    } = o.dispersion.clone().unwrap_or_default();
+    let scales = [
+        ("1 ms", ms1),
+        ("10 ms", ms10),
+        ("100 ms", ms100),
+        ("1 s", s1),
+    ];
+    let known = scales
+        .into_iter()
+        .filter_map(|(t, d)| Some(format!("{} in {t}", number(d?))));
+    let known: Vec<String> = known.collect();
+    if !known.is_empty() {
+        facts.push(fact("dispersion", known.join(", ")));
+    }
+    facts
+}
+
+/// The percentiles in a line.
+pub(super) fn quantiles(q: &QuantilesReport) -> String {
+    let named = [
+        ("p50", q.p50),
+        ("p99", q.p99),
+        ("p99.9", q.p999),
+        ("max", q.max),
+    ];
+    let named = named.map(|(name, ns)| format!("{name} {}", known(ns, time_short)));
+    named.join(", ")
+}
