@@ -4,7 +4,7 @@
 use knee_core::measure::{AgentInterval, Counts, Ended, Histogram, Interval, IntervalPart, Pacing};
 use serde::{Deserialize, Serialize};
 
-/// A part of an interval.
+/// An agent's share of an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct IntervalShare {
     /// All but the response times.

@@ -35,11 +35,11 @@ use std::fmt;
 /// Why a fleet cannot do what it is asked, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FleetError {
-    /// The target is not there.
+    /// The target cannot be reached.
     Unreachable(String),
-    /// NATS, its JetStream or an agent is not there.
+    /// NATS, its JetStream or an agent cannot be reached.
     Gone(String),
-    /// It is there, and does not permit it, or what was asked for cannot be.
+    /// It is not permitted, or not possible.
     Refused(String),
 }
 

@@ -14,7 +14,7 @@ const PATIENCE: u64 = 2;
 /// Intervals of all agents together.
 #[derive(Debug, Default)]
 pub(crate) struct LiveMerge {
-    /// Of each agent.
+    /// Progress of each agent.
     seen: BTreeMap<String, AgentProgress>,
     /// The next interval to be shown.
     next: u64,

@@ -153,13 +153,13 @@ impl fmt::Display for TrialKey {
 pub struct AgentFacts {
     /// Its name: letters, digits, `-` and `_`.
     pub name: String,
-    /// [`PROTOCOL`] as it knows it.
+    /// [`PROTOCOL`] of the agent.
     pub protocol: u32,
     /// knee's version.
     pub version: String,
-    /// Its host's name.
+    /// Name of its host.
     pub host: String,
-    /// Its process there.
+    /// Process on that host.
     pub pid: u32,
     /// Processors that it may use.
     pub cores: u32,
@@ -180,11 +180,11 @@ pub struct AgentFacts {
 /// Properties of a coordinator, in its lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoordinatorFacts {
-    /// Its run.
+    /// Run that it conducts.
     pub run: String,
-    /// Its host's name.
+    /// Name of its host.
     pub host: String,
-    /// Its process there.
+    /// Process on that host.
     pub pid: u32,
     /// Begin of the run, as text.
     pub since: String,
@@ -268,7 +268,7 @@ pub struct TargetGreeting {
 /// Address of the target of an overload, as an agent sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetAddress {
-    /// Its address.
+    /// Address of the target.
     pub address: SocketAddr,
     /// Whether it answered a connect.
     pub answers: bool,

@@ -159,9 +159,9 @@ impl ObserverClient {
 /// Where the server's side of trials is watched from, one window after another.
 #[derive(Debug)]
 pub enum Vantage {
-    /// This host is the target's.
+    /// This host, which is that of the target.
     Here {
-        /// The target's port.
+        /// Port of the target.
         port: u16,
         /// The capture before its window is known.
         armed: Option<ArmedWatch>,
@@ -277,7 +277,6 @@ impl Vantage {
     }
 }
 
-/// Following connections.
 impl Vantage {
     /// The same, but on this host no connection is followed: all packets that leave it would be
     /// looked at, which takes about 14 % of the connects that a processor can make.

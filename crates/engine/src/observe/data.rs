@@ -9,17 +9,17 @@ use std::net::Ipv6Addr;
 /// A TCP segment with a SYN or with bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamSegment {
-    /// The sender; IPv4 as mapped into IPv6.
+    /// Sender; IPv4 as mapped into IPv6.
     pub from: Ipv6Addr,
-    /// Its port.
+    /// Port of that address.
     pub from_port: u16,
-    /// The receiver.
+    /// Receiver; IPv4 as mapped into IPv6.
     pub to: Ipv6Addr,
-    /// Its port.
+    /// Port of that address.
     pub to_port: u16,
     /// The sequence number of the SYN, or of the first byte.
     pub sequence: u32,
-    /// It begins a direction.
+    /// Whether it is a SYN, which begins a direction.
     pub is_syn: bool,
     /// How many bytes it carries; they follow the SYN.
     pub length: u32,

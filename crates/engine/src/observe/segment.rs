@@ -10,24 +10,24 @@ use std::net::Ipv6Addr;
 pub enum SegmentKind {
     /// SYN without ACK, FIN and RST: it asks for a connection.
     Syn,
-    /// FIN or RST: it ends one.
+    /// FIN or RST: it ends a connection.
     End,
 }
 
 /// A TCP segment with SYN (and no ACK), FIN or RST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlSegment {
-    /// The sender; IPv4 as mapped into IPv6.
+    /// Sender; IPv4 as mapped into IPv6.
     pub from: Ipv6Addr,
-    /// Its port.
+    /// Port of that address.
     pub from_port: u16,
-    /// The receiver.
+    /// Receiver; IPv4 as mapped into IPv6.
     pub to: Ipv6Addr,
-    /// Its port.
+    /// Port of that address.
     pub to_port: u16,
     /// The sequence number; of a SYN the initial one, which each attempt draws anew.
     pub sequence: u32,
-    /// What it does.
+    /// What it does to the connection.
     pub kind: SegmentKind,
 }
 

@@ -55,7 +55,7 @@ struct FollowedConnection {
     /// The sequence number of the client's SYN.
     syn: u32,
     requests: StreamBuilder,
-    /// Bytes of the client came.
+    /// Whether bytes of the client came.
     has_carried: bool,
     /// From the server's SYN on, with its sequence number.
     responses: Option<(u32, StreamBuilder)>,
@@ -121,7 +121,7 @@ impl Streams {
         });
     }
 
-    /// What was seen, of which the capture lost so many segments.
+    /// Returns what was seen. `lost`: segments that the capture lost.
     pub(super) fn finish(self, lost: u64) -> Seen {
         // The client counts what it sent something over. One that it had given up before the
         // server's SYN came carried nothing.

@@ -64,7 +64,7 @@ impl Exposition {
         })
     }
 
-    /// Where it listens.
+    /// Address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

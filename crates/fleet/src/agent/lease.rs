@@ -67,12 +67,12 @@ impl AgentLeases {
         }
     }
 
-    /// Renews it, with what the agent says of itself now.
+    /// Renews the lease with the current properties of the agent.
     pub(super) async fn renew(&self, facts: &AgentFacts) {
         let _ = self.put(facts, None).await;
     }
 
-    /// Gives it back.
+    /// Gives the lease back.
     pub(super) async fn give_back(&self, name: &str) {
         let mut headers = HeaderMap::new();
         headers.insert("KV-Operation", "DEL");

@@ -151,7 +151,7 @@ impl Selector {
         Ok(selector)
     }
 
-    /// Whether it takes this agent.
+    /// Whether it selects this agent.
     pub fn takes(&self, agent: &AgentFacts) -> bool {
         if self.names.contains(&agent.name) {
             return true;

@@ -23,7 +23,7 @@ struct LeaseState {
 }
 
 impl CoordinatorLease {
-    /// Takes it.
+    /// Takes the lease.
     pub(super) async fn take(
         stores: &Stores,
         facts: CoordinatorFacts,

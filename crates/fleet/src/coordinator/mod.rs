@@ -38,7 +38,7 @@ const QUESTION_PATIENCE: Duration = Duration::from_secs(5);
 pub struct FleetOptions {
     /// Address and credentials of NATS.
     pub access: NatsAccess,
-    /// Which agents take part.
+    /// Selection of agents.
     pub select: Selector,
     /// An experiment goes on with the others where an agent is lost between its trials.
     pub allow_loss: bool,
@@ -57,7 +57,7 @@ pub struct Fleet {
     stores: Stores,
     options: FleetOptions,
     run: String,
-    /// How many trials there were.
+    /// Number of trials so far.
     trials: u32,
     members: Vec<Member>,
     lease: CoordinatorLease,
@@ -68,7 +68,7 @@ pub struct Fleet {
 pub(crate) struct Member {
     pub(crate) facts: AgentFacts,
     pub(crate) clock: ClockEstimate,
-    /// Why it is lost.
+    /// Why it is lost, if it is.
     pub(crate) lost: Option<String>,
 }
 
@@ -108,7 +108,7 @@ impl Fleet {
         })
     }
 
-    /// The agents.
+    /// Agents of the experiment.
     pub fn agents(&self) -> impl Iterator<Item = &AgentFacts> {
         self.members.iter().map(|member| &member.facts)
     }

@@ -24,7 +24,7 @@ const FIRST_PING: u64 = 1 << 62;
 #[derive(Debug)]
 pub(super) struct LatencyControl {
     pub(super) client: ControlClient,
-    /// What it is.
+    /// Properties of the service.
     pub(super) facts: LatencyServiceFacts,
     pings: u64,
 }

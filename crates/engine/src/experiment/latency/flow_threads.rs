@@ -31,7 +31,7 @@ pub(crate) struct FlowRun {
     pub(crate) interval: Nanos,
     /// Bytes of each flow so far: received, or taken by the socket.
     pub(crate) bytes: Vec<AtomicU64>,
-    /// Which of them are lost.
+    /// Whether each flow is lost.
     pub(crate) lost: Vec<AtomicBool>,
 }
 
@@ -74,7 +74,7 @@ impl FlowRun {
 /// One flow's end, before the run.
 #[derive(Debug)]
 pub(crate) struct FlowEnd {
-    /// Its place in [`FlowRun::bytes`].
+    /// Index in [`FlowRun::bytes`].
     pub(crate) index: usize,
     pub(crate) stream: TcpStream,
     /// Whether this end sends.
@@ -162,7 +162,7 @@ impl FlowThreads {
         self.threads.iter().all(|t| t.is_finished())
     }
 
-    /// Waits for the end.
+    /// Waits for the threads and returns their results.
     ///
     /// # Errors
     /// Out of descriptors or memory at the start.
@@ -376,7 +376,7 @@ const RATE_MIN: f64 = 2.0;
 /// Bytes that may come during a nap: little beside the receive buffer of a fast flow.
 const BYTES: f64 = 384.0 * 1024.0;
 
-/// The longest nap.
+/// Longest nap.
 const NAP_MAX: Nanos = Nanos::from_micros(20);
 
 /// Naps between the passes of a thread whose flows come in at tens of gigabits per second.
@@ -393,7 +393,7 @@ pub(super) struct ReceiveNap {
 }
 
 impl ReceiveNap {
-    /// Nothing has come yet.
+    /// Begins at `now_ns`.
     pub(super) fn new(now_ns: u64) -> ReceiveNap {
         ReceiveNap {
             bytes: 0,

@@ -36,7 +36,7 @@ pub(super) enum PingerEvent {
     Over(String),
     /// The record of the service.
     Record(Box<LatencyServiceRecord>),
-    /// The service is gone.
+    /// The service is lost.
     Lost(ServiceLost),
 }
 
@@ -160,7 +160,7 @@ struct PingerState {
     held_since: Option<Nanos>,
     tcp: ProbeLog,
     udp: ProbeLog,
-    /// When the next ping is due.
+    /// Time of the next ping.
     due_ns: u64,
     /// When the service was heard last.
     heard_ns: u64,

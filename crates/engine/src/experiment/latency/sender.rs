@@ -90,7 +90,7 @@ impl FlowSender {
         Ok(self.side.accepted_bytes)
     }
 
-    /// Begins a record now.
+    /// Begins a record.
     fn open(&mut self, course: &FlowRun) {
         let now_ns = clock::monotonic_ns();
         self.measure(now_ns);

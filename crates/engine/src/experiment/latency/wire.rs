@@ -31,7 +31,7 @@ pub const LINE_MAX: usize = 64 << 10;
 /// The longest record that a client reads, in bytes.
 pub const RECORD_MAX: usize = 256 << 20;
 
-/// The most flows of a session.
+/// Most flows of a session.
 pub const FLOWS_MAX: u32 = 1_024;
 
 /// The most intervals that a session may be cut into.
@@ -45,7 +45,7 @@ pub enum LatencyRequest {
     Hello(Hello),
     /// First and only message on a connection that is to be a flow.
     Join {
-        /// Of the session.
+        /// Number of the session.
         session: u64,
         /// Direction, as the client sees it.
         direction: Direction,

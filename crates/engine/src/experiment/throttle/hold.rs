@@ -318,7 +318,7 @@ fn note(throttle: &Throttle, holds: &mut Holds) {
 /// pieces, so that a stop is noticed.
 const LAST_PIECE: Nanos = Nanos::from_millis(100);
 
-/// The pieces before it.
+/// Length of the pieces before it.
 const PIECE: Nanos = Nanos::from_millis(50);
 
 /// One run that holds a rate.

@@ -52,7 +52,7 @@ struct WaitRow<'a> {
 }
 
 impl WaitRow<'_> {
-    /// Waits once; begin and end.
+    /// Waits once. Returns begin and end.
     #[inline]
     fn wait(&mut self) -> Result<(Nanos, Nanos), RunError> {
         let (clock, spec) = (self.clock, self.spec);
@@ -181,7 +181,7 @@ pub(super) fn slack_ns(method: WaitMethod) -> u32 {
 }
 
 impl OpenWait {
-    /// Makes what the method needs.
+    /// Opens what the method needs.
     ///
     /// # Errors
     /// This machine does not permit it.

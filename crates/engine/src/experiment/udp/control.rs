@@ -20,7 +20,7 @@ const PINGS: u32 = 12;
 #[derive(Debug)]
 pub(super) struct UdpControl {
     pub(super) client: ControlClient,
-    /// What it is.
+    /// Properties of the service.
     pub facts: ServiceFacts,
     /// What client and service share; `None`: not even the machine.
     pub sharing: Option<Sharing>,

@@ -11,9 +11,9 @@ pub enum Fault {
     /// From `at` after the start, for `length`, the whole server stalls. It accepts, reads and
     /// writes nothing; its workers stop and go on afterwards.
     Stall {
-        /// When.
+        /// Time since the start.
         at: Nanos,
-        /// For how long.
+        /// Length of the stall.
         length: Nanos,
     },
     /// The connection is reset instead of a response; a Unix socket is closed.

@@ -16,7 +16,7 @@ const AHEAD_HOLDS: Nanos = Nanos::from_millis(10);
 const HEADER: &str = "connection,port,request,clock,arrival_ns,read_ns,start_ns,end_ns,written_ns,\
                       realtime_ahead_ns";
 
-/// One request.
+/// Times of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry {
     /// The connection, by the order of their first bytes, from 0.
@@ -29,7 +29,7 @@ pub struct LogEntry {
     pub by_kernel: bool,
     /// Arrival of the request's last byte, or of those with which it was read.
     pub arrival: Nanos,
-    /// When it was read.
+    /// Time of the read.
     pub read: Nanos,
     /// When its service began, in the station's ideal time; without a station when it was read.
     pub start: Nanos,

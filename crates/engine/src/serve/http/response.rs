@@ -5,7 +5,7 @@ use super::request::{Persistence, Refusal};
 use crate::exchange::http2::hpack::{self, Indexing};
 use knee_core::rng;
 
-/// What an application answers.
+/// Response of an application, before it is encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -70,18 +70,18 @@ impl Response {
     }
 }
 
-/// Which response.
+/// Selects a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResponseKind {
-    /// 200.
+    /// Status 200.
     Ok(Persistence),
     /// What the application answers, which belongs to the request.
     Own(Persistence),
     /// Another status, by its index among those of the faults.
     Error(usize, Persistence),
-    /// 100.
+    /// Status 100.
     Continue,
-    /// 400, 431, 501 or 505; the connection is then closed.
+    /// Status 400, 431, 501 or 505; the connection is then closed.
     Refused(Refusal),
     /// No HTTP at all.
     Garbage,

@@ -84,7 +84,7 @@ impl HttpServerLoop {
         })
     }
 
-    /// Where it listens.
+    /// Address that it listens on.
     pub(super) fn address(&self) -> io::Result<Address> {
         self.listener.local_address()
     }

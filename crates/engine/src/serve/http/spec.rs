@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 /// Configuration of the reference HTTP server.
 #[derive(Clone, Debug)]
 pub struct HttpServerSpec {
-    /// Where it listens; port 0 picks a free one.
+    /// Address to listen on; port 0 picks a free one.
     pub listen: Address,
     /// How connections are secured; `None`: not at all.
     pub tls: Option<ServerTls>,
@@ -50,7 +50,7 @@ pub enum App {
 /// When connections are accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AcceptPolicy {
-    /// As they come.
+    /// At once.
     #[default]
     Eager,
     /// As a worker becomes free: it accepts one, serves it until it is closed, and accepts the

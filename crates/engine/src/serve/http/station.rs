@@ -30,11 +30,11 @@ pub struct Station {
 /// One request's way through the station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// When it came.
+    /// Arrival.
     pub arrival: Nanos,
-    /// When a server took it.
+    /// Begin of its service.
     pub start: Nanos,
-    /// When it was done.
+    /// End of its service.
     pub finish: Nanos,
 }
 
@@ -86,12 +86,12 @@ impl Station {
         }
     }
 
-    /// How many servers.
+    /// Number of servers.
     pub fn servers(&self) -> u32 {
         self.free_at.len() as u32
     }
 
-    /// How many requests came.
+    /// Number of requests.
     pub fn visits(&self) -> u64 {
         self.visits
     }

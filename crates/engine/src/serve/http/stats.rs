@@ -24,9 +24,9 @@ pub struct HttpServerStats {
     pub connections: u64,
     /// Most connections open at once.
     pub connections_max: u64,
-    /// Bytes read, as they were before they were secured.
+    /// Bytes read, after decryption.
     pub bytes_received: u64,
-    /// Bytes written, likewise.
+    /// Bytes written, before encryption.
     pub bytes_sent: u64,
     /// What went wrong, by kind: `malformed`, `head_too_large`, `unknown_coding`, `version` (bad
     /// requests), `incomplete` (ended within a request), `client_reset` (reset by the client while
@@ -80,10 +80,10 @@ impl TlsStats {
     }
 }
 
-/// What was specific to HTTP/2.
+/// Counts of HTTP/2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Http2Stats {
-    /// Connections that spoke it.
+    /// Connections that spoke HTTP/2.
     pub connections: u64,
     /// Streams that clients opened.
     pub streams: u64,

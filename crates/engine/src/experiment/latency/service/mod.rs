@@ -66,7 +66,7 @@ pub struct FlowFault {
     pub number: u32,
     /// Time since the session began.
     pub at: Nanos,
-    /// What.
+    /// Kind of the fault.
     pub kind: FlowFaultKind,
 }
 

@@ -17,10 +17,10 @@ use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A session.
+/// A session of one client.
 pub(super) struct LatencySession {
     pub(super) begin: LatencySessionSpec,
-    /// Where its client is.
+    /// Address of its client.
     pub(super) peer: IpAddr,
     /// The uploads first; `None`: has not joined.
     flows: Vec<Option<TcpStream>>,
@@ -61,7 +61,7 @@ impl LatencySession {
         self.running.is_some()
     }
 
-    /// A flow joins.
+    /// Adds a flow.
     ///
     /// # Errors
     /// There is no such flow to join, or its socket cannot be set up.
@@ -84,7 +84,7 @@ impl LatencySession {
         Ok(())
     }
 
-    /// The flows begin.
+    /// Starts the flows.
     ///
     /// # Errors
     /// The system refuses a thread.

@@ -15,14 +15,14 @@ use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, U
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the service is asked to be.
+/// Configuration of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QotdSpec {
-    /// Where it listens, with UDP and TCP alike; port 0 picks one that is free for both.
+    /// Address of both UDP and TCP; port 0 picks one that is free for both.
     pub listen: SocketAddr,
-    /// What it says: see [`parse_quote`].
+    /// The quote: see [`parse_quote`].
     pub quote: String,
-    /// Whose datagrams are answered where it does not listen on loopback.
+    /// Senders whose datagrams are answered, unless it listens on loopback.
     pub allow: Vec<IpAddr>,
 }
 
@@ -36,12 +36,12 @@ impl Default for QotdSpec {
     }
 }
 
-/// What the service has done.
+/// Counts of the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QotdStats {
     /// Datagrams received.
     pub datagrams: u64,
-    /// Of them, those answered.
+    /// Datagrams answered.
     pub answered: u64,
     /// Of them, those not answered on purpose: the sender is not one of those allowed, or its port
     /// is below 1024 or the service's own, where an answer might be answered again, for ever.
@@ -225,7 +225,7 @@ fn quote_to(mut stream: &TcpStream, quote: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Both protocols at one port.
+/// Binds both protocols to one port.
 fn bind_both(listen: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
     let mut tries = if listen.port() == 0 { PORT_TRIES } else { 1 };
     loop {
@@ -307,7 +307,7 @@ impl UdpSink {
         })
     }
 
-    /// Where it is bound.
+    /// Address that it is bound to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

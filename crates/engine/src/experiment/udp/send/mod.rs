@@ -38,7 +38,7 @@ use std::time::Duration;
 pub struct SendPlan {
     /// The trial.
     pub spec: UdpTrialSpec,
-    /// Where the datagrams go.
+    /// Destination of the datagrams.
     pub target: SocketAddr,
     /// Session number of this run's datagrams.
     pub session: u64,
@@ -53,7 +53,7 @@ pub struct SendPlan {
 /// Result of a plan.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// What was sent.
+    /// Counts of the datagrams.
     pub sent: UdpSent,
     /// Cost of sending.
     pub generator: GeneratorUse,

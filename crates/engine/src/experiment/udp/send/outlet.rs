@@ -101,7 +101,7 @@ impl DatagramOutlet {
         })
     }
 
-    /// How many clients send here.
+    /// Number of clients.
     pub(super) fn clients(&self) -> usize {
         self.numbers.len()
     }

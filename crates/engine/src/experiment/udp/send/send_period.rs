@@ -20,7 +20,7 @@ const WATCH_NS: u64 = 200_000;
 pub(super) struct SendPeriod<'a> {
     /// The time since the run began.
     pub(super) clock: MonotonicClock,
-    /// When it is over.
+    /// End of the period.
     pub(super) end: Nanos,
     /// Set by the user to end it early.
     pub(super) stop: &'a AtomicBool,
@@ -34,7 +34,7 @@ impl SendPeriod<'_> {
         self.clock.now()
     }
 
-    /// Whether it ends early.
+    /// Whether it was stopped early.
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)

@@ -27,7 +27,7 @@ const QUIET: Nanos = Nanos::from_micros(3);
 /// Time limit for echoes after the last datagram.
 const ECHO_PATIENCE: Nanos = Nanos::from_millis(200);
 
-/// One sender, ready to begin.
+/// A sender that is ready to begin.
 pub(super) struct DatagramSender<'a> {
     spec: &'a UdpTrialSpec,
     share: Share,
@@ -41,11 +41,11 @@ pub(super) struct DatagramSender<'a> {
 /// Result of a sender.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SenderResult {
-    /// What it sent.
+    /// Counts of the datagrams.
     pub(super) sent: UdpSent,
     /// Cost of sending.
     pub(super) cost: WorkerUse,
-    /// It was told to stop.
+    /// Whether it was stopped early.
     pub(super) interrupted: bool,
 }
 

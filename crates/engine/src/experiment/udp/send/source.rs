@@ -33,7 +33,7 @@ pub(super) enum SendSource {
 }
 
 impl SendSource {
-    /// What to do at `now`.
+    /// Returns what to do at `now`.
     #[inline]
     pub(super) fn poll(&mut self, now: Nanos) -> NextSend {
         match self {

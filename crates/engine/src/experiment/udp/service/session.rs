@@ -35,7 +35,7 @@ pub(super) const NOT_OF_THIS_RUN: &str = "not_of_this_run";
 /// Reason: too short, too long, or without the header.
 pub(super) const MALFORMED: &str = "malformed";
 
-/// A running session.
+/// A session of one client.
 pub(super) struct UdpSession {
     begin: UdpSessionSpec,
     peer: IpAddr,

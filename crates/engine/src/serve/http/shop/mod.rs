@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// No name of a user is longer, in bytes.
 const NAME_MAX: usize = 100;
 
-/// The application.
+/// A small shop.
 #[derive(Debug)]
 pub(super) struct Shop {
     signer: Signer,
@@ -156,7 +156,7 @@ const CARTS_MAX: usize = 10_000;
 /// Items kept of each cart. Beyond, the oldest one is dropped.
 const ITEMS_MAX: usize = 100;
 
-/// All carts.
+/// Carts of all users.
 #[derive(Debug, Default)]
 pub(super) struct Carts {
     of: HashMap<String, VecDeque<String>>,
@@ -165,7 +165,7 @@ pub(super) struct Carts {
 }
 
 impl Carts {
-    /// Puts an item into a cart, and says how many it then holds.
+    /// Puts an item into a cart, and returns the number of items in it.
     pub(super) fn add(&mut self, user: String, id: String) -> usize {
         if !self.of.contains_key(&user) {
             if self.begun.len() >= CARTS_MAX
