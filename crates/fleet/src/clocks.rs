@@ -187,7 +187,8 @@ mod tests {
             let mut exchanges = Vec::new();
             for (to, fro, work) in ways {
                 let came_ns = (now + to).saturating_add_signed(ahead);
-                let reading = ClockReading { came_ns, went_ns: came_ns + work, ..ClockReading::default() };
+                let went_ns = came_ns + work;
+                let reading = ClockReading { came_ns, went_ns, ..ClockReading::default() };
                 exchanges.push((now, now + to + work + fro, reading));
                 now += 1_000_000;
             }

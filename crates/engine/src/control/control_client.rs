@@ -41,8 +41,8 @@ pub(crate) struct ServiceClock {
 
 impl ServiceClock {
     /// Reads the clock several times by `read` and takes the reading with the shortest round trip,
-    /// which is exact to half of that (Cristian, Probabilistic Clock Synchronization, 1989). Returns
-    /// the round trip too, in nanoseconds.
+    /// which is exact to half of that (Cristian, Probabilistic Clock Synchronization, 1989).
+    /// Returns the round trip too, in nanoseconds.
     ///
     /// # Errors
     /// The first error of `read`.

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Version of the control protocol of all services. Client and service have to be of the same. Raise
-/// it whenever a message changes.
+/// Version of the control protocol of all services. Client and service have to be of the same.
+/// Raise it whenever a message changes.
 pub(super) const VERSION: u32 = 4;
 
 /// Time limit of the answer to hello.
@@ -128,8 +128,8 @@ pub(crate) struct ServiceLogin<'a> {
 }
 
 impl ServiceLogin<'_> {
-    /// Connects and says hello, several times where the service is busy: it may not have noticed yet
-    /// that the client before has left.
+    /// Connects and says hello, several times where the service is busy: it may not have noticed
+    /// yet that the client before has left.
     ///
     /// # Errors
     /// [`RunError::Unreachable`]: nothing answers, no knee service, refused, or busy.

@@ -1,7 +1,8 @@
 //! What a trial looks like from the server's side: SYNs, the accept queue, drops, processors.
 //!
-//! Best seen on the server's host itself: by [`PortWatch`] where that is this host, by `knee observe`
-//! there ([`ObserveServer`]) and [`ObserverClient`] here where it is another. [`watch_for`] chooses.
+//! Best seen on the server's host itself: by [`PortWatch`] where that is this host, by `knee
+//! observe` there ([`ObserveServer`]) and [`ObserverClient`] here where it is another.
+//! [`watch_for`] chooses.
 
 mod client;
 pub mod data;

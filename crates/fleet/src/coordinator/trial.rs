@@ -302,7 +302,8 @@ impl FleetTrial<'_> {
             tokio::select! {
                 Some(message) = beats.next() => {
                     let place = places.get(last_word(&message.subject));
-                    let beat = parse::<Heartbeat>(&message.payload).filter(|beat| beat.key == self.key);
+                    let beat = parse::<Heartbeat>(&message.payload);
+                    let beat = beat.filter(|beat| beat.key == self.key);
                     if let (Some(beat), Some(part)) = (beat, place.map(|&n| &mut parts[n])) {
                         part.doing = beat.doing;
                         part.heard_ns = now_ns();

@@ -87,12 +87,9 @@ pub fn run(
     // What the queue of a device dropped and reported is a send error, and was not lost on the way.
     let told = sent.sent.send_errors.get("ENOBUFS").copied();
     here.take(DropPlace::Qdisc, told.unwrap_or(0));
-    service.clock_uncertainty_ns = if sharing.is_some() {
-        0
-    } else {
-        let second = record.is_ok().then(|| control.clock().ok());
-        ahead.uncertainty_until(second.flatten())
-    };
+    // On one machine both readings are zero.
+    let second = record.is_ok().then(|| control.clock().ok());
+    service.clock_uncertainty_ns = ahead.uncertainty_until(second.flatten());
     let mut not_read = Vec::new();
     let (received, mut drops, service_lost) = match record {
         Ok(mut record) => {

@@ -247,8 +247,8 @@ impl LatencyService {
         }
     }
 
-    /// Answers pings once the answers leave this host at once. The wait until then is no part of the
-    /// round trip, as each answer has the times at which its ping came and it left.
+    /// Answers pings once the answers leave this host at once. The wait until then is no part of
+    /// the round trip, as each answer has the times at which its ping came and it left.
     fn answer_pings(&mut self) {
         let Some(connection) = self.clients.holder() else {
             self.pings.clear();

@@ -285,8 +285,9 @@ pub fn parse_quote(text: &str) -> Result<String, ParseError> {
     }
 }
 
-/// A UDP socket that nobody reads, for sends whose arrival does not matter. What comes fills its buffer, beyond which the kernel drops it; without it each
-/// datagram would come back as an error (ICMP port unreachable). It is closed when dropped.
+/// A UDP socket that nobody reads, for sends whose arrival does not matter. What comes fills its
+/// buffer, beyond which the kernel drops it; without it each datagram would come back as an error
+/// (ICMP port unreachable). It is closed when dropped.
 #[derive(Debug)]
 pub struct UdpSink {
     _socket: UdpSocket,
