@@ -2,7 +2,7 @@
 //! and nothing panics.
 
 use knee_engine::experiment::udp::wire;
-use knee_engine::experiment::udp::wire::{Ask, Lines, Say, TooLong};
+use knee_engine::experiment::udp::wire::{Lines, TooLong, UdpReply, UdpRequest};
 
 /// Lines are short here, so that some are too long.
 const LINE_MAX: usize = 512;
@@ -18,19 +18,19 @@ pub fn check(data: &[u8]) {
     assert_eq!(lines(stream, piece), whole, "in pieces");
     for line in &whole.0 {
         assert!(line.len() <= LINE_MAX && !line.contains(&b'\n'));
-        if let Ok(ask) = serde_json::from_slice::<Ask>(line) {
+        if let Ok(ask) = serde_json::from_slice::<UdpRequest>(line) {
             heard_by_service(ask);
         }
-        if let Ok(said) = serde_json::from_slice::<Say>(line) {
+        if let Ok(said) = serde_json::from_slice::<UdpReply>(line) {
             heard_by_client(said);
         }
     }
 }
 
-fn heard_by_service(ask: Ask) {
+fn heard_by_service(ask: UdpRequest) {
     let again = wire::line(&ask);
-    let again: Ask = serde_json::from_slice(&again).expect("what was read can be written");
-    if let Ask::Begin(begin) = &ask {
+    let again: UdpRequest = serde_json::from_slice(&again).expect("what was read can be written");
+    if let UdpRequest::Begin(begin) = &ask {
         match begin.check() {
             Ok(()) => assert!(begin.size >= 40 && begin.clients > 0),
             Err(reason) => assert!(!reason.chars().any(char::is_control), "{reason:?}"),
@@ -39,10 +39,10 @@ fn heard_by_service(ask: Ask) {
     assert_eq!(again, ask);
 }
 
-fn heard_by_client(said: Say) {
+fn heard_by_client(said: UdpReply) {
     let again = wire::line(&said);
     assert_eq!(again.iter().filter(|&&b| b == b'\n').count(), 1);
-    if let Say::Record(mut record) = said {
+    if let UdpReply::Record(mut record) = said {
         record.unpack();
         assert!(record.received.arrivals.is_sorted(), "gaps never go back");
     }

@@ -4,9 +4,10 @@ use crate::kernel::host;
 use crate::sys::clock::ThreadUse;
 use knee_core::measure::GeneratorUse;
 use knee_core::time::Nanos;
+use serde::{Deserialize, Serialize};
 
 /// What one worker cost.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct WorkerUse {
     /// Its processor time over the measured time.
     pub used: ThreadUse,

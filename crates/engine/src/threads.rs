@@ -1,9 +1,67 @@
 //! Threads that the system may refuse. `std::thread::spawn` panics then; these are errors.
 
 use crate::error::{RunError, reason};
+use crate::sys::eventfd::EventFd;
 use std::io;
-use std::sync::mpsc;
-use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+/// A thread that works until it is stopped, or until this is dropped.
+#[derive(Debug)]
+pub(crate) struct StoppableThread<T> {
+    stop: Arc<AtomicBool>,
+    wake: Option<Arc<EventFd>>,
+    thread: Option<JoinHandle<T>>,
+}
+
+impl<T> StoppableThread<T> {
+    /// Starts `work`, which has to end soon after its flag is set. At the same time the thread is
+    /// unparked, and `wake` becomes readable.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub(crate) fn start(
+        name: &str,
+        wake: Option<Arc<EventFd>>,
+        work: impl FnOnce(&Arc<AtomicBool>) -> T + Send + 'static,
+    ) -> io::Result<StoppableThread<T>>
+    where
+        T: Send + 'static,
+    {
+        let stop = Arc::<AtomicBool>::default();
+        let stopped = stop.clone();
+        let thread = Builder::new().name(name.to_owned());
+        Ok(StoppableThread {
+            stop,
+            wake,
+            thread: Some(thread.spawn(move || work(&stopped))?),
+        })
+    }
+
+    /// Stops the thread and returns its result.
+    pub(crate) fn stop(mut self) -> T {
+        let ended = self.end().expect("a thread is stopped once");
+        ended.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    fn end(&mut self) -> Option<thread::Result<T>> {
+        let thread = self.thread.take()?;
+        self.stop.store(true, Ordering::Relaxed);
+        thread.thread().unpark();
+        if let Some(wake) = &self.wake {
+            wake.notify();
+        }
+        Some(thread.join())
+    }
+}
+
+impl<T> Drop for StoppableThread<T> {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
 
 /// Starts a thread in a scope.
 ///
@@ -68,7 +126,6 @@ pub(crate) fn error(error: &io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::thread;
 
     /// No machine gives a thread a stack of this size.
     const HUGE: usize = 1 << 47;

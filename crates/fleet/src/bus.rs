@@ -1,8 +1,10 @@
 //! The connection to NATS, and the runtime that it lives in: all that is asynchronous begins here.
 
 use crate::FleetError;
-use crate::access::Access;
-use crate::words::{AGENTS, COORDINATOR, KEPT, LEASE, PLANS, RESULTS, inbox_prefix};
+use crate::nats_access::NatsAccess;
+use crate::protocol::{
+    AGENTS, COORDINATOR, CoordinatorFacts, KEPT, LEASE, LEASE_KEY, PLANS, RESULTS, inbox_prefix,
+};
 use async_nats::jetstream::{self, ErrorCode, kv, stream};
 use async_nats::{Client, Event};
 use serde::Serialize;
@@ -19,16 +21,16 @@ use tokio::sync::oneshot;
 /// How long another who makes the same stream may take for it.
 const MADE_ELSEWHERE: Duration = Duration::from_millis(250);
 
-/// What happens to the connection.
+/// State of the connection to NATS.
 #[derive(Debug, Default)]
-pub(crate) struct Link {
+pub(crate) struct NatsLink {
     is_down: AtomicBool,
-    /// When it came back last, by our monotonic clock; 0: it never went.
+    /// Time at which it came back last, by the monotonic clock; 0: it never went.
     back_ns: AtomicU64,
     refused: OnceLock<String>,
 }
 
-impl Link {
+impl NatsLink {
     fn note(&self, event: &Event) {
         match event {
             Event::Disconnected | Event::Closed => self.is_down.store(true, Ordering::Relaxed),
@@ -43,12 +45,12 @@ impl Link {
         }
     }
 
-    /// What the server refused last in words, such as a subject that this login has no right to.
+    /// What the server refused first, such as a subject that this login has no right to.
     pub(crate) fn refused(&self) -> Option<String> {
         self.refused.get().cloned()
     }
 
-    /// Since when it is up without a break, by our monotonic clock; `None`: it is not.
+    /// Time since which it is up, by the monotonic clock; `None`: it is down.
     pub(crate) fn up_since_ns(&self) -> Option<u64> {
         let is_up = !self.is_down.load(Ordering::Relaxed);
         is_up.then(|| self.back_ns.load(Ordering::Relaxed))
@@ -59,10 +61,10 @@ pub(crate) fn now_ns() -> u64 {
     knee_engine::sys::clock::monotonic_ns()
 }
 
-/// A thread on which all that is asynchronous goes on, until this is dropped.
+/// A thread with the async runtime, until this is dropped.
 struct Background {
     handle: Handle,
-    /// Its end, and so the thread's: what is still to be done is given up.
+    /// Ends the thread; tasks are dropped.
     thread: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -105,7 +107,7 @@ pub(crate) struct Bus {
     runtime: Background,
     pub(crate) client: Client,
     pub(crate) stream: jetstream::Context,
-    pub(crate) link: Arc<Link>,
+    pub(crate) link: Arc<NatsLink>,
     /// Where it is, without secrets.
     pub(crate) place: String,
 }
@@ -121,11 +123,11 @@ impl std::fmt::Debug for Bus {
 impl Bus {
     /// Connects; `name` is what the server's lists show. `inbox`: whose answers come here, which
     /// nobody else can be permitted to read.
-    pub(crate) fn connect(access: &Access, name: &str, inbox: &str) -> Result<Bus, FleetError> {
+    pub(crate) fn connect(access: &NatsAccess, name: &str, inbox: &str) -> Result<Bus, FleetError> {
         let place = access.place();
         let runtime = Background::start()
             .map_err(|e| FleetError::Refused(format!("cannot start a thread for NATS: {e}")))?;
-        let link = Arc::new(Link::default());
+        let link = Arc::new(NatsLink::default());
         let told = link.clone();
         let options = access
             .options(name)?
@@ -156,12 +158,12 @@ impl Bus {
         })
     }
 
-    /// Waits for a future here.
+    /// Waits for a future on this thread.
     pub(crate) fn run<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.handle.block_on(future)
     }
 
-    /// Lets a future run beside.
+    /// Runs a future as a task.
     pub(crate) fn spawn<F>(&self, future: F) -> tokio::task::JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -170,7 +172,7 @@ impl Bus {
         self.runtime.handle.spawn(future)
     }
 
-    /// The buckets and the stream, made where they are not there yet.
+    /// Opens the buckets and the stream, and makes those that are missing.
     pub(crate) fn stores(&self) -> Result<Stores, FleetError> {
         self.run(Stores::open(&self.stream)).map_err(|why| {
             FleetError::Gone(format!(
@@ -182,7 +184,7 @@ impl Bus {
     }
 }
 
-/// What is stored in JetStream.
+/// Buckets and streams in JetStream.
 #[derive(Clone)]
 pub(crate) struct Stores {
     pub(crate) agents: kv::Store,
@@ -241,6 +243,12 @@ fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 impl Stores {
+    /// The coordinator that holds the lease.
+    pub(crate) async fn conductor(&self) -> Option<CoordinatorFacts> {
+        let held = self.coordinator.get(LEASE_KEY).await.ok().flatten();
+        held.as_deref().and_then(parse)
+    }
+
     /// How full JetStream is, in words; empty where it does not say.
     pub(crate) async fn fullness(&mut self) -> String {
         let results = self.results.info().await.map(|info| info.state.bytes).ok();
@@ -302,13 +310,13 @@ async fn bucket(
     context.get_key_value(name).await.map_err(|e| chain(&e))
 }
 
-/// A value as a message.
+/// Encodes a value as a message.
 pub(crate) fn json(value: &impl Serialize) -> bytes::Bytes {
-    // None of them has a map whose keys are no strings, which is all that could be wrong.
+    // No message has a map whose keys are no strings, which is the only possible error.
     serde_json::to_vec(value).unwrap_or_default().into()
 }
 
-/// A message as a value; `None`: it is none.
+/// Parses a message; `None`: it has another form.
 pub(crate) fn parse<T: DeserializeOwned>(payload: &[u8]) -> Option<T> {
     serde_json::from_slice(payload).ok()
 }

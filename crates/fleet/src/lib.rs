@@ -8,26 +8,26 @@
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 
-mod access;
 mod agent;
 mod bus;
-mod chrony;
 mod clocks;
 mod coordinator;
+mod interval_share;
 mod live;
-mod outline;
+mod nats_access;
 mod parcel;
-mod part;
 mod permit;
-mod select;
-mod words;
+mod protocol;
 
-pub use access::Access;
 pub use agent::{Agent, AgentOptions};
-pub use coordinator::{Collected, Fleet, FleetOptions, Present, clear, collect, present, stop};
+pub use coordinator::{
+    AgentPresence, CollectedTrial, Fleet, FleetOptions, Selector, clear, collect, present, stop,
+};
+pub use nats_access::NatsAccess;
 pub use permit::{Cidr, Permit};
-pub use select::Selector;
-pub use words::{AgentFacts, Aimed, CoordinatorFacts, Greeted, PROTOCOL, TrialKey};
+pub use protocol::{
+    AgentFacts, CoordinatorFacts, PROTOCOL, TargetAddress, TargetGreeting, TrialKey,
+};
 
 use knee_engine::error::RunError;
 use std::fmt;
@@ -35,11 +35,11 @@ use std::fmt;
 /// Why a fleet cannot do what it is asked, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FleetError {
-    /// The target is not there.
+    /// The target cannot be reached.
     Unreachable(String),
-    /// NATS, its JetStream or an agent is not there.
+    /// NATS, its JetStream or an agent cannot be reached.
     Gone(String),
-    /// It is there, and does not permit it, or what was asked for cannot be.
+    /// It is not permitted, or not possible.
     Refused(String),
 }
 
@@ -65,12 +65,16 @@ impl From<FleetError> for RunError {
     }
 }
 
-/// Facts about this host that both sides tell.
+/// Name of this host.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = name.trim();
-    match name.is_empty() {
-        true => "host".to_owned(),
-        false => name.to_owned(),
+    match name.trim() {
+        "" => "host".to_owned(),
+        name => name.to_owned(),
     }
+}
+
+/// Whether a process of this host died, for example without giving its lease back.
+fn is_dead(host: &str, pid: u32) -> bool {
+    host == host_name() && !std::path::Path::new(&format!("/proc/{pid}")).exists()
 }

@@ -1,51 +1,57 @@
-//! What a running trial looks like, from snapshots that may be lost.
+//! Live intervals of a running trial, from snapshots that may be lost.
 //!
 //! A snapshot has the sums of all intervals up to its own, so that the next one makes good for a
 //! lost one: what was in that is shown an interval later. None of it is in the report, which is
 //! made of what the agents deliver.
 
-use crate::part::Part;
+use crate::interval_share::IntervalShare;
 use knee_core::measure::{AgentInterval, Histogram, Interval};
 use std::collections::{BTreeMap, VecDeque};
 
-/// An interval is shown without those who are this many behind.
+/// Intervals by which an agent may be behind before the others are shown without it.
 const PATIENCE: u64 = 2;
 
 /// Intervals of all agents together.
 #[derive(Debug, Default)]
 pub(crate) struct LiveMerge {
-    /// Of each agent.
-    seen: BTreeMap<String, Seen>,
+    /// Progress of each agent.
+    seen: BTreeMap<String, AgentProgress>,
     /// The next interval to be shown.
     next: u64,
-    /// How many agents have come to it, and the last one that any has come to.
+    /// Agents that have come to it, and the last interval that any has come to.
     here: usize,
     newest: Option<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct AgentProgress {
     /// Snapshots that are not shown yet, in order.
-    waiting: VecDeque<Part>,
+    waiting: VecDeque<IntervalShare>,
     /// What has been shown.
-    shown: Part,
+    shown: IntervalShare,
 }
 
 impl LiveMerge {
-    /// Of agents of these names.
+    /// A merge of agents of these names.
     pub(crate) fn new<'a>(agents: impl Iterator<Item = &'a str>) -> LiveMerge {
         LiveMerge {
-            seen: agents.map(|a| (a.to_owned(), Seen::default())).collect(),
+            seen: agents
+                .map(|a| (a.to_owned(), AgentProgress::default()))
+                .collect(),
             ..LiveMerge::default()
         }
     }
 
-    /// Takes a snapshot; the intervals that can be shown now.
-    pub(crate) fn add(&mut self, agent: &str, sum: Part) -> Vec<(Interval, Option<Histogram>)> {
+    /// Adds a snapshot. Returns the intervals that can be shown now.
+    pub(crate) fn add(
+        &mut self,
+        agent: &str,
+        sum: IntervalShare,
+    ) -> Vec<(Interval, Option<Histogram>)> {
         let Some(seen) = self.seen.get_mut(agent) else {
             return Vec::new();
         };
-        let newest = seen.waiting.back().map(Part::index);
+        let newest = seen.waiting.back().map(IntervalShare::index);
         if newest.is_none_or(|newest| newest < sum.index()) && sum.index() >= self.next {
             self.here += usize::from(newest.is_none());
             self.newest = self.newest.max(Some(sum.index()));
@@ -66,7 +72,7 @@ impl LiveMerge {
     fn show(&mut self) -> (Interval, Option<Histogram>) {
         let index = self.next;
         self.next += 1;
-        let mut merged: Option<Part> = None;
+        let mut merged: Option<IntervalShare> = None;
         let mut agents = Vec::with_capacity(self.seen.len());
         for (agent, seen) in &mut self.seen {
             let mut latest = None;
@@ -93,7 +99,7 @@ impl LiveMerge {
                 None => merged = Some(part),
             }
         }
-        let has_more = |seen: &&Seen| !seen.waiting.is_empty();
+        let has_more = |seen: &&AgentProgress| !seen.waiting.is_empty();
         self.here = self.seen.values().filter(has_more).count();
         let (interval, response) = merged.unwrap_or_default().whole();
         (Interval { agents, ..interval }, response)
@@ -106,10 +112,10 @@ mod tests {
     use knee_core::measure::IntervalPart;
     use knee_core::time::Nanos;
 
-    fn part(index: u64, completed: u64) -> Part {
+    fn part(index: u64, completed: u64) -> IntervalShare {
         let mut response = Histogram::default();
         response.record_n(Nanos::from_micros(100 + index), completed);
-        Part::of(&IntervalPart {
+        IntervalShare::of(&IntervalPart {
             index,
             start_ns: index * 1_000,
             end_ns: (index + 1) * 1_000,
@@ -120,8 +126,8 @@ mod tests {
         })
     }
 
-    fn sums(parts: &[Part]) -> Vec<Part> {
-        let mut sum = Part::default();
+    fn sums(parts: &[IntervalShare]) -> Vec<IntervalShare> {
+        let mut sum = IntervalShare::default();
         let sums = parts.iter().map(|part| {
             sum.accumulate(part);
             sum.clone()

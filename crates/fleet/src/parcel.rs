@@ -3,9 +3,11 @@
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
+use knee_core::spec::{Body, TrialSpec};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 /// NATS carries 1 MiB a message unless told otherwise.
 pub(crate) const PIECE_BYTES: usize = 512 * 1024;
@@ -29,7 +31,7 @@ pub(crate) fn pack(value: &impl Serialize) -> io::Result<Vec<Bytes>> {
 /// The value whose pieces these are, in order.
 ///
 /// # Errors
-/// They are not the pieces of such a value.
+/// The pieces are not those of such a value.
 pub(crate) fn unpack<T: DeserializeOwned>(pieces: &[Bytes]) -> io::Result<T> {
     let packed = pieces.concat();
     let mut json = Vec::new();
@@ -52,12 +54,12 @@ pub(crate) fn parse_piece(words: &str) -> Option<(usize, usize)> {
 
 /// Pieces that come in any order, some of them twice.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces {
+pub(crate) struct ParcelPieces {
     held: Vec<Option<Bytes>>,
 }
 
-impl Pieces {
-    /// Takes one piece of so many.
+impl ParcelPieces {
+    /// Takes one piece.
     pub(crate) fn put(&mut self, (piece, of): (usize, usize), bytes: Bytes) {
         if self.held.len() != of {
             self.held = vec![None; of];
@@ -65,11 +67,39 @@ impl Pieces {
         self.held[piece] = Some(bytes);
     }
 
-    /// All of them, where all are there.
+    /// All pieces, once all have come.
     pub(crate) fn take(&mut self) -> Option<Vec<Bytes>> {
         let all = !self.held.is_empty() && self.held.iter().all(Option::is_some);
         all.then(|| self.held.drain(..).flatten().collect())
     }
+}
+
+/// The spec without headers, bodies, queries, data and values of templates: they may be secrets,
+/// and no figure depends on them.
+pub(crate) fn outline(spec: &TrialSpec) -> TrialSpec {
+    let mut spec = spec.clone();
+    for request in &mut spec.target.requests {
+        request.headers.clear();
+        request.holes.clear();
+        request.body = Body::default();
+        if let Some(query) = request.path.find('?') {
+            request.path.truncate(query);
+        }
+    }
+    if let Some(plan) = &mut spec.target.sessions {
+        let plan = Arc::make_mut(plan);
+        plan.data.clear();
+        for step in &mut plan.requests {
+            step.fills.clear();
+            step.expect.clear();
+            step.extract.clear();
+        }
+        for kind in &mut plan.kinds {
+            kind.data.clear();
+            kind.program.clear();
+        }
+    }
+    spec
 }
 
 #[cfg(test)]
@@ -89,7 +119,7 @@ mod tests {
             .collect();
         let packed = pack(&value).unwrap();
         assert!(packed.len() > 3 && packed.iter().all(|p| p.len() <= PIECE_BYTES));
-        let mut pieces = Pieces::default();
+        let mut pieces = ParcelPieces::default();
         for n in [1, 1].into_iter().chain((0..packed.len()).rev()) {
             assert_eq!(pieces.take(), None);
             let words = parse_piece(&piece_words(n, packed.len())).unwrap();

@@ -1,4 +1,4 @@
-//! What an agent's operator permits: a stolen credential is to be no weapon.
+//! What an agent's operator permits, so that a stolen credential is no weapon.
 
 use crate::FleetError;
 use knee_core::spec::{ConnectScheme, Crew, Endpoint, HttpTarget, Load, OverloadLoad, TrialSpec};
@@ -7,12 +7,12 @@ use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// What an agent sends load to, and how much of it.
+/// Targets that an agent loads, and its highest rate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Permit {
-    /// Networks whose hosts it may load. Loopback needs none.
+    /// Networks whose hosts it may load. Loopback is always permitted.
     pub targets: Vec<Cidr>,
-    /// The most operations per second; `None`: as many as it can.
+    /// Most operations per second; `None`: no limit.
     pub rate_max: Option<f64>,
 }
 
@@ -40,14 +40,8 @@ impl Cidr {
         };
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = match bits {
-            Some(bits) => bits
-                .parse()
-                .ok()
-                .filter(|&b: &u8| b <= most)
-                .ok_or_else(wrong)?,
-            None => most,
-        };
+        let bits = bits.map_or(Some(most), |bits| bits.parse().ok());
+        let bits = bits.filter(|&b: &u8| b <= most).ok_or_else(wrong)?;
         Ok(Cidr { address, bits })
     }
 
@@ -81,8 +75,8 @@ impl Permit {
         address.to_canonical().is_loopback() || self.targets.iter().any(|net| net.contains(address))
     }
 
-    /// Whether a crew may make its part of a trial. The target's name is looked up once, here: what
-    /// was permitted is what is loaded, whatever a name server says later.
+    /// Checks whether a crew may make its part of a trial. The target's name is looked up once: the
+    /// address that was permitted is loaded, whatever a name server says later.
     pub(crate) fn check(&self, spec: &mut TrialSpec, crew: Crew) -> Result<(), FleetError> {
         if let (Some(max), Some(per_s)) = (self.rate_max, least_per_s(spec)) {
             let asked = per_s * crew.weight();
@@ -97,8 +91,8 @@ impl Permit {
         self.pin(&mut spec.target, answers.then_some(patience))
     }
 
-    /// Puts the address that was permitted in the place of the target's name: the first that
-    /// answers within `patience`, or the first of all where no answer is waited for.
+    /// Replaces the target's name by a permitted address: the first that answers within `patience`,
+    /// or the first of all without `patience`.
     pub(crate) fn pin(
         &self,
         target: &mut HttpTarget,
@@ -123,16 +117,13 @@ impl Permit {
             None => found.first().copied(),
             Some(patience) => {
                 let mut why = String::new();
-                let answers =
-                    found.iter().copied().find(|address| {
-                        match TcpStream::connect_timeout(address, patience) {
-                            Ok(_) => true,
-                            Err(e) => {
-                                why = format!("{address}: {}", knee_engine::error::reason(&e));
-                                false
-                            }
-                        }
-                    });
+                let answers = found.iter().copied().find(|address| {
+                    let connected = TcpStream::connect_timeout(address, patience);
+                    if let Err(e) = &connected {
+                        why = format!("{address}: {}", knee_engine::error::reason(e));
+                    }
+                    connected.is_ok()
+                });
                 if answers.is_none() && !why.is_empty() {
                     return Err(unreachable(format!("cannot connect to {why}")));
                 }

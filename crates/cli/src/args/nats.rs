@@ -4,7 +4,7 @@ use super::values::parse_whole;
 use crate::failure::Failure;
 use crate::input;
 use clap::Args;
-use knee_fleet::Access;
+use knee_fleet::NatsAccess;
 use std::path::PathBuf;
 
 /// No password is longer, in bytes.
@@ -53,7 +53,7 @@ pub struct NatsArgs {
 
 impl NatsArgs {
     /// Where NATS is, `url` where that is given as `option`.
-    pub fn access(&self, option: &str, url: Option<&str>) -> Result<Access, Failure> {
+    pub fn access(&self, option: &str, url: Option<&str>) -> Result<NatsAccess, Failure> {
         if url.is_some_and(|url| url.contains('@')) {
             let wrong = "a password in a URL is visible to other users in 'ps': give it with \
                          NATS_USER and NATS_PASSWORD, or use --nats-creds";
@@ -67,7 +67,7 @@ impl NatsArgs {
             Some(path) => read_secret(option, path).map(Some),
             None => Ok(of(name)),
         };
-        let access = Access {
+        let access = NatsAccess {
             url: url
                 .map(str::to_owned)
                 .or_else(|| of("NATS_URL"))

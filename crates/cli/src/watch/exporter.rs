@@ -4,7 +4,7 @@ use super::{Opening, Upcoming, Watcher};
 use crate::failure::Failure;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::trial::report::TrialReport;
-use knee_engine::serve::exposition::{Exposition, Page};
+use knee_engine::serve::exposition::{ExposedPage, Exposition};
 use knee_render::openmetrics::{BOUNDS, CONTENT_TYPE, Metrics, Times};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ impl MetricsServer {
     pub fn start(address: SocketAddr) -> Result<MetricsServer, Failure> {
         let metrics = Shared::default();
         let served = metrics.clone();
-        let page = Page {
+        let page = ExposedPage {
             path: PATH,
             content_type: CONTENT_TYPE,
             make: Box::new(move || served.lock().text()),

@@ -1,53 +1,53 @@
-//! How a client and a service of any kind meet: what is said first, and the answer to it.
+//! Hello of a client, and the answer of a service.
 
-use super::talk::{Lost, Talk};
-use super::{Welcome, is_equal};
+use super::control_client::{ControlClient, ServiceLost};
 use crate::error::RunError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Of the control language of all services; a client and a service of different versions do not
-/// talk. To be raised whenever any of their messages changes.
+/// Version of the control protocol of all services. Client and service have to be of the same.
+/// Raise it whenever a message changes.
 pub(super) const VERSION: u32 = 4;
 
-/// How long an answer to hello may take.
+/// Time limit of the answer to hello.
 const HELLO_NS: u64 = 5_000_000_000;
 
-/// How often a busy service is asked again, and after how long each time.
+/// Further attempts where a service is busy, and the pause before each.
 const BUSY_TRIES: u32 = 4;
 const BUSY_PAUSE: Duration = Duration::from_millis(150);
 
-/// What a client says first of all. Its form must stay, so that a service of any version
-/// understands of which version the client is.
+/// First message of a client. Its form must stay, so that a service of any version can read the
+/// version of the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// The version of the client's control protocol.
     pub version: u32,
-    /// The service that it wants, by the command that starts it: `serve udp`.
+    /// The service that the client wants, by the command that starts it: `serve udp`.
     #[serde(default)]
     pub service: String,
-    /// The secret; empty where none is needed.
+    /// The secret; empty: none.
     #[serde(default)]
     pub token: String,
 }
 
-/// Why a service does not take a client.
+/// Why a service refuses a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
-    /// It is of this other version.
+pub(crate) enum HelloRefusal {
+    /// The client is of this other version.
     Version(u32),
-    /// It wants another service than this one.
+    /// The client wants another service than this one.
     Service(&'static str),
-    /// It does not know the secret.
+    /// The client does not know the secret.
     Token,
 }
 
 impl Hello {
-    /// That of a client of this version.
+    /// Hello of a client of this version.
     pub fn new(service: &str, token: &str) -> Hello {
         Hello {
             version: VERSION,
@@ -56,35 +56,35 @@ impl Hello {
         }
     }
 
-    /// Whether `service` takes a client that says this; an empty `token` is none.
-    pub(crate) fn check(&self, service: &'static str, token: &str) -> Result<(), Unfit> {
+    /// Whether `service` admits the client. An empty `token` admits any.
+    pub(crate) fn check(&self, service: &'static str, token: &str) -> Result<(), HelloRefusal> {
         if self.version != VERSION {
-            return Err(Unfit::Version(self.version));
+            return Err(HelloRefusal::Version(self.version));
         }
         if self.service != service {
-            return Err(Unfit::Service(service));
+            return Err(HelloRefusal::Service(service));
         }
-        // Who asks for none takes any: a client's may be of its environment.
+        // A token that is not asked for may come from the client's environment.
         if !token.is_empty() && !is_equal(&self.token, token) {
-            return Err(Unfit::Token);
+            return Err(HelloRefusal::Token);
         }
         Ok(())
     }
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for HelloRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unfit::Version(client) => write!(
+            HelloRefusal::Version(client) => write!(
                 f,
                 "the service speaks version {VERSION} of the control language and the client \
                  version {client}: both have to be of one release of knee"
             ),
-            Unfit::Service(service) => write!(
+            HelloRefusal::Service(service) => write!(
                 f,
                 "this is `knee {service}`, and the client expects another service"
             ),
-            Unfit::Token => f.write_str(
+            HelloRefusal::Token => f.write_str(
                 "wrong token: the token is not the service's; give the client the same, with \
                  --token or --observe-token",
             ),
@@ -92,61 +92,61 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// What a client sends first.
+/// [`Hello`] as it is sent.
 #[derive(Debug, Serialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
-enum First<'a> {
+enum HelloMessage<'a> {
     Hello(&'a Hello),
 }
 
-/// How a service answers it.
+/// Answer of a service to [`Hello`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
-pub enum Greeting<F> {
-    /// The client has the service.
+pub enum HelloReply<F> {
+    /// The client holds the service.
     Welcome(Welcome<F>),
-    /// It may not have it; the connection ends.
+    /// The client is refused; the connection ends.
     Refused {
         /// Why, in one line.
         reason: String,
     },
-    /// Another client has it; the connection ends.
+    /// Another client holds the service; the connection ends.
     Busy,
 }
 
-/// Where a client wants to be let in.
-pub(crate) struct Door<'a> {
-    /// As the user named it.
+/// What a client needs to connect to a service.
+pub(crate) struct ServiceLogin<'a> {
+    /// Address as the user wrote it.
     pub(crate) at: &'a str,
     /// The command that starts the service: `serve udp`.
     pub(crate) service: &'static str,
     pub(crate) token: &'a str,
-    /// What the service is for, in words that go on with "so start one there".
+    /// Purpose of the service, in words that go on with "so start one there".
     pub(crate) purpose: &'a str,
-    /// The longest line that it may say.
+    /// Longest line of the service, in bytes.
     pub(crate) line_max: usize,
 }
 
-impl Door<'_> {
-    /// Connects and says hello, several times where the service is busy: a client that has just
-    /// left may still be seen there, as its last packet was lost.
+impl ServiceLogin<'_> {
+    /// Connects and says hello, several times where the service is busy: it may not have noticed
+    /// yet that the client before has left.
     ///
     /// # Errors
-    /// [`RunError::Unreachable`]: nobody there, nobody of ours, refused, or busy.
-    pub(crate) fn enter<F: DeserializeOwned>(
+    /// [`RunError::Unreachable`]: nothing answers, no knee service, refused, or busy.
+    pub(crate) fn connect<F: DeserializeOwned>(
         &self,
         stop: &AtomicBool,
-    ) -> Result<(Talk, Welcome<F>), RunError> {
+    ) -> Result<(ControlClient, Welcome<F>), RunError> {
         let (purpose, service, at) = (self.purpose, self.service, self.at);
         let nobody = format!("{purpose}, so start one there with `knee {service} --listen {at}`");
         let mut tries = BUSY_TRIES;
         loop {
-            let mut talk = Talk::connect(at, self.line_max, &nobody)?;
-            if let Some(welcome) = self.hello(&mut talk, stop)? {
-                return Ok((talk, welcome));
+            let mut client = ControlClient::connect(at, self.line_max, &nobody)?;
+            if let Some(welcome) = self.hello(&mut client, stop)? {
+                return Ok((client, welcome));
             }
             if tries == 0 || stop.load(Ordering::Relaxed) {
-                return Err(talk.unreachable("is busy with another client"));
+                return Err(client.unreachable("is busy with another client"));
             }
             tries -= 1;
             thread::sleep(BUSY_PAUSE);
@@ -156,23 +156,94 @@ impl Door<'_> {
     /// `None`: the service is busy.
     fn hello<F: DeserializeOwned>(
         &self,
-        talk: &mut Talk,
+        client: &mut ControlClient,
         stop: &AtomicBool,
     ) -> Result<Option<Welcome<F>>, RunError> {
         let hello = Hello::new(self.service, self.token);
-        let told = talk.tell(&First::Hello(&hello));
-        match told.and_then(|()| talk.hear(HELLO_NS, Some(stop))) {
-            Ok(Greeting::Welcome(welcome)) => Ok(Some(welcome)),
-            Ok(Greeting::Busy) => Ok(None),
-            Ok(Greeting::Refused { reason }) => Err(talk.lost(Lost::unexpected(Some(&reason)))),
-            Err(lost @ Lost::Interrupted) => Err(talk.lost(lost)),
-            Err(Lost::Because(_)) => Err(talk.unreachable(&format!(
+        let sent = client.send(&HelloMessage::Hello(&hello));
+        match sent.and_then(|()| client.receive(HELLO_NS, Some(stop))) {
+            Ok(HelloReply::Welcome(welcome)) => Ok(Some(welcome)),
+            Ok(HelloReply::Busy) => Ok(None),
+            Ok(HelloReply::Refused { reason }) => {
+                Err(client.lost(ServiceLost::unexpected(Some(&reason))))
+            }
+            Err(lost @ ServiceLost::Interrupted) => Err(client.lost(lost)),
+            Err(ServiceLost::Because(_)) => Err(client.unreachable(&format!(
                 "accepts connections but does not answer as a knee service: start one there with \
                  `knee {}`",
                 self.service
             ))),
         }
     }
+}
+
+/// What client and service have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// The machine: they have one clock.
+    Machine,
+    /// The network namespace too: their traffic passes the loopback interface alone.
+    Namespace,
+}
+
+impl Sharing {
+    /// What this process shares with one of that boot and network namespace; `None`: nothing.
+    pub(crate) fn with(boot: &str, namespace: &str) -> Option<Sharing> {
+        if boot.is_empty() || boot != boot_id() {
+            return None;
+        }
+        let same = !namespace.is_empty() && namespace == network_namespace();
+        Some(if same {
+            Sharing::Namespace
+        } else {
+            Sharing::Machine
+        })
+    }
+}
+
+/// The answer to a client that gets the service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Welcome<F> {
+    /// Boot of the service's machine (/proc/sys/kernel/random/boot_id).
+    pub boot: String,
+    /// The service's network namespace.
+    pub namespace: String,
+    /// Properties of the service.
+    pub facts: F,
+}
+
+impl<F> Welcome<F> {
+    /// Welcome of a service in this process.
+    pub(crate) fn with_facts(facts: F) -> Welcome<F> {
+        Welcome {
+            boot: boot_id(),
+            namespace: network_namespace(),
+            facts,
+        }
+    }
+}
+
+/// Identifies the running kernel of one machine. Empty where the kernel does not tell it.
+fn boot_id() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+/// Network namespace of the calling thread, such as `net:[4026531840]`. Empty where the kernel
+/// does not tell it.
+fn network_namespace() -> String {
+    let link = fs::read_link("/proc/thread-self/ns/net");
+    link.map_or_else(|_| String::new(), |l| l.display().to_string())
+}
+
+/// Compares two secrets in a time that does not depend on where they differ.
+fn is_equal(a: &str, b: &str) -> bool {
+    let differing = a
+        .bytes()
+        .zip(b.bytes())
+        .fold(0, |sum, (x, y)| sum | (x ^ y));
+    a.len() == b.len() && differing == 0
 }
 
 #[cfg(test)]
@@ -183,10 +254,10 @@ mod tests {
     fn hello_of_any_version_is_understood() {
         let first = r#"{"ask":"hello","version":1,"token":"secret"}"#;
         let hello: Hello = serde_json::from_str(first).unwrap();
-        assert_eq!(hello.check("serve udp", ""), Err(Unfit::Version(1)));
+        assert_eq!(hello.check("serve udp", ""), Err(HelloRefusal::Version(1)));
         let later = r#"{"ask":"hello","version":99,"service":"serve udp","more":[1]}"#;
         let hello: Hello = serde_json::from_str(later).unwrap();
-        assert_eq!(hello.check("serve udp", ""), Err(Unfit::Version(99)));
+        assert_eq!(hello.check("serve udp", ""), Err(HelloRefusal::Version(99)));
     }
 
     #[test]
@@ -194,10 +265,10 @@ mod tests {
         let hello = Hello::new("serve udp", "secret");
         assert_eq!(hello.check("serve udp", "secret"), Ok(()));
         assert_eq!(hello.check("serve udp", ""), Ok(()));
-        assert_eq!(hello.check("serve udp", "other"), Err(Unfit::Token));
-        let other = Unfit::Service("serve latency");
+        assert_eq!(hello.check("serve udp", "other"), Err(HelloRefusal::Token));
+        let other = HelloRefusal::Service("serve latency");
         assert_eq!(hello.check("serve latency", ""), Err(other));
-        for unfit in [Unfit::Version(1), other, Unfit::Token] {
+        for unfit in [HelloRefusal::Version(1), other, HelloRefusal::Token] {
             assert!(!unfit.to_string().contains('\n'));
         }
     }

@@ -1,32 +1,32 @@
-//! Streams of bytes, cut into lines.
+//! Cuts a stream of bytes into lines.
 
 use serde::Serialize;
 
-/// Anything that is said, as a line with its end.
+/// A message as a line of JSON with its end.
 ///
 /// # Panics
 /// Never: every field can be written as JSON.
-pub fn line(said: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(said).expect("plain data serialise");
+pub fn line(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).expect("plain data serialise");
     line.push(b'\n');
     line
 }
 
-/// A line came that is longer than it may be.
+/// Error: a line is longer than permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// Cuts a stream of bytes into lines.
+/// Bytes that came, and the lines in them.
 #[derive(Debug)]
 pub struct Lines {
     bytes: Vec<u8>,
-    /// No line ends before here.
+    /// No line ends before this place in `bytes`.
     searched: usize,
     max: usize,
 }
 
 impl Lines {
-    /// For lines of up to `max` bytes.
+    /// Reader of lines of up to `max` bytes.
     pub fn new(max: usize) -> Lines {
         Lines {
             bytes: Vec::new(),
@@ -35,25 +35,25 @@ impl Lines {
         }
     }
 
-    /// Bytes came.
+    /// Adds bytes that came.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// How many bytes wait for the end of their line.
+    /// Bytes that no line has been made of.
     pub fn held(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Lines may be so long from now on.
+    /// Changes the longest line, in bytes.
     pub fn set_max(&mut self, max: usize) {
         self.max = max;
     }
 
-    /// The next whole line, without its end; `None` where more has to come.
+    /// The next whole line, without its end; `None`: more bytes are needed.
     ///
     /// # Errors
-    /// It is too long, whether it has ended or not.
+    /// The line is too long, whether it has ended or not.
     pub fn take(&mut self) -> Result<Option<Vec<u8>>, TooLong> {
         let found = self.bytes[self.searched..].iter().position(|&b| b == b'\n');
         let Some(end) = found.map(|at| at + self.searched) else {

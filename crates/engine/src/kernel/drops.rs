@@ -4,7 +4,7 @@ pub(crate) mod fragments;
 
 use super::freed::FreedPackets;
 use super::{firewall, legacy, qdisc};
-use crate::sys::netlink;
+use crate::sys::{clock, netlink};
 use fragments::IpFlow;
 use knee_core::experiment::udp::measure::{DropCounter, DropPlace};
 use knee_core::time::Nanos;
@@ -432,6 +432,30 @@ fn pairs<'a>(text: &'a str, prefix: &str) -> impl Iterator<Item = (&'a str, &'a 
 }
 
 const RECEIVE_DROP: &str = "receive drop";
+
+/// Drop counters and the time at which they were read.
+pub(crate) struct DropReading {
+    drops: Drops,
+    at_ns: u64,
+}
+
+impl DropReading {
+    /// Reads them now. `freed`: the kernel's reasons for drops, where they are watched.
+    pub(crate) fn now(freed: Option<&FreedPackets>) -> DropReading {
+        DropReading {
+            drops: Drops::now_with(freed),
+            at_ns: clock::monotonic_ns(),
+        }
+    }
+
+    /// Drops since `begun`, less what is usual by the time from `quiet` to `begun`.
+    pub(crate) fn moved_since(self, begun: &DropReading, quiet: &DropReading) -> Drops {
+        let usual = begun.drops.since(&quiet.drops);
+        let quiet_time = Nanos(begun.at_ns - quiet.at_ns);
+        let moved = self.drops.since(&begun.drops);
+        moved.without_quiet(&usual, quiet_time, Nanos(self.at_ns - begun.at_ns))
+    }
+}
 
 #[cfg(test)]
 mod tests;

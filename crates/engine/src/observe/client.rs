@@ -1,9 +1,11 @@
-//! The client of an observer on another host, and the choice of where to observe from.
+//! The client of an observer, and the choice of where to observe from.
 
-use super::control::{Ask, ObserverFacts, SAY_MAX, SERVICE, Say};
-use super::follow::Following;
-use super::watch::{Armed, Watch};
-use crate::control::{Door, Lost, SILENCE_NS, ServiceClock, Talk, printable};
+use super::stream_capture::StreamCapture;
+use super::watch::{ArmedWatch, PortWatch};
+use super::wire::{ObserverFacts, ObserverReply, ObserverRequest, SAY_MAX, SERVICE};
+use crate::control::{
+    ControlClient, SILENCE_NS, ServiceClock, ServiceLogin, ServiceLost, printable,
+};
 use crate::error::RunError;
 use crate::kernel::host;
 use crate::sys::clock::monotonic_ns;
@@ -13,24 +15,24 @@ use knee_core::time::Nanos;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
-/// A `knee observe` that watches for us.
+/// A client of `knee observe`.
 #[derive(Debug)]
-pub struct RemoteWatch {
-    talk: Talk,
+pub struct ObserverClient {
+    client: ControlClient,
     facts: ObserverFacts,
     round_trip: Nanos,
-    /// As read when it was armed.
+    /// Clock as read when it was armed.
     clock: ServiceClock,
 }
 
-impl RemoteWatch {
+impl ObserverClient {
     /// Connects to the observer at `at` (`host:port`).
     ///
     /// # Errors
-    /// [`RunError::Unreachable`]: nobody answers there, or is no observer, or it refuses (busy, a
-    /// wrong token).
-    pub fn connect(at: &str, token: Option<&str>) -> Result<RemoteWatch, RunError> {
-        let door = Door {
+    /// [`RunError::Unreachable`]: nothing answers, no observer, or it refuses (busy, a wrong
+    /// token).
+    pub fn connect(at: &str, token: Option<&str>) -> Result<ObserverClient, RunError> {
+        let login = ServiceLogin {
             at,
             service: SERVICE,
             token: token.unwrap_or_default(),
@@ -38,51 +40,52 @@ impl RemoteWatch {
             line_max: SAY_MAX,
         };
         let asked_ns = monotonic_ns();
-        let (talk, welcome) = door.enter(&AtomicBool::new(false))?;
-        Ok(RemoteWatch {
-            talk,
+        let (client, welcome) = login.connect(&AtomicBool::new(false))?;
+        Ok(ObserverClient {
+            client,
             facts: welcome.facts,
             round_trip: Nanos(monotonic_ns() - asked_ns),
             clock: ServiceClock::default(),
         })
     }
 
-    /// The port that it watches.
+    /// Port that it watches.
     pub fn port(&self) -> u16 {
         self.facts.port
     }
 
-    /// What counts the SYNs there.
+    /// What counts the SYNs at the server.
     pub fn source(&self) -> SynSource {
         self.facts.source
     }
 
-    /// What it takes to ask it something, at most.
+    /// Longest round trip of a request.
     pub fn round_trip(&self) -> Nanos {
         self.round_trip
     }
 
-    /// Lets the observer keep what comes from now on, and learns how its clock differs from this
-    /// host's: from the quickest of several answers.
+    /// Lets the observer keep what comes from now on, and reads its clock from the quickest of
+    /// several answers.
     ///
     /// # Errors
-    /// [`RunError::Unreachable`]: it is gone.
+    /// [`RunError::Unreachable`]: the observer is gone.
     pub fn arm(&mut self) -> Result<(), RunError> {
-        let (clock, round_ns) =
-            ServiceClock::quickest(CLOCK_READINGS, || match self.ask(&Ask::Arm)? {
-                Say::Armed { clock_ns } => Ok(clock_ns),
+        let (clock, round_ns) = ServiceClock::quickest(CLOCK_READINGS, || {
+            match self.request(&ObserverRequest::Arm)? {
+                ObserverReply::Armed { clock_ns } => Ok(clock_ns),
                 other => Err(self.unexpected(&other)),
-            })?;
+            }
+        })?;
         (self.clock, self.round_trip) = (clock, Nanos(round_ns));
         Ok(())
     }
 
-    /// Watches a window that begins at `origin_ns` of this host's CLOCK_MONOTONIC; to be called
-    /// once it is armed. The window begins there up to a [`RemoteWatch::round_trip`] early, as the
-    /// way there and the way back may differ, and never late.
+    /// Watches a window that begins at `origin_ns` of this host's CLOCK_MONOTONIC. Call it once it
+    /// is armed. The window begins up to a round trip early, as the two directions may differ, and
+    /// never late.
     ///
     /// # Errors
-    /// [`RunError::Unreachable`]: it is gone.
+    /// [`RunError::Unreachable`]: the observer is gone.
     pub fn begin(
         &mut self,
         origin_ns: u64,
@@ -90,24 +93,24 @@ impl RemoteWatch {
         duration: Nanos,
     ) -> Result<(), RunError> {
         let at_ns = origin_ns.wrapping_add(self.clock.ahead_ns);
-        let begin = Ask::Begin {
+        let begin = ObserverRequest::Begin {
             at_ns: at_ns.wrapping_sub(self.round_trip.0.div_ceil(2)),
             interval_ns: interval.0,
             duration_ns: duration.0,
         };
-        match self.ask(&begin)? {
-            Say::Begun => Ok(()),
+        match self.request(&begin)? {
+            ObserverReply::Begun => Ok(()),
             other => Err(self.unexpected(&other)),
         }
     }
 
-    /// Ends the watch and says what was seen there.
+    /// Ends the watch and returns what was seen.
     ///
     /// # Errors
-    /// [`RunError::Unreachable`]: it is gone.
+    /// [`RunError::Unreachable`]: the observer is gone.
     pub fn finish(&mut self) -> Result<Observed, RunError> {
-        match self.ask(&Ask::Finish)? {
-            Say::Observed(observed) => Ok(*observed),
+        match self.request(&ObserverRequest::Finish)? {
+            ObserverReply::Observed(observed) => Ok(*observed),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -115,21 +118,21 @@ impl RemoteWatch {
     /// Follows one of `one_of` connections from now on.
     ///
     /// # Errors
-    /// [`RunError::Unreachable`]: it is gone.
+    /// [`RunError::Unreachable`]: the observer is gone.
     pub fn follow(&mut self, one_of: u16) -> Result<(), RunError> {
-        match self.ask(&Ask::Follow { one_of })? {
-            Say::Following => Ok(()),
+        match self.request(&ObserverRequest::Follow { one_of })? {
+            ObserverReply::Following => Ok(()),
             other => Err(self.unexpected(&other)),
         }
     }
 
-    /// Ends following and says what was seen there.
+    /// Ends following and returns what was seen.
     ///
     /// # Errors
-    /// [`RunError::Unreachable`]: it is gone.
+    /// [`RunError::Unreachable`]: the observer is gone.
     pub fn seen(&mut self) -> Result<Seen, RunError> {
-        match self.ask(&Ask::Seen)? {
-            Say::Seen(seen) => Ok(Seen {
+        match self.request(&ObserverRequest::Seen)? {
+            ObserverReply::Seen(seen) => Ok(Seen {
                 because: seen.because.as_deref().map(printable),
                 ..*seen
             }),
@@ -137,42 +140,43 @@ impl RemoteWatch {
         }
     }
 
-    fn ask(&mut self, ask: &Ask) -> Result<Say, RunError> {
-        let told = self.talk.tell(ask);
-        // One that refuses may close before it has read; why is then still to be read.
-        let said = self.talk.hear(SILENCE_NS, None);
-        said.map_err(|lost| self.talk.lost(told.err().unwrap_or(lost)))
+    fn request(&mut self, ask: &ObserverRequest) -> Result<ObserverReply, RunError> {
+        let told = self.client.send(ask);
+        // An observer that refuses may close before it has read; the reason is then still to be
+        // read.
+        let said = self.client.receive(SILENCE_NS, None);
+        said.map_err(|lost| self.client.lost(told.err().unwrap_or(lost)))
     }
 
-    fn unexpected(&self, said: &Say) -> RunError {
-        self.talk.lost(Lost::unexpected(match said {
-            Say::Refused { reason } => Some(reason),
+    fn unexpected(&self, said: &ObserverReply) -> RunError {
+        self.client.lost(ServiceLost::unexpected(match said {
+            ObserverReply::Refused { reason } => Some(reason),
             _ => None,
         }))
     }
 }
 
-/// Where the SYNs of trials are watched from, one window after another.
+/// Where the server's side of trials is watched from, one window after another.
 #[derive(Debug)]
 pub enum Vantage {
-    /// This host is the target's.
+    /// This host, which is that of the target.
     Here {
-        /// The target's port.
+        /// Port of the target.
         port: u16,
-        /// What keeps all that comes, until its window is told.
-        armed: Option<Armed>,
+        /// The capture before its window is known.
+        armed: Option<ArmedWatch>,
         /// The window being watched.
-        watch: Option<Watch>,
+        watch: Option<PortWatch>,
         /// The connections being followed.
-        following: Option<Following>,
-        /// Whether any are to be.
+        following: Option<StreamCapture>,
+        /// Whether connections are to be followed.
         follows: bool,
     },
     /// An observer on the target's host.
     There {
         /// The observer.
-        watch: Box<RemoteWatch>,
-        /// Why it could not be armed or told to begin.
+        watch: Box<ObserverClient>,
+        /// Why it could not be armed or begun.
         failed: Option<String>,
     },
 }
@@ -198,7 +202,7 @@ pub fn watch_for(
         };
         return Ok(host::is_own(target.ip()).then_some(here));
     };
-    let watch = RemoteWatch::connect(at, token)?;
+    let watch = ObserverClient::connect(at, token)?;
     if watch.port() != target.port() {
         let (watched, wanted) = (watch.port(), target.port());
         return Err(RunError::Unreachable(format!(
@@ -211,8 +215,8 @@ pub fn watch_for(
 }
 
 impl Vantage {
-    /// How long before a window begins it should be told, so that what stands then can be read
-    /// then.
+    /// Time before a window at which to call [`Vantage::begin`], so that its initial counters can
+    /// be read.
     pub fn lead(&self) -> Nanos {
         match self {
             Vantage::Here { .. } => Nanos::from_millis(5),
@@ -220,15 +224,15 @@ impl Vantage {
         }
     }
 
-    /// Keeps what comes from now on: what comes in a window that begins later is not missed,
-    /// however late [`Vantage::begin`] tells of it.
+    /// Keeps what comes from now on. So nothing of a later window is missed, however late
+    /// [`Vantage::begin`] is called.
     pub fn arm(&mut self) {
         match self {
             Vantage::Here {
                 port, armed, watch, ..
             } => {
                 *watch = None;
-                *armed = Some(Armed::new(*port));
+                *armed = Some(ArmedWatch::new(*port));
             }
             Vantage::There { watch, failed } => {
                 *failed = watch.arm().err().map(|e| e.to_string());
@@ -236,7 +240,7 @@ impl Vantage {
         }
     }
 
-    /// Watches a window, once armed; see [`Armed::begin`]. What goes wrong is told by
+    /// Watches a window, once armed; see [`ArmedWatch::begin`]. Errors are reported by
     /// [`Vantage::finish`].
     pub fn begin(&mut self, origin_ns: u64, interval: Nanos, duration: Nanos) {
         match self {
@@ -254,7 +258,7 @@ impl Vantage {
         }
     }
 
-    /// Ends the watch and says what was seen: nothing, and why, where the observer is gone.
+    /// Ends the watch and returns what was seen; nothing, and why, where the observer is gone.
     pub fn finish(&mut self) -> Observed {
         let nothing = |because: String| Observed {
             because: Some(because),
@@ -273,7 +277,6 @@ impl Vantage {
     }
 }
 
-/// Connections that are followed.
 impl Vantage {
     /// The same, but on this host no connection is followed: all packets that leave it would be
     /// looked at, which takes about 14 % of the connects that a processor can make.
@@ -293,7 +296,7 @@ impl Vantage {
         }
     }
 
-    /// Follows one of `one_of` connections that begin from now on. What goes wrong is told by
+    /// Follows one of `one_of` connections that begin from now on. Errors are reported by
     /// [`Vantage::seen`].
     pub fn follow(&mut self, one_of: u16) {
         match self {
@@ -301,7 +304,7 @@ impl Vantage {
                 port, following, ..
             } => {
                 *following = None;
-                *following = Some(Following::begin(*port, one_of));
+                *following = Some(StreamCapture::begin(*port, one_of));
             }
             Vantage::There { watch, failed } => {
                 if failed.is_none() {
@@ -311,8 +314,8 @@ impl Vantage {
         }
     }
 
-    /// Ends following, and says what was seen: nothing, and why, where the observer is gone. To be
-    /// asked before [`Vantage::finish`], which tells the same reason.
+    /// Ends following and returns what was seen; nothing, and why, where the observer is gone. Call
+    /// it before [`Vantage::finish`], which takes the same reason.
     pub fn seen(&mut self) -> Seen {
         let nothing = |because: String| Seen {
             because: Some(because),
@@ -331,7 +334,7 @@ impl Vantage {
     }
 }
 
-/// An answer that was not kept waiting is among so many.
+/// Clock readings: at least one of them is not delayed.
 const CLOCK_READINGS: u32 = 5;
 
 const LEAD_THERE: Nanos = Nanos::from_millis(20);

@@ -8,18 +8,18 @@ use std::net::Ipv6Addr;
 
 /// A TCP segment with a SYN or with bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Data {
-    /// The sender; IPv4 as mapped into IPv6.
+pub struct StreamSegment {
+    /// Sender; IPv4 as mapped into IPv6.
     pub from: Ipv6Addr,
-    /// Its port.
+    /// Port of that address.
     pub from_port: u16,
-    /// The receiver.
+    /// Receiver; IPv4 as mapped into IPv6.
     pub to: Ipv6Addr,
-    /// Its port.
+    /// Port of that address.
     pub to_port: u16,
     /// The sequence number of the SYN, or of the first byte.
     pub sequence: u32,
-    /// It begins a direction.
+    /// Whether it is a SYN, which begins a direction.
     pub is_syn: bool,
     /// How many bytes it carries; they follow the SYN.
     pub length: u32,
@@ -35,7 +35,7 @@ pub const OUTGOING: u32 = 4;
 
 /// Reads a packet from its network header on, as far as it was kept; `None` where it is no such
 /// segment, is cut off before its flags, or contradicts itself.
-pub fn parse(packet: &[u8]) -> Option<Data> {
+pub fn parse(packet: &[u8]) -> Option<StreamSegment> {
     let (from, to, tcp) = headers(packet)?;
     let header = packet.len() - tcp.len();
     let u16_at = |bytes: &[u8], at: usize| {
@@ -49,7 +49,7 @@ pub fn parse(packet: &[u8]) -> Option<Data> {
     let is_syn = *tcp.get(13)? & SYN != 0;
     let tcp_header = usize::from(tcp[12] >> 4) * 4;
     let length = segment_length.checked_sub(tcp_header)?;
-    (tcp_header >= 20 && (is_syn || length > 0)).then_some(Data {
+    (tcp_header >= 20 && (is_syn || length > 0)).then_some(StreamSegment {
         from,
         from_port: u16_at(tcp, 0)?,
         to,
@@ -60,11 +60,11 @@ pub fn parse(packet: &[u8]) -> Option<Data> {
     })
 }
 
-/// The same choice for the kernel: of the packets that came for `port` of this host, and of those
-/// that it sends from there, those with a SYN or bytes whose client's port is one of `one_of`,
-/// which is rounded up to a power of two.
+/// The same selection for the kernel: of the packets that came for `port` of this host, and of
+/// those that it sends from there, those with a SYN or bytes whose client's port is one of
+/// `one_of`, which is rounded up to a power of two.
 pub fn filter(port: u16, one_of: u16) -> Vec<Instruction> {
-    // Words that the kernel puts beside the packet: its protocol and for whom it was.
+    // Words that the kernel adds to a packet: its protocol and its type.
     const PROTOCOL: u32 = 0xffff_f000;
     const PACKET_TYPE: u32 = PROTOCOL + 4;
     let (port, mask) = (u32::from(port), u32::from(port_mask(one_of)));

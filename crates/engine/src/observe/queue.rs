@@ -28,7 +28,7 @@ impl QueueReader {
         }
     }
 
-    /// As it is now; `None` where nothing in this network namespace listens on the port.
+    /// Reads the queue; `None`: nothing in this network namespace listens on the port.
     pub(super) fn read(&mut self) -> Option<AcceptQueue> {
         if let Some(diagnostics) = &self.diagnostics {
             if let Some(sockets) = ask(diagnostics, self.port) {
@@ -57,7 +57,7 @@ const MESSAGE_ERROR: u16 = 2;
 const MESSAGE_DONE: u16 = 3;
 const HEADER: usize = 16;
 const STATE_LISTEN: u8 = 10;
-/// So many datagrams of an answer are read at the most; one holds dozens of sockets.
+/// Datagrams read of one answer; one holds dozens of sockets.
 const ANSWERS_MAX: usize = 64;
 
 /// The listening sockets of both families; `None` where the kernel does not answer.

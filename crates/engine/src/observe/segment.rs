@@ -10,24 +10,24 @@ use std::net::Ipv6Addr;
 pub enum SegmentKind {
     /// SYN without ACK, FIN and RST: it asks for a connection.
     Syn,
-    /// FIN or RST: it ends one.
+    /// FIN or RST: it ends a connection.
     End,
 }
 
 /// A TCP segment with SYN (and no ACK), FIN or RST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// The sender; IPv4 as mapped into IPv6.
+pub struct ControlSegment {
+    /// Sender; IPv4 as mapped into IPv6.
     pub from: Ipv6Addr,
-    /// Its port.
+    /// Port of that address.
     pub from_port: u16,
-    /// The receiver.
+    /// Receiver; IPv4 as mapped into IPv6.
     pub to: Ipv6Addr,
-    /// Its port.
+    /// Port of that address.
     pub to_port: u16,
     /// The sequence number; of a SYN the initial one, which each attempt draws anew.
     pub sequence: u32,
-    /// What it does.
+    /// What it does to the connection.
     pub kind: SegmentKind,
 }
 
@@ -41,7 +41,7 @@ const TCP: u8 = 6;
 
 /// Reads a packet from its network header on, as far as it was kept; `None` where it is no such
 /// segment, is cut off before its flags, or contradicts itself.
-pub fn parse(packet: &[u8]) -> Option<Segment> {
+pub fn parse(packet: &[u8]) -> Option<ControlSegment> {
     let (from, to, tcp) = headers(packet)?;
     let flags = *tcp.get(13)?;
     let kind = match flags & (FIN | SYN | RST | ACK) {
@@ -49,7 +49,7 @@ pub fn parse(packet: &[u8]) -> Option<Segment> {
         f if f & (FIN | RST) != 0 => SegmentKind::End,
         _ => return None,
     };
-    Some(Segment {
+    Some(ControlSegment {
         from,
         from_port: u16_at(tcp, 0)?,
         to,
@@ -96,13 +96,13 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// The same choice for the kernel: of the packets that came in for this host (not those it sent, so
-/// that loopback counts each once), those segments to `port`. Keeps [`SNAP`] bytes of each.
+/// The same selection for the kernel: of the packets that came in for this host (not those it sent,
+/// so that loopback counts each once), those segments to `port`. Keeps [`SNAP`] bytes of each.
 ///
 /// Classic BPF over a packet from its network header on (Documentation/networking/filter.rst in the
 /// kernel's source).
 pub fn filter(port: u16) -> Vec<Instruction> {
-    // Words that the kernel puts beside the packet: its protocol and for whom it was.
+    // Words that the kernel adds to a packet: its protocol and its type.
     const BESIDE: u32 = 0xffff_f000;
     const PROTOCOL: u32 = BESIDE;
     const PACKET_TYPE: u32 = BESIDE + 4;

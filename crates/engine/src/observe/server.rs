@@ -1,50 +1,46 @@
 //! `knee observe`: watches a port of this host for whoever is allowed to ask.
 
-use super::control::{
-    ASK_MAX, Ask, BEGIN_WITHIN_NS, DURATION_MAX_NS, Hello, ObserverFacts, SERVICE, Say,
+use super::stream_capture::StreamCapture;
+use super::watch::{ArmedWatch, PortWatch, source_here};
+use super::wire::{
+    ASK_MAX, BEGIN_WITHIN_NS, DURATION_MAX_NS, Hello, ObserverFacts, ObserverReply,
+    ObserverRequest, SERVICE,
 };
-use super::follow::Following;
-use super::watch::{Armed, Watch, source_here};
-use crate::control::clients::Clients;
-use crate::control::connection::Heard;
+use crate::control::{Service, ServiceClients};
 use crate::port;
 use crate::sys::clock::monotonic_ns;
 use crate::sys::eventfd::EventFd;
-use crate::threads;
+use crate::threads::{self, StoppableThread};
 use knee_core::measure::SynSource;
 use knee_core::time::Nanos;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::AtomicBool;
 
-/// A client that asks for nothing for so long, and has nothing watched, is sent away.
+/// Longest silence of a client for which nothing is watched.
 const IDLE_NS: u64 = 600_000_000_000;
 
-/// How often deadlines are looked at.
-const TICK: Nanos = Nanos::from_millis(250);
-
-/// When a client that does nothing gives its place to another.
+/// Times after which an inactive client loses the observer to another one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    /// Without a first request, so long after its hello.
+pub(super) struct HoldLimits {
+    /// From hello to the first request.
     pub(super) first: Nanos,
-    /// So long after its last request, or after the window that it watches has ended.
+    /// Since the last request, or since the end of the window being watched.
     pub(super) idle: Nanos,
 }
 
-const PLACE: Place = Place {
+const HOLD_LIMITS: HoldLimits = HoldLimits {
     first: Nanos::from_secs(5),
     idle: Nanos::from_secs(60),
 };
 
-/// What an observer has done.
+/// Counts of an observer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObserveStats {
     /// Clients that were served, one after another.
     pub clients: u64,
-    /// Windows that were watched to their end and told.
+    /// Windows that were watched to their end.
     pub windows: u64,
     /// Connections that were refused: busy, a wrong token, no request.
     pub refused: u64,
@@ -56,14 +52,12 @@ pub struct ObserveServer {
     address: SocketAddr,
     source: SynSource,
     because: Option<String>,
-    wake: Arc<EventFd>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<ObserveStats>>,
+    thread: StoppableThread<ObserveStats>,
 }
 
 impl ObserveServer {
-    /// Listens at `listen` and watches `port` of this host for one client at a time. What is said
-    /// is not encrypted, the token neither.
+    /// Listens at `listen` and watches `port` of this host for one client at a time. Neither the
+    /// messages nor the token are encrypted.
     ///
     /// # Errors
     /// Beyond loopback without a token; the address is in use, not permitted or not this host's.
@@ -72,14 +66,14 @@ impl ObserveServer {
         port: u16,
         token: Option<String>,
     ) -> io::Result<ObserveServer> {
-        ObserveServer::start_with(listen, port, token, PLACE)
+        ObserveServer::start_with(listen, port, token, HOLD_LIMITS)
     }
 
     pub(super) fn start_with(
         listen: SocketAddr,
         port: u16,
         token: Option<String>,
-        place: Place,
+        limits: HoldLimits,
     ) -> io::Result<ObserveServer> {
         let token = token.unwrap_or_default();
         port::check_token(listen, &token)
@@ -87,34 +81,29 @@ impl ObserveServer {
         let listener = TcpListener::bind(listen)?;
         let address = listener.local_addr()?;
         let (source, because) = source_here(port);
-        let (wake, stop) = (Arc::new(EventFd::new()?), Arc::<AtomicBool>::default());
-        let room = Room {
-            facts: ObserverFacts { port, source },
-            token,
-            place,
-            clients: Clients::new(listener, wake.clone(), ASK_MAX)?,
+        let wake = Arc::new(EventFd::new()?);
+        let identity = (SERVICE, token, ObserverFacts { port, source });
+        let observer = Observer {
+            port,
+            limits,
+            clients: ServiceClients::new(identity, (listener, wake.clone()), ASK_MAX)?,
             until_ns: 0,
             armed: None,
             watch: None,
             following: None,
             stats: ObserveStats::default(),
         };
-        let stopped = stop.clone();
-        let thread = thread::Builder::new()
-            .name("observe".to_owned())
-            .spawn(move || room.run(&stopped))
-            .map_err(|e| threads::error(&e))?;
+        let run = |stop: &Arc<_>| observer.run(stop);
+        let thread = StoppableThread::start("observe", Some(wake), run);
         Ok(ObserveServer {
             address,
             source,
             because,
-            wake,
-            stop,
-            thread: Some(thread),
+            thread: thread.map_err(|e| threads::error(&e))?,
         })
     }
 
-    /// Where it listens, with the port that was picked where 0 was asked for.
+    /// Address that it listens on, with the port that was picked where 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -124,176 +113,145 @@ impl ObserveServer {
         (self.source, self.because.as_deref())
     }
 
-    /// Stops it and returns what it did.
-    pub fn stop(mut self) -> ObserveStats {
-        match self.join() {
-            Some(Ok(stats)) => stats,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => ObserveStats::default(),
-        }
-    }
-
-    fn join(&mut self) -> Option<thread::Result<ObserveStats>> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.wake.notify();
-        self.thread.take().map(JoinHandle::join)
+    /// Stops it and returns its counts.
+    pub fn stop(self) -> ObserveStats {
+        self.thread.stop()
     }
 }
 
-impl Drop for ObserveServer {
-    fn drop(&mut self) {
-        let _ = self.join();
-    }
-}
-
-/// How long it is until a window has ended.
+/// Time until the end of a window.
 fn window_left_ns(at_ns: u64, duration_ns: u64) -> u64 {
     let begin_ns = at_ns.saturating_sub(monotonic_ns()).min(BEGIN_WITHIN_NS);
     begin_ns.saturating_add(duration_ns)
 }
 
-/// The clients, and what is watched for the one that has the observer.
-struct Room {
-    facts: ObserverFacts,
-    token: String,
-    place: Place,
-    clients: Clients,
-    /// From then on another client may have the place of the one that has it.
+/// The clients, and what is watched for the one that holds the observer.
+struct Observer {
+    port: u16,
+    limits: HoldLimits,
+    clients: ServiceClients<ObserverFacts>,
+    /// From this time on another client may take the observer from the one that holds it.
     until_ns: u64,
-    armed: Option<Armed>,
-    watch: Option<Watch>,
-    following: Option<Following>,
+    armed: Option<ArmedWatch>,
+    watch: Option<PortWatch>,
+    following: Option<StreamCapture>,
     stats: ObserveStats,
 }
 
-impl Room {
-    fn run(mut self, stop: &AtomicBool) -> ObserveStats {
-        while !stop.load(Ordering::Relaxed) {
-            self.clients.wait(TICK);
-            let now_ns = monotonic_ns();
-            // The client that leaves before the one that comes, so that it does not find us busy.
-            self.listen_to_all(now_ns);
-            self.stats.refused += self.clients.accept(0, now_ns);
-            self.listen_to_all(now_ns);
-            self.clients.flush(now_ns);
-            self.bury(now_ns);
-        }
-        self.stats
+impl Service for Observer {
+    type Request = ObserverRequest;
+    type Facts = ObserverFacts;
+
+    const NO_REQUEST: &'static str =
+        "a request was expected: this is none, or a line of more than 4096 bytes";
+    const NO_HELLO: &'static str = "a client says hello first";
+
+    fn clients(&mut self) -> &mut ServiceClients<ObserverFacts> {
+        &mut self.clients
     }
 
-    fn listen_to_all(&mut self, now_ns: u64) {
-        self.clients.read();
-        self.bury(now_ns);
-        while let Some((id, heard)) = self.clients.hear() {
-            self.obey(id, heard, now_ns);
+    fn hello(request: ObserverRequest) -> Result<Hello, ObserverRequest> {
+        match request {
+            ObserverRequest::Hello(hello) => Ok(hello),
+            other => Err(other),
         }
     }
 
-    /// Does away with connections that are over; with that of the holder goes what it watched.
-    fn bury(&mut self, now_ns: u64) {
-        let patience_ns = match self.watch {
-            Some(_) => u64::MAX,
-            None => IDLE_NS,
-        };
-        if self.clients.bury(now_ns, patience_ns) {
-            self.forget();
-        }
+    fn answer(&mut self, _id: u64, request: ObserverRequest) -> Result<(), String> {
+        let reply = self.reply(&request)?;
+        self.clients.send_to_holder(&reply);
+        Ok(())
     }
 
-    fn forget(&mut self) {
+    fn holder_patience_ns(&self) -> u64 {
+        self.watch.as_ref().map_or(IDLE_NS, |_| u64::MAX)
+    }
+
+    fn abandon(&mut self) {
         (self.armed, self.watch, self.following) = (None, None, None);
     }
 
-    fn obey(&mut self, id: u64, heard: Heard<Ask>, now_ns: u64) {
-        let holds = self.clients.holds(id);
-        let answer = match heard {
-            Heard::Ask(Ask::Hello(hello)) if !holds => return self.greet(id, &hello, now_ns),
-            Heard::Ask(ask) if holds => self.answer(&ask),
-            Heard::Ask(_) => Err("a client says hello first".to_owned()),
-            Heard::Nonsense => Err(format!(
-                "a request was expected: this is none, or a line of more than {ASK_MAX} bytes"
-            )),
-        };
-        let Some(connection) = self.clients.get(id) else {
-            return;
-        };
-        match answer {
-            Ok(say) => {
-                connection.touch(now_ns);
-                connection.say(&say);
-            }
-            Err(why) => {
-                connection.refuse(&why);
-                self.stats.refused += 1;
-                if holds {
-                    self.forget();
-                }
-            }
-        }
-    }
-
-    /// Lets a client in, in the place of one that does nothing, or sends it away.
-    fn greet(&mut self, id: u64, said: &Hello, now_ns: u64) {
-        let may_enter = said.check(SERVICE, &self.token).is_ok();
-        if may_enter && now_ns >= self.until_ns && self.clients.unseat() {
-            self.forget();
+    /// Lets a client in, in place of an inactive one, or sends it away.
+    fn greet(&mut self, id: u64, hello: &Hello, now_ns: u64) {
+        let is_free = now_ns >= self.until_ns;
+        if is_free && self.clients.admits(hello) && self.clients.dismiss_holder() {
+            self.abandon();
             self.stats.refused += 1;
         }
-        let expected = (SERVICE, self.token.as_str());
-        if self.clients.greet(id, said, expected, &self.facts) {
-            self.until_ns = now_ns.saturating_add(self.place.first.0);
+        if self.clients.greet(id, hello) {
+            self.until_ns = now_ns.saturating_add(self.limits.first.0);
             self.stats.clients += 1;
         } else {
             self.stats.refused += 1;
         }
     }
 
-    /// Does what the client that has the observer asks for.
-    ///
-    /// # Errors
-    /// Why not, in one line.
-    fn answer(&mut self, ask: &Ask) -> Result<Say, String> {
+    fn on_dismissed(&mut self, count: u64) {
+        self.stats.refused += count;
+    }
+
+    fn on_refused(&mut self, holds: bool) {
+        self.stats.refused += 1;
+        if holds {
+            self.abandon();
+        }
+    }
+}
+
+impl Observer {
+    fn run(mut self, stop: &AtomicBool) -> ObserveStats {
+        self.serve(stop);
+        self.stats
+    }
+
+    /// Does what the client that holds the observer asks for.
+    fn reply(&mut self, ask: &ObserverRequest) -> Result<ObserverReply, String> {
         let lasts_ns = match *ask {
-            Ask::Begin {
+            ObserverRequest::Begin {
                 at_ns, duration_ns, ..
             } => window_left_ns(at_ns, duration_ns),
             _ => 0,
         };
         let until_ns = monotonic_ns().saturating_add(lasts_ns);
-        self.until_ns = until_ns.saturating_add(self.place.idle.0);
+        self.until_ns = until_ns.saturating_add(self.limits.idle.0);
         match *ask {
-            Ask::Hello(_) => Err("hello was said already".to_owned()),
-            Ask::Arm => {
-                // The one before ends unseen, if it was not finished.
+            ObserverRequest::Hello(_) => Err("hello was said already".to_owned()),
+            ObserverRequest::Arm => {
+                // A window that was not finished ends here.
                 self.watch = None;
-                let port = self.facts.port;
-                self.armed.get_or_insert_with(|| Armed::new(port));
+                let port = self.port;
+                self.armed.get_or_insert_with(|| ArmedWatch::new(port));
                 let clock_ns = monotonic_ns();
-                Ok(Say::Armed { clock_ns })
+                Ok(ObserverReply::Armed { clock_ns })
             }
-            Ask::Begin {
+            ObserverRequest::Begin {
                 at_ns,
                 interval_ns,
                 duration_ns,
             } => self.begin(at_ns, Nanos(interval_ns), Nanos(duration_ns)),
-            Ask::Finish => {
+            ObserverRequest::Finish => {
                 let watch = self.watch.take().ok_or("nothing was begun")?;
                 self.stats.windows += 1;
-                Ok(Say::Observed(Box::new(watch.finish())))
+                Ok(ObserverReply::Observed(Box::new(watch.finish())))
             }
-            Ask::Follow { one_of } => {
-                // Those before, if they were not asked about, are forgotten.
-                self.following = Some(Following::begin(self.facts.port, one_of));
-                Ok(Say::Following)
+            ObserverRequest::Follow { one_of } => {
+                // Connections followed before are forgotten.
+                self.following = Some(StreamCapture::begin(self.port, one_of));
+                Ok(ObserverReply::Following)
             }
-            Ask::Seen => {
+            ObserverRequest::Seen => {
                 let following = self.following.take().ok_or("nothing was followed")?;
-                Ok(Say::Seen(Box::new(following.finish())))
+                Ok(ObserverReply::Seen(Box::new(following.finish())))
             }
         }
     }
 
-    fn begin(&mut self, at_ns: u64, interval: Nanos, duration: Nanos) -> Result<Say, String> {
+    fn begin(
+        &mut self,
+        at_ns: u64,
+        interval: Nanos,
+        duration: Nanos,
+    ) -> Result<ObserverReply, String> {
         if duration.0 > DURATION_MAX_NS {
             return Err("a window lasts for at most 30 days".to_owned());
         }
@@ -302,6 +260,6 @@ impl Room {
         }
         let armed = self.armed.take().ok_or("nothing was armed")?;
         self.watch = Some(armed.begin(at_ns, interval, duration));
-        Ok(Say::Begun)
+        Ok(ObserverReply::Begun)
     }
 }

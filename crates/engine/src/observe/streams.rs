@@ -1,39 +1,39 @@
-//! What a capture of followed connections says of each: when which bytes came and went.
+//! Streams of followed connections: when which bytes came and went.
 
-use super::data::Data;
+use super::data::StreamSegment;
 use knee_core::both_ends::{Seen, SeenConnection, StreamBuilder};
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 
-/// Times are kept for so many segments, 16 bytes each.
+/// Segments whose times are kept, 16 bytes each.
 const MARKS_MAX: usize = 400_000;
 
-/// So many connections are followed.
+/// Connections followed.
 const CONNECTIONS_MAX: usize = 50_000;
 
 /// Connections that are followed, as their segments come by.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    connections: Vec<Followed>,
+    connections: Vec<FollowedConnection>,
     /// The latest connection of each client's address and port.
     latest: HashMap<(Ipv6Addr, u16), usize>,
-    room: Room,
+    room: MarkBudget,
 }
 
-/// How much has been kept, and what there was no room for.
+/// Segments kept, and what there was no room for.
 #[derive(Debug, Default)]
-struct Room {
+struct MarkBudget {
     marks: usize,
     left_out: u64,
 }
 
-impl Room {
-    /// Adds a segment to a stream while there is room; `add` is told its first byte's sequence
-    /// number.
+impl MarkBudget {
+    /// Adds a segment to a stream while there is room. `add` gets the sequence number of its first
+    /// byte.
     fn note(
         &mut self,
         builder: &mut StreamBuilder,
-        segment: &Data,
+        segment: &StreamSegment,
         add: impl FnOnce(&mut StreamBuilder, u32),
     ) {
         if self.marks >= MARKS_MAX {
@@ -50,12 +50,12 @@ impl Room {
 }
 
 #[derive(Debug)]
-struct Followed {
+struct FollowedConnection {
     port: u16,
     /// The sequence number of the client's SYN.
     syn: u32,
     requests: StreamBuilder,
-    /// Bytes of the client came.
+    /// Whether bytes of the client came.
     has_carried: bool,
     /// From the server's SYN on, with its sequence number.
     responses: Option<(u32, StreamBuilder)>,
@@ -64,7 +64,7 @@ struct Followed {
 impl Streams {
     /// A segment came from a client at `at_ns`. Of a connection whose SYN was not seen nothing is
     /// known.
-    pub(super) fn came(&mut self, segment: &Data, at_ns: u64) {
+    pub(super) fn came(&mut self, segment: &StreamSegment, at_ns: u64) {
         let client = (segment.from, segment.from_port);
         if segment.is_syn {
             self.begin(client, segment.sequence);
@@ -81,7 +81,7 @@ impl Streams {
     }
 
     /// A segment goes to a client at `at_ns`.
-    pub(super) fn goes(&mut self, segment: &Data, at_ns: u64) {
+    pub(super) fn goes(&mut self, segment: &StreamSegment, at_ns: u64) {
         let client = (segment.to, segment.to_port);
         let Some(&at) = self.latest.get(&client) else {
             return;
@@ -112,7 +112,7 @@ impl Streams {
             return;
         }
         self.latest.insert(client, self.connections.len());
-        self.connections.push(Followed {
+        self.connections.push(FollowedConnection {
             port: client.1,
             syn,
             requests: StreamBuilder::new(syn),
@@ -121,7 +121,7 @@ impl Streams {
         });
     }
 
-    /// What was seen, of which the capture lost so many segments.
+    /// Returns what was seen. `lost`: segments that the capture lost.
     pub(super) fn finish(self, lost: u64) -> Seen {
         // The client counts what it sent something over. One that it had given up before the
         // server's SYN came carried nothing.
@@ -149,8 +149,8 @@ mod tests {
 
     const CLIENT: u16 = 40_000;
 
-    fn segment(is_syn: bool, sequence: u32, length: u32) -> Data {
-        Data {
+    fn segment(is_syn: bool, sequence: u32, length: u32) -> StreamSegment {
+        StreamSegment {
             from: Ipv6Addr::LOCALHOST,
             from_port: CLIENT,
             to: Ipv6Addr::LOCALHOST,
@@ -162,8 +162,8 @@ mod tests {
     }
 
     /// The same from the server.
-    fn back(is_syn: bool, sequence: u32, length: u32) -> Data {
-        Data {
+    fn back(is_syn: bool, sequence: u32, length: u32) -> StreamSegment {
+        StreamSegment {
             from_port: 80,
             to_port: CLIENT,
             ..segment(is_syn, sequence, length)
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_its_client_had_given_up_is_none_and_the_next_from_its_port_is_one() {
+    fn abandoned_connection_is_left_out_and_the_next_is_kept() {
         let mut streams = Streams::default();
         streams.came(&segment(true, 100, 0), 1);
         streams.goes(&back(true, 900, 0), 2);
@@ -235,9 +235,9 @@ mod tests {
     #[test]
     fn what_there_is_no_room_for_is_counted() {
         let mut streams = Streams {
-            room: Room {
+            room: MarkBudget {
                 marks: MARKS_MAX - 1,
-                ..Room::default()
+                ..MarkBudget::default()
             },
             ..Streams::default()
         };

@@ -1,29 +1,30 @@
-//! What is counted in a window of time.
+//! Counts the segments of a time window, each SYN once, in bounded memory.
 
-use super::ledger::{Ledger, Sighting};
-use super::segment::{Segment, SegmentKind};
+use super::segment::{ControlSegment, SegmentKind};
 use knee_core::measure::Observed;
 use knee_core::time::Nanos;
+use std::collections::HashMap;
+use std::net::Ipv6Addr;
 
-/// Intervals are kept for so many; what comes later counts in the sums alone.
+/// Intervals kept. Later events count only in the sums.
 pub(super) const INTERVALS_MAX: u64 = 1_000_000;
 
 /// A window of time by CLOCK_MONOTONIC, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    /// Its begin.
+pub(super) struct TimeWindow {
+    /// Begin of the window.
     pub begin: u64,
-    /// Its end, not part of it.
+    /// End of the window, exclusive.
     pub end: u64,
-    /// The length of its intervals, at least 1.
+    /// Length of the intervals, at least 1.
     pub interval: u64,
 }
 
-impl Span {
-    /// From a begin on; an interval of 0 is the whole window.
-    pub(super) fn new(begin: u64, interval: Nanos, duration: Nanos) -> Span {
+impl TimeWindow {
+    /// A window from `begin` on; an interval of 0 is the whole window.
+    pub(super) fn new(begin: u64, interval: Nanos, duration: Nanos) -> TimeWindow {
         let whole = duration.0.max(1);
-        Span {
+        TimeWindow {
             begin,
             end: begin.saturating_add(duration.0),
             interval: if interval.0 == 0 { whole } else { interval.0 },
@@ -42,21 +43,21 @@ impl Span {
 /// Counts segments. Those before the window are remembered, so that a SYN that comes again in it is
 /// known as such, and not counted.
 #[derive(Debug)]
-pub(super) struct Tally {
-    span: Span,
-    ledger: Ledger,
+pub(super) struct SynTally {
+    span: TimeWindow,
+    ledger: SynLedger,
     first: u64,
     repeated: u64,
     ends: u64,
     by_interval: Vec<u64>,
 }
 
-impl Tally {
-    /// Nothing counted yet.
-    pub(super) fn new(span: Span) -> Tally {
-        Tally {
+impl SynTally {
+    /// No counts yet.
+    pub(super) fn new(span: TimeWindow) -> SynTally {
+        SynTally {
             span,
-            ledger: Ledger::default(),
+            ledger: SynLedger::default(),
             first: 0,
             repeated: 0,
             ends: 0,
@@ -64,8 +65,8 @@ impl Tally {
         }
     }
 
-    /// A segment came over an interface at a moment.
-    pub(super) fn count(&mut self, segment: &Segment, interface: i32, at_ns: u64) {
+    /// Counts a segment that came over an interface at `at_ns`.
+    pub(super) fn count(&mut self, segment: &ControlSegment, interface: i32, at_ns: u64) {
         let is_in = self.span.interval_of(at_ns).is_some();
         if segment.kind == SegmentKind::End {
             self.ends += u64::from(is_in);
@@ -78,7 +79,7 @@ impl Tally {
         }
     }
 
-    /// So many first SYNs came, as far as is known, at a moment.
+    /// Adds first SYNs that came at `at_ns`.
     pub(super) fn add_first(&mut self, count: u64, at_ns: u64) {
         let Some(index) = self.span.interval_of(at_ns) else {
             return;
@@ -107,13 +108,100 @@ impl Tally {
     }
 }
 
+/// Whether a SYN is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sighting {
+    /// An attempt not seen before: new addresses and ports, or the same with another initial
+    /// sequence number, as a port that is used again has.
+    First,
+    /// The same attempt again: its client had no answer.
+    Repeated,
+    /// The same packet once more, on its way through another interface of this host (such as a
+    /// bridge over a network card): to be counted once.
+    Same,
+}
+
+/// 4-tuples per generation, of which two are kept. Their number is that of the clients' ports, not
+/// that of attempts.
+const GENERATION: usize = 1 << 19;
+
+/// A client that has no answer sends again after 1 s at the earliest (RFC 6298), or 200 ms where a
+/// kernel was told so. What comes sooner over another interface is the same packet.
+const SAME_PACKET_NS: u64 = 50_000_000;
+
+type FourTuple = (Ipv6Addr, Ipv6Addr, u16, u16);
+
+#[derive(Clone, Copy, Debug)]
+struct LastSyn {
+    sequence: u32,
+    interface: i32,
+    at_ns: u64,
+}
+
+/// The attempts seen so far, the last of each 4-tuple.
+#[derive(Debug)]
+pub(super) struct SynLedger {
+    generation: usize,
+    current: HashMap<FourTuple, LastSyn>,
+    older: HashMap<FourTuple, LastSyn>,
+}
+
+impl Default for SynLedger {
+    fn default() -> SynLedger {
+        SynLedger::remembering(GENERATION)
+    }
+}
+
+impl SynLedger {
+    fn remembering(generation: usize) -> SynLedger {
+        SynLedger {
+            generation,
+            current: HashMap::new(),
+            older: HashMap::new(),
+        }
+    }
+
+    /// Notes a SYN that came at `at_ns`, of any clock, over an interface.
+    pub(super) fn see(&mut self, syn: &ControlSegment, interface: i32, at_ns: u64) -> Sighting {
+        let key = (syn.from, syn.to, syn.from_port, syn.to_port);
+        let last = self.current.get(&key).or_else(|| self.older.get(&key));
+        let sighting = match last {
+            Some(last) if last.sequence == syn.sequence => {
+                let is_soon = at_ns.abs_diff(last.at_ns) < SAME_PACKET_NS;
+                if last.interface != interface && is_soon {
+                    return Sighting::Same;
+                }
+                Sighting::Repeated
+            }
+            _ => Sighting::First,
+        };
+        if self.current.len() >= self.generation && !self.current.contains_key(&key) {
+            self.older = std::mem::take(&mut self.current);
+        }
+        let last = LastSyn {
+            sequence: syn.sequence,
+            interface,
+            at_ns,
+        };
+        self.current.insert(key, last);
+        sighting
+    }
+
+    /// How many 4-tuples are remembered.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.current.len() + self.older.len()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::segment::parse;
     use super::super::segment::tests::SYN_V4;
+    use super::super::segment::{SegmentKind, parse};
     use super::*;
+    use proptest::prelude::*;
 
-    fn segment(sequence: u8, flags: u8) -> Segment {
+    fn segment(sequence: u8, flags: u8) -> ControlSegment {
         let mut packet = SYN_V4;
         (packet[27], packet[33]) = (sequence, flags);
         parse(&packet).unwrap()
@@ -122,8 +210,8 @@ mod tests {
     #[test]
     fn counts_are_of_the_window_and_memory_is_of_all() {
         let second = Nanos::from_secs(1);
-        let span = Span::new(10 * second.0, second, Nanos::from_millis(3500));
-        let mut tally = Tally::new(span);
+        let span = TimeWindow::new(10 * second.0, second, Nanos::from_millis(3500));
+        let mut tally = SynTally::new(span);
         let at = |tenths: u64| tenths * second.0 / 10;
         let (syn, end) = (|n| segment(n, 0x02), segment(0, 0x11));
         tally.count(&syn(1), 1, at(99));
@@ -145,17 +233,64 @@ mod tests {
     #[test]
     fn what_ends_early_has_the_intervals_that_began() {
         for (until, elapsed, intervals) in [(500, 0, 0), (1000, 0, 0), (1150, 150, 2)] {
-            let tally = Tally::new(Span::new(1000, Nanos(100), Nanos(10_000)));
+            let tally = SynTally::new(TimeWindow::new(1000, Nanos(100), Nanos(10_000)));
             let mut observed = Observed::default();
             tally.finish(until, &mut observed);
             assert_eq!(observed.elapsed_ns, elapsed);
             assert_eq!(observed.first_syns_by_interval.len(), intervals);
         }
         // One interval, as none was asked for.
-        let mut tally = Tally::new(Span::new(1000, Nanos::ZERO, Nanos(10_000)));
+        let mut tally = SynTally::new(TimeWindow::new(1000, Nanos::ZERO, Nanos(10_000)));
         tally.add_first(7, 5000);
         let mut observed = Observed::default();
         tally.finish(u64::MAX, &mut observed);
         assert_eq!(observed.first_syns_by_interval, [7]);
+    }
+
+    fn syn(port: u16, sequence: u32) -> ControlSegment {
+        ControlSegment {
+            from: Ipv6Addr::LOCALHOST,
+            from_port: port,
+            to: Ipv6Addr::LOCALHOST,
+            to_port: 80,
+            sequence,
+            kind: SegmentKind::Syn,
+        }
+    }
+
+    #[test]
+    fn an_attempt_is_its_addresses_ports_and_sequence_number() {
+        let mut ledger = SynLedger::default();
+        let second = 1_000_000_000;
+        assert_eq!(ledger.see(&syn(1, 7), 1, 0), Sighting::First);
+        assert_eq!(ledger.see(&syn(2, 7), 1, 0), Sighting::First);
+        assert_eq!(ledger.see(&syn(1, 7), 1, second), Sighting::Repeated);
+        // At once over the same interface: a duplicate on the way, which the server sees twice too.
+        assert_eq!(ledger.see(&syn(1, 7), 1, second), Sighting::Repeated);
+        assert_eq!(ledger.see(&syn(1, 8), 1, second), Sighting::First);
+    }
+
+    #[test]
+    fn a_packet_that_passes_two_interfaces_is_one() {
+        let mut ledger = SynLedger::default();
+        assert_eq!(ledger.see(&syn(1, 7), 2, 100), Sighting::First);
+        assert_eq!(ledger.see(&syn(1, 7), 3, 200), Sighting::Same);
+        let second = 1_000_000_000;
+        assert_eq!(ledger.see(&syn(1, 7), 2, second), Sighting::Repeated);
+        assert_eq!(ledger.see(&syn(1, 7), 3, second + 9), Sighting::Same);
+    }
+
+    proptest! {
+        /// Whatever comes, memory has a bound, and the last half of it is never forgotten.
+        #[test]
+        fn memory_is_bounded(ports in prop::collection::vec(0_u16..200, 0..800)) {
+            let mut ledger = SynLedger::remembering(16);
+            for (i, &port) in ports.iter().enumerate() {
+                let recent = ports[i.saturating_sub(16)..i].contains(&port);
+                let seen = ledger.see(&syn(port, 1), 1, i as u64);
+                prop_assert!(!recent || seen == Sighting::Repeated);
+                prop_assert!(ledger.len() <= 32);
+            }
+        }
     }
 }

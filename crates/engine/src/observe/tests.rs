@@ -1,8 +1,8 @@
 //! Client and observer over loopback.
 
-use super::control::{self, Ask};
+use super::wire::{self, ObserverRequest};
 use super::*;
-use crate::control::{Greeting, line};
+use crate::control::{HelloReply, line};
 use crate::error::RunError;
 use crate::sys::clock::monotonic_ns;
 use knee_core::measure::SynSource;
@@ -29,14 +29,14 @@ fn service() -> (TcpListener, SocketAddr) {
 }
 
 /// Once the observer has seen that its client is gone.
-fn connect_in_time(at: &str) -> RemoteWatch {
+fn connect_in_time(at: &str) -> ObserverClient {
     connect_with(at, None)
 }
 
-fn connect_with(at: &str, token: Option<&str>) -> RemoteWatch {
+fn connect_with(at: &str, token: Option<&str>) -> ObserverClient {
     let begun = Instant::now();
     loop {
-        match RemoteWatch::connect(at, token) {
+        match ObserverClient::connect(at, token) {
             Ok(watch) => return watch,
             Err(e) if begun.elapsed() > Duration::from_secs(20) => panic!("{e}"),
             Err(_) => thread::sleep(Duration::from_millis(20)),
@@ -44,7 +44,7 @@ fn connect_with(at: &str, token: Option<&str>) -> RemoteWatch {
     }
 }
 
-fn why(result: Result<RemoteWatch, RunError>) -> String {
+fn why(result: Result<ObserverClient, RunError>) -> String {
     result.expect_err("it refuses").to_string()
 }
 
@@ -66,7 +66,7 @@ fn say(at: &str, bytes: &[u8]) -> Vec<String> {
 fn windows_are_watched_one_after_another() {
     let (listener, address) = service();
     let (server, at) = observer(address.port(), None);
-    let mut watch = RemoteWatch::connect(&at, None).unwrap();
+    let mut watch = ObserverClient::connect(&at, None).unwrap();
     assert_eq!(watch.port(), address.port());
     for attempts in [7, 30] {
         watch.arm().unwrap();
@@ -93,8 +93,8 @@ fn windows_are_watched_one_after_another() {
 #[test]
 fn one_client_at_a_time() {
     let (server, at) = observer(1, None);
-    let first = RemoteWatch::connect(&at, None).unwrap();
-    let refused = why(RemoteWatch::connect(&at, None));
+    let first = ObserverClient::connect(&at, None).unwrap();
+    let refused = why(ObserverClient::connect(&at, None));
     assert!(
         refused.contains(&at) && refused.contains("busy"),
         "{refused}"
@@ -125,7 +125,7 @@ fn idle_connections_keep_no_client_out() {
 }
 
 fn observer_with(first_s: u64, idle_s: u64) -> (ObserveServer, String) {
-    let place = server::Place {
+    let place = server::HoldLimits {
         first: Nanos::from_secs(first_s),
         idle: Nanos::from_secs(idle_s),
     };
@@ -139,28 +139,28 @@ fn observer_with(first_s: u64, idle_s: u64) -> (ObserveServer, String) {
 #[test]
 fn a_client_that_asks_for_nothing_gives_its_place_to_another() {
     let (_server, at) = observer_with(0, 600);
-    let _silent = RemoteWatch::connect(&at, None).unwrap();
-    let mut watch = RemoteWatch::connect(&at, None).unwrap();
+    let _silent = ObserverClient::connect(&at, None).unwrap();
+    let mut watch = ObserverClient::connect(&at, None).unwrap();
     watch.arm().unwrap();
     // The place of one that has asked is its own.
-    let refused = why(RemoteWatch::connect(&at, None));
+    let refused = why(ObserverClient::connect(&at, None));
     assert!(refused.contains("busy"), "{refused}");
     watch.begin(monotonic_ns(), INTERVAL, LONG).unwrap();
     watch.finish().unwrap();
 
     // Neither has one to go that came just now.
     let (_server, at) = observer_with(600, 0);
-    let mut first = RemoteWatch::connect(&at, None).unwrap();
-    let refused = why(RemoteWatch::connect(&at, None));
+    let mut first = ObserverClient::connect(&at, None).unwrap();
+    let refused = why(ObserverClient::connect(&at, None));
     assert!(refused.contains("busy"), "{refused}");
     first.arm().unwrap();
-    let mut next = RemoteWatch::connect(&at, None).unwrap();
+    let mut next = ObserverClient::connect(&at, None).unwrap();
     next.arm().unwrap();
     let gone = first.begin(monotonic_ns(), INTERVAL, LONG);
     assert!(gone.is_err(), "its place is another's");
     // Whoever watches is not idle, however quiet.
     next.begin(monotonic_ns(), INTERVAL, LONG).unwrap();
-    let refused = why(RemoteWatch::connect(&at, None));
+    let refused = why(ObserverClient::connect(&at, None));
     assert!(refused.contains("busy"), "{refused}");
     next.finish().unwrap();
 }
@@ -168,7 +168,7 @@ fn a_client_that_asks_for_nothing_gives_its_place_to_another() {
 #[test]
 fn a_client_that_vanishes_makes_room() {
     let (_server, at) = observer(1, None);
-    let mut watch = RemoteWatch::connect(&at, None).unwrap();
+    let mut watch = ObserverClient::connect(&at, None).unwrap();
     watch.arm().unwrap();
     watch.begin(monotonic_ns(), INTERVAL, LONG).unwrap();
     drop(watch);
@@ -187,25 +187,25 @@ fn a_token_is_needed_beyond_loopback_and_has_to_be_right() {
     ObserveServer::start(beyond, 1, Some("secret".to_owned())).unwrap();
     let (_server, at) = observer(1, Some("secret"));
     for token in [None, Some(""), Some("secreT"), Some("secret1")] {
-        let refused = why(RemoteWatch::connect(&at, token));
+        let refused = why(ObserverClient::connect(&at, token));
         assert!(refused.contains("refuses: wrong token"), "{refused}");
     }
-    RemoteWatch::connect(&at, Some("secret")).unwrap();
+    ObserverClient::connect(&at, Some("secret")).unwrap();
 }
 
 #[test]
 fn garbage_is_refused_and_the_next_is_served() {
     let (server, at) = observer(1, None);
-    let greeting = control::Hello::new(control::SERVICE, "");
-    let hello = line(&Ask::Hello(greeting.clone()));
-    let other = line(&Ask::Hello(control::Hello {
+    let greeting = wire::Hello::new(wire::SERVICE, "");
+    let hello = line(&ObserverRequest::Hello(greeting.clone()));
+    let other = line(&ObserverRequest::Hello(wire::Hello {
         version: 99,
         ..greeting
     }));
-    let long = vec![b'x'; 3 * control::ASK_MAX];
+    let long = vec![b'x'; 3 * wire::ASK_MAX];
     let now = monotonic_ns();
     let begin = |at_ns| {
-        line(&Ask::Begin {
+        line(&ObserverRequest::Begin {
             at_ns,
             interval_ns: 1,
             duration_ns: 1,
@@ -256,7 +256,7 @@ fn garbage_is_refused_and_the_next_is_served() {
         }
         let last = replies.last().expect("an answer");
         match serde_json::from_str(last) {
-            Ok(Greeting::<()>::Refused { reason }) => {
+            Ok(HelloReply::<()>::Refused { reason }) => {
                 assert!(reason.contains(expected), "{what}: {reason}");
             }
             other => panic!("{what}: {other:?}"),
@@ -271,7 +271,7 @@ fn an_observer_that_is_none_is_told() {
     // Nobody there.
     let (listener, address) = service();
     drop(listener);
-    let refused = why(RemoteWatch::connect(&address.to_string(), None));
+    let refused = why(ObserverClient::connect(&address.to_string(), None));
     assert!(refused.contains("refused"), "{refused}");
     // Somebody else there.
     for answer in [
@@ -286,7 +286,7 @@ fn an_observer_that_is_none_is_told() {
             // Read before it closes, so that it does not reset.
             let _ = BufReader::new(&stream).read_line(&mut String::new());
         });
-        let refused = why(RemoteWatch::connect(&address.to_string(), None));
+        let refused = why(ObserverClient::connect(&address.to_string(), None));
         assert!(refused.contains(&address.to_string()), "{refused}");
         other.join().unwrap();
     }

@@ -2,36 +2,37 @@
 
 use super::queue::QueueReader;
 use super::segment;
-use super::tally::{Span, Tally};
+use super::tally::{SynTally, TimeWindow};
 use crate::error::reason;
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::sys::clock::{monotonic_ns, realtime_ahead_ns};
 use crate::sys::packet::{Batch, PacketSocket};
+use crate::threads::StoppableThread;
 use knee_core::measure::{Observed, SynSource};
 use knee_core::time::Nanos;
 use std::io;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 /// Packets that the kernel keeps between two looks: some 40,000, as each takes about 800 bytes.
 const BUFFER: usize = 32 << 20;
 
-/// Packets are fetched so often: the thread is not woken by each.
+/// Interval of reading packets: the thread is not woken by each.
 const LOOK_EVERY: u64 = 5_000_000;
 
-/// And so often where the kernel keeps less than an eighth of that: 400 KB hold some 300 packets.
+/// The same where the kernel keeps less than an eighth of the buffer: 400 KB hold some 300 packets.
 const LOOK_OFTEN: u64 = 1_000_000;
 
-/// What stands at the window's begin is read so much earlier, as reading it takes a while: what
-/// comes at the very begin is then counted in, not out.
+/// Time before the window at which its initial counters are read, as reading takes a while. So what
+/// comes at the very begin is counted.
 const EARLY: u64 = 500_000;
 
-/// The accept queue (and the counters, where they stand for a capture) are read so often.
+/// Interval of reading the accept queue, and the counters where they stand for a capture.
 const SAMPLE_EVERY: u64 = 100_000_000;
 
-/// Counters that tell what became of connections, besides those that tell of trouble.
+/// Counters of what became of connections, besides those of trouble.
 const COUNTERS: [&str; 14] = [
     "TcpPassiveOpens",
     "TcpAttemptFails",
@@ -49,38 +50,38 @@ const COUNTERS: [&str; 14] = [
     "TcpExtTCPBacklogDrop",
 ];
 
-/// A port for which SYNs are already captured, while its window is still to be told: none of it is
-/// missed however late that is, as the kernel stamps and keeps what comes.
+/// A port whose SYNs are already captured before its window is known. Nothing is missed however
+/// late that is, as the kernel stamps and keeps what comes.
 #[derive(Debug)]
-pub struct Armed {
+pub struct ArmedWatch {
     port: u16,
     tap: Result<PacketSocket, String>,
-    stood: Standing,
+    stood: HostReading,
 }
 
-impl Armed {
+impl ArmedWatch {
     /// Begins to capture, or to count where that is not permitted. What came before this returned
     /// is not seen.
-    pub fn new(port: u16) -> Armed {
-        Armed::with(port, tap(port))
+    pub fn new(port: u16) -> ArmedWatch {
+        ArmedWatch::with(port, tap(port))
     }
 
     /// The same by the kernel's counters alone, for a reason.
     #[cfg(test)]
-    fn with_counters(port: u16, because: &str) -> Armed {
-        Armed::with(port, Err(because.to_owned()))
+    fn with_counters(port: u16, because: &str) -> ArmedWatch {
+        ArmedWatch::with(port, Err(because.to_owned()))
     }
 
-    fn with(port: u16, tap: Result<PacketSocket, String>) -> Armed {
-        let stood = Standing::now();
-        Armed { port, tap, stood }
+    fn with(port: u16, tap: Result<PacketSocket, String>) -> ArmedWatch {
+        let stood = HostReading::now();
+        ArmedWatch { port, tap, stood }
     }
 
     /// Watches a window that begins at `origin_ns` (of CLOCK_MONOTONIC, past or to come) and lasts
     /// for `duration`, counted in intervals too. Where it has begun already, the kernel's counters
-    /// are those of the time since [`Armed::new`].
-    pub fn begin(self, origin_ns: u64, interval: Nanos, duration: Nanos) -> Watch {
-        let span = Span::new(origin_ns, interval, duration);
+    /// are those of the time since [`ArmedWatch::new`].
+    pub fn begin(self, origin_ns: u64, interval: Nanos, duration: Nanos) -> PortWatch {
+        let span = TimeWindow::new(origin_ns, interval, duration);
         let (tap, because) = match self.tap {
             Ok(tap) => (Some(tap), None),
             Err(because) => (None, Some(because)),
@@ -89,36 +90,33 @@ impl Armed {
             Some(_) => SynSource::Capture,
             None => SynSource::Counters,
         };
-        let (stop, stopped) = mpsc::channel();
-        let mut watcher = Watcher::new(self.port, span, tap);
-        // Here and not on the thread: what is done once this returns is seen.
+        let mut watcher = WatchThread::new(self.port, span, tap);
+        // Not on the thread: what happens after this returns is seen.
         let now = monotonic_ns();
         if now > span.begin {
             watcher.begun = Some(self.stood);
         }
         watcher.open_if_due(now);
-        let thread = thread::Builder::new().name("observe".to_owned());
-        let thread = thread.spawn(move || watcher.run(&stopped));
-        Watch {
+        let thread = StoppableThread::start("observe", None, |stop| watcher.run(stop));
+        PortWatch {
             source,
             because,
-            // Where no thread can be had, nothing is seen, and the observation says so by its
-            // length of 0.
-            thread: thread.ok().map(|thread| (stop, thread)),
+            // Without a thread nothing is seen: the observation has a length of 0.
+            thread: thread.ok(),
         }
     }
 }
 
-/// What stood at a moment.
+/// Counters and processor time of the host at one time.
 #[derive(Debug)]
-struct Standing {
+struct HostReading {
     counters: Counters,
     time: HostTime,
 }
 
-impl Standing {
-    fn now() -> Standing {
-        Standing {
+impl HostReading {
+    fn now() -> HostReading {
+        HostReading {
             counters: Counters::of(&COUNTERS),
             time: HostTime::now(),
         }
@@ -141,18 +139,18 @@ impl Standing {
 /// window's edges. So the figure is exact while nothing is dropped and no other port is in use; it
 /// is too high where clients wait long enough to repeat their SYNs (a second).
 #[derive(Debug)]
-pub struct Watch {
+pub struct PortWatch {
     source: SynSource,
     because: Option<String>,
-    thread: Option<(Sender<()>, JoinHandle<Observed>)>,
+    thread: Option<StoppableThread<Observed>>,
 }
 
-impl Watch {
+impl PortWatch {
     /// Watches `port` for a window that begins at `origin_ns`, from now on: of a window that began
-    /// before, only the rest is seen. [`Armed`] misses nothing.
+    /// before, only the rest is seen. [`ArmedWatch`] misses nothing.
     #[cfg(test)]
-    fn begin(port: u16, origin_ns: u64, interval: Nanos, duration: Nanos) -> Watch {
-        Armed::new(port).begin(origin_ns, interval, duration)
+    fn begin(port: u16, origin_ns: u64, interval: Nanos, duration: Nanos) -> PortWatch {
+        ArmedWatch::new(port).begin(origin_ns, interval, duration)
     }
 
     /// What counts the SYNs.
@@ -160,39 +158,23 @@ impl Watch {
         self.source
     }
 
-    /// Why it is not a capture.
+    /// Why SYNs are not captured.
     pub fn because(&self) -> Option<&str> {
         self.because.as_deref()
     }
 
-    /// Ends the watch, before the window's end too, and says what was seen.
-    pub fn finish(mut self) -> Observed {
-        let observed = match self.join() {
-            Some(Ok(observed)) => observed,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Observed::default(),
-        };
+    /// Ends the watch, also before the end of the window, and returns what was seen.
+    pub fn finish(self) -> Observed {
+        let observed = self.thread.map(StoppableThread::stop);
         Observed {
             source: self.source,
-            because: self.because.take(),
-            ..observed
+            because: self.because,
+            ..observed.unwrap_or_default()
         }
     }
-
-    fn join(&mut self) -> Option<thread::Result<Observed>> {
-        let (stop, thread) = self.thread.take()?;
-        drop(stop);
-        Some(thread.join())
-    }
 }
 
-impl Drop for Watch {
-    fn drop(&mut self) {
-        let _ = self.join();
-    }
-}
-
-/// What a watch would count SYNs with, without beginning one.
+/// What a watch would count SYNs with.
 pub fn source_here(port: u16) -> (SynSource, Option<String>) {
     match tap(port) {
         Ok(_) => (SynSource::Capture, None),
@@ -204,7 +186,7 @@ fn tap(port: u16) -> Result<PacketSocket, String> {
     PacketSocket::open(&segment::filter(port), BUFFER, false).map_err(|e| why_not(&e))
 }
 
-/// Why a capture could not begin.
+/// Why a capture is not possible.
 pub(super) fn why_not(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "a capture needs the capability CAP_NET_RAW".to_owned(),
@@ -212,26 +194,26 @@ pub(super) fn why_not(error: &io::Error) -> String {
     }
 }
 
-/// The thread's side.
-struct Watcher {
-    span: Span,
-    tally: Tally,
-    /// Until the window has ended, where there is one.
+/// State of the thread.
+struct WatchThread {
+    span: TimeWindow,
+    tally: SynTally,
+    /// The capture, until the window has ended.
     tap: Option<PacketSocket>,
     is_tapped: bool,
     queue: QueueReader,
-    /// Since the window began: what stood then.
-    begun: Option<Standing>,
+    /// Reading at the begin of the window.
+    begun: Option<HostReading>,
     counted: i64,
     next_sample: u64,
     observed: Observed,
 }
 
-impl Watcher {
-    fn new(port: u16, span: Span, tap: Option<PacketSocket>) -> Watcher {
-        Watcher {
+impl WatchThread {
+    fn new(port: u16, span: TimeWindow, tap: Option<PacketSocket>) -> WatchThread {
+        WatchThread {
             span,
-            tally: Tally::new(span),
+            tally: SynTally::new(span),
             is_tapped: tap.is_some(),
             tap,
             queue: QueueReader::new(port),
@@ -242,14 +224,14 @@ impl Watcher {
         }
     }
 
-    fn run(mut self, stopped: &Receiver<()>) -> Observed {
+    fn run(mut self, stop: &AtomicBool) -> Observed {
         let (mut batch, mut is_over) = (Batch::for_packets(), false);
         let is_small = self.tap.as_ref().is_some_and(|t| t.buffer() < BUFFER / 8);
         let look_every = if is_small { LOOK_OFTEN } else { LOOK_EVERY };
         loop {
             let now = monotonic_ns();
             self.open_if_due(now);
-            self.look(&mut batch);
+            self.read_packets(&mut batch);
             if !is_over && self.begun.is_some() && now >= self.next_sample {
                 self.next_sample = now + SAMPLE_EVERY;
                 self.sample(now);
@@ -265,14 +247,14 @@ impl Watcher {
             } else {
                 next.unwrap_or(now) - now
             };
-            match stopped.recv_timeout(Duration::from_nanos(nap)) {
-                Err(RecvTimeoutError::Timeout) => {}
-                _ => break,
+            thread::park_timeout(Duration::from_nanos(nap));
+            if stop.load(Ordering::Relaxed) {
+                break;
             }
         }
         let until = monotonic_ns();
         if !is_over {
-            self.look(&mut batch);
+            self.read_packets(&mut batch);
             self.close_window(until);
         }
         self.tally.finish(until, &mut self.observed);
@@ -287,16 +269,16 @@ impl Watcher {
         if self.begun.is_some() || now < self.opens_at() {
             return;
         }
-        self.begun = Some(Standing::now());
-        // What was lost before does not matter.
+        self.begun = Some(HostReading::now());
+        // Packets lost before do not matter.
         let _ = self.tap.as_ref().map(PacketSocket::take_lost);
     }
 
-    /// Reads what stands at the end, and ends the capture.
+    /// Reads the counters at the end, and ends the capture.
     fn close_window(&mut self, now: u64) {
         self.sample(now);
         if let Some(begun) = &self.begun {
-            let now = Standing::now();
+            let now = HostReading::now();
             self.observed.kernel = now.counters.moved_since(&begun.counters);
             self.observed.cpu_busy_percent = now.time.busy_percent_since(begun.time).unwrap_or(0.0);
             let lost = self.tap.as_ref().and_then(|tap| tap.take_lost().ok());
@@ -305,12 +287,12 @@ impl Watcher {
         self.tap = None;
     }
 
-    /// Counts the packets that have come.
-    fn look(&mut self, batch: &mut Batch) {
+    /// Counts packets that have come.
+    fn read_packets(&mut self, batch: &mut Batch) {
         let Some(tap) = &self.tap else {
             return;
         };
-        // Whatever comes meanwhile: so many batches are far more than the buffer holds.
+        // Bounded: this is far more than the buffer holds.
         for _ in 0..10_000 {
             match tap.receive(batch) {
                 Ok(0) => return,
@@ -318,7 +300,7 @@ impl Watcher {
                 // An interface went down; the others go on.
                 Err(_) => continue,
             }
-            // Anew for each batch: a step of the time of day between two looks does no harm.
+            // Read for each batch: a step of the time of day in between does no harm.
             let (ahead, now) = (realtime_ahead_ns(), monotonic_ns());
             for packet in batch.packets() {
                 let at_ns = packet.realtime_ns.map_or(now, |t| t.saturating_sub(ahead));
@@ -329,7 +311,7 @@ impl Watcher {
         }
     }
 
-    /// The accept queue, and the SYNs by the counters where these stand for a capture.
+    /// Reads the accept queue, and the SYNs by the counters where these stand for a capture.
     fn sample(&mut self, now: u64) {
         let Some(begun) = &self.begun else {
             return;
@@ -344,7 +326,7 @@ impl Watcher {
             let arrived = |c: &Counters| c.get("TcpPassiveOpens") + c.get("TcpExtListenDrops");
             let counted = arrived(&counters) - arrived(&begun.counters);
             let since = u64::try_from(counted - self.counted).unwrap_or(0);
-            // They came before now, which may already be past the end.
+            // They came before `now`, which may be past the end.
             let last = self.span.end.saturating_sub(1);
             let at_ns = now.saturating_sub(1).min(last).max(self.span.begin);
             self.tally.add_first(since, at_ns);

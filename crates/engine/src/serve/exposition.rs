@@ -1,6 +1,5 @@
-//! One page over HTTP/1.1, made anew for each request: what a monitoring system comes for while a
-//! load runs. One connection at a time, on a thread of its own; a client that dawdles or talks too
-//! much is cut off.
+//! A page over HTTP/1.1 for monitoring systems, made for each request. It serves one connection at
+//! a time, on a thread of its own. A client that is slow or sends too much is cut off.
 
 use crate::threads;
 use std::fmt;
@@ -11,26 +10,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// A request is never longer.
+/// Longest request, in bytes.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
-/// It comes in so many pieces at the most, …
+/// Reads per request.
 const READS_MAX: usize = 8;
-/// … each within this time; so much may also a write take.
+/// Time limit of each read and write.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// After an accept that failed (out of descriptors) the next one waits so long.
+/// Pause after a failed accept (out of descriptors).
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What is served.
-pub struct Page {
-    /// Where, such as `/metrics`.
+/// The page that is served.
+pub struct ExposedPage {
+    /// Path, such as `/metrics`.
     pub path: &'static str,
-    /// Its media type.
+    /// Media type.
     pub content_type: &'static str,
-    /// Makes it, on the server's thread.
+    /// Makes the page, on the server's thread.
     pub make: Box<dyn Fn() -> String + Send>,
 }
 
-impl fmt::Debug for Page {
+impl fmt::Debug for ExposedPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Page").field("path", &self.path).finish()
     }
@@ -49,7 +48,7 @@ impl Exposition {
     ///
     /// # Errors
     /// The address is in use, not permitted or not this machine's; out of descriptors or threads.
-    pub fn start(address: SocketAddr, page: Page) -> io::Result<Exposition> {
+    pub fn start(address: SocketAddr, page: ExposedPage) -> io::Result<Exposition> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -65,7 +64,7 @@ impl Exposition {
         })
     }
 
-    /// Where it listens.
+    /// Address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -74,8 +73,8 @@ impl Exposition {
 impl Drop for Exposition {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // It waits in accept(2): a connection of ours wakes it. Where none can be made (out of
-        // descriptors) it goes with the process.
+        // It waits in accept(2), from which a connection wakes it. Where none can be made (out of
+        // descriptors) the thread ends with the process.
         if TcpStream::connect_timeout(&self.address, PATIENCE).is_ok()
             && let Some(thread) = self.thread.take()
         {
@@ -84,17 +83,17 @@ impl Drop for Exposition {
     }
 }
 
-fn serve(listener: &TcpListener, page: &Page, stop: &AtomicBool) {
+fn serve(listener: &TcpListener, page: &ExposedPage, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         match listener.accept() {
-            // What becomes of one client is no concern of the others.
+            // An error of one client does not concern the others.
             Ok((client, _)) => drop(answer(client, page, stop)),
             Err(_) => thread::sleep(PAUSE),
         }
     }
 }
 
-fn answer(mut client: TcpStream, page: &Page, stop: &AtomicBool) -> io::Result<()> {
+fn answer(mut client: TcpStream, page: &ExposedPage, stop: &AtomicBool) -> io::Result<()> {
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
     let mut request = Vec::new();
@@ -113,12 +112,12 @@ fn answer(mut client: TcpStream, page: &Page, stop: &AtomicBool) -> io::Result<(
             break;
         }
     }
-    client.write_all(&respond(Asked::Nonsense, page))
+    client.write_all(&respond(PageRequest::Nonsense, page))
 }
 
-/// What a client wants.
+/// What a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum PageRequest {
     Page,
     Head,
     Elsewhere,
@@ -126,12 +125,12 @@ enum Asked {
     Nonsense,
 }
 
-/// `None` where the request is not complete yet.
-fn ask(request: &[u8], page: &Page) -> Option<Asked> {
+/// Reads a request; `None`: it is not complete yet.
+fn ask(request: &[u8], page: &ExposedPage) -> Option<PageRequest> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut parsed = httparse::Request::new(&mut headers);
     let Ok(status) = parsed.parse(request) else {
-        return Some(Asked::Nonsense);
+        return Some(PageRequest::Nonsense);
     };
     if status.is_partial() {
         return None;
@@ -140,28 +139,28 @@ fn ask(request: &[u8], page: &Page) -> Option<Asked> {
     let path = path.split_once('?').map_or(path, |(path, _)| path);
     Some(
         match (parsed.method.unwrap_or_default(), path == page.path) {
-            (_, false) => Asked::Elsewhere,
-            ("GET", true) => Asked::Page,
-            ("HEAD", true) => Asked::Head,
-            _ => Asked::OtherMethod,
+            (_, false) => PageRequest::Elsewhere,
+            ("GET", true) => PageRequest::Page,
+            ("HEAD", true) => PageRequest::Head,
+            _ => PageRequest::OtherMethod,
         },
     )
 }
 
-fn respond(asked: Asked, page: &Page) -> Vec<u8> {
+fn respond(asked: PageRequest, page: &ExposedPage) -> Vec<u8> {
     let plain = "text/plain; charset=utf-8";
     let (status, content_type, body) = match asked {
-        Asked::Page | Asked::Head => ("200 OK", page.content_type, (page.make)()),
-        Asked::Elsewhere => ("404 Not Found", plain, format!("see {}\n", page.path)),
-        Asked::OtherMethod => ("405 Method Not Allowed", plain, "only GET\n".to_string()),
-        Asked::Nonsense => ("400 Bad Request", plain, "no HTTP request\n".to_string()),
+        PageRequest::Page | PageRequest::Head => ("200 OK", page.content_type, (page.make)()),
+        PageRequest::Elsewhere => ("404 Not Found", plain, format!("see {}\n", page.path)),
+        PageRequest::OtherMethod => ("405 Method Not Allowed", plain, "only GET\n".to_string()),
+        PageRequest::Nonsense => ("400 Bad Request", plain, "no HTTP request\n".to_string()),
     };
     let length = body.len();
     let mut response = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n"
     );
-    if asked != Asked::Head {
+    if asked != PageRequest::Head {
         response.push_str(&body);
     }
     response.into_bytes()
@@ -172,7 +171,7 @@ mod tests {
     use super::*;
 
     fn start() -> Exposition {
-        let page = Page {
+        let page = ExposedPage {
             path: "/metrics",
             content_type: "text/x-test",
             make: Box::new(|| "all is well\n".to_string()),
@@ -229,7 +228,7 @@ mod tests {
         let server = start();
         let address = server.address();
         drop(server);
-        let page = Page {
+        let page = ExposedPage {
             path: "/",
             content_type: "",
             make: Box::new(String::new),

@@ -2,4 +2,3 @@
 
 pub mod exposition;
 pub mod http;
-pub mod sink;

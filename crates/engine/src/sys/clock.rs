@@ -2,6 +2,7 @@
 
 use knee_core::polling::Spent;
 use knee_core::time::{Clock, Nanos};
+use serde::{Deserialize, Serialize};
 use std::mem::MaybeUninit;
 
 /// CLOCK_MONOTONIC, in nanoseconds since an unspecified time (on Linux: boot).
@@ -75,7 +76,7 @@ impl Clock for MonotonicClock {
 }
 
 /// Processor time of one thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadUse {
     /// In user mode.
     pub user: Nanos,

@@ -3,8 +3,23 @@
 use super::{check, check_count, set_option};
 use knee_core::time::Nanos;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
+
+/// A socket connected to `target`, so that the network's answers come back to it (udp(7)).
+///
+/// # Errors
+/// There is no way to the target, or no descriptor left.
+pub(crate) fn connected(target: SocketAddr) -> io::Result<UdpSocket> {
+    let any: IpAddr = if target.is_ipv4() {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(target)?;
+    Ok(socket)
+}
 
 /// Buffers of datagrams of one size, side by side, ready for sendmmsg(2).
 pub struct SendBatch {

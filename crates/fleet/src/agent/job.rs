@@ -1,28 +1,27 @@
-//! One trial as an agent makes it.
+//! One trial as an agent makes it, from the order to the stored result.
 
-use super::stops::{Span, StopWatch, longest_within};
-use super::{lock, store};
-use crate::FleetError;
-use crate::bus::{Link, json, now_ns};
-use crate::outline::outline;
-use crate::parcel::pack;
-use crate::part::Part;
+use super::lock;
+use crate::bus::{NatsLink, json, not_stored, now_ns};
+use crate::clocks::{PauseWatch, TimeSpan, longest_within};
+use crate::interval_share::IntervalShare;
+use crate::parcel::{outline, pack, piece_words};
 use crate::permit::{Permit, Spacing};
-use crate::words::{
-    Answer, Delivered, Doing, KEPT, Order, Prepare, Snapshot, TrialKey, live_subject,
+use crate::protocol::{
+    AgentAnswer, DeliveredPart, JobState, KEPT, PIECE, PrepareRequest, Snapshot, TrialKey,
+    TrialOrder, live_subject, result_subject,
 };
-use async_nats::{Client, jetstream};
+use async_nats::header::NATS_MESSAGE_ID;
+use async_nats::{Client, HeaderMap, jetstream};
 use bytes::Bytes;
 use knee_core::measure::IntervalPart;
 use knee_core::spec::{Crew, Margins, TrialSpec};
 use knee_core::time::Nanos;
 use knee_engine::StartBarrier;
-use knee_engine::error::RunError;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -31,22 +30,22 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-/// Workers that are ready wait so long for the word to begin.
+/// Time limit of the start request after the workers are ready.
 const GO_PATIENCE: Duration = Duration::from_secs(60);
-/// An agent that is told to begin so soon cannot be sure to.
+/// Least time from the start request to the beginning, in nanoseconds.
 const LEAD_MIN_NS: u64 = 2_000_000;
-/// So long before the beginning its workers wake up.
+/// Time before the beginning at which the workers wake up, in nanoseconds.
 const WAKE_NS: u64 = 3_000_000;
-/// A trial waits for the limit on operations per second after the last one no longer than this.
+/// Longest wait of a trial for the limit on operations per second.
 const SPACING_WAIT: Duration = Duration::from_secs(10);
 
-/// What a job needs of its agent.
+/// What a job uses of its agent.
 #[derive(Clone)]
-pub(super) struct Tools {
+pub(super) struct JobContext {
     pub(super) agent: String,
     pub(super) client: Client,
     pub(super) stream: jetstream::Context,
-    pub(super) link: Arc<Link>,
+    pub(super) link: Arc<NatsLink>,
     pub(super) permit: Permit,
     pub(super) margins: Margins,
     pub(super) spacing: Arc<Spacing>,
@@ -57,33 +56,33 @@ pub(super) struct Tools {
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) key: TrialKey,
-    shared: Arc<Shared>,
-    /// Gone once the trial was cancelled.
+    shared: Arc<JobShared>,
+    /// `None` once the trial was cancelled.
     go: Mutex<Option<Sender<u64>>>,
     clock_shift_ns: i64,
 }
 
-/// What the job's own threads have of it.
+/// State that the job shares with its threads.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct JobShared {
     stop: AtomicBool,
-    pub(super) doing: Mutex<Doing>,
-    /// Its result, packed, and since when.
+    pub(super) doing: Mutex<JobState>,
+    /// The packed result, and since when it is kept.
     held: Mutex<Option<(Vec<Bytes>, Instant)>>,
     pub(super) is_thanked: AtomicBool,
 }
 
 impl Job {
-    /// Begins to prepare it; `ready` is told once all workers wait, or why they never will.
+    /// Begins to prepare a trial. `ready` gets the answer once all workers wait, or cannot.
     pub(super) fn begin(
-        (order, Prepare { key, crew }): (Order, Prepare),
-        ready: oneshot::Sender<Answer>,
-        tools: Tools,
+        (order, PrepareRequest { key, crew }): (TrialOrder, PrepareRequest),
+        ready: oneshot::Sender<AgentAnswer>,
+        tools: JobContext,
     ) -> Job {
         let (go, told) = mpsc::channel();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(JobShared {
             stop: AtomicBool::new(false),
-            doing: Mutex::new(Doing::Busy),
+            doing: Mutex::new(JobState::Busy),
             held: Mutex::new(None),
             is_thanked: AtomicBool::new(false),
         });
@@ -97,7 +96,7 @@ impl Job {
         let (answer, answers) = mpsc::channel();
         let failing = shared.clone();
         let work = move || {
-            let work = Work {
+            let work = JobRun {
                 key,
                 crew,
                 order,
@@ -107,19 +106,13 @@ impl Job {
                 go: Mutex::new(told),
             };
             let ran = catch_unwind(AssertUnwindSafe(|| work.run(&runtime)));
-            let failed = match ran {
-                Ok(ran) => ran.err(),
-                Err(_) => {
-                    let line = "it failed: its standard error says more".to_owned();
-                    Some((Answer::No(line.clone()), line))
-                }
-            };
-            if let Some((no, why)) = failed {
-                *lock(&shared.doing) = Doing::Failed(why);
-                let _ = answer.send(no);
+            let failed = || AgentAnswer::No("it failed: its standard error says more".to_owned());
+            if let Err(refusal) = ran.unwrap_or_else(|_| Err(failed())) {
+                *lock(&shared.doing) = JobState::Failed(refusal.reason().to_owned());
+                let _ = answer.send(refusal);
             }
         };
-        // Workers have descriptors of their own, and so cannot wake a task: a thread does.
+        // Workers have a descriptor table of their own and so cannot wake a task: a thread does.
         let forward = move || {
             if let Ok(answer) = answers.recv() {
                 let _ = ready.send(answer);
@@ -130,12 +123,12 @@ impl Job {
             .spawn(forward)
             .and_then(|_| spawn("trial").spawn(work));
         if let Err(e) = spawned {
-            *lock(&failing.doing) = Doing::Failed(format!("no thread can be had: {e}"));
+            *lock(&failing.doing) = JobState::Failed(format!("no thread can be had: {e}"));
         }
         job
     }
 
-    pub(super) fn doing(&self) -> Doing {
+    pub(super) fn doing(&self) -> JobState {
         lock(&self.shared.doing).clone()
     }
 
@@ -147,36 +140,36 @@ impl Job {
         self.shared.is_thanked.load(Ordering::Relaxed)
     }
 
-    /// Nobody has asked for its result for longer than results are kept.
+    /// Whether its result was kept longer than results are kept.
     pub(super) fn is_forgotten(&self) -> bool {
         let held = lock(&self.shared.held);
         held.as_ref()
             .is_some_and(|(_, since)| since.elapsed() > KEPT)
     }
 
-    /// It is to begin at this moment of the clock that the agent says it has.
-    pub(super) fn go(&self, at_ns: u64, now: u64) -> Answer {
+    /// Starts it at a time of the clock that the agent reports.
+    pub(super) fn go(&self, at_ns: u64, now: u64) -> AgentAnswer {
         if at_ns < now.saturating_add(LEAD_MIN_NS) {
             let late = now.saturating_sub(at_ns) as f64 / 1e6;
-            return Answer::No(format!("the word to begin came too late, by {late:.1} ms"));
+            return AgentAnswer::No(format!("the word to begin came too late, by {late:.1} ms"));
         }
         let at_ns = at_ns.saturating_add_signed(-self.clock_shift_ns);
         let told = lock(&self.go).as_ref().map(|go| go.send(at_ns).is_ok());
         match told {
-            Some(true) => Answer::Yes,
-            _ => Answer::No("its workers do not wait any more".to_owned()),
+            Some(true) => AgentAnswer::Yes,
+            _ => AgentAnswer::No("its workers do not wait any more".to_owned()),
         }
     }
 
-    /// It does not begin, or ends at once.
+    /// Keeps it from beginning, or ends it at once.
     pub(super) fn cancel(&self) {
         lock(&self.go).take();
         self.stop();
     }
 
-    /// It comes to nothing, for this reason.
+    /// Fails it for this reason.
     pub(super) fn fail(&self, why: &str) {
-        *lock(&self.shared.doing) = Doing::Failed(why.to_owned());
+        *lock(&self.shared.doing) = JobState::Failed(why.to_owned());
         self.cancel();
     }
 
@@ -184,7 +177,7 @@ impl Job {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Its result has arrived.
+    /// Notes that its result has arrived.
     pub(super) fn thank(&self) {
         self.shared.is_thanked.store(true, Ordering::Relaxed);
         lock(&self.shared.held).take();
@@ -198,24 +191,21 @@ impl Job {
     }
 }
 
-/// What the trial's thread has.
-struct Work {
+/// State of the trial's thread.
+struct JobRun {
     key: TrialKey,
     crew: Crew,
-    order: Order,
-    tools: Tools,
-    shared: Arc<Shared>,
-    /// Told once all workers wait, or why they never will.
-    ready: Sender<Answer>,
+    order: TrialOrder,
+    tools: JobContext,
+    shared: Arc<JobShared>,
+    /// Gets the answer once all workers wait, or cannot.
+    ready: Sender<AgentAnswer>,
     go: Mutex<Receiver<u64>>,
 }
 
-impl Work {
-    /// Publishes what is put in as it comes: losing some of it does no harm.
-    fn publish_snapshots(
-        &self,
-        runtime: &tokio::runtime::Handle,
-    ) -> tokio::sync::mpsc::UnboundedSender<Snapshot> {
+impl JobRun {
+    /// Publishes snapshots as they come. Losing some of them does no harm.
+    fn publish_snapshots(&self, runtime: &tokio::runtime::Handle) -> UnboundedSender<Snapshot> {
         let (snapshots, mut to_send) = tokio::sync::mpsc::unbounded_channel::<Snapshot>();
         let subject = live_subject(&self.key.run, &self.tools.agent);
         let client = self.tools.client.clone();
@@ -227,21 +217,18 @@ impl Work {
         snapshots
     }
 
-    /// From the order to the stored result; why not, in an answer and in words.
-    fn run(self, runtime: &tokio::runtime::Handle) -> Result<(), (Answer, String)> {
+    /// Makes the trial and begins to store its result.
+    ///
+    /// # Errors
+    /// Why it cannot, as the answer to the coordinator.
+    fn run(self, runtime: &tokio::runtime::Handle) -> Result<(), AgentAnswer> {
         let mut spec = self.order.spec.clone();
         spec.engine.margins = self.tools.margins;
         let crew = self.crew;
         self.tools.spacing.wait(SPACING_WAIT);
-        let permitted = self.tools.permit.check(&mut spec, crew);
-        permitted.map_err(|e| match e {
-            FleetError::Unreachable(line) => (Answer::Unreachable(line.clone()), line),
-            FleetError::Refused(line) | FleetError::Gone(line) => (Answer::No(line.clone()), line),
-        })?;
-        let files = Files::put(&self.order.files, &self.key, &mut spec).map_err(|e| {
-            let line = format!("the files that the trial needs: {e}");
-            (Answer::No(line.clone()), line)
-        })?;
+        self.tools.permit.check(&mut spec, crew)?;
+        let files = OrderFiles::put(&self.order.files, &self.key, &mut spec)
+            .map_err(|e| AgentAnswer::No(format!("the files that the trial needs: {e}")))?;
         let snapshots = self.publish_snapshots(runtime);
         let muster = AgentMuster {
             work: &self,
@@ -251,43 +238,35 @@ impl Work {
             snapshots,
             why: Mutex::default(),
         };
-        let watch = StopWatch::start();
+        let watch = PauseWatch::start();
         let ran = knee_engine::run_part(&spec, crew, &muster, &self.shared.stop);
         let stops = watch.end();
-        // Each worker of the next trial begins with one operation: that has to be earned.
+        // Each worker of the next trial begins with one operation, which counts in the limit.
         self.tools.spacing.charge(crew.workers);
         drop(files);
-        let mut trial = ran.map_err(|e| match e {
-            RunError::Unreachable(line) => (Answer::Unreachable(line.clone()), line),
-            other => {
-                let line = other.to_string();
-                (Answer::No(line.clone()), line)
-            }
-        })?;
+        let mut trial = ran?;
         if let Some(why) = lock(&muster.why).take() {
-            return Err((Answer::No(why.clone()), why));
+            return Err(AgentAnswer::No(why));
         }
         trial.spec = outline(&self.order.spec);
         let stopped_ns = longest_within(&stops, muster.window(&spec));
         trial.measurement.stall_ns_max = trial.measurement.stall_ns_max.max(stopped_ns);
         let begun_late_ns = muster.begun_late_ns.load(Ordering::Relaxed);
-        let delivered = Delivered {
+        let delivered = DeliveredPart {
             agent: self.tools.agent.clone(),
             crew,
             begun_late_ns,
             trial,
             parts: muster.seen.into_inner().unwrap_or_default().parts,
         };
-        let pieces = pack(&delivered).map_err(|e| {
-            let line = format!("its result cannot be written: {e}");
-            (Answer::No(line.clone()), line)
-        })?;
+        let pieces = pack(&delivered)
+            .map_err(|e| AgentAnswer::No(format!("its result cannot be written: {e}")))?;
         if lock(&self.shared.doing).is_over() {
-            // The agent ended it.
+            // The agent has ended it.
             return Ok(());
         }
         *lock(&self.shared.held) = Some((pieces.clone(), Instant::now()));
-        let storing = store::Storing {
+        let storing = Storing {
             key: self.key,
             tools: self.tools,
             shared: self.shared,
@@ -298,27 +277,80 @@ impl Work {
     }
 }
 
+/// Time between two attempts to store a result.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// A result on its way to JetStream.
+struct Storing {
+    key: TrialKey,
+    tools: JobContext,
+    shared: Arc<JobShared>,
+    pieces: Vec<Bytes>,
+}
+
+impl Storing {
+    /// Stores it. On failure the agent keeps it, and tries again until somebody has it.
+    async fn run(self) {
+        let of = self.pieces.len() as u32;
+        let since = Instant::now();
+        loop {
+            match self.store().await {
+                Ok(()) => {
+                    *lock(&self.shared.doing) = JobState::Stored(of);
+                    return;
+                }
+                // Nobody can be reached then.
+                Err(_) if self.tools.link.up_since_ns().is_none() => {}
+                Err(why) => *lock(&self.shared.doing) = JobState::Kept(of, why),
+            }
+            if self.shared.is_thanked.load(Ordering::Relaxed) || since.elapsed() > KEPT {
+                return;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    async fn store(&self) -> Result<(), String> {
+        let of = self.pieces.len();
+        for (number, piece) in self.pieces.iter().enumerate() {
+            let mut headers = HeaderMap::new();
+            // A piece whose acknowledgement was lost is stored only once.
+            let id = format!("{}.{}.{number}", self.key, self.tools.agent);
+            headers.insert(NATS_MESSAGE_ID, id.as_str());
+            headers.insert(PIECE, piece_words(number, of).as_str());
+            let subject = result_subject(&self.key, &self.tools.agent, &number.to_string());
+            let stream = &self.tools.stream;
+            let sent = stream
+                .publish_with_headers(subject, headers, piece.clone())
+                .await;
+            let acknowledged = sent.map_err(|e| not_stored(&e))?.await;
+            acknowledged.map_err(|e| not_stored(&e))?;
+        }
+        Ok(())
+    }
+}
+
 /// The agent's side of a common trial.
 struct AgentMuster<'a> {
-    work: &'a Work,
+    work: &'a JobRun,
     begun_late_ns: AtomicU64,
-    /// When it began, by the monotonic clock; 0: not yet.
+    /// Beginning, by the monotonic clock; 0: not yet.
     began_ns: AtomicU64,
-    seen: Mutex<Parts>,
+    seen: Mutex<ShareSums>,
     snapshots: UnboundedSender<Snapshot>,
-    /// Why the agent ended it.
+    /// Why the agent has ended it.
     why: Mutex<Option<String>>,
 }
 
 #[derive(Default)]
-struct Parts {
-    parts: Vec<Part>,
-    sum: Part,
+struct ShareSums {
+    parts: Vec<IntervalShare>,
+    sum: IntervalShare,
 }
 
 impl AgentMuster<'_> {
-    /// The measured window, by the monotonic clock. A number of operations may end it earlier.
-    fn window(&self, spec: &TrialSpec) -> Span {
+    /// The measured window, by the monotonic clock. A limit of operations may end it earlier.
+    fn window(&self, spec: &TrialSpec) -> TimeSpan {
         let began_ns = self.began_ns.load(Ordering::Relaxed);
         let at = |after: Nanos| began_ns.saturating_add(after.0);
         [at(spec.warmup), at(spec.window_end())]
@@ -327,7 +359,7 @@ impl AgentMuster<'_> {
 
 impl StartBarrier for AgentMuster<'_> {
     fn begin(&self) -> Option<u64> {
-        let _ = self.work.ready.send(Answer::Yes);
+        let _ = self.work.ready.send(AgentAnswer::Yes);
         let at_ns = lock(&self.work.go).recv_timeout(GO_PATIENCE).ok();
         let Some(at_ns) = at_ns else {
             *lock(&self.why) = Some("it was never told to begin".to_owned());
@@ -350,7 +382,7 @@ impl StartBarrier for AgentMuster<'_> {
     fn part(&self, part: &IntervalPart) {
         let sum = {
             let mut seen = lock(&self.seen);
-            let part = Part::of(part);
+            let part = IntervalShare::of(part);
             seen.sum.accumulate(&part.coarse());
             seen.parts.push(part);
             seen.sum.clone()
@@ -363,26 +395,26 @@ impl StartBarrier for AgentMuster<'_> {
     }
 }
 
-/// Files that came with an order, where only this user can read them, for as long as it takes.
-struct Files {
+/// Files of an order, readable only by this user, until this is dropped.
+struct OrderFiles {
     folder: Option<PathBuf>,
 }
 
-impl Files {
-    /// Writes them, and names them in the spec.
+impl OrderFiles {
+    /// Writes the files, and puts their paths into the spec.
     fn put(
         files: &[(String, Vec<u8>)],
         key: &TrialKey,
         spec: &mut TrialSpec,
-    ) -> std::io::Result<Files> {
+    ) -> std::io::Result<OrderFiles> {
         if files.is_empty() {
-            return Ok(Files { folder: None });
+            return Ok(OrderFiles { folder: None });
         }
         // A trial that is prepared again has a folder of its own: the first goes when it ends.
         let name = format!("knee-agent-{}-{key}-{}", std::process::id(), now_ns());
         let folder = std::env::temp_dir().join(name);
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        let kept = Files {
+        let kept = OrderFiles {
             folder: Some(folder.clone()),
         };
         let mut names = Vec::new();
@@ -399,18 +431,14 @@ impl Files {
         }
         for named in files_of(spec) {
             if let Some((_, path)) = names.iter().find(|(name, _)| *name == named) {
-                *named = path_text(path);
+                *named = path.to_string_lossy().into_owned();
             }
         }
         Ok(kept)
     }
 }
 
-fn path_text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
-}
-
-impl Drop for Files {
+impl Drop for OrderFiles {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
             let _ = fs::remove_dir_all(folder);

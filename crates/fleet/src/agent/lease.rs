@@ -3,15 +3,14 @@
 //! It is taken, renewed and given back by publishing alone. An agent's login needs no right to read
 //! JetStream, which would let it have a stored message sent to any subject.
 
-use crate::FleetError;
-use crate::bus::{Bus, Link, Stores, chain, json, not_stored, parse};
-use crate::words::{AGENTS, AgentFacts, LEASE};
+use crate::bus::{Bus, NatsLink, Stores, chain, json, not_stored, parse};
+use crate::protocol::{AGENTS, AgentFacts, LEASE};
+use crate::{FleetError, is_dead};
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::Context;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use bytes::Bytes;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
@@ -23,16 +22,16 @@ const EXPIRY_SLACK: Duration = Duration::from_secs(2);
 /// Time between two attempts to take a lease that somebody has.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Where leases of agents are kept.
+/// Store of the leases of agents.
 #[derive(Clone, Debug)]
-pub(super) struct Leases {
+pub(super) struct AgentLeases {
     stream: Context,
-    link: Arc<Link>,
+    link: Arc<NatsLink>,
 }
 
-impl Leases {
-    pub(super) fn of(bus: &Bus) -> Leases {
-        Leases {
+impl AgentLeases {
+    pub(super) fn of(bus: &Bus) -> AgentLeases {
+        AgentLeases {
             stream: bus.stream.clone(),
             link: bus.link.clone(),
         }
@@ -56,7 +55,7 @@ impl Leases {
                 _ => return Err(self.refusal(&error)),
             }
             match timeout(READ_PATIENCE, self.holder(&facts.name)).await {
-                Ok(Ok(Some(other))) if !is_dead(&other, facts) => return Ok(false),
+                Ok(Ok(Some(other))) if !is_dead(&other.host, other.pid) => return Ok(false),
                 Ok(Ok(_)) => {
                     let put = self.put(facts, None).await;
                     return put.map(|()| true).map_err(|e| self.refusal(&e));
@@ -68,12 +67,12 @@ impl Leases {
         }
     }
 
-    /// Renews it, with what the agent says of itself now.
+    /// Renews the lease with the current properties of the agent.
     pub(super) async fn renew(&self, facts: &AgentFacts) {
         let _ = self.put(facts, None).await;
     }
 
-    /// Gives it back.
+    /// Gives the lease back.
     pub(super) async fn give_back(&self, name: &str) {
         let mut headers = HeaderMap::new();
         headers.insert("KV-Operation", "DEL");
@@ -89,10 +88,8 @@ impl Leases {
     async fn put(&self, facts: &AgentFacts, after: Option<u64>) -> Result<(), PublishError> {
         let mut headers = HeaderMap::new();
         if let Some(after) = after {
-            headers.insert(
-                NATS_EXPECTED_LAST_SUBJECT_SEQUENCE,
-                after.to_string().as_str(),
-            );
+            let after = after.to_string();
+            headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.as_str());
         }
         let sent = self
             .stream
@@ -102,11 +99,8 @@ impl Leases {
 
     /// Who has it; `None`: nobody, or somebody who cannot be made out.
     async fn holder(&self, name: &str) -> Result<Option<AgentFacts>, String> {
-        let store = self
-            .stream
-            .get_key_value(AGENTS)
-            .await
-            .map_err(|e| chain(&e))?;
+        let store = self.stream.get_key_value(AGENTS).await;
+        let store = store.map_err(|e| chain(&e))?;
         let held = store.get(name).await.map_err(|e| chain(&e))?;
         Ok(held.as_deref().and_then(parse::<AgentFacts>))
     }
@@ -136,10 +130,4 @@ impl Leases {
 
 fn key(name: &str) -> String {
     format!("$KV.{AGENTS}.{name}")
-}
-
-/// One of this host that died without giving it back.
-fn is_dead(other: &AgentFacts, own: &AgentFacts) -> bool {
-    let process = format!("/proc/{}", other.pid);
-    other.host == own.host && !Path::new(&process).exists()
 }

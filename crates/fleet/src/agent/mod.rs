@@ -1,45 +1,44 @@
-//! An agent: the engine behind subjects.
+//! An agent: the engine behind NATS subjects.
 
 mod job;
 mod lease;
 mod question;
-mod stops;
-mod store;
 
 use crate::bus::{Bus, json, now_ns, parse};
-use crate::parcel::{Pieces, parse_piece, unpack};
-use crate::permit::{Permit, Spacing};
-use crate::words::{
-    AgentFacts, Answer, BEAT, Beat, Doing, FAREWELL, Go, Order, PIECE, PROTOCOL, Prepare, RENEW,
-    Reading, TrialKey, Verb, beat_subject,
+use crate::clocks::chrony_error_ns_max;
+use crate::parcel::{ParcelPieces, parse_piece, unpack};
+use crate::permit::{Cidr, Permit, Spacing};
+use crate::protocol::{
+    AgentAnswer, AgentFacts, BEAT, ClockReading, FAREWELL, GoRequest, Heartbeat, JobState, PIECE,
+    PROTOCOL, PrepareRequest, RENEW, TrialKey, TrialOrder, Verb, beat_subject,
 };
-use crate::{Access, FleetError, chrony, host_name};
+use crate::{FleetError, NatsAccess, host_name};
 use async_nats::{Client, Message};
 use futures_util::StreamExt;
 pub(crate) use job::files_of;
-use job::{Job, Tools};
+use job::{Job, JobContext};
 use knee_core::spec::Margins;
 use knee_engine::sys::clock;
-use lease::Leases;
+use lease::AgentLeases;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// What an agent is to be.
+/// Options of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentOptions {
-    /// Where NATS is.
-    pub access: Access,
-    /// Its name; `None`: its host's, with a number where that is taken.
+    /// Address and credentials of NATS.
+    pub access: NatsAccess,
+    /// Name; `None`: that of its host, with a number where that is taken.
     pub name: Option<String>,
-    /// What it is selected by.
+    /// Labels by which it is selected.
     pub labels: Vec<(String, String)>,
-    /// What its operator permits.
+    /// Targets and rates that its operator permits.
     pub permit: Permit,
-    /// How long before a deadline a sleep has to end on this machine.
+    /// Margins of sleeps on this machine.
     pub margins: Margins,
-    /// What it says of its clock is so far ahead, in nanoseconds: for tests.
+    /// Shift of the clock that it reports, in nanoseconds: for tests.
     pub clock_shift_ns: i64,
     /// knee's version.
     pub version: String,
@@ -49,7 +48,7 @@ pub struct AgentOptions {
 #[derive(Debug)]
 pub struct Agent {
     bus: Bus,
-    leases: Leases,
+    leases: AgentLeases,
     facts: AgentFacts,
     options: AgentOptions,
 }
@@ -70,7 +69,7 @@ impl Agent {
         let host_name = host_name();
         let name = asked.clone().unwrap_or_else(|| name_of_host(&host_name));
         let bus = Bus::connect(&options.access, "knee agent", &name)?;
-        let leases = Leases::of(&bus);
+        let leases = AgentLeases::of(&bus);
         let host = knee_engine::host();
         let mut facts = AgentFacts {
             name: String::new(),
@@ -82,12 +81,7 @@ impl Agent {
             kernel: host.kernel,
             connections_max: knee_engine::connections_permitted(),
             labels: options.labels.clone(),
-            targets: options
-                .permit
-                .targets
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
+            targets: options.permit.targets.iter().map(Cidr::to_string).collect(),
             rate_max: options.permit.rate_max,
             run: None,
         };
@@ -100,17 +94,17 @@ impl Agent {
         })
     }
 
-    /// What it says of itself.
+    /// Properties of the agent.
     pub fn facts(&self) -> &AgentFacts {
         &self.facts
     }
 
-    /// Does what coordinators ask, until `stop` is raised. `tell` gets a line for people at times.
+    /// Serves coordinators until `stop` is set. `tell` gets lines for people.
     ///
     /// # Errors
     /// NATS took back what it had granted.
     pub fn serve(self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<(), FleetError> {
-        let desk = Desk {
+        let desk = AgentService {
             client: self.bus.client.clone(),
             link: self.bus.link.clone(),
             leases: self.leases.clone(),
@@ -146,7 +140,7 @@ fn name_of_host(host: &str) -> String {
 
 /// Takes the name asked for, or the first that is free of those that the host's name gives.
 async fn take_name(
-    leases: &Leases,
+    leases: &AgentLeases,
     facts: &mut AgentFacts,
     asked: Option<String>,
 ) -> Result<(), FleetError> {
@@ -170,32 +164,32 @@ async fn take_name(
     )))
 }
 
-/// An agent that is to end keeps a result so long at most, for somebody to fetch it.
+/// Longest time for which an agent that is to end keeps a result.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// chrony is asked again after so long.
+/// Interval of asking chrony.
 const CHECK: Duration = Duration::from_secs(15);
 
-/// What an agent has at hand while it serves.
-struct Desk {
+/// State of an agent while it serves.
+struct AgentService {
     client: Client,
-    link: Arc<crate::bus::Link>,
-    leases: Leases,
+    link: Arc<crate::bus::NatsLink>,
+    leases: AgentLeases,
     stream: async_nats::jetstream::Context,
     facts: AgentFacts,
     options: AgentOptions,
-    state: Arc<Mutex<State>>,
-    /// As chrony said last.
+    state: Arc<Mutex<AgentState>>,
+    /// Error of the time of day, as chrony reported it last.
     chrony_error_ns: Arc<Mutex<Option<u64>>>,
-    /// Connects beside trials count in the limit too.
+    /// Limit of operations, which connects beside trials count in, too.
     spacing: Arc<Spacing>,
 }
 
-/// What it is doing.
+/// Orders and jobs of an agent.
 #[derive(Default)]
-struct State {
+struct AgentState {
     /// Pieces of the next order.
-    pieces: Pieces,
+    pieces: ParcelPieces,
     job: Option<Job>,
 }
 
@@ -206,7 +200,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-impl Desk {
+impl AgentService {
     async fn serve(mut self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<(), FleetError> {
         let subject = format!("knee.agent.{}.*", self.facts.name);
         let mut asked =
@@ -241,7 +235,7 @@ impl Desk {
                 _ = renew.tick() => self.renew(),
                 _ = check.tick() => {
                     let told = self.chrony_error_ns.clone();
-                    tokio::task::spawn_blocking(move || *lock(&told) = chrony::error_ns_max());
+                    tokio::task::spawn_blocking(move || *lock(&told) = chrony_error_ns_max());
                 }
                 _ = beat.tick() => {
                     let now = self.in_words();
@@ -253,7 +247,7 @@ impl Desk {
                 }
             }
         }
-        // What became of the trial is told once more, and the lease ends now, not with its time.
+        // The state of the trial is sent once more, and the lease is given back.
         let farewell = async {
             self.beat().await;
             self.leases.give_back(&self.facts.name).await;
@@ -263,30 +257,28 @@ impl Desk {
         Ok(())
     }
 
-    /// This agent ends: what it has not measured to the end counts for nothing.
+    /// Fails a trial that is not over, as this agent ends.
     fn leave_trial(&self) {
         if let Some(job) = lock(&self.state).job.as_ref().filter(|job| !job.is_over()) {
             job.fail("it was ended on its host");
         }
     }
 
-    /// Whether only this agent has what it measured.
+    /// Whether this agent keeps a result that nobody has fetched.
     fn has_to_deliver(&self) -> bool {
         let state = lock(&self.state);
         let job = state.job.as_ref().filter(|job| !job.is_thanked());
-        job.is_some_and(|job| matches!(job.doing(), Doing::Kept(..)))
+        job.is_some_and(|job| matches!(job.doing(), JobState::Kept(..)))
     }
 
-    /// What it does, for people; `None`: nothing that is new to them.
+    /// What it does, as text for people; `None`: nothing yet.
     fn in_words(&self) -> Option<String> {
         let state = lock(&self.state);
-        let Some(job) = &state.job else {
-            return None;
-        };
+        let job = state.job.as_ref()?;
         let TrialKey { run, trial } = &job.key;
         Some(match job.doing() {
-            Doing::Busy => format!("trial {} of run {run}", trial + 1),
-            Doing::Kept(_, why) if !job.is_thanked() => {
+            JobState::Busy => format!("trial {} of run {run}", trial + 1),
+            JobState::Kept(_, why) if !job.is_thanked() => {
                 format!("keeps the result until it is fetched: {why}")
             }
             _ => "waiting".to_owned(),
@@ -294,14 +286,12 @@ impl Desk {
     }
 
     fn job_key(&self) -> Option<TrialKey> {
-        lock(&self.state)
-            .job
-            .as_ref()
-            .filter(|job| !job.is_over())
-            .map(|job| job.key.clone())
+        let state = lock(&self.state);
+        let job = state.job.as_ref().filter(|job| !job.is_over());
+        job.map(|job| job.key.clone())
     }
 
-    /// Beside what is asked: it may take seconds where NATS is away.
+    /// In a task: it may take seconds where NATS is away.
     fn renew(&mut self) {
         self.facts.run = self.job_key().map(|key| key.run);
         let (leases, facts) = (self.leases.clone(), self.facts.clone());
@@ -314,14 +304,11 @@ impl Desk {
             if state.job.as_ref().is_some_and(Job::is_forgotten) {
                 state.job = None;
             }
-            state
-                .job
-                .as_ref()
-                .filter(|job| !job.is_thanked())
-                .map(|job| Beat {
-                    key: job.key.clone(),
-                    doing: job.doing(),
-                })
+            let job = state.job.as_ref().filter(|job| !job.is_thanked());
+            job.map(|job| Heartbeat {
+                key: job.key.clone(),
+                doing: job.doing(),
+            })
         };
         if let Some(beat) = beat {
             let subject = beat_subject(&beat.key.run, &self.facts.name);
@@ -335,7 +322,7 @@ impl Desk {
             return;
         };
         let answer = match verb {
-            Verb::Clock => json(&Reading {
+            Verb::Clock => json(&ClockReading {
                 came_ns,
                 went_ns: self.now_ns(),
                 realtime_ahead_ns: clock::realtime_ahead_ns() as i64 - self.options.clock_shift_ns,
@@ -361,29 +348,29 @@ impl Desk {
         }
     }
 
-    /// By the clock that it says it has.
+    /// The clock that it reports.
     fn now_ns(&self) -> u64 {
         now_ns().saturating_add_signed(self.options.clock_shift_ns)
     }
 
-    fn on_piece(&self, message: &Message) -> Answer {
+    fn on_piece(&self, message: &Message) -> AgentAnswer {
         let header = message.headers.as_ref().and_then(|h| h.get(PIECE));
         let Some(place) = header.and_then(|words| parse_piece(words.as_str())) else {
-            return Answer::No("a piece without its number".to_owned());
+            return AgentAnswer::No("a piece without its number".to_owned());
         };
         lock(&self.state).pieces.put(place, message.payload.clone());
-        Answer::Yes
+        AgentAnswer::Yes
     }
 
-    /// Answered once all workers are ready, or cannot be.
+    /// Prepares a trial. The answer comes once all workers are ready, or cannot be.
     fn on_prepare(&self, message: Message) {
         let (answer, ready) = tokio::sync::oneshot::channel();
         let prepared = {
             let mut state = lock(&self.state);
-            let asked = parse::<Prepare>(&message.payload).and_then(|part| {
-                // What is no order takes no pieces from one that is on its way.
+            let asked = parse::<PrepareRequest>(&message.payload).and_then(|part| {
+                // A broken request takes no pieces from an order that is on its way.
                 let pieces = std::mem::take(&mut state.pieces).take()?;
-                Some((unpack::<Order>(&pieces).ok()?, part))
+                Some((unpack::<TrialOrder>(&pieces).ok()?, part))
             });
             match (asked, &state.job) {
                 (None, _) => Err("what it was asked is not whole".to_owned()),
@@ -404,8 +391,8 @@ impl Desk {
             let answer = match prepared {
                 Ok(()) => ready
                     .await
-                    .unwrap_or_else(|_| Answer::No("it gave up".to_owned())),
-                Err(why) => Answer::No(why),
+                    .unwrap_or_else(|_| AgentAnswer::No("it gave up".to_owned())),
+                Err(why) => AgentAnswer::No(why),
             };
             if let Some(reply) = message.reply {
                 let _ = client.publish(reply, json(&answer)).await;
@@ -413,8 +400,8 @@ impl Desk {
         });
     }
 
-    fn tools(&self) -> Tools {
-        Tools {
+    fn tools(&self) -> JobContext {
+        JobContext {
             agent: self.facts.name.clone(),
             client: self.client.clone(),
             stream: self.stream.clone(),
@@ -426,41 +413,38 @@ impl Desk {
         }
     }
 
-    fn on_go(&self, message: &Message) -> Answer {
-        let Some(go) = parse::<Go>(&message.payload) else {
-            return Answer::No("no time to begin at".to_owned());
+    fn on_go(&self, message: &Message) -> AgentAnswer {
+        let Some(go) = parse::<GoRequest>(&message.payload) else {
+            return AgentAnswer::No("no time to begin at".to_owned());
         };
         let now = self.now_ns();
         match &lock(&self.state).job {
             Some(job) if job.key == go.key => job.go(go.at_ns, now),
-            _ => Answer::No(format!("it has no trial {}", go.key)),
+            _ => AgentAnswer::No(format!("it has no trial {}", go.key)),
         }
     }
 
-    fn on_job(&self, message: &Message, act: fn(&Job)) -> Answer {
+    fn on_job(&self, message: &Message, act: fn(&Job)) -> AgentAnswer {
         let key = parse::<TrialKey>(&message.payload);
         match &lock(&self.state).job {
             Some(job) if Some(&job.key) == key.as_ref() => {
                 act(job);
-                Answer::Yes
+                AgentAnswer::Yes
             }
-            _ => Answer::No("it has no such trial".to_owned()),
+            _ => AgentAnswer::No("it has no such trial".to_owned()),
         }
     }
 
     fn on_result(&self, message: &Message) -> Option<bytes::Bytes> {
         let (key, piece) = parse::<(TrialKey, usize)>(&message.payload)?;
         let state = lock(&self.state);
-        state
-            .job
-            .as_ref()
-            .filter(|job| job.key == key)?
-            .piece(piece)
+        let job = state.job.as_ref().filter(|job| job.key == key)?;
+        job.piece(piece)
     }
 }
 
-impl Doing {
+impl JobState {
     fn is_over(&self) -> bool {
-        !matches!(self, Doing::Busy)
+        !matches!(self, JobState::Busy)
     }
 }

@@ -1,36 +1,34 @@
 //! Questions about a target, as seen from an agent.
 
-use super::Desk;
-use crate::FleetError;
+use super::AgentService;
 use crate::bus::{json, parse};
 use crate::permit::Permit;
-use crate::words::{Aimed, Answer, Greeted};
+use crate::protocol::{AgentAnswer, TargetAddress, TargetGreeting};
 use async_nats::Message;
 use knee_core::spec::HttpTarget;
 use knee_core::time::Nanos;
-use knee_engine::error::RunError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// A question waits for the limit on operations per second no longer than this.
+/// Longest wait of a question for the limit on operations per second.
 const QUESTION_WAIT: Duration = Duration::from_secs(3);
 
-impl Desk {
-    /// Something about a target, as seen from here, that takes its time.
+impl AgentService {
+    /// Answers a question about a target, in a thread for blocking work.
     pub(super) fn on_question<Q: DeserializeOwned + 'static, A: Serialize + 'static>(
         &self,
         message: Message,
-        answer: fn(&Permit, Q) -> Result<A, Answer>,
+        answer: fn(&Permit, Q) -> Result<A, AgentAnswer>,
     ) {
         let (permit, client) = (self.options.permit.clone(), self.client.clone());
         let spacing = self.spacing.clone();
         tokio::task::spawn_blocking(move || {
             let told = match parse::<Q>(&message.payload) {
-                Some(_) if !spacing.wait(QUESTION_WAIT) => Err(Answer::No(
+                Some(_) if !spacing.wait(QUESTION_WAIT) => Err(AgentAnswer::No(
                     "its --rate-max permits no further connects now".to_owned(),
                 )),
-                None => Err(Answer::No("it cannot read the question".to_owned())),
+                None => Err(AgentAnswer::No("it cannot read the question".to_owned())),
                 Some(question) => answer(&permit, question),
             };
             let told = json(&told);
@@ -43,33 +41,23 @@ impl Desk {
     }
 }
 
-fn told(error: FleetError) -> Answer {
-    match error {
-        FleetError::Unreachable(line) => Answer::Unreachable(line),
-        FleetError::Refused(line) | FleetError::Gone(line) => Answer::No(line),
-    }
-}
-
 pub(super) fn greet(
     permit: &Permit,
     (mut target, patience): (HttpTarget, Nanos),
-) -> Result<Greeted, Answer> {
+) -> Result<TargetGreeting, AgentAnswer> {
     let limit = Duration::from_nanos(patience.0);
-    permit.pin(&mut target, Some(limit)).map_err(told)?;
+    permit.pin(&mut target, Some(limit))?;
     let met = knee_engine::preflight(&target, patience);
-    let (address, greeting) = met.map_err(|e| Answer::Unreachable(e.to_string()))?;
+    let (address, greeting) = met.map_err(|e| AgentAnswer::Unreachable(e.to_string()))?;
     let version = greeting.version;
-    Ok(Greeted { version, address })
+    Ok(TargetGreeting { version, address })
 }
 
 pub(super) fn aim(
     permit: &Permit,
     (mut target, sources): (HttpTarget, Vec<String>),
-) -> Result<Aimed, Answer> {
-    permit.pin(&mut target, None).map_err(told)?;
-    match knee_engine::preflight_overload(&target, &sources) {
-        Ok((address, answers)) => Ok(Aimed { address, answers }),
-        Err(RunError::Unreachable(line)) => Err(Answer::Unreachable(line)),
-        Err(e) => Err(Answer::No(e.to_string())),
-    }
+) -> Result<TargetAddress, AgentAnswer> {
+    permit.pin(&mut target, None)?;
+    let (address, answers) = knee_engine::preflight_overload(&target, &sources)?;
+    Ok(TargetAddress { address, answers })
 }

@@ -1,15 +1,14 @@
-//! What agents delivered, fetched and joined into one trial.
+//! Fetches the results of agents and joins them into one trial.
 
-use super::lease::is_dead;
-use super::{Asked, tell};
+use super::{AgentClient, tell};
 use crate::bus::{Bus, Stores, chain, json, parse};
+use crate::interval_share::IntervalShare;
 use crate::parcel::unpack;
-use crate::part::Part;
-use crate::words::{
-    COORDINATORS_INBOX, CoordinatorFacts, Delivered, LEASE_KEY, PlanFacts, SPEC, TrialKey, Verb,
+use crate::protocol::{
+    COORDINATORS_INBOX, CoordinatorFacts, DeliveredPart, PlanFacts, SPEC, TrialKey, Verb,
     result_subject,
 };
-use crate::{Access, FleetError, host_name};
+use crate::{FleetError, NatsAccess, is_dead};
 use async_nats::Request;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -18,7 +17,7 @@ use knee_core::spec::{Crew, TrialSpec};
 use knee_core::trial::agents::{agent_lost, agent_measured};
 use std::collections::BTreeMap;
 
-/// The pieces of a result that JetStream has.
+/// Fetches the pieces of a result from JetStream.
 pub(super) async fn fetch_stored(
     stores: &Stores,
     key: &TrialKey,
@@ -28,18 +27,15 @@ pub(super) async fn fetch_stored(
     let mut pieces = Vec::new();
     for number in 0..of {
         let subject = result_subject(key, agent, &number.to_string());
-        let message = stores
-            .results
-            .get_last_raw_message_by_subject(&subject)
-            .await;
-        pieces.push(message.map_err(|e| chain(&e))?.payload);
+        let message = stores.results.get_last_raw_message_by_subject(&subject);
+        pieces.push(message.await.map_err(|e| chain(&e))?.payload);
     }
     Ok(pieces)
 }
 
-/// The pieces of a result that its agent keeps.
+/// Fetches the pieces of a result from its agent.
 pub(super) async fn fetch_kept(
-    asked: &Asked<'_>,
+    asked: &AgentClient<'_>,
     key: &TrialKey,
     of: u32,
 ) -> Result<Vec<Bytes>, String> {
@@ -55,23 +51,23 @@ pub(super) async fn fetch_kept(
     Ok(pieces)
 }
 
-/// What an agent delivered, packed, or why it did not.
-pub(super) type Fate = (String, Crew, Result<Vec<Bytes>, String>);
+/// The result of an agent, packed, or why there is none.
+pub(super) type Delivery = (String, Crew, Result<Vec<Bytes>, String>);
 
-/// One trial of all that was delivered.
+/// Joins results into one trial.
 ///
 /// # Errors
 /// Nobody delivered anything.
 pub(super) fn join(
     spec: &TrialSpec,
-    fates: impl Iterator<Item = Fate>,
+    fates: impl Iterator<Item = Delivery>,
 ) -> Result<Trial, FleetError> {
     let mut whole: Option<Trial> = None;
-    let mut parts: BTreeMap<u64, Part> = BTreeMap::new();
+    let mut parts: BTreeMap<u64, IntervalShare> = BTreeMap::new();
     let mut agents = Vec::new();
     for (agent, crew, fate) in fates {
         let read = |pieces: Vec<Bytes>| {
-            let delivered = unpack::<Delivered>(&pieces);
+            let delivered = unpack::<DeliveredPart>(&pieces);
             delivered.map_err(|e| format!("what it delivered cannot be read: {e}"))
         };
         // One at a time: a trial takes some megabytes.
@@ -104,10 +100,8 @@ pub(super) fn join(
         let lost = agents
             .iter()
             .find_map(|a| Some((&a.agent, a.lost_because.as_ref()?)));
-        let why = match lost {
-            Some((agent, why)) => format!(": agent {agent}: {why}"),
-            None => String::new(),
-        };
+        let why = lost.map(|(agent, why)| format!(": agent {agent}: {why}"));
+        let why = why.unwrap_or_default();
         return Err(FleetError::Gone(format!(
             "no agent delivered anything{why}"
         )));
@@ -118,12 +112,12 @@ pub(super) fn join(
     Ok(trial)
 }
 
-/// What is left of a run whose coordinator is gone.
+/// The last trial of a run whose coordinator is gone.
 #[derive(Debug)]
-pub struct Collected {
-    /// Its last trial.
+pub struct CollectedTrial {
+    /// Key of the trial.
     pub key: TrialKey,
-    /// When the run began, as people read it.
+    /// Begin of the run, as text.
     pub started_at: String,
     /// What the agents measured; those that have not delivered are lost in it.
     pub trial: Trial,
@@ -133,7 +127,7 @@ pub struct Collected {
 ///
 /// # Errors
 /// NATS is not there; there is no such run, or nothing of it.
-pub fn collect(access: &Access, run: Option<&str>) -> Result<Collected, FleetError> {
+pub fn collect(access: &NatsAccess, run: Option<&str>) -> Result<CollectedTrial, FleetError> {
     let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
     bus.run(async {
@@ -159,7 +153,7 @@ pub fn collect(access: &Access, run: Option<&str>) -> Result<Collected, FleetErr
             fates.push((agent, crew, fate));
         }
         let trial = join(&spec, fates.into_iter())?;
-        Ok(Collected {
+        Ok(CollectedTrial {
             key,
             started_at: plan.started_at,
             trial,
@@ -167,7 +161,7 @@ pub fn collect(access: &Access, run: Option<&str>) -> Result<Collected, FleetErr
     })
 }
 
-/// A result, wherever it is.
+/// Fetches a result from JetStream, or else from its agent.
 async fn any_result(
     bus: &Bus,
     stores: &Stores,
@@ -175,20 +169,15 @@ async fn any_result(
     agent: &str,
 ) -> Result<Vec<Bytes>, String> {
     let subject = result_subject(key, agent, "0");
-    let first = stores
-        .results
-        .get_last_raw_message_by_subject(&subject)
-        .await;
+    let first = stores.results.get_last_raw_message_by_subject(&subject);
     let header = first
+        .await
         .ok()
-        .and_then(|m| Some(m.headers.get(crate::words::PIECE)?.to_string()));
+        .and_then(|m| Some(m.headers.get(crate::protocol::PIECE)?.to_string()));
     if let Some((_, of)) = header.as_deref().and_then(crate::parcel::parse_piece) {
         return fetch_stored(stores, key, agent, of as u32).await;
     }
-    let asked = Asked {
-        client: &bus.client,
-        agent,
-    };
+    let asked = AgentClient::new(&bus.client, agent);
     let mut pieces = Vec::new();
     loop {
         let request = Request::new().payload(json(&(key, pieces.len())));
@@ -220,16 +209,15 @@ async fn last_plan(stores: &Stores) -> Result<PlanFacts, FleetError> {
     plans.pop().ok_or_else(none)
 }
 
-/// Ends the trial that runs, with what was measured: its coordinator reports it. Which run that is.
+/// Ends the trial that runs early; its coordinator reports it. Returns the run.
 ///
 /// # Errors
 /// NATS is not there; nothing runs.
-pub fn stop(access: &Access) -> Result<String, FleetError> {
+pub fn stop(access: &NatsAccess) -> Result<String, FleetError> {
     let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
     bus.run(async {
-        let held = stores.coordinator.get(LEASE_KEY).await.ok().flatten();
-        let Some(facts) = held.as_deref().and_then(parse::<CoordinatorFacts>) else {
+        let Some(facts) = stores.conductor().await else {
             return Err(FleetError::Refused("nothing runs on this fleet".to_owned()));
         };
         let plan = read_plan(&stores, &facts.run).await?;
@@ -243,15 +231,13 @@ pub fn stop(access: &Access) -> Result<String, FleetError> {
 ///
 /// # Errors
 /// NATS is not there; a run is under way.
-pub fn clear(access: &Access) -> Result<(), FleetError> {
+pub fn clear(access: &NatsAccess) -> Result<(), FleetError> {
     let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
     bus.run(async {
-        let held = stores.coordinator.get(LEASE_KEY).await.ok().flatten();
-        let holder = held.as_deref().and_then(parse::<CoordinatorFacts>);
         // One that found JetStream full could not give its lease back.
-        let lives = |holder: &CoordinatorFacts| !is_dead(holder, &host_name());
-        if let Some(facts) = holder.filter(lives) {
+        let lives = |holder: &CoordinatorFacts| !is_dead(&holder.host, holder.pid);
+        if let Some(facts) = stores.conductor().await.filter(lives) {
             return Err(FleetError::Refused(format!(
                 "run {} is under way: wait for its end, or end it with 'knee fleet stop'",
                 facts.run

@@ -1,64 +1,56 @@
-//! Which agents there are.
+//! Finds the agents of a fleet, and selects those of an experiment.
 
-use super::{Asked, FleetOptions, Member};
+use super::{AgentClient, FleetOptions, Member};
 use crate::bus::{Bus, Stores, chain, parse};
-use crate::words::{AgentFacts, COORDINATORS_INBOX, CoordinatorFacts, LEASE_KEY, PROTOCOL};
-use crate::{Access, FleetError, chrony};
+use crate::clocks::chrony_error_ns_max;
+use crate::protocol::{AgentFacts, COORDINATORS_INBOX, CoordinatorFacts, PROTOCOL};
+use crate::{FleetError, NatsAccess};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use knee_core::measure::AgentClock;
 
 /// An agent that holds a lease.
 #[derive(Clone, Debug)]
-pub struct Present {
-    /// What it says of itself.
+pub struct AgentPresence {
+    /// Properties of the agent.
     pub facts: AgentFacts,
-    /// Its clocks beside this host's; or why it does not answer.
+    /// Its clock relative to this host's; or why it does not answer.
     pub clock: Result<AgentClock, String>,
 }
 
-/// All agents, and who conducts.
+/// All agents, and the coordinator that holds the lease.
 ///
 /// # Errors
 /// NATS is not there.
-pub fn present(access: &Access) -> Result<(Vec<Present>, Option<CoordinatorFacts>), FleetError> {
+pub fn present(
+    access: &NatsAccess,
+) -> Result<(Vec<AgentPresence>, Option<CoordinatorFacts>), FleetError> {
     let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
-    let own_error_ns = chrony::error_ns_max();
+    let own_error_ns = chrony_error_ns_max();
     bus.run(async {
         let agents = leases(&stores).await?;
         let asked = agents.into_iter().map(|facts| async {
-            let asked = Asked {
-                client: &bus.client,
-                agent: &facts.name,
-            };
-            let clock = asked.clock(8).await;
+            let clock = AgentClient::new(&bus.client, &facts.name).clock(8).await;
             let ahead = knee_engine::sys::clock::realtime_ahead_ns() as i64;
-            let clock = clock.map(|read| read.told(ahead, own_error_ns));
-            Present { facts, clock }
+            let clock = clock.map(|read| read.for_report(ahead, own_error_ns));
+            AgentPresence { facts, clock }
         });
-        let held = stores.coordinator.get(LEASE_KEY).await.ok().flatten();
-        let conducts = held.as_deref().and_then(parse::<CoordinatorFacts>);
+        let conducts = stores.conductor().await;
         Ok((join_all(asked).await, conducts))
     })
 }
 
-/// Those who hold a lease, by name.
+/// Agents that hold a lease, by name.
 async fn leases(stores: &Stores) -> Result<Vec<AgentFacts>, FleetError> {
     let unreachable = |why: String| FleetError::Gone(format!("the agents cannot be listed: {why}"));
-    let mut keys = stores
-        .agents
-        .keys()
-        .await
-        .map_err(|e| unreachable(chain(&e)))?;
+    let keys = stores.agents.keys().await;
+    let mut keys = keys.map_err(|e| unreachable(chain(&e)))?;
     let mut agents = Vec::new();
     while let Some(key) = keys.next().await {
         let key = key.map_err(|e| unreachable(chain(&e)))?;
-        let held = stores
-            .agents
-            .get(&key)
-            .await
-            .map_err(|e| unreachable(chain(&e)))?;
+        let held = stores.agents.get(&key).await;
+        let held = held.map_err(|e| unreachable(chain(&e)))?;
         let facts = held.as_deref().and_then(parse::<AgentFacts>);
         agents.extend(facts.map(|facts| AgentFacts { name: key, ..facts }));
     }
@@ -66,7 +58,7 @@ async fn leases(stores: &Stores) -> Result<Vec<AgentFacts>, FleetError> {
     Ok(agents)
 }
 
-/// Those who are to take part: they answer, and are of this version.
+/// Agents that take part: they are selected, answer, and are of this version.
 pub(super) async fn find(
     bus: &Bus,
     stores: &Stores,
@@ -100,11 +92,8 @@ pub(super) async fn find(
         }
     }
     let asked = chosen.into_iter().map(|facts| async {
-        let asked = Asked {
-            client: &bus.client,
-            agent: &facts.name,
-        };
-        (asked.clock(1).await, facts)
+        let clock = AgentClient::new(&bus.client, &facts.name).clock(1).await;
+        (clock, facts)
     });
     let mut members = Vec::new();
     for (clock, facts) in join_all(asked).await {
@@ -128,4 +117,85 @@ pub(super) async fn find(
         return Err(FleetError::Gone(format!("no agent at {place} answers")));
     }
     Ok(members)
+}
+
+/// A choice of agents. A name takes that agent. Of labels, those of one key are alternatives, and
+/// one of each key has to fit: `zone=a,zone=b,disk=fast`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    names: Vec<String>,
+    labels: Vec<(String, String)>,
+}
+
+impl Selector {
+    /// Reads `zone=a,zone=b` or `loader1,loader2`.
+    ///
+    /// # Errors
+    /// A part is empty.
+    pub fn parse(text: &str) -> Result<Selector, String> {
+        let mut selector = Selector::default();
+        for part in text.split(',').map(str::trim) {
+            match part.split_once('=') {
+                None if !part.is_empty() => selector.names.push(part.to_owned()),
+                Some((key, value)) if !key.is_empty() && !value.is_empty() => {
+                    selector.labels.push((key.to_owned(), value.to_owned()));
+                }
+                _ => {
+                    return Err(format!(
+                        "'{text}' has a part that is neither a name nor a label: expected NAME or \
+                         KEY=VALUE, with commas between them, such as zone=a,zone=b"
+                    ));
+                }
+            }
+        }
+        Ok(selector)
+    }
+
+    /// Whether it selects this agent.
+    pub fn takes(&self, agent: &AgentFacts) -> bool {
+        if self.names.contains(&agent.name) {
+            return true;
+        }
+        let has_alternative = |key: &str| {
+            let mut wanted = self.labels.iter().filter(|(k, _)| k == key);
+            wanted.any(|label| agent.labels.contains(label))
+        };
+        let by_labels = self.labels.iter().all(|(key, _)| has_alternative(key));
+        by_labels && (self.names.is_empty() || !self.labels.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::facts_of_test;
+
+    #[test]
+    fn labels_of_one_key_are_alternatives() {
+        let agent = |name: &str, labels: &[(&str, &str)]| {
+            let mut facts = facts_of_test(name);
+            let owned = labels
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            facts.labels = owned.collect();
+            facts
+        };
+        let (a, b) = (
+            agent("a", &[("zone", "a")]),
+            agent("b", &[("zone", "b"), ("disk", "x")]),
+        );
+        let takes = |text: &str| {
+            let selector = Selector::parse(text).unwrap();
+            (selector.takes(&a), selector.takes(&b))
+        };
+        assert_eq!(takes("zone=a,zone=b"), (true, true));
+        assert_eq!(takes("zone=b"), (false, true));
+        assert_eq!(takes("zone=a,zone=b,disk=x"), (false, true));
+        assert_eq!(takes("a"), (true, false));
+        assert_eq!(takes("a,disk=x"), (true, true));
+        assert!(Selector::default().takes(&a));
+        for wrong in ["", "=a", "zone=", "a,,b"] {
+            assert!(Selector::parse(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -1,56 +1,54 @@
-//! The right to conduct: one coordinator at a time.
+//! The lease of the coordinator: one at a time.
 
-use crate::FleetError;
 use crate::bus::{Stores, json, not_stored, parse};
-use crate::words::{CoordinatorFacts, FAREWELL, LEASE_KEY, RENEW};
+use crate::protocol::{CoordinatorFacts, FAREWELL, LEASE_KEY, RENEW};
+use crate::{FleetError, is_dead};
 use async_nats::Client;
 use async_nats::jetstream::kv::Store;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A lease that is renewed beside.
+/// The coordinator's lease, which a task renews.
 #[derive(Debug)]
-pub(super) struct Lease {
+pub(super) struct CoordinatorLease {
     facts: CoordinatorFacts,
-    shared: Arc<Shared>,
+    shared: Arc<LeaseState>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct LeaseState {
     revision: AtomicU64,
     is_over: AtomicBool,
     lost: OnceLock<String>,
 }
 
-impl Lease {
-    /// Takes it.
+impl CoordinatorLease {
+    /// Takes the lease.
     pub(super) async fn take(
         stores: &Stores,
         facts: CoordinatorFacts,
-    ) -> Result<Lease, FleetError> {
+    ) -> Result<CoordinatorLease, FleetError> {
         let store = &stores.coordinator;
+        let none = |why: String| FleetError::Gone(format!("no lease for a coordinator: {why}"));
         let revision = match store.create(LEASE_KEY, json(&facts)).await {
             Ok(revision) => revision,
             Err(_) => {
-                let held = store.get(LEASE_KEY).await.map_err(|e| {
-                    FleetError::Gone(format!("no lease for a coordinator: {}", not_stored(&e)))
-                })?;
-                match held.as_deref().and_then(parse::<CoordinatorFacts>) {
-                    Some(other) if !is_dead(&other, &facts.host) => return Err(refusal(&other)),
-                    _ => store.put(LEASE_KEY, json(&facts)).await.map_err(|e| {
-                        let why = not_stored(&e);
-                        FleetError::Gone(format!("no lease for a coordinator: {why}"))
-                    })?,
+                let held = store.get(LEASE_KEY).await;
+                let held = held.map_err(|e| none(not_stored(&e)))?;
+                let other = held.as_deref().and_then(parse::<CoordinatorFacts>);
+                if let Some(other) = other.filter(|other| !is_dead(&other.host, other.pid)) {
+                    return Err(refusal(&other));
                 }
+                let put = store.put(LEASE_KEY, json(&facts)).await;
+                put.map_err(|e| none(not_stored(&e)))?
             }
         };
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(LeaseState::default());
         shared.revision.store(revision, Ordering::Relaxed);
-        Ok(Lease { facts, shared })
+        Ok(CoordinatorLease { facts, shared })
     }
 
-    /// What keeps it, until it is given back or lost.
+    /// Renews the lease until it is given back or lost.
     pub(super) fn renewed(&self, store: Store) -> impl Future<Output = ()> + Send + 'static {
         let (shared, facts) = (self.shared.clone(), self.facts.clone());
         async move {
@@ -63,7 +61,7 @@ impl Lease {
                 let revision = shared.revision.load(Ordering::Relaxed);
                 let renewed = match store.update(LEASE_KEY, json(&facts), revision).await {
                     Ok(revision) => Some(revision),
-                    // It ended while NATS was away: it is ours again unless somebody has it.
+                    // It ended while NATS was away: take it again unless somebody has it.
                     Err(_) => store.create(LEASE_KEY, json(&facts)).await.ok(),
                 };
                 if let Some(revision) = renewed {
@@ -80,7 +78,7 @@ impl Lease {
         }
     }
 
-    /// Why it is lost, if it is.
+    /// Why the lease is lost, if it is.
     pub(super) fn lost(&self) -> Option<String> {
         self.shared.lost.get().cloned()
     }
@@ -95,11 +93,6 @@ impl Lease {
             let _ = tokio::time::timeout(FAREWELL, farewell).await;
         }
     }
-}
-
-/// A coordinator of this host that died without giving it back.
-pub(super) fn is_dead(other: &CoordinatorFacts, host: &str) -> bool {
-    other.host == host && !Path::new(&format!("/proc/{}", other.pid)).exists()
 }
 
 fn refusal(other: &CoordinatorFacts) -> FleetError {

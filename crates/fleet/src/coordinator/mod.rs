@@ -1,4 +1,4 @@
-//! Who conducts an experiment: has each trial made by all agents together.
+//! The coordinator: has each trial made by all agents together.
 
 mod collect;
 mod gather;
@@ -7,16 +7,16 @@ mod lease;
 mod tests;
 mod trial;
 
-pub use collect::{Collected, clear, collect, stop};
-pub use gather::{Present, present};
+pub use collect::{CollectedTrial, clear, collect, stop};
+pub use gather::{AgentPresence, Selector, present};
 
 use crate::bus::{Bus, Stores, chain, json, now_ns, parse};
-use crate::clocks::{ClockRead, READINGS, best_of};
-use crate::words::{
-    AgentFacts, Aimed, Answer, COORDINATORS_INBOX, CoordinatorFacts, Greeted, Reading, TrialKey,
-    Verb, agent_subject,
+use crate::clocks::{ClockEstimate, best_of};
+use crate::protocol::{
+    AgentAnswer, AgentFacts, COORDINATORS_INBOX, ClockReading, CoordinatorFacts, TargetAddress,
+    TargetGreeting, TrialKey, Verb, agent_subject,
 };
-use crate::{Access, FleetError, Selector, host_name};
+use crate::{FleetError, NatsAccess, host_name};
 use async_nats::{Client, Request};
 use futures_util::future::join_all;
 use knee_core::measure::{IntervalWatcher, Trial};
@@ -24,21 +24,21 @@ use knee_core::spec::{HttpTarget, TrialSpec};
 use knee_core::time::Nanos;
 use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
-use lease::Lease;
+use lease::CoordinatorLease;
 use serde::de::DeserializeOwned;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// An agent answers a question about a target within so long beyond what the question takes.
+/// Time limit of a question about a target, beyond the time that the question takes itself.
 const QUESTION_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Which fleet, and how it is used.
+/// Options of a fleet.
 #[derive(Clone, Debug)]
 pub struct FleetOptions {
-    /// Where NATS is.
-    pub access: Access,
-    /// Which agents take part.
+    /// Address and credentials of NATS.
+    pub access: NatsAccess,
+    /// Selection of agents.
     pub select: Selector,
     /// An experiment goes on with the others where an agent is lost between its trials.
     pub allow_loss: bool,
@@ -46,7 +46,7 @@ pub struct FleetOptions {
     pub threads: Option<u32>,
     /// knee's version.
     pub version: String,
-    /// When the run begins, as people read it.
+    /// Begin of the run, as text.
     pub started_at: String,
 }
 
@@ -57,18 +57,18 @@ pub struct Fleet {
     stores: Stores,
     options: FleetOptions,
     run: String,
-    /// How many trials there were.
+    /// Number of trials so far.
     trials: u32,
     members: Vec<Member>,
-    lease: Lease,
+    lease: CoordinatorLease,
 }
 
 /// An agent of the experiment.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) facts: AgentFacts,
-    pub(crate) clock: ClockRead,
-    /// Why it is lost.
+    pub(crate) clock: ClockEstimate,
+    /// Why it is lost, if it is.
     pub(crate) lost: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl Fleet {
             pid: std::process::id(),
             since: options.started_at.clone(),
         };
-        let lease = bus.run(Lease::take(&stores, facts))?;
+        let lease = bus.run(CoordinatorLease::take(&stores, facts))?;
         bus.spawn(lease.renewed(stores.coordinator.clone()));
         Ok(Fleet {
             bus,
@@ -108,31 +108,39 @@ impl Fleet {
         })
     }
 
-    /// The agents.
+    /// Agents of the experiment.
     pub fn agents(&self) -> impl Iterator<Item = &AgentFacts> {
         self.members.iter().map(|member| &member.facts)
     }
 
-    /// Where NATS is, without secrets.
+    /// Address of NATS, without secrets.
     pub fn place(&self) -> &str {
         &self.bus.place
     }
 
-    /// What the target speaks, as the first agent sees it.
+    /// Protocol of the target, as the first agent sees it.
     ///
     /// # Errors
     /// It does not answer, or not as it should; the agent does not.
-    pub fn greet(&self, target: &HttpTarget, patience: Nanos) -> Result<Greeted, FleetError> {
+    pub fn greet(
+        &self,
+        target: &HttpTarget,
+        patience: Nanos,
+    ) -> Result<TargetGreeting, FleetError> {
         let limit = Duration::from_nanos(patience.0) + QUESTION_PATIENCE;
         self.ask_first(Verb::Greet, json(&(target, patience)), limit)
     }
 
-    /// Where the target of an overload is, as the first agent sees it.
+    /// Address of the target of an overload, as the first agent sees it.
     ///
     /// # Errors
     /// It refuses, or there is no such host; the agent does not answer; a source is no address of
     /// its host.
-    pub fn aim(&self, target: &HttpTarget, sources: &[String]) -> Result<Aimed, FleetError> {
+    pub fn aim(
+        &self,
+        target: &HttpTarget,
+        sources: &[String],
+    ) -> Result<TargetAddress, FleetError> {
         self.ask_first(Verb::Aim, json(&(target, sources)), 2 * QUESTION_PATIENCE)
     }
 
@@ -146,18 +154,15 @@ impl Fleet {
             return Err(FleetError::Gone("there is no agent".to_owned()));
         };
         let agent = first.facts.name.as_str();
-        let asked = Asked {
-            client: &self.bus.client,
-            agent,
-        };
-        let told: Result<Result<A, Answer>, String> =
+        let asked = AgentClient::new(&self.bus.client, agent);
+        let told: Result<Result<A, AgentAnswer>, String> =
             self.bus.run(asked.ask(verb, question, limit));
         let words = |why: &str| format!("agent {agent}: {why}");
         match told {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(Answer::No(why))) => Err(FleetError::Refused(words(&why))),
-            Ok(Err(Answer::Unreachable(why))) => Err(FleetError::Unreachable(words(&why))),
-            Ok(Err(Answer::Yes)) => Err(FleetError::Gone(words("no answer"))),
+            Ok(Err(AgentAnswer::No(why))) => Err(FleetError::Refused(words(&why))),
+            Ok(Err(AgentAnswer::Unreachable(why))) => Err(FleetError::Unreachable(words(&why))),
+            Ok(Err(AgentAnswer::Yes)) => Err(FleetError::Gone(words("no answer"))),
             Err(why) => Err(FleetError::Gone(words(&why))),
         }
     }
@@ -183,7 +188,7 @@ impl Fleet {
             trial: self.trials,
         };
         self.trials += 1;
-        let making = trial::Making {
+        let making = trial::FleetTrial {
             client: &self.bus.client,
             link: &self.bus.link,
             stores: &self.stores,
@@ -198,10 +203,8 @@ impl Fleet {
 
     /// An agent that was lost is left out, where that is permitted.
     fn go_on_without_the_lost(&mut self) -> Result<(), FleetError> {
-        let lost = self
-            .members
-            .iter()
-            .find_map(|m| Some((m, m.lost.as_ref()?)));
+        let mut members = self.members.iter();
+        let lost = members.find_map(|m| Some((m, m.lost.as_ref()?)));
         if let Some((member, why)) = lost {
             if !self.options.allow_loss {
                 return Err(FleetError::Gone(format!(
@@ -236,7 +239,7 @@ fn random_name() -> String {
     letters.take(8).collect()
 }
 
-/// Tells agents something of a trial, whether or not they answer.
+/// Sends a request about a trial to agents, without waiting for all answers.
 pub(crate) async fn tell(
     client: &Client,
     agents: impl Iterator<Item = &str>,
@@ -244,21 +247,25 @@ pub(crate) async fn tell(
     key: &TrialKey,
 ) {
     let told = agents.map(|agent| async move {
-        let asked = Asked { client, agent };
+        let asked = AgentClient::new(client, agent);
         let limit = Duration::from_secs(2);
-        let _: Result<Answer, String> = asked.ask(verb, json(key), limit).await;
+        let _: Result<AgentAnswer, String> = asked.ask(verb, json(key), limit).await;
     });
     join_all(told).await;
 }
 
-/// An agent that is asked something.
-pub(crate) struct Asked<'a> {
+/// A client of one agent.
+pub(crate) struct AgentClient<'a> {
     pub(crate) client: &'a Client,
     pub(crate) agent: &'a str,
 }
 
-impl Asked<'_> {
-    /// Asks, and reads the answer.
+impl<'a> AgentClient<'a> {
+    pub(crate) fn new(client: &'a Client, agent: &'a str) -> AgentClient<'a> {
+        AgentClient { client, agent }
+    }
+
+    /// Sends a request and parses the answer.
     pub(crate) async fn ask<T: DeserializeOwned>(
         &self,
         verb: Verb,
@@ -270,7 +277,7 @@ impl Asked<'_> {
         parse(&answer).ok_or_else(|| "its answer cannot be read".to_owned())
     }
 
-    /// Asks, for bytes.
+    /// Sends a request and returns the answer.
     pub(crate) async fn send(&self, verb: Verb, request: Request) -> Result<bytes::Bytes, String> {
         let subject = agent_subject(self.agent, verb);
         match self.client.send_request(subject, request).await {
@@ -283,21 +290,16 @@ impl Asked<'_> {
         }
     }
 
-    /// Reads its clock, several times.
-    pub(crate) async fn clock(&self, readings: usize) -> Result<ClockRead, String> {
+    /// Reads the agent's clock from the best of several readings.
+    pub(crate) async fn clock(&self, readings: usize) -> Result<ClockEstimate, String> {
         let mut exchanges = Vec::new();
         for _ in 0..readings {
             let asked = now_ns();
-            let reading: Reading = self
+            let reading: ClockReading = self
                 .ask(Verb::Clock, bytes::Bytes::new(), Duration::from_secs(2))
                 .await?;
             exchanges.push((asked, now_ns(), reading));
         }
         best_of(&exchanges).ok_or_else(|| "it has no clock".to_owned())
-    }
-
-    /// The same as often as for a trial.
-    pub(crate) async fn clock_for_trial(&self) -> Result<ClockRead, String> {
-        self.clock(READINGS).await
     }
 }

@@ -3,10 +3,10 @@
 mod crowd;
 
 use super::collect::join;
-use crate::outline::outline;
+use crate::interval_share::IntervalShare;
+use crate::parcel::outline;
 use crate::parcel::pack;
-use crate::part::Part;
-use crate::words::Delivered;
+use crate::protocol::DeliveredPart;
 use knee_core::arrival::{ArrivalLaw, ArrivalProcess, Arrivals};
 use knee_core::measure::{
     Completion, GeneratorUse, IntervalMerger, IntervalPart, Measurement, Op, Outcome, Recorder,
@@ -135,9 +135,9 @@ fn delivered_by(
     (agent, crew): (String, Crew),
     spec: &TrialSpec,
     measurement: Measurement,
-    parts: Vec<Part>,
-) -> Delivered {
-    Delivered {
+    parts: Vec<IntervalShare>,
+) -> DeliveredPart {
+    DeliveredPart {
         agent,
         crew,
         begun_late_ns: 0,
@@ -167,7 +167,7 @@ fn delivered(spec: &TrialSpec, crews: &[Crew]) -> Trial {
                 parts
                     .into_iter()
                     .filter_map(|p| merger.add(p))
-                    .map(|(_, sum)| Part::of(&sum)),
+                    .map(|(_, sum)| IntervalShare::of(&sum)),
             );
         }
         let measurement = measurements.into_iter().reduce(|mut sum, part| {
@@ -229,7 +229,7 @@ fn an_agent_that_is_lost_is_named_and_the_others_count() {
     let spec = spec(ArrivalLaw::Constant);
     let crews = Crew::deal(&[1, 1], u32::MAX);
     let (measurement, parts) = measured(&spec, crews[0].share(0));
-    let parts = parts.iter().map(Part::of).collect();
+    let parts = parts.iter().map(IntervalShare::of).collect();
     let delivered = delivered_by(("here".to_owned(), crews[0]), &spec, measurement, parts);
     let lost = || ("gone".to_owned(), crews[1], Err("no sign of it".to_owned()));
     let here = ("here".to_owned(), crews[0], Ok(pack(&delivered).unwrap()));

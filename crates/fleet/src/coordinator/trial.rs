@@ -1,17 +1,17 @@
 //! One trial, made by all agents together.
 
 use super::collect::{fetch_kept, fetch_stored, join};
-use super::{Asked, FleetOptions, Member, tell};
+use super::{AgentClient, FleetOptions, Member, tell};
+use crate::FleetError;
 use crate::agent::files_of;
-use crate::bus::{Link, Stores, json, not_stored, now_ns, parse};
+use crate::bus::{NatsLink, Stores, json, not_stored, now_ns, parse};
+use crate::clocks::{READINGS, chrony_error_ns_max};
 use crate::live::LiveMerge;
-use crate::outline::outline;
-use crate::parcel::{pack, piece_words};
-use crate::words::{
-    Answer, Beat, Doing, Go, Order, PIECE, PlanFacts, Prepare, SILENT, SPEC, Snapshot, TrialKey,
-    Verb, result_subject,
+use crate::parcel::{outline, pack, piece_words};
+use crate::protocol::{
+    AgentAnswer, GoRequest, Heartbeat, JobState, PIECE, PlanFacts, PrepareRequest, SILENT, SPEC,
+    Snapshot, TrialKey, TrialOrder, Verb, result_subject,
 };
-use crate::{FleetError, chrony};
 use async_nats::{Client, HeaderMap, Request, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -26,21 +26,21 @@ use std::time::Duration;
 
 /// Operations per second that one worker schedules with most of its core to spare.
 const RATE_PER_WORKER: f64 = 20_000.0;
-/// The word to begin comes so long before the beginning, and several times what it takes to ask.
+/// Time from the start request to the beginning, beside several round trips.
 const LEAD: Duration = Duration::from_millis(150);
-/// Where somebody was told too late, it is tried again with a longer lead.
+/// Attempts, each with a longer lead than the one before.
 const ATTEMPTS: u32 = 3;
-/// So long beyond what connecting may take an agent has to get ready.
+/// Time limit for getting ready, beyond the time limit of a connect.
 const READY_PATIENCE: Duration = Duration::from_secs(20);
-/// An agent that is alive delivers within so long after the planned end.
+/// Time limit for the results after the planned end.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(120);
-/// How often one looks who has delivered and who is silent.
+/// Interval of looking who has delivered and who is silent.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// A trial that is to be made.
-pub(super) struct Making<'a> {
+/// A trial of the fleet.
+pub(super) struct FleetTrial<'a> {
     pub(super) client: &'a Client,
-    pub(super) link: &'a Link,
+    pub(super) link: &'a NatsLink,
     pub(super) stores: &'a Stores,
     pub(super) options: &'a FleetOptions,
     pub(super) key: TrialKey,
@@ -49,19 +49,19 @@ pub(super) struct Making<'a> {
     pub(super) vantage: Option<&'a mut Vantage>,
 }
 
-/// An agent's part of it.
-struct Part {
+/// An agent's part of the trial.
+struct AgentPart {
     name: String,
     crew: Crew,
-    doing: Doing,
-    /// When it was heard of last.
+    doing: JobState,
+    /// Time of its last sign of life.
     heard_ns: u64,
-    /// What it delivered, packed; or why it did not.
+    /// Its result, packed; or why there is none.
     fate: Option<Result<Vec<Bytes>, String>>,
 }
 
-impl Making<'_> {
-    /// Makes it.
+impl FleetTrial<'_> {
+    /// Makes the trial.
     pub(super) async fn make(
         mut self,
         members: &mut [Member],
@@ -89,14 +89,11 @@ impl Making<'_> {
             vantage.begin(window_ns, self.spec.interval, self.spec.duration);
         }
         let now = now_ns();
-        let mut parts: Vec<Part> = members
-            .iter()
-            .zip(&crews)
-            .filter(|(_, crew)| crew.workers > 0)
-            .map(|(member, &crew)| Part {
+        let mut parts: Vec<AgentPart> = with_crews(members, &crews)
+            .map(|(member, crew)| AgentPart {
                 name: member.facts.name.clone(),
                 crew,
-                doing: Doing::Busy,
+                doing: JobState::Busy,
                 heard_ns: now,
                 fate: None,
             })
@@ -109,7 +106,7 @@ impl Making<'_> {
         Ok(Trial { observed, ..trial })
     }
 
-    /// Who makes which part of it.
+    /// Deals out the shares of the agents.
     fn deal(&self, members: &[Member]) -> Result<Vec<Crew>, FleetError> {
         let threads = self.options.threads;
         let offered: Vec<u32> = members
@@ -139,7 +136,7 @@ impl Making<'_> {
         Ok(crews)
     }
 
-    /// Leaves a note of what is planned, for those who collect what is left of it.
+    /// Stores the plan, for those who collect what is left of a run.
     async fn note_plan(&self, members: &[Member], crews: &[Crew]) -> Result<(), FleetError> {
         let failed = |why: String| {
             FleetError::Gone(format!("the plan cannot be stored in JetStream: {why}"))
@@ -159,11 +156,8 @@ impl Making<'_> {
         }
         let plan = PlanFacts {
             key: self.key.clone(),
-            agents: members
-                .iter()
-                .zip(crews)
-                .filter(|(_, crew)| crew.workers > 0)
-                .map(|(m, &crew)| (m.facts.name.clone(), crew))
+            agents: with_crews(members, crews)
+                .map(|(m, crew)| (m.facts.name.clone(), crew))
                 .collect(),
             started_at: self.options.started_at.clone(),
             pieces: pieces.len() as u32,
@@ -172,24 +166,21 @@ impl Making<'_> {
         put.map(drop).map_err(|e| failed(not_stored(&e)))
     }
 
-    /// Gets all ready and tells them when to begin; when that is, by our clock.
+    /// Prepares all agents and starts them. Returns the beginning, on this host's clock.
     async fn begin(&self, members: &mut [Member], crews: &[Crew]) -> Result<u64, FleetError> {
         let mut lead = LEAD;
         let mut attempt = 1;
         loop {
             self.prepare(members, crews).await?;
             self.read_clocks(members).await?;
-            let slowest = members
-                .iter()
-                .map(|m| m.clock.uncertainty_ns)
-                .max()
-                .unwrap_or(0);
-            let begin_ns = now_ns() + lead.as_nanos() as u64 + 8 * slowest;
+            let uncertain = members.iter().map(|m| m.clock.uncertainty_ns);
+            let begin_ns = now_ns() + lead.as_nanos() as u64 + 8 * uncertain.max().unwrap_or(0);
             let refused = self.go(members, crews, begin_ns).await;
             let Some(why) = refused else {
                 return Ok(begin_ns);
             };
-            // Nobody has sent anything: the moment has not come for those who were told in time.
+            // Nobody has sent anything: the beginning is still ahead for those who were told in
+            // time.
             self.cancel(members).await;
             if attempt == ATTEMPTS {
                 return Err(FleetError::Gone(format!(
@@ -202,50 +193,43 @@ impl Making<'_> {
     }
 
     async fn prepare(&self, members: &[Member], crews: &[Crew]) -> Result<(), FleetError> {
-        let order = Order {
+        let order = TrialOrder {
             spec: self.spec.clone(),
             files: self.files()?,
         };
         let pieces = pack(&order)
             .map_err(|e| FleetError::Refused(format!("the order cannot be written: {e}")))?;
         let limit = Duration::from_nanos(self.spec.connect_timeout.0) + READY_PATIENCE;
-        let prepared = members
-            .iter()
-            .zip(crews)
-            .filter(|(_, c)| c.workers > 0)
-            .map(|(m, &crew)| {
-                let prepare = Prepare {
-                    key: self.key.clone(),
-                    crew,
-                };
-                let asked = Asked {
-                    client: self.client,
-                    agent: &m.facts.name,
-                };
-                let pieces = &pieces;
-                async move {
-                    let told = send_order(&asked, pieces, &prepare, limit);
-                    (asked.agent, told.await)
-                }
-            });
+        let prepared = with_crews(members, crews).map(|(m, crew)| {
+            let prepare = PrepareRequest {
+                key: self.key.clone(),
+                crew,
+            };
+            let asked = AgentClient::new(self.client, &m.facts.name);
+            let pieces = &pieces;
+            async move {
+                let told = send_order(&asked, pieces, &prepare, limit);
+                (asked.agent, told.await)
+            }
+        });
         let answers = join_all(prepared).await;
         let refused = answers
             .into_iter()
             .find_map(|(agent, answer)| match answer {
-                Ok(Answer::Yes) => None,
-                Ok(Answer::No(why)) => Some(FleetError::Refused(format!("agent {agent}: {why}"))),
-                Ok(Answer::Unreachable(why)) => {
+                Ok(AgentAnswer::Yes) => None,
+                Ok(AgentAnswer::No(why)) => {
+                    Some(FleetError::Refused(format!("agent {agent}: {why}")))
+                }
+                Ok(AgentAnswer::Unreachable(why)) => {
                     Some(FleetError::Unreachable(format!("agent {agent}: {why}")))
                 }
                 Err(why) => Some(FleetError::Gone(format!("agent {agent} is lost: {why}"))),
             });
-        match refused {
-            None => Ok(()),
-            Some(error) => {
-                self.cancel(members).await;
-                Err(error)
-            }
-        }
+        let Some(error) = refused else {
+            return Ok(());
+        };
+        self.cancel(members).await;
+        Err(error)
     }
 
     /// The files that the spec names: agents have none of them.
@@ -261,11 +245,8 @@ impl Making<'_> {
 
     async fn read_clocks(&self, members: &mut [Member]) -> Result<(), FleetError> {
         let read = members.iter_mut().map(|member| async {
-            let asked = Asked {
-                client: self.client,
-                agent: &member.facts.name,
-            };
-            let clock = asked.clock_for_trial().await;
+            let asked = AgentClient::new(self.client, &member.facts.name);
+            let clock = asked.clock(READINGS).await;
             clock.map(|clock| member.clock = clock).map_err(|why| {
                 FleetError::Gone(format!("agent {} is lost: {why}", member.facts.name))
             })
@@ -273,32 +254,25 @@ impl Making<'_> {
         join_all(read).await.into_iter().collect()
     }
 
-    /// Tells all when to begin; why somebody cannot.
+    /// Sends the beginning to all agents. Returns why one of them cannot begin.
     async fn go(&self, members: &[Member], crews: &[Crew], begin_ns: u64) -> Option<String> {
-        let told = members
-            .iter()
-            .zip(crews)
-            .filter(|(_, c)| c.workers > 0)
-            .map(|(m, _)| {
-                let go = json(&Go {
-                    key: self.key.clone(),
-                    at_ns: m.clock.there(begin_ns),
-                });
-                let asked = Asked {
-                    client: self.client,
-                    agent: &m.facts.name,
-                };
-                async move {
-                    let left = begin_ns.saturating_sub(now_ns()) / 2;
-                    let limit = Duration::from_nanos(left).max(Duration::from_millis(1));
-                    match asked.ask(Verb::Go, go, limit).await {
-                        Ok(Answer::Yes) => None,
-                        Ok(Answer::No(why) | Answer::Unreachable(why)) | Err(why) => {
-                            Some(format!("agent {}: {why}", asked.agent))
-                        }
+        let told = with_crews(members, crews).map(|(m, _)| {
+            let go = json(&GoRequest {
+                key: self.key.clone(),
+                at_ns: m.clock.there(begin_ns),
+            });
+            let asked = AgentClient::new(self.client, &m.facts.name);
+            async move {
+                let left = begin_ns.saturating_sub(now_ns()) / 2;
+                let limit = Duration::from_nanos(left).max(Duration::from_millis(1));
+                match asked.ask(Verb::Go, go, limit).await {
+                    Ok(AgentAnswer::Yes) => None,
+                    Ok(AgentAnswer::No(why) | AgentAnswer::Unreachable(why)) | Err(why) => {
+                        Some(format!("agent {}: {why}", asked.agent))
                     }
                 }
-            });
+            }
+        });
         join_all(told).await.into_iter().flatten().next()
     }
 
@@ -307,10 +281,10 @@ impl Making<'_> {
         tell(self.client, names, Verb::Cancel, &self.key).await;
     }
 
-    /// Shows what comes, until each agent has delivered or is lost.
+    /// Shows the progress, until each agent has delivered or is lost.
     async fn follow(
         &self,
-        parts: &mut [Part],
+        parts: &mut [AgentPart],
         (mut beats, mut live): (Subscriber, Subscriber),
         begin_ns: u64,
         watch: &mut dyn IntervalWatcher,
@@ -328,7 +302,8 @@ impl Making<'_> {
             tokio::select! {
                 Some(message) = beats.next() => {
                     let place = places.get(last_word(&message.subject));
-                    let beat = parse::<Beat>(&message.payload).filter(|beat| beat.key == self.key);
+                    let beat = parse::<Heartbeat>(&message.payload);
+                    let beat = beat.filter(|beat| beat.key == self.key);
                     if let (Some(beat), Some(part)) = (beat, place.map(|&n| &mut parts[n])) {
                         part.doing = beat.doing;
                         part.heard_ns = now_ns();
@@ -356,28 +331,25 @@ impl Making<'_> {
         }
     }
 
-    /// Gets what is ready.
-    async fn fetch(&self, parts: &mut [Part]) {
-        let is_ready = |part: &&mut Part| part.fate.is_none() && part.doing != Doing::Busy;
+    /// Fetches results that are ready.
+    async fn fetch(&self, parts: &mut [AgentPart]) {
+        let is_ready = |part: &&mut AgentPart| part.fate.is_none() && part.doing != JobState::Busy;
         let ready = parts.iter_mut().filter(is_ready);
         let fetched = ready.map(|part| async {
-            let asked = Asked {
-                client: self.client,
-                agent: &part.name,
-            };
+            let asked = AgentClient::new(self.client, &part.name);
             let got = match &part.doing {
-                Doing::Busy => return,
-                Doing::Failed(why) => {
+                JobState::Busy => return,
+                JobState::Failed(why) => {
                     part.fate = Some(Err(why.clone()));
                     return;
                 }
-                Doing::Stored(of) => {
+                JobState::Stored(of) => {
                     match fetch_stored(self.stores, &self.key, asked.agent, *of).await {
                         Ok(pieces) => Ok(pieces),
                         Err(_) => fetch_kept(&asked, &self.key, *of).await,
                     }
                 }
-                Doing::Kept(of, _) => fetch_kept(&asked, &self.key, *of).await,
+                JobState::Kept(of, _) => fetch_kept(&asked, &self.key, *of).await,
             };
             // What could not be got now is tried again at the next glance.
             if let Ok(pieces) = got {
@@ -387,15 +359,15 @@ impl Making<'_> {
         join_all(fetched).await;
     }
 
-    /// Those who are silent are lost once all others are through.
-    fn give_up(&self, parts: &mut [Part], begin_ns: u64) {
+    /// Declares silent agents lost once all others have delivered.
+    fn give_up(&self, parts: &mut [AgentPart], begin_ns: u64) {
         let now = now_ns();
         let Some(up_since_ns) = self.link.up_since_ns() else {
-            // While we hear nothing from anybody, nobody is silent.
+            // Without a connection to NATS nobody counts as silent.
             return;
         };
-        let silent_ns = |part: &Part| now.saturating_sub(part.heard_ns.max(up_since_ns));
-        let is_silent = |part: &Part| silent_ns(part) > SILENT.as_nanos() as u64;
+        let silent_ns = |part: &AgentPart| now.saturating_sub(part.heard_ns.max(up_since_ns));
+        let is_silent = |part: &AgentPart| silent_ns(part) > SILENT.as_nanos() as u64;
         let waiting = || parts.iter().filter(|part| part.fate.is_none());
         let all_silent = waiting().all(is_silent);
         let spec = self.spec;
@@ -415,8 +387,8 @@ impl Making<'_> {
         }
     }
 
-    /// Those who delivered need to keep nothing, and neither does JetStream where nothing is lost.
-    async fn thank(&self, parts: &[Part]) {
+    /// Lets agents that delivered drop their results, and JetStream too where nothing is lost.
+    async fn thank(&self, parts: &[AgentPart]) {
         let delivered = parts.iter().filter(|part| matches!(part.fate, Some(Ok(_))));
         let names = delivered.map(|part| part.name.as_str());
         tell(self.client, names, Verb::Thanks, &self.key).await;
@@ -426,16 +398,16 @@ impl Making<'_> {
         }
     }
 
-    /// The trial, of all that was delivered.
-    fn end(&self, members: &mut [Member], parts: Vec<Part>) -> Result<Trial, FleetError> {
+    /// Joins the results into the trial.
+    fn end(&self, members: &mut [Member], parts: Vec<AgentPart>) -> Result<Trial, FleetError> {
         let ahead = knee_engine::sys::clock::realtime_ahead_ns() as i64;
         // It takes a process, and is of use beside what an agent's says alone.
         let is_told = members.iter().any(|m| m.clock.chrony_error_ns.is_some());
-        let own_error_ns = is_told.then(chrony::error_ns_max).flatten();
+        let own_error_ns = is_told.then(chrony_error_ns_max).flatten();
         let clocks: BTreeMap<String, AgentClock> = members
             .iter()
             .map(|m| {
-                let clock = m.clock.told(ahead, own_error_ns);
+                let clock = m.clock.for_report(ahead, own_error_ns);
                 (m.facts.name.clone(), clock)
             })
             .collect();
@@ -448,15 +420,13 @@ impl Making<'_> {
         let kept: BTreeMap<String, String> = parts
             .iter()
             .filter_map(|part| match &part.doing {
-                Doing::Kept(_, why) => Some((part.name.clone(), why.clone())),
+                JobState::Kept(_, why) => Some((part.name.clone(), why.clone())),
                 _ => None,
             })
             .collect();
         let fates = parts.into_iter().map(|part| {
-            let fate = part
-                .fate
-                .unwrap_or_else(|| Err("it did not deliver".to_owned()));
-            (part.name, part.crew, fate)
+            let none = || Err("it did not deliver".to_owned());
+            (part.name, part.crew, part.fate.unwrap_or_else(none))
         });
         let mut trial = join(self.spec, fates)?;
         for agent in &mut trial.agents {
@@ -468,23 +438,32 @@ impl Making<'_> {
 }
 
 async fn send_order(
-    asked: &Asked<'_>,
+    asked: &AgentClient<'_>,
     pieces: &[Bytes],
-    prepare: &Prepare,
+    prepare: &PrepareRequest,
     limit: Duration,
-) -> Result<Answer, String> {
+) -> Result<AgentAnswer, String> {
     let of = pieces.len();
     for (number, piece) in pieces.iter().enumerate() {
         let mut headers = HeaderMap::new();
         headers.insert(PIECE, piece_words(number, of).as_str());
         let request = Request::new().headers(headers).payload(piece.clone());
         let answer = asked.send(Verb::Piece, request).await?;
-        match parse::<Answer>(&answer) {
-            Some(Answer::Yes) => {}
-            other => return Ok(other.unwrap_or_else(|| Answer::No("no answer".to_owned()))),
+        match parse::<AgentAnswer>(&answer) {
+            Some(AgentAnswer::Yes) => {}
+            other => return Ok(other.unwrap_or_else(|| AgentAnswer::No("no answer".to_owned()))),
         }
     }
     asked.ask(Verb::Prepare, json(prepare), limit).await
+}
+
+/// The members that have a part in the trial, with it.
+fn with_crews<'m>(
+    members: &'m [Member],
+    crews: &'m [Crew],
+) -> impl Iterator<Item = (&'m Member, Crew)> {
+    let both = members.iter().zip(crews.iter().copied());
+    both.filter(|(_, crew)| crew.workers > 0)
 }
 
 fn last_word(subject: &str) -> &str {

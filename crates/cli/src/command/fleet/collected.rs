@@ -9,11 +9,11 @@ use knee_core::experiment::{Concluded, Conducted, Ended, Experiment, SingleRun};
 use knee_core::report::{Command, Host, Kind};
 use knee_core::trial::assess::assess;
 use knee_engine::error::RunError;
-use knee_fleet::Access;
+use knee_fleet::NatsAccess;
 
 /// Collects and reports it, as one run.
 pub(super) fn execute(
-    access: &Access,
+    access: &NatsAccess,
     run: Option<&str>,
     output: &OutputArgs,
 ) -> Result<Exit, Failure> {

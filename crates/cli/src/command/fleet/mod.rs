@@ -10,7 +10,7 @@ use crate::stdout;
 use clap::{Args, Subcommand};
 use knee_core::words::time;
 use knee_engine::error::RunError;
-use knee_fleet::{Access, AgentFacts, CoordinatorFacts, Present};
+use knee_fleet::{AgentFacts, AgentPresence, CoordinatorFacts, NatsAccess};
 use std::io::Write;
 
 /// See the agents of a fleet, what runs on them, and end or collect it
@@ -65,7 +65,7 @@ struct RawCollect {
 }
 
 impl RawPlace {
-    fn access(&self) -> Result<Access, Failure> {
+    fn access(&self) -> Result<NatsAccess, Failure> {
         self.access.access("--nats", self.nats.as_deref())
     }
 }
@@ -92,7 +92,7 @@ pub fn execute(raw: &RawFleet) -> Result<Exit, Failure> {
     }
 }
 
-fn list(access: &Access) -> Result<Exit, Failure> {
+fn list(access: &NatsAccess) -> Result<Exit, Failure> {
     let (agents, _) = knee_fleet::present(access).map_err(RunError::from)?;
     if agents.is_empty() {
         let place = access.place();
@@ -107,7 +107,7 @@ fn list(access: &Access) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-fn row(agent: &Present) -> [String; 8] {
+fn row(agent: &AgentPresence) -> [String; 8] {
     let facts = &agent.facts;
     let labels = facts
         .labels
@@ -181,7 +181,7 @@ fn table(heads: &[String; 8], rows: &[[String; 8]], out: &mut dyn Write) -> std:
     Ok(())
 }
 
-fn status(access: &Access) -> Result<Exit, Failure> {
+fn status(access: &NatsAccess) -> Result<Exit, Failure> {
     let (agents, conducts) = knee_fleet::present(access).map_err(RunError::from)?;
     let busy = agents.iter().filter(|a| a.facts.run.is_some()).count();
     stdout::write(|out| {

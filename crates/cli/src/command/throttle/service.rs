@@ -3,8 +3,7 @@
 use crate::failure::Failure;
 use knee_core::experiment::throttle::wait::Chore;
 use knee_core::spec::ParseError;
-use knee_engine::experiment::throttle::service::{QotdServer, QotdSpec, of_the_day};
-use knee_engine::serve::sink::UdpSink;
+use knee_engine::experiment::throttle::service::{QotdServer, QotdSpec, UdpSink, of_the_day};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 

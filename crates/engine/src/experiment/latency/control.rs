@@ -1,8 +1,8 @@
 //! The client's end of the control connection, before and after the flows.
 
 use super::sockets;
-use super::wire::{self, Ask, Begin, LINE_MAX, Lines, SERVICE, Say};
-use crate::control::{Door, Lost, SILENCE_NS, ServiceClock, Sharing, Talk};
+use super::wire::{self, LINE_MAX, LatencyReply, LatencyRequest, LatencySessionSpec, SERVICE};
+use crate::control::{ControlClient, SILENCE_NS, ServiceClock, ServiceLogin, ServiceLost, Sharing};
 use crate::error::RunError;
 use crate::error::reason;
 use crate::sys::stream;
@@ -13,39 +13,43 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 
-/// Pings of one estimate of the clock, and of the round trip alone.
+/// Pings of one clock reading, and of a reading of the round trip alone.
 const PINGS: u32 = 12;
 const PINGS_ONE_CLOCK: u32 = 3;
 
-/// These pings' numbers, apart from those of the pinger.
+/// First number of these pings, apart from those of the pinger.
 const FIRST_PING: u64 = 1 << 62;
 
-/// A connection to a service that has let us in.
+/// A control connection to a service that this client holds.
 #[derive(Debug)]
-pub(super) struct Control {
-    pub(super) talk: Talk,
-    /// What it is.
+pub(super) struct LatencyControl {
+    pub(super) client: ControlClient,
+    /// Properties of the service.
     pub(super) facts: LatencyServiceFacts,
     pings: u64,
 }
 
-impl Control {
+impl LatencyControl {
     /// Connects and says hello.
     ///
     /// # Errors
-    /// [`RunError::Unreachable`]: nobody there, nobody of ours, refused, or busy.
-    pub(super) fn open(service: &str, token: &str, stop: &AtomicBool) -> Result<Control, RunError> {
-        let door = Door {
+    /// [`RunError::Unreachable`]: nothing answers, no knee service, refused, or busy.
+    pub(super) fn open(
+        service: &str,
+        token: &str,
+        stop: &AtomicBool,
+    ) -> Result<LatencyControl, RunError> {
+        let login = ServiceLogin {
             at: service,
             service: SERVICE,
             token,
             purpose: "the other end of the flows is a service",
             line_max: LINE_MAX,
         };
-        let (talk, welcome) = door.enter::<LatencyServiceFacts>(stop)?;
+        let (client, welcome) = login.connect::<LatencyServiceFacts>(stop)?;
         let sharing = Sharing::with(&welcome.boot, &welcome.namespace);
-        Ok(Control {
-            talk,
+        Ok(LatencyControl {
+            client,
             facts: LatencyServiceFacts {
                 same_host: sharing.is_some(),
                 ..welcome.facts
@@ -54,29 +58,29 @@ impl Control {
         })
     }
 
-    /// One that goes on over `talk` after a session.
-    pub(super) fn resumed(talk: Talk, facts: LatencyServiceFacts) -> Control {
-        Control {
-            talk,
+    /// Goes on over a connection after a session.
+    pub(super) fn resumed(client: ControlClient, facts: LatencyServiceFacts) -> LatencyControl {
+        LatencyControl {
+            client,
             facts,
             pings: 2 * FIRST_PING,
         }
     }
 
-    /// Estimates the service's clock, and the round trip in nanoseconds: the ping with the shortest
-    /// one tells both best. One clock needs no estimate.
+    /// Reads the service's clock, and the round trip in nanoseconds, by the ping with the shortest
+    /// one. On one machine both have one clock.
     ///
     /// # Errors
-    /// [`Lost`].
-    pub(super) fn clock(&mut self) -> Result<(ServiceClock, u64), Lost> {
+    /// [`ServiceLost`].
+    pub(super) fn clock(&mut self) -> Result<(ServiceClock, u64), ServiceLost> {
         let one_clock = self.facts.same_host;
         let pings = if one_clock { PINGS_ONE_CLOCK } else { PINGS };
         let (best, best_ns) = ServiceClock::quickest(pings, || {
             let n = self.pings;
             self.pings += 1;
-            self.talk.tell(&Ask::Ping { n })?;
-            match self.talk.hear(SILENCE_NS, None)? {
-                Say::Pong {
+            self.client.send(&LatencyRequest::Ping { n })?;
+            match self.client.receive(SILENCE_NS, None)? {
+                LatencyReply::Pong {
                     n: pong, left_ns, ..
                 } if pong == n => Ok(left_ns),
                 other => Err(unexpected(&other)),
@@ -97,15 +101,19 @@ impl Control {
     /// asked for.
     pub(super) fn begin(
         &mut self,
-        begin: &Begin,
+        begin: &LatencySessionSpec,
         stop: &AtomicBool,
     ) -> Result<Vec<TcpStream>, RunError> {
         if let Some(dscp) = begin.sockets.dscp {
-            let _ = stream::set_dscp(self.talk.stream(), dscp);
+            let _ = stream::set_dscp(self.client.stream(), dscp);
         }
-        self.ask(&Ask::Begin(begin.clone()), &Say::Ready, stop)?;
+        self.request(
+            &LatencyRequest::Begin(begin.clone()),
+            &LatencyReply::Ready,
+            stop,
+        )?;
         let count = (begin.up + begin.down) as usize;
-        let flows = sockets::connect(self.talk.address, count, &begin.sockets)?;
+        let flows = sockets::connect(self.client.address, count, &begin.sockets)?;
         for (n, mut flow) in flows.iter().enumerate() {
             let n = n as u32;
             let (direction, number) = if n < begin.up {
@@ -113,7 +121,7 @@ impl Control {
             } else {
                 (Direction::Down, n - begin.up)
             };
-            let join = Ask::Join {
+            let join = LatencyRequest::Join {
                 session: begin.session,
                 direction,
                 number,
@@ -123,12 +131,12 @@ impl Control {
                 RunError::Unreachable(format!("flow {n} cannot begin: {}", reason(&e)))
             })?;
         }
-        self.await_say(&Say::Joined, stop)?;
+        self.await_reply(&LatencyReply::Joined, stop)?;
         check_ecn(&flows, &begin.sockets)?;
         Ok(flows)
     }
 
-    /// Says when flows begin and end at the latest, on the service's clock.
+    /// Starts the flows. Both times are of the service's clock; `end_ns` is the latest end.
     ///
     /// # Errors
     /// [`RunError`]: the service is lost.
@@ -138,39 +146,37 @@ impl Control {
         end_ns: u64,
         stop: &AtomicBool,
     ) -> Result<(), RunError> {
-        self.ask(&Ask::Start { origin_ns, end_ns }, &Say::Started, stop)
+        self.request(
+            &LatencyRequest::Start { origin_ns, end_ns },
+            &LatencyReply::Started,
+            stop,
+        )
     }
 
-    fn ask(&mut self, ask: &Ask, wanted: &Say, stop: &AtomicBool) -> Result<(), RunError> {
-        self.talk.tell(ask).map_err(|lost| self.lost(lost))?;
-        self.await_say(wanted, stop)
+    fn request(
+        &mut self,
+        request: &LatencyRequest,
+        wanted: &LatencyReply,
+        stop: &AtomicBool,
+    ) -> Result<(), RunError> {
+        self.client
+            .send(request)
+            .map_err(|lost| self.client.lost(lost))?;
+        self.await_reply(wanted, stop)
     }
 
-    fn await_say(&mut self, wanted: &Say, stop: &AtomicBool) -> Result<(), RunError> {
-        match self.talk.hear(SILENCE_NS, Some(stop)) {
+    fn await_reply(&mut self, wanted: &LatencyReply, stop: &AtomicBool) -> Result<(), RunError> {
+        match self.client.receive(SILENCE_NS, Some(stop)) {
             Ok(said) if said == *wanted => Ok(()),
-            Ok(Say::Refused { reason }) => Err(RunError::NotPermitted(format!(
-                "the service {} refuses: {reason}",
-                self.talk.service
-            ))),
-            Ok(other) => Err(self.lost(unexpected(&other))),
-            Err(lost) => Err(self.lost(lost)),
+            Ok(LatencyReply::Refused { reason }) => Err(self.client.refused(&reason)),
+            Ok(other) => Err(self.client.lost(unexpected(&other))),
+            Err(lost) => Err(self.client.lost(lost)),
         }
-    }
-
-    /// That the service was lost before the flows began.
-    pub(super) fn lost(&self, lost: Lost) -> RunError {
-        self.talk.lost(lost)
-    }
-
-    /// The connection, for the pinger.
-    pub(super) fn into_parts(self) -> (TcpStream, Lines) {
-        self.talk.into_parts()
     }
 }
 
-/// Linux has no switch of a socket for explicit congestion notification: it is the host's, or the
-/// route's, and what came of it is known once flows are connected.
+/// Checks explicit congestion notification. Linux has no switch of a single socket, only of the
+/// host or the route: the outcome is known once flows are connected.
 fn check_ecn(flows: &[TcpStream], how: &FlowSockets) -> Result<(), RunError> {
     let Some(wanted) = how.ecn else {
         return Ok(());
@@ -196,10 +202,10 @@ fn check_ecn(flows: &[TcpStream], how: &FlowSockets) -> Result<(), RunError> {
     }))
 }
 
-/// What the service said that it was not asked.
-pub(super) fn unexpected(said: &Say) -> Lost {
-    Lost::unexpected(match said {
-        Say::Refused { reason } => Some(reason),
+/// Error: an unexpected message.
+pub(super) fn unexpected(said: &LatencyReply) -> ServiceLost {
+    ServiceLost::unexpected(match said {
+        LatencyReply::Refused { reason } => Some(reason),
         _ => None,
     })
 }

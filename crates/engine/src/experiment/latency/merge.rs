@@ -1,22 +1,21 @@
-//! One account of each flow, from what its two ends know.
+//! Merges what the two ends of each flow measured.
 
-use super::side::{ReceivedSide, SentSide, Side};
-use super::wire::Record;
+use super::wire::{FlowSide, LatencyServiceRecord, ReceivedSide, SentSide};
 use knee_core::experiment::latency::measure::{FlowLost, FlowMeasured};
 use knee_core::experiment::latency::spec::LatencyTrialSpec;
 use knee_core::measure::Direction;
 use knee_core::time::Nanos;
 
-/// What uploads had carried at one moment, as the service told.
-pub(super) type Progress = (Nanos, Vec<u64>);
+/// Bytes that each upload had carried by a time, as the service reported.
+pub(super) type UploadProgress = (Nanos, Vec<u64>);
 
-/// All flows, the uploads first. `ours`: what this end knows of each, in that order. `record`: what
-/// the service knows; without it, its `progress` says at least how much came and when.
+/// Merges both ends of all flows, the uploads first. `ours`: this end, in that order. `record`: the
+/// other end; without it, `progress` has at least how much came and when.
 pub(super) fn flows(
     spec: &LatencyTrialSpec,
-    ours: Vec<Side>,
-    record: Option<Record>,
-    progress: &[Progress],
+    ours: Vec<FlowSide>,
+    record: Option<LatencyServiceRecord>,
+    progress: &[UploadProgress],
     elapsed: Nanos,
 ) -> Vec<FlowMeasured> {
     let has_record = record.is_some();
@@ -27,12 +26,12 @@ pub(super) fn flows(
     let mut flows = Vec::with_capacity(ours.len());
     for (place, side) in ours.into_iter().enumerate() {
         let mut flow = match side {
-            Side::Sent(sent) => {
+            FlowSide::Sent(sent) => {
                 let told = || pieced(place, progress, spec.interval, elapsed);
                 let received = up.next().unwrap_or_else(told);
                 merge(Direction::Up, place as u32, sent, received, elapsed)
             }
-            Side::Received(received) => {
+            FlowSide::Received(received) => {
                 let sent = down.next().unwrap_or_default();
                 merge(
                     Direction::Down,
@@ -48,7 +47,7 @@ pub(super) fn flows(
         if !has_record {
             flow.ended = flow.ended.min(elapsed);
         }
-        // A receiver may see the end a little after the sender, and counts the gap until then.
+        // A receiver may see the end a little after the sender, and counts the gap until it does.
         flow.gap_at = flow.gap_at.min(flow.ended);
         flow.gap_max = flow.gap_max.min(flow.ended - flow.gap_at);
         flows.push(flow);
@@ -63,7 +62,7 @@ fn merge(
     received: ReceivedSide,
     elapsed: Nanos,
 ) -> FlowMeasured {
-    // Who hears of the end first closes, and the other end may see that as a reset.
+    // The end that stops first closes, and the other end may see that as a reset.
     let lost = earlier(sent.lost, received.lost).filter(|lost| lost.at < elapsed);
     FlowMeasured {
         direction,
@@ -89,9 +88,14 @@ fn earlier(one: Option<FlowLost>, other: Option<FlowLost>) -> Option<FlowLost> {
     both.min_by_key(|lost| lost.at)
 }
 
-/// What an upload's receiver would have told, as far as its progress shows: gaps are known to a
-/// step of that progress, and nothing of the latency inside.
-fn pieced(place: usize, progress: &[Progress], interval: Nanos, elapsed: Nanos) -> ReceivedSide {
+/// Reconstructs what the receiver of an upload measured from its progress. Gaps are known to a step
+/// of that progress, and the latency inside is unknown.
+fn pieced(
+    place: usize,
+    progress: &[UploadProgress],
+    interval: Nanos,
+    elapsed: Nanos,
+) -> ReceivedSide {
     let mut side = ReceivedSide {
         ended: elapsed,
         ..ReceivedSide::default()
@@ -108,7 +112,7 @@ fn pieced(place: usize, progress: &[Progress], interval: Nanos, elapsed: Nanos) 
         };
         let more = bytes.saturating_sub(side.received_bytes);
         if more > 0 {
-            // It came in the step that ends at `at`, so in the interval before that moment.
+            // It came in the step that ends at `at`, so in the interval before `at`.
             let slot = (at.0.saturating_sub(1) / interval.0.max(1)) as usize;
             if side.by_interval.len() <= slot {
                 side.by_interval.resize(slot + 1, 0);

@@ -1,31 +1,26 @@
 //! Flows over TCP in both directions, and the latency inside and beside them.
 //!
-//! The other end is [`crate::experiment::latency::service`]. Both ends carry flows with the same
-//! code: `carry` is a
-//! thread's loop over its flows, `sender` and `receiver` are one flow's two ends. The pinger is a
+//! The other end is [`service`]. Both ends carry flows with the same code: `carry` is a thread's
+//! loop over its flows, `sender` and `receiver` are one flow's two ends. The pinger is a
 //! thread of its own at either end, so that what it waits for is the path and the peer's kernel
 //! rather than our own work.
 //!
-//! Latency inside a flow counts from the moment at which a record is handed to the sender's socket
-//! (see [`header`]): what waits in the socket's send buffer counts, as it does for any application.
-//! That buffer is as large as the kernel makes it: TCP_NOTSENT_LOWAT is left alone, so that a flow
-//! is what most applications have.
+//! Latency inside a flow counts from the time at which a record is handed to the sender's socket
+//! (see [`payload`]): what waits in the socket's send buffer counts, as it does for any
+//! application. That buffer is as large as the kernel makes it: TCP_NOTSENT_LOWAT is left alone, so
+//! that a flow is what most applications have.
 
-pub(crate) mod carry;
-mod conduct;
+mod conductor;
 mod control;
-pub(crate) mod gate;
-pub mod header;
-mod held;
+pub(crate) mod flow_threads;
 mod merge;
-mod nap;
+pub mod payload;
 mod pinger;
-pub mod probe;
+mod probes;
 mod receiver;
 mod run;
 mod sender;
 pub mod service;
-pub(crate) mod side;
 pub(crate) mod sockets;
 pub mod wire;
 

@@ -1,17 +1,17 @@
-//! The pinger: a thread with the control connection, whose pings and UDP probes go out at absolute
-//! moments, whatever the flows do.
+//! The pinger: a thread with the control connection, which sends pings and UDP probes at absolute
+//! times, whatever the flows do.
 
 use super::control::unexpected;
-use super::gate::Gate;
-use super::held;
-use super::probe::{PROBE_BYTES, ProbeDatagram};
-use super::wire::{self, Ask, Lines, RECORD_MAX, Record, Say};
-use crate::control::{Lost, SILENCE_NS};
+use super::payload::{PROBE_BYTES, ProbeDatagram};
+use super::probes::{ProbeLog, add_held};
+use super::sockets::SendGate;
+use super::wire::{self, LatencyReply, LatencyRequest, LatencyServiceRecord, Lines, RECORD_MAX};
+use crate::control::{SILENCE_NS, ServiceLost};
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::thread as sys_thread;
-use knee_core::experiment::latency::measure::{Probe, ProbeBack, ProbesMeasured};
+use knee_core::experiment::latency::measure::{ProbeBack, ProbesMeasured};
 use knee_core::experiment::latency::spec::ProbeSpec;
 use knee_core::time::Nanos;
 use std::io::{self, Read, Write};
@@ -20,45 +20,42 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// So many probes of a kind are kept.
-pub(super) const PROBES_MAX: usize = 1_000_000;
-
-/// How often the thread looks at what it is told.
+/// Interval of looking at requests of the conductor.
 const GLANCE_NS: u64 = 20_000_000;
 
-/// What happens at the pinger, for the thread that conducts the run.
+/// Events of the pinger, for the thread that conducts the run.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum PingerEvent {
     /// A ping was sent.
     Sent,
-    /// One came back, after so long.
+    /// A ping came back, after this round trip.
     Back(Nanos),
-    /// What uploads have carried by then.
+    /// Bytes of each upload by a run time.
     Progress(Nanos, Vec<u64>),
     /// The service ended the flows itself.
     Over(String),
-    /// What the service saw.
-    Record(Box<Record>),
-    /// The service is gone.
-    Lost(Lost),
+    /// The record of the service.
+    Record(Box<LatencyServiceRecord>),
+    /// The service is lost.
+    Lost(ServiceLost),
 }
 
-/// What the pinger and the thread that conducts the run share.
+/// State that the pinger and the thread that conducts the run share.
 #[derive(Debug)]
-pub(super) struct Desk {
-    /// From then on nothing is sent, on this host's clock; it may move.
+pub(super) struct PingerControl {
+    /// Time at which sending ends, on this host's clock; it may move.
     pub(super) end_ns: AtomicU64,
-    /// The longest wait of a ping so far, one that is under way included, in nanoseconds.
+    /// Longest wait of a ping so far, in nanoseconds. Includes the one under way.
     pub(super) longest_ns: AtomicU64,
-    /// Whatever is under way, it is over now.
+    /// Set to end the pinger at once.
     halt: AtomicBool,
-    asks: Mutex<Vec<Ask>>,
+    asks: Mutex<Vec<LatencyRequest>>,
     wake: EventFd,
 }
 
-impl Desk {
-    pub(super) fn new(end_ns: u64) -> io::Result<Arc<Desk>> {
-        Ok(Arc::new(Desk {
+impl PingerControl {
+    pub(super) fn new(end_ns: u64) -> io::Result<Arc<PingerControl>> {
+        Ok(Arc::new(PingerControl {
             end_ns: AtomicU64::new(end_ns),
             longest_ns: AtomicU64::new(0),
             halt: AtomicBool::new(false),
@@ -67,8 +64,8 @@ impl Desk {
         }))
     }
 
-    /// Says something to the service.
-    pub(super) fn ask(&self, ask: Ask) {
+    /// Sends a request to the service.
+    pub(super) fn send(&self, ask: LatencyRequest) {
         let asks = self.asks.lock();
         asks.unwrap_or_else(PoisonError::into_inner).push(ask);
         self.wake.notify();
@@ -81,32 +78,20 @@ impl Desk {
     }
 }
 
-/// What the pinger measured.
+/// Result of the pinger.
 #[derive(Debug)]
-pub(super) struct Pinged {
+pub(super) struct PingerResult {
     pub(super) tcp: ProbesMeasured,
     pub(super) udp: Option<ProbesMeasured>,
-    /// The control connection, where the service is still there.
+    /// The control connection, unless the service is lost.
     pub(super) control: Option<(TcpStream, Lines)>,
     pub(super) used: ThreadUse,
 }
 
-/// Probes of one kind.
-#[derive(Debug, Default)]
-struct Probes {
-    measured: ProbesMeasured,
-    /// All before this one have come back.
-    oldest: usize,
-    /// How many have.
-    back: u64,
-    /// One that takes longer is lost.
-    timeout: Option<Nanos>,
-}
-
 /// The pinger's state.
 pub(super) struct Pinger {
-    pub(super) desk: Arc<Desk>,
-    pub(super) events: Sender<News>,
+    pub(super) desk: Arc<PingerControl>,
+    pub(super) events: Sender<PingerEvent>,
     pub(super) stream: TcpStream,
     pub(super) lines: Lines,
     pub(super) udp: Option<UdpSocket>,
@@ -119,12 +104,12 @@ pub(super) struct Pinger {
 }
 
 impl Pinger {
-    /// Pings until the end, and listens until the record and the last probes have come, the service
-    /// is lost, or it is told to halt.
+    /// Pings until the end, and reads until the record and the last probes have come, the service
+    /// is lost, or it is halted.
     ///
     /// # Errors
-    /// Out of descriptors or memory at the very start.
-    pub(super) fn run(self) -> io::Result<Pinged> {
+    /// Out of descriptors or memory at the start.
+    pub(super) fn run(self) -> io::Result<PingerResult> {
         let _ = sys_thread::set_timer_slack_ns(1);
         // Pings are not to wait for threads that carry flows, where a processor has both.
         sys_thread::go_first();
@@ -136,18 +121,18 @@ impl Pinger {
             udp.set_nonblocking(true)?;
             epoll.add(udp, 2, flags::READ)?;
         }
-        let mut round = Round {
-            tcp: Probes::default(),
-            udp: Probes {
+        let mut round = PingerState {
+            tcp: ProbeLog::default(),
+            udp: ProbeLog {
                 timeout: Some(self.probes.timeout),
-                ..Probes::default()
+                ..ProbeLog::default()
             },
             due_ns: self.origin_ns,
             heard_ns: clock::monotonic_ns(),
             out: Vec::new(),
             has_record: false,
             is_lost: false,
-            gate: Gate::default(),
+            gate: SendGate::default(),
             held_since: None,
             pinger: self,
         };
@@ -162,20 +147,20 @@ impl Pinger {
             }
             epoll.wait(&mut events, Some(round.patience(now_ns)))?;
             round.pinger.desk.wake.drain();
-            round.listen();
+            round.read_replies();
         }
         Ok(round.finish(ThreadUse::now().since(used)))
     }
 }
 
-struct Round {
+struct PingerState {
     pinger: Pinger,
-    gate: Gate,
-    /// The first ping was due then of those that could not leave, where none has since.
+    gate: SendGate,
+    /// Intended time of the first ping that could not leave, where none has left since.
     held_since: Option<Nanos>,
-    tcp: Probes,
-    udp: Probes,
-    /// When the next ping is due.
+    tcp: ProbeLog,
+    udp: ProbeLog,
+    /// Time of the next ping.
     due_ns: u64,
     /// When the service was heard last.
     heard_ns: u64,
@@ -184,7 +169,7 @@ struct Round {
     is_lost: bool,
 }
 
-impl Round {
+impl PingerState {
     fn end_ns(&self) -> u64 {
         self.pinger.desk.end_ns.load(Ordering::Relaxed)
     }
@@ -198,9 +183,9 @@ impl Round {
         Nanos(until_ns.saturating_sub(now_ns).min(GLANCE_NS))
     }
 
-    /// Sends what is due. Moments that were missed are skipped: the pinger's own lateness is to
-    /// make no burst of pings. So are those at which a ping could not leave this host: it would
-    /// measure how long earlier ones take to.
+    /// Sends what is due. Times that were missed are skipped, so that a late pinger makes no burst.
+    /// So are times at which a ping could not leave this host: it would measure the wait of earlier
+    /// ones.
     fn send(&mut self, now_ns: u64) {
         let asks = self.pinger.desk.asks.lock();
         let asks = std::mem::take(&mut *asks.unwrap_or_else(PoisonError::into_inner));
@@ -212,13 +197,13 @@ impl Round {
             let missed = (now_ns - self.due_ns) / every_ns;
             let intended = Nanos(self.due_ns + missed * every_ns - self.pinger.origin_ns);
             self.due_ns += (missed + 1) * every_ns;
-            // What is asked besides goes first, and is no reason to leave the ping out.
+            // Other requests go first, and are no reason to leave the ping out.
             self.flush();
             if self.out.is_empty() && self.gate.is_open(&self.pinger.stream) {
                 let sent = Nanos(clock::monotonic_ns() - self.pinger.origin_ns);
                 let n = self.tcp.sent(intended, sent);
-                self.out.extend(wire::line(&Ask::Ping { n }));
-                let _ = self.pinger.events.send(News::Sent);
+                self.out.extend(wire::line(&LatencyRequest::Ping { n }));
+                let _ = self.pinger.events.send(PingerEvent::Sent);
                 self.flush();
                 self.gate.has_written(&self.pinger.stream);
                 self.held_since = None;
@@ -226,7 +211,7 @@ impl Round {
                 self.tcp.measured.held_back += 1;
                 self.held_since.get_or_insert(intended);
             }
-            self.send_udp(intended);
+            self.send_probe(intended);
         } else {
             self.flush();
         }
@@ -237,7 +222,7 @@ impl Round {
         longest.fetch_max(waiting.max(self.tcp.measured.longest).0, Ordering::Relaxed);
     }
 
-    fn send_udp(&mut self, intended: Nanos) {
+    fn send_probe(&mut self, intended: Nanos) {
         let Some(udp) = &self.pinger.udp else {
             return;
         };
@@ -249,7 +234,7 @@ impl Round {
             reached_ns: 0,
             left_ns: 0,
         };
-        // One that this host does not send is lost like any other.
+        // A probe that this host does not send is lost like any other.
         let _ = udp.send(&probe.encode());
     }
 
@@ -259,37 +244,37 @@ impl Round {
                 Ok(count) => drop(self.out.drain(..count)),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                Err(e) => return self.lost(Lost::gone(&e)),
+                Err(e) => return self.lost(ServiceLost::gone(&e)),
             }
         }
     }
 
-    fn listen(&mut self) {
+    fn read_replies(&mut self) {
         let mut buffer = [0; 64 << 10];
         loop {
             match self.pinger.stream.read(&mut buffer) {
                 Ok(0) => {
-                    self.lost(Lost::closed());
+                    self.lost(ServiceLost::closed());
                     break;
                 }
                 Ok(count) => {
                     let now_ns = clock::monotonic_ns();
                     self.heard_ns = now_ns;
                     self.pinger.lines.push(&buffer[..count]);
-                    self.hear(now_ns);
+                    self.handle_replies(now_ns);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) => {
-                    self.lost(Lost::gone(&e));
+                    self.lost(ServiceLost::gone(&e));
                     break;
                 }
             }
         }
-        self.listen_udp();
+        self.read_probes();
     }
 
-    fn hear(&mut self, now_ns: u64) {
+    fn handle_replies(&mut self, now_ns: u64) {
         loop {
             let said = match self.pinger.lines.take() {
                 Ok(None) => return,
@@ -297,7 +282,7 @@ impl Round {
                 Err(_) => None,
             };
             let event = match said {
-                Some(Say::Pong {
+                Some(LatencyReply::Pong {
                     n,
                     reached_ns,
                     left_ns,
@@ -306,24 +291,24 @@ impl Round {
                         .pinger
                         .back(&mut self.tcp, n, [reached_ns, left_ns, now_ns]);
                     match back {
-                        Some(round_trip) => News::Back(round_trip),
+                        Some(round_trip) => PingerEvent::Back(round_trip),
                         None => continue,
                     }
                 }
-                Some(Say::Progress { at, bytes }) => News::Progress(at, bytes),
-                Some(Say::Over { reason }) => News::Over(reason),
-                Some(Say::Record(record)) => {
+                Some(LatencyReply::Progress { at, bytes }) => PingerEvent::Progress(at, bytes),
+                Some(LatencyReply::Over { reason }) => PingerEvent::Over(reason),
+                Some(LatencyReply::Record(record)) => {
                     self.has_record = true;
-                    News::Record(record)
+                    PingerEvent::Record(record)
                 }
                 Some(other) => return self.lost(unexpected(&other)),
-                None => return self.lost(Lost::nonsense()),
+                None => return self.lost(ServiceLost::nonsense()),
             };
             let _ = self.pinger.events.send(event);
         }
     }
 
-    fn listen_udp(&mut self) {
+    fn read_probes(&mut self) {
         let mut buffer = [0; PROBE_BYTES + 1];
         while let Some(Ok(count)) = self.pinger.udp.as_ref().map(|udp| udp.recv(&mut buffer)) {
             let now_ns = clock::monotonic_ns();
@@ -336,16 +321,16 @@ impl Round {
         }
     }
 
-    fn lost(&mut self, lost: Lost) {
+    fn lost(&mut self, lost: ServiceLost) {
         if !self.is_lost {
             self.is_lost = true;
-            let _ = self.pinger.events.send(News::Lost(lost));
+            let _ = self.pinger.events.send(PingerEvent::Lost(lost));
         }
     }
 
     fn is_done(&mut self, now_ns: u64) -> bool {
         if now_ns.saturating_sub(self.heard_ns) > SILENCE_NS && now_ns > self.pinger.origin_ns {
-            self.lost(Lost::silent());
+            self.lost(ServiceLost::silent());
         }
         let since_end = Nanos(now_ns.saturating_sub(self.end_ns()));
         let udp_done =
@@ -354,7 +339,7 @@ impl Round {
         halted || self.is_lost || self.has_record && udp_done
     }
 
-    fn finish(self, used: ThreadUse) -> Pinged {
+    fn finish(self, used: ThreadUse) -> PingerResult {
         let now = Nanos(clock::monotonic_ns().saturating_sub(self.pinger.origin_ns));
         let end = Nanos(self.end_ns().saturating_sub(self.pinger.origin_ns)).min(now);
         let every = self.pinger.probes.every;
@@ -362,9 +347,9 @@ impl Round {
         let control = (self.pinger.stream, self.pinger.lines);
         let mut tcp = self.tcp.finish(now);
         if let Some(since) = self.held_since {
-            held::add(&mut tcp, every, [since, end]);
+            add_held(&mut tcp, every, [since, end]);
         }
-        Pinged {
+        PingerResult {
             tcp,
             udp: has_udp.then(|| self.udp.finish(now)),
             control: (self.has_record && !self.is_lost).then_some(control),
@@ -374,9 +359,10 @@ impl Round {
 }
 
 impl Pinger {
-    /// A probe came back: when it reached the service and left it, on the service's clock, and when
-    /// it came, on ours. Its round trip, where it counts.
-    fn back(&self, probes: &mut Probes, n: u64, times: [u64; 3]) -> Option<Nanos> {
+    /// Notes that a probe came back. `times`: when it reached and left the service, on the
+    /// service's clock, and when it came back, on this host's. Returns the round trip, unless the
+    /// probe is late or known already.
+    fn back(&self, probes: &mut ProbeLog, n: u64, times: [u64; 3]) -> Option<Nanos> {
         let [reached_ns, left_ns, now_ns] = times;
         let probe = probes.measured.probes.get_mut(usize::try_from(n).ok()?)?;
         let sent_ns = self.origin_ns + probe.sent.0;
@@ -387,7 +373,7 @@ impl Pinger {
         }
         let there_ns = reached_ns.wrapping_sub(sent_ns.wrapping_add(self.ahead_ns));
         let back_ns = now_ns.wrapping_add(self.ahead_ns).wrapping_sub(left_ns);
-        // A clock that is known too inexactly may show it before it was sent.
+        // An inexact clock may put it before the send.
         let forward = |ns: u64| Nanos((ns as i64).max(0) as u64);
         let held = Nanos(left_ns.saturating_sub(reached_ns));
         let round_trip = elapsed - held;
@@ -400,55 +386,5 @@ impl Pinger {
         probes.back += 1;
         probes.lengthen(round_trip, sent);
         Some(round_trip)
-    }
-}
-
-impl Probes {
-    /// One was sent; its number.
-    fn sent(&mut self, intended: Nanos, sent: Nanos) -> u64 {
-        let n = self.measured.sent;
-        self.measured.sent += 1;
-        self.measured.pacing_error.record(sent - intended);
-        if self.measured.probes.len() < PROBES_MAX {
-            self.measured.probes.push(Probe {
-                intended,
-                sent,
-                back: None,
-                waited: Nanos::ZERO,
-            });
-        } else {
-            // What is not kept is not waited for either.
-            self.back += 1;
-        }
-        n
-    }
-
-    /// How long the oldest that has not come back has been under way.
-    fn waiting(&mut self, now: Nanos) -> Nanos {
-        let probes = &self.measured.probes;
-        while probes.get(self.oldest).is_some_and(|p| p.back.is_some()) {
-            self.oldest += 1;
-        }
-        probes
-            .get(self.oldest)
-            .map_or(Nanos::ZERO, |p| now - p.sent)
-    }
-
-    fn lengthen(&mut self, wait: Nanos, sent: Nanos) {
-        if wait > self.measured.longest {
-            (self.measured.longest, self.measured.longest_at) = (wait, sent);
-        }
-    }
-
-    fn finish(mut self, now: Nanos) -> ProbesMeasured {
-        for n in 0..self.measured.probes.len() {
-            let probe = &mut self.measured.probes[n];
-            if probe.back.is_none() {
-                probe.waited = (now - probe.sent).min(self.timeout.unwrap_or(Nanos::MAX));
-                let (waited, sent) = (probe.waited, probe.sent);
-                self.lengthen(waited, sent);
-            }
-        }
-        self.measured
     }
 }

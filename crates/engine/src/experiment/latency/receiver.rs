@@ -1,41 +1,41 @@
 //! One flow's receiving end.
 
-use super::carry::Course;
-use super::header::{HEADER_BYTES, Header};
-use super::side::ReceivedSide;
+use super::flow_threads::FlowRun;
+use super::payload::{HEADER_BYTES, RecordHeader};
+use super::wire::ReceivedSide;
 use crate::sys::{clock, stream};
 use knee_core::experiment::latency::measure::FlowLost;
 use knee_core::time::Nanos;
 use std::io;
 use std::net::TcpStream;
 
-/// After so many bytes the other flows of the thread have their turn.
+/// Bytes after which the other flows of the thread have their turn.
 const TURN_BYTES: u64 = 1 << 20;
 
-/// So many intervals are kept; what comes later counts in the last.
+/// Intervals kept. Later events count in the last one.
 const INTERVALS_MAX: usize = 1 << 20;
 
-/// Takes records, looks at their heads and throws the rest away unread.
+/// Receives records: reads their heads and discards the rest.
 #[derive(Debug)]
-pub(super) struct Receiver {
+pub(super) struct FlowReceiver {
     pub(super) stream: TcpStream,
     head: [u8; HEADER_BYTES],
-    /// What has come of the head.
+    /// Bytes of the head that have come.
     held: usize,
-    /// What is still to come of the record behind its head.
+    /// Bytes of the record that are still to come.
     left: u64,
-    /// Of the record that is to come next.
+    /// Number of the next record.
     number: u64,
-    /// When something came last.
+    /// Time of the last bytes.
     last: Nanos,
     slot: usize,
     slot_end: Nanos,
     side: ReceivedSide,
 }
 
-impl Receiver {
-    pub(super) fn new(stream: TcpStream) -> Receiver {
-        Receiver {
+impl FlowReceiver {
+    pub(super) fn new(stream: TcpStream) -> FlowReceiver {
+        FlowReceiver {
             stream,
             head: [0; HEADER_BYTES],
             held: 0,
@@ -48,11 +48,11 @@ impl Receiver {
         }
     }
 
-    /// Takes what has come, up to its turn's worth; how many bytes there have been by now.
+    /// Takes what has come, up to one turn. Returns the bytes so far.
     ///
     /// # Errors
     /// Why the flow is lost.
-    pub(super) fn pass(&mut self, course: &Course) -> Result<u64, String> {
+    pub(super) fn pass(&mut self, course: &FlowRun) -> Result<u64, String> {
         let until = self.side.received_bytes + TURN_BYTES;
         while self.side.received_bytes < until {
             let (asked, taken) = if self.left == 0 {
@@ -76,7 +76,7 @@ impl Receiver {
                 self.held += count;
                 self.head_read(course, now_ns)?;
             }
-            // Less than was asked for: there is no more.
+            // Less than was asked for: nothing more has come.
             if count < asked {
                 break;
             }
@@ -99,11 +99,11 @@ impl Receiver {
         self.side.by_interval[self.slot] += bytes;
     }
 
-    fn head_read(&mut self, course: &Course, now_ns: u64) -> Result<(), String> {
+    fn head_read(&mut self, course: &FlowRun, now_ns: u64) -> Result<(), String> {
         if self.held < HEADER_BYTES {
             return Ok(());
         }
-        let Some(header) = Header::decode(&self.head, self.number) else {
+        let Some(header) = RecordHeader::decode(&self.head, self.number) else {
             return Err("what came is no record of knee".to_owned());
         };
         self.held = 0;
@@ -112,7 +112,7 @@ impl Receiver {
         let delay_ns = now_ns
             .wrapping_add(course.ahead_ns)
             .wrapping_sub(header.sent_ns);
-        // A clock that is known too inexactly may show it before it was sent.
+        // An inexact clock may put it before the send.
         let delay = Nanos((delay_ns as i64).max(0) as u64);
         self.side.inside.record(delay);
         let longest = &mut self.side.inside_max_by_interval;
@@ -121,7 +121,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// It is over, at `ended`.
+    /// Ends the flow at `ended`.
     pub(super) fn finish(
         mut self,
         ended: Nanos,

@@ -1,26 +1,26 @@
 //! One `LatencyTrialSpec` in, one `LatencyTrial` out.
 
-use super::carry::{Carried, Carriers, Course, FlowEnd};
-use super::control::Control;
-use super::pinger::{Desk, Pinged, Pinger};
-use super::side::Side;
-use super::wire::Begin;
+use super::control::LatencyControl;
+use super::flow_threads::{FlowEnd, FlowRun, FlowThreadResult, FlowThreads};
+use super::pinger::{Pinger, PingerControl, PingerResult};
+use super::wire::{FlowSide, LatencySessionSpec};
 use super::{merge, sockets};
-use crate::control::{ServiceClock, Talk, random};
+use crate::control::{ControlClient, ServiceClock, random};
 use crate::error::RunError;
-use crate::experiment::latency::conduct::{Conducted, Conductor};
+use crate::experiment::latency::conductor::{ConductedRun, Conductor};
 use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::kernel::limits;
-use crate::sys::{clock, stream};
+use crate::sys::{clock, stream, udp};
 use crate::threads;
 use knee_core::experiment::latency::measure::{FlowMeasured, LatencyServiceFacts, LatencyTrial};
 use knee_core::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use knee_core::measure::{Interval, IntervalWatcher};
 use knee_core::time::Nanos;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::panic::resume_unwind;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::thread;
@@ -28,17 +28,17 @@ use std::thread;
 /// Descriptors beside those of the flows.
 const OTHER_FILES: u64 = 32;
 
-/// Start and its answer take a round trip; this is left besides.
+/// Time left beside the round trip of start and its answer.
 const LEAD_NS: u64 = 10_000_000;
 
-/// Connects to the service and asks what it is, so that one that cannot be used is told before any
-/// flow begins.
+/// Connects to the service and returns its properties, so that one that cannot be used is found
+/// before any flow begins.
 ///
 /// # Errors
-/// [`RunError::Unreachable`]: nobody there, nobody of ours, a wrong token, or busy.
+/// [`RunError::Unreachable`]: nothing answers, no knee service, a wrong token, or busy.
 pub fn preflight(service: &str, token: &str) -> Result<LatencyServiceFacts, RunError> {
-    let mut control = Control::open(service, token, &AtomicBool::new(false))?;
-    let (clock, _) = control.clock().map_err(|lost| control.lost(lost))?;
+    let mut control = LatencyControl::open(service, token, &AtomicBool::new(false))?;
+    let (clock, _) = control.clock().map_err(|lost| control.client.lost(lost))?;
     let mut facts = control.facts;
     facts.clock_uncertainty_ns = clock.uncertainty_ns;
     Ok(facts)
@@ -59,8 +59,8 @@ pub fn run(
     let here = |why: String| RunError::NotPermitted(format!("on this host {why}"));
     sockets::check(&spec.sockets).map_err(here)?;
     limits::ensure_files(u64::from(spec.flows()) + OTHER_FILES)?;
-    let mut control = Control::open(&spec.service, &spec.token, stop)?;
-    let (ahead, round_trip_ns) = control.clock().map_err(|lost| control.lost(lost))?;
+    let mut control = LatencyControl::open(&spec.service, &spec.token, stop)?;
+    let (ahead, round_trip_ns) = control.clock().map_err(|lost| control.client.lost(lost))?;
     let begin = begin(spec);
     let flows = control.begin(&begin, stop)?;
     let mut facts = control.facts.clone();
@@ -69,7 +69,7 @@ pub fn run(
     let origin_ns = clock::monotonic_ns() + LEAD_NS + 2 * round_trip_ns;
     let service_ns = origin_ns.wrapping_add(ahead.ahead_ns);
     control.start(service_ns, service_ns.saturating_add(begin.limit.0), stop)?;
-    let stage = Stage {
+    let stage = PreparedRun {
         spec,
         session: begin.session,
         origin_ns,
@@ -108,12 +108,12 @@ pub fn run(
     })
 }
 
-fn begin(spec: &LatencyTrialSpec) -> Begin {
+fn begin(spec: &LatencyTrialSpec) -> LatencySessionSpec {
     let (limit, window) = match spec.end {
         ScenarioEnd::After(length) => (length, Nanos::ZERO),
         ScenarioEnd::Settled { settle, limit } => (limit, settle.window),
     };
-    Begin {
+    LatencySessionSpec {
         session: random(),
         up: spec.up,
         down: spec.down,
@@ -125,8 +125,8 @@ fn begin(spec: &LatencyTrialSpec) -> Begin {
     }
 }
 
-/// What is settled when the flows are to begin.
-struct Stage<'a> {
+/// A run whose flows are about to begin.
+struct PreparedRun<'a> {
     spec: &'a LatencyTrialSpec,
     session: u64,
     origin_ns: u64,
@@ -134,31 +134,31 @@ struct Stage<'a> {
     ahead: ServiceClock,
 }
 
-impl Stage<'_> {
-    /// From the flows' beginning to the service's record.
+impl PreparedRun<'_> {
+    /// Runs from the beginning of the flows to the service's record.
     fn play(
         &self,
-        control: Control,
+        control: LatencyControl,
         flows: Vec<TcpStream>,
         observer: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
-    ) -> io::Result<(Conducted, Pinged, Vec<Carried>)> {
+    ) -> io::Result<(ConductedRun, PingerResult, Vec<FlowThreadResult>)> {
         let spec = self.spec;
         let times = (self.origin_ns, self.end_ns);
-        let course = Course::new(flows.len(), times, self.ahead.ahead_ns, spec.interval);
-        let desk = Desk::new(self.end_ns)?;
+        let course = FlowRun::new(flows.len(), times, self.ahead.ahead_ns, spec.interval);
+        let desk = PingerControl::new(self.end_ns)?;
         let (news, heard) = mpsc::channel();
-        let udp = match spec.probes.udp {
-            true => Some(self.probe_socket(control.talk.address)?),
-            false => None,
-        };
-        let (stream, lines) = control.into_parts();
+        let udp = spec
+            .probes
+            .udp
+            .then(|| self.probe_socket(control.client.address));
+        let (stream, lines) = control.client.into_parts();
         let pinger = Pinger {
             desk: desk.clone(),
             events: news,
             stream,
             lines,
-            udp,
+            udp: udp.transpose()?,
             session: self.session,
             origin_ns: self.origin_ns,
             ahead_ns: self.ahead.ahead_ns,
@@ -174,7 +174,7 @@ impl Stage<'_> {
                 sends: index < up,
                 acts: Vec::new(),
             });
-        let carriers = Carriers::start(course.clone(), ends.collect(), spec.engine.workers)?;
+        let carriers = FlowThreads::start(course.clone(), ends.collect(), spec.engine.workers)?;
         let conductor = Conductor::new(spec, course, desk);
         thread::scope(|scope| {
             let pinger = threads::spawn(scope, "pinger", || pinger.run());
@@ -182,24 +182,17 @@ impl Stage<'_> {
                 .inspect_err(|_| carriers.end_at(0))
                 .map_err(io::Error::other)?;
             let conducted = conductor.conduct(&heard, observer, stop);
-            // No earlier: a thread that has not run since would end its flows before their time.
+            // No earlier: a thread that has not run since then would end its flows before their
+            // time.
             carriers.end_at(self.origin_ns + conducted.elapsed.0);
             let carried = carriers.join()?;
-            let pinged = match pinger.join() {
-                Ok(pinged) => pinged?,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
+            let pinged = pinger.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             Ok((conducted, pinged, carried))
         })
     }
 
     fn probe_socket(&self, service: SocketAddr) -> io::Result<UdpSocket> {
-        let any: IpAddr = match service {
-            SocketAddr::V4(_) => [0, 0, 0, 0].into(),
-            SocketAddr::V6(_) => [0_u16; 8].into(),
-        };
-        let socket = UdpSocket::bind((any, 0))?;
-        socket.connect(service)?;
+        let socket = udp::connected(service)?;
         if let Some(dscp) = self.spec.sockets.dscp {
             stream::set_dscp(&socket, dscp)?;
         }
@@ -207,12 +200,12 @@ impl Stage<'_> {
     }
 }
 
-/// What each flow's end here knows, in the flows' order. Their connections are closed, without what
-/// waits to be sent: both ends are through with them.
-fn sides(carried: Vec<Carried>) -> Vec<Side> {
+/// This end of each flow, in the flows' order. Their connections are closed without what waits to
+/// be sent: both ends have ended.
+fn sides(carried: Vec<FlowThreadResult>) -> Vec<FlowSide> {
     let mut ended: Vec<_> = carried.into_iter().flat_map(|c| c.flows).collect();
     ended.sort_by_key(|e| e.index);
-    let side = |e: super::carry::Ended| {
+    let side = |e: super::flow_threads::EndedFlow| {
         if let Some(flow) = &e.stream {
             let _ = stream::set_reset_on_close(flow);
         }
@@ -221,7 +214,7 @@ fn sides(carried: Vec<Carried>) -> Vec<Side> {
     ended.into_iter().map(side).collect()
 }
 
-/// What flows carried in each interval, as their receivers counted it.
+/// Fills in what flows carried in each interval, as their receivers counted it.
 fn fill(intervals: &mut [Interval], spec: &LatencyTrialSpec, flows: &[FlowMeasured]) {
     let (up, down) = flows.split_at(spec.up as usize);
     let sum = |flows: &[FlowMeasured], n: usize| {
@@ -235,8 +228,8 @@ fn fill(intervals: &mut [Interval], spec: &LatencyTrialSpec, flows: &[FlowMeasur
 }
 
 fn used(
-    pinged: &Pinged,
-    carried: &[Carried],
+    pinged: &PingerResult,
+    carried: &[FlowThreadResult],
     elapsed: Nanos,
     steal_percent: Option<f64>,
 ) -> knee_core::measure::GeneratorUse {
@@ -252,8 +245,7 @@ fn used(
     all
 }
 
-/// How far the service's clock may be off over the whole trial: what the first estimate leaves
-/// open, and by how much a second one at its end differs, as two clocks drift apart.
+/// Uncertainty of the service's clock over the whole trial, in nanoseconds.
 fn uncertainty(
     facts: &LatencyServiceFacts,
     first: ServiceClock,
@@ -264,12 +256,8 @@ fn uncertainty(
         return 0;
     }
     let again = control.and_then(|(stream, lines)| {
-        let talk = Talk::from_parts(stream, lines, &spec.service).ok()?;
-        Control::resumed(talk, facts.clone()).clock().ok()
+        let client = ControlClient::from_parts(stream, lines, &spec.service).ok()?;
+        LatencyControl::resumed(client, facts.clone()).clock().ok()
     });
-    let drift_ns = again.map_or(0, |(second, _)| {
-        let apart = second.ahead_ns.wrapping_sub(first.ahead_ns) as i64;
-        apart.unsigned_abs().saturating_sub(second.uncertainty_ns)
-    });
-    first.uncertainty_ns.saturating_add(drift_ns)
+    first.uncertainty_until(again.map(|(second, _)| second))
 }

@@ -1,33 +1,33 @@
 //! One flow's sending end.
 
-use super::carry::Course;
-use super::header::{HEADER_BYTES, Header, RECORD_MAX, RECORD_MIN};
-use super::side::SentSide;
+use super::flow_threads::FlowRun;
+use super::payload::{HEADER_BYTES, RECORD_MAX, RECORD_MIN, RecordHeader};
+use super::wire::SentSide;
 use crate::sys::{clock, stream};
 use knee_core::experiment::latency::measure::FlowLost;
 use knee_core::time::Nanos;
 use std::io::{self, IoSlice};
 use std::net::TcpStream;
 
-/// What is handed to the socket in one call.
+/// Bytes handed to the socket in one call.
 pub(super) const CHUNK_BYTES: usize = 512 << 10;
 
-/// A record is to take about so long to hand over, so that a slow flow has its latency measured
-/// often, and a fast one seldom enough to cost nothing.
+/// Time that handing over a record is to take, in nanoseconds. So the latency of a slow flow is
+/// measured often, and that of a fast one costs nothing.
 const RECORD_NS: f64 = 5e6;
 
-/// How long is looked at to know how fast a flow is.
+/// Period over which the speed of a flow is measured.
 const LOOK_NS: u64 = 50_000_000;
 
-/// The longest record as long as that is not known.
+/// Longest record before the speed is known.
 const FIRST_MAX: u32 = 128 << 10;
 
-/// So many samples of TCP are kept: 100 minutes with one in 100 ms.
+/// Samples of TCP kept: 100 minutes with one in 100 ms.
 const SAMPLES_MAX: usize = 60_000;
 
 /// Hands record after record to its socket.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct FlowSender {
     pub(super) stream: TcpStream,
     head: [u8; HEADER_BYTES],
     /// What of the head is still to be sent.
@@ -36,16 +36,16 @@ pub(super) struct Sender {
     left: usize,
     /// Of the record that begins next.
     number: u64,
-    /// Its length.
+    /// Length in bytes.
     length: u32,
-    /// Since when, and since which count of bytes, the flow's speed is looked at.
+    /// Time and byte count at which the measurement of the speed began.
     look: (u64, u64),
     side: SentSide,
 }
 
-impl Sender {
-    pub(super) fn new(stream: TcpStream) -> Sender {
-        Sender {
+impl FlowSender {
+    pub(super) fn new(stream: TcpStream) -> FlowSender {
+        FlowSender {
             stream,
             head: [0; HEADER_BYTES],
             head_left: 0,
@@ -57,12 +57,11 @@ impl Sender {
         }
     }
 
-    /// Hands over as much as fits, one call's worth at the most; how many bytes there have been by
-    /// now. `payload` has [`CHUNK_BYTES`].
+    /// Hands over what fits, by one call. Returns the bytes so far. `payload` has [`CHUNK_BYTES`].
     ///
     /// # Errors
     /// Why the flow is lost.
-    pub(super) fn pass(&mut self, course: &Course, payload: &[u8]) -> Result<u64, String> {
+    pub(super) fn pass(&mut self, course: &FlowRun, payload: &[u8]) -> Result<u64, String> {
         let is_new = self.head_left == 0 && self.left == 0;
         if is_new {
             self.open(course);
@@ -91,11 +90,11 @@ impl Sender {
         Ok(self.side.accepted_bytes)
     }
 
-    /// Begins a record now.
-    fn open(&mut self, course: &Course) {
+    /// Begins a record.
+    fn open(&mut self, course: &FlowRun) {
         let now_ns = clock::monotonic_ns();
         self.measure(now_ns);
-        let header = Header {
+        let header = RecordHeader {
             length: self.length,
             number: self.number,
             sent_ns: now_ns.wrapping_add(course.ahead_ns),
@@ -105,7 +104,7 @@ impl Sender {
         self.left = self.length as usize - HEADER_BYTES;
     }
 
-    /// Settles how long the next record is.
+    /// Decides the length of the next record.
     fn measure(&mut self, now_ns: u64) {
         let (since_ns, since_bytes) = self.look;
         let (time_ns, bytes) = (now_ns - since_ns, self.side.accepted_bytes);
@@ -120,7 +119,7 @@ impl Sender {
         }
     }
 
-    /// Asks what TCP knows of the flow.
+    /// Samples the state of TCP.
     pub(super) fn sample(&mut self, now: Nanos) {
         let Some(info) = stream::tcp_info(&self.stream) else {
             return;
@@ -133,7 +132,7 @@ impl Sender {
         }
     }
 
-    /// It is over, at `ended`.
+    /// Ends the flow at `ended`.
     pub(super) fn finish(mut self, ended: Nanos, lost: Option<String>) -> (SentSide, TcpStream) {
         self.sample(ended);
         self.side.congestion_control = stream::congestion_control(&self.stream);

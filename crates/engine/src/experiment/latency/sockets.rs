@@ -1,24 +1,23 @@
 //! How flows' sockets are made and set up.
 
-use crate::error::RunError;
-use crate::error::reason;
+use crate::error::{RunError, reason};
+use crate::sys::clock;
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::socket::{Address, Connect, RawAddress, Socket};
-use crate::sys::{clock, stream};
+use crate::sys::stream::{self, Held, held};
 use knee_core::experiment::latency::spec::FlowSockets;
 use knee_core::time::Nanos;
-use std::fs;
-use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::{fs, io};
 
-/// How long all flows together may take to connect.
+/// Time limit for connecting all flows.
 const CONNECT_NS: u64 = 10_000_000_000;
 
 /// Sets up a flow's socket.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// The kernel refuses an option.
 pub(crate) fn set_up(socket: &impl std::os::fd::AsFd, how: &FlowSockets) -> io::Result<()> {
     if let Some(name) = &how.congestion_control {
         stream::set_congestion_control(socket, name)?;
@@ -29,10 +28,10 @@ pub(crate) fn set_up(socket: &impl std::os::fd::AsFd, how: &FlowSockets) -> io::
     Ok(())
 }
 
-/// Whether this host has the congestion control that is asked for.
+/// Checks that this host has the congestion control that is asked for.
 ///
 /// # Errors
-/// That it has not, in one line with what it has.
+/// It has not: one line with what it has.
 pub(crate) fn check(how: &FlowSockets) -> Result<(), String> {
     let Some(name) = &how.congestion_control else {
         return Ok(());
@@ -65,7 +64,7 @@ pub(crate) fn check(how: &FlowSockets) -> Result<(), String> {
 /// Connects `count` flows, all at once.
 ///
 /// # Errors
-/// Of the first that cannot.
+/// The first flow that cannot connect.
 pub(crate) fn connect(
     to: SocketAddr,
     count: usize,
@@ -110,12 +109,48 @@ fn await_connect(socket: &Socket, until_ns: u64) -> io::Result<()> {
     }
 }
 
+/// Decides whether a message written to a connection leaves this host at once. All its messages are
+/// small.
+#[derive(Debug, Default)]
+pub(crate) struct SendGate {
+    /// Bytes of one segment in the host's queues, as observed.
+    segment: u32,
+    /// Whether the queue was empty when the last message was written.
+    was_empty: bool,
+}
+
+impl SendGate {
+    /// Whether a message that is written now leaves TCP at once.
+    pub(crate) fn is_open(&mut self, stream: &impl AsFd) -> bool {
+        self.judge(held(stream))
+    }
+
+    /// Call this after the write.
+    pub(crate) fn has_written(&mut self, stream: &impl AsFd) {
+        if self.was_empty {
+            self.learn(held(stream).queued);
+        }
+    }
+
+    fn judge(&mut self, held: Held) -> bool {
+        self.was_empty = held.queued == 0;
+        held.unsent == 0 && held.queued <= self.segment
+    }
+
+    fn learn(&mut self, queued: u32) {
+        // The smallest of several was of one segment.
+        if queued > 0 && (self.segment == 0 || queued < self.segment) {
+            self.segment = queued;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_congestion_control_is_told_with_those_that_are_known() {
+    fn unknown_congestion_control_lists_the_known_ones() {
         let how = |name: &str| FlowSockets {
             congestion_control: Some(name.to_owned()),
             ..FlowSockets::default()
@@ -141,5 +176,26 @@ mod tests {
         drop(listener);
         let told = connect(address, 1, &FlowSockets::default()).unwrap_err();
         assert!(told.to_string().starts_with("flow 0 cannot connect"));
+    }
+
+    #[test]
+    fn a_second_segment_may_follow_and_a_third_may_not() {
+        let mut gate = SendGate::default();
+        let now = |unsent, queued| Held { unsent, queued };
+        assert!(gate.judge(now(0, 0)));
+        gate.learn(1_280);
+        assert!(gate.judge(now(0, 1_280)));
+        assert!(!gate.judge(now(0, 2_560)), "two wait in the host");
+        assert!(!gate.judge(now(60, 0)), "one waits in the socket");
+        assert!(gate.judge(now(0, 0)));
+    }
+
+    #[test]
+    fn a_connection_that_nothing_holds_up_is_open() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut gate = SendGate::default();
+        assert!(gate.is_open(&client));
+        gate.has_written(&client);
     }
 }

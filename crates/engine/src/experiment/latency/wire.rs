@@ -1,4 +1,4 @@
-//! What client and service say to each other: a JSON object per line, over TCP.
+//! Messages of client and service: a JSON object per line, over TCP.
 //!
 //! ```text
 //! client                       service
@@ -14,12 +14,13 @@
 //!
 //! After the record the client may begin again. The end of the control connection ends the session.
 
-use super::side::{ReceivedSide, SentSide};
-pub use crate::control::{Greeting, Hello, Lines, TooLong, line};
+use knee_core::experiment::latency::measure::{FlowLost, TcpSample};
 use knee_core::experiment::latency::spec::FlowSockets;
-use knee_core::measure::Direction;
+use knee_core::measure::{Direction, Histogram};
 use knee_core::time::Nanos;
 use serde::{Deserialize, Serialize};
+
+pub use crate::control::{Hello, HelloReply, Lines, TooLong, line};
 
 /// The command that starts the service.
 pub const SERVICE: &str = "serve latency";
@@ -30,51 +31,51 @@ pub const LINE_MAX: usize = 64 << 10;
 /// The longest record that a client reads, in bytes.
 pub const RECORD_MAX: usize = 256 << 20;
 
-/// The most flows of a session.
+/// Most flows of a session.
 pub const FLOWS_MAX: u32 = 1_024;
 
 /// The most intervals that a session may be cut into.
 const INTERVALS_MAX: u64 = 1 << 20;
 
-/// What a client says.
+/// Requests of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
-pub enum Ask {
-    /// First of all on a control connection.
+pub enum LatencyRequest {
+    /// First message on a control connection.
     Hello(Hello),
-    /// First of all, and alone, on a connection that is to be a flow.
+    /// First and only message on a connection that is to be a flow.
     Join {
-        /// Of the session.
+        /// Number of the session.
         session: u64,
-        /// Which way it goes, as the client sees it.
+        /// Direction, as the client sees it.
         direction: Direction,
-        /// Which of that direction's flows, from 0.
+        /// Number of the flow in that direction, from 0.
         number: u32,
     },
-    /// Asks for a pong at once.
+    /// Asks for a pong.
     Ping {
-        /// Comes back.
+        /// Number that the pong repeats.
         n: u64,
     },
     /// Prepares a session.
-    Begin(Begin),
+    Begin(LatencySessionSpec),
     /// Flows begin.
     Start {
-        /// When, in nanoseconds of the service's CLOCK_MONOTONIC.
+        /// Time in nanoseconds of the service's CLOCK_MONOTONIC.
         origin_ns: u64,
-        /// When they end at the latest, likewise.
+        /// Latest end, likewise.
         end_ns: u64,
     },
     /// Flows end.
     End {
-        /// When, in nanoseconds of the service's CLOCK_MONOTONIC; at once where that has passed.
+        /// Time in nanoseconds of the service's CLOCK_MONOTONIC; at once where that has passed.
         at_ns: u64,
     },
 }
 
-/// What a session is.
+/// Parameters of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Begin {
+pub struct LatencySessionSpec {
     /// A number that the client drew at random.
     pub session: u64,
     /// Flows from the client to the service.
@@ -89,15 +90,15 @@ pub struct Begin {
     pub window: Nanos,
     /// The longest time that the session may take.
     pub limit: Nanos,
-    /// No more bytes than so many are wanted.
+    /// Bytes after which the client ends the session.
     pub bytes_max: Option<u64>,
 }
 
-impl Begin {
-    /// Whether a service can serve it whose sessions take up to `session_max`.
+impl LatencySessionSpec {
+    /// Checks whether a service whose sessions take up to `session_max` can serve it.
     ///
     /// # Errors
-    /// What cannot be, in one line with what would be right.
+    /// What is invalid, in one line with what would be valid.
     pub fn check(&self, session_max: Nanos) -> Result<(), String> {
         let flows = u64::from(self.up) + u64::from(self.down);
         if flows > u64::from(FLOWS_MAX) {
@@ -122,33 +123,33 @@ impl Begin {
     }
 }
 
-/// What a service says.
+/// Messages of a service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
-pub enum Say {
-    /// It will not do what was asked; the connection ends.
+pub enum LatencyReply {
+    /// The request is refused; the connection ends.
     Refused {
         /// Why, in one line.
         reason: String,
     },
-    /// What a ping asked for.
+    /// Answer to a ping.
     Pong {
-        /// The ping's.
+        /// Number of the ping.
         n: u64,
-        /// When the ping was read, in nanoseconds of the service's CLOCK_MONOTONIC.
+        /// Time at which the ping was read, in nanoseconds of the service's CLOCK_MONOTONIC.
         reached_ns: u64,
-        /// When this was written.
+        /// Time at which the pong was written.
         left_ns: u64,
     },
     /// Flows may join.
     Ready,
     /// All flows are there.
     Joined,
-    /// Flows begin as was said.
+    /// Flows begin as requested.
     Started,
-    /// What each upload has carried.
+    /// Bytes of each upload so far.
     Progress {
-        /// By then, since the beginning.
+        /// Time since the beginning.
         at: Nanos,
         /// Payload bytes since the beginning.
         bytes: Vec<u64>,
@@ -159,18 +160,63 @@ pub enum Say {
         reason: String,
     },
     /// The session has ended.
-    Record(Box<Record>),
+    Record(Box<LatencyServiceRecord>),
 }
 
-/// What the service saw of a session.
+/// What the service measured in a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    /// Of each upload, in their order.
+pub struct LatencyServiceRecord {
+    /// The uploads, in order.
     pub up: Vec<ReceivedSide>,
-    /// Of each download.
+    /// The downloads, in order.
     pub down: Vec<SentSide>,
     /// Processor time of the threads that carried the flows and answered the probes.
     pub cpu: Nanos,
+}
+
+/// What the sender of a flow measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SentSide {
+    /// End of the flow.
+    pub ended: Nanos,
+    /// Bytes that its socket took.
+    pub accepted_bytes: u64,
+    /// States of TCP, about one per interval.
+    pub samples: Vec<TcpSample>,
+    /// Congestion control in use.
+    pub congestion_control: String,
+    /// Both ends agreed on explicit congestion notification.
+    pub ecn: bool,
+    /// Loss of the flow before its end.
+    pub lost: Option<FlowLost>,
+}
+
+/// What the receiver of a flow measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReceivedSide {
+    /// End of the flow.
+    pub ended: Nanos,
+    /// Payload bytes received.
+    pub received_bytes: u64,
+    /// Longest time without payload.
+    pub gap_max: Nanos,
+    /// Begin of that time.
+    pub gap_at: Nanos,
+    /// Payload bytes received in each interval, up to the last one with any.
+    pub by_interval: Vec<u64>,
+    /// Times from handing a record to the sender's socket to reading its head.
+    pub inside: Histogram,
+    /// Longest of them in each interval, up to the last interval with any.
+    pub inside_max_by_interval: Vec<Nanos>,
+    /// Loss of the flow before its end.
+    pub lost: Option<FlowLost>,
+}
+
+/// What one end of a flow measured.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum FlowSide {
+    Sent(SentSide),
+    Received(ReceivedSide),
 }
 
 #[cfg(test)]
@@ -180,7 +226,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_in_one_line() {
         let hour = Nanos::from_secs(3_600);
-        let good = Begin {
+        let good = LatencySessionSpec {
             session: 1,
             up: 1,
             down: 31,
@@ -195,7 +241,7 @@ mod tests {
             dscp: Some(64),
             ..FlowSockets::default()
         };
-        let with = |change: &dyn Fn(&mut Begin)| {
+        let with = |change: &dyn Fn(&mut LatencySessionSpec)| {
             let mut begin = good.clone();
             change(&mut begin);
             begin

@@ -1,96 +1,92 @@
-//! What is done at each moment that was waited for.
+//! The operation after each wait: nothing, busy work, a datagram, or a question.
 
-use super::hybrid::spin_until;
+use super::wait::spin_until;
 use crate::error::RunError;
 use crate::error::reason;
 use crate::names::lookup_text;
 use crate::sys::clock::MonotonicClock;
+use crate::sys::udp;
 use knee_core::experiment::throttle::wait::Chore;
 use knee_core::time::{Clock, Nanos};
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 /// A datagram of [`Chore::Udp`].
 const PAYLOAD: [u8; 64] = [b'k'; 64];
 
-/// How long a quote is waited for.
+/// Time limit of a quote.
 const QUOTE_PATIENCE: Duration = Duration::from_millis(100);
 
-/// So many quotes are asked for before a service counts as silent.
+/// Attempts before a service counts as silent.
 const PINGS: u32 = 3;
 
-/// How long a first datagram is given to be refused.
+/// Time in which the first datagram may be refused.
 const REFUSAL_PATIENCE: Duration = Duration::from_millis(20);
 
-/// A chore that is ready to be done.
-pub(super) enum Work {
+/// A chore with what it needs.
+pub(super) enum OpenChore {
     None,
     Busy(Nanos),
-    Send(Peer),
-    Ask(Asker),
+    Send(ConnectedPeer),
+    Ask(QuoteClient),
 }
 
 /// A connected UDP socket.
-pub(super) struct Peer {
+pub(super) struct ConnectedPeer {
     socket: UdpSocket,
     address: SocketAddr,
 }
 
-/// Asks a quote of the day service.
-pub(super) struct Asker {
-    peer: Peer,
-    /// Answers that came too late may still arrive.
+/// Client of a quote of the day service.
+pub(super) struct QuoteClient {
+    peer: ConnectedPeer,
+    /// Whether a late answer may still arrive.
     is_owed: bool,
 }
 
-impl Work {
-    /// Opens what the chore needs and tries it once.
+impl OpenChore {
+    /// Opens what the chore needs and tries the chore once.
     ///
     /// # Errors
-    /// [`RunError::Unreachable`]: the name is not known, or nobody answers.
-    pub(super) fn open(chore: &Chore) -> Result<Work, RunError> {
+    /// [`RunError::Unreachable`]: the name is unknown, or nothing answers.
+    pub(super) fn open(chore: &Chore) -> Result<OpenChore, RunError> {
         match chore {
-            Chore::None => Ok(Work::None),
-            Chore::Busy(time) => Ok(Work::Busy(*time)),
-            Chore::Udp(to) => first_of(to, reach_sink).map(Work::Send),
-            Chore::Qotd(to) => first_of(to, reach_service).map(Work::Ask),
+            Chore::None => Ok(OpenChore::None),
+            Chore::Busy(time) => Ok(OpenChore::Busy(*time)),
+            Chore::Udp(to) => first_of(to, reach_sink).map(OpenChore::Send),
+            Chore::Qotd(to) => first_of(to, reach_service).map(OpenChore::Ask),
         }
     }
 
-    /// Whether there is anything to do.
+    /// Whether the chore does anything.
     pub(super) fn is_any(&self) -> bool {
-        !matches!(self, Work::None)
+        !matches!(self, OpenChore::None)
     }
 
-    /// Does it once.
+    /// Does the chore once.
     ///
     /// # Errors
-    /// Whoever it was done with is gone. A quote that does not come in time is none: it took the
-    /// time that was waited for it.
+    /// The peer is gone. A quote that does not come in time is no error: it took the time that was
+    /// waited.
     #[inline]
     pub(super) fn perform(&mut self, clock: &MonotonicClock) -> Result<(), RunError> {
         match self {
-            Work::None => Ok(()),
-            Work::Busy(time) => {
+            OpenChore::None => Ok(()),
+            OpenChore::Busy(time) => {
                 spin_until(clock, clock.now() + *time);
                 Ok(())
             }
-            Work::Send(peer) => peer.send().map_err(|e| peer.lost(&e)),
-            Work::Ask(asker) => asker.ask().map(drop).map_err(|e| asker.peer.lost(&e)),
+            OpenChore::Send(peer) => peer.send().map_err(|e| peer.lost(&e)),
+            OpenChore::Ask(asker) => asker.ask().map(drop).map_err(|e| asker.peer.lost(&e)),
         }
     }
 }
 
-impl Peer {
-    fn connect(address: SocketAddr) -> io::Result<Peer> {
-        let any: SocketAddr = match address {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        let socket = UdpSocket::bind(any)?;
-        socket.connect(address)?;
-        Ok(Peer { socket, address })
+impl ConnectedPeer {
+    fn connect(address: SocketAddr) -> io::Result<ConnectedPeer> {
+        let socket = udp::connected(address)?;
+        Ok(ConnectedPeer { socket, address })
     }
 
     fn send(&self) -> io::Result<()> {
@@ -103,8 +99,8 @@ impl Peer {
     }
 }
 
-impl Asker {
-    /// Asks for a quote; whether one came in time.
+impl QuoteClient {
+    /// Asks for a quote. Returns whether one came in time.
     fn ask(&mut self) -> io::Result<bool> {
         let socket = &self.peer.socket;
         let mut quote = [0; 1024];
@@ -117,17 +113,18 @@ impl Asker {
         self.peer.send()?;
         match socket.recv(&mut quote) {
             Ok(_) => Ok(true),
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                self.is_owed = true;
-                Ok(false)
-            }
-            Err(e) if e.kind() == ErrorKind::Interrupted => {
+            Err(e) if is_no_answer(&e) => {
                 self.is_owed = true;
                 Ok(false)
             }
             Err(e) => Err(e),
         }
     }
+}
+
+fn is_no_answer(error: &io::Error) -> bool {
+    use ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
 /// The first of the addresses that `reach` succeeds with.
@@ -145,19 +142,19 @@ fn first_of<T>(to: &str, reach: impl Fn(SocketAddr) -> Result<T, String>) -> Res
             Err(line) => tried.push(line),
         }
     }
-    match tried.is_empty() {
-        true => Err(RunError::Unreachable(format!("'{to}' has no address"))),
-        false => Err(RunError::Unreachable(tried.join("; "))),
+    if tried.is_empty() {
+        tried.push(format!("'{to}' has no address"));
     }
+    Err(RunError::Unreachable(tried.join("; ")))
 }
 
-/// A sink need not answer, so only a refusal tells that there is none.
-fn reach_sink(address: SocketAddr) -> Result<Peer, String> {
+/// A sink need not answer: only a refusal shows that there is none.
+fn reach_sink(address: SocketAddr) -> Result<ConnectedPeer, String> {
     let refused = |e: io::Error| {
         let reason = reason(&e);
         format!("nobody receives UDP datagrams at {address}: {reason}")
     };
-    let peer = Peer::connect(address).map_err(refused)?;
+    let peer = ConnectedPeer::connect(address).map_err(refused)?;
     peer.send().map_err(refused)?;
     peer.socket
         .set_read_timeout(Some(REFUSAL_PATIENCE))
@@ -168,16 +165,16 @@ fn reach_sink(address: SocketAddr) -> Result<Peer, String> {
     }
 }
 
-fn reach_service(address: SocketAddr) -> Result<Asker, String> {
+fn reach_service(address: SocketAddr) -> Result<QuoteClient, String> {
     let refused = |e: io::Error| {
         let reason = reason(&e);
         format!("no quote of the day service at UDP {address}: {reason} (`knee serve qotd` is one)")
     };
-    let peer = Peer::connect(address).map_err(refused)?;
+    let peer = ConnectedPeer::connect(address).map_err(refused)?;
     peer.socket
         .set_read_timeout(Some(QUOTE_PATIENCE))
         .map_err(refused)?;
-    let mut asker = Asker {
+    let mut asker = QuoteClient {
         peer,
         is_owed: false,
     };

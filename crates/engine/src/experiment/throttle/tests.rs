@@ -291,3 +291,28 @@ fn measured_margins_are_within_bounds_and_never_decrease() {
         assert!(margins.iter().all(|m| bounds.contains(m)), "{margins:?}");
     }
 }
+
+fn micros(us: &[u64]) -> Vec<Nanos> {
+    us.iter().copied().map(Nanos::from_micros).collect()
+}
+
+#[test]
+fn margins_never_decrease_and_go_on_to_grow() {
+    let margins = margins_from(&micros(&[40, 50, 45, 70])).by_bucket();
+    assert_eq!(margins[..5], [40_000, 50_000, 50_000, 70_000, 80_000]);
+    assert_eq!(margins[Margins::COUNT - 1], 160_000);
+}
+
+#[test]
+fn nothing_measured_is_nothing_known() {
+    assert_eq!(margins_from(&[]), Margins::UNKNOWN);
+    assert_eq!(margins_within(Nanos::ZERO), Margins::UNKNOWN);
+    let one = margins_from(&micros(&[70]));
+    assert_eq!(one, Margins::of(Nanos::from_micros(70)));
+}
+
+#[test]
+fn the_covered_share_is_an_order_statistic() {
+    assert_eq!(covering((1..=20).map(Nanos).collect()), Nanos(17));
+    assert_eq!(covering(vec![Nanos(9)]), Nanos(9));
+}

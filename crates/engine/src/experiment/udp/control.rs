@@ -1,47 +1,52 @@
 //! The client's end of the control connection.
 
-use super::wire::{Ask, Begin, LINE_MAX, RECORD_MAX, Record, SERVICE, Say, Sharing};
-use crate::control::{Door, Lost, SILENCE_NS, ServiceClock, Talk};
+use super::wire::{
+    LINE_MAX, RECORD_MAX, SERVICE, Sharing, UdpReply, UdpRequest, UdpServiceRecord, UdpSessionSpec,
+};
+use crate::control::{ControlClient, SILENCE_NS, ServiceClock, ServiceLogin, ServiceLost};
 use crate::error::RunError;
 use crate::sys::clock;
 use knee_core::experiment::udp::measure::ServiceFacts;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long a service that gives signs of life may take to answer: more than it takes to drain what
-/// is queued.
+/// Time limit of an answer from a service that gives signs of life: more than it takes to drain its
+/// queue.
 const ANSWER_NS: u64 = 60_000_000_000;
 
-/// Pings of one estimate of the clock.
+/// Pings of one clock reading.
 const PINGS: u32 = 12;
 
-/// A connection to a service that has let us in.
+/// A control connection to a service that this client holds.
 #[derive(Debug)]
-pub(super) struct Control {
-    talk: Talk,
-    /// What it is.
+pub(super) struct UdpControl {
+    pub(super) client: ControlClient,
+    /// Properties of the service.
     pub facts: ServiceFacts,
-    /// What we share with it; `None`: not even the machine.
+    /// What client and service share; `None`: not even the machine.
     pub sharing: Option<Sharing>,
 }
 
-impl Control {
+impl UdpControl {
     /// Connects and says hello.
     ///
     /// # Errors
-    /// [`RunError::Unreachable`]: nobody there, nobody of ours, refused, or busy.
-    pub(super) fn open(service: &str, token: &str, stop: &AtomicBool) -> Result<Control, RunError> {
-        let door = Door {
+    /// [`RunError::Unreachable`]: nothing answers, no knee service, refused, or busy.
+    pub(super) fn open(
+        service: &str,
+        token: &str,
+        stop: &AtomicBool,
+    ) -> Result<UdpControl, RunError> {
+        let login = ServiceLogin {
             at: service,
             service: SERVICE,
             token,
             purpose: "datagrams are accounted for by the service",
             line_max: LINE_MAX,
         };
-        let (talk, welcome) = door.enter::<ServiceFacts>(stop)?;
+        let (client, welcome) = login.connect::<ServiceFacts>(stop)?;
         let sharing = Sharing::with(&welcome.boot, &welcome.namespace);
-        Ok(Control {
-            talk,
+        Ok(UdpControl {
+            client,
             facts: ServiceFacts {
                 same_host: sharing.is_some(),
                 same_namespace: sharing == Some(Sharing::Namespace),
@@ -51,17 +56,12 @@ impl Control {
         })
     }
 
-    /// Where datagrams go.
-    pub(super) fn address(&self) -> SocketAddr {
-        self.talk.address
-    }
-
-    /// Estimates the service's clock: the ping with the shortest round trip tells it best, to half
-    /// of that. One clock needs no estimate.
+    /// Reads the service's clock, to half of the shortest round trip. On one machine both have one
+    /// clock.
     ///
     /// # Errors
-    /// [`Lost`].
-    pub(super) fn clock(&mut self) -> Result<ServiceClock, Lost> {
+    /// [`ServiceLost`].
+    pub(super) fn clock(&mut self) -> Result<ServiceClock, ServiceLost> {
         if self.sharing.is_some() {
             return Ok(ServiceClock::default());
         }
@@ -69,11 +69,11 @@ impl Control {
         let quickest = ServiceClock::quickest(PINGS, || {
             let ping = n;
             n += 1;
-            self.talk.tell(&Ask::Ping { n: ping })?;
+            self.client.send(&UdpRequest::Ping { n: ping })?;
             loop {
-                match self.talk.hear(SILENCE_NS, None)? {
-                    Say::Pong { n: pong, at_ns } if pong == ping => return Ok(at_ns),
-                    Say::Alive | Say::Pong { .. } => {}
+                match self.client.receive(SILENCE_NS, None)? {
+                    UdpReply::Pong { n: pong, at_ns } if pong == ping => return Ok(at_ns),
+                    UdpReply::Alive | UdpReply::Pong { .. } => {}
                     other => return Err(unexpected(&other)),
                 }
             }
@@ -81,71 +81,68 @@ impl Control {
         Ok(quickest.0)
     }
 
-    /// Prepares a session; what the service then is.
+    /// Prepares a session. Returns the properties of the service in it.
     ///
     /// # Errors
-    /// [`RunError`]: it refuses, or is lost.
+    /// [`RunError`]: the service refuses, or is lost.
     pub(super) fn begin(
         &mut self,
-        begin: &Begin,
+        begin: &UdpSessionSpec,
         stop: &AtomicBool,
     ) -> Result<ServiceFacts, RunError> {
         let answer = self
-            .talk
-            .tell(&Ask::Begin(begin.clone()))
-            .and_then(|()| self.hear_more(Some(stop)));
+            .client
+            .send(&UdpRequest::Begin(begin.clone()))
+            .and_then(|()| self.next_reply(Some(stop)));
         match answer {
-            Ok(Say::Ready { facts }) => Ok(ServiceFacts {
+            Ok(UdpReply::Ready { facts }) => Ok(ServiceFacts {
                 same_host: self.sharing.is_some(),
                 same_namespace: self.sharing == Some(Sharing::Namespace),
                 ..*facts
             }),
-            Ok(Say::Refused { reason }) => Err(RunError::NotPermitted(format!(
-                "the service {} refuses: {reason}",
-                self.talk.service
-            ))),
-            Ok(other) => Err(self.lost(unexpected(&other))),
-            Err(lost) => Err(self.lost(lost)),
+            Ok(UdpReply::Refused { reason }) => Err(self.client.refused(&reason)),
+            Ok(other) => Err(self.client.lost(unexpected(&other))),
+            Err(lost) => Err(self.client.lost(lost)),
         }
     }
 
-    /// Says when the run begins, on the service's clock.
+    /// Starts the run at a time of the service's clock.
     ///
     /// # Errors
-    /// [`Lost`].
-    pub(super) fn start(&mut self, origin_ns: u64) -> Result<(), Lost> {
-        self.talk.tell(&Ask::Start { origin_ns })?;
-        match self.hear_more(None)? {
-            Say::Started => Ok(()),
+    /// [`ServiceLost`].
+    pub(super) fn start(&mut self, origin_ns: u64) -> Result<(), ServiceLost> {
+        self.client.send(&UdpRequest::Start { origin_ns })?;
+        match self.next_reply(None)? {
+            UdpReply::Started => Ok(()),
             other => Err(unexpected(&other)),
         }
     }
 
-    /// Listens while datagrams are sent, until `over`. Raises `halt` where the service is lost, and
-    /// where the user stops.
+    /// Reads signs of life while datagrams are sent, until `over`. Sets `halt` where the service is
+    /// lost, and where the user stops.
     ///
     /// # Errors
-    /// [`Lost::Because`].
+    /// [`ServiceLost::Because`].
     pub(super) fn watch(
         &mut self,
         over: &AtomicBool,
         stop: &AtomicBool,
         halt: &AtomicBool,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), ServiceLost> {
         let mut heard_ns = clock::monotonic_ns();
         while !over.load(Ordering::Acquire) {
             if stop.load(Ordering::Relaxed) {
                 halt.store(true, Ordering::Relaxed);
             }
-            let heard = self.talk.glance();
+            let heard = self.client.poll();
             let now_ns = clock::monotonic_ns();
             let lost = match heard {
-                Ok(Some(Say::Alive)) => {
+                Ok(Some(UdpReply::Alive)) => {
                     heard_ns = now_ns;
                     continue;
                 }
                 Ok(None) if now_ns - heard_ns < SILENCE_NS => continue,
-                Ok(None) => Lost::silent(),
+                Ok(None) => ServiceLost::silent(),
                 Ok(Some(other)) => unexpected(&other),
                 Err(lost) => lost,
             };
@@ -155,17 +152,17 @@ impl Control {
         Ok(())
     }
 
-    /// Says that `sent` datagrams were sent and takes the record.
+    /// Ends the session after `sent` datagrams and returns the record.
     ///
     /// # Errors
-    /// [`Lost::Because`].
-    pub(super) fn end(&mut self, sent: u64) -> Result<Record, Lost> {
-        self.talk.set_line_max(RECORD_MAX);
-        self.talk.tell(&Ask::End { sent })?;
-        let said = self.hear_more(None)?;
-        self.talk.set_line_max(LINE_MAX);
+    /// [`ServiceLost::Because`].
+    pub(super) fn end(&mut self, sent: u64) -> Result<UdpServiceRecord, ServiceLost> {
+        self.client.set_line_max(RECORD_MAX);
+        self.client.send(&UdpRequest::End { sent })?;
+        let said = self.next_reply(None)?;
+        self.client.set_line_max(LINE_MAX);
         match said {
-            Say::Record(mut record) => {
+            UdpReply::Record(mut record) => {
                 record.unpack();
                 Ok(*record)
             }
@@ -173,27 +170,24 @@ impl Control {
         }
     }
 
-    /// That the service was lost before anything was sent.
-    pub(super) fn lost(&self, lost: Lost) -> RunError {
-        self.talk.lost(lost)
-    }
-
-    /// The next thing that is more than a sign of life.
-    fn hear_more(&mut self, stop: Option<&AtomicBool>) -> Result<Say, Lost> {
+    /// The next message that is more than a sign of life.
+    fn next_reply(&mut self, stop: Option<&AtomicBool>) -> Result<UdpReply, ServiceLost> {
         let asked_ns = clock::monotonic_ns();
         loop {
-            match self.talk.hear(SILENCE_NS, stop)? {
-                Say::Alive if clock::monotonic_ns() - asked_ns < ANSWER_NS => {}
-                Say::Alive => return Err(Lost::Because("lives but does not answer".to_owned())),
+            match self.client.receive(SILENCE_NS, stop)? {
+                UdpReply::Alive if clock::monotonic_ns() - asked_ns < ANSWER_NS => {}
+                UdpReply::Alive => {
+                    return Err(ServiceLost::Because("lives but does not answer".to_owned()));
+                }
                 other => return Ok(other),
             }
         }
     }
 }
 
-fn unexpected(said: &Say) -> Lost {
-    Lost::unexpected(match said {
-        Say::Refused { reason } => Some(reason),
+fn unexpected(said: &UdpReply) -> ServiceLost {
+    ServiceLost::unexpected(match said {
+        UdpReply::Refused { reason } => Some(reason),
         _ => None,
     })
 }
@@ -211,7 +205,7 @@ mod tests {
         })
         .unwrap();
         let service = server.address().to_string();
-        let mut control = Control::open(&service, "", &AtomicBool::new(false)).unwrap();
+        let mut control = UdpControl::open(&service, "", &AtomicBool::new(false)).unwrap();
         assert_eq!(control.sharing, Some(Sharing::Namespace));
         assert_eq!(control.clock(), Ok(ServiceClock::default()));
         // As though it were on another host, whose clock happens to be ours.
@@ -223,6 +217,6 @@ mod tests {
             "{clock:?}"
         );
         drop(server);
-        assert!(matches!(control.clock(), Err(Lost::Because(_))));
+        assert!(matches!(control.clock(), Err(ServiceLost::Because(_))));
     }
 }

@@ -1,7 +1,6 @@
-//! Datagrams: those who send them, and the service that counts them.
+//! The UDP experiment: senders, and the service that counts their datagrams.
 
 mod control;
-pub mod datagram;
 mod run;
 pub mod send;
 pub mod service;

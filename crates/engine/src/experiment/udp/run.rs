@@ -1,13 +1,13 @@
 //! One `UdpTrialSpec` in, one `UdpTrial` out.
 
-use super::control::Control;
+use super::control::UdpControl;
 use super::send::{self, SendPlan, Sent};
-use super::wire::{Begin, Record, Sharing};
-use crate::control::{Lost, ServiceClock, random};
+use super::wire::{Sharing, UdpServiceRecord, UdpSessionSpec};
+use crate::control::{ServiceLost, random};
 use crate::error::RunError;
 use crate::kernel::counters::Counters;
-use crate::kernel::drops::Drops;
 use crate::kernel::drops::fragments::Reassembly;
+use crate::kernel::drops::{DropReading, Drops};
 use crate::kernel::freed::FreedPackets;
 use crate::sys::clock;
 use crate::threads;
@@ -16,25 +16,25 @@ use knee_core::experiment::udp::measure::{
 };
 use knee_core::experiment::udp::spec::UdpTrialSpec;
 use knee_core::measure::{Interval, IntervalWatcher};
-use knee_core::time::Nanos;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Counters are watched for so long before the trial, to know what moves without us.
+/// Time before the trial in which counters are watched, to know what moves without it.
 const QUIET: Duration = Duration::from_millis(80);
 
-/// The service takes so long to read its counters before it says that it is ready for datagrams.
+/// Time that the service takes to read its counters before it is ready for datagrams.
 const START_NS: u64 = 20_000_000;
 
-/// Connects to the service and asks what it is, so that one that cannot be used is told before any
-/// datagram is sent.
+/// Connects to the service and returns its properties, so that one that cannot be used is found
+/// before any datagram is sent.
 ///
 /// # Errors
-/// [`RunError::Unreachable`]: nobody there, nobody of ours, a wrong token, or busy.
+/// [`RunError::Unreachable`]: nothing answers, no knee service, a wrong token, or busy.
 pub fn preflight(service: &str, token: &str) -> Result<ServiceFacts, RunError> {
-    let control = Control::open(service, token, &AtomicBool::new(false))?;
+    let control = UdpControl::open(service, token, &AtomicBool::new(false))?;
     Ok(control.facts)
 }
 
@@ -51,44 +51,45 @@ pub fn run(
     observer: &mut dyn IntervalWatcher,
     stop: &AtomicBool,
 ) -> Result<UdpTrial, RunError> {
-    let mut control = Control::open(&spec.service, &spec.token, stop)?;
+    let mut control = UdpControl::open(&spec.service, &spec.token, stop)?;
     let sharing = control.sharing;
-    let ahead = control.clock().map_err(|lost| control.lost(lost))?;
+    let ahead = control.clock().map_err(|lost| control.client.lost(lost))?;
     let session = random();
     let mut service = control.begin(&begin(spec, session, sharing), stop)?;
-    // On one machine the service tells the kernel's reasons.
-    let freed = sharing
-        .is_none()
-        .then(|| FreedPackets::watch().ok())
-        .flatten();
+    // On one machine the service reports the kernel's reasons.
+    let freed = sharing.is_none().then(|| FreedPackets::watch().ok()).flatten();
     let freed = freed.as_ref();
-    let quiet = Evidence::now(freed);
+    let quiet = DropReading::now(freed);
     thread::sleep(QUIET);
-    let before = Evidence::now(freed);
+    let before = DropReading::now(freed);
     let counters = Counters::now();
-    // Start and its answer take a round trip: twice what the clock's estimate leaves open.
+    // Start and its answer take a round trip: twice the uncertainty of the clock.
     let lead_ns = START_NS + 4 * ahead.uncertainty_ns + spec.lead().0;
     let origin = clock::monotonic_ns() + lead_ns;
     let started = control.start(origin.wrapping_add(ahead.ahead_ns));
-    started.map_err(|lost| control.lost(lost))?;
+    started.map_err(|lost| control.client.lost(lost))?;
     let mut plan = SendPlan {
         spec: spec.clone(),
-        target: control.address(),
+        target: control.client.address,
         session,
         origin,
         program: program.to_owned(),
     };
-    // Where the trial leaves it to the service whether echoes come, the sender has to know.
+    // The sender has to know whether echoes come, also where the service decides that.
     plan.spec.setup.mode = service.mode;
     let (sent, watched) = send_watched(&plan, &mut control, observer, stop);
     let sent = sent?;
     let record = watched.and_then(|()| control.end(sent.sent.sent));
     let kernel = Counters::now().moved_since(&counters);
-    let mut here = Evidence::now(freed).moved(&before, &quiet);
-    // What the queue of a device dropped and told is a send error, and was not lost on the way.
+    let mut here = DropReading::now(freed).moved_since(&before, &quiet);
+    // Drops of replies at the clients' sockets, and of others' datagrams, are not counted.
+    here.forget(DropPlace::ReceiveBuffer);
+    // What the queue of a device dropped and reported is a send error, and was not lost on the way.
     let told = sent.sent.send_errors.get("ENOBUFS").copied();
     here.take(DropPlace::Qdisc, told.unwrap_or(0));
-    service.clock_uncertainty_ns = uncertainty(&mut control, ahead, record.is_ok());
+    // On one machine both readings are zero.
+    let second = record.is_ok().then(|| control.clock().ok());
+    service.clock_uncertainty_ns = ahead.uncertainty_until(second.flatten());
     let mut not_read = Vec::new();
     let (received, mut drops, service_lost) = match record {
         Ok(mut record) => {
@@ -113,9 +114,10 @@ pub fn run(
     })
 }
 
-/// Takes off what the senders were told, as those were no losses: a rule that drops what is sent
-/// may count it too, and IP counts all that it does not send, whatever the reason; in a call with
-/// several it does so where that call stops, and again where the next one tells why (sendmmsg(2)).
+/// Subtracts send errors, which are no losses, from the drop counters. A firewall rule that drops
+/// what is sent may count it too. IP counts all that it does not send, whatever the reason: in a
+/// call with several datagrams where that call stops, and again where the next call reports why
+/// (sendmmsg(2)).
 fn forget_told(drops: &mut [DropCounter], sent: &UdpSent) {
     let told = |name: &str| sent.send_errors.get(name).copied().unwrap_or(0);
     let by_rules = told("EPERM") + told("EACCES");
@@ -124,7 +126,7 @@ fn forget_told(drops: &mut [DropCounter], sent: &UdpSent) {
     take(drops, 2 * not_sent, |c| c.source.contains("OutDiscards"));
 }
 
-/// Takes up to `count` off these counters.
+/// Subtracts up to `count` from these counters.
 fn take(drops: &mut [DropCounter], count: u64, is_such: impl Fn(&DropCounter) -> bool) {
     let mut left = count;
     let such = drops.iter_mut().filter(|c| !c.whole_kernel && is_such(c));
@@ -135,8 +137,8 @@ fn take(drops: &mut [DropCounter], count: u64, is_such: impl Fn(&DropCounter) ->
     }
 }
 
-fn begin(spec: &UdpTrialSpec, session: u64, sharing: Option<Sharing>) -> Begin {
-    Begin {
+fn begin(spec: &UdpTrialSpec, session: u64, sharing: Option<Sharing>) -> UdpSessionSpec {
+    UdpSessionSpec {
         session,
         setup: spec.setup.clone(),
         clients: spec.clients,
@@ -151,10 +153,10 @@ fn begin(spec: &UdpTrialSpec, session: u64, sharing: Option<Sharing>) -> Begin {
 /// Sends on this thread while another listens to the service.
 fn send_watched(
     plan: &SendPlan,
-    control: &mut Control,
+    control: &mut UdpControl,
     observer: &mut dyn IntervalWatcher,
     stop: &AtomicBool,
-) -> (Result<Sent, RunError>, Result<(), Lost>) {
+) -> (Result<Sent, RunError>, Result<(), ServiceLost>) {
     let (over, halt) = (AtomicBool::new(false), AtomicBool::new(false));
     let interval = plan.spec.interval.0;
     let duration = plan.spec.duration.0;
@@ -177,61 +179,16 @@ fn send_watched(
         };
         let sent = send::send(plan, &halt, &mut tell);
         over.store(true, Ordering::Release);
-        match watcher.join() {
-            Ok(watched) => (sent, watched),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let watched = watcher.join().unwrap_or_else(|panic| resume_unwind(panic));
+        (sent, watched)
     })
 }
 
-/// How far the service's clock may be off over the whole trial: what the first estimate leaves
-/// open, and by how much a second one at its end differs, as two clocks drift apart.
-fn uncertainty(control: &mut Control, first: ServiceClock, is_there: bool) -> u64 {
-    if control.sharing.is_some() {
-        return 0;
-    }
-    let second = if is_there { control.clock().ok() } else { None };
-    let drift_ns = second.map_or(0, |second| {
-        let apart = second.ahead_ns.wrapping_sub(first.ahead_ns) as i64;
-        apart.unsigned_abs().saturating_sub(second.uncertainty_ns)
-    });
-    first.uncertainty_ns.saturating_add(drift_ns)
-}
-
-/// Counters of this host and when they were read.
-struct Evidence {
-    drops: Drops,
-    at_ns: u64,
-}
-
-impl Evidence {
-    fn now(freed: Option<&FreedPackets>) -> Evidence {
-        Evidence {
-            drops: Drops::now_with(freed),
-            at_ns: clock::monotonic_ns(),
-        }
-    }
-
-    /// What moved since `before`, less what is usual.
-    fn moved(self, before: &Evidence, quiet: &Evidence) -> Drops {
-        let usual = before.drops.since(&quiet.drops);
-        let quiet_time = Nanos(before.at_ns - quiet.at_ns);
-        let time = Nanos(self.at_ns - before.at_ns);
-        let mut moved = self
-            .drops
-            .since(&before.drops)
-            .without_quiet(&usual, quiet_time, time);
-        // Of our own sockets these would be replies, and of others' they are no concern of ours.
-        moved.forget(DropPlace::ReceiveBuffer);
-        moved
-    }
-}
-
-/// What both hosts counted, each drop once: what the two have in common the service tells, as it
-/// knows which of those drops were at its socket. Each names its host, where there are two.
+/// Merges the counts of both hosts, each drop once. What both see is taken from the service, as it
+/// knows which of those drops were at its socket. Each counter names its host, where there are two.
 fn merge(
     here: Drops,
-    mut record: Record,
+    mut record: UdpServiceRecord,
     sharing: Option<Sharing>,
 ) -> (UdpReceived, Vec<DropCounter>) {
     count_fragments(&mut record, here.fragments_each());
@@ -254,7 +211,7 @@ fn merge(
     let mut machine = record.on_machine;
     let ours = here.of_machine().counters(false);
     match sharing {
-        // One of them may not see all: the neighbours' counters are the first namespace's alone.
+        // One of them may not see all: the neighbour counters exist only in the first namespace.
         Some(_) => {
             let known: Vec<String> = machine.iter().map(|c| c.source.clone()).collect();
             machine.extend(ours.into_iter().filter(|c| !known.contains(&c.source)));
@@ -268,10 +225,11 @@ fn merge(
     (record.received, drops)
 }
 
-/// Puts the fragments that did not become datagrams in the place of the kernel's failures, which it
-/// counts only 30 s after the first fragment came. At least one fragment of each such datagram was
-/// received, so that there are at most this many. `each`: fragments of a datagram as it was sent.
-fn count_fragments(record: &mut Record, each: u64) {
+/// Replaces the kernel's count of reassembly failures, which moves only 30 s after the first
+/// fragment, by the fragments that did not become datagrams. At least one fragment of each lost
+/// datagram was received, so this is an upper bound. `each`: fragments of a datagram as it was
+/// sent.
+fn count_fragments(record: &mut UdpServiceRecord, each: u64) {
     let Reassembly {
         fragments,
         reassembled,
@@ -296,20 +254,21 @@ fn named(mut counters: Vec<DropCounter>, host: &str) -> Vec<DropCounter> {
     counters
 }
 
-/// What this host counted, where the service told nothing.
+/// Counts of this host, where the service reported nothing.
 fn alone(here: Drops, sharing: Option<Sharing>) -> Vec<DropCounter> {
     let over_loopback = sharing == Some(Sharing::Namespace);
     let here = here.only_path(over_loopback);
-    match over_loopback {
-        true => here.counters(true),
-        false => here.of_sender().counters(false),
+    if over_loopback {
+        here.counters(true)
+    } else {
+        here.of_sender().counters(false)
     }
 }
 
-fn in_words(lost: Lost) -> String {
+fn in_words(lost: ServiceLost) -> String {
     match lost {
-        Lost::Because(why) => format!("the service {why}"),
-        Lost::Interrupted => "interrupted while the service was to tell".to_owned(),
+        ServiceLost::Because(why) => format!("the service {why}"),
+        ServiceLost::Interrupted => "interrupted while the service was to tell".to_owned(),
     }
 }
 
@@ -331,13 +290,13 @@ mod tests {
     #[test]
     fn unfinished_fragments_of_the_service_are_named() {
         let lost = |each| {
-            let mut record = Record {
+            let mut record = UdpServiceRecord {
                 reassembly: Reassembly {
                     fragments: 270,
                     reassembled: 80,
                 },
                 in_namespace: vec![counter(DropPlace::Reassembly, "Ip: ReasmFails")],
-                ..Record::default()
+                ..UdpServiceRecord::default()
             };
             count_fragments(&mut record, each);
             let (_, drops) = merge(Drops::default(), record, None);

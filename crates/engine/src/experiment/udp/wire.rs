@@ -1,4 +1,4 @@
-//! What client and service say to each other: a JSON object per line, over TCP.
+//! Messages of client and service: a JSON object per line, over TCP.
 //!
 //! ```text
 //! client                     service
@@ -11,13 +11,14 @@
 //!
 //! After the record the client may begin again. The end of the connection ends the session.
 
-pub use crate::control::{Greeting, Hello, Lines, Sharing, TooLong, line};
 use crate::kernel::drops::fragments::Reassembly;
 use knee_core::experiment::udp::measure::{DropCounter, ServiceFacts, UdpReceived};
 use knee_core::experiment::udp::spec::{ServiceSetup, UdpTrialSpec};
 use knee_core::law::Law;
 use knee_core::time::Nanos;
 use serde::{Deserialize, Serialize};
+
+pub use crate::control::{Hello, HelloReply, Lines, Sharing, TooLong, line};
 
 /// The command that starts the service.
 pub const SERVICE: &str = "serve udp";
@@ -40,19 +41,19 @@ const INTERVALS_MAX: u64 = 1 << 20;
 /// The longest work that may be asked for per datagram, on average.
 const WORK_MAX: Nanos = Nanos::from_secs(10);
 
-/// What a client says.
+/// Requests of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
-pub enum Ask {
-    /// First of all.
+pub enum UdpRequest {
+    /// First message.
     Hello(Hello),
     /// Asks for the service's clock.
     Ping {
-        /// Comes back.
+        /// Number that the pong repeats.
         n: u32,
     },
     /// Prepares a session.
-    Begin(Begin),
+    Begin(UdpSessionSpec),
     /// Datagrams come from now on.
     Start {
         /// When the run begins, in nanoseconds of the service's CLOCK_MONOTONIC.
@@ -60,17 +61,17 @@ pub enum Ask {
     },
     /// No more datagrams are sent.
     End {
-        /// So many were.
+        /// Datagrams that were sent.
         sent: u64,
     },
 }
 
-/// What a session is.
+/// Parameters of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Begin {
-    /// Every datagram of the session carries this number.
+pub struct UdpSessionSpec {
+    /// Number that every datagram of the session carries.
     pub session: u64,
-    /// What is asked of the service for this session.
+    /// Setup of the service for this session.
     pub setup: ServiceSetup,
     /// How many clients send.
     pub clients: u32,
@@ -87,11 +88,11 @@ pub struct Begin {
     pub sharing: Option<Sharing>,
 }
 
-impl Begin {
-    /// Whether a service can serve it.
+impl UdpSessionSpec {
+    /// Checks whether a service can serve it.
     ///
     /// # Errors
-    /// What cannot be, in one line with what would be right.
+    /// What is invalid, in one line with what would be valid.
     pub fn check(&self) -> Result<(), String> {
         let (size, clients) = (self.size, self.clients);
         let sizes = UdpTrialSpec::SIZE_MIN..=UdpTrialSpec::SIZE_MAX;
@@ -119,18 +120,18 @@ impl Begin {
     }
 }
 
-/// What a service says.
+/// Messages of a service.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
-pub enum Say {
-    /// It will not do what was asked; the connection ends.
+pub enum UdpReply {
+    /// The request is refused; the connection ends.
     Refused {
         /// Why, in one line.
         reason: String,
     },
-    /// What a ping asked for.
+    /// Answer to a ping.
     Pong {
-        /// The ping's.
+        /// Number of the ping.
         n: u32,
         /// The service's CLOCK_MONOTONIC, in nanoseconds.
         at_ns: u64,
@@ -145,31 +146,31 @@ pub enum Say {
     /// The service is still there.
     Alive,
     /// The session has ended.
-    Record(Box<Record>),
+    Record(Box<UdpServiceRecord>),
 }
 
-/// What the service saw of a session.
+/// What the service measured in a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Record {
+pub struct UdpServiceRecord {
     /// All but the arrivals.
     pub received: UdpReceived,
     /// The arrivals as gaps: the first from 0, each further one from the one before.
     pub gaps_ns: Vec<u64>,
     /// Drops at the session's socket, by their place.
     pub at_socket: Vec<DropCounter>,
-    /// What the kernel of the service's machine counted in its network namespace.
+    /// Drops that the kernel counts in the service's network namespace.
     pub in_namespace: Vec<DropCounter>,
-    /// What it counted for the machine as a whole.
+    /// Drops that the kernel counts for the machine as a whole.
     pub on_machine: Vec<DropCounter>,
-    /// What it received in fragments.
+    /// Fragments received, and datagrams made of them.
     pub reassembly: Reassembly,
-    /// What may count drops there but cannot be read, in words.
+    /// Sources of drop counts on the service's host that cannot be read.
     #[serde(default)]
     pub not_read: Vec<String>,
 }
 
-impl Record {
-    /// A record whose arrivals travel as gaps, a third as long in decimal.
+impl UdpServiceRecord {
+    /// Turns arrivals into gaps, which are a third as long in decimal.
     pub fn pack(&mut self) {
         let mut before = 0;
         let arrivals = std::mem::take(&mut self.received.arrivals);
@@ -179,7 +180,7 @@ impl Record {
             .collect();
     }
 
-    /// The arrivals back in their place.
+    /// Turns gaps back into arrivals.
     pub fn unpack(&mut self) {
         let mut at = Nanos::ZERO;
         let gaps = std::mem::take(&mut self.gaps_ns);
@@ -193,6 +194,68 @@ impl Record {
     }
 }
 
+/// Marks datagrams of knee.
+const MAGIC: [u8; 4] = *b"kneU";
+
+/// Header of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramHeader {
+    /// Session of the datagram.
+    pub session: u64,
+    /// Client that sent it, from 0.
+    pub client: u32,
+    /// Sequence number of its client, from 0 without gaps.
+    pub number: u64,
+    /// Intended time of the send, since the run's origin; [`DatagramHeader::sent`] where there is
+    /// no schedule.
+    pub intended: Nanos,
+    /// Time at which it was handed to the kernel, since the run's origin. Datagrams of one call
+    /// share the reading just before it.
+    pub sent: Nanos,
+}
+
+impl DatagramHeader {
+    /// Length in bytes.
+    pub const BYTES: usize = 40;
+
+    /// Writes the header to the first [`DatagramHeader::BYTES`] bytes.
+    ///
+    /// # Panics
+    /// There are fewer bytes.
+    #[inline]
+    pub fn write(&self, to: &mut [u8]) {
+        let to: &mut [u8; DatagramHeader::BYTES] = (&mut to[..DatagramHeader::BYTES])
+            .try_into()
+            .expect("the slice has this length");
+        to[..4].copy_from_slice(&MAGIC);
+        to[4..8].copy_from_slice(&self.client.to_le_bytes());
+        to[8..16].copy_from_slice(&self.session.to_le_bytes());
+        to[16..24].copy_from_slice(&self.number.to_le_bytes());
+        to[24..32].copy_from_slice(&self.intended.0.to_le_bytes());
+        to[32..].copy_from_slice(&self.sent.0.to_le_bytes());
+    }
+
+    /// Reads the header of a payload; `None`: the payload is too short or not of knee.
+    #[inline]
+    pub fn read(from: &[u8]) -> Option<DatagramHeader> {
+        let from: &[u8; DatagramHeader::BYTES] = from.first_chunk()?;
+        if from[..4] != MAGIC {
+            return None;
+        }
+        let word = |at: usize| {
+            let bytes = from[at..].first_chunk().expect("within the header");
+            u64::from_le_bytes(*bytes)
+        };
+        Some(DatagramHeader {
+            client: (word(0) >> 32) as u32,
+            session: word(8),
+            number: word(16),
+            intended: Nanos(word(24)),
+            sent: Nanos(word(32)),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,7 +265,7 @@ mod tests {
         #[test]
         fn arrivals_come_back_as_they_went(mut at in prop::collection::vec(0_u64..1 << 60, 0..50)) {
             at.sort_unstable();
-            let mut record = Record::default();
+            let mut record = UdpServiceRecord::default();
             record.received.arrivals = at.iter().copied().map(Nanos).collect();
             record.pack();
             prop_assert!(record.received.arrivals.is_empty());
@@ -214,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused_in_one_line() {
-        let good = Begin {
+        let good = UdpSessionSpec {
             session: 1,
             setup: ServiceSetup::default(),
             clients: 3,
@@ -230,33 +293,73 @@ mod tests {
             ..ServiceSetup::default()
         };
         for bad in [
-            Begin {
+            UdpSessionSpec {
                 size: 39,
                 ..good.clone()
             },
-            Begin {
+            UdpSessionSpec {
                 size: 65_508,
                 ..good.clone()
             },
-            Begin {
+            UdpSessionSpec {
                 clients: 0,
                 ..good.clone()
             },
-            Begin {
+            UdpSessionSpec {
                 duration: Nanos::MAX,
                 ..good.clone()
             },
-            Begin {
+            UdpSessionSpec {
                 interval: Nanos(0),
                 ..good.clone()
             },
-            Begin {
+            UdpSessionSpec {
                 setup: slow,
                 ..good.clone()
             },
         ] {
             let reason = bad.check().unwrap_err();
             assert!(!reason.is_empty() && !reason.contains('\n'), "{reason}");
+        }
+    }
+
+    #[test]
+    fn the_layout_is_fixed() {
+        let header = DatagramHeader {
+            session: 0x0807_0605_0403_0201,
+            client: 0x0403_0201,
+            number: 1,
+            intended: Nanos(2),
+            sent: Nanos(3),
+        };
+        let mut bytes = [0xff; 41];
+        header.write(&mut bytes);
+        let mut expected = b"kneU\x01\x02\x03\x04\x01\x02\x03\x04\x05\x06\x07\x08".to_vec();
+        for number in [1, 2, 3] {
+            expected.extend([number, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        expected.push(0xff);
+        assert_eq!(bytes[..], expected);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_not_read() {
+        assert_eq!(DatagramHeader::read(&[]), None);
+        assert_eq!(DatagramHeader::read(&MAGIC), None);
+        assert_eq!(DatagramHeader::read(&[0; 64]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(
+            session: u64, client: u32, number: u64, intended: u64, sent: u64, more in 0usize..100,
+        ) {
+            let (intended, sent) = (Nanos(intended), Nanos(sent));
+            let header = DatagramHeader { session, client, number, intended, sent };
+            let mut bytes = vec![0; DatagramHeader::BYTES + more];
+            header.write(&mut bytes);
+            prop_assert_eq!(DatagramHeader::read(&bytes), Some(header));
+            prop_assert_eq!(DatagramHeader::read(&bytes[..DatagramHeader::BYTES - 1]), None);
         }
     }
 }

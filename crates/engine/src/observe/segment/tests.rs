@@ -29,7 +29,7 @@ fn with(packet: &[u8], at: usize, byte: u8) -> Vec<u8> {
 fn a_recorded_syn_is_read() {
     let v4 = parse(&SYN_V4).expect("a SYN");
     let from = "::ffff:127.0.0.1".parse().unwrap();
-    let expected = Segment {
+    let expected = ControlSegment {
         from,
         from_port: 47414,
         to: from,

@@ -7,8 +7,8 @@ const INTERVAL: Nanos = Nanos::from_millis(100);
 const LONG: Nanos = Nanos::from_secs(60);
 
 /// A watch of a window that begins at once; `None`, with a word, where no capture is permitted.
-fn capture(address: SocketAddr) -> Option<Watch> {
-    let watch = Watch::begin(address.port(), monotonic_ns(), INTERVAL, LONG);
+fn capture(address: SocketAddr) -> Option<PortWatch> {
+    let watch = PortWatch::begin(address.port(), monotonic_ns(), INTERVAL, LONG);
     if watch.source() == SynSource::Capture {
         return Some(watch);
     }
@@ -71,7 +71,10 @@ fn a_window_that_is_told_of_late_misses_nothing() {
     let address = listener.local_addr().unwrap();
     for because in [None, Some("a test")] {
         let port = address.port();
-        let armed = because.map_or_else(|| Armed::new(port), |why| Armed::with_counters(port, why));
+        let armed = because.map_or_else(
+            || ArmedWatch::new(port),
+            |why| ArmedWatch::with_counters(port, why),
+        );
         let begin = monotonic_ns();
         let clients: Vec<_> = (0..20)
             .map(|_| TcpStream::connect(address).unwrap())
@@ -89,7 +92,7 @@ fn a_window_that_is_told_of_late_misses_nothing() {
 }
 
 #[test]
-fn attempts_that_nobody_answers_are_seen_again_and_counted_apart() {
+fn unanswered_attempts_are_counted_as_repeated() {
     let (address, _listener, _fill) = full("127.0.0.1:0");
     let Some(watch) = capture(address) else {
         return;
@@ -138,7 +141,7 @@ fn only_what_comes_in_the_window_counts() {
     let address = listener.local_addr().unwrap();
     let begin = monotonic_ns() + 300_000_000;
     let duration = Nanos::from_millis(300);
-    let watch = Watch::begin(address.port(), begin, Nanos::from_millis(100), duration);
+    let watch = PortWatch::begin(address.port(), begin, Nanos::from_millis(100), duration);
     if watch.source() != SynSource::Capture {
         return println!("skipped: {}", watch.because().unwrap_or_default());
     }
@@ -172,7 +175,7 @@ fn counters_stand_for_a_capture() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let now = monotonic_ns();
-    let armed = Armed::with_counters(address.port(), "the test says so");
+    let armed = ArmedWatch::with_counters(address.port(), "the test says so");
     let watch = armed.begin(now, INTERVAL, LONG);
     assert_eq!(watch.source(), SynSource::Counters);
     let _clients: Vec<_> = (0..50)
@@ -195,7 +198,10 @@ fn a_window_of_no_length_and_one_that_is_over_are_empty() {
     for origin in [monotonic_ns(), monotonic_ns() + LONG.0, 0] {
         for because in [None, Some("a test")] {
             let zero = Nanos::ZERO;
-            let armed = because.map_or_else(|| Armed::new(1), |why| Armed::with_counters(1, why));
+            let armed = because.map_or_else(
+                || ArmedWatch::new(1),
+                |why| ArmedWatch::with_counters(1, why),
+            );
             let observed = armed.begin(origin, zero, zero).finish();
             assert_eq!((observed.elapsed_ns, observed.first_syns), (0, 0));
         }

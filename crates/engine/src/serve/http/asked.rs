@@ -1,8 +1,8 @@
-//! All of a request that an application asks for, whichever version of HTTP brought it.
+//! A request as an application sees it, of either version of HTTP.
 
 use httparse::{EMPTY_HEADER, Status};
 
-/// No more of a body is kept, in bytes.
+/// Bytes of a body that are kept.
 pub(super) const BODY_MAX: usize = 64 * 1024;
 
 /// A request as an application sees it.
@@ -18,12 +18,12 @@ pub(super) struct Asked {
     pub(super) content_type: String,
     /// The first [`BODY_MAX`] bytes of the body.
     pub(super) body: Vec<u8>,
-    /// The body had more.
+    /// Whether the body had more.
     pub(super) is_cut: bool,
 }
 
 impl Asked {
-    /// The same out of a whole head of HTTP/1.1 that was parsed before.
+    /// Reads a whole head of HTTP/1.1 that was parsed before.
     pub(super) fn of_head(head: &[u8]) -> Asked {
         let mut asked = Asked::default();
         let mut headers = [EMPTY_HEADER; super::request::HEADERS_MAX];
@@ -39,7 +39,7 @@ impl Asked {
         asked
     }
 
-    /// One field of HTTP/2, or of HTTP/1.1 with its name in lower case.
+    /// Takes a field of HTTP/2, or of HTTP/1.1 with its name in lower case.
     pub(super) fn take(&mut self, name: &str, value: &[u8]) {
         let text = String::from_utf8_lossy(value);
         let text = text.trim();
@@ -55,7 +55,7 @@ impl Asked {
         }
     }
 
-    /// The next bytes of the body.
+    /// Adds bytes of the body.
     pub(super) fn add_body(&mut self, bytes: &[u8]) {
         let room = BODY_MAX - self.body.len().min(BODY_MAX);
         self.is_cut |= bytes.len() > room;

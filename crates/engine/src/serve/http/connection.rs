@@ -14,38 +14,39 @@ use knee_core::time::Nanos;
 pub(super) const BUFFER_SIZE: usize = 64 * 1024;
 const _: () = assert!(BUFFER_SIZE > 2 * HEAD_MAX);
 
-/// A refused client may go on sending for so many bytes; closing earlier would reset the connection
-/// and could destroy the refusal on its way (RFC 9112 9.6).
+/// Bytes that a refused client may still send. Closing earlier would reset the connection and could
+/// destroy the refusal on its way (RFC 9112 9.6).
 pub(super) const DRAIN_MAX: usize = 1 << 20;
 
 /// How often a trickling body gets its next bytes.
 pub(super) const TRICKLE_TICK: Nanos = Nanos::from_millis(4);
 
-/// What a connection may use while it is driven.
+/// Shared resources for driving a connection.
 pub(super) struct Tools<'a> {
     pub(super) context: &'a mut Context,
     pub(super) epoll: &'a Epoll,
     /// [`BUFFER_SIZE`] bytes that all connections read into.
     pub(super) buffer: &'a mut [u8],
-    /// What comes sealed is read into this; empty where nothing does.
+    /// Buffer for encrypted input; empty without TLS.
     pub(super) sealed: &'a mut [u8],
 }
 
-/// What became of a connection that was driven.
+/// State of a connection after it was driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It waits for an event or its timer.
+    /// The connection waits for an event or its timer.
     Open,
-    /// It speaks HTTP/2: it is to be driven as such.
+    /// The connection speaks HTTP/2 and is to be driven as such.
     Switched,
-    /// It is to be dropped; where a response ended it at once, with the ideal end of its service.
+    /// The connection is to be dropped. With the ideal end of its service, if a response ended it
+    /// at once.
     Closed(Option<Nanos>),
 }
 
-/// Why driving stops here.
+/// Why driving stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
-    /// Nothing can be done before the next event or timer.
+    /// Wait for the next event or timer.
     Wait,
     /// It speaks HTTP/2.
     Switch,
@@ -66,13 +67,13 @@ pub(super) enum Connection {
 }
 
 impl Connection {
-    /// A connection just accepted. `ready_since`: the ideal moment since which a worker was ready
-    /// for it, where it had been waiting for one.
+    /// A connection just accepted. `ready_since`: ideal time since which a worker was ready for it,
+    /// if it had to wait for one.
     pub(super) fn new(wire: Wire, ready_since: Option<Nanos>, reader: RequestReader) -> Connection {
         Connection::Http1(Http1::new(wire, ready_since, reader))
     }
 
-    /// The same, as it goes on with HTTP/2.
+    /// Goes on with HTTP/2.
     pub(super) fn into_http2(self, context: &mut Context) -> Connection {
         match self {
             Connection::Http1(before) => {
@@ -83,8 +84,8 @@ impl Connection {
         }
     }
 
-    /// Whether it takes a worker up. A connection over which no byte of a request has come does
-    /// not: it may never come. Where the accept queue was full when its handshake ended the kernel
+    /// Whether it occupies a worker. A connection without any byte of a request does not: the
+    /// request may never come. Where the accept queue was full when its handshake ended the kernel
     /// has dropped the request, and the client sends it again seconds later, if it is still there.
     pub(super) fn occupies_worker(&self) -> bool {
         match self {
@@ -93,7 +94,7 @@ impl Connection {
         }
     }
 
-    /// Something has happened to the socket.
+    /// Handles an event of the socket.
     pub(super) fn on_event(&mut self, event_flags: u32, tools: &mut Tools<'_>) -> Fate {
         match self {
             Connection::Http1(http1) => http1.on_event(event_flags, tools),
@@ -101,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// A timer that it had set is due.
+    /// Handles a timer that it had set.
     pub(super) fn on_timer(&mut self, tools: &mut Tools<'_>) -> Fate {
         match self {
             Connection::Http1(http1) => http1.on_timer(tools),
@@ -117,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// The requests that it serves, if any, will have no response.
+    /// Logs requests that will have no response.
     pub(super) fn abandon(&mut self, log: &mut Log) {
         match self {
             Connection::Http1(http1) => http1.abandon(log),

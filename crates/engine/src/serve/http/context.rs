@@ -1,4 +1,4 @@
-//! What all connections of one server share.
+//! State that all connections of one server share.
 
 use super::asked::Asked;
 use super::fault::{Fault, Mishaps, Stalls};
@@ -16,7 +16,7 @@ use knee_core::time::{Clock, Nanos};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What all connections of one server share.
+/// State that all connections of one server share.
 #[derive(Debug)]
 pub(super) struct Context {
     clock: MonotonicClock,
@@ -36,7 +36,7 @@ pub(super) struct Context {
     pub(super) tally: Tally,
     /// Where each request is logged.
     pub(super) log: Option<Log>,
-    /// What is to be done when, by the token of the connection.
+    /// Timers, by the token of the connection.
     timers: BinaryHeap<Reverse<(Nanos, u64)>>,
 }
 
@@ -85,13 +85,14 @@ impl Context {
 
     /// A reader of the requests of one connection.
     pub(super) fn request_reader(&self) -> RequestReader {
-        match self.has_app() {
-            true => RequestReader::keeping(),
-            false => RequestReader::default(),
+        if self.has_app() {
+            RequestReader::keeping()
+        } else {
+            RequestReader::default()
         }
     }
 
-    /// What the application answers, unless something goes wrong with that response.
+    /// The application's response, unless a fault replaces it.
     pub(super) fn reply(
         &mut self,
         asked: Option<&Asked>,
@@ -109,27 +110,26 @@ impl Context {
         Some(Box::new(build_reply(&reply, persistence)))
     }
 
-    /// How many bytes of a slow body that began at `begun` are due by the latest reading of the
-    /// clock.
+    /// Bytes of a slow body, begun at `begun`, that are due by the latest reading of the clock.
     pub(super) fn due(&self, begun: Nanos) -> usize {
         let bytes_per_s = u128::from(self.slow.unwrap_or(u64::MAX));
         let due = u128::from((self.now - begun).0) * bytes_per_s / 1_000_000_000;
         usize::try_from(due).unwrap_or(usize::MAX)
     }
 
-    /// When so many bytes of it are due: rounded up, so that they are.
+    /// Time at which `bytes` of it are due, rounded up.
     pub(super) fn due_at(&self, begun: Nanos, bytes: usize) -> Nanos {
         let bytes_per_s = u128::from(self.slow.unwrap_or(u64::MAX));
         let ns = (bytes as u128 * 1_000_000_000).div_ceil(bytes_per_s);
         begun + Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
-    /// The connection `token` wants to be told at `at`.
+    /// Sets a timer of the connection `token`.
     pub(super) fn set_timer(&mut self, at: Nanos, token: u64) {
         self.timers.push(Reverse((at, token)));
     }
 
-    /// When the next timer is due.
+    /// Time of the next timer.
     #[inline]
     pub(super) fn next_timer(&self) -> Option<Nanos> {
         self.timers.peek().map(|Reverse((at, _))| *at)

@@ -1,30 +1,30 @@
-//! What goes wrong on purpose.
+//! Deliberate faults.
 
 use knee_core::rng::{self, Rng};
 use knee_core::spec::{ParseError, parse_duration};
 use knee_core::time::Nanos;
 
-/// Something that goes wrong on purpose. Probabilities lie in 0 to 1, each request draws anew, and
-/// of several faults that strike one request the first in the list counts.
+/// A deliberate fault. Probabilities lie in 0 to 1. Each request draws for each fault; the first in
+/// the list that hits counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
-    /// From `at` after the start, for `length`, the whole server stands still: it accepts, reads
-    /// and writes nothing, and its workers stop where they are and go on afterwards.
+    /// From `at` after the start, for `length`, the whole server stalls. It accepts, reads and
+    /// writes nothing; its workers stop and go on afterwards.
     Stall {
-        /// When.
+        /// Time since the start.
         at: Nanos,
-        /// For how long.
+        /// Length of the stall.
         length: Nanos,
     },
-    /// The connection is reset instead of a response (over TCP; a Unix socket just closes).
+    /// The connection is reset instead of a response; a Unix socket is closed.
     Reset(f64),
     /// Half of the body is sent (of the head where there is no body), then the connection closed.
     Truncate(f64),
-    /// Bodies trickle at so many bytes per second, at least 1.
+    /// Bodies trickle at this number of bytes per second, at least 1.
     Slow(u64),
     /// Bytes that are no HTTP, then the connection is closed.
     Garbage(f64),
-    /// A response with this status (200 to 599) instead.
+    /// A response with this status (200 to 599) is sent instead.
     Error(f64, u16),
 }
 
@@ -76,17 +76,17 @@ fn parse_status(text: &str) -> Result<u16, ParseError> {
     status.ok_or_else(|| ParseError(format!("{text:?} is no status from 200 to 599")))
 }
 
-/// What goes wrong with one response.
+/// A fault of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mishap {
     Reset,
     Truncate,
     Garbage,
-    /// The status number so many of [`Mishaps::statuses`].
+    /// Another status, by its index in [`Mishaps::statuses`].
     Error(usize),
 }
 
-/// Draws what goes wrong, request by request.
+/// Draws the fault of each request.
 #[derive(Debug)]
 pub(super) struct Mishaps {
     chances: Vec<(f64, Mishap)>,
@@ -128,8 +128,7 @@ impl Mishaps {
     }
 }
 
-/// The times at which the whole server stands still, and the workers' own time, which stands still
-/// with it.
+/// Times at which the whole server stalls, and the workers' own time, which stalls with it.
 #[derive(Debug)]
 pub(super) struct Stalls {
     /// Begin and length, ascending and disjoint.
@@ -156,13 +155,13 @@ impl Stalls {
         Stalls { stalls }
     }
 
-    /// When the first stall after `now` begins.
+    /// Begin of the first stall after `now`.
     pub(super) fn next_after(&self, now: Nanos) -> Option<Nanos> {
         let begins = self.stalls.iter().map(|&(at, _)| at);
         begins.into_iter().find(|&at| at > now)
     }
 
-    /// When the stall ends that `now` lies in.
+    /// End of the stall that `now` lies in.
     pub(super) fn end_of_stall(&self, now: Nanos) -> Option<Nanos> {
         let around = self
             .stalls
@@ -179,7 +178,7 @@ impl Stalls {
         now - Nanos(stalled_ns)
     }
 
-    /// When the workers' time is `worked`; the earlier moment of the two around a stall.
+    /// Time at which the workers' time is `worked`; the earlier one where a stall lies between two.
     #[inline]
     pub(super) fn moment(&self, worked: Nanos) -> Nanos {
         let after = |now: Nanos, &(at, length): &(Nanos, Nanos)| {

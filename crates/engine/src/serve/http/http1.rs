@@ -6,7 +6,7 @@ use super::log::Log;
 use super::request::{Refusal, Request, RequestReader, Step};
 use super::response::{Answer, Response, ResponseKind};
 use super::stats::Trouble;
-use super::wire::{Opening, Wire};
+use super::wire::{HttpGuess, Wire};
 use knee_core::time::Nanos;
 use std::io;
 
@@ -18,18 +18,18 @@ use std::io;
 pub(super) struct Http1 {
     wire: Wire,
     reader: RequestReader,
-    /// Bytes read and not yet consumed, from `consumed` on. Mostly empty.
+    /// Bytes read; those from `consumed` on are not yet consumed. Mostly empty.
     unread: Vec<u8>,
     consumed: usize,
     /// Whether `unread` may hold more than the begin of a head.
     pipelined: bool,
-    /// No request has come: it may still turn out to speak HTTP/2.
+    /// Whether no request has come: the client may still speak HTTP/2.
     is_new: bool,
     phase: Phase,
-    /// What the application answers to the request that is served.
+    /// The application's response to the request that is served.
     own: Option<Box<Response>>,
-    /// The ideal moment since which it has been ready for the next request, as long as nothing has
-    /// been waited for since.
+    /// Ideal time since which it has been ready for the next request; `None` once it has waited for
+    /// anything.
     ready_since: Option<Nanos>,
 }
 
@@ -51,7 +51,7 @@ enum Phase {
         sent: usize,
         begun: Nanos,
     },
-    /// For the end of what a refused client still sends.
+    /// For the end of the input of a refused client.
     Draining { dropped: usize },
     /// For the end of a handshake that the last request came with: before that, no ticket for the
     /// client's next connection can be sent.
@@ -59,8 +59,8 @@ enum Phase {
 }
 
 impl Http1 {
-    /// A connection just accepted. `ready_since`: the ideal moment since which a worker was ready
-    /// for it, where it had been waiting for one.
+    /// A connection just accepted. `ready_since`: ideal time since which a worker was ready for it,
+    /// if it had to wait for one.
     pub(super) fn new(wire: Wire, ready_since: Option<Nanos>, reader: RequestReader) -> Http1 {
         Http1 {
             wire,
@@ -75,7 +75,7 @@ impl Http1 {
         }
     }
 
-    /// What HTTP/2 goes on with: the bytes that came, and since when it has been ready.
+    /// Parts for HTTP/2: the wire, the bytes that came, and the time since which it has been ready.
     pub(super) fn into_parts(self) -> (Wire, Vec<u8>, Option<Nanos>) {
         (self.wire, self.unread, self.ready_since)
     }
@@ -85,7 +85,7 @@ impl Http1 {
         self.wire.has_asked()
     }
 
-    /// Something has happened to the socket.
+    /// Handles an event of the socket.
     pub(super) fn on_event(&mut self, event_flags: u32, tools: &mut Tools<'_>) -> Fate {
         self.wire.on_event(event_flags);
         match self.phase {
@@ -96,7 +96,7 @@ impl Http1 {
         }
     }
 
-    /// The timer that it had set is due.
+    /// Handles the timer that it had set.
     pub(super) fn on_timer(&mut self, tools: &mut Tools<'_>) -> Fate {
         if let Phase::Serving {
             answer,
@@ -181,13 +181,13 @@ impl Http1 {
             let input = &tools.buffer[..length];
             if self.is_new {
                 let opening = self.wire.opening(input);
-                if opening != Opening::Http1 {
+                if opening != HttpGuess::Http1 {
                     self.unread.clear();
                     self.unread.extend_from_slice(input);
                     self.consumed = 0;
                     return match opening {
-                        Opening::Http2 => Err(Pause::Switch),
-                        Opening::Unclear | Opening::Http1 => Ok(()),
+                        HttpGuess::Http2 => Err(Pause::Switch),
+                        HttpGuess::Unclear | HttpGuess::Http1 => Ok(()),
                     };
                 }
                 self.is_new = false;
@@ -213,7 +213,7 @@ impl Http1 {
         Ok(())
     }
 
-    /// Reads once, behind what is left from before, and says how many bytes that makes.
+    /// Reads once, behind what is left from before, and returns the number of bytes in all.
     fn read(&mut self, tools: &mut Tools<'_>) -> Result<usize, Pause> {
         let carry = self.unread.len() - self.consumed;
         tools.buffer[..carry].copy_from_slice(&self.unread[self.consumed..]);
@@ -227,7 +227,7 @@ impl Http1 {
         Ok(carry + read)
     }
 
-    /// The request that it serves, if any, will have no response.
+    /// Logs the request, if any, that will have no response.
     pub(super) fn abandon(&mut self, log: &mut Log) {
         if let Some(line) = &mut self.wire.line {
             line.end(log, None);
@@ -241,7 +241,7 @@ impl Http1 {
         }
     }
 
-    /// A whole request is there: what happens to it.
+    /// Serves a whole request.
     fn serve(&mut self, request: Request, context: &mut Context) -> Phase {
         let now = context.now();
         let arrival = self.ready_since.unwrap_or(now);
@@ -299,7 +299,7 @@ impl Http1 {
         Err(Pause::Wait)
     }
 
-    /// Sends what time permits of a slow body: all of the head at once, then `slow` bytes a second.
+    /// Sends the part of a slow body that is due: the head at once, then `slow` bytes a second.
     fn trickle(
         &mut self,
         answer: Answer,
@@ -328,7 +328,7 @@ impl Http1 {
         Err(Pause::Wait)
     }
 
-    /// Sends from `sent` to `until`, as far as it fits, and says how far that was.
+    /// Sends from `sent` to `until`, as far as it fits, and returns how far that was.
     fn send(
         &mut self,
         answer: Answer,
@@ -351,7 +351,7 @@ impl Http1 {
         Ok(sent)
     }
 
-    /// All that was to be sent is sent.
+    /// Ends a response that is sent.
     fn end(&mut self, answer: Answer, context: &mut Context) -> Progress {
         if let Some(line) = &mut self.wire.line {
             let written = context.read_clock();
@@ -383,9 +383,10 @@ impl Http1 {
         if answer.closes() && !self.wire.in_handshake() {
             return Err(Pause::Close);
         }
-        self.phase = match answer.closes() {
-            true => Phase::Finishing,
-            false => Phase::Reading,
+        self.phase = if answer.closes() {
+            Phase::Finishing
+        } else {
+            Phase::Reading
         };
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Where the server listens. A Unix socket is a file: one that somebody else made is never removed,
-//! unless it is a socket that nobody listens on.
+//! Listening sockets. A Unix socket is a file: one of another program is never removed, unless it
+//! is a socket that nobody listens on.
 
 use crate::sys::socket::{Address, Listener, RawAddress, Socket};
 use std::fs::{self, Metadata};
@@ -35,7 +35,7 @@ pub(super) fn bind(listen: &Address, backlog: u32) -> io::Result<(Listener, Opti
 /// Removes a socket that nobody listens on.
 ///
 /// # Errors
-/// Somebody does, or may; the file is no socket.
+/// Somebody listens, or may; the file is no socket.
 fn remove_dead(path: &Path, address: &RawAddress) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     let refused = |why: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, why.to_owned()));
@@ -74,7 +74,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// What tells one file from another: its device and its number there.
+/// Identity of a file: its device and inode.
 fn id(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }

@@ -1,23 +1,22 @@
-//! What each request went through, where that is asked for: what a test checks measured times
-//! against.
+//! Log of the times of each request, against which tests check measured times.
 
 use crate::sys::clock;
 use crate::sys::socket::{Address, Socket};
 use knee_core::time::Nanos;
 use std::io::{self, Write};
 
-/// How many requests `--log` keeps at the most: 256 MB, which are taken as they fill.
+/// Most requests that `--log` keeps: 256 MB, allocated as they fill.
 pub const LOG_MAX: usize = 4_000_000;
 
-/// How long one comparison of the two clocks holds: they drift apart by 500 ns in a millisecond at
-/// the most (adjtimex(2)).
+/// Validity of one comparison of the two clocks, which drift apart by at most 500 ns in a
+/// millisecond (adjtimex(2)).
 const AHEAD_HOLDS: Nanos = Nanos::from_millis(10);
 
 /// The first line of the file.
 const HEADER: &str = "connection,port,request,clock,arrival_ns,read_ns,start_ns,end_ns,written_ns,\
                       realtime_ahead_ns";
 
-/// One request.
+/// Times of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry {
     /// The connection, by the order of their first bytes, from 0.
@@ -26,11 +25,11 @@ pub struct LogEntry {
     pub port: u16,
     /// The request on its connection, from 0.
     pub request: u32,
-    /// The arrival is the kernel's timestamp, not the time of the read.
+    /// Whether the arrival is the kernel's timestamp, not the time of the read.
     pub by_kernel: bool,
-    /// When the request's last byte arrived, or those with which it was read.
+    /// Arrival of the request's last byte, or of those with which it was read.
     pub arrival: Nanos,
-    /// When it was read.
+    /// Time of the read.
     pub read: Nanos,
     /// When its service began, in the station's ideal time; without a station when it was read.
     pub start: Nanos,
@@ -42,14 +41,14 @@ pub struct LogEntry {
     pub realtime_ahead_ns: u64,
 }
 
-/// What was kept of the requests, in the order in which they ended. Times count from `origin_ns`.
+/// Log entries in the order in which requests ended. Times count from `origin_ns`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestLog {
-    /// What CLOCK_MONOTONIC said when the server began.
+    /// CLOCK_MONOTONIC at the start of the server.
     pub origin_ns: u64,
     /// The requests.
     pub entries: Vec<LogEntry>,
-    /// How many more there were than it had room for.
+    /// Requests that there was no room for.
     pub left_out: u64,
 }
 
@@ -82,7 +81,7 @@ pub(super) struct Log {
     kept: RequestLog,
     max: usize,
     connections: u32,
-    /// How far CLOCK_REALTIME is ahead, and when that was read.
+    /// How far CLOCK_REALTIME is ahead, and the time of that reading.
     ahead: Option<(u64, Nanos)>,
 }
 
@@ -117,7 +116,7 @@ impl Log {
         }
     }
 
-    /// A request has ended.
+    /// Adds a request that has ended.
     pub(super) fn push(&mut self, entry: LogEntry) {
         if self.kept.entries.len() < self.max {
             self.kept.entries.push(entry);
@@ -127,9 +126,9 @@ impl Log {
     }
 }
 
-/// One connection's part in the log.
+/// Log of one connection.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct ConnectionLog {
     connection: u32,
     port: u16,
     requests: u32,
@@ -140,16 +139,16 @@ pub(super) struct Line {
     pending: Option<LogEntry>,
 }
 
-impl Line {
-    /// Of a connection whose first bytes have come.
-    pub(super) fn of(socket: &Socket, log: &mut Log) -> Line {
+impl ConnectionLog {
+    /// Log of a connection whose first bytes have come.
+    pub(super) fn of(socket: &Socket, log: &mut Log) -> ConnectionLog {
         let connection = log.connections;
         log.connections += 1;
         let port = match socket.peer_address() {
             Ok(Address::Tcp(address)) => address.port(),
             Ok(Address::Unix(_)) | Err(_) => 0,
         };
-        Line {
+        ConnectionLog {
             connection,
             port,
             requests: 0,
@@ -159,18 +158,19 @@ impl Line {
         }
     }
 
-    /// Bytes were read at `now` that came at `came_ns` by CLOCK_REALTIME, where the kernel told.
+    /// Notes bytes that were read at `now` and came at `came_ns` by CLOCK_REALTIME, if the kernel
+    /// told.
     pub(super) fn on_read(&mut self, now: Nanos, came_ns: Option<u64>) {
         (self.read, self.came_ns) = (now, came_ns);
     }
 
-    /// A whole request is there, and is served from `start` to `end`; no other is meanwhile.
+    /// Begins the entry of a request that is served from `start` to `end`, one at a time.
     pub(super) fn begin(&mut self, log: &mut Log, start: Nanos, end: Nanos) {
         self.pending = Some(self.enter(log, start, end));
     }
 
-    /// A whole request is there, and is served from `start` to `end`: its entry, which goes into
-    /// the log when it ends.
+    /// Returns the entry of a request that is served from `start` to `end`. It goes into the log
+    /// when the request ends.
     pub(super) fn enter(&mut self, log: &mut Log, start: Nanos, end: Nanos) -> LogEntry {
         let realtime_ahead_ns = log.ahead(self.read);
         let origin_ns = log.kept.origin_ns;
@@ -194,7 +194,7 @@ impl Line {
         entry
     }
 
-    /// The response was written at `written`, or never will be. Nothing where no request is served.
+    /// Ends the entry: the response was written at `written`, or never will be.
     pub(super) fn end(&mut self, log: &mut Log, written: Option<Nanos>) {
         if let Some(entry) = self.pending.take() {
             log.push(LogEntry { written, ..entry });
@@ -206,8 +206,8 @@ impl Line {
 mod tests {
     use super::*;
 
-    fn line() -> Line {
-        Line {
+    fn line() -> ConnectionLog {
+        ConnectionLog {
             connection: 3,
             port: 40_000,
             requests: 0,

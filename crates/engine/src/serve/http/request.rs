@@ -3,23 +3,23 @@
 use super::asked::Asked;
 use httparse::{EMPTY_HEADER, Header, Status};
 
-/// Longest head, longest chunk-size line and longest trailer that are taken, in bytes. The caller
-/// has to offer at least so many at once.
+/// Longest head, chunk-size line and trailer, in bytes. The caller has to offer at least this many
+/// at once.
 pub const HEAD_MAX: usize = 16 * 1024;
 
 /// Most header fields that are taken.
 pub(super) const HEADERS_MAX: usize = 100;
 
-/// What of a request matters for its response.
+/// Properties of a request that its response depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// It asked for the head of the response alone.
+    /// Whether it asked for the head of the response alone.
     pub head_only: bool,
-    /// What becomes of the connection after the response.
+    /// What happens to the connection after the response.
     pub persistence: Persistence,
 }
 
-/// What becomes of a connection after a response.
+/// What happens to a connection after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
     /// It stays open, as HTTP/1.1 has it.
@@ -43,10 +43,10 @@ pub enum Refusal {
     Version,
 }
 
-/// What came out of some bytes.
+/// Result of reading bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing as yet: offer the bytes that were not consumed again, with more behind them.
+    /// More bytes are needed: offer those that were not consumed again, with more behind them.
     NeedMore,
     /// The client waits for `100 Continue` before it sends the body.
     Continue,
@@ -58,13 +58,13 @@ pub enum Step {
 #[derive(Debug, Default)]
 pub struct RequestReader {
     /// The head that was read, while its body is being read.
-    body: Option<(Request, Body)>,
-    /// Where an application wants all of a request: the one that is being read.
+    body: Option<(Request, BodyPart)>,
+    /// The request that is being read, for an application.
     asked: Option<Box<Asked>>,
 }
 
 impl RequestReader {
-    /// One that keeps all of each request, for an application.
+    /// A reader that keeps all of each request, for an application.
     pub(super) fn keeping() -> RequestReader {
         RequestReader {
             body: None,
@@ -72,12 +72,12 @@ impl RequestReader {
         }
     }
 
-    /// All of the request that was read last, where it is kept.
+    /// The request that was read last, if it is kept.
     pub(super) fn asked(&self) -> Option<&Asked> {
         self.asked.as_deref()
     }
 
-    /// Goes on with `input` and says how many of its bytes were consumed.
+    /// Reads `input` and returns how many of its bytes were consumed.
     pub fn feed(&mut self, input: &[u8], last: &mut LastHead) -> Result<(usize, Step), Refusal> {
         let mut used = 0;
         if self.body.is_none() {
@@ -88,7 +88,7 @@ impl RequestReader {
             if let Some(asked) = &mut self.asked {
                 **asked = Asked::of_head(&input[..length]);
             }
-            if head.body == Body::Done {
+            if head.body == BodyPart::Done {
                 return Ok((used, Step::Request(head.request)));
             }
             self.body = Some((head.request, head.body));
@@ -101,7 +101,7 @@ impl RequestReader {
         };
         let request = *request;
         used += body.skip(&input[used..], self.asked.as_deref_mut())?;
-        if *body != Body::Done {
+        if *body != BodyPart::Done {
             return Ok((used, Step::NeedMore));
         }
         self.body = None;
@@ -114,25 +114,25 @@ impl RequestReader {
     }
 }
 
-/// The bytes of the last head read on any connection and what they meant: load generators send the
-/// same head again and again, so mostly one comparison replaces the parse.
+/// The last head read on any connection. Load generators send the same head again and again, so
+/// that mostly one comparison replaces the parse.
 #[derive(Debug, Default)]
 pub struct LastHead {
     bytes: Vec<u8>,
-    head: Option<Head>,
+    head: Option<RequestHead>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Head {
+struct RequestHead {
     request: Request,
     expects_continue: bool,
-    body: Body,
+    body: BodyPart,
 }
 
 impl LastHead {
     /// The head that `input` begins with and its length; `None` where it is not whole yet.
     #[inline]
-    fn parse(&mut self, input: &[u8]) -> Result<Option<(usize, Head)>, Refusal> {
+    fn parse(&mut self, input: &[u8]) -> Result<Option<(usize, RequestHead)>, Refusal> {
         // A head ends with its empty line, so none is the beginning of another.
         match self.head {
             Some(head) if input.starts_with(&self.bytes) => Ok(Some((self.bytes.len(), head))),
@@ -140,7 +140,7 @@ impl LastHead {
         }
     }
 
-    fn parse_anew(&mut self, input: &[u8]) -> Result<Option<(usize, Head)>, Refusal> {
+    fn parse_anew(&mut self, input: &[u8]) -> Result<Option<(usize, RequestHead)>, Refusal> {
         if input.is_empty() {
             return Ok(None);
         }
@@ -154,7 +154,7 @@ impl LastHead {
             Err(_) => return Err(Refusal::Malformed),
         };
         let head_only = parsed.method == Some("HEAD");
-        let head = Head::understand(head_only, parsed.version == Some(0), parsed.headers)?;
+        let head = RequestHead::understand(head_only, parsed.version == Some(0), parsed.headers)?;
         self.bytes.clear();
         self.bytes.extend_from_slice(&input[..length]);
         self.head = Some(head);
@@ -162,8 +162,12 @@ impl LastHead {
     }
 }
 
-impl Head {
-    fn understand(head_only: bool, is_10: bool, headers: &[Header<'_>]) -> Result<Head, Refusal> {
+impl RequestHead {
+    fn understand(
+        head_only: bool,
+        is_10: bool,
+        headers: &[Header<'_>],
+    ) -> Result<RequestHead, Refusal> {
         let (mut close, mut keep_alive, mut expects_continue) = (false, false, false);
         let (mut hosts, mut length, mut chunked) = (0, None, false);
         for Header { name, value } in headers {
@@ -201,11 +205,11 @@ impl Head {
             (false, false, _) => Persistence::KeepAlive,
         };
         let body = match length {
-            _ if chunked => Body::ChunkSize,
-            None | Some(0) => Body::Done,
-            Some(remaining) => Body::Length { remaining },
+            _ if chunked => BodyPart::ChunkSize,
+            None | Some(0) => BodyPart::Done,
+            Some(remaining) => BodyPart::Length { remaining },
         };
-        Ok(Head {
+        Ok(RequestHead {
             request: Request {
                 head_only,
                 persistence,
@@ -223,25 +227,25 @@ fn parse_length(value: &[u8]) -> Option<u64> {
     text.parse().ok()
 }
 
-/// What is still to come of a body, which is thrown away unless an application wants it.
+/// Rest of a body, which is dropped unless an application wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Body {
-    /// So many bytes.
+enum BodyPart {
+    /// Bytes of a body with a length.
     Length { remaining: u64 },
     /// The line that begins a chunk.
     ChunkSize,
-    /// So many bytes of a chunk.
+    /// Bytes of a chunk.
     Chunk { remaining: u64 },
     /// The line end behind a chunk.
     ChunkEnd,
-    /// Trailers of which so many bytes were read, up to an empty line.
+    /// Trailers up to an empty line; `length` bytes were read.
     Trailers { length: usize },
     /// Nothing.
     Done,
 }
 
-impl Body {
-    /// Goes as far as `input` reaches and says how far that was; what is content goes to `asked`.
+impl BodyPart {
+    /// Reads as far as `input` reaches and returns how far that was. Content goes to `asked`.
     fn skip(&mut self, input: &[u8], mut asked: Option<&mut Asked>) -> Result<usize, Refusal> {
         let mut used = 0;
         loop {
@@ -249,50 +253,54 @@ impl Body {
             let Some((length, next)) = self.step(rest)? else {
                 return Ok(used);
             };
-            if let (Some(asked), Body::Length { .. } | Body::Chunk { .. }) = (&mut asked, *self) {
+            if let (Some(asked), BodyPart::Length { .. } | BodyPart::Chunk { .. }) =
+                (&mut asked, *self)
+            {
                 asked.add_body(&rest[..length]);
             }
             *self = next;
             used += length;
-            if next == Body::Done {
+            if next == BodyPart::Done {
                 return Ok(used);
             }
         }
     }
 
-    /// The part that `rest` begins with: its length and what comes behind it; `None` where it
-    /// takes more bytes to tell.
-    fn step(self, rest: &[u8]) -> Result<Option<(usize, Body)>, Refusal> {
+    /// The part that `rest` begins with: its length and what follows it; `None`: more bytes are
+    /// needed.
+    fn step(self, rest: &[u8]) -> Result<Option<(usize, BodyPart)>, Refusal> {
         let available = rest.len() as u64;
         Ok(match self {
-            Body::Done => None,
-            Body::Length { .. } | Body::Chunk { .. } if rest.is_empty() => None,
-            Body::Length { remaining } => Some(match remaining.checked_sub(available) {
-                None | Some(0) => (remaining as usize, Body::Done),
-                Some(remaining) => (rest.len(), Body::Length { remaining }),
+            BodyPart::Done => None,
+            BodyPart::Length { .. } | BodyPart::Chunk { .. } if rest.is_empty() => None,
+            BodyPart::Length { remaining } => Some(match remaining.checked_sub(available) {
+                None | Some(0) => (remaining as usize, BodyPart::Done),
+                Some(remaining) => (rest.len(), BodyPart::Length { remaining }),
             }),
-            Body::Chunk { remaining } => Some(match remaining.checked_sub(available) {
-                None | Some(0) => (remaining as usize, Body::ChunkEnd),
-                Some(remaining) => (rest.len(), Body::Chunk { remaining }),
+            BodyPart::Chunk { remaining } => Some(match remaining.checked_sub(available) {
+                None | Some(0) => (remaining as usize, BodyPart::ChunkEnd),
+                Some(remaining) => (rest.len(), BodyPart::Chunk { remaining }),
             }),
-            Body::ChunkSize => match httparse::parse_chunk_size(rest) {
-                Ok(Status::Complete((length, 0))) => Some((length, Body::Trailers { length: 0 })),
+            BodyPart::ChunkSize => match httparse::parse_chunk_size(rest) {
+                Ok(Status::Complete((length, 0))) => {
+                    Some((length, BodyPart::Trailers { length: 0 }))
+                }
                 Ok(Status::Complete((length, remaining))) => {
-                    Some((length, Body::Chunk { remaining }))
+                    Some((length, BodyPart::Chunk { remaining }))
                 }
                 Ok(Status::Partial) if rest.len() < HEAD_MAX => None,
                 Ok(Status::Partial) | Err(_) => return Err(Refusal::Malformed),
             },
-            Body::ChunkEnd => match rest {
-                [b'\r', b'\n', ..] => Some((2, Body::ChunkSize)),
+            BodyPart::ChunkEnd => match rest {
+                [b'\r', b'\n', ..] => Some((2, BodyPart::ChunkSize)),
                 [] | [b'\r'] => None,
                 _ => return Err(Refusal::Malformed),
             },
-            Body::Trailers { length } => match rest.iter().position(|&b| b == b'\n') {
-                Some(end) if rest[..end].trim_ascii().is_empty() => Some((end + 1, Body::Done)),
+            BodyPart::Trailers { length } => match rest.iter().position(|&b| b == b'\n') {
+                Some(end) if rest[..end].trim_ascii().is_empty() => Some((end + 1, BodyPart::Done)),
                 Some(end) if length + end < HEAD_MAX => {
                     let length = length + end + 1;
-                    Some((end + 1, Body::Trailers { length }))
+                    Some((end + 1, BodyPart::Trailers { length }))
                 }
                 None if length + rest.len() < HEAD_MAX => None,
                 _ => return Err(Refusal::HeadTooLarge),

@@ -1,11 +1,11 @@
-//! Every response there is, built before the first request comes.
+//! Responses, built before the first request comes.
 
 use super::fault::Mishap;
 use super::request::{Persistence, Refusal};
 use crate::exchange::http2::hpack::{self, Indexing};
 use knee_core::rng;
 
-/// What an application answers.
+/// Response of an application, before it is encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -70,24 +70,24 @@ impl Response {
     }
 }
 
-/// Which response.
+/// Selects a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResponseKind {
-    /// 200.
+    /// Status 200.
     Ok(Persistence),
     /// What the application answers, which belongs to the request.
     Own(Persistence),
-    /// The status number so many of those that the faults name.
+    /// Another status, by its index among those of the faults.
     Error(usize, Persistence),
-    /// 100.
+    /// Status 100.
     Continue,
-    /// 400, 431, 501 or 505; the connection is then closed.
+    /// Status 400, 431, 501 or 505; the connection is then closed.
     Refused(Refusal),
     /// No HTTP at all.
     Garbage,
 }
 
-/// What is sent for one request.
+/// The response to one request, as it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) kind: ResponseKind,
@@ -151,7 +151,7 @@ impl Answer {
 /// The response that an application made for one request.
 pub(super) type Own<'a> = Option<&'a Response>;
 
-/// All of them.
+/// All prepared responses.
 #[derive(Debug)]
 pub(super) struct Responses {
     ok: [Response; 3],
@@ -178,7 +178,7 @@ impl Responses {
         }
     }
 
-    /// One of them; `own` is the application's, where it answered.
+    /// Picks a response; `own` is the application's, if it answered.
     #[inline]
     pub(super) fn pick<'a>(&'a self, kind: ResponseKind, own: Own<'a>) -> &'a Response {
         match (kind, own) {
@@ -187,7 +187,7 @@ impl Responses {
         }
     }
 
-    /// One of those that no application made.
+    /// Picks a prepared response.
     #[inline]
     pub(super) fn of(&self, kind: ResponseKind) -> &Response {
         match kind {
@@ -200,7 +200,7 @@ impl Responses {
     }
 }
 
-/// In the order of their numbers, which index the arrays above.
+/// In the order of their numbers, which are indices of the arrays above.
 const PERSISTENCES: [Persistence; 3] = [
     Persistence::KeepAlive,
     Persistence::KeepAlive10,
@@ -281,7 +281,7 @@ fn in_title_case(name: &str) -> String {
     parts.collect::<Vec<_>>().join("-")
 }
 
-/// The same head in HTTP/2.
+/// Encodes the same head for HTTP/2.
 fn block(status: u16, body_size: usize) -> Box<[u8]> {
     let (status_text, length) = (status.to_string(), body_size.to_string());
     let mut fields = vec![(":status", status_text.as_str())];
@@ -303,7 +303,7 @@ fn block(status: u16, body_size: usize) -> Box<[u8]> {
     block.into()
 }
 
-/// What bodies consist of, again and again.
+/// Content of bodies, repeated.
 const BODY: &[u8] = b"The knee of a curve is where more load buys more waiting than work.\n";
 
 /// The reason phrase; empty where there is none of note, which RFC 9112 4 permits.
@@ -340,7 +340,7 @@ fn bare(bytes: Vec<u8>) -> Response {
     }
 }
 
-/// Random bytes, the first of which no HTTP response begins with.
+/// Random bytes. No HTTP response begins with the first of them.
 fn garbage(seed: u64) -> Response {
     let mut rng = rng::stream(seed, 3);
     let mut bytes: Vec<u8> = (0..256)

@@ -23,7 +23,7 @@ use std::io;
 const LISTENER: u64 = u64::MAX;
 const WAKE: u64 = u64::MAX - 1;
 
-/// So many connections are accepted in a row before those that are open get their turn.
+/// Connections accepted in a row before open ones get their turn.
 const ACCEPTS_PER_PASS: usize = 64;
 
 /// A response should be written when its service ends: the margin for late wake-ups covers this
@@ -32,7 +32,7 @@ const ACCEPTS_PER_PASS: usize = 64;
 const PUNCTUAL: f64 = 0.98;
 
 /// A server that listens and is ready to run.
-pub(super) struct Server {
+pub(super) struct HttpServerLoop {
     context: Context,
     epoll: Epoll,
     /// Watches the wake-up alone: what a stalled server waits in.
@@ -40,8 +40,8 @@ pub(super) struct Server {
     listener: Listener,
     /// Removed when the server ends.
     _socket_file: Option<SocketFile>,
-    connections: Slab,
-    /// Connections that take up a worker at once, at the most; and how many do.
+    connections: ConnectionSlab,
+    /// Largest number of connections that occupy a worker, and the current one.
     occupied_max: usize,
     occupied: usize,
     /// An accept may find something.
@@ -50,29 +50,29 @@ pub(super) struct Server {
     exhausted: bool,
     tls: Option<ServerTls>,
     buffer: Vec<u8>,
-    /// What comes sealed is read into this.
+    /// Buffer for encrypted input.
     sealed: Vec<u8>,
     waiter: Waiter,
 }
 
-impl Server {
+impl HttpServerLoop {
     /// Listens. `wake` has to outlive the run.
     ///
     /// # Errors
     /// The address is in use, not permitted, or not this machine's; out of descriptors.
-    pub(super) fn bind(spec: &HttpServerSpec, wake: &EventFd) -> io::Result<Server> {
+    pub(super) fn bind(spec: &HttpServerSpec, wake: &EventFd) -> io::Result<HttpServerLoop> {
         let (listener, socket_file) = listen(spec)?;
         let (epoll, stalled) = (Epoll::new()?, Epoll::new()?);
         epoll.add(&listener, LISTENER, flags::READ | flags::EDGE)?;
         epoll.add(wake, WAKE, flags::READ)?;
         stalled.add(wake, WAKE, flags::READ)?;
-        Ok(Server {
+        Ok(HttpServerLoop {
             context: Context::new(spec, MonotonicClock::start()),
             epoll,
             stalled,
             listener,
             _socket_file: socket_file,
-            connections: Slab::default(),
+            connections: ConnectionSlab::default(),
             occupied_max: spec.occupied_max().unwrap_or(usize::MAX),
             occupied: 0,
             acceptable: false,
@@ -84,7 +84,7 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Address that it listens on.
     pub(super) fn address(&self) -> io::Result<Address> {
         self.listener.local_address()
     }
@@ -142,7 +142,7 @@ impl Server {
         true
     }
 
-    /// How long to wait for events at the most. `None`: nothing is due, so for ever.
+    /// Longest wait for events. `None`: nothing is due.
     fn timeout(&mut self) -> Option<Nanos> {
         if self.may_accept() {
             return Some(Nanos::ZERO);
@@ -160,7 +160,7 @@ impl Server {
         }
     }
 
-    /// Stands still as long as a stall lasts; false if it is to stop meanwhile.
+    /// Waits for the end of a stall. Returns false if the server is to stop.
     fn wait_out_stall(&mut self) -> bool {
         while let Some(end) = self.context.stalls.end_of_stall(self.context.now()) {
             let rest = end - self.context.now();
@@ -178,8 +178,8 @@ impl Server {
         self.acceptable && self.occupied < self.occupied_max
     }
 
-    /// Accepts up to `count` connections and serves what they sent already. `ready_since`: the
-    /// ideal moment since which a worker has been free for the first of them.
+    /// Accepts up to `count` connections and serves what they sent already. `ready_since`: ideal
+    /// time since which a worker has been free for the first of them.
     fn accept(&mut self, count: usize, mut ready_since: Option<Nanos>) {
         for _ in 0..count {
             if !self.may_accept() {
@@ -187,10 +187,8 @@ impl Server {
             }
             let socket = match self.listener.accept() {
                 Ok(socket) => socket,
-                Err(e) => match self.on_accept_error(&e) {
-                    true => continue,
-                    false => return,
-                },
+                Err(e) if self.on_accept_error(&e) => continue,
+                Err(_) => return,
             };
             let Ok(secure) = self.secure() else {
                 self.context.tally.on_trouble(Trouble::Accept);
@@ -240,8 +238,8 @@ impl Server {
         }
     }
 
-    /// Lets a connection act, drops it where that ended it, and says since which ideal moment its
-    /// worker has been free then. A token whose connection is gone is ignored.
+    /// Lets a connection act, and drops it where that ended it. Returns the ideal time since which
+    /// its worker has been free then. A token whose connection is gone is ignored.
     fn drive(
         &mut self,
         token: u64,
@@ -293,12 +291,12 @@ fn listen(spec: &HttpServerSpec) -> io::Result<(Listener, Option<SocketFile>)> {
 /// The open connections by token: a place in the low half, a generation in the high half, so that a
 /// late event or timer of a connection that is gone never meets its successor.
 #[derive(Default)]
-struct Slab {
+struct ConnectionSlab {
     places: Vec<(u32, Option<Connection>)>,
     free: Vec<u32>,
 }
 
-impl Slab {
+impl ConnectionSlab {
     fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
@@ -324,7 +322,7 @@ impl Slab {
         token
     }
 
-    /// Its place, unless it is gone.
+    /// The connection's place, unless it is gone.
     fn find(&mut self, token: u64) -> Option<&mut Option<Connection>> {
         let (generation, content) = self.places.get_mut(token as u32 as usize)?;
         (u64::from(*generation) == token >> 32).then_some(content)

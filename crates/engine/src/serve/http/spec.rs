@@ -1,4 +1,4 @@
-//! What the reference HTTP server is asked to be.
+//! Configuration of the reference HTTP server.
 
 use super::fault::Fault;
 use super::secure::ServerTls;
@@ -8,10 +8,10 @@ use knee_core::spec::{ParseError, parse_rate};
 use knee_core::time::Nanos;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// What the reference HTTP server is asked to be.
+/// Configuration of the reference HTTP server.
 #[derive(Clone, Debug)]
 pub struct HttpServerSpec {
-    /// Where it listens; port 0 picks a free one.
+    /// Address to listen on; port 0 picks a free one.
     pub listen: Address,
     /// How connections are secured; `None`: not at all.
     pub tls: Option<ServerTls>,
@@ -21,22 +21,22 @@ pub struct HttpServerSpec {
     pub app: Option<App>,
     /// Bytes of each response's body, where no application answers.
     pub body_size: u32,
-    /// So many servers with one FIFO queue (at least 1); `None`: every request is served at once.
+    /// Workers with one FIFO queue, at least 1; `None`: every request is served at once.
     pub workers: Option<u32>,
     /// How long a worker serves a request. Without `workers` it is not used.
     pub service: Law,
     /// When connections are accepted.
     pub accept: AcceptPolicy,
-    /// How many connections the kernel keeps for us that were not accepted yet (listen(2)); the
-    /// kernel's own limit is net.core.somaxconn.
+    /// Connections that the kernel keeps until they are accepted (listen(2)); the kernel's limit is
+    /// net.core.somaxconn.
     pub backlog: u32,
-    /// What goes wrong on purpose.
+    /// Deliberate faults.
     pub faults: Vec<Fault>,
     /// Seeds service times and faults.
     pub seed: u64,
-    /// So many arrival stamps of requests are kept, from the first; 0: none. Each takes 8 bytes.
+    /// Arrival stamps of requests that are kept, from the first; 0: none. Each takes 8 bytes.
     pub arrivals_max: usize,
-    /// So many requests are logged with their times, from the first; 0: none. Each takes 64 bytes.
+    /// Requests that are logged with their times, from the first; 0: none. Each takes 64 bytes.
     pub log_max: usize,
 }
 
@@ -50,7 +50,7 @@ pub enum App {
 /// When connections are accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AcceptPolicy {
-    /// As they come.
+    /// At once.
     #[default]
     Eager,
     /// As a worker becomes free: it accepts one, serves it until it is closed, and accepts the
@@ -60,10 +60,10 @@ pub enum AcceptPolicy {
     PerWorker,
 }
 
-/// How many streams a connection of HTTP/2 may have at once where nothing is said.
+/// Default of the most streams of an HTTP/2 connection.
 pub const STREAMS_MAX: u32 = 128;
 
-/// How many arrival stamps `--arrivals` keeps at the most: 40 MB.
+/// Most arrival stamps that `--arrivals` keeps: 40 MB.
 pub const ARRIVALS_MAX: usize = 5_000_000;
 
 impl Default for HttpServerSpec {
@@ -87,7 +87,7 @@ impl Default for HttpServerSpec {
 }
 
 impl HttpServerSpec {
-    /// How many connections may take up a worker at once, where that is limited.
+    /// Limit of connections that occupy a worker at once.
     pub(super) fn occupied_max(&self) -> Option<usize> {
         match self.accept {
             AcceptPolicy::Eager => None,
@@ -115,8 +115,8 @@ pub fn parse_listen(text: &str) -> Result<Address, ParseError> {
     })
 }
 
-/// The service time of the one worker that serves exactly so many requests a second: `130` or
-/// `130/s` is `fixed(1/130 s)`, to the nearest nanosecond.
+/// Service time of a single worker with this capacity: `130` or `130/s` is `fixed(1/130 s)`, to the
+/// nearest nanosecond.
 ///
 /// # Errors
 /// Not a rate.

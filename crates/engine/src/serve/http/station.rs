@@ -8,10 +8,10 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// M servers, each serving one request at a time, fed from one FIFO queue (Kendall's G/G/M).
 ///
-/// It is told when requests arrive and says when they finish, and knows no other time: start =
-/// max(arrival, the earliest free server), finish = start + S. A thread that wakes up late writes a
-/// response late, but the next request still starts at the ideal finish of the one before, so no
-/// lateness adds up and the saturation throughput is exactly M/E\[S\].
+/// Arrivals go in, finishes come out; it reads no clock. start = max(arrival, the earliest free
+/// server), finish = start + S. A thread that wakes up late writes a response late, but the next
+/// request still starts at the ideal finish of the one before, so no lateness adds up and the
+/// saturation throughput is exactly M/E\[S\].
 #[derive(Debug)]
 pub struct Station {
     law: Law,
@@ -30,11 +30,11 @@ pub struct Station {
 /// One request's way through the station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// When it came.
+    /// Arrival.
     pub arrival: Nanos,
-    /// When a server took it.
+    /// Begin of its service.
     pub start: Nanos,
-    /// When it was done.
+    /// End of its service.
     pub finish: Nanos,
 }
 
@@ -54,8 +54,8 @@ impl Station {
         }
     }
 
-    /// A request arrives at `at`. Arrivals come in order: an earlier moment than the last one's
-    /// counts as the last one's.
+    /// Adds a request that arrives at `at`. Arrivals come in order: an earlier time than the last
+    /// one counts as the last one.
     pub fn arrive(&mut self, at: Nanos) -> Visit {
         let arrival = at.max(self.latest);
         self.latest = arrival;
@@ -86,12 +86,12 @@ impl Station {
         }
     }
 
-    /// How many servers.
+    /// Number of servers.
     pub fn servers(&self) -> u32 {
         self.free_at.len() as u32
     }
 
-    /// How many requests came.
+    /// Number of requests.
     pub fn visits(&self) -> u64 {
         self.visits
     }

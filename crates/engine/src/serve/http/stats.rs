@@ -1,4 +1,4 @@
-//! What the server did, counted while it runs and told when it ends.
+//! Counts of the server.
 
 use super::log::RequestLog;
 use super::secure::Handshake;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
-/// What a reference HTTP server did from its start to its end.
+/// Counts of a reference HTTP server from its start to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HttpServerStats {
     /// From start to end, in seconds.
@@ -24,9 +24,9 @@ pub struct HttpServerStats {
     pub connections: u64,
     /// Most connections open at once.
     pub connections_max: u64,
-    /// Bytes read, as they were before they were secured.
+    /// Bytes read, after decryption.
     pub bytes_received: u64,
-    /// Bytes written, likewise.
+    /// Bytes written, before encryption.
     pub bytes_sent: u64,
     /// What went wrong, by kind: `malformed`, `head_too_large`, `unknown_coding`, `version` (bad
     /// requests), `incomplete` (ended within a request), `client_reset` (reset by the client while
@@ -55,7 +55,7 @@ pub struct HttpServerStats {
     pub log: RequestLog,
 }
 
-/// What TLS did. A connection that ends before it sends anything counts nowhere.
+/// Counts of TLS. A connection that ends before it sends anything is not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsStats {
     /// Handshakes that began a new session.
@@ -80,10 +80,10 @@ impl TlsStats {
     }
 }
 
-/// What was specific to HTTP/2.
+/// Counts of HTTP/2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Http2Stats {
-    /// Connections that spoke it.
+    /// Connections that spoke HTTP/2.
     pub connections: u64,
     /// Streams that clients opened.
     pub streams: u64,
@@ -124,7 +124,7 @@ impl fmt::Display for TlsStats {
     }
 }
 
-/// What the station did, in its own, ideal time, and how far the thread fell behind it.
+/// Counts of the station in ideal time, and how late the thread was.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StationStats {
     /// Workers.
@@ -134,18 +134,18 @@ pub struct StationStats {
     /// Mean of the service times drawn.
     pub service_mean_ns: f64,
     /// Time from arrival to ideal finish of the requests that finished.
-    pub sojourn: Quantiles,
+    pub sojourn: TimeQuantiles,
     /// Mean number of requests that an arriving one found waiting for a worker.
     pub queue_mean: f64,
     /// Most requests that waited for a worker at once.
     pub queue_max: u64,
     /// How long after the ideal finish the response was written.
-    pub write_lateness: Quantiles,
+    pub write_lateness: TimeQuantiles,
 }
 
 /// A distribution of times in six numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Quantiles {
+pub struct TimeQuantiles {
     /// Mean.
     pub mean_ns: f64,
     /// Median.
@@ -160,9 +160,9 @@ pub struct Quantiles {
     pub max_ns: u64,
 }
 
-impl From<&Histogram> for Quantiles {
-    fn from(times: &Histogram) -> Quantiles {
-        Quantiles {
+impl From<&Histogram> for TimeQuantiles {
+    fn from(times: &Histogram) -> TimeQuantiles {
+        TimeQuantiles {
             mean_ns: times.mean_ns(),
             p50_ns: times.quantile(0.5).0,
             p90_ns: times.quantile(0.9).0,
@@ -241,7 +241,7 @@ impl fmt::Display for StationStats {
     }
 }
 
-impl fmt::Display for Quantiles {
+impl fmt::Display for TimeQuantiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -256,7 +256,7 @@ impl fmt::Display for Quantiles {
     }
 }
 
-/// Something that is counted by kind; the numbers index the tally, the names stand in the stats.
+/// An error or fault. The numbers are indices of the tally; the names stand in the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     Malformed,
@@ -273,7 +273,7 @@ pub(super) enum Trouble {
     Error,
 }
 
-/// Their names, and whether they were done on purpose.
+/// Names, and whether they are deliberate.
 const TROUBLES: [(&str, bool); 12] = [
     ("malformed", false),
     ("head_too_large", false),
@@ -290,7 +290,7 @@ const TROUBLES: [(&str, bool); 12] = [
 ];
 
 /// The counts while the server runs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) requests: u64,
     pub(super) responses: u64,
@@ -303,7 +303,7 @@ pub(super) struct Tally {
     pub(super) sojourn: Histogram,
     pub(super) write_lateness: Histogram,
     troubles: [u64; TROUBLES.len()],
-    gaps: Gaps,
+    gaps: ArrivalGaps,
     arrivals: Vec<Nanos>,
     arrivals_max: usize,
 }
@@ -311,24 +311,13 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn new(arrivals_max: usize) -> Tally {
         Tally {
-            requests: 0,
-            responses: 0,
-            connections: 0,
-            connections_max: 0,
-            bytes_received: 0,
-            bytes_sent: 0,
-            tls: TlsStats::default(),
-            http2: Http2Stats::default(),
-            sojourn: Histogram::default(),
-            write_lateness: Histogram::default(),
-            troubles: [0; TROUBLES.len()],
-            gaps: Gaps::default(),
             arrivals: Vec::with_capacity(arrivals_max),
             arrivals_max,
+            ..Tally::default()
         }
     }
 
-    /// A whole request was there at `at`.
+    /// Counts a whole request at `at`.
     #[inline]
     pub(super) fn on_request(&mut self, at: Nanos) {
         self.requests += 1;
@@ -374,10 +363,10 @@ impl Tally {
                 workers: station.servers(),
                 arrivals: station.visits(),
                 service_mean_ns: station.service_mean_ns(),
-                sojourn: Quantiles::from(&self.sojourn),
+                sojourn: TimeQuantiles::from(&self.sojourn),
                 queue_mean: station.queue_mean(),
                 queue_max: station.queue_max(),
-                write_lateness: Quantiles::from(&self.write_lateness),
+                write_lateness: TimeQuantiles::from(&self.write_lateness),
             }),
             arrivals: self.arrivals,
             log: RequestLog::default(),
@@ -387,14 +376,14 @@ impl Tally {
 
 /// Mean and variance of the gaps between arrivals in one pass (Welford 1962).
 #[derive(Debug, Default)]
-struct Gaps {
+struct ArrivalGaps {
     last: Option<Nanos>,
     count: u64,
     mean_ns: f64,
     squares_ns2: f64,
 }
 
-impl Gaps {
+impl ArrivalGaps {
     #[inline]
     fn on_arrival(&mut self, at: Nanos) {
         if let Some(last) = self.last {
@@ -420,7 +409,7 @@ mod tests {
     #[test]
     fn gaps_of_a_clockwork_and_of_a_known_sample() {
         let cv = |moments: &[u64]| {
-            let mut gaps = Gaps::default();
+            let mut gaps = ArrivalGaps::default();
             moments.iter().for_each(|&at| gaps.on_arrival(Nanos(at)));
             gaps.coefficient_of_variation()
         };

@@ -2,7 +2,7 @@
 
 use super::connection::{Pause, Tools};
 use super::context::Context;
-use super::log::Line;
+use super::log::ConnectionLog;
 use super::secure::Secure;
 use super::stats::{Tally, Trouble};
 use crate::exchange::http2::frame::PREFACE;
@@ -10,14 +10,14 @@ use crate::sys::epoll::{Epoll, flags};
 use crate::sys::socket::Socket;
 use std::io;
 
-/// What a connection begins with.
+/// The version of HTTP, as the first bytes show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Opening {
+pub(super) enum HttpGuess {
     /// A request of HTTP/1.1, or something that is no HTTP.
     Http1,
     /// HTTP/2: it was agreed on with the handshake of TLS, or begins as none but HTTP/2 does.
     Http2,
-    /// That takes more bytes to tell.
+    /// More bytes are needed.
     Unclear,
 }
 
@@ -26,22 +26,22 @@ pub(super) enum Opening {
 pub(super) struct Wire {
     socket: Socket,
     token: u64,
-    /// Where they are secured.
+    /// TLS, if the connection is secured.
     secure: Option<Box<Secure>>,
-    /// A read may find something: an event said so and no read has come up short since.
+    /// Whether a read may find something: an event said so and no read has come up short since.
     readable: bool,
-    /// Something was ever asked: it occupies a worker from then on.
+    /// Whether any byte of a request has come. From then on it occupies a worker.
     asked: bool,
-    /// The peer has ended its direction: a short read does not mean that nothing follows.
+    /// Whether the peer has ended its direction: a short read does not mean that nothing follows.
     ended: bool,
     watched: bool,
     watches_write: bool,
-    /// Its part in the log, where requests are logged.
-    pub(super) line: Option<Box<Line>>,
+    /// Log of the connection, if requests are logged.
+    pub(super) line: Option<Box<ConnectionLog>>,
 }
 
 impl Wire {
-    /// Of a connection just accepted.
+    /// Wire of a connection just accepted.
     pub(super) fn new(socket: Socket, token: u64, secure: Option<Box<Secure>>) -> Wire {
         Wire {
             socket,
@@ -56,7 +56,7 @@ impl Wire {
         }
     }
 
-    /// By which timers and events know it.
+    /// Token of its timers and events.
     pub(super) fn token(&self) -> u64 {
         self.token
     }
@@ -67,14 +67,14 @@ impl Wire {
     }
 
     /// Which version of HTTP begins with `input`, the first bytes that came.
-    pub(super) fn opening(&self, input: &[u8]) -> Opening {
+    pub(super) fn opening(&self, input: &[u8]) -> HttpGuess {
         let is_agreed = self.secure.as_ref().is_some_and(|s| s.is_http2());
         if is_agreed || input.starts_with(PREFACE) {
-            Opening::Http2
+            HttpGuess::Http2
         } else if PREFACE.starts_with(input) {
-            Opening::Unclear
+            HttpGuess::Unclear
         } else {
-            Opening::Http1
+            HttpGuess::Http1
         }
     }
 
@@ -83,15 +83,15 @@ impl Wire {
         self.asked
     }
 
-    /// Something has happened to the socket.
+    /// Handles an event of the socket.
     pub(super) fn on_event(&mut self, event_flags: u32) {
         use flags::{ERROR, HANG_UP, READ, READ_CLOSED};
         self.readable |= event_flags & (READ | READ_CLOSED | ERROR | HANG_UP) != 0;
         self.ended |= event_flags & (READ_CLOSED | ERROR | HANG_UP) != 0;
     }
 
-    /// Asks epoll for events once there is one to wait for: a connection whose request came with it
-    /// and that is closed after its response never needs any. False where it cannot.
+    /// Asks epoll for events once there is one to wait for. A connection whose request came with it
+    /// and that is closed after its response never needs any. Returns false where it cannot.
     pub(super) fn watch(&mut self, wants_read: bool, epoll: &Epoll) -> bool {
         if self.is_pending() {
             return self.watch_write(epoll).is_ok();
@@ -111,16 +111,15 @@ impl Wire {
         }
         self.watches_write = true;
         let what = flags::READ | flags::READ_CLOSED | flags::WRITE | flags::EDGE;
-        let watched = match self.watched {
-            true => epoll.modify(&self.socket, self.token, what),
-            false => epoll.add(&self.socket, self.token, what),
-        };
-        self.watched = true;
-        watched
+        if std::mem::replace(&mut self.watched, true) {
+            epoll.modify(&self.socket, self.token, what)
+        } else {
+            epoll.add(&self.socket, self.token, what)
+        }
     }
 
-    /// Reads what is there into `tools.buffer` behind its first `carry` bytes and says how many
-    /// bytes of a request that makes; 0 at the end.
+    /// Reads into `tools.buffer` behind its first `carry` bytes. Returns the bytes of requests
+    /// read; 0 at the end.
     pub(super) fn read(&mut self, carry: usize, tools: &mut Tools<'_>) -> Result<usize, Pause> {
         let context = &mut *tools.context;
         let into = &mut tools.buffer[carry..];
@@ -167,9 +166,10 @@ impl Wire {
                 Ok(0) => return Err(Pause::Wait),
                 Ok(opened) => return Ok(opened),
                 Err(_) => {
-                    match secure.in_handshake() {
-                        true => context.tally.tls.failed += 1,
-                        false => context.tally.on_trouble(Trouble::Malformed),
+                    if secure.in_handshake() {
+                        context.tally.tls.failed += 1;
+                    } else {
+                        context.tally.on_trouble(Trouble::Malformed);
                     }
                     return Err(Pause::Close);
                 }
@@ -203,13 +203,13 @@ impl Wire {
         let (read, came_ns) = self.socket.receive(into)?;
         let now = context.read_clock();
         if let Some(log) = &mut context.log {
-            let new = || Box::new(Line::of(&self.socket, log));
+            let new = || Box::new(ConnectionLog::of(&self.socket, log));
             self.line.get_or_insert_with(new).on_read(now, came_ns);
         }
         Ok(read)
     }
 
-    /// Reads and drops what is there; how many bytes, 0 at the end.
+    /// Reads and drops input. Returns the number of bytes; 0 at the end.
     pub(super) fn drop_input(&mut self, buffer: &mut [u8]) -> Result<usize, Pause> {
         match self.socket.read(buffer) {
             Ok(read) => Ok(read),
@@ -221,8 +221,8 @@ impl Wire {
         }
     }
 
-    /// Hands over as many of `bytes` as fit, and says how many. What was handed over may still
-    /// wait here: see [`Wire::is_pending`].
+    /// Sends as many of `bytes` as fit, and returns their number. They may still be pending: see
+    /// [`Wire::is_pending`].
     #[inline]
     pub(super) fn send(&mut self, bytes: &[u8], tally: &mut Tally) -> io::Result<usize> {
         let count = match &mut self.secure {
@@ -272,18 +272,18 @@ impl Wire {
         self.secure = None;
     }
 
-    /// What is sent ends in the middle: the close says nothing of it.
+    /// Lets the response end in the middle, without the end of TLS.
     pub(super) fn cut(&mut self) {
         if let Some(secure) = &mut self.secure {
             secure.cut();
         }
     }
 
-    /// Nothing follows: the client is told so, as far as there is room for it.
+    /// Sends the end of TLS, as far as there is room for it.
     pub(super) fn end(&mut self, tally: &mut Tally) {
         if let Some(secure) = &mut self.secure {
             secure.end();
-            // Who is gone already needs not be told.
+            // A client that is gone needs no end.
             let _ = flush(secure, &self.socket, tally);
         }
     }

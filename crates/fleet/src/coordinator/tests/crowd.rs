@@ -3,14 +3,15 @@
 
 use super::{Simulated, delivered_by, spec};
 use crate::Selector;
-use crate::access::Access;
 use crate::bus::{Bus, Stores, json, now_ns, parse};
 use crate::coordinator::{Fleet, FleetOptions};
-use crate::parcel::{Pieces, pack, parse_piece, unpack};
-use crate::part::Part;
-use crate::words::{
-    AGENTS, Answer, BEAT, Beat, Doing, Go, Order, PIECE, Prepare, RENEW, Reading, Snapshot,
-    TrialKey, Verb, beat_subject, facts_of_test, live_subject, result_subject,
+use crate::interval_share::IntervalShare;
+use crate::nats_access::NatsAccess;
+use crate::parcel::{ParcelPieces, pack, parse_piece, unpack};
+use crate::protocol::{
+    AGENTS, AgentAnswer, BEAT, ClockReading, GoRequest, Heartbeat, JobState, PIECE, PrepareRequest,
+    RENEW, Snapshot, TrialKey, TrialOrder, Verb, beat_subject, facts_of_test, live_subject,
+    result_subject,
 };
 use async_nats::Message;
 use bytes::Bytes;
@@ -70,10 +71,10 @@ fn nats(folder: &PathBuf) -> Option<(Running, String)> {
     Some((running, format!("nats://127.0.0.1:{port}")))
 }
 
-fn access(url: &str) -> Access {
-    Access {
+fn access(url: &str) -> NatsAccess {
+    NatsAccess {
         url: url.to_owned(),
-        ..Access::default()
+        ..NatsAccess::default()
     }
 }
 
@@ -84,14 +85,14 @@ fn name(number: usize) -> String {
 /// One of the crowd.
 #[derive(Default)]
 struct Simulant {
-    pieces: Pieces,
-    part: Option<Prepare>,
+    pieces: ParcelPieces,
+    part: Option<PrepareRequest>,
     spec: Option<TrialSpec>,
     worker: Option<Simulated>,
     begin_ns: Option<u64>,
-    parts: Vec<Part>,
-    sum: Part,
-    doing: Option<Doing>,
+    parts: Vec<IntervalShare>,
+    sum: IntervalShare,
+    doing: Option<JobState>,
 }
 
 type Crowd = Arc<Vec<Mutex<Simulant>>>;
@@ -105,7 +106,7 @@ impl Simulant {
         match verb {
             Verb::Clock => {
                 let now = now_ns();
-                json(&Reading {
+                json(&ClockReading {
                     came_ns: now,
                     went_ns: now,
                     realtime_ahead_ns: knee_engine::sys::clock::realtime_ahead_ns() as i64,
@@ -117,30 +118,31 @@ impl Simulant {
                 let header = message.headers.as_ref().and_then(|h| h.get(PIECE)).unwrap();
                 let place = parse_piece(header.as_str()).unwrap();
                 self.pieces.put(place, message.payload.clone());
-                json(&Answer::Yes)
+                json(&AgentAnswer::Yes)
             }
             Verb::Prepare => {
-                let order: Order = unpack(&self.pieces.take().unwrap()).unwrap();
-                let part: Prepare = parse(&message.payload).unwrap();
+                let order: TrialOrder = unpack(&self.pieces.take().unwrap()).unwrap();
+                let part: PrepareRequest = parse(&message.payload).unwrap();
                 self.worker = Some(Simulated::new(&order.spec, part.crew.share(0)));
                 (self.spec, self.part) = (Some(order.spec), Some(part));
-                (self.parts, self.sum, self.begin_ns) = (Vec::new(), Part::default(), None);
-                self.doing = Some(Doing::Busy);
-                json(&Answer::Yes)
+                (self.parts, self.sum, self.begin_ns) =
+                    (Vec::new(), IntervalShare::default(), None);
+                self.doing = Some(JobState::Busy);
+                json(&AgentAnswer::Yes)
             }
             Verb::Go => {
-                self.begin_ns = parse::<Go>(&message.payload).map(|go| go.at_ns);
-                json(&Answer::Yes)
+                self.begin_ns = parse::<GoRequest>(&message.payload).map(|go| go.at_ns);
+                json(&AgentAnswer::Yes)
             }
             Verb::Cancel => {
                 self.begin_ns = None;
-                json(&Answer::Yes)
+                json(&AgentAnswer::Yes)
             }
             Verb::Thanks => {
                 self.doing = None;
-                json(&Answer::Yes)
+                json(&AgentAnswer::Yes)
             }
-            Verb::Stop | Verb::Greet | Verb::Aim => json(&Answer::Yes),
+            Verb::Stop | Verb::Greet | Verb::Aim => json(&AgentAnswer::Yes),
             Verb::Result => Bytes::new(),
         }
     }
@@ -160,7 +162,7 @@ impl Simulant {
         };
         let mut told = Vec::new();
         for part in worker.go_on(Nanos(now - begin_ns)) {
-            let part = Part::of(&part);
+            let part = IntervalShare::of(&part);
             self.sum.accumulate(&part.coarse());
             self.parts.push(part);
             told.push(json(&Snapshot {
@@ -176,7 +178,7 @@ impl Simulant {
         let (spec, part) = (self.spec.as_ref()?, self.part.as_ref()?);
         let (measurement, rest) = self.worker.take()?.finish(spec.timeout);
         let mut parts = std::mem::take(&mut self.parts);
-        parts.extend(rest.iter().map(Part::of));
+        parts.extend(rest.iter().map(IntervalShare::of));
         let delivered = delivered_by((agent, part.crew), spec, measurement, parts);
         pack(&delivered).ok()
     }
@@ -219,7 +221,7 @@ async fn stand_for(bus: &Bus, stores: &Stores, agents: usize) {
             _ = beat.tick() => for (number, one) in crowd.iter().enumerate() {
                 let beat = {
                     let one = lock(one);
-                    one.key().zip(one.doing.clone()).map(|(key, doing)| Beat { key, doing })
+                    one.key().zip(one.doing.clone()).map(|(key, doing)| Heartbeat { key, doing })
                 };
                 if let Some(beat) = beat {
                     let subject = beat_subject(&beat.key.run, &name(number));
@@ -256,7 +258,7 @@ async fn store(few: Arc<Semaphore>, crowd: Crowd, number: usize, to: (Stores, Tr
         let sent = stores.context.publish(subject, bytes.clone()).await;
         sent.unwrap().await.unwrap();
     }
-    lock(&crowd[number]).doing = Some(Doing::Stored(pieces.len() as u32));
+    lock(&crowd[number]).doing = Some(JobState::Stored(pieces.len() as u32));
 }
 
 #[test]

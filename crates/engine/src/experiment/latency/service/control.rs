@@ -1,133 +1,166 @@
-//! The control thread: connections, the one client that has the service, pings and probes.
+//! The control thread: clients, sessions, pings and probes.
 
-use super::session::{self, Session};
-use super::spec::LatencyServerSpec;
-use super::stats::LatencyServerStats;
-use crate::control::clients::Clients;
-use crate::control::connection::{Heard, IDLE_NS};
-use crate::experiment::latency::carry::Carried;
-use crate::experiment::latency::gate::Gate;
-use crate::experiment::latency::probe::{PROBE_BYTES, ProbeDatagram};
-use crate::experiment::latency::side::Side;
-use crate::experiment::latency::sockets;
-use crate::experiment::latency::wire::{Ask, Begin, Hello, LINE_MAX, SERVICE, Say};
-use crate::sys::clock;
+use super::session::{self, LatencySession};
+use super::{LatencyServerSpec, LatencyServerStats};
+use crate::control::{IDLE_NS, Service, ServiceClients};
+use crate::experiment::latency::flow_threads::FlowThreadResult;
+use crate::experiment::latency::payload::{PROBE_BYTES, ProbeDatagram};
+use crate::experiment::latency::sockets::{self, SendGate};
+use crate::experiment::latency::wire::{
+    FlowSide, Hello, LINE_MAX, LatencyReply, LatencyRequest, LatencySessionSpec, SERVICE,
+};
 use crate::sys::eventfd::EventFd;
-use crate::sys::{stream, thread as sys_thread};
+use crate::sys::{clock, stream, thread as sys_thread};
 use knee_core::experiment::latency::measure::LatencyServiceFacts;
 use knee_core::measure::Direction;
 use knee_core::time::Nanos;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-/// A client that pings has fallen silent for so long: it is gone.
+/// Longest silence of a client with a session, which pings all the time.
 const SILENCE_NS: u64 = 20_000_000_000;
 
-/// How often deadlines are looked at.
-const TICK: Nanos = Nanos::from_millis(250);
+/// Interval of looking whether pings can be answered that wait for room in this host: nothing tells
+/// when a segment has left it.
+const PING_RETRY: Nanos = Nanos::from_micros(500);
 
-/// How often it is looked whether pings can be answered that wait for room in this host.
-const LOOK_AGAIN: Nanos = Nanos::from_micros(500);
+/// Probes answered per pass.
+const PROBES_PER_PASS: usize = 64;
 
-/// So many probes are answered in one go.
-const PROBES_AT_ONCE: usize = 64;
-
-/// The clients and the session.
-pub(super) struct Room {
+/// The state of the control thread.
+pub(super) struct LatencyService {
     spec: LatencyServerSpec,
-    facts: LatencyServiceFacts,
     probes: UdpSocket,
-    clients: Clients,
-    session: Option<Session>,
+    clients: ServiceClients<LatencyServiceFacts>,
+    session: Option<LatencySession>,
     /// Pings to be answered: their numbers, and when they came.
     pings: Vec<(u64, u64)>,
-    gate: Gate,
+    gate: SendGate,
     stats: LatencyServerStats,
 }
 
-impl Room {
+impl Service for LatencyService {
+    type Request = LatencyRequest;
+    type Facts = LatencyServiceFacts;
+
+    fn clients(&mut self) -> &mut ServiceClients<LatencyServiceFacts> {
+        &mut self.clients
+    }
+
+    fn hello(request: LatencyRequest) -> Result<Hello, LatencyRequest> {
+        match request {
+            LatencyRequest::Hello(hello) => Ok(hello),
+            other => Err(other),
+        }
+    }
+
+    fn answer(&mut self, id: u64, request: LatencyRequest) -> Result<(), String> {
+        match request {
+            LatencyRequest::Ping { n } => {
+                self.pings.push((n, clock::monotonic_ns()));
+                self.stats.pings += 1;
+                // At once: what else there is to do can wait.
+                self.answer_pings();
+                Ok(())
+            }
+            LatencyRequest::Begin(begin) if self.session.is_none() => self.begin(id, begin),
+            LatencyRequest::Start { origin_ns, end_ns } => self.start(origin_ns, end_ns),
+            LatencyRequest::End { at_ns } => match &mut self.session {
+                Some(session) if session.is_running() => {
+                    session.end(at_ns);
+                    Ok(())
+                }
+                _ => Err("no session runs".to_owned()),
+            },
+            LatencyRequest::Join { .. } => Err("a flow is a connection of its own".to_owned()),
+            _ => Err(NOT_NOW.to_owned()),
+        }
+    }
+
+    fn admit(&mut self, id: u64, request: LatencyRequest) -> Result<(), String> {
+        match request {
+            LatencyRequest::Join {
+                session,
+                direction,
+                number,
+            } => self.join(id, session, direction, number),
+            _ => return Err(Self::NO_HELLO.to_owned()),
+        }
+        Ok(())
+    }
+
+    fn holder_patience_ns(&self) -> u64 {
+        self.session.as_ref().map_or(IDLE_NS, |_| SILENCE_NS)
+    }
+
+    fn abandon(&mut self) {
+        self.pings.clear();
+        self.end_session();
+    }
+
+    fn expected(&self) -> usize {
+        self.session.as_ref().map_or(0, LatencySession::missing)
+    }
+
+    fn patience(&self) -> Nanos {
+        if !self.pings.is_empty() {
+            return PING_RETRY;
+        }
+        let session = self.session.as_ref();
+        session.map_or(Nanos::MAX, |s| s.patience(clock::monotonic_ns()))
+    }
+
+    fn on_wake(&mut self) {
+        self.answer_probes();
+    }
+
+    fn advance(&mut self) {
+        self.advance_session();
+        self.answer_pings();
+    }
+}
+
+/// Refusal of a request that does not fit the state of the session.
+const NOT_NOW: &str = "this is not the time for that";
+
+impl LatencyService {
     pub(super) fn new(
         spec: LatencyServerSpec,
         facts: LatencyServiceFacts,
-        listener: TcpListener,
         probes: UdpSocket,
-        wake: Arc<EventFd>,
-    ) -> io::Result<Room> {
+        listen: (TcpListener, Arc<EventFd>),
+    ) -> io::Result<LatencyService> {
         probes.set_nonblocking(true)?;
-        let clients = Clients::new(listener, wake, LINE_MAX)?;
+        let identity = (SERVICE, spec.token.clone(), facts);
+        let clients = ServiceClients::new(identity, listen, LINE_MAX)?;
         clients.wait_for(&probes)?;
-        Ok(Room {
+        Ok(LatencyService {
             spec,
-            facts,
             probes,
             clients,
             session: None,
             pings: Vec::new(),
-            gate: Gate::default(),
+            gate: SendGate::default(),
             stats: LatencyServerStats::default(),
         })
     }
 
-    /// Serves until it is told to stop.
+    /// Serves until it is stopped.
     pub(super) fn run(mut self, stop: &AtomicBool) -> LatencyServerStats {
         let begun = clock::monotonic_ns();
-        // Otherwise progress may be told 50 µs late for the sake of the kernel's batching.
+        // Without it progress may be sent 50 µs late, as the kernel batches timers.
         let _ = sys_thread::set_timer_slack_ns(1);
         // Pings are not to wait for threads that carry flows, where a processor has both.
         sys_thread::go_first();
-        while !stop.load(Ordering::Relaxed) {
-            let patience = match (&self.session, self.pings.is_empty()) {
-                // Nothing tells when a segment has left this host.
-                (_, false) => LOOK_AGAIN,
-                (Some(session), _) => session.patience(clock::monotonic_ns()).min(TICK),
-                (None, _) => TICK,
-            };
-            self.clients.wait(patience);
-            self.answer_probes();
-            self.pass();
-        }
-        self.abandon();
+        self.serve(stop);
+        self.end_session();
         self.stats.elapsed_s = (clock::monotonic_ns() - begun) as f64 / 1e9;
         self.stats
     }
 
-    fn pass(&mut self) {
-        let now_ns = clock::monotonic_ns();
-        // The client that leaves before the one that comes, so that it does not find us busy.
-        self.listen_to_all(now_ns);
-        let missing = self.session.as_ref().map_or(0, Session::missing);
-        self.clients.accept(missing, now_ns);
-        self.listen_to_all(now_ns);
-        self.go_on();
-        self.answer_pings();
-        self.clients.flush(now_ns);
-        self.bury(now_ns);
-    }
-
-    fn listen_to_all(&mut self, now_ns: u64) {
-        self.clients.read();
-        self.bury(now_ns);
-        while let Some((id, heard)) = self.clients.hear() {
-            self.obey(id, heard, now_ns);
-        }
-        self.bury(now_ns);
-    }
-
-    /// Does away with connections that are over; with that of the holder goes its session.
-    fn bury(&mut self, now_ns: u64) {
-        let patience_ns = match self.session {
-            Some(_) => SILENCE_NS,
-            None => IDLE_NS,
-        };
-        if self.clients.bury(now_ns, patience_ns) {
-            self.pings.clear();
-            self.abandon();
-        }
-    }
-
-    fn abandon(&mut self) {
+    fn end_session(&mut self) {
         let Some(session) = self.session.take() else {
             return;
         };
@@ -137,67 +170,23 @@ impl Room {
         let _ = stream::set_dscp(&self.probes, 0);
     }
 
-    fn obey(&mut self, id: u64, heard: Heard<Ask>, now_ns: u64) {
-        let holds = self.clients.holds(id);
+    fn begin(&mut self, id: u64, begin: LatencySessionSpec) -> Result<(), String> {
+        begin.check(self.spec.session_max)?;
+        sockets::check(&begin.sockets)?;
         let Some(connection) = self.clients.get(id) else {
-            return;
+            return Ok(());
         };
-        let Heard::Ask(ask) = heard else {
-            return connection.refuse("this is no line of a knee client");
-        };
-        connection.touch(now_ns);
-        match ask {
-            Ask::Ping { n } if holds => {
-                self.pings.push((n, clock::monotonic_ns()));
-                self.stats.pings += 1;
-                // At once: what else there is to do can wait.
-                self.answer_pings();
-            }
-            Ask::Hello(hello) if !holds => self.greet(id, &hello),
-            Ask::Join {
-                session,
-                direction,
-                number,
-            } if !holds => self.join(id, session, direction, number),
-            Ask::Begin(begin) if holds && self.session.is_none() => self.begin(id, begin),
-            Ask::Start { origin_ns, end_ns } if holds => self.start(id, origin_ns, end_ns),
-            Ask::End { at_ns } if holds => match &mut self.session {
-                Some(session) if session.is_running() => session.end(at_ns),
-                _ => connection.refuse("no session runs"),
-            },
-            Ask::Hello(_) => connection.refuse("hello was said already"),
-            Ask::Join { .. } => connection.refuse("a flow is a connection of its own"),
-            _ if !holds => connection.refuse("hello has to come first"),
-            _ => connection.refuse("this is not the time for that"),
-        }
-    }
-
-    fn greet(&mut self, id: u64, said: &Hello) {
-        let expected = (SERVICE, self.spec.token.as_str());
-        self.clients.greet(id, said, expected, &self.facts);
-    }
-
-    fn begin(&mut self, id: u64, begin: Begin) {
-        let Some(connection) = self.clients.get(id) else {
-            return;
-        };
-        let checked = begin
-            .check(self.spec.session_max)
-            .and_then(|()| sockets::check(&begin.sockets));
-        if let Err(reason) = checked {
-            connection.refuse(&reason);
-            return;
-        }
         if let Some(dscp) = begin.sockets.dscp {
             let _ = stream::set_dscp(connection.stream(), dscp);
             let _ = stream::set_dscp(&self.probes, dscp);
         }
-        connection.say(&Say::Ready);
+        connection.send(&LatencyReply::Ready);
         if begin.up + begin.down == 0 {
-            connection.say(&Say::Joined);
+            connection.send(&LatencyReply::Joined);
         }
-        self.gate = Gate::default();
-        self.session = Some(Session::new(begin, connection.peer));
+        self.gate = SendGate::default();
+        self.session = Some(LatencySession::new(begin, connection.peer));
+        Ok(())
     }
 
     fn join(&mut self, id: u64, number: u64, direction: Direction, flow: u32) {
@@ -205,53 +194,43 @@ impl Room {
             return;
         };
         let peer = connection.peer;
-        let ours = |s: &&mut Session| s.begin.session == number && s.peer == peer;
+        let ours = |s: &&mut LatencySession| s.begin.session == number && s.peer == peer;
         let Some(session) = self.session.as_mut().filter(ours) else {
             return;
         };
         let stream = connection.into_stream();
         let missing = session.missing();
         let say = match session.join(direction, flow, stream) {
-            Ok(()) if session.missing() == 0 && missing > 0 => Say::Joined,
+            Ok(()) if session.missing() == 0 && missing > 0 => LatencyReply::Joined,
             Ok(()) => return,
-            Err(reason) => Say::Refused { reason },
+            Err(reason) => LatencyReply::Refused { reason },
         };
-        self.say_to_holder(&say);
+        self.clients.send_to_holder(&say);
     }
 
-    fn start(&mut self, id: u64, origin_ns: u64, end_ns: u64) {
-        let Some(connection) = self.clients.get(id) else {
-            return;
-        };
-        let waits = |s: &&mut Session| s.missing() == 0 && !s.is_running();
-        let Some(session) = self.session.as_mut().filter(waits) else {
-            connection.refuse("this is not the time for that");
-            return;
-        };
+    fn start(&mut self, origin_ns: u64, end_ns: u64) -> Result<(), String> {
+        let waits = |s: &&mut LatencySession| s.missing() == 0 && !s.is_running();
+        let session = self.session.as_mut().filter(waits).ok_or(NOT_NOW)?;
         self.stats.sessions += 1;
         self.stats.flows += u64::from(session.begin.up + session.begin.down);
-        match session.start(origin_ns, end_ns, self.spec.workers, &self.spec.faults) {
-            Ok(()) => connection.say(&Say::Started),
-            Err(e) => connection.refuse(&format!("no thread can be had: {e}")),
-        }
+        let started = session.start(origin_ns, end_ns, self.spec.workers, &self.spec.faults);
+        started.map_err(|e| format!("no thread can be had: {e}"))?;
+        self.clients.send_to_holder(&LatencyReply::Started);
+        Ok(())
     }
 
-    /// Tells how the session fares, and its record when it has ended.
-    fn go_on(&mut self) {
+    /// Sends the progress of the session, and its record once it has ended.
+    fn advance_session(&mut self) {
         let now_ns = clock::monotonic_ns();
         let Some(session) = &mut self.session else {
             return;
         };
-        let mut said = Vec::new();
-        while let Some(say) = session.say(now_ns, self.spec.bytes_max) {
-            said.push(say);
+        while let Some(message) = session.next_message(now_ns, self.spec.bytes_max) {
+            self.clients.send_to_holder(&message);
         }
-        let ended = session.record();
-        for say in &said {
-            self.say_to_holder(say);
-        }
-        if let Some((record, carried)) = ended {
-            self.say_to_holder(&Say::Record(Box::new(record)));
+        if let Some((record, carried)) = session.record() {
+            self.clients
+                .send_to_holder(&LatencyReply::Record(Box::new(record)));
             session::reset(&carried);
             self.account(&carried);
             self.session = None;
@@ -259,23 +238,17 @@ impl Room {
         }
     }
 
-    fn account(&mut self, carried: &[Carried]) {
+    fn account(&mut self, carried: &[FlowThreadResult]) {
         for flow in carried.iter().flat_map(|c| &c.flows) {
             match &flow.side {
-                Side::Received(side) => self.stats.received_bytes += side.received_bytes,
-                Side::Sent(side) => self.stats.sent_bytes += side.accepted_bytes,
+                FlowSide::Received(side) => self.stats.received_bytes += side.received_bytes,
+                FlowSide::Sent(side) => self.stats.sent_bytes += side.accepted_bytes,
             }
         }
     }
 
-    fn say_to_holder(&mut self, say: &Say) {
-        if let Some(connection) = self.clients.holder() {
-            connection.say(say);
-        }
-    }
-
-    /// Answers pings once their answers leave this host at once: what they had to wait here is no
-    /// part of their round trip, as each says when it came and when it left.
+    /// Answers pings once the answers leave this host at once. The wait until then is no part of
+    /// the round trip, as each answer has the times at which its ping came and it left.
     fn answer_pings(&mut self) {
         let Some(connection) = self.clients.holder() else {
             self.pings.clear();
@@ -286,7 +259,7 @@ impl Room {
         }
         let left_ns = clock::monotonic_ns();
         for (n, reached_ns) in self.pings.drain(..) {
-            connection.say(&Say::Pong {
+            connection.send(&LatencyReply::Pong {
                 n,
                 reached_ns,
                 left_ns,
@@ -296,10 +269,10 @@ impl Room {
         self.gate.has_written(connection.stream());
     }
 
-    /// Sends back the probes of the session, and nothing else.
+    /// Sends back the probes of the session, and no other datagram.
     fn answer_probes(&mut self) {
         let mut buffer = [0; PROBE_BYTES + 1];
-        for _ in 0..PROBES_AT_ONCE {
+        for _ in 0..PROBES_PER_PASS {
             let Ok((count, from)) = self.probes.recv_from(&mut buffer) else {
                 return;
             };

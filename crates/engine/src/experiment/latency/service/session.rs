@@ -1,10 +1,13 @@
 //! One client's session: its flows, from their joining to their record.
 
-use super::spec::{FlowFault, FlowFaultKind};
-use crate::experiment::latency::carry::{Act, Carried, Carriers, Course, FlowEnd};
-use crate::experiment::latency::side::Side;
+use super::{FlowFault, FlowFaultKind};
+use crate::experiment::latency::flow_threads::{
+    FlowAction, FlowEnd, FlowRun, FlowThreadResult, FlowThreads,
+};
 use crate::experiment::latency::sockets;
-use crate::experiment::latency::wire::{Begin, Record, Say};
+use crate::experiment::latency::wire::{
+    FlowSide, LatencyReply, LatencyServiceRecord, LatencySessionSpec,
+};
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::stream;
 use knee_core::measure::Direction;
@@ -14,34 +17,34 @@ use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A session.
-pub(super) struct Session {
-    pub(super) begin: Begin,
-    /// Where its client is.
+/// A session of one client.
+pub(super) struct LatencySession {
+    pub(super) begin: LatencySessionSpec,
+    /// Address of its client.
     pub(super) peer: IpAddr,
     /// The uploads first; `None`: has not joined.
     flows: Vec<Option<TcpStream>>,
-    running: Option<Running>,
+    running: Option<RunningFlows>,
 }
 
-struct Running {
-    carriers: Option<Carriers>,
-    course: Arc<Course>,
-    /// What this thread had used when it began.
+struct RunningFlows {
+    carriers: Option<FlowThreads>,
+    course: Arc<FlowRun>,
+    /// Processor time of this thread at the beginning.
     used: ThreadUse,
-    /// When uploads' progress is told next, in run time.
+    /// Run time at which progress of uploads is sent next.
     due: Nanos,
-    /// The record was asked for.
+    /// Whether the record was asked for.
     is_ending: bool,
-    /// The service has ended it itself.
+    /// Whether the service has ended it itself.
     is_over: bool,
 }
 
-impl Session {
-    /// One whose flows are still to join.
-    pub(super) fn new(begin: Begin, peer: IpAddr) -> Session {
+impl LatencySession {
+    /// A session whose flows are still to join.
+    pub(super) fn new(begin: LatencySessionSpec, peer: IpAddr) -> LatencySession {
         let count = (begin.up + begin.down) as usize;
-        Session {
+        LatencySession {
             begin,
             peer,
             flows: (0..count).map(|_| None).collect(),
@@ -49,7 +52,7 @@ impl Session {
         }
     }
 
-    /// How many flows are still to join.
+    /// Flows that are still to join.
     pub(super) fn missing(&self) -> usize {
         self.flows.iter().filter(|f| f.is_none()).count()
     }
@@ -58,10 +61,10 @@ impl Session {
         self.running.is_some()
     }
 
-    /// A flow joins.
+    /// Adds a flow.
     ///
     /// # Errors
-    /// There is none of that number to join, or its socket cannot be set up.
+    /// There is no such flow to join, or its socket cannot be set up.
     pub(super) fn join(
         &mut self,
         direction: Direction,
@@ -81,10 +84,10 @@ impl Session {
         Ok(())
     }
 
-    /// The flows begin.
+    /// Starts the flows.
     ///
     /// # Errors
-    /// No thread can be had.
+    /// The system refuses a thread.
     pub(super) fn start(
         &mut self,
         origin_ns: u64,
@@ -94,7 +97,7 @@ impl Session {
     ) -> io::Result<()> {
         let limit_ns = origin_ns.saturating_add(self.begin.limit.0);
         let times = (origin_ns, end_ns.min(limit_ns));
-        let course = Course::new(self.flows.len(), times, 0, self.begin.interval);
+        let course = FlowRun::new(self.flows.len(), times, 0, self.begin.interval);
         let up = self.begin.up as usize;
         let joined = self.flows.iter_mut().enumerate();
         let mut ends: Vec<FlowEnd> = joined
@@ -113,13 +116,13 @@ impl Session {
                 continue;
             };
             let act = match fault.kind {
-                FlowFaultKind::Reset => Act::Reset,
-                FlowFaultKind::Stall(length) => Act::Pause(length),
+                FlowFaultKind::Reset => FlowAction::Reset,
+                FlowFaultKind::Stall(length) => FlowAction::Pause(length),
             };
             end.acts.push((fault.at, act));
         }
-        let carriers = Carriers::start(course.clone(), ends, workers)?;
-        self.running = Some(Running {
+        let carriers = FlowThreads::start(course.clone(), ends, workers)?;
+        self.running = Some(RunningFlows {
             carriers: Some(carriers),
             course,
             used: ThreadUse::now(),
@@ -130,7 +133,7 @@ impl Session {
         Ok(())
     }
 
-    /// The first end of an interval or a window after `at`.
+    /// First end of an interval or a window after `at`.
     fn next_due(&self, at: Nanos) -> Nanos {
         let after = |length: Nanos| match length.0 {
             0 => Nanos::MAX,
@@ -142,18 +145,22 @@ impl Session {
         }
     }
 
-    /// How long there is nothing to do at the longest.
+    /// Time until there is something to do.
     pub(super) fn patience(&self, now_ns: u64) -> Nanos {
         match &self.running {
-            // The threads end within a moment of the end.
+            // The threads end shortly after the end.
             Some(running) if running.is_ending => Nanos::from_millis(1),
             Some(running) if running.due < Nanos::MAX => running.due - running.course.since(now_ns),
             _ => Nanos::MAX,
         }
     }
 
-    /// What is to be said by now, one thing at a time.
-    pub(super) fn say(&mut self, now_ns: u64, bytes_max: Option<u64>) -> Option<Say> {
+    /// The next message that is due.
+    pub(super) fn next_message(
+        &mut self,
+        now_ns: u64,
+        bytes_max: Option<u64>,
+    ) -> Option<LatencyReply> {
         let up = self.begin.up as usize;
         let running = self.running.as_mut()?;
         let now = running.course.since(now_ns);
@@ -162,7 +169,7 @@ impl Session {
             running.is_over = true;
             running.course.end_ns.fetch_min(now_ns, Ordering::Relaxed);
             let reason = format!("the service permits no more than {max} bytes a session");
-            return Some(Say::Over { reason });
+            return Some(LatencyReply::Over { reason });
         }
         let end = running
             .course
@@ -176,10 +183,10 @@ impl Session {
         if let Some(running) = &mut self.running {
             running.due = next;
         }
-        Some(Say::Progress { at, bytes })
+        Some(LatencyReply::Progress { at, bytes })
     }
 
-    /// The flows are to end, at `at_ns` of this host's clock.
+    /// Ends the flows at `at_ns` of this host's clock.
     pub(super) fn end(&mut self, at_ns: u64) {
         let Some(running) = &mut self.running else {
             return;
@@ -188,31 +195,31 @@ impl Session {
         running.course.end_ns.fetch_min(at_ns, Ordering::Relaxed);
     }
 
-    /// The record, once it was asked for and all flows have ended, with the threads' own accounts.
-    pub(super) fn record(&mut self) -> Option<(Record, Vec<Carried>)> {
+    /// The record and the threads' results, once it was asked for and all flows have ended.
+    pub(super) fn record(&mut self) -> Option<(LatencyServiceRecord, Vec<FlowThreadResult>)> {
         let running = self.running.as_mut().filter(|r| r.is_ending)?;
         let carriers = running.carriers.take_if(|c| c.has_ended())?;
         let carried = carriers.join().unwrap_or_default();
-        let mut record = Record::default();
+        let mut record = LatencyServiceRecord::default();
         let used = ThreadUse::now().since(running.used);
         let used = carried.iter().map(|c| c.used).chain([used]);
         record.cpu = Nanos(used.map(|u| (u.user + u.system).0).sum());
-        let mut sides: Vec<(usize, Side)> = carried
+        let mut sides: Vec<(usize, FlowSide)> = carried
             .iter()
             .flat_map(|c| c.flows.iter().map(|f| (f.index, f.side.clone())))
             .collect();
         sides.sort_by_key(|s| s.0);
         for (_, side) in sides {
             match side {
-                Side::Received(side) => record.up.push(side),
-                Side::Sent(side) => record.down.push(side),
+                FlowSide::Received(side) => record.up.push(side),
+                FlowSide::Sent(side) => record.down.push(side),
             }
         }
         Some((record, carried))
     }
 
-    /// Ends it whatever it is at, throwing away what waits to be sent.
-    pub(super) fn abandon(mut self) -> Vec<Carried> {
+    /// Ends the session at any stage, and drops what waits to be sent.
+    pub(super) fn abandon(mut self) -> Vec<FlowThreadResult> {
         self.end(clock::monotonic_ns());
         let carriers = self.running.and_then(|r| r.carriers);
         let carried = carriers.map(|c| c.join().unwrap_or_default());
@@ -222,8 +229,8 @@ impl Session {
     }
 }
 
-/// Flows are closed without what waits to be sent.
-pub(super) fn reset(carried: &[Carried]) {
+/// Lets flows close without what waits to be sent.
+pub(super) fn reset(carried: &[FlowThreadResult]) {
     let flows = carried.iter().flat_map(|c| &c.flows);
     for stream in flows.filter_map(|f| f.stream.as_ref()) {
         let _ = stream::set_reset_on_close(stream);
@@ -231,7 +238,7 @@ pub(super) fn reset(carried: &[Carried]) {
 }
 
 /// A flow's place: the uploads come first.
-fn place(begin: &Begin, direction: Direction, number: u32) -> Option<usize> {
+fn place(begin: &LatencySessionSpec, direction: Direction, number: u32) -> Option<usize> {
     match direction {
         Direction::Up if number < begin.up => Some(number as usize),
         Direction::Down if number < begin.down => Some((begin.up + number) as usize),

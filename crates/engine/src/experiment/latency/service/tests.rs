@@ -6,10 +6,11 @@ use knee_core::experiment::latency::measure::{LatencyTrial, ScenarioEnded};
 use knee_core::experiment::latency::spec::{
     FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd, Settle,
 };
-use knee_core::measure::Direction;
-use knee_core::measure::{Histogram, Interval, IntervalWatcher};
+use knee_core::measure::{Direction, Histogram, Interval, IntervalWatcher};
 use knee_core::spec::{BackendChoice, EngineOptions, Level, WaitPolicy};
 use knee_core::time::Nanos;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 fn server(change: impl FnOnce(&mut LatencyServerSpec)) -> LatencyServer {
@@ -350,29 +351,29 @@ fn who_is_no_service_is_told_from_one_in_bounded_time() {
 /// Speaks the language up to `started`, then says nothing more.
 fn mute_service(listener: &std::net::TcpListener) {
     use crate::control::Welcome;
-    use crate::experiment::latency::wire::{Ask, Greeting, Say, line};
+    use crate::experiment::latency::wire::{HelloReply, LatencyReply, LatencyRequest, line};
     use std::io::{BufRead, BufReader, Write};
     let (stream, _) = listener.accept().unwrap();
     let mut said = BufReader::new(stream.try_clone().unwrap()).lines();
-    let say = |say: Say| (&stream).write_all(&line(&say)).unwrap();
+    let say = |say: LatencyReply| (&stream).write_all(&line(&say)).unwrap();
     while let Some(Ok(heard)) = said.next() {
         match serde_json::from_str(&heard).unwrap() {
-            Ask::Hello(_) => {
+            LatencyRequest::Hello(_) => {
                 let facts = LatencyServiceFacts::default();
-                let welcome = Greeting::Welcome(Welcome::from_here(facts));
+                let welcome = HelloReply::Welcome(Welcome::with_facts(facts));
                 (&stream).write_all(&line(&welcome)).unwrap();
             }
-            Ask::Ping { n } => say(Say::Pong {
+            LatencyRequest::Ping { n } => say(LatencyReply::Pong {
                 n,
                 reached_ns: 1,
                 left_ns: 2,
             }),
-            Ask::Begin(_) => {
-                say(Say::Ready);
-                say(Say::Joined);
+            LatencyRequest::Begin(_) => {
+                say(LatencyReply::Ready);
+                say(LatencyReply::Joined);
             }
-            Ask::Start { .. } => {
-                say(Say::Started);
+            LatencyRequest::Start { .. } => {
+                say(LatencyReply::Started);
                 break;
             }
             other => panic!("{other:?}"),

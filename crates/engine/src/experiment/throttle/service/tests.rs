@@ -1,8 +1,6 @@
 //! The service over loopback.
 
 use super::*;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
 
 /// Far beyond what any answer takes: a test that would hang fails instead.
@@ -94,7 +92,7 @@ fn beyond_loopback_only_those_allowed_are_answered() {
         allow: vec![friend],
         ..spec(listen)
     };
-    let server = Server::bind(beyond("0.0.0.0:0"), &wake).unwrap();
+    let server = QuoteServer::bind(beyond("0.0.0.0:0"), &wake).unwrap();
     for (from, expected) in [
         ("127.0.0.1:5000", true),
         ("[::ffff:127.0.0.9]:5000", true),
@@ -132,4 +130,31 @@ fn an_address_in_use_and_a_bad_quote_are_errors() {
         ..spec("127.0.0.1:0")
     });
     assert_eq!(bad.unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn a_quote_is_short_printable_and_ends_its_lines() {
+    assert_eq!(parse_quote("a\nb\r\n").unwrap(), "a\r\nb\r\n");
+    assert_eq!(parse_quote("x").unwrap(), "x\r\n");
+    for bad in ["", "\n", "é", "a\tb", "a\rb", &"x".repeat(511)] {
+        assert!(parse_quote(bad).is_err(), "{bad:?}");
+    }
+    assert!(parse_quote(&"x".repeat(510)).is_ok());
+}
+
+#[test]
+fn every_day_has_a_quote() {
+    assert!(QUOTES.iter().all(|quote| parse_quote(quote).is_ok()));
+    assert!(QUOTES.contains(&of_the_day().as_str()));
+}
+
+#[test]
+fn what_is_sent_there_is_never_refused() {
+    let sink = UdpSink::bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let sender = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    sender.connect(sink.address()).unwrap();
+    // Far more than any buffer holds.
+    for _ in 0..10_000 {
+        assert_eq!(sender.send(&[0; 64]).unwrap(), 64);
+    }
 }

@@ -1,46 +1,46 @@
-//! The sending side of a trial of datagrams.
+//! The sending side of a UDP trial.
 //!
 //! A `sender` is a thread that sends for some of the clients over one connected socket: many
 //! clients where they are multiplexed, one where each has a thread or a process. It keeps to the
-//! moments of a `source`, or waits in the very way that the trial names, and hands datagrams to
-//! the kernel through its `outlet`, all that are due in one call.
+//! times of a `source`, or waits in the way that the trial names, and hands datagrams to the kernel
+//! through its `outlet`, all that are due in one call.
 
-mod cost;
-mod intervals;
 mod outlet;
 mod processes;
-mod processors;
-mod replies;
+mod send_period;
 mod sender;
 mod source;
 mod tally;
-mod term;
 #[cfg(test)]
 mod tests;
 mod threads;
 
-use crate::error::RunError;
-use crate::error::reason;
+use crate::error::{RunError, reason};
 use crate::generator::{WorkerUse, generator_use};
-use crate::kernel::host::HostTime;
+use crate::kernel::host::{HostTime, Processors};
 use crate::kernel::limits;
+use crate::sys::clock::monotonic_ns;
 use knee_core::experiment::udp::measure::UdpSent;
 use knee_core::experiment::udp::spec::{ClientsAs, UdpTrialSpec};
 use knee_core::measure::GeneratorUse;
+use knee_core::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
 
-/// What is to be sent where, from when on.
+/// What to send, where, and from when on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SendPlan {
     /// The trial.
     pub spec: UdpTrialSpec,
-    /// Where the datagrams go.
+    /// Destination of the datagrams.
     pub target: SocketAddr,
-    /// Tells datagrams of this run from those of others.
+    /// Session number of this run's datagrams.
     pub session: u64,
     /// CLOCK_MONOTONIC in nanoseconds at which the run begins, [`UdpTrialSpec::lead`] after
     /// [`send`] is called; a sender that is not ready by then begins late.
@@ -50,24 +50,24 @@ pub struct SendPlan {
     pub program: PathBuf,
 }
 
-/// What came of a plan.
+/// Result of a plan.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// What was sent.
+    /// Counts of the datagrams.
     pub sent: UdpSent,
-    /// What it cost.
+    /// Cost of sending.
     pub generator: GeneratorUse,
-    /// It was told to stop before its time was over.
+    /// Whether it was stopped before its time was over.
     pub interrupted: bool,
 }
 
-/// Sends from the plan's origin on until its time is over, its datagrams are used up, or `stop` is
-/// set. What the kernel refuses is counted by the name of the error and not tried again; where
-/// there is no room, a sender waits for some. `tell` hears of each interval that has passed: its
-/// number, and the datagrams sent in it.
+/// Sends from the plan's origin until its time is over, its datagrams are used up, or `stop` is
+/// set. What the kernel refuses is counted by the name of the error and not tried again. Where
+/// there is no room, a sender waits for some. `tell` is called for each interval that has passed,
+/// with its number and the datagrams sent in it.
 ///
 /// # Errors
-/// There is no way to the target at all, or this machine does not permit what was asked.
+/// There is no route to the target, or this machine does not permit what was asked.
 pub fn send(
     plan: &SendPlan,
     stop: &AtomicBool,
@@ -86,7 +86,7 @@ pub fn send(
             threads::run(plan, stop, tell)
         }
     };
-    let (carried, processors_busy) = processors::watch(plan, carry);
+    let (carried, processors_busy) = watch_processors(plan, carry);
     let (done, intervals) = carried?;
     let steal_percent = HostTime::now().steal_percent_since(time);
     let costs: Vec<WorkerUse> = done.iter().map(|d| d.cost).collect();
@@ -106,11 +106,41 @@ pub fn send(
     })
 }
 
-/// One client in a process of its own: reads its order from `input`, sends, and writes what came
-/// of it to `output`, as [`send`] wants both. SIGTERM ends it early, with what it has.
+/// Runs one client in this process: reads its order from `input`, sends, and writes its result to
+/// `output`, in the formats of [`send`]. SIGTERM ends it early.
 ///
 /// # Errors
-/// What comes in is no order, or nothing goes out.
+/// The input is no order, or the output cannot be written.
 pub fn client_process(input: impl Read, output: impl Write) -> io::Result<()> {
     processes::client(input, output)
+}
+
+/// Runs `run`. Returns its result, and how long the clients' processors were busy from the plan's
+/// origin to its end. `None`: the clients are bound to no processors, or no cost of a send is set.
+fn watch_processors<T>(plan: &SendPlan, run: impl FnOnce() -> T) -> (T, Option<Nanos>) {
+    let spec = &plan.spec;
+    if spec.client_cpus.is_empty() || spec.send_cost == Nanos::ZERO {
+        return (run(), None);
+    }
+    thread::scope(|scope| {
+        let (running, over) = mpsc::channel::<()>();
+        let watcher = crate::threads::spawn(scope, "processors", move || {
+            wait(&over, plan.origin);
+            let before = Processors::now(&spec.client_cpus);
+            wait(&over, plan.origin.saturating_add(spec.duration.0));
+            before.busy_since()
+        });
+        let made = run();
+        drop(running);
+        // Where no thread can be had it stays unknown.
+        let busy = watcher.ok().and_then(|watcher| watcher.join().ok());
+        (made, busy.flatten())
+    })
+}
+
+/// Sleeps until `until_ns`, or until `over` is closed.
+fn wait(over: &Receiver<()>, until_ns: u64) {
+    let left = until_ns.saturating_sub(monotonic_ns());
+    // An error either way, as nothing is ever sent.
+    let _ = over.recv_timeout(Duration::from_nanos(left));
 }

@@ -1,4 +1,4 @@
-//! Where one sender's datagrams leave: a socket, a batch of buffers, the numbers of its clients.
+//! Sends the datagrams of one sender, and receives their echoes.
 //!
 //! What the network answers to a datagram that was sent, such as that nobody listens there, Linux
 //! tells instead of sending a later one (udp(7)): that one counts as refused. Beyond a device's MTU
@@ -6,11 +6,11 @@
 //! beyond 65,507 bytes, they are refused. What a device's queue drops is told (`ENOBUFS`), but for
 //! a part of a burst that it cuts itself, which it only counts.
 
-use super::replies::Replies;
-use super::tally::Tally;
-use super::term::Term;
-use crate::experiment::udp::datagram::Header;
-use crate::sys::udp::{self, SendBatch};
+use super::send_period::SendPeriod;
+use super::tally::SendTally;
+use crate::experiment::udp::wire::DatagramHeader;
+use crate::sys::clock::{MonotonicClock, monotonic_ns, realtime_ahead_ns};
+use crate::sys::udp::{self, ReceiveBatch, SendBatch};
 use knee_core::experiment::udp::spec::{ServiceMode, UdpTrialSpec};
 use knee_core::spec::Share;
 use knee_core::time::Nanos;
@@ -18,18 +18,18 @@ use std::io;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-/// So many datagrams go to the kernel at once at most: it cuts no more from one buffer
-/// (UDP_MAX_SEGMENTS before Linux 6.9), and nothing is won by more.
+/// Datagrams per call. The kernel cuts no more from one buffer (UDP_MAX_SEGMENTS before Linux 6.9),
+/// and more gain nothing.
 const AT_ONCE: usize = 64;
 
-/// How long a sender waits for room, or for an echo, before it looks whether it is to stop,
+/// Longest wait for room, or for an echo, in one piece. Bounds the delay of a stop.
 const PIECE: Nanos = Nanos::from_millis(50);
-/// and how long a send blocks.
+/// Longest time in which a send blocks.
 const BLOCKED: Duration = Duration::from_millis(20);
 
 /// A datagram about to be sent.
 #[derive(Clone, Copy)]
-struct Due {
+struct DueDatagram {
     /// Its client, counted among those of this sender.
     client: usize,
     number: u64,
@@ -39,39 +39,39 @@ struct Due {
 /// How datagrams are handed over.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
-    /// In one call, or one by one where that has met an error that it does not tell.
+    /// In one call, or one by one after an error that the call does not report.
     Several,
-    /// As one buffer that the kernel cuts.
+    /// As one buffer, which the kernel cuts.
     Cut,
     /// One by one, in a call that blocks where there is no room.
     Blocking,
 }
 
 /// Sends the datagrams of one sender's clients.
-pub(super) struct Outlet {
+pub(super) struct DatagramOutlet {
     socket: UdpSocket,
     mode: Mode,
     batch: SendBatch,
-    due: Vec<Due>,
-    /// The number that each client's next datagram has.
+    due: Vec<DueDatagram>,
+    /// Number of each client's next datagram.
     numbers: Vec<u64>,
     session: u64,
     share: Share,
     replies: Option<Replies>,
 }
 
-impl Outlet {
-    /// One for `clients` clients, which hands over up to `at_once` datagrams in one call.
+impl DatagramOutlet {
+    /// An outlet for the clients of a share. `is_single`: one datagram per call, which blocks.
     ///
     /// # Errors
-    /// The kernel does not cut buffers (--gso), or tells no timestamps.
+    /// The kernel does not cut buffers (--gso), or gives no timestamps.
     pub(super) fn new(
         socket: UdpSocket,
         spec: &UdpTrialSpec,
         session: u64,
         share: Share,
         is_single: bool,
-    ) -> io::Result<Outlet> {
+    ) -> io::Result<DatagramOutlet> {
         let size = spec.size.max(UdpTrialSpec::SIZE_MIN) as usize;
         let clients = share.part(spec.clients.into()) as usize;
         let mut at_once = AT_ONCE;
@@ -89,7 +89,7 @@ impl Outlet {
         udp::set_errors_told(&socket)?;
         let echoes = spec.setup.mode == Some(ServiceMode::Echo);
         let replies = echoes.then(|| Replies::new(&socket, session, share, clients));
-        Ok(Outlet {
+        Ok(DatagramOutlet {
             socket,
             mode,
             batch: SendBatch::new(at_once, size),
@@ -101,17 +101,17 @@ impl Outlet {
         })
     }
 
-    /// How many clients send here.
+    /// Number of clients.
     pub(super) fn clients(&self) -> usize {
         self.numbers.len()
     }
 
-    /// How many datagrams go to the kernel at once at most.
+    /// Largest number of datagrams per call.
     pub(super) fn at_once(&self) -> usize {
         self.batch.capacity()
     }
 
-    /// Whether no more can be added before [`Outlet::flush`].
+    /// Whether no more can be added before [`DatagramOutlet::flush`].
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.due.len() == self.batch.capacity()
@@ -123,23 +123,23 @@ impl Outlet {
         self.due.len()
     }
 
-    /// Adds a datagram of a client (counted among those here), intended for a moment, or for
-    /// whenever it is flushed.
+    /// Adds a datagram of a client, counted among those of this sender. `intended`: its intended
+    /// time; `None`: whenever it is flushed.
     #[inline]
     pub(super) fn push(&mut self, client: usize, intended: Option<Nanos>) {
         let number = self.numbers[client];
         self.numbers[client] += 1;
-        self.due.push(Due {
+        self.due.push(DueDatagram {
             client,
             number,
             intended,
         });
     }
 
-    /// Sends all that was added, and says when. What the kernel refuses is not tried again, unless
-    /// there is no room: then it waits for some, and gives up when the term is over.
+    /// Sends all that was added, and returns the time. What the kernel refuses is not tried again,
+    /// unless there is no room: then it waits for some until the end of the period.
     #[inline]
-    pub(super) fn flush(&mut self, term: &Term<'_>, tally: &mut Tally) -> Nanos {
+    pub(super) fn flush(&mut self, term: &SendPeriod<'_>, tally: &mut SendTally) -> Nanos {
         let (mut from, count) = (0, self.due.len());
         let mut one_by_one = count == 1 || self.mode == Mode::Blocking;
         let (mut now, mut blocks) = (Nanos::ZERO, false);
@@ -152,7 +152,7 @@ impl Outlet {
                     self.note_pacing(from, from + taken, now, tally);
                     tally.taken(taken, now);
                     (from, blocks) = (from + taken, false);
-                    // The next one met an error that was not told: alone, it tells.
+                    // The next one met an error that was not reported: sent alone, it is.
                     one_by_one |= from < to;
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -180,15 +180,15 @@ impl Outlet {
         now
     }
 
-    /// Takes in echoes that have come, where there are any to come.
+    /// Reads echoes that have come, in echo mode.
     #[inline]
-    pub(super) fn take_replies(&mut self, term: &Term<'_>, tally: &mut Tally) {
+    pub(super) fn take_replies(&mut self, term: &SendPeriod<'_>, tally: &mut SendTally) {
         if let Some(replies) = &mut self.replies {
             replies.drain(&self.socket, term.clock, &self.numbers, tally);
         }
     }
 
-    /// Sleeps for so long, or until an echo comes; whether one came.
+    /// Sleeps for `length`, or until an echo comes. Returns whether one came.
     ///
     /// # Errors
     /// None in correct use.
@@ -206,9 +206,9 @@ impl Outlet {
     /// None in correct use.
     pub(super) fn await_replies(
         &mut self,
-        term: &Term<'_>,
+        term: &SendPeriod<'_>,
         patience: Nanos,
-        tally: &mut Tally,
+        tally: &mut SendTally,
     ) -> io::Result<()> {
         let until = term.now() + patience;
         while self
@@ -243,7 +243,7 @@ impl Outlet {
     #[inline]
     fn stamp(&mut self, from: usize, now: Nanos) {
         for (index, due) in self.due.iter().enumerate().skip(from) {
-            let header = Header {
+            let header = DatagramHeader {
                 session: self.session,
                 client: self.share.index + due.client as u32 * self.share.of,
                 number: due.number,
@@ -254,14 +254,15 @@ impl Outlet {
         }
     }
 
-    fn note_pacing(&self, from: usize, to: usize, now: Nanos, tally: &mut Tally) {
+    fn note_pacing(&self, from: usize, to: usize, now: Nanos, tally: &mut SendTally) {
         for intended in self.due[from..to].iter().filter_map(|due| due.intended) {
             tally.sent.pacing_error.record(now - intended);
         }
     }
 
-    /// Whether there is room before the term is over. Where sends block, the next one waits.
-    fn wait_for_room(&self, term: &Term<'_>) -> bool {
+    /// Waits for room until the end of the period. Returns whether there is some. Where sends
+    /// block, the next one waits.
+    fn wait_for_room(&self, term: &SendPeriod<'_>) -> bool {
         while !term.is_stopped() {
             let left = term.given_up() - term.now();
             if left == Nanos::ZERO {
@@ -273,21 +274,21 @@ impl Outlet {
             match udp::wait_writable(&self.socket, left.min(PIECE)) {
                 Ok(ready) if ready.error => self.forget_errors(),
                 Ok(ready) if !ready.found => {}
-                // Where it cannot wait, the next send tells why.
+                // Where it cannot wait, the next send reports why.
                 Ok(_) | Err(_) => return true,
             }
         }
         false
     }
 
-    /// Clears what makes the socket look ready for nothing.
+    /// Clears errors that make the socket look ready.
     fn forget_errors(&self) {
         udp::forget_errors(&self.socket);
-        // One that did not fit the queue of errors is only pending.
+        // An error that did not fit the error queue is only pending.
         let _ = self.socket.take_error();
     }
 
-    /// `count` datagrams from `from` on will not be sent: their numbers go to later ones.
+    /// Drops `count` datagrams from `from` on: their numbers go to later ones.
     fn forget(&mut self, from: usize, count: usize) {
         let (gone, later) = self.due[from..].split_at_mut(count);
         for gone in gone {
@@ -297,4 +298,97 @@ impl Outlet {
             }
         }
     }
+}
+
+/// Echoes received in one call.
+const REPLIES_AT_ONCE: usize = 32;
+/// Calls in a row: a sender has other things to do.
+const CALLS_MAX: usize = 4;
+
+/// Receives echoes, each counted once.
+pub(super) struct Replies {
+    batch: ReceiveBatch,
+    session: u64,
+    share: Share,
+    /// A bit for each datagram of each client.
+    seen: Vec<Vec<u64>>,
+    /// Echoes that came back, each counted once.
+    pub(super) count: u64,
+}
+
+impl Replies {
+    /// Replies to one sender's share of the clients of a session.
+    ///
+    /// # Errors
+    /// The socket gives no timestamps.
+    pub(super) fn new(
+        socket: &UdpSocket,
+        session: u64,
+        share: Share,
+        clients: usize,
+    ) -> io::Result<Replies> {
+        udp::set_timestamps(socket)?;
+        Ok(Replies {
+            batch: ReceiveBatch::new(REPLIES_AT_ONCE, DatagramHeader::BYTES),
+            session,
+            share,
+            seen: vec![Vec::new(); clients],
+            count: 0,
+        })
+    }
+
+    /// Reads what has come, without waiting. `numbers`: number of each client's next datagram.
+    pub(super) fn drain(
+        &mut self,
+        socket: &UdpSocket,
+        clock: MonotonicClock,
+        numbers: &[u64],
+        tally: &mut SendTally,
+    ) {
+        for _ in 0..CALLS_MAX {
+            // An error is the network's answer to a datagram that was counted as sent. Reading
+            // clears it, and the next datagram goes out.
+            let Ok(count) = udp::receive_batch(socket, &mut self.batch) else {
+                return;
+            };
+            self.take_in(clock, numbers, tally);
+            if count < self.batch.capacity() {
+                return;
+            }
+        }
+    }
+
+    fn take_in(&mut self, clock: MonotonicClock, numbers: &[u64], tally: &mut SendTally) {
+        let now = monotonic_ns();
+        // The kernel's timestamps are of another clock.
+        let ahead = realtime_ahead_ns();
+        for (bytes, came) in self.batch.received() {
+            let came = came.map_or(now, |t| t.saturating_sub(ahead).min(now));
+            let came = Nanos(came.saturating_sub(clock.origin));
+            let header = DatagramHeader::read(bytes).filter(|h| h.session == self.session);
+            let of = self.share.of;
+            let ours = header
+                .filter(|h| h.client % of == self.share.index)
+                .map(|h| (h, (h.client / of) as usize))
+                .filter(|(h, local)| numbers.get(*local).is_some_and(|&n| h.number < n));
+            match ours {
+                Some((header, local)) if is_new(&mut self.seen[local], header.number) => {
+                    self.count += 1;
+                    tally.sent.round_trip.record(came - header.sent);
+                }
+                _ => tally.sent.stray_replies += 1,
+            }
+        }
+    }
+}
+
+/// Marks a number. Returns whether it was not marked before.
+fn is_new(seen: &mut Vec<u64>, number: u64) -> bool {
+    let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
+    if seen.len() <= word {
+        seen.resize(word + 1, 0);
+    }
+    let is_new = seen[word] & bit == 0;
+    seen[word] |= bit;
+    is_new
 }

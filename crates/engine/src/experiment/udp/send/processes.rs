@@ -1,13 +1,11 @@
 //! Senders in processes of their own, one per client.
 
-use super::intervals::Intervals;
-use super::sender::Done;
+use super::sender::SenderResult;
+use super::tally::SentIntervals;
 use super::{SendPlan, threads};
 use crate::error::RunError;
-use crate::generator::WorkerUse;
-use crate::sys::clock::{ThreadUse, monotonic_ns};
+use crate::sys::clock::monotonic_ns;
 use crate::{interrupt, sys};
-use knee_core::experiment::udp::measure::UdpSent;
 use knee_core::spec::Share;
 use knee_core::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -19,81 +17,36 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// A client that has not answered so long after its time is over is killed.
+/// Time after its end at which a client that has not answered is killed.
 const PATIENCE: Nanos = Nanos::from_secs(10);
 
-/// How often it is looked whether to stop.
+/// Interval of looking whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a client's process reads.
+/// Input of a client's process.
 #[derive(Serialize, Deserialize)]
-struct Order {
+struct ClientOrder {
     plan: SendPlan,
     client: u32,
 }
 
-/// What it writes, a line each.
+/// Output of a client's process, a line each.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Said {
-    /// An interval has passed, in which it sent so many.
+enum ClientMessage {
+    /// An interval has passed: its index, and the datagrams sent in it.
     Passed { index: u64, sent: u64 },
-    /// It has ended.
-    Done(Box<ClientDone>),
-    /// It could not send, because.
+    /// The client has ended.
+    Done(Box<SenderResult>),
+    /// The client could not send, for this reason.
     Failed(String),
 }
 
-/// What a client's process brings back.
-#[derive(Serialize, Deserialize)]
-struct ClientDone {
-    sent: UdpSent,
-    user: Nanos,
-    system: Nanos,
-    kept_waiting: Nanos,
-    polled: Nanos,
-    over: Nanos,
-    interrupted: bool,
-}
-
-impl From<Done> for ClientDone {
-    fn from(done: Done) -> ClientDone {
-        ClientDone {
-            sent: done.sent,
-            user: done.cost.used.user,
-            system: done.cost.used.system,
-            kept_waiting: done.cost.used.kept_waiting,
-            polled: done.cost.polled,
-            over: done.cost.over,
-            interrupted: done.interrupted,
-        }
-    }
-}
-
-impl From<ClientDone> for Done {
-    fn from(done: ClientDone) -> Done {
-        Done {
-            sent: done.sent,
-            cost: WorkerUse {
-                used: ThreadUse {
-                    user: done.user,
-                    system: done.system,
-                    kept_waiting: done.kept_waiting,
-                    ..ThreadUse::default()
-                },
-                polled: done.polled,
-                over: done.over,
-            },
-            interrupted: done.interrupted,
-        }
-    }
-}
-
-/// The client that `input` orders, in this process; see [`super::client_process`].
+/// Runs the client that `input` describes in this process; see [`super::client_process`].
 pub(super) fn client(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut order = Vec::new();
     input.read_to_end(&mut order)?;
-    let order: Order = serde_json::from_slice(&order)?;
+    let order: ClientOrder = serde_json::from_slice(&order)?;
     let stop = interrupt::install()?;
     let failed = AtomicBool::new(false);
     let term = threads::term(&order.plan, stop, &failed);
@@ -102,8 +55,8 @@ pub(super) fn client(mut input: impl Read, mut output: impl Write) -> io::Result
         of: order.plan.spec.clients,
     };
     let mut emit = |index, sent| {
-        // Nobody listens any more: the process that ordered it has gone.
-        if say(&mut output, &Said::Passed { index, sent }).is_err() {
+        // Nobody reads any more: the parent process is gone.
+        if write_message(&mut output, &ClientMessage::Passed { index, sent }).is_err() {
             failed.store(true, Ordering::Relaxed);
         }
     };
@@ -111,36 +64,36 @@ pub(super) fn client(mut input: impl Read, mut output: impl Write) -> io::Result
         .map_err(|e| e.to_string())
         .and_then(|socket| threads::send_share(&order.plan, term, share, socket, &mut emit));
     let said = match done {
-        Ok(done) => Said::Done(Box::new(done.into())),
-        Err(why) => Said::Failed(why),
+        Ok(done) => ClientMessage::Done(Box::new(done)),
+        Err(why) => ClientMessage::Failed(why),
     };
-    say(&mut output, &said)
+    write_message(&mut output, &said)
 }
 
-fn say(output: &mut impl Write, said: &Said) -> io::Result<()> {
+fn write_message(output: &mut impl Write, said: &ClientMessage) -> io::Result<()> {
     let mut line = serde_json::to_vec(said)?;
     line.push(b'\n');
     output.write_all(&line)?;
     output.flush()
 }
 
-/// Runs a process for each client and returns what each brought back.
+/// Runs a process for each client and returns their results.
 pub(super) fn run(
     plan: &SendPlan,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(u64, u64),
-) -> Result<(Vec<Done>, Intervals), RunError> {
+) -> Result<(Vec<SenderResult>, SentIntervals), RunError> {
     let clients = plan.spec.clients.max(1) as usize;
-    let mut intervals = Intervals::new(clients);
+    let mut intervals = SentIntervals::new(clients);
     let mut processes = Processes(Vec::with_capacity(clients));
     let (told, heard) = mpsc::channel();
     thread::scope(|scope| {
-        let mut done: Vec<Option<Done>> = (0..clients).map(|_| None).collect();
+        let mut done: Vec<Option<SenderResult>> = (0..clients).map(|_| None).collect();
         for client in 0..clients {
             let output = match processes.start(plan, client as u32) {
                 Ok(output) => output,
                 Err(error) => {
-                    // Those who listen to the others end with them.
+                    // The threads that read from the other processes end with these.
                     processes.kill();
                     return Err(error);
                 }
@@ -159,11 +112,11 @@ pub(super) fn run(
         let mut told_to_stop = false;
         loop {
             match heard.recv_timeout(LOOK) {
-                Ok((client, Some(Said::Passed { index, sent }))) => {
+                Ok((client, Some(ClientMessage::Passed { index, sent }))) => {
                     intervals.passed(client, index, sent, tell);
                 }
-                Ok((client, Some(Said::Done(ended)))) => done[client] = Some((*ended).into()),
-                Ok((_, Some(Said::Failed(why)))) => {
+                Ok((client, Some(ClientMessage::Done(ended)))) => done[client] = Some(*ended),
+                Ok((_, Some(ClientMessage::Failed(why)))) => {
                     processes.kill();
                     return Err(RunError::NotPermitted(why));
                 }
@@ -189,8 +142,8 @@ pub(super) fn run(
     })
 }
 
-/// Passes on what a client says, and at last that it has ended.
-fn listen(client: usize, output: impl Read, told: &mpsc::Sender<(usize, Option<Said>)>) {
+/// Passes on the messages of a client, and at last its end as `None`.
+fn listen(client: usize, output: impl Read, told: &mpsc::Sender<(usize, Option<ClientMessage>)>) {
     // The receiver is gone where another client has failed.
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         let Ok(said) = serde_json::from_str(&line) else {
@@ -214,7 +167,8 @@ impl Processes {
         };
         let mut child = Command::new(&plan.program)
             .arg("udp-client")
-            // Ctrl-C comes to us alone: whom it comes to twice ends without a word.
+            // Ctrl-C reaches the parent alone: a process that it reaches twice ends without a
+            // result.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -225,7 +179,7 @@ impl Processes {
         let (Some(mut input), Some(output)) = (input, output) else {
             return Err(refused(io::ErrorKind::BrokenPipe.into()));
         };
-        let order = Order {
+        let order = ClientOrder {
             plan: plan.clone(),
             client,
         };
@@ -234,7 +188,7 @@ impl Processes {
         Ok(output)
     }
 
-    /// Asks all to end with what they have.
+    /// Lets all end early with their results so far.
     fn terminate(&self) {
         for child in &self.0 {
             sys::process::terminate(child.id());

@@ -1,10 +1,9 @@
-//! One sender: a thread that sends for some of the clients, or for one.
+//! One sender: a thread that sends for one or several clients.
 
-use super::cost::SendCost;
-use super::outlet::Outlet;
-use super::source::{Clients, Next, Pause, Source};
-use super::tally::Tally;
-use super::term::Term;
+use super::outlet::DatagramOutlet;
+use super::send_period::{SendCost, SendPeriod};
+use super::source::{ClientPause, NextSend, PausingClients, SendSource};
+use super::tally::SendTally;
 use crate::generator::WorkerUse;
 use crate::reactor::{COVERED, Waiter};
 use crate::sys::clock::{self, ThreadUse};
@@ -13,56 +12,57 @@ use knee_core::arrival::Arrivals;
 use knee_core::experiment::udp::measure::UdpSent;
 use knee_core::experiment::udp::spec::{ClientWait, ClientsAs, UdpTrialSpec};
 use knee_core::spec::{ArrivalLaw, Rate, Share};
-use knee_core::throttle::CatchUp;
-use knee_core::throttle::Throttle;
+use knee_core::throttle::{CatchUp, Throttle};
 use knee_core::time::Nanos;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::UdpSocket;
 
-/// The timer slack of a sender that keeps to moments: the least there is.
+/// Timer slack of a sender with a schedule: the least there is, in nanoseconds.
 const SLACK_MIN: u32 = 1;
 
-/// So close to a moment a sender looks for no echoes.
+/// Time before a send in which a sender reads no echoes.
 const QUIET: Nanos = Nanos::from_micros(3);
 
-/// So long echoes may come after the last datagram.
+/// Time limit for echoes after the last datagram.
 const ECHO_PATIENCE: Nanos = Nanos::from_millis(200);
 
-/// One sender, ready to begin.
-pub(super) struct Sender<'a> {
+/// A sender that is ready to begin.
+pub(super) struct DatagramSender<'a> {
     spec: &'a UdpTrialSpec,
     share: Share,
-    term: Term<'a>,
-    outlet: Outlet,
-    tally: Tally,
+    term: SendPeriod<'a>,
+    outlet: DatagramOutlet,
+    tally: SendTally,
     polled: Nanos,
     cost: SendCost,
 }
 
-/// What a sender brings back.
-pub(super) struct Done {
-    /// What it sent.
+/// Result of a sender.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SenderResult {
+    /// Counts of the datagrams.
     pub(super) sent: UdpSent,
-    /// What it cost.
+    /// Cost of sending.
     pub(super) cost: WorkerUse,
-    /// It was told to stop.
+    /// Whether it was stopped early.
     pub(super) interrupted: bool,
 }
 
-impl<'a> Sender<'a> {
-    /// The sender of a share of the trial's clients, over a connected socket. To be made on the
-    /// thread that it runs on, whose processors and timer slack it sets.
+impl<'a> DatagramSender<'a> {
+    /// A sender for a share of the trial's clients, over a connected socket. Create it on the
+    /// thread that runs it: it sets the thread's processors and timer slack.
     ///
     /// # Errors
-    /// What the machine does not permit, in words.
+    /// What the machine does not permit.
     pub(super) fn new(
         spec: &'a UdpTrialSpec,
         session: u64,
         share: Share,
-        term: Term<'a>,
+        term: SendPeriod<'a>,
         socket: UdpSocket,
         starts_max: usize,
-    ) -> Result<Sender<'a>, String> {
+    ) -> Result<DatagramSender<'a>, String> {
         if !spec.client_cpus.is_empty() {
             thread::set_affinity(&spec.client_cpus).map_err(|e| {
                 format!(
@@ -76,40 +76,41 @@ impl<'a> Sender<'a> {
             ClientWait::Sleep(_) | ClientWait::Tick(_) if is_emulated(spec) => SLACK_MIN,
             _ => spec.timer_slack.0.clamp(1, u32::MAX.into()) as u32,
         };
-        // Where it is refused, sleeps end as late as they do by default.
+        // Where it is refused, the default slack stays.
         let _ = thread::set_timer_slack_ns(slack);
         let paced = matches!(spec.wait, ClientWait::Schedule { .. });
         let is_single = !paced && spec.wait != ClientWait::None && !is_emulated(spec);
-        let outlet = Outlet::new(socket, spec, session, share, is_single).map_err(|e| {
+        let outlet = DatagramOutlet::new(socket, spec, session, share, is_single).map_err(|e| {
             if spec.gso {
                 format!("--gso: the kernel does not cut datagrams (Linux 4.18 does): {e}")
             } else {
                 format!("no socket to send from: {e}")
             }
         })?;
-        Ok(Sender {
+        Ok(DatagramSender {
             spec,
             share,
             term,
             outlet,
-            tally: Tally::new(spec, starts_max),
+            tally: SendTally::new(spec, starts_max),
             polled: Nanos::ZERO,
             cost: SendCost::new(spec.send_cost),
         })
     }
 
-    /// Sends from the origin until the term is over; tells each interval that has passed.
+    /// Sends from the origin to the end of the period, and passes each interval that is over to
+    /// `emit`.
     ///
     /// # Errors
-    /// Only where the kernel refuses to wait at all.
-    pub(super) fn run(mut self, emit: &mut dyn FnMut(u64, u64)) -> io::Result<Done> {
+    /// The kernel refuses to wait.
+    pub(super) fn run(mut self, emit: &mut dyn FnMut(u64, u64)) -> io::Result<SenderResult> {
         let max = self
             .spec
             .datagrams_max
             .map_or(u64::MAX, |n| self.share.part(n));
         let clients = self.outlet.clients();
         let spec = self.spec;
-        let pause = Pause::of(spec, self.share, self.term.clock.origin);
+        let pause = ClientPause::of(spec, self.share, self.term.clock.origin);
         let schedule = match &spec.wait {
             ClientWait::Schedule { rate, arrival } => Some((*rate, arrival)),
             _ => None,
@@ -124,7 +125,7 @@ impl<'a> Sender<'a> {
                 intended = Some(self.paced(source, emit)?);
             }
             (None, Some(pause)) if is_emulated(spec) => {
-                let source = Source::Clients(Clients::new(clients, pause, max));
+                let source = SendSource::Clients(PausingClients::new(clients, pause, max));
                 self.paced(source, emit)?;
             }
             (None, pause) if pause.is_some() || spec.wait != ClientWait::None => {
@@ -144,17 +145,17 @@ impl<'a> Sender<'a> {
                 .await_replies(&self.term, ECHO_PATIENCE, &mut self.tally)?;
         }
         self.tally.roll(end, emit);
-        Ok(Done {
+        Ok(SenderResult {
             sent: self.tally.finish(end, self.term.end, intended),
             cost,
             interrupted,
         })
     }
 
-    fn schedule(&self, rate: Rate, arrival: &ArrivalLaw, max: u64) -> Source {
+    fn schedule(&self, rate: Rate, arrival: &ArrivalLaw, max: u64) -> SendSource {
         let arrivals = Arrivals::of(rate, arrival, self.share, self.spec.seed);
         let throttle = Throttle::new(arrivals, CatchUp::ALL, Nanos::ZERO);
-        Source::Schedule {
+        SendSource::Schedule {
             throttle: match self.spec.datagrams_max {
                 Some(_) => throttle.with_operations_max(max),
                 None => throttle,
@@ -164,9 +165,9 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Sends at the source's moments: sleeps until a margin before each, then polls. Returns how
-    /// many moments there were before the end.
-    fn paced(&mut self, mut source: Source, emit: &mut dyn FnMut(u64, u64)) -> io::Result<u64> {
+    /// Sends at the times of the source: sleeps until a margin before each, then polls. Returns how
+    /// many times there were before the end.
+    fn paced(&mut self, mut source: SendSource, emit: &mut dyn FnMut(u64, u64)) -> io::Result<u64> {
         let engine = &self.spec.engine;
         let mut waiter = Waiter::new(engine.wait, COVERED, &engine.margins);
         let is_schedule = source.is_schedule();
@@ -200,7 +201,7 @@ impl<'a> Sender<'a> {
                     self.cost.handed_over(clock::thread_cpu_ns());
                 }
                 source.sent(if is_schedule { now } else { self.term.now() });
-                expected = if let Next::WaitUntil(t) = next {
+                expected = if let NextSend::WaitUntil(t) = next {
                     t
                 } else {
                     Nanos::MAX
@@ -208,7 +209,7 @@ impl<'a> Sender<'a> {
                 continue;
             }
             let until = match next {
-                Next::WaitUntil(moment) => moment.min(self.term.end),
+                NextSend::WaitUntil(moment) => moment.min(self.term.end),
                 _ => break,
             };
             if until <= now {
@@ -236,20 +237,19 @@ impl<'a> Sender<'a> {
         Ok(intended + source.left_before(last))
     }
 
-    /// Adds what is due at `now`, and says what comes then: a moment at the end or later never
-    /// comes.
+    /// Adds what is due at `now`, and returns what comes next: nothing is due at the end or later.
     #[inline]
-    fn gather(&mut self, source: &mut Source, now: Nanos, is_schedule: bool) -> Next {
+    fn gather(&mut self, source: &mut SendSource, now: Nanos, is_schedule: bool) -> NextSend {
         while !self.outlet.is_full() {
             match source.poll(now) {
-                Next::Send(client, intended) if intended < self.term.end => {
+                NextSend::Send(client, intended) if intended < self.term.end => {
                     self.outlet.push(client, is_schedule.then_some(intended));
                 }
-                Next::Send(..) => return Next::Done,
+                NextSend::Send(..) => return NextSend::Done,
                 next => return next,
             }
         }
-        Next::WaitUntil(now)
+        NextSend::WaitUntil(now)
     }
 
     /// Sends for each client in turn, a batch at a time, without ever waiting.
@@ -270,7 +270,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Uses the processor until so many datagrams have taken the time that they are to take.
+    /// Uses the processor until `count` datagrams have taken the time that they are to take.
     #[inline]
     fn spend(&mut self, count: usize) {
         if !self.cost.is_none() {
@@ -280,9 +280,14 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Sends for each client in turn, one datagram at a time, and waits after each as the trial
-    /// says, in the very way.
-    fn waiting(&mut self, mut pause: Option<Pause>, max: u64, emit: &mut dyn FnMut(u64, u64)) {
+    /// Sends for each client in turn, one datagram at a time, and waits after each in the way that
+    /// the trial names.
+    fn waiting(
+        &mut self,
+        mut pause: Option<ClientPause>,
+        max: u64,
+        emit: &mut dyn FnMut(u64, u64),
+    ) {
         let (clients, mut client) = (self.outlet.clients(), 0);
         let (mut left, mut expected) = (max, Nanos::MAX);
         let term = self.term;
@@ -310,8 +315,8 @@ impl<'a> Sender<'a> {
                     let until = pause.after(client, asleep);
                     expected = until.min(term.end);
                     match pause {
-                        Pause::For(..) => term.sleep_for(asleep, until - asleep),
-                        Pause::Tick { .. } => term.sleep_until(until),
+                        ClientPause::For(..) => term.sleep_for(asleep, until - asleep),
+                        ClientPause::Tick { .. } => term.sleep_until(until),
                     }
                 }
                 None if self.spec.wait == ClientWait::Yield => std::thread::yield_now(),

@@ -1,4 +1,4 @@
-//! Who sends next and when, where one thread sends for many clients.
+//! Decides which client sends next and when, where one thread sends for many.
 
 use knee_core::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use knee_core::law::Law;
@@ -9,35 +9,35 @@ use knee_core::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What is to be done now.
+/// What a sender does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// This client's datagram is due, and was intended for this moment.
+pub(super) enum NextSend {
+    /// Send a datagram of this client, intended for this time.
     Send(usize, Nanos),
-    /// Nothing before this moment.
+    /// Nothing before this time.
     WaitUntil(Nanos),
-    /// Nothing ever again.
+    /// Nothing any more.
     Done,
 }
 
-/// Deals out moments to the clients of one sender.
-pub(super) enum Source {
-    /// Those of one schedule, to each in turn.
+/// Send times of the clients of one sender.
+pub(super) enum SendSource {
+    /// One schedule, whose times go to each client in turn.
     Schedule {
         throttle: Throttle,
         clients: usize,
         next: usize,
     },
-    /// Each client's own, which follow from when its last datagram had been sent.
-    Clients(Clients),
+    /// Each client's own times, which follow from the end of its last send.
+    Clients(PausingClients),
 }
 
-impl Source {
-    /// What to do at `now`.
+impl SendSource {
+    /// Returns what to do at `now`.
     #[inline]
-    pub(super) fn poll(&mut self, now: Nanos) -> Next {
+    pub(super) fn poll(&mut self, now: Nanos) -> NextSend {
         match self {
-            Source::Schedule {
+            SendSource::Schedule {
                 throttle,
                 clients,
                 next,
@@ -45,31 +45,31 @@ impl Source {
                 Turn::Operate { intended } => {
                     let client = *next;
                     *next = if client + 1 < *clients { client + 1 } else { 0 };
-                    Next::Send(client, intended)
+                    NextSend::Send(client, intended)
                 }
-                Turn::WaitUntil(moment) => Next::WaitUntil(moment),
-                Turn::Done => Next::Done,
+                Turn::WaitUntil(moment) => NextSend::WaitUntil(moment),
+                Turn::Done => NextSend::Done,
             },
-            Source::Clients(clients) => clients.poll(now),
+            SendSource::Clients(clients) => clients.poll(now),
         }
     }
 
-    /// What was given out since the last call had been sent at `ended`.
+    /// Notes that what was given out since the last call was sent at `ended`.
     #[inline]
     pub(super) fn sent(&mut self, ended: Nanos) {
-        if let Source::Clients(clients) = self {
+        if let SendSource::Clients(clients) = self {
             clients.sent(ended);
         }
     }
 
-    /// Whether its moments are a schedule, so that a datagram can be late.
+    /// Whether its times are a schedule, so that a datagram can be late.
     pub(super) fn is_schedule(&self) -> bool {
-        matches!(self, Source::Schedule { .. })
+        matches!(self, SendSource::Schedule { .. })
     }
 
-    /// How many moments of a schedule are left before `end`; they are used up.
+    /// Uses up the times of a schedule that are left before `end`, and returns their number.
     pub(super) fn left_before(&mut self, end: Nanos) -> u64 {
-        let Source::Schedule { throttle, .. } = self else {
+        let SendSource::Schedule { throttle, .. } = self else {
             return 0;
         };
         let last = end - Nanos(1);
@@ -82,37 +82,38 @@ impl Source {
     }
 }
 
-/// Clients that wait after each datagram, as if each was a thread that wakes exactly when it asked
-/// to: what schedulers and timers add is absent.
-pub(super) struct Clients {
-    /// When each sends next, the soonest first.
+/// Clients that wait after each datagram, as if each was a thread that wakes exactly on time.
+pub(super) struct PausingClients {
+    /// Time of each client's next send, the soonest first.
     waiting: BinaryHeap<Reverse<(Nanos, usize)>>,
     /// Those whose datagrams were given out.
     sending: Vec<usize>,
-    pause: Pause,
+    pause: ClientPause,
     /// How many datagrams they may still send.
     left: u64,
 }
 
-/// When a client that has sent sends again.
-pub(super) enum Pause {
+/// Time from a send of a client to its next one.
+pub(super) enum ClientPause {
     /// After a length of time by a law, with a stream of randomness for each client.
     For(Law, Vec<Rng>),
-    /// At the second tick from then; the run's origin is so far into the machine's ticks.
+    /// At the second tick from then. `origin`: the run's origin, counted in the machine's clock.
     Tick { period: u64, origin: u64 },
 }
 
-impl Pause {
-    /// That of the clients of a share; `None` where they do not sleep after each datagram.
-    pub(super) fn of(spec: &UdpTrialSpec, share: Share, origin: u64) -> Option<Pause> {
+impl ClientPause {
+    /// Pause of the clients of a share; `None` where they do not sleep after each datagram.
+    pub(super) fn of(spec: &UdpTrialSpec, share: Share, origin: u64) -> Option<ClientPause> {
         let clients = share.part(spec.clients.into());
         let stream = |local: u64| {
             let client = u64::from(share.index) + local * u64::from(share.of);
             rng::stream(spec.seed, rng::PAUSES + client)
         };
         match spec.wait {
-            ClientWait::Sleep(law) => Some(Pause::For(law, (0..clients).map(stream).collect())),
-            ClientWait::Tick(period) => Some(Pause::Tick {
+            ClientWait::Sleep(law) => {
+                Some(ClientPause::For(law, (0..clients).map(stream).collect()))
+            }
+            ClientWait::Tick(period) => Some(ClientPause::Tick {
                 period: period.0.max(1),
                 origin,
             }),
@@ -120,12 +121,12 @@ impl Pause {
         }
     }
 
-    /// When a client sends again that had sent at `ended`.
+    /// Time of the next send of a client that had sent at `ended`.
     #[inline]
     pub(super) fn after(&mut self, client: usize, ended: Nanos) -> Nanos {
         match self {
-            Pause::For(law, streams) => ended + law.sample(&mut streams[client]),
-            Pause::Tick { period, origin } => {
+            ClientPause::For(law, streams) => ended + law.sample(&mut streams[client]),
+            ClientPause::Tick { period, origin } => {
                 let ticks = origin.saturating_add(ended.0) / *period + 2;
                 Nanos(ticks.saturating_mul(*period).saturating_sub(*origin))
             }
@@ -133,10 +134,10 @@ impl Pause {
     }
 }
 
-impl Clients {
-    /// So many clients, all of which send at once; `left` datagrams in all.
-    pub(super) fn new(clients: usize, pause: Pause, left: u64) -> Clients {
-        Clients {
+impl PausingClients {
+    /// `clients` clients, all of which send at once; `left` datagrams in all.
+    pub(super) fn new(clients: usize, pause: ClientPause, left: u64) -> PausingClients {
+        PausingClients {
             waiting: (0..clients).map(|c| Reverse((Nanos::ZERO, c))).collect(),
             sending: Vec::with_capacity(clients),
             pause,
@@ -144,18 +145,18 @@ impl Clients {
         }
     }
 
-    fn poll(&mut self, now: Nanos) -> Next {
+    fn poll(&mut self, now: Nanos) -> NextSend {
         let waiting = self.waiting.peek().filter(|_| self.left > 0);
         let Some(&Reverse((moment, client))) = waiting else {
-            return Next::Done;
+            return NextSend::Done;
         };
         if moment > now {
-            return Next::WaitUntil(moment);
+            return NextSend::WaitUntil(moment);
         }
         self.waiting.pop();
         self.sending.push(client);
         self.left -= 1;
-        Next::Send(client, moment)
+        NextSend::Send(client, moment)
     }
 
     fn sent(&mut self, ended: Nanos) {
@@ -176,10 +177,10 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn schedule(clients: usize) -> Source {
+    fn schedule(clients: usize) -> SendSource {
         let rate = Rate::per_second(1_000).unwrap();
         let arrivals = Arrivals::of(rate, &ArrivalLaw::Constant, Share::WHOLE, 1);
-        Source::Schedule {
+        SendSource::Schedule {
             throttle: Throttle::new(arrivals, CatchUp::ALL, Nanos::ZERO),
             clients,
             next: 0,
@@ -191,9 +192,9 @@ mod tests {
         let mut source = schedule(2);
         let now = Nanos::from_millis(2);
         for (client, moment) in [(0, 0), (1, MS), (0, 2 * MS)] {
-            assert_eq!(source.poll(now), Next::Send(client, Nanos(moment)));
+            assert_eq!(source.poll(now), NextSend::Send(client, Nanos(moment)));
         }
-        assert_eq!(source.poll(now), Next::WaitUntil(Nanos(3 * MS)));
+        assert_eq!(source.poll(now), NextSend::WaitUntil(Nanos(3 * MS)));
         // 3, 4, … 9 ms; 10 ms is not before the end.
         assert_eq!(source.left_before(Nanos::from_millis(10)), 7);
         assert_eq!(schedule(1).left_before(Nanos::ZERO), 0);
@@ -203,18 +204,19 @@ mod tests {
     fn a_client_waits_from_the_end_of_its_own_send() {
         let law = Law::Fixed(Nanos(100));
         let streams = (0..2).map(|client| rng::stream(1, client)).collect();
-        let mut source = Source::Clients(Clients::new(2, Pause::For(law, streams), 5));
-        assert_eq!(source.poll(Nanos(7)), Next::Send(0, Nanos(0)));
+        let mut source =
+            SendSource::Clients(PausingClients::new(2, ClientPause::For(law, streams), 5));
+        assert_eq!(source.poll(Nanos(7)), NextSend::Send(0, Nanos(0)));
         source.sent(Nanos(8));
-        assert_eq!(source.poll(Nanos(9)), Next::Send(1, Nanos(0)));
-        assert_eq!(source.poll(Nanos(9)), Next::WaitUntil(Nanos(108)));
+        assert_eq!(source.poll(Nanos(9)), NextSend::Send(1, Nanos(0)));
+        assert_eq!(source.poll(Nanos(9)), NextSend::WaitUntil(Nanos(108)));
         source.sent(Nanos(10));
         // Both are due by now: the one that waits longer is first.
-        assert_eq!(source.poll(Nanos(200)), Next::Send(0, Nanos(108)));
-        assert_eq!(source.poll(Nanos(200)), Next::Send(1, Nanos(110)));
+        assert_eq!(source.poll(Nanos(200)), NextSend::Send(0, Nanos(108)));
+        assert_eq!(source.poll(Nanos(200)), NextSend::Send(1, Nanos(110)));
         source.sent(Nanos(201));
-        assert_eq!(source.poll(Nanos(301)), Next::Send(0, Nanos(301)));
-        assert_eq!(source.poll(Nanos(301)), Next::Done, "five are sent");
+        assert_eq!(source.poll(Nanos(301)), NextSend::Send(0, Nanos(301)));
+        assert_eq!(source.poll(Nanos(301)), NextSend::Done, "five are sent");
         assert_eq!(source.left_before(Nanos::MAX), 0, "there is no schedule");
     }
 
@@ -224,7 +226,7 @@ mod tests {
         fn ticks_are_those_of_the_machine(
             period in 1_u64..20 * MS, origin in 0..1_000_000 * MS, ended in 0..60_000 * MS,
         ) {
-            let next = Pause::Tick { period, origin }.after(0, Nanos(ended));
+            let next = ClientPause::Tick { period, origin }.after(0, Nanos(ended));
             prop_assert_eq!((origin + next.0) % period, 0);
             prop_assert!(next.0 > ended + period && next.0 <= ended + 2 * period);
         }

@@ -1,37 +1,37 @@
-//! What one sender writes down of its datagrams.
+//! Counts of senders, as a whole and by interval.
 
 use knee_core::experiment::udp::measure::UdpSent;
 use knee_core::experiment::udp::spec::UdpTrialSpec;
 use knee_core::time::Nanos;
 use std::collections::BTreeMap;
 
-/// There are so many intervals at most: the last one takes in the rest.
+/// Intervals kept. The last one has the rest.
 const INTERVALS_MAX: u64 = 1_000_000;
 
-/// The records of one sender.
-pub(super) struct Tally {
-    /// What it comes to.
+/// Counts of one sender.
+pub(super) struct SendTally {
+    /// The sums.
     pub(super) sent: UdpSent,
     /// Datagrams refused, by `errno`.
     refused: BTreeMap<i32, u64>,
     starts_max: usize,
-    /// When the last datagram was taken.
+    /// Time at which the kernel took the last datagram.
     last: Nanos,
     interval: Nanos,
-    /// The interval that the present belongs to, and its end.
+    /// The current interval, and its end.
     current: usize,
     ends: Nanos,
-    /// Intervals before this one were told.
+    /// Intervals before this one were reported.
     told: usize,
 }
 
-impl Tally {
-    /// An empty one, which keeps up to `starts_max` moments.
-    pub(super) fn new(spec: &UdpTrialSpec, starts_max: usize) -> Tally {
+impl SendTally {
+    /// No counts yet; keeps up to `starts_max` start times.
+    pub(super) fn new(spec: &UdpTrialSpec, starts_max: usize) -> SendTally {
         let interval = Nanos(spec.interval.0.max(1));
         let intervals = spec.duration.0.div_ceil(interval.0);
         let intervals = intervals.clamp(1, INTERVALS_MAX) as usize;
-        let mut tally = Tally {
+        let mut tally = SendTally {
             sent: UdpSent {
                 by_interval: vec![0; intervals],
                 starts_until: Nanos::MAX,
@@ -74,13 +74,13 @@ impl Tally {
         self.sent.sent + self.refused.values().sum::<u64>()
     }
 
-    /// The sender is so late.
+    /// Notes the lateness of the sender.
     #[inline]
     pub(super) fn stalled(&mut self, late: Nanos) {
         self.sent.stall_ns_max = self.sent.stall_ns_max.max(late.0);
     }
 
-    /// It is `now`: intervals that are over go to `emit` with their number.
+    /// Passes intervals that are over at `now` to `emit`, with their number.
     #[inline]
     pub(super) fn roll(&mut self, now: Nanos, emit: &mut dyn FnMut(u64, u64)) {
         self.advance(now);
@@ -90,9 +90,9 @@ impl Tally {
         }
     }
 
-    /// Closes the books at `now`; sending was over at `over` or sooner, however late a sender on a
-    /// busy processor came to know it, unless it sent later still. There were so many datagrams to
-    /// send, where a schedule says so.
+    /// Ends the counts at `now`. Sending was over at `over` or at the last send, whichever is
+    /// later, however late a sender on a busy processor noticed. `intended`: datagrams that a
+    /// schedule had.
     pub(super) fn finish(mut self, now: Nanos, over: Nanos, intended: Option<u64>) -> UdpSent {
         let attempted = self.attempted();
         let mut sent = std::mem::take(&mut self.sent);
@@ -122,7 +122,7 @@ impl Tally {
     }
 }
 
-/// Merges what the senders of one trial wrote down.
+/// Merges the counts of the senders of one trial.
 pub(super) fn merge(parts: impl IntoIterator<Item = UdpSent>) -> UdpSent {
     let mut sum = UdpSent {
         starts_until: Nanos::MAX,
@@ -149,7 +149,7 @@ pub(super) fn merge(parts: impl IntoIterator<Item = UdpSent>) -> UdpSent {
         sum.stall_ns_max = sum.stall_ns_max.max(part.stall_ns_max);
         sum.elapsed = sum.elapsed.max(part.elapsed);
     }
-    // A sort that finds the ascending runs, of which there is one per sender.
+    // The sort makes use of ascending runs, one per sender.
     sum.starts.sort();
     let last = sum.starts.last().map_or(Nanos::ZERO, |&t| t + Nanos(1));
     sum.starts_until = sum.starts_until.min(sum.elapsed.max(last));
@@ -179,4 +179,85 @@ fn error_name(errno: i32) -> String {
         _ => return format!("errno {errno}"),
     };
     name.to_owned()
+}
+
+/// Sums of intervals over all senders, reported once all have passed them.
+pub(super) struct SentIntervals {
+    /// The first interval that each sender has not passed yet.
+    reached: Vec<u64>,
+    sums: Vec<u64>,
+    told: u64,
+}
+
+impl SentIntervals {
+    /// No counts yet of `senders` senders.
+    pub(super) fn new(senders: usize) -> SentIntervals {
+        SentIntervals {
+            reached: vec![0; senders],
+            sums: Vec::new(),
+            told: 0,
+        }
+    }
+
+    /// Notes that a sender has passed interval `index`, in which it sent `sent`. Intervals of a
+    /// sender come in order.
+    pub(super) fn passed(
+        &mut self,
+        sender: usize,
+        index: u64,
+        sent: u64,
+        tell: &mut dyn FnMut(u64, u64),
+    ) {
+        let room = self.sums.len().max(index as usize + 1);
+        self.sums.resize(room, 0);
+        self.sums[index as usize] += sent;
+        self.reached[sender] = index + 1;
+        self.report_passed(tell);
+    }
+
+    /// Notes that a sender has ended.
+    pub(super) fn ended(&mut self, sender: usize, tell: &mut dyn FnMut(u64, u64)) {
+        self.reached[sender] = u64::MAX;
+        self.report_passed(tell);
+    }
+
+    /// Reports the rest, from the sums of all senders at their end.
+    pub(super) fn finish(self, by_interval: &[u64], tell: &mut dyn FnMut(u64, u64)) {
+        for (index, &sent) in by_interval.iter().enumerate().skip(self.told as usize) {
+            tell(index as u64, sent);
+        }
+    }
+
+    fn report_passed(&mut self, tell: &mut dyn FnMut(u64, u64)) {
+        let all = self.reached.iter().copied().min().unwrap_or(0);
+        // Later intervals of senders that have ended are known only at the end.
+        let is_running = all < u64::MAX;
+        while is_running && self.told < all {
+            tell(
+                self.told,
+                self.sums.get(self.told as usize).copied().unwrap_or(0),
+            );
+            self.told += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_told_once_all_have_passed_it() {
+        let mut told = Vec::new();
+        let mut tell = |index, sent| told.push((index, sent));
+        let mut intervals = SentIntervals::new(2);
+        intervals.passed(0, 0, 5, &mut tell);
+        intervals.passed(0, 1, 6, &mut tell);
+        intervals.passed(1, 0, 7, &mut tell);
+        intervals.ended(0, &mut tell);
+        intervals.passed(1, 1, 1, &mut tell);
+        intervals.ended(1, &mut tell);
+        intervals.finish(&[12, 7, 3], &mut tell);
+        assert_eq!(told, [(0, 12), (1, 7), (2, 3)]);
+    }
 }

@@ -1,8 +1,8 @@
 //! Sending over loopback to a socket that counts. Nothing here depends on speed.
 
-use super::tally::Tally;
+use super::tally::SendTally;
 use super::*;
-use crate::experiment::udp::datagram::Header;
+use crate::experiment::udp::wire::DatagramHeader;
 use crate::sys::clock::monotonic_ns;
 use knee_core::experiment::udp::spec::{ClientWait, ServiceMode, ServiceSetup};
 use knee_core::law::Law;
@@ -80,7 +80,7 @@ fn run(plan: &SendPlan) -> Sent {
 /// A socket whose datagrams are taken in by a thread until none has come for a while.
 struct Service {
     address: SocketAddr,
-    datagrams: mpsc::Receiver<(Header, usize)>,
+    datagrams: mpsc::Receiver<(DatagramHeader, usize)>,
     closing: mpsc::Sender<()>,
 }
 
@@ -104,7 +104,7 @@ impl Service {
                 for _ in 0..echoes {
                     socket.send_to(&bytes[..length], from).unwrap();
                 }
-                let header = Header::read(&bytes[..length]).expect("one of ours");
+                let header = DatagramHeader::read(&bytes[..length]).expect("one of ours");
                 if told.send((header, length)).is_err() {
                     return;
                 }
@@ -118,14 +118,14 @@ impl Service {
     }
 
     /// All that came, once nothing more comes.
-    fn all(self) -> Vec<(Header, usize)> {
+    fn all(self) -> Vec<(DatagramHeader, usize)> {
         self.closing.send(()).unwrap();
         self.datagrams.iter().collect()
     }
 }
 
 /// Each client's numbers count from 0 without gaps; datagrams per client.
-fn clients_of(datagrams: &[(Header, usize)]) -> BTreeMap<u32, usize> {
+fn clients_of(datagrams: &[(DatagramHeader, usize)]) -> BTreeMap<u32, usize> {
     let mut numbers = BTreeMap::<u32, Vec<u64>>::new();
     for (header, _) in datagrams {
         assert_eq!(header.session, SESSION);
@@ -360,7 +360,7 @@ fn sending_ends_with_its_time_however_late_that_is_seen() {
     .spec;
     spec.duration = Nanos::from_millis(500);
     let elapsed = |last_ms, now_ms| {
-        let mut tally = Tally::new(&spec, 10);
+        let mut tally = SendTally::new(&spec, 10);
         tally.taken(1, Nanos::from_millis(last_ms));
         let (now, over) = (Nanos::from_millis(now_ms), spec.duration);
         tally.finish(now, over, None).elapsed
@@ -453,7 +453,7 @@ fn datagrams_leave_over_ipv6_as_well() {
         let mut bytes = [0; 100];
         let came = (0..ALL).map(|_| {
             let length = socket.recv(&mut bytes).unwrap();
-            (Header::read(&bytes[..length]).unwrap(), length)
+            (DatagramHeader::read(&bytes[..length]).unwrap(), length)
         });
         let came: Vec<_> = came.collect();
         assert_eq!(clients_of(&came).values().sum::<usize>() as u64, ALL);

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_buffer_holds_more_and_larger_datagrams_fill_it_sooner() {
+    fn capacity_grows_with_the_buffer_and_falls_with_the_size() {
         let ip = "127.0.0.1".parse().unwrap();
         let small = capacity(ip, 8_192, 64).expect("it can be filled");
         let large = capacity(ip, 65_536, 64).expect("it can be filled");

@@ -15,48 +15,149 @@
 //! random: what is no reflector for others.
 
 mod buffer;
-mod clocks;
 mod control;
-mod data;
+mod data_thread;
 mod session;
-mod spec;
-mod stats;
 
-pub use spec::UdpServerSpec;
-pub use stats::{UdpServerInterval, UdpServerStats};
-
-use crate::control::clients::Clients;
+use crate::control::ServiceClients;
 use crate::error::RunError;
-use crate::experiment::udp::wire;
+use crate::experiment::udp::wire::{LINE_MAX, SERVICE};
 use crate::port;
 use crate::sys::datagrams::DatagramSocket;
 use crate::sys::eventfd::EventFd;
 use crate::sys::thread as sys_thread;
-use crate::threads;
-use control::ControlThread;
-use data::{Command, DataThread, Link};
-use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
+use crate::threads::{self, StoppableThread};
+use control::UdpService;
+use data_thread::{DataThread, ThreadLink};
+use knee_core::experiment::udp::spec::ServiceMode;
+use knee_core::law::Law;
+use knee_core::time::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
+use std::{fmt, io};
+
+/// Configuration of the datagram service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UdpServerSpec {
+    /// Address of datagrams (UDP) and control connections (TCP); port 0 picks one that is free for
+    /// both.
+    pub listen: SocketAddr,
+    /// What the service does with a datagram.
+    pub mode: ServiceMode,
+    /// Work per datagram: time for which the processor is kept busy.
+    pub work: Law,
+    /// Receive buffer as given to setsockopt(2); `None`: net.core.rmem_default.
+    pub rcvbuf: Option<u32>,
+    /// Processor of the thread of datagrams; `None`: any.
+    pub cpu: Option<u32>,
+    /// Token that clients need; empty: none, which is permitted only on a loopback address.
+    pub token: String,
+    /// Seed of the work's lengths.
+    pub seed: u64,
+    /// Length of the intervals of [`UdpServerStats`].
+    pub interval: Nanos,
+}
+
+impl Default for UdpServerSpec {
+    fn default() -> UdpServerSpec {
+        UdpServerSpec {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7007)),
+            mode: ServiceMode::Sink,
+            work: Law::ZERO,
+            rcvbuf: None,
+            cpu: None,
+            token: String::new(),
+            seed: 1,
+            interval: Nanos::from_secs(10),
+        }
+    }
+}
+
+/// Intervals kept. Later events count in the last one.
+const INTERVALS_MAX: usize = 100_000;
+
+/// Counts of a datagram service from its start to its end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UdpServerStats {
+    /// From start to end, in seconds.
+    pub elapsed_s: f64,
+    /// Sessions that were begun.
+    pub sessions: u64,
+    /// Of them, those whose client vanished before it had its record.
+    pub sessions_lost: u64,
+    /// Datagrams taken that were of the running session.
+    pub received: u64,
+    /// Other datagrams, by reason: `not_of_this_run`, `malformed`.
+    pub discarded: BTreeMap<String, u64>,
+    /// Datagrams that the kernel dropped at the service's socket (SO_MEMINFO).
+    pub drops: u64,
+    /// Datagrams sent back.
+    pub replies: u64,
+    /// Length of the intervals, in seconds.
+    pub interval_s: f64,
+    /// Counts of each interval since the start.
+    pub intervals: Vec<UdpServerInterval>,
+}
+
+/// Counts of one interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpServerInterval {
+    /// Datagrams of the running session.
+    pub received: u64,
+    /// Other datagrams.
+    pub discarded: u64,
+    /// Drops at the socket, counted when they were noticed.
+    pub dropped: u64,
+}
+
+impl UdpServerStats {
+    /// The interval of the time `at`.
+    fn interval(&mut self, at: Nanos, length: Nanos) -> &mut UdpServerInterval {
+        let index = ((at.0 / length.0.max(1)) as usize).min(INTERVALS_MAX - 1);
+        if index >= self.intervals.len() {
+            self.intervals
+                .resize(index + 1, UdpServerInterval::default());
+        }
+        &mut self.intervals[index]
+    }
+}
+
+impl fmt::Display for UdpServerStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "received {} datagrams of {} sessions in {:.1} s",
+            self.received, self.sessions, self.elapsed_s
+        )?;
+        if self.sessions_lost > 0 {
+            write!(f, " ({} lost their client)", self.sessions_lost)?;
+        }
+        writeln!(f)?;
+        writeln!(f, "dropped  {} at the socket", self.drops)?;
+        if self.replies > 0 {
+            writeln!(f, "replies  {}", self.replies)?;
+        }
+        if !self.discarded.is_empty() {
+            let list = self.discarded.iter().map(|(why, n)| format!("{why} {n}"));
+            writeln!(f, "discarded  {}", list.collect::<Vec<_>>().join(", "))?;
+        }
+        Ok(())
+    }
+}
 
 /// A running service; it ends when it is stopped or dropped.
 #[derive(Debug)]
 pub struct UdpServer {
     address: SocketAddr,
-    commands: mpsc::Sender<Command>,
-    data_wake: Arc<EventFd>,
-    control_wake: Arc<EventFd>,
-    hurry: Arc<AtomicBool>,
-    stop: Arc<AtomicBool>,
-    control: Option<JoinHandle<()>>,
-    data: Option<JoinHandle<UdpServerStats>>,
+    control: StoppableThread<()>,
+    data: StoppableThread<UdpServerStats>,
 }
 
 impl UdpServer {
-    /// Listens and begins to serve in two threads of its own.
+    /// Listens and serves in two threads of its own.
     ///
     /// # Errors
     /// [`RunError::NotPermitted`]: no token for an address that others reach; the address is in
@@ -70,83 +171,47 @@ impl UdpServer {
         }
         let address = socket.local_address().map_err(cannot)?;
         let limit = socket.memory().map_err(cannot)?.limit;
-        let mut facts = data::facts(spec.mode, spec.work, limit);
+        let mut facts = data_thread::facts(spec.mode, spec.work, limit);
         facts.cpus = spec.cpu.map_or(facts.cpus, |cpu| vec![cpu]);
         facts.may_be_realtime = sys_thread::may_be_realtime();
         let data_wake = Arc::new(EventFd::new().map_err(cannot)?);
         let control_wake = Arc::new(EventFd::new().map_err(cannot)?);
-        let (hurry, stop) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let hurry = Arc::<AtomicBool>::default();
         let (commands, commanded) = mpsc::channel();
         let (replies, replied) = mpsc::channel();
-        let link = Link {
+        let link = ThreadLink {
             commands: commanded,
             replies,
             wake: data_wake.clone(),
             control: control_wake.clone(),
             hurry: hurry.clone(),
         };
-        let clients =
-            Clients::new(listener, control_wake.clone(), wire::LINE_MAX).map_err(cannot)?;
-        let control = ControlThread {
-            token: spec.token.clone(),
-            facts,
-            commands: commands.clone(),
-            replies: replied,
-            data: data_wake.clone(),
-            hurry: hurry.clone(),
-            stop: stop.clone(),
-        };
+        let identity = (SERVICE, spec.token.clone(), facts);
+        let listen = (listener, control_wake.clone());
+        let clients = ServiceClients::new(identity, listen, LINE_MAX).map_err(cannot)?;
+        let service = UdpService::new(clients, commands, replied, data_wake.clone(), hurry);
         let data = DataThread::new(spec, socket, link).map_err(cannot)?;
-        let mut server = UdpServer {
+        let data = move |stop: &Arc<_>| data.run(stop);
+        let data = StoppableThread::start("serve-udp", Some(data_wake), data);
+        let data = data.map_err(|e| threads::refused(&e))?;
+        let control = move |stop: &Arc<_>| service.run(stop);
+        let control = StoppableThread::start("serve-udp-tcp", Some(control_wake), control);
+        Ok(UdpServer {
             address,
-            commands,
-            data_wake,
-            control_wake,
-            hurry,
-            stop,
-            control: None,
-            data: None,
-        };
-        let spawn = |name: &str| thread::Builder::new().name(name.to_owned());
-        let data = spawn("serve-udp").spawn(move || data.run());
-        server.data = Some(data.map_err(|e| threads::refused(&e))?);
-        let control = spawn("serve-udp-tcp").spawn(move || control.run(clients));
-        server.control = Some(control.map_err(|e| threads::refused(&e))?);
-        Ok(server)
+            control: control.map_err(|e| threads::refused(&e))?,
+            data,
+        })
     }
 
-    /// Where it listens, with the port that the kernel picked where 0 was asked for.
+    /// Address that it listens on, with the port that the kernel picked where 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Stops it, ending a session that runs, and returns what it did.
-    pub fn stop(mut self) -> UdpServerStats {
-        match self.join() {
-            Some(Ok(stats)) => stats,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => UdpServerStats::default(),
-        }
-    }
-
-    fn join(&mut self) -> Option<thread::Result<UdpServerStats>> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.hurry.store(true, Ordering::Relaxed);
-        let _ = self.commands.send(Command::Stop);
-        self.data_wake.notify();
-        self.control_wake.notify();
-        let control = self.control.take().map(JoinHandle::join);
-        let data = self.data.take().map(JoinHandle::join);
-        match control {
-            Some(Err(panic)) => Some(Err(panic)),
-            _ => data,
-        }
-    }
-}
-
-impl Drop for UdpServer {
-    fn drop(&mut self) {
-        let _ = self.join();
+    /// Stops it, ending a session that runs, and returns its counts.
+    pub fn stop(self) -> UdpServerStats {
+        self.control.stop();
+        self.data.stop()
     }
 }
 

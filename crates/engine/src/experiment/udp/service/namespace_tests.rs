@@ -213,7 +213,7 @@ fn ledger_of(address: SocketAddr) -> knee_core::trial::datagrams::LedgerReport {
 }
 
 #[test]
-fn a_firewall_is_found_by_its_counter_or_else_by_what_ip_did_not_deliver() {
+fn firewall_drops_are_found_by_counter_or_by_undelivered_count() {
     alone(|| {
         let server = server(|_| {});
         let port = server.address().port();
@@ -372,7 +372,7 @@ fn every_third(chain: &str, port: u16, does: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_the_kernel_drops_between_two_namespaces_is_told_by_its_reason() {
+fn drops_between_namespaces_have_the_kernels_reason() {
     let _alone = DROPS.lock().unwrap_or_else(PoisonError::into_inner);
     let Some([client, router, service]) = routed() else {
         eprintln!("skipped: network namespaces are not permitted here");

@@ -1,9 +1,7 @@
 //! One session: what is asked, what came, and the record that it ends in.
 
-use super::clocks::RealTime;
-use crate::experiment::udp::datagram::Header;
-use crate::experiment::udp::wire::{Begin, Record, Sharing};
-use crate::kernel::drops::Drops;
+use crate::experiment::udp::wire::{DatagramHeader, Sharing, UdpServiceRecord, UdpSessionSpec};
+use crate::kernel::drops::{DropReading, Drops};
 use crate::kernel::freed::{self, FreedPackets};
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::datagrams::{Batch, DatagramSocket};
@@ -16,108 +14,83 @@ use knee_core::rng::Rng;
 use knee_core::time::Nanos;
 use std::net::IpAddr;
 
-/// So many arrivals are kept: 16 MB here, some 10 MB on the way to the client.
+/// Arrivals kept: 16 MB in memory, some 10 MB in the record.
 const ARRIVALS_MAX: usize = 2_000_000;
 
-/// Once nothing has come for so long, nothing more will: that is longer than a way takes.
+/// Silence after which nothing more will come: longer than any path delays a datagram.
 const QUIET_NS: u64 = 200_000_000;
 
-/// After the last was sent the service goes on working for so long; whatever is queued then is
+/// Time after the last send in which the service still works on datagrams. What is queued then is
 /// counted without work.
 const WORK_AFTER_END_NS: u64 = 5_000_000_000;
 
-/// So long after the last was sent the session ends whatever still comes.
+/// Time after the last send at which the session ends, whatever still comes.
 const DRAIN_NS: u64 = 8_000_000_000;
 
-/// The longest work on one datagram, however rare a length its law yields.
+/// Longest work on one datagram, whatever length its law yields.
 const WORK_NS_MAX: u64 = 60_000_000_000;
 
-/// A datagram of others, or one that knee cannot have sent.
+/// Reason: a datagram of another run or of no run.
 pub(super) const NOT_OF_THIS_RUN: &str = "not_of_this_run";
-/// Too short, too long, or without knee's header.
+/// Reason: too short, too long, or without the header.
 pub(super) const MALFORMED: &str = "malformed";
 
-/// A running session.
-pub(super) struct Session {
-    begin: Begin,
+/// A session of one client.
+pub(super) struct UdpSession {
+    begin: UdpSessionSpec,
     peer: IpAddr,
     mode: ServiceMode,
     pub(super) work: Law,
     rng: Rng,
     recorder: DatagramRecorder,
-    /// The kernel's reasons for drops, or in words why they are not watched; `None` where nothing
-    /// is between client and service that could drop for one.
+    /// The kernel's reasons for drops, or why they are not watched. `None`: client and service
+    /// share the network namespace, where nothing between them drops.
     freed: Option<Result<FreedPackets, String>>,
-    quiet: Moment,
+    quiet: DropReading,
     /// `None` until the client says that it starts.
-    running: Option<Running>,
-    ending: Option<Ending>,
+    running: Option<StartedSession>,
+    ending: Option<EndingSession>,
     replies: u64,
-    /// When the datagram in work will be done, in ideal time; CLOCK_MONOTONIC.
+    /// Time at which the datagram in work is done, in ideal time; CLOCK_MONOTONIC.
     free_at_ns: u64,
     pub(super) pause_ns_max: u64,
 }
 
-/// Counters and when they were read.
-struct Moment {
-    drops: Drops,
-    at_ns: u64,
-}
-
-impl Moment {
-    fn now(freed: Option<&FreedPackets>) -> Moment {
-        Moment {
-            drops: Drops::now_with(freed),
-            at_ns: clock::monotonic_ns(),
-        }
-    }
-
-    /// What moved since the session began, what is usual in a quiet time taken off.
-    fn moved(self, quiet: &Moment, begun: &Moment) -> Drops {
-        let usual = begun.drops.since(&quiet.drops);
-        let quiet_time = Nanos(begun.at_ns - quiet.at_ns);
-        let time = Nanos(self.at_ns - begun.at_ns);
-        self.drops
-            .since(&begun.drops)
-            .without_quiet(&usual, quiet_time, time)
-    }
-}
-
-struct Running {
+struct StartedSession {
     origin_ns: u64,
     socket_drops: u32,
-    begun: Moment,
+    begun: DropReading,
     used: ThreadUse,
     preempted: u64,
 }
 
-struct Ending {
+struct EndingSession {
     sent: u64,
     since_ns: u64,
-    /// When a datagram of this run came last, or when the end was told.
+    /// Time of the last datagram of this run, or of the end request.
     last_ns: u64,
 }
 
-impl Session {
-    /// One that has not started. The quiet time before the trial begins now.
+impl UdpSession {
+    /// A session that has not started. The quiet time before the trial begins now.
     pub(super) fn new(
-        begin: Begin,
+        begin: UdpSessionSpec,
         peer: IpAddr,
         mode: ServiceMode,
         work: Law,
         rng: Rng,
-    ) -> Session {
+    ) -> UdpSession {
         let (clients, interval, duration) = (begin.clients, begin.interval, begin.duration);
         let is_apart = begin.sharing != Some(Sharing::Namespace);
         let freed = is_apart.then(|| FreedPackets::watch().map_err(|e| freed::in_words(&e)));
-        Session {
+        UdpSession {
             recorder: DatagramRecorder::new(clients, interval, duration, ARRIVALS_MAX),
             begin,
             peer,
             mode,
             work,
             rng,
-            quiet: Moment::now(watched(&freed)),
+            quiet: DropReading::now(watched(&freed)),
             freed,
             running: None,
             ending: None,
@@ -127,38 +100,38 @@ impl Session {
         }
     }
 
-    /// Datagrams count from now on. To be called on the thread that takes them.
+    /// Begins to count datagrams. Call it on the thread that takes them.
     pub(super) fn start(&mut self, origin_ns: u64, socket_drops: u32) {
-        self.running = Some(Running {
+        self.running = Some(StartedSession {
             origin_ns,
             socket_drops,
-            begun: Moment::now(watched(&self.freed)),
+            begun: DropReading::now(watched(&self.freed)),
             used: ThreadUse::now(),
             preempted: thread::preempted(),
         });
     }
 
-    /// The client has sent `sent` datagrams and sends no more.
+    /// Ends the session: the client has sent `sent` datagrams and sends no more.
     pub(super) fn end(&mut self, sent: u64) {
         let now_ns = clock::monotonic_ns();
-        self.ending = Some(Ending {
+        self.ending = Some(EndingSession {
             sent,
             since_ns: now_ns,
             last_ns: now_ns,
         });
     }
 
-    /// Takes one datagram: whether it was of this run, or else why not.
+    /// Takes one datagram. Returns its arrival, or why it is not of this run.
     #[inline]
     pub(super) fn take(
         &mut self,
         batch: &Batch,
         index: usize,
-        clocks: RealTime,
+        clocks: RealtimeOffset,
         now_ns: u64,
     ) -> Result<u64, &'static str> {
         let bytes = batch.bytes(index);
-        let header = Header::read(bytes);
+        let header = DatagramHeader::read(bytes);
         let fits = bytes.len() == self.begin.size as usize && !batch.is_cut(index);
         let outcome = match (header, &self.running) {
             (Some(h), Some(running))
@@ -193,13 +166,13 @@ impl Session {
         }
     }
 
-    /// When the work on a datagram that arrived at `arrived_ns` is done, in ideal time: it begins
-    /// when the datagram came or when the one before was done, whichever is later, so that no
-    /// lateness of the thread adds up and the station serves exactly 1/E\[S\] when saturated.
+    /// Time at which the work on a datagram that arrived at `arrived_ns` is done, in ideal time.
+    /// Work begins when the datagram came or when the one before was done, whichever is later. So
+    /// no lateness of the thread adds up, and the station serves exactly 1/E\[S\] when saturated.
     /// `None`: no work.
     #[inline]
     pub(super) fn work_until_ns(&mut self, arrived_ns: u64, now_ns: u64) -> Option<u64> {
-        let too_late = |e: &Ending| now_ns.saturating_sub(e.since_ns) > WORK_AFTER_END_NS;
+        let too_late = |e: &EndingSession| now_ns.saturating_sub(e.since_ns) > WORK_AFTER_END_NS;
         if self.work.is_zero() || self.ending.as_ref().is_some_and(too_late) {
             return None;
         }
@@ -208,7 +181,7 @@ impl Session {
         Some(self.free_at_ns)
     }
 
-    /// Sends a datagram of this run back where that is asked for; whether it did.
+    /// Sends a datagram of this run back, in echo mode. Returns whether it did.
     #[inline]
     pub(super) fn reply(&mut self, socket: &DatagramSocket, batch: &Batch, index: usize) -> bool {
         let replied = self.mode == ServiceMode::Echo && socket.send_back(batch, index);
@@ -216,8 +189,8 @@ impl Session {
         replied
     }
 
-    /// How long to wait for a datagram before the session is over; `None`: it is not ending, zero:
-    /// it is over. `is_empty`: nothing was there to take.
+    /// Time to wait for a datagram before the session is over. `None`: the session is not ending;
+    /// zero: it is over. `is_empty`: no datagram was queued.
     pub(super) fn left(&self, is_empty: bool, now_ns: u64, socket_drops: u32) -> Option<u64> {
         let ending = self.ending.as_ref()?;
         let drops = self.drops(socket_drops);
@@ -239,8 +212,8 @@ impl Session {
         socket_drops.wrapping_sub(before).into()
     }
 
-    /// The record. To be called on the thread that took the datagrams.
-    pub(super) fn finish(self, socket_drops: u32) -> Record {
+    /// Returns the record. Call it on the thread that took the datagrams.
+    pub(super) fn finish(self, socket_drops: u32) -> UdpServiceRecord {
         let drops = self.drops(socket_drops);
         let mut received = self.recorder.finish();
         received.socket_drops = drops;
@@ -255,14 +228,14 @@ impl Session {
             received.preempted = thread::preempted().saturating_sub(running.preempted);
             received.scheduled = used.scheduled;
             let over_loopback = self.begin.sharing == Some(Sharing::Namespace);
-            let now = Moment::now(watched(&self.freed));
+            let now = DropReading::now(watched(&self.freed));
             moved = now
-                .moved(&self.quiet, &running.begun)
+                .moved_since(&running.begun, &self.quiet)
                 .only_path(over_loopback);
         }
         let at_socket = split(drops, &mut moved);
         let not_watched = self.freed.and_then(Result::err);
-        let mut record = Record {
+        let mut record = UdpServiceRecord {
             received,
             gaps_ns: Vec::new(),
             at_socket,
@@ -280,10 +253,10 @@ fn watched(freed: &Option<Result<FreedPackets, String>>) -> Option<&FreedPackets
     freed.as_ref()?.as_ref().ok()
 }
 
-/// The drops at our socket by their cause. The socket counts them as one; the namespace's counters
-/// tell causes apart, but for all sockets. What fits the receive buffers' count was that, as it is
-/// by far the most frequent; the rest was what else moved. Each is taken off those counters, so
-/// that nothing counts twice.
+/// Drops at the service's socket by cause. The socket has one count; the counters of the namespace
+/// tell causes apart, but for all sockets. Drops are assigned to the receive buffer first, as that
+/// is by far the most frequent cause, then to the other causes. Each is taken off those counters,
+/// so that nothing counts twice.
 fn split(drops: u64, moved: &mut Drops) -> Vec<DropCounter> {
     let mut left = drops;
     let mut counters = Vec::new();
@@ -296,7 +269,7 @@ fn split(drops: u64, moved: &mut Drops) -> Vec<DropCounter> {
         left -= count;
         counters.push((place, count));
     }
-    // What no counter of the namespace explains is the socket's all the same.
+    // Drops that no counter of the namespace explains are the socket's, too.
     counters[0].1 += left;
     moved.forget(DropPlace::ReceiveBuffer);
     let counters = counters.into_iter().filter(|&(_, count)| count > 0);
@@ -310,4 +283,74 @@ fn split(drops: u64, moved: &mut Drops) -> Vec<DropCounter> {
             at_service: true,
         })
         .collect()
+}
+
+/// Age at which the difference is read again, as CLOCK_REALTIME may be set.
+const GOOD_FOR_NS: u64 = 100_000_000;
+
+/// The difference between CLOCK_REALTIME and CLOCK_MONOTONIC.
+///
+/// It is known to half the time between two readings of the latter with one of the former between
+/// them: some 30 ns where clocks are read without a system call, always below a microsecond
+/// otherwise. A datagram that was queued while CLOCK_REALTIME was set is off by as much as that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RealtimeOffset {
+    /// CLOCK_REALTIME less CLOCK_MONOTONIC, modulo 2^64.
+    ahead_ns: u64,
+    read_at_ns: u64,
+}
+
+impl RealtimeOffset {
+    /// Reads it now.
+    pub(super) fn now() -> RealtimeOffset {
+        let best = (0..8).map(|_| reading()).min_by_key(|&(width, _)| width);
+        let (_, ahead_ns) = best.expect("eight readings");
+        RealtimeOffset {
+            ahead_ns,
+            read_at_ns: clock::monotonic_ns(),
+        }
+    }
+
+    /// Reads it anew where that is due.
+    pub(super) fn refresh(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.read_at_ns) > GOOD_FOR_NS {
+            *self = RealtimeOffset::now();
+        }
+    }
+
+    /// Converts a time of CLOCK_REALTIME to CLOCK_MONOTONIC, at most `now_ns`.
+    #[inline]
+    pub(super) fn to_monotonic(self, real_ns: u64, now_ns: u64) -> u64 {
+        real_ns.wrapping_sub(self.ahead_ns).min(now_ns)
+    }
+}
+
+/// Reads the difference once. Returns how long that took, and the difference.
+fn reading() -> (u64, u64) {
+    let before = clock::monotonic_ns();
+    let real = clock::realtime_ns();
+    let after = clock::monotonic_ns();
+    let width = after - before;
+    (width, real.wrapping_sub(before + width / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_keeps_its_place_between_others() {
+        let mut clocks = RealtimeOffset::now();
+        let before = clock::monotonic_ns();
+        let real = clock::realtime_ns();
+        let after = clock::monotonic_ns();
+        let at = clocks.to_monotonic(real, after);
+        assert!(
+            before.saturating_sub(1_000) <= at && at <= after,
+            "{before} {at} {after}"
+        );
+        assert_eq!(clocks.to_monotonic(u64::MAX, after), after);
+        clocks.refresh(after + 2 * GOOD_FOR_NS);
+        assert!(clocks.read_at_ns >= after);
+    }
 }

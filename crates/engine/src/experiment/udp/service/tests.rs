@@ -1,11 +1,10 @@
 //! Sessions over loopback. Nothing here depends on speed.
 
 use super::*;
-use crate::experiment::udp;
-use crate::experiment::udp::datagram::Header;
-use crate::experiment::udp::preflight;
-use crate::experiment::udp::wire;
-use crate::experiment::udp::wire::{Ask, Begin, Hello, SERVICE, Say};
+use crate::experiment::udp::wire::{
+    self, DatagramHeader, Hello, SERVICE, UdpReply, UdpRequest, UdpSessionSpec,
+};
+use crate::experiment::udp::{self, preflight};
 use knee_core::experiment::udp::measure::{DropPlace, UdpTrial};
 use knee_core::experiment::udp::spec::{
     ClientWait, ClientsAs, ServiceMode, ServiceSetup, UdpTrialSpec,
@@ -17,6 +16,8 @@ use knee_core::time::Nanos;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
 
 /// Room for all that a test sends, where the host stands still before it is read.
@@ -152,7 +153,7 @@ fn drops_in_proc(port: u16) -> u64 {
 }
 
 #[test]
-fn what_a_small_buffer_drops_is_the_kernels_count_and_nothing_else_is_missing() {
+fn small_buffer_drops_equal_the_kernels_count() {
     let server = server(|spec| spec.rcvbuf = Some(4096));
     for work_us in [200, 1_000] {
         let before = drops_in_proc(server.address().port());
@@ -354,22 +355,22 @@ impl Client {
         }
     }
 
-    fn ask(&mut self, ask: &Ask) -> Say {
+    fn ask(&mut self, ask: &UdpRequest) -> UdpReply {
         self.stream.get_mut().write_all(&wire::line(ask)).unwrap();
         self.hear()
     }
 
-    fn hear(&mut self) -> Say {
+    fn hear(&mut self) -> UdpReply {
         let mut line = String::new();
         self.stream.read_line(&mut line).unwrap();
         match serde_json::from_str(&line).unwrap() {
-            Say::Alive => self.hear(),
+            UdpReply::Alive => self.hear(),
             say => say,
         }
     }
 
     fn hello(&mut self, token: &str) {
-        let hello = Ask::Hello(Hello::new(SERVICE, token));
+        let hello = UdpRequest::Hello(Hello::new(SERVICE, token));
         let stream = self.stream.get_mut();
         stream.write_all(&wire::line(&hello)).unwrap();
         let mut welcome = String::new();
@@ -378,7 +379,7 @@ impl Client {
     }
 
     fn begin(&mut self, session: u64) {
-        let begin = Begin {
+        let begin = UdpSessionSpec {
             session,
             setup: ServiceSetup {
                 mode: Some(ServiceMode::Echo),
@@ -391,14 +392,14 @@ impl Client {
             gso: false,
             sharing: None,
         };
-        let ready = self.ask(&Ask::Begin(begin));
-        assert!(matches!(ready, Say::Ready { .. }), "{ready:?}");
+        let ready = self.ask(&UdpRequest::Begin(begin));
+        assert!(matches!(ready, UdpReply::Ready { .. }), "{ready:?}");
     }
 }
 
 fn datagram(session: u64, client: u32, number: u64) -> [u8; 40] {
     let mut bytes = [0; 40];
-    let header = Header {
+    let header = DatagramHeader {
         session,
         client,
         number,
@@ -418,8 +419,8 @@ fn what_is_not_of_the_session_is_told_apart_and_never_answered() {
     client.begin(7);
     let origin_ns = crate::sys::clock::monotonic_ns();
     assert!(matches!(
-        client.ask(&Ask::Start { origin_ns }),
-        Say::Started
+        client.ask(&UdpRequest::Start { origin_ns }),
+        UdpReply::Started
     ));
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
     let others = UdpSocket::bind("127.0.0.2:0").unwrap();
@@ -434,7 +435,7 @@ fn what_is_not_of_the_session_is_told_apart_and_never_answered() {
     send(&sender, &[0; 40]);
     send(&sender, &datagram(7, 1, 0));
     send(&sender, &[&datagram(7, 0, 5)[..], b"more"].concat());
-    let Say::Record(mut record) = client.ask(&Ask::End { sent: 4 }) else {
+    let UdpReply::Record(mut record) = client.ask(&UdpRequest::End { sent: 4 }) else {
         panic!("no record");
     };
     record.unpack();

@@ -1,20 +1,17 @@
 //! A small shop for tests, examples and the demo: a login, a catalogue, carts. Requests in, replies
 //! out; it holds no more memory than its bounds say, however many users come.
 
-mod cart;
-mod catalogue;
-mod signature;
-
 use super::asked::Asked;
 use super::response::Reply;
-use cart::Carts;
+use serde::Serialize;
 use serde_json::json;
-use signature::Signer;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// No name of a user is longer, in bytes.
 const NAME_MAX: usize = 100;
 
-/// The application.
+/// A small shop.
 #[derive(Debug)]
 pub(super) struct Shop {
     signer: Signer,
@@ -33,7 +30,7 @@ impl Shop {
         }
     }
 
-    /// What it answers. HEAD is answered as GET: the body is left out elsewhere.
+    /// Replies to the control thread. HEAD is answered as GET: the body is left out elsewhere.
     pub(super) fn answer(&mut self, asked: &Asked) -> Reply {
         if asked.is_cut {
             return error(413, "the body is larger than 64 KiB");
@@ -103,7 +100,7 @@ impl Shop {
         let Some(user) = token.and_then(|token| self.signer.user("login", token)) else {
             return error(401, "the token of a login is needed").with("www-authenticate", "Bearer");
         };
-        let Some(id) = asked.value("id").filter(|id| catalogue::find(id).is_some()) else {
+        let Some(id) = asked.value("id").filter(|id| find_item(id).is_some()) else {
             return error(400, "the id of an item is needed");
         };
         let items = self.carts.add(user, id);
@@ -124,7 +121,7 @@ fn items(asked: &Asked) -> Reply {
     let page = asked.parameter("page").unwrap_or_else(|| "1".to_owned());
     match page.parse() {
         Ok(page) if page > 0 => {
-            let items: Vec<_> = catalogue::page(page).collect();
+            let items: Vec<_> = page_items(page).collect();
             json_reply(200, &json!({"page": page, "items": items}))
         }
         _ => error(400, "page: a number from 1 is needed"),
@@ -132,7 +129,7 @@ fn items(asked: &Asked) -> Reply {
 }
 
 fn item(id: &str) -> Reply {
-    match catalogue::find(id) {
+    match find_item(id) {
         Some(item) => json_reply(200, &json!(item)),
         None => error(404, "no such item"),
     }
@@ -152,6 +149,131 @@ fn error(status: u16, wrong: &str) -> Reply {
 
 fn json_reply(status: u16, document: &serde_json::Value) -> Reply {
     Reply::new(status, "application/json", document.to_string())
+}
+
+/// Carts kept. Beyond, the oldest one is dropped.
+const CARTS_MAX: usize = 10_000;
+/// Items kept of each cart. Beyond, the oldest one is dropped.
+const ITEMS_MAX: usize = 100;
+
+/// Carts of all users.
+#[derive(Debug, Default)]
+pub(super) struct Carts {
+    of: HashMap<String, VecDeque<String>>,
+    /// Their users, in the order in which the carts were begun.
+    begun: VecDeque<String>,
+}
+
+impl Carts {
+    /// Puts an item into a cart, and returns the number of items in it.
+    pub(super) fn add(&mut self, user: String, id: String) -> usize {
+        if !self.of.contains_key(&user) {
+            if self.begun.len() >= CARTS_MAX
+                && let Some(first) = self.begun.pop_front()
+            {
+                self.of.remove(&first);
+            }
+            self.begun.push_back(user.clone());
+        }
+        let cart = self.of.entry(user).or_default();
+        if cart.len() >= ITEMS_MAX {
+            cart.pop_front();
+        }
+        cart.push_back(id);
+        cart.len()
+    }
+
+    /// The ids in a cart, the first first.
+    pub(super) fn of(&self, user: &str) -> Vec<&str> {
+        let cart = self.of.get(user).into_iter().flatten();
+        cart.map(String::as_str).collect()
+    }
+}
+
+/// Number of items.
+const ITEMS: u32 = 1000;
+/// Items on a page.
+const PAGE: u32 = 10;
+
+/// An item of the catalogue.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct ShopItem {
+    /// `i1` to `i1000`.
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) price: f64,
+}
+
+/// The item with this id.
+fn find_item(id: &str) -> Option<ShopItem> {
+    let digits = id.strip_prefix('i')?;
+    let number = digits.parse().ok()?;
+    // One id each: neither `i01` nor `i+1` is another.
+    let item = (1..=ITEMS).contains(&number).then(|| item_of(number))?;
+    (item.id == id).then_some(item)
+}
+
+/// The items of a page, from 1; none beyond the last page.
+fn page_items(page: u32) -> impl Iterator<Item = ShopItem> {
+    let first = page
+        .saturating_sub(1)
+        .saturating_mul(PAGE)
+        .saturating_add(1);
+    (first..first.saturating_add(PAGE))
+        .take_while(|&number| number <= ITEMS)
+        .map(item_of)
+}
+
+fn item_of(number: u32) -> ShopItem {
+    const KINDS: [&str; 7] = ["cup", "lamp", "chair", "clock", "book", "scarf", "kettle"];
+    const LOOKS: [&str; 5] = ["red", "round", "quiet", "small", "old"];
+    let (kind, look) = (number as usize % KINDS.len(), number as usize % LOOKS.len());
+    ShopItem {
+        id: format!("i{number}"),
+        name: format!("{} {}", LOOKS[look], KINDS[kind]),
+        price: f64::from(100 + number * 37 % 9900) / 100.0,
+    }
+}
+
+/// Signs names. It tells a token that was given from an invented one, and is no protection against
+/// attacks.
+#[derive(Debug)]
+pub(super) struct Signer {
+    seed: u64,
+}
+
+impl Signer {
+    /// A signer of this seed.
+    pub(super) fn new(seed: u64) -> Signer {
+        Signer { seed }
+    }
+
+    /// 16 hexadecimal digits for this text as used for this purpose.
+    pub(super) fn sign(&self, purpose: &str, text: &str) -> String {
+        let mut hasher = DefaultHasher::new();
+        (self.seed, purpose, text).hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+
+    /// A token of this user: the name in hexadecimal digits, and its signature.
+    pub(super) fn token(&self, purpose: &str, user: &str) -> String {
+        let name: String = user.bytes().map(|b| format!("{b:02x}")).collect();
+        format!("{name}.{}", self.sign(purpose, user))
+    }
+
+    /// Whose token this is; `None` where it was never given for this purpose.
+    pub(super) fn user(&self, purpose: &str, token: &str) -> Option<String> {
+        let (name, signature) = token.split_once('.')?;
+        let digits = name.as_bytes().chunks(2);
+        let bytes: Option<Vec<u8>> = digits
+            .map(|pair| {
+                let text = std::str::from_utf8(pair).ok().filter(|t| t.len() == 2)?;
+                u8::from_str_radix(text, 16).ok()
+            })
+            .collect();
+        let user = String::from_utf8(bytes?).ok()?;
+        (self.sign(purpose, &user) == signature).then_some(user)
+    }
 }
 
 #[cfg(test)]

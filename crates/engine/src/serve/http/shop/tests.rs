@@ -188,3 +188,18 @@ fn other_pages_and_methods() {
     large.is_cut = true;
     assert_eq!(shop.answer(&large).status, 413);
 }
+
+#[test]
+fn the_oldest_go_first() {
+    let mut carts = Carts::default();
+    for n in 0..=CARTS_MAX {
+        assert_eq!(carts.add(format!("u{n}"), "i1".to_owned()), 1);
+    }
+    assert_eq!((carts.of.len(), carts.begun.len()), (CARTS_MAX, CARTS_MAX));
+    assert!(carts.of("u0").is_empty() && carts.of("u1") == ["i1"]);
+    let counts: Vec<usize> = (0..=ITEMS_MAX)
+        .map(|n| carts.add("x".to_owned(), format!("i{n}")))
+        .collect();
+    assert_eq!((counts[0], counts[ITEMS_MAX]), (1, ITEMS_MAX));
+    assert_eq!(carts.of("x")[0], "i1");
+}

@@ -1,22 +1,26 @@
-//! How to get at a NATS, with the words and files that the `nats` tool has.
+//! Address and credentials of a NATS, with the names and files of the `nats` tool.
 
 use crate::FleetError;
 use async_nats::ConnectOptions;
 use knee_engine::input;
 use serde::Deserialize;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where a NATS is, and what it asks for. Neither is ever stored or reported, but for the address.
-#[derive(Clone, Default)]
-pub struct Access {
+/// Address and credentials of a NATS. Only the address is ever stored or reported.
+///
+/// A context of the `nats` tool is a JSON file of the same fields.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct NatsAccess {
     /// `nats://HOST:PORT`, or several with commas between them.
     pub url: String,
     /// A user's name, with `password`.
     pub user: Option<String>,
     /// The user's password.
     pub password: Option<String>,
-    /// In place of both.
+    /// A token, in place of user and password.
     pub token: Option<String>,
     /// A file of a user's JWT and seed, as `nsc` writes it.
     pub creds: Option<PathBuf>,
@@ -26,12 +30,12 @@ pub struct Access {
     pub ca: Option<PathBuf>,
     /// A PEM file of the certificate to show, with `key`.
     pub cert: Option<PathBuf>,
-    /// A PEM file of its key.
+    /// A PEM file of the key of `cert`.
     pub key: Option<PathBuf>,
 }
 
-/// Secrets are left out.
-impl std::fmt::Debug for Access {
+/// Without secrets.
+impl std::fmt::Debug for NatsAccess {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Access")
             .field("at", &self.place())
@@ -39,28 +43,13 @@ impl std::fmt::Debug for Access {
     }
 }
 
-/// A context of the `nats` tool: a JSON file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Context {
-    url: String,
-    user: String,
-    password: String,
-    token: String,
-    creds: String,
-    nkey: String,
-    ca: String,
-    cert: String,
-    key: String,
-}
-
-impl Access {
-    /// Fills what is not said from the context of that name in `folder`
-    /// (`~/.config/nats/context`), as the `nats` tool wrote it.
+impl NatsAccess {
+    /// Fills what is not given from the context of that name in `folder`
+    /// (`~/.config/nats/context`).
     ///
     /// # Errors
-    /// There is no such context, or its file is not of that form.
-    pub fn or_context(self, name: &str, folder: &Path) -> Result<Access, FleetError> {
+    /// The file of the context cannot be read or parsed.
+    pub fn or_context(self, name: &str, folder: &Path) -> Result<NatsAccess, FleetError> {
         let path = folder.join(format!("{name}.json"));
         let wrong = |why: String| {
             FleetError::Refused(format!("the context {name}: {}: {why}", path.display()))
@@ -69,30 +58,22 @@ impl Access {
             return Err(wrong("a context has a name, not a path".to_owned()));
         }
         let text = input::read_text(&path, input::SECRETS_MAX).map_err(|e| wrong(e.into()))?;
-        let context: Context = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
-        let word = |own: Option<String>, theirs: String| {
-            own.or(Some(theirs).filter(|text| !text.is_empty()))
-        };
-        let file = |own: Option<PathBuf>, theirs: String| {
-            own.or((!theirs.is_empty()).then(|| PathBuf::from(theirs)))
-        };
-        Ok(Access {
-            url: match self.url.is_empty() {
-                true => context.url,
-                false => self.url,
-            },
-            user: word(self.user, context.user),
-            password: word(self.password, context.password),
-            token: word(self.token, context.token),
-            creds: file(self.creds, context.creds),
-            nkey: file(self.nkey, context.nkey),
-            ca: file(self.ca, context.ca),
-            cert: file(self.cert, context.cert),
-            key: file(self.key, context.key),
+        let context: NatsAccess = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        let url = Some(self.url).filter(|url| !url.is_empty());
+        Ok(NatsAccess {
+            url: url.unwrap_or(context.url),
+            user: own_or(self.user, context.user),
+            password: own_or(self.password, context.password),
+            token: own_or(self.token, context.token),
+            creds: own_or(self.creds, context.creds),
+            nkey: own_or(self.nkey, context.nkey),
+            ca: own_or(self.ca, context.ca),
+            cert: own_or(self.cert, context.cert),
+            key: own_or(self.key, context.key),
         })
     }
 
-    /// Where it is, without what a URL may have of users and passwords.
+    /// Addresses, without users and passwords.
     pub fn place(&self) -> String {
         let places = self.url.split(',').map(|url| {
             let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
@@ -102,13 +83,13 @@ impl Access {
         places.collect::<Vec<_>>().join(",")
     }
 
-    /// The client's options; `name` is what the server's lists show.
+    /// Options of the client; `name` is shown in the lists of the server.
     pub(crate) fn options(&self, name: &str) -> Result<ConnectOptions, FleetError> {
         let mut options = ConnectOptions::new()
             .name(name)
             .connection_timeout(Duration::from_secs(5))
             .ping_interval(Duration::from_secs(2))
-            // What is under way when NATS goes away is asked again by who asked.
+            // Whoever asks repeats what is lost when NATS goes away.
             .request_timeout(Some(Duration::from_secs(5)))
             .max_reconnects(None)
             .reconnect_delay_callback(|attempt| {
@@ -160,6 +141,11 @@ impl Access {
     }
 }
 
+/// The value that was given, or else that of a context, in which empty means none.
+fn own_or<T: AsRef<OsStr>>(own: Option<T>, of_context: Option<T>) -> Option<T> {
+    own.or(of_context.filter(|value| !value.as_ref().is_empty()))
+}
+
 fn read(path: &Path, what: &str) -> Result<String, FleetError> {
     input::read_text(path, input::SECRETS_MAX).map_err(|e| unfit(path, what, &e.to_string()))
 }
@@ -178,9 +164,9 @@ mod tests {
 
     #[test]
     fn a_place_has_no_secrets() {
-        let access = |url: &str| Access {
+        let access = |url: &str| NatsAccess {
             url: url.to_owned(),
-            ..Access::default()
+            ..NatsAccess::default()
         };
         let place = access("nats://me:secret@n1:4222,tls://token@n2,n3:1").place();
         assert_eq!(place, "nats://n1:4222,tls://n2,nats://n3:1");
@@ -193,9 +179,9 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let text = r#"{"url": "nats://n:1", "user": "u", "password": "p", "creds": "", "x": 1}"#;
         fs::write(folder.join("lab.json"), text).unwrap();
-        let own = Access {
+        let own = NatsAccess {
             user: Some("me".to_owned()),
-            ..Access::default()
+            ..NatsAccess::default()
         };
         let filled = own.clone().or_context("lab", &folder).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What client and observer say to each other: a JSON object per line, over TCP.
+//! Messages of client and observer: a JSON object per line, over TCP.
 //!
 //! ```text
 //! client                     observer
@@ -11,9 +11,9 @@
 //! ```
 //!
 //! `arm`, `begin` and `finish` may follow each other again and again. From `arm` on, what comes is
-//! kept, so that a `begin` that is late on its way costs nothing; said several times, it tells how
-//! the two clocks differ. `follow` and `seen` stand around the load whose connections are to be
-//! told of. What is refused is answered with `refused{reason}`, and the connection ends.
+//! kept, so that a late `begin` costs nothing. Repeated, it tells how the two clocks differ.
+//! `follow` and `seen` stand around the load whose connections are followed. What is refused is
+//! answered with `refused{reason}`, and the connection ends.
 
 pub use crate::control::Hello;
 use knee_core::both_ends::Seen;
@@ -29,70 +29,70 @@ pub const ASK_MAX: usize = 4096;
 /// The longest line that an observer may send: a million intervals fit.
 pub const SAY_MAX: usize = 32 << 20;
 
-/// A window begins at most so far from now.
+/// Largest distance of a window's begin from now, in nanoseconds.
 pub const BEGIN_WITHIN_NS: u64 = 3_600 * 1_000_000_000;
 
-/// The longest window: 30 days.
+/// Longest window: 30 days, in nanoseconds.
 pub const DURATION_MAX_NS: u64 = 30 * 24 * 3_600 * 1_000_000_000;
 
-/// What a client says.
+/// Requests of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
-pub enum Ask {
-    /// First of all.
+pub enum ObserverRequest {
+    /// First message.
     Hello(Hello),
-    /// Keep what comes from now on, for a window to be told; and say what time it is there.
+    /// Keep what comes from now on, for a window to follow, and return the observer's time.
     Arm,
     /// Watch a window, instead of one that was begun.
     Begin {
-        /// It begins at this moment of the observer's clock, at most an hour away.
+        /// Begin, on the observer's clock, at most an hour away.
         at_ns: u64,
-        /// The length of its intervals; 0: it is one.
+        /// Length of the intervals; 0: one interval.
         interval_ns: u64,
-        /// It lasts so long, at most 30 days.
+        /// Length of the window, at most 30 days.
         duration_ns: u64,
     },
-    /// End the watch and tell what was seen.
+    /// End the watch and return what was seen.
     Finish,
-    /// From now on follow new connections, one of so many by the client's port.
+    /// Follow new connections from now on, one of `one_of` by the client's port.
     Follow {
         /// Rounded up to a power of two.
         one_of: u16,
     },
-    /// End following and tell what was seen of them.
+    /// End following and return what was seen.
     Seen,
 }
 
-/// What an observer is.
+/// Properties of an observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObserverFacts {
-    /// It watches this port,
+    /// Port that it watches.
     pub port: u16,
-    /// and counts its SYNs with this.
+    /// What it counts SYNs with.
     pub source: SynSource,
 }
 
-/// What an observer says.
+/// Messages of an observer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
-pub enum Say {
-    /// It will not do what was asked; the connection ends.
+pub enum ObserverReply {
+    /// The request is refused; the connection ends.
     Refused {
         /// Why, in one line.
         reason: String,
     },
-    /// To an arm.
+    /// Answer to arm.
     Armed {
         /// The observer's CLOCK_MONOTONIC, in nanoseconds.
         clock_ns: u64,
     },
-    /// To a begin.
+    /// Answer to begin.
     Begun,
-    /// To a finish.
+    /// Answer to finish.
     Observed(Box<Observed>),
-    /// To a follow.
+    /// Answer to follow.
     Following,
-    /// To a question for what was seen.
+    /// Answer to seen.
     Seen(Box<Seen>),
 }
 
@@ -102,23 +102,39 @@ mod tests {
 
     #[test]
     fn what_is_said_reads_back() {
-        let begin = Ask::Begin {
+        let begin = ObserverRequest::Begin {
             at_ns: u64::MAX,
             interval_ns: 1,
             duration_ns: 6,
         };
-        let hello = Ask::Hello(Hello::new(SERVICE, "secret"));
-        let follow = Ask::Follow { one_of: 16 };
-        for ask in [hello, Ask::Arm, begin, Ask::Finish, follow, Ask::Seen] {
+        let hello = ObserverRequest::Hello(Hello::new(SERVICE, "secret"));
+        let follow = ObserverRequest::Follow { one_of: 16 };
+        for ask in [
+            hello,
+            ObserverRequest::Arm,
+            begin,
+            ObserverRequest::Finish,
+            follow,
+            ObserverRequest::Seen,
+        ] {
             let line = serde_json::to_vec(&ask).unwrap();
-            assert_eq!(serde_json::from_slice::<Ask>(&line).unwrap(), ask);
+            assert_eq!(
+                serde_json::from_slice::<ObserverRequest>(&line).unwrap(),
+                ask
+            );
         }
-        let armed = Say::Armed { clock_ns: 7 };
-        let observed = Say::Observed(Box::default());
-        let seen = Say::Seen(Box::default());
-        for say in [armed, Say::Begun, observed, Say::Following, seen] {
+        let armed = ObserverReply::Armed { clock_ns: 7 };
+        let observed = ObserverReply::Observed(Box::default());
+        let seen = ObserverReply::Seen(Box::default());
+        for say in [
+            armed,
+            ObserverReply::Begun,
+            observed,
+            ObserverReply::Following,
+            seen,
+        ] {
             let line = serde_json::to_vec(&say).unwrap();
-            assert_eq!(serde_json::from_slice::<Say>(&line).unwrap(), say);
+            assert_eq!(serde_json::from_slice::<ObserverReply>(&line).unwrap(), say);
         }
     }
 }

@@ -1,21 +1,21 @@
-//! What an agent contributed to an interval, or to all intervals so far, as it travels: with the
-//! counts of a histogram and not the histogram, so that a coordinator of many agents can hold it.
+//! An agent's share of an interval, or of all intervals so far, as it travels. It has the counts of
+//! a histogram, not the histogram, so that a coordinator of many agents can hold it.
 
 use knee_core::measure::{AgentInterval, Counts, Ended, Histogram, Interval, IntervalPart, Pacing};
 use serde::{Deserialize, Serialize};
 
-/// A part of an interval.
+/// An agent's share of an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct IntervalShare {
     /// All but the response times.
     but: IntervalPart,
     response: Counts,
 }
 
-impl Part {
-    pub(crate) fn of(part: &IntervalPart) -> Part {
+impl IntervalShare {
+    pub(crate) fn of(part: &IntervalPart) -> IntervalShare {
         let response = part.response.as_ref();
-        Part {
+        IntervalShare {
             response: response.map(Histogram::counts).unwrap_or_default(),
             // Field by field: a copy of all would copy the histogram too.
             but: IntervalPart {
@@ -35,8 +35,8 @@ impl Part {
     }
 
     /// The same with times as exact as they are looked at.
-    pub(crate) fn coarse(&self) -> Part {
-        Part {
+    pub(crate) fn coarse(&self) -> IntervalShare {
+        IntervalShare {
             response: self.response.coarse(),
             but: self.but.clone(),
         }
@@ -47,7 +47,7 @@ impl Part {
         self.but.index
     }
 
-    /// What it says of the agent whose part it is.
+    /// Summary of the agent whose share it is.
     pub(crate) fn of_agent(&self, agent: &str) -> AgentInterval {
         AgentInterval {
             agent: agent.to_owned(),
@@ -59,12 +59,12 @@ impl Part {
     }
 
     /// Adds another share of the same interval.
-    pub(crate) fn merge(&mut self, other: Part) {
+    pub(crate) fn merge(&mut self, other: IntervalShare) {
         self.but.merge(other.but);
         self.response.merge(&other.response);
     }
 
-    /// The interval, of which this is the whole, and its response times.
+    /// The interval and its response times, where this share is the whole.
     pub(crate) fn whole(mut self) -> (Interval, Option<Histogram>) {
         if !self.response.is_empty() {
             let response = self.but.response.get_or_insert_default();
@@ -75,7 +75,7 @@ impl Part {
 
     /// Adds an agent's next interval to the sum of those before: bounds, what is under way and the
     /// largest lateness are those of the last one.
-    pub(crate) fn accumulate(&mut self, part: &Part) {
+    pub(crate) fn accumulate(&mut self, part: &IntervalShare) {
         self.but.under_way = None;
         self.merge(part.clone());
         self.but.index = part.but.index;
@@ -85,11 +85,11 @@ impl Part {
         }
     }
 
-    /// What came between two such sums of one agent.
-    pub(crate) fn since(&self, earlier: &Part) -> Part {
+    /// Difference of two such sums of one agent.
+    pub(crate) fn since(&self, earlier: &IntervalShare) -> IntervalShare {
         let (now, before) = (&self.but, &earlier.but);
         let paced = before.pacing.unwrap_or_default();
-        Part {
+        IntervalShare {
             but: IntervalPart {
                 attempted: now.attempted.saturating_sub(before.attempted),
                 completed: now.completed.saturating_sub(before.completed),

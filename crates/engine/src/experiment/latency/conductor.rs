@@ -1,10 +1,10 @@
-//! The thread that conducts a run: intervals for the observer, settling, caps, the end.
+//! Conducts a run: intervals for the watcher, settling, limits, the end.
 
-use super::carry::Course;
-use super::merge::Progress;
-use super::pinger::{Desk, News};
-use super::wire::{Ask, Record};
-use crate::control::Lost;
+use super::flow_threads::FlowRun;
+use super::merge::UploadProgress;
+use super::pinger::{PingerControl, PingerEvent};
+use super::wire::{LatencyRequest, LatencyServiceRecord};
+use crate::control::ServiceLost;
 use crate::sys::clock;
 use knee_core::experiment::latency::measure::ScenarioEnded;
 use knee_core::experiment::latency::settling::{PingsSoFar, Settling};
@@ -17,61 +17,65 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// How often the thread looks around.
+/// Interval of looking at the run.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// The service is told of the end so long before it, so that both ends stop at one moment; more
+/// Time before the end at which the service is told, so that both ends stop at the same time; more
 /// where the path takes longer.
 const END_LEAD: Nanos = Nanos::from_millis(10);
 const END_LEAD_MAX: Nanos = Nanos::from_secs(1);
 
-/// How long after the end the service's record may take.
+/// Time limit of the service's record after the end.
 const RECORD_PATIENCE: Nanos = Nanos::from_secs(60);
 
-/// The same where the user wants no more of it.
+/// The same after an interrupt.
 const INTERRUPTED_PATIENCE: Nanos = Nanos::from_millis(70);
 
-/// An ended interval is shown once the service has told what uploads carried in it, or after so
-/// many more.
+/// An ended interval is shown once the service has reported its uploads, or after this number of
+/// further ones.
 const SHOWN_AFTER: usize = 3;
 
-/// What came of the conducting.
+/// Result of a run.
 #[derive(Debug)]
-pub(super) struct Conducted {
+pub(super) struct ConductedRun {
     pub(super) intervals: Vec<Interval>,
     pub(super) ended: ScenarioEnded,
     pub(super) elapsed: Nanos,
     pub(super) interrupted: bool,
-    pub(super) record: Option<Record>,
-    pub(super) progress: Vec<Progress>,
+    pub(super) record: Option<LatencyServiceRecord>,
+    pub(super) progress: Vec<UploadProgress>,
 }
 
-/// The state of it.
+/// State of a run.
 pub(super) struct Conductor<'a> {
     spec: &'a LatencyTrialSpec,
-    course: Arc<Course>,
-    desk: Arc<Desk>,
+    course: Arc<FlowRun>,
+    desk: Arc<PingerControl>,
     limit: Nanos,
     settling: Option<(Settling, Nanos)>,
-    /// Windows that are over here, by their end, with what downloads had carried and the pings.
+    /// Windows that are over: their end, bytes of downloads, and pings.
     windows: VecDeque<(Nanos, Vec<u64>, PingsSoFar)>,
     window_end: Nanos,
     pings: PingsSoFar,
     current: (Interval, Histogram),
-    /// Ended and not yet shown.
+    /// Intervals that have ended and are not yet shown.
     ended_intervals: VecDeque<(Interval, Histogram)>,
     shown: Vec<Interval>,
-    /// What downloads had carried when the current interval began.
+    /// Bytes of downloads at the beginning of the current interval.
     down_before: u64,
-    progress: Vec<Progress>,
+    progress: Vec<UploadProgress>,
     end: Option<(Nanos, ScenarioEnded)>,
     interrupted: bool,
-    record: Option<Record>,
+    record: Option<LatencyServiceRecord>,
     is_lost: bool,
 }
 
 impl<'a> Conductor<'a> {
-    pub(super) fn new(spec: &'a LatencyTrialSpec, course: Arc<Course>, desk: Arc<Desk>) -> Self {
+    pub(super) fn new(
+        spec: &'a LatencyTrialSpec,
+        course: Arc<FlowRun>,
+        desk: Arc<PingerControl>,
+    ) -> Self {
         let (limit, settling) = match spec.end {
             ScenarioEnd::After(length) => (length, None),
             ScenarioEnd::Settled { settle, limit } => {
@@ -101,40 +105,40 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Conducts until the record is there, or is not to be had.
+    /// Conducts the run until the record has come, or cannot come.
     pub(super) fn conduct(
         mut self,
-        news: &Receiver<News>,
+        news: &Receiver<PingerEvent>,
         observer: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
-    ) -> Conducted {
+    ) -> ConductedRun {
         loop {
             match news.recv_timeout(GLANCE) {
-                Ok(one) => self.hear(one),
+                Ok(one) => self.handle(one),
                 Err(RecvTimeoutError::Timeout) => {}
-                // The pinger has ended: all that it knew has been heard.
+                // The pinger has ended: all its events have been handled.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             let now = self.course.since(clock::monotonic_ns());
-            self.roll(now);
-            self.show(observer, false);
+            self.end_intervals(now);
+            self.show_intervals(observer, false);
             if self.end.is_none() {
-                self.judge(now, stop);
+                self.check_end(now, stop);
             } else if self.is_over(now, stop) {
                 break;
             }
         }
         self.desk.halt();
-        // Until the pinger ends: what it sent meanwhile belongs to the last interval.
+        // Until the pinger ends: what it sent in that time belongs to the last interval.
         for one in news {
-            self.hear(one);
+            self.handle(one);
         }
         let now = self.course.since(clock::monotonic_ns());
         let gone = || ScenarioEnded::Aborted("the pinger has ended".to_owned());
         let (elapsed, ended) = self.end.take().unwrap_or_else(|| (now, gone()));
-        self.cut(elapsed);
-        self.show(observer, true);
-        Conducted {
+        self.cut_last_interval(elapsed);
+        self.show_intervals(observer, true);
+        ConductedRun {
             intervals: self.shown,
             ended,
             elapsed,
@@ -144,24 +148,24 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn hear(&mut self, news: News) {
+    fn handle(&mut self, news: PingerEvent) {
         match news {
-            News::Sent => self.current.0.attempted += 1,
-            News::Back(round_trip) => {
+            PingerEvent::Sent => self.current.0.attempted += 1,
+            PingerEvent::Back(round_trip) => {
                 self.current.0.completed += 1;
                 self.pings.add(round_trip);
                 self.current.1.record(round_trip);
             }
-            News::Progress(at, bytes) => self.progress.push((at, bytes)),
-            News::Over(reason) => self.finish(Nanos::ZERO, ScenarioEnded::Aborted(reason)),
-            News::Record(record) => self.record = Some(*record),
-            News::Lost(lost) => {
+            PingerEvent::Progress(at, bytes) => self.progress.push((at, bytes)),
+            PingerEvent::Over(reason) => self.finish(Nanos::ZERO, ScenarioEnded::Aborted(reason)),
+            PingerEvent::Record(record) => self.record = Some(*record),
+            PingerEvent::Lost(lost) => {
                 self.is_lost = true;
                 let why = match lost {
-                    Lost::Because(why) => format!("the service {why}"),
-                    Lost::Interrupted => "interrupted".to_owned(),
+                    ServiceLost::Because(why) => format!("the service {why}"),
+                    ServiceLost::Interrupted => "interrupted".to_owned(),
                 };
-                // Where it was to end well, it cannot without what the service saw.
+                // A run that was to end well is aborted without the service's record.
                 match &mut self.end {
                     Some((_, how)) if self.record.is_none() && !is_aborted(how) => {
                         *how = ScenarioEnded::Aborted(why);
@@ -172,7 +176,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Settles the end: so long from now, unless it is settled already.
+    /// Sets the end to `lead` from now, unless it is set already.
     fn finish(&mut self, lead: Nanos, how: ScenarioEnded) {
         if self.end.is_some() {
             return;
@@ -187,12 +191,12 @@ impl<'a> Conductor<'a> {
         self.course.end_ns.fetch_min(at_ns, Ordering::Relaxed);
         self.desk.end_ns.fetch_min(at_ns, Ordering::Relaxed);
         let at_ns = at_ns.wrapping_add(self.course.ahead_ns);
-        self.desk.ask(Ask::End { at_ns });
+        self.desk.send(LatencyRequest::End { at_ns });
         self.end = Some((at, how));
     }
 
-    /// Whether it is to end now, and how.
-    fn judge(&mut self, now: Nanos, stop: &AtomicBool) {
+    /// Decides whether the run ends now, and how.
+    fn check_end(&mut self, now: Nanos, stop: &AtomicBool) {
         if stop.load(Ordering::Relaxed) {
             self.interrupted = true;
             let why = "interrupted".to_owned();
@@ -213,7 +217,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Judges the windows of which all is known by now.
+    /// Judges the windows whose uploads and downloads are known.
     fn has_settled(&mut self) -> bool {
         let Some((settling, _)) = &mut self.settling else {
             return false;
@@ -249,15 +253,15 @@ impl<'a> Conductor<'a> {
         } else {
             RECORD_PATIENCE
         };
-        // With the record the pinger ends by itself, once the last UDP probes are there.
+        // After the record the pinger ends by itself, once the last UDP probes have come.
         now >= end && (self.is_lost || now - end > patience)
     }
 
     /// Ends the intervals and windows that are over.
-    fn roll(&mut self, now: Nanos) {
+    fn end_intervals(&mut self, now: Nanos) {
         let end = self.end.as_ref().map_or(self.limit, |e| e.0);
         while now.0 >= self.current.0.end_ns && self.current.0.end_ns < end.0 {
-            self.close();
+            self.close_interval();
         }
         while now >= self.window_end && self.window_end <= end && self.end.is_none() {
             let (up, all) = (self.spec.up as usize, self.spec.flows() as usize);
@@ -273,7 +277,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn close(&mut self) {
+    fn close_interval(&mut self) {
         let (up, all) = (self.spec.up as usize, self.spec.flows() as usize);
         let down: u64 = self.course.carried(up..all).iter().sum();
         let before = std::mem::replace(&mut self.down_before, down);
@@ -292,8 +296,8 @@ impl<'a> Conductor<'a> {
         self.ended_intervals.push_back((ended, response));
     }
 
-    /// The last interval, cut at the end.
-    fn cut(&mut self, end: Nanos) {
+    /// Cuts the last interval at the end.
+    fn cut_last_interval(&mut self, end: Nanos) {
         let sum = |f: fn(&Interval) -> u64, all: &Self| {
             let ended = all.ended_intervals.iter().map(|i| &i.0);
             let so_far = all.shown.iter().chain(ended).chain([&all.current.0]);
@@ -303,12 +307,12 @@ impl<'a> Conductor<'a> {
         self.current.0.errors = sent.saturating_sub(sum(|i| i.completed, self));
         if self.current.0.start_ns < end.0 {
             self.current.0.end_ns = self.current.0.end_ns.min(end.0);
-            self.close();
+            self.close_interval();
         }
     }
 
-    /// Shows ended intervals in their order, those whose uploads are known; `all`: whatever is.
-    fn show(&mut self, observer: &mut dyn IntervalWatcher, all: bool) {
+    /// Shows ended intervals in order, once their uploads are known; `all`: without waiting.
+    fn show_intervals(&mut self, observer: &mut dyn IntervalWatcher, all: bool) {
         while let Some((interval, _)) = self.ended_intervals.front() {
             let up = self.uploaded(interval);
             let patient = self.ended_intervals.len() <= SHOWN_AFTER;
@@ -324,7 +328,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// What uploads carried in an interval, where the service has told.
+    /// Bytes of uploads in an interval, if the service has reported them.
     fn uploaded(&self, interval: &Interval) -> Option<u64> {
         let at = |ns: u64| {
             if ns == 0 {

@@ -1,50 +1,49 @@
-//! A thread's loop over the flows that it carries, the same at both ends.
+//! A thread's loop over its flows, the same at both ends.
 
-use super::nap::Nap;
-use super::receiver::Receiver;
-use super::sender::{CHUNK_BYTES, Sender};
-use super::side::Side;
+use super::receiver::FlowReceiver;
+use super::sender::{CHUNK_BYTES, FlowSender};
+use super::wire::FlowSide;
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::epoll::{Epoll, Event, flags};
-use crate::sys::stream;
-use crate::sys::{thread as sys_thread, timer};
+use crate::sys::{stream, thread as sys_thread, timer};
 use crate::threads;
 use knee_core::time::Nanos;
 use std::io;
 use std::net::TcpStream;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// How often a thread looks at whether the end has moved.
+/// Interval of looking whether the end has moved.
 const GLANCE_NS: u64 = 20_000_000;
 
-/// What the threads of one end share.
+/// State that the threads of one end share.
 #[derive(Debug)]
-pub(crate) struct Course {
-    /// When the run began, on this host's clock.
+pub(crate) struct FlowRun {
+    /// Begin of the run, on this host's clock.
     pub(crate) origin_ns: u64,
-    /// When it ends, on this host's clock; it may move.
+    /// End of the run, on this host's clock; it may move.
     pub(crate) end_ns: AtomicU64,
     /// The service's clock less this host's, modulo 2^64.
     pub(crate) ahead_ns: u64,
     /// Length of the intervals.
     pub(crate) interval: Nanos,
-    /// What each flow of this end has carried so far: received, or taken by the socket.
+    /// Bytes of each flow so far: received, or taken by the socket.
     pub(crate) bytes: Vec<AtomicU64>,
-    /// Which of them are lost.
+    /// Whether each flow is lost.
     pub(crate) lost: Vec<AtomicBool>,
 }
 
-impl Course {
-    /// Of `flows` flows that have carried nothing yet; see the fields.
+impl FlowRun {
+    /// A run of `flows` flows that have carried nothing yet.
     pub(crate) fn new(
         flows: usize,
         (origin_ns, end_ns): (u64, u64),
         ahead_ns: u64,
         interval: Nanos,
-    ) -> Arc<Course> {
-        Arc::new(Course {
+    ) -> Arc<FlowRun> {
+        Arc::new(FlowRun {
             origin_ns,
             end_ns: AtomicU64::new(end_ns),
             ahead_ns,
@@ -54,19 +53,19 @@ impl Course {
         })
     }
 
-    /// The moment `now_ns` of this host's clock, in run time.
+    /// Run time at `now_ns` of this host's clock.
     #[inline]
     pub(crate) fn since(&self, now_ns: u64) -> Nanos {
         Nanos(now_ns.saturating_sub(self.origin_ns))
     }
 
-    /// What the flows in `range` have carried so far, each.
+    /// Bytes of each flow in `range` so far.
     pub(crate) fn carried(&self, range: std::ops::Range<usize>) -> Vec<u64> {
         let flows = self.bytes[range].iter();
         flows.map(|b| b.load(Ordering::Relaxed)).collect()
     }
 
-    /// What all have.
+    /// Bytes of all flows so far.
     pub(crate) fn carried_in_all(&self) -> u64 {
         self.bytes.iter().map(|b| b.load(Ordering::Relaxed)).sum()
     }
@@ -75,74 +74,74 @@ impl Course {
 /// One flow's end, before the run.
 #[derive(Debug)]
 pub(crate) struct FlowEnd {
-    /// Its place in [`Course::bytes`].
+    /// Index in [`FlowRun::bytes`].
     pub(crate) index: usize,
     pub(crate) stream: TcpStream,
     /// Whether this end sends.
     pub(crate) sends: bool,
-    /// What is done to it on purpose, by when, in run time.
-    pub(crate) acts: Vec<(Nanos, Act)>,
+    /// Deliberate faults and their run times.
+    pub(crate) acts: Vec<(Nanos, FlowAction)>,
 }
 
-/// What is done to a flow on purpose.
+/// A deliberate fault of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    /// It is reset.
+pub(crate) enum FlowAction {
+    /// The flow is reset.
     Reset,
-    /// Nothing is sent or received for so long, from when it is done: later than it was due on a
-    /// host that stood still, and no shorter.
+    /// Nothing is sent or received for this time, counted from when the pause begins. On a stalled
+    /// host it begins late, and is no shorter.
     Pause(Nanos),
-    /// It goes on after a pause.
+    /// The flow goes on after a pause.
     Resume,
 }
 
-/// What came of a flow at this end.
+/// A flow that has ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedFlow {
     pub(crate) index: usize,
-    pub(crate) side: Side,
-    /// To be closed once the other end has ended too; `None`: lost, and closed.
+    pub(crate) side: FlowSide,
+    /// To be closed once the other end has ended too; `None`: the flow was lost.
     pub(crate) stream: Option<TcpStream>,
 }
 
-/// What a thread did.
+/// Result of a thread.
 #[derive(Debug)]
-pub(crate) struct Carried {
-    pub(crate) flows: Vec<Ended>,
-    /// Its processor time from the beginning of the run to its end.
+pub(crate) struct FlowThreadResult {
+    pub(crate) flows: Vec<EndedFlow>,
+    /// Processor time from the beginning of the run to its end.
     pub(crate) used: ThreadUse,
 }
 
 /// The threads of one end.
 #[derive(Debug)]
-pub(crate) struct Carriers {
-    pub(crate) course: Arc<Course>,
-    threads: Vec<JoinHandle<io::Result<Carried>>>,
+pub(crate) struct FlowThreads {
+    pub(crate) course: Arc<FlowRun>,
+    threads: Vec<JoinHandle<io::Result<FlowThreadResult>>>,
 }
 
-impl Carriers {
-    /// Begins to carry `flows` in up to `workers` threads, in turn.
+impl FlowThreads {
+    /// Starts up to `workers` threads, among which `flows` are dealt out.
     ///
     /// # Errors
-    /// No thread can be had.
+    /// The system refuses a thread.
     pub(crate) fn start(
-        course: Arc<Course>,
+        course: Arc<FlowRun>,
         flows: Vec<FlowEnd>,
         workers: u32,
-    ) -> io::Result<Carriers> {
+    ) -> io::Result<FlowThreads> {
         let count = (workers.max(1) as usize).min(flows.len());
         let mut shares: Vec<Vec<FlowEnd>> = (0..count).map(|_| Vec::new()).collect();
         for (n, flow) in flows.into_iter().enumerate() {
             shares[n % count].push(flow);
         }
-        let mut carriers = Carriers {
+        let mut carriers = FlowThreads {
             course,
             threads: Vec::new(),
         };
         for share in shares {
             let course = carriers.course.clone();
             let thread = thread::Builder::new().name("flows".to_owned());
-            match thread.spawn(move || Carrier::new(course, share)?.run()) {
+            match thread.spawn(move || FlowThread::new(course, share)?.run()) {
                 Ok(thread) => carriers.threads.push(thread),
                 Err(e) => {
                     carriers.end_at(0);
@@ -163,85 +162,82 @@ impl Carriers {
         self.threads.iter().all(|t| t.is_finished())
     }
 
-    /// Waits for the end.
+    /// Waits for the threads and returns their results.
     ///
     /// # Errors
-    /// Out of descriptors or memory at the very start.
-    pub(crate) fn join(self) -> io::Result<Vec<Carried>> {
-        let join = |t: JoinHandle<_>| match t.join() {
-            Ok(carried) => carried,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
+    /// Out of descriptors or memory at the start.
+    pub(crate) fn join(self) -> io::Result<Vec<FlowThreadResult>> {
+        let join = |t: JoinHandle<_>| t.join().unwrap_or_else(|panic| resume_unwind(panic));
         self.threads.into_iter().map(join).collect()
     }
 }
 
 #[derive(Debug)]
-enum Half {
-    Sender(Sender),
-    Receiver(Receiver),
+enum FlowHalf {
+    Sender(FlowSender),
+    Receiver(FlowReceiver),
 }
 
-impl Half {
+impl FlowHalf {
     fn stream(&self) -> &TcpStream {
         match self {
-            Half::Sender(s) => &s.stream,
-            Half::Receiver(r) => &r.stream,
+            FlowHalf::Sender(s) => &s.stream,
+            FlowHalf::Receiver(r) => &r.stream,
         }
     }
 
     fn waits_for(&self) -> u32 {
         match self {
-            Half::Sender(_) => flags::WRITE,
-            Half::Receiver(_) => flags::READ,
+            FlowHalf::Sender(_) => flags::WRITE,
+            FlowHalf::Receiver(_) => flags::READ,
         }
     }
 
-    fn finish(self, ended: Nanos, lost: Option<String>) -> (Side, TcpStream) {
+    fn finish(self, ended: Nanos, lost: Option<String>) -> (FlowSide, TcpStream) {
         match self {
-            Half::Sender(sender) => {
+            FlowHalf::Sender(sender) => {
                 let (side, stream) = sender.finish(ended, lost);
-                (Side::Sent(side), stream)
+                (FlowSide::Sent(side), stream)
             }
-            Half::Receiver(receiver) => {
+            FlowHalf::Receiver(receiver) => {
                 let (side, stream) = receiver.finish(ended, lost);
-                (Side::Received(side), stream)
+                (FlowSide::Received(side), stream)
             }
         }
     }
 }
 
 /// A thread's state.
-struct Carrier {
-    course: Arc<Course>,
+struct FlowThread {
+    course: Arc<FlowRun>,
     epoll: Epoll,
-    /// By token; `None`: lost.
-    halves: Vec<Option<(usize, Half)>>,
-    /// What is to be done to which, the earliest last.
-    acts: Vec<(Nanos, usize, Act)>,
+    /// By token; `None`: the flow has ended.
+    halves: Vec<Option<(usize, FlowHalf)>>,
+    /// Faults still to come with their tokens, the earliest last.
+    acts: Vec<(Nanos, usize, FlowAction)>,
     payload: Vec<u8>,
-    /// What all receivers of this thread have taken.
+    /// Bytes received by this thread.
     received: u64,
-    ended: Vec<Ended>,
+    ended: Vec<EndedFlow>,
 }
 
-impl Carrier {
-    fn new(course: Arc<Course>, flows: Vec<FlowEnd>) -> io::Result<Carrier> {
+impl FlowThread {
+    fn new(course: Arc<FlowRun>, flows: Vec<FlowEnd>) -> io::Result<FlowThread> {
         let epoll = Epoll::new()?;
         let mut acts = Vec::new();
         let mut halves = Vec::new();
         for (token, flow) in flows.into_iter().enumerate() {
             let half = if flow.sends {
-                Half::Sender(Sender::new(flow.stream))
+                FlowHalf::Sender(FlowSender::new(flow.stream))
             } else {
-                Half::Receiver(Receiver::new(flow.stream))
+                FlowHalf::Receiver(FlowReceiver::new(flow.stream))
             };
             epoll.add(half.stream(), token as u64, half.waits_for())?;
             halves.push(Some((flow.index, half)));
             acts.extend(flow.acts.iter().map(|&(at, act)| (at, token, act)));
         }
         acts.sort_by_key(|&(at, ..)| std::cmp::Reverse(at));
-        Ok(Carrier {
+        Ok(FlowThread {
             course,
             epoll,
             halves,
@@ -252,16 +248,16 @@ impl Carrier {
         })
     }
 
-    fn run(mut self) -> io::Result<Carried> {
-        // Otherwise a nap is 50 µs longer for the sake of the kernel's batching.
+    fn run(mut self) -> io::Result<FlowThreadResult> {
+        // Without it a nap is 50 µs longer, as the kernel batches timers.
         let _ = sys_thread::set_timer_slack_ns(1);
         timer::sleep_until(self.course.origin_ns);
         let used = ThreadUse::now();
         let mut events = [Event::EMPTY; 64];
         let mut sample_at = Nanos::ZERO;
         let mut now_ns = clock::monotonic_ns();
-        let mut nap = Nap::new(now_ns);
-        // Where the end is told late, what came until then counts, and so does the time.
+        let mut nap = ReceiveNap::new(now_ns);
+        // Where the end comes to be known late, what came until then counts, and so does the time.
         let mut ended_ns = now_ns;
         loop {
             let end_ns = self.course.end_ns.load(Ordering::Relaxed);
@@ -293,7 +289,7 @@ impl Carrier {
         for token in 0..self.halves.len() {
             self.finish(token, ended, None);
         }
-        Ok(Carried {
+        Ok(FlowThreadResult {
             flows: self.ended,
             used,
         })
@@ -304,18 +300,18 @@ impl Carrier {
             return;
         };
         let passed = match half {
-            Half::Sender(sender) => sender.pass(&self.course, &self.payload),
-            Half::Receiver(receiver) => receiver.pass(&self.course),
+            FlowHalf::Sender(sender) => sender.pass(&self.course, &self.payload),
+            FlowHalf::Receiver(receiver) => receiver.pass(&self.course),
         };
         match passed {
             Ok(bytes) => {
                 let so_far = &self.course.bytes[*index];
-                if matches!(half, Half::Receiver(_)) {
+                if matches!(half, FlowHalf::Receiver(_)) {
                     self.received += bytes - so_far.load(Ordering::Relaxed);
                 }
                 so_far.store(bytes, Ordering::Relaxed);
             }
-            // Past the end it is no loss: the peer may be through with it already.
+            // Past the end it is no loss: the peer may have closed the flow.
             Err(why) => {
                 let at_ns = clock::monotonic_ns();
                 if at_ns < self.course.end_ns.load(Ordering::Relaxed) {
@@ -327,7 +323,7 @@ impl Carrier {
 
     fn sample(&mut self, now: Nanos) {
         for (_, half) in self.halves.iter_mut().flatten() {
-            if let Half::Sender(sender) = half {
+            if let FlowHalf::Sender(sender) = half {
                 sender.sample(now);
             }
         }
@@ -339,25 +335,25 @@ impl Carrier {
                 continue;
             };
             let wanted = match act {
-                Act::Reset => {
+                FlowAction::Reset => {
                     // Closing it is what resets it.
                     let _ = stream::set_reset_on_close(half.stream());
                     self.finish(token, now, Some("reset on purpose".to_owned()));
                     continue;
                 }
-                Act::Pause(_) => 0,
-                Act::Resume => half.waits_for(),
+                FlowAction::Pause(_) => 0,
+                FlowAction::Resume => half.waits_for(),
             };
             let _ = self.epoll.modify(half.stream(), token as u64, wanted);
-            if let Act::Pause(length) = act {
+            if let FlowAction::Pause(length) = act {
                 let until = self.course.since(clock::monotonic_ns()) + length;
                 let later = self.acts.partition_point(|a| a.0 > until);
-                self.acts.insert(later, (until, token, Act::Resume));
+                self.acts.insert(later, (until, token, FlowAction::Resume));
             }
         }
     }
 
-    /// A flow is over; one that is lost is closed.
+    /// Ends a flow. One that is lost is closed.
     fn finish(&mut self, token: usize, ended: Nanos, lost: Option<String>) {
         let Some((index, half)) = self.halves[token].take() else {
             return;
@@ -365,10 +361,67 @@ impl Carrier {
         let is_lost = lost.is_some();
         self.course.lost[index].store(is_lost, Ordering::Relaxed);
         let (side, stream) = half.finish(ended, lost);
-        self.ended.push(Ended {
+        self.ended.push(EndedFlow {
             index,
             side,
             stream: (!is_lost).then_some(stream),
         });
+    }
+}
+
+/// Bytes per nanosecond (16 Gbit/s) below which there is no nap: waking up is cheap enough, and
+/// nothing that goes through a cable gains by it.
+const RATE_MIN: f64 = 2.0;
+
+/// Bytes that may come during a nap: little beside the receive buffer of a fast flow.
+const BYTES: f64 = 384.0 * 1024.0;
+
+/// Longest nap.
+const NAP_MAX: Nanos = Nanos::from_micros(20);
+
+/// Naps between the passes of a thread whose flows come in at tens of gigabits per second.
+///
+/// A receiver that throws away what comes is faster than the sender that copies it in, so it sleeps
+/// after each segment or two, and it is the sender who then has to wake it: on two cores of a
+/// virtual machine that took a third of the throughput of a loopback flow and as much processor
+/// time again. A thread that naps is not waiting in epoll, so that the sender need not wake it. It
+/// adds up to 20 µs to the latency inside a flow of such a rate, and nothing to others.
+#[derive(Debug)]
+pub(super) struct ReceiveNap {
+    bytes: u64,
+    at_ns: u64,
+}
+
+impl ReceiveNap {
+    /// Begins at `now_ns`.
+    pub(super) fn new(now_ns: u64) -> ReceiveNap {
+        ReceiveNap {
+            bytes: 0,
+            at_ns: now_ns,
+        }
+    }
+
+    /// Length of a nap, where `bytes` have come by `now_ns` in all; `None`: no nap.
+    pub(super) fn after(&mut self, bytes: u64, now_ns: u64) -> Option<Nanos> {
+        let more = (bytes - self.bytes) as f64;
+        let time_ns = now_ns.saturating_sub(self.at_ns).max(1) as f64;
+        (self.bytes, self.at_ns) = (bytes, now_ns);
+        let rate = more / time_ns;
+        (rate > RATE_MIN).then(|| Nanos((BYTES / rate) as u64).min(NAP_MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_fast_flows_have_naps_and_those_are_short() {
+        let mut nap = ReceiveNap::new(1_000);
+        assert_eq!(nap.after(1_000, 2_000), None);
+        assert_eq!(nap.after(1_000, 2_000), None);
+        assert_eq!(nap.after(4_000, 3_000), Some(NAP_MAX));
+        let short = nap.after(4_000 + 40_000_000, 1_003_000).unwrap();
+        assert!(short < NAP_MAX && short > Nanos::from_micros(5), "{short}");
     }
 }

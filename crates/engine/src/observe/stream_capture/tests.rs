@@ -1,7 +1,7 @@
 //! Followed connections to a server that logs what it did.
 
 use super::*;
-use crate::observe::{ObserveServer, RemoteWatch, watch_for};
+use crate::observe::{ObserveServer, ObserverClient, watch_for};
 use crate::serve::http::{HttpServer, HttpServerSpec, RequestLog};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::socket::Address;
@@ -11,6 +11,7 @@ use knee_core::time::Nanos;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
+use std::sync::mpsc;
 
 const SERVICE: Nanos = Nanos::from_millis(2);
 
@@ -84,8 +85,8 @@ fn check(joined: &Joined, log: &RequestLog) -> Vec<Parts> {
 #[test]
 fn the_hosts_time_is_what_the_server_logged() {
     let (server, address) = server("127.0.0.1:0");
-    let following = Following::begin(address.port(), 1);
-    if let Some(because) = &following.because {
+    let following = StreamCapture::begin(address.port(), 1);
+    if let Err(because) = &following.0 {
         return println!("skipped: {because}");
     }
     let sampled = load(address, 20, 100);
@@ -97,8 +98,8 @@ fn the_hosts_time_is_what_the_server_logged() {
 #[test]
 fn what_is_not_followed_is_not_seen() {
     let (_server, address) = server("127.0.0.1:0");
-    let following = Following::begin(address.port(), u16::MAX);
-    if let Some(because) = &following.because {
+    let following = StreamCapture::begin(address.port(), u16::MAX);
+    if let Err(because) = &following.0 {
         return println!("skipped: {because}");
     }
     let sampled = load(address, 2, 100);
@@ -178,7 +179,7 @@ fn a_slow_link_is_the_networks_time_and_not_the_hosts() {
             && shell("tc qdisc add dev kneea root tbf rate 400kbit burst 1600 limit 60000");
         is_linked.then(|| linked.send(()).unwrap())?;
         let (address, observer) = listen.recv().ok()?;
-        let mut watch = RemoteWatch::connect(&observer.to_string(), Some("t")).unwrap();
+        let mut watch = ObserverClient::connect(&observer.to_string(), Some("t")).unwrap();
         watch.follow(1).unwrap();
         let sampled = load(address, 12, 1_000);
         let seen = watch.seen().unwrap();

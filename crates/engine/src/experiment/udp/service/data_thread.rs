@@ -1,17 +1,12 @@
 //! The thread that takes datagrams.
 
-use super::buffer;
-use super::clocks::RealTime;
-use super::session::{MALFORMED, NOT_OF_THIS_RUN, Session};
-use super::spec::UdpServerSpec;
-use super::stats::UdpServerStats;
-use crate::experiment::udp::datagram::Header;
-use crate::experiment::udp::wire::{Begin, Record};
-use crate::sys::clock;
+use super::session::{MALFORMED, NOT_OF_THIS_RUN, RealtimeOffset, UdpSession};
+use super::{UdpServerSpec, UdpServerStats, buffer};
+use crate::experiment::udp::wire::{DatagramHeader, UdpServiceRecord, UdpSessionSpec};
 use crate::sys::datagrams::{Batch, DatagramSocket};
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
-use crate::sys::thread;
+use crate::sys::{clock, thread};
 use knee_core::experiment::udp::measure::ServiceFacts;
 use knee_core::experiment::udp::spec::ServiceMode;
 use knee_core::law::Law;
@@ -19,9 +14,8 @@ use knee_core::rng;
 use knee_core::time::Nanos;
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 /// Datagrams taken in one call where there is no work to do on them.
 const BATCH: usize = 64;
@@ -38,37 +32,35 @@ const IDLE_SIZE: usize = 2_048;
 const SOCKET: u64 = 0;
 const WAKE: u64 = 1;
 
-/// What the control thread asks of this one.
-pub(super) enum Command {
-    /// Prepare a session with a client at this address. What is said of it carries the number.
-    Begin(u64, Box<Begin>, IpAddr),
-    /// Its datagrams come; the run's origin on CLOCK_MONOTONIC.
+/// Commands of the control thread.
+pub(super) enum DataCommand {
+    /// Prepare a session with the client at this address. All replies about it carry the number.
+    Begin(u64, Box<UdpSessionSpec>, IpAddr),
+    /// Datagrams of the session come; origin of the run on CLOCK_MONOTONIC.
     Start(u64),
-    /// So many were sent, and no more come.
+    /// Datagrams that were sent; no more come.
     End(u64),
     /// Its client is gone.
     Abandon,
-    /// End the thread.
-    Stop,
 }
 
-/// What it answers.
-pub(super) enum Reply {
+/// Replies to the control thread.
+pub(super) enum DataReply {
     Ready(Box<ServiceFacts>),
     Refused(String),
     Started,
-    Record(Box<Record>),
+    Record(Box<UdpServiceRecord>),
 }
 
-/// How both threads reach each other.
-pub(super) struct Link {
-    pub(super) commands: mpsc::Receiver<Command>,
-    pub(super) replies: mpsc::Sender<(u64, Reply)>,
+/// Channels between the two threads.
+pub(super) struct ThreadLink {
+    pub(super) commands: mpsc::Receiver<DataCommand>,
+    pub(super) replies: mpsc::Sender<(u64, DataReply)>,
     /// Wakes this thread.
     pub(super) wake: Arc<EventFd>,
     /// Wakes the control thread.
     pub(super) control: Arc<EventFd>,
-    /// Raised with a command that work is not to hold up.
+    /// Set with a command that must not wait for the work in progress.
     pub(super) hurry: Arc<AtomicBool>,
 }
 
@@ -76,26 +68,26 @@ pub(super) struct Link {
 pub(super) struct DataThread {
     spec: UdpServerSpec,
     socket: DatagramSocket,
-    link: Link,
+    link: ThreadLink,
     epoll: Epoll,
     batch: Batch,
-    clocks: RealTime,
+    clocks: RealtimeOffset,
     /// The receive buffer as it was before any session.
     rcvbuf_limit: u32,
     /// The processors that the thread may use when none is asked for.
     cpus: Vec<u32>,
     /// Whether a session gave the thread real-time priority.
     is_realtime: bool,
-    session: Option<Session>,
+    session: Option<UdpSession>,
     /// The number of the session that was begun last.
     serial: u64,
     stats: UdpServerStats,
     started_ns: u64,
     socket_drops: u32,
     looked_ns: u64,
-    /// Since when the thread has been ready to take the next datagram, or should have been.
+    /// Time since which the thread has been ready for the next datagram, or should have been.
     free_since_ns: u64,
-    /// When it began to wait, where it did since the last datagram.
+    /// Begin of the wait for a datagram, if it has waited since the last one.
     waited_from_ns: Option<u64>,
 }
 
@@ -103,7 +95,7 @@ impl DataThread {
     pub(super) fn new(
         spec: UdpServerSpec,
         socket: DatagramSocket,
-        link: Link,
+        link: ThreadLink,
     ) -> io::Result<DataThread> {
         let epoll = Epoll::new()?;
         epoll.add(&socket, SOCKET, flags::READ)?;
@@ -120,7 +112,7 @@ impl DataThread {
             link,
             epoll,
             batch: Batch::new(BATCH, IDLE_SIZE),
-            clocks: RealTime::now(),
+            clocks: RealtimeOffset::now(),
             rcvbuf_limit,
             cpus: Vec::new(),
             is_realtime: false,
@@ -135,28 +127,26 @@ impl DataThread {
         })
     }
 
-    /// Takes datagrams until it is told to stop.
-    pub(super) fn run(mut self) -> UdpServerStats {
+    /// Takes datagrams until it is stopped.
+    pub(super) fn run(mut self, stop: &AtomicBool) -> UdpServerStats {
         self.cpus = thread::affinity().unwrap_or_default();
         let _ = thread::set_timer_slack_ns(1);
         if let Some(cpu) = self.spec.cpu {
             // What is not permitted was refused at the start.
             let _ = thread::set_affinity(&[cpu]);
         }
-        while self.pass() {}
-        self.look_for_drops(clock::monotonic_ns());
+        while !stop.load(Ordering::Relaxed) {
+            self.pass(stop);
+        }
+        self.read_drops(clock::monotonic_ns());
         self.stats.drops = self.socket_drops.into();
         self.stats.elapsed_s = self.elapsed(clock::monotonic_ns()).as_secs_f64();
         self.stats
     }
 
-    /// One round; false once it is to stop.
-    fn pass(&mut self) -> bool {
+    fn pass(&mut self, stop: &AtomicBool) {
         while let Ok(command) = self.link.commands.try_recv() {
-            if matches!(command, Command::Stop) {
-                return false;
-            }
-            self.obey(command);
+            self.execute(command);
             self.free_since_ns = clock::monotonic_ns();
         }
         let has_work = self.session.as_ref().is_some_and(|s| !s.work.is_zero());
@@ -170,25 +160,25 @@ impl DataThread {
         self.clocks.refresh(now_ns);
         self.note_wake(count, now_ns);
         for index in 0..count {
-            self.take(index, now_ns);
+            self.take(index, now_ns, stop);
         }
         if now_ns.saturating_sub(self.looked_ns) > LOOK_NS {
-            self.look_for_drops(now_ns);
+            self.read_drops(now_ns);
         }
         self.end_or_wait(count == 0);
-        true
     }
 
-    fn take(&mut self, index: usize, now_ns: u64) {
+    fn take(&mut self, index: usize, now_ns: u64, stop: &AtomicBool) {
         let Some(session) = &mut self.session else {
-            let is_ours = Header::read(self.batch.bytes(index)).is_some();
+            let is_ours = DatagramHeader::read(self.batch.bytes(index)).is_some();
             self.discard(if is_ours { NOT_OF_THIS_RUN } else { MALFORMED }, now_ns);
             return;
         };
         match session.take(&self.batch, index, self.clocks, now_ns) {
             Ok(arrived_ns) => {
                 if let Some(until_ns) = session.work_until_ns(arrived_ns, now_ns) {
-                    let (done_ns, pause_ns) = keep_busy(until_ns, now_ns, &self.link.hurry);
+                    let leave = [&self.link.hurry, stop];
+                    let (done_ns, pause_ns) = keep_busy(until_ns, now_ns, leave);
                     session.pause_ns_max = session.pause_ns_max.max(pause_ns);
                     self.free_since_ns = done_ns;
                 }
@@ -215,12 +205,12 @@ impl DataThread {
     fn end_or_wait(&mut self, is_empty: bool) {
         let mut timeout = None;
         if let Some(session) = &self.session {
-            // Only an end that was told makes it worth asking for the drops.
+            // Drops are read only once the client has ended the session.
             let now_ns = clock::monotonic_ns();
             let drops = self.socket_drops;
             timeout = session.left(is_empty, now_ns, drops);
             if timeout.is_some() {
-                self.look_for_drops(now_ns);
+                self.read_drops(now_ns);
                 timeout = self.left(is_empty, now_ns);
             }
         }
@@ -246,7 +236,7 @@ impl DataThread {
         self.free_since_ns = clock::monotonic_ns();
     }
 
-    /// From when the thread could have taken a datagram to now, when it does.
+    /// Notes the time for which the thread could have taken a datagram and did not.
     fn note_pause(&mut self, now_ns: u64) {
         let pause_ns = now_ns.saturating_sub(self.free_since_ns);
         if let Some(session) = &mut self.session {
@@ -254,7 +244,7 @@ impl DataThread {
         }
     }
 
-    /// How long the thread took to wake once a datagram was there is its own pause too.
+    /// Notes the time that the thread took to wake up, which counts as a pause.
     fn note_wake(&mut self, count: usize, now_ns: u64) {
         let Some(waited_from_ns) = self.waited_from_ns.take().filter(|_| count > 0) else {
             return;
@@ -271,7 +261,7 @@ impl DataThread {
         session.pause_ns_max = session.pause_ns_max.max(now_ns - there_ns);
     }
 
-    fn look_for_drops(&mut self, now_ns: u64) {
+    fn read_drops(&mut self, now_ns: u64) {
         self.looked_ns = now_ns;
         if let Ok(memory) = self.socket.memory() {
             let new = memory.drops.wrapping_sub(self.socket_drops);
@@ -283,35 +273,36 @@ impl DataThread {
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn execute(&mut self, command: DataCommand) {
         match command {
-            Command::Begin(serial, begin, peer) => {
+            DataCommand::Begin(serial, begin, peer) => {
                 self.serial = serial;
                 let reply = self.begin(*begin, peer);
-                self.reply(reply.map_or_else(Reply::Refused, |facts| Reply::Ready(facts.into())));
+                self.reply(
+                    reply.map_or_else(DataReply::Refused, |facts| DataReply::Ready(facts.into())),
+                );
             }
-            Command::Start(origin_ns) => {
-                self.look_for_drops(clock::monotonic_ns());
+            DataCommand::Start(origin_ns) => {
+                self.read_drops(clock::monotonic_ns());
                 if let Some(session) = &mut self.session {
                     session.start(origin_ns, self.socket_drops);
                 }
-                self.reply(Reply::Started);
+                self.reply(DataReply::Started);
             }
-            Command::End(sent) => {
+            DataCommand::End(sent) => {
                 if let Some(session) = &mut self.session {
                     session.end(sent);
                 }
             }
-            Command::Abandon => {
+            DataCommand::Abandon => {
                 self.link.hurry.store(false, Ordering::Relaxed);
                 self.stats.sessions_lost += u64::from(self.session.take().is_some());
             }
-            Command::Stop => {}
         }
     }
 
-    /// Sets up what the session asks for, and what it leaves open as it was at the start.
-    fn begin(&mut self, begin: Begin, peer: IpAddr) -> Result<ServiceFacts, String> {
+    /// Sets up what the session asks for; the rest is as at the start of the service.
+    fn begin(&mut self, begin: UdpSessionSpec, peer: IpAddr) -> Result<ServiceFacts, String> {
         let setup = &begin.setup;
         match setup.cpu.or(self.spec.cpu) {
             Some(cpu) => thread::set_affinity(&[cpu])
@@ -349,11 +340,11 @@ impl DataThread {
             buffer_datagrams: measured.flatten(),
             ..facts(mode, work, memory.limit)
         };
-        self.session = Some(Session::new(begin, peer, mode, work, rng));
+        self.session = Some(UdpSession::new(begin, peer, mode, work, rng));
         Ok(facts)
     }
 
-    /// Whatever is queued came before the session.
+    /// Drops what is queued: it came before the session.
     fn empty(&mut self) {
         for _ in 0..10_000 {
             let count = self.socket.receive(&mut self.batch, BATCH).unwrap_or(0);
@@ -370,11 +361,11 @@ impl DataThread {
     fn finish(&mut self) {
         if let Some(session) = self.session.take() {
             let record = session.finish(self.socket_drops);
-            self.reply(Reply::Record(record.into()));
+            self.reply(DataReply::Record(record.into()));
         }
     }
 
-    fn reply(&self, reply: Reply) {
+    fn reply(&self, reply: DataReply) {
         // The control thread is gone only where the service ends.
         let _ = self.link.replies.send((self.serial, reply));
         self.link.control.notify();
@@ -385,7 +376,7 @@ impl DataThread {
     }
 }
 
-/// What the service is; to be called on the thread of datagrams, whose processors it tells.
+/// Properties of the service. Call it on the thread of datagrams: they include its processors.
 pub(super) fn facts(mode: ServiceMode, work: Law, rcvbuf_limit: u32) -> ServiceFacts {
     ServiceFacts {
         mode: Some(mode),
@@ -398,10 +389,12 @@ pub(super) fn facts(mode: ServiceMode, work: Law, rcvbuf_limit: u32) -> ServiceF
     }
 }
 
-/// Works until `until_ns`: when it was done, and the longest time in which it did not get on.
-fn keep_busy(until_ns: u64, from_ns: u64, hurry: &AtomicBool) -> (u64, u64) {
+/// Works until `until_ns`, or until one of `leave` is set. Returns the time at the end, and the
+/// longest time in which the thread did not run.
+fn keep_busy(until_ns: u64, from_ns: u64, leave: [&AtomicBool; 2]) -> (u64, u64) {
     let (mut before_ns, mut pause_ns) = (from_ns, 0);
-    while before_ns < until_ns && !hurry.load(Ordering::Relaxed) {
+    let leaves = || leave.iter().any(|l| l.load(Ordering::Relaxed));
+    while before_ns < until_ns && !leaves() {
         std::hint::spin_loop();
         let now_ns = clock::monotonic_ns();
         pause_ns = pause_ns.max(now_ns - before_ns);

@@ -1,4 +1,4 @@
-//! The client's end of a control connection, whatever is said over it.
+//! The client's end of a control connection.
 
 use super::lines::{Lines, line};
 use crate::error::RunError;
@@ -12,40 +12,40 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a connect may take.
+/// Time limit of a connect.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// A service that says nothing for so long is lost.
+/// Longest silence of a service.
 pub(crate) const SILENCE_NS: u64 = 10_000_000_000;
 
-/// How often a wait looks at whether it is still wanted.
-const GLANCE: Duration = Duration::from_millis(20);
+/// Interval at which a wait checks whether it is to stop.
+const POLL: Duration = Duration::from_millis(20);
 
-/// Why the service says no more.
+/// Why a service is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Lost {
-    /// What happened, in words that follow the service's name.
+pub(crate) enum ServiceLost {
+    /// What happened, in words that follow the name of the service.
     Because(String),
-    /// The user wants no more of it.
+    /// The user has interrupted the wait.
     Interrupted,
 }
 
-/// The service's clock, as seen from here.
+/// The clock of a service, relative to that of this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServiceClock {
-    /// Its CLOCK_MONOTONIC less ours, modulo 2^64.
+    /// CLOCK_MONOTONIC of the service less that of this host, modulo 2^64.
     pub ahead_ns: u64,
-    /// It may be off by so much either way.
+    /// Largest error of `ahead_ns`, either way.
     pub uncertainty_ns: u64,
 }
 
 impl ServiceClock {
-    /// The clock as `read` tells it, from the quickest of several answers, and that one's round
-    /// trip in nanoseconds: the shortest tells it best, to half of itself (Cristian, Probabilistic
-    /// Clock Synchronization, 1989).
+    /// Reads the clock several times by `read` and takes the reading with the shortest round trip,
+    /// which is exact to half of that (Cristian, Probabilistic Clock Synchronization, 1989).
+    /// Returns the round trip too, in nanoseconds.
     ///
     /// # Errors
-    /// The first of `read`.
+    /// The first error of `read`.
     pub(crate) fn quickest<E>(
         readings: u32,
         mut read: impl FnMut() -> Result<u64, E>,
@@ -65,27 +65,41 @@ impl ServiceClock {
         }
         Ok((best, best_ns))
     }
+
+    /// Uncertainty over a whole trial: that of this first reading, and by how much a second one at
+    /// the end of the trial differs, as two clocks drift apart. In nanoseconds.
+    pub(crate) fn uncertainty_until(self, second: Option<ServiceClock>) -> u64 {
+        let drift_ns = second.map_or(0, |second| {
+            let apart = second.ahead_ns.wrapping_sub(self.ahead_ns) as i64;
+            apart.unsigned_abs().saturating_sub(second.uncertainty_ns)
+        });
+        self.uncertainty_ns.saturating_add(drift_ns)
+    }
 }
 
-/// A connection over which lines go both ways.
+/// A control connection to a service.
 #[derive(Debug)]
-pub(crate) struct Talk {
+pub(crate) struct ControlClient {
     stream: TcpStream,
     lines: Lines,
-    /// As the user named it.
+    /// Address as the user wrote it.
     pub(crate) service: String,
-    /// Where it is.
+    /// Address that answered.
     pub(crate) address: SocketAddr,
 }
 
-impl Talk {
-    /// Connects, for lines of up to `line_max` bytes. `nobody`: what to do where nobody answers.
+impl ControlClient {
+    /// Connects, for lines of up to `line_max` bytes. `nobody`: advice where nothing answers.
     ///
     /// # Errors
     /// [`RunError::Unreachable`].
-    pub(crate) fn connect(service: &str, line_max: usize, nobody: &str) -> Result<Talk, RunError> {
+    pub(crate) fn connect(
+        service: &str,
+        line_max: usize,
+        nobody: &str,
+    ) -> Result<ControlClient, RunError> {
         let (stream, address) = connect(service, nobody)?;
-        Ok(Talk {
+        Ok(ControlClient {
             stream,
             lines: Lines::new(line_max),
             service: service.to_owned(),
@@ -93,13 +107,17 @@ impl Talk {
         })
     }
 
-    /// What [`Talk::into_parts`] took apart.
+    /// The client that [`ControlClient::into_parts`] took apart.
     ///
     /// # Errors
     /// The connection is gone.
-    pub(crate) fn from_parts(stream: TcpStream, lines: Lines, service: &str) -> io::Result<Talk> {
+    pub(crate) fn from_parts(
+        stream: TcpStream,
+        lines: Lines,
+        service: &str,
+    ) -> io::Result<ControlClient> {
         stream.set_nonblocking(false)?;
-        Ok(Talk {
+        Ok(ControlClient {
             address: stream.peer_addr()?,
             stream,
             lines,
@@ -111,88 +129,94 @@ impl Talk {
         self.lines.set_max(max);
     }
 
-    /// That it cannot be used, in words that follow its name.
+    /// Error: the service cannot be used. `what` follows its name.
     pub(crate) fn unreachable(&self, what: &str) -> RunError {
         RunError::Unreachable(format!("the service {} {what}", self.service))
     }
 
-    /// That it was lost before anything was measured.
-    pub(crate) fn lost(&self, lost: Lost) -> RunError {
+    /// Error: the service was lost before anything was measured.
+    pub(crate) fn lost(&self, lost: ServiceLost) -> RunError {
         self.unreachable(match &lost {
-            Lost::Because(why) => why,
-            Lost::Interrupted => "had not answered when it was interrupted",
+            ServiceLost::Because(why) => why,
+            ServiceLost::Interrupted => "had not answered when it was interrupted",
         })
+    }
+
+    /// Error: the service refused a session, for this reason.
+    pub(crate) fn refused(&self, reason: &str) -> RunError {
+        RunError::NotPermitted(format!("the service {} refuses: {reason}", self.service))
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }
 
-    /// The stream, and what of it was read and not yet taken.
+    /// The stream, and the bytes of it that were read and not yet handled.
     pub(crate) fn into_parts(self) -> (TcpStream, Lines) {
         (self.stream, self.lines)
     }
 
     /// # Errors
-    /// [`Lost::Because`].
-    pub(crate) fn tell(&mut self, ask: &impl Serialize) -> Result<(), Lost> {
+    /// [`ServiceLost::Because`].
+    pub(crate) fn send(&mut self, request: &impl Serialize) -> Result<(), ServiceLost> {
         self.stream
-            .write_all(&line(ask))
-            .map_err(|e| Lost::gone(&e))
+            .write_all(&line(request))
+            .map_err(|e| ServiceLost::gone(&e))
     }
 
-    /// The next thing that is said, within `patience_ns` of the last byte.
+    /// The next message, within `patience_ns` of the last byte.
     ///
     /// # Errors
-    /// [`Lost`].
-    pub(crate) fn hear<S: DeserializeOwned>(
+    /// [`ServiceLost`].
+    pub(crate) fn receive<S: DeserializeOwned>(
         &mut self,
         patience_ns: u64,
         stop: Option<&AtomicBool>,
-    ) -> Result<S, Lost> {
+    ) -> Result<S, ServiceLost> {
         let mut heard_ns = clock::monotonic_ns();
         let mut held = 0;
         loop {
-            if let Some(said) = self.glance()? {
-                return Ok(said);
+            if let Some(message) = self.poll()? {
+                return Ok(message);
             }
             if stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
-                return Err(Lost::Interrupted);
+                return Err(ServiceLost::Interrupted);
             }
             let now_ns = clock::monotonic_ns();
             if self.lines.held() != held {
                 (held, heard_ns) = (self.lines.held(), now_ns);
             }
             if now_ns - heard_ns > patience_ns {
-                return Err(Lost::silent());
+                return Err(ServiceLost::silent());
             }
         }
     }
 
-    /// What is said within a short time.
+    /// The next message, if it comes within 20 ms.
     ///
     /// # Errors
-    /// [`Lost::Because`].
-    pub(crate) fn glance<S: DeserializeOwned>(&mut self) -> Result<Option<S>, Lost> {
-        if let Some(said) = self.said()? {
-            return Ok(Some(said));
+    /// [`ServiceLost::Because`].
+    pub(crate) fn poll<S: DeserializeOwned>(&mut self) -> Result<Option<S>, ServiceLost> {
+        if let Some(message) = self.next_message()? {
+            return Ok(Some(message));
         }
         let mut buffer = [0; 64 << 10];
         match self.stream.read(&mut buffer) {
-            Ok(0) => Err(Lost::closed()),
+            Ok(0) => Err(ServiceLost::closed()),
             Ok(count) => {
                 self.lines.push(&buffer[..count]);
-                self.said()
+                self.next_message()
             }
             Err(e) if is_no_data(&e) => Ok(None),
-            Err(e) => Err(Lost::gone(&e)),
+            Err(e) => Err(ServiceLost::gone(&e)),
         }
     }
 
-    fn said<S: DeserializeOwned>(&mut self) -> Result<Option<S>, Lost> {
-        let line = self.lines.take().map_err(|_| Lost::nonsense())?;
-        let said = line.map(|line| serde_json::from_slice(&line).map_err(|_| Lost::nonsense()));
-        said.transpose()
+    fn next_message<S: DeserializeOwned>(&mut self) -> Result<Option<S>, ServiceLost> {
+        let line = self.lines.take().map_err(|_| ServiceLost::nonsense())?;
+        let message =
+            line.map(|line| serde_json::from_slice(&line).map_err(|_| ServiceLost::nonsense()));
+        message.transpose()
     }
 }
 
@@ -207,7 +231,7 @@ fn connect(service: &str, nobody: &str) -> Result<(TcpStream, SocketAddr), RunEr
     for address in addresses {
         let stream = TcpStream::connect_timeout(&address, CONNECT).and_then(|stream| {
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(GLANCE))?;
+            stream.set_read_timeout(Some(POLL))?;
             stream.set_write_timeout(Some(CONNECT))?;
             socket::set_user_timeout(&stream, (SILENCE_NS / 1_000_000) as u32)?;
             Ok(stream)
@@ -226,34 +250,34 @@ fn connect(service: &str, nobody: &str) -> Result<(TcpStream, SocketAddr), RunEr
     )))
 }
 
-impl Lost {
-    pub(crate) fn silent() -> Lost {
+impl ServiceLost {
+    pub(crate) fn silent() -> ServiceLost {
         let seconds = SILENCE_NS / 1_000_000_000;
-        Lost::Because(format!("says nothing any more (for {seconds} s)"))
+        ServiceLost::Because(format!("says nothing any more (for {seconds} s)"))
     }
 
-    pub(crate) fn nonsense() -> Lost {
-        Lost::Because("says what knee does not understand".to_owned())
+    pub(crate) fn nonsense() -> ServiceLost {
+        ServiceLost::Because("says what knee does not understand".to_owned())
     }
 
-    /// It said something else than was asked: that it refuses, for this reason, or what not.
-    pub(crate) fn unexpected(refused: Option<&str>) -> Lost {
-        Lost::Because(match refused {
+    /// The service refused, for a reason, or sent another message than was expected.
+    pub(crate) fn unexpected(refused: Option<&str>) -> ServiceLost {
+        ServiceLost::Because(match refused {
             Some(reason) => format!("refuses: {}", printable(reason)),
             None => "sent an unexpected message".to_owned(),
         })
     }
 
-    pub(crate) fn closed() -> Lost {
-        Lost::Because("closed its control connection".to_owned())
+    pub(crate) fn closed() -> ServiceLost {
+        ServiceLost::Because("closed its control connection".to_owned())
     }
 
-    pub(crate) fn gone(error: &io::Error) -> Lost {
-        Lost::Because(format!("is gone: {}", reason(error)))
+    pub(crate) fn gone(error: &io::Error) -> ServiceLost {
+        ServiceLost::Because(format!("is gone: {}", reason(error)))
     }
 }
 
-/// What a service said, as it may go to the terminal: one line of limited length.
+/// Text of a service for the terminal: one line of up to 200 characters.
 pub(crate) fn printable(text: &str) -> String {
     let printed = text.chars().filter(|c| !c.is_control());
     printed.take(200).collect()
@@ -270,7 +294,7 @@ mod tests {
 
     #[test]
     fn what_a_service_refuses_is_told_in_one_line() {
-        let refused = Lost::unexpected(Some("a\n\u{1b}[31mb"));
-        assert_eq!(refused, Lost::Because("refuses: a[31mb".to_owned()));
+        let refused = ServiceLost::unexpected(Some("a\n\u{1b}[31mb"));
+        assert_eq!(refused, ServiceLost::Because("refuses: a[31mb".to_owned()));
     }
 }

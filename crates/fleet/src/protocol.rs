@@ -1,4 +1,4 @@
-//! What agents and coordinators say to each other, and where.
+//! Subjects and messages of agents and coordinators.
 //!
 //! | subject | what |
 //! | --- | --- |
@@ -11,15 +11,17 @@
 //! Each subject that an agent reads or writes has its name in a place of its own, so that a login
 //! can be permitted those of one agent. `deploy/nats.conf` has the permissions.
 
-use crate::part::Part;
+use crate::FleetError;
+use crate::interval_share::IntervalShare;
 use knee_core::measure::Trial;
 use knee_core::spec::{Crew, HttpVersion, TrialSpec};
+use knee_engine::error::RunError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The version of this language: agents of another one are refused.
+/// Version of this protocol. Agents of another one are refused.
 pub const PROTOCOL: u32 = 2;
 
 /// The bucket of the agents' leases, by name.
@@ -31,23 +33,23 @@ pub(crate) const PLANS: &str = "knee-plans";
 /// The stream of results.
 pub(crate) const RESULTS: &str = "knee-results";
 
-/// Who does not renew its lease for so long is gone, …
+/// Time after which a lease that is not renewed ends.
 pub(crate) const LEASE: Duration = Duration::from_secs(12);
-/// … so it is renewed this often.
+/// Interval of renewing a lease.
 pub(crate) const RENEW: Duration = Duration::from_secs(3);
-/// An agent that is silent for so long in a trial is lost.
+/// Silence after which an agent is lost in a trial.
 pub(crate) const SILENT: Duration = Duration::from_secs(10);
-/// How often an agent says what it is doing.
+/// Interval of an agent's heartbeats.
 pub(crate) const BEAT: Duration = Duration::from_millis(500);
-/// Who ends says so within this: NATS may be away, and then nobody hears it.
+/// Time limit of the last messages of a process that ends: NATS may be away.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
-/// So long results and plans are kept.
+/// Time for which results and plans are kept.
 pub(crate) const KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// The only key of [`COORDINATOR`].
 pub(crate) const LEASE_KEY: &str = "lease";
 
-/// Which piece of how many a message is.
+/// Header of a message that is a piece: its number, and how many there are.
 pub(crate) const PIECE: &str = "Knee-Piece";
 
 pub(crate) fn agent_subject(agent: &str, verb: Verb) -> String {
@@ -62,32 +64,32 @@ pub(crate) fn live_subject(run: &str, agent: &str) -> String {
     format!("knee.live.{run}.{agent}")
 }
 
-/// Where the pieces of a result lie. `agent`: or [`SPEC`].
+/// Subject of a piece of a result. `agent` may be [`SPEC`].
 pub(crate) fn result_subject(key: &TrialKey, agent: &str, piece: &str) -> String {
     format!("knee.result.{}.{}.{agent}.{piece}", key.run, key.trial)
 }
 
-/// In the place of an agent's name: what was asked of all. No agent has such a name.
+/// In place of an agent's name: the spec of the trial. No agent has such a name.
 pub(crate) const SPEC: &str = "_spec";
 
-/// In the place of an agent's name: who conducts, lists or collects.
+/// In place of an agent's name: whoever conducts, lists or collects.
 pub(crate) const COORDINATORS_INBOX: &str = "_coordinator";
 
 pub(crate) fn inbox_prefix(name: &str) -> String {
     format!("knee.inbox.{name}")
 }
 
-/// What an agent is asked.
+/// Requests to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
-    /// What time it is there: [`Reading`].
+    /// Returns the agent's clocks: [`ClockReading`].
     Clock,
-    /// Takes a piece of an [`Order`].
+    /// Takes a piece of an [`TrialOrder`].
     Piece,
-    /// Makes all ready for its part of the order whose pieces it has: [`Prepare`], answered by
-    /// [`Answer`].
+    /// Prepares its part of the order whose pieces it has: [`PrepareRequest`], answered by
+    /// [`AgentAnswer`].
     Prepare,
-    /// When to begin: [`Go`], answered by [`Answer`].
+    /// Starts the trial: [`GoRequest`], answered by [`AgentAnswer`].
     Go,
     /// The trial does not take place.
     Cancel,
@@ -97,53 +99,45 @@ pub(crate) enum Verb {
     Result,
     /// The result has arrived.
     Thanks,
-    /// Which version of HTTP a target speaks: [`Greeted`].
+    /// Asks which version of HTTP a target speaks: [`TargetGreeting`].
     Greet,
-    /// Where an overload's target is: [`Aimed`].
+    /// Asks for the address of an overload's target: [`TargetAddress`].
     Aim,
 }
 
 impl Verb {
-    const ALL: [Verb; 10] = [
-        Verb::Clock,
-        Verb::Piece,
-        Verb::Prepare,
-        Verb::Go,
-        Verb::Cancel,
-        Verb::Stop,
-        Verb::Result,
-        Verb::Thanks,
-        Verb::Greet,
-        Verb::Aim,
-    ];
-
     fn word(self) -> &'static str {
-        match self {
-            Verb::Clock => "clock",
-            Verb::Piece => "piece",
-            Verb::Prepare => "prepare",
-            Verb::Go => "go",
-            Verb::Cancel => "cancel",
-            Verb::Stop => "stop",
-            Verb::Result => "result",
-            Verb::Thanks => "thanks",
-            Verb::Greet => "greet",
-            Verb::Aim => "aim",
-        }
+        let named = VERBS.iter().find(|(verb, _)| *verb == self);
+        named.map_or("", |(_, word)| *word)
     }
 
     pub(crate) fn of_subject(subject: &str) -> Option<Verb> {
         let word = subject.rsplit('.').next()?;
-        Verb::ALL.into_iter().find(|verb| verb.word() == word)
+        let named = VERBS.iter().find(|(_, other)| *other == word);
+        named.map(|(verb, _)| *verb)
     }
 }
 
-/// Which trial of which run.
+/// Verbs as they stand in subjects.
+const VERBS: &[(Verb, &str)] = &[
+    (Verb::Clock, "clock"),
+    (Verb::Piece, "piece"),
+    (Verb::Prepare, "prepare"),
+    (Verb::Go, "go"),
+    (Verb::Cancel, "cancel"),
+    (Verb::Stop, "stop"),
+    (Verb::Result, "result"),
+    (Verb::Thanks, "thanks"),
+    (Verb::Greet, "greet"),
+    (Verb::Aim, "aim"),
+];
+
+/// A trial of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrialKey {
-    /// The run's name, made of random letters.
+    /// Name of the run, made of random letters.
     pub run: String,
-    /// Its number, from 0.
+    /// Number of the trial, from 0.
     pub trial: u32,
 }
 
@@ -153,19 +147,19 @@ impl fmt::Display for TrialKey {
     }
 }
 
-/// An agent, as it says of itself in its lease. One of another version may say less.
+/// Properties of an agent, in its lease. An agent of another version may leave some out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentFacts {
     /// Its name: letters, digits, `-` and `_`.
     pub name: String,
-    /// [`PROTOCOL`] as it knows it.
+    /// [`PROTOCOL`] of the agent.
     pub protocol: u32,
     /// knee's version.
     pub version: String,
-    /// Its host's name.
+    /// Name of its host.
     pub host: String,
-    /// Its process there.
+    /// Process on that host.
     pub pid: u32,
     /// Processors that it may use.
     pub cores: u32,
@@ -173,54 +167,54 @@ pub struct AgentFacts {
     pub kernel: String,
     /// Connections that it may have open at once.
     pub connections_max: u32,
-    /// What it is selected by.
+    /// Labels by which it is selected.
     pub labels: Vec<(String, String)>,
-    /// What it sends load to, beside loopback, in words.
+    /// Networks that it sends load to, beside loopback.
     pub targets: Vec<String>,
-    /// The most operations per second that it makes; absent: as many as it can.
+    /// Most operations per second that it makes; absent: no limit.
     pub rate_max: Option<f64>,
-    /// What it does: the run, or nothing.
+    /// The run that it works for.
     pub run: Option<String>,
 }
 
-/// Who conducts an experiment, as its lease says.
+/// Properties of a coordinator, in its lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoordinatorFacts {
-    /// Its run.
+    /// Run that it conducts.
     pub run: String,
-    /// Its host's name.
+    /// Name of its host.
     pub host: String,
-    /// Its process there.
+    /// Process on that host.
     pub pid: u32,
-    /// When it began, as people read it.
+    /// Begin of the run, as text.
     pub since: String,
 }
 
-/// What was planned of a run, for those who collect what is left of it.
+/// The plan of a run, for those who collect what is left of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlanFacts {
     /// The last trial that was begun.
     pub key: TrialKey,
-    /// Who was to make it, and which workers.
+    /// Agents and their workers.
     pub agents: Vec<(String, Crew)>,
-    /// When it was begun, as people read it.
+    /// Begin of the run, as text.
     pub started_at: String,
-    /// Which pieces what was asked has.
+    /// Number of pieces of the stored spec.
     pub pieces: u32,
 }
 
-/// What agents are to do. It goes from the coordinator to each agent and is stored nowhere: it may
-/// have secrets of the target in it.
+/// An order of a trial. It goes from the coordinator to each agent and is never stored, as it may
+/// contain secrets of the target.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct TrialOrder {
     pub spec: TrialSpec,
-    /// The files that the spec names, with what is in them.
+    /// Files that the spec names, with their contents.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// Which part of the trial is an agent's, once it has the order.
+/// Prepares an agent's part of the trial, once it has the order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Prepare {
+pub(crate) struct PrepareRequest {
     pub key: TrialKey,
     pub crew: Crew,
 }
@@ -228,95 +222,121 @@ pub(crate) struct Prepare {
 /// An answer of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Answer {
-    /// It is so.
+pub(crate) enum AgentAnswer {
+    /// Done.
     Yes,
-    /// It cannot be, for this reason.
+    /// Refused, for this reason.
     No(String),
     /// The target cannot be reached, for this reason.
     Unreachable(String),
 }
 
-/// What a target said to an agent.
+impl AgentAnswer {
+    /// Why it cannot be; empty for [`AgentAnswer::Yes`].
+    pub(crate) fn reason(&self) -> &str {
+        match self {
+            AgentAnswer::Yes => "",
+            AgentAnswer::No(why) | AgentAnswer::Unreachable(why) => why,
+        }
+    }
+}
+
+impl From<RunError> for AgentAnswer {
+    fn from(error: RunError) -> AgentAnswer {
+        match error {
+            RunError::Unreachable(line) => AgentAnswer::Unreachable(line),
+            other => AgentAnswer::No(other.to_string()),
+        }
+    }
+}
+
+impl From<FleetError> for AgentAnswer {
+    fn from(error: FleetError) -> AgentAnswer {
+        RunError::from(error).into()
+    }
+}
+
+/// A target's protocol, as an agent sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Greeted {
-    /// What it speaks.
+pub struct TargetGreeting {
+    /// Version of HTTP.
     pub version: HttpVersion,
     /// The address that answered, as the agent sees it.
     pub address: String,
 }
 
-/// Where an agent sees the target of an overload.
+/// Address of the target of an overload, as an agent sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Aimed {
-    /// Its address.
+pub struct TargetAddress {
+    /// Address of the target.
     pub address: SocketAddr,
     /// Whether it answered a connect.
     pub answers: bool,
 }
 
-/// When a trial begins.
+/// Start of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Go {
+pub(crate) struct GoRequest {
     pub key: TrialKey,
-    /// By the agent's own monotonic clock.
+    /// Time of the agent's monotonic clock, in nanoseconds.
     pub at_ns: u64,
 }
 
-/// What an agent's clocks say.
+/// Reading of an agent's clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Reading {
-    /// Its monotonic clock as the question came, …
+pub(crate) struct ClockReading {
+    /// Monotonic clock when the request came.
     pub came_ns: u64,
-    /// … and as the answer went.
+    /// Monotonic clock when the answer left.
     pub went_ns: u64,
-    /// How far its time of day is ahead of that clock.
+    /// How far the time of day is ahead of the monotonic clock.
     pub realtime_ahead_ns: i64,
-    /// Whether its kernel calls its time of day synchronised.
+    /// Whether the kernel calls the time of day synchronised.
     pub is_synchronised: bool,
-    /// How far that is from the true one at the most, where chrony runs there.
+    /// Largest error of the time of day, where chrony runs.
     pub chrony_error_ns: Option<u64>,
 }
 
-/// What an agent is doing with a trial.
+/// State of an agent's trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Beat {
+pub(crate) struct Heartbeat {
     pub key: TrialKey,
-    pub doing: Doing,
+    pub doing: JobState,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Doing {
+pub(crate) enum JobState {
     /// The trial is prepared, or runs, or its result is being stored.
     Busy,
-    /// The result is stored, in so many pieces.
+    /// The result is stored, in this number of pieces.
     Stored(u32),
-    /// The result is kept here, in so many pieces, as it cannot be stored for this reason.
+    /// The agent keeps the result, in this number of pieces, as it cannot be stored for this
+    /// reason.
     Kept(u32, String),
-    /// The trial came to nothing, for this reason.
+    /// The trial failed, for this reason.
     Failed(String),
 }
 
-/// What an agent has measured so far.
+/// An agent's measurements so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
     pub key: TrialKey,
     /// The last interval that is in it, with the sums of all up to it, coarse.
-    pub sum: Part,
+    pub sum: IntervalShare,
 }
 
-/// What an agent delivers of a trial.
+/// An agent's result of a trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Delivered {
+pub(crate) struct DeliveredPart {
     pub agent: String,
     pub crew: Crew,
     /// How long after the common beginning the last of its workers began.
     pub begun_late_ns: u64,
-    /// What it measured. Its spec is an outline, as it may have had secrets.
+    /// The trial. Its spec is an outline, as the spec may contain secrets.
     pub trial: Trial,
-    /// What it contributed to each interval.
-    pub parts: Vec<Part>,
+    /// Its share of each interval.
+    pub parts: Vec<IntervalShare>,
 }
 
 /// An agent of a test.
