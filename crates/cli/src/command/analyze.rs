@@ -6,7 +6,7 @@ use crate::output::OutputArgs;
 use crate::started_at;
 use crate::words::Words;
 use clap::{Args, Subcommand};
-use knee_core::experiment::latency::analysis::parse_classic;
+use knee_core::experiment::latency::parse_classic;
 use knee_core::experiment::latency::conclude_classic;
 use knee_core::experiment::sweep::conclude_table;
 use knee_core::experiment::sweep::table::parse_csv;

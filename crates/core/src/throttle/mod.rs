@@ -69,19 +69,16 @@
 //! [`Lanes`] stand beside a throttle where operations overlap: at most so many at once, exactly so
 //! many in all, and an error in any of them shows at once.
 
-mod catch_up;
 mod lanes;
-mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use lanes::{Call, Lanes};
-
-use crate::arrival::{Arrivals, Constant};
-use crate::spec::{Rate, Share};
+use crate::arrival::{ArrivalProcess, Arrivals, Constant};
+use crate::spec::{ParseError, Rate, Share};
 use crate::time::Nanos;
-pub use catch_up::CatchUp;
-use schedule::Schedule;
+pub use lanes::{Call, Lanes};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,6 +299,141 @@ impl Scout {
             // An operation made early has overtaken it.
             self.next = self.schedule.next();
             debug_assert_eq!(self.next, next);
+        }
+    }
+}
+
+/// What becomes of operations whose moment has passed, after a stall.
+///
+/// An operation is *missed* once the moment of its successor has come as well: being late by less
+/// than a gap is no stall, and no policy acts on it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CatchUp {
+    /// The newest so many of those due are made at once, back to back; the older ones are skipped
+    /// and counted. `u64::MAX`: none is ever skipped.
+    Burst(u64),
+    /// All are made, but no faster than so many times the rate (above 1), until the schedule is
+    /// caught up with. (It keeps operations apart, so it is felt for a lateness below a gap too.)
+    Spread(f64),
+    /// Missed ones are counted, not made: the same as a burst of one.
+    Skip,
+    /// All later moments move back by as much as the first missed one is late; counted.
+    Delay,
+}
+
+impl CatchUp {
+    /// Every operation is made, as soon as it can be.
+    pub const ALL: CatchUp = CatchUp::Burst(u64::MAX);
+
+    /// `burst`, `burst(20)`, `spread`, `spread(1.5)` (twice the rate unless given), `skip`,
+    /// `delay`.
+    ///
+    /// # Errors
+    /// Another word, a burst of 0, or a spread that does not catch up (1 or less).
+    pub fn parse(text: &str) -> Result<CatchUp, ParseError> {
+        let (name, argument) = match text.trim().split_once('(') {
+            None => (text.trim(), None),
+            Some((name, rest)) => (name, Some(rest.strip_suffix(')').unwrap_or(""))),
+        };
+        let wrong = |what: &str| {
+            ParseError(format!(
+                "'{text}' {what}: give burst, burst(N) with N from 1, spread(X) with X above 1, \
+                 skip or delay"
+            ))
+        };
+        match (name, argument) {
+            ("burst", None) => Ok(CatchUp::ALL),
+            ("burst", Some(n)) => match n.trim().parse() {
+                Ok(n) if n > 0 => Ok(CatchUp::Burst(n)),
+                _ => Err(wrong("is no burst")),
+            },
+            ("spread", None) => Ok(CatchUp::Spread(2.0)),
+            ("spread", Some(x)) => match x.trim().parse::<f64>() {
+                Ok(x) if x.is_finite() && x > 1.0 => Ok(CatchUp::Spread(x)),
+                _ => Err(wrong("never catches up")),
+            },
+            ("skip", None) => Ok(CatchUp::Skip),
+            ("delay", None) => Ok(CatchUp::Delay),
+            _ => Err(wrong("is no policy")),
+        }
+    }
+}
+
+impl fmt::Display for CatchUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CatchUp::Burst(u64::MAX) => f.write_str("burst"),
+            CatchUp::Burst(n) => write!(f, "burst({n})"),
+            CatchUp::Spread(x) => write!(f, "spread({x})"),
+            CatchUp::Skip => f.write_str("skip"),
+            CatchUp::Delay => f.write_str("delay"),
+        }
+    }
+}
+
+/// The moments of an arrival process, up to a number of them.
+#[derive(Clone, Debug)]
+pub(super) struct Schedule {
+    arrivals: Arrivals,
+    remaining: u64,
+}
+
+impl Schedule {
+    pub(super) fn new(arrivals: Arrivals) -> Schedule {
+        Schedule {
+            arrivals,
+            remaining: u64::MAX,
+        }
+    }
+
+    /// Ends it after `n` more moments.
+    pub(super) fn limit(&mut self, n: u64) {
+        self.remaining = n;
+    }
+
+    /// The next moment; [`Nanos::MAX`], which never comes: there are no more.
+    #[inline]
+    pub(super) fn next(&mut self) -> Nanos {
+        if self.remaining == 0 {
+            return Nanos::MAX;
+        }
+        self.remaining -= 1;
+        self.arrivals.next().unwrap_or(Nanos::MAX)
+    }
+
+    /// Leaves out `n` moments.
+    pub(super) fn skip(&mut self, n: u64) {
+        self.remaining = self.remaining.saturating_sub(n);
+        self.arrivals.skip(n);
+    }
+
+    /// Draws until a moment is later than `now`: how many were not, and that moment.
+    ///
+    /// Leaps ahead in steps that double and halve again, so that the millions of a long stall cost
+    /// some dozens of moments, except where a leap costs as much as its single steps.
+    pub(super) fn pass(&mut self, now: Nanos) -> (u64, Nanos) {
+        let step_max = if self.arrivals.is_random() {
+            1
+        } else {
+            1 << 40
+        };
+        let (mut passed, mut step, mut rises) = (0, 1, true);
+        loop {
+            let mut ahead = self.clone();
+            ahead.skip(step - 1);
+            let moment = ahead.next();
+            if moment <= now && moment < Nanos::MAX {
+                *self = ahead;
+                passed += step;
+                step = if rises { step * 2 } else { step / 2 }.clamp(1, step_max);
+            } else if step == 1 {
+                *self = ahead;
+                return (passed, moment);
+            } else {
+                rises = false;
+                step /= 2;
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The conclusion in one or two sentences.
 
-use super::standing;
-use crate::experiment::latency::analysis::figures::grade;
+use super::distorted;
+use crate::experiment::latency::analysis::grade;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::time::Nanos;
 use crate::words::{exact, list, time};
@@ -108,14 +108,17 @@ fn by_probe(conclusion: &LatencyConclusion) -> Option<String> {
 
 /// What can be trusted, where not all can.
 fn stands(conclusion: &LatencyConclusion) -> Option<String> {
-    let (resting, standing) = standing::of(conclusion);
+    let (resting, standing) = distorted::of(conclusion);
     let standing: Vec<String> = standing.iter().map(|&s| s.to_owned()).collect();
-    (!resting.is_empty()).then(|| match standing.is_empty() {
-        true => "The generator distorted scenarios that all of this rests on.".to_owned(),
-        false => format!(
-            "The generator distorted scenarios that this rests on; what stands is {}.",
-            list(&standing)
-        ),
+    (!resting.is_empty()).then(|| {
+        if standing.is_empty() {
+            "The generator distorted scenarios that all of this rests on.".to_owned()
+        } else {
+            format!(
+                "The generator distorted scenarios that this rests on; what stands is {}.",
+                list(&standing)
+            )
+        }
     })
 }
 

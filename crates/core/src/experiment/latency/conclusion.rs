@@ -1,7 +1,7 @@
 //! What a report asks of the conclusion of `knee latency`, and whether that agrees with all else.
 
-use super::analysis::figures::grade;
-use super::findings::CODES;
+use super::analysis::grade;
+use super::findings::codes;
 use super::report::{LatencyConclusion, ScenarioRow};
 use crate::consistency::{Contradictions, Said, trial};
 use crate::experiment::answer::{Answer, values};
@@ -12,8 +12,8 @@ use crate::words::{exact, time, value};
 use serde_json::Value;
 
 impl Answer for LatencyConclusion {
-    fn codes() -> &'static [Code] {
-        CODES
+    fn codes() -> Vec<Code> {
+        codes()
     }
 
     fn cut_short(&mut self, _trial: &TrialReport, words: String) {

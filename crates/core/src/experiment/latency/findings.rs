@@ -5,10 +5,8 @@ mod queues;
 #[cfg(test)]
 mod tests;
 
-use super::attempts::RUN_AGAIN;
-use super::classic::RECOMPUTED_DIFFERS;
 use super::report::ScenarioRow;
-use super::standing::RESTS_ON_DISTORTED;
+use super::{classic, distorted};
 use crate::finding::{Code, Finding};
 use crate::measure::Direction;
 use crate::trial::findings::{Asked, GENERATOR_DISTORTED, findings_at_levels};
@@ -16,20 +14,16 @@ use crate::trial::flows::FlowsReport;
 use crate::trial::report::TrialReport;
 use crate::words::list;
 
-/// All codes of this experiment.
-pub const CODES: &[Code] = &[
-    flows::FLOW_KILLED,
-    flows::STARVED_FLOW,
-    flows::UNFAIR,
-    flows::ASYMMETRIC,
-    flows::NOT_SETTLED,
-    queues::BLOATED,
-    queues::PROBES_DISAGREE,
-    queues::HIDES_BLOAT,
-    RECOMPUTED_DIFFERS,
-    RESTS_ON_DISTORTED,
-    RUN_AGAIN,
-];
+/// All kinds of findings of `knee latency`.
+pub(super) fn codes() -> Vec<Code> {
+    [
+        flows::CODES,
+        queues::CODES,
+        classic::CODES,
+        distorted::CODES,
+    ]
+    .concat()
+}
 
 /// A scenario as findings see it.
 #[derive(Clone, Copy, Debug)]
@@ -101,9 +95,10 @@ impl View<'_> {
                 .iter()
                 .any(|s| s.row.congestion_control != *asked)
         };
-        match !asked.is_empty() && several() {
-            true => format!("{flows} ({asked})"),
-            false => flows,
+        if !asked.is_empty() && several() {
+            format!("{flows} ({asked})")
+        } else {
+            flows
         }
     }
 }

@@ -2,25 +2,23 @@
 
 pub mod analysis;
 mod answer;
-mod attempts;
 mod classic;
 mod conclusion;
+mod distorted;
 pub mod findings;
 pub mod measure;
 pub mod report;
-mod scenarios;
 pub mod settling;
 pub mod spec;
-mod standing;
 #[cfg(test)]
 mod tests;
 
-pub use classic::conclude_classic;
-pub use scenarios::{FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios};
+pub use classic::{Classic, ClassicOverall, ClassicScenario, conclude_classic, parse_classic};
+pub use spec::{FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios};
 
 use super::{Concluded, Experiment, Next};
 use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall, row};
-use crate::experiment::latency::attempts::Attempts;
+use crate::experiment::latency::distorted::Attempts;
 use crate::experiment::latency::findings::{Scenario, latency_findings};
 use crate::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
 use crate::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
@@ -90,9 +88,10 @@ impl Latency {
         let attempts = Attempts::of(past);
         let step = attempts.counting.len() - usize::from(attempts.is_to_repeat);
         let idle = step < self.idle_trials();
-        let ((up, down), congestion) = match idle {
-            true => ((0, 0), self.plan.congestion[0].as_deref()),
-            false => self.scenario(step)?,
+        let ((up, down), congestion) = if idle {
+            ((0, 0), self.plan.congestion[0].as_deref())
+        } else {
+            self.scenario(step)?
         };
         let several = self.plan.congestion.len() > 1;
         let of = match congestion.filter(|_| several) {
@@ -100,9 +99,10 @@ impl Latency {
             None => String::new(),
         };
         let mut spec = LatencyTrialSpec {
-            label: match idle {
-                true => "idle".to_owned(),
-                false => format!("{up} up, {down} down{of}"),
+            label: if idle {
+                "idle".to_owned()
+            } else {
+                format!("{up} up, {down} down{of}")
             },
             level: Level::Flows { up, down },
             up,
@@ -172,17 +172,18 @@ impl Experiment for Latency {
                 .map(|flows| flows.tcp.round_trip_ns.clone()),
             ..conclusion(rows, &self.plan.congestion)
         };
-        standing::judge(&mut conclusion, idle, self.first_congestion());
-        findings.extend(standing::finding(&conclusion, &counting));
+        distorted::judge(&mut conclusion, idle, self.first_congestion());
+        findings.extend(distorted::finding(&conclusion, &counting));
         findings.extend(attempts.run_again(past));
         conclusion.answer = answer::of(&conclusion);
         let is_invalid = |t: &&TrialReport| t.verdict == Verdict::Invalid;
         Concluded {
             // Every scenario is part of a mean, or may be the worst: what stands in spite of it is
             // told by the findings.
-            verdict: match counting.iter().any(is_invalid) {
-                true => Verdict::Invalid,
-                false => Verdict::Valid,
+            verdict: if counting.iter().any(is_invalid) {
+                Verdict::Invalid
+            } else {
+                Verdict::Valid
             },
             findings,
             conclusion,

@@ -36,9 +36,10 @@ pub(super) fn of(summary: &Summary, conclusion: &OverloadConclusion) -> String {
 
 /// The server answers, and no attempt was served before its level was over.
 fn none_in_time(summary: &Summary) -> String {
-    let what = match summary.points.iter().any(|p| p.of_sessions) {
-        true => "No session came to its end",
-        false => "No attempt was served",
+    let what = if summary.points.iter().any(|p| p.of_sessions) {
+        "No session came to its end"
+    } else {
+        "No attempt was served"
     };
     format!("{what} within a level: the levels are too short.")
 }
@@ -63,9 +64,10 @@ fn nothing_served(summary: &Summary) -> String {
 
 /// What became of most of the attempts, none of which was served.
 fn unserved(how: Outcome, count: u64, of: u64, established: u64) -> String {
-    let count = match count == of {
-        true => "all".to_owned(),
-        false => exact(count as f64),
+    let count = if count == of {
+        "all".to_owned()
+    } else {
+        exact(count as f64)
     };
     let end = match how {
         Outcome::ConnectTimeout if established == 0 => "received no answer to their SYN",
@@ -149,9 +151,10 @@ fn pressed(summary: &Summary) -> Option<String> {
     use crate::experiment::overload::analysis::Scheme::Scheduled;
     let most = summary.most_offered_per_s()?;
     let is_scheduled = summary.pressing().any(|p| matches!(p.scheme, Scheduled(_)));
-    let who = match is_scheduled {
-        true => "the schedule",
-        false => "S-Clients",
+    let who = if is_scheduled {
+        "the schedule"
+    } else {
+        "S-Clients"
     };
     if !summary.is_overloaded() {
         return Some(format!(

@@ -1,7 +1,7 @@
 //! What a report asks of the conclusion of `knee overload`, and whether that agrees with all else.
 
-use super::findings::CODES;
-use super::preflight::FORETOLD;
+use super::findings::codes;
+use super::preflight;
 use super::report::{CameBack, LevelRow, OverloadConclusion, parted};
 use crate::consistency::{Contradictions, Said, at_most};
 use crate::experiment::answer::{Answer, most_responses, values};
@@ -16,8 +16,8 @@ const FITTED: f64 = 1.05;
 const FEW: u64 = 5;
 
 impl Answer for OverloadConclusion {
-    fn codes() -> &'static [Code] {
-        CODES
+    fn codes() -> Vec<Code> {
+        codes()
     }
 
     fn cut_short(&mut self, _trial: &TrialReport, words: String) {
@@ -72,7 +72,7 @@ const COLUMNS: [(&str, Column); 8] = [
 fn stated(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
     let is_near = |a: f64, b: f64| at_most(a, b) && at_most(b, a);
     // What is foretold before the load rests on other figures.
-    let is_foretold = |f: &&Finding| FORETOLD.iter().any(|&code| f.is(code));
+    let is_foretold = |f: &&Finding| preflight::CODES.iter().any(|&code| f.is(code));
     for finding in said.findings.iter().filter(|f| !is_foretold(f)) {
         for (name, cell) in COLUMNS {
             let Some(value) = finding.evidence.get(name) else {

@@ -2,12 +2,11 @@
 
 mod failures;
 mod generator;
+mod rates;
 mod recovery;
 mod server;
-mod syns;
 #[cfg(test)]
 mod tests;
-mod throughput;
 
 pub(super) use generator::ports_remedy;
 
@@ -23,50 +22,18 @@ use crate::trial::findings::{
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::levels;
 
-/// All codes of this experiment, those of its preflight included.
-pub const CODES: &[Code] = &[
-    failures::REFUSES_CONNECTIONS,
-    failures::RESETS,
-    failures::ACCEPTED_AND_CLOSED,
-    failures::TRUNCATED_RESPONSES,
-    failures::MALFORMED_RESPONSES,
-    failures::ERROR_RESPONSES,
-    failures::RESPONSE_TIMEOUTS,
-    failures::GHOSTS,
-    failures::HOST_UNREACHABLE,
-    failures::ESTABLISHED_LATE,
-    failures::OTHER_FAILURES,
-    generator::PORTS_EXHAUSTED,
-    generator::DESCRIPTORS_EXHAUSTED,
-    generator::LIMITS_SYN_RATE,
-    generator::FACTOR_NOT_REACHED,
-    generator::LEVELS_LEFT_OUT,
-    preflight::FILES_WILL_RUN_OUT,
-    preflight::TOO_FEW_PORTS,
-    preflight::PORTS_WILL_RUN_OUT,
-    preflight::PATIENCE_TOO_LONG,
-    preflight::BACKLOG_CUT,
-    preflight::ABORTS_ON_OVERFLOW,
-    preflight::SYNCOOKIES_ALWAYS,
-    preflight::REQUEST_QUEUE_SHORT,
-    recovery::SERVICE_NOT_BACK,
-    recovery::SERVICE_NOT_AS_BEFORE,
-    recovery::RECOVERY_UNKNOWN,
-    server::SERVER_CRASHED,
-    server::SERVER_STOPPED,
-    server::NEVER_ACCEPTS,
-    server::NEVER_ANSWERS,
-    server::ACCEPT_QUEUE_FULL,
-    server::NO_SYN_ACK,
-    server::CONNECTS_UNANSWERED,
-    syns::SYNCOOKIES_ACTIVE,
-    syns::SYN_RETRANSMISSIONS,
-    syns::CAPTURES_DISAGREE,
-    throughput::NOT_OVERLOADED,
-    throughput::SIMPLE_CLIENTS_FLATTEN,
-    throughput::THROUGHPUT_FALLS,
-    throughput::THROUGHPUT_FLAT,
-];
+/// All kinds of findings of `knee overload`.
+pub(super) fn codes() -> Vec<Code> {
+    [
+        failures::CODES,
+        generator::CODES,
+        preflight::CODES,
+        recovery::CODES,
+        server::CODES,
+        rates::CODES,
+    ]
+    .concat()
+}
 
 /// From this share of the attempts on an end is worth a word, in percent.
 const WORTH_PERCENT: f64 = 1.0;
@@ -92,12 +59,12 @@ pub(super) fn overload_findings(
     found.extend(silent);
     found.extend(server::unanswered(summary));
     found.extend(failures);
-    found.extend(syns::syncookies(trials));
-    found.extend(throughput::not_overloaded(summary));
-    found.extend(throughput::simple_clients_flatten(summary));
-    found.extend(throughput::beyond_capacity(summary));
-    found.extend(syns::retransmissions(summary, setting));
-    found.extend(syns::captures_disagree(trials, summary));
+    found.extend(rates::syncookies(trials));
+    found.extend(rates::not_overloaded(summary));
+    found.extend(rates::simple_clients_flatten(summary));
+    found.extend(rates::beyond_capacity(summary));
+    found.extend(rates::retransmissions(summary, setting));
+    found.extend(rates::captures_disagree(trials, summary));
     found
 }
 

@@ -3,13 +3,8 @@
 pub mod analysis;
 mod answer;
 mod conclusion;
-#[cfg(test)]
-mod fake;
 pub mod findings;
-mod levels;
 mod preflight;
-#[cfg(test)]
-mod properties;
 pub mod report;
 mod spec;
 #[cfg(test)]
@@ -48,11 +43,11 @@ impl Overload {
             Descriptors::Auto => {
                 // With no simple client before it, the first trial is there for the capacity.
                 let known = simple.max(1);
-                let probe = levels::PROBE.min(self.spec.descriptors_max.max(1));
+                let probe = spec::PROBE.min(self.spec.descriptors_max.max(1));
                 let Some(known_by) = past.get(..known) else {
                     return Some(probe);
                 };
-                let levels = levels::automatic(&self.spec, most_served_per_s(known_by));
+                let levels = spec::automatic(&self.spec, most_served_per_s(known_by));
                 // That of the first trial is not tried again.
                 let is_new = |d: &u32| simple > 0 || *d != probe;
                 let mut levels = levels.into_iter().filter(is_new);
@@ -140,8 +135,9 @@ fn of_overload(past: &[TrialReport]) -> Verdict {
     let pressing = |t: &&TrialReport| !matches!(t.level, Level::Clients(_));
     let mut pressed = past.iter().filter(pressing).peekable();
     let none_counts = pressed.peek().is_some() && pressed.all(|t| t.verdict == Verdict::Invalid);
-    match none_counts {
-        true => Verdict::Invalid,
-        false => verdict(past),
+    if none_counts {
+        Verdict::Invalid
+    } else {
+        verdict(past)
     }
 }

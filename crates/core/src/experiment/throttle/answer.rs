@@ -1,13 +1,18 @@
 //! The answer in one or two sentences.
 
+use super::findings::CODES;
+use super::report::ThrottleConclusion;
+use crate::consistency::{Contradictions, Said};
+use crate::experiment::answer::{Answer, values};
 use crate::experiment::throttle::analysis::{Hold, ends_early, rate_row, usual, wait_row};
-use crate::experiment::throttle::hold::HoldMethod;
-use crate::experiment::throttle::holds::HoldTrial;
+use crate::experiment::throttle::hold::{HoldMethod, HoldTrial};
 use crate::experiment::throttle::report::RateRow;
-use crate::experiment::throttle::wait::WaitMethod;
-use crate::experiment::throttle::waits::WaitTrial;
+use crate::experiment::throttle::wait::{WaitMethod, WaitTrial};
+use crate::finding::Code;
 use crate::spec::ArrivalLaw;
+use crate::trial::report::TrialReport;
 use crate::words::{exact, number, percent, time};
+use serde_json::Value;
 
 /// Drift that is less than what crystals differ by is none, in parts per million.
 const EXACT_PPM: f64 = 1.0;
@@ -110,9 +115,10 @@ fn held(trial: &HoldTrial, row: &RateRow) -> String {
 }
 
 fn ppm(value: f64) -> String {
-    match value.abs() < 0.005 {
-        true => "0".to_owned(),
-        false => number(value),
+    if value.abs() < 0.005 {
+        "0".to_owned()
+    } else {
+        number(value)
     }
 }
 
@@ -137,10 +143,62 @@ fn sentence(parts: &[String]) -> String {
     first.into_iter().chain(letters).chain(['.']).collect()
 }
 
+impl Answer for ThrottleConclusion {
+    fn codes() -> Vec<Code> {
+        CODES.to_vec()
+    }
+
+    fn cut_short(&mut self, _trial: &TrialReport, words: String) {
+        self.answer = words;
+    }
+
+    fn rows(&self) -> usize {
+        self.table.len() + self.rates.len()
+    }
+
+    fn table(&self) -> serde_json::Result<Vec<Value>> {
+        if self.rates.is_empty() {
+            values(&self.table)
+        } else {
+            values(&self.rates)
+        }
+    }
+
+    fn check(&self, _said: Said<'_>, found: &mut Contradictions) {
+        check(self, found);
+    }
+}
+
+fn check(of: &ThrottleConclusion, found: &mut Contradictions) {
+    for row in &of.table {
+        found.ascending(
+            &format!("{} of {} ns", row.method, row.delay_ns),
+            &[
+                ("p1", Some(row.overshoot_p1_ns)),
+                ("p10", Some(row.overshoot_p10_ns)),
+                ("p50", Some(row.overshoot_p50_ns)),
+                ("p90", Some(row.overshoot_p90_ns)),
+                ("p99", Some(row.overshoot_p99_ns)),
+                ("max", Some(row.overshoot_max_ns)),
+            ],
+        );
+    }
+    for row in &of.rates {
+        found.ascending(
+            &row.method,
+            &[
+                ("p50", Some(row.error_p50_ns)),
+                ("p99", Some(row.error_p99_ns)),
+                ("max", Some(row.error_max_ns)),
+            ],
+        );
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod answer_tests {
     use super::*;
-    use crate::experiment::throttle::analysis::fixture::{holds, waits};
+    use crate::experiment::throttle::tests::{holds, waits};
     use crate::time::Nanos;
     use proptest::prelude::*;
 

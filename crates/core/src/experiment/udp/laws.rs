@@ -1,7 +1,6 @@
 //! What clients of one law did and got, their trials pooled.
 
-use super::pool;
-use crate::experiment::udp::analysis::pool::ledger;
+use super::pool::{self, ledger};
 use crate::experiment::udp::measure::DropPlace;
 use crate::experiment::udp::report::LawRow;
 use crate::experiment::udp::spec::UdpTrialSpec;
@@ -95,9 +94,10 @@ pub(super) fn lost_where(trials: &[&TrialReport]) -> String {
             _ => format!("{} {}", exact(n as f64), drop_place(&place)),
         })
         .collect();
-    match places.is_empty() {
-        true => String::new(),
-        false => format!(" Of what is missing: {}.", list(&places)),
+    if places.is_empty() {
+        String::new()
+    } else {
+        format!(" Of what is missing: {}.", list(&places))
     }
 }
 
@@ -110,9 +110,10 @@ pub(super) fn in_words(row: &LawRow) -> String {
             number(row.sent_per_s)
         );
     }
-    let lost = match row.dropped_per_s > 0.0 {
-        true => format!("lost {} of it", share(row.loss_percent)),
-        false => "lost nothing".to_owned(),
+    let lost = if row.dropped_per_s > 0.0 {
+        format!("lost {} of it", share(row.loss_percent))
+    } else {
+        "lost nothing".to_owned()
     };
     format!(
         "{} sent {}/s and {lost}.",
@@ -130,8 +131,9 @@ pub(super) fn name(row: &LawRow) -> &str {
 pub(super) fn law_verdict(by_law: &[Vec<&TrialReport>]) -> Verdict {
     let is_invalid =
         |trials: &Vec<&TrialReport>| verdict(trials.iter().copied()) == Verdict::Invalid;
-    match by_law.iter().any(is_invalid) {
-        true => Verdict::Invalid,
-        false => Verdict::Valid,
+    if by_law.iter().any(is_invalid) {
+        Verdict::Invalid
+    } else {
+        Verdict::Valid
     }
 }

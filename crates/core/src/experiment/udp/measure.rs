@@ -3,6 +3,7 @@
 use crate::experiment::udp::spec::{ServiceMode, UdpTrialSpec};
 use crate::law::Law;
 use crate::measure::{GeneratorUse, Histogram};
+use crate::names::names;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -167,81 +168,41 @@ pub struct DropCounter {
     pub at_service: bool,
 }
 
-/// Where a datagram can be lost on its way, in the order in which it passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DropPlace {
-    /// The sending socket's buffer.
-    SendBuffer,
-    /// The queueing discipline of the device it leaves by.
-    Qdisc,
-    /// The queue for a neighbour whose address is not resolved.
-    NeighbourQueue,
-    /// A network device, of either host.
-    Device,
-    /// A router on the way, as the time to live ran out.
-    TimeToLive,
-    /// Between the hosts.
-    Path,
-    /// The receiving host's backlog (softnet).
-    Backlog,
-    /// A packet filter whose rule or policy counts what it drops, or of which the kernel tells.
-    Firewall,
-    /// The IP layer of either host: no route, a wrong header, a reverse-path filter, or a packet
-    /// filter that does not count.
-    IpLayer,
-    /// Its fragments did not become a datagram again.
-    Reassembly,
-    /// No socket listens there.
-    NoSocket,
-    /// Its checksum was wrong.
-    Checksum,
-    /// The receiving socket's buffer was full.
-    ReceiveBuffer,
-    /// The memory that all of UDP may have was used up.
-    UdpMemory,
-    /// The service took it and vanished.
-    Service,
-}
-
-impl DropPlace {
-    /// All of them, in the order in which a datagram passes.
-    pub const ALL: [DropPlace; 15] = [
-        DropPlace::SendBuffer,
-        DropPlace::Qdisc,
-        DropPlace::NeighbourQueue,
-        DropPlace::Device,
-        DropPlace::TimeToLive,
-        DropPlace::Path,
-        DropPlace::Backlog,
-        DropPlace::Firewall,
-        DropPlace::IpLayer,
-        DropPlace::Reassembly,
-        DropPlace::NoSocket,
-        DropPlace::Checksum,
-        DropPlace::ReceiveBuffer,
-        DropPlace::UdpMemory,
-        DropPlace::Service,
-    ];
-
-    /// Its stable name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            DropPlace::SendBuffer => "send_buffer",
-            DropPlace::Qdisc => "qdisc",
-            DropPlace::NeighbourQueue => "neighbour_queue",
-            DropPlace::Device => "device",
-            DropPlace::TimeToLive => "time_to_live",
-            DropPlace::Path => "path",
-            DropPlace::Backlog => "backlog",
-            DropPlace::IpLayer => "ip_layer",
-            DropPlace::Firewall => "firewall",
-            DropPlace::Reassembly => "reassembly",
-            DropPlace::NoSocket => "no_socket",
-            DropPlace::Checksum => "checksum",
-            DropPlace::ReceiveBuffer => "receive_buffer",
-            DropPlace::UdpMemory => "udp_memory",
-            DropPlace::Service => "service",
-        }
+names! {
+    /// Where a datagram can be lost on its way, in the order in which it passes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum DropPlace {
+        /// The sending socket's buffer.
+        SendBuffer = "send_buffer",
+        /// The queueing discipline of the device it leaves by.
+        Qdisc = "qdisc",
+        /// The queue for a neighbour whose address is not resolved.
+        NeighbourQueue = "neighbour_queue",
+        /// A network device, of either host.
+        Device = "device",
+        /// A router on the way, as the time to live ran out.
+        TimeToLive = "time_to_live",
+        /// Between the hosts.
+        Path = "path",
+        /// The receiving host's backlog (softnet).
+        Backlog = "backlog",
+        /// A packet filter whose rule or policy counts what it drops, or of which the kernel tells.
+        Firewall = "firewall",
+        /// The IP layer of either host: no route, a wrong header, a reverse-path filter, or a packet
+        /// filter that does not count.
+        IpLayer = "ip_layer",
+        /// Its fragments did not become a datagram again.
+        Reassembly = "reassembly",
+        /// No socket listens there.
+        NoSocket = "no_socket",
+        /// Its checksum was wrong.
+        Checksum = "checksum",
+        /// The receiving socket's buffer was full.
+        ReceiveBuffer = "receive_buffer",
+        /// The memory that all of UDP may have was used up.
+        UdpMemory = "udp_memory",
+        /// The service took it and vanished.
+        Service = "service",
     }
 }

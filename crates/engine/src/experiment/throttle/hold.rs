@@ -8,7 +8,7 @@ use crate::error::RunError;
 use crate::sys::clock::{MonotonicClock, thread_cpu_ns};
 use knee_core::arrival::{ArrivalProcess, Arrivals};
 use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec};
-use knee_core::experiment::throttle::holds::Holds;
+use knee_core::experiment::throttle::hold::Holds;
 use knee_core::spec::{OpenLoad, Share};
 use knee_core::time::Nanos;
 use std::sync::atomic::AtomicBool;

@@ -7,7 +7,7 @@ use crate::error::RunError;
 use crate::sys::timer::TimerFd;
 use knee_core::arrival::Arrivals;
 use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec};
-use knee_core::experiment::throttle::holds::Holds;
+use knee_core::experiment::throttle::hold::Holds;
 use knee_core::spec::Rate;
 use knee_core::throttle::{Throttle, Turn};
 use knee_core::time::Nanos;

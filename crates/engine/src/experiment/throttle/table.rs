@@ -7,7 +7,7 @@ use crate::error::RunError;
 use crate::kernel::host::HostTime;
 use crate::sys::clock::{MonotonicClock, thread_cpu_ns};
 use knee_core::experiment::throttle::wait::{WaitMethod, WaitSpec};
-use knee_core::experiment::throttle::waits::Waits;
+use knee_core::experiment::throttle::wait::Waits;
 use knee_core::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 

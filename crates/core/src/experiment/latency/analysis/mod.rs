@@ -1,16 +1,13 @@
 //! From a scenario of flows to its report, and from scenarios to the figures of a path.
 
-mod classic;
-pub mod figures;
 mod grid;
 mod overall;
-mod standing;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use classic::{Classic, ClassicOverall, ClassicScenario, parse_classic};
 pub use overall::{
-    Added, Overall, added_latency_ns, grade_of, median_ping_ns, median_probe_ns, overall, row,
+    Added, Overall, added_latency_ns, capacity, grade, grade_of, harmonic_mean, hz, jain_index,
+    median_ping_ns, median_probe_ns, overall, row,
 };
 
 use crate::experiment::latency::measure::{
@@ -18,8 +15,7 @@ use crate::experiment::latency::measure::{
 };
 use crate::experiment::latency::settling::still_changed;
 use crate::experiment::latency::spec::ScenarioEnd;
-use crate::measure::Direction;
-use crate::measure::{Histogram, Outcome, Outcomes};
+use crate::measure::{Direction, Histogram, Outcome, Outcomes};
 use crate::time::Nanos;
 use crate::trial::assess::{generator_report, times_report};
 use crate::trial::detail::LatencyDetail;
@@ -27,9 +23,8 @@ use crate::trial::flows::{DirectionReport, FlowReport, FlowsReport, ProbeReport}
 use crate::trial::offered::quantiles;
 use crate::trial::report::{OfferedReport, TimesReport, TrialReport, Verdict};
 use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
-use figures::{KIB, capacity, hz, jain_index};
-use grid::Grid;
-use standing::Times;
+use grid::{Grid, Times};
+use overall::KIB;
 
 /// Computes all that is reported of a scenario. Its operations are the TCP pinger's pings, those
 /// of them that are known one by one; what the flows did is in `flows`.
@@ -39,9 +34,12 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
     let outcomes = outcomes(&trial.tcp);
     let answered = outcomes.count(Outcome::Ok);
     let length_s = trial.elapsed.as_secs_f64();
-    let per_s = |n: u64| match length_s > 0.0 {
-        true => n as f64 / length_s,
-        false => 0.0,
+    let per_s = |n: u64| {
+        if length_s > 0.0 {
+            n as f64 / length_s
+        } else {
+            0.0
+        }
     };
     let every = trial.spec.probes.every;
     let late = |p: &Probe| (p.sent - p.intended) + waited(p);
@@ -66,9 +64,10 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
         // Its operations are pings: what flows cost is told per byte.
         generator: generator_report(&trial.generator, 0.0),
         stationary: grid::is_steady(&intervals),
-        verdict: match invalid_because.is_empty() {
-            true => Verdict::Valid,
-            false => Verdict::Invalid,
+        verdict: if invalid_because.is_empty() {
+            Verdict::Valid
+        } else {
+            Verdict::Invalid
         },
         invalid_because,
         invalid_clauses,
@@ -182,9 +181,10 @@ fn ended(trial: &LatencyTrial) -> (String, String) {
 fn smoothness_hz(flows: &[FlowMeasured]) -> Option<f64> {
     let longest = flows.iter().map(|f| f.gap_max).max()?;
     let whole = |f: &FlowMeasured| f.lost.is_none() && f.received_bytes > 0;
-    Some(match flows.iter().all(whole) {
-        true => hz(longest),
-        false => 0.0,
+    Some(if flows.iter().all(whole) {
+        hz(longest)
+    } else {
+        0.0
     })
 }
 
@@ -210,9 +210,10 @@ fn direction(trial: &LatencyTrial, direction: Direction) -> Option<DirectionRepo
 /// Payload received over the flow's lifetime. One that was lost scores zero, on purpose.
 fn goodput_kib_per_s(flow: &FlowMeasured) -> f64 {
     let lifetime_s = (flow.ended - flow.begun).as_secs_f64();
-    match flow.lost.is_none() && lifetime_s > 0.0 {
-        true => flow.received_bytes as f64 / KIB / lifetime_s,
-        false => 0.0,
+    if flow.lost.is_none() && lifetime_s > 0.0 {
+        flow.received_bytes as f64 / KIB / lifetime_s
+    } else {
+        0.0
     }
 }
 

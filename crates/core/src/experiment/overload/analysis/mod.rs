@@ -1,23 +1,15 @@
 //! What trials of an overload show: what arrived, what was served, and how the one goes with the
 //! other.
 
-mod fit;
-#[cfg(test)]
-pub(crate) mod fixture;
 mod point;
 mod recovery;
-mod silence;
 mod stop;
 mod summary;
-mod unanswered;
 
-pub use fit::Line;
-pub use point::{Point, SYN_AGAIN, Scheme, ServerSide};
+pub use point::{Accepts, Point, SYN_AGAIN, Scheme, ServerSide, Why};
 pub use recovery::{base, heaviest};
-pub use silence::Silence;
-pub use stop::{Stop, Until};
-pub use summary::{Beyond, PRESSED_FACTOR, Summary, most_served_per_s};
-pub use unanswered::{Accepts, Why};
+pub use stop::{Silence, Stop, Until};
+pub use summary::{Beyond, Line, PRESSED_FACTOR, Summary, most_served_per_s};
 
 use crate::measure::Outcome;
 use crate::spec::CloseKind;

@@ -150,9 +150,10 @@ impl Point {
         let served_range_per_s = served_range(trial).filter(|_| silence.is_none());
         let bounds = |r: &RateRange| [r.at_least, r.at_most.unwrap_or(f64::INFINITY)];
         let later_per_s = (attempts_per_s - started_per_s).max(0.0);
-        let (taken_per_s, answered_per_s) = match of_sessions {
-            true => (established_per_s + later_per_s, established_per_s),
-            false => (served_per_s, trial.responses_per_s()),
+        let (taken_per_s, answered_per_s) = if of_sessions {
+            (established_per_s + later_per_s, established_per_s)
+        } else {
+            (served_per_s, trial.responses_per_s())
         };
         let intended_per_s = outcomes.total() as f64 / seconds;
         let (offered_per_s, due_per_s) = match scheme {
@@ -331,9 +332,10 @@ impl Syns {
             },
             Some((SynSource::Counters, o)) => {
                 let all_per_s = per_s(o, o.first_syns);
-                let first_per_s = match is_sent_again {
-                    true => all_per_s.min(attempts_per_s),
-                    false => all_per_s,
+                let first_per_s = if is_sent_again {
+                    all_per_s.min(attempts_per_s)
+                } else {
+                    all_per_s
                 };
                 Syns {
                     source: SynSource::Counters,
@@ -421,10 +423,102 @@ fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64, answered_per_s:
         || is_full && first_syn_per_s > ABOVE_SERVED * answered_per_s
 }
 
+/// The server's kernel dropped this share of the SYNs at least where its queues are the reason.
+const DROPPED_SHARE: f64 = 0.5;
+/// A server accepts that has a smaller share of its connections in the accept queue.
+const ACCEPTING_SHARE: f64 = 0.1;
+/// So many times what the accept queue holds are never established unless the server accepts.
+const QUEUES: u64 = 2;
+/// A smaller share of the SYNs arrives where they are lost on their way.
+const ARRIVED_SHARE: f64 = 0.5;
+
+/// Why connects are not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The accept queue, or that of requests, was full.
+    QueueFull,
+    /// They reach the server's host, and none of its listening sockets dropped them.
+    DroppedThere,
+    /// They do not reach the server's host.
+    DroppedBefore,
+    /// Nothing is ever answered, and nobody looked at the server.
+    Silent,
+    /// Nobody looked at the server.
+    Unknown,
+}
+
+/// Whether a server that answers no request takes connections out of its accept queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepts {
+    /// They do not stay in the queue.
+    Yes,
+    /// They stay in it until it is full.
+    No,
+    /// Nobody looked.
+    Unknown,
+}
+
+impl ServerSide {
+    /// Whether its accept queue was full at some time.
+    pub fn is_queue_full(&self) -> bool {
+        match (self.accept_queue_max, self.accept_queue_limit) {
+            (Some(max), Some(limit)) => max >= limit,
+            _ => false,
+        }
+    }
+}
+
+impl Point {
+    /// Why connects of this trial were not answered; of one in which all were it means nothing.
+    pub fn why_unanswered(&self) -> Why {
+        let timeouts = self.outcomes.count(Outcome::ConnectTimeout) as f64;
+        let server = self.server.as_ref();
+        let Some((server, drops)) = server.and_then(|s| Some((s, s.listen_drops?))) else {
+            return match self.established() {
+                0 => Why::Silent,
+                _ => Why::Unknown,
+            };
+        };
+        let uncounted = drops == 0 && server.is_queue_full();
+        if drops as f64 >= DROPPED_SHARE * timeouts || uncounted {
+            return Why::QueueFull;
+        }
+        let is_captured = self.source == SynSource::Capture;
+        if is_captured && self.first_syn_per_s < ARRIVED_SHARE * self.attempts_per_s {
+            Why::DroppedBefore
+        } else {
+            Why::DroppedThere
+        }
+    }
+
+    /// Whether a server that answered no request of this trial accepts.
+    pub fn accepts(&self) -> Accepts {
+        // An established connection that was never one there found the queue full.
+        let ghosts = self.outcomes.count(Outcome::Ghost);
+        let established = self.established() - ghosts;
+        let server = self.server.as_ref();
+        let Some(most) = server.and_then(|s| s.accept_queue_max) else {
+            return match ghosts {
+                0 => Accepts::Unknown,
+                _ => Accepts::No,
+            };
+        };
+        let holds = server.and_then(|s| s.accept_queue_limit).unwrap_or(0);
+        let holds = u64::from(holds.max(most)) + 1;
+        let is_full = server.is_some_and(ServerSide::is_queue_full);
+        let stays = is_full || f64::from(most) >= ACCEPTING_SHARE * established as f64;
+        if stays && established <= QUEUES * holds {
+            Accepts::No
+        } else {
+            Accepts::Yes
+        }
+    }
+}
+
 #[cfg(test)]
-mod tests {
-    use super::super::fixture::{SETTING, clients, report, sclients};
+mod point_tests {
     use super::*;
+    use crate::experiment::overload::tests::trials::{SETTING, clients, report, sclients};
     use crate::measure::SessionAttempts;
     use crate::trial::sessions::SessionsReport;
 
@@ -559,5 +653,74 @@ mod tests {
         assert!(point(&trial).has_served(), "steps were answered");
         trial.outcomes = report(trial.level, &[(Outcome::ConnectTimeout, 9)]).outcomes;
         assert!(!point(&trial).has_served());
+    }
+}
+
+#[cfg(test)]
+mod unanswered_tests {
+    use super::*;
+    use crate::experiment::overload::tests::trials::{SETTING, report};
+    use crate::measure::Observed;
+    use crate::spec::Level;
+
+    /// 1,000 connects without an answer, and so many established ones.
+    fn point(established: u64, see: impl FnOnce(&mut Observed)) -> Point {
+        let ends = [
+            (Outcome::ConnectTimeout, 1_000),
+            (Outcome::ResponseTimeout, established),
+        ];
+        let mut trial = report(Level::Descriptors(50), &ends);
+        see(trial.as_http_mut().observed.as_mut().expect("captured"));
+        Point::of(&trial, &SETTING).expect("an overload")
+    }
+
+    fn unseen(established: u64) -> Point {
+        point(established, |o| o.elapsed_ns = 0)
+    }
+
+    #[test]
+    fn unanswered_connects_by_the_evidence() {
+        let drops = |n: i64| {
+            move |o: &mut Observed| {
+                o.kernel.insert("TcpExtListenDrops".to_owned(), n);
+            }
+        };
+        assert_eq!(point(129, drops(500)).why_unanswered(), Why::QueueFull);
+        assert_eq!(point(129, drops(499)).why_unanswered(), Why::DroppedThere);
+        let full = |o: &mut Observed| {
+            (o.accept_queue_max, o.accept_queue_limit) = (Some(129), Some(128));
+        };
+        assert_eq!(point(129, full).why_unanswered(), Why::QueueFull);
+        let both = |o: &mut Observed| {
+            full(o);
+            drops(10)(o);
+        };
+        assert_eq!(point(129, both).why_unanswered(), Why::DroppedThere);
+        let few = |o: &mut Observed| o.first_syns = 499;
+        assert_eq!(point(0, few).why_unanswered(), Why::DroppedBefore);
+        assert_eq!(
+            point(0, |o| o.first_syns = 500).why_unanswered(),
+            Why::DroppedThere
+        );
+        assert_eq!(unseen(0).why_unanswered(), Why::Silent);
+        assert_eq!(unseen(1).why_unanswered(), Why::Unknown);
+    }
+
+    #[test]
+    fn a_silent_server_accepts_if_its_queue_is_empty() {
+        let queue = |most: u32| {
+            move |o: &mut Observed| {
+                (o.accept_queue_max, o.accept_queue_limit) = (Some(most), Some(4_096));
+            }
+        };
+        assert_eq!(point(500, queue(49)).accepts(), Accepts::Yes);
+        assert_eq!(point(500, queue(50)).accepts(), Accepts::No);
+        assert_eq!(point(8_194, queue(4_096)).accepts(), Accepts::No, "full");
+        assert_eq!(
+            point(8_195, queue(4_096)).accepts(),
+            Accepts::Yes,
+            "full, but it moves"
+        );
+        assert_eq!(unseen(500).accepts(), Accepts::Unknown);
     }
 }

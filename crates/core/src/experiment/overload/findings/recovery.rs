@@ -3,31 +3,27 @@
 use super::{WORTH_PERCENT, one};
 use crate::experiment::overload::analysis::{Setting, Summary, end, heaviest};
 use crate::experiment::overload::report::{CameBack, LevelRow};
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, Severity, codes};
 use crate::measure::Outcome;
 use crate::spec::Level;
 use crate::time::Nanos;
 use crate::words::{exact, number, percent};
 
-pub(super) const SERVICE_NOT_BACK: Code = Code {
-    name: "service_not_back",
-    cause: "After the last level knee offered the base load once more. The server served less of \
-            it than at first, so the overload outlasts its cause.",
-    remedy: "Check the server's log and its open connections. A longer --warmup shows whether the \
-             server comes back later.",
-};
-pub(super) const SERVICE_NOT_AS_BEFORE: Code = Code {
-    name: "service_not_as_before",
-    cause: "After the last level knee offered the base load once more. Service came back late, or \
-            with failures that were not there at first.",
-    remedy: "Check the server's log. A longer --warmup shows whether the failures end.",
-};
-pub(super) const RECOVERY_UNKNOWN: Code = Code {
-    name: "recovery_unknown",
-    cause: "After the last level knee offered the base load once more. What was served could \
-            not be judged: the generator was the limit, or too few responses came.",
-    remedy: "Measure each level longer, -d, or use a quieter machine.",
-};
+codes! {
+    SERVICE_NOT_BACK = "service_not_back":
+        cause "After the last level knee offered the base load once more. The server served less \
+               of it than at first, so the overload outlasts its cause.",
+        remedy "Check the server's log and its open connections. A longer --warmup shows whether \
+                the server comes back later.";
+    SERVICE_NOT_AS_BEFORE = "service_not_as_before":
+        cause "After the last level knee offered the base load once more. Service came back \
+               late, or with failures that were not there at first.",
+        remedy "Check the server's log. A longer --warmup shows whether the failures end.";
+    RECOVERY_UNKNOWN = "recovery_unknown":
+        cause "After the last level knee offered the base load once more. What was served could \
+               not be judged: the generator was the limit, or too few responses came.",
+        remedy "Measure each level longer, -d, or use a quieter machine.";
+}
 
 /// The next run waits at least this long before it measures the base load again, …
 const WARMUP_MIN: Nanos = Nanos::from_secs(10);

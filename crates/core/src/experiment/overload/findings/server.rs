@@ -2,54 +2,44 @@
 
 use super::{WORTH_PERCENT, known, one, worst_of};
 use crate::experiment::overload::analysis::{Accepts, Point, Stop, Summary, Until, Why, end};
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Code, Finding, Severity, codes};
 use crate::measure::Outcome;
 use crate::trial::findings::OUTAGE;
 use crate::words::{exact, number, percent};
 
-pub(super) const SERVER_CRASHED: Code = Code {
-    name: "server_crashed",
-    cause: "The server served connections, and then refused them until the end. Its process ended.",
-    remedy: "Find out why the server ended: its log, and `dmesg` on its host.",
-};
-pub(super) const SERVER_STOPPED: Code = Code {
-    name: "server_stopped",
-    cause: "The server served connections, and then served nothing until the end. Its port still \
-            listens, so the server is stuck or its host is overloaded.",
-    remedy: "Check the server's log, its CPU time, and its accept queue (Recv-Q in `ss -ltn`).",
-};
-pub(super) const NEVER_ACCEPTS: Code = Code {
-    name: "never_accepts",
-    cause: "No attempt received a response, and connections stayed in the server's accept queue. \
-            The kernel establishes them, but the server does not call accept.",
-    remedy: "Check whether the server is stuck: its accept queue is Recv-Q in `ss -ltn`.",
-};
-pub(super) const NEVER_ANSWERS: Code = Code {
-    name: "never_answers",
-    cause: "No attempt received a response, although connections were established. The server \
-            accepts connections without an answer, or nobody observed whether it accepts.",
-    remedy: "Check whether the server is stuck. `knee observe` on its host tells whether it \
-             accepts.",
-};
-pub(super) const ACCEPT_QUEUE_FULL: Code = Code {
-    name: "accept_queue_full",
-    cause: "Connects received no answer, because the server's accept queue or its queue of \
-            requests was full. This is what overload does to a TCP server.",
-    remedy: "Nothing: the server is overloaded on purpose.",
-};
-pub(super) const NO_SYN_ACK: Code = Code {
-    name: "no_syn_ack",
-    cause: "SYNs received no answer, and a full accept queue does not explain it. A firewall or \
-            the path drops them, or no host has this address.",
-    remedy: "Check the path and the firewalls. `knee observe --port P` on the server's host \
-             counts what arrives.",
-};
-pub(super) const CONNECTS_UNANSWERED: Code = Code {
-    name: "connects_unanswered",
-    cause: "Connects received no answer, and the server's host was not observed. The accept queue \
-            was full, or something drops SYNs.",
-    remedy: "Run `knee observe --port P` on the server's host, and name it with --observe.",
-};
+codes! {
+    SERVER_CRASHED = "server_crashed":
+        cause "The server served connections, and then refused them until the end. Its process \
+               ended.",
+        remedy "Find out why the server ended: its log, and `dmesg` on its host.";
+    SERVER_STOPPED = "server_stopped":
+        cause "The server served connections, and then served nothing until the end. Its port \
+               still listens, so the server is stuck or its host is overloaded.",
+        remedy "Check the server's log, its CPU time, and its accept queue (Recv-Q in `ss \
+                -ltn`).";
+    NEVER_ACCEPTS = "never_accepts":
+        cause "No attempt received a response, and connections stayed in the server's accept \
+               queue. The kernel establishes them, but the server does not call accept.",
+        remedy "Check whether the server is stuck: its accept queue is Recv-Q in `ss -ltn`.";
+    NEVER_ANSWERS = "never_answers":
+        cause "No attempt received a response, although connections were established. The server \
+               accepts connections without an answer, or nobody observed whether it accepts.",
+        remedy "Check whether the server is stuck. `knee observe` on its host tells whether it \
+                accepts.";
+    ACCEPT_QUEUE_FULL = "accept_queue_full":
+        cause "Connects received no answer, because the server's accept queue or its queue of \
+               requests was full. This is what overload does to a TCP server.",
+        remedy "Nothing: the server is overloaded on purpose.";
+    NO_SYN_ACK = "no_syn_ack":
+        cause "SYNs received no answer, and a full accept queue does not explain it. A firewall \
+               or the path drops them, or no host has this address.",
+        remedy "Check the path and the firewalls. `knee observe --port P` on the server's host \
+                counts what arrives.";
+    CONNECTS_UNANSWERED = "connects_unanswered":
+        cause "Connects received no answer, and the server's host was not observed. The accept \
+               queue was full, or something drops SYNs.",
+        remedy "Run `knee observe --port P` on the server's host, and name it with --observe.";
+}
 
 /// More stops than this are not told of one by one.
 const STOPS_MAX: usize = 3;
@@ -69,8 +59,7 @@ fn stop(stop: &Stop) -> Finding {
         0 => String::new(),
         n => format!(", after {} responses,", exact(n as f64)),
     };
-    code.finding(
-        Severity::Error,
+    code.error(
         format!(
             "the server stopped {when}{before} and served nothing {until}; {} of {} unserved \
              attempts in these levels {}",
@@ -84,12 +73,11 @@ fn stop(stop: &Stop) -> Finding {
             ("count", stop.count as f64),
             ("not_served", stop.unserved as f64),
         ],
-        match stop.has_crashed() {
-            true => "find out why the server ended: its log, and `dmesg` on its host",
-            false => {
-                "check whether the server is stuck: its log, its CPU time, and its accept queue \
+        if stop.has_crashed() {
+            "find out why the server ended: its log, and `dmesg` on its host"
+        } else {
+            "check whether the server is stuck: its log, its CPU time, and its accept queue \
                  (Recv-Q in `ss -ltn`)"
-            }
         },
     )
 }
@@ -116,8 +104,7 @@ pub(super) fn never_answers(summary: &Summary) -> Option<Finding> {
     let (code, why) = silence(fullest);
     (responses == 0 && (waits || is_stuck())).then(|| {
         let (queue_max, queue_limit) = queue(fullest).unzip();
-        code.finding(
-            Severity::Error,
+        code.error(
             format!(
                 "none of {} attempts received a response; {} connections were established; {why}",
                 exact(attempts as f64),

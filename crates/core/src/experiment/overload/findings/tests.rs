@@ -1,8 +1,8 @@
 //! Each finding with data that trigger it and the nearest that do not.
 
 use super::overload_findings;
-use crate::experiment::overload::analysis::fixture::{SETTING, clients, heard, report, sclients};
 use crate::experiment::overload::analysis::{Setting, Summary};
+use crate::experiment::overload::tests::trials::{SETTING, clients, heard, report, sclients};
 use crate::finding::{Finding, Severity};
 use crate::measure::{Outcome, SynSource};
 use crate::spec::{CloseKind, Level};
@@ -13,9 +13,10 @@ use crate::trial::validity::Clause;
 fn found(trials: &[TrialReport], setting: &Setting) -> Vec<Finding> {
     let summary = Summary::of(trials, setting);
     let is_any_valid = trials.iter().any(|t| t.verdict == Verdict::Valid);
-    let verdict = match is_any_valid {
-        true => Verdict::Valid,
-        false => Verdict::Invalid,
+    let verdict = if is_any_valid {
+        Verdict::Valid
+    } else {
+        Verdict::Invalid
     };
     overload_findings(trials, &summary, setting, verdict)
 }

@@ -2,8 +2,8 @@
 
 use super::usual;
 use crate::experiment::throttle::report::MarginRow;
+use crate::experiment::throttle::wait::WaitTrial;
 use crate::experiment::throttle::wait::{Chore, WaitMethod};
-use crate::experiment::throttle::waits::WaitTrial;
 use crate::spec::Margins;
 use crate::time::Nanos;
 
@@ -96,8 +96,8 @@ fn covering(trial: &WaitTrial) -> Option<Nanos> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::waits;
     use super::*;
+    use crate::experiment::throttle::tests::waits;
 
     fn hybrid(delay_us: u64, margin_us: u64) -> WaitTrial {
         let mut trial = waits(

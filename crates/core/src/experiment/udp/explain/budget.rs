@@ -3,7 +3,7 @@
 use super::cells::{changes, outline};
 use super::{ExplainSpec, PILOT, REPEATS_MIN};
 use crate::experiment::udp::spec::UdpTrialSpec;
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, codes};
 use crate::time::Nanos;
 use crate::words::list;
 
@@ -23,12 +23,12 @@ const CELL_MIN: Nanos = Nanos::from_millis(100);
 /// Times of cells are multiples of this.
 const STEP: Nanos = Nanos::from_millis(10);
 
-pub(in crate::experiment::udp) const SHORTENED: Code = Code {
-    name: "explanation_shortened",
-    cause: "More was asked of an explanation than fits into the 60 s that it takes at most.",
-    remedy: "Ask for less of one thing: shorter trials for more repeats, or fewer clients, which \
-             start sooner.",
-};
+codes! {
+    SHORTENED = "explanation_shortened":
+        cause "More was asked of an explanation than fits into the 60 s that it takes at most.",
+        remedy "Ask for less of one thing: shorter trials for more repeats, or fewer clients, \
+                which start sooner.";
+}
 
 /// What the user asks of an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,6 +136,6 @@ impl ExplainSpec {
             ("duration_ns", self.first.duration.0 as f64),
             ("changes_left_out", self.left_out as f64),
         ];
-        Some(SHORTENED.finding(Severity::Info, text, evidence, ""))
+        Some(SHORTENED.info(text, evidence, ""))
     }
 }

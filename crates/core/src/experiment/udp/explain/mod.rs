@@ -24,31 +24,27 @@
 //! subject's own trials tell; it ends as supported, ruled out or undecided. That the receive buffer
 //! overflowed says where datagrams were lost and is never given as a cause.
 
-mod answer;
 mod budget;
 mod cells;
-mod effects;
 mod judge;
 mod rules;
 #[cfg(test)]
 mod tests;
 
-pub(super) use budget::SHORTENED;
-pub use budget::{EXPLAIN_LIMIT, ExplainAsked};
-
 use super::UdpTried;
-use super::laws::{law_row, law_verdict};
 use crate::experiment::udp::findings::explained_findings;
-use crate::experiment::udp::report::{EffectRow, UdpConclusion};
+use crate::experiment::udp::laws::{in_words, law_row, law_verdict, lost_where};
+use crate::experiment::udp::report::{EffectRow, LawRow, UdpConclusion};
 use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::{Concluded, Experiment, Next};
 use crate::rng;
 use crate::trial::report::{TrialReport, Verdict};
-use answer::answer;
+use crate::words::list;
+pub(super) use budget::CODES as BUDGET_CODES;
+pub use budget::{EXPLAIN_LIMIT, ExplainAsked};
 use cells::{Cell, Change, DISPENSABLE, block, changed, changes};
-use effects::{Effect, Pair};
 pub(super) use judge::Hypothesis;
-use judge::{Evidence, Standing, judge};
+use judge::{Effect, Evidence, Judgement, Ruling, TrialPair, judge};
 use rand_core::RngCore;
 
 /// A loss below this share, in percent, is none that needs to be explained.
@@ -116,9 +112,10 @@ impl UdpExplain {
     /// The order of the pilot.
     fn pilot(&self) -> [Cell; PILOT] {
         let mut rng = rng::stream(self.spec.seed, rng::ORDER);
-        match rng::unit(&mut rng) < 0.5 {
-            true => [Cell::First, Cell::Second],
-            false => [Cell::Second, Cell::First],
+        if rng::unit(&mut rng) < 0.5 {
+            [Cell::First, Cell::Second]
+        } else {
+            [Cell::Second, Cell::First]
         }
     }
 
@@ -132,9 +129,10 @@ impl UdpExplain {
             datagrams.map_or(0.0, |d| d.loss_percent)
         };
         let (first, second) = (loss(Cell::First), loss(Cell::Second));
-        match first >= LOSS_PERCENT && first > CLEARLY_MORE * second {
-            true => [Cell::First, Cell::Second],
-            false => [Cell::Second, Cell::First],
+        if first >= LOSS_PERCENT && first > CLEARLY_MORE * second {
+            [Cell::First, Cell::Second]
+        } else {
+            [Cell::Second, Cell::First]
         }
     }
 
@@ -169,7 +167,7 @@ impl UdpExplain {
     fn effect(&self, past: &[UdpTried], cell: Cell, against: Cell) -> Option<Effect> {
         let of = |block: &[(Cell, &'_ UdpTried)], cell| block.iter().position(|(c, _)| *c == cell);
         let blocks = self.blocks(past);
-        let pairs: Vec<Pair> = blocks
+        let pairs: Vec<TrialPair> = blocks
             .iter()
             .filter_map(|b| Some((&b[of(b, cell)?].1.report, &b[of(b, against)?].1.report)))
             .filter(|pair| {
@@ -190,58 +188,37 @@ impl UdpExplain {
             .collect()
     }
 
-    fn effect_rows(&self, past: &[UdpTried]) -> Vec<EffectRow> {
+    fn effect_rows(&self, past: &[UdpTried], evidence: &Evidence) -> Vec<EffectRow> {
         let [subject, other] = self.subject(past);
-        let [base, others] = [subject, other].map(|cell| self.base(cell));
+        let (base, others) = (evidence.spec, evidence.other_spec);
         let all = format!("everything: {} → {}", base.label, others.label);
-        let whole = self
-            .effect(past, other, subject)
-            .map(|effect| effect.row(all, base.label.clone()));
-        let single = self.changes(past).into_iter().filter_map(|change| {
-            let effect = self.effect(past, Cell::Changed(change), subject)?;
-            Some(effect.row(change.words(base, others), base.label.clone()))
-        });
+        let whole = self.effect(past, other, subject);
+        let whole = whole.map(|effect| effect.row(all, base.label.clone()));
+        let single = evidence.effects.iter();
+        let single = single
+            .map(|(change, effect)| effect.row(change.words(base, others), base.label.clone()));
         whole.into_iter().chain(single).collect()
     }
 
     fn evidence<'a>(&'a self, past: &'a [UdpTried]) -> Evidence<'a> {
         let [subject, other] = self.subject(past);
-        let effect = |change| self.effect(past, Cell::Changed(change), subject);
+        let changed = Cell::Changed;
+        let effects = self.changes(past).into_iter();
+        let effects = effects
+            .filter_map(|change| Some((change, self.effect(past, changed(change), subject)?)));
         Evidence {
             spec: self.base(subject),
             trials: self.trials_of(subject, past),
             other_spec: self.base(other),
             other_trials: self.trials_of(other, past),
-            buffer: effect(Change::Buffer),
-            other_core: effect(Change::OtherCore),
-            constant: effect(Change::Constant),
-            poisson: effect(Change::Poisson),
+            effects: effects.collect(),
             poisson_over_constant: self.effect(
                 past,
-                Cell::Changed(Change::Poisson),
-                Cell::Changed(Change::Constant),
+                changed(Change::Poisson),
+                changed(Change::Constant),
             ),
-            replay: effect(Change::Replay),
-            replay_apart: effect(Change::ReplayApart),
-            real_time: effect(Change::RealTime),
             may_be_realtime: self.spec.realtime,
         }
-    }
-
-    /// The changes that made datagrams be lost, with what they did, the most loss first.
-    fn worse(&self, past: &[UdpTried]) -> Vec<(String, Effect)> {
-        let [subject, other] = self.subject(past);
-        let [base, others] = [subject, other].map(|cell| self.base(cell));
-        let mut worse: Vec<(String, Effect)> = self
-            .changes(past)
-            .into_iter()
-            .filter_map(|change| {
-                let effect = self.effect(past, Cell::Changed(change), subject)?;
-                effect.rises().then(|| (change.words(base, others), effect))
-            })
-            .collect();
-        worse.sort_by(|a, b| b.1.loss.total_cmp(&a.1.loss));
-        worse
     }
 }
 
@@ -290,9 +267,9 @@ impl Experiment for UdpExplain {
             .collect();
         let evidence = self.evidence(past);
         let judged = judge(&evidence);
-        let with = |standing| -> Vec<String> {
-            let such = judged.iter().filter(|j| j.standing == standing);
-            such.map(judge::Judged::line).collect()
+        let with = |ruling| -> Vec<String> {
+            let such = judged.iter().filter(|j| j.ruling == ruling);
+            such.map(Judgement::line).collect()
         };
         // What was changed on purpose is in the effects; findings are about what was asked for.
         let as_asked: Vec<&TrialReport> = by_law.iter().flatten().copied().collect();
@@ -302,13 +279,72 @@ impl Experiment for UdpExplain {
             verdict: law_verdict(&by_law),
             findings,
             conclusion: UdpConclusion {
-                answer: answer(&laws, &evidence, &judged, &self.worse(past)),
-                effects: self.effect_rows(past),
-                supported: with(Standing::Supported),
-                ruled_out: with(Standing::RuledOut),
-                undecided: with(Standing::Undecided),
+                answer: answer(&laws, &evidence, &judged),
+                effects: self.effect_rows(past, &evidence),
+                supported: with(Ruling::Supported),
+                ruled_out: with(Ruling::RuledOut),
+                undecided: with(Ruling::Undecided),
                 laws,
             },
         }
     }
+}
+
+/// Changes that made things worse, of which the answer names so many.
+const WORSE_MAX: usize = 3;
+
+/// The answer for a person: what both did, where it was lost, and which causes are supported. What
+/// decided, and what was ruled out, the explanations themselves say.
+fn answer(laws: &[LawRow], evidence: &Evidence, judged: &[Judgement]) -> String {
+    let made: Vec<&LawRow> = laws.iter().filter(|row| row.trials > 0).collect();
+    if made.is_empty() {
+        return "Nothing was measured.".to_owned();
+    }
+    let mut sentences: Vec<String> = made.iter().map(|row| in_words(row)).collect();
+    let at = lost_where(&evidence.trials);
+    if evidence.has_loss() && !at.is_empty() {
+        sentences.push(format!("{} That is where, not why.", at.trim_start()));
+    }
+    let supported = || judged.iter().filter(|j| j.ruling == Ruling::Supported);
+    let causes = supported().filter(|j| j.hypothesis != Hypothesis::ReceiveBuffer);
+    let causes: Vec<&str> = causes.map(|j| j.hypothesis.claim()).collect();
+    if !causes.is_empty() {
+        sentences.push(format!("The data support: {}.", causes.join("; ")));
+    }
+    if !evidence.has_loss() {
+        sentences.extend(without_loss(&made, evidence));
+    } else if !supported().any(|j| j.hypothesis.is_of_loss()) {
+        let label = &evidence.spec.label;
+        sentences.push(format!("The data support no cause of what {label} lost."));
+    }
+    sentences.join(" ")
+}
+
+/// Where there is no loss to explain: the changes that made datagrams be lost, the most loss first.
+fn without_loss(made: &[&LawRow], evidence: &Evidence) -> [String; 2] {
+    let nothing = if made.iter().any(|row| row.dropped_per_s > 0.0) {
+        "That is too little to need a cause on this machine."
+    } else {
+        "So there is no loss to explain on this machine."
+    };
+    let mut worse: Vec<&(Change, Effect)> = evidence
+        .effects
+        .iter()
+        .filter(|(_, effect)| effect.rises())
+        .collect();
+    worse.sort_by(|a, b| b.1.loss.total_cmp(&a.1.loss));
+    let worse: Vec<String> = worse
+        .iter()
+        .take(WORSE_MAX)
+        .map(|(change, effect)| {
+            let change = change.words(evidence.spec, evidence.other_spec);
+            format!("{change} ({})", effect.lost())
+        })
+        .collect();
+    let would = if worse.is_empty() {
+        "No change that was tried made datagrams be lost either.".to_owned()
+    } else {
+        format!("What would make datagrams be lost here: {}.", list(&worse))
+    };
+    [nothing.to_owned(), would]
 }

@@ -13,12 +13,12 @@
 //! is. In between the waits are named, and preemption is left open. So there is one cause, and one
 //! name.
 
-use super::super::effects::Effect;
-use super::super::judge::{Evidence, Standing};
-use super::{Rule, percent, rule};
+use super::super::cells::Change;
+use super::super::judge::{Effect, Evidence, Ruling};
+use super::{percent, rule};
 use crate::trial::datagrams::DatagramReport;
 use crate::words::{number, time};
-use Standing::{RuledOut, Supported, Undecided};
+use Ruling::{RuledOut, Supported, Undecided};
 
 /// The service is kept from its processor if it is for this share of the time, in percent, or so
 /// often per second; …
@@ -33,39 +33,39 @@ const MOSTLY: f64 = 0.5;
 const SELDOM: f64 = 0.1;
 
 /// That clients that wake take the processor as the service works.
-pub(super) fn preempted(e: &Evidence) -> Rule {
-    let (standing, because) = costs(e);
-    let kept = Kept::of(e);
-    match (standing, kept.how()) {
-        (Supported, How::Preempted) => rule(Supported, because),
-        (Supported, How::Waits) => rule(
+pub(super) fn preempted(e: &Evidence) -> (Ruling, String) {
+    let (ruling, because) = costs(e);
+    let kept = ProcessorWaits::of(e);
+    match (ruling, kept.how()) {
+        (Supported, WaitOrigin::Preempted) => rule(Supported, because),
+        (Supported, WaitOrigin::Waits) => rule(
             RuledOut,
             format!("few of its waits began so: {}", kept.in_words()),
         ),
-        (Supported, How::Open) => rule(
+        (Supported, WaitOrigin::Open) => rule(
             Undecided,
             format!(
                 "how many of its waits began so is open: {}",
                 kept.in_words()
             ),
         ),
-        (standing, _) => rule(standing, because),
+        (ruling, _) => rule(ruling, because),
     }
 }
 
 /// That the service waits for its turn.
-pub(super) fn waits(e: &Evidence) -> Rule {
-    let (standing, because) = costs(e);
-    let kept = Kept::of(e);
-    match (standing, kept.how()) {
-        (Supported, How::Preempted) => rule(
+pub(super) fn waits(e: &Evidence) -> (Ruling, String) {
+    let (ruling, because) = costs(e);
+    let kept = ProcessorWaits::of(e);
+    match (ruling, kept.how()) {
+        (Supported, WaitOrigin::Preempted) => rule(
             RuledOut,
             format!(
                 "its waits began as clients interrupted it: {}",
                 kept.in_words()
             ),
         ),
-        (standing, _) => rule(standing, because),
+        (ruling, _) => rule(ruling, because),
     }
 }
 
@@ -74,9 +74,9 @@ pub(super) fn is_the_cause(e: &Evidence) -> bool {
     costs(e).0 == Supported
 }
 
-/// How others came to have the service's processor.
+/// WaitOrigin others came to have the service's processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum WaitOrigin {
     /// They took it from the service.
     Preempted,
     /// They had it as the service woke.
@@ -85,9 +85,9 @@ enum How {
     Open,
 }
 
-/// How the service was kept from its processor: means over the subject's trials.
+/// WaitOrigin the service was kept from its processor: means over the subject's trials.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct ProcessorWaits {
     /// The share of the time in which it was ready to run and others had its processor, in percent.
     waiting: f64,
     /// Times that it was preempted per second.
@@ -102,8 +102,8 @@ struct Kept {
     used: f64,
 }
 
-impl Kept {
-    fn of(e: &Evidence) -> Kept {
+impl ProcessorWaits {
+    fn of(e: &Evidence) -> ProcessorWaits {
         let preempted = e.mean(|d| d.service_preempted as f64);
         let turns = e.mean(|d| d.service_scheduled as f64);
         let by_preemption = |d: &DatagramReport, length_s: f64| {
@@ -112,7 +112,7 @@ impl Kept {
         };
         let longest = e.trials.iter().filter_map(|t| t.datagrams());
         let longest = longest.map(|d| d.service_pause_ns_max).max();
-        Kept {
+        ProcessorWaits {
             waiting: e.mean(|d| d.service_waiting_percent),
             preempted_per_s: per_trial(e, |d, length_s| d.service_preempted as f64 / length_s),
             preempted_at_most: per_trial(e, by_preemption).min(100.0),
@@ -122,17 +122,17 @@ impl Kept {
         }
     }
 
-    fn how(self) -> How {
+    fn how(self) -> WaitOrigin {
         if self.waiting < KEPT_WAITING.0 {
-            How::Preempted
+            WaitOrigin::Preempted
         } else if self.preempted_at_most < MOSTLY * self.waiting
             || self.share_of_turns.is_some_and(|share| share < SELDOM)
         {
-            How::Waits
+            WaitOrigin::Waits
         } else if self.share_of_turns.is_none_or(|share| share >= MOSTLY) {
-            How::Preempted
+            WaitOrigin::Preempted
         } else {
-            How::Open
+            WaitOrigin::Open
         }
     }
 
@@ -145,9 +145,10 @@ impl Kept {
     }
 
     fn in_words(self) -> String {
-        let used = match self.used > 0.0 {
-            true => format!(" and used it for {}", percent(self.used)),
-            false => String::new(),
+        let used = if self.used > 0.0 {
+            format!(" and used it for {}", percent(self.used))
+        } else {
+            String::new()
         };
         let turns = self.share_of_turns.map_or(String::new(), |share| {
             format!(" (after {} of its turns)", percent(100.0 * share.min(1.0)))
@@ -163,21 +164,21 @@ impl Kept {
 }
 
 /// Whether it costs datagrams that others have the service's processor, and what tells.
-fn costs(e: &Evidence) -> (Standing, String) {
-    let kept = Kept::of(e);
+fn costs(e: &Evidence) -> (Ruling, String) {
+    let kept = ProcessorWaits::of(e);
     let service = kept.in_words();
     if kept.never_waited() {
         return (RuledOut, service);
     }
-    let replay = e.true_replay();
+    let replay = e.at_same_rate(Change::Replay);
     let cells: Vec<(&Effect, &str)> = [
-        (e.real_time.as_ref(), "at real-time priority"),
+        (e.effect(Change::RealTime), "at real-time priority"),
         (
-            e.true_replay_apart(),
+            e.at_same_rate(Change::ReplayApart),
             "with a processor of its own, the same times from a single sender on another",
         ),
         (replay, "the same times from a single sender"),
-        (e.other_core.as_ref(), "with a processor of its own"),
+        (e.effect(Change::OtherCore), "with a processor of its own"),
     ]
     .into_iter()
     .filter_map(|(effect, what)| Some((effect?, what)))
@@ -188,7 +189,7 @@ fn costs(e: &Evidence) -> (Standing, String) {
         .map(|(effect, what)| format!("{what}: {}", effect.lost()))
         .collect();
     // What goes before all others is never kept waiting.
-    let real_time_stays = e.real_time.as_ref().filter(|e| e.stays());
+    let real_time_stays = e.effect(Change::RealTime).filter(|e| e.stays());
     if kept.is_kept() && !falls.is_empty() {
         let not_tried = match (e.may_be_realtime, real_time_stays) {
             (_, Some(effect)) => {

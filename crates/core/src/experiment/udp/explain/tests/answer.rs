@@ -3,9 +3,9 @@
 use super::super::UdpExplain;
 use super::processor::WAITS;
 use super::{CROWD, Who, asked, explain, kept, losers, names, standing, who};
-use crate::experiment::udp::fake::{Made, run};
 use crate::experiment::udp::findings::datagram_findings;
 use crate::experiment::udp::spec::UdpTrialSpec;
+use crate::experiment::udp::tests::fake::{Made, run};
 use crate::finding::Finding;
 use crate::time::Nanos;
 use crate::trial::report::TrialReport;

@@ -3,9 +3,9 @@
 use super::super::cells::{Cell, Change, block};
 use super::super::{ExplainSpec, UdpExplain};
 use super::{CROWD, Who, asked, explain, losers, standing, who};
-use crate::experiment::udp::fake::{Made, run};
 use crate::experiment::udp::report::{EffectRow, UdpConclusion};
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use crate::experiment::udp::tests::fake::{Made, run};
 use crate::experiment::{Ended, Experiment, Next};
 use crate::spec::{ArrivalLaw, WaitPolicy};
 

@@ -9,9 +9,9 @@ mod simulated;
 mod time;
 
 use super::{ExplainSpec, UdpExplain};
-use crate::experiment::udp::fake::{Made, run, sleeps, yields};
 use crate::experiment::udp::report::UdpConclusion;
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use crate::experiment::udp::tests::fake::{Made, run, sleeps, yields};
 use crate::spec::ArrivalLaw;
 
 fn asked(cpus: &[u32]) -> ExplainSpec {

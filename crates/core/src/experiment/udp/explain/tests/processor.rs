@@ -1,7 +1,7 @@
 //! A service that is kept from its processor.
 
 use super::{ALL, Who, check, explain, kept, standing};
-use crate::experiment::udp::fake::Made;
+use crate::experiment::udp::tests::fake::Made;
 
 pub(super) const WAITS: &str = "service_waits_for_processor";
 

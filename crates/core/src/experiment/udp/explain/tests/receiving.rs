@@ -1,7 +1,7 @@
 //! What the receiving side explains.
 
 use super::{CROWD, check, losers};
-use crate::experiment::udp::fake::Made;
+use crate::experiment::udp::tests::fake::Made;
 use crate::time::Nanos;
 
 #[test]

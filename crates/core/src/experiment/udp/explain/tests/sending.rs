@@ -2,8 +2,8 @@
 
 use super::super::UdpExplain;
 use super::{ALL, CROWD, Who, asked, check, losers, standing};
-use crate::experiment::udp::fake::{Made, run, yields};
 use crate::experiment::udp::spec::UdpTrialSpec;
+use crate::experiment::udp::tests::fake::{Made, run, yields};
 use crate::time::Nanos;
 
 #[test]

@@ -1,6 +1,9 @@
 //! One law, and several compared.
 
-use super::fake::{Made, run, sleeps, tried, yields};
+pub(super) mod fake;
+mod properties;
+
+use self::fake::{Made, run, sleeps, tried, yields};
 use super::{STARTS_MAX, UdpCompare, UdpRun, UdpTried};
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};

@@ -1,9 +1,9 @@
 //! Made-up measurements for tests.
 
 use crate::experiment::throttle::hold::{HoldMethod, HoldSpec};
-use crate::experiment::throttle::holds::{HoldTrial, Holds};
+use crate::experiment::throttle::hold::{HoldTrial, Holds};
 use crate::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
-use crate::experiment::throttle::waits::{WaitTrial, Waits};
+use crate::experiment::throttle::wait::{WaitTrial, Waits};
 use crate::spec::{ArrivalLaw, Margins, Rate};
 use crate::throttle::CatchUp;
 use crate::time::Nanos;

@@ -1,10 +1,10 @@
-use super::attempts::REPEATS_MAX;
+use super::distorted::REPEATS_MAX;
 use super::*;
 use crate::experiment::latency::analysis::assess;
-use crate::experiment::latency::analysis::figures::grade;
+use crate::experiment::latency::analysis::grade;
 use crate::experiment::latency::analysis::tests::path;
-use crate::experiment::latency::analysis::{ClassicOverall, parse_classic};
 use crate::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
+use crate::experiment::latency::{ClassicOverall, parse_classic};
 use crate::experiment::{Conducted, Ended, conduct};
 use crate::finding::Finding;
 use crate::report::contradictions::assert_consistent;
@@ -265,7 +265,8 @@ fn what_rests_on_distorted_trials_is_told_and_what_stands() {
     );
     // Where no figure is known, none rests on them.
     let all: Vec<&TrialReport> = down.trials.iter().collect();
-    let of_none = standing::finding(&LatencyConclusion::default(), &all).expect("a finding");
+    let of_none =
+        super::distorted::finding(&LatencyConclusion::default(), &all).expect("a finding");
     assert_eq!(
         of_none.text,
         "2 of 4 trials are INVALID: no overall figure rests on them"
@@ -474,8 +475,7 @@ fn published() -> String {
 #[test]
 fn the_published_run_gives_its_overall_figures_again() {
     let uploads = PUBLISHED.map(|(_, _, kib)| kib);
-    let mean =
-        crate::experiment::latency::analysis::figures::harmonic_mean(&uploads).expect("some");
+    let mean = crate::experiment::latency::analysis::harmonic_mean(&uploads).expect("some");
     assert!((mean - 50_449.8).abs() < 0.05, "{mean}");
     let classic = parse_classic(&published()).expect("reads");
     let (findings, conclusion) = conclude_classic(&classic);

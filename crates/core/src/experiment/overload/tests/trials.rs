@@ -1,6 +1,6 @@
 //! Trials of an overload for tests, made up.
 
-use super::Setting;
+use crate::experiment::overload::analysis::Setting;
 use crate::measure::{Interval, Observed, Outcome, Outcomes, SynSource};
 use crate::spec::{CloseKind, Level};
 use crate::time::Nanos;

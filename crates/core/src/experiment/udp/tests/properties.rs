@@ -2,12 +2,12 @@
 //! a number in it, every ledger sums, and what is lost is found somewhere.
 
 use super::fake::{sleeps, yields};
-use super::{ExplainSpec, UdpCompare, UdpExplain, UdpRun, UdpTried};
 use crate::consistency::Said;
 use crate::experiment::udp::analysis::tests::blank;
 use crate::experiment::udp::measure::{DropCounter, DropPlace, UdpReceived, UdpTrial};
 use crate::experiment::udp::report::UdpConclusion;
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use crate::experiment::udp::{ExplainSpec, UdpCompare, UdpExplain, UdpRun, UdpTried};
 use crate::experiment::{Concluded, Experiment, conduct};
 use crate::finding::Finding;
 use crate::report::contradictions::contradictions;
@@ -191,7 +191,7 @@ fn check(trials: &[TrialReport], concluded: &Concluded<UdpConclusion>) {
 
 /// A cause is named once: where others had the service's processor, that is one cause.
 fn check_explained(conclusion: &UdpConclusion) {
-    use super::explain::Hypothesis;
+    use crate::experiment::udp::explain::Hypothesis;
     let supported = &conclusion.supported;
     let is_supported = |h: Hypothesis| {
         let begins = format!("{}: ", h.name());

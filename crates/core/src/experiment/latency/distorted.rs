@@ -2,16 +2,23 @@
 
 use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall};
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, codes};
+use crate::spec::Level;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::words::{exact, list};
+use crate::words::{exact, levels, list};
 
-pub(super) const RESTS_ON_DISTORTED: Code = Code {
-    name: "rests_on_distorted",
-    cause: "The generator was late in some trials, and some overall figures are computed from \
-            these trials. The other figures are not affected.",
-    remedy: "Repeat on a quieter or larger machine, or use only the figures that are not affected.",
-};
+codes! {
+    RESTS_ON_DISTORTED = "rests_on_distorted":
+        cause "The generator was late in some trials, and some overall figures are computed from \
+               these trials. The other figures are not affected.",
+        remedy "Repeat on a quieter or larger machine, or use only the figures that are not \
+                affected.";
+    RUN_AGAIN = "run_again":
+        cause "The generator distorted the first run of a scenario, so knee ran that scenario a \
+               second time. The second run counts.",
+        remedy "Nothing, if the second runs are valid. Otherwise repeat on a quieter or larger \
+                machine.";
+}
 
 /// The overall figures by their keys, and in words.
 const FIGURES: [(&str, &str); 7] = [
@@ -76,8 +83,7 @@ pub(super) fn finding(
         _ => format!("; {} are not affected", words(&standing)),
     };
     (trials > 0.0).then(|| {
-        RESTS_ON_DISTORTED.finding(
-            Severity::Warning,
+        RESTS_ON_DISTORTED.warning(
             format!(
                 "{} of {} trials are INVALID: {affected}{rest}",
                 exact(trials),
@@ -110,4 +116,63 @@ pub(super) fn of(conclusion: &LatencyConclusion) -> (Vec<&'static str>, Vec<&'st
     let (resting, standing): (Vec<_>, Vec<_>) = known.partition(|(key, _)| is_distorted(key));
     let words = |figures: Vec<&(&str, &'static str)>| figures.iter().map(|(_, w)| *w).collect();
     (words(resting), words(standing))
+}
+
+/// So many distorted trials are run again, each once: a stall of this host is over by then, and a
+/// host that distorts everything is told soon.
+pub(super) const REPEATS_MAX: usize = 3;
+
+/// What each trial so far was: a step, or a step again.
+pub(super) struct Attempts {
+    /// For each step that was begun the trial that counts: the last one.
+    pub(super) counting: Vec<usize>,
+    /// The steps that were run again, by the place in `counting`.
+    repeated: Vec<usize>,
+    /// The last step is to be run again.
+    pub(super) is_to_repeat: bool,
+}
+
+impl Attempts {
+    pub(super) fn of(past: &[TrialReport]) -> Attempts {
+        let mut attempts = Attempts {
+            counting: Vec::new(),
+            repeated: Vec::new(),
+            is_to_repeat: false,
+        };
+        for (trial, report) in past.iter().enumerate() {
+            if attempts.is_to_repeat {
+                attempts.counting.pop();
+                attempts.repeated.push(attempts.counting.len());
+            }
+            attempts.counting.push(trial);
+            let is_fresh = !attempts.is_to_repeat && attempts.repeated.len() < REPEATS_MAX;
+            attempts.is_to_repeat = is_fresh && report.verdict == Verdict::Invalid;
+        }
+        attempts
+    }
+
+    pub(super) fn run_again(&self, past: &[TrialReport]) -> Option<Finding> {
+        let again = || self.repeated.iter().map(|&step| &past[self.counting[step]]);
+        let at: Vec<Level> = again().map(|t| t.level).collect();
+        let in_vain = again().filter(|t| t.verdict == Verdict::Invalid).count() as f64;
+        let of = at.len() as f64;
+        (!at.is_empty()).then(|| {
+            RUN_AGAIN.info(
+                format!(
+                    "{} ran twice, because the first run was INVALID: {}",
+                    levels(&at),
+                    match in_vain {
+                        0.0 => "the second run of each is valid and counts".to_owned(),
+                        n => format!(
+                            "the second run of each counts; {} of {} are INVALID too",
+                            exact(n),
+                            exact(of)
+                        ),
+                    }
+                ),
+                [("run_again", of), ("in_vain", in_vain)],
+                "",
+            )
+        })
+    }
 }

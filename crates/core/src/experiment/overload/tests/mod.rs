@@ -1,9 +1,13 @@
 //! The policy, and what it concludes.
 
-use super::fake::{Fault, Server};
+mod fake;
+mod properties;
+pub(crate) mod trials;
+
+use self::fake::{Fault, Server};
 use super::*;
-use crate::experiment::overload::analysis::fixture::{clients, sclients};
 use crate::experiment::overload::report::CameBack;
+use crate::experiment::overload::tests::trials::{clients, sclients};
 use crate::experiment::{Conducted, conduct};
 use crate::report::contradictions::assert_consistent;
 use crate::spec::fixture::trial;
