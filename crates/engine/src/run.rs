@@ -22,7 +22,7 @@ use crate::sys::socket::{Address, RawAddress};
 use crate::sys::thread as sys_thread;
 use crate::threads;
 use crate::worker::{Done, Worker};
-use knee_core::both_ends::{Sampled, Seen, host_times};
+use knee_core::both_ends::{Sampled, ObservedStreams, host_times};
 use knee_core::driver::AnyDriver;
 use knee_core::measure::{
     GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Measurement,
@@ -201,7 +201,7 @@ struct Beside {
     /// What was seen on the server's host.
     observed: Option<Observed>,
     /// What was seen there of the connections that were followed.
-    seen: Option<Seen>,
+    seen: Option<ObservedStreams>,
 }
 
 /// What the workers brought back, joined with that.

@@ -476,7 +476,7 @@ proptest! {
         while !lanes.is_done() {
             while let Some(call) = lanes.begin() {
                 prop_assert!(error.is_none());
-                let mut taken = running.iter().map(Call::lane);
+                let mut taken = running.iter().map(LaneCall::lane);
                 prop_assert!(taken.all(|lane| lane != call.lane()) && call.lane() < n);
                 running.push(call);
             }

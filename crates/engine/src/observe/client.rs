@@ -7,7 +7,7 @@ use crate::control::{Door, Lost, SILENCE_NS, ServiceClock, Talk, printable};
 use crate::error::RunError;
 use crate::kernel::host;
 use crate::sys::clock::monotonic_ns;
-use knee_core::both_ends::Seen;
+use knee_core::both_ends::ObservedStreams;
 use knee_core::measure::{Observed, SynSource};
 use knee_core::time::Nanos;
 use std::net::SocketAddr;
@@ -127,9 +127,9 @@ impl RemoteWatch {
     ///
     /// # Errors
     /// [`RunError::Unreachable`]: it is gone.
-    pub fn seen(&mut self) -> Result<Seen, RunError> {
+    pub fn seen(&mut self) -> Result<ObservedStreams, RunError> {
         match self.ask(&Ask::Seen)? {
-            Say::Seen(seen) => Ok(Seen {
+            Say::Seen(seen) => Ok(ObservedStreams {
                 because: seen.because.as_deref().map(printable),
                 ..*seen
             }),
@@ -313,10 +313,10 @@ impl Vantage {
 
     /// Ends following, and says what was seen: nothing, and why, where the observer is gone. To be
     /// asked before [`Vantage::finish`], which tells the same reason.
-    pub fn seen(&mut self) -> Seen {
-        let nothing = |because: String| Seen {
+    pub fn seen(&mut self) -> ObservedStreams {
+        let nothing = |because: String| ObservedStreams {
             because: Some(because),
-            ..Seen::default()
+            ..ObservedStreams::default()
         };
         match self {
             Vantage::Here { following, .. } => match following.take() {

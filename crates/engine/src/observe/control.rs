@@ -16,7 +16,7 @@
 //! told of. What is refused is answered with `refused{reason}`, and the connection ends.
 
 pub use crate::control::Hello;
-use knee_core::both_ends::Seen;
+use knee_core::both_ends::ObservedStreams;
 use knee_core::measure::{Observed, SynSource};
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +93,7 @@ pub enum Say {
     /// To a follow.
     Following,
     /// To a question for what was seen.
-    Seen(Box<Seen>),
+    Seen(Box<ObservedStreams>),
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::watch::why_not;
 use crate::kernel::timestamps::Timestamps;
 use crate::sys::clock::realtime_ahead_ns;
 use crate::sys::packet::{Batch, PacketSocket};
-use knee_core::both_ends::Seen;
+use knee_core::both_ends::ObservedStreams;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -26,7 +26,7 @@ const BATCHES_MAX: usize = 10_000;
 #[derive(Debug)]
 pub struct Following {
     because: Option<String>,
-    thread: Option<(Sender<()>, JoinHandle<Seen>)>,
+    thread: Option<(Sender<()>, JoinHandle<ObservedStreams>)>,
 }
 
 impl Following {
@@ -58,18 +58,18 @@ impl Following {
     }
 
     /// Ends it, and says what was seen.
-    pub fn finish(mut self) -> Seen {
+    pub fn finish(mut self) -> ObservedStreams {
         match self.join() {
             Some(Ok(seen)) => seen,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Seen {
+            None => ObservedStreams {
                 because: self.because.take(),
-                ..Seen::default()
+                ..ObservedStreams::default()
             },
         }
     }
 
-    fn join(&mut self) -> Option<thread::Result<Seen>> {
+    fn join(&mut self) -> Option<thread::Result<ObservedStreams>> {
         let (stop, thread) = self.thread.take()?;
         drop(stop);
         Some(thread.join())
@@ -82,7 +82,7 @@ impl Drop for Following {
     }
 }
 
-fn follow(tap: &PacketSocket, stopped: &Receiver<()>) -> Seen {
+fn follow(tap: &PacketSocket, stopped: &Receiver<()>) -> ObservedStreams {
     let (mut streams, mut batch) = (Streams::default(), Batch::new());
     loop {
         let is_over = !matches!(

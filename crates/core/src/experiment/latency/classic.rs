@@ -1,7 +1,7 @@
 //! The text form of 2011, as the `loadlatency` test printed it and `knee latency` still does.
 
 use super::answer;
-use crate::experiment::latency::analysis::{harmonic_mean, overall};
+use crate::experiment::latency::analysis::{PathFigures, harmonic_mean, overall};
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::finding::{Finding, Severity, codes};
 use crate::spec::{ParseError, parse_duration};
@@ -12,40 +12,11 @@ use crate::words::exact;
 pub struct Classic {
     /// The smallest round trip on the idle path.
     pub min_rtt_ns: Option<u64>,
-    /// Its scenarios in the order of their lines, at least one.
-    pub scenarios: Vec<ClassicScenario>,
-    /// The overall figures as it prints them.
-    pub overall: ClassicOverall,
-}
-
-/// One scenario's line. What a line does not tell is `None`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ClassicScenario {
-    /// Uploads.
-    pub up: u32,
-    /// Downloads.
-    pub down: u32,
-    /// Capacity of the uploads.
-    pub up_kib_per_s: Option<f64>,
-    /// Capacity of the downloads.
-    pub down_kib_per_s: Option<f64>,
-    /// Smoothness.
-    pub smoothness_hz: Option<f64>,
-    /// Responsiveness, which the old form lacks.
-    pub responsiveness_hz: Option<f64>,
-}
-
-/// The block after `OVERALL:`. What it does not tell is `None`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ClassicOverall {
-    /// In KiB/s.
-    pub upload_capacity: Option<f64>,
-    /// In KiB/s.
-    pub download_capacity: Option<f64>,
-    /// In Hz.
-    pub responsiveness_hz: Option<f64>,
-    /// In Hz.
-    pub smoothness_hz: Option<f64>,
+    /// Its scenarios in the order of their lines, at least one. What a line does not state is
+    /// `None`.
+    pub scenarios: Vec<ScenarioRow>,
+    /// The block after `OVERALL:`, as it prints the figures.
+    pub overall: PathFigures<f64>,
 }
 
 /// The most flows that a scenario's line may name, in one direction.
@@ -122,7 +93,7 @@ fn min_rtt(value: &str) -> Result<u64, String> {
     Ok(time.0)
 }
 
-fn scenario(line: &str) -> Result<ClassicScenario, String> {
+fn scenario(line: &str) -> Result<ScenarioRow, String> {
     let wrong = |what: &str| format!("{what}: give such as `{EXAMPLE}`");
     let (_, rest) = line
         .split_once(':')
@@ -143,10 +114,10 @@ fn scenario(line: &str) -> Result<ClassicScenario, String> {
         .and_then(|(up, down)| Some((count(up, "upload")?, count(down, "download")?)))
         .filter(|(up, down)| up + down > 0)
         .ok_or_else(|| wrong(&format!("{} are no flows", quoted(flows.trim()))))?;
-    let mut scenario = ClassicScenario {
+    let mut scenario = ScenarioRow {
         up,
         down,
-        ..ClassicScenario::default()
+        ..ScenarioRow::default()
     };
     for part in figures.split(',') {
         figure(part.trim(), &mut scenario).map_err(|what| wrong(&what))?;
@@ -163,7 +134,7 @@ fn scenario(line: &str) -> Result<ClassicScenario, String> {
 }
 
 /// One figure of a scenario's line; what is none is skipped.
-fn figure(part: &str, scenario: &mut ClassicScenario) -> Result<(), String> {
+fn figure(part: &str, scenario: &mut ScenarioRow) -> Result<(), String> {
     let words: Vec<&str> = part.split_whitespace().collect();
     let (value, unit, figure) = match words.as_slice() {
         [value, unit @ "KiB/s", "up", ..] => (value, unit, &mut scenario.up_kib_per_s),
@@ -207,19 +178,7 @@ codes! {
 /// others, a finding says so. What no scenario tells, as responsiveness in the old form, is as
 /// printed.
 pub fn conclude_classic(classic: &Classic) -> (Vec<Finding>, LatencyConclusion) {
-    let rows: Vec<ScenarioRow> = classic
-        .scenarios
-        .iter()
-        .map(|s| ScenarioRow {
-            up: s.up,
-            down: s.down,
-            up_kib_per_s: s.up_kib_per_s,
-            down_kib_per_s: s.down_kib_per_s,
-            smoothness_hz: s.smoothness_hz,
-            responsiveness_hz: s.responsiveness_hz,
-            ..ScenarioRow::default()
-        })
-        .collect();
+    let rows = classic.scenarios.clone();
     let figures = overall(&rows.iter().collect::<Vec<_>>());
     let printed = &classic.overall;
     let or_printed = |own: Option<u64>, printed: Option<f64>| own.or(printed.map(|hz| hz as u64));
@@ -235,55 +194,52 @@ pub fn conclude_classic(classic: &Classic) -> (Vec<Finding>, LatencyConclusion) 
         scenarios: rows,
         ..LatencyConclusion::default()
     };
-    let findings = differences(classic, &conclusion.scenarios);
-    let answer = answer::of(&conclusion);
-    (
-        findings,
-        LatencyConclusion {
-            answer,
-            ..conclusion
-        },
-    )
+    let conclusion = LatencyConclusion {
+        answer: answer::of(&conclusion),
+        ..conclusion
+    };
+    (differences(classic), conclusion)
 }
 
-fn differences(classic: &Classic, rows: &[ScenarioRow]) -> Vec<Finding> {
-    let printed = &classic.overall;
-    let mean = |shift: f64, figure: Figure| {
-        let shifted = rows.iter().filter_map(figure).map(|x| x + shift);
-        harmonic_mean(&shifted.collect::<Vec<_>>())
-    };
-    let worst = |shift: f64, figure: Figure| {
-        let shifted = rows.iter().filter_map(figure).map(|x| x + shift);
-        shifted.reduce(f64::min)
-    };
-    let capacity = |figure: Figure| [-ROUNDED_KIB, 0.0, 1.0].map(|shift| mean(shift, figure));
-    let hertz = |figure: Figure| [-0.01, 0.0, 0.01].map(|shift| worst(shift, figure));
-    let differing = [
-        difference(
-            ("upload capacity", "KiB/s"),
-            printed.upload_capacity,
-            capacity(|row| row.up_kib_per_s),
-        ),
-        difference(
-            ("download capacity", "KiB/s"),
+fn differences(classic: &Classic) -> Vec<Finding> {
+    let (printed, rows) = (&classic.overall, &classic.scenarios);
+    let mean = |shifted: Vec<f64>| harmonic_mean(&shifted);
+    let worst = |shifted: Vec<f64>| shifted.into_iter().reduce(f64::min);
+    let (capacity, hertz) = ([-ROUNDED_KIB, 0.0, 1.0], [-0.01, 0.0, 0.01]);
+    let recomputed =
+        |figure: RowFigure, shifts: [f64; 3], join: &dyn Fn(Vec<f64>) -> Option<f64>| {
+            shifts.map(|shift| join(rows.iter().filter_map(figure).map(|x| x + shift).collect()))
+        };
+    let up = recomputed(|row| row.up_kib_per_s, capacity, &mean);
+    let down = recomputed(|row| row.down_kib_per_s, capacity, &mean);
+    let responsiveness = recomputed(|row| row.responsiveness_hz, hertz, &worst);
+    let smoothness = recomputed(|row| row.smoothness_hz, hertz, &worst);
+    let figures = [
+        ("upload capacity", "KiB/s", printed.upload_capacity, up),
+        (
+            "download capacity",
+            "KiB/s",
             printed.download_capacity,
-            capacity(|row| row.down_kib_per_s),
+            down,
         ),
-        difference(
-            ("link responsiveness", "Hz"),
+        (
+            "link responsiveness",
+            "Hz",
             printed.responsiveness_hz,
-            hertz(|row| row.responsiveness_hz),
+            responsiveness,
         ),
-        difference(
-            ("flow smoothness", "Hz"),
-            printed.smoothness_hz,
-            hertz(|row| row.smoothness_hz),
-        ),
+        ("flow smoothness", "Hz", printed.smoothness_hz, smoothness),
     ];
-    differing.into_iter().flatten().collect()
+    let differing = figures
+        .into_iter()
+        .filter_map(|(figure, unit, printed, recomputed)| {
+            difference(figure, unit, printed?, recomputed)
+        });
+    differing.collect()
 }
 
-type Figure = fn(&ScenarioRow) -> Option<f64>;
+/// A figure of a scenario.
+pub(super) type RowFigure = fn(&ScenarioRow) -> Option<f64>;
 
 /// Of a scenario's capacity, so much may have been added by rounding, or up to 1 been cut off.
 const ROUNDED_KIB: f64 = 0.5;
@@ -291,11 +247,11 @@ const ROUNDED_KIB: f64 = 0.5;
 /// `recomputed`: the least, the likely and the most that the scenarios' figures give, however they
 /// were rounded.
 fn difference(
-    (figure, unit): (&'static str, &'static str),
-    printed: Option<f64>,
+    figure: &str,
+    unit: &str,
+    printed: f64,
     recomputed: [Option<f64>; 3],
 ) -> Option<Finding> {
-    let printed = printed?;
     let [Some(least), Some(recomputed), Some(most)] = recomputed else {
         return None;
     };

@@ -20,19 +20,43 @@ codes! {
                 machine.";
 }
 
-/// The overall figures by their keys, and in words.
-const FIGURES: [(&str, &str); 7] = [
-    ("min_rtt_ns", "the minimum round trip"),
-    ("upload_capacity_kib_per_s", "upload capacity"),
-    ("download_capacity_kib_per_s", "download capacity"),
-    ("responsiveness_hz", "link responsiveness"),
-    ("smoothness_hz", "flow smoothness"),
-    ("grade", "the bufferbloat grade"),
-    (
-        "by_congestion_control",
-        "the figures of other congestion controls",
-    ),
-];
+/// The overall figures by their keys, in words, and whether they are known.
+fn figures(of: &LatencyConclusion) -> [(&'static str, &'static str, bool); 7] {
+    let others = "the figures of other congestion controls";
+    [
+        (
+            "min_rtt_ns",
+            "the minimum round trip",
+            of.min_rtt_ns.is_some(),
+        ),
+        (
+            "upload_capacity_kib_per_s",
+            "upload capacity",
+            of.upload_capacity_kib_per_s.is_some(),
+        ),
+        (
+            "download_capacity_kib_per_s",
+            "download capacity",
+            of.download_capacity_kib_per_s.is_some(),
+        ),
+        (
+            "responsiveness_hz",
+            "link responsiveness",
+            of.responsiveness_hz.is_some(),
+        ),
+        (
+            "smoothness_hz",
+            "flow smoothness",
+            of.smoothness_hz.is_some(),
+        ),
+        ("grade", "the bufferbloat grade", !of.grade.is_empty()),
+        (
+            "by_congestion_control",
+            others,
+            !of.by_congestion_control.is_empty(),
+        ),
+    ]
+}
 
 /// Fills in which figures of a conclusion are distorted. A mean is where any of its scenarios is; a
 /// worst stands where a scenario that can be trusted is as bad. `first` is the congestion control
@@ -60,8 +84,9 @@ pub(super) fn judge(conclusion: &mut LatencyConclusion, idle: Option<&TrialRepor
         has_grade && (idle_distorted || !same_grade),
         others.into_iter().any(|row| row.distorted),
     ];
-    let keys = FIGURES.iter().zip(distorted).filter(|(_, is)| *is);
-    conclusion.distorted = keys.map(|((key, _), _)| (*key).to_owned()).collect();
+    let keys = figures(conclusion).into_iter().zip(distorted);
+    let keys = keys.filter(|(_, is_distorted)| *is_distorted);
+    conclusion.distorted = keys.map(|((key, ..), _)| key.to_owned()).collect();
 }
 
 /// What stands and what does not, where something does not.
@@ -72,15 +97,14 @@ pub(super) fn finding(
     let invalid = counting.iter().filter(|t| t.verdict == Verdict::Invalid);
     let (trials, of_all) = (invalid.count() as f64, counting.len() as f64);
     let (resting, standing) = of(conclusion);
-    let words = |names: &[&str]| list(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
     let affected = match resting.len() {
         0 => "no overall figure rests on them".to_owned(),
-        _ => format!("{} cannot be trusted", words(&resting)),
+        _ => format!("{} cannot be trusted", list(&resting)),
     };
     let rest = match standing.len() {
         0 => String::new(),
-        1 => format!("; {} is not affected", words(&standing)),
-        _ => format!("; {} are not affected", words(&standing)),
+        1 => format!("; {} is not affected", list(&standing)),
+        _ => format!("; {} are not affected", list(&standing)),
     };
     (trials > 0.0).then(|| {
         RESTS_ON_DISTORTED.warning(
@@ -101,29 +125,28 @@ pub(super) fn finding(
 }
 
 /// The figures that are known, in words: those that cannot be trusted, and those that stand.
-pub(super) fn of(conclusion: &LatencyConclusion) -> (Vec<&'static str>, Vec<&'static str>) {
-    let is_known = |key: &str| match key {
-        "min_rtt_ns" => conclusion.min_rtt_ns.is_some(),
-        "upload_capacity_kib_per_s" => conclusion.upload_capacity_kib_per_s.is_some(),
-        "download_capacity_kib_per_s" => conclusion.download_capacity_kib_per_s.is_some(),
-        "responsiveness_hz" => conclusion.responsiveness_hz.is_some(),
-        "smoothness_hz" => conclusion.smoothness_hz.is_some(),
-        "grade" => !conclusion.grade.is_empty(),
-        _ => !conclusion.by_congestion_control.is_empty(),
-    };
-    let known = FIGURES.iter().filter(|(key, _)| is_known(key));
+pub(super) fn of(conclusion: &LatencyConclusion) -> (Vec<String>, Vec<String>) {
+    let known = figures(conclusion)
+        .into_iter()
+        .filter(|(.., is_known)| *is_known);
     let is_distorted = |key: &str| conclusion.distorted.iter().any(|d| d == key);
-    let (resting, standing): (Vec<_>, Vec<_>) = known.partition(|(key, _)| is_distorted(key));
-    let words = |figures: Vec<&(&str, &'static str)>| figures.iter().map(|(_, w)| *w).collect();
-    (words(resting), words(standing))
+    let (resting, standing): (Vec<_>, Vec<_>) = known.partition(|(key, ..)| is_distorted(key));
+    [resting, standing]
+        .map(|figures| {
+            figures
+                .into_iter()
+                .map(|(_, words, _)| words.to_owned())
+                .collect()
+        })
+        .into()
 }
 
-/// So many distorted trials are run again, each once: a stall of this host is over by then, and a
-/// host that distorts everything is told soon.
+/// Maximum distorted trials that are run again, each once. A stall of this host is over by then, and
+/// a host that distorts everything is found out soon.
 pub(super) const REPEATS_MAX: usize = 3;
 
 /// What each trial so far was: a step, or a step again.
-pub(super) struct Attempts {
+pub(super) struct ScenarioAttempts {
     /// For each step that was begun the trial that counts: the last one.
     pub(super) counting: Vec<usize>,
     /// The steps that were run again, by the place in `counting`.
@@ -132,9 +155,9 @@ pub(super) struct Attempts {
     pub(super) is_to_repeat: bool,
 }
 
-impl Attempts {
-    pub(super) fn of(past: &[TrialReport]) -> Attempts {
-        let mut attempts = Attempts {
+impl ScenarioAttempts {
+    pub(super) fn of(past: &[TrialReport]) -> ScenarioAttempts {
+        let mut attempts = ScenarioAttempts {
             counting: Vec::new(),
             repeated: Vec::new(),
             is_to_repeat: false,

@@ -13,13 +13,13 @@ pub mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use classic::{Classic, ClassicOverall, ClassicScenario, conclude_classic, parse_classic};
+pub use classic::{Classic, conclude_classic, parse_classic};
 pub use spec::{FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios};
 
 use super::{Concluded, Experiment, Next};
 use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall, row};
-use crate::experiment::latency::distorted::Attempts;
-use crate::experiment::latency::findings::{Scenario, latency_findings};
+use crate::experiment::latency::distorted::ScenarioAttempts;
+use crate::experiment::latency::findings::{MeasuredScenario, latency_findings};
 use crate::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
 use crate::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use crate::spec::Level;
@@ -33,7 +33,7 @@ pub struct LatencyPlan {
     pub base: LatencyTrialSpec,
     /// Uploads and downloads of each scenario.
     pub scenarios: Vec<(u32, u32)>,
-    /// For so long the idle path is looked at first; zero: not at all.
+    /// Time for which the idle path is measured first; zero: not at all.
     pub idle: Nanos,
     /// Every scenario is run with each of these, one after the other; `None`: the hosts' default.
     /// None at all is as one `None`.
@@ -85,7 +85,7 @@ impl Latency {
 
     fn spec(&self, past: &[TrialReport]) -> Option<LatencyTrialSpec> {
         let base = &self.plan.base;
-        let attempts = Attempts::of(past);
+        let attempts = ScenarioAttempts::of(past);
         let step = attempts.counting.len() - usize::from(attempts.is_to_repeat);
         let idle = step < self.idle_trials();
         let ((up, down), congestion) = if idle {
@@ -120,7 +120,7 @@ impl Latency {
     /// The scenarios, each with the trial that counts.
     fn rows<'a>(&self, past: &'a [TrialReport]) -> Vec<(ScenarioRow, &'a TrialReport)> {
         let idle = self.idle(past);
-        let counting = Attempts::of(past).counting;
+        let counting = ScenarioAttempts::of(past).counting;
         let each = counting.iter().enumerate();
         let row = |(step, &trial): (usize, &usize)| {
             let report = &past[trial];
@@ -132,7 +132,7 @@ impl Latency {
     }
 
     fn idle<'a>(&self, past: &'a [TrialReport]) -> Option<&'a TrialReport> {
-        let first = *Attempts::of(past).counting.first()?;
+        let first = *ScenarioAttempts::of(past).counting.first()?;
         past.get(first).filter(|_| self.idle_trials() > 0)
     }
 }
@@ -153,16 +153,16 @@ impl Experiment for Latency {
     }
 
     fn conclude(&self, past: &[TrialReport]) -> Concluded<LatencyConclusion> {
-        let attempts = Attempts::of(past);
+        let attempts = ScenarioAttempts::of(past);
         let counting: Vec<&TrialReport> = attempts.counting.iter().map(|&t| &past[t]).collect();
         let rows = self.rows(past);
         let idle = self.idle(past);
         let each = rows.iter();
-        let each = each.map(|(row, trial)| Scenario {
+        let each = each.map(|(row, trial)| MeasuredScenario {
             row,
             trial: Some(trial),
         });
-        let scenarios: Vec<Scenario<'_>> = each.collect();
+        let scenarios: Vec<MeasuredScenario<'_>> = each.collect();
         let mut findings = latency_findings(&counting, idle, &scenarios);
         let rows: Vec<ScenarioRow> = rows.iter().map(|(row, _)| row.clone()).collect();
         let mut conclusion = LatencyConclusion {
@@ -178,8 +178,8 @@ impl Experiment for Latency {
         conclusion.answer = answer::of(&conclusion);
         let is_invalid = |t: &&TrialReport| t.verdict == Verdict::Invalid;
         Concluded {
-            // Every scenario is part of a mean, or may be the worst: what stands in spite of it is
-            // told by the findings.
+            // Every scenario is part of a mean, or may be the worst. Findings say which figures are
+            // not affected.
             verdict: if counting.iter().any(is_invalid) {
                 Verdict::Invalid
             } else {
@@ -199,8 +199,8 @@ impl Experiment for Latency {
     }
 }
 
-/// Why nothing can follow this trial: one that was aborted, unless the service still told at its
-/// end what it had spent: then it is there, and a cap on bytes, which the next scenario has again
+/// Why nothing can follow this trial: one that was aborted, unless the service still reported at
+/// its end what it had spent: then it is there, and a cap on bytes, which the next scenario has again
 /// to itself, ended the trial.
 pub fn gone(trial: &TrialReport) -> Option<String> {
     let flows = trial.flows().filter(|f| f.state == "aborted")?;

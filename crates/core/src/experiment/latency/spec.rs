@@ -23,8 +23,7 @@ pub struct LatencyTrialSpec {
     pub down: u32,
     /// When it is over.
     pub end: ScenarioEnd,
-    /// Once all flows together have carried so many payload bytes, the scenario is aborted; `None`:
-    /// no cap.
+    /// Payload bytes of all flows together at which the scenario is aborted; `None`: no cap.
     pub bytes_max: Option<u64>,
     /// How the flows' sockets are set up, on both ends.
     pub sockets: FlowSockets,
@@ -49,7 +48,7 @@ impl LatencyTrialSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScenarioEnd {
-    /// After just so long.
+    /// After this time.
     After(Nanos),
     /// Once it has settled, by force after `limit`.
     Settled {
@@ -105,8 +104,8 @@ pub struct ProbeSpec {
     pub every: Nanos,
     /// Whether UDP probes are sent beside the TCP pinger.
     pub udp: bool,
-    /// A UDP probe that has not come back for so long is lost; a TCP ping is waited for until the
-    /// scenario's end, at least for so long.
+    /// Time after which a UDP probe is lost. A TCP ping is waited for until the scenario's end, and
+    /// for this time at least.
     pub timeout: Nanos,
 }
 
@@ -143,9 +142,9 @@ pub const SCENARIOS: [(u32, u32); 19] = [
 /// - 16/16: everything at once, which drives queues to their limits in both directions.
 pub const QUICK: [(u32, u32); 5] = [(0, 1), (1, 0), (1, 1), (1, 31), (16, 16)];
 
-/// A scenario has at most so many flows, both directions together.
+/// Maximum flows of a scenario, both directions together.
 pub const FLOWS_MAX: u32 = 256;
-/// An experiment has at most so many scenarios.
+/// Maximum scenarios of an experiment.
 pub const SCENARIOS_MAX: usize = 100;
 
 /// Reads `1/1,4/4`: uploads and downloads of each scenario.

@@ -1,4 +1,4 @@
-//! Findings about load beyond capacity. Of several levels they tell of the worst.
+//! Findings about load beyond capacity. Of several levels they are about the worst.
 
 mod failures;
 mod generator;
@@ -10,7 +10,7 @@ mod tests;
 
 pub(super) use generator::ports_remedy;
 
-use super::analysis::{Point, Setting, Summary};
+use super::analysis::{LevelPoint, OverloadSetting, OverloadSummary};
 use super::preflight;
 use crate::finding::{Code, Finding};
 use crate::measure::Outcome;
@@ -20,7 +20,7 @@ use crate::trial::findings::{
     RATE_MAX_REACHED, SESSION_CODES, findings_at_levels, with_agents,
 };
 use crate::trial::report::{TrialReport, Verdict};
-use crate::words::levels;
+use crate::words::{levels, number};
 
 /// All kinds of findings of `knee overload`.
 pub(super) fn codes() -> Vec<Code> {
@@ -41,8 +41,8 @@ const WORTH_PERCENT: f64 = 1.0;
 /// What a person should know about these trials, given the verdict on them together.
 pub(super) fn overload_findings(
     trials: &[TrialReport],
-    summary: &Summary,
-    setting: &Setting,
+    summary: &OverloadSummary,
+    setting: &OverloadSetting,
     verdict: Verdict,
 ) -> Vec<Finding> {
     let mut found = of_any(trials, summary, setting, verdict);
@@ -72,12 +72,12 @@ pub(super) fn overload_findings(
 /// failure here: it is what S-Clients are made of.
 fn of_any(
     trials: &[TrialReport],
-    summary: &Summary,
-    setting: &Setting,
+    summary: &OverloadSummary,
+    setting: &OverloadSetting,
     verdict: Verdict,
 ) -> Vec<Finding> {
     let is_said = |t: &TrialReport| {
-        let point = Point::of(t, setting);
+        let point = LevelPoint::of(t, setting);
         t.outcomes.no_resources() > 0 || point.is_some_and(|p| p.is_pressing() && p.is_limited())
     };
     let rest: Vec<&TrialReport> = trials.iter().filter(|t| !is_said(t)).collect();
@@ -103,14 +103,14 @@ fn of_any(
     with_agents(&all, found)
 }
 
-/// The trial of which the largest share ended so where no stop of the server is the reason, if it
-/// is more than `beyond_percent`; also how many did, and that share in percent.
+/// The trial with the largest share of attempts that ended so, where no stop of the server is the
+/// reason and the share is above `beyond_percent`; also their number, and the share in percent.
 fn worst_of(
-    summary: &Summary,
+    summary: &OverloadSummary,
     how: Outcome,
-    percent: fn(&Point, Outcome) -> f64,
+    percent: fn(&LevelPoint, Outcome) -> f64,
     beyond_percent: f64,
-) -> Option<(&Point, f64, f64)> {
+) -> Option<(&LevelPoint, f64, f64)> {
     let explained = |trial: usize| summary.stops.iter().any(|s| s.explains(trial, how));
     let points = summary.points.iter().enumerate();
     let left = points.filter(|(trial, _)| !explained(*trial));
@@ -126,4 +126,11 @@ fn known(number: Option<impl Into<f64>>) -> f64 {
 
 fn one(level: Level) -> String {
     levels(&[level])
+}
+
+/// ` (95 %: 120 to 130)`; nothing where no interval of confidence is known.
+fn within(ci95: Option<[f64; 2]>) -> String {
+    ci95.map_or(String::new(), |[low, high]| {
+        format!(" (95 %: {} to {})", number(low), number(high))
+    })
 }

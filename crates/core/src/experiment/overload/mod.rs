@@ -14,7 +14,9 @@ pub use preflight::{PreflightFacts, ServerFacts, predict};
 pub use spec::{Descriptors, OverloadSpec};
 
 use super::{Concluded, Experiment, Next, verdict};
-use crate::experiment::overload::analysis::{Point, Setting, Summary, base, most_served_per_s};
+use crate::experiment::overload::analysis::{
+    LevelPoint, OverloadSetting, OverloadSummary, base, most_served_per_s,
+};
 use crate::experiment::overload::findings::overload_findings;
 use crate::experiment::overload::report::{OverloadConclusion, is_base_again, parted};
 use crate::spec::{Level, TrialSpec};
@@ -35,7 +37,7 @@ impl Overload {
         Overload { spec }
     }
 
-    /// The number of descriptors to try after so many trials; `None` where all were.
+    /// The number of descriptors to try after these trials; `None` where all were tried.
     fn next_descriptors(&self, past: &[TrialReport]) -> Option<u32> {
         let simple = self.spec.simple.len();
         match &self.spec.descriptors {
@@ -78,7 +80,7 @@ impl Experiment for Overload {
             descriptors.map(|d| spec.sclient_trial(d, trial))
         };
         let again = || {
-            let points = Point::all(past, &self.setting());
+            let points = LevelPoint::all(past, &self.setting());
             spec.base_again(base(&points).ok()?.level, trial)
         };
         match wanted.or_else(again) {
@@ -89,7 +91,7 @@ impl Experiment for Overload {
 
     fn conclude(&self, past: &[TrialReport]) -> Concluded<OverloadConclusion> {
         let setting = self.setting();
-        let summary = Summary::of(past, &setting);
+        let summary = OverloadSummary::of(past, &setting);
         let (past, _) = parted(past);
         let conclusion = summary.conclusion(&setting);
         let verdict = if is_load_missing(&summary, &setting) {
@@ -110,10 +112,10 @@ impl Experiment for Overload {
 
 impl Overload {
     /// What the analysis has to know beside the trials.
-    fn setting(&self) -> Setting {
+    fn setting(&self) -> OverloadSetting {
         let spec = &self.spec;
         let automatic = spec.descriptors == Descriptors::Auto && spec.scheduled.is_none();
-        Setting {
+        OverloadSetting {
             patience: spec.base.connect_timeout.max(Nanos(1)),
             scheduled_descriptors: spec.scheduled.as_ref().map_or(0, |(_, _, d)| *d),
             close: spec.close(),
@@ -124,7 +126,7 @@ impl Overload {
 }
 
 /// Whether an overload was asked for, of some times the capacity, and none was made.
-fn is_load_missing(summary: &Summary, setting: &Setting) -> bool {
+fn is_load_missing(summary: &OverloadSummary, setting: &OverloadSetting) -> bool {
     let is_asked = setting.wanted_factor.is_some() && summary.pressing().count() > 1;
     is_asked && summary.capacity_per_s > 0.0 && !summary.is_overloaded()
 }

@@ -53,7 +53,7 @@ const SPARE_FILES: u64 = 64;
 const REUSE_AFTER: Nanos = Nanos::from_secs(1);
 /// Nothing is known of a server: ports that last for as much as this per second will do.
 const UNKNOWN_SERVED_PER_S: f64 = 20_000.0;
-/// An automatic choice of descriptors seldom goes beyond so many.
+/// Descriptors that an automatic choice seldom exceeds.
 const AUTOMATIC_DESCRIPTORS: u32 = 4_096;
 
 /// What this host, and the server's where it is known, permit.
@@ -123,7 +123,7 @@ struct InFlight {
     label: String,
     /// Connects in flight, and connections that wait in the accept queue.
     connections: u64,
-    /// Whether it is known that it comes to that.
+    /// Whether that number is certain.
     is_certain: bool,
 }
 
@@ -230,7 +230,7 @@ fn ports_run_out(facts: &PreflightFacts, spec: &OverloadSpec, level: &InFlight) 
     // What ends before the first port comes back needs one for each connection, and no more.
     let held = kept.min(Nanos(trial.0.saturating_mul(spec.trials_max() as u64)));
     let ports = ports(facts);
-    // Where none is free to begin with, that is said already.
+    // Where none is free to begin with, another finding says so.
     let free = ports.checked_sub(level.connections)? as f64;
     let lasts_per_s = free / held.as_secs_f64().max(f64::MIN_POSITIVE);
     let enough_per_s = facts.served_per_s.unwrap_or(UNKNOWN_SERVED_PER_S);

@@ -61,13 +61,13 @@ impl OverloadSpec {
         (0..9).map(|k| 1 << k).collect()
     }
 
-    /// Trial number `trial` (from 0) with so many simple clients.
+    /// Trial number `trial` (from 0) with this many simple clients.
     pub(super) fn simple_trial(&self, clients: u32, trial: usize) -> TrialSpec {
         let label = format!("clients={clients}");
         self.trial(label, ConnectScheme::Simple { clients }, trial)
     }
 
-    /// Trial number `trial` (from 0) with so many descriptors.
+    /// Trial number `trial` (from 0) with this many descriptors.
     pub(super) fn sclient_trial(&self, descriptors: u32, trial: usize) -> TrialSpec {
         let sclients = self.sclients;
         let scheme = ConnectScheme::SClients {
@@ -131,11 +131,11 @@ impl OverloadSpec {
 
 /// The lowest level adds this share of the capacity to it by its descriptors.
 const LOWEST: f64 = 0.25;
-/// So many levels, each the same factor above the one before it.
+/// Number of automatic levels, each the same factor above the one before it.
 pub(super) const LEVELS: usize = 9;
 /// Where nothing is known of the capacity, or nothing is served, these.
 const UNKNOWN: [u32; 5] = [64, 128, 256, 512, 1_024];
-/// Where no simple client goes before, the capacity is found with so many descriptors.
+/// Where no simple client goes before, the capacity is found with this many descriptors.
 pub(super) const PROBE: u32 = 16;
 
 /// Numbers of descriptors D, ascending, such that the rate offered, served + D/T, goes from a

@@ -4,7 +4,9 @@ use super::findings::CODES;
 use super::report::ThrottleConclusion;
 use crate::consistency::{Contradictions, Said};
 use crate::experiment::answer::{Answer, values};
-use crate::experiment::throttle::analysis::{Hold, ends_early, rate_row, usual, wait_row};
+use crate::experiment::throttle::analysis::{
+    HeldRate, at_reference_delay, ends_early, rate_row, wait_row,
+};
 use crate::experiment::throttle::hold::{HoldMethod, HoldTrial};
 use crate::experiment::throttle::report::RateRow;
 use crate::experiment::throttle::wait::{WaitMethod, WaitTrial};
@@ -19,8 +21,9 @@ const EXACT_PPM: f64 = 1.0;
 
 /// How a plain sleep and the best of the ways to wait do at the usual delay.
 pub(super) fn of_waits(trials: &[WaitTrial]) -> String {
-    let of = |method: WaitMethod| usual(trials.iter().filter(|t| t.spec.method == method));
-    let Some(any) = usual(trials) else {
+    let of =
+        |method: WaitMethod| at_reference_delay(trials.iter().filter(|t| t.spec.method == method));
+    let Some(any) = at_reference_delay(trials) else {
         return "Nothing was measured.".into();
     };
     let sleeps = [WaitMethod::Sleep, WaitMethod::SleepAbsolute];
@@ -89,7 +92,7 @@ fn held(trial: &HoldTrial, row: &RateRow) -> String {
         other => other.name(),
     };
     let asked = exact(row.asked_per_s);
-    let hold = Hold::of(trial);
+    let hold = HeldRate::of(trial);
     if hold.is_some_and(|hold| !hold.is_held) {
         let reached = number(row.achieved_per_s);
         return format!("{name} reached {reached}/s of the {asked}/s asked for");
@@ -127,7 +130,7 @@ fn ppm(value: f64) -> String {
 fn missed_ppm(trial: &HoldTrial, row: &RateRow) -> f64 {
     let skipped = row.skipped as f64 / (row.operations + row.skipped).max(1) as f64;
     let shifted = row.shifted_ns as f64 / trial.holds.elapsed.0.max(1) as f64;
-    // Any other law has another number of operations in so long a time, by chance or by itself.
+    // Any other law has another number of operations in this time, by chance or by itself.
     let apart = match trial.spec.arrival {
         ArrivalLaw::Constant => (row.achieved_per_s / row.asked_per_s - 1.0).abs(),
         _ => 0.0,

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::experiment::throttle::analysis::{EARLY, Hold, rate_row, usual};
+use crate::experiment::throttle::analysis::{EARLY, HeldRate, at_reference_delay, rate_row};
 use crate::experiment::throttle::hold::HoldMethod;
 use crate::experiment::throttle::hold::HoldTrial;
 use crate::experiment::throttle::wait::WaitMethod;
@@ -72,7 +72,7 @@ const UNDISTURBED: &str = "repeat on a quieter machine, or on an idle core: task
                            throttle …; or ask for less: a lower --rate";
 
 fn operations_too_long(trials: &[HoldTrial]) -> Option<Finding> {
-    let holds = || trials.iter().filter_map(|t| Some((t, Hold::of(t)?)));
+    let holds = || trials.iter().filter_map(|t| Some((t, HeldRate::of(t)?)));
     if holds().any(|(_, hold)| hold.is_held || hold.has_room()) {
         return None;
     }
@@ -95,7 +95,7 @@ fn operations_too_long(trials: &[HoldTrial]) -> Option<Finding> {
 }
 
 fn missed(trial: &HoldTrial) -> Option<Finding> {
-    let hold = Hold::of(trial).filter(|hold| !hold.is_held)?;
+    let hold = HeldRate::of(trial).filter(|hold| !hold.is_held)?;
     let row = rate_row(trial)?;
     let method = trial.spec.method;
     let (asked, achieved) = (exact(row.asked_per_s), number(row.achieved_per_s));
@@ -156,7 +156,7 @@ fn late(trial: &HoldTrial) -> Option<Finding> {
         return None;
     }
     let row = rate_row(trial)?;
-    let load_percent = 100.0 * Hold::of(trial)?.load;
+    let load_percent = 100.0 * HeldRate::of(trial)?.load;
     let (p99_ns, max_ns) = (row.error_p99_ns as f64, row.error_max_ns as f64);
     (p99_ns > (1e9 / row.asked_per_s).max(STALL_NS)).then(|| {
         THROTTLE_LATE.warning(
@@ -229,7 +229,7 @@ const SLACK_NS: f64 = 10_000.0;
 const STOLEN: f64 = 0.01;
 
 fn sleep_overshoots(trials: &[WaitTrial]) -> Option<Finding> {
-    let sleep = usual(trials.iter().filter(|t| t.spec.method == WaitMethod::Sleep))?;
+    let sleep = at_reference_delay(trials.iter().filter(|t| t.spec.method == WaitMethod::Sleep))?;
     let asked_ns = sleep.spec.delay.0 as f64;
     let mean_ns = sleep.waits.mean_ns;
     (mean_ns > asked_ns * (1.0 + OVERSHOOTS)).then(|| {
@@ -255,7 +255,8 @@ fn sleep_overshoots(trials: &[WaitTrial]) -> Option<Finding> {
 }
 
 fn timer_slack(trials: &[WaitTrial]) -> Option<Finding> {
-    let of = |method: WaitMethod| usual(trials.iter().filter(|t| t.spec.method == method));
+    let of =
+        |method: WaitMethod| at_reference_delay(trials.iter().filter(|t| t.spec.method == method));
     let (default, least) = (of(WaitMethod::Sleep)?, of(WaitMethod::SleepMinSlack)?);
     let late = |t: &WaitTrial| t.waits.overshoot.quantile(0.5).0 as f64;
     let (default_ns, least_ns) = (late(default), late(least));

@@ -75,12 +75,12 @@ pub struct HoldTrial {
     /// What was asked for.
     pub spec: HoldSpec,
     /// What came of it.
-    pub holds: Holds,
+    pub holds: HoldStats,
 }
 
-/// Operations of one method that was to hold a rate. Streams: no moment is kept.
+/// Operations of one method that was to hold a rate. Streams: no time is kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Holds {
+pub struct HoldStats {
     /// Operations made.
     pub operations: u64,
     /// Operations that the schedule had but the catch-up policy left out.
@@ -89,14 +89,14 @@ pub struct Holds {
     pub shifted: Nanos,
     /// Begin of an operation against the asked schedule, late ones; early ones count as 0.
     pub error: Histogram,
-    /// How many began before their moment (grouped operations do).
+    /// How many began before their intended time (grouped operations do).
     pub early: u64,
     /// Time of begin (s) against number of the operation: what the rate is read off.
-    pub pace: Line,
-    /// Lateness (s) against the moment asked for (s): what the drift is read off.
-    pub lateness: Line,
+    pub pace: RunningLine,
+    /// Lateness (s) against the intended time (s): what the drift is read off.
+    pub lateness: RunningLine,
     /// Gaps between begins, in nanoseconds.
-    pub gap: Spread,
+    pub gap: RunningSpread,
     /// The first and the last begin.
     pub first: Nanos,
     /// See `first`.
@@ -113,7 +113,7 @@ pub struct Holds {
 
 /// A least-squares line through points that come one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct RunningLine {
     /// Points.
     pub count: u64,
     /// Mean abscissa.
@@ -131,7 +131,7 @@ pub struct Line {
 
 /// Mean and variance of numbers that come one by one (Welford's method).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
+pub struct RunningSpread {
     /// Numbers.
     pub count: u64,
     /// Their mean.
@@ -140,7 +140,7 @@ pub struct Spread {
     pub deviations: f64,
 }
 
-impl Holds {
+impl HoldStats {
     /// Counts an operation that the schedule wanted at `intended` and that began at `begun`.
     #[inline]
     pub fn record(&mut self, intended: Nanos, begun: Nanos) {
@@ -159,7 +159,7 @@ impl Holds {
     }
 }
 
-impl Line {
+impl RunningLine {
     /// Adds a point.
     #[inline]
     pub fn add(&mut self, x: f64, y: f64) {
@@ -189,7 +189,7 @@ impl Line {
     }
 }
 
-impl Spread {
+impl RunningSpread {
     /// Adds a number.
     #[inline]
     pub fn add(&mut self, x: f64) {
@@ -227,8 +227,8 @@ mod hold_tests {
             ("burst", CatchUp::ALL, "burst"),
             ("burst(20)", CatchUp::Burst(20), "burst(20)"),
             (" burst( 1 ) ", CatchUp::Burst(1), "burst(1)"),
-            ("spread", CatchUp::Spread(2.0), "spread(2)"),
-            ("spread(1.5)", CatchUp::Spread(1.5), "spread(1.5)"),
+            ("spread", CatchUp::RunningSpread(2.0), "spread(2)"),
+            ("spread(1.5)", CatchUp::RunningSpread(1.5), "spread(1.5)"),
             ("skip", CatchUp::Skip, "skip"),
             ("delay", CatchUp::Delay, "delay"),
         ] {
@@ -267,7 +267,7 @@ mod hold_tests {
 
         #[test]
         fn a_policy_is_read_back_as_it_was_written(n in 1u64.., times in 1.000_001f64..1e9) {
-            for policy in [CatchUp::Burst(n), CatchUp::Spread(times)] {
+            for policy in [CatchUp::Burst(n), CatchUp::RunningSpread(times)] {
                 prop_assert_eq!(CatchUp::parse(&policy.to_string()), Ok(policy));
             }
         }
@@ -295,7 +295,7 @@ mod holds_tests {
             ys in prop::collection::vec(-1e3f64..1e3, 2..100), step in 0.1f64..10.0,
         ) {
             let points: Vec<(f64, f64)> = (0..).map(|i| f64::from(i) * step).zip(ys).collect();
-            let mut line = Line::default();
+            let mut line = RunningLine::default();
             for &(x, y) in &points {
                 line.add(x, y);
             }
@@ -309,7 +309,7 @@ mod holds_tests {
             noise in prop::collection::vec(0.0f64..1.0, 3..100), slope in -1.0f64..1.0,
         ) {
             let n = noise.len() as f64;
-            let mut line = Line::default();
+            let mut line = RunningLine::default();
             for (x, e) in (0..).map(f64::from).zip(&noise) {
                 line.add(x, slope * x + e);
             }
@@ -327,7 +327,7 @@ mod holds_tests {
         fn a_spread_has_the_deviation_of_the_whole_sample(
             xs in prop::collection::vec(0.0f64..1e6, 2..200),
         ) {
-            let mut spread = Spread::default();
+            let mut spread = RunningSpread::default();
             for &x in &xs {
                 spread.add(x);
             }
@@ -342,7 +342,7 @@ mod holds_tests {
 
     #[test]
     fn what_has_no_slope_or_deviation_gives_none() {
-        let (mut line, mut spread) = (Line::default(), Spread::default());
+        let (mut line, mut spread) = (RunningLine::default(), RunningSpread::default());
         assert_eq!((line.slope(), spread.std_dev()), (None, None));
         for y in [1.0, 2.0] {
             line.add(7.0, y);
@@ -354,7 +354,7 @@ mod holds_tests {
     #[test]
     fn the_pace_of_an_hour_is_right_to_a_part_in_a_billion_and_so_is_its_drift() {
         // Asked for 1,000/s, held 0.1 ppm too slow, each operation late by a part of 20 µs.
-        let mut holds = Holds::default();
+        let mut holds = HoldStats::default();
         for k in 0..3_600_000u64 {
             let late = k / 10 + k * 7_919 % 20_000;
             holds.record(Nanos(k * 1_000_000), Nanos(k * 1_000_000 + late));
@@ -369,7 +369,7 @@ mod holds_tests {
 
     #[test]
     fn early_operations_are_counted_and_no_error_of_theirs_is() {
-        let mut holds = Holds::default();
+        let mut holds = HoldStats::default();
         for (intended, begun) in [(0, 0), (1_000, 400), (2_000, 2_300)] {
             holds.record(Nanos(intended), Nanos(begun));
         }

@@ -86,7 +86,7 @@ impl Experiment for RateTable {
 /// One row for each method and delay, run in the order given.
 ///
 /// It is always valid: what it measures is this machine, with whatever disturbs it; what was
-/// disturbed is marked and told as a finding.
+/// disturbed is marked, and a finding says so.
 #[derive(Clone, Debug)]
 pub struct WaitTable {
     rows: Vec<WaitSpec>,

@@ -1,4 +1,4 @@
-//! Ways to wait for a moment, and what is asked of them.
+//! Ways to wait for a point in time, and what was measured of them.
 
 use crate::measure::Histogram;
 use crate::names::names;
@@ -7,7 +7,7 @@ use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
 names! {
-    /// A way to wait for a moment.
+    /// A way to wait for a point in time.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum WaitMethod {
@@ -15,22 +15,22 @@ names! {
         Sleep = "sleep",
         /// The same with the least timer slack, 1 ns.
         SleepMinSlack = "sleep-min-slack",
-        /// clock_nanosleep(2) until a moment (TIMER_ABSTIME), with the default timer slack.
+        /// clock_nanosleep(2) until a point in time (TIMER_ABSTIME), with the default timer slack.
         SleepAbsolute = "sleep-absolute",
         /// The same with the least timer slack.
         SleepAbsoluteMinSlack = "sleep-absolute-min-slack",
-        /// A read of a timerfd_create(2) descriptor that expires at a moment.
+        /// A read of a timerfd_create(2) descriptor that expires at a point in time.
         Timerfd = "timerfd",
         /// epoll_pwait2(2) with a timeout.
         Epoll = "epoll",
-        /// A timeout operation of io_uring(7) until a moment.
+        /// A timeout operation of io_uring(7) until a point in time.
         #[serde(rename = "io_uring")]
         IoUring = "io_uring",
-        /// Sleeps until a margin before the moment, learnt from its own late wake-ups, then spins.
+        /// Sleeps until a margin before the deadline, learnt from its own late wake-ups, then spins.
         Hybrid = "hybrid",
-        /// Reads the clock until the moment has come.
+        /// Reads the clock until the deadline.
         Spin = "spin",
-        /// Reads the clock and gives the processor up, sched_yield(2), until the moment has come.
+        /// Reads the clock and gives the processor up, sched_yield(2), until the deadline.
         Yield = "yield",
     }
 }
@@ -49,14 +49,14 @@ impl WaitMethod {
     }
 }
 
-/// What is done at each moment that was waited for.
+/// What is done after each wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Chore {
     /// Nothing.
     #[default]
     None,
-    /// The processor is kept busy for so long.
+    /// The processor is kept busy for this time.
     Busy(Nanos),
     /// A datagram of 64 bytes is sent to this address, such as `127.0.0.1:9`.
     Udp(String),
@@ -104,12 +104,12 @@ pub struct WaitTrial {
     /// What was asked for.
     pub spec: WaitSpec,
     /// What came of it.
-    pub waits: Waits,
+    pub waits: WaitStats,
 }
 
 /// Waits of one method for one delay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Waits {
+pub struct WaitStats {
     /// How many were made.
     pub samples: u64,
     /// Of them, those made while the host gave this machine's processors to others.
@@ -134,7 +134,7 @@ pub struct Waits {
     pub interrupted: bool,
 }
 
-impl Waits {
+impl WaitStats {
     /// Counts a wait for `asked` that took `took`.
     #[inline]
     pub fn record(&mut self, asked: Nanos, took: Nanos) {
@@ -225,7 +225,7 @@ mod waits_tests {
         fn mean_and_deviations_are_those_of_the_whole_sample(
             took in prop::collection::vec(0u64..100_000_000, 1..200), asked in 0u64..100_000_000,
         ) {
-            let mut waits = Waits::default();
+            let mut waits = WaitStats::default();
             for &t in &took {
                 waits.record(Nanos(asked), Nanos(t));
             }
@@ -243,7 +243,7 @@ mod waits_tests {
 
     #[test]
     fn the_deviation_of_long_waits_that_hardly_differ_is_not_lost() {
-        let mut waits = Waits::default();
+        let mut waits = WaitStats::default();
         for i in 0..1_000_000u64 {
             waits.record(Nanos::from_secs(3_600), Nanos(3_600_000_000_000 + i % 2));
         }

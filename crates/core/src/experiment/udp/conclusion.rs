@@ -70,7 +70,7 @@ fn check_law(law: &LawRow, answer: &str, found: &mut Contradictions) {
     });
 }
 
-/// Findings tell of each loss at a place, and of no other.
+/// There is a finding for each place of a loss, and for no other.
 fn check_places(said: Said<'_>, laws: &[LawRow], found: &mut Contradictions) {
     for place in DropPlace::ALL {
         let code = code_at(place);

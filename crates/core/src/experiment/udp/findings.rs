@@ -24,7 +24,7 @@ pub(super) fn codes() -> Vec<Code> {
     [places::CODES, ends::CODES, ledger::CODES, BUDGET_CODES].concat()
 }
 
-/// The name of the finding that tells of losses at a place.
+/// The name of the finding about losses at a place.
 pub(super) fn code_at(place: DropPlace) -> &'static str {
     let code = match place {
         DropPlace::ReceiveBuffer => ends::RECEIVE_BUFFER_OVERFLOW,

@@ -39,7 +39,7 @@ pub struct UdpTrial {
 /// What the senders of a trial did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UdpSent {
-    /// Datagrams that should have been sent: the schedule's moments, or what clients that know no
+    /// Datagrams that should have been sent: the schedule's times, or what clients that know no
     /// schedule tried.
     pub intended: u64,
     /// Of them, those that the sender never came to: its time was over.
@@ -49,7 +49,7 @@ pub struct UdpSent {
     /// Those that it refused, by the name of the error (`EAGAIN`, `ENOBUFS`, `EMSGSIZE`,
     /// `ECONNREFUSED`, …).
     pub send_errors: BTreeMap<String, u64>,
-    /// Times that a sender was blocked or told to wait as the socket's send buffer was full.
+    /// Times that a sender was blocked or had to wait as the socket's send buffer was full.
     pub blocked: u64,
     /// sent − intended of scheduled datagrams.
     pub pacing_error: Histogram,
@@ -110,7 +110,7 @@ pub struct UdpReceived {
     /// nothing more would come; zero: the time of sending.
     #[serde(default)]
     pub over: Nanos,
-    /// The service's thread was ready but others had its processor for so long.
+    /// Time in which the service's thread was ready but others had its processor.
     pub kept_waiting: Nanos,
     /// Times that the service's thread was preempted (involuntary context switches).
     pub preempted: u64,
@@ -128,7 +128,7 @@ pub struct ServiceFacts {
     /// Whether it is in the sender's network namespace, so that nothing is between them.
     #[serde(default)]
     pub same_namespace: bool,
-    /// Its offset from the sender's clock is known to so many nanoseconds; 0 on one host.
+    /// Uncertainty of its clock's offset from the sender's; 0 on one host.
     pub clock_uncertainty_ns: u64,
     /// What it does with a datagram.
     pub mode: Option<ServiceMode>,
@@ -156,7 +156,7 @@ pub struct DropCounter {
     pub place: DropPlace,
     /// How many.
     pub count: u64,
-    /// What told, such as `/proc/net/softnet_stat` or `Udp: InCsumErrors`.
+    /// The counter's name, such as `/proc/net/softnet_stat` or `Udp: InCsumErrors`.
     pub source: String,
     /// Whether it counts for the whole host (or network namespace) and not for our socket alone.
     pub host_wide: bool,
@@ -187,7 +187,7 @@ names! {
         Path = "path",
         /// The receiving host's backlog (softnet).
         Backlog = "backlog",
-        /// A packet filter whose rule or policy counts what it drops, or of which the kernel tells.
+        /// A packet filter whose rule or policy counts what it drops, or whose drops the kernel reports.
         Firewall = "firewall",
         /// The IP layer of either host: no route, a wrong header, a reverse-path filter, or a packet
         /// filter that does not count.

@@ -1,6 +1,6 @@
 //! `knee udp`: one law of sending, several compared, or the difference between two explained.
 //!
-//! What comes back of a trial is a [`UdpTried`]: its report, and the moments of sending, which a
+//! What comes back of a trial is a [`AssessedUdpTrial`]: its report, and the times of sending, which a
 //! report does not carry and which the explanation sends again.
 
 pub mod analysis;
@@ -27,17 +27,17 @@ use crate::rng;
 use crate::time::Nanos;
 use crate::trial::report::TrialReport;
 use crate::words::ratio;
-pub use explain::{EXPLAIN_LIMIT, ExplainAsked, ExplainSpec, UdpExplain};
+pub use explain::{EXPLAIN_LIMIT, ExplainRequest, ExplainSpec, UdpExplain};
 use laws::{in_words, law_row, law_verdict, lost_where, name};
 use rand_core::RngCore;
 use std::sync::Arc;
 
-/// More moments than this are not kept: a replay of so many is long enough.
+/// Maximum times of sending that are kept: a replay of these is long enough.
 const STARTS_MAX: usize = 500_000;
 
 /// A trial of datagrams that was made: all that the experiments here go by.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UdpTried {
+pub struct AssessedUdpTrial {
     /// Its statistics.
     pub report: TrialReport,
     /// When datagrams were sent, ascending, since the run began, complete up to `starts_until`. On
@@ -47,16 +47,16 @@ pub struct UdpTried {
     pub starts_until: Nanos,
 }
 
-impl UdpTried {
+impl AssessedUdpTrial {
     /// What the experiments need to know of a trial; assesses it.
-    pub fn of(trial: &UdpTrial) -> UdpTried {
+    pub fn of(trial: &UdpTrial) -> AssessedUdpTrial {
         let starts = &trial.sent.starts;
         let (kept, until) = match starts.get(STARTS_MAX) {
-            // Whole moments only: what is sent at the same time is kept or left out together.
+            // Whole times only: what is sent at the same time is kept or left out together.
             Some(&first_out) => (starts.partition_point(|&t| t < first_out), first_out),
             None => (starts.len(), trial.sent.starts_until),
         };
-        UdpTried {
+        AssessedUdpTrial {
             report: assess(trial),
             starts: starts[..kept].into(),
             starts_until: until,
@@ -79,10 +79,10 @@ impl UdpRun {
 
 impl Experiment for UdpRun {
     type Spec = UdpTrialSpec;
-    type Trial = UdpTried;
+    type Trial = AssessedUdpTrial;
     type Conclusion = UdpConclusion;
 
-    fn next(&mut self, past: &[UdpTried]) -> Next<UdpTrialSpec> {
+    fn next(&mut self, past: &[AssessedUdpTrial]) -> Next<UdpTrialSpec> {
         if past.is_empty() {
             Next::Run(Box::new(self.spec.clone()))
         } else {
@@ -90,7 +90,7 @@ impl Experiment for UdpRun {
         }
     }
 
-    fn conclude(&self, past: &[UdpTried]) -> Concluded<UdpConclusion> {
+    fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
         let reports: Vec<&TrialReport> = past.iter().map(|t| &t.report).collect();
         let laws = vec![law_row(&self.spec, &reports)];
         let answer = if past.is_empty() {
@@ -119,7 +119,7 @@ pub struct UdpCompare {
 }
 
 impl UdpCompare {
-    /// A comparison of these laws (at least one), with so many trials of each (at least 1).
+    /// A comparison of these laws (at least one), with `repeats` trials of each (at least 1).
     pub fn new(laws: Vec<UdpTrialSpec>, repeats: u32) -> UdpCompare {
         UdpCompare {
             laws,
@@ -127,7 +127,7 @@ impl UdpCompare {
         }
     }
 
-    fn trials_of<'a>(&self, law: usize, past: &'a [UdpTried]) -> Vec<&'a TrialReport> {
+    fn trials_of<'a>(&self, law: usize, past: &'a [AssessedUdpTrial]) -> Vec<&'a TrialReport> {
         let own = past.iter().skip(law).step_by(self.laws.len().max(1));
         own.map(|t| &t.report).collect()
     }
@@ -135,10 +135,10 @@ impl UdpCompare {
 
 impl Experiment for UdpCompare {
     type Spec = UdpTrialSpec;
-    type Trial = UdpTried;
+    type Trial = AssessedUdpTrial;
     type Conclusion = UdpConclusion;
 
-    fn next(&mut self, past: &[UdpTried]) -> Next<UdpTrialSpec> {
+    fn next(&mut self, past: &[AssessedUdpTrial]) -> Next<UdpTrialSpec> {
         if past.len() >= self.laws.len() * self.repeats as usize {
             return Next::Converged;
         }
@@ -148,7 +148,7 @@ impl Experiment for UdpCompare {
         Next::Run(Box::new(spec))
     }
 
-    fn conclude(&self, past: &[UdpTried]) -> Concluded<UdpConclusion> {
+    fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
         let by_law: Vec<Vec<&TrialReport>> = (0..self.laws.len())
             .map(|law| self.trials_of(law, past))
             .collect();

@@ -102,7 +102,7 @@ fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     Some(a? + b?)
 }
 
-/// How many milliseconds of all of them had so many arrivals (index).
+/// Number of milliseconds by their number of arrivals (the index), over all trials.
 pub(super) fn arrivals_per_ms(trials: &[&TrialReport]) -> Vec<u64> {
     let mut sum: Vec<u64> = Vec::new();
     for datagrams in trials.iter().filter_map(|t| t.datagrams()) {

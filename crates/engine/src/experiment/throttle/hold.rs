@@ -7,8 +7,8 @@ use super::{SLACK_DEFAULT_NS, SLACK_LEAST_NS};
 use crate::error::RunError;
 use crate::sys::clock::{MonotonicClock, thread_cpu_ns};
 use knee_core::arrival::{ArrivalProcess, Arrivals};
+use knee_core::experiment::throttle::hold::HoldStats;
 use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec};
-use knee_core::experiment::throttle::hold::Holds;
 use knee_core::spec::{OpenLoad, Share};
 use knee_core::time::Nanos;
 use std::sync::atomic::AtomicBool;
@@ -23,11 +23,11 @@ pub(super) fn slack_ns(method: HoldMethod) -> u32 {
 }
 
 /// Measures the row on the calling thread.
-pub(super) fn hold(spec: &HoldSpec, stop: &AtomicBool) -> Result<Holds, RunError> {
+pub(super) fn hold(spec: &HoldSpec, stop: &AtomicBool) -> Result<HoldStats, RunError> {
     let mut work = Work::open(&spec.chore)?;
     let mut pace = pace::of(spec, schedule(spec))?;
     let mut asked = schedule(spec);
-    let mut holds = Holds::default();
+    let mut holds = HoldStats::default();
     let cpu_before = thread_cpu_ns();
     let course = Course {
         clock: MonotonicClock::start(),

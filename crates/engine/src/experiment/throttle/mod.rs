@@ -18,9 +18,9 @@ use crate::error::RunError;
 use crate::sys::thread as sys_thread;
 use crate::threads;
 use knee_core::experiment::throttle::hold::HoldSpec;
-use knee_core::experiment::throttle::hold::Holds;
+use knee_core::experiment::throttle::hold::HoldStats;
+use knee_core::experiment::throttle::wait::WaitStats;
 use knee_core::experiment::throttle::wait::{WaitMethod, WaitSpec};
-use knee_core::experiment::throttle::wait::Waits;
 use knee_core::spec::Margins;
 use knee_core::time::Nanos;
 use std::io;
@@ -38,7 +38,7 @@ const SLACK_LEAST_NS: u32 = 1;
 ///
 /// # Errors
 /// The method is not permitted here, or nobody answers where the chore is to be done.
-pub fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<Waits, RunError> {
+pub fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<WaitStats, RunError> {
     on_own_thread(ways::slack_ns(spec.method), || table::wait(spec, stop))?
 }
 
@@ -46,7 +46,7 @@ pub fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<Waits, RunError> {
 ///
 /// # Errors
 /// Nobody answers where the operation is to be done.
-pub fn hold(spec: &HoldSpec, stop: &AtomicBool) -> Result<Holds, RunError> {
+pub fn hold(spec: &HoldSpec, stop: &AtomicBool) -> Result<HoldStats, RunError> {
     on_own_thread(hold::slack_ns(spec.method), || hold::hold(spec, stop))?
 }
 

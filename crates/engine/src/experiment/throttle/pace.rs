@@ -6,8 +6,8 @@ use super::hybrid::{Hybrid, spin_until};
 use crate::error::RunError;
 use crate::sys::timer::TimerFd;
 use knee_core::arrival::Arrivals;
+use knee_core::experiment::throttle::hold::HoldStats;
 use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec};
-use knee_core::experiment::throttle::hold::Holds;
 use knee_core::spec::Rate;
 use knee_core::throttle::{Throttle, Turn};
 use knee_core::time::Nanos;
@@ -38,7 +38,7 @@ pub(super) trait Pace {
     fn due(&mut self, course: &Course<'_>) -> Result<Due, RunError>;
 
     /// Writes down what it did to the schedule.
-    fn tell(&self, _holds: &mut Holds) {}
+    fn tell(&self, _holds: &mut HoldStats) {}
 }
 
 /// The pace of the method that the spec names.
@@ -206,7 +206,7 @@ impl Pace for Spin {
         })
     }
 
-    fn tell(&self, holds: &mut Holds) {
+    fn tell(&self, holds: &mut HoldStats) {
         tell(&self.0, holds);
     }
 }
@@ -225,7 +225,7 @@ impl Pace for Hold {
         })
     }
 
-    fn tell(&self, holds: &mut Holds) {
+    fn tell(&self, holds: &mut HoldStats) {
         tell(&self.throttle, holds);
     }
 }
@@ -247,7 +247,7 @@ fn ask(
     })
 }
 
-fn tell(throttle: &Throttle, holds: &mut Holds) {
+fn tell(throttle: &Throttle, holds: &mut HoldStats) {
     holds.skipped = throttle.skipped();
     holds.shifted = throttle.shifted();
 }

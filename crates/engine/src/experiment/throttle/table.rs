@@ -6,8 +6,8 @@ use super::ways::Way;
 use crate::error::RunError;
 use crate::kernel::host::HostTime;
 use crate::sys::clock::{MonotonicClock, thread_cpu_ns};
+use knee_core::experiment::throttle::wait::WaitStats;
 use knee_core::experiment::throttle::wait::{WaitMethod, WaitSpec};
-use knee_core::experiment::throttle::wait::Waits;
 use knee_core::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,7 +25,7 @@ const WARM_UP_SHARE: u64 = 5;
 const STEAL_BLOCK: Nanos = Nanos::from_millis(50);
 
 /// Measures the row on the calling thread.
-pub(super) fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<Waits, RunError> {
+pub(super) fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<WaitStats, RunError> {
     let mut row = Row {
         spec,
         stop,
@@ -77,8 +77,8 @@ impl Row<'_> {
         Ok(())
     }
 
-    fn measure(&mut self) -> Result<Waits, RunError> {
-        let mut waits = Waits::default();
+    fn measure(&mut self) -> Result<WaitStats, RunError> {
+        let mut waits = WaitStats::default();
         let mut steal = StealWatch::new(self.clock.now());
         // Processor time is read within the time that it is a share of.
         let started = self.clock.now();
@@ -136,7 +136,7 @@ impl StealWatch {
     /// Ends a block of samples at `now` where it is long enough: all of them count as stolen if
     /// any time was meanwhile.
     #[inline]
-    fn look(&mut self, now: Nanos, waits: &mut Waits) {
+    fn look(&mut self, now: Nanos, waits: &mut WaitStats) {
         if now - self.read_at < STEAL_BLOCK {
             return;
         }

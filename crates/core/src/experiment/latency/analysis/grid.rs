@@ -8,7 +8,7 @@ use crate::trial::assess::times_report;
 use crate::trial::flows::LatencySeries;
 use crate::trial::report::TimesReport;
 
-/// A scenario has at most so many intervals in its report.
+/// Maximum intervals of a scenario in its report.
 const INTERVALS_MAX: u64 = 240;
 
 /// Equal intervals from the beginning of the measured time to its end. The last one also has what
@@ -122,7 +122,7 @@ impl Grid {
     fn beside(&self, kind: &str, probes: &ProbesMeasured, every: Nanos) -> LatencySeries {
         let round_trip = |p: &Probe| p.back.map_or(p.waited, |back| back.round_trip);
         let ended = self.ended(probes, every, round_trip);
-        let known = |of: &Ended, value: Nanos| (!of.times.is_empty()).then_some(value.0);
+        let known = |of: &ProbeTally, value: Nanos| (!of.times.is_empty()).then_some(value.0);
         LatencySeries {
             kind: kind.to_owned(),
             p50_ns: ended
@@ -154,8 +154,8 @@ impl Grid {
         probes: &ProbesMeasured,
         every: Nanos,
         time: impl Fn(&Probe) -> Nanos,
-    ) -> Vec<Ended> {
-        let mut ended = vec![Ended::default(); self.count];
+    ) -> Vec<ProbeTally> {
+        let mut ended = vec![ProbeTally::default(); self.count];
         for (probe, stands_for) in probes.probes.iter().zip(shares(probes, every)) {
             let waited = probe.back.map_or(probe.waited, |back| back.round_trip);
             let of = &mut ended[self.at(probe.sent + waited)];
@@ -170,7 +170,7 @@ impl Grid {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Ended {
+struct ProbeTally {
     answered: u64,
     lost: u64,
     times: Histogram,
@@ -213,25 +213,25 @@ pub(super) fn shares(measured: &ProbesMeasured, every: Nanos) -> Vec<u64> {
 
 /// Times of probes, with what each stands for.
 #[derive(Debug)]
-pub(super) struct Times {
+pub(super) struct WeightedTimes {
     /// Each probe once.
     each: Histogram,
     /// Each as often as it stands for.
     standing: Histogram,
 }
 
-impl Times {
+impl WeightedTimes {
     pub(super) fn of(
         measured: &ProbesMeasured,
         every: Nanos,
         time: impl Fn(&Probe) -> Nanos,
-    ) -> Times {
+    ) -> WeightedTimes {
         let (mut each, mut standing) = (Histogram::default(), Histogram::default());
         for (probe, n) in measured.probes.iter().zip(shares(measured, every)) {
             each.record(time(probe));
             standing.record_n(time(probe), n);
         }
-        Times { each, standing }
+        WeightedTimes { each, standing }
     }
 
     /// The figures of the measured time. There are as many observations as probes, so that a
@@ -315,7 +315,7 @@ mod standing_tests {
                 1_000_000 + (filled * length as f64) as u64
             };
             let (all, measured) = minute(delay, 1.0);
-            let times = Times::of(&measured, EVERY, round_trip);
+            let times = WeightedTimes::of(&measured, EVERY, round_trip);
             // A time of the schedule is never further from the ping that stands for it than half
             // the longest ping, which is as long as the queue. The rest is for the last ping.
             let per_ns = length as f64 / (period as f64 * rises.min(1.0 - rises));
@@ -342,7 +342,7 @@ mod standing_tests {
             let probes: Vec<Probe> = probes.collect();
             let sent = probes.len() as u64;
             let measured = ProbesMeasured { sent, probes, ..ProbesMeasured::default() };
-            let times = Times::of(&measured, EVERY, round_trip);
+            let times = WeightedTimes::of(&measured, EVERY, round_trip);
             prop_assert_eq!(times.report(), times_report(&times.each, None));
         }
     }
@@ -356,7 +356,7 @@ mod standing_tests {
             held_back: 50 * 99,
             ..ProbesMeasured::default()
         };
-        let report = Times::of(&measured, EVERY, round_trip).report();
+        let report = WeightedTimes::of(&measured, EVERY, round_trip).report();
         assert_eq!((report.count, report.p99), (50, None));
         assert!(report.p50.is_some() && report.p95.is_some());
     }

@@ -6,7 +6,7 @@ mod overall;
 pub(crate) mod tests;
 
 pub use overall::{
-    Added, Overall, added_latency_ns, capacity, grade, grade_of, harmonic_mean, hz, jain_index,
+    Added, PathFigures, added_latency_ns, capacity, grade, grade_of, harmonic_mean, hz, jain_index,
     median_ping_ns, median_probe_ns, overall, row,
 };
 
@@ -23,7 +23,7 @@ use crate::trial::flows::{DirectionReport, FlowReport, FlowsReport, ProbeReport}
 use crate::trial::offered::quantiles;
 use crate::trial::report::{OfferedReport, TimesReport, TrialReport, Verdict};
 use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
-use grid::{Grid, Times};
+use grid::{Grid, WeightedTimes};
 use overall::KIB;
 
 /// Computes all that is reported of a scenario. Its operations are the TCP pinger's pings, those
@@ -43,8 +43,8 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
     };
     let every = trial.spec.probes.every;
     let late = |p: &Probe| (p.sent - p.intended) + waited(p);
-    let response = Times::of(&trial.tcp, every, late).report();
-    let service = Times::of(&trial.tcp, every, waited).report();
+    let response = WeightedTimes::of(&trial.tcp, every, late).report();
+    let service = WeightedTimes::of(&trial.tcp, every, waited).report();
     let (invalid_clauses, invalid_because): (Vec<_>, Vec<_>) = broken(trial).into_iter().unzip();
     let connections = trial.flows.len() as u64 + 1;
     TrialReport {
@@ -61,7 +61,7 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
         response_time_ns: response,
         service_time_ns: service,
         offered: offered(trial, per_s(trial.tcp.sent)),
-        // Its operations are pings: what flows cost is told per byte.
+        // Its operations are pings: what flows cost is reported per byte.
         generator: generator_report(&trial.generator, 0.0),
         stationary: grid::is_steady(&intervals),
         verdict: if invalid_because.is_empty() {
@@ -113,7 +113,7 @@ fn offered(trial: &LatencyTrial, achieved_per_s: f64) -> OfferedReport {
     }
 }
 
-/// The pinger is the instrument: it may not stand still. By how little it is late only moves the
+/// The pinger is the instrument: it may not stall. By how little it is late only moves the
 /// samples, as each round trip counts from when its ping was sent. That the flows use all of
 /// a processor is no fault; how many pings fit into the time is the path's doing, as one that
 /// cannot be written waits.
@@ -256,7 +256,7 @@ fn probes(measured: &ProbesMeasured, every: Nanos) -> ProbeReport {
         round_trip_ns: TimesReport {
             // Of a ping that is still out only a lower bound is known.
             min: back().map(|b| b.round_trip.0).min(),
-            ..Times::of(measured, every, waited).report()
+            ..WeightedTimes::of(measured, every, waited).report()
         },
         up_ns: one_way(|b| b.up),
         down_ns: one_way(|b| b.down),

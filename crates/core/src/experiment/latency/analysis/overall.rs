@@ -6,6 +6,7 @@ use crate::spec::Level;
 use crate::time::Nanos;
 use crate::trial::flows::FlowReport;
 use crate::trial::report::{TrialReport, Verdict};
+use crate::words::list;
 
 /// A scenario in short. `idle` is the idle path's trial, `congestion_control` the one asked for.
 /// `None` where the trial is none of flows, or is the idle path's.
@@ -76,22 +77,22 @@ pub fn median_probe_ns(trial: &TrialReport) -> Option<u64> {
     udp.round_trip_ns.p50.filter(|_| most_back)
 }
 
-/// The figures of a path. Every one is rounded down, and bigger is better.
+/// The figures of a path; bigger is better. Whole numbers are rounded down.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Overall {
+pub struct PathFigures<T> {
     /// In KiB/s; `None` where no scenario uploads.
-    pub upload_capacity: Option<u64>,
+    pub upload_capacity: Option<T>,
     /// In KiB/s; `None` where no scenario downloads.
-    pub download_capacity: Option<u64>,
+    pub download_capacity: Option<T>,
     /// In Hz; `None` where it is not known of any scenario.
-    pub responsiveness_hz: Option<u64>,
+    pub responsiveness_hz: Option<T>,
     /// In Hz; `None` where it is not known of any scenario.
-    pub smoothness_hz: Option<u64>,
+    pub smoothness_hz: Option<T>,
 }
 
 /// Capacities are the harmonic means of those of the scenarios that have the direction, so that a
 /// zero carries; responsiveness and smoothness are the worst of any scenario.
-pub fn overall(rows: &[&ScenarioRow]) -> Overall {
+pub fn overall(rows: &[&ScenarioRow]) -> PathFigures<u64> {
     let capacity = |direction: Direction| {
         let of = rows.iter().filter_map(|row| match direction {
             Direction::Up => row.up_kib_per_s,
@@ -103,7 +104,7 @@ pub fn overall(rows: &[&ScenarioRow]) -> Overall {
         let of = rows.iter().filter_map(|row| figure(row));
         of.reduce(f64::min).map(rounded_down)
     };
-    Overall {
+    PathFigures {
         upload_capacity: capacity(Direction::Up),
         download_capacity: capacity(Direction::Down),
         responsiveness_hz: worst(|row| row.responsiveness_hz),
@@ -127,6 +128,17 @@ pub fn grade_of(rows: &[&ScenarioRow], by: Added) -> &'static str {
 }
 
 impl ScenarioRow {
+    /// `1 upload and 31 downloads`.
+    pub(in crate::experiment::latency) fn flows_in_words(&self) -> String {
+        let flows = [(self.up, "upload"), (self.down, "download")].into_iter();
+        let words = flows.filter_map(|(n, noun)| match n {
+            0 => None,
+            1 => Some(format!("1 {noun}")),
+            n => Some(format!("{n} {noun}s")),
+        });
+        list(&words.collect::<Vec<String>>())
+    }
+
     /// By pings over TCP.
     pub fn by_ping(&self) -> Option<i64> {
         self.added_latency_ns
@@ -178,7 +190,7 @@ pub fn jain_index(goodputs: &[f64]) -> f64 {
     }
 }
 
-/// A longest time as a frequency: how often per second what takes so long can be had.
+/// A longest time as a frequency, in Hz: how often per second it fits.
 pub fn hz(longest: Nanos) -> f64 {
     1e9 / longest.0.max(1) as f64
 }

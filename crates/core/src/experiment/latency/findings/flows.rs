@@ -1,6 +1,6 @@
 //! What becomes of single flows, and of the two directions.
 
-use super::{View, evidence, noun};
+use super::{LatencyDiagnosis, evidence, noun};
 use crate::experiment::latency::analysis::harmonic_mean;
 use crate::experiment::latency::report::ScenarioRow;
 use crate::finding::{Finding, codes};
@@ -51,7 +51,7 @@ fn is_clean(row: &ScenarioRow) -> bool {
     row.state != "aborted" && !row.distorted && row.flows.iter().all(|flow| flow.lost.is_empty())
 }
 
-impl View<'_> {
+impl LatencyDiagnosis<'_> {
     /// One for each scenario that lost flows: the first of them.
     pub(super) fn killed(&self) -> Vec<Finding> {
         let killed = self.scenarios.iter().filter_map(|scenario| {

@@ -1,6 +1,6 @@
 //! What the flows' queues do to the latency beside them.
 
-use super::{Scenario, View, evidence};
+use super::{LatencyDiagnosis, MeasuredScenario, evidence};
 use crate::experiment::latency::analysis::{added_latency_ns, median_ping_ns, median_probe_ns};
 use crate::experiment::latency::analysis::{grade, hz};
 use crate::experiment::latency::report::ScenarioRow;
@@ -35,12 +35,12 @@ const BLOATED_NS: u64 = 60_000_000;
 /// narrower.
 const DISAGREE_NS: u64 = 5_000_000;
 const DISAGREE_FACTOR: f64 = 1.25;
-/// Another congestion control shows a queue that is at least so many times as long.
+/// Another congestion control shows a queue that is at least this many times as long.
 const SHOWN_FACTOR: f64 = 2.0;
 
-impl View<'_> {
+impl LatencyDiagnosis<'_> {
     pub(super) fn bloated(&self) -> Option<Finding> {
-        let added = |s: &Scenario<'_>| added_latency_ns(&[s.row], ScenarioRow::by_ping);
+        let added = |s: &MeasuredScenario<'_>| added_latency_ns(&[s.row], ScenarioRow::by_ping);
         let all = self.scenarios.iter().filter_map(|s| Some((s, added(s)?)));
         let bloated = || all.clone().filter(|(_, added)| *added >= BLOATED_NS);
         let (worst, added_ns) = bloated().max_by_key(|(_, added)| *added)?;
@@ -149,7 +149,7 @@ impl View<'_> {
 
     pub(super) fn hides_bloat(&self) -> Option<Finding> {
         let mut by_name: BTreeMap<&str, Vec<&ScenarioRow>> = BTreeMap::new();
-        for Scenario { row, .. } in self.scenarios {
+        for MeasuredScenario { row, .. } in self.scenarios {
             by_name
                 .entry(&row.congestion_control)
                 .or_default()
@@ -189,7 +189,7 @@ impl View<'_> {
     pub(super) fn may_hide_bloat(&self) -> Option<Finding> {
         let rows: Vec<&ScenarioRow> = self.scenarios.iter().map(|s| s.row).collect();
         let asked = rows.iter().any(|row| !row.congestion_control.is_empty());
-        let flows = self.scenarios.iter().filter_map(Scenario::flows);
+        let flows = self.scenarios.iter().filter_map(MeasuredScenario::flows);
         let mut flows = flows.flat_map(|f| &f.flows).peekable();
         let used = flows.peek()?.congestion_control.clone();
         let all_bbr = flows.all(|f| is_bbr(&f.congestion_control));

@@ -1,10 +1,11 @@
 use super::distorted::REPEATS_MAX;
 use super::*;
+use crate::experiment::latency::analysis::PathFigures;
 use crate::experiment::latency::analysis::assess;
 use crate::experiment::latency::analysis::grade;
 use crate::experiment::latency::analysis::tests::path;
 use crate::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
-use crate::experiment::latency::{ClassicOverall, parse_classic};
+use crate::experiment::latency::parse_classic;
 use crate::experiment::{Conducted, Ended, conduct};
 use crate::finding::Finding;
 use crate::report::contradictions::assert_consistent;
@@ -507,9 +508,9 @@ fn an_overall_figure_that_its_scenarios_do_not_give_is_a_warning() {
     classic.overall.upload_capacity = Some(60_000.0);
     let (findings, _) = conclude_classic(&classic);
     assert_eq!(findings[0].severity, crate::finding::Severity::Warning);
-    classic.overall = ClassicOverall {
+    classic.overall = PathFigures {
         upload_capacity: Some(50_449.0),
-        ..ClassicOverall::default()
+        ..PathFigures::default()
     };
     assert_eq!(conclude_classic(&classic).0, []);
 }

@@ -6,10 +6,12 @@ mod recovery;
 mod stop;
 mod summary;
 
-pub use point::{Accepts, Point, SYN_AGAIN, Scheme, ServerSide, Why};
+pub use point::{
+    AcceptState, LevelPoint, LevelScheme, SYN_AGAIN, ServerObservation, UnansweredCause,
+};
 pub use recovery::{base, heaviest};
-pub use stop::{Silence, Stop, Until};
-pub use summary::{Beyond, Line, PRESSED_FACTOR, Summary, most_served_per_s};
+pub use stop::{ServerStop, Silence, StopEnd};
+pub use summary::{BeyondCapacity, LineFit, OverloadSummary, PRESSED_FACTOR, most_served_per_s};
 
 use crate::measure::Outcome;
 use crate::spec::CloseKind;
@@ -18,8 +20,8 @@ use crate::words::{number, ratio};
 
 /// What was asked for, as far as trials do not tell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setting {
-    /// T: a connect that is not established for so long is given up and replaced.
+pub struct OverloadSetting {
+    /// T: the time after which a connect that is not established is given up and replaced.
     pub patience: Nanos,
     /// Where a schedule started the connects: how many could be in flight at once.
     pub scheduled_descriptors: u32,

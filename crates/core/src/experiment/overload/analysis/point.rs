@@ -1,6 +1,6 @@
 //! One trial of an overload.
 
-use super::{Setting, Silence};
+use super::{OverloadSetting, Silence};
 use crate::experiment::overload::report::LevelRow;
 use crate::measure::{Observed, Outcome, Outcomes, SynSource};
 use crate::spec::Level;
@@ -16,7 +16,7 @@ const UNANSWERED_SHARE: f64 = 0.02;
 const ABOVE_SERVED: f64 = 1.02;
 /// Counts this share apart are not the same, …
 const DISAGREE_SHARE: f64 = 0.001;
-/// … where so many may fall on the other side of a window's ends.
+/// … where this many may fall on the other side of a window's ends.
 const EDGE_OPERATIONS: f64 = 10.0;
 
 /// An unanswered SYN is sent again after this long at first (RFC 6298).
@@ -24,18 +24,18 @@ pub const SYN_AGAIN: Nanos = Nanos::from_secs(1);
 
 /// Who started the connections of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scheme {
-    /// Simple clients, so many.
+pub enum LevelScheme {
+    /// A number of simple clients.
     Simple(u32),
-    /// S-Clients with so many descriptors.
+    /// S-Clients with a number of descriptors.
     SClients(u32),
-    /// A schedule of so many starts per second.
+    /// A schedule, with its starts per second.
     Scheduled(f64),
 }
 
 /// What was seen on the server's host.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ServerSide {
+pub struct ServerObservation {
     /// Connections in the accept queue at the most.
     pub accept_queue_max: Option<u32>,
     /// How many it may hold.
@@ -47,8 +47,8 @@ pub struct ServerSide {
     pub listen_drops: Option<u64>,
 }
 
-impl ServerSide {
-    fn of(seen: &Observed) -> ServerSide {
+impl ServerObservation {
+    fn of(seen: &Observed) -> ServerObservation {
         let moved = |name: &str| seen.kernel.get(name).copied().unwrap_or(0).max(0) as u64;
         let names = [
             "TcpExtListenDrops",
@@ -56,7 +56,7 @@ impl ServerSide {
             "TcpExtTCPReqQFullDrop",
         ];
         let drops = names.map(moved).into_iter().fold(0, u64::max);
-        ServerSide {
+        ServerObservation {
             listen_drops: (seen.elapsed_ns > 0).then_some(drops),
             accept_queue_max: seen.accept_queue_max,
             accept_queue_limit: seen.accept_queue_limit,
@@ -67,9 +67,9 @@ impl ServerSide {
 
 /// What one trial shows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct LevelPoint {
     /// Who started the connections.
-    pub scheme: Scheme,
+    pub scheme: LevelScheme,
     /// The trial's level.
     pub level: Level,
     /// What counted the SYNs.
@@ -109,7 +109,7 @@ pub struct Point {
     pub past_saturation: bool,
     /// Whether the generator measured the server, and not itself.
     pub is_valid: bool,
-    /// Whether the generator did not come to start what was due.
+    /// Whether the generator did not start all that was due.
     pub fell_behind: bool,
     /// The share of a core that the busiest worker used, polling apart, in percent.
     pub busy_percent: f64,
@@ -120,16 +120,16 @@ pub struct Point {
     /// Length of the window.
     pub seconds: f64,
     /// What was seen on the server's host, where somebody looked.
-    pub server: Option<ServerSide>,
+    pub server: Option<ServerObservation>,
 }
 
-impl Point {
+impl LevelPoint {
     /// What the trial shows; `None` of one that is no overload, or had no window.
-    pub fn of(trial: &TrialReport, setting: &Setting) -> Option<Point> {
+    pub fn of(trial: &TrialReport, setting: &OverloadSetting) -> Option<LevelPoint> {
         let scheme = match trial.level {
-            Level::Clients(n) => Scheme::Simple(n),
-            Level::Descriptors(d) => Scheme::SClients(d),
-            Level::RatePerS(rate) => Scheme::Scheduled(rate),
+            Level::Clients(n) => LevelScheme::Simple(n),
+            Level::Descriptors(d) => LevelScheme::SClients(d),
+            Level::RatePerS(rate) => LevelScheme::Scheduled(rate),
             Level::Vusers(_) | Level::Flows { .. } => return None,
         };
         let seconds = trial.duration_ns as f64 / 1e9;
@@ -141,9 +141,9 @@ impl Point {
         let started_per_s = trial.offered.achieved_per_s * sent_share;
         let of_sessions = trial.sessions().is_some_and(|s| s.attempts.is_some());
         let (attempts_per_s, established_per_s) = connects(trial, started_per_s, seconds);
-        let is_simple = matches!(scheme, Scheme::Simple(_));
+        let is_simple = matches!(scheme, LevelScheme::Simple(_));
         let is_sent_again = is_simple || setting.patience >= SYN_AGAIN;
-        let syns = Syns::of(trial, attempts_per_s, is_sent_again);
+        let syns = SynRates::of(trial, attempts_per_s, is_sent_again);
         let replaced = |d: u32| f64::from(d) / setting.patience.as_secs_f64();
         let silence = Silence::of(trial);
         let (served_per_s, served_ci95_per_s) = served(trial, silence);
@@ -157,17 +157,17 @@ impl Point {
         };
         let intended_per_s = outcomes.total() as f64 / seconds;
         let (offered_per_s, due_per_s) = match scheme {
-            // Its clients offer what they come to, and that is all.
-            Scheme::Simple(_) => (syns.first_per_s, trial.offered.achieved_per_s),
-            Scheme::SClients(d) => (taken_per_s + replaced(d), intended_per_s),
-            Scheme::Scheduled(rate) => {
+            // Its clients offer what they start, and that is all.
+            LevelScheme::Simple(_) => (syns.first_per_s, trial.offered.achieved_per_s),
+            LevelScheme::SClients(d) => (taken_per_s + replaced(d), intended_per_s),
+            LevelScheme::Scheduled(rate) => {
                 let asked = trial.offered.asked_per_s.unwrap_or(rate);
                 (asked, asked.max(intended_per_s))
             }
         };
         let g = &trial.generator;
         let busy_percent = g.busiest_worker_percent - g.busiest_worker_spin_percent;
-        Some(Point {
+        Some(LevelPoint {
             scheme,
             level: trial.level,
             source: syns.source,
@@ -192,13 +192,13 @@ impl Point {
             is_core_full: busy_percent > BUSY_PERCENT && trial.duration_ns >= BUSY_WINDOW.0,
             due_per_s,
             seconds,
-            server: trial.observed().map(ServerSide::of),
+            server: trial.observed().map(ServerObservation::of),
         })
     }
 
     /// What each of these trials shows that is one of an overload and had a window.
-    pub fn all(trials: &[TrialReport], setting: &Setting) -> Vec<Point> {
-        let points = trials.iter().map(|trial| Point::of(trial, setting));
+    pub fn all(trials: &[TrialReport], setting: &OverloadSetting) -> Vec<LevelPoint> {
+        let points = trials.iter().map(|trial| LevelPoint::of(trial, setting));
         points.flatten().collect()
     }
 
@@ -241,14 +241,14 @@ impl Point {
 
     /// Whether connections are started whatever the server does.
     pub fn is_pressing(&self) -> bool {
-        !matches!(self.scheme, Scheme::Simple(_))
+        !matches!(self.scheme, LevelScheme::Simple(_))
     }
 
     /// How many simple clients there were; `None` where there were none.
     pub fn clients(&self) -> Option<u32> {
         match self.scheme {
-            Scheme::Simple(clients) => Some(clients),
-            Scheme::SClients(_) | Scheme::Scheduled(_) => None,
+            LevelScheme::Simple(clients) => Some(clients),
+            LevelScheme::SClients(_) | LevelScheme::Scheduled(_) => None,
         }
     }
 
@@ -273,7 +273,7 @@ impl Point {
         self.past_saturation || failed as f64 > UNANSWERED_SHARE * self.outcomes.total() as f64
     }
 
-    /// Whether the generator did not come to start all that was due, or had no time left. How long
+    /// Whether the generator did not start all that was due, or had no time left. How long
     /// a connect takes says nothing of that: one that is established only as its SYN was sent again
     /// is replaced later than one that is established at once.
     pub fn is_limited(&self) -> bool {
@@ -298,7 +298,7 @@ impl Point {
     }
 }
 
-/// Connections started and established per second, where so many attempts started. One attempt is
+/// Connections started and established per second, by the attempts started per second. One attempt is
 /// one connection, but for sessions whose connection the server closed.
 fn connects(trial: &TrialReport, started_per_s: f64, seconds: f64) -> (f64, f64) {
     match trial.sessions().and_then(|s| s.attempts.as_ref()) {
@@ -311,21 +311,21 @@ fn connects(trial: &TrialReport, started_per_s: f64, seconds: f64) -> (f64, f64)
 }
 
 /// SYNs per second and what counted them.
-struct Syns {
+struct SynRates {
     source: SynSource,
     first_per_s: f64,
     repeated_per_s: f64,
 }
 
-impl Syns {
+impl SynRates {
     /// The kernel's counters do not tell a SYN that came again from a first one. Where clients wait
     /// long enough to send again, what came beyond what was started is taken to have come again.
     /// Where nobody looked at the server, nothing is known of that.
-    fn of(trial: &TrialReport, attempts_per_s: f64, is_sent_again: bool) -> Syns {
+    fn of(trial: &TrialReport, attempts_per_s: f64, is_sent_again: bool) -> SynRates {
         let seen = trial.observed().filter(|o| o.elapsed_ns > 0);
         let per_s = |o: &Observed, n: u64| n as f64 * 1e9 / o.elapsed_ns as f64;
         match seen.map(|o| (o.source, o)) {
-            Some((SynSource::Capture, o)) => Syns {
+            Some((SynSource::Capture, o)) => SynRates {
                 source: SynSource::Capture,
                 first_per_s: per_s(o, o.first_syns),
                 repeated_per_s: per_s(o, o.repeated_syns),
@@ -337,13 +337,13 @@ impl Syns {
                 } else {
                     all_per_s
                 };
-                Syns {
+                SynRates {
                     source: SynSource::Counters,
                     first_per_s,
                     repeated_per_s: all_per_s - first_per_s,
                 }
             }
-            Some((SynSource::Attempts, _)) | None => Syns {
+            Some((SynSource::Attempts, _)) | None => SynRates {
                 source: SynSource::Attempts,
                 first_per_s: attempts_per_s,
                 repeated_per_s: 0.0,
@@ -384,7 +384,7 @@ fn served_range(trial: &TrialReport) -> Option<RateRange> {
     })
 }
 
-/// The 95 % bounds of a rate of which so many were counted, where they came independently.
+/// The 95 % bounds of a rate by a count of independent events.
 pub(super) fn count_between(count: f64, seconds: f64) -> [f64; 2] {
     let half = 2.0 * (count + 1.0).sqrt();
     [
@@ -418,7 +418,7 @@ fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64, answered_per_s:
         + outcomes.count(Outcome::Late)
         + outcomes.count(Outcome::Ghost);
     let seen = trial.observed();
-    let is_full = seen.is_some_and(|o| ServerSide::of(o).is_queue_full());
+    let is_full = seen.is_some_and(|o| ServerObservation::of(o).is_queue_full());
     unanswered as f64 > UNANSWERED_SHARE * outcomes.total() as f64
         || is_full && first_syn_per_s > ABOVE_SERVED * answered_per_s
 }
@@ -427,14 +427,15 @@ fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64, answered_per_s:
 const DROPPED_SHARE: f64 = 0.5;
 /// A server accepts that has a smaller share of its connections in the accept queue.
 const ACCEPTING_SHARE: f64 = 0.1;
-/// So many times what the accept queue holds are never established unless the server accepts.
+/// More connections than this multiple of the accept queue are established only if the server
+/// accepts.
 const QUEUES: u64 = 2;
 /// A smaller share of the SYNs arrives where they are lost on their way.
 const ARRIVED_SHARE: f64 = 0.5;
 
 /// Why connects are not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum UnansweredCause {
     /// The accept queue, or that of requests, was full.
     QueueFull,
     /// They reach the server's host, and none of its listening sockets dropped them.
@@ -449,7 +450,7 @@ pub enum Why {
 
 /// Whether a server that answers no request takes connections out of its accept queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepts {
+pub enum AcceptState {
     /// They do not stay in the queue.
     Yes,
     /// They stay in it until it is full.
@@ -458,7 +459,7 @@ pub enum Accepts {
     Unknown,
 }
 
-impl ServerSide {
+impl ServerObservation {
     /// Whether its accept queue was full at some time.
     pub fn is_queue_full(&self) -> bool {
         match (self.accept_queue_max, self.accept_queue_limit) {
@@ -468,49 +469,49 @@ impl ServerSide {
     }
 }
 
-impl Point {
+impl LevelPoint {
     /// Why connects of this trial were not answered; of one in which all were it means nothing.
-    pub fn why_unanswered(&self) -> Why {
+    pub fn why_unanswered(&self) -> UnansweredCause {
         let timeouts = self.outcomes.count(Outcome::ConnectTimeout) as f64;
         let server = self.server.as_ref();
         let Some((server, drops)) = server.and_then(|s| Some((s, s.listen_drops?))) else {
             return match self.established() {
-                0 => Why::Silent,
-                _ => Why::Unknown,
+                0 => UnansweredCause::Silent,
+                _ => UnansweredCause::Unknown,
             };
         };
         let uncounted = drops == 0 && server.is_queue_full();
         if drops as f64 >= DROPPED_SHARE * timeouts || uncounted {
-            return Why::QueueFull;
+            return UnansweredCause::QueueFull;
         }
         let is_captured = self.source == SynSource::Capture;
         if is_captured && self.first_syn_per_s < ARRIVED_SHARE * self.attempts_per_s {
-            Why::DroppedBefore
+            UnansweredCause::DroppedBefore
         } else {
-            Why::DroppedThere
+            UnansweredCause::DroppedThere
         }
     }
 
     /// Whether a server that answered no request of this trial accepts.
-    pub fn accepts(&self) -> Accepts {
+    pub fn accepts(&self) -> AcceptState {
         // An established connection that was never one there found the queue full.
         let ghosts = self.outcomes.count(Outcome::Ghost);
         let established = self.established() - ghosts;
         let server = self.server.as_ref();
         let Some(most) = server.and_then(|s| s.accept_queue_max) else {
             return match ghosts {
-                0 => Accepts::Unknown,
-                _ => Accepts::No,
+                0 => AcceptState::Unknown,
+                _ => AcceptState::No,
             };
         };
         let holds = server.and_then(|s| s.accept_queue_limit).unwrap_or(0);
         let holds = u64::from(holds.max(most)) + 1;
-        let is_full = server.is_some_and(ServerSide::is_queue_full);
+        let is_full = server.is_some_and(ServerObservation::is_queue_full);
         let stays = is_full || f64::from(most) >= ACCEPTING_SHARE * established as f64;
         if stays && established <= QUEUES * holds {
-            Accepts::No
+            AcceptState::No
         } else {
-            Accepts::Yes
+            AcceptState::Yes
         }
     }
 }
@@ -522,8 +523,8 @@ mod point_tests {
     use crate::measure::SessionAttempts;
     use crate::trial::sessions::SessionsReport;
 
-    fn point(trial: &TrialReport) -> Point {
-        Point::of(trial, &SETTING).expect("an overload")
+    fn point(trial: &TrialReport) -> LevelPoint {
+        LevelPoint::of(trial, &SETTING).expect("an overload")
     }
 
     #[test]
@@ -561,7 +562,7 @@ mod point_tests {
         trial.as_http_mut().observed = None;
         assert_eq!(
             point(&trial),
-            Point {
+            LevelPoint {
                 server: None,
                 ..own
             }
@@ -609,10 +610,10 @@ mod point_tests {
     #[test]
     fn what_is_no_overload_is_no_point() {
         let users = report(Level::Vusers(3), &[(Outcome::Ok, 10)]);
-        assert_eq!(Point::of(&users, &SETTING), None);
+        assert_eq!(LevelPoint::of(&users, &SETTING), None);
         let mut none = clients(1, 0);
         none.duration_ns = 0;
-        assert_eq!(Point::of(&none, &SETTING), None);
+        assert_eq!(LevelPoint::of(&none, &SETTING), None);
     }
 
     #[test]
@@ -664,17 +665,17 @@ mod unanswered_tests {
     use crate::spec::Level;
 
     /// 1,000 connects without an answer, and so many established ones.
-    fn point(established: u64, see: impl FnOnce(&mut Observed)) -> Point {
+    fn point(established: u64, see: impl FnOnce(&mut Observed)) -> LevelPoint {
         let ends = [
             (Outcome::ConnectTimeout, 1_000),
             (Outcome::ResponseTimeout, established),
         ];
         let mut trial = report(Level::Descriptors(50), &ends);
         see(trial.as_http_mut().observed.as_mut().expect("captured"));
-        Point::of(&trial, &SETTING).expect("an overload")
+        LevelPoint::of(&trial, &SETTING).expect("an overload")
     }
 
-    fn unseen(established: u64) -> Point {
+    fn unseen(established: u64) -> LevelPoint {
         point(established, |o| o.elapsed_ns = 0)
     }
 
@@ -685,25 +686,40 @@ mod unanswered_tests {
                 o.kernel.insert("TcpExtListenDrops".to_owned(), n);
             }
         };
-        assert_eq!(point(129, drops(500)).why_unanswered(), Why::QueueFull);
-        assert_eq!(point(129, drops(499)).why_unanswered(), Why::DroppedThere);
+        assert_eq!(
+            point(129, drops(500)).why_unanswered(),
+            UnansweredCause::QueueFull
+        );
+        assert_eq!(
+            point(129, drops(499)).why_unanswered(),
+            UnansweredCause::DroppedThere
+        );
         let full = |o: &mut Observed| {
             (o.accept_queue_max, o.accept_queue_limit) = (Some(129), Some(128));
         };
-        assert_eq!(point(129, full).why_unanswered(), Why::QueueFull);
+        assert_eq!(
+            point(129, full).why_unanswered(),
+            UnansweredCause::QueueFull
+        );
         let both = |o: &mut Observed| {
             full(o);
             drops(10)(o);
         };
-        assert_eq!(point(129, both).why_unanswered(), Why::DroppedThere);
+        assert_eq!(
+            point(129, both).why_unanswered(),
+            UnansweredCause::DroppedThere
+        );
         let few = |o: &mut Observed| o.first_syns = 499;
-        assert_eq!(point(0, few).why_unanswered(), Why::DroppedBefore);
+        assert_eq!(
+            point(0, few).why_unanswered(),
+            UnansweredCause::DroppedBefore
+        );
         assert_eq!(
             point(0, |o| o.first_syns = 500).why_unanswered(),
-            Why::DroppedThere
+            UnansweredCause::DroppedThere
         );
-        assert_eq!(unseen(0).why_unanswered(), Why::Silent);
-        assert_eq!(unseen(1).why_unanswered(), Why::Unknown);
+        assert_eq!(unseen(0).why_unanswered(), UnansweredCause::Silent);
+        assert_eq!(unseen(1).why_unanswered(), UnansweredCause::Unknown);
     }
 
     #[test]
@@ -713,14 +729,18 @@ mod unanswered_tests {
                 (o.accept_queue_max, o.accept_queue_limit) = (Some(most), Some(4_096));
             }
         };
-        assert_eq!(point(500, queue(49)).accepts(), Accepts::Yes);
-        assert_eq!(point(500, queue(50)).accepts(), Accepts::No);
-        assert_eq!(point(8_194, queue(4_096)).accepts(), Accepts::No, "full");
+        assert_eq!(point(500, queue(49)).accepts(), AcceptState::Yes);
+        assert_eq!(point(500, queue(50)).accepts(), AcceptState::No);
+        assert_eq!(
+            point(8_194, queue(4_096)).accepts(),
+            AcceptState::No,
+            "full"
+        );
         assert_eq!(
             point(8_195, queue(4_096)).accepts(),
-            Accepts::Yes,
+            AcceptState::Yes,
             "full, but it moves"
         );
-        assert_eq!(unseen(500).accepts(), Accepts::Unknown);
+        assert_eq!(unseen(500).accepts(), AcceptState::Unknown);
     }
 }

@@ -1,6 +1,6 @@
 //! When a server stopped to serve, over all levels of an overload.
 
-use super::Point;
+use super::LevelPoint;
 use crate::measure::{Interval, Outcome, Outcomes};
 use crate::spec::Level;
 use crate::trial::report::TrialReport;
@@ -11,7 +11,7 @@ const REFUSED_SHARE: f64 = 0.01;
 
 /// A server that served, and then did not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stop {
+pub struct ServerStop {
     /// The level in which it stopped.
     pub at: Level,
     /// When, from the begin of that level's window.
@@ -19,7 +19,7 @@ pub struct Stop {
     /// Responses in that level until then.
     pub served_before: u64,
     /// Until when it served nothing.
-    pub until: Until,
+    pub until: StopEnd,
     /// How attempts ended that were not served, those of that level and of all that it served
     /// nothing of after it: the end that tells the most.
     pub how: Outcome,
@@ -33,10 +33,10 @@ pub struct Stop {
 
 /// When a server that had stopped served again.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Until {
+pub enum StopEnd {
     /// Never.
     End,
-    /// So long after it stopped, within the same level.
+    /// This time after it stopped, in nanoseconds, within the same level.
     Within(u64),
     /// In this level.
     Level(Level),
@@ -44,11 +44,15 @@ pub enum Until {
     BaseAgain,
 }
 
-impl Stop {
+impl ServerStop {
     /// All of these trials, in the order in which they were run, with the base load offered again
     /// after them. None where nothing was served at all: such a server never began.
-    pub fn all(points: &[Point], again: Option<&Point>, capacity_per_s: f64) -> Vec<Stop> {
-        let is_dead = |p: &Point| is_dead(p, capacity_per_s);
+    pub fn all(
+        points: &[LevelPoint],
+        again: Option<&LevelPoint>,
+        capacity_per_s: f64,
+    ) -> Vec<ServerStop> {
+        let is_dead = |p: &LevelPoint| is_dead(p, capacity_per_s);
         let mut stops = Vec::new();
         let mut next = 0;
         while next < points.len() {
@@ -66,13 +70,13 @@ impl Stop {
                 next += 1;
             }
             let until = match (p.silence.and_then(|s| s.until_ns), points.get(next)) {
-                (Some(until_ns), _) => Until::Within(until_ns.saturating_sub(from_ns)),
-                (None, Some(later)) => Until::Level(later.level),
-                (None, None) if again.is_some_and(Point::has_served) => Until::BaseAgain,
-                (None, None) => Until::End,
+                (Some(until_ns), _) => StopEnd::Within(until_ns.saturating_sub(from_ns)),
+                (None, Some(later)) => StopEnd::Level(later.level),
+                (None, None) if again.is_some_and(LevelPoint::has_served) => StopEnd::BaseAgain,
+                (None, None) => StopEnd::End,
             };
             let (how, count, unserved) = ends(&points[first..next]);
-            stops.push(Stop {
+            stops.push(ServerStop {
                 at: p.level,
                 from_ns,
                 served_before,
@@ -105,10 +109,10 @@ impl Stop {
             ns => format!("{} into the level with {at}", time(ns as f64)),
         };
         let until = match self.until {
-            Until::End => "until the end".to_owned(),
-            Until::Within(ns) => format!("for {}", time(ns as f64)),
-            Until::Level(level) => format!("until the level with {}", levels(&[level])),
-            Until::BaseAgain => "until the base load was offered again".to_owned(),
+            StopEnd::End => "until the end".to_owned(),
+            StopEnd::Within(ns) => format!("for {}", time(ns as f64)),
+            StopEnd::Level(level) => format!("until the level with {}", levels(&[level])),
+            StopEnd::BaseAgain => "until the base load was offered again".to_owned(),
         };
         (when, until)
     }
@@ -119,15 +123,15 @@ impl Stop {
     }
 }
 
-/// Whether a level was served nothing of which much should have been. What is refused at once is
+/// Whether nothing was served in a level in which much should have been. What is refused at once is
 /// no longer under way than the generator is late, so that such a level may be invalid.
-fn is_dead(p: &Point, capacity_per_s: f64) -> bool {
+fn is_dead(p: &LevelPoint, capacity_per_s: f64) -> bool {
     let sent = p.outcomes.total() - p.outcomes.no_resources();
     !p.fell_behind && !p.has_served() && sent > 0 && capacity_per_s * p.seconds >= MISSED_MIN
 }
 
 /// The end that tells the most, how many had it, and how many were not served.
-fn ends(points: &[Point]) -> (Outcome, u64, u64) {
+fn ends(points: &[LevelPoint]) -> (Outcome, u64, u64) {
     let mut all = Outcomes::default();
     points.iter().for_each(|p| all.merge(&p.outcomes));
     let served = |o: Outcome| matches!(o, Outcome::Ok | Outcome::Served);
@@ -144,8 +148,8 @@ fn ends(points: &[Point]) -> (Outcome, u64, u64) {
 
 /// A shorter time without a response is a pause.
 const SILENT_NS: u64 = 1_000_000_000;
-/// So many responses would have come meanwhile at the rate of the rest: none came by chance has a
-/// probability below e⁻²⁰.
+/// Responses that would have come meanwhile at the rate of the rest: that none came by chance has
+/// a probability below e⁻²⁰.
 const MISSED_MIN: f64 = 20.0;
 
 /// A time within a trial in which not one response came, although some came before or after it.
@@ -160,7 +164,7 @@ pub struct Silence {
 }
 
 impl Silence {
-    /// The longest of a trial, if it is long enough to be told from chance.
+    /// The longest of a trial, if it is too long for chance.
     pub fn of(trial: &TrialReport) -> Option<Silence> {
         let intervals = &trial.intervals;
         let served: u64 = intervals.iter().map(|i| i.completed).sum();
@@ -193,12 +197,12 @@ mod stop_tests {
     use crate::experiment::overload::tests::trials::{SETTING, heard, report, sclients};
     use crate::trial::report::TrialReport;
 
-    fn stops(trials: &[TrialReport]) -> Vec<Stop> {
-        let points: Vec<Point> = trials
+    fn stops(trials: &[TrialReport]) -> Vec<ServerStop> {
+        let points: Vec<LevelPoint> = trials
             .iter()
-            .filter_map(|t| Point::of(t, &SETTING))
+            .filter_map(|t| LevelPoint::of(t, &SETTING))
             .collect();
-        Stop::all(&points, None, 130.0)
+        ServerStop::all(&points, None, 130.0)
     }
 
     fn dead(descriptors: u32, how: Outcome) -> TrialReport {
@@ -220,14 +224,14 @@ mod stop_tests {
             (stop.at, stop.from_ns),
             (Level::Descriptors(64), 2_000_000_000)
         );
-        assert_eq!((stop.served_before, stop.until), (260, Until::End));
+        assert_eq!((stop.served_before, stop.until), (260, StopEnd::End));
         assert!(stop.has_crashed() && stop.count == 1_000, "{stop:?}");
         assert_eq!((stop.unserved, stop.trials), (2_280, (1, 2)));
         assert!(stop.explains(2, Outcome::Refused) && stop.explains(1, Outcome::Reset));
         assert!(!stop.explains(0, Outcome::Refused));
         // Where it serves again, the stop ends.
         let found = stops(&[live(), crashed, sclients(128, 1_300)]);
-        assert_eq!(found[0].until, Until::Level(Level::Descriptors(128)));
+        assert_eq!(found[0].until, StopEnd::Level(Level::Descriptors(128)));
     }
 
     #[test]

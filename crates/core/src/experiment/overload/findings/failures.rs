@@ -1,7 +1,7 @@
 //! Attempts that end otherwise than in a response that says yes.
 
 use super::{WORTH_PERCENT, one, worst_of};
-use crate::experiment::overload::analysis::{Point, Summary, end};
+use crate::experiment::overload::analysis::{LevelPoint, OverloadSummary, end};
 use crate::finding::{Code, Finding, Severity, codes};
 use crate::measure::Outcome;
 use crate::words::{exact, number, percent};
@@ -64,13 +64,13 @@ codes! {
 const GHOSTS_PERCENT: f64 = 0.1;
 
 /// What a finding says of an end.
-struct Failure {
+struct FailureFinding {
     how: Outcome,
     code: Code,
-    severity: Severity,
     /// Whether an attempt that ends so was established: then it is compared with such.
     of_established: bool,
     why: &'static str,
+    /// What to do; empty where nothing needs to be done, which makes it only good to know.
     next_step: &'static str,
 }
 
@@ -78,101 +78,90 @@ const SOCKET: &str = "check on the server's host: sysctl net.ipv4.tcp_abort_on_o
                       `ss -ltn` for the listening socket";
 const LOG: &str = "check the server's log and its limits, such as open files (ulimit -n) or \
                    worker connections";
-const REJECTS: Failure = Failure {
+const REJECTS: FailureFinding = FailureFinding {
     how: Outcome::Http5xx,
     code: ERROR_RESPONSES,
-    severity: Severity::Warning,
     of_established: true,
     why: "the server rejects requests, and such responses do not count as served",
     next_step: "look at the response with `curl -v`, and at the server's log",
 };
-const OTHERWISE: Failure = Failure {
+const OTHERWISE: FailureFinding = FailureFinding {
     how: Outcome::OtherError,
     code: OTHER_FAILURES,
-    severity: Severity::Warning,
     of_established: false,
     why: "the operating system reports neither a refusal nor a reset",
     next_step: "check `dmesg` on both hosts",
 };
-const FAILURES: [Failure; 13] = [
-    Failure {
+const FAILURES: &[FailureFinding] = &[
+    FailureFinding {
         how: Outcome::Refused,
         code: REFUSES_CONNECTIONS,
-        severity: Severity::Warning,
         of_established: false,
         why: "nothing listens at times, a firewall rejects SYNs, or tcp_abort_on_overflow is set",
         next_step: SOCKET,
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Reset,
         code: RESETS,
-        severity: Severity::Warning,
         of_established: true,
         why: "the server drops accepted connections, or tcp_abort_on_overflow is set",
         next_step: SOCKET,
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Closed,
         code: ACCEPTED_AND_CLOSED,
-        severity: Severity::Warning,
         of_established: true,
         why: "the server accepts more connections than it has room for",
         next_step: LOG,
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Truncated,
         code: TRUNCATED_RESPONSES,
-        severity: Severity::Warning,
         of_established: true,
         why: "the server aborts responses that it has begun",
         next_step: LOG,
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Malformed,
         code: MALFORMED_RESPONSES,
-        severity: Severity::Warning,
         of_established: true,
         why: "the server, or a proxy before it, speaks another protocol",
         next_step: "look at the response: `curl -v`",
     },
     REJECTS,
-    Failure {
+    FailureFinding {
         how: Outcome::Http4xx,
         ..REJECTS
     },
-    Failure {
+    FailureFinding {
         how: Outcome::ResponseTimeout,
         code: RESPONSE_TIMEOUTS,
-        severity: Severity::Warning,
         of_established: true,
         why: "they waited in the accept queue, or the server did not answer them",
         next_step: "check whether the server is stuck, or allow more time: --timeout",
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Ghost,
         code: GHOSTS,
-        severity: Severity::Info,
         of_established: false,
         why: "the accept queue was full when the handshake's last segment arrived",
         next_step: "",
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Unreachable,
         code: HOST_UNREACHABLE,
-        severity: Severity::Warning,
         of_established: false,
         why: "no route leads to the host, or no host has this address",
         next_step: "check `ip route get` and `ip neigh`",
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Late,
         code: ESTABLISHED_LATE,
-        severity: Severity::Info,
         of_established: false,
         why: "the answer to their SYN took longer",
         next_step: "",
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Timeout,
         ..OTHERWISE
     },
@@ -180,27 +169,32 @@ const FAILURES: [Failure; 13] = [
 ];
 
 /// One finding for each end that is worth it and is not said already.
-pub(super) fn all(summary: &Summary, is_said: impl Fn(Outcome) -> bool) -> Vec<Finding> {
+pub(super) fn all(summary: &OverloadSummary, is_said: impl Fn(Outcome) -> bool) -> Vec<Finding> {
     let unsaid = FAILURES.iter().filter(|failure| !is_said(failure.how));
     unsaid
         .filter_map(|failure| failure.found(summary))
         .collect()
 }
 
-impl Failure {
-    fn found(&self, summary: &Summary) -> Option<Finding> {
-        let (share, of): (fn(&Point, Outcome) -> f64, _) = if self.of_established {
-            (Point::percent_of_established, " of those established")
+impl FailureFinding {
+    fn found(&self, summary: &OverloadSummary) -> Option<Finding> {
+        let (share, of): (fn(&LevelPoint, Outcome) -> f64, _) = if self.of_established {
+            (LevelPoint::percent_of_established, " of those established")
         } else {
-            (Point::percent, "")
+            (LevelPoint::percent, "")
         };
         let worth = match self.how {
             Outcome::Ghost => GHOSTS_PERCENT,
             _ => WORTH_PERCENT,
         };
         let (p, count, of_all) = worst_of(summary, self.how, share, worth)?;
+        let severity = if self.next_step.is_empty() {
+            Severity::Info
+        } else {
+            Severity::Warning
+        };
         Some(self.code.finding(
-            self.severity,
+            severity,
             format!(
                 "{} connections with {} ({}{of}) {}, while {}/s were served: {}",
                 exact(count),

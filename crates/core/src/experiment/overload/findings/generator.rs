@@ -1,7 +1,7 @@
 //! The generator and its host.
 
 use super::{known, one};
-use crate::experiment::overload::analysis::{Point, Setting, Summary, times};
+use crate::experiment::overload::analysis::{LevelPoint, OverloadSetting, OverloadSummary, times};
 use crate::finding::{Finding, codes};
 use crate::measure::Outcome;
 use crate::spec::{CloseKind, Level};
@@ -36,7 +36,10 @@ codes! {
 /// An automatic choice came near enough to its factor at this share of it.
 const FACTOR_SHARE: f64 = 0.9;
 
-pub(super) fn ports_exhausted(summary: &Summary, setting: &Setting) -> Option<Finding> {
+pub(super) fn ports_exhausted(
+    summary: &OverloadSummary,
+    setting: &OverloadSetting,
+) -> Option<Finding> {
     let (p, count, share) = lacking(summary, Outcome::PortExhausted)?;
     Some(PORTS_EXHAUSTED.error(
         format!(
@@ -54,7 +57,7 @@ pub(super) fn ports_exhausted(summary: &Summary, setting: &Setting) -> Option<Fi
     ))
 }
 
-pub(super) fn descriptors_exhausted(summary: &Summary) -> Option<Finding> {
+pub(super) fn descriptors_exhausted(summary: &OverloadSummary) -> Option<Finding> {
     let (p, count, share) = lacking(summary, Outcome::DescriptorExhausted)?;
     Some(DESCRIPTORS_EXHAUSTED.error(
         format!(
@@ -70,8 +73,9 @@ pub(super) fn descriptors_exhausted(summary: &Summary) -> Option<Finding> {
     ))
 }
 
-/// The trial of which the largest share lacked this, if any did; also how many did, and that share.
-fn lacking(summary: &Summary, what: Outcome) -> Option<(&Point, f64, f64)> {
+/// The trial with the largest share of attempts that lacked this, if any did; also their number and
+/// the share in percent.
+fn lacking(summary: &OverloadSummary, what: Outcome) -> Option<(&LevelPoint, f64, f64)> {
     let points = summary.points.iter();
     let worst = points.max_by(|a, b| a.percent(what).total_cmp(&b.percent(what)))?;
     let share = worst.percent(what);
@@ -91,7 +95,7 @@ pub(in crate::experiment::overload) fn ports_remedy(close: CloseKind) -> String 
     )
 }
 
-pub(super) fn limits_syn_rate(summary: &Summary, verdict: Verdict) -> Option<Finding> {
+pub(super) fn limits_syn_rate(summary: &OverloadSummary, verdict: Verdict) -> Option<Finding> {
     let limited = || summary.pressing().filter(|p| p.is_limited());
     let first = limited().min_by(|a, b| a.due_per_s.total_cmp(&b.due_per_s))?;
     let kept = summary.generator_limit_per_s;
@@ -129,8 +133,8 @@ pub(super) fn limits_syn_rate(summary: &Summary, verdict: Verdict) -> Option<Fin
 
 pub(super) fn factor_not_reached(
     trials: &[TrialReport],
-    summary: &Summary,
-    setting: &Setting,
+    summary: &OverloadSummary,
+    setting: &OverloadSetting,
 ) -> Option<Finding> {
     let wanted = setting.wanted_factor?;
     let offered_per_s = summary.most_offered_per_s()?;

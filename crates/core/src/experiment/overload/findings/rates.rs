@@ -1,8 +1,8 @@
 //! What was counted of SYNs.
 
-use super::one;
+use super::{one, within};
 use crate::experiment::overload::analysis::{
-    Beyond, PRESSED_FACTOR, Point, Setting, Summary, times,
+    BeyondCapacity, LevelPoint, OverloadSetting, OverloadSummary, PRESSED_FACTOR, times,
 };
 use crate::finding::{Finding, Severity, codes};
 use crate::spec::Level;
@@ -75,9 +75,13 @@ pub(super) fn syncookies(trials: &[TrialReport]) -> Option<Finding> {
 }
 
 /// Whoever waits for longer than a second sends again: of S-Clients first, if they do.
-pub(super) fn retransmissions(summary: &Summary, setting: &Setting) -> Option<Finding> {
-    let again = |p: &&Point| p.repeated_syn_per_s > AGAIN_SHARE * p.first_syn_per_s;
-    let most = |a: &&Point, b: &&Point| a.repeated_syn_per_s.total_cmp(&b.repeated_syn_per_s);
+pub(super) fn retransmissions(
+    summary: &OverloadSummary,
+    setting: &OverloadSetting,
+) -> Option<Finding> {
+    let again = |p: &&LevelPoint| p.repeated_syn_per_s > AGAIN_SHARE * p.first_syn_per_s;
+    let most =
+        |a: &&LevelPoint, b: &&LevelPoint| a.repeated_syn_per_s.total_cmp(&b.repeated_syn_per_s);
     let pressed = summary.pressing().filter(again).max_by(most);
     let worst = pressed.or_else(|| summary.simple().filter(again).max_by(most))?;
     // Clients that wait as long as they have to send again: that is how they are.
@@ -106,7 +110,10 @@ pub(super) fn retransmissions(summary: &Summary, setting: &Setting) -> Option<Fi
     ))
 }
 
-pub(super) fn captures_disagree(trials: &[TrialReport], summary: &Summary) -> Option<Finding> {
+pub(super) fn captures_disagree(
+    trials: &[TrialReport],
+    summary: &OverloadSummary,
+) -> Option<Finding> {
     let differ = summary.points.iter();
     let differ = differ.filter_map(|p| Some((p, p.capture_differs_percent()?)));
     let (p, apart) = differ.max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -138,7 +145,7 @@ pub(super) fn captures_disagree(trials: &[TrialReport], summary: &Summary) -> Op
 }
 
 /// No level offered more than is served.
-pub(super) fn not_overloaded(summary: &Summary) -> Option<Finding> {
+pub(super) fn not_overloaded(summary: &OverloadSummary) -> Option<Finding> {
     let offered_per_s = summary.most_offered_per_s()?;
     let capacity_per_s = summary.capacity_per_s;
     (capacity_per_s > 0.0 && !summary.is_overloaded()).then(|| {
@@ -160,10 +167,10 @@ pub(super) fn not_overloaded(summary: &Summary) -> Option<Finding> {
 /// Simple clients are flat where none of them offers more than this many times the capacity.
 const FLAT_FACTOR: f64 = 1.1;
 
-pub(super) fn simple_clients_flatten(summary: &Summary) -> Option<Finding> {
-    let most = |a: &&Point, b: &&Point| a.first_syn_per_s.total_cmp(&b.first_syn_per_s);
+pub(super) fn simple_clients_flatten(summary: &OverloadSummary) -> Option<Finding> {
+    let most = |a: &&LevelPoint, b: &&LevelPoint| a.first_syn_per_s.total_cmp(&b.first_syn_per_s);
     let most_per_s = summary.simple().max_by(most)?.first_syn_per_s;
-    let clients = f64::from(summary.simple().filter_map(Point::clients).max()?);
+    let clients = f64::from(summary.simple().filter_map(LevelPoint::clients).max()?);
     let pressed_per_s = summary.most_offered_per_s()?;
     let capacity_per_s = summary.capacity_per_s;
     let is_flat = most_per_s <= FLAT_FACTOR * capacity_per_s;
@@ -192,10 +199,10 @@ pub(super) fn simple_clients_flatten(summary: &Summary) -> Option<Finding> {
     })
 }
 
-pub(super) fn beyond_capacity(summary: &Summary) -> Option<Finding> {
+pub(super) fn beyond_capacity(summary: &OverloadSummary) -> Option<Finding> {
     let capacity_per_s = summary.capacity_per_s;
     match summary.beyond_capacity() {
-        Beyond::Falls(least) => Some(THROUGHPUT_FALLS.warning(
+        BeyondCapacity::Falls(least) => Some(THROUGHPUT_FALLS.warning(
             format!(
                 "throughput falls under overload: of {}/s offered {}/s are served{}, {} less than \
                  the capacity of {}/s",
@@ -209,7 +216,7 @@ pub(super) fn beyond_capacity(summary: &Summary) -> Option<Finding> {
             "let the server reject what it cannot serve in time, or accept no more than it can \
              serve: a shorter backlog costs no throughput",
         )),
-        Beyond::Flat(last) => Some(THROUGHPUT_FLAT.info(
+        BeyondCapacity::Flat(last) => Some(THROUGHPUT_FLAT.info(
             format!(
                 "throughput does not suffer from overload: with {}/s offered, {} times the \
                  capacity, {}/s are served{}",
@@ -221,11 +228,11 @@ pub(super) fn beyond_capacity(summary: &Summary) -> Option<Finding> {
             evidence(last, capacity_per_s),
             "",
         )),
-        Beyond::Untold => None,
+        BeyondCapacity::Untold => None,
     }
 }
 
-fn evidence(p: &Point, capacity_per_s: f64) -> [(&'static str, f64); 6] {
+fn evidence(p: &LevelPoint, capacity_per_s: f64) -> [(&'static str, f64); 6] {
     let [low, high] = p.served_ci95_per_s.unwrap_or([f64::NAN; 2]);
     [
         ("capacity_per_s", capacity_per_s),
@@ -235,10 +242,4 @@ fn evidence(p: &Point, capacity_per_s: f64) -> [(&'static str, f64); 6] {
         ("offered_per_s", p.first_syn_per_s),
         ("times_capacity", p.first_syn_per_s / capacity_per_s),
     ]
-}
-
-fn within(ci95: Option<[f64; 2]>) -> String {
-    ci95.map_or(String::new(), |[low, high]| {
-        format!(" (95 %: {} to {})", number(low), number(high))
-    })
 }

@@ -1,7 +1,7 @@
 //! Each finding with data that trigger it and the nearest that do not.
 
 use super::overload_findings;
-use crate::experiment::overload::analysis::{Setting, Summary};
+use crate::experiment::overload::analysis::{OverloadSetting, OverloadSummary};
 use crate::experiment::overload::tests::trials::{SETTING, clients, heard, report, sclients};
 use crate::finding::{Finding, Severity};
 use crate::measure::{Outcome, SynSource};
@@ -10,8 +10,8 @@ use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::validity::Clause;
 
-fn found(trials: &[TrialReport], setting: &Setting) -> Vec<Finding> {
-    let summary = Summary::of(trials, setting);
+fn found(trials: &[TrialReport], setting: &OverloadSetting) -> Vec<Finding> {
+    let summary = OverloadSummary::of(trials, setting);
     let is_any_valid = trials.iter().any(|t| t.verdict == Verdict::Valid);
     let verdict = if is_any_valid {
         Verdict::Valid
@@ -26,7 +26,7 @@ fn finds(code: &str, trials: &[TrialReport]) -> bool {
     finds_with(code, trials, &SETTING)
 }
 
-fn finds_with(code: &str, trials: &[TrialReport], setting: &Setting) -> bool {
+fn finds_with(code: &str, trials: &[TrialReport], setting: &OverloadSetting) -> bool {
     let found = found(trials, setting);
     let finding = found.iter().find(|f| f.code == code);
     if let Some(finding) = finding {
@@ -241,7 +241,7 @@ fn nobody_reads_of_no_drops() {
 
 #[test]
 fn that_t_is_too_long_is_foreseen_and_said_once() {
-    let setting = Setting {
+    let setting = OverloadSetting {
         patience: Nanos::from_secs(1),
         ..SETTING
     };
@@ -285,7 +285,7 @@ fn what_the_generators_host_ran_out_of() {
         assert!(!finds(code, &[ending(outcome, 0)]), "{code}");
     }
     let of = |close| {
-        let setting = Setting { close, ..SETTING };
+        let setting = OverloadSetting { close, ..SETTING };
         let found = found(&[ending(Outcome::PortExhausted, 92)], &setting);
         let ports = found.iter().find(|f| f.code == "ports_exhausted");
         ports.expect("ports ran out").clone()
@@ -326,7 +326,7 @@ fn the_generator_is_the_limit_where_starts_are_missing_or_its_core_is_full() {
     assert!(finds(code, &[busy(95.1)]));
     assert!(!finds(code, &[busy(94.9)]));
     let trials = [sclients(64, 1_300), sclients(500, 1_300), busy(99.0)];
-    let limit = Summary::of(&trials, &SETTING).generator_limit_per_s;
+    let limit = OverloadSummary::of(&trials, &SETTING).generator_limit_per_s;
     assert_eq!(limit, Some(1_130.0), "500 descriptors and 130/s served");
     let text = &found(&trials, &SETTING)[0].text;
     assert!(
@@ -493,7 +493,7 @@ fn cookies_are_told_by_the_servers_counters() {
 
 #[test]
 fn an_automatic_choice_that_ended_early() {
-    let wants = Setting {
+    let wants = OverloadSetting {
         wanted_factor: Some(16.0),
         ..SETTING
     };

@@ -1,6 +1,6 @@
 //! The best way to wait within a budget of processor time.
 
-use super::{SAMPLES_MIN, usual};
+use super::{SAMPLES_MIN, at_reference_delay};
 use crate::experiment::throttle::report::WaitAdvice;
 use crate::experiment::throttle::wait::WaitTrial;
 use crate::experiment::throttle::wait::{Chore, WaitMethod};
@@ -23,7 +23,7 @@ pub fn ends_early(trial: &WaitTrial) -> bool {
 }
 
 /// For each budget and delay the way to wait with the least 99th percentile of overshoot, among
-/// equals the least median, among equals the cheapest. Nothing is said of a budget that no way to
+/// equals the least median, among equals the cheapest. There is no advice for a budget that no way to
 /// wait keeps within, and no way is advised whose waits end early.
 ///
 /// What is compared is what one wait per delay costs. The delays are 1 ms, a rate of 1,000/s, or
@@ -37,11 +37,15 @@ pub fn recommendations(trials: &[WaitTrial]) -> Vec<WaitAdvice> {
         t.spec.chore == Chore::None && t.waits.samples >= SAMPLES_MIN && !ends_early(t)
     };
     let trials: Vec<&WaitTrial> = trials.iter().filter(plain).collect();
-    let Some(usual) = usual(trials.iter().copied()).map(|t| t.spec.delay) else {
+    let Some(at_reference_delay) = at_reference_delay(trials.iter().copied()).map(|t| t.spec.delay)
+    else {
         return Vec::new();
     };
-    let short = trials.iter().any(|t| t.spec.delay == SHORT) && usual != SHORT;
-    let delays = short.then_some(SHORT).into_iter().chain([usual]);
+    let short = trials.iter().any(|t| t.spec.delay == SHORT) && at_reference_delay != SHORT;
+    let delays = short
+        .then_some(SHORT)
+        .into_iter()
+        .chain([at_reference_delay]);
     let cases = delays.flat_map(|delay| BUDGETS_PERCENT.map(|budget| (delay, budget)));
     cases
         .filter_map(|(delay, budget)| {
@@ -143,7 +147,7 @@ impl Lateness {
     }
 
     /// The mean time spent spinning, E[max(0, m − L)], where a sleep is to end a margin of m
-    /// before the moment.
+    /// before the deadline.
     pub fn spin_ns(&self, margin: Nanos) -> f64 {
         let margin = margin.0 as f64;
         let spun = self.shares.iter().map(|(l, p)| (margin - l).max(0.0) * p);

@@ -17,13 +17,15 @@ pub use margins::{hybrid_margin, margin_rows, margins_of};
 /// The delay that a machine's ways to wait are compared at, and the one of a rate of 1,000/s.
 pub const USUAL: Nanos = Nanos::from_millis(1);
 
-/// Of these trials the one without a chore whose delay is nearest to [`USUAL`], by ratio.
-pub(crate) fn usual<'a>(trials: impl IntoIterator<Item = &'a WaitTrial>) -> Option<&'a WaitTrial> {
+/// Of these trials the one without a chore whose delay is nearest to [`REFERENCE_DELAY`], by ratio.
+pub(crate) fn at_reference_delay<'a>(
+    trials: impl IntoIterator<Item = &'a WaitTrial>,
+) -> Option<&'a WaitTrial> {
     let plain = trials
         .into_iter()
         .filter(|t| t.spec.chore == Chore::None && t.waits.samples >= SAMPLES_MIN);
     let away = |t: &&WaitTrial| {
-        let ratio = t.spec.delay.0.max(1) as f64 / USUAL.0 as f64;
+        let ratio = t.spec.delay.0.max(1) as f64 / REFERENCE_DELAY.0 as f64;
         ratio.ln().abs()
     };
     plain.min_by(|a, b| away(a).total_cmp(&away(b)))
@@ -112,7 +114,7 @@ pub fn rate_row(trial: &HoldTrial) -> Option<RateRow> {
 
 /// How a rate was held.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hold {
+pub struct HeldRate {
     /// By how much the rate was missed, as a share of it: positive where too few operations were
     /// made.
     pub shortfall: f64,
@@ -124,13 +126,13 @@ pub struct Hold {
     pub load: f64,
 }
 
-impl Hold {
+impl HeldRate {
     /// What a trial shows; `None` of fewer than two operations.
     ///
     /// The rate may be missed by the slope of the lateness or by the count of operations up to the
     /// last. A stall that was caught up with bends the one, a stall at the very end the other; a
     /// rate that was not held shows in both, so that the smaller of them counts.
-    pub fn of(trial: &HoldTrial) -> Option<Hold> {
+    pub fn of(trial: &HoldTrial) -> Option<HeldRate> {
         let (spec, holds) = (&trial.spec, &trial.holds);
         let wanted = holds.operations + holds.skipped;
         let made = holds.operations as f64 / wanted as f64;
@@ -156,7 +158,7 @@ impl Hold {
             4.0 / (holds.operations as f64).sqrt()
         };
         let operation_ns = holds.operating.0 as f64 / holds.operations as f64;
-        Some(Hold {
+        Some(HeldRate {
             shortfall,
             is_held: shortfall.abs() <= TOLERANCE + by_chance
                 || shortfall.abs() * holds.operations as f64 <= 1.0,
@@ -226,7 +228,7 @@ mod waits_tests {
 #[cfg(test)]
 mod rates_tests {
     use super::*;
-    use crate::experiment::throttle::hold::Holds;
+    use crate::experiment::throttle::hold::HoldStats;
     use crate::experiment::throttle::tests::holds;
     use crate::time::Nanos;
 
@@ -240,7 +242,7 @@ mod rates_tests {
         assert!(row.drift_ppm.abs() < 1e-6 && row.gap_cv < 1e-6);
         assert!(row.error_p50_ns.abs_diff(40_000) < 40);
         assert!((row.op_percent - 10.0).abs() < 0.01);
-        assert!(Hold::of(&trial).expect("a line").is_held);
+        assert!(HeldRate::of(&trial).expect("a line").is_held);
     }
 
     #[test]
@@ -249,7 +251,7 @@ mod rates_tests {
         let row = rate_row(&trial).expect("operations");
         assert!((row.achieved_per_s - 500.0).abs() < 1e-6);
         assert!((row.drift_ppm - 1e6).abs() < 1e-3);
-        let hold = Hold::of(&trial).expect("a line");
+        let hold = HeldRate::of(&trial).expect("a line");
         assert!(!hold.is_held && (hold.shortfall - 0.5).abs() < 1e-9);
         assert!((hold.load - 0.1).abs() < 1e-9 && hold.has_room());
     }
@@ -258,8 +260,8 @@ mod rates_tests {
     fn a_thousandth_is_held_and_more_is_not() {
         let drifting = |ns| holds(HoldMethod::Tick, OPERATION, move |k| Nanos(k * ns));
         // The last of 1,000 operations is late by one gap at 1 µs each.
-        assert!(Hold::of(&drifting(1_000)).expect("a line").is_held);
-        assert!(!Hold::of(&drifting(1_010)).expect("a line").is_held);
+        assert!(HeldRate::of(&drifting(1_000)).expect("a line").is_held);
+        assert!(!HeldRate::of(&drifting(1_010)).expect("a line").is_held);
     }
 
     #[test]
@@ -267,7 +269,7 @@ mod rates_tests {
         // Late by 100 ms in the first tenth, in the last tenth, and from the middle on.
         let held = |range: std::ops::Range<u64>| {
             let late = move |k| Nanos::from_millis(if range.contains(&k) { 100 } else { 0 });
-            Hold::of(&holds(HoldMethod::Throttle, OPERATION, late)).expect("a line")
+            HeldRate::of(&holds(HoldMethod::Throttle, OPERATION, late)).expect("a line")
         };
         assert!(held(100..200).is_held && held(800..900).is_held);
         let shifted = held(500..1_000);
@@ -279,14 +281,14 @@ mod rates_tests {
         let mut trial = holds(HoldMethod::Throttle, OPERATION, |_| Nanos::ZERO);
         trial.holds.skipped = 250;
         trial.holds.last = trial.spec.rate.moment(1_249);
-        let hold = Hold::of(&trial).expect("a line");
+        let hold = HeldRate::of(&trial).expect("a line");
         assert!((hold.shortfall - 0.2).abs() < 1e-9 && !hold.is_held);
     }
 
     #[test]
     fn nothing_run_is_no_row_and_one_operation_no_line() {
         let mut trial = holds(HoldMethod::Throttle, OPERATION, |_| Nanos::ZERO);
-        trial.holds = Holds::default();
+        trial.holds = HoldStats::default();
         assert_eq!(rate_row(&trial), None);
         trial.holds.record(Nanos::ZERO, Nanos(5));
         trial.holds.elapsed = Nanos::from_millis(500);
@@ -295,6 +297,6 @@ mod rates_tests {
             (row.achieved_per_s, row.drift_ppm, row.gap_cv),
             (2.0, 0.0, 0.0)
         );
-        assert_eq!(Hold::of(&trial), None);
+        assert_eq!(HeldRate::of(&trial), None);
     }
 }

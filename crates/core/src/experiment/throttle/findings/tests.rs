@@ -259,7 +259,7 @@ fn one_operation_more_or_less_is_no_miss() {
     let few = |n: usize, ns: u64| {
         let mut trial = drifting(RelativeSleep, 0);
         trial.spec.rate = Rate::per_second(1_000).expect("a rate");
-        trial.holds = crate::experiment::throttle::hold::Holds::default();
+        trial.holds = crate::experiment::throttle::hold::HoldStats::default();
         for k in 0..n as u64 {
             trial.holds.record(Nanos(k * MS.0), Nanos(k * (MS.0 + ns)));
         }

@@ -32,7 +32,7 @@ codes! {
 
 /// What the user asks of an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExplainAsked {
+pub struct ExplainRequest {
     /// Time of a cell.
     pub duration: Option<Nanos>,
     /// Blocks.
@@ -46,7 +46,7 @@ impl ExplainSpec {
     ///
     /// # Errors
     /// Even the least does not fit; in words.
-    pub fn fit(mut self, asked: ExplainAsked) -> Result<ExplainSpec, String> {
+    pub fn fit(mut self, asked: ExplainRequest) -> Result<ExplainSpec, String> {
         let most = asked.duration.unwrap_or(CELL);
         let short = match (asked.duration, asked.repeats) {
             (Some(duration), _) => duration,
@@ -112,7 +112,7 @@ impl ExplainSpec {
     }
 
     /// What was cut of what the user asked for, in words.
-    fn cut(&self, asked: ExplainAsked) -> Option<String> {
+    fn cut(&self, asked: ExplainRequest) -> Option<String> {
         let duration = asked.duration.filter(|&d| d > self.first.duration);
         let repeats = asked.repeats.filter(|&n| n > self.repeats);
         let cut = [

@@ -1,7 +1,7 @@
 //! The explanations, what they are judged by, and how they end.
 
 use super::LOSS_PERCENT;
-use super::cells::Change;
+use super::cells::CellChange;
 use crate::experiment::udp::laws::loss_percent;
 use crate::experiment::udp::report::EffectRow;
 use crate::experiment::udp::spec::UdpTrialSpec;
@@ -104,7 +104,7 @@ impl Judgement {
 
 /// All that the rules go by.
 #[derive(Clone, Debug)]
-pub(super) struct Evidence<'a> {
+pub(super) struct ExplainEvidence<'a> {
     /// The clients that the explanation is about.
     pub spec: &'a UdpTrialSpec,
     /// Their trials, unchanged.
@@ -114,14 +114,14 @@ pub(super) struct Evidence<'a> {
     /// Trials of the other clients.
     pub other_trials: Vec<&'a TrialReport>,
     /// What each change does to the clients that the explanation is about.
-    pub effects: Vec<(Change, Effect)>,
+    pub effects: Vec<(CellChange, Effect)>,
     /// What a single Poisson sender does against an even one.
     pub poisson_over_constant: Option<Effect>,
     /// Whether the service may have real-time priority.
     pub may_be_realtime: bool,
 }
 
-impl Evidence<'_> {
+impl ExplainEvidence<'_> {
     /// Whether there is a loss to be explained.
     pub(super) fn has_loss(&self) -> bool {
         loss_percent(&self.trials) >= LOSS_PERCENT
@@ -133,13 +133,13 @@ impl Evidence<'_> {
     }
 
     /// What a change does; `None` where it was not tried.
-    pub(super) fn effect(&self, change: Change) -> Option<&Effect> {
+    pub(super) fn effect(&self, change: CellChange) -> Option<&Effect> {
         let tried = self.effects.iter().find(|(tried, _)| *tried == change);
         tried.map(|(_, effect)| effect)
     }
 
     /// What a single sender in the place of all clients does, if it reached their rate.
-    pub(super) fn at_same_rate(&self, change: Change) -> Option<&Effect> {
+    pub(super) fn at_same_rate(&self, change: CellChange) -> Option<&Effect> {
         self.effect(change)
             .filter(|effect| effect.sent_ratio.0 >= RATE_REACHED)
     }
@@ -153,7 +153,7 @@ pub(super) fn mean(trials: &[&TrialReport], figure: impl Fn(&DatagramReport) -> 
 }
 
 /// Judges every explanation.
-pub(super) fn judge(evidence: &Evidence) -> Vec<Judgement> {
+pub(super) fn judge(evidence: &ExplainEvidence) -> Vec<Judgement> {
     let judged = Hypothesis::ALL.into_iter().map(|hypothesis| {
         let (ruling, because) = super::rules::apply(hypothesis, evidence);
         Judgement {

@@ -5,11 +5,11 @@
 //! A pilot makes one trial of each of the two kinds of clients. The first become the *subject* if
 //! they lose more than twice the second's share, else the second. Then come blocks, one per repeat.
 //! A block has one trial of each cell in an order drawn from the seed: both kinds of clients as
-//! they are, and the subject with one thing changed ([`cells::Change`]): the number of clients and
+//! they are, and the subject with one thing changed ([`cells::CellChange`]): the number of clients and
 //! their way of waiting as the others have them, the timer slack, the receive buffer, the service's
 //! work, where both run, the service's priority (real-time, where that is permitted), and in the
 //! place of the crowd a single spinning sender that sends at the same mean rate evenly, or Poisson,
-//! or at the very moments that the crowd's datagrams were sent in this block (so the subject's
+//! or at the very times at which the crowd's datagrams were sent in this block (so the subject's
 //! unchanged trial comes before those), the last also with the service alone on a processor:
 //! clients that have a processor less send less, so only a replay tells what a processor of its own
 //! does at the same rate.
@@ -31,7 +31,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use super::UdpTried;
+use super::AssessedUdpTrial;
 use crate::experiment::udp::findings::explained_findings;
 use crate::experiment::udp::laws::{in_words, law_row, law_verdict, lost_where};
 use crate::experiment::udp::report::{EffectRow, LawRow, UdpConclusion};
@@ -41,15 +41,15 @@ use crate::rng;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::list;
 pub(super) use budget::CODES as BUDGET_CODES;
-pub use budget::{EXPLAIN_LIMIT, ExplainAsked};
-use cells::{Cell, Change, DISPENSABLE, block, changed, changes};
+pub use budget::{EXPLAIN_LIMIT, ExplainRequest};
+use cells::{CellChange, DISPENSABLE, DesignCell, block, changed, changes};
 pub(super) use judge::Hypothesis;
-use judge::{Effect, Evidence, Judgement, Ruling, TrialPair, judge};
+use judge::{Effect, ExplainEvidence, Judgement, Ruling, TrialPair, judge};
 use rand_core::RngCore;
 
 /// A loss below this share, in percent, is none that needs to be explained.
 const LOSS_PERCENT: f64 = 0.01;
-/// The first clients lose so many times as much as the second if they are to be the subject, so
+/// The first clients are the subject if they lose this many times as much as the second, so
 /// that chance in one trial of each hardly decides.
 const CLEARLY_MORE: f64 = 2.0;
 /// Trials before the first block.
@@ -102,47 +102,47 @@ impl UdpExplain {
         self.spec.repeats.max(REPEATS_MIN) as usize
     }
 
-    fn base(&self, cell: Cell) -> &UdpTrialSpec {
+    fn base(&self, cell: DesignCell) -> &UdpTrialSpec {
         match cell {
-            Cell::First => &self.spec.first,
-            Cell::Second | Cell::Changed(_) => &self.spec.second,
+            DesignCell::First => &self.spec.first,
+            DesignCell::Second | DesignCell::Changed(_) => &self.spec.second,
         }
     }
 
     /// The order of the pilot.
-    fn pilot(&self) -> [Cell; PILOT] {
+    fn pilot(&self) -> [DesignCell; PILOT] {
         let mut rng = rng::stream(self.spec.seed, rng::ORDER);
         if rng::unit(&mut rng) < 0.5 {
-            [Cell::First, Cell::Second]
+            [DesignCell::First, DesignCell::Second]
         } else {
-            [Cell::Second, Cell::First]
+            [DesignCell::Second, DesignCell::First]
         }
     }
 
     /// The clients that the explanation is about, and the others.
-    fn subject(&self, past: &[UdpTried]) -> [Cell; 2] {
-        let loss = |of: Cell| {
+    fn subject(&self, past: &[AssessedUdpTrial]) -> [DesignCell; 2] {
+        let loss = |of: DesignCell| {
             let tried = self.pilot().iter().position(|cell| *cell == of);
             let datagrams = tried
                 .and_then(|i| past.get(i))
                 .and_then(|t| t.report.datagrams());
             datagrams.map_or(0.0, |d| d.loss_percent)
         };
-        let (first, second) = (loss(Cell::First), loss(Cell::Second));
+        let (first, second) = (loss(DesignCell::First), loss(DesignCell::Second));
         if first >= LOSS_PERCENT && first > CLEARLY_MORE * second {
-            [Cell::First, Cell::Second]
+            [DesignCell::First, DesignCell::Second]
         } else {
-            [Cell::Second, Cell::First]
+            [DesignCell::Second, DesignCell::First]
         }
     }
 
-    fn changes(&self, past: &[UdpTried]) -> Vec<Change> {
+    fn changes(&self, past: &[AssessedUdpTrial]) -> Vec<CellChange> {
         let [subject, other] = self.subject(past).map(|cell| self.base(cell));
         changes(subject, other, &self.spec)
     }
 
     /// The cells of all trials in their order. Known as soon as the pilot was made.
-    fn plan(&self, past: &[UdpTried]) -> Vec<Cell> {
+    fn plan(&self, past: &[AssessedUdpTrial]) -> Vec<DesignCell> {
         let mut plan = self.pilot().to_vec();
         if past.len() >= PILOT {
             let [subject, _] = self.subject(past);
@@ -155,17 +155,28 @@ impl UdpExplain {
     }
 
     /// The trials made of each block, with their cells.
-    fn blocks<'a>(&self, past: &'a [UdpTried]) -> Vec<Vec<(Cell, &'a UdpTried)>> {
+    fn blocks<'a>(
+        &self,
+        past: &'a [AssessedUdpTrial],
+    ) -> Vec<Vec<(DesignCell, &'a AssessedUdpTrial)>> {
         let size = 2 + self.changes(past).len();
-        let made: Vec<(Cell, &UdpTried)> = self.plan(past).into_iter().zip(past).collect();
+        let made: Vec<(DesignCell, &AssessedUdpTrial)> =
+            self.plan(past).into_iter().zip(past).collect();
         let blocks = made.get(PILOT..).unwrap_or_default();
         blocks.chunks(size).map(<[_]>::to_vec).collect()
     }
 
     /// What `cell` did against `against`, over the blocks that have both; a single sender that did
     /// not keep its schedule is another load and tells nothing.
-    fn effect(&self, past: &[UdpTried], cell: Cell, against: Cell) -> Option<Effect> {
-        let of = |block: &[(Cell, &'_ UdpTried)], cell| block.iter().position(|(c, _)| *c == cell);
+    fn effect(
+        &self,
+        past: &[AssessedUdpTrial],
+        cell: DesignCell,
+        against: DesignCell,
+    ) -> Option<Effect> {
+        let of = |block: &[(DesignCell, &'_ AssessedUdpTrial)], cell| {
+            block.iter().position(|(c, _)| *c == cell)
+        };
         let blocks = self.blocks(past);
         let pairs: Vec<TrialPair> = blocks
             .iter()
@@ -181,14 +192,18 @@ impl UdpExplain {
     }
 
     /// All trials of a kind of clients as they are, the pilot's included.
-    fn trials_of<'a>(&self, cell: Cell, past: &'a [UdpTried]) -> Vec<&'a TrialReport> {
+    fn trials_of<'a>(
+        &self,
+        cell: DesignCell,
+        past: &'a [AssessedUdpTrial],
+    ) -> Vec<&'a TrialReport> {
         let made = self.plan(past).into_iter().zip(past);
         made.filter(|(c, _)| *c == cell)
             .map(|(_, tried)| &tried.report)
             .collect()
     }
 
-    fn effect_rows(&self, past: &[UdpTried], evidence: &Evidence) -> Vec<EffectRow> {
+    fn effect_rows(&self, past: &[AssessedUdpTrial], evidence: &ExplainEvidence) -> Vec<EffectRow> {
         let [subject, other] = self.subject(past);
         let (base, others) = (evidence.spec, evidence.other_spec);
         let all = format!("everything: {} → {}", base.label, others.label);
@@ -200,13 +215,13 @@ impl UdpExplain {
         whole.into_iter().chain(single).collect()
     }
 
-    fn evidence<'a>(&'a self, past: &'a [UdpTried]) -> Evidence<'a> {
+    fn evidence<'a>(&'a self, past: &'a [AssessedUdpTrial]) -> ExplainEvidence<'a> {
         let [subject, other] = self.subject(past);
-        let changed = Cell::Changed;
+        let changed = DesignCell::Changed;
         let effects = self.changes(past).into_iter();
         let effects = effects
             .filter_map(|change| Some((change, self.effect(past, changed(change), subject)?)));
-        Evidence {
+        ExplainEvidence {
             spec: self.base(subject),
             trials: self.trials_of(subject, past),
             other_spec: self.base(other),
@@ -214,8 +229,8 @@ impl UdpExplain {
             effects: effects.collect(),
             poisson_over_constant: self.effect(
                 past,
-                changed(Change::Poisson),
-                changed(Change::Constant),
+                changed(CellChange::Poisson),
+                changed(CellChange::Constant),
             ),
             may_be_realtime: self.spec.realtime,
         }
@@ -223,25 +238,25 @@ impl UdpExplain {
 }
 
 /// Whether a trial is what its cell was to be: a single sender keeps its schedule.
-fn is_as_meant((cell, report): (&Cell, &TrialReport)) -> bool {
-    let is_derived = matches!(cell, Cell::Changed(change) if change.is_derived());
+fn is_as_meant((cell, report): (&DesignCell, &TrialReport)) -> bool {
+    let is_derived = matches!(cell, DesignCell::Changed(change) if change.is_derived());
     !is_derived || report.verdict == Verdict::Valid
 }
 
 impl Experiment for UdpExplain {
     type Spec = UdpTrialSpec;
-    type Trial = UdpTried;
+    type Trial = AssessedUdpTrial;
     type Conclusion = UdpConclusion;
 
-    fn next(&mut self, past: &[UdpTried]) -> Next<UdpTrialSpec> {
+    fn next(&mut self, past: &[AssessedUdpTrial]) -> Next<UdpTrialSpec> {
         let plan = self.plan(past);
         let Some(&cell) = plan.get(past.len()) else {
             return Next::Converged;
         };
         let [subject, other] = self.subject(past);
         let spec = match cell {
-            Cell::First | Cell::Second => Some(self.base(cell).clone()),
-            Cell::Changed(change) => {
+            DesignCell::First | DesignCell::Second => Some(self.base(cell).clone()),
+            DesignCell::Changed(change) => {
                 let latest = plan[..past.len()].iter().rposition(|c| *c == subject);
                 latest.and_then(|i| {
                     let [base, other] = [subject, other].map(|cell| self.base(cell));
@@ -257,8 +272,8 @@ impl Experiment for UdpExplain {
         Next::Run(Box::new(spec))
     }
 
-    fn conclude(&self, past: &[UdpTried]) -> Concluded<UdpConclusion> {
-        let both = [Cell::First, Cell::Second];
+    fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
+        let both = [DesignCell::First, DesignCell::Second];
         let by_law = both.map(|cell| self.trials_of(cell, past));
         let laws: Vec<_> = both
             .iter()
@@ -290,12 +305,12 @@ impl Experiment for UdpExplain {
     }
 }
 
-/// Changes that made things worse, of which the answer names so many.
+/// Maximum number of changes that made things worse in the answer.
 const WORSE_MAX: usize = 3;
 
 /// The answer for a person: what both did, where it was lost, and which causes are supported. What
 /// decided, and what was ruled out, the explanations themselves say.
-fn answer(laws: &[LawRow], evidence: &Evidence, judged: &[Judgement]) -> String {
+fn answer(laws: &[LawRow], evidence: &ExplainEvidence, judged: &[Judgement]) -> String {
     let made: Vec<&LawRow> = laws.iter().filter(|row| row.trials > 0).collect();
     if made.is_empty() {
         return "Nothing was measured.".to_owned();
@@ -321,13 +336,13 @@ fn answer(laws: &[LawRow], evidence: &Evidence, judged: &[Judgement]) -> String 
 }
 
 /// Where there is no loss to explain: the changes that made datagrams be lost, the most loss first.
-fn without_loss(made: &[&LawRow], evidence: &Evidence) -> [String; 2] {
+fn without_loss(made: &[&LawRow], evidence: &ExplainEvidence) -> [String; 2] {
     let nothing = if made.iter().any(|row| row.dropped_per_s > 0.0) {
         "That is too little to need a cause on this machine."
     } else {
         "So there is no loss to explain on this machine."
     };
-    let mut worse: Vec<&(Change, Effect)> = evidence
+    let mut worse: Vec<&(CellChange, Effect)> = evidence
         .effects
         .iter()
         .filter(|(_, effect)| effect.rises())

@@ -2,7 +2,7 @@
 //!
 //! That they had it costs datagrams if the service was kept from its processor and the loss falls
 //! when it goes before all others (real-time priority), or when the crowd is taken away (a single
-//! sender replays its moments), or when it has a processor of its own. It costs none if the service
+//! sender replays its times of sending), or when it has a processor of its own. It costs none if the service
 //! always had its processor, or if the loss stays through all of these; but where the replay loses
 //! more than twice as much, it does so for a reason of its own and tells nothing.
 //!
@@ -13,8 +13,8 @@
 //! is. In between the waits are named, and preemption is left open. So there is one cause, and one
 //! name.
 
-use super::super::cells::Change;
-use super::super::judge::{Effect, Evidence, Ruling};
+use super::super::cells::CellChange;
+use super::super::judge::{Effect, ExplainEvidence, Ruling};
 use super::{percent, rule};
 use crate::trial::datagrams::DatagramReport;
 use crate::words::{number, time};
@@ -25,7 +25,7 @@ use Ruling::{RuledOut, Supported, Undecided};
 const KEPT_WAITING: (f64, f64) = (1.0, 10.0);
 /// … it always had it if both are below these.
 const NEVER_WAITED: (f64, f64) = (0.1, 1.0);
-/// A replay that loses so many times as much has a trouble of its own.
+/// A replay that loses this many times as much has another trouble.
 const LOSES_MORE: f64 = 2.0;
 /// What makes up this share of something is what it mostly is.
 const MOSTLY: f64 = 0.5;
@@ -33,7 +33,7 @@ const MOSTLY: f64 = 0.5;
 const SELDOM: f64 = 0.1;
 
 /// That clients that wake take the processor as the service works.
-pub(super) fn preempted(e: &Evidence) -> (Ruling, String) {
+pub(super) fn preempted(e: &ExplainEvidence) -> (Ruling, String) {
     let (ruling, because) = costs(e);
     let kept = ProcessorWaits::of(e);
     match (ruling, kept.how()) {
@@ -54,7 +54,7 @@ pub(super) fn preempted(e: &Evidence) -> (Ruling, String) {
 }
 
 /// That the service waits for its turn.
-pub(super) fn waits(e: &Evidence) -> (Ruling, String) {
+pub(super) fn waits(e: &ExplainEvidence) -> (Ruling, String) {
     let (ruling, because) = costs(e);
     let kept = ProcessorWaits::of(e);
     match (ruling, kept.how()) {
@@ -70,7 +70,7 @@ pub(super) fn waits(e: &Evidence) -> (Ruling, String) {
 }
 
 /// Whether datagrams were lost as others had the service's processor.
-pub(super) fn is_the_cause(e: &Evidence) -> bool {
+pub(super) fn is_the_cause(e: &ExplainEvidence) -> bool {
     costs(e).0 == Supported
 }
 
@@ -98,12 +98,12 @@ struct ProcessorWaits {
     pause_ns: f64,
     /// Preemptions for each time that it was given a processor; `None`: not known.
     share_of_turns: Option<f64>,
-    /// The share of a processor that it used, in percent; 0: not told.
+    /// The share of a processor that it used, in percent; 0: not known.
     used: f64,
 }
 
 impl ProcessorWaits {
-    fn of(e: &Evidence) -> ProcessorWaits {
+    fn of(e: &ExplainEvidence) -> ProcessorWaits {
         let preempted = e.mean(|d| d.service_preempted as f64);
         let turns = e.mean(|d| d.service_scheduled as f64);
         let by_preemption = |d: &DatagramReport, length_s: f64| {
@@ -164,21 +164,24 @@ impl ProcessorWaits {
 }
 
 /// Whether it costs datagrams that others have the service's processor, and what tells.
-fn costs(e: &Evidence) -> (Ruling, String) {
+fn costs(e: &ExplainEvidence) -> (Ruling, String) {
     let kept = ProcessorWaits::of(e);
     let service = kept.in_words();
     if kept.never_waited() {
         return (RuledOut, service);
     }
-    let replay = e.at_same_rate(Change::Replay);
+    let replay = e.at_same_rate(CellChange::Replay);
     let cells: Vec<(&Effect, &str)> = [
-        (e.effect(Change::RealTime), "at real-time priority"),
+        (e.effect(CellChange::RealTime), "at real-time priority"),
         (
-            e.at_same_rate(Change::ReplayApart),
+            e.at_same_rate(CellChange::ReplayApart),
             "with a processor of its own, the same times from a single sender on another",
         ),
         (replay, "the same times from a single sender"),
-        (e.effect(Change::OtherCore), "with a processor of its own"),
+        (
+            e.effect(CellChange::OtherCore),
+            "with a processor of its own",
+        ),
     ]
     .into_iter()
     .filter_map(|(effect, what)| Some((effect?, what)))
@@ -189,7 +192,7 @@ fn costs(e: &Evidence) -> (Ruling, String) {
         .map(|(effect, what)| format!("{what}: {}", effect.lost()))
         .collect();
     // What goes before all others is never kept waiting.
-    let real_time_stays = e.effect(Change::RealTime).filter(|e| e.stays());
+    let real_time_stays = e.effect(CellChange::RealTime).filter(|e| e.stays());
     if kept.is_kept() && !falls.is_empty() {
         let not_tried = match (e.may_be_realtime, real_time_stays) {
             (_, Some(effect)) => {
@@ -227,7 +230,7 @@ fn costs(e: &Evidence) -> (Ruling, String) {
 }
 
 /// The mean over the subject's trials of a figure that goes by their length in seconds.
-fn per_trial(e: &Evidence, of: impl Fn(&DatagramReport, f64) -> f64) -> f64 {
+fn per_trial(e: &ExplainEvidence, of: impl Fn(&DatagramReport, f64) -> f64) -> f64 {
     let all = e.trials.iter().filter_map(|t| {
         let length_s = t.duration_ns as f64 / 1e9;
         (length_s > 0.0).then_some(of(t.datagrams()?, length_s))
