@@ -1,7 +1,7 @@
 //! Enums whose variants have stable names, in reports and on the command line.
 
-/// Declares an enum: each variant stands with its name. `ALL` lists the variants in their order, and
-/// `name` returns the name.
+/// Declares an enum: each variant stands with its name. `ALL` lists the variants in their order,
+/// and `name` returns the name.
 macro_rules! names {
     (
         $(#[$meta:meta])*

@@ -64,7 +64,7 @@ pub struct Sample {
     pub request_end: u64,
     /// Bytes of its connection that had come before the response.
     pub response_begin: u64,
-    /// The same once the response was whole.
+    /// Bytes of its connection that had come once the response was whole.
     pub response_end: u64,
     /// When the operation was intended, by the generator's clock.
     pub intended: Nanos,

@@ -58,7 +58,7 @@ impl Sampler {
         }
     }
 
-    /// What is in a slot is not to be followed.
+    /// The connection in a slot has closed, or is not followed.
     pub fn closed(&mut self, slot: u32) {
         if let Some(place) = self.slots.get_mut(slot as usize) {
             *place = None;
@@ -81,7 +81,7 @@ impl Sampler {
         }
     }
 
-    /// What was sent and received over a connection so far, where it is followed: what
+    /// Bytes sent and received over a connection so far, where it is followed: what
     /// [`Sampler::ended_at`] wants of a protocol that interleaves operations.
     #[inline]
     pub fn offsets(&mut self, slot: u32) -> Option<(u64, u64)> {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Segments that came before one that is still missing: beyond this number of pieces the missing one is
-/// taken for lost by the capture, not by the network, which would have sent it again.
+/// Segments that came before one that is still missing: beyond this number of pieces the missing
+/// one is taken for lost by the capture, not by the network, which would have sent it again.
 const EARLY_MAX: usize = 64;
 
 /// When which bytes of a direction had passed, all before them included. Times are nanoseconds of
@@ -89,7 +89,8 @@ impl StreamTimesBuilder {
         }
     }
 
-    /// Notes a segment before which all bytes are known to have passed, seen or not: what a host sends.
+    /// Notes a segment before which all bytes are known to have passed, seen or not: what a host
+    /// sends.
     pub fn send(&mut self, sequence: u32, length: u32, at_ns: u64) {
         self.pass(sequence, length, at_ns);
         while let Some(&(from, _)) = self.early.first() {

@@ -144,7 +144,7 @@ fn what_cannot_be_told_is_counted() {
 }
 
 #[test]
-fn a_port_that_was_used_again_is_told_apart_by_order_or_not_at_all() {
+fn reused_port_is_told_apart_by_order_or_not_at_all() {
     let mut later = connection();
     later.responses.marks[0].1 += 100_000;
     let both = seen(&[connection(), later]);

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 /// Limits the calls in flight, and permits an exact number in all, unless one fails.
 ///
-/// It starts nothing itself: it says when a call may begin, and its user reports when one has ended. So it
-/// serves threads, tasks and state machines alike.
+/// It starts nothing itself: it says when a call may begin, and its user reports when one has
+/// ended. So it serves threads, tasks and state machines alike.
 ///
 /// The first call that fails is the last that any lane begins, and its error comes back at once,
 /// whichever lane it was in: nobody waits for the calls that began before it. Those still in

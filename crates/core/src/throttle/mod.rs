@@ -40,9 +40,9 @@
 //!
 //! # After a stall
 //!
-//! An operation is *missed* once the intended time of its successor has come as well. What
-//! happens then is decided by the policy, a [`CatchUp`]. At 1,000/s, where the operation of 100 ms takes 50 ms and the others no
-//! time, the throttle is asked again at 150 ms and has this done:
+//! An operation is *missed* once the intended time of its successor has come as well. What happens
+//! then is decided by the policy, a [`CatchUp`]. At 1,000/s, where the operation of 100 ms takes 50
+//! ms and the others no time, the throttle is asked again at 150 ms and has this done:
 //!
 //! | policy | at 150 ms | then | skipped | shifted |
 //! | --- | --- | --- | --- | --- |
@@ -50,7 +50,7 @@
 //! | `Burst(20)` | 131 to 150, back to back | 151 at 151 ms and so on, on time | 30 | 0 |
 //! | `Skip` | 150, which is on time | 151 at 151 ms and so on, on time | 49 | 0 |
 //! | `Spread(2.0)` | 101 | one each 0.5 ms: 102 at 150.5 ms, …, 199 at 199 ms is on time | 0 | 0 |
-//! | `Delay` | 101 | 102 at 151 ms and so on, each 49 ms after its first intended time | 0 | 49 ms |
+//! | `Delay` | 101 | 102 at 151 ms and so on, each 49 ms after its first time | 0 | 49 ms |
 //!
 //! `Spread(x)` keeps two operations apart by at least 1/x of what they are apart on the schedule,
 //! always; that is felt only where the first of them is late.
@@ -58,10 +58,10 @@
 //! # Grouping
 //!
 //! A wait costs processor time and precision, and short ones the most. With a least wait, an
-//! operation whose intended time is nearer than that is made at once, early; so operations gather in
-//! groups, and the rate is kept. 2,000 operations per second of 0.1 ms each, with a least wait of
-//! 10 ms: each operation gains 0.4 ms on the schedule, 25 of them gain 10 ms, so 25 are made every
-//! 12.5 ms. 10 operations per minute of 2 s each are 4 s apart: each wait is made. The first
+//! operation whose intended time is nearer than that is made at once, early; so operations gather
+//! in groups, and the rate is kept. 2,000 operations per second of 0.1 ms each, with a least wait
+//! of 10 ms: each operation gains 0.4 ms on the schedule, 25 of them gain 10 ms, so 25 are made
+//! every 12.5 ms. 10 operations per minute of 2 s each are 4 s apart: each wait is made. The first
 //! operation is never early.
 //!
 //! # Concurrency
@@ -106,7 +106,7 @@ pub struct Throttle {
     release: Nanos,
     /// How much earlier it is made if the wait would be for less: nothing before the first one.
     lead: Nanos,
-    /// The same after the first one.
+    /// The lead after the first operation.
     lead_later: Nanos,
     policy: CatchUpState,
     /// Each operation is made at its time or as soon as it can be: most throttles by far.
@@ -115,7 +115,7 @@ pub struct Throttle {
     shifted: Nanos,
 }
 
-/// What is kept for a way to catch up.
+/// State of a way to catch up.
 #[derive(Clone, Debug)]
 enum CatchUpState {
     All,

@@ -7,7 +7,7 @@ use crate::time::Nanos;
 use crate::words::{exact, list, time};
 
 /// What the path is like, and where it bends.
-pub(super) fn of(conclusion: &LatencyConclusion) -> String {
+pub(super) fn in_words(conclusion: &LatencyConclusion) -> String {
     let first = conclusion.scenarios.first();
     let name = first.map_or("", |row| &row.congestion_control);
     let own = conclusion.scenarios.iter();
@@ -108,7 +108,7 @@ fn by_probe(conclusion: &LatencyConclusion) -> Option<String> {
 
 /// What can be trusted, where not all can.
 fn stands(conclusion: &LatencyConclusion) -> Option<String> {
-    let (resting, standing) = distorted::of(conclusion);
+    let (resting, standing) = distorted::distorted_and_sound(conclusion);
     (!resting.is_empty()).then(|| {
         if standing.is_empty() {
             "The generator distorted scenarios that all of this rests on.".to_owned()

@@ -195,7 +195,7 @@ pub fn conclude_classic(classic: &Classic) -> (Vec<Finding>, LatencyConclusion) 
         ..LatencyConclusion::default()
     };
     let conclusion = LatencyConclusion {
-        answer: answer::of(&conclusion),
+        answer: answer::in_words(&conclusion),
         ..conclusion
     };
     (differences(classic), conclusion)

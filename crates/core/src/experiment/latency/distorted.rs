@@ -61,7 +61,11 @@ fn figures(of: &LatencyConclusion) -> [(&'static str, &'static str, bool); 7] {
 /// Fills in which figures of a conclusion are distorted. A mean is where any of its scenarios is; a
 /// worst stands where a scenario that can be trusted is as bad. `first` is the congestion control
 /// that the overall figures are of.
-pub(super) fn judge(conclusion: &mut LatencyConclusion, idle: Option<&TrialReport>, first: &str) {
+pub(super) fn mark_distorted(
+    conclusion: &mut LatencyConclusion,
+    idle: Option<&TrialReport>,
+    first: &str,
+) {
     let of_first = |row: &&ScenarioRow| row.congestion_control == first;
     let rows: Vec<&ScenarioRow> = conclusion.scenarios.iter().filter(of_first).collect();
     let sound: Vec<&ScenarioRow> = rows.iter().filter(|r| !r.distorted).copied().collect();
@@ -90,13 +94,13 @@ pub(super) fn judge(conclusion: &mut LatencyConclusion, idle: Option<&TrialRepor
 }
 
 /// What stands and what does not, where something does not.
-pub(super) fn finding(
+pub(super) fn rests_on_distorted(
     conclusion: &LatencyConclusion,
     counting: &[&TrialReport],
 ) -> Option<Finding> {
     let invalid = counting.iter().filter(|t| t.verdict == Verdict::Invalid);
     let (trials, of_all) = (invalid.count() as f64, counting.len() as f64);
-    let (resting, standing) = of(conclusion);
+    let (resting, standing) = distorted_and_sound(conclusion);
     let affected = match resting.len() {
         0 => "no overall figure rests on them".to_owned(),
         _ => format!("{} cannot be trusted", list(&resting)),
@@ -125,7 +129,7 @@ pub(super) fn finding(
 }
 
 /// The figures that are known, in words: those that cannot be trusted, and those that stand.
-pub(super) fn of(conclusion: &LatencyConclusion) -> (Vec<String>, Vec<String>) {
+pub(super) fn distorted_and_sound(conclusion: &LatencyConclusion) -> (Vec<String>, Vec<String>) {
     let known = figures(conclusion)
         .into_iter()
         .filter(|(.., is_known)| *is_known);
@@ -141,8 +145,8 @@ pub(super) fn of(conclusion: &LatencyConclusion) -> (Vec<String>, Vec<String>) {
         .into()
 }
 
-/// Maximum distorted trials that are run again, each once. A stall of this host is over by then, and
-/// a host that distorts everything is found out soon.
+/// Maximum distorted trials that are run again, each once. A stall of this host is over by then,
+/// and a host that distorts everything is found out soon.
 pub(super) const REPEATS_MAX: usize = 3;
 
 /// What each trial so far was: a step, or a step again.

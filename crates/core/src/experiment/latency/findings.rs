@@ -27,9 +27,9 @@ pub(super) fn codes() -> Vec<Code> {
 /// A scenario as findings see it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MeasuredScenario<'a> {
-    /// It in short.
+    /// Its row.
     pub row: &'a ScenarioRow,
-    /// It in full, where it was measured and not read from a text.
+    /// Its trial; `None` where the row was read from a text.
     pub trial: Option<&'a TrialReport>,
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LatencyTrial {
-    /// What was asked for.
+    /// The specification of the scenario.
     pub spec: LatencyTrialSpec,
     /// Every flow, the uploads first.
     pub flows: Vec<FlowMeasured>,
@@ -29,9 +29,9 @@ pub struct LatencyTrial {
     pub service: LatencyServiceFacts,
     /// Counters of this host that moved, by name.
     pub kernel: BTreeMap<String, i64>,
-    /// What it cost the generator.
+    /// Resources that the generator used.
     pub generator: GeneratorUse,
-    /// What it cost the service: processor time in nanoseconds; `None` where it could not tell.
+    /// Processor time of the service; `None` where it is not known.
     pub service_cpu: Option<Nanos>,
     /// The user ended it early.
     pub interrupted: bool,
@@ -90,7 +90,7 @@ pub struct FlowMeasured {
 /// The end of a flow before its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowLost {
-    /// When.
+    /// Time of the loss.
     pub at: Nanos,
     /// Why, such as `connection reset by peer`.
     pub why: String,
@@ -99,7 +99,7 @@ pub struct FlowLost {
 /// What TCP knew of a flow at one time (TCP_INFO, tcp(7); include/uapi/linux/tcp.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpSample {
-    /// When.
+    /// Time of the sample.
     pub at: Nanos,
     /// Smoothed round-trip time (tcpi_rtt).
     pub rtt: Nanos,

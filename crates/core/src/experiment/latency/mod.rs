@@ -172,10 +172,10 @@ impl Experiment for Latency {
                 .map(|flows| flows.tcp.round_trip_ns.clone()),
             ..conclusion(rows, &self.plan.congestion)
         };
-        distorted::judge(&mut conclusion, idle, self.first_congestion());
-        findings.extend(distorted::finding(&conclusion, &counting));
+        distorted::mark_distorted(&mut conclusion, idle, self.first_congestion());
+        findings.extend(distorted::rests_on_distorted(&conclusion, &counting));
         findings.extend(attempts.run_again(past));
-        conclusion.answer = answer::of(&conclusion);
+        conclusion.answer = answer::in_words(&conclusion);
         let is_invalid = |t: &&TrialReport| t.verdict == Verdict::Invalid;
         Concluded {
             // Every scenario is part of a mean, or may be the worst. Findings say which figures are
@@ -200,8 +200,8 @@ impl Experiment for Latency {
 }
 
 /// Why nothing can follow this trial: one that was aborted, unless the service still reported at
-/// its end what it had spent: then it is there, and a cap on bytes, which the next scenario has again
-/// to itself, ended the trial.
+/// its end what it had spent: then it is there, and a cap on bytes, which the next scenario has
+/// again to itself, ended the trial.
 pub fn gone(trial: &TrialReport) -> Option<String> {
     let flows = trial.flows().filter(|f| f.state == "aborted")?;
     let is_there = flows.cpu_s_per_gib.is_some();

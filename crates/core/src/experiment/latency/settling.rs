@@ -61,7 +61,7 @@ impl PingsSoFar {
     }
 }
 
-/// What was known at the end of one window.
+/// Bytes received by the end of one window.
 #[derive(Clone, Debug)]
 struct WindowEnd {
     at: Nanos,

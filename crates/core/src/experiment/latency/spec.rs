@@ -52,14 +52,14 @@ pub enum ScenarioEnd {
     After(Nanos),
     /// Once it has settled, by force after `limit`.
     Settled {
-        /// What it is to have settled.
+        /// When it counts as settled.
         settle: Settle,
         /// By then it is ended in any case.
         limit: Nanos,
     },
 }
 
-/// What it is for a scenario to have settled; the rule is that of
+/// When a scenario counts as settled; the rule is that of
 /// [`Settling`](super::settling::Settling).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settle {

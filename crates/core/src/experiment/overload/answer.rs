@@ -14,7 +14,7 @@ const FOLLOWS_PERCENT: f64 = 3.0;
 const FOLLOWS_R_SQUARED: f64 = 0.99;
 
 /// What simple clients and S-Clients found together.
-pub(super) fn of(summary: &OverloadSummary, conclusion: &OverloadConclusion) -> String {
+pub(super) fn in_words(summary: &OverloadSummary, conclusion: &OverloadConclusion) -> String {
     if summary.points.is_empty() {
         return "Nothing was measured.".to_owned();
     }

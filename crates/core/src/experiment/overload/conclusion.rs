@@ -42,13 +42,13 @@ impl Answer for OverloadConclusion {
     }
 }
 
-/// What was measured at each level.
+/// The rows of the levels.
 fn levels(of: &OverloadConclusion) -> impl Iterator<Item = &LevelRow> {
     let simple = of.simple.iter().map(|r| &r.row);
     simple.chain(of.sclients.iter().map(|r| &r.row))
 }
 
-/// What was measured at each level, and of the base load offered again.
+/// The rows of the levels and of the base load offered again.
 fn rows(of: &OverloadConclusion) -> impl Iterator<Item = &LevelRow> {
     let again = of.recovery.iter().filter_map(|r| r.again.as_ref());
     levels(of).chain(again)
@@ -70,7 +70,7 @@ const COLUMNS: &[(&str, RowColumn)] = &[
 ];
 
 /// The numbers that findings rest on are those of the table.
-fn stated(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
+fn check_evidence(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
     let is_near = |a: f64, b: f64| at_most(a, b) && at_most(b, a);
     // What is foretold before the load rests on other figures.
     let is_foretold = |f: &&Finding| preflight::CODES.iter().any(|&code| f.is(code));
@@ -93,7 +93,7 @@ fn stated(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
 }
 
 /// One row agrees with itself: what is served, and how attempts end, are of the same level.
-fn of_row(trials: &[TrialReport], row: &LevelRow, found: &mut Contradictions) {
+fn check_row(trials: &[TrialReport], row: &LevelRow, found: &mut Contradictions) {
     let (first, all, served) = (row.first_syn_per_s, row.syn_per_s, row.served_per_s);
     found.unless(at_most(first, all), || {
         format!("{first} first SYNs per second of {all}")
@@ -165,9 +165,9 @@ fn check(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
             format!("{first} SYNs per second, at most {most}")
         });
     }
-    rows(of).for_each(|row| of_row(said.trials, row, found));
+    rows(of).for_each(|row| check_row(said.trials, row, found));
     recovery(of, found);
-    stated(said, of, found);
+    check_evidence(said, of, found);
     if let Some(r_squared) = of.r_squared {
         found.unless((0.0..=1.0).contains(&r_squared), || {
             format!("R² {r_squared}")

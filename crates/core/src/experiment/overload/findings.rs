@@ -45,7 +45,7 @@ pub(super) fn overload_findings(
     setting: &OverloadSetting,
     verdict: Verdict,
 ) -> Vec<Finding> {
-    let mut found = of_any(trials, summary, setting, verdict);
+    let mut found = findings_of_any_load(trials, summary, setting, verdict);
     found.extend(generator::ports_exhausted(summary, setting));
     found.extend(generator::descriptors_exhausted(summary));
     found.extend(generator::limits_syn_rate(summary, verdict));
@@ -70,7 +70,7 @@ pub(super) fn overload_findings(
 
 /// What holds of any load, unless something here says it better. A connect that times out is no
 /// failure here: it is what S-Clients are made of.
-fn of_any(
+fn findings_of_any_load(
     trials: &[TrialReport],
     summary: &OverloadSummary,
     setting: &OverloadSetting,

@@ -97,13 +97,13 @@ impl Experiment for Overload {
         let verdict = if is_load_missing(&summary, &setting) {
             Verdict::Invalid
         } else {
-            of_overload(past)
+            overload_verdict(past)
         };
         Concluded {
             verdict,
             findings: overload_findings(past, &summary, &setting, verdict),
             conclusion: OverloadConclusion {
-                answer: answer::of(&summary, &conclusion),
+                answer: answer::in_words(&summary, &conclusion),
                 ..conclusion
             },
         }
@@ -133,7 +133,7 @@ fn is_load_missing(summary: &OverloadSummary, setting: &OverloadSetting) -> bool
 
 /// Beside what holds for every experiment: where S-Clients ran and no trial of theirs counts,
 /// nothing is known of an overload.
-fn of_overload(past: &[TrialReport]) -> Verdict {
+fn overload_verdict(past: &[TrialReport]) -> Verdict {
     let pressing = |t: &&TrialReport| !matches!(t.level, Level::Clients(_));
     let mut pressed = past.iter().filter(pressing).peekable();
     let none_counts = pressed.peek().is_some() && pressed.all(|t| t.verdict == Verdict::Invalid);

@@ -119,7 +119,7 @@ pub fn predict(facts: &PreflightFacts, spec: &OverloadSpec) -> Vec<Finding> {
 
 /// The level with the most connections in flight.
 struct InFlight {
-    /// Its name.
+    /// Name of the level.
     label: String,
     /// Connects in flight, and connections that wait in the accept queue.
     connections: u64,

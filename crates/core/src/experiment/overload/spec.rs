@@ -36,7 +36,7 @@ pub struct OverloadSpec {
 pub enum Descriptors {
     /// As the capacity demands that the simple clients found.
     Auto,
-    /// These, in this order; each at least 1.
+    /// A list of numbers, in this order; each at least 1.
     List(Vec<u32>),
 }
 

@@ -20,7 +20,7 @@ use serde_json::Value;
 const EXACT_PPM: f64 = 1.0;
 
 /// How a plain sleep and the best of the ways to wait do at the usual delay.
-pub(super) fn of_waits(trials: &[WaitTrial]) -> String {
+pub(super) fn waits_in_words(trials: &[WaitTrial]) -> String {
     let of =
         |method: WaitMethod| at_reference_delay(trials.iter().filter(|t| t.spec.method == method));
     let Some(any) = at_reference_delay(trials) else {
@@ -57,7 +57,7 @@ pub(super) fn of_waits(trials: &[WaitTrial]) -> String {
 }
 
 /// What the throttle and the naive loop made of the rate asked for.
-pub(super) fn of_rates(trials: &[HoldTrial]) -> String {
+pub(super) fn rates_in_words(trials: &[HoldTrial]) -> String {
     let of = |method: HoldMethod| {
         let trial = trials.iter().find(|t| t.spec.method == method)?;
         Some((trial, rate_row(trial)?))
@@ -249,7 +249,7 @@ mod answer_tests {
             ),
             (vec![tick()], "Tick held 1,000/s exactly (0.00 ppm drift)."),
         ] {
-            assert_eq!(of_rates(&trials), expected);
+            assert_eq!(rates_in_words(&trials), expected);
         }
     }
 
@@ -275,7 +275,7 @@ mod answer_tests {
             let mut trial = late(HoldMethod::Throttle, lateness);
             trial.holds.skipped = skipped;
             let row = rate_row(&trial).expect("a row");
-            let answer = of_rates(&[trial]);
+            let answer = rates_in_words(&[trial]);
             if answer.contains("exactly") {
                 prop_assert!(row.drift_ppm.abs() < 1.0 && row.skipped == 0, "{answer} {row:?}");
                 prop_assert!((row.achieved_per_s / 1e3 - 1.0).abs() < 1e-6, "{answer} {row:?}");
@@ -296,7 +296,10 @@ mod answer_tests {
         early.waits.early = 2;
         let sleep = waits(WaitMethod::Sleep, ms, &[60_000; 100]);
         let trials = [sleep, early];
-        assert_eq!(of_waits(&trials), "A sleep of 1 ms takes 1.06 ms here.");
+        assert_eq!(
+            waits_in_words(&trials),
+            "A sleep of 1 ms takes 1.06 ms here."
+        );
     }
 
     #[test]
@@ -317,7 +320,7 @@ mod answer_tests {
                 "Spin hits 1 ms with a median error of 40 ns for 0.3 % of a core.",
             ),
         ] {
-            assert_eq!(of_waits(&trials), expected);
+            assert_eq!(waits_in_words(&trials), expected);
         }
     }
 }

@@ -72,7 +72,7 @@ pub struct HoldSpec {
 /// One row of the table of rates as it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HoldTrial {
-    /// What was asked for.
+    /// The specification of the row.
     pub spec: HoldSpec,
     /// What came of it.
     pub holds: HoldStats,
@@ -97,9 +97,9 @@ pub struct HoldStats {
     pub lateness: RunningLine,
     /// Gaps between begins, in nanoseconds.
     pub gap: RunningSpread,
-    /// The first and the last begin.
+    /// Begin of the first operation.
     pub first: Nanos,
-    /// See `first`.
+    /// Begin of the last operation.
     pub last: Nanos,
     /// Processor time of the thread.
     pub cpu: Nanos,
@@ -238,7 +238,7 @@ mod hold_tests {
     }
 
     #[test]
-    fn a_policy_that_is_none_is_refused_in_one_line_that_says_what_would_be_right() {
+    fn invalid_policy_error_says_what_is_valid() {
         for (text, what) in [
             ("", "is no policy"),
             ("bursts", "is no policy"),
@@ -305,7 +305,7 @@ mod holds_tests {
         }
 
         #[test]
-        fn no_noise_bends_a_line_by_more_than_its_error_and_what_it_hides(
+        fn noise_bends_a_line_by_no_more_than_its_error_bound(
             noise in prop::collection::vec(0.0f64..1.0, 3..100), slope in -1.0f64..1.0,
         ) {
             let n = noise.len() as f64;
@@ -352,7 +352,7 @@ mod holds_tests {
     }
 
     #[test]
-    fn the_pace_of_an_hour_is_right_to_a_part_in_a_billion_and_so_is_its_drift() {
+    fn pace_and_drift_of_an_hour_are_exact_to_a_billionth() {
         // Asked for 1,000/s, held 0.1 ppm too slow, each operation late by a part of 20 µs.
         let mut holds = HoldStats::default();
         for k in 0..3_600_000u64 {

@@ -76,7 +76,7 @@ impl Experiment for RateTable {
             findings,
             conclusion: ThrottleConclusion {
                 rates: past.iter().filter_map(rate_row).collect(),
-                answer: answer::of_rates(past),
+                answer: answer::rates_in_words(past),
                 ..ThrottleConclusion::default()
             },
         }
@@ -139,7 +139,7 @@ impl Experiment for WaitTable {
                 margins: margin_rows(past),
                 recommendations: recommendations(past),
                 rates: Vec::new(),
-                answer: answer::of_waits(past),
+                answer: answer::waits_in_words(past),
             },
         }
     }

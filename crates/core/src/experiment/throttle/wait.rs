@@ -11,13 +11,14 @@ names! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum WaitMethod {
-        /// clock_nanosleep(2) for a length of time, with the timer slack that threads have by default.
+        /// clock_nanosleep(2) for a length of time, with the timer slack that threads have by
+        /// default.
         Sleep = "sleep",
-        /// The same with the least timer slack, 1 ns.
+        /// As `sleep`, with the least timer slack, 1 ns.
         SleepMinSlack = "sleep-min-slack",
         /// clock_nanosleep(2) until a point in time (TIMER_ABSTIME), with the default timer slack.
         SleepAbsolute = "sleep-absolute",
-        /// The same with the least timer slack.
+        /// As `sleep-absolute`, with the least timer slack.
         SleepAbsoluteMinSlack = "sleep-absolute-min-slack",
         /// A read of a timerfd_create(2) descriptor that expires at a point in time.
         Timerfd = "timerfd",
@@ -26,7 +27,8 @@ names! {
         /// A timeout operation of io_uring(7) until a point in time.
         #[serde(rename = "io_uring")]
         IoUring = "io_uring",
-        /// Sleeps until a margin before the deadline, learnt from its own late wake-ups, then spins.
+        /// Sleeps until a margin before the deadline, learnt from its own late wake-ups, then
+        /// spins.
         Hybrid = "hybrid",
         /// Reads the clock until the deadline.
         Spin = "spin",
@@ -101,7 +103,7 @@ impl WaitSpec {
 /// One row of the table of waits as it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WaitTrial {
-    /// What was asked for.
+    /// The specification of the row.
     pub spec: WaitSpec,
     /// What came of it.
     pub waits: WaitStats,
@@ -112,9 +114,9 @@ pub struct WaitTrial {
 pub struct WaitStats {
     /// How many were made.
     pub samples: u64,
-    /// Of them, those made while the host gave this machine's processors to others.
+    /// Waits made while the host gave this machine's processors to others.
     pub stolen: u64,
-    /// Of them, those that ended before their time.
+    /// Waits that ended before their time.
     pub early: u64,
     /// Mean length of a wait, in nanoseconds.
     pub mean_ns: f64,

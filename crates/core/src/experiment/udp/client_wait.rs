@@ -29,12 +29,17 @@ pub fn parse_client_wait(
             ))),
         };
     }
-    let arrival = parse_arrival(text, run_length).map_err(|e| if is_name(text) { e } else { error(format!(
+    let arrival = parse_arrival(text, run_length).map_err(|e| {
+        if is_name(text) {
+            return e;
+        }
+        error(format!(
             "{} is no way to wait: give none, yield, sleep(T), exp(T), uniform(FROM,TO), tick(T), \
              or a schedule: {}",
             quoted(text),
             schedules().join(", ")
-        )) })?;
+        ))
+    })?;
     let rate = match rate {
         Some(_) if arrival.carries_rate() => Err("carries its own rate: leave the other out"),
         None if arrival.carries_rate() => arrival.own_rate().ok_or("would send nothing"),

@@ -29,7 +29,7 @@ pub(super) fn code_at(place: DropPlace) -> &'static str {
     let code = match place {
         DropPlace::ReceiveBuffer => ends::RECEIVE_BUFFER_OVERFLOW,
         DropPlace::Service => ends::VANISHED,
-        _ => places::kind(place).map_or(places::BETWEEN_HOSTS, |(code, _)| code),
+        _ => places::code_and_next_step(place).map_or(places::BETWEEN_HOSTS, |(code, _)| code),
     };
     code.name
 }
@@ -41,7 +41,7 @@ pub fn datagram_findings(trials: &[&TrialReport]) -> Vec<Finding> {
     findings(trials, false)
 }
 
-/// The same where the report has an explanation too: no next step leads to it.
+/// As [`datagram_findings`], for a report that has an explanation: no next step leads to it.
 pub fn explained_findings(trials: &[&TrialReport]) -> Vec<Finding> {
     findings(trials, true)
 }

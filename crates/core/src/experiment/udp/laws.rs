@@ -61,7 +61,7 @@ fn sent_but_missing(l: &LedgerReport) -> u64 {
     l.sent().saturating_sub(l.received)
 }
 
-/// What is no place but missing all the same.
+/// Missing datagrams that have no place.
 const DISCARDED: &str = "discarded";
 const UNEXPLAINED: &str = "unexplained";
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// One trial of datagrams as the engine ran it. Times are since the run began.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UdpTrial {
-    /// What was asked for.
+    /// The specification of the trial.
     pub spec: UdpTrialSpec,
     /// What the senders did.
     pub sent: UdpSent,
@@ -30,7 +30,7 @@ pub struct UdpTrial {
     /// What on the service's host may count drops but could not be read, in words.
     #[serde(default)]
     pub not_read: Vec<String>,
-    /// What it cost the generator.
+    /// Resources that the generator used.
     pub generator: GeneratorUse,
     /// The user ended it early.
     pub interrupted: bool,
@@ -42,7 +42,7 @@ pub struct UdpSent {
     /// Datagrams that should have been sent: the schedule's times, or what clients that know no
     /// schedule tried.
     pub intended: u64,
-    /// Of them, those that the sender never came to: its time was over.
+    /// Intended datagrams that the sender did not attempt, as its time was over.
     pub not_attempted: u64,
     /// Those that the kernel took.
     pub sent: u64,
@@ -152,9 +152,9 @@ pub struct ServiceFacts {
 /// Drops that a kernel counted at one place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropCounter {
-    /// Where.
+    /// Place of the drops.
     pub place: DropPlace,
-    /// How many.
+    /// Number of drops.
     pub count: u64,
     /// The counter's name, such as `/proc/net/softnet_stat` or `Udp: InCsumErrors`.
     pub source: String,
@@ -187,10 +187,11 @@ names! {
         Path = "path",
         /// The receiving host's backlog (softnet).
         Backlog = "backlog",
-        /// A packet filter whose rule or policy counts what it drops, or whose drops the kernel reports.
+        /// A packet filter whose rule or policy counts what it drops, or whose drops the kernel
+        /// reports.
         Firewall = "firewall",
-        /// The IP layer of either host: no route, a wrong header, a reverse-path filter, or a packet
-        /// filter that does not count.
+        /// The IP layer of either host: no route, a wrong header, a reverse-path filter, or a
+        /// packet filter that does not count.
         IpLayer = "ip_layer",
         /// Its fragments did not become a datagram again.
         Reassembly = "reassembly",

@@ -1,7 +1,7 @@
 //! `knee udp`: one law of sending, several compared, or the difference between two explained.
 //!
-//! What comes back of a trial is a [`AssessedUdpTrial`]: its report, and the times of sending, which a
-//! report does not carry and which the explanation sends again.
+//! What comes back of a trial is a [`AssessedUdpTrial`]: its report, and the times of sending,
+//! which a report does not carry and which the explanation sends again.
 
 pub mod analysis;
 pub mod client_wait;

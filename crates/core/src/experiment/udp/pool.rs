@@ -40,8 +40,8 @@ fn add_evidence(all: &mut Vec<LossEvidence>, one: &LossEvidence) {
     }
 }
 
-/// What they show together: counts add, rates are means, and of what is the most in a trial the
-/// most of all. What describes the service is that of the first. `None` where there are none.
+/// The report of these trials together: counts add, rates are means, and a maximum is that of all
+/// trials. What describes the service is that of the first. `None` where there are none.
 pub(crate) fn datagrams(trials: &[&TrialReport]) -> Option<DatagramReport> {
     let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
     let mut pooled = (*all.first()?).clone();

@@ -335,7 +335,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// The same as sets of numbers and a highest number would tell.
+        /// The same counts as by sets of numbers and a highest number.
         #[test]
         fn counts_are_those_of_a_naive_model(
             steps in proptest::collection::vec((0u32..4, 0u64..200, any::<bool>()), 0..400),

@@ -35,7 +35,7 @@ pub struct UdpTrialSpec {
     pub send_cost: Nanos,
     /// Processors that the clients may use; empty: any.
     pub client_cpus: Vec<u32>,
-    /// What is asked of the service for this trial.
+    /// The settings of the service for this trial.
     pub setup: ServiceSetup,
     /// How long datagrams are sent. All of it is measured; there is no warm-up, as the ledger
     /// counts every datagram.
@@ -174,7 +174,7 @@ pub enum ServiceMode {
     Echo,
 }
 
-/// What is asked of the service for a trial; `None` leaves it as it was started.
+/// Settings of the service for a trial; `None` leaves it as it was started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServiceSetup {
     /// What it does with a datagram.

@@ -37,7 +37,7 @@ impl Grid {
         }
     }
 
-    /// What was counted per measured interval, summed.
+    /// Sums of counts per measured interval.
     pub(super) fn sums(&self, measured: &[u64]) -> Vec<u64> {
         let mut sums = vec![0_u64; self.count];
         for (index, n) in measured.iter().enumerate() {

@@ -150,7 +150,7 @@ impl ScenarioRow {
     }
 }
 
-/// What is a whole number but for the arithmetic's last digit stays it.
+/// Rounds down, but not a whole number that floating-point arithmetic made a little smaller.
 fn rounded_down(value: f64) -> u64 {
     (value * (1.0 + 1e-12)).floor() as u64
 }

@@ -57,7 +57,7 @@ fn codes(findings: &[Finding]) -> Vec<&str> {
 }
 
 #[test]
-fn the_idle_path_comes_first_and_then_each_scenario_with_each_congestion_control() {
+fn idle_path_comes_first_then_each_scenario_and_control() {
     let conducted = run(plan(&[(1, 0), (1, 1)], &["cubic", "bbr"]), 100, |_, _| {});
     let labels: Vec<&str> = conducted.trials.iter().map(|t| t.label.as_str()).collect();
     assert_eq!(
@@ -157,7 +157,7 @@ fn a_long_queue_is_found_and_a_short_one_is_not() {
 }
 
 #[test]
-fn a_flow_killed_in_the_middle_carries_its_zeros_and_the_run_goes_on() {
+fn killed_flow_makes_figures_zero_and_the_run_goes_on() {
     let conducted = run(plan(&[(2, 2), (1, 1)], &[]), 50, |trial, measured| {
         if trial == 1 {
             measured.flows[1].ended = Nanos::from_secs(2);
@@ -266,8 +266,8 @@ fn what_rests_on_distorted_trials_is_told_and_what_stands() {
     );
     // Where no figure is known, none rests on them.
     let all: Vec<&TrialReport> = down.trials.iter().collect();
-    let of_none =
-        super::distorted::finding(&LatencyConclusion::default(), &all).expect("a finding");
+    let of_none = super::distorted::rests_on_distorted(&LatencyConclusion::default(), &all)
+        .expect("a finding");
     assert_eq!(
         of_none.text,
         "2 of 4 trials are INVALID: no overall figure rests on them"
@@ -503,7 +503,7 @@ fn the_published_run_gives_its_overall_figures_again() {
 }
 
 #[test]
-fn an_overall_figure_that_its_scenarios_do_not_give_is_a_warning() {
+fn overall_figure_unlike_its_scenarios_is_a_warning() {
     let mut classic = parse_classic(&published()).expect("reads");
     classic.overall.upload_capacity = Some(60_000.0);
     let (findings, _) = conclude_classic(&classic);

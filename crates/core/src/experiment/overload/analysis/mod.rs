@@ -18,7 +18,7 @@ use crate::spec::CloseKind;
 use crate::time::Nanos;
 use crate::words::{number, ratio};
 
-/// What was asked for, as far as trials do not tell.
+/// Settings of the overload that its trials do not have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OverloadSetting {
     /// T: the time after which a connect that is not established is given up and replaced.
@@ -41,7 +41,7 @@ pub fn times(many: f64, one: f64) -> String {
     }
 }
 
-/// What became of attempts that ended so and were not served, as what follows their number.
+/// How unserved attempts ended, in words that follow their number.
 pub fn end(how: Outcome) -> &'static str {
     match how {
         Outcome::Refused => "were refused",

@@ -33,7 +33,7 @@ pub enum LevelScheme {
     Scheduled(f64),
 }
 
-/// What was seen on the server's host.
+/// An observation of the server's host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ServerObservation {
     /// Connections in the accept queue at the most.
@@ -90,7 +90,7 @@ pub struct LevelPoint {
     pub served_ci95_per_s: Option<[f64; 2]>,
     /// What is known of it where it is not determined.
     pub served_range_per_s: Option<RateRange>,
-    /// What it lies between: the interval of confidence, or the range.
+    /// Bounds of it: the interval of confidence, or the range.
     pub served_bounds_per_s: Option<[f64; 2]>,
     /// Whether its attempts are sessions.
     pub of_sessions: bool,
@@ -113,7 +113,7 @@ pub struct LevelPoint {
     pub fell_behind: bool,
     /// The share of a core that the busiest worker used, polling apart, in percent.
     pub busy_percent: f64,
-    /// Whether that was all there is of it.
+    /// Whether it used a whole core.
     pub is_core_full: bool,
     /// What the generator should have started per second: the attempts whose time came.
     pub due_per_s: f64,
@@ -217,7 +217,7 @@ impl LevelPoint {
         }
     }
 
-    /// What was served lies between these, per second: with 95 % confidence, or for certain. Where
+    /// Bounds of what was served, per second: with 95 % confidence, or for certain. Where
     /// neither is known, it is taken to vary as independent arrivals do.
     pub fn served_between(&self) -> [f64; 2] {
         let by_count = || count_between(self.served_per_s * self.seconds, self.seconds);
@@ -298,8 +298,8 @@ impl LevelPoint {
     }
 }
 
-/// Connections started and established per second, by the attempts started per second. One attempt is
-/// one connection, but for sessions whose connection the server closed.
+/// Connections started and established per second, by the attempts started per second. One attempt
+/// is one connection, but for sessions whose connection the server closed.
 fn connects(trial: &TrialReport, started_per_s: f64, seconds: f64) -> (f64, f64) {
     match trial.sessions().and_then(|s| s.attempts.as_ref()) {
         Some(of) => (
@@ -371,7 +371,7 @@ fn served(trial: &TrialReport, silence: Option<Silence>) -> (f64, Option<[f64; 2
     (share * trial.responses_per_s(), ci95)
 }
 
-/// What is known of it where it is not determined: of sessions that is not known.
+/// Range of what was served where it is not determined; `None` for sessions.
 fn served_range(trial: &TrialReport) -> Option<RateRange> {
     let of_responses = trial.throughput_range_per_s.as_ref();
     let range = of_responses.filter(|_| trial.sessions().is_none())?;
@@ -438,9 +438,9 @@ const ARRIVED_SHARE: f64 = 0.5;
 pub enum UnansweredCause {
     /// The accept queue, or that of requests, was full.
     QueueFull,
-    /// They reach the server's host, and none of its listening sockets dropped them.
+    /// SYNs reach the server's host, and none of its listening sockets dropped them.
     DroppedThere,
-    /// They do not reach the server's host.
+    /// SYNs do not reach the server's host.
     DroppedBefore,
     /// Nothing is ever answered, and nobody looked at the server.
     Silent,
@@ -451,9 +451,9 @@ pub enum UnansweredCause {
 /// Whether a server that answers no request takes connections out of its accept queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcceptState {
-    /// They do not stay in the queue.
+    /// Connections do not stay in the queue.
     Yes,
-    /// They stay in it until it is full.
+    /// Connections stay in the queue until it is full.
     No,
     /// Nobody looked.
     Unknown,

@@ -89,7 +89,8 @@ fn is_back(before: [f64; 2], now: [f64; 2]) -> Option<bool> {
     (now[0] >= KNOWN_SHARE * before[1]).then_some(true)
 }
 
-/// What was served in the second half of a trial all of whose responses are attempts served.
+/// Bounds of what was served per second in the second half of a trial; `None` where responses are
+/// not the same as attempts served.
 fn second_half(trial: &TrialReport, point: &LevelPoint) -> Option<[f64; 2]> {
     if point.of_sessions || trial.outcomes.responses() > point.served() {
         return None;

@@ -25,7 +25,7 @@ pub struct ServerStop {
     pub how: Outcome,
     /// How many of them ended so.
     pub count: u64,
-    /// All of them.
+    /// All unserved attempts of these levels.
     pub unserved: u64,
     /// The trials that it concerns: the first and the last, by their order.
     pub trials: (usize, usize),
@@ -235,7 +235,7 @@ mod stop_tests {
     }
 
     #[test]
-    fn a_level_that_is_served_nothing_is_a_stop_where_much_was_to_be() {
+    fn unserved_level_is_a_stop_if_much_was_expected() {
         let hung = dead(64, Outcome::ConnectTimeout);
         let found = stops(&[sclients(16, 1_300), hung.clone()]);
         assert!(

@@ -20,7 +20,7 @@ const OVERLOADED_FACTOR: f64 = 1.1;
 /// Where no interval of confidence is known, throughput falls that is below this share of the most
 /// by more than chance.
 const HALVED_SHARE: f64 = 0.5;
-/// What is known less well than to this share is not known to be flat.
+/// Throughput that is known less well than to this share is not known to be flat.
 const UNSURE_SHARE: f64 = 0.1;
 
 /// What becomes of throughput beyond the capacity.
@@ -30,7 +30,7 @@ pub enum BeyondCapacity<'a> {
     Flat(&'a LevelPoint),
     /// Less is served; this is where the least is.
     Falls(&'a LevelPoint),
-    /// Neither is known.
+    /// Not known.
     Untold,
 }
 
@@ -39,7 +39,7 @@ pub enum BeyondCapacity<'a> {
 pub struct OverloadSummary {
     /// The trials, in the order they were run.
     pub points: Vec<LevelPoint>,
-    /// What is served at the most, per second: pooled over the levels that do so.
+    /// Maximum served per second, pooled over the levels that reach it.
     pub capacity_per_s: f64,
     /// First SYNs less what was served, per second, against descriptors, past saturation.
     pub beyond: Option<LineFit>,

@@ -117,7 +117,7 @@ fn failures(row: &LevelRow) -> String {
         })
 }
 
-/// The same with the base load and the heaviest level alone, and more time between them.
+/// The next step: the base load and the heaviest level alone, with more time between them.
 fn later(summary: &OverloadSummary, setting: &OverloadSetting) -> String {
     let warmup = Nanos(setting.warmup.0.saturating_mul(WARMUP_FACTOR)).max(WARMUP_MIN);
     let heaviest = heaviest(&summary.points).map(|p| p.level);

@@ -105,7 +105,7 @@ fn simple_clients_flatten_where_others_offer_twice_as_much() {
 }
 
 #[test]
-fn throughput_falls_with_certainty_or_is_flat_or_neither_is_said() {
+fn throughput_falls_or_is_flat_only_with_certainty() {
     let (falls, flat) = (
         "throughput_falls_under_overload",
         "throughput_flat_under_overload",
@@ -200,7 +200,7 @@ fn stuck(level: Level, ends: &[(Outcome, u64)], drops: i64) -> TrialReport {
 }
 
 #[test]
-fn what_is_said_of_the_accept_queue_is_of_the_level_where_it_is_fullest() {
+fn accept_queue_finding_is_of_its_fullest_level() {
     let ends = [(Outcome::ResponseTimeout, 129), (Outcome::InFlight, 60)];
     let emptier = with(stuck(Level::Clients(189), &ends, 0), |t| {
         t.as_http_mut()
@@ -303,7 +303,7 @@ fn what_the_generators_host_ran_out_of() {
 }
 
 #[test]
-fn the_generator_is_the_limit_where_starts_are_missing_or_its_core_is_full() {
+fn missing_starts_or_a_full_core_make_generator_the_limit() {
     let code = "generator_limits_syn_rate";
     let behind = with(sclients(975, 1_300), |t| {
         t.offered.achieved_per_s *= 0.989;

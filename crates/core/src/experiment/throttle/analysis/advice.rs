@@ -23,8 +23,8 @@ pub fn ends_early(trial: &WaitTrial) -> bool {
 }
 
 /// For each budget and delay the way to wait with the least 99th percentile of overshoot, among
-/// equals the least median, among equals the cheapest. There is no advice for a budget that no way to
-/// wait keeps within, and no way is advised whose waits end early.
+/// equals the least median, among equals the cheapest. There is no advice for a budget that no way
+/// to wait keeps within, and no way is advised whose waits end early.
 ///
 /// What is compared is what one wait per delay costs. The delays are 1 ms, a rate of 1,000/s, or
 /// the measured one nearest to it, and 100 µs where that was measured.
@@ -255,7 +255,7 @@ mod advice_tests {
     }
 
     #[test]
-    fn the_more_may_be_spent_the_longer_the_margin_until_it_is_of_no_more_use() {
+    fn larger_budget_gives_longer_margin_up_to_its_use() {
         let advice = recommendations(&measured(MS));
         let methods: Vec<&str> = advice.iter().map(|a| a.method.as_str()).collect();
         assert_eq!(methods, ["hybrid"; 7]);
@@ -365,7 +365,7 @@ mod model_tests {
     }
 
     #[test]
-    fn the_margin_within_a_budget_is_the_largest_that_trial_and_error_finds() {
+    fn margin_within_budget_is_the_largest_by_exhaustive_search() {
         let sleeper = sleeper(&late());
         let most = sleeper.lateness.quantile(0.99).0;
         for budget in [0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0] {

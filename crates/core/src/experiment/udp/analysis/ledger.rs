@@ -15,8 +15,8 @@ const AT_SOCKET: [DropPlace; 3] = [
 
 /// Puts every datagram that was intended to one line of the ledger.
 ///
-/// What is missing, sent − received, is put down to what is known of losses, each source for at most
-/// what is still missing:
+/// What is missing, sent − received, is put down to what is known of losses, each source for at
+/// most what is still missing:
 ///
 /// 1. discards at the service, but for those not of this run: they were received, so they are not
 ///    lost;
@@ -197,7 +197,7 @@ fn of_kernels(trial: &UdpTrial) -> Vec<DropCounter> {
     rest
 }
 
-/// What is known of drops at this place without the word of the kernel as a whole; those on one
+/// Drops that are known at this place without the counters of whole kernels; those on one
 /// host are those of its kernel.
 fn known_at(trial: &UdpTrial, place: DropPlace, at_service: bool) -> u64 {
     let is_one = trial.service.same_host;

@@ -83,8 +83,8 @@ fn length(trial: &UdpTrial) -> Nanos {
     }
 }
 
-/// They sum to what was intended. More than that can have been received only by an error of
-/// counting, which the ledger shows as a negative rest: then the excess is left out here.
+/// The outcomes, which sum to what was intended. More than that can have been received only by an
+/// error of counting, which the ledger shows as a negative rest: then the excess is left out here.
 fn outcomes(ledger: &LedgerReport) -> Outcomes {
     let mut left = ledger.intended;
     let mut outcomes = Outcomes::default();

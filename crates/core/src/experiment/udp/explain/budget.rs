@@ -111,7 +111,7 @@ impl ExplainSpec {
         (a.0.max(b.0), a.1.max(b.1))
     }
 
-    /// What was cut of what the user asked for, in words.
+    /// The part of the request that was cut, in words.
     fn cut(&self, asked: ExplainRequest) -> Option<String> {
         let duration = asked.duration.filter(|&d| d > self.first.duration);
         let repeats = asked.repeats.filter(|&n| n > self.repeats);

@@ -48,7 +48,7 @@ pub(super) enum CellChange {
     Poisson,
     /// One spinning sender that sends at the recorded times.
     Replay,
-    /// The same, and the service alone on a processor: at the same rate, unlike `OtherCore`.
+    /// As `Replay`, with the service alone on a processor: at the same rate, unlike `OtherCore`.
     ReplayApart,
     /// The service before all others on its processor.
     RealTime,
@@ -66,7 +66,7 @@ impl CellChange {
         )
     }
 
-    /// What was changed, from what to what.
+    /// The change in words: `clients: 64 → 128`.
     pub(super) fn words(self, base: &UdpTrialSpec, other: &UdpTrialSpec) -> String {
         match self {
             CellChange::Number => format!("clients: {} → {}", base.clients, other.clients),
@@ -191,7 +191,7 @@ pub(super) fn changed(
     Some(spec)
 }
 
-/// The same without what only a trial of `base` tells: the rate and the times of sending.
+/// As [`changed`], but without the rate and the times of sending, which need a trial of `base`.
 pub(super) fn outline(
     change: CellChange,
     base: &UdpTrialSpec,

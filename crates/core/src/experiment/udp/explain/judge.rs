@@ -43,7 +43,7 @@ impl Hypothesis {
         !matches!(self, ReceiveBuffer | PerSendOverhead)
     }
 
-    /// What it claims.
+    /// The claim, as a clause.
     pub(crate) fn claim(self) -> &'static str {
         use Hypothesis as H;
         match self {
@@ -79,9 +79,9 @@ impl Hypothesis {
 pub(super) enum Ruling {
     /// The data support it.
     Supported,
-    /// They rule it out.
+    /// The data rule it out.
     RuledOut,
-    /// They do neither.
+    /// The data do neither.
     Undecided,
 }
 

@@ -5,14 +5,14 @@
 //! A pilot makes one trial of each of the two kinds of clients. The first become the *subject* if
 //! they lose more than twice the second's share, else the second. Then come blocks, one per repeat.
 //! A block has one trial of each cell in an order drawn from the seed: both kinds of clients as
-//! they are, and the subject with one thing changed ([`cells::CellChange`]): the number of clients and
-//! their way of waiting as the others have them, the timer slack, the receive buffer, the service's
-//! work, where both run, the service's priority (real-time, where that is permitted), and in the
-//! place of the crowd a single spinning sender that sends at the same mean rate evenly, or Poisson,
-//! or at the very times at which the crowd's datagrams were sent in this block (so the subject's
-//! unchanged trial comes before those), the last also with the service alone on a processor:
-//! clients that have a processor less send less, so only a replay tells what a processor of its own
-//! does at the same rate.
+//! they are, and the subject with one thing changed ([`cells::CellChange`]): the number of clients
+//! and their way of waiting as the others have them, the timer slack, the receive buffer, the
+//! service's work, where both run, the service's priority (real-time, where that is permitted), and
+//! in the place of the crowd a single spinning sender that sends at the same mean rate evenly, or
+//! Poisson, or at the very times at which the crowd's datagrams were sent in this block (so the
+//! subject's unchanged trial comes before those), the last also with the service alone on a
+//! processor: clients that have a processor less send less, so only a replay tells what a processor
+//! of its own does at the same rate.
 //!
 //! Trials of one block are compared with each other only, so that what drifts from block to block
 //! cancels: the effect of a change is the mean difference of its pairs, with the 95 % interval by
@@ -57,7 +57,7 @@ const PILOT: usize = 2;
 /// Fewer pairs than this say nothing about their spread.
 const REPEATS_MIN: u32 = 3;
 
-/// What is to be explained, and with how much effort.
+/// Two kinds of clients whose difference is to be explained, and the effort.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExplainSpec {
     /// The first clients; the duration is that of one cell.
@@ -75,7 +75,7 @@ pub struct ExplainSpec {
     pub seed: u64,
     /// Changes on which no explanation rests and which do not fit into the time.
     pub left_out: usize,
-    /// What was cut of what the user asked for, in words.
+    /// The part of the request that was cut, in words.
     pub cut: Option<String>,
 }
 

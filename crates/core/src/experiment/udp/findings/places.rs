@@ -68,7 +68,7 @@ codes! {
 
 /// The kind of finding for a loss at a place, and the next step. None for the places that have
 /// findings of their own.
-pub(super) fn kind(place: DropPlace) -> Option<(Code, &'static str)> {
+pub(super) fn code_and_next_step(place: DropPlace) -> Option<(Code, &'static str)> {
     let queues = "lower the rate with --rate, or look at the queues of this host's devices: tc -s \
                   qdisc";
     Some(match place {
@@ -135,7 +135,7 @@ pub(super) fn kind(place: DropPlace) -> Option<(Code, &'static str)> {
 /// A finding for each place, but for those that have findings of their own.
 pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
     let at = |place: DropPlace| {
-        let (code, next_step) = kind(place)?;
+        let (code, next_step) = code_and_next_step(place)?;
         let lost = lost_at(l, place);
         let percent = percent_of(lost, l.sent());
         let evidence = || {

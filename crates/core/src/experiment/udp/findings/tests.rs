@@ -357,7 +357,9 @@ fn every_finding_says_what_to_do() {
 #[test]
 fn each_code_is_listed_once() {
     let names: Vec<&str> = codes().iter().map(|code| code.name).collect();
-    let of_places = DropPlace::ALL.into_iter().filter_map(places::kind);
+    let of_places = DropPlace::ALL
+        .into_iter()
+        .filter_map(places::code_and_next_step);
     assert!(
         of_places
             .clone()

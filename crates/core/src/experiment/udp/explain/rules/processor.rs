@@ -2,9 +2,9 @@
 //!
 //! That they had it costs datagrams if the service was kept from its processor and the loss falls
 //! when it goes before all others (real-time priority), or when the crowd is taken away (a single
-//! sender replays its times of sending), or when it has a processor of its own. It costs none if the service
-//! always had its processor, or if the loss stays through all of these; but where the replay loses
-//! more than twice as much, it does so for a reason of its own and tells nothing.
+//! sender replays its times of sending), or when it has a processor of its own. It costs none if
+//! the service always had its processor, or if the loss stays through all of these; but where the
+//! replay loses more than twice as much, it does so for a reason of its own and tells nothing.
 //!
 //! Either the service was interrupted as it worked, or it woke and waited for its turn. It was
 //! preempted so often, and for no longer than its longest pause: where that makes up less than half
@@ -77,11 +77,11 @@ pub(super) fn is_the_cause(e: &ExplainEvidence) -> bool {
 /// WaitOrigin others came to have the service's processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitOrigin {
-    /// They took it from the service.
+    /// Clients took it from the service as it worked.
     Preempted,
-    /// They had it as the service woke.
+    /// Clients had it as the service woke.
     Waits,
-    /// Either.
+    /// Not known which.
     Open,
 }
 
