@@ -15,7 +15,7 @@ pub use advice::{BUDGETS_PERCENT, EARLY, ends_early, recommendations};
 pub use margins::{hybrid_margin, margin_rows, margins_of};
 
 /// The delay that a machine's ways to wait are compared at, and the one of a rate of 1,000/s.
-pub const USUAL: Nanos = Nanos::from_millis(1);
+pub const REFERENCE_DELAY: Nanos = Nanos::from_millis(1);
 
 /// Of these trials the one without a chore whose delay is nearest to [`REFERENCE_DELAY`], by ratio.
 pub(crate) fn at_reference_delay<'a>(
