@@ -161,8 +161,8 @@ pub struct ThrottleSpec {
 
 #[derive(Debug, PartialEq)]
 enum Table {
-    WaitStats(WaitTable),
-    HoldStats(HoldTable),
+    Waits(WaitTable),
+    Holds(HoldTable),
 }
 
 /// Measures the table and reports it.
@@ -178,8 +178,8 @@ pub fn execute(spec: ThrottleSpec) -> Result<Exit, Failure> {
         order.output.note(&service.announcement());
     }
     match spec.table {
-        Table::WaitStats(table) => waits::execute(order, table),
-        Table::HoldStats(table) => holds::execute(order, table),
+        Table::Waits(table) => waits::execute(order, table),
+        Table::Holds(table) => holds::execute(order, table),
     }
 }
 
@@ -189,8 +189,8 @@ impl RawThrottle {
         self.refuse_contradictions()?;
         self.thresholds.refuse_all_but_invalid()?;
         let mut table = match self.rate {
-            None => Table::WaitStats(self.waits()?),
-            Some(rate) => Table::HoldStats(self.holds(rate)?),
+            None => Table::Waits(self.waits()?),
+            Some(rate) => Table::Holds(self.holds(rate)?),
         };
         let seed = self.seed.seed();
         let words = self.words(&table, seed);
@@ -203,8 +203,8 @@ impl RawThrottle {
         let address = self.to.or(service.as_ref().map(Service::address));
         let chore = sort.zip(address).map(|(sort, to)| sort.chore(to));
         match &mut table {
-            Table::WaitStats(table) => table.chore = chore,
-            Table::HoldStats(table) => {
+            Table::Waits(table) => table.chore = chore,
+            Table::Holds(table) => {
                 table.base.seed = seed;
                 table.base.chore = chore.unwrap_or(holds::busy(self.op_time));
             }
@@ -255,8 +255,8 @@ impl RawThrottle {
     fn words(&self, table: &Table, seed: u64) -> Words {
         let mut words = Words::default();
         match table {
-            Table::WaitStats(table) => table.tell(&mut words),
-            Table::HoldStats(table) => table.tell(&mut words),
+            Table::Waits(table) => table.tell(&mut words),
+            Table::Holds(table) => table.tell(&mut words),
         }
         words.put_some("op", self.op.clone());
         words.put_some("to", self.to.map(|to| to.to_string()));

@@ -21,15 +21,15 @@ fn resolve(arguments: &str) -> ThrottleSpec {
 
 fn waits(arguments: &str) -> WaitTable {
     match resolve(arguments).table {
-        Table::WaitStats(table) => table,
-        Table::HoldStats(table) => panic!("{arguments}: {table:?}"),
+        Table::Waits(table) => table,
+        Table::Holds(table) => panic!("{arguments}: {table:?}"),
     }
 }
 
 fn holds(arguments: &str) -> HoldTable {
     match resolve(arguments).table {
-        Table::HoldStats(table) => table,
-        Table::WaitStats(table) => panic!("{arguments}: {table:?}"),
+        Table::Holds(table) => table,
+        Table::Waits(table) => panic!("{arguments}: {table:?}"),
     }
 }
 
@@ -111,7 +111,7 @@ fn without_an_address_a_service_of_its_own_is_asked() {
         let service = spec.service.expect("a service was started");
         let told = service.announcement();
         assert!(told.contains(name), "{told}");
-        let Table::WaitStats(table) = spec.table else {
+        let Table::Waits(table) = spec.table else {
             panic!("{op}");
         };
         let to = service.address().to_string();

@@ -2,7 +2,7 @@
 //! throughput does beyond the capacity is described as in the finding about it.
 
 use crate::experiment::overload::analysis::{
-    BeyondCapacity, LevelPoint, OverloadSummary, ServerStop, end, times,
+    BeyondCapacity, OverloadPoint, OverloadSummary, ServerStop, end, times,
 };
 use crate::experiment::overload::report::{CameBack, OverloadConclusion, Recovery};
 use crate::measure::{Outcome, Outcomes};
@@ -18,14 +18,14 @@ pub(super) fn in_words(summary: &OverloadSummary, conclusion: &OverloadConclusio
     if summary.points.is_empty() {
         return "Nothing was measured.".to_owned();
     }
-    if !summary.points.iter().any(LevelPoint::has_served) {
+    if !summary.points.iter().any(OverloadPoint::has_served) {
         return nothing_served(summary);
     }
     if summary.capacity_per_s <= 0.0 {
         return none_in_time(summary);
     }
     let mut sentences: Vec<String> = summary.stops.first().map(stopped).into_iter().collect();
-    if summary.points.iter().any(LevelPoint::counts) || summary.stops.is_empty() {
+    if summary.points.iter().any(OverloadPoint::counts) || summary.stops.is_empty() {
         let mut first = vec![served(summary)];
         first.extend(simple(conclusion));
         first.extend(pressed(summary));
@@ -49,7 +49,7 @@ fn none_in_time(summary: &OverloadSummary) -> String {
 fn nothing_served(summary: &OverloadSummary) -> String {
     let mut all = Outcomes::default();
     summary.points.iter().for_each(|p| all.merge(&p.outcomes));
-    let established: u64 = summary.points.iter().map(LevelPoint::established).sum();
+    let established: u64 = summary.points.iter().map(OverloadPoint::established).sum();
     let attempts = match all.total() {
         1 => "The one attempt was not served".to_owned(),
         n => format!("None of {} attempts was served", exact(n as f64)),

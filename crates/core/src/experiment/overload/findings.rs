@@ -10,7 +10,7 @@ mod tests;
 
 pub(super) use generator::ports_remedy;
 
-use super::analysis::{LevelPoint, OverloadSetting, OverloadSummary};
+use super::analysis::{OverloadPoint, OverloadSetting, OverloadSummary};
 use super::preflight;
 use crate::finding::{Code, Finding};
 use crate::measure::Outcome;
@@ -77,7 +77,7 @@ fn findings_of_any_load(
     verdict: Verdict,
 ) -> Vec<Finding> {
     let is_said = |t: &TrialReport| {
-        let point = LevelPoint::of(t, setting);
+        let point = OverloadPoint::of(t, setting);
         t.outcomes.no_resources() > 0 || point.is_some_and(|p| p.is_pressing() && p.is_limited())
     };
     let rest: Vec<&TrialReport> = trials.iter().filter(|t| !is_said(t)).collect();
@@ -108,9 +108,9 @@ fn findings_of_any_load(
 fn worst_of(
     summary: &OverloadSummary,
     how: Outcome,
-    percent: fn(&LevelPoint, Outcome) -> f64,
+    percent: fn(&OverloadPoint, Outcome) -> f64,
     beyond_percent: f64,
-) -> Option<(&LevelPoint, f64, f64)> {
+) -> Option<(&OverloadPoint, f64, f64)> {
     let explained = |trial: usize| summary.stops.iter().any(|s| s.explains(trial, how));
     let points = summary.points.iter().enumerate();
     let left = points.filter(|(trial, _)| !explained(*trial));

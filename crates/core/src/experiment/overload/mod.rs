@@ -15,7 +15,7 @@ pub use spec::{Descriptors, OverloadSpec};
 
 use super::{Concluded, Experiment, Next, verdict};
 use crate::experiment::overload::analysis::{
-    LevelPoint, OverloadSetting, OverloadSummary, base, most_served_per_s,
+    OverloadPoint, OverloadSetting, OverloadSummary, base, most_served_per_s,
 };
 use crate::experiment::overload::findings::overload_findings;
 use crate::experiment::overload::report::{OverloadConclusion, is_base_again, parted};
@@ -80,7 +80,7 @@ impl Experiment for Overload {
             descriptors.map(|d| spec.sclient_trial(d, trial))
         };
         let again = || {
-            let points = LevelPoint::all(past, &self.setting());
+            let points = OverloadPoint::all(past, &self.setting());
             spec.base_again(base(&points).ok()?.level, trial)
         };
         match wanted.or_else(again) {

@@ -227,8 +227,8 @@ mod hold_tests {
             ("burst", CatchUp::ALL, "burst"),
             ("burst(20)", CatchUp::Burst(20), "burst(20)"),
             (" burst( 1 ) ", CatchUp::Burst(1), "burst(1)"),
-            ("spread", CatchUp::RunningSpread(2.0), "spread(2)"),
-            ("spread(1.5)", CatchUp::RunningSpread(1.5), "spread(1.5)"),
+            ("spread", CatchUp::Spread(2.0), "spread(2)"),
+            ("spread(1.5)", CatchUp::Spread(1.5), "spread(1.5)"),
             ("skip", CatchUp::Skip, "skip"),
             ("delay", CatchUp::Delay, "delay"),
         ] {
@@ -267,7 +267,7 @@ mod hold_tests {
 
         #[test]
         fn a_policy_is_read_back_as_it_was_written(n in 1u64.., times in 1.000_001f64..1e9) {
-            for policy in [CatchUp::Burst(n), CatchUp::RunningSpread(times)] {
+            for policy in [CatchUp::Burst(n), CatchUp::Spread(times)] {
                 prop_assert_eq!(CatchUp::parse(&policy.to_string()), Ok(policy));
             }
         }

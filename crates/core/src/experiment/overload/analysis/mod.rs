@@ -7,7 +7,7 @@ mod stop;
 mod summary;
 
 pub use point::{
-    AcceptState, LevelPoint, LevelScheme, SYN_AGAIN, ServerObservation, UnansweredCause,
+    AcceptState, LevelScheme, OverloadPoint, SYN_AGAIN, ServerObservation, UnansweredCause,
 };
 pub use recovery::{base, heaviest};
 pub use stop::{ServerStop, Silence, StopEnd};

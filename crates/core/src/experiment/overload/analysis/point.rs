@@ -67,7 +67,7 @@ impl ServerObservation {
 
 /// What one trial shows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LevelPoint {
+pub struct OverloadPoint {
     /// Who started the connections.
     pub scheme: LevelScheme,
     /// The trial's level.
@@ -123,9 +123,9 @@ pub struct LevelPoint {
     pub server: Option<ServerObservation>,
 }
 
-impl LevelPoint {
+impl OverloadPoint {
     /// What the trial shows; `None` of one that is no overload, or had no window.
-    pub fn of(trial: &TrialReport, setting: &OverloadSetting) -> Option<LevelPoint> {
+    pub fn of(trial: &TrialReport, setting: &OverloadSetting) -> Option<OverloadPoint> {
         let scheme = match trial.level {
             Level::Clients(n) => LevelScheme::Simple(n),
             Level::Descriptors(d) => LevelScheme::SClients(d),
@@ -167,7 +167,7 @@ impl LevelPoint {
         };
         let g = &trial.generator;
         let busy_percent = g.busiest_worker_percent - g.busiest_worker_spin_percent;
-        Some(LevelPoint {
+        Some(OverloadPoint {
             scheme,
             level: trial.level,
             source: syns.source,
@@ -197,8 +197,8 @@ impl LevelPoint {
     }
 
     /// What each of these trials shows that is one of an overload and had a window.
-    pub fn all(trials: &[TrialReport], setting: &OverloadSetting) -> Vec<LevelPoint> {
-        let points = trials.iter().map(|trial| LevelPoint::of(trial, setting));
+    pub fn all(trials: &[TrialReport], setting: &OverloadSetting) -> Vec<OverloadPoint> {
+        let points = trials.iter().map(|trial| OverloadPoint::of(trial, setting));
         points.flatten().collect()
     }
 
@@ -469,7 +469,7 @@ impl ServerObservation {
     }
 }
 
-impl LevelPoint {
+impl OverloadPoint {
     /// Why connects of this trial were not answered; of one in which all were it means nothing.
     pub fn why_unanswered(&self) -> UnansweredCause {
         let timeouts = self.outcomes.count(Outcome::ConnectTimeout) as f64;
@@ -523,8 +523,8 @@ mod point_tests {
     use crate::measure::SessionAttempts;
     use crate::trial::sessions::SessionsReport;
 
-    fn point(trial: &TrialReport) -> LevelPoint {
-        LevelPoint::of(trial, &SETTING).expect("an overload")
+    fn point(trial: &TrialReport) -> OverloadPoint {
+        OverloadPoint::of(trial, &SETTING).expect("an overload")
     }
 
     #[test]
@@ -562,7 +562,7 @@ mod point_tests {
         trial.as_http_mut().observed = None;
         assert_eq!(
             point(&trial),
-            LevelPoint {
+            OverloadPoint {
                 server: None,
                 ..own
             }
@@ -610,10 +610,10 @@ mod point_tests {
     #[test]
     fn what_is_no_overload_is_no_point() {
         let users = report(Level::Vusers(3), &[(Outcome::Ok, 10)]);
-        assert_eq!(LevelPoint::of(&users, &SETTING), None);
+        assert_eq!(OverloadPoint::of(&users, &SETTING), None);
         let mut none = clients(1, 0);
         none.duration_ns = 0;
-        assert_eq!(LevelPoint::of(&none, &SETTING), None);
+        assert_eq!(OverloadPoint::of(&none, &SETTING), None);
     }
 
     #[test]
@@ -665,17 +665,17 @@ mod unanswered_tests {
     use crate::spec::Level;
 
     /// 1,000 connects without an answer, and so many established ones.
-    fn point(established: u64, see: impl FnOnce(&mut Observed)) -> LevelPoint {
+    fn point(established: u64, see: impl FnOnce(&mut Observed)) -> OverloadPoint {
         let ends = [
             (Outcome::ConnectTimeout, 1_000),
             (Outcome::ResponseTimeout, established),
         ];
         let mut trial = report(Level::Descriptors(50), &ends);
         see(trial.as_http_mut().observed.as_mut().expect("captured"));
-        LevelPoint::of(&trial, &SETTING).expect("an overload")
+        OverloadPoint::of(&trial, &SETTING).expect("an overload")
     }
 
-    fn unseen(established: u64) -> LevelPoint {
+    fn unseen(established: u64) -> OverloadPoint {
         point(established, |o| o.elapsed_ns = 0)
     }
 

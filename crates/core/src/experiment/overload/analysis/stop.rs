@@ -1,6 +1,6 @@
 //! When a server stopped to serve, over all levels of an overload.
 
-use super::LevelPoint;
+use super::OverloadPoint;
 use crate::measure::{Interval, Outcome, Outcomes};
 use crate::spec::Level;
 use crate::trial::report::TrialReport;
@@ -48,11 +48,11 @@ impl ServerStop {
     /// All of these trials, in the order in which they were run, with the base load offered again
     /// after them. None where nothing was served at all: such a server never began.
     pub fn all(
-        points: &[LevelPoint],
-        again: Option<&LevelPoint>,
+        points: &[OverloadPoint],
+        again: Option<&OverloadPoint>,
         capacity_per_s: f64,
     ) -> Vec<ServerStop> {
-        let is_dead = |p: &LevelPoint| is_dead(p, capacity_per_s);
+        let is_dead = |p: &OverloadPoint| is_dead(p, capacity_per_s);
         let mut stops = Vec::new();
         let mut next = 0;
         while next < points.len() {
@@ -72,7 +72,7 @@ impl ServerStop {
             let until = match (p.silence.and_then(|s| s.until_ns), points.get(next)) {
                 (Some(until_ns), _) => StopEnd::Within(until_ns.saturating_sub(from_ns)),
                 (None, Some(later)) => StopEnd::Level(later.level),
-                (None, None) if again.is_some_and(LevelPoint::has_served) => StopEnd::BaseAgain,
+                (None, None) if again.is_some_and(OverloadPoint::has_served) => StopEnd::BaseAgain,
                 (None, None) => StopEnd::End,
             };
             let (how, count, unserved) = ends(&points[first..next]);
@@ -125,13 +125,13 @@ impl ServerStop {
 
 /// Whether nothing was served in a level in which much should have been. What is refused at once is
 /// no longer under way than the generator is late, so that such a level may be invalid.
-fn is_dead(p: &LevelPoint, capacity_per_s: f64) -> bool {
+fn is_dead(p: &OverloadPoint, capacity_per_s: f64) -> bool {
     let sent = p.outcomes.total() - p.outcomes.no_resources();
     !p.fell_behind && !p.has_served() && sent > 0 && capacity_per_s * p.seconds >= MISSED_MIN
 }
 
 /// The end that tells the most, how many had it, and how many were not served.
-fn ends(points: &[LevelPoint]) -> (Outcome, u64, u64) {
+fn ends(points: &[OverloadPoint]) -> (Outcome, u64, u64) {
     let mut all = Outcomes::default();
     points.iter().for_each(|p| all.merge(&p.outcomes));
     let served = |o: Outcome| matches!(o, Outcome::Ok | Outcome::Served);
@@ -198,9 +198,9 @@ mod stop_tests {
     use crate::trial::report::TrialReport;
 
     fn stops(trials: &[TrialReport]) -> Vec<ServerStop> {
-        let points: Vec<LevelPoint> = trials
+        let points: Vec<OverloadPoint> = trials
             .iter()
-            .filter_map(|t| LevelPoint::of(t, &SETTING))
+            .filter_map(|t| OverloadPoint::of(t, &SETTING))
             .collect();
         ServerStop::all(&points, None, 130.0)
     }

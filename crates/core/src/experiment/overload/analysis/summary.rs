@@ -1,7 +1,7 @@
 //! All trials of an overload together.
 
 use super::recovery::recovery;
-use super::{LevelPoint, LevelScheme, OverloadSetting, ServerStop};
+use super::{LevelScheme, OverloadPoint, OverloadSetting, ServerStop};
 use crate::experiment::overload::report::{
     OverloadConclusion, Recovery, SClientRow, SimpleRow, parted,
 };
@@ -27,9 +27,9 @@ const UNSURE_SHARE: f64 = 0.1;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BeyondCapacity<'a> {
     /// As much is served at every level; this is where the most is offered.
-    Flat(&'a LevelPoint),
+    Flat(&'a OverloadPoint),
     /// Less is served; this is where the least is.
-    Falls(&'a LevelPoint),
+    Falls(&'a OverloadPoint),
     /// Not known.
     Untold,
 }
@@ -38,7 +38,7 @@ pub enum BeyondCapacity<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverloadSummary {
     /// The trials, in the order they were run.
-    pub points: Vec<LevelPoint>,
+    pub points: Vec<OverloadPoint>,
     /// Maximum served per second, pooled over the levels that reach it.
     pub capacity_per_s: f64,
     /// First SYNs less what was served, per second, against descriptors, past saturation.
@@ -60,9 +60,9 @@ impl OverloadSummary {
     /// whether service came back, and nothing else.
     pub fn of(trials: &[TrialReport], setting: &OverloadSetting) -> OverloadSummary {
         let (levels, again) = parted(trials);
-        let points = LevelPoint::all(levels, setting);
-        let again = again.and_then(|trial| Some((trial, LevelPoint::of(trial, setting)?)));
-        let fitted: Vec<(f64, &LevelPoint)> = points
+        let points = OverloadPoint::all(levels, setting);
+        let again = again.and_then(|trial| Some((trial, OverloadPoint::of(trial, setting)?)));
+        let fitted: Vec<(f64, &OverloadPoint)> = points
             .iter()
             .filter(|p| p.past_saturation && p.counts())
             .filter_map(|p| match p.scheme {
@@ -70,7 +70,7 @@ impl OverloadSummary {
                 LevelScheme::Simple(_) | LevelScheme::Scheduled(_) => None,
             })
             .collect();
-        let line = |y: fn(&LevelPoint) -> f64| {
+        let line = |y: fn(&OverloadPoint) -> f64| {
             let points: Vec<(f64, f64)> = fitted.iter().map(|(d, p)| (*d, y(p))).collect();
             LineFit::through(&points)
         };
@@ -89,7 +89,7 @@ impl OverloadSummary {
     }
 
     /// Simple clients.
-    pub fn simple(&self) -> impl Iterator<Item = &LevelPoint> {
+    pub fn simple(&self) -> impl Iterator<Item = &OverloadPoint> {
         self.points.iter().filter(|p| !p.is_pressing())
     }
 
@@ -103,7 +103,7 @@ impl OverloadSummary {
     }
 
     /// S-Clients, or the schedule in their place.
-    pub fn pressing(&self) -> impl Iterator<Item = &LevelPoint> {
+    pub fn pressing(&self) -> impl Iterator<Item = &OverloadPoint> {
         self.points.iter().filter(|p| p.is_pressing())
     }
 
@@ -125,9 +125,11 @@ impl OverloadSummary {
     /// doubt, and is flat only where that is known; a server that stopped is neither.
     pub fn beyond_capacity(&self) -> BeyondCapacity<'_> {
         let beyond = || self.pressing().filter(|p| p.counts() && p.is_beyond());
-        let served = |a: &&LevelPoint, b: &&LevelPoint| a.served_per_s.total_cmp(&b.served_per_s);
-        let offered =
-            |a: &&LevelPoint, b: &&LevelPoint| a.first_syn_per_s.total_cmp(&b.first_syn_per_s);
+        let served =
+            |a: &&OverloadPoint, b: &&OverloadPoint| a.served_per_s.total_cmp(&b.served_per_s);
+        let offered = |a: &&OverloadPoint, b: &&OverloadPoint| {
+            a.first_syn_per_s.total_cmp(&b.first_syn_per_s)
+        };
         let Some((least, last)) = beyond().min_by(served).zip(beyond().max_by(offered)) else {
             return BeyondCapacity::Untold;
         };
@@ -145,7 +147,7 @@ impl OverloadSummary {
         }
     }
 
-    fn is_certainly_less(&self, least: &LevelPoint) -> bool {
+    fn is_certainly_less(&self, least: &OverloadPoint) -> bool {
         let Some([_, high]) = least.served_bounds_per_s else {
             let served = least.served() as f64;
             let at_most = served + 4.0 * (served + 1.0).sqrt();
@@ -208,10 +210,10 @@ pub fn most_served_per_s(trials: &[TrialReport]) -> f64 {
 /// The mean, weighted by the lengths of the windows, of all levels that serve nearly as much as the
 /// one that serves most. A level that serves clearly less is not saturated yet, or falls. Levels
 /// that the generator distorted, or in which the server stopped, count where there is no other.
-fn capacity_per_s(points: &[LevelPoint]) -> f64 {
-    let grades: [fn(&LevelPoint) -> bool; 3] = [LevelPoint::counts, |p| p.is_valid, |_| true];
+fn capacity_per_s(points: &[OverloadPoint]) -> f64 {
+    let grades: [fn(&OverloadPoint) -> bool; 3] = [OverloadPoint::counts, |p| p.is_valid, |_| true];
     let is_any =
-        |grade: &&fn(&LevelPoint) -> bool| points.iter().any(|p| grade(p) && p.has_served());
+        |grade: &&fn(&OverloadPoint) -> bool| points.iter().any(|p| grade(p) && p.has_served());
     let Some(grade) = grades.iter().find(is_any) else {
         return 0.0;
     };
@@ -224,25 +226,25 @@ fn capacity_per_s(points: &[LevelPoint]) -> f64 {
     if seconds > 0.0 { served / seconds } else { 0.0 }
 }
 
-fn generator_limit_per_s(points: &[LevelPoint]) -> Option<f64> {
+fn generator_limit_per_s(points: &[OverloadPoint]) -> Option<f64> {
     let kept = points
         .iter()
         .filter(|p| p.is_pressing() && p.is_valid && !p.is_limited());
     kept.map(|p| p.attempts_per_s).reduce(f64::max)
 }
 
-fn deviation_percent(p: &LevelPoint) -> f64 {
+fn deviation_percent(p: &OverloadPoint) -> f64 {
     100.0 * (p.first_syn_per_s - p.offered_per_s).abs() / p.offered_per_s.max(f64::MIN_POSITIVE)
 }
 
-fn simple_row(p: &LevelPoint) -> Option<SimpleRow> {
+fn simple_row(p: &OverloadPoint) -> Option<SimpleRow> {
     p.clients().map(|clients| SimpleRow {
         clients,
         row: p.row(),
     })
 }
 
-fn sclient_row(p: &LevelPoint, setting: &OverloadSetting) -> Option<SClientRow> {
+fn sclient_row(p: &OverloadPoint, setting: &OverloadSetting) -> Option<SClientRow> {
     let descriptors = match p.scheme {
         LevelScheme::SClients(d) => d,
         LevelScheme::Scheduled(_) => setting.scheduled_descriptors,

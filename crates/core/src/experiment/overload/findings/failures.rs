@@ -1,7 +1,7 @@
 //! Attempts that end otherwise than in a response that says yes.
 
 use super::{WORTH_PERCENT, one, worst_of};
-use crate::experiment::overload::analysis::{LevelPoint, OverloadSummary, end};
+use crate::experiment::overload::analysis::{OverloadPoint, OverloadSummary, end};
 use crate::finding::{Code, Finding, Severity, codes};
 use crate::measure::Outcome;
 use crate::words::{exact, number, percent};
@@ -178,10 +178,13 @@ pub(super) fn all(summary: &OverloadSummary, is_said: impl Fn(Outcome) -> bool) 
 
 impl FailureFinding {
     fn found(&self, summary: &OverloadSummary) -> Option<Finding> {
-        let (share, of): (fn(&LevelPoint, Outcome) -> f64, _) = if self.of_established {
-            (LevelPoint::percent_of_established, " of those established")
+        let (share, of): (fn(&OverloadPoint, Outcome) -> f64, _) = if self.of_established {
+            (
+                OverloadPoint::percent_of_established,
+                " of those established",
+            )
         } else {
-            (LevelPoint::percent, "")
+            (OverloadPoint::percent, "")
         };
         let worth = match self.how {
             Outcome::Ghost => GHOSTS_PERCENT,

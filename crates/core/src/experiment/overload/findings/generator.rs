@@ -1,7 +1,9 @@
 //! The generator and its host.
 
 use super::{known, one};
-use crate::experiment::overload::analysis::{LevelPoint, OverloadSetting, OverloadSummary, times};
+use crate::experiment::overload::analysis::{
+    OverloadPoint, OverloadSetting, OverloadSummary, times,
+};
 use crate::finding::{Finding, codes};
 use crate::measure::Outcome;
 use crate::spec::{CloseKind, Level};
@@ -75,7 +77,7 @@ pub(super) fn descriptors_exhausted(summary: &OverloadSummary) -> Option<Finding
 
 /// The trial with the largest share of attempts that lacked this, if any did; also their number and
 /// the share in percent.
-fn lacking(summary: &OverloadSummary, what: Outcome) -> Option<(&LevelPoint, f64, f64)> {
+fn lacking(summary: &OverloadSummary, what: Outcome) -> Option<(&OverloadPoint, f64, f64)> {
     let points = summary.points.iter();
     let worst = points.max_by(|a, b| a.percent(what).total_cmp(&b.percent(what)))?;
     let share = worst.percent(what);

@@ -2,7 +2,7 @@
 
 use super::{one, within};
 use crate::experiment::overload::analysis::{
-    BeyondCapacity, LevelPoint, OverloadSetting, OverloadSummary, PRESSED_FACTOR, times,
+    BeyondCapacity, OverloadPoint, OverloadSetting, OverloadSummary, PRESSED_FACTOR, times,
 };
 use crate::finding::{Finding, Severity, codes};
 use crate::spec::Level;
@@ -79,9 +79,10 @@ pub(super) fn retransmissions(
     summary: &OverloadSummary,
     setting: &OverloadSetting,
 ) -> Option<Finding> {
-    let again = |p: &&LevelPoint| p.repeated_syn_per_s > AGAIN_SHARE * p.first_syn_per_s;
-    let most =
-        |a: &&LevelPoint, b: &&LevelPoint| a.repeated_syn_per_s.total_cmp(&b.repeated_syn_per_s);
+    let again = |p: &&OverloadPoint| p.repeated_syn_per_s > AGAIN_SHARE * p.first_syn_per_s;
+    let most = |a: &&OverloadPoint, b: &&OverloadPoint| {
+        a.repeated_syn_per_s.total_cmp(&b.repeated_syn_per_s)
+    };
     let pressed = summary.pressing().filter(again).max_by(most);
     let worst = pressed.or_else(|| summary.simple().filter(again).max_by(most))?;
     // Clients that wait as long as they have to send again: that is how they are.
@@ -168,9 +169,10 @@ pub(super) fn not_overloaded(summary: &OverloadSummary) -> Option<Finding> {
 const FLAT_FACTOR: f64 = 1.1;
 
 pub(super) fn simple_clients_flatten(summary: &OverloadSummary) -> Option<Finding> {
-    let most = |a: &&LevelPoint, b: &&LevelPoint| a.first_syn_per_s.total_cmp(&b.first_syn_per_s);
+    let most =
+        |a: &&OverloadPoint, b: &&OverloadPoint| a.first_syn_per_s.total_cmp(&b.first_syn_per_s);
     let most_per_s = summary.simple().max_by(most)?.first_syn_per_s;
-    let clients = f64::from(summary.simple().filter_map(LevelPoint::clients).max()?);
+    let clients = f64::from(summary.simple().filter_map(OverloadPoint::clients).max()?);
     let pressed_per_s = summary.most_offered_per_s()?;
     let capacity_per_s = summary.capacity_per_s;
     let is_flat = most_per_s <= FLAT_FACTOR * capacity_per_s;
@@ -232,7 +234,7 @@ pub(super) fn beyond_capacity(summary: &OverloadSummary) -> Option<Finding> {
     }
 }
 
-fn evidence(p: &LevelPoint, capacity_per_s: f64) -> [(&'static str, f64); 6] {
+fn evidence(p: &OverloadPoint, capacity_per_s: f64) -> [(&'static str, f64); 6] {
     let [low, high] = p.served_ci95_per_s.unwrap_or([f64::NAN; 2]);
     [
         ("capacity_per_s", capacity_per_s),

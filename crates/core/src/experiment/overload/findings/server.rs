@@ -2,7 +2,7 @@
 
 use super::{WORTH_PERCENT, known, one, worst_of};
 use crate::experiment::overload::analysis::{
-    AcceptState, LevelPoint, OverloadSummary, ServerStop, StopEnd, UnansweredCause, end,
+    AcceptState, OverloadPoint, OverloadSummary, ServerStop, StopEnd, UnansweredCause, end,
 };
 use crate::finding::{Code, Finding, Severity, codes};
 use crate::measure::Outcome;
@@ -93,13 +93,13 @@ pub(super) fn never_answers(summary: &OverloadSummary) -> Option<Finding> {
     };
     let attempts: u64 = summary.points.iter().map(|p| p.outcomes.total()).sum();
     let responses: u64 = summary.points.iter().map(|p| p.outcomes.responses()).sum();
-    let established: u64 = summary.points.iter().map(LevelPoint::established).sum();
+    let established: u64 = summary.points.iter().map(OverloadPoint::established).sum();
     let waited = sum(Outcome::Ghost) + sum(Outcome::ResponseTimeout) + sum(Outcome::InFlight);
-    let fullest = |p: &&LevelPoint| (queue(p).map(|(most, _)| most), p.established());
+    let fullest = |p: &&OverloadPoint| (queue(p).map(|(most, _)| most), p.established());
     let fullest = summary.points.iter().max_by_key(fullest)?;
     let waits = established > 0 && 2 * waited > established;
     let is_stuck = || {
-        let is_full = |p: &LevelPoint| p.why_unanswered() == UnansweredCause::QueueFull;
+        let is_full = |p: &OverloadPoint| p.why_unanswered() == UnansweredCause::QueueFull;
         timed_out(summary).is_some_and(|(worst, ..)| is_full(worst))
             && 2 * sum(Outcome::ConnectTimeout) > attempts
     };
@@ -124,7 +124,7 @@ pub(super) fn never_answers(summary: &OverloadSummary) -> Option<Finding> {
 }
 
 /// Whether a server that answers nothing accepts connections.
-fn silence(fullest: &LevelPoint) -> (Code, String) {
+fn silence(fullest: &OverloadPoint) -> (Code, String) {
     match (fullest.accepts(), queue(fullest)) {
         (AcceptState::No, Some((most, limit))) => (
             NEVER_ACCEPTS,
@@ -165,16 +165,16 @@ fn silence(fullest: &LevelPoint) -> (Code, String) {
 }
 
 /// The accept queue at the most, and how many it may hold, where somebody looked.
-fn queue(p: &LevelPoint) -> Option<(u32, u32)> {
+fn queue(p: &OverloadPoint) -> Option<(u32, u32)> {
     let server = p.server?;
     server.accept_queue_max.zip(server.accept_queue_limit)
 }
 
-fn timed_out(summary: &OverloadSummary) -> Option<(&LevelPoint, f64, f64)> {
+fn timed_out(summary: &OverloadSummary) -> Option<(&OverloadPoint, f64, f64)> {
     worst_of(
         summary,
         Outcome::ConnectTimeout,
-        LevelPoint::percent,
+        OverloadPoint::percent,
         WORTH_PERCENT,
     )
 }
@@ -213,7 +213,7 @@ struct Unanswered {
     next_step: &'static str,
 }
 
-fn unanswered_because(p: &LevelPoint, drops: u64) -> Unanswered {
+fn unanswered_because(p: &OverloadPoint, drops: u64) -> Unanswered {
     const REACH: &str = "check whether the target can be reached: `nc -vz HOST PORT`, `ip route \
                          get`, and the firewalls on the path; `knee observe --port P` on the \
                          server's host counts what arrives";
