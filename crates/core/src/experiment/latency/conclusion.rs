@@ -64,35 +64,31 @@ fn check(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
         .iter()
         .filter(|s| Some(s.congestion_control.as_str()) == first)
         .collect();
-    for (what, overall, of_row) in [
-        (
-            "responsiveness",
-            of.responsiveness_hz,
-            (|s| s.responsiveness_hz) as RowFigure,
-        ),
+    let worst_of: [(&str, Option<u64>, RowFigure); 2] = [
+        ("responsiveness", of.responsiveness_hz, |s| {
+            s.responsiveness_hz
+        }),
         ("smoothness", of.smoothness_hz, |s| s.smoothness_hz),
-    ] {
+    ];
+    for (what, overall, figure) in worst_of {
         worst(
             what,
             overall,
-            rows.iter().filter_map(|row| of_row(row)),
+            rows.iter().filter_map(|row| figure(row)),
             found,
         );
     }
-    for (what, overall, of_row) in [
-        (
-            "upload",
-            of.upload_capacity_kib_per_s,
-            (|s| s.up_kib_per_s) as RowFigure,
-        ),
+    let capacities: [(&str, Option<u64>, RowFigure); 2] = [
+        ("upload", of.upload_capacity_kib_per_s, |s| s.up_kib_per_s),
         ("download", of.download_capacity_kib_per_s, |s| {
             s.down_kib_per_s
         }),
-    ] {
+    ];
+    for (what, overall, figure) in capacities {
         capacity(
             what,
             overall,
-            rows.iter().filter_map(|row| of_row(row)),
+            rows.iter().filter_map(|row| figure(row)),
             found,
         );
     }

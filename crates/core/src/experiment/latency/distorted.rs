@@ -135,14 +135,11 @@ pub(super) fn distorted_and_sound(conclusion: &LatencyConclusion) -> (Vec<String
         .filter(|(.., is_known)| *is_known);
     let is_distorted = |key: &str| conclusion.distorted.iter().any(|d| d == key);
     let (resting, standing): (Vec<_>, Vec<_>) = known.partition(|(key, ..)| is_distorted(key));
-    [resting, standing]
-        .map(|figures| {
-            figures
-                .into_iter()
-                .map(|(_, words, _)| words.to_owned())
-                .collect()
-        })
-        .into()
+    let words = |figures: Vec<(&str, &str, bool)>| -> Vec<String> {
+        let words = figures.into_iter().map(|(_, words, _)| words.to_owned());
+        words.collect()
+    };
+    (words(resting), words(standing))
 }
 
 /// Maximum distorted trials that are run again, each once. A stall of this host is over by then,
