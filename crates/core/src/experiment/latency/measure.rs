@@ -147,6 +147,13 @@ pub struct Probe {
     pub waited: Nanos,
 }
 
+impl Probe {
+    /// Its round trip, or how long it had been waited for.
+    pub(crate) fn time(&self) -> Nanos {
+        self.back.map_or(self.waited, |back| back.round_trip)
+    }
+}
+
 /// A probe that came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeBack {

@@ -71,19 +71,15 @@ fn unserved(how: Outcome, count: u64, of: u64, established: u64) -> String {
     } else {
         exact(count as f64)
     };
-    let end = match how {
-        Outcome::ConnectTimeout if established == 0 => "received no answer to their SYN",
-        // What is established stays in the accept queue, and then no more is.
-        Outcome::ConnectTimeout => {
-            return format!(
-                "{} were established and received no response, {count} received no answer to \
-                 their SYN",
-                exact(established as f64)
-            );
-        }
-        other => end(other),
-    };
-    format!("{count} {end}")
+    // What is established stays in the accept queue, and then no more is.
+    if how == Outcome::ConnectTimeout && established > 0 {
+        return format!(
+            "{} were established and received no response, {count} {}",
+            exact(established as f64),
+            end(how)
+        );
+    }
+    format!("{count} {}", end(how))
 }
 
 fn stopped(stop: &ServerStop) -> String {

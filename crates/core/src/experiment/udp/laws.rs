@@ -14,17 +14,11 @@ use std::collections::BTreeMap;
 /// The row of the clients of `spec`. Rates are means over the trials; the loss is that of all their
 /// datagrams together.
 pub(super) fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
-    let each = |of: fn(&DatagramReport) -> f64| -> Vec<f64> {
-        trials
-            .iter()
-            .filter_map(|t| t.datagrams())
-            .map(of)
-            .collect()
-    };
+    let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
+    let each = |of: fn(&DatagramReport) -> f64| all.iter().map(|d| of(d)).collect::<Vec<f64>>();
     let mean = |of| mean_and_ci95(&each(of)).0;
     let (sent_per_s, sent_ci95) = mean_and_ci95(&each(|d| d.sent_per_s));
     let (_, loss_ci95) = mean_and_ci95(&each(|d| d.loss_percent));
-    let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
     let dispersion: Vec<f64> = all
         .iter()
         .filter_map(|d| d.arrival_dispersion.ms10)
@@ -106,7 +100,7 @@ pub(super) fn in_words(row: &LawRow) -> String {
     if row.ledger.received == 0 && row.ledger.lost.contains_key(DropPlace::Service.name()) {
         return format!(
             "{} sent {}/s until the service vanished: what it received is not known.",
-            name(row),
+            row.label,
             number(row.sent_per_s)
         );
     }
@@ -117,14 +111,9 @@ pub(super) fn in_words(row: &LawRow) -> String {
     };
     format!(
         "{} sent {}/s and {lost}.",
-        name(row),
+        row.label,
         number(row.sent_per_s)
     )
-}
-
-/// `exp(200us)*128`
-pub(super) fn name(row: &LawRow) -> &str {
-    &row.label
 }
 
 /// Invalid where the trials of any one law are: then it is not that law that was measured.

@@ -28,7 +28,7 @@ use crate::time::Nanos;
 use crate::trial::report::TrialReport;
 use crate::words::ratio;
 pub use explain::{EXPLAIN_LIMIT, ExplainRequest, ExplainSpec, UdpExplain};
-use laws::{in_words, law_row, law_verdict, lost_where, name};
+use laws::{in_words, law_row, law_verdict, lost_where};
 use rand_core::RngCore;
 use std::sync::Arc;
 
@@ -184,9 +184,9 @@ fn answer(laws: &[LawRow], reports: &[&TrialReport]) -> String {
     {
         answer += &format!(
             " So {} sent {} times as much as {}.",
-            name(second),
+            second.label,
             ratio(second.sent_per_s / first.sent_per_s),
-            name(first)
+            first.label
         );
     }
     answer += &lost_where(reports);

@@ -66,7 +66,7 @@ impl Grid {
     pub(super) fn intervals(&self, trial: &LatencyTrial) -> Vec<Interval> {
         let ended = self.ended(&trial.tcp, trial.spec.probes.every, |p| {
             let late = p.sent - p.intended;
-            late + p.back.map_or(p.waited, |back| back.round_trip)
+            late + p.time()
         });
         let mut intervals: Vec<Interval> = (0..self.count)
             .map(|index| {
@@ -120,8 +120,7 @@ impl Grid {
     }
 
     fn beside(&self, kind: &str, probes: &ProbesMeasured, every: Nanos) -> LatencySeries {
-        let round_trip = |p: &Probe| p.back.map_or(p.waited, |back| back.round_trip);
-        let ended = self.ended(probes, every, round_trip);
+        let ended = self.ended(probes, every, Probe::time);
         let known = |of: &ProbeTally, value: Nanos| (!of.times.is_empty()).then_some(value.0);
         LatencySeries {
             kind: kind.to_owned(),
@@ -157,8 +156,7 @@ impl Grid {
     ) -> Vec<ProbeTally> {
         let mut ended = vec![ProbeTally::default(); self.count];
         for (probe, stands_for) in probes.probes.iter().zip(shares(probes, every)) {
-            let waited = probe.back.map_or(probe.waited, |back| back.round_trip);
-            let of = &mut ended[self.at(probe.sent + waited)];
+            let of = &mut ended[self.at(probe.sent + probe.time())];
             match probe.back {
                 Some(_) => of.answered += 1,
                 None => of.lost += 1,

@@ -11,7 +11,7 @@ pub use overall::{
 };
 
 use crate::experiment::latency::measure::{
-    FlowLost, FlowMeasured, LatencyTrial, Probe, ProbeBack, ProbesMeasured, ScenarioEnded,
+    FlowMeasured, LatencyTrial, Probe, ProbeBack, ProbesMeasured, ScenarioEnded,
 };
 use crate::experiment::latency::settling::still_changed;
 use crate::experiment::latency::spec::ScenarioEnd;
@@ -42,9 +42,9 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
         }
     };
     let every = trial.spec.probes.every;
-    let late = |p: &Probe| (p.sent - p.intended) + waited(p);
+    let late = |p: &Probe| (p.sent - p.intended) + p.time();
     let response = WeightedTimes::of(&trial.tcp, every, late).report();
-    let service = WeightedTimes::of(&trial.tcp, every, waited).report();
+    let service = WeightedTimes::of(&trial.tcp, every, Probe::time).report();
     let (invalid_clauses, invalid_because): (Vec<_>, Vec<_>) = broken(trial).into_iter().unzip();
     let connections = trial.flows.len() as u64 + 1;
     TrialReport {
@@ -86,11 +86,6 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
 fn received_bytes(trial: &LatencyTrial) -> u64 {
     let bytes = trial.flows.iter().map(|f| f.received_bytes);
     bytes.fold(0, u64::saturating_add)
-}
-
-/// How long a probe took, or had been waited for.
-fn waited(probe: &Probe) -> Nanos {
-    probe.back.map_or(probe.waited, |back| back.round_trip)
 }
 
 fn outcomes(pings: &ProbesMeasured) -> Outcomes {
@@ -222,10 +217,6 @@ fn flow(flow: &FlowMeasured, grid: Grid) -> FlowReport {
     flow.samples.iter().for_each(|s| rtt.record(s.rtt));
     let mut windows: Vec<u64> = flow.samples.iter().map(|s| s.window_bytes).collect();
     windows.sort_unstable();
-    let FlowLost { at, why } = flow.lost.clone().unwrap_or(FlowLost {
-        at: flow.ended,
-        why: String::new(),
-    });
     FlowReport {
         direction: flow.direction,
         number: flow.number,
@@ -237,8 +228,8 @@ fn flow(flow: &FlowMeasured, grid: Grid) -> FlowReport {
         congestion_control: flow.congestion_control.clone(),
         ecn: flow.ecn,
         bytes: grid.sums(&flow.by_interval),
-        lost_at_ns: flow.lost.is_some().then_some(at.0),
-        lost_because: flow.lost.is_some().then_some(why),
+        lost_at_ns: flow.lost.as_ref().map(|lost| lost.at.0),
+        lost_because: flow.lost.as_ref().map(|lost| lost.why.clone()),
     }
 }
 
@@ -256,7 +247,7 @@ fn probes(measured: &ProbesMeasured, every: Nanos) -> ProbeReport {
         round_trip_ns: TimesReport {
             // Of a ping that is still out only a lower bound is known.
             min: back().map(|b| b.round_trip.0).min(),
-            ..WeightedTimes::of(measured, every, waited).report()
+            ..WeightedTimes::of(measured, every, Probe::time).report()
         },
         up_ns: one_way(|b| b.up),
         down_ns: one_way(|b| b.down),
