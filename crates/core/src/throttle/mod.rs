@@ -162,8 +162,8 @@ impl Throttle {
     }
 
     /// Another way to catch up after a stall; to be set before the first poll. A burst of 0 is
-    /// taken for one of 1, and a spread over less than the rate for one over just the rate, which
-    /// never catches up.
+    /// taken for one of 1. A spread below the rate is taken for one at the rate, which never
+    /// catches up.
     pub fn with_catch_up(mut self, catch_up: CatchUp) -> Throttle {
         let newest = |max: u64| CatchUpState::Newest {
             max: max.max(1),
@@ -410,8 +410,8 @@ impl ArrivalSchedule {
 
     /// Draws until a time is later than `now`: how many were not, and that time.
     ///
-    /// Leaps ahead in steps that double and halve again, so that the millions of a long stall cost
-    /// some dozens of draws, except where a leap costs as much as its single steps.
+    /// Leaps ahead in steps that double and halve again. So the millions of a long stall cost some
+    /// dozens of draws, except where a leap costs as much as its single steps.
     pub(super) fn pass(&mut self, now: Nanos) -> (u64, Nanos) {
         let step_max = if self.arrivals.is_random() {
             1

@@ -138,8 +138,8 @@ const UNKNOWN: [u32; 5] = [64, 128, 256, 512, 1_024];
 /// Where no simple client goes before, the capacity is found with this many descriptors.
 pub(super) const PROBE: u32 = 16;
 
-/// Numbers of descriptors D, ascending, such that the rate offered, served + D/T, goes from a
-/// quarter above the capacity to `offered_factor_max` times it, as far as descriptors last.
+/// Numbers of descriptors D, ascending. The rate offered, served + D/T, goes from a quarter above
+/// the capacity to `offered_factor_max` times the capacity, as far as descriptors last.
 pub(super) fn automatic(spec: &OverloadSpec, capacity_per_s: f64) -> Vec<u32> {
     let patience_s = spec.base.connect_timeout.as_secs_f64();
     let most = spec.descriptors_max.max(1);

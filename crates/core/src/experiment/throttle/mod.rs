@@ -34,11 +34,11 @@ fn next_row<S: Clone>(rows: &[S], done: usize) -> Next<S> {
 
 /// One row for each way to hold a rate, run in the order given.
 ///
-/// It is valid however badly the naive ways do: that is what they are there to show. It is invalid
-/// where the throttle itself missed the rate although the operations leave it time, since then
-/// something else had the processor, and the other rows stood under the same disturbance. Where the
-/// operations alone take longer than the schedule gives them, nothing could hold the rate: the
-/// numbers are right, and a finding says that the question was not.
+/// It is valid however badly the naive ways do: that is what they show. It is invalid where the
+/// throttle missed the rate although the operations leave it time. Then something else had the
+/// processor, and the other rows had the same disturbance. Where the operations alone take longer
+/// than the schedule gives them, nothing could hold the rate. The numbers are right then, and a
+/// finding says so.
 #[derive(Clone, Debug)]
 pub struct RateTable {
     rows: Vec<HoldSpec>,

@@ -35,8 +35,8 @@ pub(super) fn code_at(place: DropPlace) -> &'static str {
 }
 
 /// What a person should know about these trials of datagrams, the gravest first. Where there are
-/// several kinds of clients, each kind has findings of its own, with the figures of all its trials
-/// together, and they name it by its label.
+/// several kinds of clients, each kind has findings of its own, which name it by its label. They
+/// have the figures of all its trials together.
 pub fn datagram_findings(trials: &[&TrialReport]) -> Vec<Finding> {
     findings(trials, false)
 }

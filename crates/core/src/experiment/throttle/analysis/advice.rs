@@ -162,8 +162,8 @@ impl Lateness {
 
     /// The largest margin for which the mean spin is at most `spin_ns`, at most `most`.
     ///
-    /// The mean spin is piecewise linear in the margin, with a slope of the share of sleeps that
-    /// end within it, so it is walked along from kink to kink.
+    /// The mean spin is piecewise linear in the margin. Its slope is the share of sleeps that end
+    /// within the margin, so the search goes from kink to kink.
     pub fn margin_for(&self, spin_ns: f64, most: Nanos) -> Nanos {
         let (mut spun, mut slope, mut at) = (0.0, 0.0, 0.0);
         for &(late, share) in &self.shares {
@@ -212,8 +212,8 @@ impl Sleeper {
     /// What a hybrid wait for every `delay` costs with this margin, in percent of a core: the
     /// spinning and the sleep itself.
     ///
-    /// The sleep is shorter by the margin than the one that was measured, and the shorter a sleep
-    /// the less late it ends, so that this errs on the safe side.
+    /// The sleep is shorter by the margin than the one that was measured. A shorter sleep ends less
+    /// late, so this errs on the safe side.
     pub fn cpu_percent(&self, margin: Nanos) -> f64 {
         100.0 * (self.lateness.spin_ns(margin) + self.cpu_ns) / self.delay.0.max(1) as f64
     }
@@ -221,8 +221,7 @@ impl Sleeper {
     /// The largest margin of use within this budget; `None` where the sleep alone costs more.
     ///
     /// A margin is of no use beyond the lateness of 99 % of the sleeps, as the 99th percentile is
-    /// what is asked for, nor beyond nine tenths of the delay, as nearly nothing is left to sleep
-    /// for then, and that is spinning.
+    /// compared. Nor is one beyond nine tenths of the delay: next to nothing is left to sleep for.
     pub fn margin_within(&self, budget_percent: f64) -> Option<Nanos> {
         let left_ns = budget_percent / 100.0 * self.delay.0 as f64 - self.cpu_ns;
         let most = Nanos(self.delay.0 / 10 * 9).min(self.lateness.quantile(0.99));

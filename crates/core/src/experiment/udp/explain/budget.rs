@@ -92,8 +92,8 @@ impl ExplainSpec {
         Nanos(left.0 / trials / STEP.0 * STEP.0)
     }
 
-    /// The number of trials and the time that they take beside their sending, for that of the two
-    /// kinds of clients as the subject with which it takes longer.
+    /// The number of trials, and the time that they take beside their sending. Either kind of
+    /// clients may become the subject: these are the larger figures of the two.
     fn trials_and_around(&self) -> (u64, Nanos) {
         let both = [&self.first, &self.second];
         let blocks = u64::from(self.repeats.max(REPEATS_MIN));

@@ -4,15 +4,18 @@
 //!
 //! A pilot makes one trial of each of the two kinds of clients. The first become the *subject* if
 //! they lose more than twice the second's share, else the second. Then come blocks, one per repeat.
-//! A block has one trial of each cell in an order drawn from the seed: both kinds of clients as
-//! they are, and the subject with one thing changed ([`cells::CellChange`]): the number of clients
-//! and their way of waiting as the others have them, the timer slack, the receive buffer, the
-//! service's work, where both run, the service's priority (real-time, where that is permitted), and
-//! in the place of the crowd a single spinning sender that sends at the same mean rate evenly, or
-//! Poisson, or at the very times at which the crowd's datagrams were sent in this block (so the
-//! subject's unchanged trial comes before those), the last also with the service alone on a
-//! processor: clients that have a processor less send less, so only a replay tells what a processor
-//! of its own does at the same rate.
+//! A block has one trial of each cell, in an order drawn from the seed. The cells are both kinds of
+//! clients as they are, and the subject with one thing changed ([`cells::CellChange`]):
+//!
+//! - the number of clients, or their way of waiting, as the others have it;
+//! - the timer slack, the receive buffer, or the service's work;
+//! - where both run, and the service's priority (real-time, where that is permitted);
+//! - a single spinning sender in the place of all clients: at the same mean rate, evenly or
+//!   Poisson, or at the times at which the subject's datagrams were sent in this block. The
+//!   subject's unchanged trial comes before those.
+//!
+//! The last sender also runs with the service alone on a processor. Clients that have a processor
+//! less send less, so only this shows what a processor of its own does at the same rate.
 //!
 //! Trials of one block are compared with each other only, so that what drifts from block to block
 //! cancels: the effect of a change is the mean difference of its pairs, with the 95 % interval by

@@ -1,17 +1,16 @@
 //! Whether the service lost datagrams as others had its processor, and how they came to have it.
 //!
-//! That they had it costs datagrams if the service was kept from its processor and the loss falls
-//! when it goes before all others (real-time priority), or when the crowd is taken away (a single
-//! sender replays its times of sending), or when it has a processor of its own. It costs none if
-//! the service always had its processor, or if the loss stays through all of these; but where the
-//! replay loses more than twice as much, it does so for a reason of its own and tells nothing.
+//! It lost datagrams for that reason if it was kept from its processor and the loss falls in one of
+//! three cells: the service at real-time priority, a processor of its own for it, or a single
+//! sender that replays the crowd's times of sending. It lost none for that reason if it always had
+//! its processor, or if the loss stays in all of these cells. Where the replay loses more than
+//! twice as much, it does so for a reason of its own and shows nothing.
 //!
-//! Either the service was interrupted as it worked, or it woke and waited for its turn. It was
-//! preempted so often, and for no longer than its longest pause: where that makes up less than half
-//! of its waits, or fewer than a tenth of its turns end in a preemption, preemption is not why.
-//! Where at least half of its turns end in a preemption, it
-//! is. In between the waits are named, and preemption is left open. So there is one cause, and one
-//! name.
+//! Either the service was interrupted as it worked, or it woke and waited for its turn. The time
+//! since preemptions is at most their number times its longest pause. Preemption is not the cause
+//! if that is less than half of its waits, or if fewer than a tenth of its turns end in a
+//! preemption. It is the cause if at least half of its turns do. In between, the waits are named
+//! and preemption is left open. So there is one cause, and one name.
 
 use super::super::cells::CellChange;
 use super::super::judge::{Effect, ExplainEvidence, Ruling};
