@@ -5,13 +5,13 @@ mod point;
 mod recovery;
 mod stop;
 mod summary;
+mod unanswered;
 
-pub use point::{
-    AcceptState, LevelScheme, OverloadPoint, SYN_AGAIN, ServerObservation, UnansweredCause,
-};
+pub use point::{LevelScheme, OverloadPoint, SYN_AGAIN, ServerObservation};
 pub use recovery::{base, heaviest};
 pub use stop::{ServerStop, Silence, StopEnd};
 pub use summary::{BeyondCapacity, LineFit, OverloadSummary, PRESSED_FACTOR, most_served_per_s};
+pub use unanswered::{AcceptState, UnansweredCause};
 
 use crate::measure::Outcome;
 use crate::spec::CloseKind;

@@ -423,101 +423,8 @@ fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64, answered_per_s:
         || is_full && first_syn_per_s > ABOVE_SERVED * answered_per_s
 }
 
-/// The server's kernel dropped this share of the SYNs at least where its queues are the reason.
-const DROPPED_SHARE: f64 = 0.5;
-/// A server accepts that has a smaller share of its connections in the accept queue.
-const ACCEPTING_SHARE: f64 = 0.1;
-/// More connections than this multiple of the accept queue are established only if the server
-/// accepts.
-const QUEUES: u64 = 2;
-/// A smaller share of the SYNs arrives where they are lost on their way.
-const ARRIVED_SHARE: f64 = 0.5;
-
-/// Why connects are not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnansweredCause {
-    /// The accept queue, or that of requests, was full.
-    QueueFull,
-    /// SYNs reach the server's host, and none of its listening sockets dropped them.
-    DroppedThere,
-    /// SYNs do not reach the server's host.
-    DroppedBefore,
-    /// Nothing is ever answered, and nobody looked at the server.
-    Silent,
-    /// Nobody looked at the server.
-    Unknown,
-}
-
-/// Whether a server that answers no request takes connections out of its accept queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AcceptState {
-    /// Connections do not stay in the queue.
-    Yes,
-    /// Connections stay in the queue until it is full.
-    No,
-    /// Nobody looked.
-    Unknown,
-}
-
-impl ServerObservation {
-    /// Whether its accept queue was full at some time.
-    pub fn is_queue_full(&self) -> bool {
-        match (self.accept_queue_max, self.accept_queue_limit) {
-            (Some(max), Some(limit)) => max >= limit,
-            _ => false,
-        }
-    }
-}
-
-impl OverloadPoint {
-    /// Why connects of this trial were not answered; of one in which all were it means nothing.
-    pub fn why_unanswered(&self) -> UnansweredCause {
-        let timeouts = self.outcomes.count(Outcome::ConnectTimeout) as f64;
-        let server = self.server.as_ref();
-        let Some((server, drops)) = server.and_then(|s| Some((s, s.listen_drops?))) else {
-            return match self.established() {
-                0 => UnansweredCause::Silent,
-                _ => UnansweredCause::Unknown,
-            };
-        };
-        let uncounted = drops == 0 && server.is_queue_full();
-        if drops as f64 >= DROPPED_SHARE * timeouts || uncounted {
-            return UnansweredCause::QueueFull;
-        }
-        let is_captured = self.source == SynSource::Capture;
-        if is_captured && self.first_syn_per_s < ARRIVED_SHARE * self.attempts_per_s {
-            UnansweredCause::DroppedBefore
-        } else {
-            UnansweredCause::DroppedThere
-        }
-    }
-
-    /// Whether a server that answered no request of this trial accepts.
-    pub fn accepts(&self) -> AcceptState {
-        // An established connection that was never one there found the queue full.
-        let ghosts = self.outcomes.count(Outcome::Ghost);
-        let established = self.established() - ghosts;
-        let server = self.server.as_ref();
-        let Some(most) = server.and_then(|s| s.accept_queue_max) else {
-            return match ghosts {
-                0 => AcceptState::Unknown,
-                _ => AcceptState::No,
-            };
-        };
-        let holds = server.and_then(|s| s.accept_queue_limit).unwrap_or(0);
-        let holds = u64::from(holds.max(most)) + 1;
-        let is_full = server.is_some_and(ServerObservation::is_queue_full);
-        let stays = is_full || f64::from(most) >= ACCEPTING_SHARE * established as f64;
-        if stays && established <= QUEUES * holds {
-            AcceptState::No
-        } else {
-            AcceptState::Yes
-        }
-    }
-}
-
 #[cfg(test)]
-mod point_tests {
+mod tests {
     use super::*;
     use crate::experiment::overload::tests::trials::{SETTING, clients, report, sclients};
     use crate::measure::SessionAttempts;
@@ -656,6 +563,3 @@ mod point_tests {
         assert!(!point(&trial).has_served());
     }
 }
-
-#[cfg(test)]
-mod unanswered_tests;
