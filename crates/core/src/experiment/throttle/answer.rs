@@ -210,7 +210,7 @@ mod answer_tests {
     }
 
     #[test]
-    fn rates_in_words() {
+    fn rates_are_described() {
         let throttle = |f: fn(u64) -> u64| late(HoldMethod::Throttle, f);
         let naive = || late(HoldMethod::NaiveSleep, |k| 1_000_000 * k);
         let tick = || late(HoldMethod::Tick, |_| 0);
@@ -303,7 +303,7 @@ mod answer_tests {
     }
 
     #[test]
-    fn waits_in_words() {
+    fn waits_are_described() {
         let ms = Nanos::from_millis(1);
         let sleep = || waits(WaitMethod::Sleep, ms, &[60_000; 100]);
         let spin = || waits(WaitMethod::Spin, ms, &[40; 100]);

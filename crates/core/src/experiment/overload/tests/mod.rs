@@ -221,14 +221,14 @@ fn s_clients_none_of_which_counts_make_it_invalid() {
     pressed.verdict = Verdict::Invalid;
     let valid = sclients(100, 1_300);
     assert_eq!(
-        of_overload(&[clients(8, 1_300), pressed.clone()]),
+        overload_verdict(&[clients(8, 1_300), pressed.clone()]),
         Verdict::Invalid
     );
     assert_eq!(
-        of_overload(&[clients(8, 1_300), valid, pressed]),
+        overload_verdict(&[clients(8, 1_300), valid, pressed]),
         Verdict::Valid
     );
-    assert_eq!(of_overload(&[clients(8, 1_300)]), Verdict::Valid);
+    assert_eq!(overload_verdict(&[clients(8, 1_300)]), Verdict::Valid);
 }
 
 /// Two levels, and the base load again, of a server with this fault.

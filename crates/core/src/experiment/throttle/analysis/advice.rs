@@ -129,7 +129,7 @@ fn as_measured(trial: &WaitTrial, budget: f64) -> WaitAdvice {
 
 /// How late sleeps of one length ended: the empirical law L.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lateness {
+struct Lateness {
     /// Lateness in nanoseconds with the share of the sleeps that had it, ascending.
     shares: Vec<(f64, f64)>,
     late: Histogram,
@@ -137,7 +137,7 @@ pub struct Lateness {
 
 impl Lateness {
     /// The law of these; `None` where there are none.
-    pub fn new(late: &Histogram) -> Option<Lateness> {
+    fn new(late: &Histogram) -> Option<Lateness> {
         let n = late.count() as f64;
         let share = |(t, count): (Nanos, u64)| (t.0 as f64, count as f64 / n);
         (n > 0.0).then(|| Lateness {
@@ -148,7 +148,7 @@ impl Lateness {
 
     /// The mean time spent spinning, E[max(0, m − L)], where a sleep is to end a margin of m
     /// before the deadline.
-    pub fn spin_ns(&self, margin: Nanos) -> f64 {
+    fn spin_ns(&self, margin: Nanos) -> f64 {
         let margin = margin.0 as f64;
         let spun = self.shares.iter().map(|(l, p)| (margin - l).max(0.0) * p);
         spun.sum()
@@ -156,7 +156,7 @@ impl Lateness {
 
     /// The quantile `q` of what is late all the same, max(0, L − m): that of L, less the margin,
     /// as the quantiles of a monotone function are the function of the quantiles.
-    pub fn overshoot(&self, margin: Nanos, q: f64) -> Nanos {
+    fn overshoot(&self, margin: Nanos, q: f64) -> Nanos {
         self.late.quantile(q) - margin
     }
 
@@ -164,7 +164,7 @@ impl Lateness {
     ///
     /// The mean spin is piecewise linear in the margin. Its slope is the share of sleeps that end
     /// within the margin, so the search goes from kink to kink.
-    pub fn margin_for(&self, spin_ns: f64, most: Nanos) -> Nanos {
+    fn margin_for(&self, spin_ns: f64, most: Nanos) -> Nanos {
         let (mut spun, mut slope, mut at) = (0.0, 0.0, 0.0);
         for &(late, share) in &self.shares {
             let next = spun + slope * (late - at);
@@ -183,25 +183,25 @@ impl Lateness {
     }
 
     /// The time that a share `q` of the sleeps did not exceed.
-    pub fn quantile(&self, q: f64) -> Nanos {
+    fn quantile(&self, q: f64) -> Nanos {
         self.late.quantile(q)
     }
 }
 
 /// A sleep that is part of a hybrid wait: how late it ends, and what it costs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sleeper {
+struct Sleeper {
     /// The delay that it was measured at.
-    pub delay: Nanos,
+    delay: Nanos,
     /// How late it ends.
-    pub lateness: Lateness,
+    lateness: Lateness,
     /// Processor time of one sleep, in nanoseconds.
-    pub cpu_ns: f64,
+    cpu_ns: f64,
 }
 
 impl Sleeper {
     /// What a row of sleeps shows; `None` of an empty one.
-    pub fn of(trial: &WaitTrial) -> Option<Sleeper> {
+    fn of(trial: &WaitTrial) -> Option<Sleeper> {
         Some(Sleeper {
             delay: trial.spec.delay,
             lateness: Lateness::new(&trial.waits.overshoot)?,
@@ -214,7 +214,7 @@ impl Sleeper {
     ///
     /// The sleep is shorter by the margin than the one that was measured. A shorter sleep ends less
     /// late, so this errs on the safe side.
-    pub fn cpu_percent(&self, margin: Nanos) -> f64 {
+    fn cpu_percent(&self, margin: Nanos) -> f64 {
         100.0 * (self.lateness.spin_ns(margin) + self.cpu_ns) / self.delay.0.max(1) as f64
     }
 
@@ -222,7 +222,7 @@ impl Sleeper {
     ///
     /// A margin is of no use beyond the lateness of 99 % of the sleeps, as the 99th percentile is
     /// compared. Nor is one beyond nine tenths of the delay: next to nothing is left to sleep for.
-    pub fn margin_within(&self, budget_percent: f64) -> Option<Nanos> {
+    fn margin_within(&self, budget_percent: f64) -> Option<Nanos> {
         let left_ns = budget_percent / 100.0 * self.delay.0 as f64 - self.cpu_ns;
         let most = Nanos(self.delay.0 / 10 * 9).min(self.lateness.quantile(0.99));
         (left_ns >= 0.0).then(|| self.lateness.margin_for(left_ns, most))

@@ -138,7 +138,7 @@ fn an_explanation_cut_short_still_concludes() {
 
 #[test]
 fn a_single_sender_that_falls_behind_once_is_left_out() {
-    let blocks = std::cell::DesignCell::new(0);
+    let blocks = std::cell::Cell::new(0);
     let world = |late: u32| {
         blocks.set(0);
         explain(|who| {
