@@ -1,7 +1,7 @@
 //! No packet is read beyond its end, what is read is what its headers say, and no order of segments
 //! makes a stream go back.
 
-use knee_core::both_ends::StreamBuilder;
+use knee_core::both_ends::StreamTimesBuilder;
 use knee_engine::observe::data::parse;
 
 /// Any bytes: a packet from the network header on, and segments of 9 bytes each.
@@ -33,7 +33,7 @@ fn check_packet(data: &[u8]) {
 }
 
 fn check_streams(data: &[u8]) {
-    let (mut came, mut sent) = (StreamBuilder::new(7), StreamBuilder::new(7));
+    let (mut came, mut sent) = (StreamTimesBuilder::new(7), StreamTimesBuilder::new(7));
     for (at, segment) in (0..).zip(data.chunks_exact(9)) {
         let number = |from: usize| {
             let bytes = segment[from..from + 4].try_into();

@@ -1,7 +1,7 @@
 //! Any text that is read has scenarios, and leads to a conclusion whose numbers are numbers.
 
-use knee_core::experiment::latency::analysis::parse_classic;
 use knee_core::experiment::latency::conclude_classic;
+use knee_core::experiment::latency::parse_classic;
 use knee_core::experiment::latency::report::LatencyConclusion;
 
 /// Any bytes; those that are no text are none of its concern.

@@ -33,7 +33,7 @@ pub struct Finding {
 
 /// What all findings of one kind have in common. `knee explain` and the reference print it.
 ///
-/// Each is a constant beside the function that diagnoses it, and listed by the module's `CODES`.
+/// [`codes`] declares them beside the functions that diagnose them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
     /// The stable name, in JSON and on the command line.
@@ -43,6 +43,22 @@ pub struct Code {
     /// What to do about it, in a few sentences.
     pub remedy: &'static str,
 }
+
+/// Declares the kinds of findings that a module diagnoses: a constant for each, and `CODES`, which
+/// lists them.
+macro_rules! codes {
+    ($($name:ident = $code:literal: cause $cause:literal, remedy $remedy:literal;)*) => {
+        $(pub(crate) const $name: $crate::finding::Code = $crate::finding::Code {
+            name: $code,
+            cause: $cause,
+            remedy: $remedy,
+        };)*
+
+        /// All kinds of findings of this module.
+        pub(crate) const CODES: &[$crate::finding::Code] = &[$($name),*];
+    };
+}
+pub(crate) use codes;
 
 impl Code {
     /// A finding of this kind. Numbers of the evidence that are not finite are not known, and left
@@ -62,6 +78,32 @@ impl Code {
             next_step: next_step.into(),
         }
     }
+}
+
+/// Methods that build a finding of one severity.
+macro_rules! severities {
+    ($($(#[$doc:meta])* $method:ident = $severity:ident;)*) => {
+        impl Code {
+            $($(#[$doc])*
+            pub fn $method(
+                self,
+                text: impl Into<String>,
+                evidence: impl IntoIterator<Item = (&'static str, f64)>,
+                next_step: impl Into<String>,
+            ) -> Finding {
+                self.finding(Severity::$severity, text, evidence, next_step)
+            })*
+        }
+    };
+}
+
+severities! {
+    /// A finding of this kind that is good to know.
+    info = Info;
+    /// A finding of this kind that changes how the numbers are to be read.
+    warning = Warning;
+    /// A finding of this kind by which the numbers are not what they seem.
+    error = Error;
 }
 
 /// Not generic: nearly each place has a type of evidence of its own, and a sort for each of them

@@ -21,7 +21,7 @@ use crate::sys::thread as sys_thread;
 use crate::threads;
 use crate::worker::{Worker, WorkerResult};
 use dispatch::Dispatch;
-use knee_core::both_ends::{Sampled, Seen, host_times};
+use knee_core::both_ends::{Sampled, ObservedStreams, host_times};
 use knee_core::driver::AnyDriver;
 use knee_core::measure::{
     GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Measurement,
@@ -220,7 +220,7 @@ struct SideRecords {
     /// Observations on the server's host.
     observed: Option<Observed>,
     /// Observations of the followed connections.
-    seen: Option<Seen>,
+    seen: Option<ObservedStreams>,
 }
 
 /// Joins the results of the workers with these records.

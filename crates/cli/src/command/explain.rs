@@ -109,7 +109,8 @@ mod tests {
         );
     }
 
-    /// The names of all constants of the type `Code` in the files of a folder.
+    /// The names of all constants of the type `Code`, and of all that `codes!` declares, in the
+    /// files of a folder.
     fn collect(folder: &std::path::Path, names: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -120,6 +121,10 @@ mod tests {
                 for part in text.split(": Code = Code {").skip(1) {
                     let name = part.split("name: \"").nth(1).unwrap();
                     names.push(name.split('"').next().unwrap().to_owned());
+                }
+                let declared: Vec<&str> = text.split("\":\n        cause ").collect();
+                for part in &declared[..declared.len() - 1] {
+                    names.push(part.rsplit('"').next().unwrap().to_owned());
                 }
             }
         }

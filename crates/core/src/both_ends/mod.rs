@@ -7,21 +7,21 @@
 
 mod sampler;
 mod stream;
-mod times;
+#[cfg(test)]
+mod tests;
 
-pub use sampler::{Sampled, Sampler};
-pub use stream::{Stream, StreamBuilder};
-pub use times::host_times;
-
+use crate::measure::{BothEnds, HostTimes, Split, Window};
 use crate::time::Nanos;
+pub use sampler::{Sampled, Sampler};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+pub use stream::{StreamTimes, StreamTimesBuilder};
 
 /// What an observer saw of the connections that it followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct ObservedStreams {
     /// The connections, in the order in which they began.
-    pub connections: Vec<SeenConnection>,
+    pub connections: Vec<ObservedConnection>,
     /// Segments that the capture lost: what they carried is not known.
     pub lost: u64,
     /// Connections and parts of connections that there was no room for.
@@ -32,13 +32,13 @@ pub struct Seen {
 
 /// One connection at the server's host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenConnection {
+pub struct ObservedConnection {
     /// The client's port.
     pub port: u16,
     /// When which of the client's bytes had arrived.
-    pub requests: Stream,
+    pub requests: StreamTimes,
     /// When which of the server's bytes had left.
-    pub responses: Stream,
+    pub responses: StreamTimes,
 }
 
 /// Whether a client's port is among those that are followed: one of `one_of`, which is rounded up
@@ -64,7 +64,7 @@ pub struct Sample {
     pub request_end: u64,
     /// Bytes of its connection that had come before the response.
     pub response_begin: u64,
-    /// The same once the response was whole.
+    /// Bytes of its connection that had come once the response was whole.
     pub response_end: u64,
     /// When the operation was intended, by the generator's clock.
     pub intended: Nanos,
@@ -78,7 +78,7 @@ pub struct Sample {
 
 /// Where the time of an operation was spent, from the request's last byte on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
+pub struct TimeParts {
     /// In the server's host, up to the response's first byte.
     pub host_first: Nanos,
     /// On the way, there and back, of the time up to the first byte.
@@ -91,12 +91,12 @@ pub struct Parts {
 
 /// Both ends, joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Joined {
-    /// For each sample its parts; `None` where they cannot be told.
-    pub parts: Vec<Option<Parts>>,
+pub struct JoinedTimes {
+    /// For each sample its parts; `None` where they are not known.
+    pub parts: Vec<Option<TimeParts>>,
     /// Samples on connections that the observer did not see, or not as many as the generator had.
     pub unseen: u64,
-    /// Samples of which the observer saw not all: lost by the capture, or there was no room.
+    /// Samples that the observer saw in part: lost by the capture, or there was no room.
     pub incomplete: u64,
     /// Segments of responses that were sent again.
     pub resent: u64,
@@ -106,14 +106,14 @@ pub struct Joined {
 ///
 /// A port that was used several times is told apart by order, so it must have been seen as often as
 /// it was used.
-pub fn join(seen: &Seen, sampled: &Sampled) -> Joined {
-    let mut by_port: BTreeMap<u16, Vec<&SeenConnection>> = BTreeMap::new();
+pub fn join(seen: &ObservedStreams, sampled: &Sampled) -> JoinedTimes {
+    let mut by_port: BTreeMap<u16, Vec<&ObservedConnection>> = BTreeMap::new();
     for connection in &seen.connections {
         by_port.entry(connection.port).or_default().push(connection);
     }
-    let mut joined = Joined {
+    let mut joined = JoinedTimes {
         resent: seen.connections.iter().map(|c| c.responses.resent).sum(),
-        ..Joined::default()
+        ..JoinedTimes::default()
     };
     for sample in &sampled.samples {
         let used = sampled.uses.get(&sample.port).copied().unwrap_or(1);
@@ -135,7 +135,7 @@ pub fn join(seen: &Seen, sampled: &Sampled) -> Joined {
 /// The parts of one operation. The network's are what is left of the generator's times, so that
 /// both add up to them. On loopback a request arrives before the call that sends it returns: there
 /// nothing may be left, and the host's part is a little short.
-fn parts(connection: &SeenConnection, sample: &Sample) -> Option<Parts> {
+fn parts(connection: &ObservedConnection, sample: &Sample) -> Option<TimeParts> {
     let came = connection.requests.passed(sample.request_end)?;
     let first = connection.responses.passed(sample.response_begin + 1)?;
     let last = connection.responses.passed(sample.response_end)?;
@@ -146,7 +146,7 @@ fn parts(connection: &SeenConnection, sample: &Sample) -> Option<Parts> {
     };
     let (host_first, network_first) = split(first, sample.first_byte);
     let (host, network) = split(last, sample.last_byte);
-    Some(Parts {
+    Some(TimeParts {
         host_first,
         network_first,
         host,
@@ -154,5 +154,41 @@ fn parts(connection: &SeenConnection, sample: &Sample) -> Option<Parts> {
     })
 }
 
-#[cfg(test)]
-mod tests;
+/// Where the time of the operations went that lie within the window: as a whole, apart by response
+/// time, and as distributions that merge.
+pub fn host_times(
+    seen: &ObservedStreams,
+    sampled: &Sampled,
+    window: Window,
+) -> (HostTimes, Split, BothEnds) {
+    let is_within = |s: &Sample| s.written >= window.start && s.last_byte <= window.end;
+    let within = Sampled {
+        uses: sampled.uses.clone(),
+        samples: sampled.samples.iter().copied().filter(is_within).collect(),
+        left_out: sampled.left_out,
+    };
+    let joined = join(seen, &within);
+    let mut split = Split::default();
+    let mut all = Vec::new();
+    for (sample, parts) in within.samples.iter().zip(&joined.parts) {
+        let Some(parts) = parts else { continue };
+        let response = sample.last_byte - sample.intended;
+        split.add(response, parts.host, parts.network);
+        all.push([parts.host, parts.network]);
+    }
+    let all = BothEnds::of(all.into_iter());
+    let nothing = within
+        .samples
+        .is_empty()
+        .then(|| "no connection was followed".to_owned());
+    let mut times = HostTimes {
+        unseen: joined.unseen,
+        incomplete: joined.incomplete,
+        resent: joined.resent,
+        lost: seen.lost,
+        because: seen.because.clone().or(nothing),
+        ..HostTimes::default()
+    };
+    times.set(&all);
+    (times, split, all)
+}

@@ -4,7 +4,7 @@ use super::{Sample, is_followed};
 use crate::time::Nanos;
 use std::collections::BTreeMap;
 
-/// Samples are kept for so many operations of a worker, 72 bytes each.
+/// Maximum operations of a worker that are sampled, 72 bytes each.
 const SAMPLES_MAX: usize = 200_000;
 
 /// Notes the operations of one worker that go over connections that an observer follows. Of others
@@ -14,13 +14,13 @@ pub struct Sampler {
     one_of: u16,
     /// The place in `connections` of what is open in each slot, where it is followed.
     slots: Vec<Option<u32>>,
-    connections: Vec<Connection>,
+    connections: Vec<SampledConnection>,
     samples: Vec<(u32, Sample)>,
     left_out: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Connection {
+struct SampledConnection {
     port: u16,
     established: Nanos,
     sent: u64,
@@ -30,7 +30,7 @@ struct Connection {
 }
 
 impl Sampler {
-    /// Of a worker with so many slots for connections, one of `one_of` of which is followed.
+    /// A sampler for a worker with `slots` connections; one of `one_of` ports is followed.
     pub fn new(slots: usize, one_of: u16) -> Sampler {
         Sampler {
             one_of,
@@ -48,7 +48,7 @@ impl Sampler {
         };
         *place = is_followed(port, self.one_of).then_some(self.connections.len() as u32);
         if place.is_some() {
-            self.connections.push(Connection {
+            self.connections.push(SampledConnection {
                 port,
                 established: now,
                 sent: 0,
@@ -58,14 +58,14 @@ impl Sampler {
         }
     }
 
-    /// What is in a slot is not to be followed.
+    /// The connection in a slot has closed, or is not followed.
     pub fn closed(&mut self, slot: u32) {
         if let Some(place) = self.slots.get_mut(slot as usize) {
             *place = None;
         }
     }
 
-    /// So many more bytes were handed to the kernel.
+    /// Counts bytes that were handed to the kernel.
     #[inline]
     pub fn sent(&mut self, slot: u32, bytes: u64) {
         if let Some((_, connection)) = self.connection(slot) {
@@ -73,7 +73,7 @@ impl Sampler {
         }
     }
 
-    /// So many more bytes came.
+    /// Counts bytes that came.
     #[inline]
     pub fn received(&mut self, slot: u32, bytes: u64) {
         if let Some((_, connection)) = self.connection(slot) {
@@ -81,7 +81,7 @@ impl Sampler {
         }
     }
 
-    /// What was sent and received over a connection so far, where it is followed: what
+    /// Bytes sent and received over a connection so far, where it is followed: what
     /// [`Sampler::ended_at`] wants of a protocol that interleaves operations.
     #[inline]
     pub fn offsets(&mut self, slot: u32) -> Option<(u64, u64)> {
@@ -140,7 +140,7 @@ impl Sampler {
     }
 
     #[inline]
-    fn connection(&mut self, slot: u32) -> Option<(u32, &mut Connection)> {
+    fn connection(&mut self, slot: u32) -> Option<(u32, &mut SampledConnection)> {
         let index = (*self.slots.get(slot as usize)?)?;
         let connection = self.connections.get_mut(index as usize)?;
         Some((index, connection))
@@ -159,8 +159,8 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Joins the workers. A port that several used, one after another, is told apart by when. What
-    /// nothing was sent over is not counted: its server may not know that it was established.
+    /// Joins the workers. A port that several used, one after another, is told apart by time. A
+    /// connection over which nothing was sent is not counted: its server may not know of it.
     pub fn of(workers: Vec<Sampler>) -> Sampled {
         let mut by_port: BTreeMap<u16, Vec<Nanos>> = BTreeMap::new();
         let connections = workers.iter().flat_map(|worker| &worker.connections);

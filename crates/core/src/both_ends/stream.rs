@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Segments that came before one that is still missing: beyond so many pieces the missing one is
-/// taken for lost by the capture, not by the network, which would have sent it again.
+/// Segments that came before one that is still missing: beyond this number of pieces the missing
+/// one is taken for lost by the capture, not by the network, which would have sent it again.
 const EARLY_MAX: usize = 64;
 
 /// When which bytes of a direction had passed, all before them included. Times are nanoseconds of
 /// the clock of whoever watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stream {
-    /// Once so many bytes had passed, and when; both ascend.
+pub struct StreamTimes {
+    /// Number of bytes that had passed, and when; both ascend.
     pub marks: Vec<(u64, u64)>,
     /// Bytes that passed unseen: from, to.
     pub holes: Vec<(u64, u64)>,
@@ -18,7 +18,7 @@ pub struct Stream {
     pub resent: u64,
 }
 
-impl Stream {
+impl StreamTimes {
     /// When the first `bytes` bytes had passed; `None` where they have not or the last of them was
     /// not seen.
     pub fn passed(&self, bytes: u64) -> Option<u64> {
@@ -32,23 +32,23 @@ impl Stream {
     }
 }
 
-/// Builds a [`Stream`] from segments as they pass.
+/// Builds a [`StreamTimes`] from segments as they pass.
 #[derive(Clone, Debug)]
-pub struct StreamBuilder {
-    stream: Stream,
+pub struct StreamTimesBuilder {
+    stream: StreamTimes,
     /// The sequence number of the stream's first byte.
     first: u32,
-    /// So many bytes have passed without a gap.
+    /// Bytes that have passed without a gap.
     passed: u64,
     /// Pieces beyond a gap: from, to, in order and apart.
     early: Vec<(u64, u64)>,
 }
 
-impl StreamBuilder {
+impl StreamTimesBuilder {
     /// A direction whose SYN had this sequence number.
-    pub fn new(initial_sequence: u32) -> StreamBuilder {
-        StreamBuilder {
-            stream: Stream::default(),
+    pub fn new(initial_sequence: u32) -> StreamTimesBuilder {
+        StreamTimesBuilder {
+            stream: StreamTimes::default(),
             first: initial_sequence.wrapping_add(1),
             passed: 0,
             early: Vec::new(),
@@ -89,7 +89,8 @@ impl StreamBuilder {
         }
     }
 
-    /// A segment of which all before is known to have passed, seen or not: what a host sends.
+    /// Notes a segment before which all bytes are known to have passed, seen or not: what a host
+    /// sends.
     pub fn send(&mut self, sequence: u32, length: u32, at_ns: u64) {
         self.pass(sequence, length, at_ns);
         while let Some(&(from, _)) = self.early.first() {
@@ -100,7 +101,7 @@ impl StreamBuilder {
     }
 
     /// What has passed.
-    pub fn finish(self) -> Stream {
+    pub fn finish(self) -> StreamTimes {
         self.stream
     }
 

@@ -3,8 +3,8 @@ use crate::measure::{Split, Window};
 use proptest::prelude::*;
 
 /// A direction that begins after the sequence number 1,000.
-fn built(segments: &[(u32, u32, u64)]) -> Stream {
-    let mut builder = StreamBuilder::new(999);
+fn built(segments: &[(u32, u32, u64)]) -> StreamTimes {
+    let mut builder = StreamTimesBuilder::new(999);
     for &(from, length, at) in segments {
         builder.pass(1_000_u32.wrapping_add(from), length, at);
     }
@@ -32,7 +32,7 @@ fn what_is_sent_again_counts_once_and_where_it_came_first() {
 
 #[test]
 fn sequence_numbers_wrap() {
-    let mut builder = StreamBuilder::new(u32::MAX - 10);
+    let mut builder = StreamTimesBuilder::new(u32::MAX - 10);
     let (mut sequence, mut at) = (u32::MAX - 9, 0);
     // Three times around.
     for _ in 0..13 {
@@ -44,14 +44,14 @@ fn sequence_numbers_wrap() {
     assert_eq!(stream.passed(13 << 30), Some(13));
     assert_eq!(stream.passed((5 << 30) + 1), Some(6));
     // One of an earlier connection.
-    let mut builder = StreamBuilder::new(5);
+    let mut builder = StreamTimesBuilder::new(5);
     builder.pass(1, 3, 9);
-    assert_eq!(builder.finish(), Stream::default());
+    assert_eq!(builder.finish(), StreamTimes::default());
 }
 
 #[test]
 fn what_the_capture_lost_is_a_hole() {
-    let mut sent = StreamBuilder::new(999);
+    let mut sent = StreamTimesBuilder::new(999);
     sent.send(1_000, 100, 5);
     sent.send(1_300, 100, 6);
     sent.send(1_400, 100, 7);
@@ -61,7 +61,7 @@ fn what_the_capture_lost_is_a_hole() {
     assert_eq!(at, [Some(5), None, None, Some(6), Some(7)]);
 
     // What came in may be late instead, until there is too much of it.
-    let pieces = |count: u32| -> Stream {
+    let pieces = |count: u32| -> StreamTimes {
         let all: Vec<_> = (1..=count).map(|n| (n * 20, 10, n.into())).collect();
         built(&all)
     };
@@ -73,11 +73,11 @@ fn what_the_capture_lost_is_a_hole() {
 
 /// A connection from port 40,000 with a request of 50 bytes and a response of 1,000 in two
 /// segments, 20 ms apart.
-fn connection() -> SeenConnection {
-    let mut responses = StreamBuilder::new(7);
+fn connection() -> ObservedConnection {
+    let mut responses = StreamTimesBuilder::new(7);
     responses.send(8, 200, 1_300_000);
     responses.send(208, 800, 21_300_000);
-    SeenConnection {
+    ObservedConnection {
         port: 40_000,
         requests: built(&[(0, 50, 1_000_000)]),
         responses: responses.finish(),
@@ -105,17 +105,17 @@ fn sampled(samples: &[Sample], uses: u32) -> Sampled {
     }
 }
 
-fn seen(connections: &[SeenConnection]) -> Seen {
-    Seen {
+fn seen(connections: &[ObservedConnection]) -> ObservedStreams {
+    ObservedStreams {
         connections: connections.to_vec(),
-        ..Seen::default()
+        ..ObservedStreams::default()
     }
 }
 
 #[test]
 fn the_hosts_time_is_of_its_clock_and_the_rest_is_the_networks() {
     let joined = join(&seen(&[connection()]), &sampled(&[SAMPLE], 1));
-    let parts = Parts {
+    let parts = TimeParts {
         host_first: Nanos(300_000),
         network_first: Nanos(150_000),
         host: Nanos(20_300_000),
@@ -144,7 +144,7 @@ fn what_cannot_be_told_is_counted() {
 }
 
 #[test]
-fn a_port_that_was_used_again_is_told_apart_by_order_or_not_at_all() {
+fn reused_port_is_told_apart_by_order_or_not_at_all() {
     let mut later = connection();
     later.responses.marks[0].1 += 100_000;
     let both = seen(&[connection(), later]);
@@ -229,7 +229,7 @@ proptest! {
         segments in prop::collection::vec((0_u32..40, 1_u32..12), 0..60),
         first in any::<u32>(),
     ) {
-        let mut builder = StreamBuilder::new(first.wrapping_sub(1));
+        let mut builder = StreamTimesBuilder::new(first.wrapping_sub(1));
         let mut came = [u64::MAX; 64];
         for (at, &(from, length)) in segments.iter().enumerate() {
             builder.pass(first.wrapping_add(from), length, at as u64);
@@ -250,7 +250,7 @@ proptest! {
 /// What comes once the queue of early pieces is full, and leaves no gap, was not missing.
 #[test]
 fn piece_without_gap_makes_no_hole_in_a_full_queue() {
-    let mut builder = StreamBuilder::new(9);
+    let mut builder = StreamTimesBuilder::new(9);
     for piece in 0..64 {
         builder.pass(10 + 100 + 20 * piece, 10, 1);
     }

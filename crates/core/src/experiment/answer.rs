@@ -11,11 +11,11 @@ use serde_json::Value;
 /// What is not told here is told of most experiments alike.
 pub trait Answer {
     /// The codes of the findings that only this experiment has.
-    fn codes() -> &'static [Code]
+    fn codes() -> Vec<Code>
     where
         Self: Sized,
     {
-        &[]
+        Vec::new()
     }
 
     /// All there is, is a trial that did not end: what it was, in words.

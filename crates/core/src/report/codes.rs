@@ -36,7 +36,7 @@ pub fn chapters() -> Vec<Chapter> {
     let of_one = Kind::all().filter(|kind| !kind.codes().is_empty());
     let of_one = of_one.map(|kind| {
         let title = format!("Findings of knee {}", Command::of(kind));
-        chapter(&title, kind.codes().to_vec())
+        chapter(&title, kind.codes())
     });
     let of_the_end = [
         chapter(

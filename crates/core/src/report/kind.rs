@@ -65,7 +65,7 @@ macro_rules! experiments {
             }
 
             /// The codes of the findings that only this experiment has.
-            pub(super) fn codes(self) -> &'static [Code] {
+            pub(super) fn codes(self) -> Vec<Code> {
                 match self {
                     $(Kind::$kind => <$conclusion>::codes(),)*
                 }

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-/// Permits at most so many calls at once, and exactly so many in all, unless one fails.
+/// Limits the calls in flight, and permits an exact number in all, unless one fails.
 ///
-/// It starts nothing itself: it says when a call may begin, and is told when one has ended. So it
-/// serves threads, tasks and state machines alike.
+/// It starts nothing itself: it says when a call may begin, and its user reports when one has
+/// ended. So it serves threads, tasks and state machines alike.
 ///
 /// The first call that fails is the last that any lane begins, and its error comes back at once,
 /// whichever lane it was in: nobody waits for the calls that began before it. Those still in
@@ -48,12 +48,12 @@ pub struct Lanes {
 /// A call that has begun: to be handed back when it has ended.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "its lane is taken until it is ended"]
-pub struct Call {
+pub struct LaneCall {
     number: u64,
     lane: u32,
 }
 
-impl Call {
+impl LaneCall {
     /// Which call it is, from 0, in the order in which they begin.
     pub fn number(&self) -> u64 {
         self.number
@@ -87,7 +87,7 @@ impl Lanes {
 
     /// Begins a call, in the lane that was given back last; `None`: all lanes are taken, all calls
     /// have begun, or one has failed.
-    pub fn begin(&mut self) -> Option<Call> {
+    pub fn begin(&mut self) -> Option<LaneCall> {
         if !self.is_free() {
             return None;
         }
@@ -97,11 +97,11 @@ impl Lanes {
         });
         let number = self.begun;
         self.begun += 1;
-        Some(Call { number, lane })
+        Some(LaneCall { number, lane })
     }
 
     /// Ends a call that these lanes began: its value to continue with, or its error to stop for.
-    pub fn end<T, E>(&mut self, call: Call, result: Result<T, E>) -> ControlFlow<E, T> {
+    pub fn end<T, E>(&mut self, call: LaneCall, result: Result<T, E>) -> ControlFlow<E, T> {
         self.free.push(call.lane);
         match result {
             Ok(value) => {

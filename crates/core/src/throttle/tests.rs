@@ -56,7 +56,7 @@ fn never(_: Nanos) -> Nanos {
 }
 
 #[test]
-fn a_thousand_per_second_for_300_s_are_300_000_without_drift_whatever_they_take() {
+fn rate_has_no_drift_whatever_operations_take() {
     for lasts in [0, 100, 900].map(us) {
         let mut throttle = per_s(1_000);
         let end = Nanos::from_secs(300);
@@ -114,7 +114,7 @@ fn ten_a_minute_of_2_s_wait_4_s_each() {
 }
 
 #[test]
-fn a_wait_is_made_from_the_least_one_on_and_not_a_nanosecond_below() {
+fn wait_is_made_from_exactly_the_least_wait_on() {
     let mut throttle = per_s(1_000).with_wait_min(us(300));
     assert_eq!(throttle.poll(ms(0)), Turn::Operate { intended: ms(0) });
     assert_eq!(throttle.poll(us(700)), Turn::WaitUntil(ms(1)));
@@ -123,7 +123,7 @@ fn a_wait_is_made_from_the_least_one_on_and_not_a_nanosecond_below() {
 }
 
 #[test]
-fn the_first_operation_waits_for_its_moment_even_where_waits_are_gathered() {
+fn first_operation_is_never_early_in_a_group() {
     let moments = [ms(5), ms(6)].into();
     let arrivals = Arrivals::Trace(Trace::new(moments, Share::WHOLE));
     let mut throttle = Throttle::new(arrivals, CatchUp::ALL, ms(10));
@@ -178,7 +178,7 @@ fn skip_skips_49_and_is_on_time_again_at_once() {
 }
 
 #[test]
-fn spread_at_twice_the_rate_makes_one_each_half_millisecond_until_199_ms() {
+fn spread_at_twice_the_rate_catches_up_at_199_ms() {
     let (made, throttle) = after_a_stall(CatchUp::Spread(2.0));
     let expected = (101..250).map(|k| ((150_000 + (k - 101) * 500).max(k * 1_000), k));
     assert_eq!(made, sequence(expected));
@@ -468,7 +468,7 @@ proptest! {
     }
 
     #[test]
-    fn lanes_make_exactly_so_many_calls_and_stop_for_the_first_error(
+    fn lanes_make_an_exact_number_of_calls_and_stop_on_error(
         n in 1u32..9, total in 0u64..60, fails in prop::option::of(0u64..80), picks: Vec<u8>,
     ) {
         let mut lanes = Lanes::new(n, total);
@@ -476,7 +476,7 @@ proptest! {
         while !lanes.is_done() {
             while let Some(call) = lanes.begin() {
                 prop_assert!(error.is_none());
-                let mut taken = running.iter().map(Call::lane);
+                let mut taken = running.iter().map(LaneCall::lane);
                 prop_assert!(taken.all(|lane| lane != call.lane()) && call.lane() < n);
                 running.push(call);
             }

@@ -9,7 +9,7 @@ use crate::control::{
 use crate::error::RunError;
 use crate::kernel::host;
 use crate::sys::clock::monotonic_ns;
-use knee_core::both_ends::Seen;
+use knee_core::both_ends::ObservedStreams;
 use knee_core::measure::{Observed, SynSource};
 use knee_core::time::Nanos;
 use std::net::SocketAddr;
@@ -130,9 +130,9 @@ impl ObserverClient {
     ///
     /// # Errors
     /// [`RunError::Unreachable`]: the observer is gone.
-    pub fn seen(&mut self) -> Result<Seen, RunError> {
+    pub fn seen(&mut self) -> Result<ObservedStreams, RunError> {
         match self.request(&ObserverRequest::Seen)? {
-            ObserverReply::Seen(seen) => Ok(Seen {
+            ObserverReply::Seen(seen) => Ok(ObservedStreams {
                 because: seen.because.as_deref().map(printable),
                 ..*seen
             }),
@@ -316,10 +316,10 @@ impl Vantage {
 
     /// Ends following and returns what was seen; nothing, and why, where the observer is gone. Call
     /// it before [`Vantage::finish`], which takes the same reason.
-    pub fn seen(&mut self) -> Seen {
-        let nothing = |because: String| Seen {
+    pub fn seen(&mut self) -> ObservedStreams {
+        let nothing = |because: String| ObservedStreams {
             because: Some(because),
-            ..Seen::default()
+            ..ObservedStreams::default()
         };
         match self {
             Vantage::Here { following, .. } => match following.take() {

@@ -7,7 +7,7 @@ use crate::kernel::timestamps::Timestamps;
 use crate::sys::clock::realtime_ahead_ns;
 use crate::sys::packet::{Batch, PacketSocket};
 use crate::threads::StoppableThread;
-use knee_core::both_ends::Seen;
+use knee_core::both_ends::ObservedStreams;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const BATCHES_MAX: usize = 10_000;
 
 /// Connections that are being followed, until it is finished or dropped.
 #[derive(Debug)]
-pub struct StreamCapture(Result<StoppableThread<Seen>, String>);
+pub struct StreamCapture(Result<StoppableThread<ObservedStreams>, String>);
 
 impl StreamCapture {
     /// Follows one of `one_of` connections to `port`, chosen by the client's port, that begin from
@@ -44,19 +44,19 @@ impl StreamCapture {
     }
 
     /// Ends it and returns what was seen.
-    pub fn finish(self) -> Seen {
+    pub fn finish(self) -> ObservedStreams {
         match self.0 {
             Ok(thread) => thread.stop(),
-            Err(because) => Seen {
+            Err(because) => ObservedStreams {
                 because: Some(because),
-                ..Seen::default()
+                ..ObservedStreams::default()
             },
         }
     }
 }
 
-fn follow(tap: &PacketSocket, stop: &AtomicBool) -> Seen {
-    let (mut streams, mut batch) = (Streams::default(), Batch::new());
+fn follow(tap: &PacketSocket, stop: &AtomicBool) -> ObservedStreams {
+    let (mut streams, mut batch) = (Streams::default(), Batch::for_packets());
     loop {
         thread::park_timeout(LOOK_EVERY);
         let is_over = stop.load(Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Streams of followed connections: when which bytes came and went.
 
 use super::data::StreamSegment;
-use knee_core::both_ends::{Seen, SeenConnection, StreamBuilder};
+use knee_core::both_ends::{ObservedStreams, ObservedConnection, StreamTimesBuilder};
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 
@@ -32,9 +32,9 @@ impl MarkBudget {
     /// byte.
     fn note(
         &mut self,
-        builder: &mut StreamBuilder,
+        builder: &mut StreamTimesBuilder,
         segment: &StreamSegment,
-        add: impl FnOnce(&mut StreamBuilder, u32),
+        add: impl FnOnce(&mut StreamTimesBuilder, u32),
     ) {
         if self.marks >= MARKS_MAX {
             self.left_out += u64::from(segment.length > 0);
@@ -54,11 +54,11 @@ struct FollowedConnection {
     port: u16,
     /// The sequence number of the client's SYN.
     syn: u32,
-    requests: StreamBuilder,
+    requests: StreamTimesBuilder,
     /// Whether bytes of the client came.
     has_carried: bool,
     /// From the server's SYN on, with its sequence number.
-    responses: Option<(u32, StreamBuilder)>,
+    responses: Option<(u32, StreamTimesBuilder)>,
 }
 
 impl Streams {
@@ -87,9 +87,9 @@ impl Streams {
             return;
         };
         let followed = &mut self.connections[at];
-        let is_begun = |&(syn, _): &(u32, StreamBuilder)| syn == segment.sequence;
+        let is_begun = |&(syn, _): &(u32, StreamTimesBuilder)| syn == segment.sequence;
         if segment.is_syn && !followed.responses.as_ref().is_some_and(is_begun) {
-            let responses = StreamBuilder::new(segment.sequence);
+            let responses = StreamTimesBuilder::new(segment.sequence);
             followed.responses = Some((segment.sequence, responses));
         }
         let Some((_, responses)) = &mut followed.responses else {
@@ -115,26 +115,26 @@ impl Streams {
         self.connections.push(FollowedConnection {
             port: client.1,
             syn,
-            requests: StreamBuilder::new(syn),
+            requests: StreamTimesBuilder::new(syn),
             has_carried: false,
             responses: None,
         });
     }
 
     /// Returns what was seen. `lost`: segments that the capture lost.
-    pub(super) fn finish(self, lost: u64) -> Seen {
+    pub(super) fn finish(self, lost: u64) -> ObservedStreams {
         // The client counts what it sent something over. One that it had given up before the
         // server's SYN came carried nothing.
         let carried = self.connections.into_iter().filter(|c| c.has_carried);
         let connections = carried.filter_map(|followed| {
             let (_, responses) = followed.responses?;
-            Some(SeenConnection {
+            Some(ObservedConnection {
                 port: followed.port,
                 requests: followed.requests.finish(),
                 responses: responses.finish(),
             })
         });
-        Seen {
+        ObservedStreams {
             connections: connections.collect(),
             lost,
             left_out: self.room.left_out,
@@ -216,7 +216,7 @@ mod tests {
     fn a_connection_that_is_refused_is_none() {
         let mut streams = Streams::default();
         streams.came(&segment(true, 100, 0), 1);
-        assert_eq!(streams.finish(0), Seen::default());
+        assert_eq!(streams.finish(0), ObservedStreams::default());
     }
 
     #[test]

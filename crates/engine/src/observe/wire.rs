@@ -16,7 +16,7 @@
 //! answered with `refused{reason}`, and the connection ends.
 
 pub use crate::control::Hello;
-use knee_core::both_ends::Seen;
+use knee_core::both_ends::ObservedStreams;
 use knee_core::measure::{Observed, SynSource};
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +93,7 @@ pub enum ObserverReply {
     /// Answer to follow.
     Following,
     /// Answer to seen.
-    Seen(Box<Seen>),
+    Seen(Box<ObservedStreams>),
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::words::{self, Words};
 use knee_core::experiment::udp::client_wait::{parse_client_wait, parse_clients};
 use knee_core::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
-use knee_core::experiment::udp::{ExplainAsked, ExplainSpec};
+use knee_core::experiment::udp::{ExplainRequest, ExplainSpec};
 use knee_core::spec::{
     ArrivalLaw, AskedArrival, BackendChoice, EngineOptions, Level, OpenLoad, Rate, WaitPolicy,
 };
@@ -117,7 +117,7 @@ impl RawUdp {
                 Some(Plan::Compare(trials, repeats))
             }
             (UdpTask::Explain, Some(first), Some(second)) => {
-                let asked = ExplainAsked {
+                let asked = ExplainRequest {
                     duration: self.duration,
                     repeats: self.repeats,
                 };

@@ -3,7 +3,7 @@
 use crate::command::laboratory::{Made, Stand};
 use crate::watch::{LiveKind, Upcoming};
 use knee_core::experiment::Experiment;
-use knee_core::experiment::udp::UdpTried;
+use knee_core::experiment::udp::AssessedUdpTrial;
 use knee_core::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use knee_core::measure::IntervalWatcher;
 use knee_core::time::Nanos;
@@ -50,7 +50,7 @@ impl UdpStand {
     }
 }
 
-impl<X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>> Stand<X> for UdpStand {
+impl<X: Experiment<Spec = UdpTrialSpec, Trial = AssessedUdpTrial>> Stand<X> for UdpStand {
     fn prepare(&mut self) -> Result<(), RunError> {
         udp::preflight(&self.service, &self.token).map(drop)
     }
@@ -82,16 +82,16 @@ impl<X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>> Stand<X> for UdpStand
         spec: &UdpTrialSpec,
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
-    ) -> Result<Made<UdpTried>, RunError> {
+    ) -> Result<Made<AssessedUdpTrial>, RunError> {
         let trial = udp::run(spec, &self.program, watch, stop)?;
         self.backend.clone_from(&trial.generator.backend);
         Ok(Made {
             interrupted: trial.interrupted,
-            trial: UdpTried::of(&trial),
+            trial: AssessedUdpTrial::of(&trial),
         })
     }
 
-    fn line(&self, number: usize, tried: &UdpTried) -> Option<String> {
+    fn line(&self, number: usize, tried: &AssessedUdpTrial) -> Option<String> {
         let trials = self.trials?;
         let datagrams = tried.report.datagrams().cloned().unwrap_or_default();
         Some(knee_render::sent_line(
@@ -101,7 +101,7 @@ impl<X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>> Stand<X> for UdpStand
         ))
     }
 
-    fn report(tried: &UdpTried) -> Option<&TrialReport> {
+    fn report(tried: &AssessedUdpTrial) -> Option<&TrialReport> {
         Some(&tried.report)
     }
 

@@ -1,13 +1,13 @@
 //! The conclusion in one or two sentences.
 
-use super::standing;
-use crate::experiment::latency::analysis::figures::grade;
+use super::distorted;
+use crate::experiment::latency::analysis::grade;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::time::Nanos;
 use crate::words::{exact, list, time};
 
 /// What the path is like, and where it bends.
-pub(super) fn of(conclusion: &LatencyConclusion) -> String {
+pub(super) fn in_words(conclusion: &LatencyConclusion) -> String {
     let first = conclusion.scenarios.first();
     let name = first.map_or("", |row| &row.congestion_control);
     let own = conclusion.scenarios.iter();
@@ -32,6 +32,18 @@ pub(super) fn of(conclusion: &LatencyConclusion) -> String {
     sentences.join(" ")
 }
 
+const RESPONSIVENESS: &str = "link responsiveness";
+
+/// The overall figures by their names, with their units.
+pub(super) fn figures(of: &LatencyConclusion) -> [(&'static str, Option<u64>, &'static str); 4] {
+    [
+        (RESPONSIVENESS, of.responsiveness_hz, "Hz"),
+        ("flow smoothness", of.smoothness_hz, "Hz"),
+        ("upload capacity", of.upload_capacity_kib_per_s, "KiB/s"),
+        ("download capacity", of.download_capacity_kib_per_s, "KiB/s"),
+    ]
+}
+
 /// Responsiveness, smoothness, capacity.
 fn under_load(conclusion: &LatencyConclusion, rows: &[&ScenarioRow]) -> Option<String> {
     let worst = rows
@@ -42,34 +54,22 @@ fn under_load(conclusion: &LatencyConclusion, rows: &[&ScenarioRow]) -> Option<S
         .filter(|(_, hz)| *hz > 0.0)
         .map(|(row, hz)| {
             let longest = time(1e9 / hz);
-            format!(" (with {} a ping took up to {longest})", flows(row))
+            format!(
+                " (with {} a ping took up to {longest})",
+                row.flows_in_words()
+            )
         })
         .unwrap_or_default();
-    let figures = [
-        (
-            "link responsiveness",
-            conclusion.responsiveness_hz,
-            "Hz",
-            with.as_str(),
-        ),
-        ("flow smoothness", conclusion.smoothness_hz, "Hz", ""),
-        (
-            "upload capacity",
-            conclusion.upload_capacity_kib_per_s,
-            "KiB/s",
-            "",
-        ),
-        (
-            "download capacity",
-            conclusion.download_capacity_kib_per_s,
-            "KiB/s",
-            "",
-        ),
-    ];
-    let known = figures.into_iter().filter_map(|(name, value, unit, with)| {
-        let value = exact(value? as f64);
-        Some(format!("{name} is {value} {unit}{with}"))
-    });
+    let known = figures(conclusion)
+        .into_iter()
+        .filter_map(|(name, value, unit)| {
+            let with = if name == RESPONSIVENESS {
+                with.as_str()
+            } else {
+                ""
+            };
+            Some(format!("{name} is {} {unit}{with}", exact(value? as f64)))
+        });
     let known: Vec<String> = known.collect();
     (!known.is_empty()).then(|| format!("Under load {}.", list(&known)))
 }
@@ -80,7 +80,7 @@ fn bends(conclusion: &LatencyConclusion, rows: &[&ScenarioRow]) -> Option<String
     let felt = |row: &&&ScenarioRow| row.added_latency_ns.is_some_and(|ns| ns >= FELT_NS);
     let bend = rows.iter().filter(felt).min_by_key(|row| row.up + row.down);
     let where_ = match bend {
-        Some(row) => format!("it bends with {}", flows(row)),
+        Some(row) => format!("it bends with {}", row.flows_in_words()),
         None => "no scenario bends it".to_owned(),
     };
     Some(format!(
@@ -108,14 +108,16 @@ fn by_probe(conclusion: &LatencyConclusion) -> Option<String> {
 
 /// What can be trusted, where not all can.
 fn stands(conclusion: &LatencyConclusion) -> Option<String> {
-    let (resting, standing) = standing::of(conclusion);
-    let standing: Vec<String> = standing.iter().map(|&s| s.to_owned()).collect();
-    (!resting.is_empty()).then(|| match standing.is_empty() {
-        true => "The generator distorted scenarios that all of this rests on.".to_owned(),
-        false => format!(
-            "The generator distorted scenarios that this rests on; what stands is {}.",
-            list(&standing)
-        ),
+    let (resting, standing) = distorted::distorted_and_sound(conclusion);
+    (!resting.is_empty()).then(|| {
+        if standing.is_empty() {
+            "The generator distorted scenarios that all of this rests on.".to_owned()
+        } else {
+            format!(
+                "The generator distorted scenarios that this rests on; what stands is {}.",
+                list(&standing)
+            )
+        }
     })
 }
 
@@ -125,14 +127,4 @@ fn congestion(conclusion: &LatencyConclusion) -> Option<String> {
     let each = known.map(|row| format!("{} with {}", row.grade, row.congestion_control));
     let each: Vec<String> = each.collect();
     (each.len() > 1).then(|| format!("By congestion control the grade is {}.", list(&each)))
-}
-
-fn flows(row: &ScenarioRow) -> String {
-    let of = |n: u32, noun: &str| match n {
-        0 => None,
-        1 => Some(format!("1 {noun}")),
-        n => Some(format!("{n} {noun}s")),
-    };
-    let both = [of(row.up, "upload"), of(row.down, "download")];
-    list(&both.into_iter().flatten().collect::<Vec<_>>())
 }

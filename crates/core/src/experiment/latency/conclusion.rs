@@ -1,7 +1,9 @@
 //! What a report asks of the conclusion of `knee latency`, and whether that agrees with all else.
 
-use super::analysis::figures::grade;
-use super::findings::CODES;
+use super::analysis::grade;
+use super::answer::figures;
+use super::classic::RowFigure;
+use super::findings::codes;
 use super::report::{LatencyConclusion, ScenarioRow};
 use crate::consistency::{Contradictions, Said, trial};
 use crate::experiment::answer::{Answer, values};
@@ -12,8 +14,8 @@ use crate::words::{exact, time, value};
 use serde_json::Value;
 
 impl Answer for LatencyConclusion {
-    fn codes() -> &'static [Code] {
-        CODES
+    fn codes() -> Vec<Code> {
+        codes()
     }
 
     fn cut_short(&mut self, _trial: &TrialReport, words: String) {
@@ -62,30 +64,34 @@ fn check(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
         .iter()
         .filter(|s| Some(s.congestion_control.as_str()) == first)
         .collect();
-    worst(
-        "responsiveness",
-        of.responsiveness_hz,
-        rows.iter().map(|s| s.responsiveness_hz),
-        found,
-    );
-    worst(
-        "smoothness",
-        of.smoothness_hz,
-        rows.iter().map(|s| s.smoothness_hz),
-        found,
-    );
-    capacity(
-        "upload",
-        of.upload_capacity_kib_per_s,
-        rows.iter().map(|s| s.up_kib_per_s),
-        found,
-    );
-    capacity(
-        "download",
-        of.download_capacity_kib_per_s,
-        rows.iter().map(|s| s.down_kib_per_s),
-        found,
-    );
+    let worst_of: [(&str, Option<u64>, RowFigure); 2] = [
+        ("responsiveness", of.responsiveness_hz, |s| {
+            s.responsiveness_hz
+        }),
+        ("smoothness", of.smoothness_hz, |s| s.smoothness_hz),
+    ];
+    for (what, overall, figure) in worst_of {
+        worst(
+            what,
+            overall,
+            rows.iter().filter_map(|row| figure(row)),
+            found,
+        );
+    }
+    let capacities: [(&str, Option<u64>, RowFigure); 2] = [
+        ("upload", of.upload_capacity_kib_per_s, |s| s.up_kib_per_s),
+        ("download", of.download_capacity_kib_per_s, |s| {
+            s.down_kib_per_s
+        }),
+    ];
+    for (what, overall, figure) in capacities {
+        capacity(
+            what,
+            overall,
+            rows.iter().filter_map(|row| figure(row)),
+            found,
+        );
+    }
     found.unless(of.grade.is_empty() || of.added_latency_ns.is_some(), || {
         format!("grade {} of a latency that is not known", of.grade)
     });
@@ -144,13 +150,7 @@ fn check_row(said: Said<'_>, row: &ScenarioRow, found: &mut Contradictions) {
 
 /// What the answer and the findings say is in the table.
 fn statements(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
-    let figures = [
-        ("link responsiveness", of.responsiveness_hz, "Hz"),
-        ("flow smoothness", of.smoothness_hz, "Hz"),
-        ("upload capacity", of.upload_capacity_kib_per_s, "KiB/s"),
-        ("download capacity", of.download_capacity_kib_per_s, "KiB/s"),
-    ];
-    let mut words: Vec<String> = figures
+    let mut words: Vec<String> = figures(of)
         .into_iter()
         .filter_map(|(name, figure, unit)| {
             Some(format!("{name} is {} {unit}", exact(figure? as f64)))
@@ -202,10 +202,10 @@ fn statements(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions
 fn worst(
     what: &str,
     overall: Option<u64>,
-    of: impl Iterator<Item = Option<f64>>,
+    of: impl Iterator<Item = f64>,
     found: &mut Contradictions,
 ) {
-    let least = of.flatten().reduce(f64::min);
+    let least = of.reduce(f64::min);
     if let (Some(overall), Some(least)) = (overall, least) {
         found.unless(overall == least.floor() as u64, || {
             format!("{what} {overall} Hz, and {least} Hz in the worst scenario")
@@ -217,10 +217,10 @@ fn worst(
 fn capacity(
     what: &str,
     overall: Option<u64>,
-    of: impl Iterator<Item = Option<f64>>,
+    of: impl Iterator<Item = f64>,
     found: &mut Contradictions,
 ) {
-    let all: Vec<f64> = of.flatten().collect();
+    let all: Vec<f64> = of.collect();
     let (least, most) = (
         all.iter().copied().reduce(f64::min),
         all.iter().copied().reduce(f64::max),

@@ -1,46 +1,39 @@
-//! Findings about flows and the latency under them. Of several scenarios they tell of the worst.
+//! Findings about flows and the latency under them. Of several scenarios they are about the worst.
 
 mod flows;
 mod queues;
 #[cfg(test)]
 mod tests;
 
-use super::attempts::RUN_AGAIN;
-use super::classic::RECOMPUTED_DIFFERS;
 use super::report::ScenarioRow;
-use super::standing::RESTS_ON_DISTORTED;
+use super::{classic, distorted};
 use crate::finding::{Code, Finding};
 use crate::measure::Direction;
 use crate::trial::findings::{Asked, GENERATOR_DISTORTED, findings_at_levels};
 use crate::trial::flows::FlowsReport;
 use crate::trial::report::TrialReport;
-use crate::words::list;
 
-/// All codes of this experiment.
-pub const CODES: &[Code] = &[
-    flows::FLOW_KILLED,
-    flows::STARVED_FLOW,
-    flows::UNFAIR,
-    flows::ASYMMETRIC,
-    flows::NOT_SETTLED,
-    queues::BLOATED,
-    queues::PROBES_DISAGREE,
-    queues::HIDES_BLOAT,
-    RECOMPUTED_DIFFERS,
-    RESTS_ON_DISTORTED,
-    RUN_AGAIN,
-];
+/// All kinds of findings of `knee latency`.
+pub(super) fn codes() -> Vec<Code> {
+    [
+        flows::CODES,
+        queues::CODES,
+        classic::CODES,
+        distorted::CODES,
+    ]
+    .concat()
+}
 
 /// A scenario as findings see it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scenario<'a> {
-    /// It in short.
+pub(super) struct MeasuredScenario<'a> {
+    /// Its row.
     pub row: &'a ScenarioRow,
-    /// It in full, where it was measured and not read from a text.
+    /// Its trial; `None` where the row was read from a text.
     pub trial: Option<&'a TrialReport>,
 }
 
-impl<'a> Scenario<'a> {
+impl<'a> MeasuredScenario<'a> {
     fn flows(&self) -> Option<&'a FlowsReport> {
         self.trial?.flows()
     }
@@ -51,9 +44,9 @@ impl<'a> Scenario<'a> {
 pub(super) fn latency_findings(
     past: &[&TrialReport],
     idle: Option<&TrialReport>,
-    scenarios: &[Scenario<'_>],
+    scenarios: &[MeasuredScenario<'_>],
 ) -> Vec<Finding> {
-    let view = View { idle, scenarios };
+    let view = LatencyDiagnosis { idle, scenarios };
     let mut found = distorted(past);
     found.extend(view.killed());
     found.extend(view.bloated());
@@ -80,30 +73,25 @@ fn distorted(past: &[&TrialReport]) -> Vec<Finding> {
 }
 
 /// All that the findings are made of.
-struct View<'a> {
+struct LatencyDiagnosis<'a> {
     idle: Option<&'a TrialReport>,
-    scenarios: &'a [Scenario<'a>],
+    scenarios: &'a [MeasuredScenario<'a>],
 }
 
-impl View<'_> {
+impl LatencyDiagnosis<'_> {
     /// `1 upload and 31 downloads (cubic)`: the congestion control where there are several.
     fn name(&self, row: &ScenarioRow) -> String {
-        let of = |n: u32, noun: &str| match n {
-            0 => None,
-            1 => Some(format!("1 {noun}")),
-            n => Some(format!("{n} {noun}s")),
-        };
-        let both = [of(row.up, "upload"), of(row.down, "download")];
-        let flows = list(&both.into_iter().flatten().collect::<Vec<String>>());
+        let flows = row.flows_in_words();
         let asked = &row.congestion_control;
         let several = || {
             self.scenarios
                 .iter()
                 .any(|s| s.row.congestion_control != *asked)
         };
-        match !asked.is_empty() && several() {
-            true => format!("{flows} ({asked})"),
-            false => flows,
+        if !asked.is_empty() && several() {
+            format!("{flows} ({asked})")
+        } else {
+            flows
         }
     }
 }

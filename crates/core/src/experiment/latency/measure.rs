@@ -7,11 +7,11 @@ use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One scenario as the engine ran it. Times are since the run began, when the first flow was told
-/// to start.
+/// One scenario as the engine ran it. Times are since the run began, when the first flow
+/// started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LatencyTrial {
-    /// What was asked for.
+    /// The specification of the scenario.
     pub spec: LatencyTrialSpec,
     /// Every flow, the uploads first.
     pub flows: Vec<FlowMeasured>,
@@ -29,9 +29,9 @@ pub struct LatencyTrial {
     pub service: LatencyServiceFacts,
     /// Counters of this host that moved, by name.
     pub kernel: BTreeMap<String, i64>,
-    /// What it cost the generator.
+    /// Resources that the generator used.
     pub generator: GeneratorUse,
-    /// What it cost the service: processor time in nanoseconds; `None` where it could not tell.
+    /// Processor time of the service; `None` where it is not known.
     pub service_cpu: Option<Nanos>,
     /// The user ended it early.
     pub interrupted: bool,
@@ -56,7 +56,7 @@ pub struct FlowMeasured {
     pub direction: Direction,
     /// Which of that direction's flows, from 0.
     pub number: u32,
-    /// When it began: its sender was told to send.
+    /// When its sender began to send.
     pub begun: Nanos,
     /// When it ended: the scenario's end, or when it was lost.
     pub ended: Nanos,
@@ -69,8 +69,8 @@ pub struct FlowMeasured {
     pub gap_at: Nanos,
     /// Payload bytes received in each interval.
     pub by_interval: Vec<u64>,
-    /// Latency inside the flow: from the moment at which a byte was handed to the sender's socket
-    /// to that at which the receiver took it, on one clock (its error is
+    /// Latency inside the flow: from when a byte was handed to the sender's socket to when
+    /// the receiver took it, on one clock (its error is
     /// [`LatencyServiceFacts::clock_uncertainty_ns`]).
     pub inside: Histogram,
     /// The longest of them in each interval, by when it was received; zero where none was.
@@ -90,16 +90,16 @@ pub struct FlowMeasured {
 /// The end of a flow before its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowLost {
-    /// When.
+    /// Time of the loss.
     pub at: Nanos,
     /// Why, such as `connection reset by peer`.
     pub why: String,
 }
 
-/// What TCP knew of a flow at one moment (TCP_INFO, tcp(7); include/uapi/linux/tcp.h).
+/// What TCP knew of a flow at one time (TCP_INFO, tcp(7); include/uapi/linux/tcp.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpSample {
-    /// When.
+    /// Time of the sample.
     pub at: Nanos,
     /// Smoothed round-trip time (tcpi_rtt).
     pub rtt: Nanos,
@@ -141,10 +141,17 @@ pub struct Probe {
     pub intended: Nanos,
     /// When it was sent.
     pub sent: Nanos,
-    /// How it fared; `None`: it did not come back in time.
+    /// Its times; `None`: it did not come back in time.
     pub back: Option<ProbeBack>,
     /// Of one that did not come back: how long it had been waited for.
     pub waited: Nanos,
+}
+
+impl Probe {
+    /// Its round trip, or how long it had been waited for.
+    pub(crate) fn time(&self) -> Nanos {
+        self.back.map_or(self.waited, |back| back.round_trip)
+    }
 }
 
 /// A probe that came back.
@@ -163,7 +170,7 @@ pub struct ProbeBack {
 pub struct LatencyServiceFacts {
     /// Whether it runs on the client's host (same boot), so that both have one clock.
     pub same_host: bool,
-    /// Its offset from the client's clock is known to so many nanoseconds; 0 on one host.
+    /// Uncertainty of its clock's offset from the client's; 0 on one host.
     pub clock_uncertainty_ns: u64,
     /// Its host's default congestion control.
     pub congestion_control: String,

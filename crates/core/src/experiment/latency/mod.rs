@@ -2,26 +2,24 @@
 
 pub mod analysis;
 mod answer;
-mod attempts;
 mod classic;
 mod conclusion;
+mod distorted;
 pub mod findings;
 pub mod measure;
 pub mod report;
-mod scenarios;
 pub mod settling;
 pub mod spec;
-mod standing;
 #[cfg(test)]
 mod tests;
 
-pub use classic::conclude_classic;
-pub use scenarios::{FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios};
+pub use classic::{Classic, conclude_classic, parse_classic};
+pub use spec::{FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios};
 
 use super::{Concluded, Experiment, Next};
 use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall, row};
-use crate::experiment::latency::attempts::Attempts;
-use crate::experiment::latency::findings::{Scenario, latency_findings};
+use crate::experiment::latency::distorted::ScenarioAttempts;
+use crate::experiment::latency::findings::{MeasuredScenario, latency_findings};
 use crate::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
 use crate::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use crate::spec::Level;
@@ -35,7 +33,7 @@ pub struct LatencyPlan {
     pub base: LatencyTrialSpec,
     /// Uploads and downloads of each scenario.
     pub scenarios: Vec<(u32, u32)>,
-    /// For so long the idle path is looked at first; zero: not at all.
+    /// Time for which the idle path is measured first; zero: not at all.
     pub idle: Nanos,
     /// Every scenario is run with each of these, one after the other; `None`: the hosts' default.
     /// None at all is as one `None`.
@@ -87,12 +85,13 @@ impl Latency {
 
     fn spec(&self, past: &[TrialReport]) -> Option<LatencyTrialSpec> {
         let base = &self.plan.base;
-        let attempts = Attempts::of(past);
+        let attempts = ScenarioAttempts::of(past);
         let step = attempts.counting.len() - usize::from(attempts.is_to_repeat);
         let idle = step < self.idle_trials();
-        let ((up, down), congestion) = match idle {
-            true => ((0, 0), self.plan.congestion[0].as_deref()),
-            false => self.scenario(step)?,
+        let ((up, down), congestion) = if idle {
+            ((0, 0), self.plan.congestion[0].as_deref())
+        } else {
+            self.scenario(step)?
         };
         let several = self.plan.congestion.len() > 1;
         let of = match congestion.filter(|_| several) {
@@ -100,9 +99,10 @@ impl Latency {
             None => String::new(),
         };
         let mut spec = LatencyTrialSpec {
-            label: match idle {
-                true => "idle".to_owned(),
-                false => format!("{up} up, {down} down{of}"),
+            label: if idle {
+                "idle".to_owned()
+            } else {
+                format!("{up} up, {down} down{of}")
             },
             level: Level::Flows { up, down },
             up,
@@ -120,7 +120,7 @@ impl Latency {
     /// The scenarios, each with the trial that counts.
     fn rows<'a>(&self, past: &'a [TrialReport]) -> Vec<(ScenarioRow, &'a TrialReport)> {
         let idle = self.idle(past);
-        let counting = Attempts::of(past).counting;
+        let counting = ScenarioAttempts::of(past).counting;
         let each = counting.iter().enumerate();
         let row = |(step, &trial): (usize, &usize)| {
             let report = &past[trial];
@@ -132,7 +132,7 @@ impl Latency {
     }
 
     fn idle<'a>(&self, past: &'a [TrialReport]) -> Option<&'a TrialReport> {
-        let first = *Attempts::of(past).counting.first()?;
+        let first = *ScenarioAttempts::of(past).counting.first()?;
         past.get(first).filter(|_| self.idle_trials() > 0)
     }
 }
@@ -153,16 +153,16 @@ impl Experiment for Latency {
     }
 
     fn conclude(&self, past: &[TrialReport]) -> Concluded<LatencyConclusion> {
-        let attempts = Attempts::of(past);
+        let attempts = ScenarioAttempts::of(past);
         let counting: Vec<&TrialReport> = attempts.counting.iter().map(|&t| &past[t]).collect();
         let rows = self.rows(past);
         let idle = self.idle(past);
         let each = rows.iter();
-        let each = each.map(|(row, trial)| Scenario {
+        let each = each.map(|(row, trial)| MeasuredScenario {
             row,
             trial: Some(trial),
         });
-        let scenarios: Vec<Scenario<'_>> = each.collect();
+        let scenarios: Vec<MeasuredScenario<'_>> = each.collect();
         let mut findings = latency_findings(&counting, idle, &scenarios);
         let rows: Vec<ScenarioRow> = rows.iter().map(|(row, _)| row.clone()).collect();
         let mut conclusion = LatencyConclusion {
@@ -172,17 +172,18 @@ impl Experiment for Latency {
                 .map(|flows| flows.tcp.round_trip_ns.clone()),
             ..conclusion(rows, &self.plan.congestion)
         };
-        standing::judge(&mut conclusion, idle, self.first_congestion());
-        findings.extend(standing::finding(&conclusion, &counting));
+        distorted::mark_distorted(&mut conclusion, idle, self.first_congestion());
+        findings.extend(distorted::rests_on_distorted(&conclusion, &counting));
         findings.extend(attempts.run_again(past));
-        conclusion.answer = answer::of(&conclusion);
+        conclusion.answer = answer::in_words(&conclusion);
         let is_invalid = |t: &&TrialReport| t.verdict == Verdict::Invalid;
         Concluded {
-            // Every scenario is part of a mean, or may be the worst: what stands in spite of it is
-            // told by the findings.
-            verdict: match counting.iter().any(is_invalid) {
-                true => Verdict::Invalid,
-                false => Verdict::Valid,
+            // Every scenario is part of a mean, or may be the worst. Findings say which figures are
+            // not affected.
+            verdict: if counting.iter().any(is_invalid) {
+                Verdict::Invalid
+            } else {
+                Verdict::Valid
             },
             findings,
             conclusion,
@@ -198,9 +199,9 @@ impl Experiment for Latency {
     }
 }
 
-/// Why nothing can follow this trial: one that was aborted, unless the service still told at its
-/// end what it had spent: then it is there, and a cap on bytes, which the next scenario has again
-/// to itself, ended the trial.
+/// Why nothing can follow this trial: one that was aborted, unless the service still reported at
+/// its end what it had spent: then it is there, and a cap on bytes, which the next scenario has
+/// again to itself, ended the trial.
 pub fn gone(trial: &TrialReport) -> Option<String> {
     let flows = trial.flows().filter(|f| f.state == "aborted")?;
     let is_there = flows.cpu_s_per_gib.is_some();

@@ -35,7 +35,7 @@ const LATENCY_LEAST_NS: f64 = 5e6;
 pub struct Settling {
     settle: Settle,
     /// At the end of each of the last windows, oldest first: one more than are compared.
-    seen: VecDeque<Seen>,
+    seen: VecDeque<WindowEnd>,
     /// At the end of every window, from zero at the beginning.
     pings: Vec<PingsSoFar>,
     gone: Vec<bool>,
@@ -61,9 +61,9 @@ impl PingsSoFar {
     }
 }
 
-/// What was known at the end of one window.
+/// Bytes received by the end of one window.
 #[derive(Clone, Debug)]
-struct Seen {
+struct WindowEnd {
     at: Nanos,
     received: Vec<u64>,
 }
@@ -96,7 +96,7 @@ impl Settling {
         since_begin: Nanos,
         pings: PingsSoFar,
     ) -> bool {
-        self.seen.push_back(Seen {
+        self.seen.push_back(WindowEnd {
             at: since_begin,
             received: received_bytes.to_vec(),
         });
@@ -122,14 +122,14 @@ impl Settling {
         (!no_longer || !self.is_latency_level()).then_some("its latency still changed")
     }
 
-    fn is_goodput_steady(&self, first: &Seen, now: &Seen) -> bool {
+    fn is_goodput_steady(&self, first: &WindowEnd, now: &WindowEnd) -> bool {
         let live = || (0..now.received.len()).filter(|&flow| !self.is_gone(flow));
         let moved = live().any(|flow| received(now, flow) > received(first, flow));
         let standstill = live().next().is_some() && !moved;
         let steady = |flow| {
             let mean_now = mean(now, flow);
             let allowed = self.settle.tolerance * mean_now;
-            let moved_by = |then: &Seen| (mean(then, flow) - mean_now).abs();
+            let moved_by = |then: &WindowEnd| (mean(then, flow) - mean_now).abs();
             self.seen.iter().all(|then| moved_by(then) <= allowed)
         };
         !standstill && live().all(steady)
@@ -163,12 +163,12 @@ impl Settling {
     }
 }
 
-fn received(seen: &Seen, flow: usize) -> u64 {
+fn received(seen: &WindowEnd, flow: usize) -> u64 {
     seen.received.get(flow).copied().unwrap_or(0)
 }
 
 /// Mean goodput since the flows began, in bytes per nanosecond.
-fn mean(seen: &Seen, flow: usize) -> f64 {
+fn mean(seen: &WindowEnd, flow: usize) -> f64 {
     received(seen, flow) as f64 / seen.at.0.max(1) as f64
 }
 

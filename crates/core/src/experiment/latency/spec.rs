@@ -1,6 +1,6 @@
 //! What is asked of flows and of the probes beside them.
 
-use crate::spec::{EngineOptions, Level};
+use crate::spec::{EngineOptions, Level, ParseError};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +23,7 @@ pub struct LatencyTrialSpec {
     pub down: u32,
     /// When it is over.
     pub end: ScenarioEnd,
-    /// Once all flows together have carried so many payload bytes, the scenario is aborted; `None`:
-    /// no cap.
+    /// Payload bytes of all flows together at which the scenario is aborted; `None`: no cap.
     pub bytes_max: Option<u64>,
     /// How the flows' sockets are set up, on both ends.
     pub sockets: FlowSockets,
@@ -49,18 +48,18 @@ impl LatencyTrialSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScenarioEnd {
-    /// After just so long.
+    /// After this time.
     After(Nanos),
     /// Once it has settled, by force after `limit`.
     Settled {
-        /// What it is to have settled.
+        /// When it counts as settled.
         settle: Settle,
         /// By then it is ended in any case.
         limit: Nanos,
     },
 }
 
-/// What it is for a scenario to have settled; the rule is that of
+/// When a scenario counts as settled; the rule is that of
 /// [`Settling`](super::settling::Settling).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settle {
@@ -105,7 +104,126 @@ pub struct ProbeSpec {
     pub every: Nanos,
     /// Whether UDP probes are sent beside the TCP pinger.
     pub udp: bool,
-    /// A UDP probe that has not come back for so long is lost; a TCP ping is waited for until the
-    /// scenario's end, at least for so long.
+    /// Time after which a UDP probe is lost. A TCP ping is waited for until the scenario's end, and
+    /// for this time at least.
     pub timeout: Nanos,
+}
+
+/// The 19 scenarios in their order: uploads and downloads of each.
+pub const SCENARIOS: [(u32, u32); 19] = [
+    (0, 1),
+    (1, 0),
+    (0, 2),
+    (1, 1),
+    (2, 0),
+    (0, 3),
+    (1, 2),
+    (2, 1),
+    (3, 0),
+    (0, 4),
+    (1, 3),
+    (2, 2),
+    (3, 1),
+    (4, 0),
+    (0, 32),
+    (1, 31),
+    (16, 16),
+    (31, 1),
+    (32, 0),
+];
+
+/// The five that tell the most, in the same order:
+///
+/// - 0/1 and 1/0: one flow alone, in each direction, shows what a single queue adds, and whether
+///   one flow can fill the path at all.
+/// - 1/1: acknowledgements of each direction queue behind the data of the other, the usual case
+///   of an upload that spoils a download.
+/// - 1/31: one flow against many, where unfairness and starved flows show.
+/// - 16/16: everything at once, which drives queues to their limits in both directions.
+pub const QUICK: [(u32, u32); 5] = [(0, 1), (1, 0), (1, 1), (1, 31), (16, 16)];
+
+/// Maximum flows of a scenario, both directions together.
+pub const FLOWS_MAX: u32 = 256;
+/// Maximum scenarios of an experiment.
+pub const SCENARIOS_MAX: usize = 100;
+
+/// Reads `1/1,4/4`: uploads and downloads of each scenario.
+///
+/// # Errors
+/// Not of that form, a scenario without a flow or with more than [`FLOWS_MAX`], or more than
+/// [`SCENARIOS_MAX`] of them.
+pub fn parse_scenarios(text: &str) -> Result<Vec<(u32, u32)>, ParseError> {
+    match text.split(',').count() {
+        0..=SCENARIOS_MAX => text.split(',').map(scenario).collect(),
+        n => Err(ParseError(format!(
+            "{n} scenarios are too many: give at most {SCENARIOS_MAX}"
+        ))),
+    }
+}
+
+fn scenario(text: &str) -> Result<(u32, u32), ParseError> {
+    let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    let wrong = |what: &str| {
+        ParseError(format!(
+            "`{}` {what}: give uploads/downloads, such as 1/1 or 0/32",
+            shown.trim()
+        ))
+    };
+    let count = |text: &str| {
+        let digits = text.trim();
+        let is_plain = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit());
+        // More digits than a u32 has are too many flows, not a number that cannot be read.
+        is_plain.then(|| digits.parse::<u32>().unwrap_or(u32::MAX))
+    };
+    let flows = text.split_once('/');
+    let flows = flows.and_then(|(up, down)| Some((count(up)?, count(down)?)));
+    match flows.ok_or_else(|| wrong("is not a scenario"))? {
+        (0, 0) => Err(wrong("has no flow")),
+        (up, down) if up.saturating_add(down) > FLOWS_MAX => {
+            Err(wrong(&format!("has more than {FLOWS_MAX} flows")))
+        }
+        flows => Ok(flows),
+    }
+}
+
+#[cfg(test)]
+mod scenarios_tests {
+    use super::*;
+
+    #[test]
+    fn the_19_scenarios_are_those_of_2011() {
+        let text = "0/1,1/0,0/2,1/1,2/0,0/3,1/2,2/1,3/0,0/4,1/3,2/2,3/1,4/0,0/32,1/31,16/16,31/1,\
+                    32/0";
+        assert_eq!(parse_scenarios(text), Ok(SCENARIOS.to_vec()));
+        let uploads = SCENARIOS.iter().filter(|(up, _)| *up > 0).count();
+        assert_eq!(uploads, 14, "as many as there are published figures");
+        let in_order = SCENARIOS.iter().filter(|s| QUICK.contains(s));
+        assert!(in_order.eq(QUICK.iter()));
+    }
+
+    #[test]
+    fn errors_say_what_would_be_right() {
+        let many = vec!["1/1"; 101].join(",");
+        for (text, wrong) in [
+            (
+                "",
+                "`` is not a scenario: give uploads/downloads, such as 1/1 or 0/32",
+            ),
+            ("1/1,,2/2", "`` is not a scenario"),
+            ("4", "`4` is not a scenario"),
+            ("1/-1", "`1/-1` is not a scenario"),
+            ("1/1/1", "`1/1/1` is not a scenario"),
+            ("1/1, 0/0", "`0/0` has no flow"),
+            ("200/57", "`200/57` has more than 256 flows"),
+            ("99999999999/1", "has more than 256 flows"),
+            (&many, "101 scenarios are too many: give at most 100"),
+        ] {
+            let error = parse_scenarios(text).expect_err(text).to_string();
+            assert!(error.contains(wrong), "{error}");
+        }
+        assert_eq!(
+            parse_scenarios(" 4/4 , 128/128 "),
+            Ok(vec![(4, 4), (128, 128)])
+        );
+    }
 }

@@ -1,7 +1,9 @@
 //! The conclusion in one or two sentences. Each says no more than the figures beside it: what
-//! throughput does beyond the capacity is told as the finding on it tells it.
+//! throughput does beyond the capacity is described as in the finding about it.
 
-use crate::experiment::overload::analysis::{Beyond, Point, Stop, Summary, end, times};
+use crate::experiment::overload::analysis::{
+    BeyondCapacity, OverloadPoint, OverloadSummary, ServerStop, end, times,
+};
 use crate::experiment::overload::report::{CameBack, OverloadConclusion, Recovery};
 use crate::measure::{Outcome, Outcomes};
 use crate::words::{exact, levels, number, percent};
@@ -12,18 +14,18 @@ const FOLLOWS_PERCENT: f64 = 3.0;
 const FOLLOWS_R_SQUARED: f64 = 0.99;
 
 /// What simple clients and S-Clients found together.
-pub(super) fn of(summary: &Summary, conclusion: &OverloadConclusion) -> String {
+pub(super) fn in_words(summary: &OverloadSummary, conclusion: &OverloadConclusion) -> String {
     if summary.points.is_empty() {
         return "Nothing was measured.".to_owned();
     }
-    if !summary.points.iter().any(Point::has_served) {
+    if !summary.points.iter().any(OverloadPoint::has_served) {
         return nothing_served(summary);
     }
     if summary.capacity_per_s <= 0.0 {
         return none_in_time(summary);
     }
     let mut sentences: Vec<String> = summary.stops.first().map(stopped).into_iter().collect();
-    if summary.points.iter().any(Point::counts) || summary.stops.is_empty() {
+    if summary.points.iter().any(OverloadPoint::counts) || summary.stops.is_empty() {
         let mut first = vec![served(summary)];
         first.extend(simple(conclusion));
         first.extend(pressed(summary));
@@ -35,18 +37,19 @@ pub(super) fn of(summary: &Summary, conclusion: &OverloadConclusion) -> String {
 }
 
 /// The server answers, and no attempt was served before its level was over.
-fn none_in_time(summary: &Summary) -> String {
-    let what = match summary.points.iter().any(|p| p.of_sessions) {
-        true => "No session came to its end",
-        false => "No attempt was served",
+fn none_in_time(summary: &OverloadSummary) -> String {
+    let what = if summary.points.iter().any(|p| p.of_sessions) {
+        "No session came to its end"
+    } else {
+        "No attempt was served"
     };
     format!("{what} within a level: the levels are too short.")
 }
 
-fn nothing_served(summary: &Summary) -> String {
+fn nothing_served(summary: &OverloadSummary) -> String {
     let mut all = Outcomes::default();
     summary.points.iter().for_each(|p| all.merge(&p.outcomes));
-    let established: u64 = summary.points.iter().map(Point::established).sum();
+    let established: u64 = summary.points.iter().map(OverloadPoint::established).sum();
     let attempts = match all.total() {
         1 => "The one attempt was not served".to_owned(),
         n => format!("None of {} attempts was served", exact(n as f64)),
@@ -61,28 +64,25 @@ fn nothing_served(summary: &Summary) -> String {
     }
 }
 
-/// What became of most of the attempts, none of which was served.
+/// How most of the attempts ended, where none was served.
 fn unserved(how: Outcome, count: u64, of: u64, established: u64) -> String {
-    let count = match count == of {
-        true => "all".to_owned(),
-        false => exact(count as f64),
+    let count = if count == of {
+        "all".to_owned()
+    } else {
+        exact(count as f64)
     };
-    let end = match how {
-        Outcome::ConnectTimeout if established == 0 => "received no answer to their SYN",
-        // What is established stays in the accept queue, and then no more is.
-        Outcome::ConnectTimeout => {
-            return format!(
-                "{} were established and received no response, {count} received no answer to \
-                 their SYN",
-                exact(established as f64)
-            );
-        }
-        other => end(other),
-    };
-    format!("{count} {end}")
+    // What is established stays in the accept queue, and then no more is.
+    if how == Outcome::ConnectTimeout && established > 0 {
+        return format!(
+            "{} were established and received no response, {count} {}",
+            exact(established as f64),
+            end(how)
+        );
+    }
+    format!("{count} {}", end(how))
 }
 
-fn stopped(stop: &Stop) -> String {
+fn stopped(stop: &ServerStop) -> String {
     let (when, until) = stop.words();
     format!(
         "The server stopped {when} {until}: {} of {} attempts {}.",
@@ -120,15 +120,15 @@ fn recovered(recovery: &Recovery) -> String {
     }
 }
 
-fn served(summary: &Summary) -> String {
+fn served(summary: &OverloadSummary) -> String {
     let capacity = number(summary.capacity_per_s);
     match summary.beyond_capacity() {
-        Beyond::Flat(_) => format!("The server serves {capacity}/s whatever is offered"),
-        Beyond::Falls(least) => format!(
+        BeyondCapacity::Flat(_) => format!("The server serves {capacity}/s whatever is offered"),
+        BeyondCapacity::Falls(least) => format!(
             "The server serves about {capacity}/s at best and as little as {}/s under overload",
             number(least.served_per_s)
         ),
-        Beyond::Untold => format!("The server serves about {capacity}/s at best"),
+        BeyondCapacity::Untold => format!("The server serves about {capacity}/s at best"),
     }
 }
 
@@ -145,13 +145,14 @@ fn simple(conclusion: &OverloadConclusion) -> Option<String> {
     })
 }
 
-fn pressed(summary: &Summary) -> Option<String> {
-    use crate::experiment::overload::analysis::Scheme::Scheduled;
+fn pressed(summary: &OverloadSummary) -> Option<String> {
+    use crate::experiment::overload::analysis::LevelScheme::Scheduled;
     let most = summary.most_offered_per_s()?;
     let is_scheduled = summary.pressing().any(|p| matches!(p.scheme, Scheduled(_)));
-    let who = match is_scheduled {
-        true => "the schedule",
-        false => "S-Clients",
+    let who = if is_scheduled {
+        "the schedule"
+    } else {
+        "S-Clients"
     };
     if !summary.is_overloaded() {
         return Some(format!(
@@ -167,7 +168,7 @@ fn pressed(summary: &Summary) -> Option<String> {
 }
 
 /// How what arrives goes with the descriptors.
-fn relation(summary: &Summary, conclusion: &OverloadConclusion) -> Option<String> {
+fn relation(summary: &OverloadSummary, conclusion: &OverloadConclusion) -> Option<String> {
     let r_squared = conclusion.r_squared?;
     let deviation = conclusion.deviation_percent?;
     let taken = summary.taken();
@@ -184,7 +185,7 @@ fn relation(summary: &Summary, conclusion: &OverloadConclusion) -> Option<String
     ))
 }
 
-/// With so many nines as it has: `0.99998`.
+/// With all of its nines: `0.99998`.
 fn r_squared_text(r_squared: f64) -> String {
     // Never rounded up to a perfection that it lacks.
     let shown = (r_squared * 1e6).floor() / 1e6;

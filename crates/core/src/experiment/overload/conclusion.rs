@@ -1,7 +1,7 @@
 //! What a report asks of the conclusion of `knee overload`, and whether that agrees with all else.
 
-use super::findings::CODES;
-use super::preflight::FORETOLD;
+use super::findings::codes;
+use super::preflight;
 use super::report::{CameBack, LevelRow, OverloadConclusion, parted};
 use crate::consistency::{Contradictions, Said, at_most};
 use crate::experiment::answer::{Answer, most_responses, values};
@@ -16,8 +16,8 @@ const FITTED: f64 = 1.05;
 const FEW: u64 = 5;
 
 impl Answer for OverloadConclusion {
-    fn codes() -> &'static [Code] {
-        CODES
+    fn codes() -> Vec<Code> {
+        codes()
     }
 
     fn cut_short(&mut self, _trial: &TrialReport, words: String) {
@@ -42,20 +42,21 @@ impl Answer for OverloadConclusion {
     }
 }
 
-/// What was measured at each level, and of the base load offered again.
-fn rows(of: &OverloadConclusion) -> impl Iterator<Item = &LevelRow> {
+/// The rows of the levels.
+fn levels(of: &OverloadConclusion) -> impl Iterator<Item = &LevelRow> {
     let simple = of.simple.iter().map(|r| &r.row);
-    let sclients = of.sclients.iter().map(|r| &r.row);
-    simple.chain(sclients).chain(again(of))
+    simple.chain(of.sclients.iter().map(|r| &r.row))
 }
 
-fn again(of: &OverloadConclusion) -> Option<&LevelRow> {
-    of.recovery.as_ref()?.again.as_ref()
+/// The rows of the levels and of the base load offered again.
+fn rows(of: &OverloadConclusion) -> impl Iterator<Item = &LevelRow> {
+    let again = of.recovery.iter().filter_map(|r| r.again.as_ref());
+    levels(of).chain(again)
 }
 
 /// Figures of findings by their name, and the column that each is from.
-type Column = fn(&LevelRow) -> Option<f64>;
-const COLUMNS: [(&str, Column); 8] = [
+type RowColumn = fn(&LevelRow) -> Option<f64>;
+const COLUMNS: &[(&str, RowColumn)] = &[
     ("served_per_s", |r| Some(r.served_per_s)),
     ("served_before_per_s", |r| Some(r.served_per_s)),
     ("served_low_per_s", |r| Some(r.served_ci95_per_s?[0])),
@@ -69,12 +70,12 @@ const COLUMNS: [(&str, Column); 8] = [
 ];
 
 /// The numbers that findings rest on are those of the table.
-fn stated(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
+fn check_evidence(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
     let is_near = |a: f64, b: f64| at_most(a, b) && at_most(b, a);
     // What is foretold before the load rests on other figures.
-    let is_foretold = |f: &&Finding| FORETOLD.iter().any(|&code| f.is(code));
+    let is_foretold = |f: &&Finding| preflight::CODES.iter().any(|&code| f.is(code));
     for finding in said.findings.iter().filter(|f| !is_foretold(f)) {
-        for (name, cell) in COLUMNS {
+        for &(name, cell) in COLUMNS {
             let Some(value) = finding.evidence.get(name) else {
                 continue;
             };
@@ -92,7 +93,7 @@ fn stated(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
 }
 
 /// One row agrees with itself: what is served, and how attempts end, are of the same level.
-fn of_row(trials: &[TrialReport], row: &LevelRow, found: &mut Contradictions) {
+fn check_row(trials: &[TrialReport], row: &LevelRow, found: &mut Contradictions) {
     let (first, all, served) = (row.first_syn_per_s, row.syn_per_s, row.served_per_s);
     found.unless(at_most(first, all), || {
         format!("{first} first SYNs per second of {all}")
@@ -120,7 +121,7 @@ fn widened([low, high]: [f64; 2]) -> [f64; 2] {
     [0.999 * low, 1.001 * high]
 }
 
-/// The base load before and after, and what is said of it.
+/// The base load before and after, and the answer's sentence about it.
 fn recovery(of: &OverloadConclusion, found: &mut Contradictions) {
     let Some(recovery) = &of.recovery else { return };
     let is_judged = recovery.came_back != CameBack::NotJudged;
@@ -131,12 +132,11 @@ fn recovery(of: &OverloadConclusion, found: &mut Contradictions) {
     found.unless(both.is_some() || !is_judged, || {
         format!("{:?}, and nothing was measured", recovery.came_back)
     });
-    let levels = of.simple.iter().map(|r| &r.row);
-    let mut levels = levels.chain(of.sclients.iter().map(|r| &r.row));
     let before = recovery.before.as_ref();
-    found.unless(before.is_none_or(|b| levels.any(|row| row == b)), || {
-        "the base load at first is in no row".to_owned()
-    });
+    found.unless(
+        before.is_none_or(|b| levels(of).any(|row| row == b)),
+        || "the base load at first is in no row".to_owned(),
+    );
     let says = |words: &str| of.answer.contains(words);
     let is_said = match recovery.came_back {
         CameBack::No => says("Service did not come back"),
@@ -149,9 +149,7 @@ fn recovery(of: &OverloadConclusion, found: &mut Contradictions) {
 }
 
 fn check(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
-    let levels = of.simple.iter().map(|r| &r.row);
-    let levels: Vec<&LevelRow> = levels.chain(of.sclients.iter().map(|r| &r.row)).collect();
-    let most = levels.iter().map(|r| r.served_per_s).reduce(f64::max);
+    let most = levels(of).map(|r| r.served_per_s).reduce(f64::max);
     if let Some(most) = most {
         let capacity = of.capacity_per_s;
         found.unless(at_most(capacity, most * FITTED), || {
@@ -161,15 +159,15 @@ fn check(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
             format!("capacity {capacity}/s, and {most}/s served")
         });
     }
-    for row in &levels {
+    for row in levels(of) {
         let (first, most) = (row.first_syn_per_s, of.max_syn_per_s);
         found.unless(at_most(first, most), || {
             format!("{first} SYNs per second, at most {most}")
         });
     }
-    rows(of).for_each(|row| of_row(said.trials, row, found));
+    rows(of).for_each(|row| check_row(said.trials, row, found));
     recovery(of, found);
-    stated(said, of, found);
+    check_evidence(said, of, found);
     if let Some(r_squared) = of.r_squared {
         found.unless((0.0..=1.0).contains(&r_squared), || {
             format!("R² {r_squared}")

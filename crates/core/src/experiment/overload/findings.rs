@@ -1,17 +1,16 @@
-//! Findings about load beyond capacity. Of several levels they tell of the worst.
+//! Findings about load beyond capacity. Of several levels they are about the worst.
 
 mod failures;
 mod generator;
+mod rates;
 mod recovery;
 mod server;
-mod syns;
 #[cfg(test)]
 mod tests;
-mod throughput;
 
 pub(super) use generator::ports_remedy;
 
-use super::analysis::{Point, Setting, Summary};
+use super::analysis::{OverloadPoint, OverloadSetting, OverloadSummary};
 use super::preflight;
 use crate::finding::{Code, Finding};
 use crate::measure::Outcome;
@@ -21,52 +20,20 @@ use crate::trial::findings::{
     RATE_MAX_REACHED, SESSION_CODES, findings_at_levels, with_agents,
 };
 use crate::trial::report::{TrialReport, Verdict};
-use crate::words::levels;
+use crate::words::{levels, number};
 
-/// All codes of this experiment, those of its preflight included.
-pub const CODES: &[Code] = &[
-    failures::REFUSES_CONNECTIONS,
-    failures::RESETS,
-    failures::ACCEPTED_AND_CLOSED,
-    failures::TRUNCATED_RESPONSES,
-    failures::MALFORMED_RESPONSES,
-    failures::ERROR_RESPONSES,
-    failures::RESPONSE_TIMEOUTS,
-    failures::GHOSTS,
-    failures::HOST_UNREACHABLE,
-    failures::ESTABLISHED_LATE,
-    failures::OTHER_FAILURES,
-    generator::PORTS_EXHAUSTED,
-    generator::DESCRIPTORS_EXHAUSTED,
-    generator::LIMITS_SYN_RATE,
-    generator::FACTOR_NOT_REACHED,
-    generator::LEVELS_LEFT_OUT,
-    preflight::FILES_WILL_RUN_OUT,
-    preflight::TOO_FEW_PORTS,
-    preflight::PORTS_WILL_RUN_OUT,
-    preflight::PATIENCE_TOO_LONG,
-    preflight::BACKLOG_CUT,
-    preflight::ABORTS_ON_OVERFLOW,
-    preflight::SYNCOOKIES_ALWAYS,
-    preflight::REQUEST_QUEUE_SHORT,
-    recovery::SERVICE_NOT_BACK,
-    recovery::SERVICE_NOT_AS_BEFORE,
-    recovery::RECOVERY_UNKNOWN,
-    server::SERVER_CRASHED,
-    server::SERVER_STOPPED,
-    server::NEVER_ACCEPTS,
-    server::NEVER_ANSWERS,
-    server::ACCEPT_QUEUE_FULL,
-    server::NO_SYN_ACK,
-    server::CONNECTS_UNANSWERED,
-    syns::SYNCOOKIES_ACTIVE,
-    syns::SYN_RETRANSMISSIONS,
-    syns::CAPTURES_DISAGREE,
-    throughput::NOT_OVERLOADED,
-    throughput::SIMPLE_CLIENTS_FLATTEN,
-    throughput::THROUGHPUT_FALLS,
-    throughput::THROUGHPUT_FLAT,
-];
+/// All kinds of findings of `knee overload`.
+pub(super) fn codes() -> Vec<Code> {
+    [
+        failures::CODES,
+        generator::CODES,
+        preflight::CODES,
+        recovery::CODES,
+        server::CODES,
+        rates::CODES,
+    ]
+    .concat()
+}
 
 /// From this share of the attempts on an end is worth a word, in percent.
 const WORTH_PERCENT: f64 = 1.0;
@@ -74,11 +41,11 @@ const WORTH_PERCENT: f64 = 1.0;
 /// What a person should know about these trials, given the verdict on them together.
 pub(super) fn overload_findings(
     trials: &[TrialReport],
-    summary: &Summary,
-    setting: &Setting,
+    summary: &OverloadSummary,
+    setting: &OverloadSetting,
     verdict: Verdict,
 ) -> Vec<Finding> {
-    let mut found = of_any(trials, summary, setting, verdict);
+    let mut found = findings_of_any_load(trials, summary, setting, verdict);
     found.extend(generator::ports_exhausted(summary, setting));
     found.extend(generator::descriptors_exhausted(summary));
     found.extend(generator::limits_syn_rate(summary, verdict));
@@ -92,25 +59,25 @@ pub(super) fn overload_findings(
     found.extend(silent);
     found.extend(server::unanswered(summary));
     found.extend(failures);
-    found.extend(syns::syncookies(trials));
-    found.extend(throughput::not_overloaded(summary));
-    found.extend(throughput::simple_clients_flatten(summary));
-    found.extend(throughput::beyond_capacity(summary));
-    found.extend(syns::retransmissions(summary, setting));
-    found.extend(syns::captures_disagree(trials, summary));
+    found.extend(rates::syncookies(trials));
+    found.extend(rates::not_overloaded(summary));
+    found.extend(rates::simple_clients_flatten(summary));
+    found.extend(rates::beyond_capacity(summary));
+    found.extend(rates::retransmissions(summary, setting));
+    found.extend(rates::captures_disagree(trials, summary));
     found
 }
 
 /// What holds of any load, unless something here says it better. A connect that times out is no
 /// failure here: it is what S-Clients are made of.
-fn of_any(
+fn findings_of_any_load(
     trials: &[TrialReport],
-    summary: &Summary,
-    setting: &Setting,
+    summary: &OverloadSummary,
+    setting: &OverloadSetting,
     verdict: Verdict,
 ) -> Vec<Finding> {
     let is_said = |t: &TrialReport| {
-        let point = Point::of(t, setting);
+        let point = OverloadPoint::of(t, setting);
         t.outcomes.no_resources() > 0 || point.is_some_and(|p| p.is_pressing() && p.is_limited())
     };
     let rest: Vec<&TrialReport> = trials.iter().filter(|t| !is_said(t)).collect();
@@ -136,14 +103,14 @@ fn of_any(
     with_agents(&all, found)
 }
 
-/// The trial of which the largest share ended so where no stop of the server is the reason, if it
-/// is more than `beyond_percent`; also how many did, and that share in percent.
+/// The trial with the largest share of attempts that ended so, where no stop of the server is the
+/// reason and the share is above `beyond_percent`; also their number, and the share in percent.
 fn worst_of(
-    summary: &Summary,
+    summary: &OverloadSummary,
     how: Outcome,
-    percent: fn(&Point, Outcome) -> f64,
+    percent: fn(&OverloadPoint, Outcome) -> f64,
     beyond_percent: f64,
-) -> Option<(&Point, f64, f64)> {
+) -> Option<(&OverloadPoint, f64, f64)> {
     let explained = |trial: usize| summary.stops.iter().any(|s| s.explains(trial, how));
     let points = summary.points.iter().enumerate();
     let left = points.filter(|(trial, _)| !explained(*trial));
@@ -159,4 +126,11 @@ fn known(number: Option<impl Into<f64>>) -> f64 {
 
 fn one(level: Level) -> String {
     levels(&[level])
+}
+
+/// ` (95 %: 120 to 130)`; nothing where no interval of confidence is known.
+fn within(ci95: Option<[f64; 2]>) -> String {
+    ci95.map_or(String::new(), |[low, high]| {
+        format!(" (95 %: {} to {})", number(low), number(high))
+    })
 }

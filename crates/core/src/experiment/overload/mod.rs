@@ -3,13 +3,8 @@
 pub mod analysis;
 mod answer;
 mod conclusion;
-#[cfg(test)]
-mod fake;
 pub mod findings;
-mod levels;
 mod preflight;
-#[cfg(test)]
-mod properties;
 pub mod report;
 mod spec;
 #[cfg(test)]
@@ -19,7 +14,9 @@ pub use preflight::{PreflightFacts, ServerFacts, predict};
 pub use spec::{Descriptors, OverloadSpec};
 
 use super::{Concluded, Experiment, Next, verdict};
-use crate::experiment::overload::analysis::{Point, Setting, Summary, base, most_served_per_s};
+use crate::experiment::overload::analysis::{
+    OverloadPoint, OverloadSetting, OverloadSummary, base, most_served_per_s,
+};
 use crate::experiment::overload::findings::overload_findings;
 use crate::experiment::overload::report::{OverloadConclusion, is_base_again, parted};
 use crate::spec::{Level, TrialSpec};
@@ -40,7 +37,7 @@ impl Overload {
         Overload { spec }
     }
 
-    /// The number of descriptors to try after so many trials; `None` where all were.
+    /// The number of descriptors to try after these trials; `None` where all were tried.
     fn next_descriptors(&self, past: &[TrialReport]) -> Option<u32> {
         let simple = self.spec.simple.len();
         match &self.spec.descriptors {
@@ -48,11 +45,11 @@ impl Overload {
             Descriptors::Auto => {
                 // With no simple client before it, the first trial is there for the capacity.
                 let known = simple.max(1);
-                let probe = levels::PROBE.min(self.spec.descriptors_max.max(1));
+                let probe = spec::PROBE.min(self.spec.descriptors_max.max(1));
                 let Some(known_by) = past.get(..known) else {
                     return Some(probe);
                 };
-                let levels = levels::automatic(&self.spec, most_served_per_s(known_by));
+                let levels = spec::automatic(&self.spec, most_served_per_s(known_by));
                 // That of the first trial is not tried again.
                 let is_new = |d: &u32| simple > 0 || *d != probe;
                 let mut levels = levels.into_iter().filter(is_new);
@@ -83,7 +80,7 @@ impl Experiment for Overload {
             descriptors.map(|d| spec.sclient_trial(d, trial))
         };
         let again = || {
-            let points = Point::all(past, &self.setting());
+            let points = OverloadPoint::all(past, &self.setting());
             spec.base_again(base(&points).ok()?.level, trial)
         };
         match wanted.or_else(again) {
@@ -94,19 +91,19 @@ impl Experiment for Overload {
 
     fn conclude(&self, past: &[TrialReport]) -> Concluded<OverloadConclusion> {
         let setting = self.setting();
-        let summary = Summary::of(past, &setting);
+        let summary = OverloadSummary::of(past, &setting);
         let (past, _) = parted(past);
         let conclusion = summary.conclusion(&setting);
         let verdict = if is_load_missing(&summary, &setting) {
             Verdict::Invalid
         } else {
-            of_overload(past)
+            overload_verdict(past)
         };
         Concluded {
             verdict,
             findings: overload_findings(past, &summary, &setting, verdict),
             conclusion: OverloadConclusion {
-                answer: answer::of(&summary, &conclusion),
+                answer: answer::in_words(&summary, &conclusion),
                 ..conclusion
             },
         }
@@ -115,10 +112,10 @@ impl Experiment for Overload {
 
 impl Overload {
     /// What the analysis has to know beside the trials.
-    fn setting(&self) -> Setting {
+    fn setting(&self) -> OverloadSetting {
         let spec = &self.spec;
         let automatic = spec.descriptors == Descriptors::Auto && spec.scheduled.is_none();
-        Setting {
+        OverloadSetting {
             patience: spec.base.connect_timeout.max(Nanos(1)),
             scheduled_descriptors: spec.scheduled.as_ref().map_or(0, |(_, _, d)| *d),
             close: spec.close(),
@@ -129,19 +126,20 @@ impl Overload {
 }
 
 /// Whether an overload was asked for, of some times the capacity, and none was made.
-fn is_load_missing(summary: &Summary, setting: &Setting) -> bool {
+fn is_load_missing(summary: &OverloadSummary, setting: &OverloadSetting) -> bool {
     let is_asked = setting.wanted_factor.is_some() && summary.pressing().count() > 1;
     is_asked && summary.capacity_per_s > 0.0 && !summary.is_overloaded()
 }
 
 /// Beside what holds for every experiment: where S-Clients ran and no trial of theirs counts,
 /// nothing is known of an overload.
-fn of_overload(past: &[TrialReport]) -> Verdict {
+fn overload_verdict(past: &[TrialReport]) -> Verdict {
     let pressing = |t: &&TrialReport| !matches!(t.level, Level::Clients(_));
     let mut pressed = past.iter().filter(pressing).peekable();
     let none_counts = pressed.peek().is_some() && pressed.all(|t| t.verdict == Verdict::Invalid);
-    match none_counts {
-        true => Verdict::Invalid,
-        false => verdict(past),
+    if none_counts {
+        Verdict::Invalid
+    } else {
+        verdict(past)
     }
 }

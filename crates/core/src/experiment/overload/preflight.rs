@@ -1,73 +1,51 @@
 //! What would fail, said before any load is sent.
 
-use super::{Descriptors, OverloadSpec, levels};
+use super::spec::automatic;
+use super::{Descriptors, OverloadSpec};
 use crate::experiment::overload::analysis::{SYN_AGAIN, times};
 use crate::experiment::overload::findings::ports_remedy;
-use crate::finding::{Code, Finding, Severity, gravest_first};
+use crate::finding::{Finding, Severity, codes, gravest_first};
 use crate::spec::CloseKind;
 use crate::time::Nanos;
 use crate::words::{exact, number, time};
 
-pub(super) const FILES_WILL_RUN_OUT: Code = Code {
-    name: "files_will_run_out",
-    cause: "The largest level needs more open files than the hard limit of this process allows. \
-            Attempts beyond the limit will find no descriptor.",
-    remedy: "Raise the hard limit with `ulimit -Hn`, or use fewer descriptors with a shorter T.",
-};
-pub(super) const TOO_FEW_PORTS: Code = Code {
-    name: "too_few_ports",
-    cause: "The largest level has more connections in flight than this host has local ports. \
-            Attempts beyond that number will fail with EADDRNOTAVAIL.",
-    remedy: "Use more source addresses with --source, or enlarge net.ipv4.ip_local_port_range.",
-};
-pub(super) const PORTS_WILL_RUN_OUT: Code = Code {
-    name: "ports_will_run_out",
-    cause: "The generator closes connections first, so each local port stays in TIME_WAIT. At the \
-            server's rate no port is left before the first one is free again.",
-    remedy: "Use more source addresses with --source, or close with --close rst.",
-};
-pub(super) const BACKLOG_CUT: Code = Code {
-    name: "backlog_cut",
-    cause: "The server asks for a longer accept queue than net.core.somaxconn allows. The kernel \
-            silently uses the smaller number.",
-    remedy: "Raise net.core.somaxconn before the server starts.",
-};
-pub(super) const ABORTS_ON_OVERFLOW: Code = Code {
-    name: "aborts_on_overflow",
-    cause: "With net.ipv4.tcp_abort_on_overflow the kernel resets connections that find the \
-            accept queue full. Most servers run without it.",
-    remedy: "Set net.ipv4.tcp_abort_on_overflow to 0.",
-};
-pub(super) const SYNCOOKIES_ALWAYS: Code = Code {
-    name: "syncookies_always",
-    cause: "With net.ipv4.tcp_syncookies=2 the kernel answers every SYN with a cookie and keeps \
-            no requests. Most servers use cookies only when the queue of requests is full.",
-    remedy: "Set net.ipv4.tcp_syncookies to 1.",
-};
-pub(super) const REQUEST_QUEUE_SHORT: Code = Code {
-    name: "request_queue_short",
-    cause: "SYN cookies are off, and the queue of requests is shorter than the accept queue. SYNs \
-            are dropped before the accept queue is full.",
-    remedy: "Raise net.ipv4.tcp_max_syn_backlog, or turn on net.ipv4.tcp_syncookies.",
-};
-pub(super) const PATIENCE_TOO_LONG: Code = Code {
-    name: "patience_too_long",
-    cause: "T is 1 s or longer, but the kernel repeats an unanswered SYN after 1 s. The server \
-            receives more SYNs than connections are started.",
-    remedy: "Keep T below 1 s: --connect-timeout 500ms.",
-};
-
-/// All of these, which rest on what is known before the load.
-pub(super) const FORETOLD: [Code; 8] = [
-    FILES_WILL_RUN_OUT,
-    TOO_FEW_PORTS,
-    PORTS_WILL_RUN_OUT,
-    PATIENCE_TOO_LONG,
-    BACKLOG_CUT,
-    ABORTS_ON_OVERFLOW,
-    SYNCOOKIES_ALWAYS,
-    REQUEST_QUEUE_SHORT,
-];
+codes! {
+    FILES_WILL_RUN_OUT = "files_will_run_out":
+        cause "The largest level needs more open files than the hard limit of this process \
+               allows. Attempts beyond the limit will find no descriptor.",
+        remedy "Raise the hard limit with `ulimit -Hn`, or use fewer descriptors with a shorter \
+                T.";
+    TOO_FEW_PORTS = "too_few_ports":
+        cause "The largest level has more connections in flight than this host has local ports. \
+               Attempts beyond that number will fail with EADDRNOTAVAIL.",
+        remedy "Use more source addresses with --source, or enlarge \
+                net.ipv4.ip_local_port_range.";
+    PORTS_WILL_RUN_OUT = "ports_will_run_out":
+        cause "The generator closes connections first, so each local port stays in TIME_WAIT. At \
+               the server's rate no port is left before the first one is free again.",
+        remedy "Use more source addresses with --source, or close with --close rst.";
+    PATIENCE_TOO_LONG = "patience_too_long":
+        cause "T is 1 s or longer, but the kernel repeats an unanswered SYN after 1 s. The \
+               server receives more SYNs than connections are started.",
+        remedy "Keep T below 1 s: --connect-timeout 500ms.";
+    BACKLOG_CUT = "backlog_cut":
+        cause "The server asks for a longer accept queue than net.core.somaxconn allows. The \
+               kernel silently uses the smaller number.",
+        remedy "Raise net.core.somaxconn before the server starts.";
+    ABORTS_ON_OVERFLOW = "aborts_on_overflow":
+        cause "With net.ipv4.tcp_abort_on_overflow the kernel resets connections that find the \
+               accept queue full. Most servers run without it.",
+        remedy "Set net.ipv4.tcp_abort_on_overflow to 0.";
+    SYNCOOKIES_ALWAYS = "syncookies_always":
+        cause "With net.ipv4.tcp_syncookies=2 the kernel answers every SYN with a cookie and \
+               keeps no requests. Most servers use cookies only when the queue of requests is \
+               full.",
+        remedy "Set net.ipv4.tcp_syncookies to 1.";
+    REQUEST_QUEUE_SHORT = "request_queue_short":
+        cause "SYN cookies are off, and the queue of requests is shorter than the accept queue. \
+               SYNs are dropped before the accept queue is full.",
+        remedy "Raise net.ipv4.tcp_max_syn_backlog, or turn on net.ipv4.tcp_syncookies.";
+}
 
 /// Descriptors that the process needs besides its connections.
 const SPARE_FILES: u64 = 64;
@@ -75,7 +53,7 @@ const SPARE_FILES: u64 = 64;
 const REUSE_AFTER: Nanos = Nanos::from_secs(1);
 /// Nothing is known of a server: ports that last for as much as this per second will do.
 const UNKNOWN_SERVED_PER_S: f64 = 20_000.0;
-/// An automatic choice of descriptors seldom goes beyond so many.
+/// Descriptors that an automatic choice seldom exceeds.
 const AUTOMATIC_DESCRIPTORS: u32 = 4_096;
 
 /// What this host, and the server's where it is known, permit.
@@ -141,11 +119,11 @@ pub fn predict(facts: &PreflightFacts, spec: &OverloadSpec) -> Vec<Finding> {
 
 /// The level with the most connections in flight.
 struct InFlight {
-    /// Its name.
+    /// Name of the level.
     label: String,
     /// Connects in flight, and connections that wait in the accept queue.
     connections: u64,
-    /// Whether it is known that it comes to that.
+    /// Whether that number is certain.
     is_certain: bool,
 }
 
@@ -162,7 +140,7 @@ fn in_flight_max(facts: &PreflightFacts, spec: &OverloadSpec) -> InFlight {
         (None, Descriptors::List(list)) => (list.iter().copied().max().unwrap_or(0), true),
         (None, Descriptors::Auto) => match facts.served_per_s {
             Some(served) => {
-                let levels = levels::automatic(spec, served);
+                let levels = automatic(spec, served);
                 (levels.last().copied().unwrap_or(0), true)
             }
             None => (AUTOMATIC_DESCRIPTORS.min(spec.descriptors_max), false),
@@ -192,8 +170,7 @@ fn ports(facts: &PreflightFacts) -> u64 {
 fn too_few_files(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
     let needed = level.connections + SPARE_FILES;
     (level.is_certain && needed > facts.files_hard).then(|| {
-        FILES_WILL_RUN_OUT.finding(
-            Severity::Error,
+        FILES_WILL_RUN_OUT.error(
             format!(
                 "{} needs {} open files, and this process may have {}: what is beyond finds no \
                  descriptor",
@@ -216,9 +193,10 @@ fn too_few_files(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
 fn too_few_ports(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
     let ports = ports(facts);
     (level.connections > ports).then(|| {
-        let (severity, may) = match level.is_certain {
-            true => (Severity::Error, "has"),
-            false => (Severity::Warning, "may have"),
+        let (severity, may) = if level.is_certain {
+            (Severity::Error, "has")
+        } else {
+            (Severity::Warning, "may have")
         };
         TOO_FEW_PORTS.finding(
             severity,
@@ -243,15 +221,16 @@ fn ports_run_out(facts: &PreflightFacts, spec: &OverloadSpec, level: &InFlight) 
     if facts.close == CloseKind::Rst || !facts.closes_first {
         return None;
     }
-    let kept = match facts.tw_reuse {
-        true => facts.time_wait.min(REUSE_AFTER),
-        false => facts.time_wait,
+    let kept = if facts.tw_reuse {
+        facts.time_wait.min(REUSE_AFTER)
+    } else {
+        facts.time_wait
     };
     let trial = spec.base.window_end();
     // What ends before the first port comes back needs one for each connection, and no more.
     let held = kept.min(Nanos(trial.0.saturating_mul(spec.trials_max() as u64)));
     let ports = ports(facts);
-    // Where none is free to begin with, that is said already.
+    // Where none is free to begin with, another finding says so.
     let free = ports.checked_sub(level.connections)? as f64;
     let lasts_per_s = free / held.as_secs_f64().max(f64::MIN_POSITIVE);
     let enough_per_s = facts.served_per_s.unwrap_or(UNKNOWN_SERVED_PER_S);
@@ -293,8 +272,7 @@ fn patience_too_long(facts: &PreflightFacts, spec: &OverloadSpec) -> Option<Find
     let has_sclients =
         spec.scheduled.is_some() || spec.descriptors != Descriptors::List(Vec::new());
     (patience >= SYN_AGAIN && facts.syn_retries > 0 && has_sclients).then(|| {
-        PATIENCE_TOO_LONG.finding(
-            Severity::Warning,
+        PATIENCE_TOO_LONG.warning(
             format!(
                 "T is {}, but an unanswered SYN is sent again after 1 s (tcp_syn_retries {}): \
                  more SYNs arrive than connections are started; they are counted apart",
@@ -310,8 +288,7 @@ fn patience_too_long(facts: &PreflightFacts, spec: &OverloadSpec) -> Option<Find
 fn of_server(server: &ServerFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(backlog) = server.backlog.filter(|&b| b > server.somaxconn) {
-        found.push(BACKLOG_CUT.finding(
-            Severity::Warning,
+        found.push(BACKLOG_CUT.warning(
             format!(
                 "the accept queue is to hold {} and will hold {}: net.core.somaxconn cuts it",
                 exact(f64::from(backlog)),
@@ -325,8 +302,7 @@ fn of_server(server: &ServerFacts) -> Vec<Finding> {
         ));
     }
     if server.abort_on_overflow {
-        found.push(ABORTS_ON_OVERFLOW.finding(
-            Severity::Warning,
+        found.push(ABORTS_ON_OVERFLOW.warning(
             "net.ipv4.tcp_abort_on_overflow is set: connections that find the accept queue full \
              as their handshake ends are reset",
             [],
@@ -346,8 +322,7 @@ fn request_queue(server: &ServerFacts) -> Option<Finding> {
         ("tcp_synack_retries", f64::from(server.synack_retries)),
     ];
     if server.syncookies >= 2 {
-        return Some(SYNCOOKIES_ALWAYS.finding(
-            Severity::Warning,
+        return Some(SYNCOOKIES_ALWAYS.warning(
             "net.ipv4.tcp_syncookies is 2: every SYN is answered with a cookie, and no request \
              is kept",
             evidence,
@@ -358,8 +333,7 @@ fn request_queue(server: &ServerFacts) -> Option<Finding> {
     let queue = queue.min(server.somaxconn);
     let is_short = server.syncookies == 0 && server.tcp_max_syn_backlog < queue;
     is_short.then(|| {
-        REQUEST_QUEUE_SHORT.finding(
-            Severity::Warning,
+        REQUEST_QUEUE_SHORT.warning(
             format!(
                 "without SYN cookies only {} handshakes may be under way (tcp_max_syn_backlog), \
                  {} times fewer than the accept queue holds: SYNs are dropped before it is full",

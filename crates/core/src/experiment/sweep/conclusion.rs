@@ -22,8 +22,8 @@ const AT_KNEE_SHARE: f64 = 0.69;
 const PAST_KNEE_GAIN_PERCENT: f64 = 10.1;
 
 impl Answer for SweepConclusion {
-    fn codes() -> &'static [Code] {
-        &CODES
+    fn codes() -> Vec<Code> {
+        CODES.to_vec()
     }
 
     fn cut_short(&mut self, _trial: &TrialReport, words: String) {

@@ -1,21 +1,29 @@
 //! The answer in one or two sentences.
 
-use crate::experiment::throttle::analysis::{Hold, ends_early, rate_row, usual, wait_row};
-use crate::experiment::throttle::hold::HoldMethod;
-use crate::experiment::throttle::holds::HoldTrial;
+use super::findings::CODES;
+use super::report::ThrottleConclusion;
+use crate::consistency::{Contradictions, Said};
+use crate::experiment::answer::{Answer, values};
+use crate::experiment::throttle::analysis::{
+    HeldRate, at_reference_delay, ends_early, rate_row, wait_row,
+};
+use crate::experiment::throttle::hold::{HoldMethod, HoldTrial};
 use crate::experiment::throttle::report::RateRow;
-use crate::experiment::throttle::wait::WaitMethod;
-use crate::experiment::throttle::waits::WaitTrial;
+use crate::experiment::throttle::wait::{WaitMethod, WaitTrial};
+use crate::finding::Code;
 use crate::spec::ArrivalLaw;
+use crate::trial::report::TrialReport;
 use crate::words::{exact, number, percent, time};
+use serde_json::Value;
 
 /// Drift that is less than what crystals differ by is none, in parts per million.
 const EXACT_PPM: f64 = 1.0;
 
 /// How a plain sleep and the best of the ways to wait do at the usual delay.
-pub(super) fn of_waits(trials: &[WaitTrial]) -> String {
-    let of = |method: WaitMethod| usual(trials.iter().filter(|t| t.spec.method == method));
-    let Some(any) = usual(trials) else {
+pub(super) fn waits_in_words(trials: &[WaitTrial]) -> String {
+    let of =
+        |method: WaitMethod| at_reference_delay(trials.iter().filter(|t| t.spec.method == method));
+    let Some(any) = at_reference_delay(trials) else {
         return "Nothing was measured.".into();
     };
     let sleeps = [WaitMethod::Sleep, WaitMethod::SleepAbsolute];
@@ -49,7 +57,7 @@ pub(super) fn of_waits(trials: &[WaitTrial]) -> String {
 }
 
 /// What the throttle and the naive loop made of the rate asked for.
-pub(super) fn of_rates(trials: &[HoldTrial]) -> String {
+pub(super) fn rates_in_words(trials: &[HoldTrial]) -> String {
     let of = |method: HoldMethod| {
         let trial = trials.iter().find(|t| t.spec.method == method)?;
         Some((trial, rate_row(trial)?))
@@ -84,7 +92,7 @@ fn held(trial: &HoldTrial, row: &RateRow) -> String {
         other => other.name(),
     };
     let asked = exact(row.asked_per_s);
-    let hold = Hold::of(trial);
+    let hold = HeldRate::of(trial);
     if hold.is_some_and(|hold| !hold.is_held) {
         let reached = number(row.achieved_per_s);
         return format!("{name} reached {reached}/s of the {asked}/s asked for");
@@ -110,9 +118,10 @@ fn held(trial: &HoldTrial, row: &RateRow) -> String {
 }
 
 fn ppm(value: f64) -> String {
-    match value.abs() < 0.005 {
-        true => "0".to_owned(),
-        false => number(value),
+    if value.abs() < 0.005 {
+        "0".to_owned()
+    } else {
+        number(value)
     }
 }
 
@@ -121,7 +130,7 @@ fn ppm(value: f64) -> String {
 fn missed_ppm(trial: &HoldTrial, row: &RateRow) -> f64 {
     let skipped = row.skipped as f64 / (row.operations + row.skipped).max(1) as f64;
     let shifted = row.shifted_ns as f64 / trial.holds.elapsed.0.max(1) as f64;
-    // Any other law has another number of operations in so long a time, by chance or by itself.
+    // Any other law has another number of operations in this time, by chance or by itself.
     let apart = match trial.spec.arrival {
         ArrivalLaw::Constant => (row.achieved_per_s / row.asked_per_s - 1.0).abs(),
         _ => 0.0,
@@ -137,10 +146,62 @@ fn sentence(parts: &[String]) -> String {
     first.into_iter().chain(letters).chain(['.']).collect()
 }
 
+impl Answer for ThrottleConclusion {
+    fn codes() -> Vec<Code> {
+        CODES.to_vec()
+    }
+
+    fn cut_short(&mut self, _trial: &TrialReport, words: String) {
+        self.answer = words;
+    }
+
+    fn rows(&self) -> usize {
+        self.table.len() + self.rates.len()
+    }
+
+    fn table(&self) -> serde_json::Result<Vec<Value>> {
+        if self.rates.is_empty() {
+            values(&self.table)
+        } else {
+            values(&self.rates)
+        }
+    }
+
+    fn check(&self, _said: Said<'_>, found: &mut Contradictions) {
+        check(self, found);
+    }
+}
+
+fn check(of: &ThrottleConclusion, found: &mut Contradictions) {
+    for row in &of.table {
+        found.ascending(
+            &format!("{} of {} ns", row.method, row.delay_ns),
+            &[
+                ("p1", Some(row.overshoot_p1_ns)),
+                ("p10", Some(row.overshoot_p10_ns)),
+                ("p50", Some(row.overshoot_p50_ns)),
+                ("p90", Some(row.overshoot_p90_ns)),
+                ("p99", Some(row.overshoot_p99_ns)),
+                ("max", Some(row.overshoot_max_ns)),
+            ],
+        );
+    }
+    for row in &of.rates {
+        found.ascending(
+            &row.method,
+            &[
+                ("p50", Some(row.error_p50_ns)),
+                ("p99", Some(row.error_p99_ns)),
+                ("max", Some(row.error_max_ns)),
+            ],
+        );
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod answer_tests {
     use super::*;
-    use crate::experiment::throttle::analysis::fixture::{holds, waits};
+    use crate::experiment::throttle::tests::{holds, waits};
     use crate::time::Nanos;
     use proptest::prelude::*;
 
@@ -149,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_in_words() {
+    fn rates_are_described() {
         let throttle = |f: fn(u64) -> u64| late(HoldMethod::Throttle, f);
         let naive = || late(HoldMethod::NaiveSleep, |k| 1_000_000 * k);
         let tick = || late(HoldMethod::Tick, |_| 0);
@@ -188,7 +249,7 @@ mod tests {
             ),
             (vec![tick()], "Tick held 1,000/s exactly (0.00 ppm drift)."),
         ] {
-            assert_eq!(of_rates(&trials), expected);
+            assert_eq!(rates_in_words(&trials), expected);
         }
     }
 
@@ -214,7 +275,7 @@ mod tests {
             let mut trial = late(HoldMethod::Throttle, lateness);
             trial.holds.skipped = skipped;
             let row = rate_row(&trial).expect("a row");
-            let answer = of_rates(&[trial]);
+            let answer = rates_in_words(&[trial]);
             if answer.contains("exactly") {
                 prop_assert!(row.drift_ppm.abs() < 1.0 && row.skipped == 0, "{answer} {row:?}");
                 prop_assert!((row.achieved_per_s / 1e3 - 1.0).abs() < 1e-6, "{answer} {row:?}");
@@ -235,11 +296,14 @@ mod tests {
         early.waits.early = 2;
         let sleep = waits(WaitMethod::Sleep, ms, &[60_000; 100]);
         let trials = [sleep, early];
-        assert_eq!(of_waits(&trials), "A sleep of 1 ms takes 1.06 ms here.");
+        assert_eq!(
+            waits_in_words(&trials),
+            "A sleep of 1 ms takes 1.06 ms here."
+        );
     }
 
     #[test]
-    fn waits_in_words() {
+    fn waits_are_described() {
         let ms = Nanos::from_millis(1);
         let sleep = || waits(WaitMethod::Sleep, ms, &[60_000; 100]);
         let spin = || waits(WaitMethod::Spin, ms, &[40; 100]);
@@ -256,7 +320,7 @@ mod tests {
                 "Spin hits 1 ms with a median error of 40 ns for 0.3 % of a core.",
             ),
         ] {
-            assert_eq!(of_waits(&trials), expected);
+            assert_eq!(waits_in_words(&trials), expected);
         }
     }
 }

@@ -1,67 +1,43 @@
-//! Ways to wait for a moment, and what is asked of them.
+//! Ways to wait for a point in time, and what was measured of them.
 
+use crate::measure::Histogram;
+use crate::names::names;
 use crate::spec::{Margins, ParseError};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// A way to wait for a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WaitMethod {
-    /// clock_nanosleep(2) for a length of time, with the timer slack that threads have by default.
-    Sleep,
-    /// The same with the least timer slack, 1 ns.
-    SleepMinSlack,
-    /// clock_nanosleep(2) until a moment (TIMER_ABSTIME), with the default timer slack.
-    SleepAbsolute,
-    /// The same with the least timer slack.
-    SleepAbsoluteMinSlack,
-    /// A read of a timerfd_create(2) descriptor that expires at a moment.
-    Timerfd,
-    /// epoll_pwait2(2) with a timeout.
-    Epoll,
-    /// A timeout operation of io_uring(7) until a moment.
-    #[serde(rename = "io_uring")]
-    IoUring,
-    /// Sleeps until a margin before the moment, learnt from its own late wake-ups, then spins.
-    Hybrid,
-    /// Reads the clock until the moment has come.
-    Spin,
-    /// Reads the clock and gives the processor up, sched_yield(2), until the moment has come.
-    Yield,
+names! {
+    /// A way to wait for a point in time.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum WaitMethod {
+        /// clock_nanosleep(2) for a length of time, with the timer slack that threads have by
+        /// default.
+        Sleep = "sleep",
+        /// As `sleep`, with the least timer slack, 1 ns.
+        SleepMinSlack = "sleep-min-slack",
+        /// clock_nanosleep(2) until a point in time (TIMER_ABSTIME), with the default timer slack.
+        SleepAbsolute = "sleep-absolute",
+        /// As `sleep-absolute`, with the least timer slack.
+        SleepAbsoluteMinSlack = "sleep-absolute-min-slack",
+        /// A read of a timerfd_create(2) descriptor that expires at a point in time.
+        Timerfd = "timerfd",
+        /// epoll_pwait2(2) with a timeout.
+        Epoll = "epoll",
+        /// A timeout operation of io_uring(7) until a point in time.
+        #[serde(rename = "io_uring")]
+        IoUring = "io_uring",
+        /// Sleeps until a margin before the deadline, learnt from its own late wake-ups, then
+        /// spins.
+        Hybrid = "hybrid",
+        /// Reads the clock until the deadline.
+        Spin = "spin",
+        /// Reads the clock and gives the processor up, sched_yield(2), until the deadline.
+        Yield = "yield",
+    }
 }
 
 impl WaitMethod {
-    /// All of them, in the order in which they are tabled.
-    pub const ALL: [WaitMethod; 10] = [
-        WaitMethod::Sleep,
-        WaitMethod::SleepMinSlack,
-        WaitMethod::SleepAbsolute,
-        WaitMethod::SleepAbsoluteMinSlack,
-        WaitMethod::Timerfd,
-        WaitMethod::Epoll,
-        WaitMethod::IoUring,
-        WaitMethod::Hybrid,
-        WaitMethod::Spin,
-        WaitMethod::Yield,
-    ];
-
-    /// Its name on the command line and in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            WaitMethod::Sleep => "sleep",
-            WaitMethod::SleepMinSlack => "sleep-min-slack",
-            WaitMethod::SleepAbsolute => "sleep-absolute",
-            WaitMethod::SleepAbsoluteMinSlack => "sleep-absolute-min-slack",
-            WaitMethod::Timerfd => "timerfd",
-            WaitMethod::Epoll => "epoll",
-            WaitMethod::IoUring => "io_uring",
-            WaitMethod::Hybrid => "hybrid",
-            WaitMethod::Spin => "spin",
-            WaitMethod::Yield => "yield",
-        }
-    }
-
     /// The method of this name.
     ///
     /// # Errors
@@ -75,14 +51,14 @@ impl WaitMethod {
     }
 }
 
-/// What is done at each moment that was waited for.
+/// What is done after each wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Chore {
     /// Nothing.
     #[default]
     None,
-    /// The processor is kept busy for so long.
+    /// The processor is kept busy for this time.
     Busy(Nanos),
     /// A datagram of 64 bytes is sent to this address, such as `127.0.0.1:9`.
     Udp(String),
@@ -124,8 +100,57 @@ impl WaitSpec {
     pub const SAMPLES_MIN: u64 = 5;
 }
 
+/// One row of the table of waits as it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WaitTrial {
+    /// The specification of the row.
+    pub spec: WaitSpec,
+    /// What came of it.
+    pub waits: WaitStats,
+}
+
+/// Waits of one method for one delay.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WaitStats {
+    /// How many were made.
+    pub samples: u64,
+    /// Waits made while the host gave this machine's processors to others.
+    pub stolen: u64,
+    /// Waits that ended before their time.
+    pub early: u64,
+    /// Mean length of a wait, in nanoseconds.
+    pub mean_ns: f64,
+    /// Sum of the squared deviations from the mean, in ns² (Welford's method).
+    pub deviations_ns2: f64,
+    /// By how much they ended late; early ones count as 0.
+    pub overshoot: Histogram,
+    /// Time that the chore between two waits took, where there is one.
+    pub chore: Histogram,
+    /// Processor time of the thread over all of it, chore included.
+    pub cpu: Nanos,
+    /// Time from the first wait's begin until all of it was over.
+    pub elapsed: Nanos,
+    /// `hybrid`: the margin as it was at the end.
+    pub margin: Option<Nanos>,
+    /// The user ended it early.
+    pub interrupted: bool,
+}
+
+impl WaitStats {
+    /// Counts a wait for `asked` that took `took`.
+    #[inline]
+    pub fn record(&mut self, asked: Nanos, took: Nanos) {
+        self.samples += 1;
+        self.early += u64::from(took < asked);
+        let deviation = took.0 as f64 - self.mean_ns;
+        self.mean_ns += deviation / self.samples as f64;
+        self.deviations_ns2 += deviation * (took.0 as f64 - self.mean_ns);
+        self.overshoot.record(took - asked);
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod wait_tests {
     use super::*;
 
     #[test]
@@ -187,5 +212,44 @@ mod tests {
         // A kept margin is read back.
         let json = serde_json::to_string(&margins).unwrap();
         assert_eq!(serde_json::from_str::<Margins>(&json).unwrap(), margins);
+    }
+}
+
+#[cfg(test)]
+mod waits_tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn mean_and_deviations_are_those_of_the_whole_sample(
+            took in prop::collection::vec(0u64..100_000_000, 1..200), asked in 0u64..100_000_000,
+        ) {
+            let mut waits = WaitStats::default();
+            for &t in &took {
+                waits.record(Nanos(asked), Nanos(t));
+            }
+            let n = took.len() as f64;
+            let mean = took.iter().sum::<u64>() as f64 / n;
+            let deviations: f64 = took.iter().map(|&t| (t as f64 - mean).powi(2)).sum();
+            prop_assert!((waits.mean_ns - mean).abs() <= 1e-9 * mean.max(1.0));
+            prop_assert!((waits.deviations_ns2 - deviations).abs() <= 1e-9 * deviations.max(1.0));
+            prop_assert_eq!(waits.samples, took.len() as u64);
+            prop_assert_eq!(waits.overshoot.count(), waits.samples);
+            let early = took.iter().filter(|&&t| t < asked).count();
+            prop_assert_eq!(waits.early, early as u64);
+        }
+    }
+
+    #[test]
+    fn the_deviation_of_long_waits_that_hardly_differ_is_not_lost() {
+        let mut waits = WaitStats::default();
+        for i in 0..1_000_000u64 {
+            waits.record(Nanos::from_secs(3_600), Nanos(3_600_000_000_000 + i % 2));
+        }
+        assert!((waits.mean_ns - 3_600_000_000_000.5).abs() < 1e-3);
+        assert!((waits.deviations_ns2 / 250_000.0 - 1.0).abs() < 1e-3);
     }
 }

@@ -29,14 +29,16 @@ pub fn parse_client_wait(
             ))),
         };
     }
-    let arrival = parse_arrival(text, run_length).map_err(|e| match is_name(text) {
-        true => e,
-        false => error(format!(
+    let arrival = parse_arrival(text, run_length).map_err(|e| {
+        if is_name(text) {
+            return e;
+        }
+        error(format!(
             "{} is no way to wait: give none, yield, sleep(T), exp(T), uniform(FROM,TO), tick(T), \
              or a schedule: {}",
             quoted(text),
             schedules().join(", ")
-        )),
+        ))
     })?;
     let rate = match rate {
         Some(_) if arrival.carries_rate() => Err("carries its own rate: leave the other out"),
@@ -61,13 +63,14 @@ pub fn parse_clients(text: &str, run_length: Nanos) -> Result<(ClientWait, u32),
     let Some((arrival, rate)) = law.split_once('@') else {
         let wait = parse_client_wait(law, None, run_length).map_err(|e| {
             // Only the form with a rate differs from that of a single run.
-            match e.0.contains("needs a rate") {
-                true => error(format!(
+            if e.0.contains("needs a rate") {
+                error(format!(
                     "{} is a schedule and needs a rate: such as {}@6000*4",
                     quoted(law),
                     law.trim()
-                )),
-                false => e,
+                ))
+            } else {
+                e
             }
         })?;
         return Ok((wait, clients));
@@ -128,12 +131,13 @@ fn parse_unscheduled(text: &str) -> Result<Option<ClientWait>, ParseError> {
         ClientWait::Sleep(law) => law.is_zero(),
         _ => false,
     };
-    match is_nothing {
-        true => Err(error(format!(
+    if is_nothing {
+        Err(error(format!(
             "{} is no time at all: sleep(0), yield and none are what comes near it",
             quoted(text)
-        ))),
-        false => Ok(Some(wait)),
+        )))
+    } else {
+        Ok(Some(wait))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a report asks of the conclusion of `knee udp`, and whether that agrees with all else.
 
 use super::explain::Hypothesis;
-use super::findings::{CODES, code_at};
+use super::findings::{code_at, codes};
 use super::laws::in_words;
 use super::measure::DropPlace;
 use super::report::{LawRow, UdpConclusion};
@@ -13,8 +13,8 @@ use crate::words::exact;
 use serde_json::Value;
 
 impl Answer for UdpConclusion {
-    fn codes() -> &'static [Code] {
-        CODES
+    fn codes() -> Vec<Code> {
+        codes()
     }
 
     fn cut_short(&mut self, _trial: &TrialReport, words: String) {
@@ -70,7 +70,7 @@ fn check_law(law: &LawRow, answer: &str, found: &mut Contradictions) {
     });
 }
 
-/// Findings tell of each loss at a place, and of no other.
+/// There is a finding for each place of a loss, and for no other.
 fn check_places(said: Said<'_>, laws: &[LawRow], found: &mut Contradictions) {
     for place in DropPlace::ALL {
         let code = code_at(place);

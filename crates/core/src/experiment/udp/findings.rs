@@ -1,16 +1,16 @@
 //! Findings about trials of datagrams.
 
+mod ends;
 mod ledger;
 mod places;
-mod sender;
-mod service;
 #[cfg(test)]
 mod tests;
 
-pub(super) use service::buffer_covers_ns;
+pub(super) use ends::buffer_covers_ns;
 
-use crate::experiment::udp::analysis::pool;
+use crate::experiment::udp::explain::BUDGET_CODES;
 use crate::experiment::udp::measure::DropPlace;
+use crate::experiment::udp::pool;
 use crate::finding::{Code, Finding, gravest_first};
 use crate::spec::Level;
 use crate::trial::datagrams::LedgerReport;
@@ -20,52 +20,28 @@ use crate::trial::validity::Clause;
 use crate::words::{exact, levels, list};
 
 /// All kinds of findings of `knee udp`.
-pub const CODES: &[Code] = &[
-    places::SEND_BUFFER,
-    places::QDISC,
-    places::NEIGHBOUR,
-    places::DEVICE,
-    places::BETWEEN_HOSTS,
-    places::BACKLOG,
-    places::FIREWALL,
-    places::TIME_TO_LIVE,
-    places::REASSEMBLY,
-    places::IP_LAYER,
-    places::NO_SOCKET,
-    places::CHECKSUM,
-    places::UDP_MEMORY,
-    places::HOST_WIDE,
-    service::RECEIVE_BUFFER_OVERFLOW,
-    service::VANISHED,
-    service::SATURATED,
-    service::PAUSED,
-    sender::SEND_ERRORS,
-    sender::SENDER_LIMITED,
-    ledger::DISCARDED,
-    ledger::UNEXPLAINED,
-    ledger::REORDERING,
-    ledger::DUPLICATES,
-    super::explain::SHORTENED,
-];
+pub(super) fn codes() -> Vec<Code> {
+    [places::CODES, ends::CODES, ledger::CODES, BUDGET_CODES].concat()
+}
 
-/// The name of the finding that tells of losses at a place.
+/// The name of the finding about losses at a place.
 pub(super) fn code_at(place: DropPlace) -> &'static str {
     let code = match place {
-        DropPlace::ReceiveBuffer => service::RECEIVE_BUFFER_OVERFLOW,
-        DropPlace::Service => service::VANISHED,
-        _ => places::kind(place).map_or(places::BETWEEN_HOSTS, |(code, _)| code),
+        DropPlace::ReceiveBuffer => ends::RECEIVE_BUFFER_OVERFLOW,
+        DropPlace::Service => ends::VANISHED,
+        _ => places::code_and_next_step(place).map_or(places::BETWEEN_HOSTS, |(code, _)| code),
     };
     code.name
 }
 
 /// What a person should know about these trials of datagrams, the gravest first. Where there are
-/// several kinds of clients, each kind has findings of its own, with the figures of all its trials
-/// together, and they name it by its label.
+/// several kinds of clients, each kind has findings of its own, which name it by its label. They
+/// have the figures of all its trials together.
 pub fn datagram_findings(trials: &[&TrialReport]) -> Vec<Finding> {
     findings(trials, false)
 }
 
-/// The same where the report has an explanation too: no next step leads to it.
+/// As [`datagram_findings`], for a report that has an explanation: no next step leads to it.
 pub fn explained_findings(trials: &[&TrialReport]) -> Vec<Finding> {
     findings(trials, true)
 }
@@ -81,12 +57,15 @@ fn findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
     let is_one = kinds.len() == 1;
     let mut findings: Vec<Finding> = Vec::new();
     for (label, trials) in kinds {
-        let named = |f: Finding| match is_one {
-            true => f,
-            false => Finding {
-                text: format!("with {label}: {}", f.text),
-                ..f
-            },
+        let named = |f: Finding| {
+            if is_one {
+                f
+            } else {
+                Finding {
+                    text: format!("with {label}: {}", f.text),
+                    ..f
+                }
+            }
         };
         findings.extend(troubles(&trials, is_explained).into_iter().map(named));
     }
@@ -99,7 +78,7 @@ fn findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
 fn generator_distorted(trials: &[&TrialReport]) -> Option<Finding> {
     let (mut at, mut clauses): (Vec<Level>, Vec<String>) = Default::default();
     for trial in trials {
-        let is_said = sender::limited(&[trial]).is_some();
+        let is_said = ends::limited(&[trial]).is_some();
         let others = trial.clauses();
         let others = others.filter(|(c, _)| !(is_said && *c == Some(Clause::FellBehind)));
         let known = clauses.len();
@@ -123,13 +102,13 @@ fn troubles(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
     };
     let (l, d) = (&pool::ledger(trials), &datagrams);
     let single = [
-        service::vanished(l, d),
-        service::receive_buffer(l, d, is_explained),
+        ends::vanished(l, d),
+        ends::receive_buffer(l, d, is_explained),
         // An explanation says itself what is a cause.
-        service::saturated(d).filter(|_| !is_explained),
-        service::paused(l, d).filter(|_| !is_explained),
-        sender::send_errors(l, d),
-        sender::limited(trials),
+        ends::saturated(d).filter(|_| !is_explained),
+        ends::paused(l, d).filter(|_| !is_explained),
+        ends::send_errors(l, d),
+        ends::limited(trials),
         ledger::discarded(l, d),
         ledger::unexplained(trials),
         ledger::reordering(l, d),

@@ -1,7 +1,6 @@
 //! What clients of one law did and got, their trials pooled.
 
-use super::pool;
-use crate::experiment::udp::analysis::pool::ledger;
+use super::pool::{self, ledger};
 use crate::experiment::udp::measure::DropPlace;
 use crate::experiment::udp::report::LawRow;
 use crate::experiment::udp::spec::UdpTrialSpec;
@@ -15,17 +14,11 @@ use std::collections::BTreeMap;
 /// The row of the clients of `spec`. Rates are means over the trials; the loss is that of all their
 /// datagrams together.
 pub(super) fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
-    let each = |of: fn(&DatagramReport) -> f64| -> Vec<f64> {
-        trials
-            .iter()
-            .filter_map(|t| t.datagrams())
-            .map(of)
-            .collect()
-    };
+    let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
+    let each = |of: fn(&DatagramReport) -> f64| all.iter().map(|d| of(d)).collect::<Vec<f64>>();
     let mean = |of| mean_and_ci95(&each(of)).0;
     let (sent_per_s, sent_ci95) = mean_and_ci95(&each(|d| d.sent_per_s));
     let (_, loss_ci95) = mean_and_ci95(&each(|d| d.loss_percent));
-    let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
     let dispersion: Vec<f64> = all
         .iter()
         .filter_map(|d| d.arrival_dispersion.ms10)
@@ -62,7 +55,7 @@ fn sent_but_missing(l: &LedgerReport) -> u64 {
     l.sent().saturating_sub(l.received)
 }
 
-/// What is no place but missing all the same.
+/// Missing datagrams that have no place.
 const DISCARDED: &str = "discarded";
 const UNEXPLAINED: &str = "unexplained";
 
@@ -95,9 +88,10 @@ pub(super) fn lost_where(trials: &[&TrialReport]) -> String {
             _ => format!("{} {}", exact(n as f64), drop_place(&place)),
         })
         .collect();
-    match places.is_empty() {
-        true => String::new(),
-        false => format!(" Of what is missing: {}.", list(&places)),
+    if places.is_empty() {
+        String::new()
+    } else {
+        format!(" Of what is missing: {}.", list(&places))
     }
 }
 
@@ -106,32 +100,29 @@ pub(super) fn in_words(row: &LawRow) -> String {
     if row.ledger.received == 0 && row.ledger.lost.contains_key(DropPlace::Service.name()) {
         return format!(
             "{} sent {}/s until the service vanished: what it received is not known.",
-            name(row),
+            row.label,
             number(row.sent_per_s)
         );
     }
-    let lost = match row.dropped_per_s > 0.0 {
-        true => format!("lost {} of it", share(row.loss_percent)),
-        false => "lost nothing".to_owned(),
+    let lost = if row.dropped_per_s > 0.0 {
+        format!("lost {} of it", share(row.loss_percent))
+    } else {
+        "lost nothing".to_owned()
     };
     format!(
         "{} sent {}/s and {lost}.",
-        name(row),
+        row.label,
         number(row.sent_per_s)
     )
-}
-
-/// `exp(200us)*128`
-pub(super) fn name(row: &LawRow) -> &str {
-    &row.label
 }
 
 /// Invalid where the trials of any one law are: then it is not that law that was measured.
 pub(super) fn law_verdict(by_law: &[Vec<&TrialReport>]) -> Verdict {
     let is_invalid =
         |trials: &Vec<&TrialReport>| verdict(trials.iter().copied()) == Verdict::Invalid;
-    match by_law.iter().any(is_invalid) {
-        true => Verdict::Invalid,
-        false => Verdict::Valid,
+    if by_law.iter().any(is_invalid) {
+        Verdict::Invalid
+    } else {
+        Verdict::Valid
     }
 }

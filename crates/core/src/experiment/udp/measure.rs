@@ -3,6 +3,7 @@
 use crate::experiment::udp::spec::{ServiceMode, UdpTrialSpec};
 use crate::law::Law;
 use crate::measure::{GeneratorUse, Histogram};
+use crate::names::names;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 /// One trial of datagrams as the engine ran it. Times are since the run began.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UdpTrial {
-    /// What was asked for.
+    /// The specification of the trial.
     pub spec: UdpTrialSpec,
     /// What the senders did.
     pub sent: UdpSent,
@@ -29,7 +30,7 @@ pub struct UdpTrial {
     /// What on the service's host may count drops but could not be read, in words.
     #[serde(default)]
     pub not_read: Vec<String>,
-    /// What it cost the generator.
+    /// Resources that the generator used.
     pub generator: GeneratorUse,
     /// The user ended it early.
     pub interrupted: bool,
@@ -38,17 +39,17 @@ pub struct UdpTrial {
 /// What the senders of a trial did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UdpSent {
-    /// Datagrams that should have been sent: the schedule's moments, or what clients that know no
+    /// Datagrams that should have been sent: the schedule's times, or what clients that know no
     /// schedule tried.
     pub intended: u64,
-    /// Of them, those that the sender never came to: its time was over.
+    /// Intended datagrams that the sender did not attempt, as its time was over.
     pub not_attempted: u64,
     /// Those that the kernel took.
     pub sent: u64,
     /// Those that it refused, by the name of the error (`EAGAIN`, `ENOBUFS`, `EMSGSIZE`,
     /// `ECONNREFUSED`, …).
     pub send_errors: BTreeMap<String, u64>,
-    /// Times that a sender was blocked or told to wait as the socket's send buffer was full.
+    /// Times that a sender was blocked or had to wait as the socket's send buffer was full.
     pub blocked: u64,
     /// sent − intended of scheduled datagrams.
     pub pacing_error: Histogram,
@@ -109,7 +110,7 @@ pub struct UdpReceived {
     /// nothing more would come; zero: the time of sending.
     #[serde(default)]
     pub over: Nanos,
-    /// The service's thread was ready but others had its processor for so long.
+    /// Time in which the service's thread was ready but others had its processor.
     pub kept_waiting: Nanos,
     /// Times that the service's thread was preempted (involuntary context switches).
     pub preempted: u64,
@@ -127,7 +128,7 @@ pub struct ServiceFacts {
     /// Whether it is in the sender's network namespace, so that nothing is between them.
     #[serde(default)]
     pub same_namespace: bool,
-    /// Its offset from the sender's clock is known to so many nanoseconds; 0 on one host.
+    /// Uncertainty of its clock's offset from the sender's; 0 on one host.
     pub clock_uncertainty_ns: u64,
     /// What it does with a datagram.
     pub mode: Option<ServiceMode>,
@@ -151,11 +152,11 @@ pub struct ServiceFacts {
 /// Drops that a kernel counted at one place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropCounter {
-    /// Where.
+    /// Place of the drops.
     pub place: DropPlace,
-    /// How many.
+    /// Number of drops.
     pub count: u64,
-    /// What told, such as `/proc/net/softnet_stat` or `Udp: InCsumErrors`.
+    /// The counter's name, such as `/proc/net/softnet_stat` or `Udp: InCsumErrors`.
     pub source: String,
     /// Whether it counts for the whole host (or network namespace) and not for our socket alone.
     pub host_wide: bool,
@@ -167,81 +168,42 @@ pub struct DropCounter {
     pub at_service: bool,
 }
 
-/// Where a datagram can be lost on its way, in the order in which it passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DropPlace {
-    /// The sending socket's buffer.
-    SendBuffer,
-    /// The queueing discipline of the device it leaves by.
-    Qdisc,
-    /// The queue for a neighbour whose address is not resolved.
-    NeighbourQueue,
-    /// A network device, of either host.
-    Device,
-    /// A router on the way, as the time to live ran out.
-    TimeToLive,
-    /// Between the hosts.
-    Path,
-    /// The receiving host's backlog (softnet).
-    Backlog,
-    /// A packet filter whose rule or policy counts what it drops, or of which the kernel tells.
-    Firewall,
-    /// The IP layer of either host: no route, a wrong header, a reverse-path filter, or a packet
-    /// filter that does not count.
-    IpLayer,
-    /// Its fragments did not become a datagram again.
-    Reassembly,
-    /// No socket listens there.
-    NoSocket,
-    /// Its checksum was wrong.
-    Checksum,
-    /// The receiving socket's buffer was full.
-    ReceiveBuffer,
-    /// The memory that all of UDP may have was used up.
-    UdpMemory,
-    /// The service took it and vanished.
-    Service,
-}
-
-impl DropPlace {
-    /// All of them, in the order in which a datagram passes.
-    pub const ALL: [DropPlace; 15] = [
-        DropPlace::SendBuffer,
-        DropPlace::Qdisc,
-        DropPlace::NeighbourQueue,
-        DropPlace::Device,
-        DropPlace::TimeToLive,
-        DropPlace::Path,
-        DropPlace::Backlog,
-        DropPlace::Firewall,
-        DropPlace::IpLayer,
-        DropPlace::Reassembly,
-        DropPlace::NoSocket,
-        DropPlace::Checksum,
-        DropPlace::ReceiveBuffer,
-        DropPlace::UdpMemory,
-        DropPlace::Service,
-    ];
-
-    /// Its stable name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            DropPlace::SendBuffer => "send_buffer",
-            DropPlace::Qdisc => "qdisc",
-            DropPlace::NeighbourQueue => "neighbour_queue",
-            DropPlace::Device => "device",
-            DropPlace::TimeToLive => "time_to_live",
-            DropPlace::Path => "path",
-            DropPlace::Backlog => "backlog",
-            DropPlace::IpLayer => "ip_layer",
-            DropPlace::Firewall => "firewall",
-            DropPlace::Reassembly => "reassembly",
-            DropPlace::NoSocket => "no_socket",
-            DropPlace::Checksum => "checksum",
-            DropPlace::ReceiveBuffer => "receive_buffer",
-            DropPlace::UdpMemory => "udp_memory",
-            DropPlace::Service => "service",
-        }
+names! {
+    /// Where a datagram can be lost on its way, in the order in which it passes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum DropPlace {
+        /// The sending socket's buffer.
+        SendBuffer = "send_buffer",
+        /// The queueing discipline of the device it leaves by.
+        Qdisc = "qdisc",
+        /// The queue for a neighbour whose address is not resolved.
+        NeighbourQueue = "neighbour_queue",
+        /// A network device, of either host.
+        Device = "device",
+        /// A router on the way, as the time to live ran out.
+        TimeToLive = "time_to_live",
+        /// Between the hosts.
+        Path = "path",
+        /// The receiving host's backlog (softnet).
+        Backlog = "backlog",
+        /// A packet filter whose rule or policy counts what it drops, or whose drops the kernel
+        /// reports.
+        Firewall = "firewall",
+        /// The IP layer of either host: no route, a wrong header, a reverse-path filter, or a
+        /// packet filter that does not count.
+        IpLayer = "ip_layer",
+        /// Its fragments did not become a datagram again.
+        Reassembly = "reassembly",
+        /// No socket listens there.
+        NoSocket = "no_socket",
+        /// Its checksum was wrong.
+        Checksum = "checksum",
+        /// The receiving socket's buffer was full.
+        ReceiveBuffer = "receive_buffer",
+        /// The memory that all of UDP may have was used up.
+        UdpMemory = "udp_memory",
+        /// The service took it and vanished.
+        Service = "service",
     }
 }

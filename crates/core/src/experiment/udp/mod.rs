@@ -1,47 +1,43 @@
 //! `knee udp`: one law of sending, several compared, or the difference between two explained.
 //!
-//! What comes back of a trial is a [`UdpTried`]: its report, and the moments of sending, which a
-//! report does not carry and which the explanation sends again.
+//! What comes back of a trial is a [`AssessedUdpTrial`]: its report, and the times of sending,
+//! which a report does not carry and which the explanation sends again.
 
 pub mod analysis;
 pub mod client_wait;
-mod compare;
 mod conclusion;
 mod explain;
-#[cfg(test)]
-mod fake;
 pub mod findings;
 mod laws;
 pub mod measure;
 mod pool;
-#[cfg(test)]
-mod properties;
 pub mod recorder;
 pub mod report;
 pub mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use compare::UdpCompare;
-pub use explain::{EXPLAIN_LIMIT, ExplainAsked, ExplainSpec, UdpExplain};
-
-use super::{Concluded, Experiment, Next};
 use crate::experiment::udp::analysis::assess;
 use crate::experiment::udp::findings::datagram_findings;
 use crate::experiment::udp::measure::UdpTrial;
-use crate::experiment::udp::report::UdpConclusion;
+use crate::experiment::udp::report::{LawRow, UdpConclusion};
 use crate::experiment::udp::spec::UdpTrialSpec;
+use crate::experiment::{Concluded, Experiment, Next};
+use crate::rng;
 use crate::time::Nanos;
 use crate::trial::report::TrialReport;
-use laws::{in_words, law_row, law_verdict};
+use crate::words::ratio;
+pub use explain::{EXPLAIN_LIMIT, ExplainRequest, ExplainSpec, UdpExplain};
+use laws::{in_words, law_row, law_verdict, lost_where};
+use rand_core::RngCore;
 use std::sync::Arc;
 
-/// More moments than this are not kept: a replay of so many is long enough.
+/// Maximum times of sending that are kept: a replay of these is long enough.
 const STARTS_MAX: usize = 500_000;
 
 /// A trial of datagrams that was made: all that the experiments here go by.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UdpTried {
+pub struct AssessedUdpTrial {
     /// Its statistics.
     pub report: TrialReport,
     /// When datagrams were sent, ascending, since the run began, complete up to `starts_until`. On
@@ -51,16 +47,16 @@ pub struct UdpTried {
     pub starts_until: Nanos,
 }
 
-impl UdpTried {
+impl AssessedUdpTrial {
     /// What the experiments need to know of a trial; assesses it.
-    pub fn of(trial: &UdpTrial) -> UdpTried {
+    pub fn of(trial: &UdpTrial) -> AssessedUdpTrial {
         let starts = &trial.sent.starts;
         let (kept, until) = match starts.get(STARTS_MAX) {
-            // Whole moments only: what is sent at the same time is kept or left out together.
+            // Whole times only: what is sent at the same time is kept or left out together.
             Some(&first_out) => (starts.partition_point(|&t| t < first_out), first_out),
             None => (starts.len(), trial.sent.starts_until),
         };
-        UdpTried {
+        AssessedUdpTrial {
             report: assess(trial),
             starts: starts[..kept].into(),
             starts_until: until,
@@ -83,10 +79,10 @@ impl UdpRun {
 
 impl Experiment for UdpRun {
     type Spec = UdpTrialSpec;
-    type Trial = UdpTried;
+    type Trial = AssessedUdpTrial;
     type Conclusion = UdpConclusion;
 
-    fn next(&mut self, past: &[UdpTried]) -> Next<UdpTrialSpec> {
+    fn next(&mut self, past: &[AssessedUdpTrial]) -> Next<UdpTrialSpec> {
         if past.is_empty() {
             Next::Run(Box::new(self.spec.clone()))
         } else {
@@ -94,12 +90,13 @@ impl Experiment for UdpRun {
         }
     }
 
-    fn conclude(&self, past: &[UdpTried]) -> Concluded<UdpConclusion> {
+    fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
         let reports: Vec<&TrialReport> = past.iter().map(|t| &t.report).collect();
         let laws = vec![law_row(&self.spec, &reports)];
-        let answer = match past.is_empty() {
-            true => "Nothing was measured.".to_owned(),
-            false => in_words(&laws[0]) + &laws::lost_where(&reports),
+        let answer = if past.is_empty() {
+            "Nothing was measured.".to_owned()
+        } else {
+            in_words(&laws[0]) + &lost_where(&reports)
         };
         Concluded {
             verdict: law_verdict(std::slice::from_ref(&reports)),
@@ -111,4 +108,90 @@ impl Experiment for UdpRun {
             },
         }
     }
+}
+
+/// Runs each law in turn, all of them `repeats` times, so that what changes on the host meets all
+/// alike.
+#[derive(Clone, Debug)]
+pub struct UdpCompare {
+    laws: Vec<UdpTrialSpec>,
+    repeats: u32,
+}
+
+impl UdpCompare {
+    /// A comparison of these laws (at least one), with `repeats` trials of each (at least 1).
+    pub fn new(laws: Vec<UdpTrialSpec>, repeats: u32) -> UdpCompare {
+        UdpCompare {
+            laws,
+            repeats: repeats.max(1),
+        }
+    }
+
+    fn trials_of<'a>(&self, law: usize, past: &'a [AssessedUdpTrial]) -> Vec<&'a TrialReport> {
+        let own = past.iter().skip(law).step_by(self.laws.len().max(1));
+        own.map(|t| &t.report).collect()
+    }
+}
+
+impl Experiment for UdpCompare {
+    type Spec = UdpTrialSpec;
+    type Trial = AssessedUdpTrial;
+    type Conclusion = UdpConclusion;
+
+    fn next(&mut self, past: &[AssessedUdpTrial]) -> Next<UdpTrialSpec> {
+        if past.len() >= self.laws.len() * self.repeats as usize {
+            return Next::Converged;
+        }
+        let mut spec = self.laws[past.len() % self.laws.len()].clone();
+        // Neither the same waits in each repeat nor, of two laws, the same random numbers.
+        spec.seed = rng::stream(spec.seed, rng::TRIALS + past.len() as u64).next_u64();
+        Next::Run(Box::new(spec))
+    }
+
+    fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
+        let by_law: Vec<Vec<&TrialReport>> = (0..self.laws.len())
+            .map(|law| self.trials_of(law, past))
+            .collect();
+        let laws: Vec<LawRow> = self
+            .laws
+            .iter()
+            .zip(&by_law)
+            .map(|(spec, trials)| law_row(spec, trials))
+            .collect();
+        let reports: Vec<&TrialReport> = past.iter().map(|t| &t.report).collect();
+        Concluded {
+            verdict: law_verdict(&by_law),
+            findings: datagram_findings(&reports),
+            conclusion: UdpConclusion {
+                answer: answer(&laws, &reports),
+                laws,
+                ..UdpConclusion::default()
+            },
+        }
+    }
+}
+
+fn answer(laws: &[LawRow], reports: &[&TrialReport]) -> String {
+    let rows: Vec<String> = laws
+        .iter()
+        .filter(|row| row.trials > 0)
+        .map(in_words)
+        .collect();
+    let mut answer = rows.join(" ");
+    if let [first, second] = laws
+        && first.sent_per_s > 0.0
+        && second.trials > 0
+    {
+        answer += &format!(
+            " So {} sent {} times as much as {}.",
+            second.label,
+            ratio(second.sent_per_s / first.sent_per_s),
+            first.label
+        );
+    }
+    answer += &lost_where(reports);
+    if laws.iter().any(|row| row.dropped_per_s > 0.0) {
+        answer += " Why, is what --explain in the place of --compare finds out.";
+    }
+    answer
 }

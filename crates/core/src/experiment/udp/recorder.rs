@@ -4,18 +4,18 @@ use crate::experiment::udp::measure::UdpReceived;
 use crate::time::Nanos;
 use std::collections::BTreeMap;
 
-/// Numbers are remembered in pages of so many.
+/// Numbers per page of remembered numbers.
 const PAGE_NUMBERS: u64 = 1 << 16;
 const PAGE_WORDS: usize = (PAGE_NUMBERS / 64) as usize;
 /// A number further than this beyond its client's highest is no number of a client: at two million
-/// a second so many would have been lost in a row for half a minute.
+/// a second, all datagrams of half a minute would have been lost in a row.
 const AHEAD_MAX: u64 = 1 << 26;
-/// Memory for remembering numbers, in bytes; 8 KiB remember 65,536 numbers of which some are
-/// missing, so this is enough for two thousand million. Numbers that all came cost next to nothing.
+/// Memory for remembering numbers, in bytes; 8 KiB hold a page with gaps, 65,536
+/// numbers, so this is enough for two thousand million. Numbers that all came cost next to nothing.
 const MEMORY_MAX: usize = 256 << 20;
 /// More clients than this have no numbers.
 const CLIENTS_MAX: u32 = 1 << 20;
-/// What is sent after so many intervals counts in the last.
+/// Maximum intervals; what is sent later counts in the last one.
 const INTERVALS_MAX: u64 = 1 << 20;
 
 /// The reason given for a datagram whose client or number cannot be right.
@@ -33,7 +33,7 @@ const MALFORMED: &str = "malformed";
 #[derive(Debug)]
 pub struct DatagramRecorder {
     clients_max: u32,
-    clients: Vec<Client>,
+    clients: Vec<ClientNumbers>,
     interval: Nanos,
     intervals_max: usize,
     duration: Nanos,
@@ -45,7 +45,7 @@ pub struct DatagramRecorder {
 
 impl DatagramRecorder {
     /// A recorder for numbers of `clients` clients (from 0), with intervals of length `interval`
-    /// over a trial of length `duration`, that keeps at most `arrivals_max` moments of arrival.
+    /// over a trial of length `duration`, that keeps at most `arrivals_max` times of arrival.
     pub fn new(
         clients: u32,
         interval: Nanos,
@@ -79,17 +79,17 @@ impl DatagramRecorder {
         }
         let index = client as usize;
         if index >= self.clients.len() {
-            self.clients.resize_with(index + 1, Client::default);
+            self.clients.resize_with(index + 1, ClientNumbers::default);
         }
         let sender = &mut self.clients[index];
         match sender.see(number, &mut self.memory) {
-            Seen::New => {}
-            Seen::Late => self.received.reordered += 1,
-            Seen::Before => {
+            NumberState::New => {}
+            NumberState::Late => self.received.reordered += 1,
+            NumberState::Before => {
                 self.received.duplicates += 1;
                 return;
             }
-            Seen::Absurd => {
+            NumberState::Absurd => {
                 self.discard(MALFORMED);
                 return;
             }
@@ -149,7 +149,7 @@ impl DatagramRecorder {
 
 /// What a number is to its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seen {
+enum NumberState {
     New,
     Late,
     Before,
@@ -157,70 +157,70 @@ enum Seen {
 }
 
 #[derive(Debug, Default)]
-struct Client {
+struct ClientNumbers {
     /// One more than the highest number seen.
     next: u64,
-    pages: Vec<Page>,
+    pages: Vec<NumberPage>,
     received: u64,
 }
 
 /// Which of [`PAGE_NUMBERS`] consecutive numbers were seen.
 #[derive(Debug, Default)]
-enum Page {
+enum NumberPage {
     #[default]
     None,
-    Some(Box<Marks>),
+    Some(Box<PageBits>),
     All,
 }
 
 #[derive(Debug)]
-struct Marks {
+struct PageBits {
     seen: u32,
     words: [u64; PAGE_WORDS],
 }
 
-impl Client {
+impl ClientNumbers {
     #[inline]
-    fn see(&mut self, number: u64, memory: &mut usize) -> Seen {
+    fn see(&mut self, number: u64, memory: &mut usize) -> NumberState {
         if number >= self.next && number - self.next >= AHEAD_MAX {
-            return Seen::Absurd;
+            return NumberState::Absurd;
         }
         let index = (number / PAGE_NUMBERS) as usize;
-        let is_there = !matches!(self.pages.get(index), None | Some(Page::None));
+        let is_there = !matches!(self.pages.get(index), None | Some(NumberPage::None));
         if !is_there && !self.begin_page(index, memory) {
-            return Seen::Absurd;
+            return NumberState::Absurd;
         }
         let page = &mut self.pages[index];
-        let Page::Some(marks) = page else {
-            return Seen::Before;
+        let NumberPage::Some(marks) = page else {
+            return NumberState::Before;
         };
         if !marks.mark(number % PAGE_NUMBERS) {
-            return Seen::Before;
+            return NumberState::Before;
         }
         if u64::from(marks.seen) == PAGE_NUMBERS {
-            *page = Page::All;
-            *memory += size_of::<Marks>();
+            *page = NumberPage::All;
+            *memory += size_of::<PageBits>();
         }
         if number < self.next {
-            return Seen::Late;
+            return NumberState::Late;
         }
         self.next = number + 1;
-        Seen::New
+        NumberState::New
     }
 
     /// Whether there is memory for a page number `index`, which is then there.
     #[cold]
     fn begin_page(&mut self, index: usize, memory: &mut usize) -> bool {
         let slots = (index + 1).saturating_sub(self.pages.len());
-        let cost = slots * size_of::<Page>() + size_of::<Marks>();
+        let cost = slots * size_of::<NumberPage>() + size_of::<PageBits>();
         if cost > *memory {
             return false;
         }
         *memory -= cost;
         if slots > 0 {
-            self.pages.resize_with(index + 1, Page::default);
+            self.pages.resize_with(index + 1, NumberPage::default);
         }
-        self.pages[index] = Page::Some(Box::new(Marks {
+        self.pages[index] = NumberPage::Some(Box::new(PageBits {
             seen: 0,
             words: [0; PAGE_WORDS],
         }));
@@ -228,7 +228,7 @@ impl Client {
     }
 }
 
-impl Marks {
+impl PageBits {
     /// Marks a number of the page; whether it is new.
     #[inline]
     fn mark(&mut self, offset: u64) -> bool {
@@ -290,7 +290,7 @@ mod tests {
         for leap in 0..100_000 {
             r.record(0, leap * (AHEAD_MAX - 1), MS, MS);
         }
-        let pages = r.clients[0].pages.len() * size_of::<Page>();
+        let pages = r.clients[0].pages.len() * size_of::<NumberPage>();
         assert!(pages < MEMORY_MAX, "{pages}");
         assert!(r.received() > 1_000 && r.finish().discarded["malformed"] > 0);
     }
@@ -301,7 +301,7 @@ mod tests {
         for number in 0..3 * PAGE_NUMBERS {
             r.record(0, number, MS, MS);
         }
-        assert!(MEMORY_MAX - r.memory < size_of::<Marks>());
+        assert!(MEMORY_MAX - r.memory < size_of::<PageBits>());
         r.record(0, 70_000, MS, MS);
         let done = r.finish();
         assert_eq!((done.received, done.duplicates), (3 * PAGE_NUMBERS, 1));
@@ -335,7 +335,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// The same as sets of numbers and a highest number would tell.
+        /// The same counts as by sets of numbers and a highest number.
         #[test]
         fn counts_are_those_of_a_naive_model(
             steps in proptest::collection::vec((0u32..4, 0u64..200, any::<bool>()), 0..400),

@@ -35,12 +35,12 @@ pub struct UdpTrialSpec {
     pub send_cost: Nanos,
     /// Processors that the clients may use; empty: any.
     pub client_cpus: Vec<u32>,
-    /// What is asked of the service for this trial.
+    /// The settings of the service for this trial.
     pub setup: ServiceSetup,
     /// How long datagrams are sent. All of it is measured; there is no warm-up, as the ledger
     /// counts every datagram.
     pub duration: Nanos,
-    /// Exactly so many datagrams are intended, then the trial ends; `None`: time alone ends it.
+    /// Number of datagrams after which the trial ends; `None`: time alone ends it.
     pub datagrams_max: Option<u64>,
     /// Length of the intervals of the time series.
     pub interval: Nanos,
@@ -100,7 +100,7 @@ pub enum ClientWait {
     /// A relative sleep of this law after each send: time spent sending and waking adds to it.
     Sleep(Law),
     /// A short sleep on an old kernel, whose timers count ticks of this length: it ends with the
-    /// second tick from now, for all clients at the same moments. (Linux before 2.6.16 rounded a
+    /// second tick from now, for all clients at the same times. (Linux before 2.6.16 rounded a
     /// sleep up to whole ticks and added one: sys_nanosleep in kernel/timer.c. So a sleep of 1 ms
     /// took 20 ms at 100 ticks a second.)
     Tick(Nanos),
@@ -174,12 +174,12 @@ pub enum ServiceMode {
     Echo,
 }
 
-/// What is asked of the service for a trial; `None` leaves it as it was started.
+/// Settings of the service for a trial; `None` leaves it as it was started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServiceSetup {
     /// What it does with a datagram.
     pub mode: Option<ServiceMode>,
-    /// Work per datagram: the processor is kept busy for so long.
+    /// Work per datagram: the time for which the processor is kept busy.
     pub work: Option<Law>,
     /// Receive buffer asked for, SO_RCVBUF in bytes as given to setsockopt(2) (the kernel doubles
     /// it).

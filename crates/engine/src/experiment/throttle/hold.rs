@@ -7,8 +7,9 @@ use crate::error::RunError;
 use crate::sys::clock::{MonotonicClock, thread_cpu_ns};
 use crate::sys::timer::{self, TimerFd};
 use knee_core::arrival::{ArrivalProcess, Arrivals};
+use knee_core::experiment::throttle::hold::HoldStats;
 use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec};
-use knee_core::experiment::throttle::holds::Holds;
+use knee_core::experiment::throttle::hold::HoldStats;
 use knee_core::spec::{OpenLoad, Rate, Share};
 use knee_core::throttle::{Throttle, Turn};
 use knee_core::time::{Clock, Nanos};
@@ -24,11 +25,11 @@ pub(super) fn slack_ns(method: HoldMethod) -> u32 {
 }
 
 /// Measures the row on the calling thread.
-pub(super) fn hold(spec: &HoldSpec, stop: &AtomicBool) -> Result<Holds, RunError> {
+pub(super) fn hold(spec: &HoldSpec, stop: &AtomicBool) -> Result<HoldStats, RunError> {
     let mut work = OpenChore::open(&spec.chore)?;
     let mut pace = pacer(spec, schedule(spec))?;
     let mut asked = schedule(spec);
-    let mut holds = Holds::default();
+    let mut holds = HoldStats::default();
     let cpu_before = thread_cpu_ns();
     let course = HoldRun {
         clock: MonotonicClock::start(),
@@ -96,11 +97,11 @@ enum DueOperations {
 
 /// A way to hold a rate.
 trait RatePacer {
-    /// Waits, and returns the operations that are due, if any.
+    /// WaitStats, and returns the operations that are due, if any.
     fn due(&mut self, course: &HoldRun<'_>) -> Result<DueOperations, RunError>;
 
     /// Notes skipped and shifted operations.
-    fn note(&self, _holds: &mut Holds) {}
+    fn note(&self, _holds: &mut HoldStats) {}
 }
 
 /// The pace of the method that the spec names.
@@ -268,7 +269,7 @@ impl RatePacer for Spin {
         })
     }
 
-    fn note(&self, holds: &mut Holds) {
+    fn note(&self, holds: &mut HoldStats) {
         note(&self.0, holds);
     }
 }
@@ -287,7 +288,7 @@ impl RatePacer for ThrottlePacer {
         })
     }
 
-    fn note(&self, holds: &mut Holds) {
+    fn note(&self, holds: &mut HoldStats) {
         note(&self.throttle, holds);
     }
 }
@@ -309,7 +310,7 @@ fn poll(
     })
 }
 
-fn note(throttle: &Throttle, holds: &mut Holds) {
+fn note(throttle: &Throttle, holds: &mut HoldStats) {
     holds.skipped = throttle.skipped();
     holds.shifted = throttle.shifted();
 }

@@ -16,9 +16,9 @@ use crate::sys::thread as sys_thread;
 use crate::sys::timer;
 use crate::threads;
 use knee_core::experiment::throttle::hold::HoldSpec;
-use knee_core::experiment::throttle::holds::Holds;
+use knee_core::experiment::throttle::hold::HoldStats;
+use knee_core::experiment::throttle::wait::WaitStats;
 use knee_core::experiment::throttle::wait::{WaitMethod, WaitSpec};
-use knee_core::experiment::throttle::waits::Waits;
 use knee_core::spec::Margins;
 use knee_core::time::{Clock, Nanos};
 use std::panic::resume_unwind;
@@ -35,7 +35,7 @@ const SLACK_LEAST_NS: u32 = 1;
 ///
 /// # Errors
 /// The method is not permitted here, or nobody answers where the chore is to be done.
-pub fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<Waits, RunError> {
+pub fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<WaitStats, RunError> {
     on_own_thread(wait::slack_ns(spec.method), || wait::wait(spec, stop))?
 }
 
@@ -43,7 +43,7 @@ pub fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<Waits, RunError> {
 ///
 /// # Errors
 /// Nobody answers where the operation is to be done.
-pub fn hold(spec: &HoldSpec, stop: &AtomicBool) -> Result<Holds, RunError> {
+pub fn hold(spec: &HoldSpec, stop: &AtomicBool) -> Result<HoldStats, RunError> {
     on_own_thread(hold::slack_ns(spec.method), || hold::hold(spec, stop))?
 }
 

@@ -9,21 +9,21 @@ use crate::reactor::{COVERED, Waiter};
 use crate::sys::clock::{MonotonicClock, monotonic_ns, thread_cpu_ns};
 use crate::sys::epoll::{Epoll, Event};
 use crate::sys::timer::{self, TimerFd};
-use crate::sys::uring_timer::UringTimer;
+use crate::sys::timer::UringTimer;
 use knee_core::experiment::throttle::wait::{WaitMethod, WaitSpec};
-use knee_core::experiment::throttle::waits::Waits;
+use knee_core::experiment::throttle::wait::WaitStats;
 use knee_core::spec::{Margins, WaitPolicy};
 use knee_core::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, thread};
 
-/// Waits that are not counted at first: the first one of a thread touches new memory.
+/// WaitStats that are not counted at first: the first one of a thread touches new memory.
 const WARM_UP: u32 = 3;
 
 /// The same for `hybrid`, which learns in that time how late sleeps of this length end.
 const WARM_UP_HYBRID: u32 = 300;
 
-/// Waits that are not counted take at most this share of the row's time, beyond the first of them.
+/// WaitStats that are not counted take at most this share of the row's time, beyond the first of them.
 const WARM_UP_SHARE: u64 = 5;
 
 /// Interval of reading the host's stolen time. It counts in ticks of 10 ms, and a reading takes
@@ -31,7 +31,7 @@ const WARM_UP_SHARE: u64 = 5;
 const STEAL_BLOCK: Nanos = Nanos::from_millis(50);
 
 /// Measures the row on the calling thread.
-pub(super) fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<Waits, RunError> {
+pub(super) fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<WaitStats, RunError> {
     let mut row = WaitRow {
         spec,
         stop,
@@ -52,7 +52,7 @@ struct WaitRow<'a> {
 }
 
 impl WaitRow<'_> {
-    /// Waits once. Returns begin and end.
+    /// WaitStats once. Returns begin and end.
     #[inline]
     fn wait(&mut self) -> Result<(Nanos, Nanos), RunError> {
         let (clock, spec) = (self.clock, self.spec);
@@ -83,8 +83,8 @@ impl WaitRow<'_> {
         Ok(())
     }
 
-    fn measure(&mut self) -> Result<Waits, RunError> {
-        let mut waits = Waits::default();
+    fn measure(&mut self) -> Result<WaitStats, RunError> {
+        let mut waits = WaitStats::default();
         let mut steal = StealWatch::new(self.clock.now());
         // Processor time is read within the time that it is a share of.
         let started = self.clock.now();
@@ -142,7 +142,7 @@ impl StealWatch {
     /// Ends a block of samples at `now` where it is long enough: all of them count as stolen if
     /// any time was meanwhile.
     #[inline]
-    fn read_steal(&mut self, now: Nanos, waits: &mut Waits) {
+    fn read_steal(&mut self, now: Nanos, waits: &mut WaitStats) {
         if now - self.read_at < STEAL_BLOCK {
             return;
         }
@@ -201,7 +201,7 @@ impl OpenWait {
         way.map_err(|e| broken(method.name(), &e))
     }
 
-    /// Waits for `delay` after `begin`, which is now.
+    /// WaitStats for `delay` after `begin`, which is now.
     ///
     /// # Errors
     /// None in correct use.
@@ -270,7 +270,7 @@ impl Hybrid {
         Hybrid(Waiter::new(WaitPolicy::Hybrid, covered, margins))
     }
 
-    /// Waits until `until`. Checks `stop` at least every 50 ms and returns when it is set.
+    /// WaitStats until `until`. Checks `stop` at least every 50 ms and returns when it is set.
     pub(super) fn wait_until(&mut self, clock: &MonotonicClock, until: Nanos, stop: &AtomicBool) {
         loop {
             let now = clock.now();

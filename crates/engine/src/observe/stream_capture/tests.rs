@@ -5,7 +5,7 @@ use crate::observe::{ObserveServer, ObserverClient, watch_for};
 use crate::serve::http::{HttpServer, HttpServerSpec, RequestLog};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::socket::Address;
-use knee_core::both_ends::{Joined, Parts, Sampled, Sampler, is_followed, join};
+use knee_core::both_ends::{JoinedTimes, Sampled, Sampler, TimeParts, is_followed, join};
 use knee_core::law::Law;
 use knee_core::time::Nanos;
 use std::io::{Read, Write};
@@ -68,10 +68,10 @@ fn is_whole(text: &[u8]) -> bool {
 }
 
 /// The parts of each sample, which are what the server logged.
-fn check(joined: &Joined, log: &RequestLog) -> Vec<Parts> {
+fn check(joined: &JoinedTimes, log: &RequestLog) -> Vec<TimeParts> {
     assert_eq!((joined.unseen, joined.incomplete), (0, 0));
     assert_eq!(log.entries.len(), joined.parts.len());
-    let parts: Vec<Parts> = joined.parts.iter().flatten().copied().collect();
+    let parts: Vec<TimeParts> = joined.parts.iter().flatten().copied().collect();
     for (parts, entry) in parts.iter().zip(&log.entries) {
         // The bytes leave the host before the server has read the clock after the write.
         let logged = entry.written.unwrap() - entry.arrival;

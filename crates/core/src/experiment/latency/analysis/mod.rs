@@ -1,25 +1,21 @@
 //! From a scenario of flows to its report, and from scenarios to the figures of a path.
 
-mod classic;
-pub mod figures;
 mod grid;
 mod overall;
-mod standing;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use classic::{Classic, ClassicOverall, ClassicScenario, parse_classic};
 pub use overall::{
-    Added, Overall, added_latency_ns, grade_of, median_ping_ns, median_probe_ns, overall, row,
+    Added, PathFigures, added_latency_ns, capacity, grade, grade_of, harmonic_mean, hz, jain_index,
+    median_ping_ns, median_probe_ns, overall, row,
 };
 
 use crate::experiment::latency::measure::{
-    FlowLost, FlowMeasured, LatencyTrial, Probe, ProbeBack, ProbesMeasured, ScenarioEnded,
+    FlowMeasured, LatencyTrial, Probe, ProbeBack, ProbesMeasured, ScenarioEnded,
 };
 use crate::experiment::latency::settling::still_changed;
 use crate::experiment::latency::spec::ScenarioEnd;
-use crate::measure::Direction;
-use crate::measure::{Histogram, Outcome, Outcomes};
+use crate::measure::{Direction, Histogram, Outcome, Outcomes};
 use crate::time::Nanos;
 use crate::trial::assess::{generator_report, times_report};
 use crate::trial::detail::LatencyDetail;
@@ -27,9 +23,8 @@ use crate::trial::flows::{DirectionReport, FlowReport, FlowsReport, ProbeReport}
 use crate::trial::offered::quantiles;
 use crate::trial::report::{OfferedReport, TimesReport, TrialReport, Verdict};
 use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
-use figures::{KIB, capacity, hz, jain_index};
-use grid::Grid;
-use standing::Times;
+use grid::{Grid, WeightedTimes};
+use overall::KIB;
 
 /// Computes all that is reported of a scenario. Its operations are the TCP pinger's pings, those
 /// of them that are known one by one; what the flows did is in `flows`.
@@ -39,14 +34,17 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
     let outcomes = outcomes(&trial.tcp);
     let answered = outcomes.count(Outcome::Ok);
     let length_s = trial.elapsed.as_secs_f64();
-    let per_s = |n: u64| match length_s > 0.0 {
-        true => n as f64 / length_s,
-        false => 0.0,
+    let per_s = |n: u64| {
+        if length_s > 0.0 {
+            n as f64 / length_s
+        } else {
+            0.0
+        }
     };
     let every = trial.spec.probes.every;
-    let late = |p: &Probe| (p.sent - p.intended) + waited(p);
-    let response = Times::of(&trial.tcp, every, late).report();
-    let service = Times::of(&trial.tcp, every, waited).report();
+    let late = |p: &Probe| (p.sent - p.intended) + p.time();
+    let response = WeightedTimes::of(&trial.tcp, every, late).report();
+    let service = WeightedTimes::of(&trial.tcp, every, Probe::time).report();
     let (invalid_clauses, invalid_because): (Vec<_>, Vec<_>) = broken(trial).into_iter().unzip();
     let connections = trial.flows.len() as u64 + 1;
     TrialReport {
@@ -63,12 +61,13 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
         response_time_ns: response,
         service_time_ns: service,
         offered: offered(trial, per_s(trial.tcp.sent)),
-        // Its operations are pings: what flows cost is told per byte.
+        // Its operations are pings: what flows cost is reported per byte.
         generator: generator_report(&trial.generator, 0.0),
         stationary: grid::is_steady(&intervals),
-        verdict: match invalid_because.is_empty() {
-            true => Verdict::Valid,
-            false => Verdict::Invalid,
+        verdict: if invalid_because.is_empty() {
+            Verdict::Valid
+        } else {
+            Verdict::Invalid
         },
         invalid_because,
         invalid_clauses,
@@ -87,11 +86,6 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
 fn received_bytes(trial: &LatencyTrial) -> u64 {
     let bytes = trial.flows.iter().map(|f| f.received_bytes);
     bytes.fold(0, u64::saturating_add)
-}
-
-/// How long a probe took, or had been waited for.
-fn waited(probe: &Probe) -> Nanos {
-    probe.back.map_or(probe.waited, |back| back.round_trip)
 }
 
 fn outcomes(pings: &ProbesMeasured) -> Outcomes {
@@ -114,7 +108,7 @@ fn offered(trial: &LatencyTrial, achieved_per_s: f64) -> OfferedReport {
     }
 }
 
-/// The pinger is the instrument: it may not stand still. By how little it is late only moves the
+/// The pinger is the instrument: it may not stall. By how little it is late only moves the
 /// samples, as each round trip counts from when its ping was sent. That the flows use all of
 /// a processor is no fault; how many pings fit into the time is the path's doing, as one that
 /// cannot be written waits.
@@ -182,9 +176,10 @@ fn ended(trial: &LatencyTrial) -> (String, String) {
 fn smoothness_hz(flows: &[FlowMeasured]) -> Option<f64> {
     let longest = flows.iter().map(|f| f.gap_max).max()?;
     let whole = |f: &FlowMeasured| f.lost.is_none() && f.received_bytes > 0;
-    Some(match flows.iter().all(whole) {
-        true => hz(longest),
-        false => 0.0,
+    Some(if flows.iter().all(whole) {
+        hz(longest)
+    } else {
+        0.0
     })
 }
 
@@ -210,9 +205,10 @@ fn direction(trial: &LatencyTrial, direction: Direction) -> Option<DirectionRepo
 /// Payload received over the flow's lifetime. One that was lost scores zero, on purpose.
 fn goodput_kib_per_s(flow: &FlowMeasured) -> f64 {
     let lifetime_s = (flow.ended - flow.begun).as_secs_f64();
-    match flow.lost.is_none() && lifetime_s > 0.0 {
-        true => flow.received_bytes as f64 / KIB / lifetime_s,
-        false => 0.0,
+    if flow.lost.is_none() && lifetime_s > 0.0 {
+        flow.received_bytes as f64 / KIB / lifetime_s
+    } else {
+        0.0
     }
 }
 
@@ -221,10 +217,6 @@ fn flow(flow: &FlowMeasured, grid: Grid) -> FlowReport {
     flow.samples.iter().for_each(|s| rtt.record(s.rtt));
     let mut windows: Vec<u64> = flow.samples.iter().map(|s| s.window_bytes).collect();
     windows.sort_unstable();
-    let FlowLost { at, why } = flow.lost.clone().unwrap_or(FlowLost {
-        at: flow.ended,
-        why: String::new(),
-    });
     FlowReport {
         direction: flow.direction,
         number: flow.number,
@@ -236,8 +228,8 @@ fn flow(flow: &FlowMeasured, grid: Grid) -> FlowReport {
         congestion_control: flow.congestion_control.clone(),
         ecn: flow.ecn,
         bytes: grid.sums(&flow.by_interval),
-        lost_at_ns: flow.lost.is_some().then_some(at.0),
-        lost_because: flow.lost.is_some().then_some(why),
+        lost_at_ns: flow.lost.as_ref().map(|lost| lost.at.0),
+        lost_because: flow.lost.as_ref().map(|lost| lost.why.clone()),
     }
 }
 
@@ -255,7 +247,7 @@ fn probes(measured: &ProbesMeasured, every: Nanos) -> ProbeReport {
         round_trip_ns: TimesReport {
             // Of a ping that is still out only a lower bound is known.
             min: back().map(|b| b.round_trip.0).min(),
-            ..Times::of(measured, every, waited).report()
+            ..WeightedTimes::of(measured, every, Probe::time).report()
         },
         up_ns: one_way(|b| b.up),
         down_ns: one_way(|b| b.down),

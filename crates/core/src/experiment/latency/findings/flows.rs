@@ -1,48 +1,40 @@
 //! What becomes of single flows, and of the two directions.
 
-use super::{View, evidence, noun};
-use crate::experiment::latency::analysis::figures::harmonic_mean;
+use super::{LatencyDiagnosis, evidence, noun};
+use crate::experiment::latency::analysis::harmonic_mean;
 use crate::experiment::latency::report::ScenarioRow;
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, codes};
 use crate::measure::Direction;
 use crate::spec::Level;
 use crate::trial::flows::FlowReport;
 use crate::words::{exact, levels, number, percent, time};
 
-pub(super) const FLOW_KILLED: Code = Code {
-    name: "flow_killed",
-    cause: "A TCP flow ended before its scenario did, for example with a reset. A firewall, a NAT \
-            or the service closed its connection.",
-    remedy: "Find out what closed the connection, then repeat the scenario. Until then the \
-             capacity of that direction and flow smoothness are 0.",
-};
-pub(super) const STARVED_FLOW: Code = Code {
-    name: "starved_flow",
-    cause: "A flow gets less than a tenth of the mean of its direction, or nothing at all. The \
-            bottleneck or the congestion controls share the path badly.",
-    remedy: "Check with a longer run whether it lasts. A queue per flow at the bottleneck (cake \
-             or fq_codel) shares evenly.",
-};
-pub(super) const UNFAIR: Code = Code {
-    name: "unfair",
-    cause: "Flows of one direction get very different goodput: Jain's index is below 0.8. Flows \
-            that start later or lose more segments often get less.",
-    remedy: "Check with a longer run whether it lasts. A queue per flow at the bottleneck (cake \
-             or fq_codel) shares evenly.",
-};
-pub(super) const ASYMMETRIC: Code = Code {
-    name: "asymmetric",
-    cause: "One direction carries at least twice as much as the other, in scenarios that mirror \
-            each other. Many access links are built like this.",
-    remedy: "Nothing is wrong. Compare each direction only with itself.",
-};
-pub(super) const NOT_SETTLED: Code = Code {
-    name: "not_settled",
-    cause: "The goodput or the latency of some scenarios still changed when their time was over. \
-            With many flows, long round trips or long queues it takes longer to settle.",
-    remedy: "Leave --duration out or raise --scenario-limit. --settle accepts a larger change of \
-             goodput.",
-};
+codes! {
+    FLOW_KILLED = "flow_killed":
+        cause "A TCP flow ended before its scenario did, for example with a reset. A firewall, a \
+               NAT or the service closed its connection.",
+        remedy "Find out what closed the connection, then repeat the scenario. Until then the \
+                capacity of that direction and flow smoothness are 0.";
+    STARVED_FLOW = "starved_flow":
+        cause "A flow gets less than a tenth of the mean of its direction, or nothing at all. \
+               The bottleneck or the congestion controls share the path badly.",
+        remedy "Check with a longer run whether it lasts. A queue per flow at the bottleneck \
+                (cake or fq_codel) shares evenly.";
+    UNFAIR = "unfair":
+        cause "Flows of one direction get very different goodput: Jain's index is below 0.8. \
+               Flows that start later or lose more segments often get less.",
+        remedy "Check with a longer run whether it lasts. A queue per flow at the bottleneck \
+                (cake or fq_codel) shares evenly.";
+    ASYMMETRIC = "asymmetric":
+        cause "One direction carries at least twice as much as the other, in scenarios that \
+               mirror each other. Many access links are built like this.",
+        remedy "Nothing is wrong. Compare each direction only with itself.";
+    NOT_SETTLED = "not_settled":
+        cause "The goodput or the latency of some scenarios still changed when their time was \
+               over. With many flows, long round trips or long queues it takes longer to settle.",
+        remedy "Leave --duration out or raise --scenario-limit. --settle accepts a larger change \
+                of goodput.";
+}
 
 /// A time within which most scenarios settle, in seconds.
 const SETTLES_WITHIN_S: f64 = 60.0;
@@ -59,7 +51,7 @@ fn is_clean(row: &ScenarioRow) -> bool {
     row.state != "aborted" && !row.distorted && row.flows.iter().all(|flow| flow.lost.is_empty())
 }
 
-impl View<'_> {
+impl LatencyDiagnosis<'_> {
     /// One for each scenario that lost flows: the first of them.
     pub(super) fn killed(&self) -> Vec<Finding> {
         let killed = self.scenarios.iter().filter_map(|scenario| {
@@ -75,8 +67,7 @@ impl View<'_> {
                 n => format!("; {} more flows were lost later", exact(n as f64)),
             };
             let row = scenario.row;
-            Some(FLOW_KILLED.finding(
-                Severity::Warning,
+            Some(FLOW_KILLED.warning(
                 format!(
                     "{} of {} was lost after {}: {}{others}; a lost flow counts as 0, so that {} \
                      capacity and flow smoothness are 0 over all scenarios",
@@ -109,9 +100,12 @@ impl View<'_> {
         let directions = self.directions();
         let starved = directions.iter().flat_map(|(row, flows)| {
             let fair = mean(flows);
-            let share = move |f: &FlowReport| match fair > 0.0 {
-                true => f.goodput_kib_per_s / fair,
-                false => 0.0,
+            let share = move |f: &FlowReport| {
+                if fair > 0.0 {
+                    f.goodput_kib_per_s / fair
+                } else {
+                    0.0
+                }
             };
             let low = flows.iter();
             let low = low.filter(move |f| f.lost_at_ns.is_none() && share(f) < STARVED_SHARE);
@@ -120,21 +114,21 @@ impl View<'_> {
         let (row, flow, fair, share) = starved.min_by(|a, b| a.3.total_cmp(&b.3))?;
         let goodput = flow.goodput_kib_per_s;
         let (name, at) = (name(flow), self.name(row));
-        Some(STARVED_FLOW.finding(
-            Severity::Warning,
-            match fair > 0.0 {
-                true => format!(
+        Some(STARVED_FLOW.warning(
+            if fair > 0.0 {
+                format!(
                     "{name} of {at} starves: it gets {} KiB/s, {} of its direction's mean of {} \
                      KiB/s",
                     number(goodput),
                     percent(100.0 * share),
                     number(fair)
-                ),
-                false => format!(
+                )
+            } else {
+                format!(
                     "{name} of {at} carried no data ({} KiB/s), which makes capacity and \
                      smoothness 0",
                     number(goodput)
-                ),
+                )
             },
             evidence(
                 row,
@@ -164,8 +158,7 @@ impl View<'_> {
         let goodputs = || flows.iter().map(|f| f.goodput_kib_per_s);
         let least = goodputs().fold(f64::INFINITY, f64::min);
         let most = goodputs().fold(0.0, f64::max);
-        Some(UNFAIR.finding(
-            Severity::Warning,
+        Some(UNFAIR.warning(
             format!(
                 "with {} the {}s share the path unfairly: each gets {} to {} KiB/s; Jain's index \
                  is {} (1 is fair, {} is one flow alone)",
@@ -230,13 +223,13 @@ impl View<'_> {
         let (ups, downs): (Vec<f64>, Vec<f64>) = mirrored.unzip();
         let (up, down) = (harmonic_mean(&ups)?, harmonic_mean(&downs)?);
         let factor = up.max(down) / up.min(down);
-        let (more, less) = match up > down {
-            true => ("uploads", "downloads"),
-            false => ("downloads", "uploads"),
+        let (more, less) = if up > down {
+            ("uploads", "downloads")
+        } else {
+            ("downloads", "uploads")
         };
         (up > 0.0 && down > 0.0 && factor >= ASYMMETRIC_FACTOR).then(|| {
-            ASYMMETRIC.finding(
-                Severity::Info,
+            ASYMMETRIC.info(
                 format!(
                     "the path is asymmetric: {more} carry {} times as much as {less}, {} KiB/s up \
                      and {} KiB/s down in scenarios that mirror each other",
@@ -266,8 +259,7 @@ impl View<'_> {
             .map(|row| format!("{}/{}", row.up, row.down))
             .collect();
         let of = self.scenarios.len() as f64;
-        Some(NOT_SETTLED.finding(
-            Severity::Warning,
+        Some(NOT_SETTLED.warning(
             format!(
                 "{} of {} scenarios had not settled when their time was over (the longest took \
                  {}): {}; the figures of a longer run may differ",

@@ -1,35 +1,32 @@
 //! What the flows' queues do to the latency beside them.
 
-use super::{Scenario, View, evidence};
-use crate::experiment::latency::analysis::figures::{grade, hz};
+use super::{LatencyDiagnosis, MeasuredScenario, evidence};
 use crate::experiment::latency::analysis::{added_latency_ns, median_ping_ns, median_probe_ns};
+use crate::experiment::latency::analysis::{grade, hz};
 use crate::experiment::latency::report::ScenarioRow;
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, codes};
 use crate::time::Nanos;
 use crate::words::{estimate, exact, time};
 use std::collections::BTreeMap;
 
-pub(super) const BLOATED: Code = Code {
-    name: "bloated",
-    cause: "Flows add 60 ms or more to the median ping. They fill a long queue at the bottleneck, \
-            and all other traffic waits in that queue.",
-    remedy: "Give the bottleneck a short queue: cake, or fq_codel behind a shaper set slightly \
-             below the link's rate. Compare congestion controls with --cc cubic,bbr.",
-};
-pub(super) const PROBES_DISAGREE: Code = Code {
-    name: "probes_disagree",
-    cause: "The median ping over TCP and the median probe over UDP differ by at least 5 ms and a \
-            quarter. Either TCP adds waits, or a queue on the path treats TCP and UDP differently.",
-    remedy: "Send fewer pings with --probe-every, and look at the queues of both hosts with \
-             `tc -s qdisc`.",
-};
-pub(super) const HIDES_BLOAT: Code = Code {
-    name: "congestion_control_hides_bloat",
-    cause: "BBR keeps the queue at the bottleneck short. Other congestion controls, such as \
-            cubic, fill it or may fill it, so that latency under BBR does not show the queue.",
-    remedy: "Compare congestion controls with --cc cubic,bbr. Use the figures of the one that \
-             adds more latency.",
-};
+codes! {
+    BLOATED = "bloated":
+        cause "Flows add 60 ms or more to the median ping. They fill a long queue at the \
+               bottleneck, and all other traffic waits in that queue.",
+        remedy "Give the bottleneck a short queue: cake, or fq_codel behind a shaper set \
+                slightly below the link's rate. Compare congestion controls with --cc cubic,bbr.";
+    PROBES_DISAGREE = "probes_disagree":
+        cause "The median ping over TCP and the median probe over UDP differ by at least 5 ms \
+               and a quarter. Either TCP adds waits, or a queue on the path treats TCP and UDP \
+               differently.",
+        remedy "Send fewer pings with --probe-every, and look at the queues of both hosts with \
+                `tc -s qdisc`.";
+    HIDES_BLOAT = "congestion_control_hides_bloat":
+        cause "BBR keeps the queue at the bottleneck short. Other congestion controls, such as \
+               cubic, fill it or may fill it, so that latency under BBR does not show the queue.",
+        remedy "Compare congestion controls with --cc cubic,bbr. Use the figures of the one that \
+                adds more latency.";
+}
 
 /// From this much on, added to the median ping, queues are felt: grade C and below, and what
 /// bufferbloat.net names as the limit of good (50 to 60 ms).
@@ -38,12 +35,12 @@ const BLOATED_NS: u64 = 60_000_000;
 /// narrower.
 const DISAGREE_NS: u64 = 5_000_000;
 const DISAGREE_FACTOR: f64 = 1.25;
-/// Another congestion control shows a queue that is at least so many times as long.
+/// Another congestion control shows a queue that is at least this many times as long.
 const SHOWN_FACTOR: f64 = 2.0;
 
-impl View<'_> {
+impl LatencyDiagnosis<'_> {
     pub(super) fn bloated(&self) -> Option<Finding> {
-        let added = |s: &Scenario<'_>| added_latency_ns(&[s.row], ScenarioRow::by_ping);
+        let added = |s: &MeasuredScenario<'_>| added_latency_ns(&[s.row], ScenarioRow::by_ping);
         let all = self.scenarios.iter().filter_map(|s| Some((s, added(s)?)));
         let bloated = || all.clone().filter(|(_, added)| *added >= BLOATED_NS);
         let (worst, added_ns) = bloated().max_by_key(|(_, added)| *added)?;
@@ -63,13 +60,13 @@ impl View<'_> {
         let is_bbr = flows
             .and_then(|f| f.flows.first())
             .is_some_and(|f| is_bbr(&f.congestion_control));
-        let compare = match is_bbr {
-            true => "",
-            false => "; compare congestion controls: --cc cubic,bbr",
+        let compare = if is_bbr {
+            ""
+        } else {
+            "; compare congestion controls: --cc cubic,bbr"
         };
         let scenarios = bloated().count() as f64;
-        Some(BLOATED.finding(
-            Severity::Warning,
+        Some(BLOATED.warning(
             format!(
                 "the path is bloated: with {} the median ping takes {} instead of {} (grade {}); \
                  the longest ping takes {} ({} Hz){inside}; {} of {} scenarios are bloated",
@@ -126,8 +123,7 @@ impl View<'_> {
                 exact(n as f64)
             ),
         };
-        Some(PROBES_DISAGREE.finding(
-            Severity::Warning,
+        Some(PROBES_DISAGREE.warning(
             format!(
                 "with {} the median ping takes {} over TCP and {} over UDP: {why}; the grade is \
                  that of TCP{held}",
@@ -153,7 +149,7 @@ impl View<'_> {
 
     pub(super) fn hides_bloat(&self) -> Option<Finding> {
         let mut by_name: BTreeMap<&str, Vec<&ScenarioRow>> = BTreeMap::new();
-        for Scenario { row, .. } in self.scenarios {
+        for MeasuredScenario { row, .. } in self.scenarios {
             by_name
                 .entry(&row.congestion_control)
                 .or_default()
@@ -169,8 +165,7 @@ impl View<'_> {
         let (hidden, shown) = (hidden_ns as f64, shown_ns as f64);
         let is_hidden = hidden_ns < BLOATED_NS && shown_ns >= BLOATED_NS;
         (is_hidden && shown >= SHOWN_FACTOR * hidden).then(|| {
-            HIDES_BLOAT.finding(
-                Severity::Warning,
+            HIDES_BLOAT.warning(
                 format!(
                     "{hiding} hides how bloated the path is: load adds at most {} to the median \
                      ping with {hiding}, and {} with {showing}; one sender with {showing} delays \
@@ -194,14 +189,13 @@ impl View<'_> {
     pub(super) fn may_hide_bloat(&self) -> Option<Finding> {
         let rows: Vec<&ScenarioRow> = self.scenarios.iter().map(|s| s.row).collect();
         let asked = rows.iter().any(|row| !row.congestion_control.is_empty());
-        let flows = self.scenarios.iter().filter_map(Scenario::flows);
+        let flows = self.scenarios.iter().filter_map(MeasuredScenario::flows);
         let mut flows = flows.flat_map(|f| &f.flows).peekable();
         let used = flows.peek()?.congestion_control.clone();
         let all_bbr = flows.all(|f| is_bbr(&f.congestion_control));
         let added_ns = added_latency_ns(&rows, ScenarioRow::by_ping)?;
         (!asked && all_bbr && added_ns < BLOATED_NS).then(|| {
-            HIDES_BLOAT.finding(
-                Severity::Info,
+            HIDES_BLOAT.info(
                 format!(
                     "load adds at most {} to the median ping, but all flows used {used}, the \
                      hosts' default; {used} keeps queues short, and other congestion controls, \

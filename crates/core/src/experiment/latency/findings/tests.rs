@@ -1,4 +1,4 @@
-use super::{Scenario, latency_findings};
+use super::{MeasuredScenario, latency_findings};
 use crate::experiment::latency::analysis::tests::path;
 use crate::experiment::latency::analysis::{assess, row};
 use crate::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
@@ -41,8 +41,8 @@ fn found_with(scenarios: &[(LatencyTrial, Option<&str>)]) -> Vec<Finding> {
         .map(|(report, name)| row(report, Some(&idle), name).expect("a scenario"))
         .collect();
     let each = rows.iter().zip(&reports);
-    let scenarios: Vec<Scenario<'_>> = each
-        .map(|(row, trial)| Scenario {
+    let scenarios: Vec<MeasuredScenario<'_>> = each
+        .map(|(row, trial)| MeasuredScenario {
             row,
             trial: Some(trial),
         })

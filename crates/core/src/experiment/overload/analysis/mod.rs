@@ -1,33 +1,27 @@
 //! What trials of an overload show: what arrived, what was served, and how the one goes with the
 //! other.
 
-mod fit;
-#[cfg(test)]
-pub(crate) mod fixture;
 mod point;
 mod recovery;
-mod silence;
 mod stop;
 mod summary;
 mod unanswered;
 
-pub use fit::Line;
-pub use point::{Point, SYN_AGAIN, Scheme, ServerSide};
+pub use point::{LevelScheme, OverloadPoint, SYN_AGAIN, ServerObservation};
 pub use recovery::{base, heaviest};
-pub use silence::Silence;
-pub use stop::{Stop, Until};
-pub use summary::{Beyond, PRESSED_FACTOR, Summary, most_served_per_s};
-pub use unanswered::{Accepts, Why};
+pub use stop::{ServerStop, Silence, StopEnd};
+pub use summary::{BeyondCapacity, LineFit, OverloadSummary, PRESSED_FACTOR, most_served_per_s};
+pub use unanswered::{AcceptState, UnansweredCause};
 
 use crate::measure::Outcome;
 use crate::spec::CloseKind;
 use crate::time::Nanos;
 use crate::words::{number, ratio};
 
-/// What was asked for, as far as trials do not tell.
+/// Settings of the overload that its trials do not have.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setting {
-    /// T: a connect that is not established for so long is given up and replaced.
+pub struct OverloadSetting {
+    /// T: the time after which a connect that is not established is given up and replaced.
     pub patience: Nanos,
     /// Where a schedule started the connects: how many could be in flight at once.
     pub scheduled_descriptors: u32,
@@ -47,7 +41,7 @@ pub fn times(many: f64, one: f64) -> String {
     }
 }
 
-/// What became of attempts that ended so and were not served, as what follows their number.
+/// How unserved attempts ended, in words that follow their number.
 pub fn end(how: Outcome) -> &'static str {
     match how {
         Outcome::Refused => "were refused",

@@ -1,6 +1,6 @@
 //! One trial of an overload.
 
-use super::{Setting, Silence};
+use super::{OverloadSetting, Silence};
 use crate::experiment::overload::report::LevelRow;
 use crate::measure::{Observed, Outcome, Outcomes, SynSource};
 use crate::spec::Level;
@@ -16,7 +16,7 @@ const UNANSWERED_SHARE: f64 = 0.02;
 const ABOVE_SERVED: f64 = 1.02;
 /// Counts this share apart are not the same, …
 const DISAGREE_SHARE: f64 = 0.001;
-/// … where so many may fall on the other side of a window's ends.
+/// … where this many may fall on the other side of a window's ends.
 const EDGE_OPERATIONS: f64 = 10.0;
 
 /// An unanswered SYN is sent again after this long at first (RFC 6298).
@@ -24,18 +24,18 @@ pub const SYN_AGAIN: Nanos = Nanos::from_secs(1);
 
 /// Who started the connections of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scheme {
-    /// Simple clients, so many.
+pub enum LevelScheme {
+    /// A number of simple clients.
     Simple(u32),
-    /// S-Clients with so many descriptors.
+    /// S-Clients with a number of descriptors.
     SClients(u32),
-    /// A schedule of so many starts per second.
+    /// A schedule, with its starts per second.
     Scheduled(f64),
 }
 
-/// What was seen on the server's host.
+/// An observation of the server's host.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ServerSide {
+pub struct ServerObservation {
     /// Connections in the accept queue at the most.
     pub accept_queue_max: Option<u32>,
     /// How many it may hold.
@@ -47,8 +47,8 @@ pub struct ServerSide {
     pub listen_drops: Option<u64>,
 }
 
-impl ServerSide {
-    fn of(seen: &Observed) -> ServerSide {
+impl ServerObservation {
+    fn of(seen: &Observed) -> ServerObservation {
         let moved = |name: &str| seen.kernel.get(name).copied().unwrap_or(0).max(0) as u64;
         let names = [
             "TcpExtListenDrops",
@@ -56,7 +56,7 @@ impl ServerSide {
             "TcpExtTCPReqQFullDrop",
         ];
         let drops = names.map(moved).into_iter().fold(0, u64::max);
-        ServerSide {
+        ServerObservation {
             listen_drops: (seen.elapsed_ns > 0).then_some(drops),
             accept_queue_max: seen.accept_queue_max,
             accept_queue_limit: seen.accept_queue_limit,
@@ -67,9 +67,9 @@ impl ServerSide {
 
 /// What one trial shows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct OverloadPoint {
     /// Who started the connections.
-    pub scheme: Scheme,
+    pub scheme: LevelScheme,
     /// The trial's level.
     pub level: Level,
     /// What counted the SYNs.
@@ -90,7 +90,7 @@ pub struct Point {
     pub served_ci95_per_s: Option<[f64; 2]>,
     /// What is known of it where it is not determined.
     pub served_range_per_s: Option<RateRange>,
-    /// What it lies between: the interval of confidence, or the range.
+    /// Bounds of it: the interval of confidence, or the range.
     pub served_bounds_per_s: Option<[f64; 2]>,
     /// Whether its attempts are sessions.
     pub of_sessions: bool,
@@ -109,27 +109,27 @@ pub struct Point {
     pub past_saturation: bool,
     /// Whether the generator measured the server, and not itself.
     pub is_valid: bool,
-    /// Whether the generator did not come to start what was due.
+    /// Whether the generator did not start all that was due.
     pub fell_behind: bool,
     /// The share of a core that the busiest worker used, polling apart, in percent.
     pub busy_percent: f64,
-    /// Whether that was all there is of it.
+    /// Whether it used a whole core.
     pub is_core_full: bool,
     /// What the generator should have started per second: the attempts whose time came.
     pub due_per_s: f64,
     /// Length of the window.
     pub seconds: f64,
     /// What was seen on the server's host, where somebody looked.
-    pub server: Option<ServerSide>,
+    pub server: Option<ServerObservation>,
 }
 
-impl Point {
+impl OverloadPoint {
     /// What the trial shows; `None` of one that is no overload, or had no window.
-    pub fn of(trial: &TrialReport, setting: &Setting) -> Option<Point> {
+    pub fn of(trial: &TrialReport, setting: &OverloadSetting) -> Option<OverloadPoint> {
         let scheme = match trial.level {
-            Level::Clients(n) => Scheme::Simple(n),
-            Level::Descriptors(d) => Scheme::SClients(d),
-            Level::RatePerS(rate) => Scheme::Scheduled(rate),
+            Level::Clients(n) => LevelScheme::Simple(n),
+            Level::Descriptors(d) => LevelScheme::SClients(d),
+            Level::RatePerS(rate) => LevelScheme::Scheduled(rate),
             Level::Vusers(_) | Level::Flows { .. } => return None,
         };
         let seconds = trial.duration_ns as f64 / 1e9;
@@ -141,32 +141,33 @@ impl Point {
         let started_per_s = trial.offered.achieved_per_s * sent_share;
         let of_sessions = trial.sessions().is_some_and(|s| s.attempts.is_some());
         let (attempts_per_s, established_per_s) = connects(trial, started_per_s, seconds);
-        let is_simple = matches!(scheme, Scheme::Simple(_));
+        let is_simple = matches!(scheme, LevelScheme::Simple(_));
         let is_sent_again = is_simple || setting.patience >= SYN_AGAIN;
-        let syns = Syns::of(trial, attempts_per_s, is_sent_again);
+        let syns = SynRates::of(trial, attempts_per_s, is_sent_again);
         let replaced = |d: u32| f64::from(d) / setting.patience.as_secs_f64();
         let silence = Silence::of(trial);
         let (served_per_s, served_ci95_per_s) = served(trial, silence);
         let served_range_per_s = served_range(trial).filter(|_| silence.is_none());
         let bounds = |r: &RateRange| [r.at_least, r.at_most.unwrap_or(f64::INFINITY)];
         let later_per_s = (attempts_per_s - started_per_s).max(0.0);
-        let (taken_per_s, answered_per_s) = match of_sessions {
-            true => (established_per_s + later_per_s, established_per_s),
-            false => (served_per_s, trial.responses_per_s()),
+        let (taken_per_s, answered_per_s) = if of_sessions {
+            (established_per_s + later_per_s, established_per_s)
+        } else {
+            (served_per_s, trial.responses_per_s())
         };
         let intended_per_s = outcomes.total() as f64 / seconds;
         let (offered_per_s, due_per_s) = match scheme {
-            // Its clients offer what they come to, and that is all.
-            Scheme::Simple(_) => (syns.first_per_s, trial.offered.achieved_per_s),
-            Scheme::SClients(d) => (taken_per_s + replaced(d), intended_per_s),
-            Scheme::Scheduled(rate) => {
+            // Its clients offer what they start, and that is all.
+            LevelScheme::Simple(_) => (syns.first_per_s, trial.offered.achieved_per_s),
+            LevelScheme::SClients(d) => (taken_per_s + replaced(d), intended_per_s),
+            LevelScheme::Scheduled(rate) => {
                 let asked = trial.offered.asked_per_s.unwrap_or(rate);
                 (asked, asked.max(intended_per_s))
             }
         };
         let g = &trial.generator;
         let busy_percent = g.busiest_worker_percent - g.busiest_worker_spin_percent;
-        Some(Point {
+        Some(OverloadPoint {
             scheme,
             level: trial.level,
             source: syns.source,
@@ -191,13 +192,13 @@ impl Point {
             is_core_full: busy_percent > BUSY_PERCENT && trial.duration_ns >= BUSY_WINDOW.0,
             due_per_s,
             seconds,
-            server: trial.observed().map(ServerSide::of),
+            server: trial.observed().map(ServerObservation::of),
         })
     }
 
     /// What each of these trials shows that is one of an overload and had a window.
-    pub fn all(trials: &[TrialReport], setting: &Setting) -> Vec<Point> {
-        let points = trials.iter().map(|trial| Point::of(trial, setting));
+    pub fn all(trials: &[TrialReport], setting: &OverloadSetting) -> Vec<OverloadPoint> {
+        let points = trials.iter().map(|trial| OverloadPoint::of(trial, setting));
         points.flatten().collect()
     }
 
@@ -216,7 +217,7 @@ impl Point {
         }
     }
 
-    /// What was served lies between these, per second: with 95 % confidence, or for certain. Where
+    /// Bounds of what was served, per second: with 95 % confidence, or for certain. Where
     /// neither is known, it is taken to vary as independent arrivals do.
     pub fn served_between(&self) -> [f64; 2] {
         let by_count = || count_between(self.served_per_s * self.seconds, self.seconds);
@@ -240,14 +241,14 @@ impl Point {
 
     /// Whether connections are started whatever the server does.
     pub fn is_pressing(&self) -> bool {
-        !matches!(self.scheme, Scheme::Simple(_))
+        !matches!(self.scheme, LevelScheme::Simple(_))
     }
 
     /// How many simple clients there were; `None` where there were none.
     pub fn clients(&self) -> Option<u32> {
         match self.scheme {
-            Scheme::Simple(clients) => Some(clients),
-            Scheme::SClients(_) | Scheme::Scheduled(_) => None,
+            LevelScheme::Simple(clients) => Some(clients),
+            LevelScheme::SClients(_) | LevelScheme::Scheduled(_) => None,
         }
     }
 
@@ -272,7 +273,7 @@ impl Point {
         self.past_saturation || failed as f64 > UNANSWERED_SHARE * self.outcomes.total() as f64
     }
 
-    /// Whether the generator did not come to start all that was due, or had no time left. How long
+    /// Whether the generator did not start all that was due, or had no time left. How long
     /// a connect takes says nothing of that: one that is established only as its SYN was sent again
     /// is replaced later than one that is established at once.
     pub fn is_limited(&self) -> bool {
@@ -297,8 +298,8 @@ impl Point {
     }
 }
 
-/// Connections started and established per second, where so many attempts started. One attempt is
-/// one connection, but for sessions whose connection the server closed.
+/// Connections started and established per second, by the attempts started per second. One attempt
+/// is one connection, but for sessions whose connection the server closed.
 fn connects(trial: &TrialReport, started_per_s: f64, seconds: f64) -> (f64, f64) {
     match trial.sessions().and_then(|s| s.attempts.as_ref()) {
         Some(of) => (
@@ -310,38 +311,39 @@ fn connects(trial: &TrialReport, started_per_s: f64, seconds: f64) -> (f64, f64)
 }
 
 /// SYNs per second and what counted them.
-struct Syns {
+struct SynRates {
     source: SynSource,
     first_per_s: f64,
     repeated_per_s: f64,
 }
 
-impl Syns {
+impl SynRates {
     /// The kernel's counters do not tell a SYN that came again from a first one. Where clients wait
     /// long enough to send again, what came beyond what was started is taken to have come again.
     /// Where nobody looked at the server, nothing is known of that.
-    fn of(trial: &TrialReport, attempts_per_s: f64, is_sent_again: bool) -> Syns {
+    fn of(trial: &TrialReport, attempts_per_s: f64, is_sent_again: bool) -> SynRates {
         let seen = trial.observed().filter(|o| o.elapsed_ns > 0);
         let per_s = |o: &Observed, n: u64| n as f64 * 1e9 / o.elapsed_ns as f64;
         match seen.map(|o| (o.source, o)) {
-            Some((SynSource::Capture, o)) => Syns {
+            Some((SynSource::Capture, o)) => SynRates {
                 source: SynSource::Capture,
                 first_per_s: per_s(o, o.first_syns),
                 repeated_per_s: per_s(o, o.repeated_syns),
             },
             Some((SynSource::Counters, o)) => {
                 let all_per_s = per_s(o, o.first_syns);
-                let first_per_s = match is_sent_again {
-                    true => all_per_s.min(attempts_per_s),
-                    false => all_per_s,
+                let first_per_s = if is_sent_again {
+                    all_per_s.min(attempts_per_s)
+                } else {
+                    all_per_s
                 };
-                Syns {
+                SynRates {
                     source: SynSource::Counters,
                     first_per_s,
                     repeated_per_s: all_per_s - first_per_s,
                 }
             }
-            Some((SynSource::Attempts, _)) | None => Syns {
+            Some((SynSource::Attempts, _)) | None => SynRates {
                 source: SynSource::Attempts,
                 first_per_s: attempts_per_s,
                 repeated_per_s: 0.0,
@@ -369,7 +371,7 @@ fn served(trial: &TrialReport, silence: Option<Silence>) -> (f64, Option<[f64; 2
     (share * trial.responses_per_s(), ci95)
 }
 
-/// What is known of it where it is not determined: of sessions that is not known.
+/// Range of what was served where it is not determined; `None` for sessions.
 fn served_range(trial: &TrialReport) -> Option<RateRange> {
     let of_responses = trial.throughput_range_per_s.as_ref();
     let range = of_responses.filter(|_| trial.sessions().is_none())?;
@@ -382,7 +384,7 @@ fn served_range(trial: &TrialReport) -> Option<RateRange> {
     })
 }
 
-/// The 95 % bounds of a rate of which so many were counted, where they came independently.
+/// The 95 % bounds of a rate by a count of independent events.
 pub(super) fn count_between(count: f64, seconds: f64) -> [f64; 2] {
     let half = 2.0 * (count + 1.0).sqrt();
     [
@@ -416,20 +418,20 @@ fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64, answered_per_s:
         + outcomes.count(Outcome::Late)
         + outcomes.count(Outcome::Ghost);
     let seen = trial.observed();
-    let is_full = seen.is_some_and(|o| ServerSide::of(o).is_queue_full());
+    let is_full = seen.is_some_and(|o| ServerObservation::of(o).is_queue_full());
     unanswered as f64 > UNANSWERED_SHARE * outcomes.total() as f64
         || is_full && first_syn_per_s > ABOVE_SERVED * answered_per_s
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{SETTING, clients, report, sclients};
     use super::*;
+    use crate::experiment::overload::tests::trials::{SETTING, clients, report, sclients};
     use crate::measure::SessionAttempts;
     use crate::trial::sessions::SessionsReport;
 
-    fn point(trial: &TrialReport) -> Point {
-        Point::of(trial, &SETTING).expect("an overload")
+    fn point(trial: &TrialReport) -> OverloadPoint {
+        OverloadPoint::of(trial, &SETTING).expect("an overload")
     }
 
     #[test]
@@ -467,7 +469,7 @@ mod tests {
         trial.as_http_mut().observed = None;
         assert_eq!(
             point(&trial),
-            Point {
+            OverloadPoint {
                 server: None,
                 ..own
             }
@@ -515,10 +517,10 @@ mod tests {
     #[test]
     fn what_is_no_overload_is_no_point() {
         let users = report(Level::Vusers(3), &[(Outcome::Ok, 10)]);
-        assert_eq!(Point::of(&users, &SETTING), None);
+        assert_eq!(OverloadPoint::of(&users, &SETTING), None);
         let mut none = clients(1, 0);
         none.duration_ns = 0;
-        assert_eq!(Point::of(&none, &SETTING), None);
+        assert_eq!(OverloadPoint::of(&none, &SETTING), None);
     }
 
     #[test]

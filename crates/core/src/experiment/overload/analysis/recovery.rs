@@ -1,6 +1,6 @@
 //! Whether service came back: the base load before the heavier levels, and after them.
 
-use super::Point;
+use super::OverloadPoint;
 use super::point::count_between;
 use crate::experiment::overload::report::{CameBack, Recovery};
 use crate::trial::report::TrialReport;
@@ -15,34 +15,37 @@ const KNOWN_SHARE: f64 = 1.0 / 3.0;
 ///
 /// # Errors
 /// Why there is none.
-pub fn base(points: &[Point]) -> Result<&Point, &'static str> {
+pub fn base(points: &[OverloadPoint]) -> Result<&OverloadPoint, &'static str> {
     let heaviest = heaviest(points).map(weight);
     let before = points.iter().position(|p| Some(weight(p)) == heaviest);
     let lighter = &points[..before.unwrap_or(0)];
     if lighter.is_empty() {
         return Err("no lighter level came before the heaviest");
     }
-    if !lighter.iter().any(Point::has_served) {
+    if !lighter.iter().any(OverloadPoint::has_served) {
         return Err("nothing was served before the heaviest level");
     }
-    let counts = |p: &&Point| p.counts() && p.served_per_s > 0.0;
+    let counts = |p: &&OverloadPoint| p.counts() && p.served_per_s > 0.0;
     let base = lighter.iter().find(counts);
     base.ok_or("no level before the heaviest was measured without a fault")
 }
 
 /// The level that presses the most.
-pub fn heaviest(points: &[Point]) -> Option<&Point> {
+pub fn heaviest(points: &[OverloadPoint]) -> Option<&OverloadPoint> {
     let order = |a: &(bool, f64), b: &(bool, f64)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1));
     points.iter().max_by(|a, b| order(&weight(a), &weight(b)))
 }
 
 /// By what levels are ordered: any S-Clients press more than any simple clients.
-fn weight(p: &Point) -> (bool, f64) {
+fn weight(p: &OverloadPoint) -> (bool, f64) {
     (p.is_pressing(), crate::words::value(p.level))
 }
 
 /// What the base load offered again tells after these levels.
-pub(super) fn recovery(points: &[Point], again: Option<(&TrialReport, Point)>) -> Recovery {
+pub(super) fn recovery(
+    points: &[OverloadPoint],
+    again: Option<(&TrialReport, OverloadPoint)>,
+) -> Recovery {
     let base = match base(points) {
         Ok(base) => base,
         Err(because) => return not_judged(because.to_owned(), Recovery::default()),
@@ -86,8 +89,9 @@ fn is_back(before: [f64; 2], now: [f64; 2]) -> Option<bool> {
     (now[0] >= KNOWN_SHARE * before[1]).then_some(true)
 }
 
-/// What was served in the second half of a trial all of whose responses are attempts served.
-fn second_half(trial: &TrialReport, point: &Point) -> Option<[f64; 2]> {
+/// Bounds of what was served per second in the second half of a trial; `None` where responses are
+/// not the same as attempts served.
+fn second_half(trial: &TrialReport, point: &OverloadPoint) -> Option<[f64; 2]> {
     if point.of_sessions || trial.outcomes.responses() > point.served() {
         return None;
     }

@@ -1,9 +1,9 @@
 //! When a server stopped to serve, over all levels of an overload.
 
-use super::Point;
-use super::silence::MISSED_MIN;
-use crate::measure::{Outcome, Outcomes};
+use super::OverloadPoint;
+use crate::measure::{Interval, Outcome, Outcomes};
 use crate::spec::Level;
+use crate::trial::report::TrialReport;
 use crate::words::{levels, time};
 
 /// From this share of the attempts on refusals tell that nothing listens any more.
@@ -11,7 +11,7 @@ const REFUSED_SHARE: f64 = 0.01;
 
 /// A server that served, and then did not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stop {
+pub struct ServerStop {
     /// The level in which it stopped.
     pub at: Level,
     /// When, from the begin of that level's window.
@@ -19,13 +19,13 @@ pub struct Stop {
     /// Responses in that level until then.
     pub served_before: u64,
     /// Until when it served nothing.
-    pub until: Until,
+    pub until: StopEnd,
     /// How attempts ended that were not served, those of that level and of all that it served
     /// nothing of after it: the end that tells the most.
     pub how: Outcome,
     /// How many of them ended so.
     pub count: u64,
-    /// All of them.
+    /// All unserved attempts of these levels.
     pub unserved: u64,
     /// The trials that it concerns: the first and the last, by their order.
     pub trials: (usize, usize),
@@ -33,10 +33,10 @@ pub struct Stop {
 
 /// When a server that had stopped served again.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Until {
+pub enum StopEnd {
     /// Never.
     End,
-    /// So long after it stopped, within the same level.
+    /// This time after it stopped, in nanoseconds, within the same level.
     Within(u64),
     /// In this level.
     Level(Level),
@@ -44,11 +44,15 @@ pub enum Until {
     BaseAgain,
 }
 
-impl Stop {
+impl ServerStop {
     /// All of these trials, in the order in which they were run, with the base load offered again
     /// after them. None where nothing was served at all: such a server never began.
-    pub fn all(points: &[Point], again: Option<&Point>, capacity_per_s: f64) -> Vec<Stop> {
-        let is_dead = |p: &Point| is_dead(p, capacity_per_s);
+    pub fn all(
+        points: &[OverloadPoint],
+        again: Option<&OverloadPoint>,
+        capacity_per_s: f64,
+    ) -> Vec<ServerStop> {
+        let is_dead = |p: &OverloadPoint| is_dead(p, capacity_per_s);
         let mut stops = Vec::new();
         let mut next = 0;
         while next < points.len() {
@@ -66,13 +70,13 @@ impl Stop {
                 next += 1;
             }
             let until = match (p.silence.and_then(|s| s.until_ns), points.get(next)) {
-                (Some(until_ns), _) => Until::Within(until_ns.saturating_sub(from_ns)),
-                (None, Some(later)) => Until::Level(later.level),
-                (None, None) if again.is_some_and(Point::has_served) => Until::BaseAgain,
-                (None, None) => Until::End,
+                (Some(until_ns), _) => StopEnd::Within(until_ns.saturating_sub(from_ns)),
+                (None, Some(later)) => StopEnd::Level(later.level),
+                (None, None) if again.is_some_and(OverloadPoint::has_served) => StopEnd::BaseAgain,
+                (None, None) => StopEnd::End,
             };
             let (how, count, unserved) = ends(&points[first..next]);
-            stops.push(Stop {
+            stops.push(ServerStop {
                 at: p.level,
                 from_ns,
                 served_before,
@@ -105,10 +109,10 @@ impl Stop {
             ns => format!("{} into the level with {at}", time(ns as f64)),
         };
         let until = match self.until {
-            Until::End => "until the end".to_owned(),
-            Until::Within(ns) => format!("for {}", time(ns as f64)),
-            Until::Level(level) => format!("until the level with {}", levels(&[level])),
-            Until::BaseAgain => "until the base load was offered again".to_owned(),
+            StopEnd::End => "until the end".to_owned(),
+            StopEnd::Within(ns) => format!("for {}", time(ns as f64)),
+            StopEnd::Level(level) => format!("until the level with {}", levels(&[level])),
+            StopEnd::BaseAgain => "until the base load was offered again".to_owned(),
         };
         (when, until)
     }
@@ -119,15 +123,15 @@ impl Stop {
     }
 }
 
-/// Whether a level was served nothing of which much should have been. What is refused at once is
+/// Whether nothing was served in a level in which much should have been. What is refused at once is
 /// no longer under way than the generator is late, so that such a level may be invalid.
-fn is_dead(p: &Point, capacity_per_s: f64) -> bool {
+fn is_dead(p: &OverloadPoint, capacity_per_s: f64) -> bool {
     let sent = p.outcomes.total() - p.outcomes.no_resources();
     !p.fell_behind && !p.has_served() && sent > 0 && capacity_per_s * p.seconds >= MISSED_MIN
 }
 
 /// The end that tells the most, how many had it, and how many were not served.
-fn ends(points: &[Point]) -> (Outcome, u64, u64) {
+fn ends(points: &[OverloadPoint]) -> (Outcome, u64, u64) {
     let mut all = Outcomes::default();
     points.iter().for_each(|p| all.merge(&p.outcomes));
     let served = |o: Outcome| matches!(o, Outcome::Ok | Outcome::Served);
@@ -142,18 +146,63 @@ fn ends(points: &[Point]) -> (Outcome, u64, u64) {
     (how, count, total)
 }
 
+/// A shorter time without a response is a pause.
+const SILENT_NS: u64 = 1_000_000_000;
+/// Responses that would have come meanwhile at the rate of the rest: that none came by chance has
+/// a probability below e⁻²⁰.
+const MISSED_MIN: f64 = 20.0;
+
+/// A time within a trial in which not one response came, although some came before or after it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Silence {
+    /// When it began, from the begin of the window: the begin of the first interval without one.
+    pub from_ns: u64,
+    /// When it ended; `None`: it went on until the window ended.
+    pub until_ns: Option<u64>,
+    /// Responses within the window before it.
+    pub served_before: u64,
+}
+
+impl Silence {
+    /// The longest of a trial, if it is too long for chance.
+    pub fn of(trial: &TrialReport) -> Option<Silence> {
+        let intervals = &trial.intervals;
+        let served: u64 = intervals.iter().map(|i| i.completed).sum();
+        let whole_ns = intervals.last()?.end_ns;
+        let runs = intervals.chunk_by(|a, b| (a.completed == 0) == (b.completed == 0));
+        let silent = runs.filter(|run| run[0].completed == 0);
+        let run = silent.max_by_key(|run| length_ns(run))?;
+        let (from_ns, end_ns) = (run[0].start_ns, run[run.len() - 1].end_ns);
+        let heard_ns = whole_ns.saturating_sub(length_ns(run));
+        let missed = served as f64 * length_ns(run) as f64 / heard_ns.max(1) as f64;
+        (length_ns(run) >= SILENT_NS && missed >= MISSED_MIN).then(|| Silence {
+            from_ns,
+            until_ns: (end_ns < whole_ns).then_some(end_ns),
+            served_before: intervals
+                .iter()
+                .filter(|i| i.end_ns <= from_ns)
+                .map(|i| i.completed)
+                .sum(),
+        })
+    }
+}
+
+fn length_ns(run: &[Interval]) -> u64 {
+    run[run.len() - 1].end_ns.saturating_sub(run[0].start_ns)
+}
+
 #[cfg(test)]
-mod tests {
-    use super::super::fixture::{SETTING, heard, report, sclients};
+mod stop_tests {
     use super::*;
+    use crate::experiment::overload::tests::trials::{SETTING, heard, report, sclients};
     use crate::trial::report::TrialReport;
 
-    fn stops(trials: &[TrialReport]) -> Vec<Stop> {
-        let points: Vec<Point> = trials
+    fn stops(trials: &[TrialReport]) -> Vec<ServerStop> {
+        let points: Vec<OverloadPoint> = trials
             .iter()
-            .filter_map(|t| Point::of(t, &SETTING))
+            .filter_map(|t| OverloadPoint::of(t, &SETTING))
             .collect();
-        Stop::all(&points, None, 130.0)
+        ServerStop::all(&points, None, 130.0)
     }
 
     fn dead(descriptors: u32, how: Outcome) -> TrialReport {
@@ -175,18 +224,18 @@ mod tests {
             (stop.at, stop.from_ns),
             (Level::Descriptors(64), 2_000_000_000)
         );
-        assert_eq!((stop.served_before, stop.until), (260, Until::End));
+        assert_eq!((stop.served_before, stop.until), (260, StopEnd::End));
         assert!(stop.has_crashed() && stop.count == 1_000, "{stop:?}");
         assert_eq!((stop.unserved, stop.trials), (2_280, (1, 2)));
         assert!(stop.explains(2, Outcome::Refused) && stop.explains(1, Outcome::Reset));
         assert!(!stop.explains(0, Outcome::Refused));
         // Where it serves again, the stop ends.
         let found = stops(&[live(), crashed, sclients(128, 1_300)]);
-        assert_eq!(found[0].until, Until::Level(Level::Descriptors(128)));
+        assert_eq!(found[0].until, StopEnd::Level(Level::Descriptors(128)));
     }
 
     #[test]
-    fn a_level_that_is_served_nothing_is_a_stop_where_much_was_to_be() {
+    fn unserved_level_is_a_stop_if_much_was_expected() {
         let hung = dead(64, Outcome::ConnectTimeout);
         let found = stops(&[sclients(16, 1_300), hung.clone()]);
         assert!(
@@ -197,5 +246,46 @@ mod tests {
         short.duration_ns = 100_000_000;
         assert_eq!(stops(&[sclients(16, 1_300), short]), []);
         assert_eq!(stops(&[sclients(16, 1_300), sclients(64, 1)]), []);
+    }
+}
+
+#[cfg(test)]
+mod silence_tests {
+    use super::*;
+    use crate::experiment::overload::tests::trials::{heard, sclients};
+
+    fn silence(completed: &[u64]) -> Option<Silence> {
+        Silence::of(&heard(sclients(64, completed.iter().sum()), completed))
+    }
+
+    #[test]
+    fn a_second_without_a_response_of_a_server_that_gives_many() {
+        let stopped = |served: usize| {
+            let mut completed = [0; 20];
+            completed[..served].fill(13);
+            completed
+        };
+        let found = silence(&stopped(10)).expect("a second");
+        assert_eq!((found.from_ns, found.until_ns), (1_000_000_000, None));
+        assert_eq!(found.served_before, 130);
+        assert_eq!(silence(&stopped(11)), None, "0.9 s");
+        let mut resumed = stopped(5);
+        resumed[15..].fill(13);
+        let found = silence(&resumed).expect("a second");
+        assert_eq!(found.until_ns, Some(1_500_000_000));
+        assert_eq!(found.served_before, 65);
+    }
+
+    #[test]
+    fn a_slow_server_is_silent_by_chance() {
+        // 2 in 1 s, then none for 9 s: 18 are missing; of 3 it is 27.
+        let mut completed = [0; 100];
+        completed[9] = 2;
+        assert_eq!(silence(&completed), None);
+        completed[9] = 3;
+        assert!(silence(&completed).is_some());
+        assert_eq!(silence(&[0; 100]), None, "one that never serves");
+        assert_eq!(silence(&[13; 100]), None);
+        assert_eq!(Silence::of(&sclients(64, 1_300)), None, "no intervals");
     }
 }

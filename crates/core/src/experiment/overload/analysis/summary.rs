@@ -1,8 +1,7 @@
 //! All trials of an overload together.
 
-use super::fit::Line;
 use super::recovery::recovery;
-use super::{Point, Scheme, Setting, Stop};
+use super::{LevelScheme, OverloadPoint, OverloadSetting, ServerStop};
 use crate::experiment::overload::report::{
     OverloadConclusion, Recovery, SClientRow, SimpleRow, parted,
 };
@@ -14,72 +13,72 @@ const SATURATED_SHARE: f64 = 0.97;
 /// Throughput falls where it is below this share of the most, with certainty; within it, it is
 /// flat, …
 const FALLEN_SHARE: f64 = 0.95;
-/// … which is told where at least this many times the capacity was offered.
+/// … which is reported where at least this many times the capacity was offered.
 pub const PRESSED_FACTOR: f64 = 2.0;
 /// The server is overloaded from this many times its capacity on.
 const OVERLOADED_FACTOR: f64 = 1.1;
 /// Where no interval of confidence is known, throughput falls that is below this share of the most
 /// by more than chance.
 const HALVED_SHARE: f64 = 0.5;
-/// What is known less well than to this share is not known to be flat.
+/// Throughput that is known less well than to this share is not known to be flat.
 const UNSURE_SHARE: f64 = 0.1;
 
 /// What becomes of throughput beyond the capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Beyond<'a> {
+pub enum BeyondCapacity<'a> {
     /// As much is served at every level; this is where the most is offered.
-    Flat(&'a Point),
+    Flat(&'a OverloadPoint),
     /// Less is served; this is where the least is.
-    Falls(&'a Point),
-    /// Neither is known.
+    Falls(&'a OverloadPoint),
+    /// Not known.
     Untold,
 }
 
 /// All trials of an overload together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct OverloadSummary {
     /// The trials, in the order they were run.
-    pub points: Vec<Point>,
-    /// What is served at the most, per second: pooled over the levels that do so.
+    pub points: Vec<OverloadPoint>,
+    /// Maximum served per second, pooled over the levels that reach it.
     pub capacity_per_s: f64,
     /// First SYNs less what was served, per second, against descriptors, past saturation.
-    pub beyond: Option<Line>,
+    pub beyond: Option<LineFit>,
     /// First SYNs per second against descriptors, past saturation.
-    pub arriving: Option<Line>,
+    pub arriving: Option<LineFit>,
     /// By how much first SYNs differ from served + D/T at the most, past saturation, in percent.
     pub deviation_percent: Option<f64>,
     /// The highest rate of starts at which the generator kept up.
     pub generator_limit_per_s: Option<f64>,
     /// When the server stopped to serve.
-    pub stops: Vec<Stop>,
+    pub stops: Vec<ServerStop>,
     /// Whether service came back after the last level.
     pub recovery: Recovery,
 }
 
-impl Summary {
+impl OverloadSummary {
     /// What these trials show together. That of the base load offered again is no level: it says
     /// whether service came back, and nothing else.
-    pub fn of(trials: &[TrialReport], setting: &Setting) -> Summary {
+    pub fn of(trials: &[TrialReport], setting: &OverloadSetting) -> OverloadSummary {
         let (levels, again) = parted(trials);
-        let points = Point::all(levels, setting);
-        let again = again.and_then(|trial| Some((trial, Point::of(trial, setting)?)));
-        let fitted: Vec<(f64, &Point)> = points
+        let points = OverloadPoint::all(levels, setting);
+        let again = again.and_then(|trial| Some((trial, OverloadPoint::of(trial, setting)?)));
+        let fitted: Vec<(f64, &OverloadPoint)> = points
             .iter()
             .filter(|p| p.past_saturation && p.counts())
             .filter_map(|p| match p.scheme {
-                Scheme::SClients(d) => Some((f64::from(d), p)),
-                Scheme::Simple(_) | Scheme::Scheduled(_) => None,
+                LevelScheme::SClients(d) => Some((f64::from(d), p)),
+                LevelScheme::Simple(_) | LevelScheme::Scheduled(_) => None,
             })
             .collect();
-        let line = |y: fn(&Point) -> f64| {
+        let line = |y: fn(&OverloadPoint) -> f64| {
             let points: Vec<(f64, f64)> = fitted.iter().map(|(d, p)| (*d, y(p))).collect();
-            Line::through(&points)
+            LineFit::through(&points)
         };
         let capacity_per_s = capacity_per_s(&points);
         let deviations = fitted.iter().map(|(_, p)| deviation_percent(p));
-        Summary {
+        OverloadSummary {
             capacity_per_s,
-            stops: Stop::all(&points, again.as_ref().map(|(_, p)| p), capacity_per_s),
+            stops: ServerStop::all(&points, again.as_ref().map(|(_, p)| p), capacity_per_s),
             recovery: recovery(&points, again),
             beyond: line(|p| p.first_syn_per_s - p.taken_per_s),
             arriving: line(|p| p.first_syn_per_s),
@@ -90,20 +89,21 @@ impl Summary {
     }
 
     /// Simple clients.
-    pub fn simple(&self) -> impl Iterator<Item = &Point> {
+    pub fn simple(&self) -> impl Iterator<Item = &OverloadPoint> {
         self.points.iter().filter(|p| !p.is_pressing())
     }
 
     /// What becomes of connects that are replaced before T is over.
     pub fn taken(&self) -> &'static str {
-        match self.points.iter().any(|p| p.of_sessions) {
-            true => "established",
-            false => "served",
+        if self.points.iter().any(|p| p.of_sessions) {
+            "established"
+        } else {
+            "served"
         }
     }
 
     /// S-Clients, or the schedule in their place.
-    pub fn pressing(&self) -> impl Iterator<Item = &Point> {
+    pub fn pressing(&self) -> impl Iterator<Item = &OverloadPoint> {
         self.points.iter().filter(|p| p.is_pressing())
     }
 
@@ -121,30 +121,33 @@ impl Summary {
         is_beyond || self.pressing().any(|p| p.is_valid && p.is_beyond())
     }
 
-    /// What becomes of throughput beyond the capacity. It is said to fall only where there is no
-    /// doubt, and to be flat only where it is; a server that stopped is neither.
-    pub fn beyond_capacity(&self) -> Beyond<'_> {
+    /// What becomes of throughput beyond the capacity. It falls only where there is no
+    /// doubt, and is flat only where that is known; a server that stopped is neither.
+    pub fn beyond_capacity(&self) -> BeyondCapacity<'_> {
         let beyond = || self.pressing().filter(|p| p.counts() && p.is_beyond());
-        let served = |a: &&Point, b: &&Point| a.served_per_s.total_cmp(&b.served_per_s);
-        let offered = |a: &&Point, b: &&Point| a.first_syn_per_s.total_cmp(&b.first_syn_per_s);
+        let served =
+            |a: &&OverloadPoint, b: &&OverloadPoint| a.served_per_s.total_cmp(&b.served_per_s);
+        let offered = |a: &&OverloadPoint, b: &&OverloadPoint| {
+            a.first_syn_per_s.total_cmp(&b.first_syn_per_s)
+        };
         let Some((least, last)) = beyond().min_by(served).zip(beyond().max_by(offered)) else {
-            return Beyond::Untold;
+            return BeyondCapacity::Untold;
         };
         if !self.stops.is_empty() || self.capacity_per_s <= 0.0 {
-            return Beyond::Untold;
+            return BeyondCapacity::Untold;
         }
         let is_same = least.served_per_s >= FALLEN_SHARE * self.capacity_per_s;
         let [low, high] = least.served_between();
         let is_sure = (high - low) / 2.0 <= UNSURE_SHARE * self.capacity_per_s;
         let is_pressed = last.first_syn_per_s >= PRESSED_FACTOR * self.capacity_per_s;
         match is_same {
-            true if is_pressed && is_sure => Beyond::Flat(last),
-            false if self.is_certainly_less(least) => Beyond::Falls(least),
-            _ => Beyond::Untold,
+            true if is_pressed && is_sure => BeyondCapacity::Flat(last),
+            false if self.is_certainly_less(least) => BeyondCapacity::Falls(least),
+            _ => BeyondCapacity::Untold,
         }
     }
 
-    fn is_certainly_less(&self, least: &Point) -> bool {
+    fn is_certainly_less(&self, least: &OverloadPoint) -> bool {
         let Some([_, high]) = least.served_bounds_per_s else {
             let served = least.served() as f64;
             let at_most = served + 4.0 * (served + 1.0).sqrt();
@@ -169,7 +172,7 @@ impl Summary {
     }
 
     /// The conclusion but for its sentence.
-    pub fn conclusion(&self, setting: &Setting) -> OverloadConclusion {
+    pub fn conclusion(&self, setting: &OverloadSetting) -> OverloadConclusion {
         let rates = self.points.iter().map(|p| p.first_syn_per_s);
         let mut simple: Vec<SimpleRow> = self.points.iter().filter_map(simple_row).collect();
         simple.sort_by_key(|row| row.clients);
@@ -207,9 +210,10 @@ pub fn most_served_per_s(trials: &[TrialReport]) -> f64 {
 /// The mean, weighted by the lengths of the windows, of all levels that serve nearly as much as the
 /// one that serves most. A level that serves clearly less is not saturated yet, or falls. Levels
 /// that the generator distorted, or in which the server stopped, count where there is no other.
-fn capacity_per_s(points: &[Point]) -> f64 {
-    let grades: [fn(&Point) -> bool; 3] = [Point::counts, |p| p.is_valid, |_| true];
-    let is_any = |grade: &&fn(&Point) -> bool| points.iter().any(|p| grade(p) && p.has_served());
+fn capacity_per_s(points: &[OverloadPoint]) -> f64 {
+    let grades: [fn(&OverloadPoint) -> bool; 3] = [OverloadPoint::counts, |p| p.is_valid, |_| true];
+    let is_any =
+        |grade: &&fn(&OverloadPoint) -> bool| points.iter().any(|p| grade(p) && p.has_served());
     let Some(grade) = grades.iter().find(is_any) else {
         return 0.0;
     };
@@ -222,30 +226,29 @@ fn capacity_per_s(points: &[Point]) -> f64 {
     if seconds > 0.0 { served / seconds } else { 0.0 }
 }
 
-fn generator_limit_per_s(points: &[Point]) -> Option<f64> {
+fn generator_limit_per_s(points: &[OverloadPoint]) -> Option<f64> {
     let kept = points
         .iter()
         .filter(|p| p.is_pressing() && p.is_valid && !p.is_limited());
     kept.map(|p| p.attempts_per_s).reduce(f64::max)
 }
 
-fn deviation_percent(p: &Point) -> f64 {
+fn deviation_percent(p: &OverloadPoint) -> f64 {
     100.0 * (p.first_syn_per_s - p.offered_per_s).abs() / p.offered_per_s.max(f64::MIN_POSITIVE)
 }
 
-fn simple_row(p: &Point) -> Option<SimpleRow> {
-    let clients = p.clients()?;
-    Some(SimpleRow {
+fn simple_row(p: &OverloadPoint) -> Option<SimpleRow> {
+    p.clients().map(|clients| SimpleRow {
         clients,
         row: p.row(),
     })
 }
 
-fn sclient_row(p: &Point, setting: &Setting) -> Option<SClientRow> {
+fn sclient_row(p: &OverloadPoint, setting: &OverloadSetting) -> Option<SClientRow> {
     let descriptors = match p.scheme {
-        Scheme::SClients(d) => d,
-        Scheme::Scheduled(_) => setting.scheduled_descriptors,
-        Scheme::Simple(_) => return None,
+        LevelScheme::SClients(d) => d,
+        LevelScheme::Scheduled(_) => setting.scheduled_descriptors,
+        LevelScheme::Simple(_) => return None,
     };
     Some(SClientRow {
         descriptors,
@@ -253,4 +256,75 @@ fn sclient_row(p: &Point, setting: &Setting) -> Option<SClientRow> {
         row: p.row(),
         past_saturation: p.past_saturation,
     })
+}
+
+/// A line by least squares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LineFit {
+    /// By how much it rises for each unit of x.
+    pub slope: f64,
+    /// Its value at x = 0.
+    pub intercept: f64,
+    /// Coefficient of determination: the share of the variance of y that it accounts for.
+    pub r_squared: f64,
+}
+
+impl LineFit {
+    /// The line of least squares through these points; `None` of fewer than three different x, as
+    /// it would fit any two.
+    pub fn through(points: &[(f64, f64)]) -> Option<LineFit> {
+        let mut places: Vec<f64> = points.iter().map(|p| p.0).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        if places.len() < 3 {
+            return None;
+        }
+        let n = points.len() as f64;
+        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+        let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+        let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+            points.iter().map(|p| of(p.0 - x, p.1 - y)).sum()
+        };
+        let (xx, xy, yy) = (sum(&|a, _| a * a), sum(&|a, b| a * b), sum(&|_, b| b * b));
+        let slope = xy / xx;
+        Some(LineFit {
+            slope,
+            intercept: y - slope * x,
+            // A constant has no variance to account for.
+            r_squared: if yy > 0.0 {
+                (xy * xy / (xx * yy)).min(1.0)
+            } else {
+                0.0
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod fit_tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_found_again() {
+        let points: Vec<(f64, f64)> = [16.0, 128.0, 512.0, 975.0]
+            .map(|d| (d, 130.0 + 2.0 * d))
+            .into();
+        let line = LineFit::through(&points).expect("four points");
+        assert!((line.slope - 2.0).abs() < 1e-12 && (line.intercept - 130.0).abs() < 1e-9);
+        assert!((line.r_squared - 1.0).abs() < 1e-12);
+        // By hand: slope 1/2, residuals −1/6, 1/3, −1/6, so 1 − (1/6)/(2/3) = 3/4.
+        let line = LineFit::through(&[(0.0, 0.0), (1.0, 1.0), (2.0, 1.0)]).expect("three");
+        assert!((line.slope - 0.5).abs() < 1e-12 && (line.r_squared - 0.75).abs() < 1e-12);
+    }
+
+    #[test]
+    fn two_points_are_no_evidence_of_a_line() {
+        assert_eq!(
+            LineFit::through(&[(1.0, 2.0), (2.0, 4.0), (2.0, 4.1)]),
+            None
+        );
+        assert_eq!(LineFit::through(&[]), None);
+        let flat = LineFit::through(&[(1.0, 5.0), (2.0, 5.0), (3.0, 5.0)]).expect("three");
+        assert_eq!((flat.slope, flat.r_squared), (0.0, 0.0));
+    }
 }

@@ -1,27 +1,27 @@
 //! Why connects are not answered, and whether a silent server accepts: by what was seen at its
 //! host.
 
-use super::Point;
-use super::point::ServerSide;
+use super::{OverloadPoint, ServerObservation};
 use crate::measure::{Outcome, SynSource};
 
 /// The server's kernel dropped this share of the SYNs at least where its queues are the reason.
 const DROPPED_SHARE: f64 = 0.5;
 /// A server accepts that has a smaller share of its connections in the accept queue.
 const ACCEPTING_SHARE: f64 = 0.1;
-/// So many times what the accept queue holds are never established unless the server accepts.
+/// More connections than this multiple of the accept queue are established only if the server
+/// accepts.
 const QUEUES: u64 = 2;
 /// A smaller share of the SYNs arrives where they are lost on their way.
 const ARRIVED_SHARE: f64 = 0.5;
 
 /// Why connects are not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum UnansweredCause {
     /// The accept queue, or that of requests, was full.
     QueueFull,
-    /// They reach the server's host, and none of its listening sockets dropped them.
+    /// SYNs reach the server's host, and none of its listening sockets dropped them.
     DroppedThere,
-    /// They do not reach the server's host.
+    /// SYNs do not reach the server's host.
     DroppedBefore,
     /// Nothing is ever answered, and nobody looked at the server.
     Silent,
@@ -31,16 +31,16 @@ pub enum Why {
 
 /// Whether a server that answers no request takes connections out of its accept queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepts {
-    /// They do not stay in the queue.
+pub enum AcceptState {
+    /// Connections do not stay in the queue.
     Yes,
-    /// They stay in it until it is full.
+    /// Connections stay in the queue until it is full.
     No,
     /// Nobody looked.
     Unknown,
 }
 
-impl ServerSide {
+impl ServerObservation {
     /// Whether its accept queue was full at some time.
     pub fn is_queue_full(&self) -> bool {
         match (self.accept_queue_max, self.accept_queue_limit) {
@@ -50,70 +50,72 @@ impl ServerSide {
     }
 }
 
-impl Point {
+impl OverloadPoint {
     /// Why connects of this trial were not answered; of one in which all were it means nothing.
-    pub fn why_unanswered(&self) -> Why {
+    pub fn why_unanswered(&self) -> UnansweredCause {
         let timeouts = self.outcomes.count(Outcome::ConnectTimeout) as f64;
         let server = self.server.as_ref();
         let Some((server, drops)) = server.and_then(|s| Some((s, s.listen_drops?))) else {
             return match self.established() {
-                0 => Why::Silent,
-                _ => Why::Unknown,
+                0 => UnansweredCause::Silent,
+                _ => UnansweredCause::Unknown,
             };
         };
         let uncounted = drops == 0 && server.is_queue_full();
         if drops as f64 >= DROPPED_SHARE * timeouts || uncounted {
-            return Why::QueueFull;
+            return UnansweredCause::QueueFull;
         }
         let is_captured = self.source == SynSource::Capture;
-        match is_captured && self.first_syn_per_s < ARRIVED_SHARE * self.attempts_per_s {
-            true => Why::DroppedBefore,
-            false => Why::DroppedThere,
+        if is_captured && self.first_syn_per_s < ARRIVED_SHARE * self.attempts_per_s {
+            UnansweredCause::DroppedBefore
+        } else {
+            UnansweredCause::DroppedThere
         }
     }
 
     /// Whether a server that answered no request of this trial accepts.
-    pub fn accepts(&self) -> Accepts {
+    pub fn accepts(&self) -> AcceptState {
         // An established connection that was never one there found the queue full.
         let ghosts = self.outcomes.count(Outcome::Ghost);
         let established = self.established() - ghosts;
         let server = self.server.as_ref();
         let Some(most) = server.and_then(|s| s.accept_queue_max) else {
             return match ghosts {
-                0 => Accepts::Unknown,
-                _ => Accepts::No,
+                0 => AcceptState::Unknown,
+                _ => AcceptState::No,
             };
         };
         let holds = server.and_then(|s| s.accept_queue_limit).unwrap_or(0);
         let holds = u64::from(holds.max(most)) + 1;
-        let is_full = server.is_some_and(ServerSide::is_queue_full);
+        let is_full = server.is_some_and(ServerObservation::is_queue_full);
         let stays = is_full || f64::from(most) >= ACCEPTING_SHARE * established as f64;
-        match stays && established <= QUEUES * holds {
-            true => Accepts::No,
-            false => Accepts::Yes,
+        if stays && established <= QUEUES * holds {
+            AcceptState::No
+        } else {
+            AcceptState::Yes
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{SETTING, report};
     use super::*;
+    use crate::experiment::overload::tests::trials::{SETTING, report};
     use crate::measure::Observed;
     use crate::spec::Level;
 
     /// 1,000 connects without an answer, and so many established ones.
-    fn point(established: u64, see: impl FnOnce(&mut Observed)) -> Point {
+    fn point(established: u64, see: impl FnOnce(&mut Observed)) -> OverloadPoint {
         let ends = [
             (Outcome::ConnectTimeout, 1_000),
             (Outcome::ResponseTimeout, established),
         ];
         let mut trial = report(Level::Descriptors(50), &ends);
         see(trial.as_http_mut().observed.as_mut().expect("captured"));
-        Point::of(&trial, &SETTING).expect("an overload")
+        OverloadPoint::of(&trial, &SETTING).expect("an overload")
     }
 
-    fn unseen(established: u64) -> Point {
+    fn unseen(established: u64) -> OverloadPoint {
         point(established, |o| o.elapsed_ns = 0)
     }
 
@@ -124,25 +126,40 @@ mod tests {
                 o.kernel.insert("TcpExtListenDrops".to_owned(), n);
             }
         };
-        assert_eq!(point(129, drops(500)).why_unanswered(), Why::QueueFull);
-        assert_eq!(point(129, drops(499)).why_unanswered(), Why::DroppedThere);
+        assert_eq!(
+            point(129, drops(500)).why_unanswered(),
+            UnansweredCause::QueueFull
+        );
+        assert_eq!(
+            point(129, drops(499)).why_unanswered(),
+            UnansweredCause::DroppedThere
+        );
         let full = |o: &mut Observed| {
             (o.accept_queue_max, o.accept_queue_limit) = (Some(129), Some(128));
         };
-        assert_eq!(point(129, full).why_unanswered(), Why::QueueFull);
+        assert_eq!(
+            point(129, full).why_unanswered(),
+            UnansweredCause::QueueFull
+        );
         let both = |o: &mut Observed| {
             full(o);
             drops(10)(o);
         };
-        assert_eq!(point(129, both).why_unanswered(), Why::DroppedThere);
+        assert_eq!(
+            point(129, both).why_unanswered(),
+            UnansweredCause::DroppedThere
+        );
         let few = |o: &mut Observed| o.first_syns = 499;
-        assert_eq!(point(0, few).why_unanswered(), Why::DroppedBefore);
+        assert_eq!(
+            point(0, few).why_unanswered(),
+            UnansweredCause::DroppedBefore
+        );
         assert_eq!(
             point(0, |o| o.first_syns = 500).why_unanswered(),
-            Why::DroppedThere
+            UnansweredCause::DroppedThere
         );
-        assert_eq!(unseen(0).why_unanswered(), Why::Silent);
-        assert_eq!(unseen(1).why_unanswered(), Why::Unknown);
+        assert_eq!(unseen(0).why_unanswered(), UnansweredCause::Silent);
+        assert_eq!(unseen(1).why_unanswered(), UnansweredCause::Unknown);
     }
 
     #[test]
@@ -152,14 +169,18 @@ mod tests {
                 (o.accept_queue_max, o.accept_queue_limit) = (Some(most), Some(4_096));
             }
         };
-        assert_eq!(point(500, queue(49)).accepts(), Accepts::Yes);
-        assert_eq!(point(500, queue(50)).accepts(), Accepts::No);
-        assert_eq!(point(8_194, queue(4_096)).accepts(), Accepts::No, "full");
+        assert_eq!(point(500, queue(49)).accepts(), AcceptState::Yes);
+        assert_eq!(point(500, queue(50)).accepts(), AcceptState::No);
+        assert_eq!(
+            point(8_194, queue(4_096)).accepts(),
+            AcceptState::No,
+            "full"
+        );
         assert_eq!(
             point(8_195, queue(4_096)).accepts(),
-            Accepts::Yes,
+            AcceptState::Yes,
             "full, but it moves"
         );
-        assert_eq!(unseen(500).accepts(), Accepts::Unknown);
+        assert_eq!(unseen(500).accepts(), AcceptState::Unknown);
     }
 }

@@ -1,94 +1,76 @@
 //! Attempts that end otherwise than in a response that says yes.
 
 use super::{WORTH_PERCENT, one, worst_of};
-use crate::experiment::overload::analysis::{Point, Summary, end};
-use crate::finding::{Code, Finding, Severity};
+use crate::experiment::overload::analysis::{OverloadPoint, OverloadSummary, end};
+use crate::finding::{Code, Finding, Severity, codes};
 use crate::measure::Outcome;
 use crate::words::{exact, number, percent};
 
-pub(super) const REFUSES_CONNECTIONS: Code = Code {
-    name: "refuses_connections",
-    cause: "The server's host answered SYNs with a reset. Nothing listened on the port, a \
-            firewall rejected the SYNs, or tcp_abort_on_overflow is set.",
-    remedy: "Check the listening socket with `ss -ltn` and the setting with `sysctl \
-             net.ipv4.tcp_abort_on_overflow` on the server's host.",
-};
-pub(super) const RESETS: Code = Code {
-    name: "resets",
-    cause: "Established connections were reset before their response. The server drops accepted \
-            connections, or tcp_abort_on_overflow is set and its accept queue was full.",
-    remedy: "Check the listening socket with `ss -ltn` and the setting with `sysctl \
-             net.ipv4.tcp_abort_on_overflow` on the server's host.",
-};
-pub(super) const ACCEPTED_AND_CLOSED: Code = Code {
-    name: "accepted_and_closed",
-    cause: "The server accepted connections and closed them without a response. It accepts more \
-            connections than it has room for.",
-    remedy: "Check the server's log and its limits, such as open files (ulimit -n) or worker \
-             connections.",
-};
-pub(super) const TRUNCATED_RESPONSES: Code = Code {
-    name: "truncated_responses",
-    cause: "The server closed connections in the middle of a response. It aborts responses that \
-            it has begun, often because of a limit or a crash. Over TLS a response without a \
-            length also counts if no close_notify ends it.",
-    remedy: "Check the server's log and its limits, such as open files (ulimit -n) or worker \
-             connections.",
-};
-pub(super) const MALFORMED_RESPONSES: Code = Code {
-    name: "malformed_responses",
-    cause: "The bytes received are not HTTP/1.1. The server, or a proxy before it, speaks another \
-            protocol or breaks under load.",
-    remedy: "Look at the response with `curl -v`.",
-};
-pub(super) const ERROR_RESPONSES: Code = Code {
-    name: "error_responses",
-    cause: "The server answered with status 4xx or 5xx. Such responses do not count as served.",
-    remedy: "Look at the response with `curl -v`, and at the server's log.",
-};
-pub(super) const RESPONSE_TIMEOUTS: Code = Code {
-    name: "response_timeouts",
-    cause: "Established connections received no whole response in time. They waited in the accept \
-            queue, or the server did not answer them.",
-    remedy: "Check whether the server is stuck, or allow more time with --timeout.",
-};
-pub(super) const GHOSTS: Code = Code {
-    name: "ghosts",
-    cause: "Connections were established for the generator and never for the server. The \
-            server's accept queue was full when the last segment of the handshake arrived.",
-    remedy: "Nothing: this is how Linux handles a full accept queue. A larger backlog makes it \
-             rarer.",
-};
-pub(super) const HOST_UNREACHABLE: Code = Code {
-    name: "host_unreachable",
-    cause: "The network reported that the host cannot be reached. No route leads to it, or no \
-            host has this address.",
-    remedy: "Check `ip route get` and `ip neigh`.",
-};
-pub(super) const ESTABLISHED_LATE: Code = Code {
-    name: "established_late",
-    cause: "Connections were established only after T, when they had already been replaced. The \
-            answer to their SYN took longer than T.",
-    remedy: "Nothing, or a longer T: --connect-timeout.",
-};
-pub(super) const OTHER_FAILURES: Code = Code {
-    name: "other_failures",
-    cause: "Attempts ended in an error that is neither a refusal nor a reset. The operating \
-            system reports it.",
-    remedy: "Check `dmesg` on both hosts.",
-};
+codes! {
+    REFUSES_CONNECTIONS = "refuses_connections":
+        cause "The server's host answered SYNs with a reset. Nothing listened on the port, a \
+               firewall rejected the SYNs, or tcp_abort_on_overflow is set.",
+        remedy "Check the listening socket with `ss -ltn` and the setting with `sysctl \
+                net.ipv4.tcp_abort_on_overflow` on the server's host.";
+    RESETS = "resets":
+        cause "Established connections were reset before their response. The server drops \
+               accepted connections, or tcp_abort_on_overflow is set and its accept queue was \
+               full.",
+        remedy "Check the listening socket with `ss -ltn` and the setting with `sysctl \
+                net.ipv4.tcp_abort_on_overflow` on the server's host.";
+    ACCEPTED_AND_CLOSED = "accepted_and_closed":
+        cause "The server accepted connections and closed them without a response. It accepts \
+               more connections than it has room for.",
+        remedy "Check the server's log and its limits, such as open files (ulimit -n) or worker \
+                connections.";
+    TRUNCATED_RESPONSES = "truncated_responses":
+        cause "The server closed connections in the middle of a response. It aborts responses \
+               that it has begun, often because of a limit or a crash. Over TLS a response \
+               without a length also counts if no close_notify ends it.",
+        remedy "Check the server's log and its limits, such as open files (ulimit -n) or worker \
+                connections.";
+    MALFORMED_RESPONSES = "malformed_responses":
+        cause "The bytes received are not HTTP/1.1. The server, or a proxy before it, speaks \
+               another protocol or breaks under load.",
+        remedy "Look at the response with `curl -v`.";
+    ERROR_RESPONSES = "error_responses":
+        cause "The server answered with status 4xx or 5xx. Such responses do not count as \
+               served.",
+        remedy "Look at the response with `curl -v`, and at the server's log.";
+    RESPONSE_TIMEOUTS = "response_timeouts":
+        cause "Established connections received no whole response in time. They waited in the \
+               accept queue, or the server did not answer them.",
+        remedy "Check whether the server is stuck, or allow more time with --timeout.";
+    GHOSTS = "ghosts":
+        cause "Connections were established for the generator and never for the server. The \
+               server's accept queue was full when the last segment of the handshake arrived.",
+        remedy "Nothing: this is how Linux handles a full accept queue. A larger backlog makes \
+                it rarer.";
+    HOST_UNREACHABLE = "host_unreachable":
+        cause "The network reported that the host cannot be reached. No route leads to it, or no \
+               host has this address.",
+        remedy "Check `ip route get` and `ip neigh`.";
+    ESTABLISHED_LATE = "established_late":
+        cause "Connections were established only after T, when they had already been replaced. \
+               The answer to their SYN took longer than T.",
+        remedy "Nothing, or a longer T: --connect-timeout.";
+    OTHER_FAILURES = "other_failures":
+        cause "Attempts ended in an error that is neither a refusal nor a reset. The operating \
+               system reports it.",
+        remedy "Check `dmesg` on both hosts.";
+}
 
 /// Ghosts ought not to be: a smaller share of them is worth a word, in percent.
 const GHOSTS_PERCENT: f64 = 0.1;
 
 /// What a finding says of an end.
-struct Failure {
+struct FailureFinding {
     how: Outcome,
     code: Code,
-    severity: Severity,
     /// Whether an attempt that ends so was established: then it is compared with such.
     of_established: bool,
     why: &'static str,
+    /// What to do; empty where nothing needs to be done, which makes it only good to know.
     next_step: &'static str,
 }
 
@@ -96,101 +78,90 @@ const SOCKET: &str = "check on the server's host: sysctl net.ipv4.tcp_abort_on_o
                       `ss -ltn` for the listening socket";
 const LOG: &str = "check the server's log and its limits, such as open files (ulimit -n) or \
                    worker connections";
-const REJECTS: Failure = Failure {
+const REJECTS: FailureFinding = FailureFinding {
     how: Outcome::Http5xx,
     code: ERROR_RESPONSES,
-    severity: Severity::Warning,
     of_established: true,
     why: "the server rejects requests, and such responses do not count as served",
     next_step: "look at the response with `curl -v`, and at the server's log",
 };
-const OTHERWISE: Failure = Failure {
+const OTHERWISE: FailureFinding = FailureFinding {
     how: Outcome::OtherError,
     code: OTHER_FAILURES,
-    severity: Severity::Warning,
     of_established: false,
     why: "the operating system reports neither a refusal nor a reset",
     next_step: "check `dmesg` on both hosts",
 };
-const FAILURES: [Failure; 13] = [
-    Failure {
+const FAILURES: &[FailureFinding] = &[
+    FailureFinding {
         how: Outcome::Refused,
         code: REFUSES_CONNECTIONS,
-        severity: Severity::Warning,
         of_established: false,
         why: "nothing listens at times, a firewall rejects SYNs, or tcp_abort_on_overflow is set",
         next_step: SOCKET,
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Reset,
         code: RESETS,
-        severity: Severity::Warning,
         of_established: true,
         why: "the server drops accepted connections, or tcp_abort_on_overflow is set",
         next_step: SOCKET,
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Closed,
         code: ACCEPTED_AND_CLOSED,
-        severity: Severity::Warning,
         of_established: true,
         why: "the server accepts more connections than it has room for",
         next_step: LOG,
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Truncated,
         code: TRUNCATED_RESPONSES,
-        severity: Severity::Warning,
         of_established: true,
         why: "the server aborts responses that it has begun",
         next_step: LOG,
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Malformed,
         code: MALFORMED_RESPONSES,
-        severity: Severity::Warning,
         of_established: true,
         why: "the server, or a proxy before it, speaks another protocol",
         next_step: "look at the response: `curl -v`",
     },
     REJECTS,
-    Failure {
+    FailureFinding {
         how: Outcome::Http4xx,
         ..REJECTS
     },
-    Failure {
+    FailureFinding {
         how: Outcome::ResponseTimeout,
         code: RESPONSE_TIMEOUTS,
-        severity: Severity::Warning,
         of_established: true,
         why: "they waited in the accept queue, or the server did not answer them",
         next_step: "check whether the server is stuck, or allow more time: --timeout",
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Ghost,
         code: GHOSTS,
-        severity: Severity::Info,
         of_established: false,
         why: "the accept queue was full when the handshake's last segment arrived",
         next_step: "",
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Unreachable,
         code: HOST_UNREACHABLE,
-        severity: Severity::Warning,
         of_established: false,
         why: "no route leads to the host, or no host has this address",
         next_step: "check `ip route get` and `ip neigh`",
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Late,
         code: ESTABLISHED_LATE,
-        severity: Severity::Info,
         of_established: false,
         why: "the answer to their SYN took longer",
         next_step: "",
     },
-    Failure {
+    FailureFinding {
         how: Outcome::Timeout,
         ..OTHERWISE
     },
@@ -198,26 +169,35 @@ const FAILURES: [Failure; 13] = [
 ];
 
 /// One finding for each end that is worth it and is not said already.
-pub(super) fn all(summary: &Summary, is_said: impl Fn(Outcome) -> bool) -> Vec<Finding> {
+pub(super) fn all(summary: &OverloadSummary, is_said: impl Fn(Outcome) -> bool) -> Vec<Finding> {
     let unsaid = FAILURES.iter().filter(|failure| !is_said(failure.how));
     unsaid
         .filter_map(|failure| failure.found(summary))
         .collect()
 }
 
-impl Failure {
-    fn found(&self, summary: &Summary) -> Option<Finding> {
-        let (share, of): (fn(&Point, Outcome) -> f64, _) = match self.of_established {
-            true => (Point::percent_of_established, " of those established"),
-            false => (Point::percent, ""),
+impl FailureFinding {
+    fn found(&self, summary: &OverloadSummary) -> Option<Finding> {
+        let (share, of): (fn(&OverloadPoint, Outcome) -> f64, _) = if self.of_established {
+            (
+                OverloadPoint::percent_of_established,
+                " of those established",
+            )
+        } else {
+            (OverloadPoint::percent, "")
         };
         let worth = match self.how {
             Outcome::Ghost => GHOSTS_PERCENT,
             _ => WORTH_PERCENT,
         };
         let (p, count, of_all) = worst_of(summary, self.how, share, worth)?;
+        let severity = if self.next_step.is_empty() {
+            Severity::Info
+        } else {
+            Severity::Warning
+        };
         Some(self.code.finding(
-            self.severity,
+            severity,
             format!(
                 "{} connections with {} ({}{of}) {}, while {}/s were served: {}",
                 exact(count),

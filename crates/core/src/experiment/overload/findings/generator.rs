@@ -1,52 +1,49 @@
 //! The generator and its host.
 
 use super::{known, one};
-use crate::experiment::overload::analysis::{Point, Setting, Summary, times};
-use crate::finding::{Code, Finding, Severity};
+use crate::experiment::overload::analysis::{
+    OverloadPoint, OverloadSetting, OverloadSummary, times,
+};
+use crate::finding::{Finding, codes};
 use crate::measure::Outcome;
 use crate::spec::{CloseKind, Level};
 use crate::trial::findings::QUIETER;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, levels, number, percent};
 
-pub(super) const PORTS_EXHAUSTED: Code = Code {
-    name: "ports_exhausted",
-    cause: "Attempts found no free local port. Each connection holds a port until it ends, and \
-            for a minute more in TIME_WAIT where the generator closes first.",
-    remedy: "Use more source addresses with --source, close with --close rst, or enlarge \
-             net.ipv4.ip_local_port_range.",
-};
-pub(super) const DESCRIPTORS_EXHAUSTED: Code = Code {
-    name: "descriptors_exhausted",
-    cause: "Attempts found no free descriptor. The process has reached its limit of open files.",
-    remedy: "Raise the limit with `ulimit -n`, or use fewer descriptors with a shorter T.",
-};
-pub(super) const LIMITS_SYN_RATE: Code = Code {
-    name: "generator_limits_syn_rate",
-    cause: "The generator did not start all connections that were due, or a worker used its whole \
-            core. What the server does beyond that rate is not known.",
-    remedy: "Add workers with -t, or a second host.",
-};
-pub(super) const FACTOR_NOT_REACHED: Code = Code {
-    name: "factor_not_reached",
-    cause: "knee chose the numbers of descriptors, and offered less than the multiple of the \
-            capacity that was asked for. The limit of descriptors was reached first.",
-    remedy: "Raise the limit with `ulimit -n`, or use a shorter T.",
-};
-pub(super) const LEVELS_LEFT_OUT: Code = Code {
-    name: "levels_left_out",
-    cause: "The generator distorted some levels. The conclusion rests on the other levels and is \
-            valid without them.",
-    remedy: "Repeat on a quieter or larger machine if you need the levels that are left out.",
-};
+codes! {
+    PORTS_EXHAUSTED = "ports_exhausted":
+        cause "Attempts found no free local port. Each connection holds a port until it ends, \
+               and for a minute more in TIME_WAIT where the generator closes first.",
+        remedy "Use more source addresses with --source, close with --close rst, or enlarge \
+                net.ipv4.ip_local_port_range.";
+    DESCRIPTORS_EXHAUSTED = "descriptors_exhausted":
+        cause "Attempts found no free descriptor. The process has reached its limit of open \
+               files.",
+        remedy "Raise the limit with `ulimit -n`, or use fewer descriptors with a shorter T.";
+    LIMITS_SYN_RATE = "generator_limits_syn_rate":
+        cause "The generator did not start all connections that were due, or a worker used its \
+               whole core. What the server does beyond that rate is not known.",
+        remedy "Add workers with -t, or a second host.";
+    FACTOR_NOT_REACHED = "factor_not_reached":
+        cause "knee chose the numbers of descriptors, and offered less than the multiple of the \
+               capacity that was asked for. The limit of descriptors was reached first.",
+        remedy "Raise the limit with `ulimit -n`, or use a shorter T.";
+    LEVELS_LEFT_OUT = "levels_left_out":
+        cause "The generator distorted some levels. The conclusion rests on the other levels and \
+               is valid without them.",
+        remedy "Repeat on a quieter or larger machine if you need the levels that are left out.";
+}
 
 /// An automatic choice came near enough to its factor at this share of it.
 const FACTOR_SHARE: f64 = 0.9;
 
-pub(super) fn ports_exhausted(summary: &Summary, setting: &Setting) -> Option<Finding> {
+pub(super) fn ports_exhausted(
+    summary: &OverloadSummary,
+    setting: &OverloadSetting,
+) -> Option<Finding> {
     let (p, count, share) = lacking(summary, Outcome::PortExhausted)?;
-    Some(PORTS_EXHAUSTED.finding(
-        Severity::Error,
+    Some(PORTS_EXHAUSTED.error(
         format!(
             "{} attempts with {} ({}) found no local port: a connection holds one until it ends{}",
             exact(count),
@@ -62,10 +59,9 @@ pub(super) fn ports_exhausted(summary: &Summary, setting: &Setting) -> Option<Fi
     ))
 }
 
-pub(super) fn descriptors_exhausted(summary: &Summary) -> Option<Finding> {
+pub(super) fn descriptors_exhausted(summary: &OverloadSummary) -> Option<Finding> {
     let (p, count, share) = lacking(summary, Outcome::DescriptorExhausted)?;
-    Some(DESCRIPTORS_EXHAUSTED.finding(
-        Severity::Error,
+    Some(DESCRIPTORS_EXHAUSTED.error(
         format!(
             "{} attempts with {} ({}) found no descriptor: this process has reached its limit of \
              open files",
@@ -79,8 +75,9 @@ pub(super) fn descriptors_exhausted(summary: &Summary) -> Option<Finding> {
     ))
 }
 
-/// The trial of which the largest share lacked this, if any did; also how many did, and that share.
-fn lacking(summary: &Summary, what: Outcome) -> Option<(&Point, f64, f64)> {
+/// The trial with the largest share of attempts that lacked this, if any did; also their number and
+/// the share in percent.
+fn lacking(summary: &OverloadSummary, what: Outcome) -> Option<(&OverloadPoint, f64, f64)> {
     let points = summary.points.iter();
     let worst = points.max_by(|a, b| a.percent(what).total_cmp(&b.percent(what)))?;
     let share = worst.percent(what);
@@ -100,7 +97,7 @@ pub(in crate::experiment::overload) fn ports_remedy(close: CloseKind) -> String 
     )
 }
 
-pub(super) fn limits_syn_rate(summary: &Summary, verdict: Verdict) -> Option<Finding> {
+pub(super) fn limits_syn_rate(summary: &OverloadSummary, verdict: Verdict) -> Option<Finding> {
     let limited = || summary.pressing().filter(|p| p.is_limited());
     let first = limited().min_by(|a, b| a.due_per_s.total_cmp(&b.due_per_s))?;
     let kept = summary.generator_limit_per_s;
@@ -118,8 +115,7 @@ pub(super) fn limits_syn_rate(summary: &Summary, verdict: Verdict) -> Option<Fin
     } else {
         format!("{started}/s, all that was due")
     };
-    Some(LIMITS_SYN_RATE.finding(
-        Severity::Warning,
+    Some(LIMITS_SYN_RATE.warning(
         format!(
             "from {} on the generator is the limit: it started {started}, and its busiest \
              worker used {} of a core{kept_up}{left_out}",
@@ -139,8 +135,8 @@ pub(super) fn limits_syn_rate(summary: &Summary, verdict: Verdict) -> Option<Fin
 
 pub(super) fn factor_not_reached(
     trials: &[TrialReport],
-    summary: &Summary,
-    setting: &Setting,
+    summary: &OverloadSummary,
+    setting: &OverloadSetting,
 ) -> Option<Finding> {
     let wanted = setting.wanted_factor?;
     let offered_per_s = summary.most_offered_per_s()?;
@@ -149,8 +145,7 @@ pub(super) fn factor_not_reached(
     // Three levels at least: one that was interrupted has not ended where it was to.
     let is_whole = trials.len() >= 3 && summary.pressing().count() >= 2;
     (below && is_whole).then(|| {
-        FACTOR_NOT_REACHED.finding(
-            Severity::Info,
+        FACTOR_NOT_REACHED.info(
             format!(
                 "only {}/s were offered, {} times the capacity instead of {} times: no more \
                  descriptors were available",
@@ -181,8 +176,7 @@ pub(super) fn left_out(rest: &[&TrialReport], of: usize) -> Option<Finding> {
         }
     }
     (!at.is_empty()).then(|| {
-        LEVELS_LEFT_OUT.finding(
-            Severity::Warning,
+        LEVELS_LEFT_OUT.warning(
             format!(
                 "the conclusion leaves out {} of {of} levels ({}): {}",
                 at.len(),

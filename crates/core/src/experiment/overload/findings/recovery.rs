@@ -1,49 +1,45 @@
 //! Whether service came back after the last level.
 
-use super::{WORTH_PERCENT, one};
-use crate::experiment::overload::analysis::{Setting, Summary, end, heaviest};
+use super::{WORTH_PERCENT, one, within};
+use crate::experiment::overload::analysis::{OverloadSetting, OverloadSummary, end, heaviest};
 use crate::experiment::overload::report::{CameBack, LevelRow};
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, Severity, codes};
 use crate::measure::Outcome;
 use crate::spec::Level;
 use crate::time::Nanos;
 use crate::words::{exact, number, percent};
 
-pub(super) const SERVICE_NOT_BACK: Code = Code {
-    name: "service_not_back",
-    cause: "After the last level knee offered the base load once more. The server served less of \
-            it than at first, so the overload outlasts its cause.",
-    remedy: "Check the server's log and its open connections. A longer --warmup shows whether the \
-             server comes back later.",
-};
-pub(super) const SERVICE_NOT_AS_BEFORE: Code = Code {
-    name: "service_not_as_before",
-    cause: "After the last level knee offered the base load once more. Service came back late, or \
-            with failures that were not there at first.",
-    remedy: "Check the server's log. A longer --warmup shows whether the failures end.",
-};
-pub(super) const RECOVERY_UNKNOWN: Code = Code {
-    name: "recovery_unknown",
-    cause: "After the last level knee offered the base load once more. What was served could \
-            not be judged: the generator was the limit, or too few responses came.",
-    remedy: "Measure each level longer, -d, or use a quieter machine.",
-};
+codes! {
+    SERVICE_NOT_BACK = "service_not_back":
+        cause "After the last level knee offered the base load once more. The server served less \
+               of it than at first, so the overload outlasts its cause.",
+        remedy "Check the server's log and its open connections. A longer --warmup shows whether \
+                the server comes back later.";
+    SERVICE_NOT_AS_BEFORE = "service_not_as_before":
+        cause "After the last level knee offered the base load once more. Service came back \
+               late, or with failures that were not there at first.",
+        remedy "Check the server's log. A longer --warmup shows whether the failures end.";
+    RECOVERY_UNKNOWN = "recovery_unknown":
+        cause "After the last level knee offered the base load once more. What was served could \
+               not be judged: the generator was the limit, or too few responses came.",
+        remedy "Measure each level longer, -d, or use a quieter machine.";
+}
 
 /// The next run waits at least this long before it measures the base load again, …
 const WARMUP_MIN: Nanos = Nanos::from_secs(10);
 /// … and this many times as long as this one did.
 const WARMUP_FACTOR: u64 = 5;
 
-pub(super) fn service(summary: &Summary, setting: &Setting) -> Option<Finding> {
+pub(super) fn service(summary: &OverloadSummary, setting: &OverloadSetting) -> Option<Finding> {
     let recovery = &summary.recovery;
     let (before, again) = recovery.before.as_ref().zip(recovery.again.as_ref())?;
     let at = one(recovery.level?);
     let served = format!(
         "with {at} again {}/s are served{}, {}/s{} at first",
         number(again.served_per_s),
-        within(again),
+        within(again.served_ci95_per_s),
         number(before.served_per_s),
-        within(before)
+        within(before.served_ci95_per_s)
     );
     let share = 100.0 * again.served_per_s / before.served_per_s;
     let failures = failures(again);
@@ -99,12 +95,6 @@ pub(super) fn service(summary: &Summary, setting: &Setting) -> Option<Finding> {
     ))
 }
 
-fn within(row: &LevelRow) -> String {
-    row.served_ci95_per_s.map_or(String::new(), |[low, high]| {
-        format!(" (95 %: {} to {})", number(low), number(high))
-    })
-}
-
 fn failed_percent(row: &LevelRow) -> f64 {
     100.0 * row.outcomes.errors() as f64 / row.outcomes.total().max(1) as f64
 }
@@ -127,8 +117,8 @@ fn failures(row: &LevelRow) -> String {
         })
 }
 
-/// The same with the base load and the heaviest level alone, and more time between them.
-fn later(summary: &Summary, setting: &Setting) -> String {
+/// The next step: the base load and the heaviest level alone, with more time between them.
+fn later(summary: &OverloadSummary, setting: &OverloadSetting) -> String {
     let warmup = Nanos(setting.warmup.0.saturating_mul(WARMUP_FACTOR)).max(WARMUP_MIN);
     let heaviest = heaviest(&summary.points).map(|p| p.level);
     let load = match (summary.recovery.level, heaviest) {

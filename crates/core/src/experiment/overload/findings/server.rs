@@ -1,67 +1,59 @@
 //! A server that stops, never answers, or leaves SYNs unanswered.
 
 use super::{WORTH_PERCENT, known, one, worst_of};
-use crate::experiment::overload::analysis::{Accepts, Point, Stop, Summary, Until, Why, end};
-use crate::finding::{Code, Finding, Severity};
+use crate::experiment::overload::analysis::{
+    AcceptState, OverloadPoint, OverloadSummary, ServerStop, StopEnd, UnansweredCause, end,
+};
+use crate::finding::{Code, Finding, Severity, codes};
 use crate::measure::Outcome;
 use crate::trial::findings::OUTAGE;
 use crate::words::{exact, number, percent};
 
-pub(super) const SERVER_CRASHED: Code = Code {
-    name: "server_crashed",
-    cause: "The server served connections, and then refused them until the end. Its process ended.",
-    remedy: "Find out why the server ended: its log, and `dmesg` on its host.",
-};
-pub(super) const SERVER_STOPPED: Code = Code {
-    name: "server_stopped",
-    cause: "The server served connections, and then served nothing until the end. Its port still \
-            listens, so the server is stuck or its host is overloaded.",
-    remedy: "Check the server's log, its CPU time, and its accept queue (Recv-Q in `ss -ltn`).",
-};
-pub(super) const NEVER_ACCEPTS: Code = Code {
-    name: "never_accepts",
-    cause: "No attempt received a response, and connections stayed in the server's accept queue. \
-            The kernel establishes them, but the server does not call accept.",
-    remedy: "Check whether the server is stuck: its accept queue is Recv-Q in `ss -ltn`.",
-};
-pub(super) const NEVER_ANSWERS: Code = Code {
-    name: "never_answers",
-    cause: "No attempt received a response, although connections were established. The server \
-            accepts connections without an answer, or nobody observed whether it accepts.",
-    remedy: "Check whether the server is stuck. `knee observe` on its host tells whether it \
-             accepts.",
-};
-pub(super) const ACCEPT_QUEUE_FULL: Code = Code {
-    name: "accept_queue_full",
-    cause: "Connects received no answer, because the server's accept queue or its queue of \
-            requests was full. This is what overload does to a TCP server.",
-    remedy: "Nothing: the server is overloaded on purpose.",
-};
-pub(super) const NO_SYN_ACK: Code = Code {
-    name: "no_syn_ack",
-    cause: "SYNs received no answer, and a full accept queue does not explain it. A firewall or \
-            the path drops them, or no host has this address.",
-    remedy: "Check the path and the firewalls. `knee observe --port P` on the server's host \
-             counts what arrives.",
-};
-pub(super) const CONNECTS_UNANSWERED: Code = Code {
-    name: "connects_unanswered",
-    cause: "Connects received no answer, and the server's host was not observed. The accept queue \
-            was full, or something drops SYNs.",
-    remedy: "Run `knee observe --port P` on the server's host, and name it with --observe.",
-};
+codes! {
+    SERVER_CRASHED = "server_crashed":
+        cause "The server served connections, and then refused them until the end. Its process \
+               ended.",
+        remedy "Find out why the server ended: its log, and `dmesg` on its host.";
+    SERVER_STOPPED = "server_stopped":
+        cause "The server served connections, and then served nothing until the end. Its port \
+               still listens, so the server is stuck or its host is overloaded.",
+        remedy "Check the server's log, its CPU time, and its accept queue (Recv-Q in `ss \
+                -ltn`).";
+    NEVER_ACCEPTS = "never_accepts":
+        cause "No attempt received a response, and connections stayed in the server's accept \
+               queue. The kernel establishes them, but the server does not call accept.",
+        remedy "Check whether the server is stuck: its accept queue is Recv-Q in `ss -ltn`.";
+    NEVER_ANSWERS = "never_answers":
+        cause "No attempt received a response, although connections were established. The server \
+               accepts connections without an answer, or nobody observed whether it accepts.",
+        remedy "Check whether the server is stuck. `knee observe` on its host tells whether it \
+                accepts.";
+    ACCEPT_QUEUE_FULL = "accept_queue_full":
+        cause "Connects received no answer, because the server's accept queue or its queue of \
+               requests was full. This is what overload does to a TCP server.",
+        remedy "Nothing: the server is overloaded on purpose.";
+    NO_SYN_ACK = "no_syn_ack":
+        cause "SYNs received no answer, and a full accept queue does not explain it. A firewall \
+               or the path drops them, or no host has this address.",
+        remedy "Check the path and the firewalls. `knee observe --port P` on the server's host \
+                counts what arrives.";
+    CONNECTS_UNANSWERED = "connects_unanswered":
+        cause "Connects received no answer, and the server's host was not observed. The accept \
+               queue was full, or something drops SYNs.",
+        remedy "Run `knee observe --port P` on the server's host, and name it with --observe.";
+}
 
-/// More stops than this are not told of one by one.
+/// Maximum stops with a finding each.
 const STOPS_MAX: usize = 3;
 
-pub(super) fn stopped(summary: &Summary) -> Vec<Finding> {
+pub(super) fn stopped(summary: &OverloadSummary) -> Vec<Finding> {
     summary.stops.iter().take(STOPS_MAX).map(stop).collect()
 }
 
-fn stop(stop: &Stop) -> Finding {
+fn stop(stop: &ServerStop) -> Finding {
     let code = match (stop.until, stop.has_crashed()) {
-        (Until::End, true) => SERVER_CRASHED,
-        (Until::End, false) => SERVER_STOPPED,
+        (StopEnd::End, true) => SERVER_CRASHED,
+        (StopEnd::End, false) => SERVER_STOPPED,
         _ => OUTAGE,
     };
     let (when, until) = stop.words();
@@ -69,8 +61,7 @@ fn stop(stop: &Stop) -> Finding {
         0 => String::new(),
         n => format!(", after {} responses,", exact(n as f64)),
     };
-    code.finding(
-        Severity::Error,
+    code.error(
         format!(
             "the server stopped {when}{before} and served nothing {until}; {} of {} unserved \
              attempts in these levels {}",
@@ -84,40 +75,38 @@ fn stop(stop: &Stop) -> Finding {
             ("count", stop.count as f64),
             ("not_served", stop.unserved as f64),
         ],
-        match stop.has_crashed() {
-            true => "find out why the server ended: its log, and `dmesg` on its host",
-            false => {
-                "check whether the server is stuck: its log, its CPU time, and its accept queue \
+        if stop.has_crashed() {
+            "find out why the server ended: its log, and `dmesg` on its host"
+        } else {
+            "check whether the server is stuck: its log, its CPU time, and its accept queue \
                  (Recv-Q in `ss -ltn`)"
-            }
         },
     )
 }
 
 /// Not where connections are refused or reset: then the server, or its host, does answer. The
 /// accept queue of a server that does not accept may be full before the window begins.
-pub(super) fn never_answers(summary: &Summary) -> Option<Finding> {
+pub(super) fn never_answers(summary: &OverloadSummary) -> Option<Finding> {
     let sum = |outcome: Outcome| -> u64 {
         let counts = summary.points.iter().map(|p| p.outcomes.count(outcome));
         counts.sum()
     };
     let attempts: u64 = summary.points.iter().map(|p| p.outcomes.total()).sum();
     let responses: u64 = summary.points.iter().map(|p| p.outcomes.responses()).sum();
-    let established: u64 = summary.points.iter().map(Point::established).sum();
+    let established: u64 = summary.points.iter().map(OverloadPoint::established).sum();
     let waited = sum(Outcome::Ghost) + sum(Outcome::ResponseTimeout) + sum(Outcome::InFlight);
-    let fullest = |p: &&Point| (queue(p).map(|(most, _)| most), p.established());
+    let fullest = |p: &&OverloadPoint| (queue(p).map(|(most, _)| most), p.established());
     let fullest = summary.points.iter().max_by_key(fullest)?;
     let waits = established > 0 && 2 * waited > established;
     let is_stuck = || {
-        let is_full = |p: &Point| p.why_unanswered() == Why::QueueFull;
+        let is_full = |p: &OverloadPoint| p.why_unanswered() == UnansweredCause::QueueFull;
         timed_out(summary).is_some_and(|(worst, ..)| is_full(worst))
             && 2 * sum(Outcome::ConnectTimeout) > attempts
     };
     let (code, why) = silence(fullest);
     (responses == 0 && (waits || is_stuck())).then(|| {
         let (queue_max, queue_limit) = queue(fullest).unzip();
-        code.finding(
-            Severity::Error,
+        code.error(
             format!(
                 "none of {} attempts received a response; {} connections were established; {why}",
                 exact(attempts as f64),
@@ -135,9 +124,9 @@ pub(super) fn never_answers(summary: &Summary) -> Option<Finding> {
 }
 
 /// Whether a server that answers nothing accepts connections.
-fn silence(fullest: &Point) -> (Code, String) {
+fn silence(fullest: &OverloadPoint) -> (Code, String) {
     match (fullest.accepts(), queue(fullest)) {
-        (Accepts::No, Some((most, limit))) => (
+        (AcceptState::No, Some((most, limit))) => (
             NEVER_ACCEPTS,
             format!(
                 "the server does not accept them: its accept queue held {} of {} (the kernel \
@@ -146,13 +135,13 @@ fn silence(fullest: &Point) -> (Code, String) {
                 exact(f64::from(limit))
             ),
         ),
-        (Accepts::No, None) => (
+        (AcceptState::No, None) => (
             NEVER_ACCEPTS,
             "the server does not accept them (its kernel establishes connections until the accept \
              queue is full)"
                 .to_owned(),
         ),
-        (Accepts::Yes, held) => (
+        (AcceptState::Yes, held) => (
             NEVER_ANSWERS,
             format!(
                 "the server accepts them, as its accept queue {}, and does not answer",
@@ -166,7 +155,7 @@ fn silence(fullest: &Point) -> (Code, String) {
                 }
             ),
         ),
-        (Accepts::Unknown, _) => (
+        (AcceptState::Unknown, _) => (
             NEVER_ANSWERS,
             "the server does not accept them, or does not answer them; its accept queue was not \
              observed"
@@ -176,21 +165,21 @@ fn silence(fullest: &Point) -> (Code, String) {
 }
 
 /// The accept queue at the most, and how many it may hold, where somebody looked.
-fn queue(p: &Point) -> Option<(u32, u32)> {
+fn queue(p: &OverloadPoint) -> Option<(u32, u32)> {
     let server = p.server?;
     server.accept_queue_max.zip(server.accept_queue_limit)
 }
 
-fn timed_out(summary: &Summary) -> Option<(&Point, f64, f64)> {
+fn timed_out(summary: &OverloadSummary) -> Option<(&OverloadPoint, f64, f64)> {
     worst_of(
         summary,
         Outcome::ConnectTimeout,
-        Point::percent,
+        OverloadPoint::percent,
         WORTH_PERCENT,
     )
 }
 
-pub(super) fn unanswered(summary: &Summary) -> Option<Finding> {
+pub(super) fn unanswered(summary: &OverloadSummary) -> Option<Finding> {
     let (p, count, share) = timed_out(summary)?;
     let drops = p.server.and_then(|s| s.listen_drops);
     let why = unanswered_because(p, drops.unwrap_or(0));
@@ -224,7 +213,7 @@ struct Unanswered {
     next_step: &'static str,
 }
 
-fn unanswered_because(p: &Point, drops: u64) -> Unanswered {
+fn unanswered_because(p: &OverloadPoint, drops: u64) -> Unanswered {
     const REACH: &str = "check whether the target can be reached: `nc -vz HOST PORT`, `ip route \
                          get`, and the firewalls on the path; `knee observe --port P` on the \
                          server's host counts what arrives";
@@ -235,7 +224,7 @@ fn unanswered_because(p: &Point, drops: u64) -> Unanswered {
         next_step,
     };
     match p.why_unanswered() {
-        Why::QueueFull => Unanswered {
+        UnansweredCause::QueueFull => Unanswered {
             code: ACCEPT_QUEUE_FULL,
             severity: Severity::Info,
             because: {
@@ -257,7 +246,7 @@ fn unanswered_because(p: &Point, drops: u64) -> Unanswered {
             },
             next_step: "",
         },
-        Why::DroppedThere => no_syn_ack(
+        UnansweredCause::DroppedThere => no_syn_ack(
             format!(
                 "the server's listening sockets dropped {}; something else drops SYNs or their \
                  answers, such as a packet filter",
@@ -269,7 +258,7 @@ fn unanswered_because(p: &Point, drops: u64) -> Unanswered {
             "check on the server's host: `nft list ruleset` or `iptables -vnL`, whose counters \
              tell which rule drops",
         ),
-        Why::DroppedBefore => no_syn_ack(
+        UnansweredCause::DroppedBefore => no_syn_ack(
             format!(
                 "only {}/s SYNs reached the server; something on the path drops them, such as a \
                  firewall",
@@ -277,13 +266,13 @@ fn unanswered_because(p: &Point, drops: u64) -> Unanswered {
             ),
             REACH,
         ),
-        Why::Silent => no_syn_ack(
+        UnansweredCause::Silent => no_syn_ack(
             "a firewall drops SYNs, no host has this address, or the accept queue was full from \
              the start; the server was not observed"
                 .to_owned(),
             REACH,
         ),
-        Why::Unknown => Unanswered {
+        UnansweredCause::Unknown => Unanswered {
             code: CONNECTS_UNANSWERED,
             severity: Severity::Info,
             because: "the accept queue was full, or something drops SYNs; the server was not \

@@ -1,8 +1,8 @@
 //! Each finding with data that trigger it and the nearest that do not.
 
 use super::overload_findings;
-use crate::experiment::overload::analysis::fixture::{SETTING, clients, heard, report, sclients};
-use crate::experiment::overload::analysis::{Setting, Summary};
+use crate::experiment::overload::analysis::{OverloadSetting, OverloadSummary};
+use crate::experiment::overload::tests::trials::{SETTING, clients, heard, report, sclients};
 use crate::finding::{Finding, Severity};
 use crate::measure::{Outcome, SynSource};
 use crate::spec::{CloseKind, Level};
@@ -10,12 +10,13 @@ use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::validity::Clause;
 
-fn found(trials: &[TrialReport], setting: &Setting) -> Vec<Finding> {
-    let summary = Summary::of(trials, setting);
+fn found(trials: &[TrialReport], setting: &OverloadSetting) -> Vec<Finding> {
+    let summary = OverloadSummary::of(trials, setting);
     let is_any_valid = trials.iter().any(|t| t.verdict == Verdict::Valid);
-    let verdict = match is_any_valid {
-        true => Verdict::Valid,
-        false => Verdict::Invalid,
+    let verdict = if is_any_valid {
+        Verdict::Valid
+    } else {
+        Verdict::Invalid
     };
     overload_findings(trials, &summary, setting, verdict)
 }
@@ -25,7 +26,7 @@ fn finds(code: &str, trials: &[TrialReport]) -> bool {
     finds_with(code, trials, &SETTING)
 }
 
-fn finds_with(code: &str, trials: &[TrialReport], setting: &Setting) -> bool {
+fn finds_with(code: &str, trials: &[TrialReport], setting: &OverloadSetting) -> bool {
     let found = found(trials, setting);
     let finding = found.iter().find(|f| f.code == code);
     if let Some(finding) = finding {
@@ -104,7 +105,7 @@ fn simple_clients_flatten_where_others_offer_twice_as_much() {
 }
 
 #[test]
-fn throughput_falls_with_certainty_or_is_flat_or_neither_is_said() {
+fn throughput_falls_or_is_flat_only_with_certainty() {
     let (falls, flat) = (
         "throughput_falls_under_overload",
         "throughput_flat_under_overload",
@@ -199,7 +200,7 @@ fn stuck(level: Level, ends: &[(Outcome, u64)], drops: i64) -> TrialReport {
 }
 
 #[test]
-fn what_is_said_of_the_accept_queue_is_of_the_level_where_it_is_fullest() {
+fn accept_queue_finding_is_of_its_fullest_level() {
     let ends = [(Outcome::ResponseTimeout, 129), (Outcome::InFlight, 60)];
     let emptier = with(stuck(Level::Clients(189), &ends, 0), |t| {
         t.as_http_mut()
@@ -240,7 +241,7 @@ fn nobody_reads_of_no_drops() {
 
 #[test]
 fn that_t_is_too_long_is_foreseen_and_said_once() {
-    let setting = Setting {
+    let setting = OverloadSetting {
         patience: Nanos::from_secs(1),
         ..SETTING
     };
@@ -284,7 +285,7 @@ fn what_the_generators_host_ran_out_of() {
         assert!(!finds(code, &[ending(outcome, 0)]), "{code}");
     }
     let of = |close| {
-        let setting = Setting { close, ..SETTING };
+        let setting = OverloadSetting { close, ..SETTING };
         let found = found(&[ending(Outcome::PortExhausted, 92)], &setting);
         let ports = found.iter().find(|f| f.code == "ports_exhausted");
         ports.expect("ports ran out").clone()
@@ -302,7 +303,7 @@ fn what_the_generators_host_ran_out_of() {
 }
 
 #[test]
-fn the_generator_is_the_limit_where_starts_are_missing_or_its_core_is_full() {
+fn missing_starts_or_a_full_core_make_generator_the_limit() {
     let code = "generator_limits_syn_rate";
     let behind = with(sclients(975, 1_300), |t| {
         t.offered.achieved_per_s *= 0.989;
@@ -325,7 +326,7 @@ fn the_generator_is_the_limit_where_starts_are_missing_or_its_core_is_full() {
     assert!(finds(code, &[busy(95.1)]));
     assert!(!finds(code, &[busy(94.9)]));
     let trials = [sclients(64, 1_300), sclients(500, 1_300), busy(99.0)];
-    let limit = Summary::of(&trials, &SETTING).generator_limit_per_s;
+    let limit = OverloadSummary::of(&trials, &SETTING).generator_limit_per_s;
     assert_eq!(limit, Some(1_130.0), "500 descriptors and 130/s served");
     let text = &found(&trials, &SETTING)[0].text;
     assert!(
@@ -492,7 +493,7 @@ fn cookies_are_told_by_the_servers_counters() {
 
 #[test]
 fn an_automatic_choice_that_ended_early() {
-    let wants = Setting {
+    let wants = OverloadSetting {
         wanted_factor: Some(16.0),
         ..SETTING
     };

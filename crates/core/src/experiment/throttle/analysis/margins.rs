@@ -1,9 +1,9 @@
 //! The margins that a hybrid wait needs on this machine.
 
-use super::usual;
+use super::at_reference_delay;
 use crate::experiment::throttle::report::MarginRow;
+use crate::experiment::throttle::wait::WaitTrial;
 use crate::experiment::throttle::wait::{Chore, WaitMethod};
-use crate::experiment::throttle::waits::WaitTrial;
 use crate::spec::Margins;
 use crate::time::Nanos;
 
@@ -42,10 +42,12 @@ pub fn margins_of(trials: &[WaitTrial]) -> Option<Margins> {
 
 /// The margin for a deadline 1 ms away; `None` where nothing tells it.
 pub fn hybrid_margin(trials: &[WaitTrial]) -> Option<Nanos> {
-    let there = trials.iter().filter(|t| t.spec.delay == super::USUAL);
-    let hybrid = usual(there.filter(|t| t.spec.method == WaitMethod::Hybrid));
+    let there = trials
+        .iter()
+        .filter(|t| t.spec.delay == super::REFERENCE_DELAY);
+    let hybrid = at_reference_delay(there.filter(|t| t.spec.method == WaitMethod::Hybrid));
     let direct = hybrid.and_then(learnt);
-    direct.or_else(|| Some(margins_of(trials)?.at(super::USUAL)))
+    direct.or_else(|| Some(margins_of(trials)?.at(super::REFERENCE_DELAY)))
 }
 
 /// The margins of those lengths of sleep that were measured, the shortest first.
@@ -96,8 +98,8 @@ fn covering(trial: &WaitTrial) -> Option<Nanos> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::waits;
     use super::*;
+    use crate::experiment::throttle::tests::waits;
 
     fn hybrid(delay_us: u64, margin_us: u64) -> WaitTrial {
         let mut trial = waits(

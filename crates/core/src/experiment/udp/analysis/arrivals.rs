@@ -16,10 +16,10 @@ const MS: Nanos = Nanos::from_millis(1);
 const SCALE_MIN_NS: u64 = 100_000;
 const SCALE_STEPS: [u64; 3] = [1, 2, 5];
 const SCALE_DECADES: u32 = 6;
-/// A millisecond with more arrivals than this counts as one with so many.
+/// Maximum arrivals that are counted in one millisecond.
 const PER_MS_MAX: u64 = 10_000;
 
-/// The index of dispersion of ascending `moments`, all of which are known in `known`, at three time
+/// The index of dispersion of ascending `moments`, complete within `known`, at three time
 /// scales to the decade.
 pub(super) fn dispersion_by_scale(moments: &[Nanos], known: Window) -> Vec<DispersionAt> {
     let scales = (0..SCALE_DECADES)
@@ -35,7 +35,7 @@ pub(super) fn dispersion_by_scale(moments: &[Nanos], known: Window) -> Vec<Dispe
         .collect()
 }
 
-/// How many whole milliseconds of `known` had so many (the index) of these ascending moments. Its
+/// Number of whole milliseconds of `known` by how many of these ascending times they have. Its
 /// last entry is not 0.
 pub(super) fn per_ms(moments: &[Nanos], known: Window) -> Vec<u64> {
     let whole = known.length().0 / MS.0;
@@ -60,7 +60,7 @@ pub(super) fn per_ms(moments: &[Nanos], known: Window) -> Vec<u64> {
     by_count
 }
 
-/// The most of these ascending moments in any millisecond that begins with one of them.
+/// The most of these ascending times in any millisecond that begins with one of them.
 pub(super) fn burst_max(moments: &[Nanos]) -> u64 {
     let mut first = 0;
     let mut most = 0;
@@ -76,8 +76,8 @@ pub(super) fn burst_max(moments: &[Nanos]) -> u64 {
 /// The share of the datagrams, in percent, that a single server with this fixed work and this
 /// buffer loses of what was sent: `None` where work is not fixed or the buffer not known.
 ///
-/// The moments of sending themselves go through the buffer, where all are known: on one host a
-/// datagram is in the buffer as its send call returns. Of a Poisson schedule whose moments are not
+/// The times of sending themselves go through the buffer, where all are known: on one host a
+/// datagram is in the buffer as its send call returns. Of a Poisson schedule whose times are not
 /// all kept, simulated ones at the rate achieved do. The buffer is that of a UDP socket, which has
 /// less room than M/D/1/K would (see [`Buffer::of_udp_socket`]).
 pub(super) fn theory_loss_percent(trial: &UdpTrial, sent_per_s: f64) -> Option<f64> {

@@ -15,8 +15,8 @@ const AT_SOCKET: [DropPlace; 3] = [
 
 /// Puts every datagram that was intended to one line of the ledger.
 ///
-/// What is missing, sent − received, is put down to what tells of a loss, each teller for at most
-/// what is still missing:
+/// What is missing, sent − received, is put down to what is known of losses, each source for at
+/// most what is still missing:
 ///
 /// 1. discards at the service, but for those not of this run: they were received, so they are not
 ///    lost;
@@ -24,7 +24,7 @@ const AT_SOCKET: [DropPlace; 3] = [
 /// 3. counters of whole hosts, in the same order. They may have counted the drops of others, which
 ///    is why they come after and why the evidence says so;
 /// 4. what whole kernels dropped at a place for a reason, less what those counters and the errors
-///    of the senders tell of that place;
+///    of the senders account for at that place;
 /// 5. where the service vanished before it could tell, the rest is put to the `service`: it may
 ///    have received them and may not, nobody can know;
 /// 6. between two hosts, or two network namespaces of one, if the counters of the receiving one are
@@ -40,7 +40,7 @@ pub fn ledger(trial: &UdpTrial) -> LedgerReport {
     let sent = &trial.sent;
     let send_errors = sent.send_errors.values().sum();
     let received = trial.received.as_ref().map_or(0, |r| r.received);
-    let mut book = Book {
+    let mut book = LedgerBuilder {
         missing: sent.sent.saturating_sub(received),
         ledger: LedgerReport {
             intended: sent.intended,
@@ -78,58 +78,62 @@ fn tells_its_counters(trial: &UdpTrial) -> bool {
     !trial.service.kernel.is_empty() || trial.drops.iter().any(|d| d.at_service)
 }
 
-struct Book {
+struct LedgerBuilder {
     missing: u64,
     ledger: LedgerReport,
 }
 
-impl Book {
-    /// So many of the missing, or all.
+impl LedgerBuilder {
+    /// Takes `count` off the missing, or all of them; how many were taken.
     fn take(&mut self, count: u64) -> u64 {
         let taken = count.min(self.missing);
         self.missing -= taken;
         taken
     }
 
+    /// Puts down what a counter counted, at most what is still missing.
     fn put(&mut self, counter: &DropCounter) {
-        if counter.count == 0 {
-            return;
+        if counter.count > 0 {
+            let attributed = self.take(counter.count);
+            self.lose(
+                counter.place,
+                counter.count,
+                attributed,
+                &counter.source,
+                counter.host_wide,
+            );
         }
-        let attributed = self.take(counter.count);
-        let place = self.lose(counter.place, attributed);
-        self.ledger.evidence.push(LossEvidence {
-            place,
-            counted: counter.count,
-            attributed,
-            source: counter.source.clone(),
-            host_wide: counter.host_wide,
-            inferred: false,
-        });
     }
 
-    /// Puts all that is missing still to a place which no counter tells of.
+    /// Puts all that is still missing to a place for which there is no counter.
     fn infer(&mut self, place: DropPlace, source: &str) {
         let attributed = std::mem::take(&mut self.missing);
-        if attributed == 0 {
-            return;
+        if attributed > 0 {
+            self.lose(place, 0, attributed, source, false);
         }
-        let place = self.lose(place, attributed);
-        self.ledger.evidence.push(LossEvidence {
-            place,
-            counted: 0,
-            attributed,
-            source: source.to_owned(),
-            host_wide: false,
-            inferred: true,
-        });
     }
 
-    fn lose(&mut self, place: DropPlace, count: u64) -> String {
+    /// `counted` is 0 where the place is inferred.
+    fn lose(
+        &mut self,
+        place: DropPlace,
+        counted: u64,
+        attributed: u64,
+        source: &str,
+        host_wide: bool,
+    ) {
         let place = place.name().to_owned();
-        if count > 0 {
-            *self.ledger.lost.entry(place.clone()).or_default() += count;
+        if attributed > 0 {
+            *self.ledger.lost.entry(place.clone()).or_default() += attributed;
         }
-        place
+        self.ledger.evidence.push(LossEvidence {
+            place,
+            counted,
+            attributed,
+            source: source.to_owned(),
+            host_wide,
+            inferred: counted == 0,
+        });
     }
 
     fn close(self) -> LedgerReport {
@@ -145,7 +149,7 @@ impl Book {
     }
 }
 
-/// Where the rest must have ended, which no counter tells of, and why there.
+/// Where the rest must have ended, for which there is no counter, and why.
 fn rest(trial: &UdpTrial) -> Option<(DropPlace, &str)> {
     let service = &trial.service;
     if trial.received.is_none() {
@@ -170,7 +174,7 @@ fn of_this_run(received: &UdpReceived) -> u64 {
         .sum()
 }
 
-/// What whole kernels dropped and nobody else tells of.
+/// Drops of whole kernels that no other counter has.
 fn of_kernels(trial: &UdpTrial) -> Vec<DropCounter> {
     let mut rest = Vec::new();
     let sides = [false, true].into_iter();
@@ -193,7 +197,7 @@ fn of_kernels(trial: &UdpTrial) -> Vec<DropCounter> {
     rest
 }
 
-/// What is known of drops at this place without the word of the kernel as a whole; those on one
+/// Drops that are known at this place without the counters of whole kernels; those on one
 /// host are those of its kernel.
 fn known_at(trial: &UdpTrial, place: DropPlace, at_service: bool) -> u64 {
     let is_one = trial.service.same_host;
@@ -216,7 +220,7 @@ fn known_at(trial: &UdpTrial, place: DropPlace, at_service: bool) -> u64 {
 /// The socket's count is exact but has no reasons; the host's counters have reasons but may be of
 /// other sockets. So the host's count of full buffers goes first, up to the socket's whole count;
 /// only what it does not cover can have been exhausted memory or wrong checksums, as far as the
-/// host counted such. The rest was a full buffer too, of which the host's counter was not read.
+/// host counted such. The rest was a full buffer too, and the host's counter was not read.
 fn at_socket(trial: &UdpTrial) -> Vec<DropCounter> {
     let told = |d: &&DropCounter| !d.host_wide && d.at_service && AT_SOCKET.contains(&d.place);
     let listed: u64 = trial.drops.iter().filter(told).map(|d| d.count).sum();

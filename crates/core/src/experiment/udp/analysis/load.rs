@@ -3,7 +3,7 @@
 use crate::experiment::udp::measure::UdpTrial;
 use crate::experiment::udp::spec::ClientWait;
 use crate::measure::Window;
-use crate::spec::{ArrivalLaw, OpenLoad, Rate};
+use crate::spec::{ArrivalLaw, Rate};
 use crate::stats::gaps::{Gaps, dispersion, exponential_test};
 use crate::time::Nanos;
 use crate::trial::offered::{asked_of, gap_evidence_of, quantiles};
@@ -17,12 +17,8 @@ pub(super) fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
     let length_s = length.as_secs_f64();
     let per_s = |n: f64| if length_s > 0.0 { n / length_s } else { 0.0 };
     let schedule = schedule(trial);
-    let poisson = schedule
-        .as_ref()
-        .filter(|load| load.arrival == ArrivalLaw::Poisson);
-    let asked = schedule
-        .as_ref()
-        .map(|load| asked_of(pair(load), whole(length)));
+    let poisson = schedule.filter(|(_, arrival)| **arrival == ArrivalLaw::Poisson);
+    let asked = schedule.map(|load| asked_of(load, whole(length)));
     OfferedReport {
         asked_per_s: asked.map(|a| per_s(a.operations)),
         achieved_per_s: per_s(sent.sent as f64),
@@ -30,7 +26,7 @@ pub(super) fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
         gap_cv: Gaps::of(&sent.starts).map(|g| g.cv()),
         dispersion: Some(dispersion(&sent.starts, known(trial, length))),
         ks_p_value: poisson
-            .and_then(|load| exponential_test(&sent.starts, load.rate.per_s()))
+            .and_then(|(rate, _)| exponential_test(&sent.starts, rate.per_s()))
             .map(|test| test.p_value),
         pacing_error_ns: quantiles(&sent.pacing_error),
         connection_wait_ns: None,
@@ -38,7 +34,7 @@ pub(super) fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
     }
 }
 
-/// The clauses that make a trial invalid. A schedule promises its moments, and a cost of sending
+/// The clauses that make a trial invalid. A schedule promises its times, and a cost of sending
 /// promises processors on which nothing else costs any; besides, clients that wait from one send to
 /// the next, or not at all, are whatever they came to be.
 ///
@@ -58,14 +54,14 @@ pub(super) fn broken(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
         (pacing_error_ns.p50, pacing_error_ns.p99) = (0, 0);
     }
     let of_schedule = broken_clauses(&Evidence {
-        asked: is_whole.then(|| asked_of(pair(&load), whole(length))),
+        asked: is_whole.then(|| asked_of(load, whole(length))),
         window: length,
         open_loop: true,
         attempted: sent.intended,
         started: sent.intended.saturating_sub(sent.not_attempted),
         pacing_error_ns,
         stall_ns_max: sent.stall_ns_max,
-        gaps: gap_evidence_of(pair(&load), &sent.starts, known(trial, length)),
+        gaps: gap_evidence_of(load, &sent.starts, known(trial, length)),
         ..Evidence::default()
     });
     of_schedule.into_iter().chain(shared).collect()
@@ -105,16 +101,12 @@ fn others_percent(trial: &UdpTrial) -> Option<f64> {
     (all_s > 0.0).then(|| 100.0 * (busy_s - clients_s - service_s).max(0.0) / all_s)
 }
 
-/// The part of the trial in which all moments of sending are known.
+/// The part of the trial in which all times of sending are known.
 fn known(trial: &UdpTrial, length: Nanos) -> Window {
     Window {
         start: Nanos::ZERO,
         end: length.min(trial.sent.starts_until),
     }
-}
-
-fn pair(load: &OpenLoad) -> (Rate, &ArrivalLaw) {
-    (load.rate, &load.arrival)
 }
 
 fn whole(length: Nanos) -> Window {
@@ -124,14 +116,10 @@ fn whole(length: Nanos) -> Window {
     }
 }
 
-fn schedule(trial: &UdpTrial) -> Option<OpenLoad> {
+/// The rate and the arrival process of senders that keep a schedule.
+fn schedule(trial: &UdpTrial) -> Option<(Rate, &ArrivalLaw)> {
     match &trial.spec.wait {
-        ClientWait::Schedule { rate, arrival } => Some(OpenLoad {
-            rate: *rate,
-            arrival: arrival.clone(),
-            connections_max: 1,
-            in_flight_max: None,
-        }),
+        ClientWait::Schedule { rate, arrival } => Some((*rate, arrival)),
         _ => None,
     }
 }

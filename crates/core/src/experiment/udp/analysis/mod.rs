@@ -3,7 +3,6 @@
 mod arrivals;
 mod ledger;
 mod load;
-pub(crate) mod pool;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -84,8 +83,8 @@ fn length(trial: &UdpTrial) -> Nanos {
     }
 }
 
-/// They sum to what was intended. More than that can have been received only by an error of
-/// counting, which the ledger shows as a negative rest: then the excess is left out here.
+/// The outcomes, which sum to what was intended. More than that can have been received only by an
+/// error of counting, which the ledger shows as a negative rest: then the excess is left out here.
 fn outcomes(ledger: &LedgerReport) -> Outcomes {
     let mut left = ledger.intended;
     let mut outcomes = Outcomes::default();
@@ -108,9 +107,12 @@ fn datagrams(trial: &UdpTrial, length: Nanos) -> DatagramReport {
     let nothing = UdpReceived::default();
     let got = trial.received.as_ref().unwrap_or(&nothing);
     let length_s = length.as_secs_f64();
-    let per_s = |n: u64| match length_s > 0.0 {
-        true => n as f64 / length_s,
-        false => 0.0,
+    let per_s = |n: u64| {
+        if length_s > 0.0 {
+            n as f64 / length_s
+        } else {
+            0.0
+        }
     };
     // A service that lags behind works, and waits for its processor, beyond the time of sending.
     let over = got.over.max(length);

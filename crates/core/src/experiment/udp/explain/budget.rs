@@ -3,7 +3,7 @@
 use super::cells::{changes, outline};
 use super::{ExplainSpec, PILOT, REPEATS_MIN};
 use crate::experiment::udp::spec::UdpTrialSpec;
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, codes};
 use crate::time::Nanos;
 use crate::words::list;
 
@@ -23,16 +23,16 @@ const CELL_MIN: Nanos = Nanos::from_millis(100);
 /// Times of cells are multiples of this.
 const STEP: Nanos = Nanos::from_millis(10);
 
-pub(in crate::experiment::udp) const SHORTENED: Code = Code {
-    name: "explanation_shortened",
-    cause: "More was asked of an explanation than fits into the 60 s that it takes at most.",
-    remedy: "Ask for less of one thing: shorter trials for more repeats, or fewer clients, which \
-             start sooner.",
-};
+codes! {
+    SHORTENED = "explanation_shortened":
+        cause "More was asked of an explanation than fits into the 60 s that it takes at most.",
+        remedy "Ask for less of one thing: shorter trials for more repeats, or fewer clients, \
+                which start sooner.";
+}
 
 /// What the user asks of an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExplainAsked {
+pub struct ExplainRequest {
     /// Time of a cell.
     pub duration: Option<Nanos>,
     /// Blocks.
@@ -46,7 +46,7 @@ impl ExplainSpec {
     ///
     /// # Errors
     /// Even the least does not fit; in words.
-    pub fn fit(mut self, asked: ExplainAsked) -> Result<ExplainSpec, String> {
+    pub fn fit(mut self, asked: ExplainRequest) -> Result<ExplainSpec, String> {
         let most = asked.duration.unwrap_or(CELL);
         let short = match (asked.duration, asked.repeats) {
             (Some(duration), _) => duration,
@@ -92,8 +92,8 @@ impl ExplainSpec {
         Nanos(left.0 / trials / STEP.0 * STEP.0)
     }
 
-    /// The number of trials and the time that they take beside their sending, for that of the two
-    /// kinds of clients as the subject with which it takes longer.
+    /// The number of trials, and the time that they take beside their sending. Either kind of
+    /// clients may become the subject: these are the larger figures of the two.
     fn trials_and_around(&self) -> (u64, Nanos) {
         let both = [&self.first, &self.second];
         let blocks = u64::from(self.repeats.max(REPEATS_MIN));
@@ -111,8 +111,8 @@ impl ExplainSpec {
         (a.0.max(b.0), a.1.max(b.1))
     }
 
-    /// What was cut of what the user asked for, in words.
-    fn cut(&self, asked: ExplainAsked) -> Option<String> {
+    /// The part of the request that was cut, in words.
+    fn cut(&self, asked: ExplainRequest) -> Option<String> {
         let duration = asked.duration.filter(|&d| d > self.first.duration);
         let repeats = asked.repeats.filter(|&n| n > self.repeats);
         let cut = [
@@ -136,6 +136,6 @@ impl ExplainSpec {
             ("duration_ns", self.first.duration.0 as f64),
             ("changes_left_out", self.left_out as f64),
         ];
-        Some(SHORTENED.finding(Severity::Info, text, evidence, ""))
+        Some(SHORTENED.info(text, evidence, ""))
     }
 }

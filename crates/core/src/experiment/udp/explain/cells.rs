@@ -1,7 +1,7 @@
 //! The cells of the design: what is varied, and the trials that this takes.
 
 use super::ExplainSpec;
-use crate::experiment::udp::UdpTried;
+use crate::experiment::udp::AssessedUdpTrial;
 use crate::experiment::udp::spec::{ClientWait, ClientsAs, UdpTrialSpec};
 use crate::law::Law;
 use crate::rng;
@@ -17,17 +17,17 @@ const SLACKS: [Nanos; 2] = [Nanos(1), Nanos::from_micros(50)];
 
 /// The changes on which no explanation rests, in the order in which they are left out where the
 /// time does not suffice.
-pub(super) const DISPENSABLE: [Change; 5] = [
-    Change::Work,
-    Change::SameCore,
-    Change::Slack,
-    Change::Number,
-    Change::Wait,
+pub(super) const DISPENSABLE: [CellChange; 5] = [
+    CellChange::Work,
+    CellChange::SameCore,
+    CellChange::Slack,
+    CellChange::Number,
+    CellChange::Wait,
 ];
 
 /// What a cell changes of the clients that the explanation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum CellChange {
     /// The number of clients, to that of the others.
     Number,
     /// How they wait, to the way of the others.
@@ -46,62 +46,67 @@ pub(super) enum Change {
     Constant,
     /// One spinning sender at the same mean rate, Poisson.
     Poisson,
-    /// One spinning sender that sends at the very moments recorded.
+    /// One spinning sender that sends at the recorded times.
     Replay,
-    /// The same, and the service alone on a processor: at the same rate, unlike `OtherCore`.
+    /// As `Replay`, with the service alone on a processor: at the same rate, unlike `OtherCore`.
     ReplayApart,
     /// The service before all others on its processor.
     RealTime,
 }
 
-impl Change {
+impl CellChange {
     /// Whether it needs a trial of the unchanged clients before it.
     pub(super) fn is_derived(self) -> bool {
         matches!(
             self,
-            Change::Constant | Change::Poisson | Change::Replay | Change::ReplayApart
+            CellChange::Constant
+                | CellChange::Poisson
+                | CellChange::Replay
+                | CellChange::ReplayApart
         )
     }
 
-    /// What was changed, from what to what.
+    /// The change in words: `clients: 64 → 128`.
     pub(super) fn words(self, base: &UdpTrialSpec, other: &UdpTrialSpec) -> String {
         match self {
-            Change::Number => format!("clients: {} → {}", base.clients, other.clients),
-            Change::Wait => format!("wait: {} → {}", base.wait.name(), other.wait.name()),
-            Change::Slack => {
+            CellChange::Number => format!("clients: {} → {}", base.clients, other.clients),
+            CellChange::Wait => format!("wait: {} → {}", base.wait.name(), other.wait.name()),
+            CellChange::Slack => {
                 let to = other_slack(base.timer_slack);
                 format!("timer slack: {} → {to}", base.timer_slack)
             }
-            Change::Buffer => "receive buffer: as it is → 4 MiB".to_owned(),
-            Change::Work if has_work(base) => "work per datagram: as it is → none".to_owned(),
-            Change::Work => format!("work per datagram: as it is → {WORK}"),
-            Change::SameCore => {
+            CellChange::Buffer => "receive buffer: as it is → 4 MiB".to_owned(),
+            CellChange::Work if has_work(base) => "work per datagram: as it is → none".to_owned(),
+            CellChange::Work => format!("work per datagram: as it is → {WORK}"),
+            CellChange::SameCore => {
                 format!("processors: {} → clients and service on one", placed(base))
             }
-            Change::OtherCore => {
+            CellChange::OtherCore => {
                 format!("processors: {} → one for the service alone", placed(base))
             }
-            Change::Constant => "senders: all → one, evenly at the same rate".to_owned(),
-            Change::Poisson => "senders: all → one, Poisson at the same rate".to_owned(),
-            Change::Replay => "senders: all → one that replays their times of sending".to_owned(),
-            Change::ReplayApart => {
+            CellChange::Constant => "senders: all → one, evenly at the same rate".to_owned(),
+            CellChange::Poisson => "senders: all → one, Poisson at the same rate".to_owned(),
+            CellChange::Replay => {
+                "senders: all → one that replays their times of sending".to_owned()
+            }
+            CellChange::ReplayApart => {
                 "senders: all → one that replays their times of sending on another processor"
                     .to_owned()
             }
-            Change::RealTime => "service's priority: as it is → real-time".to_owned(),
+            CellChange::RealTime => "service's priority: as it is → real-time".to_owned(),
         }
     }
 }
 
 /// A cell: the first or second clients as they are, or the subject changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cell {
+pub(super) enum DesignCell {
     /// The clients named first, unchanged.
     First,
     /// The clients named second, unchanged.
     Second,
     /// Those of the two that the explanation is about, with one change.
-    Changed(Change),
+    Changed(CellChange),
 }
 
 /// The changes that make sense for `base`, where the other clients are `other`, and that fit into
@@ -110,24 +115,24 @@ pub(super) fn changes(
     base: &UdpTrialSpec,
     other: &UdpTrialSpec,
     spec: &ExplainSpec,
-) -> Vec<Change> {
+) -> Vec<CellChange> {
     let two = spec.cpus.len() >= 2;
     let left_out = &DISPENSABLE[..spec.left_out.min(DISPENSABLE.len())];
     let service: Vec<u32> = base.setup.cpu.into_iter().collect();
     let on_one = service.len() == 1 && base.client_cpus == service;
     [
-        (Change::Number, base.clients != other.clients),
-        (Change::Wait, base.wait != other.wait),
-        (Change::Slack, base.wait.sleeps()),
-        (Change::Buffer, base.setup.rcvbuf != Some(BUFFER)),
-        (Change::Work, true),
-        (Change::SameCore, two && !on_one),
-        (Change::OtherCore, two),
-        (Change::Constant, true),
-        (Change::Poisson, true),
-        (Change::Replay, true),
-        (Change::ReplayApart, two),
-        (Change::RealTime, spec.realtime && !base.setup.realtime),
+        (CellChange::Number, base.clients != other.clients),
+        (CellChange::Wait, base.wait != other.wait),
+        (CellChange::Slack, base.wait.sleeps()),
+        (CellChange::Buffer, base.setup.rcvbuf != Some(BUFFER)),
+        (CellChange::Work, true),
+        (CellChange::SameCore, two && !on_one),
+        (CellChange::OtherCore, two),
+        (CellChange::Constant, true),
+        (CellChange::Poisson, true),
+        (CellChange::Replay, true),
+        (CellChange::ReplayApart, two),
+        (CellChange::RealTime, spec.realtime && !base.setup.realtime),
     ]
     .into_iter()
     .filter(|(change, makes_sense)| *makes_sense && !left_out.contains(change))
@@ -136,15 +141,21 @@ pub(super) fn changes(
 }
 
 /// One block of the design in random order: each cell once. The unchanged trial of the subject goes
-/// before those that need its rate and its moments.
-pub(super) fn block(subject: Cell, changes: &[Change], seed: u64, number: usize) -> Vec<Cell> {
-    let mut cells = vec![Cell::First, Cell::Second];
-    cells.extend(changes.iter().map(|&change| Cell::Changed(change)));
+/// before those that need its rate and its times.
+pub(super) fn block(
+    subject: DesignCell,
+    changes: &[CellChange],
+    seed: u64,
+    number: usize,
+) -> Vec<DesignCell> {
+    let mut cells = vec![DesignCell::First, DesignCell::Second];
+    cells.extend(changes.iter().map(|&change| DesignCell::Changed(change)));
     rng::shuffle(
         &mut cells,
         &mut rng::stream(seed, rng::ORDER + number as u64),
     );
-    let is_derived = |cell: &Cell| matches!(cell, Cell::Changed(change) if change.is_derived());
+    let is_derived =
+        |cell: &DesignCell| matches!(cell, DesignCell::Changed(change) if change.is_derived());
     let base = cells.iter().position(|cell| *cell == subject);
     let derived = cells.iter().position(is_derived);
     if let (Some(base), Some(derived)) = (base, derived)
@@ -158,17 +169,17 @@ pub(super) fn block(subject: Cell, changes: &[Change], seed: u64, number: usize)
 /// The trial of `base` with this change. `tried` is a trial of `base` as it is, of the same block.
 /// `None` where that sent nothing, so that there is neither a rate nor a time to go by.
 pub(super) fn changed(
-    change: Change,
+    change: CellChange,
     base: &UdpTrialSpec,
     other: &UdpTrialSpec,
     cpus: &[u32],
-    tried: &UdpTried,
+    tried: &AssessedUdpTrial,
 ) -> Option<UdpTrialSpec> {
     let mut spec = outline(change, base, other, cpus);
     let arrival = match change {
-        Change::Constant => ArrivalLaw::Constant,
-        Change::Poisson => ArrivalLaw::Poisson,
-        Change::Replay | Change::ReplayApart => {
+        CellChange::Constant => ArrivalLaw::Constant,
+        CellChange::Poisson => ArrivalLaw::Poisson,
+        CellChange::Replay | CellChange::ReplayApart => {
             spec.duration = spec.duration.min(tried.starts_until);
             tried.starts.last()?;
             ArrivalLaw::Trace(tried.starts.clone())
@@ -180,9 +191,9 @@ pub(super) fn changed(
     Some(spec)
 }
 
-/// The same without what only a trial of `base` tells: the rate and the times of sending.
+/// As [`changed`], but without the rate and the times of sending, which need a trial of `base`.
 pub(super) fn outline(
-    change: Change,
+    change: CellChange,
     base: &UdpTrialSpec,
     other: &UdpTrialSpec,
     cpus: &[u32],
@@ -191,23 +202,23 @@ pub(super) fn outline(
     spec.label = format!("{}, {}", base.label, change.words(base, other));
     let service_cpu = cpus.first().copied();
     match change {
-        Change::Number => {
+        CellChange::Number => {
             spec.clients = other.clients;
             spec.level = Level::Clients(other.clients);
         }
-        Change::Wait => spec.wait = other.wait.clone(),
-        Change::Slack => spec.timer_slack = other_slack(base.timer_slack),
-        Change::Buffer => spec.setup.rcvbuf = Some(BUFFER),
-        Change::Work if has_work(base) => spec.setup.work = Some(Law::ZERO),
-        Change::Work => spec.setup.work = Some(Law::Fixed(WORK)),
-        Change::SameCore => {
+        CellChange::Wait => spec.wait = other.wait.clone(),
+        CellChange::Slack => spec.timer_slack = other_slack(base.timer_slack),
+        CellChange::Buffer => spec.setup.rcvbuf = Some(BUFFER),
+        CellChange::Work if has_work(base) => spec.setup.work = Some(Law::ZERO),
+        CellChange::Work => spec.setup.work = Some(Law::Fixed(WORK)),
+        CellChange::SameCore => {
             spec.client_cpus = service_cpu.into_iter().collect();
             spec.setup.cpu = service_cpu;
         }
-        Change::OtherCore => apart(&mut spec, cpus),
-        Change::RealTime => spec.setup.realtime = true,
-        Change::Constant | Change::Poisson | Change::Replay => alone(&mut spec),
-        Change::ReplayApart => {
+        CellChange::OtherCore => apart(&mut spec, cpus),
+        CellChange::RealTime => spec.setup.realtime = true,
+        CellChange::Constant | CellChange::Poisson | CellChange::Replay => alone(&mut spec),
+        CellChange::ReplayApart => {
             alone(&mut spec);
             apart(&mut spec, cpus);
         }

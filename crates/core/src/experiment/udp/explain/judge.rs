@@ -1,103 +1,73 @@
 //! The explanations, what they are judged by, and how they end.
 
 use super::LOSS_PERCENT;
-use super::effects::Effect;
-use super::rules::Rule;
+use super::cells::CellChange;
 use crate::experiment::udp::laws::loss_percent;
+use crate::experiment::udp::report::EffectRow;
 use crate::experiment::udp::spec::UdpTrialSpec;
+use crate::names::names;
+use crate::stats::pairs::mean_and_ci95;
 use crate::trial::datagrams::DatagramReport;
 use crate::trial::report::TrialReport;
+use crate::words;
 
-/// What could explain the difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hypothesis {
-    /// Sending and waking take time that adds to each wait.
-    PerSendOverhead,
-    /// Clients that wake take the processor from the service as it works.
-    WokenClientsPreemptService,
-    /// The service is ready to run and waits for its turn.
-    ServiceWaitsForProcessor,
-    /// Clients that sleep wake together.
-    SynchronisedWakeups,
-    /// The receive buffer: the place, never a cause.
-    ReceiveBuffer,
-    /// Random gaps alone.
-    PoissonVariance,
-    /// The service stands still for longer than its buffer covers.
-    ReceiverPauses,
-    /// More comes than the service can do, however it is spread.
-    OfferedBeyondCapacity,
-    /// Datagrams do not leave the sender, or leave it late.
-    SenderDropsOrBlocks,
+names! {
+    /// What could explain the difference, in the order in which a report lists it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Hypothesis {
+        /// Sending and waking take time that adds to each wait.
+        PerSendOverhead = "per_send_overhead",
+        /// The receive buffer: the place, never a cause.
+        ReceiveBuffer = "receive_buffer",
+        /// More comes than the service can do, however it is spread.
+        OfferedBeyondCapacity = "offered_beyond_capacity",
+        /// The service is ready to run and waits for its turn.
+        ServiceWaitsForProcessor = "service_waits_for_processor",
+        /// Clients that wake take the processor from the service as it works.
+        WokenClientsPreemptService = "woken_clients_preempt_service",
+        /// Clients that sleep wake together.
+        SynchronisedWakeups = "synchronised_wakeups",
+        /// Random gaps alone.
+        PoissonVariance = "poisson_variance",
+        /// The service is stalled for longer than its buffer covers.
+        ReceiverPauses = "receiver_pauses",
+        /// Datagrams do not leave the sender, or leave it late.
+        SenderDropsOrBlocks = "sender_drops_or_blocks",
+    }
 }
 
 impl Hypothesis {
-    /// All of them, in the order in which they are told.
-    pub(crate) const ALL: [Hypothesis; 9] = [
-        Hypothesis::PerSendOverhead,
-        Hypothesis::ReceiveBuffer,
-        Hypothesis::OfferedBeyondCapacity,
-        Hypothesis::ServiceWaitsForProcessor,
-        Hypothesis::WokenClientsPreemptService,
-        Hypothesis::SynchronisedWakeups,
-        Hypothesis::PoissonVariance,
-        Hypothesis::ReceiverPauses,
-        Hypothesis::SenderDropsOrBlocks,
-    ];
-
-    /// Its stable name.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Hypothesis::PerSendOverhead => "per_send_overhead",
-            Hypothesis::WokenClientsPreemptService => "woken_clients_preempt_service",
-            Hypothesis::ServiceWaitsForProcessor => "service_waits_for_processor",
-            Hypothesis::SynchronisedWakeups => "synchronised_wakeups",
-            Hypothesis::ReceiveBuffer => "receive_buffer",
-            Hypothesis::PoissonVariance => "poisson_variance",
-            Hypothesis::ReceiverPauses => "receiver_pauses",
-            Hypothesis::OfferedBeyondCapacity => "offered_beyond_capacity",
-            Hypothesis::SenderDropsOrBlocks => "sender_drops_or_blocks",
-        }
-    }
-
     /// Whether it is a cause of losses: one is of the rate, one says where.
     pub(super) fn is_of_loss(self) -> bool {
-        !matches!(
-            self,
-            Hypothesis::ReceiveBuffer | Hypothesis::PerSendOverhead
-        )
+        use Hypothesis::{PerSendOverhead, ReceiveBuffer};
+        !matches!(self, ReceiveBuffer | PerSendOverhead)
     }
 
-    /// What it claims.
+    /// The claim, as a clause.
     pub(crate) fn claim(self) -> &'static str {
+        use Hypothesis as H;
         match self {
-            Hypothesis::PerSendOverhead => {
+            H::PerSendOverhead => {
                 "the time that each send and each wake-up takes adds to the wait and lowers the \
                  rate"
             }
-            Hypothesis::WokenClientsPreemptService => {
+            H::WokenClientsPreemptService => {
                 "clients that wake interrupt the service as it works, while datagrams pile up"
             }
-            Hypothesis::ServiceWaitsForProcessor => {
+            H::ServiceWaitsForProcessor => {
                 "the service waits behind clients for its processor after it woke, while datagrams \
                  pile up"
             }
-            Hypothesis::SynchronisedWakeups => {
-                "clients wake together, and their bursts overflow the buffer"
-            }
-            Hypothesis::ReceiveBuffer => {
+            H::SynchronisedWakeups => "clients wake together, and their bursts overflow the buffer",
+            H::ReceiveBuffer => {
                 "the place where they are lost is the service's receive buffer (not a cause)"
             }
-            Hypothesis::PoissonVariance => {
-                "the variance of Poisson arrivals alone overflows the buffer"
-            }
-            Hypothesis::ReceiverPauses => {
-                "the service itself stalls for longer than its buffer covers"
-            }
-            Hypothesis::OfferedBeyondCapacity => {
+            H::PoissonVariance => "the variance of Poisson arrivals alone overflows the buffer",
+            H::ReceiverPauses => "the service itself stalls for longer than its buffer covers",
+            H::OfferedBeyondCapacity => {
                 "more comes on average than the service can take, however it is spread"
             }
-            Hypothesis::SenderDropsOrBlocks => {
+            H::SenderDropsOrBlocks => {
                 "datagrams are dropped or held up before they leave the sender"
             }
         }
@@ -106,121 +76,188 @@ impl Hypothesis {
 
 /// How an explanation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum Ruling {
     /// The data support it.
     Supported,
-    /// They rule it out.
+    /// The data rule it out.
     RuledOut,
-    /// They do neither.
+    /// The data do neither.
     Undecided,
 }
 
 /// An explanation that was judged.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Judged {
-    /// Which.
+pub(super) struct Judgement {
     pub hypothesis: Hypothesis,
-    /// How it ended.
-    pub standing: Standing,
+    pub ruling: Ruling,
     /// What decided, as a clause with its numbers.
     pub because: String,
 }
 
-impl Judged {
+impl Judgement {
     /// `name: claim: because`, as reported: the only sentence that says how it ended and why.
     pub(super) fn line(&self) -> String {
-        let hypothesis = self.hypothesis;
-        let because = &self.because;
+        let (hypothesis, because) = (self.hypothesis, &self.because);
         format!("{}: {}: {because}", hypothesis.name(), hypothesis.claim())
     }
 }
 
 /// All that the rules go by.
 #[derive(Clone, Debug)]
-pub(super) struct Evidence<'a> {
+pub(super) struct ExplainEvidence<'a> {
     /// The clients that the explanation is about.
     pub spec: &'a UdpTrialSpec,
     /// Their trials, unchanged.
     pub trials: Vec<&'a TrialReport>,
     /// The other clients.
     pub other_spec: &'a UdpTrialSpec,
-    /// Theirs.
+    /// Trials of the other clients.
     pub other_trials: Vec<&'a TrialReport>,
-    /// With 4 MiB of receive buffer.
-    pub buffer: Option<Effect>,
-    /// With a processor for the service alone.
-    pub other_core: Option<Effect>,
-    /// One sender, evenly at the same rate.
-    pub constant: Option<Effect>,
-    /// One sender, Poisson at the same rate.
-    pub poisson: Option<Effect>,
-    /// The one against the other.
+    /// What each change does to the clients that the explanation is about.
+    pub effects: Vec<(CellChange, Effect)>,
+    /// What a single Poisson sender does against an even one.
     pub poisson_over_constant: Option<Effect>,
-    /// One sender, at the same moments.
-    pub replay: Option<Effect>,
-    /// The same, with a processor for the service alone.
-    pub replay_apart: Option<Effect>,
-    /// The service at real-time priority.
-    pub real_time: Option<Effect>,
-    /// Whether that was permitted.
+    /// Whether the service may have real-time priority.
     pub may_be_realtime: bool,
 }
 
-impl Evidence<'_> {
-    /// The loss of the subject's datagrams, in percent.
-    pub(super) fn loss(&self) -> f64 {
-        loss_percent(&self.trials)
-    }
-
+impl ExplainEvidence<'_> {
     /// Whether there is a loss to be explained.
     pub(super) fn has_loss(&self) -> bool {
-        self.loss() >= LOSS_PERCENT
+        loss_percent(&self.trials) >= LOSS_PERCENT
     }
 
     /// The mean of a figure over the subject's trials.
-    pub(super) fn mean(&self, of: impl Fn(&DatagramReport) -> f64) -> f64 {
-        mean(&self.trials, of)
+    pub(super) fn mean(&self, figure: impl Fn(&DatagramReport) -> f64) -> f64 {
+        mean(&self.trials, figure)
     }
 
-    /// The replay, if it was one: at the crowd's rate and on time.
-    pub(super) fn true_replay(&self) -> Option<&Effect> {
-        self.replay.as_ref().filter(|e| e.reached_the_rate())
+    /// What a change does; `None` where it was not tried.
+    pub(super) fn effect(&self, change: CellChange) -> Option<&Effect> {
+        let tried = self.effects.iter().find(|(tried, _)| *tried == change);
+        tried.map(|(_, effect)| effect)
     }
 
-    /// The same with a processor for the service alone.
-    pub(super) fn true_replay_apart(&self) -> Option<&Effect> {
-        self.replay_apart.as_ref().filter(|e| e.reached_the_rate())
-    }
-
-    /// The even sender, if it reached the rate.
-    pub(super) fn true_constant(&self) -> Option<&Effect> {
-        self.constant.as_ref().filter(|e| e.reached_the_rate())
-    }
-
-    /// The Poisson sender, if it reached the rate.
-    pub(super) fn true_poisson(&self) -> Option<&Effect> {
-        self.poisson.as_ref().filter(|e| e.reached_the_rate())
+    /// What a single sender in the place of all clients does, if it reached their rate.
+    pub(super) fn at_same_rate(&self, change: CellChange) -> Option<&Effect> {
+        self.effect(change)
+            .filter(|effect| effect.sent_ratio.0 >= RATE_REACHED)
     }
 }
 
 /// The mean of a figure over trials; 0 where there are none.
-pub(super) fn mean(trials: &[&TrialReport], of: impl Fn(&DatagramReport) -> f64) -> f64 {
-    let values = trials.iter().filter_map(|t| t.datagrams()).map(of);
+pub(super) fn mean(trials: &[&TrialReport], figure: impl Fn(&DatagramReport) -> f64) -> f64 {
+    let values = trials.iter().filter_map(|t| t.datagrams()).map(figure);
     let (sum, count) = values.fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
     sum / f64::max(count, 1.0)
 }
 
 /// Judges every explanation.
-pub(super) fn judge(evidence: &Evidence) -> Vec<Judged> {
-    Hypothesis::ALL
-        .into_iter()
-        .map(|hypothesis| {
-            let Rule { standing, because } = super::rules::apply(hypothesis, evidence);
-            Judged {
-                hypothesis,
-                standing,
-                because,
-            }
-        })
-        .collect()
+pub(super) fn judge(evidence: &ExplainEvidence) -> Vec<Judgement> {
+    let judged = Hypothesis::ALL.into_iter().map(|hypothesis| {
+        let (ruling, because) = super::rules::apply(hypothesis, evidence);
+        Judgement {
+            hypothesis,
+            ruling,
+            because,
+        }
+    });
+    judged.collect()
 }
+
+/// One trial changed and one unchanged, of the same block.
+pub(super) type TrialPair<'a> = (&'a TrialReport, &'a TrialReport);
+
+/// What a change did over several pairs.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Effect {
+    /// Number of pairs.
+    pub pairs: u32,
+    /// Mean loss with the change, in percent.
+    pub loss: f64,
+    /// Mean loss without it, in percent.
+    pub loss_before: f64,
+    /// Changed − unchanged, in percentage points, and its 95 % confidence interval.
+    pub change: (f64, Option<[f64; 2]>),
+    /// Ratio of the rates of sending (geometric mean), and its 95 % confidence interval.
+    pub sent_ratio: (f64, Option<[f64; 2]>),
+}
+
+impl Effect {
+    /// The effect that these pairs show; `None` where there are none.
+    pub(super) fn of(pairs: &[TrialPair]) -> Option<Effect> {
+        if pairs.is_empty() {
+            return None;
+        }
+        let loss = |t: &TrialReport| t.datagrams().map_or(0.0, |d| d.loss_percent);
+        let sent = |t: &TrialReport| t.datagrams().map_or(0.0, |d| d.sent_per_s);
+        let mean = |values: Vec<f64>| mean_and_ci95(&values).0;
+        let changes: Vec<f64> = pairs.iter().map(|(a, b)| loss(a) - loss(b)).collect();
+        // Logarithms, as a ratio and its inverse are equally far from 1.
+        let ratios: Vec<f64> = pairs
+            .iter()
+            .map(|(a, b)| sent(a) / sent(b))
+            .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+            .map(f64::ln)
+            .collect();
+        let (ratio, ratio_ci95) = mean_and_ci95(&ratios);
+        Some(Effect {
+            pairs: pairs.len() as u32,
+            loss: mean(pairs.iter().map(|(a, _)| loss(a)).collect()),
+            loss_before: mean(pairs.iter().map(|(_, b)| loss(b)).collect()),
+            change: mean_and_ci95(&changes),
+            sent_ratio: (ratio.exp(), ratio_ci95.map(|ci| ci.map(f64::exp))),
+        })
+    }
+
+    /// The loss with the change, and what the change did to the rate besides: `0.9 % lost at 0.25
+    /// times the rate`.
+    pub(super) fn lost(&self) -> String {
+        let ratio = self.sent_ratio.0;
+        let beside = if (1.0 / SAME_RATE..=SAME_RATE).contains(&ratio) {
+            String::new()
+        } else {
+            format!(" at {} times the rate", words::ratio(ratio))
+        };
+        format!("{} lost{beside}", words::share(self.loss))
+    }
+
+    /// The row of the report.
+    pub(super) fn row(&self, change: String, base: String) -> EffectRow {
+        EffectRow {
+            change,
+            base,
+            pairs: self.pairs,
+            sent_ratio: self.sent_ratio.0,
+            sent_ratio_ci95: self.sent_ratio.1,
+            loss_change_points: self.change.0,
+            loss_change_ci95_points: self.change.1,
+        }
+    }
+
+    /// Whether the change takes most of the loss away, beyond chance.
+    pub(super) fn falls(&self) -> bool {
+        let surely = self.change.1.is_some_and(|[_, hi]| hi < 0.0);
+        surely && self.loss <= MOST_GONE * self.loss_before
+    }
+
+    /// Whether at least half of the loss remains with the change.
+    pub(super) fn stays(&self) -> bool {
+        !self.falls() && self.loss >= HALF * self.loss_before
+    }
+
+    /// Whether the change adds loss, beyond chance and by as much as matters.
+    pub(super) fn rises(&self) -> bool {
+        let surely = self.change.1.is_some_and(|[lo, _]| lo > 0.0);
+        surely && self.change.0 >= LOSS_PERCENT
+    }
+}
+
+/// Loss that falls to this share of itself is mostly gone; one of at least …
+const MOST_GONE: f64 = 0.5;
+/// … this share remains.
+const HALF: f64 = 0.5;
+/// Rates that differ by less than this factor are the same.
+const SAME_RATE: f64 = 1.1;
+/// A rate below this share of the intended one is another load.
+const RATE_REACHED: f64 = 0.9;

@@ -4,15 +4,18 @@
 //!
 //! A pilot makes one trial of each of the two kinds of clients. The first become the *subject* if
 //! they lose more than twice the second's share, else the second. Then come blocks, one per repeat.
-//! A block has one trial of each cell in an order drawn from the seed: both kinds of clients as
-//! they are, and the subject with one thing changed ([`cells::Change`]): the number of clients and
-//! their way of waiting as the others have them, the timer slack, the receive buffer, the service's
-//! work, where both run, the service's priority (real-time, where that is permitted), and in the
-//! place of the crowd a single spinning sender that sends at the same mean rate evenly, or Poisson,
-//! or at the very moments that the crowd's datagrams were sent in this block (so the subject's
-//! unchanged trial comes before those), the last also with the service alone on a processor:
-//! clients that have a processor less send less, so only a replay tells what a processor of its own
-//! does at the same rate.
+//! A block has one trial of each cell, in an order drawn from the seed. The cells are both kinds of
+//! clients as they are, and the subject with one thing changed ([`cells::CellChange`]):
+//!
+//! - the number of clients, or their way of waiting, as the others have it;
+//! - the timer slack, the receive buffer, or the service's work;
+//! - where both run, and the service's priority (real-time, where that is permitted);
+//! - a single spinning sender in the place of all clients: at the same mean rate, evenly or
+//!   Poisson, or at the times at which the subject's datagrams were sent in this block. The
+//!   subject's unchanged trial comes before those.
+//!
+//! The last sender also runs with the service alone on a processor. Clients that have a processor
+//! less send less, so only this shows what a processor of its own does at the same rate.
 //!
 //! Trials of one block are compared with each other only, so that what drifts from block to block
 //! cancels: the effect of a change is the mean difference of its pairs, with the 95 % interval by
@@ -24,36 +27,32 @@
 //! subject's own trials tell; it ends as supported, ruled out or undecided. That the receive buffer
 //! overflowed says where datagrams were lost and is never given as a cause.
 
-mod answer;
 mod budget;
 mod cells;
-mod effects;
 mod judge;
 mod rules;
 #[cfg(test)]
 mod tests;
 
-pub(super) use budget::SHORTENED;
-pub use budget::{EXPLAIN_LIMIT, ExplainAsked};
-
-use super::UdpTried;
-use super::laws::{law_row, law_verdict};
+use super::AssessedUdpTrial;
 use crate::experiment::udp::findings::explained_findings;
-use crate::experiment::udp::report::{EffectRow, UdpConclusion};
+use crate::experiment::udp::laws::{in_words, law_row, law_verdict, lost_where};
+use crate::experiment::udp::report::{EffectRow, LawRow, UdpConclusion};
 use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::{Concluded, Experiment, Next};
 use crate::rng;
 use crate::trial::report::{TrialReport, Verdict};
-use answer::answer;
-use cells::{Cell, Change, DISPENSABLE, block, changed, changes};
-use effects::{Effect, Pair};
+use crate::words::list;
+pub(super) use budget::CODES as BUDGET_CODES;
+pub use budget::{EXPLAIN_LIMIT, ExplainRequest};
+use cells::{CellChange, DISPENSABLE, DesignCell, block, changed, changes};
 pub(super) use judge::Hypothesis;
-use judge::{Evidence, Standing, judge};
+use judge::{Effect, ExplainEvidence, Judgement, Ruling, TrialPair, judge};
 use rand_core::RngCore;
 
 /// A loss below this share, in percent, is none that needs to be explained.
 const LOSS_PERCENT: f64 = 0.01;
-/// The first clients lose so many times as much as the second if they are to be the subject, so
+/// The first clients are the subject if they lose this many times as much as the second, so
 /// that chance in one trial of each hardly decides.
 const CLEARLY_MORE: f64 = 2.0;
 /// Trials before the first block.
@@ -61,7 +60,7 @@ const PILOT: usize = 2;
 /// Fewer pairs than this say nothing about their spread.
 const REPEATS_MIN: u32 = 3;
 
-/// What is to be explained, and with how much effort.
+/// Two kinds of clients whose difference is to be explained, and the effort.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExplainSpec {
     /// The first clients; the duration is that of one cell.
@@ -79,7 +78,7 @@ pub struct ExplainSpec {
     pub seed: u64,
     /// Changes on which no explanation rests and which do not fit into the time.
     pub left_out: usize,
-    /// What was cut of what the user asked for, in words.
+    /// The part of the request that was cut, in words.
     pub cut: Option<String>,
 }
 
@@ -106,45 +105,47 @@ impl UdpExplain {
         self.spec.repeats.max(REPEATS_MIN) as usize
     }
 
-    fn base(&self, cell: Cell) -> &UdpTrialSpec {
+    fn base(&self, cell: DesignCell) -> &UdpTrialSpec {
         match cell {
-            Cell::First => &self.spec.first,
-            Cell::Second | Cell::Changed(_) => &self.spec.second,
+            DesignCell::First => &self.spec.first,
+            DesignCell::Second | DesignCell::Changed(_) => &self.spec.second,
         }
     }
 
     /// The order of the pilot.
-    fn pilot(&self) -> [Cell; PILOT] {
+    fn pilot(&self) -> [DesignCell; PILOT] {
         let mut rng = rng::stream(self.spec.seed, rng::ORDER);
-        match rng::unit(&mut rng) < 0.5 {
-            true => [Cell::First, Cell::Second],
-            false => [Cell::Second, Cell::First],
+        if rng::unit(&mut rng) < 0.5 {
+            [DesignCell::First, DesignCell::Second]
+        } else {
+            [DesignCell::Second, DesignCell::First]
         }
     }
 
     /// The clients that the explanation is about, and the others.
-    fn subject(&self, past: &[UdpTried]) -> [Cell; 2] {
-        let loss = |of: Cell| {
+    fn subject(&self, past: &[AssessedUdpTrial]) -> [DesignCell; 2] {
+        let loss = |of: DesignCell| {
             let tried = self.pilot().iter().position(|cell| *cell == of);
             let datagrams = tried
                 .and_then(|i| past.get(i))
                 .and_then(|t| t.report.datagrams());
             datagrams.map_or(0.0, |d| d.loss_percent)
         };
-        let (first, second) = (loss(Cell::First), loss(Cell::Second));
-        match first >= LOSS_PERCENT && first > CLEARLY_MORE * second {
-            true => [Cell::First, Cell::Second],
-            false => [Cell::Second, Cell::First],
+        let (first, second) = (loss(DesignCell::First), loss(DesignCell::Second));
+        if first >= LOSS_PERCENT && first > CLEARLY_MORE * second {
+            [DesignCell::First, DesignCell::Second]
+        } else {
+            [DesignCell::Second, DesignCell::First]
         }
     }
 
-    fn changes(&self, past: &[UdpTried]) -> Vec<Change> {
+    fn changes(&self, past: &[AssessedUdpTrial]) -> Vec<CellChange> {
         let [subject, other] = self.subject(past).map(|cell| self.base(cell));
         changes(subject, other, &self.spec)
     }
 
     /// The cells of all trials in their order. Known as soon as the pilot was made.
-    fn plan(&self, past: &[UdpTried]) -> Vec<Cell> {
+    fn plan(&self, past: &[AssessedUdpTrial]) -> Vec<DesignCell> {
         let mut plan = self.pilot().to_vec();
         if past.len() >= PILOT {
             let [subject, _] = self.subject(past);
@@ -157,19 +158,30 @@ impl UdpExplain {
     }
 
     /// The trials made of each block, with their cells.
-    fn blocks<'a>(&self, past: &'a [UdpTried]) -> Vec<Vec<(Cell, &'a UdpTried)>> {
+    fn blocks<'a>(
+        &self,
+        past: &'a [AssessedUdpTrial],
+    ) -> Vec<Vec<(DesignCell, &'a AssessedUdpTrial)>> {
         let size = 2 + self.changes(past).len();
-        let made: Vec<(Cell, &UdpTried)> = self.plan(past).into_iter().zip(past).collect();
+        let made: Vec<(DesignCell, &AssessedUdpTrial)> =
+            self.plan(past).into_iter().zip(past).collect();
         let blocks = made.get(PILOT..).unwrap_or_default();
         blocks.chunks(size).map(<[_]>::to_vec).collect()
     }
 
     /// What `cell` did against `against`, over the blocks that have both; a single sender that did
     /// not keep its schedule is another load and tells nothing.
-    fn effect(&self, past: &[UdpTried], cell: Cell, against: Cell) -> Option<Effect> {
-        let of = |block: &[(Cell, &'_ UdpTried)], cell| block.iter().position(|(c, _)| *c == cell);
+    fn effect(
+        &self,
+        past: &[AssessedUdpTrial],
+        cell: DesignCell,
+        against: DesignCell,
+    ) -> Option<Effect> {
+        let of = |block: &[(DesignCell, &'_ AssessedUdpTrial)], cell| {
+            block.iter().position(|(c, _)| *c == cell)
+        };
         let blocks = self.blocks(past);
-        let pairs: Vec<Pair> = blocks
+        let pairs: Vec<TrialPair> = blocks
             .iter()
             .filter_map(|b| Some((&b[of(b, cell)?].1.report, &b[of(b, against)?].1.report)))
             .filter(|pair| {
@@ -183,88 +195,71 @@ impl UdpExplain {
     }
 
     /// All trials of a kind of clients as they are, the pilot's included.
-    fn trials_of<'a>(&self, cell: Cell, past: &'a [UdpTried]) -> Vec<&'a TrialReport> {
+    fn trials_of<'a>(
+        &self,
+        cell: DesignCell,
+        past: &'a [AssessedUdpTrial],
+    ) -> Vec<&'a TrialReport> {
         let made = self.plan(past).into_iter().zip(past);
         made.filter(|(c, _)| *c == cell)
             .map(|(_, tried)| &tried.report)
             .collect()
     }
 
-    fn effect_rows(&self, past: &[UdpTried]) -> Vec<EffectRow> {
+    fn effect_rows(&self, past: &[AssessedUdpTrial], evidence: &ExplainEvidence) -> Vec<EffectRow> {
         let [subject, other] = self.subject(past);
-        let [base, others] = [subject, other].map(|cell| self.base(cell));
+        let (base, others) = (evidence.spec, evidence.other_spec);
         let all = format!("everything: {} → {}", base.label, others.label);
-        let whole = self
-            .effect(past, other, subject)
-            .map(|effect| effect.row(all, base.label.clone()));
-        let single = self.changes(past).into_iter().filter_map(|change| {
-            let effect = self.effect(past, Cell::Changed(change), subject)?;
-            Some(effect.row(change.words(base, others), base.label.clone()))
-        });
+        let whole = self.effect(past, other, subject);
+        let whole = whole.map(|effect| effect.row(all, base.label.clone()));
+        let single = evidence.effects.iter();
+        let single = single
+            .map(|(change, effect)| effect.row(change.words(base, others), base.label.clone()));
         whole.into_iter().chain(single).collect()
     }
 
-    fn evidence<'a>(&'a self, past: &'a [UdpTried]) -> Evidence<'a> {
+    fn evidence<'a>(&'a self, past: &'a [AssessedUdpTrial]) -> ExplainEvidence<'a> {
         let [subject, other] = self.subject(past);
-        let effect = |change| self.effect(past, Cell::Changed(change), subject);
-        Evidence {
+        let changed = DesignCell::Changed;
+        let effects = self.changes(past).into_iter();
+        let effects = effects
+            .filter_map(|change| Some((change, self.effect(past, changed(change), subject)?)));
+        ExplainEvidence {
             spec: self.base(subject),
             trials: self.trials_of(subject, past),
             other_spec: self.base(other),
             other_trials: self.trials_of(other, past),
-            buffer: effect(Change::Buffer),
-            other_core: effect(Change::OtherCore),
-            constant: effect(Change::Constant),
-            poisson: effect(Change::Poisson),
+            effects: effects.collect(),
             poisson_over_constant: self.effect(
                 past,
-                Cell::Changed(Change::Poisson),
-                Cell::Changed(Change::Constant),
+                changed(CellChange::Poisson),
+                changed(CellChange::Constant),
             ),
-            replay: effect(Change::Replay),
-            replay_apart: effect(Change::ReplayApart),
-            real_time: effect(Change::RealTime),
             may_be_realtime: self.spec.realtime,
         }
-    }
-
-    /// The changes that made datagrams be lost, with what they did, the most loss first.
-    fn worse(&self, past: &[UdpTried]) -> Vec<(String, Effect)> {
-        let [subject, other] = self.subject(past);
-        let [base, others] = [subject, other].map(|cell| self.base(cell));
-        let mut worse: Vec<(String, Effect)> = self
-            .changes(past)
-            .into_iter()
-            .filter_map(|change| {
-                let effect = self.effect(past, Cell::Changed(change), subject)?;
-                effect.rises().then(|| (change.words(base, others), effect))
-            })
-            .collect();
-        worse.sort_by(|a, b| b.1.loss.total_cmp(&a.1.loss));
-        worse
     }
 }
 
 /// Whether a trial is what its cell was to be: a single sender keeps its schedule.
-fn is_as_meant((cell, report): (&Cell, &TrialReport)) -> bool {
-    let is_derived = matches!(cell, Cell::Changed(change) if change.is_derived());
+fn is_as_meant((cell, report): (&DesignCell, &TrialReport)) -> bool {
+    let is_derived = matches!(cell, DesignCell::Changed(change) if change.is_derived());
     !is_derived || report.verdict == Verdict::Valid
 }
 
 impl Experiment for UdpExplain {
     type Spec = UdpTrialSpec;
-    type Trial = UdpTried;
+    type Trial = AssessedUdpTrial;
     type Conclusion = UdpConclusion;
 
-    fn next(&mut self, past: &[UdpTried]) -> Next<UdpTrialSpec> {
+    fn next(&mut self, past: &[AssessedUdpTrial]) -> Next<UdpTrialSpec> {
         let plan = self.plan(past);
         let Some(&cell) = plan.get(past.len()) else {
             return Next::Converged;
         };
         let [subject, other] = self.subject(past);
         let spec = match cell {
-            Cell::First | Cell::Second => Some(self.base(cell).clone()),
-            Cell::Changed(change) => {
+            DesignCell::First | DesignCell::Second => Some(self.base(cell).clone()),
+            DesignCell::Changed(change) => {
                 let latest = plan[..past.len()].iter().rposition(|c| *c == subject);
                 latest.and_then(|i| {
                     let [base, other] = [subject, other].map(|cell| self.base(cell));
@@ -280,8 +275,8 @@ impl Experiment for UdpExplain {
         Next::Run(Box::new(spec))
     }
 
-    fn conclude(&self, past: &[UdpTried]) -> Concluded<UdpConclusion> {
-        let both = [Cell::First, Cell::Second];
+    fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
+        let both = [DesignCell::First, DesignCell::Second];
         let by_law = both.map(|cell| self.trials_of(cell, past));
         let laws: Vec<_> = both
             .iter()
@@ -290,9 +285,9 @@ impl Experiment for UdpExplain {
             .collect();
         let evidence = self.evidence(past);
         let judged = judge(&evidence);
-        let with = |standing| -> Vec<String> {
-            let such = judged.iter().filter(|j| j.standing == standing);
-            such.map(judge::Judged::line).collect()
+        let with = |ruling| -> Vec<String> {
+            let such = judged.iter().filter(|j| j.ruling == ruling);
+            such.map(Judgement::line).collect()
         };
         // What was changed on purpose is in the effects; findings are about what was asked for.
         let as_asked: Vec<&TrialReport> = by_law.iter().flatten().copied().collect();
@@ -302,13 +297,72 @@ impl Experiment for UdpExplain {
             verdict: law_verdict(&by_law),
             findings,
             conclusion: UdpConclusion {
-                answer: answer(&laws, &evidence, &judged, &self.worse(past)),
-                effects: self.effect_rows(past),
-                supported: with(Standing::Supported),
-                ruled_out: with(Standing::RuledOut),
-                undecided: with(Standing::Undecided),
+                answer: answer(&laws, &evidence, &judged),
+                effects: self.effect_rows(past, &evidence),
+                supported: with(Ruling::Supported),
+                ruled_out: with(Ruling::RuledOut),
+                undecided: with(Ruling::Undecided),
                 laws,
             },
         }
     }
+}
+
+/// Maximum number of changes that made things worse in the answer.
+const WORSE_MAX: usize = 3;
+
+/// The answer for a person: what both did, where it was lost, and which causes are supported. What
+/// decided, and what was ruled out, the explanations themselves say.
+fn answer(laws: &[LawRow], evidence: &ExplainEvidence, judged: &[Judgement]) -> String {
+    let made: Vec<&LawRow> = laws.iter().filter(|row| row.trials > 0).collect();
+    if made.is_empty() {
+        return "Nothing was measured.".to_owned();
+    }
+    let mut sentences: Vec<String> = made.iter().map(|row| in_words(row)).collect();
+    let at = lost_where(&evidence.trials);
+    if evidence.has_loss() && !at.is_empty() {
+        sentences.push(format!("{} That is where, not why.", at.trim_start()));
+    }
+    let supported = || judged.iter().filter(|j| j.ruling == Ruling::Supported);
+    let causes = supported().filter(|j| j.hypothesis != Hypothesis::ReceiveBuffer);
+    let causes: Vec<&str> = causes.map(|j| j.hypothesis.claim()).collect();
+    if !causes.is_empty() {
+        sentences.push(format!("The data support: {}.", causes.join("; ")));
+    }
+    if !evidence.has_loss() {
+        sentences.extend(without_loss(&made, evidence));
+    } else if !supported().any(|j| j.hypothesis.is_of_loss()) {
+        let label = &evidence.spec.label;
+        sentences.push(format!("The data support no cause of what {label} lost."));
+    }
+    sentences.join(" ")
+}
+
+/// Where there is no loss to explain: the changes that made datagrams be lost, the most loss first.
+fn without_loss(made: &[&LawRow], evidence: &ExplainEvidence) -> [String; 2] {
+    let nothing = if made.iter().any(|row| row.dropped_per_s > 0.0) {
+        "That is too little to need a cause on this machine."
+    } else {
+        "So there is no loss to explain on this machine."
+    };
+    let mut worse: Vec<&(CellChange, Effect)> = evidence
+        .effects
+        .iter()
+        .filter(|(_, effect)| effect.rises())
+        .collect();
+    worse.sort_by(|a, b| b.1.loss.total_cmp(&a.1.loss));
+    let worse: Vec<String> = worse
+        .iter()
+        .take(WORSE_MAX)
+        .map(|(change, effect)| {
+            let change = change.words(evidence.spec, evidence.other_spec);
+            format!("{change} ({})", effect.lost())
+        })
+        .collect();
+    let would = if worse.is_empty() {
+        "No change that was tried made datagrams be lost either.".to_owned()
+    } else {
+        format!("What would make datagrams be lost here: {}.", list(&worse))
+    };
+    [nothing.to_owned(), would]
 }

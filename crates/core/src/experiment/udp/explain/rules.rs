@@ -7,14 +7,14 @@
 
 mod processor;
 
-use super::effects::Effect;
-use super::judge::{Evidence, Hypothesis, Standing, mean};
+use super::cells::CellChange;
+use super::judge::{Effect, ExplainEvidence, Hypothesis, Ruling, mean};
 use crate::experiment::udp::findings::buffer_covers_ns;
 use crate::experiment::udp::laws::lost_by_place;
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::trial::report::TrialReport;
 use crate::words::{number, share as percent, time};
-use Standing::{RuledOut, Supported, Undecided};
+use Ruling::{RuledOut, Supported, Undecided};
 
 /// A rate below this share of the one that the waits alone would give is lowered; …
 const RATE_LOWERED: f64 = 0.90;
@@ -36,23 +36,14 @@ const SENDER_FREE: f64 = 0.0001;
 /// The places on the sending host.
 const AT_SENDER: [&str; 3] = ["send_buffer", "qdisc", "neighbour_queue"];
 
-/// What a rule said.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rule {
-    /// How the explanation ended.
-    pub standing: Standing,
-    /// What decided.
-    pub because: String,
-}
-
-fn rule(standing: Standing, because: impl Into<String>) -> Rule {
-    let because = because.into();
-    Rule { standing, because }
+/// How an explanation ended, and what decided.
+fn rule(ruling: Ruling, because: impl Into<String>) -> (Ruling, String) {
+    (ruling, because.into())
 }
 
 /// Judges one explanation.
-pub(super) fn apply(hypothesis: Hypothesis, e: &Evidence) -> Rule {
-    let of_loss: fn(&Evidence) -> Rule = match hypothesis {
+pub(super) fn apply(hypothesis: Hypothesis, e: &ExplainEvidence) -> (Ruling, String) {
+    let of_loss: fn(&ExplainEvidence) -> (Ruling, String) = match hypothesis {
         Hypothesis::PerSendOverhead => return per_send_overhead(e),
         Hypothesis::SenderDropsOrBlocks => return sender(e),
         Hypothesis::WokenClientsPreemptService => processor::preempted,
@@ -63,15 +54,16 @@ pub(super) fn apply(hypothesis: Hypothesis, e: &Evidence) -> Rule {
         Hypothesis::ReceiverPauses => pauses,
         Hypothesis::OfferedBeyondCapacity => capacity,
     };
-    match e.has_loss() {
-        true => of_loss(e),
-        false => rule(Undecided, "nothing was lost that it could explain"),
+    if e.has_loss() {
+        of_loss(e)
+    } else {
+        rule(Undecided, "nothing was lost that it could explain")
     }
 }
 
 /// Of the clients that sleep by a law, supported if they send less than 0.90 of what their waits
 /// alone would give, ruled out if all send at least 0.95 of it.
-fn per_send_overhead(e: &Evidence) -> Rule {
+fn per_send_overhead(e: &ExplainEvidence) -> (Ruling, String) {
     let both = [(e.spec, &e.trials), (e.other_spec, &e.other_trials)];
     let slowest = both
         .into_iter()
@@ -118,10 +110,10 @@ fn kept((spec, wait_s, sent_per_s): &(&UdpTrialSpec, f64, f64)) -> f64 {
     sent_per_s * wait_s / f64::from(spec.clients)
 }
 
-/// Supported if the moments of sending are in bursts at 1 or 10 ms, the loss stays when a single
+/// Supported if the times of sending are in bursts at 1 or 10 ms, the loss stays when a single
 /// sender replays them, and does not when it spreads them evenly. Ruled out if nobody sleeps, if
 /// they are no more in bursts than Poisson's, or if the loss falls in the replay.
-fn wakeups(e: &Evidence) -> Rule {
+fn wakeups(e: &ExplainEvidence) -> (Ruling, String) {
     if !e.spec.wait.sleeps() {
         return rule(RuledOut, "these clients do not sleep");
     }
@@ -134,7 +126,10 @@ fn wakeups(e: &Evidence) -> Rule {
         "an index of dispersion of {} at 1 to 10 ms, where Poisson has 1",
         number(index)
     );
-    let (replay, constant) = (e.true_replay(), e.true_constant());
+    let (replay, constant) = (
+        e.at_same_rate(CellChange::Replay),
+        e.at_same_rate(CellChange::Constant),
+    );
     match (replay, constant) {
         _ if index <= BURSTS[0] => rule(RuledOut, bursts),
         (Some(replay), _) if replay.falls() => rule(
@@ -168,7 +163,7 @@ fn burstiness(t: &TrialReport) -> Option<f64> {
 }
 
 /// Supported if at least 90 % of what is missing is there by the ledger, ruled out at 10 % or less.
-fn receive_buffer(e: &Evidence) -> Rule {
+fn receive_buffer(e: &ExplainEvidence) -> (Ruling, String) {
     let places = lost_by_place(&e.trials);
     let all: u64 = places.iter().map(|(_, n)| n).sum();
     let there = places.iter().find(|(place, _)| place == "receive_buffer");
@@ -177,7 +172,7 @@ fn receive_buffer(e: &Evidence) -> Rule {
         "{} of what is missing was lost there",
         percent(100.0 * share)
     );
-    if let Some(effect) = &e.buffer {
+    if let Some(effect) = e.effect(CellChange::Buffer) {
         because += &format!("; with 4 MiB: {}", effect.lost());
     }
     match share {
@@ -190,8 +185,11 @@ fn receive_buffer(e: &Evidence) -> Rule {
 /// Supported if Poisson at the same rate from a single sender loses at least half as much, and more
 /// than evenly spaced datagrams do. Ruled out if it loses next to nothing, or the even ones lose as
 /// much.
-fn poisson(e: &Evidence) -> Rule {
-    let (Some(poisson), Some(even)) = (e.true_poisson(), e.true_constant()) else {
+fn poisson(e: &ExplainEvidence) -> (Ruling, String) {
+    let (Some(poisson), Some(even)) = (
+        e.at_same_rate(CellChange::Poisson),
+        e.at_same_rate(CellChange::Constant),
+    ) else {
         return rule(Undecided, "no single sender kept its schedule at this rate");
     };
     let because = format!(
@@ -214,7 +212,7 @@ fn poisson(e: &Evidence) -> Rule {
 /// Supported if in at least half of the trials with a loss the service paused for longer than its
 /// buffer takes to fill at the mean rate; ruled out if in none, or if these are the times in which
 /// others had its processor.
-fn pauses(e: &Evidence) -> Rule {
+fn pauses(e: &ExplainEvidence) -> (Ruling, String) {
     let lossy = e.trials.iter().filter_map(|t| t.datagrams());
     let against: Vec<(f64, f64)> = lossy
         .filter(|d| d.loss_percent > 0.0)
@@ -250,7 +248,7 @@ fn pauses(e: &Evidence) -> Rule {
 /// left, by its own processor time and its waits for the processor: a loss was then no matter of
 /// the average. Else supported if the loss stays when a single sender spreads the same rate evenly,
 /// and ruled out if next to nothing is left of it then.
-fn capacity(e: &Evidence) -> Rule {
+fn capacity(e: &ExplainEvidence) -> (Ruling, String) {
     let sent_per_s = e.mean(|d| d.sent_per_s);
     let work_s = e.mean(|d| d.service_work_ns.unwrap_or(0) as f64) / 1e9;
     if sent_per_s * work_s > 1.0 {
@@ -274,7 +272,7 @@ fn capacity(e: &Evidence) -> Rule {
     if used > 0.0 && used + waited < BUSY_PERCENT {
         return rule(RuledOut, service);
     }
-    let Some(even) = e.true_constant() else {
+    let Some(even) = e.at_same_rate(CellChange::Constant) else {
         return rule(Undecided, "no single sender kept its schedule at this rate");
     };
     let because = format!(
@@ -292,7 +290,7 @@ fn capacity(e: &Evidence) -> Rule {
 
 /// Supported if at least 1 % of the subject's datagrams was refused by the kernel, lost on the
 /// sending host or had to wait for room in the send buffer; ruled out below 0.01 %.
-fn sender(e: &Evidence) -> Rule {
+fn sender(e: &ExplainEvidence) -> (Ruling, String) {
     let ledgers = || e.trials.iter().filter_map(|t| t.ledger());
     let refused: u64 = ledgers().map(|l| l.send_errors).sum();
     let blocked: f64 = e.mean(|d| d.blocked as f64) * e.trials.len() as f64;

@@ -1,23 +1,35 @@
 //! What the ledger shows besides places: what the service discarded, what is missing, order.
 
 use super::{by_name, datagrams, percent_of, was};
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, Severity, codes};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::report::TrialReport;
 use crate::words::share;
 
-pub(super) const DISCARDED: Code = Code {
-    name: "datagrams_discarded",
-    cause: "Datagrams reached the service, but their content was changed or truncated. It could \
-            not count them as those of this run.",
-    remedy: "Compare captures of both hosts to find what changes them.",
-};
+codes! {
+    DISCARDED = "datagrams_discarded":
+        cause "Datagrams reached the service, but their content was changed or truncated. It \
+               could not count them as those of this run.",
+        remedy "Compare captures of both hosts to find what changes them.";
+    UNEXPLAINED = "datagrams_unexplained":
+        cause "Datagrams did not arrive, and no counter that knee reads moved for them. Where \
+               more arrived than was sent, a count is wrong.",
+        remedy "Look at the counters of both hosts and of the devices between them.";
+    REORDERING = "reordering":
+        cause "Datagrams arrived after others that were sent later. Parallel paths or queues \
+               have different delays.",
+        remedy "Look for parallel paths and queues, such as ECMP, bonding or several receive \
+                queues.";
+    DUPLICATES = "duplicates":
+        cause "Datagrams arrived more than once. A loop or a mirrored port on the path copied \
+               them, or a netem that duplicates.",
+        remedy "Look for what copies them on the path.";
+}
 
 pub(super) fn discarded(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
     let percent = percent_of(l.discarded, l.sent());
     (l.discarded > 0).then(|| {
-        DISCARDED.finding(
-            Severity::Warning,
+        DISCARDED.warning(
             format!(
                 "{} ({}) reached the service changed or truncated, and it discarded them; all \
                  that it discarded: {}",
@@ -31,13 +43,6 @@ pub(super) fn discarded(l: &LedgerReport, d: &DatagramReport) -> Option<Finding>
         )
     })
 }
-
-pub(super) const UNEXPLAINED: Code = Code {
-    name: "datagrams_unexplained",
-    cause: "Datagrams did not arrive, and no counter that knee reads moved for them. Where more \
-            arrived than was sent, a count is wrong.",
-    remedy: "Look at the counters of both hosts and of the devices between them.",
-};
 
 /// Of trials with a count that is wrong those alone, as others would hide it.
 pub(super) fn unexplained(trials: &[&TrialReport]) -> Option<Finding> {
@@ -73,18 +78,10 @@ pub(super) fn unexplained(trials: &[&TrialReport]) -> Option<Finding> {
     (count != 0).then(|| UNEXPLAINED.finding(severity, text, evidence, next_step))
 }
 
-pub(super) const REORDERING: Code = Code {
-    name: "reordering",
-    cause: "Datagrams arrived after others that were sent later. Parallel paths or queues have \
-            different delays.",
-    remedy: "Look for parallel paths and queues, such as ECMP, bonding or several receive queues.",
-};
-
 pub(super) fn reordering(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
     let percent = percent_of(d.reordered, l.received);
     (d.reordered > 0).then(|| {
-        REORDERING.finding(
-            Severity::Warning,
+        REORDERING.warning(
             format!(
                 "{} ({}) arrived after others that were sent later",
                 datagrams(d.reordered),
@@ -96,18 +93,10 @@ pub(super) fn reordering(l: &LedgerReport, d: &DatagramReport) -> Option<Finding
     })
 }
 
-pub(super) const DUPLICATES: Code = Code {
-    name: "duplicates",
-    cause: "Datagrams arrived more than once. A loop or a mirrored port on the path copied them, \
-            or a netem that duplicates.",
-    remedy: "Look for what copies them on the path.",
-};
-
 pub(super) fn duplicates(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
     let percent = percent_of(d.duplicates, l.received);
     (d.duplicates > 0).then(|| {
-        DUPLICATES.finding(
-            Severity::Warning,
+        DUPLICATES.warning(
             format!(
                 "{} ({}) arrived more than once",
                 datagrams(d.duplicates),

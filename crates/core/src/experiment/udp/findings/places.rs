@@ -2,103 +2,73 @@
 
 use super::{datagrams, lost_at, percent_of, was};
 use crate::experiment::udp::measure::DropPlace;
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Code, Finding, codes};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::words::{drop_place, exact, list, share};
 
-pub(super) const SEND_BUFFER: Code = Code {
-    name: "lost_in_send_buffer",
-    cause: "The generator's host dropped datagrams between the socket and the device. More was \
-            sent than the host's queues could hold.",
-    remedy: "Lower the rate, or look at the queues of this host's devices.",
-};
-
-pub(super) const QDISC: Code = Code {
-    name: "lost_in_qdisc",
-    cause: "A queueing discipline dropped datagrams before they left the host. Its queue was \
-            full, or it limits the rate, or it drops on purpose, as netem does.",
-    remedy: "Lower the rate, or look at the queueing disciplines of the devices.",
-};
-
-pub(super) const NEIGHBOUR: Code = Code {
-    name: "lost_at_neighbour",
-    cause: "The link address of the next hop was not known, and the queue for it was full. The \
-            next hop is down, or address resolution is slow.",
-    remedy: "Find out why the next hop's address is not resolved.",
-};
-
-pub(super) const DEVICE: Code = Code {
-    name: "lost_at_device",
-    cause: "A network device of one of the hosts dropped datagrams. Its ring was full, or the \
-            link had errors.",
-    remedy: "Look at the device's counters. Larger rings or a lower rate help against full rings.",
-};
-
-pub(super) const BETWEEN_HOSTS: Code = Code {
-    name: "lost_between_hosts",
-    cause: "The datagrams left one host and did not reach the other, and no counter of either \
-            moved. A switch, a router or a filter between them dropped them.",
-    remedy: "Capture on both hosts, then on the devices between them.",
-};
-
-pub(super) const BACKLOG: Code = Code {
-    name: "lost_in_backlog",
-    cause: "The receiving host's input queue of a processor was full. The processor handled \
-            interrupts more slowly than datagrams arrived.",
-    remedy: "Raise net.core.netdev_max_backlog, use several receive queues, or lower the rate.",
-};
-
-pub(super) const FIREWALL: Code = Code {
-    name: "dropped_by_firewall",
-    cause: "A rule or a policy of a packet filter dropped datagrams. It counted them, or the \
-            kernel gave it as its reason.",
-    remedy: "Permit them, where that is wanted.",
-};
-
-pub(super) const IP_LAYER: Code = Code {
-    name: "lost_in_ip_layer",
-    cause: "The IP layer of a host dropped datagrams. There was no route, a header was wrong, a \
-            reverse-path filter applied, or a packet filter dropped without counting.",
-    remedy: "Look at rules without counters, reverse-path filters and routes.",
-};
-
-pub(super) const TIME_TO_LIVE: Code = Code {
-    name: "time_to_live_exceeded",
-    cause: "A router dropped datagrams whose time to live had run out, and told their sender. The \
-            way is longer than the time to live permits, or it is a loop.",
-    remedy: "Look at the way: `tracepath HOST`, `ip route get`, and net.ipv4.ip_default_ttl.",
-};
-
-pub(super) const REASSEMBLY: Code = Code {
-    name: "not_reassembled",
-    cause: "Datagrams were larger than the path carries in one packet. Some of their fragments \
-            were lost, so the receiving host could not put them together.",
-    remedy: "Send smaller datagrams (--size), or raise net.ipv4.ipfrag_high_thresh.",
-};
-
-pub(super) const NO_SOCKET: Code = Code {
-    name: "no_socket",
-    cause: "Datagrams arrived at a port where no socket listened. The service ended, restarted, \
-            or listens elsewhere.",
-    remedy: "Find out which program listens at the port.",
-};
-
-pub(super) const CHECKSUM: Code = Code {
-    name: "checksum_errors",
-    cause: "Datagrams arrived with a wrong checksum. Something changed them on the path, or an \
-            offload of a device computed the checksum wrongly.",
-    remedy: "Find what changes datagrams on the path, and examine the offloads.",
-};
-
-pub(super) const UDP_MEMORY: Code = Code {
-    name: "udp_memory_exhausted",
-    cause: "All UDP sockets of the receiving host together reached the limit of their memory.",
-    remedy: "Raise the limit, or close other sockets.",
-};
+codes! {
+    SEND_BUFFER = "lost_in_send_buffer":
+        cause "The generator's host dropped datagrams between the socket and the device. More \
+               was sent than the host's queues could hold.",
+        remedy "Lower the rate, or look at the queues of this host's devices.";
+    QDISC = "lost_in_qdisc":
+        cause "A queueing discipline dropped datagrams before they left the host. Its queue was \
+               full, or it limits the rate, or it drops on purpose, as netem does.",
+        remedy "Lower the rate, or look at the queueing disciplines of the devices.";
+    NEIGHBOUR = "lost_at_neighbour":
+        cause "The link address of the next hop was not known, and the queue for it was full. \
+               The next hop is down, or address resolution is slow.",
+        remedy "Find out why the next hop's address is not resolved.";
+    DEVICE = "lost_at_device":
+        cause "A network device of one of the hosts dropped datagrams. Its ring was full, or the \
+               link had errors.",
+        remedy "Look at the device's counters. Larger rings or a lower rate help against full \
+                rings.";
+    BETWEEN_HOSTS = "lost_between_hosts":
+        cause "The datagrams left one host and did not reach the other, and no counter of either \
+               moved. A switch, a router or a filter between them dropped them.",
+        remedy "Capture on both hosts, then on the devices between them.";
+    BACKLOG = "lost_in_backlog":
+        cause "The receiving host's input queue of a processor was full. The processor handled \
+               interrupts more slowly than datagrams arrived.",
+        remedy "Raise net.core.netdev_max_backlog, use several receive queues, or lower the \
+                rate.";
+    FIREWALL = "dropped_by_firewall":
+        cause "A rule or a policy of a packet filter dropped datagrams. It counted them, or the \
+               kernel gave it as its reason.",
+        remedy "Permit them, where that is wanted.";
+    TIME_TO_LIVE = "time_to_live_exceeded":
+        cause "A router dropped datagrams whose time to live had run out, and told their sender. \
+               The way is longer than the time to live permits, or it is a loop.",
+        remedy "Look at the way: `tracepath HOST`, `ip route get`, and net.ipv4.ip_default_ttl.";
+    REASSEMBLY = "not_reassembled":
+        cause "Datagrams were larger than the path carries in one packet. Some of their \
+               fragments were lost, so the receiving host could not put them together.",
+        remedy "Send smaller datagrams (--size), or raise net.ipv4.ipfrag_high_thresh.";
+    IP_LAYER = "lost_in_ip_layer":
+        cause "The IP layer of a host dropped datagrams. There was no route, a header was wrong, \
+               a reverse-path filter applied, or a packet filter dropped without counting.",
+        remedy "Look at rules without counters, reverse-path filters and routes.";
+    NO_SOCKET = "no_socket":
+        cause "Datagrams arrived at a port where no socket listened. The service ended, \
+               restarted, or listens elsewhere.",
+        remedy "Find out which program listens at the port.";
+    CHECKSUM = "checksum_errors":
+        cause "Datagrams arrived with a wrong checksum. Something changed them on the path, or \
+               an offload of a device computed the checksum wrongly.",
+        remedy "Find what changes datagrams on the path, and examine the offloads.";
+    UDP_MEMORY = "udp_memory_exhausted":
+        cause "All UDP sockets of the receiving host together reached the limit of their memory.",
+        remedy "Raise the limit, or close other sockets.";
+    HOST_WIDE = "host_wide_evidence":
+        cause "A place of a loss is known from counters of the whole host. Other programs move \
+               these counters too, so the place may be wrong.",
+        remedy "Repeat on a quiet host or in a network namespace of its own.";
+}
 
 /// The kind of finding for a loss at a place, and the next step. None for the places that have
 /// findings of their own.
-pub(super) fn kind(place: DropPlace) -> Option<(Code, &'static str)> {
+pub(super) fn code_and_next_step(place: DropPlace) -> Option<(Code, &'static str)> {
     let queues = "lower the rate with --rate, or look at the queues of this host's devices: tc -s \
                   qdisc";
     Some(match place {
@@ -165,7 +135,7 @@ pub(super) fn kind(place: DropPlace) -> Option<(Code, &'static str)> {
 /// A finding for each place, but for those that have findings of their own.
 pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
     let at = |place: DropPlace| {
-        let (code, next_step) = kind(place)?;
+        let (code, next_step) = code_and_next_step(place)?;
         let lost = lost_at(l, place);
         let percent = percent_of(lost, l.sent());
         let evidence = || {
@@ -174,9 +144,12 @@ pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
         };
         let is_inferred = evidence().any(|e| e.inferred);
         let sources: Vec<String> = evidence()
-            .map(|e| match is_inferred {
-                true => e.source.clone(),
-                false => format!("{} counted {}", e.source, exact(e.attributed as f64)),
+            .map(|e| {
+                if is_inferred {
+                    e.source.clone()
+                } else {
+                    format!("{} counted {}", e.source, exact(e.attributed as f64))
+                }
             })
             .collect();
         let sources = list(&sources);
@@ -189,8 +162,7 @@ pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
             ),
         };
         (lost > 0).then(|| {
-            code.finding(
-                Severity::Warning,
+            code.warning(
                 format!(
                     "{} ({}) {} lost {}: {told}",
                     datagrams(lost),
@@ -210,13 +182,6 @@ pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
     DropPlace::ALL.into_iter().filter_map(at).collect()
 }
 
-pub(super) const HOST_WIDE: Code = Code {
-    name: "host_wide_evidence",
-    cause: "A place of a loss is known from counters of the whole host. Other programs move these \
-            counters too, so the place may be wrong.",
-    remedy: "Repeat on a quiet host or in a network namespace of its own.",
-};
-
 pub(super) fn host_wide(l: &LedgerReport) -> Option<Finding> {
     let told = || {
         let wide = l.evidence.iter().filter(|e| e.host_wide);
@@ -226,8 +191,7 @@ pub(super) fn host_wide(l: &LedgerReport) -> Option<Finding> {
     let mut places: Vec<String> = told().map(|e| drop_place(&e.place)).collect();
     places.dedup();
     (count > 0).then(|| {
-        HOST_WIDE.finding(
-            Severity::Info,
+        HOST_WIDE.info(
             format!(
                 "counters of the whole host show {} lost {}; other programs move these counters \
                  too",

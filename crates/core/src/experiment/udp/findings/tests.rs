@@ -1,6 +1,6 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
-use super::{CODES, datagram_findings, places, troubles};
+use super::{codes, datagram_findings, places, troubles};
 use crate::experiment::udp::analysis::assess;
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
 use crate::experiment::udp::measure::{DropPlace, UdpReceived};
@@ -348,7 +348,7 @@ fn every_finding_says_what_to_do() {
     let found = troubles(&[&troubled], false);
     assert_eq!(found.len(), 12);
     for finding in found {
-        assert!(CODES.iter().any(|code| finding.is(*code)), "{finding:?}");
+        assert!(codes().iter().any(|code| finding.is(*code)), "{finding:?}");
         assert!(!finding.text.is_empty() && !finding.next_step.is_empty());
         assert!(!finding.evidence.is_empty(), "{}", finding.code);
     }
@@ -356,8 +356,10 @@ fn every_finding_says_what_to_do() {
 
 #[test]
 fn each_code_is_listed_once() {
-    let names: Vec<&str> = CODES.iter().map(|code| code.name).collect();
-    let of_places = DropPlace::ALL.into_iter().filter_map(places::kind);
+    let names: Vec<&str> = codes().iter().map(|code| code.name).collect();
+    let of_places = DropPlace::ALL
+        .into_iter()
+        .filter_map(places::code_and_next_step);
     assert!(
         of_places
             .clone()

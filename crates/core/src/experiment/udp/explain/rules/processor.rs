@@ -1,31 +1,30 @@
 //! Whether the service lost datagrams as others had its processor, and how they came to have it.
 //!
-//! That they had it costs datagrams if the service was kept from its processor and the loss falls
-//! when it goes before all others (real-time priority), or when the crowd is taken away (a single
-//! sender replays its moments), or when it has a processor of its own. It costs none if the service
-//! always had its processor, or if the loss stays through all of these; but where the replay loses
-//! more than twice as much, it does so for a reason of its own and tells nothing.
+//! It lost datagrams for that reason if it was kept from its processor and the loss falls in one of
+//! three cells: the service at real-time priority, a processor of its own for it, or a single
+//! sender that replays the crowd's times of sending. It lost none for that reason if it always had
+//! its processor, or if the loss stays in all of these cells. Where the replay loses more than
+//! twice as much, it does so for a reason of its own and shows nothing.
 //!
-//! Either the service was interrupted as it worked, or it woke and waited for its turn. It was
-//! preempted so often, and for no longer than its longest pause: where that makes up less than half
-//! of its waits, or fewer than a tenth of its turns end in a preemption, preemption is not why.
-//! Where at least half of its turns end in a preemption, it
-//! is. In between the waits are named, and preemption is left open. So there is one cause, and one
-//! name.
+//! Either the service was interrupted as it worked, or it woke and waited for its turn. The time
+//! since preemptions is at most their number times its longest pause. Preemption is not the cause
+//! if that is less than half of its waits, or if fewer than a tenth of its turns end in a
+//! preemption. It is the cause if at least half of its turns do. In between, the waits are named
+//! and preemption is left open. So there is one cause, and one name.
 
-use super::super::effects::Effect;
-use super::super::judge::{Evidence, Standing};
-use super::{Rule, percent, rule};
+use super::super::cells::CellChange;
+use super::super::judge::{Effect, ExplainEvidence, Ruling};
+use super::{percent, rule};
 use crate::trial::datagrams::DatagramReport;
 use crate::words::{number, time};
-use Standing::{RuledOut, Supported, Undecided};
+use Ruling::{RuledOut, Supported, Undecided};
 
 /// The service is kept from its processor if it is for this share of the time, in percent, or so
 /// often per second; …
 const KEPT_WAITING: (f64, f64) = (1.0, 10.0);
 /// … it always had it if both are below these.
 const NEVER_WAITED: (f64, f64) = (0.1, 1.0);
-/// A replay that loses so many times as much has a trouble of its own.
+/// A replay that loses this many times as much has another trouble.
 const LOSES_MORE: f64 = 2.0;
 /// What makes up this share of something is what it mostly is.
 const MOSTLY: f64 = 0.5;
@@ -33,61 +32,61 @@ const MOSTLY: f64 = 0.5;
 const SELDOM: f64 = 0.1;
 
 /// That clients that wake take the processor as the service works.
-pub(super) fn preempted(e: &Evidence) -> Rule {
-    let (standing, because) = costs(e);
-    let kept = Kept::of(e);
-    match (standing, kept.how()) {
-        (Supported, How::Preempted) => rule(Supported, because),
-        (Supported, How::Waits) => rule(
+pub(super) fn preempted(e: &ExplainEvidence) -> (Ruling, String) {
+    let (ruling, because) = costs(e);
+    let kept = ProcessorWaits::of(e);
+    match (ruling, kept.how()) {
+        (Supported, WaitOrigin::Preempted) => rule(Supported, because),
+        (Supported, WaitOrigin::Waits) => rule(
             RuledOut,
             format!("few of its waits began so: {}", kept.in_words()),
         ),
-        (Supported, How::Open) => rule(
+        (Supported, WaitOrigin::Open) => rule(
             Undecided,
             format!(
                 "how many of its waits began so is open: {}",
                 kept.in_words()
             ),
         ),
-        (standing, _) => rule(standing, because),
+        (ruling, _) => rule(ruling, because),
     }
 }
 
 /// That the service waits for its turn.
-pub(super) fn waits(e: &Evidence) -> Rule {
-    let (standing, because) = costs(e);
-    let kept = Kept::of(e);
-    match (standing, kept.how()) {
-        (Supported, How::Preempted) => rule(
+pub(super) fn waits(e: &ExplainEvidence) -> (Ruling, String) {
+    let (ruling, because) = costs(e);
+    let kept = ProcessorWaits::of(e);
+    match (ruling, kept.how()) {
+        (Supported, WaitOrigin::Preempted) => rule(
             RuledOut,
             format!(
                 "its waits began as clients interrupted it: {}",
                 kept.in_words()
             ),
         ),
-        (standing, _) => rule(standing, because),
+        (ruling, _) => rule(ruling, because),
     }
 }
 
 /// Whether datagrams were lost as others had the service's processor.
-pub(super) fn is_the_cause(e: &Evidence) -> bool {
+pub(super) fn is_the_cause(e: &ExplainEvidence) -> bool {
     costs(e).0 == Supported
 }
 
-/// How others came to have the service's processor.
+/// WaitOrigin others came to have the service's processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
-    /// They took it from the service.
+enum WaitOrigin {
+    /// Clients took it from the service as it worked.
     Preempted,
-    /// They had it as the service woke.
+    /// Clients had it as the service woke.
     Waits,
-    /// Either.
+    /// Not known which.
     Open,
 }
 
-/// How the service was kept from its processor: means over the subject's trials.
+/// WaitOrigin the service was kept from its processor: means over the subject's trials.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct ProcessorWaits {
     /// The share of the time in which it was ready to run and others had its processor, in percent.
     waiting: f64,
     /// Times that it was preempted per second.
@@ -98,12 +97,12 @@ struct Kept {
     pause_ns: f64,
     /// Preemptions for each time that it was given a processor; `None`: not known.
     share_of_turns: Option<f64>,
-    /// The share of a processor that it used, in percent; 0: not told.
+    /// The share of a processor that it used, in percent; 0: not known.
     used: f64,
 }
 
-impl Kept {
-    fn of(e: &Evidence) -> Kept {
+impl ProcessorWaits {
+    fn of(e: &ExplainEvidence) -> ProcessorWaits {
         let preempted = e.mean(|d| d.service_preempted as f64);
         let turns = e.mean(|d| d.service_scheduled as f64);
         let by_preemption = |d: &DatagramReport, length_s: f64| {
@@ -112,7 +111,7 @@ impl Kept {
         };
         let longest = e.trials.iter().filter_map(|t| t.datagrams());
         let longest = longest.map(|d| d.service_pause_ns_max).max();
-        Kept {
+        ProcessorWaits {
             waiting: e.mean(|d| d.service_waiting_percent),
             preempted_per_s: per_trial(e, |d, length_s| d.service_preempted as f64 / length_s),
             preempted_at_most: per_trial(e, by_preemption).min(100.0),
@@ -122,17 +121,17 @@ impl Kept {
         }
     }
 
-    fn how(self) -> How {
+    fn how(self) -> WaitOrigin {
         if self.waiting < KEPT_WAITING.0 {
-            How::Preempted
+            WaitOrigin::Preempted
         } else if self.preempted_at_most < MOSTLY * self.waiting
             || self.share_of_turns.is_some_and(|share| share < SELDOM)
         {
-            How::Waits
+            WaitOrigin::Waits
         } else if self.share_of_turns.is_none_or(|share| share >= MOSTLY) {
-            How::Preempted
+            WaitOrigin::Preempted
         } else {
-            How::Open
+            WaitOrigin::Open
         }
     }
 
@@ -145,9 +144,10 @@ impl Kept {
     }
 
     fn in_words(self) -> String {
-        let used = match self.used > 0.0 {
-            true => format!(" and used it for {}", percent(self.used)),
-            false => String::new(),
+        let used = if self.used > 0.0 {
+            format!(" and used it for {}", percent(self.used))
+        } else {
+            String::new()
         };
         let turns = self.share_of_turns.map_or(String::new(), |share| {
             format!(" (after {} of its turns)", percent(100.0 * share.min(1.0)))
@@ -163,21 +163,24 @@ impl Kept {
 }
 
 /// Whether it costs datagrams that others have the service's processor, and what tells.
-fn costs(e: &Evidence) -> (Standing, String) {
-    let kept = Kept::of(e);
+fn costs(e: &ExplainEvidence) -> (Ruling, String) {
+    let kept = ProcessorWaits::of(e);
     let service = kept.in_words();
     if kept.never_waited() {
         return (RuledOut, service);
     }
-    let replay = e.true_replay();
+    let replay = e.at_same_rate(CellChange::Replay);
     let cells: Vec<(&Effect, &str)> = [
-        (e.real_time.as_ref(), "at real-time priority"),
+        (e.effect(CellChange::RealTime), "at real-time priority"),
         (
-            e.true_replay_apart(),
+            e.at_same_rate(CellChange::ReplayApart),
             "with a processor of its own, the same times from a single sender on another",
         ),
         (replay, "the same times from a single sender"),
-        (e.other_core.as_ref(), "with a processor of its own"),
+        (
+            e.effect(CellChange::OtherCore),
+            "with a processor of its own",
+        ),
     ]
     .into_iter()
     .filter_map(|(effect, what)| Some((effect?, what)))
@@ -188,7 +191,7 @@ fn costs(e: &Evidence) -> (Standing, String) {
         .map(|(effect, what)| format!("{what}: {}", effect.lost()))
         .collect();
     // What goes before all others is never kept waiting.
-    let real_time_stays = e.real_time.as_ref().filter(|e| e.stays());
+    let real_time_stays = e.effect(CellChange::RealTime).filter(|e| e.stays());
     if kept.is_kept() && !falls.is_empty() {
         let not_tried = match (e.may_be_realtime, real_time_stays) {
             (_, Some(effect)) => {
@@ -226,7 +229,7 @@ fn costs(e: &Evidence) -> (Standing, String) {
 }
 
 /// The mean over the subject's trials of a figure that goes by their length in seconds.
-fn per_trial(e: &Evidence, of: impl Fn(&DatagramReport, f64) -> f64) -> f64 {
+fn per_trial(e: &ExplainEvidence, of: impl Fn(&DatagramReport, f64) -> f64) -> f64 {
     let all = e.trials.iter().filter_map(|t| {
         let length_s = t.duration_ns as f64 / 1e9;
         (length_s > 0.0).then_some(of(t.datagrams()?, length_s))

@@ -3,9 +3,9 @@
 use super::super::UdpExplain;
 use super::processor::WAITS;
 use super::{CROWD, Who, asked, explain, kept, losers, names, standing, who};
-use crate::experiment::udp::fake::{Made, run};
 use crate::experiment::udp::findings::datagram_findings;
 use crate::experiment::udp::spec::UdpTrialSpec;
+use crate::experiment::udp::tests::fake::{TrialBehaviour, run};
 use crate::finding::Finding;
 use crate::time::Nanos;
 use crate::trial::report::TrialReport;
@@ -22,9 +22,9 @@ fn no_loss_is_an_answer() {
     );
     assert_eq!(names(&conclusion.supported), ["per_send_overhead"]);
     assert_eq!(names(&conclusion.ruled_out), ["sender_drops_or_blocks"]);
-    let with_work = |spec: &UdpTrialSpec| Made {
+    let with_work = |spec: &UdpTrialSpec| TrialBehaviour {
         lost: if spec.setup.work.is_some() { 0.1 } else { 0.0 },
-        ..Made::default()
+        ..TrialBehaviour::default()
     };
     let (_, conclusion) = run(&mut UdpExplain::new(asked(&[])), with_work);
     assert!(
@@ -55,7 +55,7 @@ fn findings_beside_an_explanation_lead_to_no_other() {
 #[test]
 fn a_cause_is_named_once_with_what_a_cell_changes_besides() {
     // With a processor of its own the service loses nothing, but a quarter is sent.
-    let world = |who| Made {
+    let world = |who| TrialBehaviour {
         sent_per_s: if who == Who::Apart { 2_500.0 } else { 10_000.0 },
         pause: Nanos::from_millis(50),
         cpu: 0.03,

@@ -1,11 +1,11 @@
 //! What is tried, in which order, and what it is compared with.
 
-use super::super::cells::{Cell, Change, block};
+use super::super::cells::{CellChange, DesignCell, block};
 use super::super::{ExplainSpec, UdpExplain};
 use super::{CROWD, Who, asked, explain, losers, standing, who};
-use crate::experiment::udp::fake::{Made, run};
 use crate::experiment::udp::report::{EffectRow, UdpConclusion};
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use crate::experiment::udp::tests::fake::{TrialBehaviour, run};
 use crate::experiment::{Ended, Experiment, Next};
 use crate::spec::{ArrivalLaw, WaitPolicy};
 
@@ -42,17 +42,24 @@ fn the_design_has_each_cell_once_in_each_block() {
 #[test]
 fn a_block_has_the_unchanged_before_what_is_derived_from_it() {
     let changes = [
-        Change::Constant,
-        Change::Buffer,
-        Change::Poisson,
-        Change::Replay,
+        CellChange::Constant,
+        CellChange::Buffer,
+        CellChange::Poisson,
+        CellChange::Replay,
     ];
     for seed in 0..200 {
-        let cells = block(Cell::Second, &changes, seed, 1);
+        let cells = block(DesignCell::Second, &changes, seed, 1);
         assert_eq!(cells.len(), 6);
         let at = |cell| cells.iter().position(|c| *c == cell).expect("once");
-        for change in [Change::Constant, Change::Poisson, Change::Replay] {
-            assert!(at(Cell::Second) < at(Cell::Changed(change)), "{cells:?}");
+        for change in [
+            CellChange::Constant,
+            CellChange::Poisson,
+            CellChange::Replay,
+        ] {
+            assert!(
+                at(DesignCell::Second) < at(DesignCell::Changed(change)),
+                "{cells:?}"
+            );
         }
     }
 }
@@ -60,9 +67,9 @@ fn a_block_has_the_unchanged_before_what_is_derived_from_it() {
 #[test]
 fn the_subject_is_who_loses_clearly_more() {
     let base = |lost: [f64; 2]| {
-        let world = move |spec: &UdpTrialSpec| Made {
+        let world = move |spec: &UdpTrialSpec| TrialBehaviour {
             lost: lost[usize::from(spec.wait != ClientWait::Yield)],
-            ..Made::default()
+            ..TrialBehaviour::default()
         };
         let (_, conclusion) = run(&mut UdpExplain::new(asked(&[0])), world);
         conclusion.effects[0].base.clone()
@@ -100,9 +107,9 @@ fn a_replay_sends_the_moments_of_its_own_block() {
 
 #[test]
 fn clients_that_send_nothing_cannot_be_sent_again() {
-    let world = |_: &UdpTrialSpec| Made {
+    let world = |_: &UdpTrialSpec| TrialBehaviour {
         refused: 1.0,
-        ..Made::default()
+        ..TrialBehaviour::default()
     };
     let (conducted, conclusion) = run(&mut UdpExplain::new(asked(&[])), world);
     assert_eq!(
@@ -136,7 +143,7 @@ fn a_single_sender_that_falls_behind_once_is_left_out() {
         blocks.set(0);
         explain(|who| {
             blocks.set(blocks.get() + u32::from(who == Who::Poisson));
-            Made {
+            TrialBehaviour {
                 falls_behind: who == Who::Poisson && blocks.get() <= late,
                 ..losers(CROWD)(who)
             }

@@ -9,9 +9,9 @@ mod simulated;
 mod time;
 
 use super::{ExplainSpec, UdpExplain};
-use crate::experiment::udp::fake::{Made, run, sleeps, yields};
 use crate::experiment::udp::report::UdpConclusion;
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use crate::experiment::udp::tests::fake::{TrialBehaviour, run, sleeps, yields};
 use crate::spec::ArrivalLaw;
 
 fn asked(cpus: &[u32]) -> ExplainSpec {
@@ -58,7 +58,7 @@ fn who(spec: &UdpTrialSpec) -> Who {
     }
 }
 
-fn explain(world: impl Fn(Who) -> Made) -> UdpConclusion {
+fn explain(world: impl Fn(Who) -> TrialBehaviour) -> UdpConclusion {
     let mut experiment = UdpExplain::new(ExplainSpec {
         realtime: true,
         ..asked(&[0, 1])
@@ -67,10 +67,10 @@ fn explain(world: impl Fn(Who) -> Made) -> UdpConclusion {
 }
 
 /// A world in which those clients lose 2 % of what they send.
-fn losers(of: &'static [Who]) -> impl Fn(Who) -> Made {
-    move |who| Made {
+fn losers(of: &'static [Who]) -> impl Fn(Who) -> TrialBehaviour {
+    move |who| TrialBehaviour {
         lost: if of.contains(&who) { 0.02 } else { 0.0 },
-        ..Made::default()
+        ..TrialBehaviour::default()
     }
 }
 
@@ -112,13 +112,13 @@ fn standing(conclusion: &UdpConclusion, name: &str) -> &'static str {
     }
 }
 
-fn check(what: &str, name: &str, world: impl Fn(Who) -> Made, expected: &str) {
+fn check(what: &str, name: &str, world: impl Fn(Who) -> TrialBehaviour, expected: &str) {
     assert_eq!(standing(&explain(world), name), expected, "{what}");
 }
 
 /// A service that waits for its processor while the crowd runs, in pauses of up to 1 ms.
-fn kept(waiting: f64, preempted: u64, losing: &'static [Who]) -> impl Fn(Who) -> Made {
-    move |who| Made {
+fn kept(waiting: f64, preempted: u64, losing: &'static [Who]) -> impl Fn(Who) -> TrialBehaviour {
+    move |who| TrialBehaviour {
         waiting: if who == Who::Sleeping { waiting } else { 0.0 },
         preempted: if who == Who::Sleeping { preempted } else { 0 },
         ..losers(losing)(who)

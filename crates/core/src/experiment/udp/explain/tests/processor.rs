@@ -1,14 +1,14 @@
 //! A service that is kept from its processor.
 
 use super::{ALL, Who, check, explain, kept, standing};
-use crate::experiment::udp::fake::Made;
+use crate::experiment::udp::tests::fake::TrialBehaviour;
 
 pub(super) const WAITS: &str = "service_waits_for_processor";
 
 const PREEMPTED: &str = "woken_clients_preempt_service";
 
 /// How the two explanations of a service that is kept from its processor end.
-fn check_both(what: &str, world: impl Fn(Who) -> Made + Copy, expected: [&str; 2]) {
+fn check_both(what: &str, world: impl Fn(Who) -> TrialBehaviour + Copy, expected: [&str; 2]) {
     let conclusion = explain(world);
     let ended = [WAITS, PREEMPTED].map(|name| standing(&conclusion, name));
     assert_eq!(ended, expected, "{what}: {conclusion:#?}");
@@ -44,7 +44,7 @@ fn a_crowd_has_the_processor() {
 #[test]
 fn turns_tell_preemption_from_waiting() {
     let turns = |turns| {
-        move |who| Made {
+        move |who| TrialBehaviour {
             turns,
             ..kept(0.9, 600, &[Who::Sleeping])(who)
         }
@@ -57,7 +57,7 @@ fn turns_tell_preemption_from_waiting() {
 #[test]
 fn a_replay_that_loses_more_tells_nothing() {
     let more = |times: f64| {
-        move |who| Made {
+        move |who| TrialBehaviour {
             lost: if who == Who::Replaying {
                 0.02 * times
             } else {

@@ -1,14 +1,14 @@
 //! What the receiving side explains.
 
 use super::{CROWD, check, losers};
-use crate::experiment::udp::fake::Made;
+use crate::experiment::udp::tests::fake::TrialBehaviour;
 use crate::time::Nanos;
 
 #[test]
 fn a_place_is_told_by_the_ledger() {
     let name = "receive_buffer";
     check("all there", name, losers(CROWD), "supported");
-    let uncounted = |who| Made {
+    let uncounted = |who| TrialBehaviour {
         is_counted: false,
         ..losers(CROWD)(who)
     };
@@ -20,7 +20,7 @@ fn a_pause_is_held_against_the_buffer() {
     let name = "receiver_pauses";
     // 100 datagrams at 10,000/s fill it in 10 ms.
     let pause = |ms, buffer| {
-        move |who| Made {
+        move |who| TrialBehaviour {
             pause: Nanos::from_millis(ms),
             buffer,
             ..losers(CROWD)(who)

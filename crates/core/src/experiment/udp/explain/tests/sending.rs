@@ -2,17 +2,17 @@
 
 use super::super::UdpExplain;
 use super::{ALL, CROWD, Who, asked, check, losers, standing};
-use crate::experiment::udp::fake::{Made, run, yields};
 use crate::experiment::udp::spec::UdpTrialSpec;
+use crate::experiment::udp::tests::fake::{TrialBehaviour, run, yields};
 use crate::time::Nanos;
 
 #[test]
 fn sending_takes_the_rate() {
     // 128 clients that wait 200 µs would send 640,000/s.
     let at = |sent_per_s| {
-        move |_: Who| Made {
+        move |_: Who| TrialBehaviour {
             sent_per_s,
-            ..Made::default()
+            ..TrialBehaviour::default()
         }
     };
     let name = "per_send_overhead";
@@ -21,13 +21,13 @@ fn sending_takes_the_rate() {
     check("0.96 of it", name, at(615_000.0), "ruled_out");
     let mut spec = asked(&[]);
     spec.second = yields(128);
-    let (_, conclusion) = run(&mut UdpExplain::new(spec), |_| Made::default());
+    let (_, conclusion) = run(&mut UdpExplain::new(spec), |_| TrialBehaviour::default());
     assert_eq!(standing(&conclusion, name), "undecided", "nobody waits");
 }
 
 /// Clients that send so many at once.
-fn bursts(burst: u64, losing: &'static [Who]) -> impl Fn(Who) -> Made {
-    move |who| Made {
+fn bursts(burst: u64, losing: &'static [Who]) -> impl Fn(Who) -> TrialBehaviour {
+    move |who| TrialBehaviour {
         burst,
         ..losers(losing)(who)
     }
@@ -56,10 +56,10 @@ fn clients_wake_together() {
     check("nor do bursts matter", name, bursts(100, even), "undecided");
     let mut spec = asked(&[]);
     spec.second = yields(128);
-    let world = |spec: &UdpTrialSpec| Made {
+    let world = |spec: &UdpTrialSpec| TrialBehaviour {
         burst: 100,
         lost: if spec.clients == 128 { 0.02 } else { 0.0 },
-        ..Made::default()
+        ..TrialBehaviour::default()
     };
     let (_, conclusion) = run(&mut UdpExplain::new(spec), world);
     assert_eq!(standing(&conclusion, name), "ruled_out", "nobody sleeps");
@@ -97,7 +97,7 @@ fn poisson_alone() {
         "ruled_out",
     );
     let uses = |cpu, waiting| {
-        move |who| Made {
+        move |who| TrialBehaviour {
             cpu,
             waiting,
             ..losers(all)(who)
@@ -116,7 +116,7 @@ fn poisson_alone() {
         "ruled_out",
     );
     let works = |us| {
-        move |who| Made {
+        move |who| TrialBehaviour {
             work: Nanos::from_micros(us),
             ..losers(CROWD)(who)
         }
@@ -133,13 +133,13 @@ fn poisson_alone() {
         works(100),
         "ruled_out",
     );
-    let little = |who| Made {
+    let little = |who| TrialBehaviour {
         lost: match who {
             Who::Sleeping => 0.02,
             Who::Evenly | Who::Poisson => 0.006,
             _ => 0.0,
         },
-        ..Made::default()
+        ..TrialBehaviour::default()
     };
     check("a third is left", name, little, "undecided");
     check(
@@ -154,10 +154,10 @@ fn poisson_alone() {
 fn senders_drop_or_block() {
     let name = "sender_drops_or_blocks";
     let sends = |blocked, refused| {
-        move |_: Who| Made {
+        move |_: Who| TrialBehaviour {
             blocked,
             refused,
-            ..Made::default()
+            ..TrialBehaviour::default()
         }
     };
     check("1 % waits", name, sends(0.0101, 0.0), "supported");

@@ -4,7 +4,7 @@ use super::super::{ExplainSpec, UdpExplain};
 use super::{asked, names};
 use crate::arrival::{ArrivalProcess, Arrivals};
 use crate::experiment::conduct;
-use crate::experiment::udp::UdpTried;
+use crate::experiment::udp::AssessedUdpTrial;
 use crate::experiment::udp::analysis::tests::{moments, served, spec};
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::law::Law;
@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 
 /// Clients and a service in virtual time: datagrams go through a queue with room for 40 and 20 µs
 /// of work each, or whatever a cell asks for.
-fn simulated(spec: &UdpTrialSpec) -> UdpTried {
+fn simulated(spec: &UdpTrialSpec) -> AssessedUdpTrial {
     let starts = match &spec.wait {
         ClientWait::Tick(period) => {
             let moment = |k: u64| Nanos(2 * period.0 * (1 + k / u64::from(spec.clients)));
@@ -34,7 +34,7 @@ fn simulated(spec: &UdpTrialSpec) -> UdpTried {
         _ => Nanos::from_micros(20),
     };
     let buffer = spec.setup.rcvbuf.map_or(40, |bytes| u64::from(bytes) / 768);
-    UdpTried::of(&served(spec.clone(), starts, work, buffer))
+    AssessedUdpTrial::of(&served(spec.clone(), starts, work, buffer))
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! How long an explanation takes.
 
-use super::super::{EXPLAIN_LIMIT, ExplainAsked, ExplainSpec, UdpExplain};
+use super::super::{EXPLAIN_LIMIT, ExplainRequest, ExplainSpec, UdpExplain};
 use super::{asked, losers, who};
 use crate::experiment::conduct;
-use crate::experiment::udp::UdpTried;
-use crate::experiment::udp::fake::tried;
+use crate::experiment::udp::AssessedUdpTrial;
 use crate::experiment::udp::spec::{ClientsAs, UdpTrialSpec};
+use crate::experiment::udp::tests::fake::tried;
 use crate::law::Law;
 use crate::time::Nanos;
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ fn takes(spec: ExplainSpec) -> Nanos {
     let mut total = Nanos::ZERO;
     let conducted = conduct(&mut UdpExplain::new(spec), |spec: &UdpTrialSpec| {
         total += spec.duration + spec.around();
-        let made: UdpTried = tried(spec, losers(super::CROWD)(who(spec)));
+        let made: AssessedUdpTrial = tried(spec, losers(super::CROWD)(who(spec)));
         Ok::<_, Infallible>(ControlFlow::Continue(made))
     });
     assert!(conducted.is_ok());
@@ -56,7 +56,7 @@ fn an_explanation_takes_a_minute_at_most() {
                     Some(Nanos::from_secs(3_600)),
                 ] {
                     for repeats in [None, Some(3), Some(7), Some(4_000_000)] {
-                        let asked = ExplainAsked { duration, repeats };
+                        let asked = ExplainRequest { duration, repeats };
                         let Ok(spec) = with(clients, carried_as, work).fit(asked) else {
                             refused += 1;
                             continue;
@@ -80,7 +80,8 @@ fn an_explanation_takes_a_minute_at_most() {
 fn what_was_cut_is_said_and_only_that() {
     let fit = |duration, repeats| {
         let spec = with(128, ClientsAs::Processes, Nanos::ZERO);
-        spec.fit(ExplainAsked { duration, repeats }).expect("fits")
+        spec.fit(ExplainRequest { duration, repeats })
+            .expect("fits")
     };
     let usual = fit(None, None);
     assert_eq!((usual.cut.as_deref(), usual.left_out), (None, 0));

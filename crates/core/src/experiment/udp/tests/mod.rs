@@ -1,7 +1,10 @@
 //! One law, and several compared.
 
-use super::fake::{Made, run, sleeps, tried, yields};
-use super::{STARTS_MAX, UdpCompare, UdpRun, UdpTried};
+pub(super) mod fake;
+mod properties;
+
+use self::fake::{TrialBehaviour, run, sleeps, tried, yields};
+use super::{AssessedUdpTrial, STARTS_MAX, UdpCompare, UdpRun};
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::{Ended, Experiment};
@@ -10,15 +13,15 @@ use crate::time::Nanos;
 use crate::trial::report::Verdict;
 
 /// 20,000/s without loss, or 10,000/s of which 2 % is lost.
-fn world(spec: &UdpTrialSpec) -> Made {
+fn world(spec: &UdpTrialSpec) -> TrialBehaviour {
     match spec.wait {
-        ClientWait::Yield => Made {
+        ClientWait::Yield => TrialBehaviour {
             sent_per_s: 20_000.0,
-            ..Made::default()
+            ..TrialBehaviour::default()
         },
-        _ => Made {
+        _ => TrialBehaviour {
             lost: 0.02,
-            ..Made::default()
+            ..TrialBehaviour::default()
         },
     }
 }
@@ -96,8 +99,8 @@ fn laws_alternate_and_are_pooled() {
 fn a_comparison_cut_short_still_concludes() {
     let compare = UdpCompare::new(vec![yields(64), sleeps(128, 200)], 3);
     for made in 0..3 {
-        let past: Vec<UdpTried> = (0..made)
-            .map(|_| tried(&yields(64), Made::default()))
+        let past: Vec<AssessedUdpTrial> = (0..made)
+            .map(|_| tried(&yields(64), TrialBehaviour::default()))
             .collect();
         let concluded = compare.conclude(&past);
         assert_eq!(concluded.verdict, Verdict::Valid, "{made}");
@@ -114,7 +117,7 @@ fn one_invalid_law_makes_the_comparison_invalid() {
         Nanos::from_secs(1),
     );
     let behind = |spec: &UdpTrialSpec| {
-        let mut tried = tried(spec, Made::default());
+        let mut tried = tried(spec, TrialBehaviour::default());
         if spec.wait != ClientWait::Yield {
             tried.report.verdict = Verdict::Invalid;
         }
@@ -131,13 +134,13 @@ fn moments_are_kept_up_to_a_limit() {
     let mut trial = blank(yields(1));
     let starts = |n: usize| (0..n as u64).map(|k| Nanos(k / 2)).collect::<Vec<_>>();
     trial.sent.starts = starts(100);
-    let kept = UdpTried::of(&trial);
+    let kept = AssessedUdpTrial::of(&trial);
     assert_eq!(
         (kept.starts.len(), kept.starts_until),
         (100, Nanos::from_secs(1))
     );
     trial.sent.starts = starts(STARTS_MAX + 7);
-    let kept = UdpTried::of(&trial);
+    let kept = AssessedUdpTrial::of(&trial);
     let until = Nanos(STARTS_MAX as u64 / 2);
     assert_eq!((kept.starts.len(), kept.starts_until), (STARTS_MAX, until));
     assert!(kept.starts.iter().all(|&t| t < until));

@@ -1,16 +1,16 @@
 //! Made-up measurements for tests.
 
 use crate::experiment::throttle::hold::{HoldMethod, HoldSpec};
-use crate::experiment::throttle::holds::{HoldTrial, Holds};
+use crate::experiment::throttle::hold::{HoldStats, HoldTrial};
 use crate::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
-use crate::experiment::throttle::waits::{WaitTrial, Waits};
+use crate::experiment::throttle::wait::{WaitStats, WaitTrial};
 use crate::spec::{ArrivalLaw, Margins, Rate};
 use crate::throttle::CatchUp;
 use crate::time::Nanos;
 
 /// Waits of `delay` that ended late by so much each, at a cost of 3 µs per wait.
 pub(crate) fn waits(method: WaitMethod, delay: Nanos, late_ns: &[u64]) -> WaitTrial {
-    let mut waits = Waits::default();
+    let mut waits = WaitStats::default();
     for &late in late_ns {
         waits.record(delay, delay + Nanos(late));
         waits.elapsed += delay + Nanos(late);
@@ -36,7 +36,7 @@ pub(crate) fn holds(
     late: impl Fn(u64) -> Nanos,
 ) -> HoldTrial {
     let rate = Rate::per_second(1_000).expect("a rate");
-    let mut holds = Holds::default();
+    let mut holds = HoldStats::default();
     for k in 0..1_000 {
         let intended = rate.moment(k);
         holds.record(intended, intended + late(k));

@@ -1,6 +1,6 @@
 //! Trials of an overload for tests, made up.
 
-use super::Setting;
+use crate::experiment::overload::analysis::OverloadSetting;
 use crate::measure::{Interval, Observed, Outcome, Outcomes, SynSource};
 use crate::spec::{CloseKind, Level};
 use crate::time::Nanos;
@@ -8,7 +8,7 @@ use crate::trial::detail::HttpDetail;
 use crate::trial::report::{GeneratorReport, OfferedReport, TimesReport, TrialReport, Verdict};
 
 /// T = 500 ms, orderly closes, levels given.
-pub(crate) const SETTING: Setting = Setting {
+pub(crate) const SETTING: OverloadSetting = OverloadSetting {
     patience: Nanos::from_millis(500),
     scheduled_descriptors: 0,
     close: CloseKind::Fin,

@@ -1,9 +1,9 @@
 //! What holds of the conclusion on any server: no sentence contradicts a figure, and a server that
 //! fails is named with how.
 
+use super::super::*;
 use super::fake::{Fault, Server};
-use super::tests::{conducted, spec};
-use super::*;
+use super::{conducted, spec};
 use crate::experiment::Conducted;
 use crate::finding::Severity;
 use crate::law::Law;
@@ -93,9 +93,10 @@ fn names(server: Server, trials: &[TrialReport]) -> Vec<&'static str> {
     trials.iter().for_each(|t| all.merge(&t.outcomes));
     let count = |outcome| all.count(outcome);
     // Where nobody looked, nothing more is known of connects that are not answered.
-    let unseen: &[&'static str] = match server.is_seen {
-        true => &[],
-        false => &["no_syn_ack", "connects_unanswered"],
+    let unseen: &[&'static str] = if server.is_seen {
+        &[]
+    } else {
+        &["no_syn_ack", "connects_unanswered"]
     };
     let wanted = match server.fault {
         Fault::Crash(..) if count(Outcome::Refused) > 0 => {

@@ -1,9 +1,13 @@
 //! The policy, and what it concludes.
 
-use super::fake::{Fault, Server};
+mod fake;
+mod properties;
+pub(crate) mod trials;
+
+use self::fake::{Fault, Server};
 use super::*;
-use crate::experiment::overload::analysis::fixture::{clients, sclients};
 use crate::experiment::overload::report::CameBack;
+use crate::experiment::overload::tests::trials::{clients, sclients};
 use crate::experiment::{Conducted, conduct};
 use crate::report::contradictions::assert_consistent;
 use crate::spec::fixture::trial;
@@ -217,14 +221,14 @@ fn s_clients_none_of_which_counts_make_it_invalid() {
     pressed.verdict = Verdict::Invalid;
     let valid = sclients(100, 1_300);
     assert_eq!(
-        of_overload(&[clients(8, 1_300), pressed.clone()]),
+        overload_verdict(&[clients(8, 1_300), pressed.clone()]),
         Verdict::Invalid
     );
     assert_eq!(
-        of_overload(&[clients(8, 1_300), valid, pressed]),
+        overload_verdict(&[clients(8, 1_300), valid, pressed]),
         Verdict::Valid
     );
-    assert_eq!(of_overload(&[clients(8, 1_300)]), Verdict::Valid);
+    assert_eq!(overload_verdict(&[clients(8, 1_300)]), Verdict::Valid);
 }
 
 /// Two levels, and the base load again, of a server with this fault.

@@ -2,12 +2,12 @@
 //! a number in it, every ledger sums, and what is lost is found somewhere.
 
 use super::fake::{sleeps, yields};
-use super::{ExplainSpec, UdpCompare, UdpExplain, UdpRun, UdpTried};
 use crate::consistency::Said;
 use crate::experiment::udp::analysis::tests::blank;
 use crate::experiment::udp::measure::{DropCounter, DropPlace, UdpReceived, UdpTrial};
 use crate::experiment::udp::report::UdpConclusion;
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use crate::experiment::udp::{AssessedUdpTrial, ExplainSpec, UdpCompare, UdpExplain, UdpRun};
 use crate::experiment::{Concluded, Experiment, conduct};
 use crate::finding::Finding;
 use crate::report::contradictions::contradictions;
@@ -130,10 +130,10 @@ impl World {
 /// An experiment in such a world, and all its trials.
 fn concluded<X>(mut experiment: X, world: &World) -> (Vec<TrialReport>, Concluded<UdpConclusion>)
 where
-    X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried, Conclusion = UdpConclusion>,
+    X: Experiment<Spec = UdpTrialSpec, Trial = AssessedUdpTrial, Conclusion = UdpConclusion>,
 {
     let made = conduct(&mut experiment, |spec: &UdpTrialSpec| {
-        let tried = UdpTried::of(&world.trial(spec));
+        let tried = AssessedUdpTrial::of(&world.trial(spec));
         Ok::<_, Infallible>(ControlFlow::Continue(tried))
     });
     let conducted = made.unwrap_or_else(|never| match never {});
@@ -191,7 +191,7 @@ fn check(trials: &[TrialReport], concluded: &Concluded<UdpConclusion>) {
 
 /// A cause is named once: where others had the service's processor, that is one cause.
 fn check_explained(conclusion: &UdpConclusion) {
-    use super::explain::Hypothesis;
+    use crate::experiment::udp::explain::Hypothesis;
     let supported = &conclusion.supported;
     let is_supported = |h: Hypothesis| {
         let begins = format!("{}: ", h.name());

@@ -22,19 +22,20 @@ Link Responsiveness: 0 Hz
     let classic = parse_classic(text).expect("reads");
     assert_eq!(classic.min_rtt_ns, Some(500_000));
     assert_eq!(classic.scenarios.len(), 4);
-    let ClassicScenario { up, down, .. } = classic.scenarios[0];
+    let ScenarioRow { up, down, .. } = classic.scenarios[0];
     assert_eq!((up, down), (0, 1));
     assert_eq!(classic.scenarios[1].up_kib_per_s, Some(105_388.0));
     assert_eq!(classic.scenarios[1].smoothness_hz, None);
     assert_eq!(
         classic.scenarios[2],
-        ClassicScenario {
+        ScenarioRow {
             up: 1,
             down: 1,
             up_kib_per_s: Some(50_998.0),
             down_kib_per_s: Some(85_859.0),
             smoothness_hz: Some(2.9),
             responsiveness_hz: None,
+            ..ScenarioRow::default()
         }
     );
     assert_eq!(classic.scenarios[3].up_kib_per_s, Some(14_712.5));

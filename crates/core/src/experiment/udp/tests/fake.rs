@@ -1,7 +1,7 @@
 //! Clients and a service of known behaviour in the place of the engine.
 
-use super::UdpTried;
 use crate::consistency::Said;
+use crate::experiment::udp::AssessedUdpTrial;
 use crate::experiment::udp::analysis::tests::{blank, spec};
 use crate::experiment::udp::measure::{ServiceFacts, UdpReceived};
 use crate::experiment::udp::report::UdpConclusion;
@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 
 /// How one trial goes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Made {
+pub(in crate::experiment::udp) struct TrialBehaviour {
     /// Datagrams sent per second, unless a schedule says.
     pub sent_per_s: f64,
     /// The share of them that is lost.
@@ -47,9 +47,9 @@ pub(super) struct Made {
     pub refused: f64,
 }
 
-impl Default for Made {
-    fn default() -> Made {
-        Made {
+impl Default for TrialBehaviour {
+    fn default() -> TrialBehaviour {
+        TrialBehaviour {
             sent_per_s: 10_000.0,
             lost: 0.0,
             is_counted: true,
@@ -69,7 +69,10 @@ impl Default for Made {
 }
 
 /// A trial that went so.
-pub(super) fn tried(spec: &UdpTrialSpec, made: Made) -> UdpTried {
+pub(in crate::experiment::udp) fn tried(
+    spec: &UdpTrialSpec,
+    made: TrialBehaviour,
+) -> AssessedUdpTrial {
     let mut trial = blank(spec.clone());
     let length_s = spec.duration.as_secs_f64();
     let per_s = match &spec.wait {
@@ -112,16 +115,16 @@ pub(super) fn tried(spec: &UdpTrialSpec, made: Made) -> UdpTried {
         work: Some(Law::Fixed(made.work)),
         ..trial.service
     };
-    UdpTried::of(&trial)
+    AssessedUdpTrial::of(&trial)
 }
 
 /// An experiment from beginning to end in such a world.
-pub(super) fn run<X>(
+pub(in crate::experiment::udp) fn run<X>(
     experiment: &mut X,
-    world: impl Fn(&UdpTrialSpec) -> Made,
-) -> (Conducted<UdpTried, UdpConclusion>, UdpConclusion)
+    world: impl Fn(&UdpTrialSpec) -> TrialBehaviour,
+) -> (Conducted<AssessedUdpTrial, UdpConclusion>, UdpConclusion)
 where
-    X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried, Conclusion = UdpConclusion>,
+    X: Experiment<Spec = UdpTrialSpec, Trial = AssessedUdpTrial, Conclusion = UdpConclusion>,
 {
     let made = conduct(experiment, |spec: &UdpTrialSpec| {
         Ok::<_, Infallible>(ControlFlow::Continue(tried(spec, world(spec))))
@@ -139,12 +142,12 @@ where
 }
 
 /// Clients that give up the processor.
-pub(super) fn yields(clients: u32) -> UdpTrialSpec {
+pub(in crate::experiment::udp) fn yields(clients: u32) -> UdpTrialSpec {
     spec(clients, ClientWait::Yield, Nanos::from_secs(1))
 }
 
 /// Clients that sleep exponentially with this mean.
-pub(super) fn sleeps(clients: u32, mean_us: u64) -> UdpTrialSpec {
+pub(in crate::experiment::udp) fn sleeps(clients: u32, mean_us: u64) -> UdpTrialSpec {
     let wait = ClientWait::Sleep(Law::Exp(Nanos::from_micros(mean_us)));
     spec(clients, wait, Nanos::from_secs(1))
 }

@@ -1,10 +1,11 @@
-use super::attempts::REPEATS_MAX;
+use super::distorted::REPEATS_MAX;
 use super::*;
+use crate::experiment::latency::analysis::PathFigures;
 use crate::experiment::latency::analysis::assess;
-use crate::experiment::latency::analysis::figures::grade;
+use crate::experiment::latency::analysis::grade;
 use crate::experiment::latency::analysis::tests::path;
-use crate::experiment::latency::analysis::{ClassicOverall, parse_classic};
 use crate::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
+use crate::experiment::latency::parse_classic;
 use crate::experiment::{Conducted, Ended, conduct};
 use crate::finding::Finding;
 use crate::report::contradictions::assert_consistent;
@@ -56,7 +57,7 @@ fn codes(findings: &[Finding]) -> Vec<&str> {
 }
 
 #[test]
-fn the_idle_path_comes_first_and_then_each_scenario_with_each_congestion_control() {
+fn idle_path_comes_first_then_each_scenario_and_control() {
     let conducted = run(plan(&[(1, 0), (1, 1)], &["cubic", "bbr"]), 100, |_, _| {});
     let labels: Vec<&str> = conducted.trials.iter().map(|t| t.label.as_str()).collect();
     assert_eq!(
@@ -156,7 +157,7 @@ fn a_long_queue_is_found_and_a_short_one_is_not() {
 }
 
 #[test]
-fn a_flow_killed_in_the_middle_carries_its_zeros_and_the_run_goes_on() {
+fn killed_flow_makes_figures_zero_and_the_run_goes_on() {
     let conducted = run(plan(&[(2, 2), (1, 1)], &[]), 50, |trial, measured| {
         if trial == 1 {
             measured.flows[1].ended = Nanos::from_secs(2);
@@ -265,7 +266,8 @@ fn what_rests_on_distorted_trials_is_told_and_what_stands() {
     );
     // Where no figure is known, none rests on them.
     let all: Vec<&TrialReport> = down.trials.iter().collect();
-    let of_none = standing::finding(&LatencyConclusion::default(), &all).expect("a finding");
+    let of_none = super::distorted::rests_on_distorted(&LatencyConclusion::default(), &all)
+        .expect("a finding");
     assert_eq!(
         of_none.text,
         "2 of 4 trials are INVALID: no overall figure rests on them"
@@ -474,8 +476,7 @@ fn published() -> String {
 #[test]
 fn the_published_run_gives_its_overall_figures_again() {
     let uploads = PUBLISHED.map(|(_, _, kib)| kib);
-    let mean =
-        crate::experiment::latency::analysis::figures::harmonic_mean(&uploads).expect("some");
+    let mean = crate::experiment::latency::analysis::harmonic_mean(&uploads).expect("some");
     assert!((mean - 50_449.8).abs() < 0.05, "{mean}");
     let classic = parse_classic(&published()).expect("reads");
     let (findings, conclusion) = conclude_classic(&classic);
@@ -502,14 +503,14 @@ fn the_published_run_gives_its_overall_figures_again() {
 }
 
 #[test]
-fn an_overall_figure_that_its_scenarios_do_not_give_is_a_warning() {
+fn overall_figure_unlike_its_scenarios_is_a_warning() {
     let mut classic = parse_classic(&published()).expect("reads");
     classic.overall.upload_capacity = Some(60_000.0);
     let (findings, _) = conclude_classic(&classic);
     assert_eq!(findings[0].severity, crate::finding::Severity::Warning);
-    classic.overall = ClassicOverall {
+    classic.overall = PathFigures {
         upload_capacity: Some(50_449.0),
-        ..ClassicOverall::default()
+        ..PathFigures::default()
     };
     assert_eq!(conclude_classic(&classic).0, []);
 }
