@@ -4,7 +4,7 @@ use super::fake::{Made, run, sleeps, tried, yields};
 use super::{STARTS_MAX, UdpCompare, UdpRun, UdpTried};
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
-use crate::experiment::{Ended, Experiment};
+use crate::experiment::{EndReason, Experiment};
 use crate::spec::ArrivalLaw;
 use crate::time::Nanos;
 use crate::trial::report::Verdict;
@@ -28,7 +28,7 @@ fn one_law_is_one_trial() {
     let (conducted, conclusion) = run(&mut UdpRun::new(sleeps(128, 200)), world);
     assert_eq!(
         (conducted.trials.len(), conducted.ended),
-        (1, Ended::Converged)
+        (1, EndReason::Converged)
     );
     let row = &conclusion.laws[0];
     assert_eq!(

@@ -1,7 +1,7 @@
 //! What a change does: changed against unchanged, in pairs of the same block.
 
 use crate::experiment::udp::report::EffectRow;
-use crate::stats::pairs::mean_and_ci95;
+use crate::stats::sample::mean_and_ci95;
 use crate::trial::report::TrialReport;
 use crate::words;
 
