@@ -22,8 +22,8 @@ pub struct LevelPoint {
     pub mean_ns: Option<f64>,
     /// 90th percentile of response time in nanoseconds, where it was measured.
     pub p90_ns: Option<f64>,
-    /// All figures of response time. Percentiles are never averaged: those of several trials come from
-    /// merged histograms.
+    /// All figures of response time. Percentiles are never averaged: those of several trials come
+    /// from merged histograms.
     pub latency: Option<TimesReport>,
     /// Share of the operations that failed, 0 to 1.
     pub error_share: f64,
@@ -71,8 +71,8 @@ impl LevelPoint {
     }
 }
 
-/// One row per level, ascending, with the trial of all its figures: the valid trials of the greatest
-/// length merged into one, or the last trial if none is valid.
+/// One row per level, ascending, with the trial of all its figures: the valid trials of the
+/// greatest length merged into one, or the last trial if none is valid.
 pub(super) fn merged_rows(trials: &[TrialReport]) -> Vec<(LevelPoint, TrialReport)> {
     let mut levels: Vec<f64> = trials.iter().map(|t| value(t.level)).collect();
     levels.sort_by(f64::total_cmp);
@@ -98,8 +98,8 @@ pub(super) fn merged_rows(trials: &[TrialReport]) -> Vec<(LevelPoint, TrialRepor
     levels.into_iter().filter_map(row).collect()
 }
 
-/// 95 % confidence interval of a trial's goodput: that of its throughput in proportion, or with sessions
-/// that of the completed ones.
+/// 95 % confidence interval of a trial's goodput: that of its throughput in proportion, or with
+/// sessions that of the completed ones.
 pub fn goodput_ci95(trial: &TrialReport) -> Option<[f64; 2]> {
     if let Some(sessions) = trial.sessions() {
         return sessions.completed_ci95_per_s;
