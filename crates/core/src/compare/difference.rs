@@ -1,6 +1,6 @@
 //! Test whether two sides differ by more than runs of the same server do.
 //!
-//! Two runs of the same server differ by more than their own intervals show: the machine drifts
+//! Two runs of the same server differ by more than their own intervals show. The machine drifts
 //! between them, and memory and threads are placed anew. So each figure has two parts of variance:
 //! that within the run, which the run itself shows, and that *between* runs. With one run on a side
 //! the latter is assumed. With several it is measured, and the assumption counts for less with each
@@ -146,8 +146,8 @@ pub(super) fn of_pairs(pairs: &[(f64, f64)], spread: f64) -> Option<Difference> 
 
 /// Which of these p-values are differences, by the procedure of Benjamini and Hochberg (J. R. Stat.
 /// Soc. B 57, 1995). A share `alpha` of its findings is expected to be false at most. Without any
-/// difference it finds one with a probability of at most `alpha`, also where metrics are correlated
-/// as those of one run are (Benjamini and Yekutieli, Ann. Stat. 29, 2001).
+/// difference it finds one with a probability of at most `alpha`. That also holds for correlated
+/// metrics of one run (Benjamini and Yekutieli, Ann. Stat. 29, 2001).
 pub(super) fn discoveries(p_values: &[f64], alpha: f64) -> Vec<bool> {
     let mut sorted = p_values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -27,10 +27,10 @@ pub(super) struct ComparedMetric {
 /// The figure of a trial; `None` where it has none.
 pub(super) type MetricFigure = fn(&TrialReport) -> Option<LogEstimate>;
 
-/// Assumed spread between runs, as a standard deviation of the logarithm. 12 runs of 1 s of the
-/// built-in server (4 workers, exponential 1 ms, closed loop) on a virtual machine with two
-/// processors differed in throughput by 0.7 to 1.6 % and in the median by 1.2 to 2.2 % beyond their
-/// own intervals. More is allowed for in the tail.
+/// Assumed spread between runs, as a standard deviation of the logarithm. It comes from 12 runs of
+/// 1 s of the built-in server (4 workers, exponential 1 ms, closed loop) on a virtual machine with
+/// two processors. Beyond their own intervals they differed in throughput by 0.7 to 1.6 % and in
+/// the median by 1.2 to 2.2 %. More is allowed for in the tail.
 pub(super) const SPREAD_THROUGHPUT: f64 = 0.02;
 pub(super) const SPREAD_P50: f64 = 0.02;
 const SPREAD_P90: f64 = 0.025;
@@ -155,9 +155,9 @@ const BUSY_PERCENT: f64 = 20.0;
 /// … waiting for a processor for more than this share of the time means that the generator shares
 /// it with the target.
 const WAITING_PERCENT: f64 = 1.0;
-/// Spread between such runs: the placement of threads decides on the result. On a machine with two
-/// processors 12 runs of 1 s of the same server without service time differed by 25 to 33 %
-/// (standard deviation), although most had intervals within 3 %.
+/// Spread between such runs: the placement of threads decides on the result. On two processors 12
+/// runs of 1 s of one server without service time differed by 25 to 33 % (standard deviation). Most
+/// of them had intervals within 3 %.
 const SPREAD_CONTENDED: f64 = 0.3;
 
 /// Whether target and generator fought for processors in this trial.

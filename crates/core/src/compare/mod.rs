@@ -1,9 +1,9 @@
 //! B against A: two runs, or several of each, of what may be the same server.
 //!
-//! Every figure is compared by its ratio. Its chance variation has two parts: that within a run,
-//! from the run's intervals, and that between runs, which is assumed for single runs and measured
-//! with several (`difference`). All rows together decide which differences count (`discoveries`),
-//! so that equal servers are called different in fewer than 1 of 20 comparisons.
+//! Every figure is compared by its ratio. Its chance variation has two parts. That within a run
+//! comes from the run's intervals. That between runs is assumed for single runs and measured with
+//! several (`difference`). All rows together decide which differences count (`discoveries`), so
+//! that equal servers are called different in fewer than 1 of 20 comparisons.
 
 mod agents;
 mod anatomy;

@@ -108,8 +108,8 @@ pub struct ComparisonRow {
     pub metric: String,
     /// `per_s`, `ns`, `percent`, `kib_per_s`, `hz`, `users`.
     pub unit: String,
-    /// Where several levels, laws or methods are compared, the one that it is of; the step or the
-    /// kind of session, or the agent, where it is of one; empty where it is of the whole.
+    /// Level, law or method, where several are compared; or the step, kind of session or agent.
+    /// Empty for the whole.
     pub label: String,
     /// That level, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,9 +22,9 @@ pub const BACKOFF_LONGEST: Nanos = Nanos::from_secs(1);
 
 /// Virtual users who each have one operation in flight at the most.
 ///
-/// A user's next operation is intended at the time at which the generator saw the end of the last
-/// one plus the think time, or, with a cycle, at the last intended time plus the cycle but not
-/// before that end was seen. Nothing intended at or after the end of the window starts. Exactly
+/// With a think time, the next operation of a user is intended that time after the generator saw
+/// the end of the last one. With a cycle, it is intended one cycle after the last intended time,
+/// but not before that end. Nothing intended at or after the end of the window starts. Exactly
 /// `operations_max` operations start in all.
 #[derive(Debug)]
 pub struct ClosedLoop {

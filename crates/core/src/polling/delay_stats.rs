@@ -53,8 +53,8 @@ impl DelaySums {
     }
 }
 
-/// Sums over a part of the operations. A row partly within it counts with a share of its times, and
-/// with all of its delays: several delays of one length are no single pause.
+/// Sums over a part of the operations. A row partly within it counts with a share of its times. It
+/// counts with all of its delays, as several delays of one length are no single pause.
 #[derive(Clone, Copy, Debug, Default)]
 struct DelayPart {
     whole_ns: f64,

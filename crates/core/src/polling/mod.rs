@@ -1,13 +1,13 @@
 //! Whether a generator's worker sleeps between operations or polls all the time: `--wait auto`.
 //!
 //! A sleep that ends late makes operations late, beyond what its margin covers. Where that distorts
-//! the results and a processor is free, the worker polls all the time: a processor that never rests
+//! the results and a processor is free, the worker polls all the time. A processor that never rests
 //! is neither woken late nor given to others so soon. That costs a processor, so the worker sleeps
 //! again as soon as polling does not help, and tries sleeping from time to time.
 //!
 //! A worker of an open loop may also have real-time priority: it runs before all others when an
 //! operation is due. It loses the priority for good when it uses too much of its processor, which
-//! the target may need: on two processors, a server beside a generator at 20,000/s with this
+//! the target may need. On two processors, a server beside a generator at 20,000/s with this
 //! priority answered 50 times later.
 //!
 //! Pure: times and totals come in, a [`WaitMode`] goes out.

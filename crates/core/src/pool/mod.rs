@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 
 /// Operations that wait for a connection, in the order of their deadlines.
 ///
-/// Under overload, first come, first served would send every operation just before its timeout:
-/// none would succeed, and each would cost the server work and the generator a connection. So an
+/// Under overload, first come, first served would send every operation just before its timeout.
+/// None would succeed, and each would cost the server work and the generator a connection. So an
 /// operation without a chance is passed over. It ends at its timeout, unsent:
 ///
 /// - one with less time left than the shortest service time seen of late;

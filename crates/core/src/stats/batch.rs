@@ -11,7 +11,7 @@ pub(crate) const BATCHES_MIN: usize = 5;
 const CORRELATION_Z: f64 = 1.5;
 
 /// 95 % confidence interval of the mean of a stationary series, by batch means (Law and Kelton,
-/// Simulation Modeling and Analysis, ch. 9): the means of long enough batches are nearly
+/// Simulation Modeling and Analysis, ch. 9). The means of long enough batches are nearly
 /// independent and normal, so Student's t holds for them.
 ///
 /// Takes the largest number of batches with an insignificant autocorrelation at lag 1, and widens

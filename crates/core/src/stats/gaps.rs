@@ -66,8 +66,8 @@ impl Gaps {
     }
 }
 
-/// The index of dispersion of counts, variance over mean, of ascending starts at four time scales,
-/// over the part of the window in which they are known. It does not depend on where bins begin:
+/// Index of dispersion (variance over mean) of the counts of ascending starts, at four time scales,
+/// within the part of the window in which starts are known. It does not depend on where bins begin:
 /// see [`counts`].
 pub fn dispersion(starts: &[Nanos], known: Window) -> Dispersion {
     let at = |ms| counts(starts, known, Nanos::from_millis(ms)).map(|c| c.dispersion);
@@ -95,8 +95,8 @@ pub struct Counts {
 ///
 /// The window slides over all of `known`, so that the result does not depend on where bins begin.
 /// Bins that begin with a burst every two bins see all or nothing; bins that cut each burst in half
-/// always see the same count. The variance is over the offsets, divided by the share of it that is
-/// left where the mean comes from the same data: with D = length − bin that is 1 − bin/D · (1 −
+/// always see the same count. The variance is over the offsets. It is divided by the share that is
+/// left where the mean comes from the same data. With D = length − bin that is 1 − bin/D · (1 −
 /// bin/3D) for Poisson counts.
 pub fn counts(starts: &[Nanos], known: Window, bin: Nanos) -> Option<Counts> {
     let length = known.length();

@@ -11,8 +11,8 @@ const EXACT_MAX: f64 = 1_000.0;
 const SLOTS_MIN: usize = 10;
 
 /// 95 % confidence interval of the percentile `q` (0 to 1) of a histogram, in nanoseconds, by order
-/// statistics (Hahn and Meeker, Statistical Intervals, 5.2): the number of observations below the
-/// true percentile is binomial, whatever their law, which bounds its rank.
+/// statistics (Hahn and Meeker, Statistical Intervals, 5.2). The number of observations below the
+/// true percentile is binomial, whatever their law. That bounds its rank.
 ///
 /// Correlated observations count as a sample smaller by `design_effect` (at least 1, see
 /// [`design_effect`]). `None` if that leaves fewer than five on either side.
@@ -33,8 +33,8 @@ pub fn quantile_ci95(histogram: &Histogram, q: f64, design_effect: f64) -> Optio
 }
 
 /// Ratio of the variance of the mean response time to that of independent observations (Kish's
-/// design effect), at least 1: the spread of the means of slots against the spread within, times
-/// the correlation between slots. It is estimated for the mean and used for percentiles too.
+/// design effect), at least 1. It is the spread of the means of slots against the spread within,
+/// times the correlation between slots. It is estimated for the mean and used for percentiles too.
 pub fn design_effect(series: &Series, responses: &Histogram) -> f64 {
     let slots = series.response_count.iter().zip(&series.response_sum_ns);
     let (counts, means): (Vec<f64>, Vec<f64>) = slots

@@ -23,8 +23,8 @@ pub(crate) fn autocorrelation(x: &[f64]) -> f64 {
     products / squares
 }
 
-/// Ratio of the variance of the mean of `n` values to that of independent ones, (1 + φ)/(1 − φ), at
-/// least 1: for a first-order autoregression with the sample autocorrelation `r`.
+/// Ratio of the variance of the mean of `n` values to that of independent ones, at least 1. For a
+/// first-order autoregression with the sample autocorrelation `r` it is (1 + φ)/(1 − φ).
 ///
 /// φ is r with its bias of −(1 + 4φ)/n removed (Marriott and Pope, Biometrika 41, 1954), at most
 /// 0.99.

@@ -23,8 +23,8 @@ pub const THROUGHPUT_SHARE: f64 = 0.02;
 pub const RESPONSE_SHARE: f64 = 0.10;
 
 /// Number of slots of the initial transient, by MSER-5 (White, Simulation 69, 1997): the cut, in
-/// batches of five slots, that gives the least standard error of the mean of the rest. At most
-/// half, and none unless the cut part differs from the rest beyond noise and autocorrelation.
+/// batches of five slots, with the least standard error of the mean of the rest. At most half, and
+/// none unless the cut part differs from the rest beyond noise and autocorrelation.
 pub fn transient_slots(series: &[f64]) -> usize {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
     let n = batches.len();
@@ -48,8 +48,8 @@ fn differs(cut: &[f64], rest: &[f64]) -> bool {
     gap > TRANSIENT_Z * error && gap > TRANSIENT_SHARE * mean(rest).abs()
 }
 
-/// Whether a series neither drifts nor jumps. Its trend and the largest difference between the
-/// means of its thirds do not exceed noise and autocorrelation, or not the share `matters` of the
+/// Whether a series neither drifts nor jumps. Its trend, and the largest difference between the
+/// means of its thirds, are within noise and autocorrelation or below the share `matters` of the
 /// mean.
 pub fn is_stationary(series: &[f64], matters: f64) -> bool {
     let batches = batch_means(series, BATCHES);

@@ -337,7 +337,7 @@ fn by_rounds(rounds: &Inference, analysis: &KneeAnalysis, conclusion: &mut Sweep
 }
 
 /// The fitted models. A table without a bend determines only the asymptote that it lies on, the
-/// ceiling or the rise; other parameters are removed, however well the curves fit.
+/// ceiling or the rise. Other parameters are removed, however well the curves fit.
 fn fitted(analysis: &KneeAnalysis, pause_s: Option<f64>) -> Vec<ModelFit> {
     let mut fits = models::fit_all(&analysis.rows, pause_s);
     let told = match &analysis.shape {

@@ -1,8 +1,8 @@
 //! Goals of a search over rates, and the bounds that its trials give for each.
 //!
-//! The terms are those of RFC 9971 (MLRsearch): a goal is reached at a rate, or not; a rate where
-//! that is known is a lower or an upper bound. The relevant upper bound is the lowest upper bound;
-//! the relevant lower bound is the highest lower bound below that.
+//! The terms are those of RFC 9971 (MLRsearch). A rate is a lower bound if the goal is known to be
+//! reached at it, an upper bound if it is known not to be. The relevant upper bound is the lowest
+//! upper bound; the relevant lower bound is the highest lower bound below that.
 
 use super::Bound;
 use crate::experiment::sweep::knee::ERROR_SHARE_MAX;
@@ -12,8 +12,8 @@ use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
 
-/// Share of the operations that may lack a response at a rate that is served, beyond one standard
-/// deviation of a Poisson count: those that straddle the ends of the window.
+/// Share of the operations that may lack a response at a rate that is served: those that straddle
+/// the ends of the window. One standard deviation of a Poisson count is added.
 const UNSERVED_SHARE: f64 = 0.03;
 /// Share of failures, beyond that of the best rate, at which a rate is not served.
 const MORE_FAIL: f64 = 0.01;

@@ -243,8 +243,8 @@ impl<'a> RateSearch<'a> {
         }
     }
 
-    /// A new rate between the two, unless they are near enough: near a known capacity, otherwise in
-    /// the middle of the widest gap between tried rates.
+    /// A new rate between the two, unless they are near enough. It is near a known capacity,
+    /// otherwise in the middle of the widest gap between tried rates.
     fn between(&self, within: f64, outside: f64, limit: &GoalLimit, near: f64) -> Option<f64> {
         if outside / within <= near {
             return None;

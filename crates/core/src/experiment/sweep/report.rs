@@ -43,8 +43,8 @@ pub struct SweepConclusion {
     /// Crossing of the asymptotes, X_max·R(1); `None` if the data do not show it or contradict it:
     /// see `knee_range`.
     pub knee_vusers: Option<f64>,
-    /// Range of the knee, if that is all that is known: from the least to the most users, or
-    /// (`--axis rate`) from the highest rate served to the lowest that is not.
+    /// Range of the knee, if that is all that is known, in users. With `--axis rate`: from the
+    /// highest rate served to the lowest that is not.
     #[serde(default)]
     pub knee_range: Option<[f64; 2]>,
     /// 95 % confidence interval of it.

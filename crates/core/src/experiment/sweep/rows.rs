@@ -28,7 +28,7 @@ const LOW_WEIGHT: f64 = 0.45;
 const SAME_OUTAGE_GAP_NS: u64 = 1_000_000_000;
 
 /// One reported level for each row of `table`, with figures of the merged trials and the marks of
-/// the conclusion, which rests on the rows `used`.
+/// the conclusion. The conclusion rests on the rows `used`.
 pub(super) fn levels(
     axis: AxisKind,
     table: &[LevelPoint],

@@ -70,7 +70,7 @@ pub(super) const IDLE_USERS: Code = Code {
 };
 
 /// Levels of a table at which throughput times response time accounts for fewer users than there
-/// were, beyond the pause of the level with the shortest one.
+/// were. The pause of the level with the shortest one is allowed for.
 pub(in crate::experiment::sweep) fn idle_users(points: &[LevelPoint]) -> Option<Finding> {
     let idle_ns = |p: &LevelPoint| Some((1e9 * p.level / p.throughput_per_s - p.mean_ns?).max(0.0));
     let rows: Vec<(&LevelPoint, f64)> = points

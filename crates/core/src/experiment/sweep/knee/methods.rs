@@ -15,7 +15,7 @@ const ABOVE_RISE: f64 = 0.15;
 /// Factor beyond which methods disagree.
 pub const DISAGREEMENT: f64 = 2.0;
 
-/// Range of the knee, if the measured curve contradicts the asymptotes: they cross well below the
+/// Range of the knee, if the measured curve contradicts the asymptotes. They cross well below the
 /// maximum, or throughput rises faster than from the origin, or another method disagrees and no
 /// model fits. Throughput reaches its maximum between the crossing and `full`, the lowest level of
 /// the plateau.
@@ -97,9 +97,9 @@ const NORMAL: u64 = 400;
 
 /// The last row, if its throughput is significantly below the maximum of the rows before it.
 ///
-/// The maximum of noisy rows exceeds the truth, so the fall has to be significant for as many
+/// The maximum of noisy rows exceeds the truth. So the fall has to be significant for as many
 /// comparisons as there are rows before the last. Without intervals, noise is the deviation of the
-/// rows from the Universal Scalability Law, which may fall itself, and throughput has to fall from
+/// rows from the Universal Scalability Law, which may fall itself. Throughput then has to fall from
 /// level to level.
 pub(super) fn fell(rows: &[LevelPoint]) -> Option<&LevelPoint> {
     let rows: Vec<&LevelPoint> = rows.iter().filter(|p| !fails(p)).collect();

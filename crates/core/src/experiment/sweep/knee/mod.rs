@@ -312,8 +312,8 @@ fn rise(points: &[LevelPoint], top: &LevelPoint) -> Option<(f64, f64)> {
     rises.then_some((before.level, 100.0 * gain))
 }
 
-/// Whether every level is past saturation: the lowest already has the most throughput, or
-/// throughput is flat over all levels, and response time is proportional to users.
+/// Whether every level is past saturation. The lowest has the most throughput, or throughput is
+/// flat over all levels; and response time is proportional to users.
 fn saturated(points: &[LevelPoint], top: &LevelPoint) -> bool {
     let flat = regression(points, |p| p.throughput_per_s).abs() < FLAT_SLOPE;
     let full = alike(&points[0], top);
@@ -336,8 +336,8 @@ fn regression(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> f64 {
     sxy / sxx
 }
 
-/// Mean of the plateau, weighted by certainty, and half the width of its 95 % interval as a share:
-/// the larger of the widths by the levels' intervals and by their scatter.
+/// Mean of the plateau, weighted by certainty, and half the width of its 95 % interval as a share.
+/// The width is the larger of that by the levels' intervals and that by their scatter.
 fn plateau_mean(plateau: &[&LevelPoint]) -> (f64, Option<f64>) {
     let k = plateau.len() as f64;
     let halves: Option<Vec<f64>> = plateau.iter().map(|p| p.half_width()).collect();

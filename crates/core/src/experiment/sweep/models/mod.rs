@@ -79,8 +79,8 @@ fn model_fit(
 /// The name under which the asymptotic bounds, min(N/R(1), X_max), are reported.
 pub const ASYMPTOTIC_BOUNDS: &str = "asymptotic_bounds";
 
-/// Fits both bounds. For each way to cut the ascending levels into rising and saturated ones, the
-/// sum of squared relative residuals has a closed-form minimum; the best cut wins.
+/// Fits both bounds. Each cut of the ascending levels into rising and saturated ones has a
+/// closed-form minimum of the squared relative residuals. The best cut wins.
 fn fit_asymptotes(data: &[(f64, f64)]) -> ModelFit {
     let candidates = (1..=data.len()).map(|cut| {
         let (rising, saturated) = data.split_at(cut);

@@ -73,8 +73,8 @@ enum Separator {
 }
 
 impl Separator {
-    /// The separator of these lines: the rarest character of those that may be one, as a comma may
-    /// also set thousands apart, and blanks may also surround values.
+    /// The separator of these lines: the rarest of the possible characters. A comma may also set
+    /// thousands apart, and blanks may also surround values.
     fn of(lines: &[(usize, &str)]) -> Separator {
         let all_have = |c: char| lines.iter().all(|(_, line)| line.contains(c));
         let is_blank = |line: &str| {

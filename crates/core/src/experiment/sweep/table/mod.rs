@@ -71,7 +71,7 @@ impl LevelPoint {
     }
 }
 
-/// One row per level, ascending, with the trial of all its figures: the valid trials of the
+/// One row per level, ascending, with the trial of all its figures. That is the valid trials of the
 /// greatest length merged into one, or the last trial if none is valid.
 pub(super) fn merged_rows(trials: &[TrialReport]) -> Vec<(LevelPoint, TrialReport)> {
     let mut levels: Vec<f64> = trials.iter().map(|t| value(t.level)).collect();
