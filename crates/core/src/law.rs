@@ -5,7 +5,7 @@ use crate::time::Nanos;
 use rand_distr::{Distribution, LogNormal};
 use serde::{Deserialize, Serialize};
 
-/// How a length of time is drawn.
+/// Law of a random length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Law {
@@ -21,7 +21,7 @@ pub enum Law {
 }
 
 impl Law {
-    /// No time at all.
+    /// The length 0.
     pub const ZERO: Law = Law::Fixed(Nanos::ZERO);
 
     /// Draws a length.
@@ -49,7 +49,7 @@ impl Law {
         }
     }
 
-    /// Whether it can never be anything but zero.
+    /// Whether it is always 0.
     #[inline]
     pub fn is_zero(&self) -> bool {
         self.mean_ns() == 0.0

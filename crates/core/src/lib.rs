@@ -5,53 +5,17 @@
 //!
 //! [`throttle`] is of use by itself: it holds a rate of operations of whatever kind.
 //!
-//! A server with one worker and exponential service times of 1 ms, at 500/s with Poisson arrivals,
-//! is the queue M/M/1. Its response times are exponential with a mean of 1/(1,000/s − 500/s), so
-//! their 99th percentile is 2 ms · ln 100 = 9.2 ms. That is what a simulated trial reports:
+//! What a sweep concludes follows from its table alone, whoever measured it. Throughput of this
+//! server bends where the line of one user's rate meets the maximum, at 88,400/1,833 = 48 users:
 //!
 //! ```
-//! use knee_core::trial::assess::assess;
-//! use knee_core::law::Law;
-//! use knee_core::sim::{World, simulate};
-//! use knee_core::spec::*;
-//! use knee_core::time::Nanos;
+//! use knee_core::experiment::sweep::{conclude_table, table::parse_csv};
 //!
-//! # fn main() -> Result<(), ParseError> {
-//! let url = Url::parse("http://127.0.0.1:8080/")?;
-//! let get = HttpRequest::new("GET", &url, Vec::new(), Vec::new(), 1)?;
-//! let rate = parse_rate("500/s")?;
-//! let spec = TrialSpec {
-//!     label: format!("rate={}/s", rate.per_s()),
-//!     level: Level::RatePerS(rate.per_s()),
-//!     load: Load::Open(OpenLoad {
-//!         rate,
-//!         arrival: ArrivalLaw::Poisson,
-//!         connections_max: 1_000,
-//!         in_flight_max: None,
-//!     }),
-//!     target: HttpTarget::new(url.endpoint().clone(), vec![get], Pick::InOrder, true)?,
-//!     warmup: Nanos::from_secs(1),
-//!     duration: Nanos::from_secs(60),
-//!     operations_max: None,
-//!     timeout: Nanos::from_secs(10),
-//!     connect_timeout: Nanos::from_secs(5),
-//!     interval: Nanos::from_millis(100),
-//!     seed: 1,
-//!     engine: EngineOptions {
-//!         workers: 1,
-//!         backend: BackendChoice::Auto,
-//!         wait: WaitPolicy::Hybrid,
-//!         ..EngineOptions::default()
-//!     },
-//! };
-//! let service = Law::Exp(Nanos::from_millis(1));
-//! let simulated = simulate(&spec, &World::station(1, service));
-//!
-//! let report = assess(&simulated.trial);
-//! let p99_ms = report.response_time_ns.p99.expect("enough operations") as f64 / 1e6;
-//! assert!((p99_ms / 9.21 - 1.0).abs() < 0.1, "{p99_ms} ms");
-//! # Ok(())
-//! # }
+//! let table = "1,1833\n10,18226\n50,74684\n100,86069\n200,88455\n300,88375";
+//! let rows = parse_csv(table.as_bytes()).expect("two columns of numbers");
+//! let (_, conclusion) = conclude_table(&rows);
+//! let knee = conclusion.knee_vusers.expect("throughput bends");
+//! assert!((knee - 48.0).abs() < 3.0, "{knee} users");
 //! ```
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
@@ -78,7 +42,6 @@ pub mod scenario;
 pub mod secrets;
 pub mod session;
 pub mod shown;
-pub mod sim;
 pub mod spec;
 pub mod stats;
 pub mod threshold;
@@ -86,3 +49,13 @@ pub mod throttle;
 pub mod time;
 pub mod trial;
 pub mod words;
+
+#[cfg(test)]
+extern crate self as knee_core;
+#[cfg(test)]
+#[allow(unreachable_pub)]
+#[path = "../tests/sim/mod.rs"]
+mod sim;
+#[cfg(test)]
+#[path = "../tests/sim/tests.rs"]
+mod sim_tests;

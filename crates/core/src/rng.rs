@@ -2,33 +2,31 @@
 
 use rand_core::{RngCore, SeedableRng};
 
-/// The random generator of all of knee: xoshiro256++, fast, and the same on every platform, so
-/// that a seed printed in a report replays the run anywhere.
+/// Random generator: xoshiro256++, fast and the same on every platform, so that a seed in a report
+/// replays the run anywhere.
 pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
 
-// Bases of streams, one per purpose, so far apart that no two purposes ever share a stream.
+// Bases of streams, one per purpose, too far apart to overlap. Worker i, trial i or choice i takes
+// the stream with number i after the base.
 
-/// The first stream that the seeds of an experiment's trials come from; trial i takes number i
-/// after it.
+/// Seeds of an experiment's trials.
 pub const TRIALS: u64 = 0;
-/// The first stream of the arrival processes; worker i takes number i after it.
+/// Arrival processes, by worker.
 pub const ARRIVALS: u64 = 1 << 40;
-/// The first stream of the virtual users' pauses; worker i takes number i after it.
+/// Pauses of virtual users, by worker.
 pub const PAUSES: u64 = 2 << 40;
-/// The stream of a simulated server's service times.
+/// Service times of a simulated server.
 pub const SERVICE: u64 = 3 << 40;
-/// The first stream of the choices among several requests; worker i takes number i after it.
+/// Choices among several requests, by worker.
 pub const PICKS: u64 = 4 << 40;
-/// The first stream of an experiment's own choices, such as the order of its levels; the choice
-/// after i trials takes number i after it.
+/// Choices of an experiment, such as the order of its levels, by number of the choice.
 pub const ORDER: u64 = 5 << 40;
-/// The first stream of what users do by chance; worker i takes number i after it.
+/// Random decisions of users, by worker.
 pub const SESSIONS: u64 = 7 << 40;
-/// The stream of a simulated server's failures.
+/// Failures of a simulated server.
 pub const SERVER_FAULTS: u64 = 6 << 40;
 
-/// The stream number `stream` of `seed`. Different streams of one seed are independent: a worker,
-/// or a purpose within it, takes one each.
+/// Stream number `stream` of `seed`. Different streams of one seed are independent.
 pub fn stream(seed: u64, stream: u64) -> Rng {
     // SplitMix64's odd increment spreads neighbouring stream numbers over the seed space.
     Rng::seed_from_u64(seed ^ stream.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15))

@@ -9,7 +9,7 @@ use knee_core::driver::{Action, AnyDriver, Driver, RateLimit};
 use knee_core::measure::{
     Completion, IntervalPart, Measurement, Outcome, Recorder, UnderWay, Window,
 };
-use knee_core::polling::Pace;
+use knee_core::polling::DelayStats;
 use knee_core::time::{Clock, Nanos};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -160,7 +160,7 @@ struct WorkerLoop<C, K> {
     /// The driver's next action, after everything due.
     next: Action,
     /// Lateness of operations, for the waiter.
-    pace: Pace,
+    pace: DelayStats,
     /// The next operation waits until a response is read, and for nothing else.
     reading_delays: bool,
 }
@@ -341,7 +341,7 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
 /// Notes how much of an operation is the generator's own delay, also of the next one where reading
 /// its response late delays that.
 #[inline]
-fn note(pace: &mut Pace, completion: &Completion, reading_delays: bool) {
+fn note(pace: &mut DelayStats, completion: &Completion, reading_delays: bool) {
     if !completion.outcome.is_response() {
         return;
     }

@@ -7,7 +7,7 @@ use crate::output::{Files, text};
 use crate::{history, input};
 use clap::{Args, Command};
 use knee_core::compare::report::{Comparison, ComparisonVerdict};
-use knee_core::compare::{Named, compare};
+use knee_core::compare::{NamedReport, compare};
 use knee_core::report::Report;
 use knee_core::time::Nanos;
 use knee_render::{Html, Json, Markdown, parse_report};
@@ -171,9 +171,11 @@ fn compare_reports(raw: &RawCompare) -> Result<Comparison, Failure> {
     comparison.map_err(Failure::input)
 }
 
-fn named<'a>(names: &'a [String], reports: &'a [Report]) -> Vec<Named<'a>> {
+fn named<'a>(names: &'a [String], reports: &'a [Report]) -> Vec<NamedReport<'a>> {
     let pairs = names.iter().zip(reports);
-    pairs.map(|(name, report)| Named { name, report }).collect()
+    pairs
+        .map(|(name, report)| NamedReport { name, report })
+        .collect()
 }
 
 fn load_all(names: &[String], is_baseline: bool) -> Result<Vec<Report>, Failure> {

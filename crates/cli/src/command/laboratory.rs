@@ -8,7 +8,7 @@ use crate::started_at;
 use crate::watch::{Opening, Upcoming, Watchers};
 use crate::words::Words;
 use knee_core::experiment::ending;
-use knee_core::experiment::{self, Concluded, Conducted, Ended, Experiment};
+use knee_core::experiment::{self, Concluded, Conducted, EndReason, Experiment};
 use knee_core::finding::Finding;
 use knee_core::measure::IntervalWatcher;
 use knee_core::report::Command;
@@ -164,7 +164,7 @@ fn unmeasured<X: Reported>(experiment: &X, error: &RunError) -> Conducted<X::Tri
         verdict,
         findings: vec![finding_of(error)],
         conclusion,
-        ended: Ended::Doomed(error.to_string()),
+        ended: EndReason::Doomed(error.to_string()),
     }
 }
 
@@ -307,7 +307,7 @@ fn run_trials<X: Reported, S: Stand<X>>(
     })?;
     if let Some(e) = lost
         .as_ref()
-        .filter(|_| conducted.ended == Ended::Interrupted)
+        .filter(|_| conducted.ended == EndReason::Interrupted)
     {
         conducted.end_without(finding_of(e), &e.to_string());
     }
@@ -332,7 +332,7 @@ fn so_far<X: Reported, S: Stand<X>>(
         verdict,
         findings,
         conclusion,
-        ended: Ended::Interrupted,
+        ended: EndReason::Interrupted,
     };
     let reported = experiment.reported(past);
     let listed = |_: Vec<X::Trial>| listed::<X, S>(reported.as_deref().unwrap_or(past));
@@ -377,7 +377,7 @@ pub(super) fn report<T>(
         verdict: conducted.verdict,
         result: ReportResult::default(),
         failed_because: Vec::new(),
-        interrupted: conducted.ended == Ended::Interrupted,
+        interrupted: conducted.ended == EndReason::Interrupted,
         host,
         spec: order.words.0.clone(),
         trials: listed(conducted.trials),

@@ -14,7 +14,7 @@ use crate::words::{self, Words};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use knee_core::arrival;
-use knee_core::experiment::sweep::{Axis, Bound, RatePlan, Sweep, SweepSpec, VuserPlan};
+use knee_core::experiment::sweep::{Bound, RatePlan, Sweep, SweepAxis, SweepSpec, VuserPlan};
 use knee_core::report::{Command, Kind};
 use knee_core::spec::{HttpTarget, Level, Load, Rate, TrialSpec, parse_duration};
 use knee_core::time::Nanos;
@@ -145,10 +145,8 @@ pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
     if fleet.is_none() {
         sweep.spec.base.engine.margins = margins::of_this_machine(sweep.output.notes());
     }
-    let mut stand = HttpStand::new(&sweep.spec.base, true, sweep.observe.clone()).made_by(fleet);
-    if let Axis::Vusers(_) = sweep.spec.axis {
-        stand = stand.in_slices();
-    }
+    let stand = HttpStand::new(&sweep.spec.base, true, sweep.observe.clone());
+    let mut stand = stand.made_by(fleet).in_slices();
     let (order, mut experiment) = sweep.split();
     laboratory::conduct(order, &mut experiment, &mut stand)
 }
@@ -244,14 +242,14 @@ impl RawSweep {
         self.axis == "rate"
     }
 
-    fn axis(&self) -> Axis {
+    fn axis(&self) -> SweepAxis {
         if self.is_open() {
-            return Axis::Rate(match &self.rates {
+            return SweepAxis::Rate(match &self.rates {
                 Some(Levels::List(rates)) => RatePlan::List(rates.clone()),
                 _ => RatePlan::Auto,
             });
         }
-        Axis::Vusers(match &self.vusers {
+        SweepAxis::Vusers(match &self.vusers {
             Some(Levels::List(vusers)) => VuserPlan::List(vusers.clone()),
             _ => VuserPlan::Auto,
         })

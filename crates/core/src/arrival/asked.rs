@@ -1,38 +1,12 @@
 //! Arrival processes as the command line asks for them.
 
-use super::{ALL, ArrivalLaw, Process, Run};
+use super::{ALL, ArrivalLaw, GapLaw, ProcessKind, RunContext};
 use crate::quantity::ParseError;
 use crate::quantity::parse::{Call, error, quoted};
 use crate::time::Nanos;
 use std::sync::Arc;
 
-/// How a process is written, and what its name alone says of it.
-pub(super) struct Written {
-    name: &'static str,
-    shape: &'static str,
-    meaning: &'static str,
-    help: &'static str,
-    carries_rate: bool,
-    takes_length: bool,
-    has_file: bool,
-}
-
-impl Written {
-    pub(super) const fn of<P: Process>() -> Written {
-        Written {
-            name: P::NAME,
-            shape: P::SHAPE,
-            meaning: P::MEANING,
-            help: P::HELP,
-            carries_rate: P::CARRIES_RATE,
-            takes_length: P::TAKES_LENGTH,
-            has_file: P::HAS_FILE,
-        }
-    }
-}
-
-/// An arrival process that was asked for. What only the run knows, such as its length, comes
-/// [later](AskedArrival::law).
+/// An arrival process as typed. Its [law](AskedArrival::law) also depends on the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AskedArrival {
     text: String,
@@ -68,46 +42,46 @@ impl AskedArrival {
         })
     }
 
-    /// As it was typed.
+    /// The text as typed.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Its name without arguments.
+    /// Name without arguments.
     pub fn name(&self) -> &'static str {
         self.law.name()
     }
 
-    /// Whether it carries its own rate, so that none may be given beside it.
+    /// Whether it carries its own rate, so that --rate is not permitted beside it.
     pub fn carries_rate(&self) -> bool {
         self.law.carries_rate()
     }
 
-    /// Whether it takes its length from that of the run.
+    /// Whether its length is that of the run.
     pub fn takes_length(&self) -> bool {
-        self.law.written().takes_length
+        self.law.kind().takes_length
     }
 
-    /// The file of recorded moments that it names.
+    /// The file of recorded times that it names.
     pub fn file(&self) -> Option<&str> {
-        let is_there = self.law.written().has_file;
+        let is_there = self.law.kind().has_file;
         let (_, inner) = self.text.split_once('(').filter(|_| is_there)?;
         inner.trim_end().strip_suffix(')')
     }
 
-    /// The law, for a run of this length and with the moments recorded in its [file](Self::file).
+    /// The law for a run of this length, with the times recorded in its [file](Self::file).
     ///
     /// # Errors
-    /// It needs a length or moments, and there are none.
+    /// The process needs a length or recorded times, and they are missing.
     pub fn law(
         &self,
         run_length: Nanos,
-        moments: Option<Arc<[Nanos]>>,
+        recorded: Option<Arc<[Nanos]>>,
     ) -> Result<ArrivalLaw, ParseError> {
         let mut law = self.law.clone();
-        let run = Run {
+        let run = RunContext {
             length: run_length,
-            moments,
+            recorded,
         };
         law.set(&run).map_err(|what| wrong(&self.text, what))?;
         Ok(law)
@@ -115,18 +89,28 @@ impl AskedArrival {
 }
 
 impl ArrivalLaw {
-    /// Its name on the command line and in reports.
+    /// Name on the command line and in reports.
     pub fn name(&self) -> &'static str {
-        self.written().name
+        self.kind().name
     }
 
     /// Whether it carries its own rate.
     pub fn carries_rate(&self) -> bool {
-        self.written().carries_rate
+        self.kind().carries_rate
+    }
+
+    /// Law of the gaps between operations, if it promises one.
+    pub(crate) fn gaps(&self) -> Option<GapLaw> {
+        self.kind().gaps
+    }
+
+    /// Whether it has operations all the time. Otherwise a silence says nothing about the target.
+    pub(crate) fn asks_all_the_time(&self) -> bool {
+        self.kind().asks_all_the_time
     }
 }
 
-/// A process over `run_length`; one whose moments are in a file is refused.
+/// Reads a process for a run of this length; refuses one that needs a file.
 ///
 /// # Errors
 /// As [`AskedArrival::parse`] and [`AskedArrival::law`].
@@ -134,36 +118,35 @@ pub fn parse_arrival(text: &str, run_length: Nanos) -> Result<ArrivalLaw, ParseE
     AskedArrival::parse(text)?.law(run_length, None)
 }
 
-/// Whether a text begins as an arrival process does, so that its own parser knows best what is
-/// wrong with it.
+/// Whether a text begins with the name of an arrival process, so that errors are best made here.
 pub(crate) fn is_name(text: &str) -> bool {
     let name = text.split('(').next().unwrap_or_default().trim();
     ALL.iter().any(|known| known.name == name)
 }
 
-/// The processes as help lists them: `constant`, `burst(a,b,period)`; all, or those that do or do
-/// not carry their own rate.
+/// The processes as help lists them: `constant`, `burst(a,b,period)`. `carries_rate` selects those
+/// that do or do not carry their own rate.
 pub fn shapes(carries_rate: Option<bool>) -> Vec<&'static str> {
-    let is_asked = |known: &&Written| carries_rate.is_none_or(|c| c == known.carries_rate);
+    let is_asked = |known: &&ProcessKind| carries_rate.is_none_or(|c| c == known.carries_rate);
     ALL.iter()
         .filter(is_asked)
         .map(|known| known.shape)
         .collect()
 }
 
-/// The names of those that carry their own rate.
+/// Names of the processes that carry their own rate.
 pub fn names_with_rate() -> Vec<&'static str> {
     let with_rate = ALL.iter().filter(|known| known.carries_rate);
     with_rate.map(|known| known.name).collect()
 }
 
-/// The processes that can be asked for without a file.
+/// Shapes of the processes that need no file.
 pub(crate) fn schedules() -> Vec<&'static str> {
     let without = ALL.iter().filter(|known| !known.has_file);
     without.map(|known| known.shape).collect()
 }
 
-/// What each process does, in the words of the option's help.
+/// Help of all processes.
 pub fn help() -> String {
     ALL.iter()
         .map(|known| known.help)

@@ -1,6 +1,6 @@
 //! Two rates in turn.
 
-use super::{ArrivalProcess, Process};
+use super::{ArrivalProcess, Process, ProcessKind};
 use crate::quantity::parse::{error, parse_number, quoted};
 use crate::quantity::{ParseError, Rate, Share, parse_duration};
 use crate::time::Nanos;
@@ -61,7 +61,7 @@ impl Burst {
         }
     }
 
-    /// The moment within a period at which so many operations of it are reached.
+    /// The time within a period at which this number of its operations is reached.
     fn within_period_ns(&self, operations: f64) -> f64 {
         let of_peak = self.peak_per_ns * self.peak_ns;
         if operations < of_peak || self.base_per_ns == 0.0 {
@@ -101,13 +101,16 @@ impl ArrivalProcess for Burst {
 
 impl Process for Burst {
     type Law = BurstLaw;
-    const NAME: &'static str = "burst";
-    const SHAPE: &'static str = "burst(a,b,period)";
-    const MEANING: &'static str = "burst(PEAK/MEAN,SHARE,PERIOD)";
-    const HELP: &'static str = "burst(a,b,period): a times the rate for the share b of each \
-                                period, such as burst(3,0.2,1s); burst(paper) is \
-                                burst(6,0.05,100s).";
-    const ASKS_ALL_THE_TIME: bool = false;
+    const KIND: ProcessKind = ProcessKind {
+        shape: "burst(a,b,period)",
+        meaning: "burst(PEAK/MEAN,SHARE,PERIOD)",
+        asks_all_the_time: false,
+        ..ProcessKind::plain(
+            "burst",
+            "burst(a,b,period): a times the rate for the share b of each period, such as \
+             burst(3,0.2,1s); burst(paper) is burst(6,0.05,100s).",
+        )
+    };
 
     fn parse(text: &str, arguments: &[&str]) -> Option<Result<BurstLaw, ParseError>> {
         match arguments {

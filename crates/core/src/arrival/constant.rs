@@ -1,23 +1,23 @@
 //! Equal gaps.
 
-use super::{ArrivalProcess, GapLaw, Process};
+use super::{ArrivalProcess, GapLaw, Process, ProcessKind};
 use crate::quantity::{ParseError, Rate, Share};
 use crate::time::Nanos;
 
 /// Operation k is intended at ⌊k·period/operations⌋ ns, the first at 0.
 ///
-/// Each moment is exact, in integers, so no error adds up: it is reached from the last one by a
-/// whole number of nanoseconds and a remainder that is carried. Worker i of W takes the k ≡ i (mod
-/// W): interleaved phases of one schedule.
+/// Each time is exact, in integers, so no error adds up: a step is a whole number of nanoseconds,
+/// and its remainder is carried. Worker i of W takes the k ≡ i (mod W), so that the workers' parts
+/// interleave.
 #[derive(Clone, Debug)]
 pub struct Constant {
     rate: Rate,
     share: Share,
     /// The next operation of this worker.
     k: u64,
-    /// Its moment, and what was cut off from it: ⌊k·period/operations⌋ and k·period mod operations.
-    moment: (Nanos, u64),
-    /// The same from one operation of this worker to its next.
+    /// Its intended time ⌊k·period/operations⌋, and the remainder k·period mod operations.
+    intended: (Nanos, u64),
+    /// Quotient and remainder from one operation of this worker to its next.
     step: (Nanos, u64),
 }
 
@@ -29,7 +29,7 @@ impl Constant {
             rate,
             share,
             k,
-            moment: quotient_and_rest(rate, k),
+            intended: quotient_and_rest(rate, k),
             step: quotient_and_rest(rate, share.of.into()),
         }
     }
@@ -44,22 +44,22 @@ fn quotient_and_rest(rate: Rate, k: u64) -> (Nanos, u64) {
 impl ArrivalProcess for Constant {
     #[inline]
     fn next(&mut self) -> Option<Nanos> {
-        let (moment, rest) = self.moment;
+        let (intended, rest) = self.intended;
         let (step, step_rest) = self.step;
         self.k += u64::from(self.share.of);
-        // Less than `operations` each, so that their sum could overflow.
+        // Compared without adding: the sum of the two remainders could overflow.
         let lacking = self.rate.operations() - step_rest;
-        self.moment = if rest >= lacking {
-            (moment + step + Nanos(1), rest - lacking)
+        self.intended = if rest >= lacking {
+            (intended + step + Nanos(1), rest - lacking)
         } else {
-            (moment + step, rest + step_rest)
+            (intended + step, rest + step_rest)
         };
-        Some(moment)
+        Some(intended)
     }
 
     fn skip(&mut self, n: u64) {
         self.k += n * u64::from(self.share.of);
-        self.moment = quotient_and_rest(self.rate, self.k);
+        self.intended = quotient_and_rest(self.rate, self.k);
     }
 
     fn rate_at(&self, _t: Nanos) -> f64 {
@@ -69,9 +69,10 @@ impl ArrivalProcess for Constant {
 
 impl Process for Constant {
     type Law = ();
-    const NAME: &'static str = "constant";
-    const HELP: &'static str = "constant (the default): every 1/rate.";
-    const GAPS: Option<GapLaw> = Some(GapLaw::Constant);
+    const KIND: ProcessKind = ProcessKind {
+        gaps: Some(GapLaw::Constant),
+        ..ProcessKind::plain("constant", "constant (the default): every 1/rate.")
+    };
 
     fn parse(_text: &str, arguments: &[&str]) -> Option<Result<(), ParseError>> {
         arguments.is_empty().then_some(Ok(()))

@@ -1,9 +1,9 @@
 //! Arrival processes: pure, seeded objects that say when the next operation is intended.
 //!
-//! One file per process, which is all that knows it: what it is called, what it promises, when it
-//! has operations. Each is built for one worker's [`Share`] of a schedule:
-//! superposed over all workers, the parts are the whole schedule (in law for Poisson, moment by
-//! moment for all others).
+//! One file per process holds all of it: its name, its help, its properties and its schedule. Each
+//! is built for one worker's [`Share`] of a schedule:
+//! superposed over all workers, the parts are the whole schedule (in law for Poisson, time by
+//! time for all others).
 //!
 //! ```
 //! use knee_core::arrival::{ArrivalProcess, Constant};
@@ -11,7 +11,7 @@
 //! use knee_core::time::Nanos;
 //!
 //! # fn main() -> Result<(), ParseError> {
-//! // Three a second, shared by two workers: moments are exact thirds, rounded, and never drift.
+//! // Three a second, shared by two workers: times are exact thirds, rounded, and never drift.
 //! let rate = parse_rate("3/s")?;
 //! let mut first = Constant::new(rate, Share { index: 0, of: 2 });
 //! let mut second = Constant::new(rate, Share { index: 1, of: 2 });
@@ -45,7 +45,6 @@ pub use uniform::Uniform;
 
 use crate::quantity::{ParseError, Rate, Share};
 use crate::time::Nanos;
-use asked::Written;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use table::first;
@@ -61,17 +60,16 @@ table::processes! {
     Burst(law: BurstLaw);
     /// A rate that moves linearly over the whole run.
     Ramp(law: RampLaw);
-    /// Recorded moments, ascending, from the beginning of the run; it ends with the last one.
+    /// Recorded times, ascending, from the beginning of the run; it ends with the last one.
     Trace(law: Arc<[Nanos]>);
 }
 
-/// A schedule: intended moments, ascending, drawn one at a time. It knows no clock.
+/// A schedule: intended times, ascending, drawn one at a time. It knows no clock.
 pub trait ArrivalProcess {
-    /// The next intended moment, or `None` when the schedule has ended.
+    /// The next intended time, or `None` when the schedule has ended.
     fn next(&mut self) -> Option<Nanos>;
 
-    /// Leaves out the next `n` moments. What is computed from an operation's number leaps over
-    /// them; what is drawn at random has to draw each.
+    /// Leaves out the next `n` times. A random process has to draw each of them.
     fn skip(&mut self, n: u64) {
         for _ in 0..n {
             self.next();
@@ -82,48 +80,72 @@ pub trait ArrivalProcess {
     fn rate_at(&self, t: Nanos) -> f64;
 }
 
-/// What is to be known of a process: all of it is in its file.
+/// Name, help and properties of a process.
+struct ProcessKind {
+    /// Name on the command line and in reports.
+    name: &'static str,
+    /// Name with arguments, for help: `burst(a,b,period)`.
+    shape: &'static str,
+    /// Name with the meaning of its arguments, for errors.
+    meaning: &'static str,
+    /// Sentence in the option's help.
+    help: &'static str,
+    /// Whether it carries its own rate, so that --rate is not permitted beside it.
+    carries_rate: bool,
+    /// Whether its length is that of the run.
+    takes_length: bool,
+    /// Whether its one argument is a file.
+    has_file: bool,
+    /// Law of the gaps between operations, if it promises one.
+    gaps: Option<GapLaw>,
+    /// Whether each time is drawn from the one before it.
+    is_random: bool,
+    /// Whether it has operations all the time. Otherwise a silence says nothing about the target.
+    asks_all_the_time: bool,
+}
+
+impl ProcessKind {
+    /// A process without arguments, for the rate of --rate.
+    const fn plain(name: &'static str, help: &'static str) -> ProcessKind {
+        ProcessKind {
+            name,
+            shape: name,
+            meaning: name,
+            help,
+            carries_rate: false,
+            takes_length: false,
+            has_file: false,
+            gaps: None,
+            is_random: false,
+            asks_all_the_time: true,
+        }
+    }
+}
+
+/// A process as the table above needs it.
 trait Process: ArrivalProcess + Sized {
     /// Its parameters.
     type Law;
-    /// On the command line and in reports.
-    const NAME: &'static str;
-    /// With its arguments, as help has it: `burst(a,b,period)`.
-    const SHAPE: &'static str = Self::NAME;
-    /// With its arguments by their meaning, as errors have it.
-    const MEANING: &'static str = Self::SHAPE;
-    /// What it does, in the words of the option's help.
-    const HELP: &'static str;
-    /// Whether it carries its own rate, so that none is told beside it.
-    const CARRIES_RATE: bool = false;
-    /// Whether it takes its length from that of the run.
-    const TAKES_LENGTH: bool = false;
-    /// Whether its one argument is a file to read it from.
-    const HAS_FILE: bool = false;
-    /// What it promises of the gaps between operations, if anything.
-    const GAPS: Option<GapLaw> = None;
-    /// Whether each moment is drawn from the one before it.
-    const IS_RANDOM: bool = false;
-    /// Whether it asks for operations all the time.
-    const ASKS_ALL_THE_TIME: bool = true;
+    /// Its name, help and properties.
+    const KIND: ProcessKind;
 
-    /// Reads its arguments; `None` where they are not as many as it has.
+    /// Reads the arguments; `None` where their number is wrong.
     fn parse(text: &str, arguments: &[&str]) -> Option<Result<Self::Law, ParseError>>;
 
-    /// Takes over what only the run knows, or says what is lacking.
-    fn set(_law: &mut Self::Law, _run: &Run) -> Result<(), &'static str> {
+    /// Sets the parameters that depend on the run. The error says what is missing.
+    fn set(_law: &mut Self::Law, _run: &RunContext) -> Result<(), &'static str> {
         Ok(())
     }
 
-    /// As it is typed.
+    /// The process as it is typed.
     fn text(_law: &Self::Law, _file: &str) -> String {
-        Self::NAME.to_owned()
+        Self::KIND.name.to_owned()
     }
 
-    /// One worker's share of it.
+    /// One worker's share of the schedule.
     fn begin(law: &Self::Law, rate: Rate, share: Share, seed: u64) -> Self;
 
-    /// The mean rate that it carries.
+    /// Its own mean rate, if it carries one.
     fn own_rate(_law: &Self::Law) -> Option<Rate> {
         None
     }
@@ -138,34 +160,35 @@ trait Process: ArrivalProcess + Sized {
         rate.per_s() * (end - start).as_secs_f64()
     }
 
-    /// By how many they may be off by chance.
+    /// Number of operations by which chance may change their number.
     fn slack(_law: &Self::Law, _rate: Rate, _operations: f64) -> f64 {
         0.0
     }
 }
 
-/// What an arrival process takes from the run that it is for.
-struct Run {
+/// Properties of the run that a process depends on.
+struct RunContext {
     length: Nanos,
-    /// Where it names a file: what was recorded there.
-    moments: Option<Arc<[Nanos]>>,
+    /// Times recorded in the file that the process names.
+    recorded: Option<Arc<[Nanos]>>,
 }
 
-/// Random counts may differ from the mean by so many standard deviations.
+/// Standard deviations by which random counts may differ from their mean.
 const COUNT_SIGMAS: f64 = 4.0;
 
-/// The gaps that an arrival process promises.
+/// Law of the gaps between operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapLaw {
-    /// All the same.
+    /// Equal gaps.
     Constant,
-    /// Uniform from nothing to twice the mean: a coefficient of variation of 1/√3.
+    /// Uniform from 0 to twice the mean.
     Uniform,
-    /// Exponential.
+    /// Exponential gaps.
     Poisson,
 }
 
 impl GapLaw {
+    /// Coefficient of variation.
     pub(crate) fn cv(self) -> f64 {
         match self {
             GapLaw::Constant => 0.0,

@@ -1,6 +1,6 @@
 //! Independent exponential gaps.
 
-use super::{ArrivalProcess, COUNT_SIGMAS, GapLaw, Process};
+use super::{ArrivalProcess, COUNT_SIGMAS, GapLaw, Process, ProcessKind};
 use crate::quantity::{ParseError, Rate, Share};
 use crate::rng::{self, Rng};
 use crate::time::Nanos;
@@ -15,7 +15,7 @@ pub struct Poisson {
     gap_mean_ns: f64,
     rng: Rng,
     now: Nanos,
-    /// The part of the current moment below a nanosecond, so that rounding does not shift the rate.
+    /// Part of the current time below a nanosecond, so that rounding does not shift the rate.
     fraction: f64,
 }
 
@@ -47,10 +47,11 @@ impl ArrivalProcess for Poisson {
 
 impl Process for Poisson {
     type Law = ();
-    const NAME: &'static str = "poisson";
-    const HELP: &'static str = "poisson: independent exponential gaps.";
-    const GAPS: Option<GapLaw> = Some(GapLaw::Poisson);
-    const IS_RANDOM: bool = true;
+    const KIND: ProcessKind = ProcessKind {
+        gaps: Some(GapLaw::Poisson),
+        is_random: true,
+        ..ProcessKind::plain("poisson", "poisson: independent exponential gaps.")
+    };
 
     fn parse(_text: &str, arguments: &[&str]) -> Option<Result<(), ParseError>> {
         arguments.is_empty().then_some(Ok(()))

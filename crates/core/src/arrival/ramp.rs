@@ -1,6 +1,6 @@
 //! A rate that moves linearly.
 
-use super::{ArrivalProcess, Process, Run};
+use super::{ArrivalProcess, Process, ProcessKind, RunContext};
 use crate::quantity::parse::{HOUR_NS, error};
 use crate::quantity::{ParseError, Rate, Share, parse_rate};
 use crate::time::Nanos;
@@ -21,7 +21,7 @@ pub struct RampLaw {
 ///
 /// Operation k is intended when the integral of the rate, Λ(t) = f·t + (g − f)·t²/(2T), reaches k:
 /// t = 2k / (f + √(f² + 2·(g − f)·k/T)), a form without cancellation whether it rises or falls.
-/// Each moment is computed from k, so no error adds up. Worker i of W takes the k ≡ i (mod W).
+/// Each time is computed from k, so no error adds up. Worker i of W takes the k ≡ i (mod W).
 #[derive(Clone, Debug)]
 pub struct Ramp {
     from_per_s: f64,
@@ -71,13 +71,16 @@ impl ArrivalProcess for Ramp {
 
 impl Process for Ramp {
     type Law = RampLaw;
-    const NAME: &'static str = "ramp";
-    const SHAPE: &'static str = "ramp(from,to)";
-    const MEANING: &'static str = "ramp(FROM,TO)";
-    const HELP: &'static str = "ramp(from,to): the rate changes linearly over the run; replaces \
-                                --rate.";
-    const CARRIES_RATE: bool = true;
-    const TAKES_LENGTH: bool = true;
+    const KIND: ProcessKind = ProcessKind {
+        shape: "ramp(from,to)",
+        meaning: "ramp(FROM,TO)",
+        carries_rate: true,
+        takes_length: true,
+        ..ProcessKind::plain(
+            "ramp",
+            "ramp(from,to): the rate changes linearly over the run; replaces --rate.",
+        )
+    };
 
     fn parse(_text: &str, arguments: &[&str]) -> Option<Result<RampLaw, ParseError>> {
         let [from, to] = arguments else { return None };
@@ -89,12 +92,12 @@ impl Process for Ramp {
         Some(ramp_end(from).and_then(law))
     }
 
-    fn set(law: &mut RampLaw, run: &Run) -> Result<(), &'static str> {
+    fn set(law: &mut RampLaw, run: &RunContext) -> Result<(), &'static str> {
         law.over = run.length;
-        match law.over {
-            Nanos::ZERO => Err("needs a duration to ramp over"),
-            _ => Ok(()),
+        if law.over == Nanos::ZERO {
+            return Err("needs a duration to ramp over");
         }
+        Ok(())
     }
 
     fn text(law: &RampLaw, _file: &str) -> String {
@@ -133,8 +136,7 @@ impl RampLaw {
     }
 }
 
-/// A ramp may begin or end at nothing, which is to say below any rate that can be noticed: one
-/// operation in 8760 h.
+/// Reads an end of a ramp. A rate of 0 becomes one operation in 8760 h, which no run notices.
 fn ramp_end(text: &str) -> Result<Rate, ParseError> {
     if !matches!(text.trim(), "0" | "0/s" | "0/m" | "0/h") {
         return parse_rate(text);

@@ -1,33 +1,33 @@
-//! What follows from the table of all processes in the module above.
+//! Types and dispatch that follow from the table of processes in the parent module.
 
-/// Makes the laws, the processes without dynamic dispatch, and what asks the one for the other.
+/// Generates [`ArrivalLaw`], [`Arrivals`] and their methods, without dynamic dispatch.
 macro_rules! processes {
     ($($(#[$doc:meta])* $name:ident $(($law:ident: $type:ty))?;)*) => {
-        /// When the operations of an open loop come.
+        /// Arrival process of an open loop with its parameters.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum ArrivalLaw {
             $($(#[$doc])* $name $(($type))?,)*
         }
 
-        /// One of the arrival processes: an enum, since the hot loop asks it for each operation.
+        /// One of the arrival processes. An enum, as the hot loop calls it for each operation.
         #[derive(Clone, Debug)]
         pub enum Arrivals {
             $($(#[$doc])* $name($name),)*
         }
 
-        /// All processes, as the command line knows them.
-        const ALL: &[Written] = &[$(Written::of::<$name>(),)*];
+        /// All processes in the order of the help.
+        const ALL: &[ProcessKind] = &[$(<$name as Process>::KIND,)*];
 
         impl ArrivalLaw {
-            /// The law of this name with these arguments; `None` where the name is none, or the
-            /// arguments are not as many as it has.
+            /// The law of this name with these arguments; `None` where the name is unknown or the
+            /// number of arguments is wrong.
             fn called(
                 name: &str,
                 text: &str,
                 arguments: &[&str],
             ) -> Option<Result<ArrivalLaw, ParseError>> {
-                $(if name == <$name as Process>::NAME {
+                $(if name == <$name as Process>::KIND.name {
                     let law = <$name as Process>::parse(text, arguments)?;
                     return Some(law.map(|_law| {
                         ArrivalLaw::$name $(({ let $law = _law; $law }))?
@@ -36,7 +36,7 @@ macro_rules! processes {
                 None
             }
 
-            fn set(&mut self, run: &Run) -> Result<(), &'static str> {
+            fn set(&mut self, run: &RunContext) -> Result<(), &'static str> {
                 match self {
                     $(ArrivalLaw::$name $(($law))? => {
                         <$name as Process>::set(first!($($law,)? &mut ()), run)
@@ -44,14 +44,13 @@ macro_rules! processes {
                 }
             }
 
-            /// How it is written.
-            fn written(&self) -> Written {
+            fn kind(&self) -> &'static ProcessKind {
                 match self {
-                    $(ArrivalLaw::$name { .. } => Written::of::<$name>(),)*
+                    $(ArrivalLaw::$name { .. } => &<$name as Process>::KIND,)*
                 }
             }
 
-            /// As it is typed; the moments of a trace by the name of their file.
+            /// The process as it is typed. `file` is the file of a trace.
             pub fn text(&self, file: &str) -> String {
                 match self {
                     $(ArrivalLaw::$name $(($law))? => {
@@ -60,8 +59,7 @@ macro_rules! processes {
                 }
             }
 
-            /// The mean rate that it carries; `None`: it needs to be told one, or carries none that
-            /// is above zero.
+            /// Its own mean rate; `None` where it carries none above zero.
             pub fn own_rate(&self) -> Option<Rate> {
                 match self {
                     $(ArrivalLaw::$name $(($law))? => {
@@ -70,7 +68,7 @@ macro_rules! processes {
                 }
             }
 
-            /// The highest rate that it reaches by plan at a mean `rate`, in operations per second.
+            /// Highest planned rate at a mean `rate`, in operations per second.
             pub fn peak_per_s(&self, rate: Rate) -> f64 {
                 match self {
                     $(ArrivalLaw::$name $(($law))? => {
@@ -79,7 +77,7 @@ macro_rules! processes {
                 }
             }
 
-            /// The mean number of operations that it has between two times.
+            /// Mean number of operations between two times.
             pub(crate) fn operations(&self, rate: Rate, between: [Nanos; 2]) -> f64 {
                 match self {
                     $(ArrivalLaw::$name $(($law))? => {
@@ -88,26 +86,12 @@ macro_rules! processes {
                 }
             }
 
-            /// By how many the operations of a window, so many in the mean, may be off by chance.
+            /// Number of operations by which chance may change their mean number `operations`.
             pub(crate) fn slack(&self, rate: Rate, operations: f64) -> f64 {
                 match self {
                     $(ArrivalLaw::$name $(($law))? => {
                         <$name as Process>::slack(first!($($law,)? &()), rate, operations)
                     })*
-                }
-            }
-
-            /// What it promises of the gaps between operations, if anything.
-            pub(crate) fn gaps(&self) -> Option<GapLaw> {
-                match self {
-                    $(ArrivalLaw::$name { .. } => <$name as Process>::GAPS,)*
-                }
-            }
-
-            /// Whether it asks for operations all the time: if not, silence says nothing.
-            pub(crate) fn asks_all_the_time(&self) -> bool {
-                match self {
-                    $(ArrivalLaw::$name { .. } => <$name as Process>::ASKS_ALL_THE_TIME,)*
                 }
             }
         }
@@ -124,11 +108,11 @@ macro_rules! processes {
                 }
             }
 
-            /// Whether the process draws its moments at random, one from the other, so that
-            /// [`skip`](ArrivalProcess::skip) costs as much as drawing them.
+            /// Whether each time is drawn from the one before, so that
+            /// [`skip`](ArrivalProcess::skip) costs as much as drawing.
             pub fn is_random(&self) -> bool {
                 match self {
-                    $(Arrivals::$name(_) => <$name as Process>::IS_RANDOM,)*
+                    $(Arrivals::$name(_) => <$name as Process>::KIND.is_random,)*
                 }
             }
         }
@@ -156,7 +140,7 @@ macro_rules! processes {
     };
 }
 
-/// The first of what is there: a law's parameters, or nothing in their place.
+/// The first of its arguments: the parameters of a law, or `()` where it has none.
 macro_rules! first {
     ($first:expr $(, $rest:expr)*) => {
         $first

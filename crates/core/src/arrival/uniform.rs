@@ -1,6 +1,6 @@
 //! Independent uniform gaps.
 
-use super::{ArrivalProcess, COUNT_SIGMAS, GapLaw, Process};
+use super::{ArrivalProcess, COUNT_SIGMAS, GapLaw, Process, ProcessKind};
 use crate::quantity::{ParseError, Rate, Share};
 use crate::rng::{self, Rng};
 use crate::time::Nanos;
@@ -14,9 +14,9 @@ pub struct Uniform {
     gap_max_ns: f64,
     rng: Rng,
     now: Nanos,
-    /// The part of the current moment below a nanosecond, so that rounding does not shift the rate.
+    /// Part of the current time below a nanosecond, so that rounding does not shift the rate.
     fraction: f64,
-    /// How many of the common schedule to draw for the next one of this worker.
+    /// Operations of the common schedule to draw until the next one of this worker.
     step: u32,
     of: u32,
 }
@@ -54,10 +54,11 @@ impl ArrivalProcess for Uniform {
 
 impl Process for Uniform {
     type Law = ();
-    const NAME: &'static str = "uniform";
-    const HELP: &'static str = "uniform: gaps between 0 and 2/rate.";
-    const GAPS: Option<GapLaw> = Some(GapLaw::Uniform);
-    const IS_RANDOM: bool = true;
+    const KIND: ProcessKind = ProcessKind {
+        gaps: Some(GapLaw::Uniform),
+        is_random: true,
+        ..ProcessKind::plain("uniform", "uniform: gaps between 0 and 2/rate.")
+    };
 
     fn parse(_text: &str, arguments: &[&str]) -> Option<Result<(), ParseError>> {
         arguments.is_empty().then_some(Ok(()))

@@ -1,14 +1,14 @@
-//! The agents of a fleet, compared one by one: a slow path or a busy host shows here, and not the
+//! Agents of a fleet compared one by one. A difference shows a slow path or a busy host, not the
 //! target.
 
-use super::draft::{Better, Draft, Of, Subject};
-use super::estimate::Estimate;
-use super::levels::Matched;
+use super::draft::{Better, RowDraft};
+use super::estimate::LogEstimate;
+use super::levels::MatchedLevel;
 use super::metrics::SPREAD_P50;
 use crate::measure::AgentMeasured;
 use crate::trial::report::TrialReport;
 
-/// More agents than this have no rows: each would make it harder to tell the others from chance.
+/// Most agents that have rows: each row hides differences of the others.
 const ROWS_MAX: usize = 12;
 
 fn agents(trial: &TrialReport) -> &[AgentMeasured] {
@@ -16,7 +16,7 @@ fn agents(trial: &TrialReport) -> &[AgentMeasured] {
 }
 
 /// A row for each agent that both sides have: its mean response time.
-pub(super) fn drafts(matched: &Matched) -> Vec<Draft> {
+pub(super) fn drafts(matched: &MatchedLevel) -> Vec<RowDraft> {
     let [a, b] = matched.firsts().map(|first| first.map_or(&[][..], agents));
     let common = a.iter().filter(|a| b.iter().any(|b| b.agent == a.agent));
     let names: Vec<&str> = common.map(|a| a.agent.as_str()).collect();
@@ -24,15 +24,13 @@ pub(super) fn drafts(matched: &Matched) -> Vec<Draft> {
         return Vec::new();
     }
     let rows = names.into_iter().filter_map(|name| {
-        let subject = Subject {
-            matters: false,
-            of: Of::Agent(name.to_owned()),
-            label: name.to_owned(),
-            ..matched.subject("mean_ns", "ns", Better::Less)
-        };
+        let mut subject = matched.subject("mean_ns", "ns", Better::Less);
+        subject.row.matters = false;
+        subject.row.agent = Some(name.to_owned());
+        name.clone_into(&mut subject.row.label);
         let mean = |trial: &TrialReport| {
             let agent = agents(trial).iter().find(|a| a.agent == name)?;
-            Estimate::with_ci95(agent.mean_ns?, agent.mean_ns_ci95)
+            LogEstimate::with_ci95(agent.mean_ns?, agent.mean_ns_ci95)
         };
         matched.figure(subject, SPREAD_P50, &mean)
     });
@@ -43,7 +41,7 @@ pub(super) fn drafts(matched: &Matched) -> Vec<Draft> {
 mod tests {
     use crate::compare::report::{Comparison, ComparisonVerdict};
     use crate::compare::tests::{report, run_of_ten_users};
-    use crate::compare::{Named, compare};
+    use crate::compare::{NamedReport, compare};
     use crate::measure::AgentMeasured;
     use crate::trial::detail::Detail;
     use crate::trial::report::TrialReport;
@@ -66,7 +64,7 @@ mod tests {
 
     fn compared(a: &[(&str, f64)], b: &[(&str, f64)]) -> Comparison {
         let [a, b] = [(a, 1), (b, 2)].map(|(agents, seed)| report(made_by(agents, seed)));
-        let named = |report| Named { name: "x", report };
+        let named = |report| NamedReport { name: "x", report };
         compare(&[named(&a)], &[named(&b)], "1").unwrap()
     }
 

@@ -1,19 +1,20 @@
-//! Where a difference in response time comes from: which stage grew or shrank.
+//! Stages that explain a difference in response time.
 
+use super::answer::at_label;
 use super::report::{ComparisonRow, StageChanges};
 use crate::measure::Stage;
 use crate::trial::timing::{AnatomyReport, Group, TimingReport};
 use crate::words::time;
 use std::collections::BTreeMap;
 
-/// The percentiles that are explained, and by whose stages.
-const EXPLAINED: [(&str, Group); 2] = [("p50_ns", Group::Median), ("p99_ns", Group::Slowest1)];
+/// The percentiles that are explained, and the operations whose stages explain them.
+const EXPLAINED: &[(&str, Group)] = &[("p50_ns", Group::Median), ("p99_ns", Group::Slowest1)];
 
-/// A stage that changed by less than this share of the whole change is not told.
+/// Share of the whole change below which a stage is left out of the sentence.
 const SHARE_TOLD: f64 = 0.1;
 
-/// What the differences of these rows are made of; `sides` are what the trials of A and of B tell
-/// at the level that has this label.
+/// Stages that explain the differences of these rows. `sides` are the timings of A and B at the
+/// level with this label.
 pub(super) fn stage_changes(
     rows: &[ComparisonRow],
     label: &str,
@@ -23,24 +24,24 @@ pub(super) fn stage_changes(
         let row = rows.iter().find(|r| r.metric == metric && r.label == label);
         row.is_some_and(|row| row.significant)
     };
-    let explained = EXPLAINED.into_iter().filter(|(metric, _)| differs(metric));
+    let explained = EXPLAINED.iter().filter(|(metric, _)| differs(metric));
     explained
-        .filter_map(|(metric, group)| {
-            let [a, b] = sides.map(|trials| Means::of(trials, group));
+        .filter_map(|&(metric, group)| {
+            let [a, b] = sides.map(|trials| StageMeans::of(trials, group));
             Some(changes(metric, group, label, &a?, &b?))
         })
         .collect()
 }
 
-/// The mean stages of a group of operations of several trials.
-struct Means {
+/// Mean stages of a group of operations over several trials.
+struct StageMeans {
     response_ns: f64,
     stages_ns: BTreeMap<Stage, f64>,
 }
 
-impl Means {
-    /// Each operation counts once, whichever trial it is of. `None` where a trial tells nothing.
-    fn of(trials: &[&TimingReport], group: Group) -> Option<Means> {
+impl StageMeans {
+    /// Weighs each operation alike. `None` if a trial has no such group.
+    fn of(trials: &[&TimingReport], group: Group) -> Option<StageMeans> {
         let of_trial = |t: &&TimingReport| t.anatomy.iter().find(|a| a.of == group).cloned();
         let all: Option<Vec<AnatomyReport>> = trials.iter().map(of_trial).collect();
         let all = all?;
@@ -50,14 +51,14 @@ impl Means {
             sum / count
         };
         let stage = |stage: Stage| mean(&|a| a.mean_ns.get(&stage).copied().unwrap_or(0));
-        (count > 0.0).then(|| Means {
+        (count > 0.0).then(|| StageMeans {
             response_ns: mean(&|a| a.response_ns),
             stages_ns: Stage::all().map(|of| (of, stage(of))).collect(),
         })
     }
 }
 
-fn changes(metric: &str, of: Group, label: &str, a: &Means, b: &Means) -> StageChanges {
+fn changes(metric: &str, of: Group, label: &str, a: &StageMeans, b: &StageMeans) -> StageChanges {
     let change = |stage: &Stage| b.stages_ns[stage] - a.stages_ns[stage];
     let mut changed: Vec<(Stage, f64)> = Stage::all().map(|s| (s, change(&s))).collect();
     changed.sort_by(|(_, x), (_, y)| y.abs().total_cmp(&x.abs()));
@@ -71,10 +72,7 @@ fn changes(metric: &str, of: Group, label: &str, a: &Means, b: &Means) -> StageC
             format!("{} {sign}{}", stage.words(), time(ns.abs()))
         })
         .collect();
-    let at = match label {
-        "" => String::new(),
-        label => format!(" at {label}"),
-    };
+    let at = at_label(label);
     StageChanges {
         metric: metric.to_owned(),
         label: label.to_owned(),

@@ -3,12 +3,12 @@
 use crate::compare::report::{ComparisonRow, ComparisonVerdict};
 use crate::words::{exact, list, number, percent, ratio, time};
 
-/// So many figures are told; the table has the rest.
+/// Most figures in the sentence; the table has the rest.
 const TOLD_MAX: usize = 4;
-/// From this factor on, people say "2.1 times as long" rather than "110 % longer".
+/// Ratio from which the change is written as a factor ("2.1 times") rather than in percent.
 const FACTOR: f64 = 2.0;
 
-/// What the rows that matter say together.
+/// Verdict of the rows that matter.
 pub(super) fn verdict(rows: &[ComparisonRow]) -> ComparisonVerdict {
     let has = |verdict| rows.iter().any(|row| row.matters && row.verdict == verdict);
     match (
@@ -52,7 +52,7 @@ pub(super) fn answer(rows: &[ComparisonRow]) -> String {
     }
 }
 
-/// How many rows tell nothing, of how many.
+/// Sentence about rows that could not be judged.
 fn left_out(unknown: usize, all: usize) -> String {
     match unknown {
         0 => String::new(),
@@ -61,8 +61,8 @@ fn left_out(unknown: usize, all: usize) -> String {
     }
 }
 
-/// The figure that a person asks for first: of the whole before that of a level, how long it takes
-/// before how much there is, the middle before the tail.
+/// Order of figures in the sentence: of the whole before that of a level, response time before
+/// throughput, the median before the tail.
 fn rank(row: &ComparisonRow) -> (bool, usize) {
     const ORDER: [&str; 5] = [
         "p50_ns",
@@ -94,11 +94,16 @@ fn told(rows: &[&ComparisonRow]) -> String {
     format!("{}: {}{more}.", headline(first), figures.join(", "))
 }
 
+/// ` at vusers=8`, empty for the whole.
+pub(super) fn at_label(label: &str) -> String {
+    if label.is_empty() {
+        return String::new();
+    }
+    format!(" at {label}")
+}
+
 fn headline(row: &ComparisonRow) -> String {
-    let at = match row.label.as_str() {
-        "" => String::new(),
-        label => format!(" at {label}"),
-    };
+    let at = at_label(&row.label);
     let Some(change) = change(row) else {
         return match row.verdict {
             ComparisonVerdict::Worse => format!("B fails more{at}"),
@@ -116,17 +121,17 @@ fn headline(row: &ComparisonRow) -> String {
     }
 }
 
-/// By how much, and between what bounds, in words.
-struct Change {
+/// Size of a change and its interval, as text.
+struct ChangeText {
     by: String,
     interval: String,
 }
 
-fn change(row: &ComparisonRow) -> Option<Change> {
+fn change(row: &ComparisonRow) -> Option<ChangeText> {
     let of = row.ratio?;
     let [low, high] = row.ratio_ci95?;
     if of >= FACTOR {
-        return Some(Change {
+        return Some(ChangeText {
             by: format!("{} times", ratio(of)),
             interval: format!(" ({} to {} times)", ratio(low), ratio(high)),
         });
@@ -134,15 +139,12 @@ fn change(row: &ComparisonRow) -> Option<Change> {
     // The nearer bound first, and both counted in the direction of the change.
     let sign = if of >= 1.0 { 1.0 } else { -1.0 };
     let points = |r: f64| (r - 1.0) * 100.0 * sign;
-    let (near, far) = match of >= 1.0 {
-        true => (low, high),
-        false => (high, low),
-    };
+    let (near, far) = if of >= 1.0 { (low, high) } else { (high, low) };
     let whole = |v: f64| {
         let text = percent(v);
         text.trim_end_matches(" %").to_owned()
     };
-    Some(Change {
+    Some(ChangeText {
         by: percent(points(of)),
         interval: format!(" ({} to {} %)", whole(points(near)), whole(points(far))),
     })
@@ -150,16 +152,13 @@ fn change(row: &ComparisonRow) -> Option<Change> {
 
 /// `p50 1.15 ms instead of 1 ms`
 fn instead(row: &ComparisonRow) -> String {
-    let at = match row.label.as_str() {
-        "" => String::new(),
-        label => format!(" at {label}"),
-    };
+    let at = at_label(&row.label);
     let value = |v: Option<f64>| v.map_or("nothing".to_owned(), |v| figure(&row.unit, v));
     let (a, b) = (value(row.a), value(row.b));
     format!("{}{at} {b} instead of {a}", name(&row.metric))
 }
 
-/// A metric as people call it.
+/// Name of a metric for people.
 pub fn name(metric: &str) -> String {
     let units = ["_per_s", "_ns", "_percent", "_kib", "_bytes", "_hz"];
     let mut stem = metric;
@@ -184,7 +183,7 @@ fn figure(unit: &str, value: f64) -> String {
     }
 }
 
-/// How large a regression there may be all the same, of the figures that people ask for first.
+/// Sentence about the regressions that are excluded, of the first figures in order.
 fn no_difference(rows: &[&ComparisonRow]) -> String {
     let mut sorted: Vec<&&ComparisonRow> = rows.iter().collect();
     sorted.sort_by_key(|row| rank(row));
@@ -192,10 +191,7 @@ fn no_difference(rows: &[&ComparisonRow]) -> String {
         .iter()
         .filter_map(|row| {
             let worst = row.regression_excluded_percent?;
-            let at = match row.label.as_str() {
-                "" => String::new(),
-                label => format!(" at {label}"),
-            };
+            let at = at_label(&row.label);
             Some(format!(
                 "over {} in {}{at}",
                 percent(worst),
@@ -204,11 +200,11 @@ fn no_difference(rows: &[&ComparisonRow]) -> String {
         })
         .take(TOLD_MAX)
         .collect();
-    match bounds.is_empty() {
-        true => "No difference beyond chance.".to_owned(),
-        false => format!(
-            "No difference beyond chance. With 95 % confidence a regression is excluded {}.",
-            list(&bounds)
-        ),
+    if bounds.is_empty() {
+        return "No difference beyond chance.".to_owned();
     }
+    format!(
+        "No difference beyond chance. With 95 % confidence a regression is excluded {}.",
+        list(&bounds)
+    )
 }

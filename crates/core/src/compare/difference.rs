@@ -1,30 +1,27 @@
-//! Whether two sides differ by more than runs of the same differ.
+//! Test whether two sides differ by more than runs of the same server do.
 //!
-//! A run is sure of its figures for the time that it lasted. Two runs of the same server differ by
-//! more: the machine drifts between them, memory and threads come to lie elsewhere. How much is
-//! not to be seen from within a run. So each figure of a run is taken to have two parts of
-//! variance: that within the run, which the run tells, and one *between* runs. With one run on a
-//! side the latter is assumed; with several it is measured, and the assumption gives way to what
-//! was seen as runs are added (the moderated t of Smyth, *Linear models and empirical Bayes
-//! methods*, 2004).
+//! Two runs of the same server differ by more than their own intervals show. The machine drifts
+//! between them, and memory and threads are placed anew. So each figure has two parts of variance:
+//! that within the run, which the run itself shows, and that *between* runs. With one run on a side
+//! the latter is assumed. With several it is measured, and the assumption counts for less with each
+//! run (the moderated t of Smyth, *Linear models and empirical Bayes methods*, 2004).
 
-use super::estimate::Estimate;
+use super::estimate::LogEstimate;
 use crate::stats::sample::{mean, t_beyond, within};
 
-/// The assumption about the spread between runs weighs as much as so many runs beyond the first of
-/// each side that were measured. With one run each it makes the tails of the test those of
-/// Student's t with so many degrees of freedom: the spread may well be one and a half times what
-/// is assumed.
+/// Degrees of freedom of the assumed spread between runs: its weight against measured runs beyond
+/// the first of each side. The tails of Student's t allow for a spread one and a half times as
+/// large.
 const ASSUMED_DEGREES: f64 = 6.0;
-/// Beyond so many degrees of freedom Student's law is the normal one.
+/// Degrees of freedom at which Student's law is the normal one.
 const DEGREES_MAX: f64 = 1_000.0;
 
 /// The spread between runs, as a standard deviation of the logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Between {
-    /// So much is usual.
+pub(super) enum RunSpread {
+    /// The usual spread.
     Usual(f64),
-    /// Nobody knows: it may be so large, unless runs of the same are there to tell.
+    /// An unknown spread that may be this large, unless several runs measure it.
     Unknown(f64),
 }
 
@@ -39,17 +36,18 @@ pub(super) struct Difference {
     pub p_value: f64,
     /// Its standard error.
     error: f64,
-    /// How well that is known.
+    /// Degrees of freedom of the standard error.
     degrees: u64,
 }
 
 impl Difference {
-    /// From a difference, its standard error and how well that is known.
+    /// From a difference, its standard error and the degrees of freedom of that.
     pub(super) fn new(log_ratio: f64, error: f64, degrees: f64) -> Difference {
         let degrees = degrees.clamp(1.0, DEGREES_MAX) as u64;
-        let t = match error > 0.0 {
-            true => (log_ratio / error).abs(),
-            false => 0.0,
+        let t = if error > 0.0 {
+            (log_ratio / error).abs()
+        } else {
+            0.0
         };
         Difference {
             log_ratio,
@@ -60,22 +58,25 @@ impl Difference {
         }
     }
 
-    /// The smallest one that so many rows together would have left a difference, were it the only
-    /// one.
+    /// The smallest difference that counts among this number of rows, if it is the only one.
     pub(super) fn smallest_seen(&self, alpha: f64, rows: usize) -> f64 {
         t_beyond(alpha / rows.max(1) as f64, self.degrees) * self.error
     }
 }
 
-/// B against A, a figure of each run; `None` where the runs do not tell how sure they are: one run
-/// on each side without a variance, or none at all.
-pub(super) fn difference(a: &[Estimate], b: &[Estimate], between: Between) -> Option<Difference> {
+/// Difference of B from A from a figure of each run. `None` with one run on each side and no
+/// variance, or without any run.
+pub(super) fn difference(
+    a: &[LogEstimate],
+    b: &[LogEstimate],
+    between: RunSpread,
+) -> Option<Difference> {
     if a.is_empty() || b.is_empty() {
         return None;
     }
-    let logs = |side: &[Estimate]| side.iter().map(|e| e.log).collect::<Vec<f64>>();
+    let logs = |side: &[LogEstimate]| side.iter().map(|e| e.log).collect::<Vec<f64>>();
     let (logs_a, logs_b) = (logs(a), logs(b));
-    let measured = Measured::of(&logs_a, &logs_b);
+    let measured = MeasuredSpread::of(&logs_a, &logs_b);
     let within_runs: Option<Vec<f64>> = a.iter().chain(b).map(|e| e.variance).collect();
     if within_runs.is_none() && measured.degrees < 2.0 {
         return None;
@@ -83,10 +84,10 @@ pub(super) fn difference(a: &[Estimate], b: &[Estimate], between: Between) -> Op
     let within_run = within_runs.map_or(0.0, |v| mean(&v));
     let degrees_within: f64 = a.iter().chain(b).map(|e| e.degrees).sum();
     let (variance, degrees) = match between {
-        Between::Unknown(_) if measured.degrees >= 2.0 => {
+        RunSpread::Unknown(_) if measured.degrees >= 2.0 => {
             (measured.variance.max(within_run), measured.degrees)
         }
-        Between::Usual(spread) | Between::Unknown(spread) => {
+        RunSpread::Usual(spread) | RunSpread::Unknown(spread) => {
             let assumed = spread * spread;
             let whole = assumed + within_run;
             // Welch and Satterthwaite: the degrees of freedom of a sum of variances.
@@ -103,26 +104,25 @@ pub(super) fn difference(a: &[Estimate], b: &[Estimate], between: Between) -> Op
     Some(Difference::new(log_ratio, error, degrees))
 }
 
-/// What runs of the same show of their spread.
-struct Measured {
+/// Spread between the runs of each side.
+struct MeasuredSpread {
     variance: f64,
     degrees: f64,
 }
 
-impl Measured {
-    fn of(a: &[f64], b: &[f64]) -> Measured {
+impl MeasuredSpread {
+    fn of(a: &[f64], b: &[f64]) -> MeasuredSpread {
         let squares = |x: &[f64]| x.iter().map(|v| (v - mean(x)).powi(2)).sum::<f64>();
         let degrees = (a.len() + b.len() - 2) as f64;
-        Measured {
+        MeasuredSpread {
             variance: (squares(a) + squares(b)) / degrees.max(1.0),
             degrees,
         }
     }
 }
 
-/// The difference of many pairs that were each measured on both sides under the same conditions,
-/// such as scenarios: the mean of their logarithmic ratios, by Student's t for pairs. `None` below
-/// three pairs of positive figures.
+/// Mean logarithmic ratio of pairs measured under the same conditions, such as scenarios, by
+/// Student's t for pairs. `None` below three pairs of positive figures.
 pub(super) fn of_pairs(pairs: &[(f64, f64)], spread: f64) -> Option<Difference> {
     let logs: Vec<f64> = pairs
         .iter()
@@ -144,11 +144,10 @@ pub(super) fn of_pairs(pairs: &[(f64, f64)], spread: f64) -> Option<Difference> 
     ))
 }
 
-/// Which of these p-values stand for a difference, by the procedure of Benjamini and Hochberg (J.
-/// R. Stat. Soc. B 57, 1995): of what it finds, a share `alpha` at most is expected to be none.
-/// Where there is no difference at all it finds any with a probability of at most `alpha`, also
-/// where the metrics hang together as those of one run do (Benjamini and Yekutieli, Ann. Stat. 29,
-/// 2001).
+/// Which of these p-values are differences, by the procedure of Benjamini and Hochberg (J. R. Stat.
+/// Soc. B 57, 1995). A share `alpha` of its findings is expected to be false at most. Without any
+/// difference it finds one with a probability of at most `alpha`. That also holds for correlated
+/// metrics of one run (Benjamini and Yekutieli, Ann. Stat. 29, 2001).
 pub(super) fn discoveries(p_values: &[f64], alpha: f64) -> Vec<bool> {
     let mut sorted = p_values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -165,15 +164,15 @@ pub(super) fn discoveries(p_values: &[f64], alpha: f64) -> Vec<bool> {
 mod tests {
     use super::*;
 
-    fn run(value: f64, spread: f64) -> Estimate {
-        Estimate {
+    fn run(value: f64, spread: f64) -> LogEstimate {
+        LogEstimate {
             log: value.ln(),
             variance: Some(spread * spread),
             degrees: 9.0,
         }
     }
 
-    const USUAL: Between = Between::Usual(0.02);
+    const USUAL: RunSpread = RunSpread::Usual(0.02);
 
     #[test]
     fn one_run_each_rests_on_what_is_usual() {
@@ -197,7 +196,7 @@ mod tests {
         let above = [103.0, 103.2, 102.9, 103.1, 102.8].map(|v| run(v, 0.001));
         let wide = [90.0, 112.0, 99.0, 107.0, 93.0].map(|v| run(v, 0.001));
         let high = [103.0, 118.0, 95.0, 110.0, 99.0].map(|v| run(v, 0.001));
-        let p = |a: &[Estimate], b: &[Estimate]| difference(a, b, USUAL).unwrap().p_value;
+        let p = |a: &[LogEstimate], b: &[LogEstimate]| difference(a, b, USUAL).unwrap().p_value;
         assert!(p(&close, &above) < 0.02, "{}", p(&close, &above));
         assert!(p(&close[..1], &above[..1]) > 0.1);
         assert!(p(&wide, &high) > 0.1, "{}", p(&wide, &high));
@@ -205,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_nobody_knows_is_not_told_by_one_run_each() {
-        let unknown = Between::Unknown(0.3);
+        let unknown = RunSpread::Unknown(0.3);
         let one = difference(&[run(100.0, 0.001)], &[run(150.0, 0.001)], unknown).unwrap();
         assert!(one.p_value > 0.2, "{one:?}");
         let a = [100.0, 103.0, 98.0].map(|v| run(v, 0.001));
@@ -215,7 +214,7 @@ mod tests {
 
     #[test]
     fn without_any_spread_nothing_is_told() {
-        let bare = |v| Estimate::bare(v).unwrap();
+        let bare = |v| LogEstimate::bare(v).unwrap();
         assert_eq!(difference(&[bare(1.0)], &[bare(2.0)], USUAL), None);
         assert_eq!(difference(&[], &[bare(2.0)], USUAL), None);
         let two = |v: f64| [bare(v), bare(v * 1.01)];

@@ -1,9 +1,7 @@
-//! A row in the making: what is compared and what the test of it says, before all rows together
-//! tell which of them count.
+//! Rows before the test of all rows together decides which differences count.
 
 use super::difference::{Difference, discoveries};
 use crate::compare::report::{ComparisonRow, ComparisonVerdict};
-use crate::spec::Level;
 use crate::words::percent;
 
 /// Which way is better.
@@ -17,84 +15,73 @@ pub(super) enum Better {
     Neither,
 }
 
-/// Whose figures a row compares.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Of {
-    /// All operations.
-    All,
-    /// Those of a step of sessions.
-    Step(String),
-    /// Sessions of a kind.
-    Session(String),
-    /// Those of an agent.
-    Agent(String),
-}
-
-/// What a row is of.
+/// What a row is of, and which way is better.
 #[derive(Clone, Debug)]
-pub(super) struct Subject {
-    /// Its name in reports.
-    pub metric: &'static str,
-    /// Its unit there.
-    pub unit: &'static str,
-    /// Which way is better.
+pub(super) struct RowSubject {
     pub better: Better,
-    /// Whether it decides on the whole.
-    pub matters: bool,
-    /// The level, law or method; empty of the whole.
-    pub label: String,
-    /// That level.
-    pub level: Option<Level>,
-    /// Whose figures they are.
-    pub of: Of,
+    /// The row with its name, unit and scope. The results are still empty.
+    pub row: ComparisonRow,
 }
 
-/// A row in the making.
+impl RowSubject {
+    /// A figure of the whole. It decides on the verdict if more or less of it is better.
+    pub(super) fn new(metric: &str, unit: &str, better: Better) -> RowSubject {
+        RowSubject {
+            better,
+            row: ComparisonRow {
+                metric: metric.to_owned(),
+                unit: unit.to_owned(),
+                matters: better != Better::Neither,
+                ..ComparisonRow::default()
+            },
+        }
+    }
+}
+
+/// A row before the test of all rows together.
 #[derive(Clone, Debug)]
-pub(super) struct Draft {
-    /// What it is of.
-    pub subject: Subject,
-    /// The values of A and B.
+pub(super) struct RowDraft {
+    pub subject: RowSubject,
+    /// Values of A and B.
     pub values: [Option<f64>; 2],
-    /// The difference as a ratio, where there is one.
+    /// Difference as a ratio, where there is one.
     pub ratio: Option<Difference>,
-    /// What the test of it says.
-    pub test: Test,
+    pub test: RowTest,
 }
 
-/// What the test of a row says.
+/// Result of the test of one row.
 #[derive(Clone, Debug)]
-pub(super) enum Test {
-    /// The probability of as much between equals.
+pub(super) enum RowTest {
+    /// Probability of a difference at least as large between equal systems.
     PValue(f64),
-    /// There is nothing to test, as both are alike, in this way.
+    /// Both sides are equal, as stated.
     Alike(&'static str),
     /// It could not be tested, for this reason.
     Unknown(String),
 }
 
-impl Test {
+impl RowTest {
     fn p_value(&self) -> Option<f64> {
         match self {
-            Test::PValue(p) => Some(*p),
-            Test::Alike(_) | Test::Unknown(_) => None,
+            RowTest::PValue(p) => Some(*p),
+            RowTest::Alike(_) | RowTest::Unknown(_) => None,
         }
     }
 }
 
-impl Draft {
-    /// A row of two figures and their difference; `otherwise` says why there is none.
+impl RowDraft {
+    /// A row of two figures and their difference. `otherwise` is the reason if there is none.
     pub(super) fn of(
-        subject: Subject,
+        subject: RowSubject,
         values: [Option<f64>; 2],
         ratio: Option<Difference>,
         otherwise: &str,
-    ) -> Draft {
+    ) -> RowDraft {
         let test = match ratio {
-            Some(difference) => Test::PValue(difference.p_value),
-            None => Test::Unknown(otherwise.to_owned()),
+            Some(difference) => RowTest::PValue(difference.p_value),
+            None => RowTest::Unknown(otherwise.to_owned()),
         };
-        Draft {
+        RowDraft {
             subject,
             values,
             ratio,
@@ -107,7 +94,7 @@ impl Draft {
         Some(100.0 * (least.exp() - 1.0))
     }
 
-    /// By how much more than this B is not worse, in percent.
+    /// The worst change of B within the confidence interval, in percent.
     fn regression_excluded(&self) -> Option<f64> {
         let Difference {
             log_ratio, half, ..
@@ -124,7 +111,7 @@ impl Draft {
         let [a, b] = self.values;
         let grew = a.zip(b).is_some_and(|(a, b)| b > a);
         let verdict = match (&self.test, self.subject.better) {
-            (Test::Unknown(_), _) => ComparisonVerdict::Unknown,
+            (RowTest::Unknown(_), _) => ComparisonVerdict::Unknown,
             (_, _) if !is_significant => ComparisonVerdict::Same,
             (_, Better::Neither) => ComparisonVerdict::Different,
             (_, Better::More) if grew => ComparisonVerdict::Better,
@@ -134,21 +121,7 @@ impl Draft {
         let because = self.because(is_significant, rows);
         let smallest_seen_percent = self.smallest_seen(rows);
         let regression_excluded_percent = self.regression_excluded();
-        let [mut step, mut session, mut agent] = [const { None }; 3];
-        match self.subject.of {
-            Of::All => {}
-            Of::Step(name) => step = Some(name),
-            Of::Session(name) => session = Some(name),
-            Of::Agent(name) => agent = Some(name),
-        }
         ComparisonRow {
-            metric: self.subject.metric.to_owned(),
-            unit: self.subject.unit.to_owned(),
-            label: self.subject.label,
-            level: self.subject.level,
-            step,
-            session,
-            agent,
             a,
             b,
             ratio: a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a),
@@ -159,17 +132,17 @@ impl Draft {
             regression_excluded_percent,
             p_value: self.test.p_value(),
             significant: is_significant,
-            matters: self.subject.matters,
             verdict,
             because,
+            ..self.subject.row
         }
     }
 
     fn because(&self, is_significant: bool, rows: usize) -> String {
         let p_value = match &self.test {
-            Test::Unknown(reason) => return reason.clone(),
-            Test::Alike(how) => return (*how).to_owned(),
-            Test::PValue(p) => *p,
+            RowTest::Unknown(reason) => return reason.clone(),
+            RowTest::Alike(how) => return (*how).to_owned(),
+            RowTest::PValue(p) => *p,
         };
         let p = chance(p_value);
         if is_significant {
@@ -189,7 +162,7 @@ impl Draft {
     }
 }
 
-/// The share of comparisons of equals in which anything is called different.
+/// Share of comparisons of equal systems in which any row is called different.
 pub(super) const ALPHA: f64 = 0.05;
 
 fn chance(p: f64) -> String {
@@ -199,8 +172,8 @@ fn chance(p: f64) -> String {
     }
 }
 
-/// The rows, told apart from chance all together.
-pub(super) fn finish(drafts: Vec<Draft>) -> Vec<ComparisonRow> {
+/// The finished rows, tested all together.
+pub(super) fn finish(drafts: Vec<RowDraft>) -> Vec<ComparisonRow> {
     let tested: Vec<f64> = drafts.iter().filter_map(|d| d.test.p_value()).collect();
     let rows = tested.len();
     let mut found = discoveries(&tested, ALPHA).into_iter();

@@ -1,37 +1,35 @@
-//! What one run says of one metric, and how sure it is of it.
+//! Estimate of a metric from one run, with its variance.
 
 use crate::measure::Interval;
 use crate::stats::sample::{Z975, autocorrelation, mean, variance};
 use crate::trial::report::{TimesReport, TrialReport};
 
-/// Fewer intervals than this say nothing about their spread.
+/// Least intervals for an estimate of their spread.
 const INTERVALS_MIN: usize = 5;
-/// An interval of the series that is shorter than this share of the first is left out.
+/// Share of the first interval's length below which an interval is left out.
 const WHOLE_SHARE: f64 = 0.5;
-/// The most autocorrelation that ten or so intervals can be believed to have.
+/// Largest credible autocorrelation of about ten intervals.
 const CORRELATION_MAX: f64 = 0.8;
-/// What is left of the degrees of freedom at the least, however correlated the series.
+/// Least degrees of freedom, however correlated the series is.
 const DEGREES_MIN: f64 = 3.0;
-/// The degrees of freedom that an interval of confidence from a fine series stands for: it rests
-/// on 8 to 40 batches.
+/// Degrees of freedom of a confidence interval from a fine series, which has 8 to 40 batches.
 const CI_DEGREES: f64 = 15.0;
 
-/// A positive figure of one run, as its logarithm, since figures of runs are compared by ratio.
+/// Logarithm of a positive figure of one run. Figures of runs are compared by ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
+pub(super) struct LogEstimate {
     /// Natural logarithm of the figure.
     pub log: f64,
-    /// By how much that would vary if the same run went on for another window; `None` where the
-    /// run does not tell.
+    /// Variance within the run; `None` if unknown.
     pub variance: Option<f64>,
-    /// How well that variance is known, in degrees of freedom.
+    /// Degrees of freedom of the variance.
     pub degrees: f64,
 }
 
-impl Estimate {
-    /// A figure of which only the value is known; `None` unless it is positive.
-    pub(super) fn bare(value: f64) -> Option<Estimate> {
-        (value.is_finite() && value > 0.0).then(|| Estimate {
+impl LogEstimate {
+    /// A figure without a variance; `None` unless it is positive.
+    pub(super) fn bare(value: f64) -> Option<LogEstimate> {
+        (value.is_finite() && value > 0.0).then(|| LogEstimate {
             log: value.ln(),
             variance: None,
             degrees: 0.0,
@@ -39,24 +37,24 @@ impl Estimate {
     }
 
     /// A figure with its 95 % confidence interval.
-    pub(super) fn with_ci95(value: f64, ci95: Option<[f64; 2]>) -> Option<Estimate> {
-        let bare = Estimate::bare(value)?;
+    pub(super) fn with_ci95(value: f64, ci95: Option<[f64; 2]>) -> Option<LogEstimate> {
+        let bare = LogEstimate::bare(value)?;
         let Some([low, high]) = ci95.filter(|[low, high]| *low > 0.0 && high >= low) else {
             return Some(bare);
         };
-        Some(Estimate {
+        Some(LogEstimate {
             variance: Some(((high / low).ln() / (2.0 * Z975)).powi(2)),
             degrees: CI_DEGREES,
             ..bare
         })
     }
 
-    /// The same, less sure where `other` knows more reasons for doubt.
-    fn at_least_as_unsure_as(self, other: Option<Spread>) -> Estimate {
+    /// The estimate with the larger of its own variance and that of `other`.
+    fn at_least_as_unsure_as(self, other: Option<MeanSpread>) -> LogEstimate {
         match (self.variance, other) {
             (_, None) => self,
             (Some(own), Some(spread)) if own >= spread.variance => self,
-            (_, Some(spread)) => Estimate {
+            (_, Some(spread)) => LogEstimate {
                 variance: Some(spread.variance),
                 degrees: spread.degrees,
                 ..self
@@ -64,12 +62,12 @@ impl Estimate {
         }
     }
 
-    /// Several trials of one level within one report as one figure.
-    pub(super) fn pooled(trials: &[Estimate]) -> Option<Estimate> {
+    /// Mean of several trials of one level in one report.
+    pub(super) fn pooled(trials: &[LogEstimate]) -> Option<LogEstimate> {
         let logs: Vec<f64> = trials.iter().map(|e| e.log).collect();
         let known: Option<Vec<f64>> = trials.iter().map(|e| e.variance).collect();
         let n = trials.len() as f64;
-        (!trials.is_empty()).then(|| Estimate {
+        (!trials.is_empty()).then(|| LogEstimate {
             log: mean(&logs),
             variance: known.map(|v| mean(&v) / n),
             degrees: trials.iter().map(|e| e.degrees).sum(),
@@ -79,31 +77,30 @@ impl Estimate {
 
 /// The uncertainty of a mean of logarithms.
 #[derive(Clone, Copy, Debug)]
-struct Spread {
+struct MeanSpread {
     variance: f64,
     degrees: f64,
 }
 
-impl Spread {
-    /// Of the mean of a series, its autocorrelation at lag 1 allowed for where it shows.
-    fn of(series: &[f64]) -> Option<Spread> {
+impl MeanSpread {
+    /// Spread of the mean of a series, with its autocorrelation at lag 1 allowed for.
+    fn of(series: &[f64]) -> Option<MeanSpread> {
         let n = series.len() as f64;
         if series.len() < INTERVALS_MIN {
             return None;
         }
-        // Estimated from n values it is too low by 1/n on average, and more where it is high.
+        // The estimate from n values is too low by 1/n on average.
         let r = (autocorrelation(series) + 1.0 / n).clamp(0.0, CORRELATION_MAX);
         let inflation = (1.0 + r) / (1.0 - r);
-        Some(Spread {
+        Some(MeanSpread {
             variance: variance(series) * inflation / n,
             degrees: (n / inflation - 1.0).max(DEGREES_MIN),
         })
     }
 
-    /// The same with another reason for doubt, of which no more is known than how far it went
-    /// once.
-    fn further(self, square: f64) -> Spread {
-        Spread {
+    /// Adds the square of a deviation that was seen once.
+    fn further(self, square: f64) -> MeanSpread {
+        MeanSpread {
             variance: self.variance + square,
             degrees: if square > self.variance {
                 DEGREES_MIN
@@ -115,8 +112,8 @@ impl Spread {
 }
 
 /// Responses per second, after the initial transient.
-pub(super) fn throughput(trial: &TrialReport) -> Option<Estimate> {
-    let whole = Estimate::with_ci95(
+pub(super) fn throughput(trial: &TrialReport) -> Option<LogEstimate> {
+    let whole = LogEstimate::with_ci95(
         trial.throughput_at_least_per_s()?,
         trial.throughput_ci95_per_s,
     )?;
@@ -124,48 +121,51 @@ pub(super) fn throughput(trial: &TrialReport) -> Option<Estimate> {
     Some(whole.at_least_as_unsure_as(relative(&rates)))
 }
 
-/// What `count` counts, per second over the whole window.
-pub(super) fn counted_per_s(trial: &TrialReport, count: fn(&Interval) -> u64) -> Option<Estimate> {
+/// Rate of what `count` counts, per second over the whole window.
+pub(super) fn counted_per_s(
+    trial: &TrialReport,
+    count: fn(&Interval) -> u64,
+) -> Option<LogEstimate> {
     let rates = rates_per_s(trial, 0, count);
-    Some(Estimate::bare(mean(&rates))?.at_least_as_unsure_as(relative(&rates)))
+    Some(LogEstimate::bare(mean(&rates))?.at_least_as_unsure_as(relative(&rates)))
 }
 
 /// A percentile where it is known, and its 95 % interval where that is.
 pub(super) type FigureWithInterval = (Option<u64>, Option<[u64; 2]>);
 
-/// A percentile of response time, of which `of` tells that of an interval; `None` with fewer than
-/// five observations beyond it, `q` from 0 to 1.
+/// A percentile of response time, `q` from 0 to 1. `whole` gives it for the trial, `of` for an
+/// interval. `None` with fewer than five observations beyond it.
 pub(super) fn percentile(
     trial: &TrialReport,
     q: f64,
     whole: fn(&TimesReport) -> FigureWithInterval,
     of: fn(&Interval) -> u64,
-) -> Option<Estimate> {
+) -> Option<LogEstimate> {
     let response = &trial.response_time_ns;
     if response.count as f64 * (1.0 - q) < BEYOND_MIN {
         return None;
     }
     let (value, ci95) = whole(response);
     let ci95 = ci95.map(|bounds| bounds.map(|ns| ns as f64));
-    let estimate = Estimate::with_ci95(value? as f64, ci95)?;
+    let estimate = LogEstimate::with_ci95(value? as f64, ci95)?;
     let logs: Vec<f64> = whole_intervals(trial, 0)
         .map(of)
         .filter(|&ns| ns > 0)
         .map(|ns| (ns as f64).ln())
         .collect();
-    // Where response times gather about a few values, a percentile leaps from one to the next: then
-    // those of the intervals have another centre than that of all, and so far it may leap.
-    let spread = Spread::of(&logs).map(|s| s.further((estimate.log - mean(&logs)).powi(2)));
+    // Where response times cluster, a percentile jumps between clusters. The percentiles of the
+    // intervals then have another centre than that of all, and the jump may be as large.
+    let spread = MeanSpread::of(&logs).map(|s| s.further((estimate.log - mean(&logs)).powi(2)));
     Some(estimate.at_least_as_unsure_as(spread))
 }
 
-/// Fewer observations than this beyond a percentile say too little about it.
+/// Least observations beyond a percentile.
 pub(super) const BEYOND_MIN: f64 = 5.0;
 
-fn relative(rates: &[f64]) -> Option<Spread> {
+fn relative(rates: &[f64]) -> Option<MeanSpread> {
     let centre = mean(rates);
     let relative: Vec<f64> = rates.iter().map(|r| r / centre).collect();
-    Spread::of(&relative).filter(|_| centre > 0.0)
+    MeanSpread::of(&relative).filter(|_| centre > 0.0)
 }
 
 fn rates_per_s(trial: &TrialReport, from_ns: u64, count: fn(&Interval) -> u64) -> Vec<f64> {
@@ -173,7 +173,7 @@ fn rates_per_s(trial: &TrialReport, from_ns: u64, count: fn(&Interval) -> u64) -
     whole_intervals(trial, from_ns).map(per_s).collect()
 }
 
-/// The intervals from a moment on, without a mere rest at the end.
+/// The intervals from a time on, without a short rest at the end.
 fn whole_intervals(trial: &TrialReport, from_ns: u64) -> impl Iterator<Item = &Interval> {
     let least = trial.intervals.first().map_or(0.0, length) * WHOLE_SHARE;
     let is_whole =

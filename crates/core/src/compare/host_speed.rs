@@ -1,25 +1,23 @@
-//! The speed of the host as evidence: the generator's own processor time per operation, where it
-//! did nothing but work.
+//! Speed of the host, from the generator's processor time per operation.
 
-use super::draft::Draft;
-use super::draft::{Better, Test};
+use super::draft::{Better, RowDraft, RowTest};
 use crate::stats::rounds::median;
 use crate::trial::report::TrialReport;
 use crate::words::percent;
 
-/// Speeds nearer than this, as a share, are the same.
+/// Share within which speeds are equal.
 const SAME_SHARE: f64 = 0.05;
-/// A generator that is less busy sleeps and wakes for operations, which costs time of its own: a
-/// slower target then looks like a slower host.
+/// Least use of the busiest worker. Below it the cost of sleeping and waking makes a slower target
+/// look like a slower host.
 const BUSY_MIN_PERCENT: f64 = 50.0;
 
-/// By which factor the host was slower for B, as a natural logarithm.
+/// Slowness of the host for B against A.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HostSpeed {
     log_ratio: f64,
 }
 
-/// The ratio of the two sides' processor time per operation; `None` where a side does not tell.
+/// Ratio of the sides' processor times per operation; `None` if a side has none.
 pub(super) fn host_speed<'a>(
     a: impl Iterator<Item = &'a TrialReport>,
     b: impl Iterator<Item = &'a TrialReport>,
@@ -46,7 +44,7 @@ impl HostSpeed {
         percent(100.0 * self.log_ratio.abs().exp_m1())
     }
 
-    /// What may be the host's of a difference, in words, where the speeds differ.
+    /// A warning, if the speeds differ.
     pub(super) fn warning(self) -> Option<String> {
         let slower = if self.log_ratio > 0.0 { "B" } else { "A" };
         self.differs().then(|| {
@@ -59,20 +57,20 @@ impl HostSpeed {
         })
     }
 
-    /// The row, not tested where the host's speed explains its whole difference.
-    pub(super) fn explain(self, mut draft: Draft) -> Draft {
+    /// The row, marked as unknown if the host's speed explains its whole difference.
+    pub(super) fn explain(self, mut draft: RowDraft) -> RowDraft {
         let explained = |log_ratio: f64| match draft.subject.better {
             // A slower host serves less and takes longer.
             Better::More => log_ratio * self.log_ratio < 0.0,
             Better::Less => log_ratio * self.log_ratio > 0.0,
             Better::Neither => false,
         };
-        let is_explained = draft.subject.unit != "percent"
+        let is_explained = draft.subject.row.unit != "percent"
             && draft.ratio.is_some_and(|d| {
                 explained(d.log_ratio) && d.log_ratio.abs() - d.half <= self.log_ratio.abs()
             });
         if is_explained && self.differs() {
-            draft.test = Test::Unknown(format!(
+            draft.test = RowTest::Unknown(format!(
                 "the speed of the host differs by {}, which explains the difference",
                 self.size()
             ));

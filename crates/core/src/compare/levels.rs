@@ -2,11 +2,11 @@
 
 use super::anatomy::stage_changes;
 use super::difference::difference;
-use super::draft::{Better, Draft, Of, Subject, Test};
-use super::estimate::Estimate;
+use super::draft::{Better, RowDraft, RowSubject, RowTest};
+use super::estimate::LogEstimate;
 use super::metrics::{between, failed, failed_by_interval, is_contended, metrics, share_name};
 use super::report::{ComparisonRow, StageChanges};
-use super::share::{self, Count, Side};
+use super::share::{self, FailureCount, ShareSample};
 use crate::report::Kind;
 use crate::report::Report;
 use crate::spec::Level;
@@ -15,15 +15,15 @@ use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::timing::TimingReport;
 
 /// The trials of one level: those of each report of a side.
-type Trials<'a> = Vec<Vec<&'a TrialReport>>;
+type LevelTrials<'a> = Vec<Vec<&'a TrialReport>>;
 
-/// What of two sides is of the same level.
+/// The trials of both sides at one level.
 #[derive(Debug)]
-pub(super) struct Matched<'a> {
+pub(super) struct MatchedLevel<'a> {
     /// Its name; empty where both sides have but one level each.
     pub label: String,
     level: Option<Level>,
-    sides: [Trials<'a>; 2],
+    sides: [LevelTrials<'a>; 2],
 }
 
 /// The levels that both sides have, in A's order, and the names of those that only A or only B
@@ -31,7 +31,7 @@ pub(super) struct Matched<'a> {
 pub(super) fn matched<'a>(
     a: &[&'a Report],
     b: &[&'a Report],
-) -> (Vec<Matched<'a>>, [Vec<String>; 2]) {
+) -> (Vec<MatchedLevel<'a>>, [Vec<String>; 2]) {
     let (labels_a, labels_b) = (labels(a), labels(b));
     let is_of_one_kind = a.iter().chain(b).all(|r| r.command == a[0].command);
     if let ([(label_a, level)], [(label_b, other)]) = (&labels_a[..], &labels_b[..])
@@ -41,7 +41,7 @@ pub(super) fn matched<'a>(
         let sides = [of_label(a, label_a), of_label(b, label_b)];
         let label = String::new();
         return (
-            vec![Matched {
+            vec![MatchedLevel {
                 label,
                 level,
                 sides,
@@ -49,7 +49,7 @@ pub(super) fn matched<'a>(
             [vec![], vec![]],
         );
     }
-    let common = |(label, level): &(String, Level)| Matched {
+    let common = |(label, level): &(String, Level)| MatchedLevel {
         label: label.clone(),
         level: Some(*level),
         sides: [of_label(a, label), of_label(b, label)],
@@ -77,8 +77,8 @@ fn labels(reports: &[&Report]) -> Vec<(String, Level)> {
     labels
 }
 
-/// The trials that are levels: of a sweep over users not the open loop beside them, whose rate
-/// follows from what each sweep found.
+/// The trials that are levels. The open loop beside a sweep over users is none, as its rate follows
+/// from the result of that sweep.
 fn counted(report: &Report) -> impl Iterator<Item = &TrialReport> {
     let is_of_users = |t: &TrialReport| matches!(t.level, Level::Vusers(_));
     let users = report.trials.first().is_some_and(is_of_users);
@@ -88,21 +88,21 @@ fn counted(report: &Report) -> impl Iterator<Item = &TrialReport> {
         .filter(move |t| !users || is_of_users(t))
 }
 
-fn of_label<'a>(reports: &[&'a Report], label: &str) -> Trials<'a> {
+fn of_label<'a>(reports: &[&'a Report], label: &str) -> LevelTrials<'a> {
     let of = |r: &&'a Report| r.trials.iter().filter(|t| t.label == label).collect();
     reports.iter().map(of).collect()
 }
 
-/// What all of these tell of their times; `None` where one does not.
-fn timings<'a>(trials: &Trials<'a>) -> Option<Vec<&'a TimingReport>> {
+/// Timing of all trials; `None` if one has none.
+fn timings<'a>(trials: &LevelTrials<'a>) -> Option<Vec<&'a TimingReport>> {
     let all = trials.iter().flatten();
     all.map(|t| t.timing()).collect()
 }
 
-impl<'a> Matched<'a> {
+impl<'a> MatchedLevel<'a> {
     /// Slices of two targets, each as a run of its own.
-    pub(super) fn of_slices(sides: [&'a [TrialReport]; 2]) -> Matched<'a> {
-        Matched {
+    pub(super) fn of_slices(sides: [&'a [TrialReport]; 2]) -> MatchedLevel<'a> {
+        MatchedLevel {
             label: String::new(),
             level: None,
             sides: sides.map(|side| side.iter().map(|t| vec![t]).collect()),
@@ -110,9 +110,9 @@ impl<'a> Matched<'a> {
     }
 }
 
-impl Matched<'_> {
+impl MatchedLevel<'_> {
     /// The rows of this level.
-    pub(super) fn drafts(&self, kind: Kind) -> Vec<Draft> {
+    pub(super) fn drafts(&self, kind: Kind) -> Vec<RowDraft> {
         let figures = metrics(kind).iter().filter_map(|metric| {
             let subject = self.subject(metric.name, metric.unit, metric.better);
             self.figure(subject, metric.spread, &metric.of)
@@ -139,7 +139,7 @@ impl Matched<'_> {
             .any(|t| is_contended(t))
     }
 
-    /// What the differences among these rows that are of this level are made of.
+    /// Stages that explain the differences among the rows of this level.
     pub(super) fn stage_changes(&self, rows: &[ComparisonRow]) -> Vec<StageChanges> {
         match (timings(&self.sides[0]), timings(&self.sides[1])) {
             (Some(a), Some(b)) => stage_changes(rows, &self.label, [&a, &b]),
@@ -147,20 +147,20 @@ impl Matched<'_> {
         }
     }
 
-    /// The row of a figure, of which `of` tells that of a trial and `spread` by how much runs of
-    /// the same differ; `None` where neither side has it.
+    /// The row of a figure; `None` where neither side has it. `of` gives the figure of a trial,
+    /// `spread` its usual spread between runs.
     pub(super) fn figure(
         &self,
-        subject: Subject,
+        subject: RowSubject,
         spread: f64,
-        of: &dyn Fn(&TrialReport) -> Option<Estimate>,
-    ) -> Option<Draft> {
-        let estimates = |side: &Trials, is_valid_only| -> Vec<Estimate> {
+        of: &dyn Fn(&TrialReport) -> Option<LogEstimate>,
+    ) -> Option<RowDraft> {
+        let estimates = |side: &LevelTrials, is_valid_only| -> Vec<LogEstimate> {
             let of_report = |t: &Vec<&TrialReport>| pooled(of, t, is_valid_only);
             side.iter().filter_map(of_report).collect()
         };
         let [a, b] = self.sides.each_ref().map(|side| estimates(side, true));
-        let value = |side: &Trials, valid: &[Estimate]| {
+        let value = |side: &LevelTrials, valid: &[LogEstimate]| {
             let any = estimates(side, false);
             let shown = if valid.is_empty() { &any[..] } else { valid };
             let logs: Vec<f64> = shown.iter().map(|e| e.log).collect();
@@ -172,10 +172,10 @@ impl Matched<'_> {
         }
         let difference = difference(&a, &b, between(spread, self.is_contended()));
         let reason = self.why_unknown(&a, &b);
-        Some(Draft::of(subject, values, difference, &reason))
+        Some(RowDraft::of(subject, values, difference, &reason))
     }
 
-    fn why_unknown(&self, a: &[Estimate], b: &[Estimate]) -> String {
+    fn why_unknown(&self, a: &[LogEstimate], b: &[LogEstimate]) -> String {
         for (name, side, valid) in [("A", &self.sides[0], a), ("B", &self.sides[1], b)] {
             let trials = side.iter().flatten();
             if valid.is_empty() && trials.clone().any(|t| t.verdict == Verdict::Invalid) {
@@ -190,28 +190,28 @@ impl Matched<'_> {
             .to_owned()
     }
 
-    /// The row of a share, of which `failed` counts those of a trial and `by_interval` how they
-    /// came over time; `None` where neither side has any.
+    /// The row of a share; `None` where neither side has any operations. `failed` counts those of a
+    /// trial, `by_interval` those of its intervals.
     pub(super) fn share(
         &self,
-        subject: Subject,
-        failed: &dyn Fn(&TrialReport) -> Count,
-        by_interval: &dyn Fn(&TrialReport) -> Vec<Count>,
-    ) -> Option<Draft> {
-        let shares = |side: &Trials| shares(side, failed, by_interval);
+        subject: RowSubject,
+        failed: &dyn Fn(&TrialReport) -> FailureCount,
+        by_interval: &dyn Fn(&TrialReport) -> Vec<FailureCount>,
+    ) -> Option<RowDraft> {
+        let shares = |side: &LevelTrials| shares(side, failed, by_interval);
         let [a, b] = self.sides.each_ref().map(shares);
-        let sum = |side: &Side| Count::sum(side.runs.iter().copied());
+        let sum = |side: &ShareSample| FailureCount::sum(side.runs.iter().copied());
         if sum(&a).all + sum(&b).all == 0 {
             return None;
         }
-        let percent = |side: &Side| (sum(side).all > 0).then(|| 100.0 * sum(side).share());
+        let percent = |side: &ShareSample| (sum(side).all > 0).then(|| 100.0 * sum(side).share());
         let values = [percent(&a), percent(&b)];
         let (ratio, test) = match share::difference(&a, &b) {
-            Some((ratio, p)) => (ratio, Test::PValue(p)),
-            None if values == [Some(0.0); 2] => (None, Test::Alike("none on either side")),
-            None => (None, Test::Unknown(self.why_unknown(&[], &[]))),
+            Some((ratio, p)) => (ratio, RowTest::PValue(p)),
+            None if values == [Some(0.0); 2] => (None, RowTest::Alike("none on either side")),
+            None => (None, RowTest::Unknown(self.why_unknown(&[], &[]))),
         };
-        Some(Draft {
+        Some(RowDraft {
             subject,
             values,
             ratio,
@@ -219,27 +219,16 @@ impl Matched<'_> {
         })
     }
 
-    /// What a row of this level is of.
-    pub(super) fn subject(
-        &self,
-        metric: &'static str,
-        unit: &'static str,
-        better: Better,
-    ) -> Subject {
-        Subject {
-            metric,
-            unit,
-            better,
-            matters: true,
-            label: self.label.clone(),
-            level: self.level,
-            of: Of::All,
-        }
+    /// Subject of a row of this level.
+    pub(super) fn subject(&self, metric: &str, unit: &str, better: Better) -> RowSubject {
+        let mut subject = RowSubject::new(metric, unit, better);
+        subject.row.label.clone_from(&self.label);
+        subject.row.level = self.level;
+        subject
     }
 }
 
-/// The trials of one report that can be taken as they are: the stationary ones where there are
-/// any.
+/// The stationary trials; all of them where none is.
 fn sound<'a>(trials: &[&'a TrialReport], is_valid_only: bool) -> Vec<&'a TrialReport> {
     let is_used = |t: &&&TrialReport| !is_valid_only || t.verdict == Verdict::Valid;
     let used: Vec<&TrialReport> = trials.iter().filter(is_used).copied().collect();
@@ -252,24 +241,26 @@ fn sound<'a>(trials: &[&'a TrialReport], is_valid_only: bool) -> Vec<&'a TrialRe
 }
 
 fn pooled(
-    of: &dyn Fn(&TrialReport) -> Option<Estimate>,
+    of: &dyn Fn(&TrialReport) -> Option<LogEstimate>,
     trials: &[&TrialReport],
     is_valid_only: bool,
-) -> Option<Estimate> {
+) -> Option<LogEstimate> {
     let used = sound(trials, is_valid_only);
-    let estimates: Vec<Estimate> = used.iter().filter_map(|t| of(t)).collect();
-    Estimate::pooled(&estimates)
+    let estimates: Vec<LogEstimate> = used.iter().filter_map(|t| of(t)).collect();
+    LogEstimate::pooled(&estimates)
 }
 
 fn shares(
-    side: &Trials,
-    failed: &dyn Fn(&TrialReport) -> Count,
-    by_interval: &dyn Fn(&TrialReport) -> Vec<Count>,
-) -> Side {
-    let mut shares = Side::default();
+    side: &LevelTrials,
+    failed: &dyn Fn(&TrialReport) -> FailureCount,
+    by_interval: &dyn Fn(&TrialReport) -> Vec<FailureCount>,
+) -> ShareSample {
+    let mut shares = ShareSample::default();
     for trials in side {
         let used = sound(trials, true);
-        shares.runs.push(Count::sum(used.iter().map(|t| failed(t))));
+        shares
+            .runs
+            .push(FailureCount::sum(used.iter().map(|t| failed(t))));
         shares
             .intervals
             .extend(used.iter().flat_map(|t| by_interval(t)));

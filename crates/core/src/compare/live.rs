@@ -1,32 +1,32 @@
-//! Two targets measured in turns: each round has a slice of A and one of B, in random order, so
-//! that what changes with time meets both.
+//! Comparison of two targets in turns. Each round has a slice of A and one of B, in random order,
+//! so that changes with time meet both.
 
-use super::answer;
+use super::comparison;
 use super::difference::Difference;
-use super::draft::{self, ALPHA, Draft};
+use super::draft::{self, RowDraft};
 use super::host_speed::host_speed;
-use super::levels::Matched;
-use super::metrics::{Metric, metrics};
-use super::report::{COMPARISON_SCHEMA, ComparedRun, ComparedSide, Comparison};
+use super::levels::MatchedLevel;
+use super::metrics::{ComparedMetric, metrics};
+use super::report::{ComparedRun, ComparedSide, Comparison};
 use crate::report::Kind;
 use crate::rng;
-use crate::stats::rounds::{Cell, RoundsFit, fit};
+use crate::stats::rounds::{BlockCell, RoundsFit, fit};
 use crate::stats::sample::t_beyond;
 use crate::trial::report::{TrialReport, Verdict};
 
-/// Rounds that are made in any case, as the budget permits.
+/// Least number of rounds, if the budget permits.
 pub const ROUNDS_MIN: usize = 8;
-/// The difference is known well enough at this half width of its interval, as a share.
+/// Half width of the difference's interval, as a share, at which it is known well enough.
 const PRECISION: f64 = 0.02;
 
 /// A target and its slices, one of each round.
 #[derive(Clone, Debug)]
 pub struct LiveSide {
-    /// Its URL.
+    /// URL of the target.
     pub target: String,
     /// When the first slice began, RFC 3339.
     pub started_at: String,
-    /// In the order of rounds.
+    /// Slices in the order of rounds.
     pub slices: Vec<TrialReport>,
 }
 
@@ -35,8 +35,8 @@ pub fn is_b_first(seed: u64, round: usize) -> bool {
     rng::unit(&mut rng::stream(seed, rng::ORDER + round as u64)) < 0.5
 }
 
-/// Whether enough is known: at least [`ROUNDS_MIN`] rounds, and the difference of the load's figure
-/// to ±2 %: throughput of a closed loop, the median response time of an open one.
+/// Whether the rounds suffice: at least [`ROUNDS_MIN`], and the main difference is known to ±2 %.
+/// That is throughput in a closed loop, the median response time in an open one.
 pub fn is_known(a: &[TrialReport], b: &[TrialReport]) -> bool {
     let is_open = a.iter().any(|t| t.offered.asked_per_s.is_some());
     let name = if is_open {
@@ -59,7 +59,7 @@ pub fn compare_live(a: &LiveSide, b: &LiveSide, knee_version: &str) -> Result<Co
     if slices.iter().any(|side| side.is_empty()) {
         return Err("nothing to compare: not one round was made".to_owned());
     }
-    let matched = Matched::of_slices(slices);
+    let matched = MatchedLevel::of_slices(slices);
     let speed = host_speed(a.slices.iter(), b.slices.iter());
     let drafts = matched.drafts(Kind::Run).into_iter();
     let drafts = drafts.map(|draft| {
@@ -74,29 +74,24 @@ pub fn compare_live(a: &LiveSide, b: &LiveSide, knee_version: &str) -> Result<Co
     warnings.extend(left_out("A", &a.slices));
     warnings.extend(left_out("B", &b.slices));
     let stage_changes = matched.stage_changes(&rows);
+    let whole = comparison([compared(a), compared(b)], rows, knee_version);
     Ok(Comparison {
-        schema: COMPARISON_SCHEMA.to_owned(),
-        knee_version: knee_version.to_owned(),
         answer: format!(
             "{} Measured in {} rounds.",
-            answer::answer(&rows),
+            whole.answer,
             a.slices.len().min(b.slices.len())
         ),
-        verdict: answer::verdict(&rows),
         has_invalid: slices.iter().any(|side| verdict(side) == Verdict::Invalid),
-        a: compared(a),
-        b: compared(b),
         warnings,
-        rows,
         stage_changes,
-        false_alarms_percent: 100.0 * ALPHA,
+        ..whole
     })
 }
 
-/// The row with the difference within rounds in place of that between runs.
-fn in_rounds(draft: Draft, slices: [&[TrialReport]; 2]) -> Draft {
+/// Replaces the difference between runs by that within rounds.
+fn in_rounds(draft: RowDraft, slices: [&[TrialReport]; 2]) -> RowDraft {
     let mut all = metrics(Kind::Run).iter();
-    let Some(metric) = all.find(|m| m.name == draft.subject.metric) else {
+    let Some(metric) = all.find(|m| m.name == draft.subject.row.metric) else {
         return draft;
     };
     let fit = fitted(metric, slices);
@@ -107,7 +102,7 @@ fn in_rounds(draft: Draft, slices: [&[TrialReport]; 2]) -> Draft {
         let error = estimate.half_width / t_beyond(0.05, fit.freedom as u64);
         Some(Difference::new(estimate.value, error, fit.freedom as f64))
     });
-    Draft::of(
+    RowDraft::of(
         draft.subject,
         values,
         difference,
@@ -115,8 +110,8 @@ fn in_rounds(draft: Draft, slices: [&[TrialReport]; 2]) -> Draft {
     )
 }
 
-/// The model of a figure over rounds that have it on both sides.
-fn fitted(metric: &Metric, [a, b]: [&[TrialReport]; 2]) -> Option<RoundsFit> {
+/// Fits a figure over the rounds that have it on both sides.
+fn fitted(metric: &ComparedMetric, [a, b]: [&[TrialReport]; 2]) -> Option<RoundsFit> {
     let value = |t: &TrialReport| {
         let estimate = (metric.of)(t).filter(|_| t.verdict == Verdict::Valid);
         estimate.map(|e| e.log)
@@ -127,14 +122,14 @@ fn fitted(metric: &Metric, [a, b]: [&[TrialReport]; 2]) -> Option<RoundsFit> {
         .filter_map(|(a, b)| Some([value(a)?, value(b)?]));
     let rounds: Vec<[f64; 2]> = rounds.collect();
     let cells = rounds.iter().enumerate().flat_map(|(round, values)| {
-        let of = move |(level, value): (usize, &f64)| Cell {
+        let of = move |(level, value): (usize, &f64)| BlockCell {
             level,
             round,
             value: *value,
         };
         values.iter().enumerate().map(of)
     });
-    let cells: Vec<Cell> = cells.collect();
+    let cells: Vec<BlockCell> = cells.collect();
     fit(&cells, 2, rounds.len())
 }
 
@@ -151,7 +146,7 @@ fn left_out(side: &str, slices: &[TrialReport]) -> Option<String> {
     })
 }
 
-/// A side counts where at least half of its slices do.
+/// A side is valid if at least half of its slices are.
 fn verdict(slices: &[TrialReport]) -> Verdict {
     let valid = slices
         .iter()

@@ -1,11 +1,9 @@
 //! B against A: two runs, or several of each, of what may be the same server.
 //!
-//! Every figure is compared by its ratio. What chance makes of equals is reckoned from what the
-//! runs tell of themselves (the spread of their intervals, their intervals of confidence) and from
-//! what runs of the same differ by besides, which is assumed for single runs and measured where
-//! there are several (`difference`). Then all rows together decide
-//! which of them count (`discoveries`), so that two equal servers
-//! are called different in fewer than 1 of 20 comparisons, however many rows there are.
+//! Every figure is compared by its ratio. Its chance variation has two parts. That within a run
+//! comes from the run's intervals. That between runs is assumed for single runs and measured with
+//! several (`difference`). All rows together decide which differences count (`discoveries`), so
+//! that equal servers are called different in fewer than 1 of 20 comparisons.
 
 mod agents;
 mod anatomy;
@@ -26,34 +24,40 @@ mod warnings;
 #[cfg(test)]
 mod tests;
 
-use crate::compare::report::{COMPARISON_SCHEMA, ComparedRun, ComparedSide, Comparison};
+use crate::compare::report::{
+    COMPARISON_SCHEMA, ComparedRun, ComparedSide, Comparison, ComparisonRow,
+};
 use crate::report::{Conclusion, Report};
 use crate::trial::report::Verdict;
 use crate::words::list;
 pub use answer::name as metric_name;
-use draft::{ALPHA, Draft};
+use draft::{ALPHA, RowDraft};
 use host_speed::host_speed;
-use levels::Matched;
+use levels::MatchedLevel;
 pub use live::{LiveSide, ROUNDS_MIN, compare_live, is_b_first, is_known};
 
-/// A report under the name that the user gave it by.
+/// A report with the name that the user gave.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
+pub struct NamedReport<'a> {
     /// A file, or a reference into the history.
     pub name: &'a str,
-    /// The report.
+    /// Its report.
     pub report: &'a Report,
 }
 
-fn reports<'a>(side: &[Named<'a>]) -> Vec<&'a Report> {
+fn reports<'a>(side: &[NamedReport<'a>]) -> Vec<&'a Report> {
     side.iter().map(|named| named.report).collect()
 }
 
-/// Compares the reports of B with those of A; `knee_version` is written into the result.
+/// Compares the reports of B with those of A.
 ///
 /// # Errors
 /// One line: a side is empty, or the two have nothing in common that could be compared.
-pub fn compare(a: &[Named], b: &[Named], knee_version: &str) -> Result<Comparison, String> {
+pub fn compare(
+    a: &[NamedReport],
+    b: &[NamedReport],
+    knee_version: &str,
+) -> Result<Comparison, String> {
     if a.is_empty() || b.is_empty() {
         return Err("nothing to compare: each side needs a report".to_owned());
     }
@@ -71,30 +75,42 @@ pub fn compare(a: &[Named], b: &[Named], knee_version: &str) -> Result<Compariso
     }
     let mut warnings = warnings::warnings(a, b, &only);
     warnings.extend(speed.and_then(|speed| speed.warning()));
-    if matched.iter().any(Matched::is_contended) {
+    if matched.iter().any(MatchedLevel::is_contended) {
         let is_single = a.len() == 1 || b.len() == 1;
         let remedy = if is_single { GIVE_SEVERAL } else { "" };
         warnings.push(format!("{CONTENDED}: {remedy}{ELSEWHERE}"));
     }
     let rows = draft::finish(drafts);
-    let stage_changes = matched.iter().flat_map(|m| m.stage_changes(&rows));
-    let stage_changes = stage_changes.collect();
-    let is_invalid = |r: &&&Report| {
+    let stage_changes = matched
+        .iter()
+        .flat_map(|m| m.stage_changes(&rows))
+        .collect();
+    let is_invalid = |r: &&Report| {
         r.verdict == Verdict::Invalid || r.trials.iter().any(|t| t.verdict == Verdict::Invalid)
     };
     Ok(Comparison {
+        has_invalid: reports_a.iter().chain(&reports_b).any(is_invalid),
+        warnings,
+        stage_changes,
+        ..comparison([side(a), side(b)], rows, knee_version)
+    })
+}
+
+/// The comparison that these rows make, without warnings and stages.
+fn comparison([a, b]: [ComparedSide; 2], rows: Vec<ComparisonRow>, version: &str) -> Comparison {
+    Comparison {
         schema: COMPARISON_SCHEMA.to_owned(),
-        knee_version: knee_version.to_owned(),
+        knee_version: version.to_owned(),
         answer: answer::answer(&rows),
         verdict: answer::verdict(&rows),
-        has_invalid: reports_a.iter().chain(&reports_b).any(|r| is_invalid(&r)),
-        a: side(a),
-        b: side(b),
-        warnings,
+        has_invalid: false,
+        a,
+        b,
+        warnings: Vec::new(),
         rows,
-        stage_changes,
+        stage_changes: Vec::new(),
         false_alarms_percent: 100.0 * ALPHA,
-    })
+    }
 }
 
 const CONTENDED: &str =
@@ -105,7 +121,7 @@ const GIVE_SEVERAL: &str = "one run on a side tells little then; give several of
 
 const ELSEWHERE: &str = "put the target on other processors";
 
-fn drafts(a: &[&Report], b: &[&Report], matched: &[Matched]) -> Vec<Draft> {
+fn drafts(a: &[&Report], b: &[&Report], matched: &[MatchedLevel]) -> Vec<RowDraft> {
     let of_tables = match (&a[0].conclusion, &b[0].conclusion) {
         (Conclusion::Sweep(x), Conclusion::Sweep(y))
             if a[0].trials.is_empty() || b[0].trials.is_empty() =>
@@ -117,7 +133,7 @@ fn drafts(a: &[&Report], b: &[&Report], matched: &[Matched]) -> Vec<Draft> {
     let overall = of_tables.unwrap_or_else(|| overall::drafts(a, b));
     let kind = a[0].command.kind;
     let of_levels = matched.iter().flat_map(|m| m.drafts(kind));
-    // Of many levels there would be hundreds, and every row hides differences of the others.
+    // Many levels would have hundreds of rows, and every row hides differences of the others.
     let of_steps = match matched {
         [only] if only.label.is_empty() => [steps::drafts(only), agents::drafts(only)].concat(),
         _ => Vec::new(),
@@ -126,8 +142,8 @@ fn drafts(a: &[&Report], b: &[&Report], matched: &[Matched]) -> Vec<Draft> {
     all.collect()
 }
 
-fn nothing_in_common(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> String {
-    let has = |side: &[Named], labels: &[String]| match labels {
+fn nothing_in_common(a: &[NamedReport], b: &[NamedReport], only: &[Vec<String>; 2]) -> String {
+    let has = |side: &[NamedReport], labels: &[String]| match labels {
         [] => format!("knee {}", side[0].report.command),
         labels if labels.len() > 4 => format!(
             "knee {} with {}, …",
@@ -143,8 +159,8 @@ fn nothing_in_common(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> Strin
     )
 }
 
-fn side(reports: &[Named]) -> ComparedSide {
-    let run = |named: &Named| {
+fn side(reports: &[NamedReport]) -> ComparedSide {
+    let run = |named: &NamedReport| {
         let report = named.report;
         let target = ["target", "url", "file"]
             .iter()

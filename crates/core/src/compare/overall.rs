@@ -1,28 +1,29 @@
-//! What the conclusions of experiments say as a whole.
+//! Rows of the conclusions of experiments as a whole.
 
-use super::difference::{Between, difference, of_pairs};
-use super::draft::{Better, Draft, Of, Subject};
-use super::estimate::Estimate;
+use super::difference::{RunSpread, difference, of_pairs};
+use super::draft::{Better, RowDraft, RowSubject};
+use super::estimate::LogEstimate;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::experiment::overload::report::OverloadConclusion;
-use crate::experiment::sweep::report::SweepConclusion;
-use crate::experiment::throttle::report::ThrottleConclusion;
+use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
+use crate::experiment::throttle::report::{RateRow, ThrottleConclusion, WaitRow};
 use crate::report::{Conclusion, Report};
 use crate::stats::sample::mean;
 
-/// The usual spread between runs of what is found by fitting many levels.
+/// Usual spread between runs of a figure fitted to many levels, as a standard deviation of the
+/// logarithm.
 const SPREAD_FITTED: f64 = 0.02;
-/// That of a path's capacity.
+/// Usual spread of a path's capacity.
 const SPREAD_CAPACITY: f64 = 0.03;
-/// That of what rests on the single longest gap or latency.
+/// Usual spread of a figure that rests on the single longest gap or latency.
 const SPREAD_WORST: f64 = 0.15;
-/// That of how late waits end.
+/// Usual spread of the overshoot of waits.
 const SPREAD_WAITS: f64 = 0.1;
-/// Why a figure of one experiment a side cannot be judged.
+/// Reason why a figure of one experiment on each side is not judged.
 const NO_SPREAD: &str = "nothing tells how far it varies: several reports on each side would";
 
-/// The rows of the conclusions, where both sides are of the same kind.
-pub(super) fn drafts(a: &[&Report], b: &[&Report]) -> Vec<Draft> {
+/// Rows of the conclusions, if both sides are of the same kind.
+pub(super) fn drafts(a: &[&Report], b: &[&Report]) -> Vec<RowDraft> {
     match (&a[0].conclusion, &b[0].conclusion) {
         (Conclusion::Sweep(_), Conclusion::Sweep(_)) => sweep(&of(a, sweep_of), &of(b, sweep_of)),
         (Conclusion::Overload(_), Conclusion::Overload(_)) => {
@@ -35,12 +36,15 @@ pub(super) fn drafts(a: &[&Report], b: &[&Report]) -> Vec<Draft> {
     }
 }
 
+/// The conclusions of a side that are of one kind.
 fn of<'a, C>(
     reports: &[&'a Report],
     conclusion: fn(&'a Conclusion) -> Option<&'a C>,
 ) -> Vec<&'a C> {
-    let conclusions = reports.iter().map(|r| conclusion(&r.conclusion));
-    conclusions.flatten().collect()
+    reports
+        .iter()
+        .filter_map(|r| conclusion(&r.conclusion))
+        .collect()
 }
 
 fn sweep_of(conclusion: &Conclusion) -> Option<&SweepConclusion> {
@@ -57,69 +61,57 @@ fn overload_of(conclusion: &Conclusion) -> Option<&OverloadConclusion> {
     }
 }
 
-fn subject(metric: &'static str, unit: &'static str, better: Better) -> Subject {
-    Subject {
-        metric,
-        unit,
-        better,
-        matters: better != Better::Neither,
-        label: String::new(),
-        level: None,
-        of: Of::All,
-    }
-}
-
 /// A figure of each report of both sides.
-fn figures(subject: Subject, a: &[Estimate], b: &[Estimate], spread: f64) -> Draft {
-    let value = |side: &[Estimate]| {
+fn figures(subject: RowSubject, a: &[LogEstimate], b: &[LogEstimate], spread: f64) -> RowDraft {
+    let value = |side: &[LogEstimate]| {
         let logs: Vec<f64> = side.iter().map(|e| e.log).collect();
         (!logs.is_empty()).then(|| mean(&logs).exp())
     };
     let values = [value(a), value(b)];
-    Draft::of(
+    RowDraft::of(
         subject,
         values,
-        difference(a, b, Between::Usual(spread)),
+        difference(a, b, RunSpread::Usual(spread)),
         NO_SPREAD,
     )
 }
 
-fn sweep(a: &[&SweepConclusion], b: &[&SweepConclusion]) -> Vec<Draft> {
+fn sweep(a: &[&SweepConclusion], b: &[&SweepConclusion]) -> Vec<RowDraft> {
     let most = |sweep: &&SweepConclusion| {
         let levels = sweep.levels.iter().filter(|l| l.excluded_because.is_none());
         let top = levels.max_by(|x, y| x.throughput_per_s.total_cmp(&y.throughput_per_s))?;
-        // As sure as the level that it rests on.
-        let at_top = Estimate::with_ci95(top.throughput_per_s, top.throughput_ci95_per_s)?;
-        Some(Estimate {
-            log: Estimate::bare(sweep.max_throughput_per_s)?.log,
+        // With the interval of its level.
+        let at_top = LogEstimate::with_ci95(top.throughput_per_s, top.throughput_ci95_per_s)?;
+        Some(LogEstimate {
+            log: LogEstimate::bare(sweep.max_throughput_per_s)?.log,
             ..at_top
         })
     };
-    let knee = |sweep: &&SweepConclusion| Estimate::with_ci95(sweep.knee_vusers?, sweep.knee_ci95);
-    let all = |side: &[&SweepConclusion], of: fn(&&SweepConclusion) -> Option<Estimate>| {
+    let knee =
+        |sweep: &&SweepConclusion| LogEstimate::with_ci95(sweep.knee_vusers?, sweep.knee_ci95);
+    let all = |side: &[&SweepConclusion], of: fn(&&SweepConclusion) -> Option<LogEstimate>| {
         side.iter().filter_map(of).collect::<Vec<_>>()
     };
-    let max = subject("max_throughput_per_s", "per_s", Better::More);
+    let max = RowSubject::new("max_throughput_per_s", "per_s", Better::More);
     let mut drafts = vec![figures(max, &all(a, most), &all(b, most), SPREAD_FITTED)];
     let (knee_a, knee_b) = (all(a, knee), all(b, knee));
     if !knee_a.is_empty() && !knee_b.is_empty() {
-        let knee = subject("knee_vusers", "users", Better::Neither);
+        let knee = RowSubject::new("knee_vusers", "users", Better::Neither);
         drafts.push(figures(knee, &knee_a, &knee_b, SPREAD_FITTED));
     }
     drafts
 }
 
-/// Levels of tables, of which nothing tells how sure they are: paired, they tell together.
-pub(super) fn table(a: &SweepConclusion, b: &SweepConclusion) -> Vec<Draft> {
-    let pair =
-        |of: fn(&crate::experiment::sweep::report::SweepLevel) -> Option<f64>| -> Vec<(f64, f64)> {
-            let other = |level| b.levels.iter().find(|l| l.level == level).and_then(of);
-            let levels = a.levels.iter();
-            let pairs = levels.filter_map(|l| of(l).zip(other(l.level)));
-            pairs.collect()
-        };
-    let throughput = subject("throughput_per_s", "per_s", Better::More);
-    let p90 = subject("p90_ns", "ns", Better::Less);
+/// Rows of two tables without intervals, compared level by level.
+pub(super) fn table(a: &SweepConclusion, b: &SweepConclusion) -> Vec<RowDraft> {
+    let pair = |of: fn(&SweepLevel) -> Option<f64>| -> Vec<(f64, f64)> {
+        let other = |level| b.levels.iter().find(|l| l.level == level).and_then(of);
+        let levels = a.levels.iter();
+        let pairs = levels.filter_map(|l| of(l).zip(other(l.level)));
+        pairs.collect()
+    };
+    let throughput = RowSubject::new("throughput_per_s", "per_s", Better::More);
+    let p90 = RowSubject::new("p90_ns", "ns", Better::Less);
     let pairs_p90 = pair(|l| l.p90_ns.map(|ns| ns as f64));
     let pairs_throughput = pair(|l| Some(l.throughput_per_s));
     let mut drafts = Vec::new();
@@ -129,8 +121,8 @@ pub(super) fn table(a: &SweepConclusion, b: &SweepConclusion) -> Vec<Draft> {
     drafts
 }
 
-/// Figures that are there once for each of many scenarios; their geometric means are shown.
-fn paired(subject: Subject, pairs: &[(f64, f64)], spread: f64) -> Option<Draft> {
+/// A row of figures that exist once for each of many scenarios, with their geometric means.
+fn paired(subject: RowSubject, pairs: &[(f64, f64)], spread: f64) -> Option<RowDraft> {
     let shown: Vec<&(f64, f64)> = pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).collect();
     let value = |of: fn(&(f64, f64)) -> f64| {
         let logs: Vec<f64> = shown.iter().map(|pair| of(pair).ln()).collect();
@@ -138,31 +130,31 @@ fn paired(subject: Subject, pairs: &[(f64, f64)], spread: f64) -> Option<Draft> 
     };
     let values = [value(|p| p.0), value(|p| p.1)];
     let few = "fewer than three figures to compare pair by pair";
-    (!pairs.is_empty()).then(|| Draft::of(subject, values, of_pairs(pairs, spread), few))
+    (!pairs.is_empty()).then(|| RowDraft::of(subject, values, of_pairs(pairs, spread), few))
 }
 
-fn capacity(a: &[&OverloadConclusion], b: &[&OverloadConclusion]) -> Draft {
+fn capacity(a: &[&OverloadConclusion], b: &[&OverloadConclusion]) -> RowDraft {
     let estimate = |c: &&OverloadConclusion| {
         let served = c.sclients.iter().filter(|level| level.past_saturation);
         let served = served.map(|level| &level.row);
         let widest = served
-            .filter_map(|row| Estimate::with_ci95(row.served_per_s, row.served_ci95_per_s))
+            .filter_map(|row| LogEstimate::with_ci95(row.served_per_s, row.served_ci95_per_s))
             .max_by(|x, y| {
                 x.variance
                     .unwrap_or(0.0)
                     .total_cmp(&y.variance.unwrap_or(0.0))
             });
-        let bare = Estimate::bare(c.capacity_per_s)?;
-        Some(widest.map_or(bare, |e| Estimate { log: bare.log, ..e }))
+        let bare = LogEstimate::bare(c.capacity_per_s)?;
+        Some(widest.map_or(bare, |e| LogEstimate { log: bare.log, ..e }))
     };
-    let all = |side: &[&OverloadConclusion]| -> Vec<Estimate> {
+    let all = |side: &[&OverloadConclusion]| -> Vec<LogEstimate> {
         side.iter().filter_map(estimate).collect()
     };
-    let capacity = subject("capacity_per_s", "per_s", Better::More);
+    let capacity = RowSubject::new("capacity_per_s", "per_s", Better::More);
     figures(capacity, &all(a), &all(b), SPREAD_FITTED)
 }
 
-fn latency(a: &LatencyConclusion, b: &LatencyConclusion) -> Vec<Draft> {
+fn latency(a: &LatencyConclusion, b: &LatencyConclusion) -> Vec<RowDraft> {
     let pair = |of: fn(&ScenarioRow) -> Option<f64>| -> Vec<(f64, f64)> {
         let same = |x: &&ScenarioRow, y: &ScenarioRow| {
             (x.up, x.down, &x.congestion_control) == (y.up, y.down, &y.congestion_control)
@@ -171,40 +163,29 @@ fn latency(a: &LatencyConclusion, b: &LatencyConclusion) -> Vec<Draft> {
         let pairs = a.scenarios.iter().filter_map(|row| of(row).zip(other(row)));
         pairs.collect()
     };
+    let up = pair(|r| r.up_kib_per_s);
+    let down = pair(|r| r.down_kib_per_s);
+    let responsiveness = pair(|r| r.responsiveness_hz);
+    let smoothness = pair(|r| r.smoothness_hz);
+    let more = |metric, unit| RowSubject::new(metric, unit, Better::More);
     let rows = [
-        (
-            "upload_kib_per_s",
-            "kib_per_s",
+        paired(more("upload_kib_per_s", "kib_per_s"), &up, SPREAD_CAPACITY),
+        paired(
+            more("download_kib_per_s", "kib_per_s"),
+            &down,
             SPREAD_CAPACITY,
-            pair(|r| r.up_kib_per_s),
         ),
-        (
-            "download_kib_per_s",
-            "kib_per_s",
-            SPREAD_CAPACITY,
-            pair(|r| r.down_kib_per_s),
-        ),
-        (
-            "responsiveness_hz",
-            "hz",
+        paired(
+            more("responsiveness_hz", "hz"),
+            &responsiveness,
             SPREAD_WORST,
-            pair(|r| r.responsiveness_hz),
         ),
-        (
-            "smoothness_hz",
-            "hz",
-            SPREAD_WORST,
-            pair(|r| r.smoothness_hz),
-        ),
+        paired(more("smoothness_hz", "hz"), &smoothness, SPREAD_WORST),
     ];
-    rows.into_iter()
-        .filter_map(|(name, unit, spread, pairs)| {
-            paired(subject(name, unit, Better::More), &pairs, spread)
-        })
-        .collect()
+    rows.into_iter().flatten().collect()
 }
 
-fn throttle(a: &ThrottleConclusion, b: &ThrottleConclusion) -> Vec<Draft> {
+fn throttle(a: &ThrottleConclusion, b: &ThrottleConclusion) -> Vec<RowDraft> {
     let mut methods: Vec<&str> = Vec::new();
     for row in &a.table {
         if !methods.contains(&row.method.as_str()) {
@@ -215,15 +196,14 @@ fn throttle(a: &ThrottleConclusion, b: &ThrottleConclusion) -> Vec<Draft> {
         let rows = a.table.iter().filter(|row| row.method == method);
         let pairs: Vec<(f64, f64)> = rows
             .filter_map(|x| {
-                let same = |y: &&crate::experiment::throttle::report::WaitRow| {
-                    (&y.method, &y.op, y.delay_ns) == (&x.method, &x.op, x.delay_ns)
-                };
+                let same =
+                    |y: &&WaitRow| (&y.method, &y.op, y.delay_ns) == (&x.method, &x.op, x.delay_ns);
                 let other = b.table.iter().find(same)?;
                 Some((x.overshoot_p50_ns as f64, other.overshoot_p50_ns as f64))
             })
             .collect();
-        let mut subject = subject("overshoot_p50_ns", "ns", Better::Less);
-        method.clone_into(&mut subject.label);
+        let mut subject = RowSubject::new("overshoot_p50_ns", "ns", Better::Less);
+        method.clone_into(&mut subject.row.label);
         paired(subject, &pairs, SPREAD_WAITS)
     };
     let waits = methods.into_iter().filter_map(of_method);
@@ -231,21 +211,21 @@ fn throttle(a: &ThrottleConclusion, b: &ThrottleConclusion) -> Vec<Draft> {
 }
 
 /// How well each way holds a rate.
-fn rates(a: &ThrottleConclusion, b: &ThrottleConclusion) -> Vec<Draft> {
-    let row = |x: &crate::experiment::throttle::report::RateRow| {
+fn rates(a: &ThrottleConclusion, b: &ThrottleConclusion) -> Vec<RowDraft> {
+    let row = |x: &RateRow| {
         let y = b
             .rates
             .iter()
             .find(|y| y.method == x.method && y.asked_per_s == x.asked_per_s)?;
-        let sure = |row: &crate::experiment::throttle::report::RateRow| {
-            Some(Estimate {
+        let sure = |row: &RateRow| {
+            Some(LogEstimate {
                 variance: Some(row.gap_cv.powi(2) / row.operations.max(1) as f64),
                 degrees: row.operations.max(1) as f64,
-                ..Estimate::bare(row.achieved_per_s)?
+                ..LogEstimate::bare(row.achieved_per_s)?
             })
         };
-        let mut subject = subject("achieved_per_s", "per_s", Better::More);
-        x.method.clone_into(&mut subject.label);
+        let mut subject = RowSubject::new("achieved_per_s", "per_s", Better::More);
+        x.method.clone_into(&mut subject.row.label);
         Some(figures(subject, &[sure(x)?], &[sure(y)?], SPREAD_WAITS))
     };
     a.rates.iter().filter_map(row).collect()

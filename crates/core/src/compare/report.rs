@@ -1,4 +1,4 @@
-//! Two sides compared: what of it differs beyond chance, and which way.
+//! Result of a comparison.
 
 use crate::measure::{Stage, known_keys};
 use crate::spec::Level;
@@ -21,28 +21,28 @@ pub struct Comparison {
     pub knee_version: String,
     /// The conclusion in one or two sentences for a person.
     pub answer: String,
-    /// What the rows that matter say together.
+    /// Verdict of the rows that matter.
     pub verdict: ComparisonVerdict,
     /// Whether any of the reports, or a trial of theirs that was left out, is INVALID.
     pub has_invalid: bool,
-    /// What B is compared with.
+    /// The reference.
     pub a: ComparedSide,
-    /// What is compared.
+    /// The compared side.
     pub b: ComparedSide,
-    /// What stands in the way of taking the difference for the target's; empty where nothing does.
+    /// Reasons why a difference may not be the target's; empty without any.
     pub warnings: Vec<String>,
     /// One row per metric and level.
     pub rows: Vec<ComparisonRow>,
-    /// What the differences in response time are made of; empty where none differs, or where a side
-    /// does not tell.
+    /// Stages of the differences in response time; empty if none differs, or if a side has no
+    /// stages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stage_changes: Vec<StageChanges>,
-    /// The share of comparisons of equals, in percent, in which at least one row is called
-    /// different: Benjamini and Hochberg's correction over all rows that were tested.
+    /// Share of comparisons of equal systems, in percent, in which at least one row is called
+    /// different: Benjamini and Hochberg's correction over all tested rows.
     pub false_alarms_percent: f64,
 }
 
-/// What a difference in response time is made of.
+/// Stages of a difference in response time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageChanges {
     /// The percentile that differs: `p50_ns` or `p99_ns`.
@@ -55,7 +55,7 @@ pub struct StageChanges {
     pub a_ns: u64,
     /// Their mean response time of B.
     pub b_ns: u64,
-    /// By how much each stage is longer in B, on average; negative where it is shorter.
+    /// Increase of the mean of each stage in B; negative for a decrease.
     #[serde(deserialize_with = "known_keys")]
     pub change_ns: BTreeMap<Stage, i64>,
     /// The same in words.
@@ -72,19 +72,19 @@ pub struct ComparedSide {
 /// One report of a side, in short.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ComparedRun {
-    /// As the user named it: a file, an id or name of the history.
+    /// Name given by the user: a file, an id or name of the history.
     pub name: String,
     /// `run`, `sweep`, ….
     pub command: String,
-    /// What it was pointed at; empty where it was not.
+    /// Its target; empty without one.
     pub target: String,
-    /// When it began, RFC 3339.
+    /// Start, RFC 3339.
     pub started_at: String,
     /// Whether its numbers are the target's.
     pub verdict: Verdict,
 }
 
-/// What became of B in one metric, or in all.
+/// Verdict on B in one metric, or in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
@@ -94,10 +94,9 @@ pub enum ComparisonVerdict {
     Worse,
     /// Better in some and worse in others; or of a metric of which neither more nor less is better.
     Different,
-    /// No difference beyond chance. That is not to say that there is none: the interval of the
-    /// ratio tells how large it may be.
+    /// No difference beyond chance. The interval of the ratio bounds the size of a difference.
     Same,
-    /// Nothing can be said, for the reason given.
+    /// Unknown, for the reason given.
     #[default]
     Unknown,
 }
@@ -109,8 +108,8 @@ pub struct ComparisonRow {
     pub metric: String,
     /// `per_s`, `ns`, `percent`, `kib_per_s`, `hz`, `users`.
     pub unit: String,
-    /// Where several levels, laws or methods are compared, the one that it is of; the step or the
-    /// kind of session, or the agent, where it is of one; empty where it is of the whole.
+    /// Level, law or method, where several are compared; or the step, kind of session or agent.
+    /// Empty for the whole.
     pub label: String,
     /// That level, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

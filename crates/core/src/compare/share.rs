@@ -1,55 +1,57 @@
-//! Shares: of operations that failed, of datagrams that were lost.
+//! Comparison of shares: failed operations, lost datagrams.
 
 use super::difference::Difference;
 
-/// The share of so many.
+/// Failures among operations, or losses among datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Count {
-    /// Those that failed or were lost.
+pub(super) struct FailureCount {
+    /// Failed or lost.
     pub hits: u64,
-    /// Of so many.
+    /// All that ended or were sent.
     pub all: u64,
 }
 
-impl Count {
+impl FailureCount {
     /// The sum of several.
-    pub(super) fn sum(counts: impl IntoIterator<Item = Count>) -> Count {
-        counts.into_iter().fold(Count::default(), |sum, c| Count {
-            hits: sum.hits + c.hits,
-            all: sum.all + c.all,
-        })
+    pub(super) fn sum(counts: impl IntoIterator<Item = FailureCount>) -> FailureCount {
+        counts
+            .into_iter()
+            .fold(FailureCount::default(), |sum, c| FailureCount {
+                hits: sum.hits + c.hits,
+                all: sum.all + c.all,
+            })
     }
 
-    /// The share, 0 to 1; 0 of none.
+    /// Share of the hits, 0 to 1; 0 if there are none at all.
     pub(super) fn share(self) -> f64 {
         self.hits as f64 / self.all.max(1) as f64
     }
 }
 
-/// A side: its runs, each with the counts of its intervals where they tell of the same.
+/// Counts of one side.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Side {
-    /// One for each run.
-    pub runs: Vec<Count>,
-    /// Of all runs, one after another.
-    pub intervals: Vec<Count>,
+pub(super) struct ShareSample {
+    /// One count for each run.
+    pub runs: Vec<FailureCount>,
+    /// Counts of the intervals of all runs, where they count the same failures.
+    pub intervals: Vec<FailureCount>,
 }
 
-/// A share of a run differs from that of the next by so much of itself (standard deviation).
+/// Standard deviation of a share between runs, relative to the share.
 const SPREAD: f64 = 0.15;
-/// How well that is known, in degrees of freedom.
+/// Degrees of freedom of that assumption.
 const DEGREES_MIN: f64 = 6.0;
 
-/// The difference of two shares by the normal approximation with a correction for continuity, and
-/// its variance multiplied by the dispersion: errors come in bursts, and a burst is one event. The
-/// logarithm of the ratio is taken only where both are above 0; the p-value holds in any case.
-/// `None` where either side has nothing counted or neither has a hit.
-pub(super) fn difference(a: &Side, b: &Side) -> Option<(Option<Difference>, f64)> {
+/// Difference of two shares and its p-value, by the normal approximation with a correction for
+/// continuity. The variance is multiplied by the dispersion: errors come in bursts, and a burst is
+/// one event. The difference as a ratio needs hits on both sides. `None` if a side has no
+/// operations, or neither has a hit.
+pub(super) fn difference(a: &ShareSample, b: &ShareSample) -> Option<(Option<Difference>, f64)> {
     let (sum_a, sum_b) = (
-        Count::sum(a.runs.iter().copied()),
-        Count::sum(b.runs.iter().copied()),
+        FailureCount::sum(a.runs.iter().copied()),
+        FailureCount::sum(b.runs.iter().copied()),
     );
-    let pooled = Count::sum([sum_a, sum_b]);
+    let pooled = FailureCount::sum([sum_a, sum_b]);
     if sum_a.all == 0 || sum_b.all == 0 || pooled.hits == 0 {
         return None;
     }
@@ -68,17 +70,17 @@ pub(super) fn difference(a: &Side, b: &Side) -> Option<(Option<Difference>, f64)
     let degrees = counted.max(DEGREES_MIN);
     let p_value = Difference::new(apart, variance.sqrt(), degrees).p_value;
     let ratio = (sum_a.hits > 0 && sum_b.hits > 0).then(|| {
-        let of_log = |c: Count| dispersion * (1.0 - c.share()) / c.hits as f64;
+        let of_log = |c: FailureCount| dispersion * (1.0 - c.share()) / c.hits as f64;
         let error = (of_log(sum_a) + of_log(sum_b) + between).sqrt();
         Difference::new((sum_b.share() / sum_a.share()).ln(), error, degrees)
     });
     Some((ratio, p_value))
 }
 
-/// The variance of counts over that of independent hits of the same share; 0 where none was hit.
-fn dispersion(counts: &[Count]) -> f64 {
-    let p = Count::sum(counts.iter().copied()).share();
-    let counted: Vec<&Count> = counts.iter().filter(|c| c.all > 0).collect();
+/// Ratio of the variance of counts to that of independent hits; 0 without hits.
+fn dispersion(counts: &[FailureCount]) -> f64 {
+    let p = FailureCount::sum(counts.iter().copied()).share();
+    let counted: Vec<&FailureCount> = counts.iter().filter(|c| c.all > 0).collect();
     if p <= 0.0 || p >= 1.0 || counted.len() < 2 {
         return 0.0;
     }
@@ -96,15 +98,18 @@ fn dispersion(counts: &[Count]) -> f64 {
 mod tests {
     use super::*;
 
-    fn side(hits: &[u64], all: u64) -> Side {
-        let intervals: Vec<Count> = hits.iter().map(|&hits| Count { hits, all }).collect();
-        Side {
-            runs: vec![Count::sum(intervals.iter().copied())],
+    fn side(hits: &[u64], all: u64) -> ShareSample {
+        let intervals: Vec<FailureCount> = hits
+            .iter()
+            .map(|&hits| FailureCount { hits, all })
+            .collect();
+        ShareSample {
+            runs: vec![FailureCount::sum(intervals.iter().copied())],
             intervals,
         }
     }
 
-    fn p(a: &Side, b: &Side) -> f64 {
+    fn p(a: &ShareSample, b: &ShareSample) -> f64 {
         difference(a, b).unwrap().1
     }
 
@@ -130,7 +135,7 @@ mod tests {
     #[test]
     fn without_hits_there_is_nothing_to_compare() {
         assert!(difference(&side(&[0; 5], 10), &side(&[0; 5], 10)).is_none());
-        assert!(difference(&Side::default(), &side(&[1; 5], 10)).is_none());
+        assert!(difference(&ShareSample::default(), &side(&[1; 5], 10)).is_none());
         let (ratio, p_value) = difference(&side(&[0; 5], 10), &side(&[9; 5], 10)).unwrap();
         assert!(ratio.is_none() && p_value < 0.001);
     }

@@ -1,17 +1,17 @@
 //! Steps of sessions, and kinds of sessions, compared one by one.
 
-use super::draft::{Better, Draft, Of, Subject};
-use super::estimate::{BEYOND_MIN, Estimate, FigureWithInterval};
-use super::levels::Matched;
+use super::draft::{Better, RowDraft};
+use super::estimate::{BEYOND_MIN, FigureWithInterval, LogEstimate};
+use super::levels::MatchedLevel;
 use super::metrics::{SPREAD_P50, SPREAD_P95, SPREAD_P99, SPREAD_THROUGHPUT, failed_by_interval};
-use super::share::Count;
+use super::share::FailureCount;
 use crate::measure::{Outcome, error_share};
 use crate::trial::report::{TargetReport, TimesReport, TrialReport};
 use crate::trial::sessions::{SessionReport, distinct};
 use std::collections::BTreeMap;
 
 /// A percentile of response or session time.
-struct Percentile {
+struct ComparedPercentile {
     of_step: &'static str,
     of_session: &'static str,
     q: f64,
@@ -19,24 +19,24 @@ struct Percentile {
     of: fn(&TimesReport) -> FigureWithInterval,
 }
 
-/// Those that reports show of steps and sessions. Every row makes it harder to tell the others from
-/// chance, so that there are fewer than of a whole trial.
-const PERCENTILES: [Percentile; 3] = [
-    Percentile {
+/// Percentiles of steps and sessions. Fewer than of a whole trial, as every row hides differences
+/// of the others.
+const PERCENTILES: &[ComparedPercentile] = &[
+    ComparedPercentile {
         of_step: "p50_ns",
         of_session: "session_p50_ns",
         q: 0.5,
         spread: SPREAD_P50,
         of: |l| (l.p50, l.p50_ci95),
     },
-    Percentile {
+    ComparedPercentile {
         of_step: "p95_ns",
         of_session: "session_p95_ns",
         q: 0.95,
         spread: SPREAD_P95,
         of: |l| (l.p95, l.p95_ci95),
     },
-    Percentile {
+    ComparedPercentile {
         of_step: "p99_ns",
         of_session: "session_p99_ns",
         q: 0.99,
@@ -45,21 +45,20 @@ const PERCENTILES: [Percentile; 3] = [
     },
 ];
 
-impl Percentile {
-    /// That of these times; `None` with fewer than five observations beyond it.
-    fn estimate(&self, times: &TimesReport) -> Option<Estimate> {
+impl ComparedPercentile {
+    /// The percentile of these times; `None` with fewer than five observations beyond it.
+    fn estimate(&self, times: &TimesReport) -> Option<LogEstimate> {
         if times.count as f64 * (1.0 - self.q) < BEYOND_MIN {
             return None;
         }
         let (value, ci95) = (self.of)(times);
         let ci95 = ci95.map(|ends| ends.map(|ns| ns as f64));
-        Estimate::with_ci95(value? as f64, ci95)
+        LogEstimate::with_ci95(value? as f64, ci95)
     }
 }
 
-/// The rows of the steps and the kinds of sessions that both sides have, where trials are of
-/// sessions.
-pub(super) fn drafts(matched: &Matched) -> Vec<Draft> {
+/// Rows of the steps and kinds of sessions that both sides have.
+pub(super) fn drafts(matched: &MatchedLevel) -> Vec<RowDraft> {
     let steps = common(matched, |t| {
         steps(t).into_iter().map(|(name, _)| name).collect()
     });
@@ -71,16 +70,15 @@ pub(super) fn drafts(matched: &Matched) -> Vec<Draft> {
     of_steps.chain(of_kinds).collect()
 }
 
-/// The names that a trial of each side has, in A's order.
-fn common(matched: &Matched, names: impl Fn(&TrialReport) -> Vec<String>) -> Vec<String> {
+/// Names that both sides have, in A's order.
+fn common(matched: &MatchedLevel, names: impl Fn(&TrialReport) -> Vec<String>) -> Vec<String> {
     let [a, b] = matched.firsts().map(|first| first.map(&names));
     let (mut a, b) = (a.unwrap_or_default(), b.unwrap_or_default());
     a.retain(|name| b.contains(name));
     a
 }
 
-/// The steps of a trial of sessions by their names. Several may be called alike: further ones are
-/// told by their place among them.
+/// Steps of a trial of sessions by name. Names that repeat have a number.
 fn steps(trial: &TrialReport) -> Vec<(String, &TargetReport)> {
     let Some(http) = trial.http().filter(|http| http.sessions.is_some()) else {
         return Vec::new();
@@ -107,18 +105,18 @@ fn kind<'a>(trial: &'a TrialReport, name: &str) -> Option<&'a SessionReport> {
     kinds(trial).iter().find(|kind| kind.session == name)
 }
 
-fn step_drafts(matched: &Matched, name: &str) -> Vec<Draft> {
-    let subject = |metric, unit, better| Subject {
-        // How many there are of a step follows from the load and from what steps before it did.
-        matters: better != Better::Neither,
-        of: Of::Step(name.to_owned()),
-        label: name.to_owned(),
-        ..matched.subject(metric, unit, better)
+fn step_drafts(matched: &MatchedLevel, name: &str) -> Vec<RowDraft> {
+    let subject = |metric, unit, better| {
+        let mut subject = matched.subject(metric, unit, better);
+        subject.row.step = Some(name.to_owned());
+        name.clone_into(&mut subject.row.label);
+        subject
     };
     let rate = |t: &TrialReport| {
         let step = step(t, name)?.step.as_ref()?;
-        Estimate::with_ci95(step.rate_per_s, step.rate_ci95_per_s)
+        LogEstimate::with_ci95(step.rate_per_s, step.rate_ci95_per_s)
     };
+    // The rate of a step follows from the load and from the steps before it.
     let rate_subject = subject("rate_per_s", "per_s", Better::Neither);
     let rate = matched.figure(rate_subject, SPREAD_THROUGHPUT, &rate);
     let times = PERCENTILES.iter().filter_map(|percentile| {
@@ -126,33 +124,34 @@ fn step_drafts(matched: &Matched, name: &str) -> Vec<Draft> {
         let subject = subject(percentile.of_step, "ns", Better::Less);
         matched.figure(subject, percentile.spread, &of)
     });
-    let failed = |t: &TrialReport| step(t, name).map_or(Count::default(), failed_of_step);
+    let failed = |t: &TrialReport| step(t, name).map_or(FailureCount::default(), failed_of_step);
     let errors = subject("error_percent", "percent", Better::Less);
-    // Failures of one step come in the same bursts as those of all.
+    // Failures of a step come in the same bursts as all failures.
     let errors = matched.share(errors, &failed, &failed_by_interval);
     rate.into_iter().chain(times).chain(errors).collect()
 }
 
-fn failed_of_step(step: &TargetReport) -> Count {
+fn failed_of_step(step: &TargetReport) -> FailureCount {
     let ended = step.outcomes.total() - step.outcomes.count(Outcome::InFlight);
-    Count {
+    FailureCount {
         hits: (error_share(&step.outcomes) * ended as f64).round() as u64,
         all: ended,
     }
 }
 
-fn kind_drafts(matched: &Matched, name: &str) -> Vec<Draft> {
-    let subject = |metric, unit| Subject {
-        of: Of::Session(name.to_owned()),
-        label: name.to_owned(),
-        ..matched.subject(metric, unit, Better::Less)
+fn kind_drafts(matched: &MatchedLevel, name: &str) -> Vec<RowDraft> {
+    let subject = |metric, unit| {
+        let mut subject = matched.subject(metric, unit, Better::Less);
+        subject.row.session = Some(name.to_owned());
+        name.clone_into(&mut subject.row.label);
+        subject
     };
     let times = PERCENTILES.iter().filter_map(|percentile| {
         let of = |t: &TrialReport| percentile.estimate(&kind(t, name)?.session_time_ns);
         matched.figure(subject(percentile.of_session, "ns"), percentile.spread, &of)
     });
     let failed = |t: &TrialReport| {
-        kind(t, name).map_or(Count::default(), |kind| Count {
+        kind(t, name).map_or(FailureCount::default(), |kind| FailureCount {
             hits: kind.failed,
             all: kind.completed + kind.failed,
         })

@@ -202,10 +202,10 @@ fn many(case: Case, slowness: f64, seeds: std::ops::Range<u64>) -> Vec<Report> {
         .collect()
 }
 
-fn named(reports: &[Report]) -> Vec<Named<'_>> {
+fn named(reports: &[Report]) -> Vec<NamedReport<'_>> {
     reports
         .iter()
-        .map(|report| Named { name: "x", report })
+        .map(|report| NamedReport { name: "x", report })
         .collect()
 }
 

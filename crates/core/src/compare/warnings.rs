@@ -1,21 +1,21 @@
-//! What stands in the way of taking a difference for the target's.
+//! Warnings: reasons why a difference may not be the target's.
 
-use super::Named;
+use super::NamedReport;
 use crate::report::Report;
 use crate::spec::HttpVersion;
 use crate::trial::protocol::ProtocolReport;
-use crate::trial::report::Verdict;
+use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::timing::ClockKind;
 use crate::words::list;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What of a spec changes nothing that is measured.
-const NO_MATTER: [&str; 7] = [
+/// Options that do not change the measurement.
+const IRRELEVANT_OPTIONS: &[&str] = &[
     "seed", "fail-if", "observe", "interval", "file", "bound", "fleet",
 ];
-/// What a sweep chooses by itself, and is matched level by level.
-const OF_LEVELS: [&str; 6] = [
+/// Options that set levels, which are matched one by one.
+const LEVEL_OPTIONS: &[&str] = &[
     "vusers",
     "rates",
     "axis",
@@ -24,8 +24,12 @@ const OF_LEVELS: [&str; 6] = [
     "max_vusers",
 ];
 
-/// The warnings on these two sides.
-pub(super) fn warnings(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> Vec<String> {
+/// All warnings.
+pub(super) fn warnings(
+    a: &[NamedReport],
+    b: &[NamedReport],
+    only: &[Vec<String>; 2],
+) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(protocols(a, b));
     warnings.extend(specs(a, b));
@@ -50,45 +54,46 @@ pub(super) fn warnings(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> Vec
     warnings
 }
 
-/// Whether the two sides spoke alike: what a protocol costs is no difference between targets.
-fn protocols(a: &[Named], b: &[Named]) -> Option<String> {
-    let spoken = |side: &[Named]| {
+/// The values of both sides' trials, if both have any and they differ.
+fn differing<T: Ord>(
+    a: &[NamedReport],
+    b: &[NamedReport],
+    of: impl Fn(&TrialReport) -> Option<T>,
+) -> Option<[BTreeSet<T>; 2]> {
+    let [a, b] = [a, b].map(|side| {
         let trials = side.iter().flat_map(|named| &named.report.trials);
-        let spoken = trials.filter_map(|t| t.http()).map(|http| {
-            let words = http.protocol.as_ref().map(ProtocolReport::words);
-            words.unwrap_or_else(|| HttpVersion::Http11.to_string())
-        });
-        Vec::from_iter(spoken.collect::<BTreeSet<String>>())
-    };
-    let (a, b) = (spoken(a), spoken(b));
-    let differ = !a.is_empty() && !b.is_empty() && a != b;
-    differ.then(|| format!("A spoke {}, B {}", list(&a), list(&b)))
+        trials.filter_map(&of).collect::<BTreeSet<T>>()
+    });
+    (!a.is_empty() && !b.is_empty() && a != b).then_some([a, b])
 }
 
-/// Whether the two sides' responses ended by different clocks: one of them contains the time until
-/// the generator read them.
-fn clocks(a: &[Named], b: &[Named]) -> Option<String> {
-    let by_kernel = |side: &[Named]| {
-        let trials = side.iter().flat_map(|named| &named.report.trials);
-        let clocks = trials.filter(|t| t.http().is_some() && t.completed > 0);
-        let clocks: BTreeSet<bool> = clocks
-            .map(|t| t.timing().and_then(|timing| timing.clock) == Some(ClockKind::Kernel))
-            .collect();
-        clocks
+/// Protocols that differ: their cost is no difference between targets.
+fn protocols(a: &[NamedReport], b: &[NamedReport]) -> Option<String> {
+    let spoken = |t: &TrialReport| {
+        let protocol = t.http()?.protocol.as_ref().map(ProtocolReport::words);
+        Some(protocol.unwrap_or_else(|| HttpVersion::Http11.to_string()))
     };
-    let (a, b) = (by_kernel(a), by_kernel(b));
-    let differ = !a.is_empty() && !b.is_empty() && a != b;
-    differ.then(|| {
-        let (kernel, process) = if b.contains(&true) {
-            ("B", "A")
-        } else {
-            ("A", "B")
-        };
-        format!(
-            "{kernel} took the arrival of a response from the kernel's timestamps, {process} from \
-             when it was read, so that its response times contain that delay"
-        )
-    })
+    let [a, b] = differing(a, b, spoken)?.map(Vec::from_iter);
+    Some(format!("A spoke {}, B {}", list(&a), list(&b)))
+}
+
+/// Clocks that differ: without the kernel's timestamps a response time includes the time until the
+/// generator read the response.
+fn clocks(a: &[NamedReport], b: &[NamedReport]) -> Option<String> {
+    let is_kernel = |t: &TrialReport| {
+        let clock = t.timing().and_then(|timing| timing.clock);
+        (t.http().is_some() && t.completed > 0).then_some(clock == Some(ClockKind::Kernel))
+    };
+    let [_, b] = differing(a, b, is_kernel)?;
+    let (kernel, process) = if b.contains(&true) {
+        ("B", "A")
+    } else {
+        ("A", "B")
+    };
+    Some(format!(
+        "{kernel} took the arrival of a response from the kernel's timestamps, {process} from \
+         when it was read, so that its response times contain that delay"
+    ))
 }
 
 /// `A`, or where there are several, `A (file)`.
@@ -119,9 +124,10 @@ fn of_report(name: &str, report: &Report) -> Vec<String> {
         .flat_map(|t| t.invalid_because.iter().map(String::as_str))
         .collect();
     let reasons: Vec<String> = reasons.into_iter().map(str::to_owned).collect();
-    let because = match reasons.is_empty() {
-        true => String::new(),
-        false => format!(": {}", list(&reasons)),
+    let because = if reasons.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", list(&reasons))
     };
     match (invalid.count(), report.trials.len()) {
         (0, _) if report.verdict == Verdict::Invalid => {
@@ -153,8 +159,8 @@ fn of_report(name: &str, report: &Report) -> Vec<String> {
     warnings
 }
 
-/// What was asked for differently.
-fn specs(a: &[Named], b: &[Named]) -> Vec<String> {
+/// Differing options.
+fn specs(a: &[NamedReport], b: &[NamedReport]) -> Vec<String> {
     let (first, second) = (a[0].report, b[0].report);
     let mut warnings = Vec::new();
     if first.command != second.command {
@@ -194,7 +200,7 @@ fn differences(a: &Report, b: &Report) -> Vec<String> {
     let mut found = Vec::new();
     for key in keys {
         let name = key.as_str();
-        if NO_MATTER.contains(&name) || has_levels && OF_LEVELS.contains(&name) {
+        if IRRELEVANT_OPTIONS.contains(&name) || has_levels && LEVEL_OPTIONS.contains(&name) {
             continue;
         }
         let [of_a, of_b] = [a, b].map(|r| shown(name, r.spec.get(key)));
@@ -205,7 +211,7 @@ fn differences(a: &Report, b: &Report) -> Vec<String> {
     found
 }
 
-/// An option's value as typed. Of a target only the path: comparing hosts is what this is for.
+/// An option's value as typed; of a target only the path, as hosts are what is compared.
 fn shown(name: &str, value: Option<&Value>) -> String {
     let text = match value {
         None | Some(Value::Null | Value::Bool(false)) => return "not given".to_owned(),
@@ -226,7 +232,7 @@ fn shown(name: &str, value: Option<&Value>) -> String {
 }
 
 /// Hosts and versions that differ.
-fn hosts(a: &[Named], b: &[Named]) -> Vec<String> {
+fn hosts(a: &[NamedReport], b: &[NamedReport]) -> Vec<String> {
     let (first, second) = (a[0].report, b[0].report);
     let (x, y) = (&first.host, &second.host);
     let mut differing = Vec::new();
@@ -245,11 +251,11 @@ fn hosts(a: &[Named], b: &[Named]) -> Vec<String> {
         &y.congestion_control,
     );
     note("version of knee", &first.knee_version, &second.knee_version);
-    match differing.is_empty() {
-        true => Vec::new(),
-        false => vec![format!(
-            "the generator was not the same in A and B: {}",
-            list(&differing)
-        )],
+    if differing.is_empty() {
+        return Vec::new();
     }
+    vec![format!(
+        "the generator was not the same in A and B: {}",
+        list(&differing)
+    )]
 }

@@ -1,14 +1,14 @@
-//! Either of the drivers, without dynamic dispatch.
+//! All drivers as one type, without dynamic dispatch.
 
 use super::{Action, ClosedLoop, Driver, Limited, OpenLoop, RateLimit, SClients, Scheduled};
 use crate::measure::Completion;
 use crate::spec::{ConnectScheme, Load, Pause, Share, TrialSpec};
 use crate::time::Nanos;
 
-/// One of the drivers: an enum, since the hot loop asks it for each operation.
+/// One of the drivers. An enum, as the hot loop calls it for each operation.
 #[derive(Debug)]
 pub enum AnyDriver {
-    /// A schedule that does not care how the target fares.
+    /// A schedule, whatever the target does.
     Open(OpenLoop),
     /// Virtual users.
     Closed(ClosedLoop),
@@ -16,12 +16,12 @@ pub enum AnyDriver {
     SClients(SClients),
     /// A schedule of connects.
     Scheduled(Scheduled),
-    /// One of the others, within a limit on operations per second.
+    /// One of the others within a limit on operations per second.
     Limited(Box<Limited>),
 }
 
 impl AnyDriver {
-    /// The driver of one worker's share of the trial.
+    /// Driver of one worker's share of the trial.
     pub fn new(spec: &TrialSpec, share: Share) -> AnyDriver {
         match &spec.load {
             Load::Open(load) => AnyDriver::Open(OpenLoop::new(spec, load, share)),
@@ -47,7 +47,7 @@ impl AnyDriver {
         }
     }
 
-    /// The same driver of a trial within a limit, where there is one.
+    /// Applies a limit, if there is one.
     pub fn limited(self, limit: Option<RateLimit>, spec: &TrialSpec) -> AnyDriver {
         let Some(limit) = limit else {
             return self;

@@ -1,4 +1,4 @@
-//! The closed loop: virtual users, each of whom waits for the answer before asking again.
+//! The closed loop: virtual users who each wait for the response before the next operation.
 
 use super::{Action, Driver};
 use crate::measure::Completion;
@@ -9,12 +9,12 @@ use crate::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// User k begins at k times this, so that 10,000 users do not connect in the same instant.
+/// User k begins at k times this, so that 10,000 users do not connect at the same time.
 pub const RAMP_UP_STEP: Nanos = Nanos::from_micros(20);
 
-/// After an operation that ended without a response a user waits so long at least, so that a
-/// refusing server is not asked a hundred thousand times a second. Doubled with each further
-/// failure in a row, up to [`BACKOFF_LONGEST`].
+/// Least wait of a user after an operation without a response, so that a refusing server does not
+/// get a hundred thousand operations per second. Doubles with each further failure in a row, up to
+/// [`BACKOFF_LONGEST`].
 pub const BACKOFF_FIRST: Nanos = Nanos::from_millis(10);
 
 /// The longest wait after failures.
@@ -22,15 +22,15 @@ pub const BACKOFF_LONGEST: Nanos = Nanos::from_secs(1);
 
 /// Virtual users who each have one operation in flight at the most.
 ///
-/// A user's next operation is intended at the time at which the generator saw the end of the last
-/// one plus the think time, or, with a cycle, at the last intended time plus the cycle but not
-/// before that end was seen. Nothing intended at or after the end of the window starts. Exactly
+/// With a think time, the next operation of a user is intended that time after the generator saw
+/// the end of the last one. With a cycle, it is intended one cycle after the last intended time,
+/// but not before that end. Nothing intended at or after the end of the window starts. Exactly
 /// `operations_max` operations start in all.
 #[derive(Debug)]
 pub struct ClosedLoop {
     share: Share,
     pause: Pause,
-    /// `None`: no user ever pauses.
+    /// `None` without pauses.
     pause_rng: Option<Rng>,
     end: Nanos,
     /// Operations that may still start.
@@ -39,9 +39,9 @@ pub struct ClosedLoop {
     /// The first lane that has not begun yet, and how many lanes there are.
     fresh: u32,
     lanes: u32,
-    /// Users whose next operation is due: the whole hot path where nobody pauses.
+    /// Users whose next operation is due: the whole hot path without pauses.
     ready: VecDeque<Op>,
-    /// Users who pause or back off, by the intended moment of their next operation.
+    /// Users who pause or back off, by the intended time of their next operation.
     pausing: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Failures in a row, per lane.
     failures: Vec<u8>,
@@ -80,7 +80,7 @@ impl ClosedLoop {
         Action::Start(op)
     }
 
-    /// When the next user who has not begun yet begins.
+    /// Begin of the next user who has not begun yet.
     #[inline]
     fn fresh_moment(&self) -> Option<Nanos> {
         let user = u64::from(self.fresh) * u64::from(self.share.of) + u64::from(self.share.index);
@@ -88,7 +88,7 @@ impl ClosedLoop {
         (self.fresh < self.lanes && moment < self.end).then_some(moment)
     }
 
-    /// When the user's next operation is intended after this one.
+    /// Intended time of the user's next operation.
     #[inline]
     fn next_intended(&mut self, completion: &Completion) -> Nanos {
         let pause = match &mut self.pause_rng {
@@ -96,8 +96,8 @@ impl ClosedLoop {
             None => Nanos::ZERO,
         };
         let next = match self.pause.kind {
-            // A user acts on an answer once it was picked up: until then the generator is late, not
-            // the next operation.
+            // A user acts on a response once it was read. Until then the generator is late, not the
+            // next operation.
             PauseKind::Think => completion.picked_up + pause,
             PauseKind::Cycle => completion.picked_up.max(completion.intended + pause),
         };

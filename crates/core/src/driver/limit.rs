@@ -1,7 +1,7 @@
 //! A limit on operations per second, where operations start.
 //!
-//! A token bucket, kept as the one time that the generic cell rate algorithm needs (ITU-T I.371).
-//! Each worker has an equal part of the limit, so workers share nothing.
+//! A token bucket, kept as the one time of the generic cell rate algorithm (ITU-T I.371). Each
+//! worker has an equal part of the limit, so workers share nothing.
 
 use super::{Action, AnyDriver, Driver};
 use crate::measure::{Completion, Op, RateLimitUse};
@@ -10,9 +10,9 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Operations that may start at once after a pause: those of this time, …
+/// Operations that may start at once after a pause, as a time at the limit, …
 const BURST_S: f64 = 0.1;
-/// … and at least this many, so that a worker that wakes late keeps the rate.
+/// … and their least number, so that a worker that wakes late keeps the rate.
 const BURST_MIN: u64 = 2;
 
 const PICOS_PER_SECOND: f64 = 1e12;
@@ -30,9 +30,9 @@ pub struct RateLimit(Rc<Cell<Bucket>>);
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     gap: u64,
-    /// How far `full_at` may lie ahead when an operation starts.
+    /// Largest lead of `full_at` when an operation starts.
     ahead_max: u64,
-    /// When the bucket is full again.
+    /// Time at which the bucket is full again.
     full_at: u64,
     used: RateLimitUse,
 }
@@ -48,7 +48,7 @@ impl Bucket {
 }
 
 impl RateLimit {
-    /// The part of one of `workers` that together may start `per_s` operations per second.
+    /// Part of one of `workers` that together may start `per_s` operations per second.
     pub fn part_of(per_s: f64, workers: u32) -> RateLimit {
         let own_per_s = per_s / f64::from(workers.max(1));
         let gap = (PICOS_PER_SECOND / own_per_s).ceil().max(1.0) as u64;
@@ -78,7 +78,7 @@ impl RateLimit {
         true
     }
 
-    /// When the next operation may start.
+    /// Earliest start of the next operation.
     pub fn opens_at(&self) -> Nanos {
         self.0.get().opens_at()
     }
@@ -90,13 +90,13 @@ impl RateLimit {
         self.0.set(bucket);
     }
 
-    /// What it let through and held back so far.
+    /// Operations started and held back so far.
     pub fn used(&self) -> RateLimitUse {
         self.0.get().used
     }
 }
 
-/// What waits for a limit, in order. Without a limit nothing ever waits.
+/// Queue of items that wait for a limit. Without a limit nothing waits.
 #[derive(Debug)]
 pub struct Gate<T> {
     limit: Option<RateLimit>,
@@ -123,7 +123,7 @@ impl<T> Gate<T> {
         self.limit.as_ref()
     }
 
-    /// Hands back what may start at `now`. Otherwise it is held, behind those held before.
+    /// Returns the item if it may start at `now`. Otherwise holds it, behind those held before.
     #[inline]
     pub fn pass(&mut self, item: T, now: Nanos) -> Option<T> {
         let Some(limit) = &self.limit else {
@@ -137,7 +137,7 @@ impl<T> Gate<T> {
         None
     }
 
-    /// The first that was held, if it may start at `now`.
+    /// The first held item, if it may start at `now`.
     #[inline]
     pub fn release(&mut self, now: Nanos) -> Option<T> {
         if self.held.is_empty() {
@@ -147,7 +147,7 @@ impl<T> Gate<T> {
         if is_open { self.held.pop_front() } else { None }
     }
 
-    /// When [`Gate::release`] hands out the next; the end of time where nothing is held.
+    /// Time of the next [`Gate::release`]; [`Nanos::MAX`] if nothing is held.
     #[inline]
     pub fn next_due(&self) -> Nanos {
         match (&self.limit, self.held.is_empty()) {
@@ -156,14 +156,13 @@ impl<T> Gate<T> {
         }
     }
 
-    /// The first of the times that `deadline` gives for what is held; the end of time where
-    /// nothing is.
+    /// Earliest `deadline` of the held items; [`Nanos::MAX`] without any.
     #[inline]
     pub fn next_deadline(&self, deadline: impl Fn(&T) -> Nanos) -> Nanos {
         self.held.iter().map(deadline).min().unwrap_or(Nanos::MAX)
     }
 
-    /// Takes out the first of what is held that `is_over`: it never starts.
+    /// Removes the first held item that `is_over`; it never starts.
     pub fn expire(&mut self, is_over: impl FnMut(&T) -> bool) -> Option<T> {
         let at = self.held.iter().position(is_over)?;
         self.held.remove(at)
@@ -185,12 +184,11 @@ pub struct Limited {
     inner: AnyDriver,
     limit: RateLimit,
     held: Option<Op>,
-    /// The end of the window, where no schedule starts the operations.
+    /// End of the window, for loads without a schedule.
     end: Option<Nanos>,
 }
 
 impl Limited {
-    /// `end`: of the window, where no schedule starts the operations.
     pub(super) fn new(inner: AnyDriver, limit: RateLimit, end: Option<Nanos>) -> Limited {
         Limited {
             inner,

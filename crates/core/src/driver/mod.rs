@@ -1,4 +1,4 @@
-//! Drivers: who starts an operation when. Pure; the engine and the simulator both run them.
+//! Drivers decide when operations start. Pure; the engine and the simulator both run them.
 
 mod any;
 mod closed_loop;
@@ -14,34 +14,46 @@ pub use limit::{Gate, Limited, RateLimit};
 pub use open_loop::OpenLoop;
 pub use overload::{SClients, Scheduled};
 
-use crate::measure::Completion;
-use crate::measure::Op;
+use crate::measure::{Completion, Op};
+use crate::throttle::{Throttle, Turn};
 use crate::time::Nanos;
 
-/// What a driver wants next.
+/// Next action of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Start this now, and ask again.
+    /// Start this operation now, then poll again.
     Start(Op),
-    /// Count this arrival as shed (more in flight than permitted), and ask again.
+    /// Count this arrival as shed (more in flight than permitted), then poll again.
     Shed(Op),
-    /// Nothing before this moment, unless an operation completes.
+    /// Nothing before this time, unless an operation completes.
     WaitUntil(Nanos),
     /// Nothing until an operation completes.
     WaitForCompletion,
-    /// Nothing ever again; operations in flight may still complete.
+    /// Nothing more; operations in flight may still complete.
     Done,
 }
 
 /// Decides when operations start. `now` never decreases from call to call.
 pub trait Driver {
-    /// What to do at `now`.
+    /// The next action at `now`.
     fn poll(&mut self, now: Nanos) -> Action;
 
-    /// Tells that the connection of the operation with this lane was established, where the
-    /// operation has one of its own and goes on. It is told at most once, before its completion.
+    /// Notes that the connection of the operation with this lane was established, if it has one of
+    /// its own and goes on. Called at most once, before its completion.
     fn on_established(&mut self, _lane: u32, _now: Nanos) {}
 
-    /// Tells that an operation ended, well or not. (A shed one is not told.)
+    /// Notes that an operation ended, with or without success. Not called for shed ones.
     fn on_completion(&mut self, completion: &Completion, now: Nanos);
+}
+
+/// The intended time of the next operation of a schedule that ends with the window, or the action
+/// while there is none.
+#[inline]
+fn next_intended(throttle: &mut Throttle, end: Nanos, now: Nanos) -> Result<Nanos, Action> {
+    match throttle.poll(now) {
+        Turn::Operate { intended } if intended < end => Ok(intended),
+        Turn::WaitUntil(time) if now < end => Err(Action::WaitUntil(time.min(end))),
+        // The rest of the schedule lies beyond the window.
+        _ => Err(Action::Done),
+    }
 }

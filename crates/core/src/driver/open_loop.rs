@@ -1,19 +1,17 @@
-//! The open loop: a schedule that does not care how the target fares.
+//! The open loop: a schedule of operations, whatever the target does.
 
-use super::{Action, Driver};
-use crate::measure::Completion;
-use crate::measure::Op;
+use super::{Action, Driver, next_intended};
+use crate::measure::{Completion, Op};
 use crate::spec::{OpenLoad, Share, TrialSpec};
-use crate::throttle::CatchUp;
-use crate::throttle::{Throttle, Turn};
+use crate::throttle::{CatchUp, Throttle};
 use crate::time::Nanos;
 
-/// Starts an operation at each moment of an arrival process, however many are in flight.
+/// Starts an operation at each time of an arrival process, however many are in flight.
 ///
-/// An arrival that the generator is late for keeps its intended moment. One that would exceed
-/// `in_flight_max` is shed; it counts as one of `operations_max`. The schedule ends with a trace's
-/// last moment, or after exactly `operations_max` arrivals, or with the window: then it waits for
-/// the window's end even if its last arrival came long before, as the window is measured whole.
+/// A late start keeps its intended time. An arrival that would exceed `in_flight_max` is shed; it
+/// counts as one of `operations_max`. The schedule ends with the last time of a trace, after
+/// exactly `operations_max` arrivals, or with the window. It waits for the window's end even if its
+/// last arrival came long before, as the whole window is measured.
 #[derive(Debug)]
 pub struct OpenLoop {
     throttle: Throttle,
@@ -44,13 +42,9 @@ impl OpenLoop {
 impl Driver for OpenLoop {
     #[inline]
     fn poll(&mut self, now: Nanos) -> Action {
-        let intended = match self.throttle.poll(now) {
-            Turn::Operate { intended } if intended < self.end => intended,
-            Turn::WaitUntil(moment) if now < self.end => {
-                return Action::WaitUntil(moment.min(self.end));
-            }
-            // What is left of the schedule lies beyond the window.
-            _ => return Action::Done,
+        let intended = match next_intended(&mut self.throttle, self.end, now) {
+            Ok(intended) => intended,
+            Err(action) => return action,
         };
         let lane = Op::ANY_LANE;
         if self.in_flight >= self.in_flight_max {

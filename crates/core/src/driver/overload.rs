@@ -1,31 +1,27 @@
-//! Connection overload: connects started whatever the server makes of the earlier ones.
+//! Connection overload: connects that start whatever becomes of the earlier ones.
 //!
-//! Simple clients are no driver of their own: they are the closed loop without a pause. It holds a
-//! client back for a while after a failure (see [`super::BACKOFF_FIRST`]), where a blocking client
-//! that is refused would connect again at once: against a server that refuses, its rate says
-//! nothing, and the storm would hide everything else.
+//! Simple clients have no driver of their own: they are the closed loop without a pause. It holds a
+//! client back after a failure (see [`super::BACKOFF_FIRST`]). A blocking client would connect
+//! again at once, and the storm of refused connects would hide everything else.
 
-use super::{Action, Driver};
+use super::{Action, Driver, next_intended};
 use crate::arrival::Arrivals;
-use crate::measure::Completion;
-use crate::measure::Op;
+use crate::measure::{Completion, Op};
 use crate::spec::{ArrivalLaw, Rate, Share, TrialSpec};
-use crate::throttle::CatchUp;
-use crate::throttle::{Throttle, Turn};
+use crate::throttle::{CatchUp, Throttle};
 use crate::time::Nanos;
 use std::collections::VecDeque;
 
-/// S-Clients (Banga and Druschel, USITS 1997): so many connects in flight, each given up after T,
-/// which is the trial's `connect_timeout`, and each replaced.
+/// S-Clients (Banga and Druschel, USITS 1997): a fixed number D of connects in flight. Each is
+/// abandoned after T, the trial's `connect_timeout`, and replaced.
 ///
 /// Slot i of all D first starts at i·T/D. A slot whose connect is established starts its next at
-/// that moment. Any other starts it exactly T after the intended start of the last, whatever became
-/// of that one: the schedule is absolute, so lateness never adds up, and a server that refuses is
-/// not asked more often than one that says nothing. So connects are offered at the rate at which
-/// they are established plus D/T.
+/// that time. Any other starts it exactly T after the intended start of the last. The schedule is
+/// absolute, so lateness never adds up, and a server that refuses gets no more connects than a
+/// silent one. The offered rate is the rate of established connects plus D/T.
 ///
-/// A worker that is late starts the next of a slot before it has given the last one up: for as long
-/// as it was late there may be more than D connects in flight.
+/// A late worker starts the next connect of a slot before it abandons the last one. For the time of
+/// its delay more than D connects may be in flight.
 #[derive(Debug)]
 pub struct SClients {
     patience: Nanos,
@@ -33,9 +29,9 @@ pub struct SClients {
     /// Operations that may still start.
     remaining: u64,
     tickets: Tickets,
-    /// Each slot's next start, in order. Those whose ticket is no longer its slot's are void.
+    /// Next start of each slot, in order. Entries whose ticket is no longer valid are void.
     due: VecDeque<Op>,
-    /// Slots whose connect was established, with that moment.
+    /// Slots whose connect was established, with that time.
     ready: VecDeque<Op>,
 }
 
@@ -68,7 +64,7 @@ impl SClients {
         }
     }
 
-    /// The next slot to start, with its intended moment, and whether it was established.
+    /// The next slot to start with its intended time, and whether it was established.
     #[inline]
     fn next(&mut self) -> Option<(Op, bool)> {
         while let Some(op) = self.due.front()
@@ -83,8 +79,7 @@ impl SClients {
         }
     }
 
-    /// Plans the next start of a slot. Moments come nearly in order, so its place is looked for
-    /// from the late end.
+    /// Plans the next start of a slot. Times come nearly in order, so the search begins at the end.
     #[inline]
     fn plan(&mut self, op: Op) {
         let later = |due: &&Op| due.intended > op.intended;
@@ -104,17 +99,19 @@ impl Driver for SClients {
         };
         if next.intended >= self.end {
             // Until the end a connect may still be established, and be followed by another.
-            return match now < self.end {
-                true => Action::WaitUntil(self.end),
-                false => Action::Done,
+            return if now < self.end {
+                Action::WaitUntil(self.end)
+            } else {
+                Action::Done
             };
         }
         if next.intended > now {
             return Action::WaitUntil(next.intended);
         }
-        let queue = match established {
-            true => &mut self.ready,
-            false => &mut self.due,
+        let queue = if established {
+            &mut self.ready
+        } else {
+            &mut self.due
         };
         queue.pop_front();
         self.remaining -= 1;
@@ -132,7 +129,7 @@ impl Driver for SClients {
     #[inline]
     fn on_established(&mut self, lane: u32, now: Nanos) {
         if self.tickets.is_valid(lane) {
-            // A ticket that nobody has yet, so that the start planned for this slot is void.
+            // A new ticket makes the planned start of this slot void.
             let lane = self.tickets.renew(lane);
             let intended = now;
             self.ready.push_back(Op { intended, lane });
@@ -143,22 +140,21 @@ impl Driver for SClients {
     fn on_completion(&mut self, _completion: &Completion, _now: Nanos) {}
 }
 
-/// Connects started by a schedule, whatever becomes of them, with a limit on how many are in flight
-/// at once.
+/// Connects started by a schedule, with a limit on the number in flight.
 ///
 /// A connect is in flight until it is established or has ended. A start that would exceed the limit
-/// is shed and counted. One that the worker is late for keeps its intended moment.
+/// is shed and counted. A late start keeps its intended time.
 #[derive(Debug)]
 pub struct Scheduled {
     throttle: Throttle,
     end: Nanos,
     tickets: Tickets,
-    /// The tickets of the slots that are not in use.
+    /// Tickets of the unused slots.
     free: Vec<u32>,
 }
 
 impl Scheduled {
-    /// One worker's share of the schedule, and of `descriptors` its part, but at least 1.
+    /// One worker's share of the schedule, and its part of `descriptors`, at least 1.
     pub fn new(
         spec: &TrialSpec,
         (rate, arrival): (Rate, &ArrivalLaw),
@@ -192,13 +188,9 @@ impl Scheduled {
 impl Driver for Scheduled {
     #[inline]
     fn poll(&mut self, now: Nanos) -> Action {
-        let intended = match self.throttle.poll(now) {
-            Turn::Operate { intended } if intended < self.end => intended,
-            Turn::WaitUntil(moment) if now < self.end => {
-                return Action::WaitUntil(moment.min(self.end));
-            }
-            // What is left of the schedule lies beyond the window.
-            _ => return Action::Done,
+        let intended = match next_intended(&mut self.throttle, self.end, now) {
+            Ok(intended) => intended,
+            Err(action) => return action,
         };
         match self.free.pop() {
             Some(lane) => Action::Start(Op { intended, lane }),
@@ -220,13 +212,14 @@ impl Driver for Scheduled {
     }
 }
 
-/// Which use of a slot an operation is: its lane is a ticket, of which only the last issued for a
-/// slot is valid. So what ends long after its slot went on to the next does not disturb that one.
+/// Tickets tell the uses of a slot apart. The lane of an operation is a ticket; only the last one
+/// issued for a slot is valid. An operation that ends late does not disturb the next one of its
+/// slot.
 #[derive(Debug)]
 struct Tickets(Vec<u32>);
 
 impl Tickets {
-    /// Slot i has ticket i at first.
+    /// Slot i begins with ticket i.
     fn new(slots: u32) -> Tickets {
         Tickets((0..slots).collect())
     }
@@ -241,7 +234,7 @@ impl Tickets {
         self.0.get(self.slot(ticket)) == Some(&ticket)
     }
 
-    /// Voids the ticket of this one's slot, and issues the next.
+    /// Issues the next ticket of the slot that this ticket is of.
     #[inline]
     fn renew(&mut self, ticket: u32) -> u32 {
         let slot = self.slot(ticket);

@@ -84,7 +84,7 @@ fn open_loop_starts_late_arrivals_with_their_own_moment() {
 }
 
 #[test]
-fn open_loop_sheds_beyond_its_limit_and_counts_shed_ones_as_made() {
+fn open_loop_sheds_beyond_its_limit_and_counts_them() {
     let any = |t| op(t, Op::ANY_LANE);
     let mut spec = spec(open(1_000, Some(2)), ms(100));
     spec.operations_max = Some(5);
@@ -104,7 +104,7 @@ fn open_loop_sheds_beyond_its_limit_and_counts_shed_ones_as_made() {
 }
 
 #[test]
-fn closed_loop_users_begin_one_after_the_other_and_repeat_at_once() {
+fn closed_loop_users_begin_in_turn_and_repeat_at_once() {
     check(
         &spec(closed(2, Pause::NONE), ms(1)),
         &[
@@ -194,7 +194,7 @@ fn failures_back_off_from_10_ms_to_1_s_until_a_response_comes() {
 }
 
 #[test]
-fn ten_thousand_users_begin_within_200_ms_whatever_the_number_of_workers() {
+fn ten_thousand_users_begin_within_200_ms() {
     for of in [1, 3] {
         let mut begins: Vec<Nanos> = (0..of)
             .flat_map(|index| {
@@ -271,7 +271,7 @@ proptest! {
     }
 
     #[test]
-    fn operations_of_a_user_never_overlap_and_never_begin_after_the_end(
+    fn operations_of_a_user_never_overlap_or_begin_late(
         vusers in 1u32..20, of in 1u32..4, pause in any_pause(), service_us in 1u64..5_000,
     ) {
         let spec = spec(closed(vusers, pause), ms(100));

@@ -1,4 +1,4 @@
-//! What every experiment's conclusion tells of itself, whatever it is of.
+//! The interface of conclusions towards reports.
 
 use crate::consistency::{Contradictions, Said};
 use crate::finding::Code;
@@ -6,9 +6,7 @@ use crate::trial::report::TrialReport;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A conclusion, as a report sees it: all that differs between experiments but what they show.
-///
-/// What is not told here is told of most experiments alike.
+/// A conclusion as a report sees it. The defaults hold for most experiments.
 pub trait Answer {
     /// The codes of the findings that only this experiment has.
     fn codes() -> Vec<Code>
@@ -18,15 +16,15 @@ pub trait Answer {
         Vec::new()
     }
 
-    /// All there is, is a trial that did not end: what it was, in words.
+    /// Concludes from a single trial that did not end; `words` describe it.
     fn cut_short(&mut self, trial: &TrialReport, words: String);
 
-    /// How many of its rows rest on no trial of the report.
+    /// Number of its rows that rest on no trial of the report.
     fn rows(&self) -> usize {
         0
     }
 
-    /// Its rows, for files of rows where no trial has intervals.
+    /// Its rows, for row files if no trial has intervals.
     ///
     /// # Errors
     /// A row that is no JSON.
@@ -34,12 +32,12 @@ pub trait Answer {
         Ok(Vec::new())
     }
 
-    /// The trials that stand for the whole experiment, and so meet the thresholds.
+    /// Trials that represent the experiment: thresholds apply to them.
     fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
         most_responses(trials).into_iter().collect()
     }
 
-    /// What one of its operations is called.
+    /// Noun for one of its operations.
     fn operation(&self) -> &'static str {
         "operation"
     }
@@ -49,7 +47,7 @@ pub trait Answer {
         false
     }
 
-    /// Notes where it contradicts the rest of the report, or itself.
+    /// Records contradictions within it or with the rest of the report.
     fn check(&self, _said: Said<'_>, _found: &mut Contradictions) {}
 }
 

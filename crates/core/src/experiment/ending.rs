@@ -1,9 +1,9 @@
-//! What a person should know of how an experiment ended.
+//! Findings about the end of an experiment.
 
 use crate::finding::{Code, Finding, Severity};
 
 /// The codes of these findings.
-pub const CODES: [Code; 5] = [
+pub const CODES: &[Code] = &[
     STOPPED_EARLY,
     UNREACHABLE,
     FLEET_LOST,
@@ -11,14 +11,14 @@ pub const CODES: [Code; 5] = [
     TRIALS_LEFT_OUT,
 ];
 
-/// The experiment gave up.
+/// The experiment ended early.
 pub const STOPPED_EARLY: Code = Code {
     name: "stopped_early",
     cause: "The experiment could not answer its question and ended before all its trials.",
     remedy: "Make one request work first: knee run URL --vusers 1 -n 1.",
 };
 
-/// The policy gave up, for this reason.
+/// The policy ended the experiment for this reason.
 pub fn stopped_early(reason: &str, next_step: Option<String>) -> Finding {
     let step = "make one request work first: knee run URL --vusers 1 -n 1";
     STOPPED_EARLY.finding(
@@ -71,7 +71,7 @@ const INTERRUPTED: Code = Code {
     remedy: "Run it again to its end.",
 };
 
-/// The user ended it after so many trials, the last perhaps cut short.
+/// The user ended it after this number of trials, the last perhaps cut short.
 pub(super) fn interrupted(trials: usize) -> Finding {
     let noun = if trials == 1 { "trial" } else { "trials" };
     INTERRUPTED.finding(
@@ -82,7 +82,7 @@ pub(super) fn interrupted(trials: usize) -> Finding {
     )
 }
 
-/// It is no longer the user who ended it.
+/// Whether the user ended it.
 pub(super) fn is_interruption(finding: &Finding) -> bool {
     finding.is(INTERRUPTED)
 }
@@ -94,8 +94,7 @@ const TRIALS_LEFT_OUT: Code = Code {
              larger machine.",
 };
 
-/// A finding about distorted trials, where the conclusion leaves them out: good to know, and no
-/// more.
+/// Turns a finding about distorted trials into an information, as the conclusion leaves them out.
 pub(super) fn left_out(distorted: Finding) -> Finding {
     Finding {
         code: TRIALS_LEFT_OUT.name.to_owned(),

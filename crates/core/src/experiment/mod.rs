@@ -1,7 +1,6 @@
 //! Experiments: pure policies that ask for trials and conclude.
 
 pub mod answer;
-mod conduct;
 pub mod ending;
 pub mod latency;
 pub mod overload;
@@ -11,58 +10,169 @@ pub mod throttle;
 pub mod udp;
 mod verdict;
 
-pub use conduct::{Conducted, Ended, Made, conduct, conduct_in_view};
 pub use run::SingleRun;
 pub use verdict::verdict;
 
-use crate::finding::Finding;
+use crate::finding::{Finding, gravest_first};
+use crate::trial::findings::{GENERATOR_DISTORTED, RATE_MAX_REACHED};
 use crate::trial::report::Verdict;
+use std::ops::ControlFlow;
 
-/// A pure policy: looks at the trials so far and says what to run next, then what follows.
+/// A pure policy: decides from the trials so far what to run next, then concludes.
 pub trait Experiment {
-    /// What it asks for: all that is needed to run one trial.
+    /// Everything that one trial needs.
     type Spec;
-    /// What comes back of it: the statistics of one trial.
+    /// Statistics of one trial.
     type Trial;
-    /// Its own answer.
+    /// Answer of the experiment.
     type Conclusion;
 
-    /// What to do after these trials.
+    /// The next step after these trials.
     fn next(&mut self, past: &[Self::Trial]) -> Next<Self::Spec>;
 
-    /// What follows from these trials (also when it ended early).
+    /// The conclusion from these trials, also after an early end.
     fn conclude(&self, past: &[Self::Trial]) -> Concluded<Self::Conclusion>;
 
-    /// The trials as a report lists them, where that is not one by one as they were made.
+    /// The trials as a report lists them, unless it lists each as it was made.
     fn reported(&self, _: &[Self::Trial]) -> Option<Vec<Self::Trial>> {
         None
     }
 
-    /// What a person should do where the question could not be answered; `None`: the same as for
-    /// any experiment.
+    /// Advice where the question could not be answered; `None`: the general one.
     fn next_step_if_doomed(&self) -> Option<String> {
         None
     }
 }
 
-/// What an experiment wants next.
+/// Next step of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next<S> {
-    /// Another trial.
+    /// Run another trial.
     Run(Box<S>),
-    /// Nothing: the question is answered.
+    /// Stop: the question is answered.
     Converged,
-    /// Nothing: the question cannot be answered, for this reason.
+    /// Stop: the question cannot be answered, for this reason.
     Doomed(String),
 }
 
-/// What follows from an experiment's trials.
+/// Conclusion of an experiment with its verdict and findings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Concluded<C> {
     /// Whether the trials as a whole can be trusted.
     pub verdict: Verdict,
-    /// What a person should know.
+    /// Findings in any order.
     pub findings: Vec<Finding>,
     /// The answer.
     pub conclusion: C,
+}
+
+/// Trials, findings and conclusion of an experiment that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conducted<T, C> {
+    /// Trials in the order they ran.
+    pub trials: Vec<T>,
+    /// Whether the trials as a whole can be trusted.
+    pub verdict: Verdict,
+    /// Findings, the gravest first.
+    pub findings: Vec<Finding>,
+    /// The answer.
+    pub conclusion: C,
+    /// Why it ended.
+    pub ended: EndReason,
+}
+
+impl<T, C> Conducted<T, C> {
+    /// Replaces an interruption by the loss of the target or of the fleet. `lost` is
+    /// [`ending::unreachable`] or [`ending::fleet_lost`].
+    pub fn end_without(&mut self, lost: Finding, reason: &str) {
+        self.findings.retain(|f| !ending::is_interruption(f));
+        self.findings.insert(0, lost);
+        self.ended = EndReason::Doomed(reason.to_owned());
+    }
+}
+
+/// Why an experiment ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// Its question is answered, as far as it can be.
+    Converged,
+    /// Its question cannot be answered, for this reason.
+    Doomed(String),
+    /// The user interrupted it.
+    Interrupted,
+}
+
+/// Result of one trial: its report, or on an interruption what was measured until then.
+pub type TrialResult<X, E> =
+    Result<ControlFlow<Option<<X as Experiment>::Trial>, <X as Experiment>::Trial>, E>;
+
+/// Maximum trials of any experiment. A policy that asks for more has an error.
+const TRIALS_MAX: usize = 10_000;
+
+/// Runs an experiment to its end, on the command line and in the simulator. `run` makes one trial.
+/// An error of it ends everything.
+pub fn conduct<X: Experiment, E>(
+    experiment: &mut X,
+    mut run: impl FnMut(&X::Spec) -> TrialResult<X, E>,
+) -> Result<Conducted<X::Trial, X::Conclusion>, E> {
+    conduct_in_view(experiment, |_, _, spec| run(spec))
+}
+
+/// As [`conduct`]; `run` also gets the experiment and its trials so far.
+pub fn conduct_in_view<X: Experiment, E>(
+    experiment: &mut X,
+    mut run: impl FnMut(&X, &[X::Trial], &X::Spec) -> TrialResult<X, E>,
+) -> Result<Conducted<X::Trial, X::Conclusion>, E> {
+    let mut trials = Vec::new();
+    let ended = loop {
+        let next = if trials.len() < TRIALS_MAX {
+            experiment.next(&trials)
+        } else {
+            Next::Converged
+        };
+        let spec = match next {
+            Next::Run(spec) => spec,
+            Next::Converged => break EndReason::Converged,
+            Next::Doomed(reason) => break EndReason::Doomed(reason),
+        };
+        match run(experiment, &trials, &spec)? {
+            ControlFlow::Continue(report) => trials.push(report),
+            ControlFlow::Break(partial) => {
+                trials.extend(partial);
+                break EndReason::Interrupted;
+            }
+        }
+    };
+    let Concluded {
+        verdict,
+        mut findings,
+        conclusion,
+    } = experiment.conclude(&trials);
+    let made = trials.len();
+    let trials = experiment.reported(&trials).unwrap_or(trials);
+    if verdict == Verdict::Valid {
+        let distortions = [GENERATOR_DISTORTED, RATE_MAX_REACHED];
+        let is_distortion = |f: &Finding| distortions.iter().any(|&code| f.is(code));
+        for finding in &mut findings {
+            if is_distortion(finding) {
+                *finding = ending::left_out(finding.clone());
+            }
+        }
+    }
+    match &ended {
+        EndReason::Converged => {}
+        EndReason::Doomed(reason) => {
+            let step = experiment.next_step_if_doomed();
+            findings.push(ending::stopped_early(reason, step));
+        }
+        EndReason::Interrupted => findings.push(ending::interrupted(made)),
+    }
+    gravest_first(&mut findings);
+    Ok(Conducted {
+        trials,
+        verdict,
+        findings,
+        conclusion,
+        ended,
+    })
 }

@@ -1,7 +1,7 @@
 //! How a generator's workers waited.
 
 use super::Histogram;
-use crate::polling::WayChange;
+use crate::polling::WaitModeChange;
 use crate::spec::WaitPolicy;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct WaitUse {
     /// workers.
     pub polled_percent: f64,
     /// When which worker began to poll all the time, and when it slept again; in order.
-    pub changes: Vec<WayChange>,
+    pub changes: Vec<WaitModeChange>,
     /// How late sleeps ended that no event cut short, from the begin of the load.
     pub lateness: Histogram,
 }
@@ -44,7 +44,7 @@ impl WaitUse {
         merged.lateness.merge(&other.lateness);
         merged
             .changes
-            .extend(other.changes.into_iter().map(|change| WayChange {
+            .extend(other.changes.into_iter().map(|change| WaitModeChange {
                 worker: change.worker + workers,
                 ..change
             }));

@@ -43,9 +43,9 @@ const QUIET: Host = Host {
 /// A worker on a host.
 struct World {
     polling: Polling,
-    pace: Pace,
+    pace: DelayStats,
     now: Nanos,
-    spent: Spent,
+    spent: ThreadTime,
     operations: u64,
 }
 
@@ -53,9 +53,9 @@ impl World {
     fn new(spare: u32) -> World {
         World {
             polling: Polling::new(0, spare),
-            pace: Pace::new(spare > 0),
+            pace: DelayStats::new(spare > 0),
             now: Nanos::ZERO,
-            spent: Spent::default(),
+            spent: ThreadTime::default(),
             operations: 0,
         }
     }
@@ -67,13 +67,13 @@ impl World {
             self.now += GAP;
             self.operations += 1;
             self.spent.used += part(host.busy);
-            let late_one_of = match self.polling.way() {
-                Way::Sleeping => {
+            let late_one_of = match self.polling.mode() {
+                WaitMode::Sleeping => {
                     self.spent.scheduled += 1;
                     self.spent.kept_waiting += host.to_schedule;
                     host.late_one_of
                 }
-                Way::Polling => {
+                WaitMode::Polling => {
                     let idle = part(1.0 - host.busy - host.in_the_way);
                     self.spent.used += idle;
                     self.spent.polled += idle;
@@ -106,7 +106,7 @@ fn a_worker_that_wakes_late_polls_soon_and_nearly_always() {
     let mut world = World::new(1);
     world.run(&NOISY, Nanos::from_secs(60));
     let first = world.polling.changes()[0];
-    assert_eq!(first.to, Way::Polling);
+    assert_eq!(first.to, WaitMode::Polling);
     assert!(first.at <= Nanos::from_millis(300), "{first:?}");
     assert!(world.share() > 0.99, "{}", world.share());
 }
@@ -123,7 +123,7 @@ fn what_is_late_is_compared_with_the_response() {
     let polls = |host: &Host| {
         let mut world = World::new(1);
         world.run(host, Nanos::from_secs(5));
-        world.polling.way() == Way::Polling
+        world.polling.mode() == WaitMode::Polling
     };
     // Late by 40 µs is nothing beside 20 ms, and much beside 60 µs.
     let by = Nanos::from_micros(40);
@@ -177,7 +177,7 @@ fn a_worker_that_waits_for_others_has_no_processor_to_spare() {
 }
 
 #[test]
-fn what_it_takes_to_get_a_free_processor_is_no_waiting_for_others() {
+fn time_to_get_a_free_processor_is_no_contention() {
     // One operation in 20 is late by 100 µs: as much as 20 schedulings of 5 µs each.
     let host = Host {
         by: Nanos::from_micros(100),
@@ -187,7 +187,7 @@ fn what_it_takes_to_get_a_free_processor_is_no_waiting_for_others() {
     };
     let mut world = World::new(1);
     world.run(&host, Nanos::from_secs(20));
-    assert_eq!(world.polling.way(), Way::Polling);
+    assert_eq!(world.polling.mode(), WaitMode::Polling);
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_little_waiting_is_no_contention_however_little_is_late() {
     };
     let mut world = World::new(1);
     world.run(&host, Nanos::from_secs(5));
-    assert_eq!(world.polling.way(), Way::Polling);
+    assert_eq!(world.polling.mode(), WaitMode::Polling);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn what_a_thread_waited_before_the_load_is_no_contention() {
     world.spent.kept_waiting = Nanos::from_millis(100);
     world.polling.begin(world.now, world.spent);
     world.run(&NOISY, Nanos::from_secs(1));
-    assert_eq!(world.polling.way(), Way::Polling);
+    assert_eq!(world.polling.mode(), WaitMode::Polling);
 }
 
 #[test]
@@ -249,8 +249,8 @@ fn polling_that_does_not_help_ends_and_is_not_tried_again_soon() {
     for host in [helpless, in_the_way] {
         let mut world = World::new(1);
         world.run(&host, Nanos::from_secs(50));
-        let ways: Vec<Way> = world.polling.changes().iter().map(|c| c.to).collect();
-        assert_eq!(ways, [Way::Polling, Way::Sleeping]);
+        let ways: Vec<WaitMode> = world.polling.changes().iter().map(|c| c.to).collect();
+        assert_eq!(ways, [WaitMode::Polling, WaitMode::Sleeping]);
         assert!(world.share() < 0.03, "{}", world.share());
         world.run(&host, Nanos::from_secs(50));
         assert_eq!(world.polling.changes().len(), 4, "once more after a minute");
@@ -261,17 +261,17 @@ fn polling_that_does_not_help_ends_and_is_not_tried_again_soon() {
 fn a_host_that_becomes_quiet_is_slept_on_again() {
     let mut world = World::new(1);
     world.run(&NOISY, Nanos::from_secs(40));
-    assert_eq!(world.polling.way(), Way::Polling);
+    assert_eq!(world.polling.mode(), WaitMode::Polling);
     world.run(&QUIET, HOLD[0] + HOLD[0]);
-    assert_eq!(world.polling.way(), Way::Sleeping);
+    assert_eq!(world.polling.mode(), WaitMode::Sleeping);
     let so_far = world.polling.changes().len();
     world.run(&QUIET, Nanos::from_secs(60));
     assert_eq!(world.polling.changes().len(), so_far);
     // The next time is a first time: it does not last longer for what was before.
     world.run(&NOISY, Nanos::from_secs(3));
-    assert_eq!(world.polling.way(), Way::Polling);
+    assert_eq!(world.polling.mode(), WaitMode::Polling);
     world.run(&QUIET, HOLD[0]);
-    assert_eq!(world.polling.way(), Way::Sleeping);
+    assert_eq!(world.polling.mode(), WaitMode::Sleeping);
 }
 
 #[test]
@@ -284,30 +284,30 @@ fn few_operations_are_waited_for() {
         let (now, spent) = (world.now, world.spent);
         world.polling.review(now, &mut world.pace, spent);
         let is_enough = k >= 100;
-        assert_eq!(world.polling.way() == Way::Polling, is_enough, "{k}");
+        assert_eq!(world.polling.mode() == WaitMode::Polling, is_enough, "{k}");
     }
 }
 
 #[test]
 fn the_share_of_polling_is_of_the_window() {
-    let change = |at, to| WayChange {
+    let change = |at, to| WaitModeChange {
         at: Nanos(at),
         worker: 0,
         to,
     };
-    let share = |changes: &[WayChange]| polling_share(changes, Nanos(100), Nanos(200));
+    let share = |changes: &[WaitModeChange]| polling_share(changes, Nanos(100), Nanos(200));
     assert_eq!(share(&[]), 0.0);
-    assert_eq!(share(&[change(50, Way::Polling)]), 1.0);
+    assert_eq!(share(&[change(50, WaitMode::Polling)]), 1.0);
     let twice = [
-        change(50, Way::Polling),
-        change(110, Way::Sleeping),
-        change(150, Way::Polling),
-        change(160, Way::Sleeping),
-        change(190, Way::Polling),
-        change(250, Way::Sleeping),
+        change(50, WaitMode::Polling),
+        change(110, WaitMode::Sleeping),
+        change(150, WaitMode::Polling),
+        change(160, WaitMode::Sleeping),
+        change(190, WaitMode::Polling),
+        change(250, WaitMode::Sleeping),
     ];
     assert_eq!(share(&twice), 0.3);
-    assert_eq!(share(&[change(250, Way::Polling)]), 0.0);
+    assert_eq!(share(&[change(250, WaitMode::Polling)]), 0.0);
 }
 
 /// When a worker that uses this share of its processor gives real-time priority up.
@@ -316,7 +316,7 @@ fn realtime_until(busy: f64) -> Option<Nanos> {
     world.polling = world.polling.clone().with_realtime();
     world.run(&Host { busy, ..QUIET }, Nanos::from_secs(1));
     let polling = &world.polling;
-    assert_eq!(polling.way(), Way::Sleeping, "on the target's host");
+    assert_eq!(polling.mode(), WaitMode::Sleeping, "on the target's host");
     let share = polling.realtime_share(Nanos::ZERO, world.now);
     (!polling.is_realtime()).then(|| Nanos::from_secs_f64(share))
 }

@@ -1,5 +1,5 @@
 //! Operations that wait for one of a bounded number of connections. The engine and the simulator
-//! both use it.
+//! use it.
 
 mod service_times;
 #[cfg(test)]
@@ -9,23 +9,21 @@ use crate::time::Nanos;
 use service_times::ServiceTimes;
 use std::collections::VecDeque;
 
-/// Operations that wait for a connection, in the order of their deadlines: of those with the same
-/// time limit the first that came is the first.
+/// Operations that wait for a connection, in the order of their deadlines.
 ///
-/// Where more come than the connections can carry, first come, first served alone would send every
-/// operation just before its timeout: none would succeed, and each would cost the server work and
-/// the generator a connection. So an operation that has no chance left is passed over. It ends at
-/// its timeout, unsent:
+/// Under overload, first come, first served would send every operation just before its timeout.
+/// None would succeed, and each would cost the server work and the generator a connection. So an
+/// operation without a chance is passed over. It ends at its timeout, unsent:
 ///
 /// - one with less time left than the shortest service time seen of late;
 /// - while the line is longer than the connections can carry in time, also one with less time left
 ///   than nearly all requests took of late. Some of the line cannot be served then, whatever is
 ///   done; what has waited longest is what gains least.
 ///
-/// Service times count as they are seen, older ones for less and less. So a server that gets faster
-/// is noticed: something is always sent, if only what comes while a connection is free.
+/// Older service times count for less. A faster server is noticed, as something is always sent: at
+/// least what comes while a connection is free.
 #[derive(Debug)]
-pub struct Pool<T> {
+pub struct ConnectionQueue<T> {
     connections: u64,
     line: Line<T>,
     /// Passed over.
@@ -49,10 +47,10 @@ fn add<T>(line: &mut Line<T>, deadline: Nanos, operation: T) {
     }
 }
 
-impl<T> Pool<T> {
-    /// Nothing waits yet for these connections.
-    pub fn new(connections: u64) -> Pool<T> {
-        Pool {
+impl<T> ConnectionQueue<T> {
+    /// An empty queue for these connections.
+    pub fn new(connections: u64) -> ConnectionQueue<T> {
+        ConnectionQueue {
             connections: connections.max(1),
             line: VecDeque::new(),
             hopeless: VecDeque::new(),
@@ -118,7 +116,7 @@ impl<T> Pool<T> {
         Some(&first.1)
     }
 
-    /// When [`Pool::expire`] has something to do next.
+    /// When [`ConnectionQueue::expire`] has something to do next.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
         let first = |of: &Line<T>| of.front().map_or(Nanos::MAX, |&(at, _)| at);

@@ -1,41 +1,41 @@
-//! What operations took of late, in bands.
+//! Recent service times in bands.
 
 use crate::time::Nanos;
 
-/// Bands to the octave: each is at most 1/16 wide.
+/// Bands per octave: each is at most 1/16 wide.
 const BANDS_PER_OCTAVE: u64 = 16;
 const BANDS_PER_OCTAVE_LOG2: u32 = BANDS_PER_OCTAVE.trailing_zeros();
 
 /// Bands of all times.
 const BANDS: usize = (64 - BANDS_PER_OCTAVE_LOG2 as usize + 1) * BANDS_PER_OCTAVE as usize;
 
-/// When as many are counted, all counts are halved.
+/// Count at which all counts are halved.
 const COUNTED_MAX: u32 = 1_024;
 
-/// The share of service times that `usual` covers.
+/// Share of service times that `usual` covers.
 const USUAL_SHARE: f64 = 0.95;
 
 /// What they need is worked out anew once they have grown by this share.
 const STALE_SHARE: u32 = 16;
 
-/// How long a request takes.
+/// Time that a request takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needed {
-    /// The shortest, rounded down to its band; 0 where nothing is known.
+    /// Shortest time, rounded down to its band; 0 if unknown.
     pub least: Nanos,
-    /// What nearly all take, rounded up to the end of its band.
+    /// Time of nearly all, rounded up to the end of its band.
     pub usual: Nanos,
     /// The mean.
     pub mean: Nanos,
 }
 
-/// Counts of service times; the older one is, the less it counts.
+/// Counts of service times. Older ones count for less.
 #[derive(Debug)]
 pub(super) struct ServiceTimes {
     counts: Box<[u16; BANDS]>,
     counted: u32,
     sum_ns: u128,
-    /// Counted since `needed` was worked out.
+    /// Count since `needed` was computed.
     fresh: u32,
     needed: Needed,
 }
@@ -53,8 +53,8 @@ impl Default for ServiceTimes {
 }
 
 impl ServiceTimes {
-    /// One took this long. Where it ended otherwise than with a whole response, it would have taken
-    /// longer: that counts where it says more than is known already.
+    /// Records a service time. One without a whole response would have been longer; it counts only
+    /// if it exceeds the usual time.
     #[inline]
     pub(super) fn note(&mut self, took: Nanos, whole: bool) {
         if !whole && took <= self.needed().usual {
@@ -77,7 +77,7 @@ impl ServiceTimes {
         self.sum_ns = self.sum_ns * u128::from(self.counted) / before;
     }
 
-    /// What a request needs.
+    /// Time that a request needs.
     #[inline]
     pub(super) fn needed(&mut self) -> Needed {
         if self.fresh * STALE_SHARE >= self.counted && self.fresh > 0 {

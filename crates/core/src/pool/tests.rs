@@ -7,13 +7,13 @@ fn ms(ms: u64) -> Nanos {
 }
 
 /// A pool of so many connections whose operations took so long.
-fn pool(connections: u64, took_ms: impl IntoIterator<Item = u64>) -> Pool<u64> {
-    let mut pool = Pool::new(connections);
+fn pool(connections: u64, took_ms: impl IntoIterator<Item = u64>) -> ConnectionQueue<u64> {
+    let mut pool = ConnectionQueue::new(connections);
     took_ms.into_iter().for_each(|t| pool.note(ms(t), true));
     pool
 }
 
-fn fill(pool: &mut Pool<u64>, intended_ms: impl IntoIterator<Item = u64>) {
+fn fill(pool: &mut ConnectionQueue<u64>, intended_ms: impl IntoIterator<Item = u64>) {
     let intended = intended_ms.into_iter();
     intended.for_each(|t| pool.push(ms(t) + TIMEOUT, t));
 }
@@ -27,7 +27,7 @@ fn first_come_first_served_while_all_can_be() {
 }
 
 #[test]
-fn what_has_no_chance_left_is_passed_over_and_ends_at_its_timeout() {
+fn hopeless_operation_is_skipped_until_its_timeout() {
     let mut pool = pool(4, [300; 20]);
     fill(&mut pool, 0..1_000);
     // At 1 s the first has nothing left, the one of 300 ms has just what it needs.
@@ -42,7 +42,7 @@ fn what_has_no_chance_left_is_passed_over_and_ends_at_its_timeout() {
 }
 
 #[test]
-fn a_slow_request_now_and_then_takes_nobodys_chance_while_the_line_can_be_served() {
+fn rare_slow_requests_do_not_drop_waiting_operations() {
     let times = |n: u64| (0..n).map(|k| if k % 10 == 0 { 900 } else { 1 });
     let mut short = pool(4, times(100));
     fill(&mut short, [0, 1]);

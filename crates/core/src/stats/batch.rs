@@ -2,23 +2,21 @@
 
 use super::sample::{autocorrelation, batch_means, inflation, mean, t975, variance};
 
-/// Numbers of batches that are tried, the most first: more give a better estimate of the spread,
-/// fewer leave less correlation between them.
+/// Numbers of batches that are tried, the largest first: more batches give a better estimate of the
+/// spread, fewer have less correlation.
 const BATCHES: [usize; 6] = [40, 30, 20, 15, 10, 8];
-/// Fewer batches than this say nothing about their spread.
+/// Least batches for an estimate of their spread.
 pub(crate) const BATCHES_MIN: usize = 5;
-/// Batches pass as nearly independent where their autocorrelation is below so many of its standard
-/// errors, 1/√n.
+/// Largest autocorrelation of nearly independent batches, in its standard errors 1/√n.
 const CORRELATION_Z: f64 = 1.5;
 
 /// 95 % confidence interval of the mean of a stationary series, by batch means (Law and Kelton,
-/// Simulation Modeling and Analysis, ch. 9): the means of long enough batches are nearly
+/// Simulation Modeling and Analysis, ch. 9). The means of long enough batches are nearly
 /// independent and normal, so Student's t holds for them.
 ///
-/// The most batches are taken whose autocorrelation at lag 1 is insignificant; by what correlation
-/// is left, the interval is widened. `None` where the series has fewer than five values, or where
-/// even the longest batches hang together: the series then moves as slowly as it is long, and
-/// nobody can tell how far its mean will have moved in the next one.
+/// Takes the largest number of batches with an insignificant autocorrelation at lag 1, and widens
+/// the interval by the correlation that is left. `None` for fewer than five values, or if even the
+/// longest batches are correlated: the series then moves as slowly as it is long.
 pub fn mean_ci95(series: &[f64]) -> Option<[f64; 2]> {
     if series.len() < BATCHES_MIN {
         return None;
@@ -31,7 +29,7 @@ pub fn mean_ci95(series: &[f64]) -> Option<[f64; 2]> {
     let widening = inflation(autocorrelation(&means), means.len());
     let error = (variance(&means) * widening / means.len() as f64).sqrt();
     let half = t975(means.len() - 1) * error;
-    // Of the whole series: what batching left out counts in the mean.
+    // The mean of the whole series, with the values that batching leaves out.
     let centre = mean(series);
     Some([centre - half, centre + half])
 }
@@ -87,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_moves_as_slowly_as_it_is_long_gives_no_interval() {
+    fn slowly_moving_series_has_no_interval() {
         let shift = |at: usize| {
             (0..200)
                 .map(|i| if i < at { 340.0 } else { 176.0 })

@@ -1,21 +1,21 @@
-//! A server behind a buffer of finite room, fed with the very moments at which its work arrived.
+//! A server behind a finite buffer, fed with the arrival times of its work.
 
 use crate::time::Nanos;
 use std::collections::VecDeque;
 
-/// How much a buffer holds, and when room comes back.
+/// Size of a buffer, and when its room returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Buffer {
-    /// Those that an empty buffer takes.
+    /// Items that fit into the empty buffer.
     pub room: u64,
-    /// Room comes back for so many at once, at least 1, or when the reader has taken in all that
-    /// it could see. With 1 it comes back with each one taken: the queue G/D/1/K with K = room + 1,
-    /// as the one in service has left the buffer.
+    /// Number of taken items whose room returns at once, at least 1. Room also returns when the
+    /// reader has taken all that it could see. With 1 it returns with each item: the queue G/D/1/K
+    /// with K = room + 1, as the one in service has left the buffer.
     pub returned_together: u64,
 }
 
 impl Buffer {
-    /// A buffer from which each one taken gives its room back at once.
+    /// A buffer in which the room of each taken item returns at once.
     pub fn plain(room: u64) -> Buffer {
         Buffer {
             room,
@@ -26,8 +26,8 @@ impl Buffer {
     /// The receive buffer of a UDP socket that was measured to hold `room` datagrams.
     ///
     /// Linux gives memory back only when what was read makes up a quarter of the buffer, or when
-    /// the reader's own queue has run empty (`udp_rmem_release` in net/ipv4/udp.c, since 4.13): a
-    /// buffer of `room` has between 3/4 of it and all of it, and loses more below saturation than
+    /// the reader's own queue has run empty (`udp_rmem_release` in net/ipv4/udp.c, since 4.13). A
+    /// buffer of `room` has between 3/4 of it and all of it. It loses more below saturation than
     /// the plain queue.
     pub fn of_udp_socket(room: u64) -> Buffer {
         Buffer {
@@ -36,8 +36,8 @@ impl Buffer {
         }
     }
 
-    /// How many of these arrivals (ascending) are lost where each of the others takes one server
-    /// the time `service`, one after another in the order of arrival.
+    /// Number of these ascending arrivals that are lost. The server takes the time `service` for
+    /// each of the others, one after another.
     pub fn lost(self, arrivals: impl IntoIterator<Item = Nanos>, service: Nanos) -> u64 {
         let mut queue = self.before(service);
         let lost = arrivals.into_iter().filter(|&at| !queue.takes_in(at));
@@ -54,25 +54,25 @@ impl Buffer {
     }
 }
 
-/// What waits, and what the reader knows of it: two queues, as the kernel has them, so that the
-/// reader takes from the one that it has seen without a lock on the other.
+/// Waiting items and what the reader sees of them. There are two queues, as in the kernel, so that
+/// the reader takes from the one without a lock on the other.
 #[derive(Debug, Default)]
 pub struct Queue {
     buffer: Buffer,
     service: Nanos,
     waiting: VecDeque<Nanos>,
-    /// Of those waiting, the newest ones, that the reader has not seen yet.
+    /// The newest of the waiting items, not yet seen by the reader.
     unseen: u64,
-    /// Room that is taken: by those waiting and by those taken whose room has not come back.
+    /// Room of waiting items, and of taken ones whose room has not returned.
     occupied: u64,
-    /// Taken, but their room has not come back.
+    /// Taken items whose room has not returned.
     owed: u64,
-    /// When the server is free.
+    /// Time at which the server is free.
     free: Nanos,
 }
 
 impl Queue {
-    /// Whether there is room for what arrives now, which is no earlier than what came before.
+    /// Whether there is room for an arrival at `now`, which is not before the last one.
     pub fn takes_in(&mut self, now: Nanos) -> bool {
         self.serve_until(now);
         let has_room = self.occupied < self.buffer.room;
@@ -84,7 +84,7 @@ impl Queue {
         has_room
     }
 
-    /// Whatever the server begins with by `now`, before what arrives then.
+    /// Serves all that begins by `now`.
     fn serve_until(&mut self, now: Nanos) {
         while let Some(&first) = self.waiting.front() {
             let begin = first.max(self.free);
@@ -95,7 +95,7 @@ impl Queue {
             self.free = begin + self.service;
             let waiting = self.waiting.len() as u64;
             if self.unseen > waiting {
-                // It had seen none of those waiting: it looked, and sees all.
+                // The reader had seen none of the waiting items: it looks and sees all.
                 self.unseen = 0;
             }
             self.owed += 1;

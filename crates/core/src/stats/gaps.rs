@@ -1,11 +1,11 @@
-//! The statistics of the load that was really offered: gaps between starts, and counts.
+//! Statistics of the offered load: gaps between starts, and counts.
 
 use crate::measure::Window;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Index of dispersion of the counts of starts per bin: 1 for Poisson, 0 for a metronome. `None`
-/// where fewer than ten bins were complete.
+/// Index of dispersion of the counts of starts per bin: 1 for Poisson, 0 for equal gaps. `None`
+/// with fewer than ten complete bins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Dispersion {
     /// Bins of 1 ms.
@@ -22,17 +22,17 @@ pub struct Dispersion {
     pub s1: Option<f64>,
 }
 
-/// Fewer gaps than this are no sample.
+/// Least gaps of a sample.
 const GAPS_MIN: usize = 10;
-/// Fewer bins than this are no sample.
+/// Least bins of a sample.
 const BINS_MIN: u64 = 10;
-/// The Kolmogorov–Smirnov test looks at so many gaps at the most, evenly chosen.
+/// Most gaps in the Kolmogorov–Smirnov test, evenly chosen.
 const KS_GAPS_MAX: usize = 100_000;
 
-/// The first two moments of the gaps between starts.
+/// Mean and standard deviation of the gaps between starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gaps {
-    /// How many.
+    /// Number of gaps.
     pub count: usize,
     /// Mean.
     pub mean_ns: f64,
@@ -41,7 +41,7 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// Of ascending starts; `None` below ten gaps.
+    /// Gaps between ascending starts; `None` below ten.
     pub fn of(starts: &[Nanos]) -> Option<Gaps> {
         let count = starts.len().saturating_sub(1);
         if count < GAPS_MIN {
@@ -56,7 +56,7 @@ impl Gaps {
         })
     }
 
-    /// Coefficient of variation: 0 for a metronome, 1 for Poisson.
+    /// Coefficient of variation: 0 for equal gaps, 1 for Poisson.
     pub fn cv(&self) -> f64 {
         if self.mean_ns > 0.0 {
             self.std_dev_ns / self.mean_ns
@@ -66,8 +66,8 @@ impl Gaps {
     }
 }
 
-/// The index of dispersion of counts, variance over mean, of ascending starts at four time scales,
-/// over the part of the window in which they are known. It does not depend on where bins begin:
+/// Index of dispersion (variance over mean) of the counts of ascending starts, at four time scales,
+/// within the part of the window in which starts are known. It does not depend on where bins begin:
 /// see [`counts`].
 pub fn dispersion(starts: &[Nanos], known: Window) -> Dispersion {
     let at = |ms| counts(starts, known, Nanos::from_millis(ms)).map(|c| c.dispersion);
@@ -82,7 +82,7 @@ pub fn dispersion(starts: &[Nanos], known: Window) -> Dispersion {
 /// Counts of starts in windows of equal length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counts {
-    /// How many such windows fit one after another.
+    /// Number of such windows one after another.
     pub bins: u64,
     /// Mean count.
     pub mean: f64,
@@ -93,11 +93,11 @@ pub struct Counts {
 /// Counts ascending starts in windows of length `bin` at every offset; `None` where fewer than ten
 /// fit one after another, or nothing was started.
 ///
-/// The window slides over all of `known`, so that the result does not depend on where bins begin:
-/// of bursts that come every two bins, bins that begin with a burst see all or nothing, bins that
-/// cut each burst in half see the same count each time. The variance is over the offsets, divided
-/// by the share of it that is left where the mean comes from the same data: with D = length − bin
-/// that is 1 − bin/D · (1 − bin/3D) for Poisson's counts.
+/// The window slides over all of `known`, so that the result does not depend on where bins begin.
+/// Bins that begin with a burst every two bins see all or nothing; bins that cut each burst in half
+/// always see the same count. The variance is over the offsets. It is divided by the share that is
+/// left where the mean comes from the same data. With D = length − bin that is 1 − bin/D · (1 −
+/// bin/3D) for Poisson counts.
 pub fn counts(starts: &[Nanos], known: Window, bin: Nanos) -> Option<Counts> {
     let length = known.length();
     let bins = length.0 / bin.0;
@@ -110,13 +110,13 @@ pub fn counts(starts: &[Nanos], known: Window, bin: Nanos) -> Option<Counts> {
         return None;
     }
     let offsets = length - bin;
-    // Deviations from about the mean lose no digits, and are exactly 0 for a metronome.
+    // Deviations from a value near the mean lose no digits, and are exactly 0 for equal gaps.
     let guess = (starts.len() as f64 * bin.0 as f64 / length.0 as f64).round();
     let mut entered = starts.partition_point(|start| at(start) < bin);
     let (mut left, mut offset) = (0, Nanos::ZERO);
     let (mut sum, mut squares) = (0.0, 0.0);
     while offset < offsets {
-        // One enters as the window's end reaches it, and leaves as its beginning does.
+        // A start enters when the end of the window reaches it, and leaves when the begin does.
         let enters = starts.get(entered).map_or(offsets, |s| at(s) - bin);
         let leaves = starts.get(left).map_or(offsets, at);
         let next = enters.min(leaves).min(offsets);
@@ -153,9 +153,9 @@ pub struct KolmogorovSmirnov {
     pub p_value: f64,
 }
 
-/// Tests the gaps between ascending starts against the exponential law of mean `1/rate_per_s`: the
-/// rate asked for, so that no parameter comes from the data and the asymptotic law holds. `None`
-/// below ten gaps.
+/// Tests the gaps between ascending starts against the exponential law of mean `1/rate_per_s`. The
+/// rate is the intended one, so that no parameter comes from the data and the asymptotic law holds.
+/// `None` below ten gaps.
 ///
 /// p is Kolmogorov's Q(λ) = 2·Σ (−1)^(k−1)·exp(−2k²λ²) with Stephens' λ = (√n + 0.12 + 0.11/√n)·D
 /// (J. Royal Statistical Society B 32, 1970).

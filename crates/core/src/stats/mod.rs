@@ -1,11 +1,12 @@
-//! Statistics that know no experiment: numbers in, numbers out.
+//! Statistics without knowledge of experiments: numbers in, numbers out.
 
 pub mod batch;
 pub mod buffer;
 pub mod gaps;
 pub mod order;
-pub mod pairs;
 pub mod rounds;
 pub(crate) mod sample;
 pub mod stationarity;
-pub mod theory;
+#[cfg(test)]
+#[path = "tests/theory.rs"]
+pub(crate) mod theory;

@@ -3,19 +3,19 @@
 use super::sample::{Z975, autocorrelation, inflation, mean, variance};
 use crate::measure::{Histogram, Series};
 
-/// Fewer (effective) observations than this beyond a percentile say too little about it.
+/// Least (effective) observations beyond a percentile.
 const BEYOND_MIN: f64 = 5.0;
-/// Up to so many observations the binomial law is summed exactly; beyond it is nearly normal.
+/// Most observations for which the binomial law is summed exactly. Beyond it is nearly normal.
 const EXACT_MAX: f64 = 1_000.0;
-/// Fewer slots than this tell nothing of correlation.
+/// Least slots for an estimate of correlation.
 const SLOTS_MIN: usize = 10;
 
 /// 95 % confidence interval of the percentile `q` (0 to 1) of a histogram, in nanoseconds, by order
-/// statistics (Hahn and Meeker, Statistical Intervals, 5.2): the number of observations below the
-/// true percentile is binomial, whatever their law, which bounds its rank.
+/// statistics (Hahn and Meeker, Statistical Intervals, 5.2). The number of observations below the
+/// true percentile is binomial, whatever their law. That bounds its rank.
 ///
-/// Correlated observations say less: the interval is that of a sample smaller by `design_effect`
-/// (at least 1, see [`design_effect`]). `None` where that leaves fewer than five on either side.
+/// Correlated observations count as a sample smaller by `design_effect` (at least 1, see
+/// [`design_effect`]). `None` if that leaves fewer than five on either side.
 pub fn quantile_ci95(histogram: &Histogram, q: f64, design_effect: f64) -> Option<[u64; 2]> {
     let n = (histogram.count() as f64 / design_effect.max(1.0)).floor();
     if n * q.min(1.0 - q) < BEYOND_MIN {
@@ -32,10 +32,9 @@ pub fn quantile_ci95(histogram: &Histogram, q: f64, design_effect: f64) -> Optio
     Some([low, high].map(|rank| histogram.quantile(rank / n).0))
 }
 
-/// By how much the variance of the mean response time exceeds that of independent observations
-/// (Kish's design effect), at least 1: the spread of the means of slots against the spread within,
-/// times the correlation from slot to slot. An estimate for the mean, used for percentiles too,
-/// which the same slow changes move.
+/// Ratio of the variance of the mean response time to that of independent observations (Kish's
+/// design effect), at least 1. It is the spread of the means of slots against the spread within,
+/// times the correlation between slots. It is estimated for the mean and used for percentiles too.
 pub fn design_effect(series: &Series, responses: &Histogram) -> f64 {
     let slots = series.response_count.iter().zip(&series.response_sum_ns);
     let (counts, means): (Vec<f64>, Vec<f64>) = slots
@@ -46,8 +45,7 @@ pub fn design_effect(series: &Series, responses: &Histogram) -> f64 {
     if means.len() < SLOTS_MIN || within <= 0.0 {
         return 1.0;
     }
-    // Of independent observations a slot's mean has the variance within / count: by how much more
-    // does it vary, relative to that?
+    // The mean of a slot of independent observations has the variance within / count.
     let per_mean = within * mean(&counts.iter().map(|n| 1.0 / n).collect::<Vec<_>>());
     let spread = variance(&means) / per_mean;
     (spread * inflation(autocorrelation(&means), means.len())).max(1.0)

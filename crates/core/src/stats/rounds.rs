@@ -1,9 +1,9 @@
-//! A randomised complete block design: every level is measured once in each round, in random order
-//! (Fisher, *The Design of Experiments*, 1935). The model is value = level + round + residual, so
-//! that what changes with time meets all levels alike.
+//! Model of a randomised complete block design: value = level + round + residual. Every level is
+//! measured once in each round, in random order (Fisher, *The Design of Experiments*, 1935), so
+//! that changes with time meet all levels alike.
 //!
 //! The fit is robust: residuals have Huber's weights (Annals of Mathematical Statistics 35, 1964),
-//! begun from Tukey's median polish. Values are usually logarithms, so that effects are ratios.
+//! starting from Tukey's median polish. Values are usually logarithms, so that effects are ratios.
 
 use super::sample::{Z975, mean, t_beyond};
 
@@ -11,19 +11,19 @@ use super::sample::{Z975, mean, t_beyond};
 const HUBER: f64 = 1.345;
 /// Ratio of a normal law's standard deviation to its median absolute deviation.
 const MAD: f64 = 1.482_602_218_505_602;
-/// No residual spread is smaller: five digits are what figures have.
+/// Smallest residual spread: figures have five digits.
 const SPREAD_MIN: f64 = 1e-5;
 /// Passes of the fit. Each costs as much as reading the values; most fits settle within 10.
 const PASSES: usize = 60;
 
 /// One value of the design. A cell may be missing, or have several values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cell {
+pub struct BlockCell {
     /// Number of the level, from 0.
     pub level: usize,
     /// Number of the round, from 0.
     pub round: usize,
-    /// What was measured.
+    /// Measured value.
     pub value: f64,
 }
 
@@ -41,11 +41,6 @@ impl Estimate {
     pub fn ci95(&self) -> [f64; 2] {
         [self.value - self.half_width, self.value + self.half_width]
     }
-
-    /// Whether the interval leaves out zero.
-    pub fn is_significant(&self) -> bool {
-        self.value.abs() > self.half_width
-    }
 }
 
 /// The fitted model.
@@ -55,24 +50,24 @@ pub struct RoundsFit {
     pub levels: Vec<Option<f64>>,
     /// Effect of each round, with a median of 0; `None` where it has no value.
     pub rounds: Vec<Option<f64>>,
-    /// What level and round leave of each cell.
+    /// Residual of each cell.
     pub residuals: Vec<f64>,
-    /// Weight of each cell, 0 to 1; 1 is a residual as most are.
+    /// Weight of each cell, 0 to 1; 1 for a residual of the usual size.
     pub weights: Vec<f64>,
     /// Standard deviation of the residuals, from their median absolute deviation.
     pub spread: f64,
-    /// Degrees of freedom that are left for the residuals, at least 1.
+    /// Degrees of freedom of the residuals, at least 1.
     pub freedom: usize,
-    /// Variance of one value of full weight, as the estimates use it.
+    /// Variance of one value of full weight.
     variance: f64,
     /// Sum of weights by level.
     weight_of_level: Vec<f64>,
 }
 
-/// Fits the model to cells of these numbers of levels and rounds; `None` where nothing is left for
-/// the residuals.
-pub fn fit(cells: &[Cell], levels: usize, rounds: usize) -> Option<RoundsFit> {
-    let filled = |n: usize, of: fn(&Cell) -> usize| {
+/// Fits the model to cells of these numbers of levels and rounds; `None` without degrees of freedom
+/// for the residuals.
+pub fn fit(cells: &[BlockCell], levels: usize, rounds: usize) -> Option<RoundsFit> {
+    let filled = |n: usize, of: fn(&BlockCell) -> usize| {
         (0..n).filter(|&i| cells.iter().any(|c| of(c) == i)).count()
     };
     let parameters = filled(levels, |c| c.level) + filled(rounds, |c| c.round);
@@ -85,7 +80,7 @@ pub fn fit(cells: &[Cell], levels: usize, rounds: usize) -> Option<RoundsFit> {
         round: vec![0.0; rounds],
     };
     for _ in 0..PASSES / 3 {
-        effects.sweep(cells, |values| median(values.iter().map(|v| v.0)));
+        effects.sweep(cells, |_| 1.0, |values| median(values.iter().map(|v| v.0)));
     }
     let inflation = cells.len() as f64 / freedom as f64;
     let spread_of = |residuals: &[f64]| {
@@ -97,7 +92,14 @@ pub fn fit(cells: &[Cell], levels: usize, rounds: usize) -> Option<RoundsFit> {
     let mut weights = vec![1.0; cells.len()];
     for _ in 0..PASSES {
         weights = residuals.iter().map(|r| weight(r / spread)).collect();
-        effects.sweep_weighted(cells, &weights);
+        effects.sweep(
+            cells,
+            |i| weights[i],
+            |values| {
+                let sum: f64 = values.iter().map(|v| v.1).sum();
+                values.iter().map(|v| v.0 * v.1).sum::<f64>() / sum
+            },
+        );
         residuals = effects.residuals(cells);
         spread = spread_of(&residuals);
     }
@@ -106,29 +108,31 @@ pub fn fit(cells: &[Cell], levels: usize, rounds: usize) -> Option<RoundsFit> {
     // Derivative of Huber's function: 1 for residuals of full weight, else 0.
     let full = weights.iter().filter(|w| **w >= 1.0).count().max(1);
     let efficiency = full as f64 / cells.len() as f64;
-    // Few cells per parameter, and cells that are missing, leave estimates less certain (Huber,
+    // Few cells per parameter, and missing cells, leave estimates less certain (Huber,
     // *Robust Statistics*, 1981, section 7.6).
     let few = 1.0 + (parameters as f64 / cells.len() as f64) * (1.0 - efficiency) / efficiency;
     let missing = ((levels * rounds) as f64 / cells.len() as f64).max(1.0);
     let variance = squares / freedom as f64 / efficiency.powi(2) * few.powi(2) * missing;
-    let variance = variance.max(SPREAD_MIN.powi(2));
     let sum_of = |level: usize| {
         let here = cells.iter().zip(&weights).filter(|(c, _)| c.level == level);
         here.map(|(_, w)| w).sum::<f64>()
     };
-    Some(effects.finish(
-        cells,
-        RoundsFit {
-            levels: Vec::new(),
-            rounds: Vec::new(),
-            weight_of_level: (0..levels).map(sum_of).collect(),
-            residuals,
-            weights,
-            spread,
-            freedom,
-            variance,
-        },
-    ))
+    let has_level = |i: usize| cells.iter().any(|c| c.level == i);
+    let has_round = |i: usize| cells.iter().any(|c| c.round == i);
+    let filled = (0..rounds).filter(|&i| has_round(i));
+    let middle = median(filled.map(|i| effects.round[i]));
+    let level = |i: usize| has_level(i).then(|| effects.level[i] + middle);
+    let round = |i: usize| has_round(i).then(|| effects.round[i] - middle);
+    Some(RoundsFit {
+        levels: (0..levels).map(level).collect(),
+        rounds: (0..rounds).map(round).collect(),
+        weight_of_level: (0..levels).map(sum_of).collect(),
+        residuals,
+        weights,
+        spread,
+        freedom,
+        variance: variance.max(SPREAD_MIN.powi(2)),
+    })
 }
 
 fn weight(deviation: f64) -> f64 {
@@ -142,25 +146,11 @@ struct Effects {
 }
 
 impl Effects {
-    /// Sets the levels, then the rounds, to the centre of what the other leaves.
-    fn sweep(&mut self, cells: &[Cell], centre: impl Fn(&[(f64, f64)]) -> f64) {
-        self.sweep_with(cells, |_| 1.0, centre);
-    }
-
-    fn sweep_weighted(&mut self, cells: &[Cell], weights: &[f64]) {
-        self.sweep_with(
-            cells,
-            |i| weights[i],
-            |values| {
-                let sum: f64 = values.iter().map(|v| v.1).sum();
-                values.iter().map(|v| v.0 * v.1).sum::<f64>() / sum
-            },
-        );
-    }
-
-    fn sweep_with(
+    /// Sets the levels, then the rounds, to the centre of what the other leaves. `centre` takes
+    /// pairs of value and weight.
+    fn sweep(
         &mut self,
-        cells: &[Cell],
+        cells: &[BlockCell],
         weight: impl Fn(usize) -> f64,
         centre: impl Fn(&[(f64, f64)]) -> f64,
     ) {
@@ -185,37 +175,22 @@ impl Effects {
         }
     }
 
-    fn residuals(&self, cells: &[Cell]) -> Vec<f64> {
-        let of = |c: &Cell| c.value - self.level[c.level] - self.round[c.round];
+    fn residuals(&self, cells: &[BlockCell]) -> Vec<f64> {
+        let of = |c: &BlockCell| c.value - self.level[c.level] - self.round[c.round];
         cells.iter().map(of).collect()
-    }
-
-    /// The effects with those of the rounds about a median of 0.
-    fn finish(self, cells: &[Cell], fit: RoundsFit) -> RoundsFit {
-        let has_level = |i: usize| cells.iter().any(|c| c.level == i);
-        let has_round = |i: usize| cells.iter().any(|c| c.round == i);
-        let filled = (0..self.round.len()).filter(|&i| has_round(i));
-        let middle = median(filled.map(|i| self.round[i]));
-        let level = |i: usize| has_level(i).then(|| self.level[i] + middle);
-        let round = |i: usize| has_round(i).then(|| self.round[i] - middle);
-        RoundsFit {
-            levels: (0..self.level.len()).map(level).collect(),
-            rounds: (0..self.round.len()).map(round).collect(),
-            ..fit
-        }
     }
 }
 
 impl RoundsFit {
-    /// A level against all others: what its own residuals leave open. What rounds differ by is not
-    /// in it, as it meets all levels.
+    /// Value of a level. The interval is against other levels: it has no difference between rounds,
+    /// which all levels share.
     pub fn level(&self, level: usize) -> Option<Estimate> {
         let value = (*self.levels.get(level)?)?;
         let half_width = self.half_width(1.0 / self.weight_of_level[level]);
         Some(Estimate { value, half_width })
     }
 
-    /// How much level `b` exceeds level `a`, from the rounds that have both.
+    /// Difference of level `b` from level `a`.
     pub fn difference(&self, a: usize, b: usize) -> Option<Estimate> {
         let value = (*self.levels.get(b)?)? - (*self.levels.get(a)?)?;
         let [a, b] = [a, b].map(|level| 1.0 / self.weight_of_level[level]);
@@ -225,12 +200,12 @@ impl RoundsFit {
         })
     }
 
-    /// Half the width of the interval of a mean whose variance is this multiple of one value's.
+    /// Half the width of the interval of a mean with this multiple of one value's variance.
     pub fn half_width(&self, multiple: f64) -> f64 {
         t_beyond(0.05, self.freedom as u64) * (self.variance * multiple).sqrt()
     }
 
-    /// What the middle of the rounds is uncertain by: half the width of its 95 % interval.
+    /// Half the width of the 95 % interval of the median round.
     pub fn middle_half_width(&self) -> f64 {
         let rounds: Vec<f64> = self.rounds.iter().copied().flatten().collect();
         let n = rounds.len() as f64;
@@ -243,60 +218,66 @@ impl RoundsFit {
         let efficiency = std::f64::consts::FRAC_PI_2.sqrt();
         t_beyond(0.05, rounds.len() as u64 - 1) * efficiency * (spread / n).sqrt()
     }
+}
 
-    /// How much the rounds rise from the first to the last, as a straight line (least squares).
-    pub fn trend(&self) -> Option<Estimate> {
-        let all = self.rounds.iter().enumerate();
-        let points: Vec<(f64, f64)> = all.filter_map(|(i, r)| Some((i as f64, (*r)?))).collect();
-        trend(&points)
+/// The straight line of least squares through points of (time, value).
+struct TrendLine {
+    mean_x: f64,
+    mean_y: f64,
+    /// Sum of the squared deviations of the times.
+    sxx: f64,
+    slope: f64,
+}
+
+impl TrendLine {
+    fn through(points: &[(f64, f64)]) -> TrendLine {
+        let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+        let (mean_x, mean_y) = (mean(&xs), mean(&ys));
+        let sxx: f64 = xs.iter().map(|x| (x - mean_x).powi(2)).sum();
+        let sxy = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y));
+        let slope = sxy.sum::<f64>() / sxx.max(f64::MIN_POSITIVE);
+        TrendLine {
+            mean_x,
+            mean_y,
+            sxx,
+            slope,
+        }
     }
 
-    /// Where the rounds change for good.
-    pub fn change(&self) -> Option<Change> {
-        let rounds: Vec<f64> = self.rounds.iter().copied().flatten().collect();
-        change(&rounds, 2)
+    /// Value of the point less that of the line.
+    fn residual(&self, (x, y): &(f64, f64)) -> f64 {
+        y - self.mean_y - self.slope * (x - self.mean_x)
     }
 }
 
-/// How much a straight line through (time, value) rises from the first time to the last.
+/// Rise of the least-squares line through points of (time, value), from the first time to the last.
+/// `None` below three points, and where all have the same time.
 pub fn trend(points: &[(f64, f64)]) -> Option<Estimate> {
     let freedom = points.len().checked_sub(2).filter(|&f| f > 0)?;
-    let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
-    let (mean_x, mean_y) = (mean(&xs), mean(&ys));
-    let sxx: f64 = xs.iter().map(|x| (x - mean_x).powi(2)).sum();
-    let sxy: f64 = points
-        .iter()
-        .map(|(x, y)| (x - mean_x) * (y - mean_y))
-        .sum();
-    if sxx <= 0.0 {
+    let line = TrendLine::through(points);
+    if line.sxx <= 0.0 {
         return None;
     }
-    let slope = sxy / sxx;
-    let left = |(x, y): &(f64, f64)| (y - mean_y - slope * (x - mean_x)).powi(2);
-    let variance = points.iter().map(left).sum::<f64>() / freedom as f64;
-    let length =
-        xs.iter().copied().fold(f64::MIN, f64::max) - xs.iter().copied().fold(f64::MAX, f64::min);
+    let squares: f64 = points.iter().map(|p| line.residual(p).powi(2)).sum();
+    let variance = squares / freedom as f64;
+    let xs = || points.iter().map(|p| p.0);
+    let length = xs().fold(f64::MIN, f64::max) - xs().fold(f64::MAX, f64::min);
     Some(Estimate {
-        value: slope * length,
-        half_width: t_beyond(0.05, freedom as u64) * (variance / sxx).sqrt() * length,
+        value: line.slope * length,
+        half_width: t_beyond(0.05, freedom as u64) * (variance / line.sxx).sqrt() * length,
     })
 }
 
-/// Sum of the absolute deviations of (time, value) from the straight line that fits best (least
-/// squares): what a steady drift leaves unexplained.
+/// Sum of the absolute deviations of points of (time, value) from their least-squares line: what a
+/// steady drift leaves unexplained.
 pub fn line_deviation(points: &[(f64, f64)]) -> f64 {
-    let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
-    let (mean_x, mean_y) = (mean(&xs), mean(&ys));
-    let sxx: f64 = xs.iter().map(|x| (x - mean_x).powi(2)).sum();
-    let sxy = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y));
-    let slope = sxy.sum::<f64>() / sxx.max(f64::MIN_POSITIVE);
-    let left = |(x, y): &(f64, f64)| (y - mean_y - slope * (x - mean_x)).abs();
-    points.iter().map(left).sum()
+    let line = TrendLine::through(points);
+    points.iter().map(|p| line.residual(p).abs()).sum()
 }
 
 /// A lasting change in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
+pub struct LevelShift {
     /// Number of the first value after it.
     pub at: usize,
     /// Median of the values before it.
@@ -308,7 +289,7 @@ pub struct Change {
     pub spread: f64,
 }
 
-impl Change {
+impl LevelShift {
     /// Sum of the absolute deviations of `values`, in which it was found, from its two parts.
     pub fn deviation(&self, values: &[f64]) -> f64 {
         let (before, after) = values.split_at(self.at);
@@ -316,16 +297,16 @@ impl Change {
         of(before, self.before) + of(after, self.after)
     }
 
-    /// How much larger the values are after it.
+    /// Difference of the values after it from those before.
     pub fn size(&self) -> f64 {
         self.after - self.before
     }
 }
 
-/// The split of a sequence into two constant parts of at least `least` values each that leaves the
-/// smallest sum of absolute deviations; `None` where the two do not differ beyond chance, or one
+/// The best split of a sequence into two constant parts of at least `least` values each, by the sum
+/// of absolute deviations. `None` where the parts do not differ beyond chance, or where one
 /// constant and a passing disturbance fit as well.
-pub fn change(values: &[f64], least: usize) -> Option<Change> {
+pub fn change(values: &[f64], least: usize) -> Option<LevelShift> {
     let n = values.len();
     let cost = |part: &[f64]| {
         let centre = median(part.iter().copied());
@@ -338,7 +319,7 @@ pub fn change(values: &[f64], least: usize) -> Option<Change> {
     let [middle_before, middle_after] = [before, after].map(|p| median(p.iter().copied()));
     let left = before.iter().map(|v| (v - middle_before).abs());
     let left = left.chain(after.iter().map(|v| (v - middle_after).abs()));
-    let found = Change {
+    let found = LevelShift {
         at,
         before: middle_before,
         after: middle_after,
@@ -352,10 +333,10 @@ pub fn change(values: &[f64], least: usize) -> Option<Change> {
     (is_beyond_chance && explains).then_some(found)
 }
 
-/// What a change leaves of the deviations from one constant, at the most.
+/// Largest share of the deviations from one constant that a change leaves.
 const EXPLAINS: f64 = 0.7;
 
-/// The median; 0 where there is no value.
+/// The median; 0 without values.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);

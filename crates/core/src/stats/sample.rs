@@ -1,4 +1,4 @@
-//! Moments of samples, and the few quantiles of laws that the tests here rest on.
+//! Moments of samples, and quantiles of Student's law.
 
 /// The arithmetic mean; 0 where empty.
 pub(crate) fn mean(x: &[f64]) -> f64 {
@@ -23,8 +23,8 @@ pub(crate) fn autocorrelation(x: &[f64]) -> f64 {
     products / squares
 }
 
-/// By how much the variance of the mean of `n` values exceeds that of independent ones, taken as a
-/// first-order autoregression with the sample autocorrelation `r`: (1 + φ)/(1 − φ), at least 1.
+/// Ratio of the variance of the mean of `n` values to that of independent ones, at least 1. For a
+/// first-order autoregression with the sample autocorrelation `r` it is (1 + φ)/(1 − φ).
 ///
 /// φ is r with its bias of −(1 + 4φ)/n removed (Marriott and Pope, Biometrika 41, 1954), at most
 /// 0.99.
@@ -34,8 +34,8 @@ pub(crate) fn inflation(r: f64, n: usize) -> f64 {
     (1.0 + phi) / (1.0 - phi)
 }
 
-/// Means of `batches` consecutive stretches of equal length; the values that are left over are
-/// left out at the beginning.
+/// Means of `batches` consecutive stretches of equal length, without the first values where they
+/// do not divide evenly.
 pub(crate) fn batch_means(x: &[f64], batches: usize) -> Vec<f64> {
     let size = (x.len() / batches.max(1)).max(1);
     let left_out = x.len() - size * batches.min(x.len() / size);
@@ -54,7 +54,7 @@ pub(crate) fn t975(df: usize) -> f64 {
 }
 
 /// The 99.95 % quantile of Student's t law with `df` ≥ 1 degrees of freedom, within 0.01 %: half of
-/// a 99.9 % interval is so many standard errors.
+/// a 99.9 % interval in standard errors.
 pub(crate) fn t9995(df: u64) -> f64 {
     /// From here on the expansion is that good; below, the law itself is turned round.
     const EXPANDED: u64 = 40;
@@ -73,9 +73,9 @@ pub(crate) fn t9995(df: u64) -> f64 {
     high
 }
 
-/// Interval of the share of a population, of which a sample of `n` has the share `share`; it misses
-/// the true one with `probability` (Wilson, Journal of the American Statistical Association 22,
-/// 1927). Of 0, where the size is unknown, the share itself.
+/// Interval of a population's share from the share of a sample of `n`. It misses the true one with
+/// `probability` (Wilson, Journal of the American Statistical Association 22, 1927). The share
+/// itself where `n` is 0, for an unknown size.
 pub(crate) fn share_interval(share: f64, n: u64, probability: f64) -> [f64; 2] {
     if n == 0 {
         return [share; 2];
@@ -139,6 +139,22 @@ fn cornish_fisher(z: f64, v: f64) -> f64 {
         - 945.0 * z)
         / 92_160.0;
     z + g1 / v + g2 / v.powi(2) + g3 / v.powi(3) + g4 / v.powi(4)
+}
+
+/// Student's 97.5 % quantiles for 1 and 2 degrees of freedom, which the expansion of [`t975`] does
+/// not reach.
+const T975_FEW: [f64; 2] = [12.706_205, 4.302_653];
+
+/// Mean of independent, nearly normal values and its 95 % confidence interval by Student's t; no
+/// interval below two values.
+pub(crate) fn mean_and_ci95(values: &[f64]) -> (f64, Option<[f64; 2]>) {
+    let centre = mean(values);
+    let Some(df) = values.len().checked_sub(1).filter(|&df| df > 0) else {
+        return (centre, None);
+    };
+    let t = T975_FEW.get(df - 1).copied().unwrap_or_else(|| t975(df));
+    let half = t * (variance(values) / values.len() as f64).sqrt();
+    (centre, Some([centre - half, centre + half]))
 }
 
 /// Series for tests, all from seeds.
@@ -252,5 +268,23 @@ mod tests {
         assert_eq!(inflation(-0.5, 1_000), 1.0);
         assert!((inflation(0.5, 1_000_000) - 3.0).abs() < 1e-3);
         assert!(inflation(1.0, 10) <= 199.0 + 1e-9);
+    }
+
+    #[test]
+    fn intervals_are_those_of_the_tables() {
+        assert_eq!(mean_and_ci95(&[]), (0.0, None));
+        assert_eq!(mean_and_ci95(&[3.0]), (3.0, None));
+        for (values, half) in [
+            (&[1.0, 3.0][..], 12.7062),
+            // A variance of 1 each.
+            (&[1.0, 2.0, 3.0], 4.30265 / 3f64.sqrt()),
+            (&[1.0, 3.0, 1.0, 3.0], 3.18245 * (4.0f64 / 3.0).sqrt() / 2.0),
+        ] {
+            let (centre, ci95) = mean_and_ci95(values);
+            let [low, high] = ci95.expect("two values or more");
+            assert_eq!(centre, 2.0);
+            assert!((high - centre - half).abs() < 2e-3 * half, "{high}, {half}");
+            assert!((high + low - 2.0 * centre).abs() < 1e-12);
+        }
     }
 }

@@ -1,31 +1,30 @@
-//! Whether a trial was in a steady state, and from when on.
+//! Steady state: whether a series has one, and when it begins.
 
 use super::sample::{autocorrelation, batch_means, inflation, mean, variance};
 
 /// Slots per batch of MSER-5.
 const BATCH: usize = 5;
-/// A transient is cut only where its mean differs from the rest by so many standard errors. High,
-/// as the cut was chosen to make the two differ.
+/// Standard errors by which the mean of a transient differs from the rest, at least. The value is
+/// high, as the cut was chosen for the largest difference.
 const TRANSIENT_Z: f64 = 4.0;
-/// … and by at least this share of the rest's mean: less matters to nobody.
+/// … and the least difference as a share of the mean of the rest.
 const TRANSIENT_SHARE: f64 = 0.02;
-/// A series is looked at in so many batches, which leaves little correlation between them.
+/// Batches of a series, which leaves little correlation between them.
 const BATCHES: usize = 40;
-/// Below so many batches nothing can be said: the series passes.
+/// Least batches; a shorter series passes.
 const BATCHES_MIN: usize = 10;
-/// A drift or a shift counts from so many standard errors on. Found by simulation (see the tests):
-/// it keeps false alarms below 2 % up to the correlation of an M/M/1 queue at 90 % load.
+/// Least standard errors of a drift or a shift. By simulation (see the tests) it keeps false alarms
+/// below 2 % up to the correlation of an M/M/1 queue at 90 % load.
 const DRIFT_Z: f64 = 3.5;
 
-/// Throughput: a change of less than this share of the mean over the window does not matter.
+/// Change of throughput over the window, as a share of the mean, that matters.
 pub const THROUGHPUT_SHARE: f64 = 0.02;
-/// Response time, which is noisier by nature and passes on a change of load magnified: the same.
+/// The same for response time, which is noisier and magnifies changes of the load.
 pub const RESPONSE_SHARE: f64 = 0.10;
 
-/// How many slots at the beginning are an initial transient, by MSER-5 (White, Simulation 69,
-/// 1997): of batches of five slots so many are cut that the standard error of the mean of the rest,
-/// taken as independent, is least. Never more than half, and none unless the cut part differs
-/// from the rest beyond noise, autocorrelation allowed for.
+/// Number of slots of the initial transient, by MSER-5 (White, Simulation 69, 1997): the cut, in
+/// batches of five slots, with the least standard error of the mean of the rest. At most half, and
+/// none unless the cut part differs from the rest beyond noise and autocorrelation.
 pub fn transient_slots(series: &[f64]) -> usize {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
     let n = batches.len();
@@ -49,9 +48,9 @@ fn differs(cut: &[f64], rest: &[f64]) -> bool {
     gap > TRANSIENT_Z * error && gap > TRANSIENT_SHARE * mean(rest).abs()
 }
 
-/// Whether a series neither drifts nor jumps: neither its linear trend nor the largest difference
-/// between the means of its thirds exceeds noise, autocorrelation allowed for, and a share
-/// `matters` of the mean.
+/// Whether a series neither drifts nor jumps. Its trend, and the largest difference between the
+/// means of its thirds, are within noise and autocorrelation or below the share `matters` of the
+/// mean.
 pub fn is_stationary(series: &[f64], matters: f64) -> bool {
     let batches = batch_means(series, BATCHES);
     if batches.len() < BATCHES_MIN {

@@ -3,7 +3,7 @@
 use super::offered::quantiles;
 use super::report::QuantilesReport;
 use crate::measure::{WaitUse, Window};
-use crate::polling::Way;
+use crate::polling::WaitMode;
 use crate::spec::WaitPolicy;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub struct WayChangeReport {
     /// The number of the worker, from 0.
     pub worker: u32,
     /// What it did from then on.
-    pub to: Way,
+    pub to: WaitMode,
 }
 
 impl WaitReport {
@@ -62,12 +62,12 @@ impl WaitReport {
 mod tests {
     use super::*;
     use crate::measure::Histogram;
-    use crate::polling::WayChange;
+    use crate::polling::WaitModeChange;
     use crate::time::Nanos;
 
     #[test]
     fn changes_count_from_the_begin_of_the_window() {
-        let change = |ms, to| WayChange {
+        let change = |ms, to| WaitModeChange {
             at: Nanos::from_millis(ms),
             worker: 1,
             to,
@@ -79,7 +79,10 @@ mod tests {
             polling_percent: 30.0,
             realtime_percent: 0.0,
             polled_percent: 40.0,
-            changes: vec![change(400, Way::Polling), change(3_000, Way::Sleeping)],
+            changes: vec![
+                change(400, WaitMode::Polling),
+                change(3_000, WaitMode::Sleeping),
+            ],
             lateness,
         };
         let window = Window {

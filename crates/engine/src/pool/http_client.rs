@@ -24,7 +24,7 @@ use crate::sys::socket::RawAddress;
 use knee_core::both_ends::Sampler;
 use knee_core::driver::{Gate, RateLimit};
 use knee_core::measure::{Completion, Handshakes, Op, Outcome};
-use knee_core::pool::Pool;
+use knee_core::pool::ConnectionQueue;
 use knee_core::session::{Fills, Readings};
 use knee_core::time::Nanos;
 
@@ -88,7 +88,7 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Pooled> {
     /// The slot of each lane.
     lanes: Vec<u32>,
     flights: Flights,
-    waiting: Pool<Flight>,
+    waiting: ConnectionQueue<Flight>,
     /// Operations that the target has not processed. They are placed again before the event is
     /// over, so that each has a deadline where it waits.
     again: Vec<Flight>,
@@ -134,7 +134,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             ready: Ready::new(slots),
             lanes: vec![NONE; config.lanes as usize],
             flights: Flights::default(),
-            waiting: Pool::new(config.operations_max()),
+            waiting: ConnectionQueue::new(config.operations_max()),
             again: Vec::new(),
             limited: Gate::default(),
             dirty: Vec::new(),

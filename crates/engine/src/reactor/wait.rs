@@ -2,7 +2,9 @@
 
 use crate::sys::thread::set_realtime;
 use knee_core::measure::{Histogram, Window};
-use knee_core::polling::{Pace, Polling, Spent, Way, WayChange, polling_share};
+use knee_core::polling::{
+    DelayStats, Polling, ThreadTime, WaitMode, WaitModeChange, polling_share,
+};
 use knee_core::spec::{Margins, WaitPolicy};
 use knee_core::time::Nanos;
 
@@ -98,9 +100,9 @@ impl Waiter {
 
     /// Starts at `now`; `spent` is the thread's time so far. Returns the record of operations for
     /// [`Waiter::review`].
-    pub(crate) fn begin(&mut self, now: Nanos, spent: Spent) -> Pace {
+    pub(crate) fn begin(&mut self, now: Nanos, spent: ThreadTime) -> DelayStats {
         self.polling.begin(now, spent);
-        Pace::new(self.polling.decides())
+        DelayStats::new(self.polling.decides())
     }
 
     /// Whether [`Waiter::review`] is due.
@@ -111,7 +113,7 @@ impl Waiter {
 
     /// Decides again whether to sleep at all, from the lateness of operations and the thread's time
     /// so far.
-    pub(crate) fn review(&mut self, now: Nanos, pace: &mut Pace, spent: Spent) {
+    pub(crate) fn review(&mut self, now: Nanos, pace: &mut DelayStats, spent: ThreadTime) {
         let had = self.polling.is_realtime();
         self.polling.review(now, pace, spent);
         if had && !self.polling.is_realtime() {
@@ -137,7 +139,7 @@ impl Waiter {
         match self.policy {
             WaitPolicy::Spin => Nanos::ZERO,
             WaitPolicy::Sleep => left.min(SLEEP_MAX),
-            WaitPolicy::Auto if self.polling.way() == Way::Polling => Nanos::ZERO,
+            WaitPolicy::Auto if self.polling.mode() == WaitMode::Polling => Nanos::ZERO,
             WaitPolicy::Auto | WaitPolicy::Hybrid => {
                 let is_new = std::mem::replace(&mut self.until, until) != until;
                 let margin = &mut self.margin_ns[self.bucket];
@@ -180,7 +182,7 @@ impl Waiter {
     }
 
     /// Times at which it began and ended to poll all the time.
-    pub(crate) fn changes(&self) -> &[WayChange] {
+    pub(crate) fn changes(&self) -> &[WaitModeChange] {
         self.polling.changes()
     }
 
@@ -277,10 +279,10 @@ mod tests {
 
     /// A worker with an operation every 500 µs on a machine that wakes late by `late`: the ways it
     /// went, and the share of the last tenth of the time that it polled.
-    fn on_a_machine(late: impl Fn(u64) -> Nanos) -> (Vec<Way>, f64) {
+    fn on_a_machine(late: impl Fn(u64) -> Nanos) -> (Vec<WaitMode>, f64) {
         let waiter = Waiter::new(WaitPolicy::Auto, COVERED, &Margins::UNKNOWN);
         let mut waiter = waiter.of_worker(3, 1);
-        let mut pace = waiter.begin(Nanos::ZERO, Spent::default());
+        let mut pace = waiter.begin(Nanos::ZERO, ThreadTime::default());
         let gap = Nanos::from_micros(500);
         let (mut now, mut polled, mut wakeups) = (Nanos::ZERO, Nanos::ZERO, 0);
         for k in 1..=10_000_u64 {
@@ -300,10 +302,10 @@ mod tests {
             let late_by = now - until;
             pace.responded(until, late_by, late_by + Nanos::from_micros(130));
             if waiter.is_due(now) {
-                let spent = Spent {
+                let spent = ThreadTime {
                     used: waiter.polled_total(),
                     polled: waiter.polled_total(),
-                    ..Spent::default()
+                    ..ThreadTime::default()
                 };
                 waiter.review(now, &mut pace, spent);
             }
@@ -318,7 +320,7 @@ mod tests {
             0 => Nanos::from_millis(2),
             _ => Nanos::from_micros(60),
         });
-        assert_eq!(ways, [Way::Polling]);
+        assert_eq!(ways, [WaitMode::Polling]);
         assert_eq!(polled, 1.0);
     }
 

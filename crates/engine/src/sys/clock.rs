@@ -1,6 +1,6 @@
 //! The only place that reads a clock.
 
-use knee_core::polling::Spent;
+use knee_core::polling::ThreadTime;
 use knee_core::time::{Clock, Nanos};
 use serde::{Deserialize, Serialize};
 use std::mem::MaybeUninit;
@@ -116,8 +116,8 @@ impl ThreadUse {
     }
 
     /// The same for a waiting policy, of a thread that polled in vain for `polled`.
-    pub fn spent(self, polled: Nanos) -> Spent {
-        Spent {
+    pub fn spent(self, polled: Nanos) -> ThreadTime {
+        ThreadTime {
             used: self.user + self.system,
             polled,
             kept_waiting: self.kept_waiting,

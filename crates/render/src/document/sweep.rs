@@ -11,7 +11,7 @@ use crate::number::{
     time, time_short, words,
 };
 use knee_core::experiment::sweep::report::{
-    BoundAsked, GoalBounds, ModelFit, OpenLoopBeside, SweepConclusion, SweepLevel,
+    BoundAsked, GoalBounds, ModelFit, OpenLoopComparison, SweepConclusion, SweepLevel,
 };
 use knee_core::report::Report;
 use knee_core::spec::Level;
@@ -226,7 +226,7 @@ fn goal_line(goal: &GoalBounds) -> Line {
 }
 
 /// The figures of an open loop, and those of the closed loop for comparison.
-fn open_loop(open: &OpenLoopBeside) -> Line {
+fn open_loop(open: &OpenLoopComparison) -> Line {
     let users = plural(u64::from(open.vusers), "user");
     let text = format!(
         "p99 {} at {}/s, {} of the maximum",

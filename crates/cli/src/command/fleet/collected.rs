@@ -5,7 +5,7 @@ use crate::command::laboratory::{self, Order};
 use crate::failure::{Exit, Failure};
 use crate::output::OutputArgs;
 use crate::words::Words;
-use knee_core::experiment::{Concluded, Conducted, Ended, Experiment, SingleRun};
+use knee_core::experiment::{Concluded, Conducted, EndReason, Experiment, SingleRun};
 use knee_core::report::{Command, Host, Kind};
 use knee_core::trial::assess::assess;
 use knee_engine::error::RunError;
@@ -47,8 +47,8 @@ pub(super) fn execute(
         findings,
         conclusion,
         ended: match trial.interrupted {
-            true => Ended::Interrupted,
-            false => Ended::Converged,
+            true => EndReason::Interrupted,
+            false => EndReason::Converged,
         },
     };
     let report = laboratory::report(&order, collected.started_at, host, conducted, |t| t);

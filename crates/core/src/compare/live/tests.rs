@@ -2,7 +2,7 @@
 
 use super::{LiveSide, ROUNDS_MIN, compare_live, is_b_first, is_known};
 use crate::compare::report::{Comparison, ComparisonVerdict};
-use crate::experiment::sweep::fake::{Fake, base};
+use crate::experiment::sweep::tests::fake::{Fake, base};
 use crate::rng;
 use crate::trial::report::{TrialReport, Verdict};
 

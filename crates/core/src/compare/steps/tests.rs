@@ -3,7 +3,7 @@
 
 use crate::compare::report::{Comparison, ComparisonRow, ComparisonVerdict};
 use crate::compare::tests::report;
-use crate::compare::{Named, compare};
+use crate::compare::{NamedReport, compare};
 use crate::experiment::sweep::table::goodput_ci95;
 use crate::measure::{
     Completion, Histogram, Measurement, Op, Outcome, Recorder, RecorderConfig, SessionMeasured,
@@ -164,7 +164,7 @@ fn trial(case: Case) -> Trial {
 
 fn compared(a: Case, b: Case) -> Comparison {
     let [a, b] = [a, b].map(|case| report(assess(&trial(case))));
-    let named = |report| Named { name: "x", report };
+    let named = |report| NamedReport { name: "x", report };
     compare(&[named(&a)], &[named(&b)], "1").unwrap()
 }
 
@@ -309,7 +309,7 @@ fn plain_operations_have_no_rows_of_steps() {
     if let crate::trial::detail::Detail::Http(http) = &mut a.trials[0].detail {
         http.sessions = None;
     }
-    let named = Named {
+    let named = NamedReport {
         name: "x",
         report: &a,
     };

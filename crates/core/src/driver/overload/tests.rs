@@ -144,7 +144,7 @@ fn unanswered(descriptors: u64, patience: Nanos, duration: Nanos) -> Vec<Nanos> 
 }
 
 #[test]
-fn a_silent_or_refusing_server_is_offered_d_over_t_evenly_and_exactly() {
+fn silent_or_refusing_server_is_offered_d_over_t() {
     let minute = Nanos::from_secs(60);
     for server in [Server::Silent, Server::Refuses] {
         for late in [Nanos::ZERO, Nanos::from_micros(70)] {
@@ -230,7 +230,7 @@ fn exactly_so_many_are_started_where_a_number_is_given() {
 }
 
 #[test]
-fn a_schedule_starts_connects_up_to_the_limit_and_sheds_the_rest() {
+fn schedule_sheds_connects_beyond_the_limit() {
     let scheme = ConnectScheme::Scheduled {
         rate: Rate::per_second(1_000).unwrap(),
         arrival: ArrivalLaw::Constant,

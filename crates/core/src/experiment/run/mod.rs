@@ -1,17 +1,20 @@
 //! `knee run`: one load, in one trial or several repeats.
 
-mod conclusion;
-mod repeats;
 pub mod report;
+#[cfg(test)]
+mod tests;
+
+use super::answer::Answer;
 use super::{Concluded, Experiment, Next, verdict};
-use crate::experiment::run::report::RunConclusion;
+use crate::experiment::run::report::{RepeatedFigure, RunConclusion};
 use crate::measure::error_share;
 use crate::rng;
 use crate::spec::TrialSpec;
+use crate::stats::rounds::{BlockCell, fit};
 use crate::trial::findings::{Asked, findings_at_levels, trial_findings, with_agents};
-use crate::trial::report::TrialReport;
+use crate::trial::report::{TrialReport, Verdict};
 
-/// One load, its findings, its figures.
+/// Policy of `knee run`: the same load once, or `repeats` times.
 #[derive(Clone, Debug)]
 pub struct SingleRun {
     spec: TrialSpec,
@@ -19,12 +22,12 @@ pub struct SingleRun {
 }
 
 impl SingleRun {
-    /// The experiment that runs just this.
+    /// The experiment of one trial.
     pub fn new(spec: TrialSpec) -> SingleRun {
         SingleRun { spec, repeats: 1 }
     }
 
-    /// The same, made so often.
+    /// Sets the number of repeats.
     pub fn repeated(self, repeats: u32) -> SingleRun {
         SingleRun {
             repeats: repeats.max(1) as usize,
@@ -33,7 +36,7 @@ impl SingleRun {
     }
 }
 
-/// The rate asked for, where less was served than chance accounts for.
+/// The intended rate, unless the target kept up with it but for chance.
 fn asked_in_vain(trial: &TrialReport) -> Option<f64> {
     let asked_per_s = trial.offered.asked_per_s?;
     let chance = CHANCE_SIGMAS / (trial.attempted.max(1) as f64).sqrt();
@@ -41,9 +44,10 @@ fn asked_in_vain(trial: &TrialReport) -> Option<f64> {
     (!kept_up).then_some(asked_per_s)
 }
 
-/// What is in flight at the ends of a window accounts for less than what this leaves.
+/// Share of the intended rate that counts as kept up. The rest may be in flight at the ends of the
+/// window.
 const KEPT_UP_SHARE: f64 = 0.98;
-/// Random arrivals may be fewer by this many standard deviations.
+/// Standard deviations by which random arrivals may be fewer.
 const CHANCE_SIGMAS: f64 = 4.0;
 
 impl Experiment for SingleRun {
@@ -64,7 +68,7 @@ impl Experiment for SingleRun {
 
     fn conclude(&self, past: &[TrialReport]) -> Concluded<RunConclusion> {
         let conclusion = past.last().map(|last| {
-            let repeats = repeats::repeated(past);
+            let repeats = repeated(past);
             let figure = |name: &str| repeats.iter().find(|f| f.metric == name).map(|f| f.value);
             let time = |name: &str, of_last: Option<u64>| {
                 let repeated = figure(name).map(|ns| ns.round() as u64);
@@ -101,5 +105,64 @@ impl Experiment for SingleRun {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A figure of a trial.
+type RunFigure = fn(&TrialReport) -> Option<f64>;
+
+const FIGURES: &[(&str, RunFigure)] = &[
+    ("throughput_per_s", |t| t.throughput_per_s),
+    ("p50_ns", |t| t.response_time_ns.p50.map(|ns| ns as f64)),
+    ("p90_ns", |t| t.response_time_ns.p90.map(|ns| ns as f64)),
+    ("p95_ns", |t| t.response_time_ns.p95.map(|ns| ns as f64)),
+    ("p99_ns", |t| t.response_time_ns.p99.map(|ns| ns as f64)),
+];
+
+/// Figures of repeats of the same load, with intervals from the spread between repeats. Empty below
+/// two VALID repeats.
+fn repeated(trials: &[TrialReport]) -> Vec<RepeatedFigure> {
+    let valid = || trials.iter().filter(|t| t.verdict == Verdict::Valid);
+    let figure = |(metric, of): &(&str, RunFigure)| {
+        let logs = valid().filter_map(of).filter(|v| *v > 0.0).map(f64::ln);
+        let cells: Vec<BlockCell> = logs
+            .map(|value| BlockCell {
+                level: 0,
+                round: 0,
+                value,
+            })
+            .collect();
+        let fit = fit(&cells, 1, 1)?;
+        let estimate = fit.level(0)?;
+        Some(RepeatedFigure {
+            metric: (*metric).to_owned(),
+            repeats: cells.len() as u32,
+            value: estimate.value.exp(),
+            ci95: estimate.ci95().map(f64::exp),
+            spread_percent: 100.0 * fit.spread,
+        })
+    };
+    FIGURES.iter().filter_map(figure).collect()
+}
+
+impl Answer for RunConclusion {
+    /// All repeats: each has to meet the thresholds.
+    fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
+        trials.iter().collect()
+    }
+
+    fn cut_short(&mut self, trial: &TrialReport, _words: String) {
+        self.throughput_per_s = trial.throughput_per_s;
+        self.p50_ns = trial.response_time_ns.p50;
+        self.p95_ns = trial.response_time_ns.p95;
+        self.p99_ns = trial.response_time_ns.p99;
+        self.error_percent = without_response_percent(trial);
+    }
+}
+
+/// Share of operations that ended without a response, in percent, from the intervals: those alone
+/// are known of a trial that did not end.
+fn without_response_percent(trial: &TrialReport) -> f64 {
+    let failed: u64 = trial.intervals.iter().map(|i| i.errors).sum();
+    match trial.completed + failed {
+        0 => 0.0,
+        ended => 100.0 * failed as f64 / ended as f64,
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::SingleRun;
 use crate::experiment::run::report::RunConclusion;
-use crate::experiment::sweep::fake::{Fake, base};
+use crate::experiment::sweep::tests::fake::{Fake, base};
 use crate::experiment::{Conducted, conduct};
 use crate::trial::report::{TrialReport, Verdict};
 use std::convert::Infallible;

@@ -1,22 +1,22 @@
-//! The conclusion in one or two sentences.
+//! The conclusion of a sweep in a few sentences.
 
 use super::Bound;
 use super::bound;
-use super::goals::{Goal, Limit};
+use super::goals::{Goal, GoalLimit};
 use crate::experiment::sweep::findings::AxisKind;
-use crate::experiment::sweep::knee::{Knee, Reading, Shape, fails};
+use crate::experiment::sweep::knee::{CurveShape, Knee, KneeAnalysis, fails};
 use crate::experiment::sweep::report::{RegimeChange, SweepConclusion};
 use crate::experiment::sweep::table::LevelPoint;
 use crate::words::{
     between_users, estimate, exact, levels, list, number, percent, ratio, time, users as n_users,
 };
 
-/// From this many times on, waiting longer for nothing is worth a sentence.
+/// Ratio of response times at equal throughput that is worth a sentence.
 const LONGER_MIN: f64 = 2.0;
-/// Throughputs this near to the maximum are the same.
+/// Share within which throughputs equal the maximum.
 const SAME_SHARE: f64 = 0.03;
 
-/// Nothing could be concluded.
+/// Answer without a conclusion.
 pub(super) fn nothing(table: &[LevelPoint]) -> String {
     if table.is_empty() {
         "Nothing was measured.".to_owned()
@@ -25,10 +25,10 @@ pub(super) fn nothing(table: &[LevelPoint]) -> String {
     }
 }
 
-/// A level whose interval reaches this share of the maximum's is as good as the maximum.
+/// Share of the maximum that a level's interval has to reach to be as good.
 pub(super) const NEARLY_MOST: f64 = 0.98;
 
-/// The answer with both sides of a lasting change.
+/// Puts a lasting change before the answer.
 pub(super) fn with_change(answer: &str, change: &RegimeChange) -> String {
     format!(
         "Throughput changed for good {} into the sweep, during or after {}: {}/s before, {}/s \
@@ -40,19 +40,19 @@ pub(super) fn with_change(answer: &str, change: &RegimeChange) -> String {
     )
 }
 
-/// Of a sweep over users.
+/// Answer of a sweep over users.
 pub(super) fn users(
-    reading: &Reading,
+    analysis: &KneeAnalysis,
     bounds: &[Bound],
     all: &[LevelPoint],
     conclusion: &SweepConclusion,
 ) -> String {
     let most = match conclusion.max_throughput_ci95_per_s {
         Some([lo, hi]) => {
-            let most = number(reading.x_max_per_s);
+            let most = number(analysis.x_max_per_s);
             format!("{most}/s ({}–{})", number(lo), number(hi))
         }
-        None => format!("{}/s", number(reading.x_max_per_s)),
+        None => format!("{}/s", number(analysis.x_max_per_s)),
     };
     let mut sentences = Vec::new();
     if let Some([least, most]) = conclusion.varied_per_s {
@@ -63,41 +63,41 @@ pub(super) fn users(
             number(most)
         ));
     }
-    sentences.push(match &reading.shape {
-        Shape::Bent(knee) => bent(&most, knee),
-        Shape::SaturatedBelow { lowest } if reading.fallen.is_some() => {
+    sentences.push(match &analysis.shape {
+        CurveShape::Bent(knee) => bent(&most, knee),
+        CurveShape::SaturatedBelow { lowest } if analysis.fallen.is_some() => {
             format!("About {most}; the knee is below {}.", n_users(*lowest))
         }
-        Shape::SaturatedBelow { lowest } => format!(
+        CurveShape::SaturatedBelow { lowest } => format!(
             "Every level serves the same {most}: the knee is below {}.",
             n_users(*lowest)
         ),
-        Shape::Rising { at_least, .. } => {
+        CurveShape::Rising { at_least, .. } => {
             let beyond = at_least.map_or(String::new(), |n| {
                 format!("; the knee is at {} or beyond", n_users(n.round()))
             });
             format!("Throughput still rises at the last level, {most}{beyond}.")
         }
-        Shape::Unbracketed { at_most } => format!(
+        CurveShape::Unbracketed { at_most } => format!(
             "About {most}; the knee is at {} or below, under the levels measured.",
             n_users(at_most.round())
         ),
-        Shape::OneLevel => one_level(&most, reading, all),
-        Shape::Untold { rounds } => format!(
+        CurveShape::OneLevel => one_level(&most, analysis, all),
+        CurveShape::Untold { rounds } => format!(
             "About {most} in the state with more rounds; the knee of the last state is not known, \
              which was measured in {rounds} whole rounds."
         ),
     });
-    sentences.extend(falls(reading));
+    sentences.extend(falls(analysis));
     sentences.extend(failing(all));
-    sentences.extend(same_for_less(reading));
+    sentences.extend(same_for_less(analysis));
     sentences.extend(within_bound(bounds, all));
     sentences.join(" ")
 }
 
-/// A single level that counts, beside others at which operations fail or nothing is served.
-fn one_level(most: &str, reading: &Reading, all: &[LevelPoint]) -> String {
-    let level = reading.rows.first().map_or(0.0, |p| p.level);
+/// A single level counts; at others operations fail or nothing is served.
+fn one_level(most: &str, analysis: &KneeAnalysis, all: &[LevelPoint]) -> String {
+    let level = analysis.rows.first().map_or(0.0, |p| p.level);
     let others = all.iter().any(|p| p.level != level);
     let at = n_users(level);
     if others {
@@ -107,10 +107,10 @@ fn one_level(most: &str, reading: &Reading, all: &[LevelPoint]) -> String {
     }
 }
 
-/// Where throughput falls beyond its maximum.
-fn falls(reading: &Reading) -> Option<String> {
-    let last = reading.fallen.as_ref()?;
-    let top = reading.top()?;
+/// The fall of throughput beyond its maximum.
+fn falls(analysis: &KneeAnalysis) -> Option<String> {
+    let last = analysis.fallen.as_ref()?;
+    let top = analysis.top()?;
     Some(format!(
         "Throughput peaks at {} and falls to {}/s at {}.",
         n_users(top.level),
@@ -119,8 +119,8 @@ fn falls(reading: &Reading) -> Option<String> {
     ))
 }
 
-/// From where on operations fail: the first level with failures that has none without after it.
-/// Few failures, and those of levels in between, are told by findings.
+/// The first level from which on all levels have failures. Few failures, and those at levels in
+/// between, are left to findings.
 fn failing(rows: &[LevelPoint]) -> Option<String> {
     let clean = rows.iter().rposition(|p| p.error_share <= 0.0);
     let failing = &rows[clean.map_or(0, |i| i + 1)..];
@@ -140,13 +140,13 @@ fn failing(rows: &[LevelPoint]) -> Option<String> {
     ))
 }
 
-/// A share of failures that exceeds that of the first level by this factor is stated too.
+/// Factor over the first level's share of failures from which the worst one is stated too.
 const MORE: f64 = 1.5;
 
-/// Of a sweep over rates.
+/// Answer of a sweep over rates.
 pub(super) fn rate(
     kept: &[LevelPoint],
-    of_goals: &[(Goal, Limit)],
+    of_goals: &[(Goal, GoalLimit)],
     table: &[LevelPoint],
 ) -> String {
     let limit = &of_goals[0].1;
@@ -208,8 +208,8 @@ fn rates(per_s: &[f64]) -> String {
     list(&all)
 }
 
-/// Up to which rate a bound is kept.
-fn within(text: &str, limit: &Limit, table: &[LevelPoint]) -> String {
+/// The rate up to which a bound is kept.
+fn within(text: &str, limit: &GoalLimit, table: &[LevelPoint]) -> String {
     let p90 = |rate: f64| {
         table
             .iter()
@@ -257,15 +257,15 @@ fn at_p90(ns: Option<f64>) -> String {
     ns.map_or(String::new(), |ns| format!(" at a p90 of {}", time(ns)))
 }
 
-/// The classic mistake, put right: the same throughput with fewer users is answered sooner.
-fn same_for_less(reading: &Reading) -> Option<String> {
+/// The same throughput with fewer users, which answers sooner.
+fn same_for_less(analysis: &KneeAnalysis) -> Option<String> {
     let is_same = |p: &&LevelPoint| {
-        reading.plateau.contains(&p.level)
+        analysis.plateau.contains(&p.level)
             && !fails(p)
-            && (p.throughput_per_s / reading.x_max_per_s - 1.0).abs() <= SAME_SHARE
+            && (p.throughput_per_s / analysis.x_max_per_s - 1.0).abs() <= SAME_SHARE
     };
-    let fewest = reading.rows.iter().find(is_same)?;
-    let most = reading.rows.iter().rfind(is_same)?;
+    let fewest = analysis.rows.iter().find(is_same)?;
+    let most = analysis.rows.iter().rfind(is_same)?;
     let longer = most.response_ns() / fewest.response_ns();
     (longer >= LONGER_MIN).then(|| {
         format!(

@@ -9,7 +9,7 @@ use crate::finding::{Code, Finding, Severity};
 use crate::trial::report::TimesReport;
 use crate::words::{levels, time};
 
-/// Throughputs nearer to the most than this are the most: then fewer users are better.
+/// Share within which throughputs are equal. Of equal ones that with fewer users is better.
 const SAME_SHARE: f64 = 0.02;
 
 /// The highest level that keeps all bounds and the lowest above it that does not.
@@ -21,7 +21,7 @@ pub(super) struct Bracket {
     pub outside: Option<f64>,
 }
 
-/// Where the bounds are crossed, as far as the levels show.
+/// Levels between which the bounds are crossed.
 pub(super) fn bracket(bounds: &[Bound], table: &[LevelPoint]) -> Bracket {
     let outside = table.iter().position(|p| !keeps(bounds, p));
     let within = outside.unwrap_or(table.len()).checked_sub(1);
@@ -31,8 +31,8 @@ pub(super) fn bracket(bounds: &[Bound], table: &[LevelPoint]) -> Bracket {
     }
 }
 
-/// The level with the most throughput within all bounds; of levels with the same throughput the
-/// lowest, as it answers soonest.
+/// The level with the most throughput within all bounds; of equal ones the lowest, which answers
+/// soonest.
 pub(super) fn best(
     bounds: &[Bound],
     axis: AxisKind,
@@ -63,7 +63,6 @@ pub(super) fn best(
     })
 }
 
-/// No level keeps a bound.
 pub(super) const BOUND_UNREACHABLE: Code = Code {
     name: "bound_unreachable",
     cause: "Not even the lowest level meets a --bound: the target is slower than that without any \
@@ -71,14 +70,14 @@ pub(super) const BOUND_UNREACHABLE: Code = Code {
     remedy: "Ask for a bound that it can meet.",
 };
 
-/// The finding that not even the lowest level whose figure is known keeps a bound.
+/// A finding for each bound that no level keeps, with the lowest level whose figure is known.
 pub(super) fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Vec<Finding> {
     let missed = |b: &&Bound| table.iter().all(|p| !keeps(&[**b], p));
     bounds
         .iter()
         .filter(missed)
         .filter_map(|b| {
-            let figure = |p: &LevelPoint| b.figure_ns(p.latency.as_ref()?);
+            let figure = |p: &LevelPoint| b.figure(p.latency.as_ref()?).0;
             let (level, ns) = table.iter().find_map(|p| Some((p.level, figure(p)?)))?;
             let limit = time(1.5 * ns as f64)
                 .replace([' ', ','], "")

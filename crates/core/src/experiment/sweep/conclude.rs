@@ -1,15 +1,15 @@
 //! What follows from a sweep.
 
-use super::course::Course;
-use super::infer::Inference;
-use super::{Bound, SweepSpec, VuserPlan, answer, beside, bound, goals, levels, pauses, slices};
+use super::inference::Inference;
+use super::progress::Progress;
+use super::{Bound, SweepSpec, VuserPlan, answer, bound, goals, open_loop, pauses, rows};
 use crate::experiment::sweep::findings::{self, AxisKind, ERRORS_RISE};
-use crate::experiment::sweep::goals::{Goal, Limit};
+use crate::experiment::sweep::goals::{Goal, GoalLimit};
 use crate::experiment::sweep::knee;
-use crate::experiment::sweep::knee::{Knee, Reading, Shape};
+use crate::experiment::sweep::knee::{CurveShape, Knee, KneeAnalysis};
 use crate::experiment::sweep::models;
 use crate::experiment::sweep::report::{GoalBounds, ModelFit, RegimeChange, SweepConclusion};
-use crate::experiment::sweep::table::{LevelPoint, points};
+use crate::experiment::sweep::table::{LevelPoint, merged_rows};
 use crate::experiment::{Concluded, verdict};
 use crate::finding::{Finding, gravest_first};
 use crate::measure::error_share;
@@ -20,47 +20,51 @@ use crate::trial::findings::{
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
 
-/// What follows from a table of users measured elsewhere.
+/// Findings and conclusion of a table of users measured elsewhere.
 pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
     let found = [
         findings::idle_users(table),
         findings::time_not_separated(table),
     ];
     let mut found: Vec<Finding> = found.into_iter().flatten().collect();
-    let conclusion = of_users(&Basis::of_table(table), &mut found);
+    let input = ConclusionInput {
+        table,
+        ..ConclusionInput::default()
+    };
+    let conclusion = of_users(&input, &mut found);
     (once_gravest_first(found), conclusion)
 }
 
-/// What follows from the slices of a sweep over users, and its trials as reported: one for each
+/// Conclusion of a sweep over users from its slices, and its trials as reported: one for each
 /// level.
 pub(super) fn users(
     spec: &SweepSpec,
     plan: &VuserPlan,
     past: &[TrialReport],
 ) -> (Concluded<SweepConclusion>, Vec<TrialReport>) {
-    let (closed, open) = beside::split(past);
-    let course = Course::of(spec, plan, closed);
+    let (closed, open) = open_loop::split(past);
+    let course = Progress::of(spec, plan, closed);
     let inference = Inference::of(spec, closed, &course.rounds);
     let (table, merged): (Vec<LevelPoint>, Vec<TrialReport>) =
         inference.table(true).into_iter().unzip();
     let asked = Asked {
-        is_open_loop_known: beside::is_known(spec, past),
+        is_open_loop_known: open_loop::is_known(spec, past),
         ..Asked::default()
     };
-    let standing: Vec<&TrialReport> = merged.iter().chain(failing(&inference)).collect();
+    let relevant: Vec<&TrialReport> = merged.iter().chain(failing(&inference)).collect();
     let all: Vec<&TrialReport> = merged.iter().chain(closed).collect();
-    let mut found = with_agents(&all, findings_at_levels(&standing, asked));
-    // Both compare times of one trial, which here may be of several slices.
+    let mut found = with_agents(&all, findings_at_levels(&relevant, asked));
+    // Both compare times within one trial, but these trials consist of several slices.
     found.retain(|f| !["server_stalled", "periodic_pauses"].contains(&f.code.as_str()));
-    let basis = Basis {
+    let input = ConclusionInput {
         table: &table,
-        past: Some(&merged),
+        merged: &merged,
         rounds: Some(&inference),
         bounds: &spec.bounds,
         pause_s: spec.pause_s(),
-        failure: failure_kind(&standing),
+        failure: failure_kind(&relevant),
     };
-    let mut conclusion = of_users(&basis, &mut found);
+    let mut conclusion = of_users(&input, &mut found);
     in_time(spec, &inference, &mut conclusion, &mut found);
     let closed_per_s = conclusion.max_throughput_per_s;
     let closed_per_s = Some(closed_per_s).filter(|_| !asked.is_open_loop_known);
@@ -79,8 +83,7 @@ pub(super) fn users(
     )
 }
 
-/// Slices in which operations failed that are no part of a row: evidence that no later slice makes
-/// up for.
+/// Slices with failures that are no part of a row. A later slice does not make up for them.
 fn failing<'a>(inference: &Inference<'a>) -> impl Iterator<Item = &'a TrialReport> {
     let used: Vec<usize> = inference.rows.iter().flat_map(|r| r.used.clone()).collect();
     let past = inference.past.iter().enumerate();
@@ -89,23 +92,23 @@ fn failing<'a>(inference: &Inference<'a>) -> impl Iterator<Item = &'a TrialRepor
         .map(|(_, t)| t)
 }
 
-/// A share of failures that is evidence.
+/// Share of failures beyond which a trial is evidence of them.
 const FAILED_SHARE: f64 = 0.01;
-/// From this spread of the residuals on, in percent, the maximum is not determined …
+/// Spread of the residuals, in percent, beyond which the maximum is not determined …
 const SPREAD_PERCENT: f64 = 10.0;
-/// … unless its interval is half as narrow as this, as a share.
+/// … unless half its interval is at most this share.
 const STILL_KNOWN: f64 = 0.05;
 
-/// Adds what the slices tell of time.
+/// Adds what changed with time: outages, a lasting change, drift and the host's speed.
 fn in_time(
     spec: &SweepSpec,
     inference: &Inference,
     conclusion: &mut SweepConclusion,
     found: &mut Vec<Finding>,
 ) {
-    conclusion.slices = slices::slices(inference);
-    conclusion.host_speed = slices::speed_by_round(&conclusion.slices);
-    conclusion.outages = slices::outages(inference);
+    conclusion.slices = rows::slices(inference);
+    conclusion.host_speed = rows::speed_by_round(&conclusion.slices);
+    conclusion.outages = rows::outages(inference);
     conclusion.regime_change = regime_change(spec, inference, conclusion.max_throughput_per_s);
     conclusion.drift_percent = inference.drift.map(|d| 100.0 * d.value.exp_m1());
     let half_percent = conclusion.max_half_width().map_or(0.0, |h| 100.0 * h);
@@ -137,8 +140,8 @@ fn in_time(
     }
 }
 
-/// A lasting change; one that only exploring slices saw is one for the worse, as a target that
-/// gets faster at first warms up.
+/// The lasting change as reported. `None` for a rise that only exploring slices show: the target
+/// warmed up.
 fn regime_change(spec: &SweepSpec, inference: &Inference, max_per_s: f64) -> Option<RegimeChange> {
     let change = inference.change?;
     if change.is_explored && change.factor > 1.0 {
@@ -170,23 +173,24 @@ fn regime_change(spec: &SweepSpec, inference: &Inference, max_per_s: f64) -> Opt
     })
 }
 
-/// What follows from the trials of a sweep over rates.
+/// Conclusion of a sweep over rates.
 pub(super) fn rates(spec: &SweepSpec, past: &[TrialReport]) -> Concluded<SweepConclusion> {
-    let table = points(past);
-    let standing = standing(past);
+    let (table, merged): (Vec<LevelPoint>, Vec<TrialReport>) =
+        merged_rows(past).into_iter().unzip();
+    let relevant = relevant(past);
     let all: Vec<&TrialReport> = past.iter().collect();
-    let mut found = with_agents(&all, findings_at_levels(&standing, Asked::default()));
-    let basis = Basis {
+    let mut found = with_agents(&all, findings_at_levels(&relevant, Asked::default()));
+    let input = ConclusionInput {
         table: &table,
-        past: Some(past),
+        merged: &merged,
         rounds: None,
         bounds: &spec.bounds,
         pause_s: None,
-        failure: failure_kind(&standing),
+        failure: failure_kind(&relevant),
     };
-    // Offering more than is served is how the limit is found, and no news.
+    // The search offers more than the target serves on purpose.
     found.retain(|f| !f.is(TARGET_QUEUE_GROWS));
-    let mut conclusion = rate(&basis, past, &mut found);
+    let mut conclusion = rate(&input, past, &mut found);
     conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
     Concluded {
         verdict: verdict(past),
@@ -195,7 +199,7 @@ pub(super) fn rates(spec: &SweepSpec, past: &[TrialReport]) -> Concluded<SweepCo
     }
 }
 
-/// The conclusion with what the open loop beside it shows.
+/// Adds the trial in open loop to the conclusion.
 fn with_open_loop(
     open: &[TrialReport],
     past: &[TrialReport],
@@ -209,49 +213,29 @@ fn with_open_loop(
     let mut of_open = findings_at_levels(&valid, Asked::default());
     of_open.retain(|new| found.iter().all(|known| known.code != new.code));
     found.extend(of_open);
-    conclusion.open_loop = beside::figures(past, &conclusion);
-    found.extend(conclusion.open_loop.as_ref().and_then(beside::hides));
+    conclusion.open_loop = open_loop::figures(past, &conclusion);
+    found.extend(conclusion.open_loop.as_ref().and_then(open_loop::hides));
     conclusion
 }
 
-/// What a conclusion rests on.
-struct Basis<'a> {
+/// Input of a conclusion. The default has no table, and of a table measured elsewhere nothing else.
+#[derive(Default)]
+struct ConclusionInput<'a> {
     table: &'a [LevelPoint],
-    /// The trials that the table is of; `None` where others measured it.
-    past: Option<&'a [TrialReport]>,
-    /// What the rounds say, where it was measured in rounds.
+    /// The trial behind each row.
+    merged: &'a [TrialReport],
+    /// Inference from rounds, for a sweep over users.
     rounds: Option<&'a Inference<'a>>,
     bounds: &'a [Bound],
-    /// The users' mean pause, where known.
+    /// Mean pause of the users in seconds, where known.
     pause_s: Option<f64>,
     /// The most frequent kind of failure.
     failure: Option<&'static str>,
 }
 
-impl<'a> Basis<'a> {
-    fn of_table(table: &'a [LevelPoint]) -> Basis<'a> {
-        Basis {
-            table,
-            past: None,
-            rounds: None,
-            bounds: &[],
-            pause_s: None,
-            failure: None,
-        }
-    }
-
-    /// The table as read.
-    fn read(&self) -> Option<Reading> {
-        match self.rounds {
-            Some(rounds) => rounds.reading(self.table),
-            None => knee::read(self.table),
-        }
-    }
-}
-
-/// The trials that something is said of: not those superseded by a sound one of the same level,
-/// unless the target failed in them.
-fn standing(past: &[TrialReport]) -> Vec<&TrialReport> {
+/// The trials that findings are about: not those superseded by a valid one of the same level,
+/// unless operations failed in them.
+fn relevant(past: &[TrialReport]) -> Vec<&TrialReport> {
     let is_valid = |t: &TrialReport| t.verdict == Verdict::Valid;
     let is_superseded = |t: &TrialReport| {
         let is_better = |o: &TrialReport| o.level == t.level && is_valid(o);
@@ -260,44 +244,47 @@ fn standing(past: &[TrialReport]) -> Vec<&TrialReport> {
     past.iter().filter(|t| !is_superseded(t)).collect()
 }
 
-fn of_users(basis: &Basis, found: &mut Vec<Finding>) -> SweepConclusion {
-    let (axis, table, bounds) = (AxisKind::Vusers, basis.table, basis.bounds);
-    let past = basis.past.unwrap_or_default();
-    let Some(reading) = basis.read() else {
+fn of_users(input: &ConclusionInput, found: &mut Vec<Finding>) -> SweepConclusion {
+    let (axis, table, bounds) = (AxisKind::Vusers, input.table, input.bounds);
+    let analysis = match input.rounds {
+        Some(rounds) => rounds.analysis(table),
+        None => knee::analyse(table),
+    };
+    let Some(analysis) = analysis else {
         let mut conclusion = SweepConclusion {
             answer: answer::nothing(table),
             ..SweepConclusion::default()
         };
-        conclusion.levels = levels::levels(axis, table, &[], past, &conclusion);
+        conclusion.levels = rows::levels(axis, table, &[], input.merged, &conclusion);
         return conclusion;
     };
     let mut conclusion = SweepConclusion {
-        max_throughput_per_s: reading.x_max_per_s,
+        max_throughput_per_s: analysis.x_max_per_s,
         best_within_bound: bound::best(bounds, axis, table),
-        models: fitted(&reading, basis.pause_s),
+        models: fitted(&analysis, input.pause_s),
         ..SweepConclusion::default()
     };
-    if let Shape::Bent(knee) = &reading.shape {
+    if let CurveShape::Bent(knee) = &analysis.shape {
         describe(knee, &mut conclusion);
     }
-    if let Some(rounds) = basis.rounds {
-        by_rounds(rounds, &reading, &mut conclusion);
+    if let Some(rounds) = input.rounds {
+        by_rounds(rounds, &analysis, &mut conclusion);
     }
     if let Some(best) = &conclusion.best_within_bound {
         conclusion.recommended_vusers = Some(best.vusers);
     }
     found.extend(findings::users_findings(
         table,
-        &reading,
+        &analysis,
         conclusion.recommended_vusers,
-        basis.failure,
+        input.failure,
     ));
-    found.extend(findings::retrograde(&reading));
+    found.extend(findings::retrograde(&analysis));
     found.extend(bound::unreachable(bounds, axis, table));
-    conclusion.levels = levels::levels(axis, table, &reading.rows, past, &conclusion);
-    if let Some(inference) = basis.rounds {
+    conclusion.levels = rows::levels(axis, table, &analysis.rows, input.merged, &conclusion);
+    if let Some(inference) = input.rounds {
         let last = inference.rounds.iter().copied().max().unwrap_or(0);
-        found.extend(findings::confidence(&reading, last as usize));
+        found.extend(findings::confidence(&analysis, last as usize));
         for (level, row) in conclusion.levels.iter_mut().zip(&inference.rows) {
             if row.is_explored {
                 level.excluded_because = Some("explored only".to_owned());
@@ -306,17 +293,17 @@ fn of_users(basis: &Basis, found: &mut Vec<Finding>) -> SweepConclusion {
     }
     conclusion.varied_per_s = conclusion
         .is_undetermined
-        .then(|| varied_of(basis, &reading));
-    conclusion.answer = answer::users(&reading, bounds, table, &conclusion);
+        .then(|| varied_of(input, &analysis));
+    conclusion.answer = answer::users(&analysis, bounds, table, &conclusion);
     conclusion
 }
 
-/// The least and the most throughput of slices at the level with the most.
-fn varied_of(basis: &Basis, reading: &Reading) -> [f64; 2] {
-    let top = reading.top();
-    let past = basis.rounds.map_or(&[][..], |rounds| rounds.past);
+/// Range of the slices' throughput at the level with the most.
+fn varied_of(input: &ConclusionInput, analysis: &KneeAnalysis) -> [f64; 2] {
+    let top = analysis.top();
+    let past = input.rounds.map_or(&[][..], |rounds| rounds.past);
     let here = past.iter().enumerate().filter(|(i, t)| {
-        let is_measured = basis.rounds.is_some_and(|r| r.rounds[*i] > 0);
+        let is_measured = input.rounds.is_some_and(|r| r.rounds[*i] > 0);
         is_measured && top.is_some_and(|top| top.level == value(t.level))
     });
     here.map(|(_, t)| t.successes_per_s())
@@ -325,11 +312,10 @@ fn varied_of(basis: &Basis, reading: &Reading) -> [f64; 2] {
         })
 }
 
-/// What rounds add: the interval of the maximum, whether it is determined, and the fewest users
-/// that reach it.
-fn by_rounds(rounds: &Inference, reading: &Reading, conclusion: &mut SweepConclusion) {
-    let most = reading.x_max_per_s;
-    let half = reading.x_max_half_width;
+/// Adds the interval of the maximum, whether it is determined, and the fewest users that reach it.
+fn by_rounds(rounds: &Inference, analysis: &KneeAnalysis, conclusion: &mut SweepConclusion) {
+    let most = analysis.x_max_per_s;
+    let half = analysis.x_max_half_width;
     conclusion.spread_percent = rounds.spread.map(|s| 100.0 * s);
     conclusion.max_throughput_ci95_per_s = half.map(|h| [most * (-h).exp(), most * h.exp()]);
     let is_wide = half.is_none_or(|h| h > STILL_KNOWN);
@@ -343,22 +329,25 @@ fn by_rounds(rounds: &Inference, reading: &Reading, conclusion: &mut SweepConclu
             let upper = p.throughput_ci95.map_or(p.throughput_per_s, |[_, hi]| hi);
             upper >= least && !knee::fails(p)
         };
-        let sound = || reading.rows.iter().filter(|p| !knee::fails(p));
-        // Where operations fail at the maximum, the most users without failures.
+        let sound = || analysis.rows.iter().filter(|p| !knee::fails(p));
+        // Where operations fail at the maximum: the most users without failures.
         let fewest = sound().find(reaches).or_else(|| sound().next_back());
         conclusion.recommended_vusers = fewest.map(|p| p.level as u32);
     }
 }
 
-/// The models. A table that shows no bend tells only the asymptote that it lies on, which is the
-/// ceiling or the rise of the bounds; all other parameters are free, however well the curves fit.
-fn fitted(reading: &Reading, pause_s: Option<f64>) -> Vec<ModelFit> {
-    let mut fits = models::fit_all(&reading.rows, pause_s);
-    let told = match &reading.shape {
-        Shape::Bent(knee) if knee.range.is_none() => return fits,
-        Shape::SaturatedBelow { .. } => Some("max_throughput_per_s"),
-        Shape::Rising { .. } => Some("response_time_1_ns"),
-        Shape::Bent(_) | Shape::Unbracketed { .. } | Shape::Untold { .. } | Shape::OneLevel => None,
+/// The fitted models. A table without a bend determines only the asymptote that it lies on, the
+/// ceiling or the rise. Other parameters are removed, however well the curves fit.
+fn fitted(analysis: &KneeAnalysis, pause_s: Option<f64>) -> Vec<ModelFit> {
+    let mut fits = models::fit_all(&analysis.rows, pause_s);
+    let told = match &analysis.shape {
+        CurveShape::Bent(knee) if knee.range.is_none() => return fits,
+        CurveShape::SaturatedBelow { .. } => Some("max_throughput_per_s"),
+        CurveShape::Rising { .. } => Some("response_time_1_ns"),
+        CurveShape::Bent(_)
+        | CurveShape::Unbracketed { .. }
+        | CurveShape::Untold { .. }
+        | CurveShape::OneLevel => None,
     };
     for fit in &mut fits {
         let is_told = |name: &str| Some(name) == told && fit.name == models::ASYMPTOTIC_BOUNDS;
@@ -388,10 +377,14 @@ fn describe(knee: &Knee, conclusion: &mut SweepConclusion) {
     conclusion.recommended_vusers = Some(knee.level.round().max(1.0) as u32);
 }
 
-fn rate(basis: &Basis, past: &[TrialReport], found: &mut Vec<Finding>) -> SweepConclusion {
-    let (axis, table, bounds) = (AxisKind::Rate, basis.table, basis.bounds);
+fn rate(
+    input: &ConclusionInput,
+    past: &[TrialReport],
+    found: &mut Vec<Finding>,
+) -> SweepConclusion {
+    let (axis, table, bounds) = (AxisKind::Rate, input.table, input.bounds);
     let of_goals = Goal::all(bounds);
-    let of_goals: Vec<(Goal, Limit)> = of_goals
+    let of_goals: Vec<(Goal, GoalLimit)> = of_goals
         .into_iter()
         .map(|goal| (goal, goals::limit(past, goal)))
         .collect();
@@ -406,7 +399,7 @@ fn rate(basis: &Basis, past: &[TrialReport], found: &mut Vec<Finding>) -> SweepC
         }
         _ => {}
     }
-    found.extend(findings::errors_rise(axis, table, basis.failure));
+    found.extend(findings::errors_rise(axis, table, input.failure));
     found.extend(bound::unreachable(bounds, axis, table));
     let up_to = |rate: Option<f64>| -> Vec<LevelPoint> {
         let kept = table.iter();
@@ -414,7 +407,7 @@ fn rate(basis: &Basis, past: &[TrialReport], found: &mut Vec<Finding>) -> SweepC
         kept.cloned().collect()
     };
     let kept = up_to(limit.within);
-    // What all goals are reached with.
+    // Rows up to the highest rate at which all goals are reached.
     let reached = of_goals.iter().map(|(_, limit)| limit.within);
     let reached = up_to(
         reached
@@ -434,11 +427,11 @@ fn rate(basis: &Basis, past: &[TrialReport], found: &mut Vec<Finding>) -> SweepC
         goals: of_goals.iter().map(goal_bounds).collect(),
         ..SweepConclusion::default()
     };
-    conclusion.levels = levels::levels(axis, table, &good, past, &conclusion);
+    conclusion.levels = rows::levels(axis, table, &good, input.merged, &conclusion);
     conclusion
 }
 
-fn goal_bounds((goal, limit): &(Goal, Limit)) -> GoalBounds {
+fn goal_bounds((goal, limit): &(Goal, GoalLimit)) -> GoalBounds {
     GoalBounds {
         goal: match goal {
             Goal::NoLoss => "no_loss".to_owned(),
@@ -450,7 +443,7 @@ fn goal_bounds((goal, limit): &(Goal, Limit)) -> GoalBounds {
     }
 }
 
-/// Failures that rise with the load are one finding, not two.
+/// Sorts the findings. Failures that rise with the load are one finding, not two.
 fn once_gravest_first(mut found: Vec<Finding>) -> Vec<Finding> {
     if found.iter().any(|f| f.is(ERRORS_RISE)) {
         found.retain(|f| !f.is(ERRORS));

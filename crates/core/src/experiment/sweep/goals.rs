@@ -1,10 +1,10 @@
-//! What a search over rates looks for, and what its trials say of each rate.
+//! Goals of a search over rates, and the bounds that its trials give for each.
 //!
-//! The terms are those of RFC 9971 (MLRsearch): a goal is reached at a rate, or not; a rate where
-//! that is known is a lower or an upper bound. The relevant upper bound is the lowest upper bound;
-//! the relevant lower bound is the highest lower bound below that.
+//! The terms are those of RFC 9971 (MLRsearch). A rate is a lower bound if the goal is known to be
+//! reached at it, an upper bound if it is known not to be. The relevant upper bound is the lowest
+//! upper bound; the relevant lower bound is the highest lower bound below that.
 
-use super::{Bound, BoundMetric};
+use super::Bound;
 use crate::experiment::sweep::knee::ERROR_SHARE_MAX;
 use crate::experiment::sweep::table::goodput_ci95;
 use crate::measure::error_share;
@@ -12,23 +12,23 @@ use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
 
-/// A rate is served if responses come to what was started, but for this share and one standard
-/// deviation of a Poisson count: operations that straddle the ends of the window.
+/// Share of the operations that may lack a response at a rate that is served: those that straddle
+/// the ends of the window. One standard deviation of a Poisson count is added.
 const UNSERVED_SHARE: f64 = 0.03;
-/// A rate at which this share more of the operations fails than at the best rate is not served.
+/// Share of failures, beyond that of the best rate, at which a rate is not served.
 const MORE_FAIL: f64 = 0.01;
-/// Up to this ratio to the capacity a rate that seemed to be served was so by chance; beyond it,
-/// the target serves less when it is offered too much.
+/// Up to this multiple of the capacity, a rate is served by chance only. Beyond it, the target
+/// serves less when it is offered too much.
 const BEYOND_CAPACITY: f64 = 1.1;
-/// Share of the time at a rate that may fail a goal which the rate still reaches: under a half, so
-/// that a tie is no lower bound.
+/// Share of the time at a rate that may miss the goal although the rate reaches it. Under a half,
+/// so that a tie is no lower bound.
 const EXCEED_RATIO: f64 = 0.49;
-/// Operations that a trial should have for what is in flight at its ends to matter little.
+/// Least operations of a trial. With fewer, those in flight at its ends matter.
 const OPERATIONS_MIN: f64 = 100.0;
-/// Observations expected beyond a percentile that has a limit.
+/// Observations that a trial should have beyond a bounded percentile.
 const BEYOND_MIN: f64 = 8.0;
 
-/// What is looked for: the highest rate with a property.
+/// Property of which the highest rate is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
     /// Served without a growing queue, and without failures.
@@ -37,38 +37,38 @@ pub(super) enum Goal {
     Within(Bound),
 }
 
-/// How long trials have to be, and what time of them decides on a rate.
+/// Length of trials, and the time of them that decides on a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Target {
+pub(super) struct TrialDemand {
     /// Shorter trials count for less, in seconds.
     pub trial_s: f64,
     /// Seconds of trials that decide.
     pub sum_s: f64,
 }
 
-/// All trials count alike, and the majority of the time decides.
-pub(super) const ANY_TRIAL: Target = Target {
+/// Counts all trials alike; the majority of the time decides.
+pub(super) const ANY_TRIAL: TrialDemand = TrialDemand {
     trial_s: 0.0,
     sum_s: 0.0,
 };
 
-/// Seconds of decided trials at a rate, by what they say.
+/// Seconds of decided trials at a rate, by length and outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Evidence {
-    /// Trials as long as asked for that reach the goal.
+pub(super) struct RateEvidence {
+    /// Long trials that reach the goal.
     pub good_long: f64,
-    /// Those that do not.
+    /// Long trials that do not.
     pub bad_long: f64,
     /// Shorter trials that reach the goal.
     pub good_short: f64,
-    /// Those that do not.
+    /// Shorter trials that do not.
     pub bad_short: f64,
 }
 
-impl Evidence {
+impl RateEvidence {
     /// Adds a trial of this length.
-    pub(super) fn add(&mut self, length_s: f64, is_good: bool, target: Target) {
-        // Lengths are measured: a few milliseconds less are no shorter trial.
+    pub(super) fn add(&mut self, length_s: f64, is_good: bool, target: TrialDemand) {
+        // Measured lengths: a few milliseconds less are the same length.
         let is_long = length_s >= 0.95 * target.trial_s;
         let sum = match (is_long, is_good) {
             (true, true) => &mut self.good_long,
@@ -79,10 +79,10 @@ impl Evidence {
         *sum += length_s;
     }
 
-    /// Whether the goal is reached at the rate; `None` where trials to come may decide that.
-    /// RFC 9971, section on load classification: what short trials say for the rate outweighs what
-    /// they say against it, never what long ones say.
-    pub(super) fn verdict(&self, target: Target) -> Option<bool> {
+    /// Whether the goal is reached at the rate; `None` where further trials may decide (RFC 9971,
+    /// load classification). Short trials for the rate outweigh short ones against it, never long
+    /// ones.
+    pub(super) fn verdict(&self, target: TrialDemand) -> Option<bool> {
         let forgiven = self.good_short * EXCEED_RATIO / (1.0 - EXCEED_RATIO);
         let against = self.bad_long + (self.bad_short - forgiven).max(0.0);
         let whole = (self.good_long + against).max(target.sum_s);
@@ -100,24 +100,17 @@ impl Goal {
         std::iter::once(Goal::NoLoss).chain(within).collect()
     }
 
-    /// Operations that a trial should have for its figure to be determined.
+    /// Operations of a trial that determine its figure.
     pub(super) fn operations(self) -> f64 {
         let quantile = match self {
             Goal::NoLoss => 0.0,
-            Goal::Within(bound) => match bound.metric {
-                BoundMetric::Mean | BoundMetric::P50 => 0.5,
-                BoundMetric::P75 => 0.75,
-                BoundMetric::P90 => 0.9,
-                BoundMetric::P95 => 0.95,
-                BoundMetric::P99 => 0.99,
-                BoundMetric::P999 => 0.999,
-            },
+            Goal::Within(bound) => bound.metric.quantile(),
         };
         OPERATIONS_MIN.max(BEYOND_MIN / (1.0 - quantile))
     }
 
-    /// Whether a trial reaches the goal, where this share of the operations fails at the best rate;
-    /// `None` where the trial does not decide that.
+    /// Whether a trial reaches the goal; `None` where it does not decide that. `failing` is the
+    /// share of failures at the best rate.
     fn judge(self, t: &TrialReport, failing: f64) -> Option<bool> {
         if t.verdict != Verdict::Valid {
             return None;
@@ -130,13 +123,12 @@ impl Goal {
             return Some(false);
         }
         // The binomial interval of the percentile decides, or nothing does.
-        let times = &t.response_time_ns;
-        let figure = bound.figure_ns(times)?;
-        match bound.ci95_ns(times) {
-            Some([_, upper]) if upper <= bound.limit.0 => Some(true),
-            Some([lower, _]) if lower > bound.limit.0 => Some(false),
-            Some(_) => None,
-            None => Some(figure <= bound.limit.0),
+        let limit = bound.limit.0;
+        match bound.figure(&t.response_time_ns) {
+            (Some(_), Some([_, upper])) if upper <= limit => Some(true),
+            (Some(_), Some([lower, _])) if lower > limit => Some(false),
+            (Some(figure), None) => Some(figure <= limit),
+            _ => None,
         }
     }
 }
@@ -149,21 +141,21 @@ fn is_served(t: &TrialReport, failing: f64) -> bool {
         && !queue_grows(t)
 }
 
-/// What is known of the highest rate that reaches a goal.
+/// Bounds of the highest rate that reaches a goal.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Limit {
+pub(super) struct GoalLimit {
     /// Relevant lower bound: the highest rate known to reach it below `outside`.
     pub within: Option<f64>,
     /// Relevant upper bound: the lowest rate known not to.
     pub outside: Option<f64>,
-    /// What the target served when it was offered `outside`.
+    /// Throughput at the offered rate `outside`.
     pub capacity_per_s: Option<f64>,
-    /// Rates tried beyond `within` and below `outside` that nothing decides on.
+    /// Undecided rates between `within` and `outside`.
     pub unknown: Vec<f64>,
 }
 
-/// The trials of a search, looked at for a goal.
-pub(super) struct Trials<'a> {
+/// Trials of a search by rate.
+pub(super) struct RateTrials<'a> {
     past: &'a [TrialReport],
     /// Share of the operations that fails at the best rate.
     failing: f64,
@@ -171,14 +163,14 @@ pub(super) struct Trials<'a> {
     rates: Vec<f64>,
 }
 
-impl<'a> Trials<'a> {
-    pub(super) fn of(past: &'a [TrialReport]) -> Trials<'a> {
+impl<'a> RateTrials<'a> {
+    pub(super) fn of(past: &'a [TrialReport]) -> RateTrials<'a> {
         let mut rates: Vec<f64> = past.iter().map(|t| value(t.level)).collect();
         rates.sort_by(f64::total_cmp);
         rates.dedup();
         let valid = past.iter().filter(|t| t.verdict == Verdict::Valid);
         let failing = valid.map(|t| error_share(&t.outcomes));
-        Trials {
+        RateTrials {
             past,
             failing: failing.fold(f64::INFINITY, f64::min),
             rates,
@@ -195,9 +187,9 @@ impl<'a> Trials<'a> {
         self.past.iter().filter(move |t| value(t.level) == rate)
     }
 
-    /// Whether the rate reaches the goal, by trials as `target` asks for; `None`: not decided.
-    pub(super) fn verdict(&self, goal: Goal, rate: f64, target: Target) -> Option<bool> {
-        let mut evidence = Evidence::default();
+    /// Whether the rate reaches the goal; `None`: not decided.
+    pub(super) fn verdict(&self, goal: Goal, rate: f64, target: TrialDemand) -> Option<bool> {
+        let mut evidence = RateEvidence::default();
         for t in self.at(rate) {
             if let Some(is_good) = goal.judge(t, self.failing) {
                 evidence.add(t.duration_ns as f64 / 1e9, is_good, target);
@@ -206,8 +198,8 @@ impl<'a> Trials<'a> {
         evidence.verdict(target)
     }
 
-    /// The relevant bounds of a goal, by trials as `target` asks for at each rate.
-    pub(super) fn limit(&self, goal: Goal, target: impl Fn(f64) -> Target) -> Limit {
+    /// Relevant bounds of a goal. `target` gives the demand on trials of a rate.
+    pub(super) fn limit(&self, goal: Goal, target: impl Fn(f64) -> TrialDemand) -> GoalLimit {
         let judged = self.rates.iter();
         let judged: Vec<_> = judged
             .map(|&rate| (rate, self.verdict(goal, rate, target(rate))))
@@ -216,7 +208,7 @@ impl<'a> Trials<'a> {
         let outside = outside.map(|(rate, _)| *rate);
         let capacity = outside.and_then(|rate| self.capacity(rate));
         let is_below = |rate: f64| outside.is_none_or(|o| rate < o);
-        // A queue that hardly grows does not show: beyond the capacity no rate is served.
+        // A queue that grows slowly is not seen in a trial, but beyond the capacity each one grows.
         let is_beyond = |rate: f64| {
             let beyond =
                 |[lower, per_s, _]: [f64; 3]| rate > lower && rate < BEYOND_CAPACITY * per_s;
@@ -227,7 +219,7 @@ impl<'a> Trials<'a> {
         };
         let within = judged.iter().rfind(is_within).map(|(rate, _)| *rate);
         let is_between = |rate: &f64| is_below(*rate) && within.is_none_or(|w| *rate > w);
-        Limit {
+        GoalLimit {
             within,
             outside,
             capacity_per_s: capacity.map(|[_, per_s, _]| per_s),
@@ -235,7 +227,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// What the target served when it was offered this rate, between the ends of its interval.
+    /// Throughput at this offered rate: lower end, mean and upper end of its interval.
     fn capacity(&self, rate: f64) -> Option<[f64; 3]> {
         let valid = self.at(rate).filter(|t| t.verdict == Verdict::Valid);
         let served: Vec<&TrialReport> = valid.collect();
@@ -250,7 +242,7 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// The relevant bounds of a goal, by the majority of the time at each rate.
-pub(super) fn limit(past: &[TrialReport], goal: Goal) -> Limit {
-    Trials::of(past).limit(goal, |_| ANY_TRIAL)
+/// Relevant bounds of a goal by the majority of the time at each rate.
+pub(super) fn limit(past: &[TrialReport], goal: Goal) -> GoalLimit {
+    RateTrials::of(past).limit(goal, |_| ANY_TRIAL)
 }

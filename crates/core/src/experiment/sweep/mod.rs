@@ -1,38 +1,35 @@
-//! `knee sweep`: how much a target can take, and what that costs its users.
+//! `knee sweep`: the maximum throughput of a target, its knee and the response times there.
 
 mod answer;
-mod beside;
 mod bound;
 mod conclude;
-mod conclusion;
-mod course;
-#[cfg(test)]
-pub(crate) mod fake;
+mod consistency;
 pub mod findings;
 mod goals;
-mod infer;
+mod inference;
 pub mod knee;
-mod levels;
 pub mod models;
+mod open_loop;
 mod pauses;
+mod progress;
 mod rates;
 pub mod report;
-mod slices;
+mod rows;
 mod spec;
 pub mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use conclude::conclude_table;
-pub use spec::{Axis, Bound, BoundMetric, RatePlan, SweepSpec, VuserPlan};
+pub use spec::{Bound, BoundMetric, RatePlan, SweepAxis, SweepSpec, VuserPlan};
 
 use super::{Concluded, Experiment, Next};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::spec::TrialSpec;
 use crate::trial::report::TrialReport;
 
-/// The sweep as a policy. What it does next follows from its spec and the trials alone, so that
-/// a stored sweep can be replayed.
+/// Policy of a sweep. The next step follows from its spec and the trials alone, so that a stored
+/// sweep can be replayed.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     spec: SweepSpec,
@@ -44,17 +41,18 @@ impl Sweep {
         Sweep { spec }
     }
 
-    /// Users first. An automatic plan ends with the open loop beside them, where that tells more.
+    /// Next step of a sweep over users. An automatic plan ends with a trial in open loop, if that
+    /// adds information.
     fn next_of_users(&self, plan: &VuserPlan, past: &[TrialReport]) -> Next<TrialSpec> {
-        let (closed, open) = beside::split(past);
+        let (closed, open) = open_loop::split(past);
         if open.is_empty() {
-            let next = course::next(&self.spec, plan, closed);
+            let next = progress::next(&self.spec, plan, closed);
             if next != Next::Converged {
                 return next;
             }
         }
         let beside = match plan {
-            VuserPlan::Auto => beside::next(&self.spec, past),
+            VuserPlan::Auto => open_loop::next(&self.spec, past),
             VuserPlan::List(_) => None,
         };
         beside.map_or(Next::Converged, |trial| Next::Run(Box::new(trial)))
@@ -68,23 +66,23 @@ impl Experiment for Sweep {
 
     fn next(&mut self, past: &[TrialReport]) -> Next<TrialSpec> {
         match &self.spec.axis {
-            Axis::Vusers(plan) => self.next_of_users(plan, past),
-            Axis::Rate(plan) => rates::next(&self.spec, plan, past),
+            SweepAxis::Vusers(plan) => self.next_of_users(plan, past),
+            SweepAxis::Rate(plan) => rates::next(&self.spec, plan, past),
         }
     }
 
     fn conclude(&self, past: &[TrialReport]) -> Concluded<SweepConclusion> {
         match &self.spec.axis {
-            Axis::Vusers(plan) => conclude::users(&self.spec, plan, past).0,
-            Axis::Rate(_) => conclude::rates(&self.spec, past),
+            SweepAxis::Vusers(plan) => conclude::users(&self.spec, plan, past).0,
+            SweepAxis::Rate(_) => conclude::rates(&self.spec, past),
         }
     }
 
     /// One trial for each level of users, made of its slices.
     fn reported(&self, past: &[TrialReport]) -> Option<Vec<TrialReport>> {
         match &self.spec.axis {
-            Axis::Vusers(plan) => Some(conclude::users(&self.spec, plan, past).1),
-            Axis::Rate(_) => None,
+            SweepAxis::Vusers(plan) => Some(conclude::users(&self.spec, plan, past).1),
+            SweepAxis::Rate(_) => None,
         }
     }
 }

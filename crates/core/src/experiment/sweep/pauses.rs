@@ -1,44 +1,43 @@
-//! Pauses of the target that come again and again, told from all slices of a sweep.
+//! Periodic pauses of the target, found from all slices of a sweep.
 //!
-//! A slice is often shorter than a period. All slices share one clock, so that pauses of different
-//! slices tell the period together: nearly all of them are at its multiples, and nearly every
-//! multiple within a slice has one.
+//! A slice is often shorter than the period, but all slices share one clock. The pauses have a
+//! period if nearly all are at its multiples, and nearly every multiple within a slice has one.
 
 use crate::stats::rounds::median;
 use crate::trial::report::{PausesReport, TrialReport, Verdict};
 use std::f64::consts::TAU;
 
-/// This many pauses tell a period.
+/// Least number of pauses.
 const PAUSES_MIN: usize = 6;
-/// Pauses that are looked at: the first ones of more.
+/// Most pauses that are used, the first ones.
 const PAUSES_MAX: usize = 200;
-/// Length of the mean of all phases, as vectors of length 1, from which on they are one phase.
+/// Length of the mean of all phases, as unit vectors, from which they are one phase.
 const IN_PHASE: f64 = 0.93;
-/// A pause is where it is expected up to this share of the period.
+/// Largest distance of a pause from its expected time, as a share of the period.
 const OFF: f64 = 0.15;
-/// A slice shows a pause that is expected this share of the period within it.
+/// Distance from a slice's ends within which a pause is not expected, as a share of the period.
 const MARGIN: f64 = 0.05;
-/// Steps between two frequencies when a period is made exact.
+/// Steps between two frequencies for the exact period.
 const FINE_STEPS: i32 = 20;
-/// Share of the expected pauses that are there, and of the pauses that are expected.
+/// Least share of the expected pauses that exist, and of the pauses that were expected.
 const THERE: f64 = 0.8;
-/// A target that is silent for more than this share of a period works in turns.
+/// Largest share of a period that a pause takes.
 const PAUSED_SHARE: f64 = 0.5;
-/// Periods are at most this share of the whole time, and at least that one.
+/// Longest and shortest period as shares of the whole time.
 const PERIODS: [f64; 2] = [0.25, 0.002];
-/// From one frequency that is tried to the next, phases shift by this share of a turn in all.
+/// Step of the frequency, as the shift of phases over the whole time in turns.
 const STEP: f64 = 0.1;
 
-/// What the slices tell, in seconds from the begin of the sweep.
-struct Seen {
+/// Pauses and slices, in seconds from the begin of the sweep.
+struct PauseTimes {
     pauses: Vec<f64>,
     length: f64,
     windows: Vec<[f64; 2]>,
 }
 
-/// The period, length and number of the pauses; `None` where they have no period.
+/// Period, length and number of the pauses; `None` without a period.
 pub(super) fn periodic(slices: &[TrialReport]) -> Option<PausesReport> {
-    let seen = Seen::of(slices);
+    let seen = PauseTimes::of(slices);
     let (first, last) = (*seen.pauses.first()?, *seen.pauses.last()?);
     if seen.pauses.len() < PAUSES_MIN || last <= first {
         return None;
@@ -49,7 +48,7 @@ pub(super) fn periodic(slices: &[TrialReport]) -> Option<PausesReport> {
     let tried = ((1.0 / shortest - from) * span / STEP).max(0.0) as usize;
     let frequency = |i: usize| from + i as f64 * STEP / span;
     let strength = |i: usize| seen.phase(1.0 / frequency(i)).0;
-    // Multiples of a period are multiples of its parts as well: the longest one is it.
+    // Parts of the period fit as well, so the longest one is searched first.
     let mut i = 0;
     while i < tried {
         if strength(i) >= IN_PHASE {
@@ -66,10 +65,10 @@ pub(super) fn periodic(slices: &[TrialReport]) -> Option<PausesReport> {
     None
 }
 
-impl Seen {
-    fn of(slices: &[TrialReport]) -> Seen {
+impl PauseTimes {
+    fn of(slices: &[TrialReport]) -> PauseTimes {
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let mut seen = Seen {
+        let mut seen = PauseTimes {
             pauses: Vec::new(),
             length: 0.0,
             windows: Vec::new(),
@@ -95,7 +94,7 @@ impl Seen {
         seen
     }
 
-    /// How much the pauses agree in their phase, 0 to 1, and that phase in seconds.
+    /// Agreement of the pauses in their phase, 0 to 1, and the phase in seconds.
     fn phase(&self, period: f64) -> (f64, f64) {
         let turns = self.pauses.iter().map(|t| TAU * t / period);
         let (x, y) = turns.fold((0.0, 0.0), |(x, y), a| (x + a.cos(), y + a.sin()));
@@ -103,7 +102,7 @@ impl Seen {
         (strength, y.atan2(x) / TAU * period)
     }
 
-    /// The period in which the pauses agree best, within a step of this frequency.
+    /// Period with the best agreement within a step of this frequency.
     fn exact(&self, frequency: f64, step: f64) -> f64 {
         let near = (-FINE_STEPS..=FINE_STEPS).map(|k| {
             let share = f64::from(k) / f64::from(FINE_STEPS);
@@ -113,8 +112,8 @@ impl Seen {
         best.unwrap_or(1.0 / frequency)
     }
 
-    /// Whether nearly each multiple of the period within a slice has a pause, and nearly each pause
-    /// is at one.
+    /// Whether nearly every multiple of the period within a slice has a pause, and nearly every
+    /// pause is at one.
     fn has_period(&self, period: f64) -> bool {
         let (_, phase) = self.phase(period);
         let last = self.pauses.last().copied().unwrap_or(0.0);
@@ -150,7 +149,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::sweep::fake::{base, blank};
+    use crate::experiment::sweep::tests::fake::{base, blank};
     use crate::spec::Level;
     use crate::trial::slice::Slice;
 

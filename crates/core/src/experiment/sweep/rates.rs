@@ -1,9 +1,9 @@
-//! Which rate to try next, in open loop: a search after MLRsearch (RFC 9971).
+//! Next rate of a sweep in open loop: a search after MLRsearch (RFC 9971).
 //!
-//! All goals are searched for at once, first with short trials and coarse steps, then with long
-//! ones. A rate that a trial leaves undecided is tried again, and is never a reason to go down.
+//! All goals are searched at once, first with short trials and coarse steps, then with long ones.
+//! An undecided rate is tried again, and is never a reason to go down.
 
-use super::goals::{Goal, Limit, Target, Trials};
+use super::goals::{Goal, GoalLimit, RateTrials, TrialDemand};
 use super::{RatePlan, SweepSpec};
 use crate::experiment::Next;
 use crate::spec::{Rate, TrialSpec};
@@ -11,50 +11,49 @@ use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
 
-/// Where an automatic plan starts, in operations per second.
+/// First rate of an automatic plan, in operations per second.
 const START_PER_S: f64 = 100.0;
-/// The factor by which it climbs, and by which it descends from a rate known not to be served.
+/// Factor between rates while it climbs, or descends from a rate that is not served.
 const STEP: f64 = 4.0;
-/// No target is asked for less or for more.
+/// Least and greatest rate.
 const RANGE_PER_S: [f64; 2] = [0.1, 1e8];
-/// Bounds of a goal are near enough at this ratio.
+/// Ratio of the bounds of a goal that is near enough.
 const NEAR: f64 = 1.05;
-/// The same while trials are short.
+/// The same for short trials.
 const NEAR_COARSE: f64 = 1.15;
-/// An undecided rate is not approached nearer than this ratio.
+/// Least ratio to an undecided rate.
 const NEAR_UNKNOWN: f64 = 1.5;
-/// An overloaded target serves about its capacity: rates at these shares of it are tried first.
+/// Shares of the throughput of an overloaded target, about its capacity, that are tried first.
 const OF_CAPACITY: [f64; 6] = [0.98, 1.02, 0.95, 1.06, 0.9, 1.15];
-/// A rate this near to one already measured, as a share, is not worth a trial.
+/// Least distance to a measured rate, as a share.
 const APART: f64 = 0.012;
-/// A short trial is this share of a long one.
+/// Length of a short trial as a share of a long one.
 const SHORT_SHARE: f64 = 0.25;
-/// A trial is longer than asked for by no more than this factor, where operations are few.
+/// Largest factor by which a trial with few operations is lengthened.
 const STRETCH_MAX: f64 = 5.0;
-/// Long trials whose time decides on a rate: two alike of three.
+/// Long trials whose time decides on a rate: two of three.
 const LONG_TRIALS: f64 = 3.0;
-/// Trials of one rate that may leave it undecided.
+/// Undecided trials of one rate.
 const UNDECIDED_MAX: usize = 2;
-/// Undecided rates in a row that end a climb.
+/// Undecided rates in a row that end the climb.
 const CLIMB_UNDECIDED_MAX: usize = 3;
-/// No automatic plan runs more trials: short ones count for a share of a full one.
+/// Most trials of an automatic plan.
 const TRIALS_MAX: usize = 56;
 
-/// How sure the search wants to be.
+/// Stage of the search, by the length of its trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum SearchStage {
     Short,
     Long,
 }
 
-/// What to do after these trials.
+/// The next step after these trials.
 pub(super) fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next<TrialSpec> {
     let trial = match plan {
-        RatePlan::List(rates) => {
-            listed(rates, past).map(|rate| (rate, length(spec, Goal::NoLoss, rate, Stage::Long)))
-        }
+        RatePlan::List(rates) => listed(rates, past)
+            .map(|rate| (rate, length(spec, Goal::NoLoss, rate, SearchStage::Long))),
         RatePlan::Auto if is_spent(spec, past) => None,
-        RatePlan::Auto => Search::of(spec, past).next(),
+        RatePlan::Auto => RateSearch::of(spec, past).next(),
     };
     match trial {
         Some((per_s, length)) => run(spec, past, per_s, length),
@@ -62,7 +61,7 @@ pub(super) fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> N
     }
 }
 
-/// The next rate of a list; one that an invalid trial leaves undecided comes once more.
+/// The next rate of a list. One with an invalid trial is measured once more.
 fn listed(rates: &[Rate], past: &[TrialReport]) -> Option<f64> {
     let (mut made, mut is_again) = (0, false);
     for trial in past {
@@ -73,30 +72,30 @@ fn listed(rates: &[Rate], past: &[TrialReport]) -> Option<f64> {
     again.or_else(|| Some(rates.get(made)?.per_s()))
 }
 
-/// The length of a trial of this rate: longer than asked for where its operations are few.
-fn length(spec: &SweepSpec, goal: Goal, rate: f64, stage: Stage) -> Nanos {
+/// Length of a trial at this rate, lengthened for few operations.
+fn length(spec: &SweepSpec, goal: Goal, rate: f64, stage: SearchStage) -> Nanos {
     let full = spec.base.duration.as_secs_f64();
     let needed = (goal.operations() / rate).min(STRETCH_MAX * full);
     let length = match stage {
-        Stage::Short => SHORT_SHARE * full,
-        Stage::Long => full,
+        SearchStage::Short => SHORT_SHARE * full,
+        SearchStage::Long => full,
     };
     Nanos((1e9 * length.max(needed)) as u64)
 }
 
-/// The time of this many full trials is the most that a search takes.
+/// Time limit of a search, in full trials.
 const FULL_TRIALS: f64 = 14.0;
 
-/// Whether the trials so far took as much time as a search may take.
+/// Whether the search has no time left for another trial.
 fn is_spent(spec: &SweepSpec, past: &[TrialReport]) -> bool {
     let full = spec.base.duration.0.max(1) as f64;
     let cost = |t: &TrialReport| (t.duration_ns as f64 / full).clamp(SHORT_SHARE, 1.0);
     past.iter().map(cost).sum::<f64>() > FULL_TRIALS - 1.0 || past.len() >= TRIALS_MAX
 }
 
-/// A trial at this rate beside others, as long as one of a list.
+/// A single trial at this rate, as long as one of a list.
 pub(super) fn beside(spec: &SweepSpec, rate: Rate, number: usize) -> TrialSpec {
-    let length = length(spec, Goal::NoLoss, rate.per_s(), Stage::Long);
+    let length = length(spec, Goal::NoLoss, rate.per_s(), SearchStage::Long);
     spec.rate_trial(rate, number, length)
 }
 
@@ -111,19 +110,19 @@ fn run(spec: &SweepSpec, past: &[TrialReport], per_s: f64, length: Nanos) -> Nex
     Next::Run(Box::new(trial))
 }
 
-/// The search as far as the trials show.
-struct Search<'a> {
+/// State of the search after some trials.
+struct RateSearch<'a> {
     spec: &'a SweepSpec,
-    trials: Trials<'a>,
+    trials: RateTrials<'a>,
 }
 
-impl<'a> Search<'a> {
-    fn of(spec: &'a SweepSpec, past: &'a [TrialReport]) -> Search<'a> {
-        let trials = Trials::of(past);
-        Search { spec, trials }
+impl<'a> RateSearch<'a> {
+    fn of(spec: &'a SweepSpec, past: &'a [TrialReport]) -> RateSearch<'a> {
+        let trials = RateTrials::of(past);
+        RateSearch { spec, trials }
     }
 
-    /// The next rate and the length of its trial: the shortest trial that any goal asks for, and of
+    /// The next rate and the length of its trial: the shortest trial that a goal needs, and of
     /// those the highest rate.
     fn next(&self) -> Option<(f64, Nanos)> {
         let goals = Goal::all(&self.spec.bounds);
@@ -132,16 +131,18 @@ impl<'a> Search<'a> {
     }
 
     fn of_goal(&self, goal: Goal) -> Option<(f64, Nanos)> {
-        [Stage::Short, Stage::Long].into_iter().find_map(|stage| {
-            let rate = self.of_stage(goal, stage)?;
-            // What a short trial left undecided may be decided by a long one.
-            let is_again = stage == Stage::Short && self.trials.at(rate).next().is_some();
-            let stage = if is_again { Stage::Long } else { stage };
-            Some((rate, self.length(goal, rate, stage)))
-        })
+        [SearchStage::Short, SearchStage::Long]
+            .into_iter()
+            .find_map(|stage| {
+                let rate = self.of_stage(goal, stage)?;
+                // A long trial may decide where a short one did not.
+                let is_again = stage == SearchStage::Short && self.trials.at(rate).next().is_some();
+                let stage = if is_again { SearchStage::Long } else { stage };
+                Some((rate, self.length(goal, rate, stage)))
+            })
     }
 
-    fn of_stage(&self, goal: Goal, stage: Stage) -> Option<f64> {
+    fn of_stage(&self, goal: Goal, stage: SearchStage) -> Option<f64> {
         let limit = self.limit(goal, stage);
         let is_open = |rate: &f64| {
             self.verdict(goal, *rate, stage).is_none()
@@ -149,14 +150,14 @@ impl<'a> Search<'a> {
                 && limit.outside.is_none_or(|o| *rate < o)
                 && self.tries(goal, *rate, stage) < self.tries_max(stage)
         };
-        // What the stage before found is made sure of; what was begun is ended.
+        // Confirm the result of the stage before; finish rates that were begun.
         let earlier = match stage {
-            Stage::Short => Limit::default(),
-            Stage::Long => self.limit(goal, Stage::Short),
+            SearchStage::Short => GoalLimit::default(),
+            SearchStage::Long => self.limit(goal, SearchStage::Short),
         };
-        // Where short trials decide nothing, nor do the longer repeats of each.
+        // Where short trials decide nothing, longer repeats do not either.
         let is_known = earlier.within.or(earlier.outside).is_some();
-        if stage == Stage::Long && !is_known {
+        if stage == SearchStage::Long && !is_known {
             return None;
         }
         let begun = limit.unknown.iter().copied();
@@ -164,55 +165,55 @@ impl<'a> Search<'a> {
         let found = [earlier.within, earlier.outside].into_iter().flatten();
         found.chain(begun).find(is_open).or_else(|| {
             let near = match stage {
-                Stage::Short => NEAR_COARSE,
-                Stage::Long => NEAR,
+                SearchStage::Short => NEAR_COARSE,
+                SearchStage::Long => NEAR,
             };
             self.toward(&limit, near)
         })
     }
 
-    fn limit(&self, goal: Goal, stage: Stage) -> Limit {
+    fn limit(&self, goal: Goal, stage: SearchStage) -> GoalLimit {
         self.trials
             .limit(goal, |rate| self.target(goal, rate, stage))
     }
 
-    fn verdict(&self, goal: Goal, rate: f64, stage: Stage) -> Option<bool> {
+    fn verdict(&self, goal: Goal, rate: f64, stage: SearchStage) -> Option<bool> {
         self.trials
             .verdict(goal, rate, self.target(goal, rate, stage))
     }
 
     /// Trials of this rate that are long enough for the stage.
-    fn tries(&self, goal: Goal, rate: f64, stage: Stage) -> usize {
+    fn tries(&self, goal: Goal, rate: f64, stage: SearchStage) -> usize {
         let least = 0.95 * self.target(goal, rate, stage).trial_s;
         let here = self.trials.at(rate);
         here.filter(|t| t.duration_ns as f64 / 1e9 >= least).count()
     }
 
-    fn tries_max(&self, stage: Stage) -> usize {
+    fn tries_max(&self, stage: SearchStage) -> usize {
         match stage {
-            Stage::Short => UNDECIDED_MAX,
-            Stage::Long => UNDECIDED_MAX + LONG_TRIALS as usize,
+            SearchStage::Short => UNDECIDED_MAX,
+            SearchStage::Long => UNDECIDED_MAX + LONG_TRIALS as usize,
         }
     }
 
-    fn target(&self, goal: Goal, rate: f64, stage: Stage) -> Target {
+    fn target(&self, goal: Goal, rate: f64, stage: SearchStage) -> TrialDemand {
         let trial_s = self.length(goal, rate, stage).as_secs_f64();
         let trials = match stage {
-            Stage::Short => 1.0,
-            Stage::Long => LONG_TRIALS,
+            SearchStage::Short => 1.0,
+            SearchStage::Long => LONG_TRIALS,
         };
-        Target {
+        TrialDemand {
             trial_s,
             sum_s: trials * trial_s,
         }
     }
 
-    fn length(&self, goal: Goal, rate: f64, stage: Stage) -> Nanos {
+    fn length(&self, goal: Goal, rate: f64, stage: SearchStage) -> Nanos {
         length(self.spec, goal, rate, stage)
     }
 
-    /// The next new rate toward the limit: up or down until it is enclosed, then between.
-    fn toward(&self, limit: &Limit, near: f64) -> Option<f64> {
+    /// A new rate toward the limit: up or down until it is enclosed, then between.
+    fn toward(&self, limit: &GoalLimit, near: f64) -> Option<f64> {
         let [least, most] = RANGE_PER_S;
         let unknown = &limit.unknown;
         match (limit.within, limit.outside) {
@@ -242,9 +243,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A new rate between the two, unless they are near enough: near the capacity where that is
-    /// known, else in the middle of the widest gap between rates that were tried.
-    fn between(&self, within: f64, outside: f64, limit: &Limit, near: f64) -> Option<f64> {
+    /// A new rate between the two, unless they are near enough. It is near a known capacity,
+    /// otherwise in the middle of the widest gap between tried rates.
+    fn between(&self, within: f64, outside: f64, limit: &GoalLimit, near: f64) -> Option<f64> {
         if outside / within <= near {
             return None;
         }
@@ -273,7 +274,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// To four significant digits, for people's sake.
+/// Rounds to four significant digits.
 fn rounded(per_s: f64) -> f64 {
     let unit = 10f64.powf(per_s.log10().floor() - 3.0);
     let value = (per_s / unit).round() * unit;

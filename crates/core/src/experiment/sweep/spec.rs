@@ -1,4 +1,4 @@
-//! What a sweep is asked to do.
+//! Plan of a sweep: axis, levels, bounds, budget.
 
 use crate::experiment::sweep::report::BoundAsked;
 use crate::rng;
@@ -12,30 +12,30 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a sweep is asked to do.
+/// Plan of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepSpec {
-    /// What all trials have in common. Its load gives the pause of the users, or the arrivals and
-    /// connections of an open loop; level, label, seed and the load's size are set per trial.
+    /// Spec that all trials share. Its load gives the pause of the users, or the arrivals and
+    /// connections of an open loop. Level, label, seed and size of the load are set per trial.
     pub base: TrialSpec,
-    /// What is varied.
-    pub axis: Axis,
-    /// Limits on response time under which the most throughput is looked for.
+    /// The varied quantity and its levels.
+    pub axis: SweepAxis,
+    /// Limits on response time within which the maximum is searched.
     pub bounds: Vec<Bound>,
-    /// Time that an automatic plan over users may take in all.
+    /// Time limit of an automatic plan over users.
     pub budget: Nanos,
-    /// The most users that an automatic plan may use.
+    /// Most users of an automatic plan.
     pub vusers_max: u32,
 }
 
 impl SweepSpec {
-    /// The time of an automatic plan over users, unless asked otherwise.
+    /// Default of `budget`.
     pub const BUDGET: Nanos = Nanos::from_secs(60);
-    /// The most users of an automatic plan, unless asked otherwise.
+    /// Default of `vusers_max`.
     pub const VUSERS_MAX: u32 = 10_000;
 
-    /// The users' mean think time in seconds; `None` in an open loop, and where a cycle is kept, of
-    /// which the pause is what is left.
+    /// Mean think time of the users in seconds; `None` in an open loop, and with a cycle, where the
+    /// pause is the rest of it.
     pub(super) fn pause_s(&self) -> Option<f64> {
         match &self.base.load {
             Load::Closed { pause, .. } if pause.kind == PauseKind::Think => {
@@ -45,7 +45,7 @@ impl SweepSpec {
         }
     }
 
-    /// Slice number `number` (from 0) of this many users.
+    /// Slice number `number` (from 0) with this number of users.
     pub(super) fn slice(
         &self,
         vusers: u32,
@@ -101,31 +101,31 @@ impl SweepSpec {
     }
 }
 
-/// What a sweep varies.
+/// Quantity that a sweep varies, with its levels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Axis {
+pub enum SweepAxis {
     /// Virtual users of a closed loop.
     Vusers(VuserPlan),
     /// Operations offered per second in an open loop.
     Rate(RatePlan),
 }
 
-/// Which numbers of users are tried.
+/// Numbers of users to measure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VuserPlan {
-    /// As the results demand.
+    /// Chosen from the results so far.
     Auto,
     /// These, in this order; each at least 1.
     List(Vec<u32>),
 }
 
-/// Which rates are tried.
+/// Rates to measure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RatePlan {
-    /// As the results demand.
+    /// Chosen from the results so far.
     Auto,
     /// These, in this order.
     List(Vec<Rate>),
@@ -134,27 +134,27 @@ pub enum RatePlan {
 /// A limit on a figure of response time, written `p90=50ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
-    /// Which figure.
+    /// The bounded figure.
     pub metric: BoundMetric,
-    /// What it may be at the most.
+    /// Its upper limit.
     pub limit: Nanos,
 }
 
 impl Bound {
-    /// The figure, in nanoseconds; `None` where there are too few observations for it.
-    pub fn figure_ns(&self, times: &TimesReport) -> Option<u64> {
+    /// The figure and its 95 % confidence interval, in nanoseconds, where the observations suffice.
+    pub(super) fn figure(&self, times: &TimesReport) -> (Option<u64>, Option<[u64; 2]>) {
         match self.metric {
-            BoundMetric::Mean => times.mean,
-            BoundMetric::P50 => times.p50,
-            BoundMetric::P75 => times.p75,
-            BoundMetric::P90 => times.p90,
-            BoundMetric::P95 => times.p95,
-            BoundMetric::P99 => times.p99,
-            BoundMetric::P999 => times.p999,
+            BoundMetric::Mean => (times.mean, times.mean_ci95),
+            BoundMetric::P50 => (times.p50, times.p50_ci95),
+            BoundMetric::P75 => (times.p75, times.p75_ci95),
+            BoundMetric::P90 => (times.p90, times.p90_ci95),
+            BoundMetric::P95 => (times.p95, times.p95_ci95),
+            BoundMetric::P99 => (times.p99, times.p99_ci95),
+            BoundMetric::P999 => (times.p999, times.p999_ci95),
         }
     }
 
-    /// It as reported.
+    /// The bound as reported.
     pub(super) fn asked(&self) -> BoundAsked {
         BoundAsked {
             metric: self.metric.name().to_owned(),
@@ -164,25 +164,13 @@ impl Bound {
 
     /// Whether the figure is within the limit.
     pub fn holds(&self, times: &TimesReport) -> bool {
-        self.figure_ns(times).is_some_and(|ns| ns <= self.limit.0)
+        let (figure, _) = self.figure(times);
+        figure.is_some_and(|ns| ns <= self.limit.0)
     }
 
-    /// Its 95 % confidence interval, in nanoseconds, where there is one.
-    pub(super) fn ci95_ns(&self, times: &TimesReport) -> Option<[u64; 2]> {
-        match self.metric {
-            BoundMetric::Mean => times.mean_ci95,
-            BoundMetric::P50 => times.p50_ci95,
-            BoundMetric::P75 => times.p75_ci95,
-            BoundMetric::P90 => times.p90_ci95,
-            BoundMetric::P95 => times.p95_ci95,
-            BoundMetric::P99 => times.p99_ci95,
-            BoundMetric::P999 => times.p999_ci95,
-        }
-    }
-
-    /// Whether its confidence interval is within the limit as a whole; never where it has none.
-    pub fn holds_for_certain(&self, times: &TimesReport) -> bool {
-        let ci95 = self.ci95_ns(times);
+    /// Whether the whole confidence interval is within the limit. `false` without an interval.
+    pub(super) fn holds_for_certain(&self, times: &TimesReport) -> bool {
+        let (_, ci95) = self.figure(times);
         ci95.is_some_and(|[_, upper]| upper <= self.limit.0)
     }
 }
@@ -208,11 +196,11 @@ impl FromStr for Bound {
         let (name, limit) = text
             .split_once('=')
             .ok_or_else(|| wrong(&format!("`{text}` has no `=`")))?;
-        let metric = BoundMetric::ALL
-            .into_iter()
-            .find(|m| m.name() == name.trim())
+        let (metric, ..) = *BoundMetric::TABLE
+            .iter()
+            .find(|row| row.1 == name.trim())
             .ok_or_else(|| wrong(&format!("`{}` is not a figure", name.trim())))?;
-        // A bare number would be seconds; a mistake is more likely.
+        // A number without a unit would be seconds, which is more likely a mistake.
         if limit.trim().ends_with(|c: char| c.is_ascii_digit()) {
             return Err(wrong(&format!("`{}` has no unit", limit.trim())));
         }
@@ -245,26 +233,25 @@ pub enum BoundMetric {
 }
 
 impl BoundMetric {
-    const ALL: [BoundMetric; 7] = [
-        BoundMetric::Mean,
-        BoundMetric::P50,
-        BoundMetric::P75,
-        BoundMetric::P90,
-        BoundMetric::P95,
-        BoundMetric::P99,
-        BoundMetric::P999,
+    /// In the order of the variants: each with its name on the command line and its quantile. The
+    /// mean has that of the median.
+    const TABLE: &[(BoundMetric, &str, f64)] = &[
+        (BoundMetric::Mean, "mean", 0.5),
+        (BoundMetric::P50, "p50", 0.5),
+        (BoundMetric::P75, "p75", 0.75),
+        (BoundMetric::P90, "p90", 0.9),
+        (BoundMetric::P95, "p95", 0.95),
+        (BoundMetric::P99, "p99", 0.99),
+        (BoundMetric::P999, "p999", 0.999),
     ];
 
-    /// Its name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            BoundMetric::Mean => "mean",
-            BoundMetric::P50 => "p50",
-            BoundMetric::P75 => "p75",
-            BoundMetric::P90 => "p90",
-            BoundMetric::P95 => "p95",
-            BoundMetric::P99 => "p99",
-            BoundMetric::P999 => "p999",
-        }
+        BoundMetric::TABLE[self as usize].1
+    }
+
+    /// Quantile of the figure, 0 to 1.
+    pub(super) fn quantile(self) -> f64 {
+        BoundMetric::TABLE[self as usize].2
     }
 }

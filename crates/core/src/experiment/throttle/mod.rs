@@ -206,7 +206,7 @@ mod wait_table_tests {
     use super::*;
     use crate::experiment::throttle::tests::waits;
     use crate::experiment::throttle::wait::WaitMethod::{Hybrid, IoUring, Sleep};
-    use crate::experiment::{Ended, conduct};
+    use crate::experiment::{EndReason, conduct};
     use crate::time::Nanos;
     use std::convert::Infallible;
     use std::ops::ControlFlow;
@@ -234,7 +234,7 @@ mod wait_table_tests {
     fn every_row_is_run_in_order_and_concluded_from() {
         let run = |spec: &WaitSpec| Ok::<_, Infallible>(ControlFlow::Continue(machine(spec)));
         let done = conduct(&mut WaitTable::new(rows()), run).expect("no error");
-        assert_eq!(done.ended, Ended::Converged);
+        assert_eq!(done.ended, EndReason::Converged);
         assert_eq!(done.verdict, Verdict::Valid);
         let specs: Vec<WaitSpec> = done.trials.iter().map(|t| t.spec.clone()).collect();
         assert_eq!(specs, rows());

@@ -5,7 +5,7 @@ use crate::experiment::udp::measure::DropPlace;
 use crate::experiment::udp::report::LawRow;
 use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::verdict;
-use crate::stats::pairs::mean_and_ci95;
+use crate::stats::sample::mean_and_ci95;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{drop_place, exact, list, number, share};

@@ -180,7 +180,7 @@ pub(super) fn program_late(trials: &Trials) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use crate::experiment::sweep::fake::{base, blank};
+    use crate::experiment::sweep::tests::fake::{base, blank};
     use crate::finding::Finding;
     use crate::measure::Outcome;
     use crate::spec::Level;

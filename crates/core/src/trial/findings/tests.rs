@@ -1,7 +1,7 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
 use super::{Asked, findings_at_levels, trial_findings};
-use crate::experiment::sweep::fake::{base, blank, outcomes};
+use crate::experiment::sweep::tests::fake::{base, blank, outcomes};
 use crate::measure::{Interval, Outcome, Stage};
 use crate::spec::{Level, WaitPolicy};
 use crate::trial::figure::{RateRange, TimeRange};

@@ -6,7 +6,7 @@ use crate::experiment::latency::analysis::grade;
 use crate::experiment::latency::analysis::tests::path;
 use crate::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
 use crate::experiment::latency::parse_classic;
-use crate::experiment::{Conducted, Ended, conduct};
+use crate::experiment::{Conducted, EndReason, conduct};
 use crate::finding::Finding;
 use crate::report::contradictions::assert_consistent;
 use crate::sim::simulate_flows;
@@ -70,7 +70,7 @@ fn idle_path_comes_first_then_each_scenario_and_control() {
             "1 up, 1 down, bbr"
         ]
     );
-    assert_eq!(conducted.ended, Ended::Converged);
+    assert_eq!(conducted.ended, EndReason::Converged);
     let conclusion = conclusion(&conducted);
     let names = conclusion
         .scenarios
@@ -168,7 +168,7 @@ fn killed_flow_makes_figures_zero_and_the_run_goes_on() {
         }
     });
     assert_eq!(conducted.trials.len(), 3);
-    assert_eq!(conducted.ended, Ended::Converged);
+    assert_eq!(conducted.ended, EndReason::Converged);
     let conclusion = conclusion(&conducted);
     assert_eq!(conclusion.upload_capacity_kib_per_s, Some(0));
     assert_eq!(conclusion.smoothness_hz, Some(0));
@@ -191,7 +191,7 @@ fn a_service_that_dies_ends_it_with_what_there_is() {
     };
     let conducted = run(plan(&[(1, 0), (0, 1), (1, 1)], &[]), 50, dies);
     assert_eq!(conducted.trials.len(), 3, "the third scenario is not run");
-    let Ended::Doomed(reason) = &conducted.ended else {
+    let EndReason::Doomed(reason) = &conducted.ended else {
         panic!("{:?}", conducted.ended);
     };
     assert_eq!(
@@ -217,7 +217,7 @@ fn a_cap_on_bytes_ends_only_its_scenario() {
         }
     };
     let conducted = run(plan(&[(1, 0), (0, 1)], &[]), 50, ends);
-    assert_eq!(conducted.ended, Ended::Converged);
+    assert_eq!(conducted.ended, EndReason::Converged);
     let states = conclusion(&conducted)
         .scenarios
         .iter()

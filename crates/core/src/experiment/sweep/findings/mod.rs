@@ -1,33 +1,35 @@
-//! Findings about a table of levels.
+//! Findings of a sweep.
 
-mod course;
-mod doubt;
+mod failures;
 mod time;
+mod uncertainty;
 
-pub(super) use course::{ERRORS_RISE, errors_rise, idle_users};
-pub(super) use doubt::{confidence, time_not_separated};
+pub(super) use failures::{ERRORS_RISE, errors_rise, idle_users};
 pub(super) use time::{
     drifts_over_time, host_speed_varied, outages, regime_change, throughput_varies,
 };
+pub(super) use uncertainty::{confidence, time_not_separated};
 
-use crate::experiment::sweep::beside::CLOSED_LOOP_HIDES_PAUSES;
 use crate::experiment::sweep::bound::BOUND_UNREACHABLE;
-use crate::experiment::sweep::knee::{Knee, Reading, Shape, fails, interpolate};
+use crate::experiment::sweep::knee::{CurveShape, Knee, KneeAnalysis, fails, interpolate};
+use crate::experiment::sweep::open_loop::CLOSED_LOOP_HIDES_PAUSES;
 use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::{Code, Finding, Severity};
 use crate::spec::Level;
 use crate::words::{estimate, exact, levels, number, percent, ratio, users};
-use course::IDLE_USERS;
-use doubt::{CONFIDENCE_NOT_REACHED, KNEE_METHODS_DISAGREE, TIME_NOT_SEPARATED, disagreement};
+use failures::IDLE_USERS;
 use time::{DRIFTS_OVER_TIME, HOST_SPEED_VARIED, REGIME_CHANGE, THROUGHPUT_VARIES};
+use uncertainty::{
+    CONFIDENCE_NOT_REACHED, KNEE_METHODS_DISAGREE, TIME_NOT_SEPARATED, disagreement,
+};
 
-/// A level past the knee costs at least this multiple of the response time there.
+/// Multiple of the response time at the knee from which a level is past it, …
 const COSTLY: f64 = 3.0;
-/// … for at most this gain in throughput, a share.
+/// … for at most this gain of throughput, as a share.
 const LITTLE_GAIN: f64 = 0.1;
 
 /// The codes of these findings.
-pub const CODES: [Code; 17] = [
+pub const CODES: &[Code] = &[
     CLOSED_LOOP_HIDES_PAUSES,
     BOUND_UNREACHABLE,
     TOO_FEW_LEVELS,
@@ -47,7 +49,7 @@ pub const CODES: [Code; 17] = [
     TIME_NOT_SEPARATED,
 ];
 
-/// What a sweep varies.
+/// Quantity that a sweep varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxisKind {
     /// Users of a closed loop.
@@ -57,7 +59,7 @@ pub enum AxisKind {
 }
 
 impl AxisKind {
-    /// The level of this number.
+    /// The level with this number.
     pub fn level(self, number: f64) -> Level {
         match self {
             AxisKind::Vusers => Level::Vusers(number as u32),
@@ -84,9 +86,10 @@ impl AxisKind {
             .take_while(|&level| level < lowest)
             .map(|level| level.to_string())
             .collect();
-        let steps = match steps.is_empty() {
-            true => "1".to_owned(),
-            false => steps.join(","),
+        let steps = if steps.is_empty() {
+            "1".to_owned()
+        } else {
+            steps.join(",")
         };
         match self {
             AxisKind::Vusers => format!("start at 1: --vusers {steps} (or --vusers auto)"),
@@ -104,20 +107,20 @@ impl AxisKind {
     }
 }
 
-/// What a table of users shows, given its reading and the number of users that is recommended.
+/// What a table of users shows, given its analysis and the number of users that is recommended.
 pub fn users_findings(
     points: &[LevelPoint],
-    reading: &Reading,
+    analysis: &KneeAnalysis,
     recommended: Option<u32>,
     failure: Option<&str>,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
-    found.extend(shape(&reading.rows, reading, points));
-    if let Shape::Bent(knee) = &reading.shape {
+    found.extend(shape(&analysis.rows, analysis, points));
+    if let CurveShape::Bent(knee) = &analysis.shape {
         if knee.range.is_none() {
-            found.extend(past_knee(&reading.rows, knee, recommended));
+            found.extend(past_knee(&analysis.rows, knee, recommended));
         }
-        found.extend(disagreement(knee, reading));
+        found.extend(disagreement(knee, analysis));
     }
     found.extend(errors_rise(AxisKind::Vusers, points, failure));
     found
@@ -129,22 +132,22 @@ const TOO_FEW_LEVELS: Code = Code {
     remedy: "Measure several levels, or let knee choose them: --vusers auto.",
 };
 
-fn shape(points: &[LevelPoint], reading: &Reading, all: &[LevelPoint]) -> Option<Finding> {
+fn shape(points: &[LevelPoint], analysis: &KneeAnalysis, all: &[LevelPoint]) -> Option<Finding> {
     let axis = AxisKind::Vusers;
     let (first, last) = (points.first()?.level, points.last()?.level);
-    match reading.shape {
-        Shape::OneLevel => Some(TOO_FEW_LEVELS.finding(
+    match analysis.shape {
+        CurveShape::OneLevel => Some(TOO_FEW_LEVELS.finding(
             Severity::Warning,
             format!("a single level, {}, shows no knee", axis.amount(first)),
             [("level", first)],
             "let the levels be found: --vusers auto",
         )),
         // A peak at the lowest level is not past saturation: `retrograde` says what it is.
-        Shape::SaturatedBelow { .. } if reading.fallen.is_some() => None,
-        Shape::SaturatedBelow { lowest } => {
-            Some(saturated_below(axis, [lowest, last], reading.x_max_per_s))
+        CurveShape::SaturatedBelow { .. } if analysis.fallen.is_some() => None,
+        CurveShape::SaturatedBelow { lowest } => {
+            Some(saturated_below(axis, [lowest, last], analysis.x_max_per_s))
         }
-        Shape::Rising {
+        CurveShape::Rising {
             at_least,
             gain_percent,
             before,
@@ -157,8 +160,8 @@ fn shape(points: &[LevelPoint], reading: &Reading, all: &[LevelPoint]) -> Option
                 failing.map(|p| p.level),
             ))
         }
-        Shape::Unbracketed { at_most } => Some(knee_not_bracketed(at_most, first)),
-        Shape::Bent(_) | Shape::Untold { .. } => None,
+        CurveShape::Unbracketed { at_most } => Some(knee_not_bracketed(at_most, first)),
+        CurveShape::Bent(_) | CurveShape::Untold { .. } => None,
     }
 }
 
@@ -201,8 +204,8 @@ const NOT_SATURATED: Code = Code {
     remedy: "Go on to higher levels.",
 };
 
-/// Throughput gains so much at the last level over the one `before`; the knee is `at_least` so many
-/// users where known, and operations fail at the level `failing`, so that it could not go on.
+/// Throughput still rises at the last level. `at_least` is a lower bound of the knee; `failing` is
+/// a level beyond with failures, if they ended the rise.
 fn users_not_saturated(
     [before, last]: [f64; 2],
     gain_percent: f64,
@@ -279,8 +282,8 @@ const PAST_KNEE: Code = Code {
     remedy: "Use the recommended number of users.",
 };
 
-/// Levels above the knee whose measured response time is many times the one there, for little more
-/// throughput than the level before them.
+/// Levels above the knee with many times its response time, for little more throughput than the
+/// level before them.
 fn past_knee(points: &[LevelPoint], knee: &Knee, recommended: Option<u32>) -> Option<Finding> {
     let sound: Vec<LevelPoint> = points.iter().filter(|p| !fails(p)).cloned().collect();
     let at_knee = interpolate(&sound, knee.level, |p| Some(p.response_ns()))?;
@@ -338,10 +341,10 @@ const RETROGRADE: Code = Code {
     remedy: "Keep the load at or below the maximum, and look for what the users contend for.",
 };
 
-/// Throughput significantly below the maximum at the last level.
-pub(super) fn retrograde(reading: &Reading) -> Option<Finding> {
-    let last = reading.fallen.as_ref()?;
-    let (peak, most) = (*reading.plateau.last()?, reading.x_max_per_s);
+/// Throughput at the last level is significantly below the maximum.
+pub(super) fn retrograde(analysis: &KneeAnalysis) -> Option<Finding> {
+    let last = analysis.fallen.as_ref()?;
+    let (peak, most) = (*analysis.plateau.last()?, analysis.x_max_per_s);
     let axis = AxisKind::Vusers;
     Some(RETROGRADE.finding(
         Severity::Warning,

@@ -1,11 +1,11 @@
-//! What changed while a sweep ran: time is a factor that is looked at, not averaged away.
+//! Findings about changes during a sweep. Time is a factor that is reported, not averaged away.
 
 use crate::experiment::sweep::report::{RegimeChange, SweepOutage};
 use crate::finding::{Code, Finding, Severity};
 use crate::trial::findings::OUTAGE;
 use crate::words::{levels, number, percent, time};
 
-/// The host's speed varies where rounds differ by more than this, in percent.
+/// Difference between rounds from which the host's speed varies, in percent.
 const HOST_PERCENT: f64 = 5.0;
 
 pub(super) const REGIME_CHANGE: Code = Code {
@@ -45,7 +45,7 @@ pub(super) const DRIFTS_OVER_TIME: Code = Code {
     remedy: "Let the target settle with a longer --warmup, and look for what grows in it.",
 };
 
-/// A drift by this share from begin to end.
+/// A drift from begin to end, in percent.
 pub(in crate::experiment::sweep) fn drifts_over_time(drift_percent: f64) -> Finding {
     let way = if drift_percent < 0.0 { "fell" } else { "rose" };
     DRIFTS_OVER_TIME.finding(
@@ -98,7 +98,7 @@ pub(super) const HOST_SPEED_VARIED: Code = Code {
     remedy: "Compare with results of the same minutes, or use a host of its own.",
 };
 
-/// By how much the host's speed varied.
+/// The host's speed varied between rounds.
 pub(in crate::experiment::sweep) fn host_speed_varied(
     by_round: &[f64],
     half_percent: f64,
@@ -128,7 +128,7 @@ pub(super) const THROUGHPUT_VARIES: Code = Code {
     remedy: "Measure for longer with a larger --budget, on a quieter host.",
 };
 
-/// The same level gave throughputs within this range.
+/// Slices of the same level had throughputs in this range.
 pub(in crate::experiment::sweep) fn throughput_varies(
     spread_percent: f64,
     range: [f64; 2],

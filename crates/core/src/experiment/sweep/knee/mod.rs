@@ -1,56 +1,55 @@
-//! Where throughput bends: saturation, the asymptotes and their crossing, and whether other methods
-//! agree. Throughput is that of operations that did not fail, everywhere here.
+//! The bend of throughput: saturation, the asymptotes and their crossing, and whether other methods
+//! agree. Throughput counts operations that did not fail.
 
-mod fall;
 mod methods;
 
 pub use methods::DISAGREEMENT;
 
 use super::table::LevelPoint;
-use fall::fell;
+use methods::fell;
 
-/// A level at which more than this share of the operations failed says nothing about capacity.
+/// Share of failures above which a level says nothing about capacity.
 pub const ERROR_SHARE_MAX: f64 = 0.05;
 
-/// Levels of one plateau differ by no more than this share where no intervals are known.
+/// Largest difference of levels of one plateau, as a share, without intervals.
 const PLATEAU_SHARE: f64 = 0.02;
-/// With intervals the plateau is what the intervals permit, within these shares.
+/// With intervals, the plateau is bounded by the intervals and by these shares.
 const PLATEAU_SHARE_MIN: f64 = 0.01;
 const PLATEAU_SHARE_MAX: f64 = 0.3;
-/// No level below this share of the asymptotes' crossing is on the plateau: the rise from the
-/// origin holds it below the maximum, whatever the intervals permit.
+/// Share of the asymptotes' crossing below which no level is on the plateau, whatever its interval.
 const PLATEAU_BEGINS: f64 = 0.9;
-/// A level at which operations fail counts where it still serves this share of what others do: a
-/// target that rejects what is too much is then at its maximum, and one that breaks is not.
+/// Share of the maximum that a level with failures has to serve to count. A target that rejects
+/// excess load is then at its maximum; one that breaks down is not.
 const STILL_SERVES: f64 = 0.95;
-/// Throughput that grows as users to a power below this, 5 % for each doubling, is saturated.
+/// Exponent of throughput over users below which it is saturated: 5 % for each doubling.
 const SATURATED_SLOPE: f64 = 0.07;
-/// Throughput that grows as users to a power above this is proportional to them.
+/// Exponent of throughput over users above which it is proportional.
 const LINEAR_SLOPE: f64 = 0.9;
-/// Over a whole table: throughput is flat below this slope, response time proportional above that.
+/// Over a whole table: the exponent below which throughput is flat, and that above which response
+/// time is proportional to users.
 const FLAT_SLOPE: f64 = 0.05;
 const PROPORTIONAL_SLOPE: f64 = 0.8;
 /// 97.5 % quantile of the normal distribution.
 const Z95: f64 = 1.96;
 
-/// What a table says about saturation.
+/// Saturation, knee and fall of a table of levels.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reading {
-    /// The mean throughput of the levels that cannot be told from the one with the most.
+pub struct KneeAnalysis {
+    /// Mean throughput of the plateau: the levels that do not differ from the one with the most.
     pub x_max_per_s: f64,
     /// Half the width of its 95 % confidence interval, as a share; `None` where a level has none.
     pub x_max_half_width: Option<f64>,
-    /// The levels of that plateau, ascending.
+    /// Levels of the plateau, ascending.
     pub plateau: Vec<f64>,
-    /// Whether and where throughput bends.
-    pub shape: Shape,
+    /// The bend.
+    pub shape: CurveShape,
     /// The last level, where its throughput is significantly below the maximum before it.
     pub fallen: Option<LevelPoint>,
-    /// The rows that all this rests on, ascending.
+    /// Rows that the analysis rests on, ascending.
     pub rows: Vec<LevelPoint>,
 }
 
-impl Reading {
+impl KneeAnalysis {
     /// The row with the most throughput.
     pub fn top(&self) -> Option<&LevelPoint> {
         most_throughput(&self.rows)
@@ -64,7 +63,7 @@ fn most_throughput(rows: &[LevelPoint]) -> Option<&LevelPoint> {
 
 /// Whether and where throughput bends.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shape {
+pub enum CurveShape {
     /// A single level: nothing can be said.
     OneLevel,
     /// Every level is past saturation: the knee is below `lowest`.
@@ -86,16 +85,16 @@ pub enum Shape {
         /// Upper bound of the knee.
         at_most: f64,
     },
-    /// It bends here.
+    /// It bends at this knee.
     Bent(Knee),
-    /// The target changed for good, and since then too few rounds were measured.
+    /// The target changed for good, with too few rounds since then.
     Untold {
         /// Whole rounds since then.
         rounds: usize,
     },
 }
 
-/// The knee and what is known there.
+/// The knee with the figures there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knee {
     /// Where the asymptotes X₁·N and X_max cross: N* = X_max/X₁, which without pauses is
@@ -118,8 +117,8 @@ pub struct Knee {
     pub kneedle: Option<f64>,
     /// The measured level of the most power, X/R (Kleinrock, ICC 1979).
     pub max_power: Option<f64>,
-    /// Where the knee lies, where the measured curve contradicts the asymptotes: then their
-    /// crossing is no answer, and nothing narrower than this is known.
+    /// Range of the knee, if the measured curve contradicts the asymptotes. Their crossing is then
+    /// no answer.
     pub range: Option<[f64; 2]>,
 }
 
@@ -131,8 +130,8 @@ impl Knee {
     }
 }
 
-/// The rows that say something about capacity: operations succeeded, and the generator measured
-/// the target. Where it nowhere did, its rows are taken as they are.
+/// Rows that say something about capacity: operations succeeded, and the trial is valid. If no
+/// trial is valid, the invalid ones count.
 pub fn usable(points: &[LevelPoint]) -> Vec<LevelPoint> {
     let served = |p: &&LevelPoint| p.throughput_per_s > 0.0;
     let is_measured = points.iter().filter(served).any(|p| p.valid);
@@ -146,28 +145,28 @@ pub fn usable(points: &[LevelPoint]) -> Vec<LevelPoint> {
         .collect()
 }
 
-/// Whether too many operations fail at a level for its response times to mean anything.
+/// Whether too many operations fail at a level for its response times to count.
 pub fn fails(p: &LevelPoint) -> bool {
     p.error_share > ERROR_SHARE_MAX
 }
 
-/// Reads a table of ascending levels; `None` where no row is [`usable`].
-pub fn read(points: &[LevelPoint]) -> Option<Reading> {
+/// Analyses a table of ascending levels; `None` if no row is [`usable`].
+pub fn analyse(points: &[LevelPoint]) -> Option<KneeAnalysis> {
     let rows = usable(points);
     let sound: Vec<LevelPoint> = rows.iter().filter(|p| !fails(p)).cloned().collect();
-    let reading = read_rows(rows)?;
-    // Where throughput rises on although operations fail, they do not fail for want of capacity.
-    let is_mixed = !sound.is_empty() && sound.len() < reading.rows.len();
-    match reading.shape {
-        Shape::Rising { .. } if is_mixed => read_rows(sound),
-        _ => Some(reading),
+    let analysis = analyse_rows(rows)?;
+    // If throughput still rises, operations do not fail for want of capacity.
+    let is_mixed = !sound.is_empty() && sound.len() < analysis.rows.len();
+    match analysis.shape {
+        CurveShape::Rising { .. } if is_mixed => analyse_rows(sound),
+        _ => Some(analysis),
     }
 }
 
-fn read_rows(rows: Vec<LevelPoint>) -> Option<Reading> {
+fn analyse_rows(rows: Vec<LevelPoint>) -> Option<KneeAnalysis> {
     let top = most_throughput(&rows)?;
     let begins = PLATEAU_BEGINS * top.throughput_per_s * per_user(&rows[0]);
-    // A target that rejects what is too much is below its maximum where it rejects nothing.
+    // A target that rejects excess load is below its maximum while it rejects nothing.
     let is_full = |p: &&LevelPoint| !fails(top) || fails(p);
     let plateau: Vec<&LevelPoint> = rows
         .iter()
@@ -177,7 +176,7 @@ fn read_rows(rows: Vec<LevelPoint>) -> Option<Reading> {
     let (x_max_per_s, x_max_half_width) = plateau_mean(&plateau);
     let levels: Vec<f64> = plateau.iter().map(|p| p.level).collect();
     let full = levels.first().copied()?;
-    Some(Reading {
+    Some(KneeAnalysis {
         x_max_per_s,
         x_max_half_width,
         plateau: levels,
@@ -210,35 +209,35 @@ fn shape(
     top: &LevelPoint,
     [x_max, full]: [f64; 2],
     half: Option<f64>,
-) -> Shape {
+) -> CurveShape {
     let (lowest, last) = (&points[0], &points[points.len() - 1]);
     if points.len() == 1 {
-        return Shape::OneLevel;
+        return CurveShape::OneLevel;
     }
     let linear = lowest.level == 1.0 || slope(lowest, &points[1]) >= LINEAR_SLOPE;
     if let Some((before, gain_percent)) = rise(points, top) {
         let at_least = linear.then(|| last.throughput_per_s * per_user(lowest));
-        return Shape::Rising {
+        return CurveShape::Rising {
             at_least,
             gain_percent,
             before,
         };
     }
     if lowest.level > 1.0 && saturated(points, top) {
-        return Shape::SaturatedBelow {
+        return CurveShape::SaturatedBelow {
             lowest: lowest.level,
         };
     }
     let level = x_max * per_user(lowest);
     if !linear {
-        return Shape::Unbracketed { at_most: level };
+        return CurveShape::Unbracketed { at_most: level };
     }
-    Shape::Bent(knee(points, [x_max, full], half))
+    CurveShape::Bent(knee(points, [x_max, full], half))
 }
 
 fn knee(points: &[LevelPoint], [x_max, full]: [f64; 2], x_max_half_width: Option<f64>) -> Knee {
     let lowest = &points[0];
-    // The generator's part of a cycle at the lowest level is none of the target's.
+    // The generator's part of a cycle at the lowest level is not the target's.
     let level = x_max * per_user(lowest) * (1.0 - lowest.generator_share);
     let x_1_half_width = lowest.half_width();
     let half_width = x_max_half_width
@@ -274,13 +273,13 @@ fn per_user(p: &LevelPoint) -> f64 {
     p.level / p.throughput_per_s
 }
 
-/// Whether the throughputs of two levels cannot be told apart.
+/// Whether the throughputs of two levels do not differ.
 fn alike(a: &LevelPoint, b: &LevelPoint) -> bool {
     let difference = (a.throughput_per_s - b.throughput_per_s).abs();
     difference <= tolerance(a, b) * a.throughput_per_s.max(b.throughput_per_s)
 }
 
-/// By which share two levels of one plateau may differ.
+/// Largest difference of two levels of one plateau, as a share.
 fn tolerance(a: &LevelPoint, b: &LevelPoint) -> f64 {
     match a.half_width().zip(b.half_width()) {
         Some((a, b)) => a.hypot(b).clamp(PLATEAU_SHARE_MIN, PLATEAU_SHARE_MAX),
@@ -288,15 +287,15 @@ fn tolerance(a: &LevelPoint, b: &LevelPoint) -> f64 {
     }
 }
 
-/// By which share two levels may differ by chance alone.
+/// Largest difference of two levels by chance, as a share.
 fn noise(a: &LevelPoint, b: &LevelPoint) -> f64 {
     let halves = a.half_width().zip(b.half_width());
     halves.map_or(PLATEAU_SHARE, |(a, b)| a.hypot(b).max(PLATEAU_SHARE_MIN))
 }
 
-/// Whether throughput still rises at the last level: the level that it is compared with, and the
-/// gain over it in percent. That is the highest one far enough below for a proportional rise to be
-/// told from none.
+/// The rise at the last level, if there is one: the level compared with and the gain over it in
+/// percent. The level is the highest one far enough below to distinguish a proportional rise from
+/// none.
 fn rise(points: &[LevelPoint], top: &LevelPoint) -> Option<(f64, f64)> {
     let (last, earlier) = points.split_last()?;
     if !alike(last, top) {
@@ -313,20 +312,20 @@ fn rise(points: &[LevelPoint], top: &LevelPoint) -> Option<(f64, f64)> {
     rises.then_some((before.level, 100.0 * gain))
 }
 
-/// Whether every level is past saturation: the lowest already has the most throughput, or
-/// throughput is flat over all levels, and response time is proportional to users.
+/// Whether every level is past saturation. The lowest has the most throughput, or throughput is
+/// flat over all levels; and response time is proportional to users.
 fn saturated(points: &[LevelPoint], top: &LevelPoint) -> bool {
     let flat = regression(points, |p| p.throughput_per_s).abs() < FLAT_SLOPE;
     let full = alike(&points[0], top);
     (flat || full) && regression(points, LevelPoint::response_ns) >= PROPORTIONAL_SLOPE
 }
 
-/// Power of users that throughput grows with, from one level to another.
+/// Exponent of throughput over users from one level to another.
 fn slope(from: &LevelPoint, to: &LevelPoint) -> f64 {
     (to.throughput_per_s / from.throughput_per_s).ln() / (to.level / from.level).ln()
 }
 
-/// The same for any figure over all levels, by least squares of the logarithms.
+/// Exponent of a figure over users across all levels, by least squares of the logarithms.
 fn regression(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> f64 {
     let n = points.len() as f64;
     let logs = || points.iter().map(|p| (p.level.ln(), f(p).ln()));
@@ -337,9 +336,8 @@ fn regression(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> f64 {
     sxy / sxx
 }
 
-/// The mean of the plateau, the more certain levels counting for more, and half the width of its
-/// 95 % interval as a share: the larger of what the levels' own intervals imply and what the
-/// scatter between them shows.
+/// Mean of the plateau, weighted by certainty, and half the width of its 95 % interval as a share.
+/// The width is the larger of that by the levels' intervals and that by their scatter.
 fn plateau_mean(plateau: &[&LevelPoint]) -> (f64, Option<f64>) {
     let k = plateau.len() as f64;
     let halves: Option<Vec<f64>> = plateau.iter().map(|p| p.half_width()).collect();

@@ -1,7 +1,6 @@
 //! The machine-repair model: users who alternate between a delay and a station of m servers.
 
 use super::model_fit;
-use super::nelder_mead::minimise;
 use crate::experiment::sweep::report::ModelFit;
 
 /// N users, each of whom spends `overhead_s` outside (network, client, pause), then is served by
@@ -17,22 +16,22 @@ pub struct MachineRepair {
     pub overhead_s: f64,
 }
 
-/// A state whose weight is below this share of all so far, and those beyond it, add nothing.
+/// Weight of a state, as a share of all so far, below which it and those beyond are left out.
 const NEGLIGIBLE: f64 = 1e-17;
 
-/// Numbers of servers tried, of all those possible, evenly on a logarithmic scale.
+/// Numbers of servers that are tried, evenly on a logarithmic scale.
 const SERVERS_TRIED: u32 = 48;
-/// The most promising of them are fitted in full.
+/// Numbers of servers that are fitted in full.
 const SERVERS_REFINED: usize = 6;
-/// Where a number of servers further apart than this, as a logarithm, fits nearly as well, the
-/// data do not tell how many there are.
+/// Distance of numbers of servers, as a logarithm, and the ratio and difference of their residuals
+/// within which a rival fit leaves the number undetermined.
 const SERVERS_APART: f64 = 0.2;
 const RIVAL_FACTOR: f64 = 1.25;
 const RIVAL_SHARE: f64 = 0.001;
-/// An overhead below this share of the service time is none: then there are as many servers as
+/// Share of the service time below which the overhead is none: then there are as many servers as
 /// users at the knee.
 const OVERHEAD_NONE: f64 = 0.02;
-/// The pause is known this well.
+/// Accuracy of the known pause, as a share.
 const PAUSE_SHARE: f64 = 0.02;
 
 impl MachineRepair {
@@ -51,8 +50,8 @@ impl MachineRepair {
         if self.overhead_s <= 0.0 {
             return n.min(servers) / self.service_s;
         }
-        // The weight of k + 1 users at the station over that of k: falls with k, so the weights
-        // have one peak, and are summed from there outwards until they vanish: about √N of them.
+        // Ratio of the weights of k + 1 and k users at the station. It falls with k, so the weights
+        // have one peak. They are summed outwards from it until they vanish: about √N terms.
         let ratio = |k: u32| {
             let served = f64::from(k + 1).min(servers);
             f64::from(users - k) * self.service_s / (self.overhead_s * served)
@@ -81,8 +80,8 @@ impl MachineRepair {
         busy / sum / self.service_s
     }
 
-    /// The likeliest number of users at the station: where the ratio of neighbouring weights
-    /// passes 1, with idle servers or without.
+    /// Likeliest number of users at the station: the ratio of neighbouring weights passes 1, with
+    /// idle servers or without.
     fn likeliest(&self, users: u32) -> u32 {
         let (n, m) = (f64::from(users), f64::from(self.servers));
         let idle = (n * self.service_s - self.overhead_s) / (self.service_s + self.overhead_s);
@@ -92,14 +91,13 @@ impl MachineRepair {
     }
 }
 
-/// Fits servers, service and overhead, which has at least the users' pause in it. Each number of
-/// servers is judged with the rise X(1) and the ceiling m/s that the data show; for the most
-/// promising ones both are then moved by Nelder–Mead.
+/// Fits servers, service and overhead, which includes the pause of the users. Each number of
+/// servers starts from the rise X(1) and the ceiling m/s of the data; for the most promising ones
+/// Nelder–Mead moves both.
 ///
-/// How sharply throughput bends tells the number of servers only if service times are exponential:
-/// if they are fixed, it bends sharply for every number (Lazowska et al., chapter 5). So where the
-/// mere asymptotes fit as well, and users may spend time neither pausing nor served, the number is
-/// not stated.
+/// The sharpness of the bend determines the number of servers only for exponential service times;
+/// fixed ones bend sharply for every number (Lazowska et al., chapter 5). So the number is not
+/// stated if the asymptotes fit as well and users may spend time neither pausing nor served.
 pub(super) fn fit(data: &[(f64, f64)], pause_s: Option<f64>, asymptotes: &ModelFit) -> ModelFit {
     let x_max = data.iter().map(|d| d.1).fold(0.0, f64::max);
     let x_1 = data.iter().map(|&(n, x)| x / n).fold(0.0, f64::max);
@@ -150,7 +148,7 @@ pub(super) fn fit(data: &[(f64, f64)], pause_s: Option<f64>, asymptotes: &ModelF
     })
 }
 
-/// The model with m servers of these logarithms of X(1) and of the ceiling.
+/// The model with m servers from the logarithms of X(1) and of the ceiling.
 fn with_asymptotes(servers: u32, [ln_x_1, ln_x_max]: [f64; 2]) -> MachineRepair {
     let service_s = f64::from(servers) / ln_x_max.exp();
     MachineRepair {
@@ -160,7 +158,8 @@ fn with_asymptotes(servers: u32, [ln_x_1, ln_x_max]: [f64; 2]) -> MachineRepair 
     }
 }
 
-/// From 1 to a little above the knee: more servers than users at the knee cannot be told apart.
+/// Numbers of servers from 1 to a little above the knee. More servers than users at the knee make
+/// no difference.
 fn server_counts(knee: f64) -> impl Iterator<Item = u32> {
     let most = (1.1 * knee).ceil().clamp(1.0, 1e6);
     let mut last = 0;
@@ -184,6 +183,67 @@ fn squares(model: &MachineRepair, data: &[(f64, f64)]) -> f64 {
         .sum()
 }
 
+/// Limits of the simplex method.
+const STEPS_MAX: usize = 120;
+const TOLERANCE: f64 = 1e-7;
+
+/// Simplex method of Nelder and Mead (The Computer Journal 7(4), 1965) in two dimensions. Minimises
+/// `f` from `start` with a first simplex of size `step`; gives the place and the value.
+fn minimise(start: [f64; 2], step: f64, f: impl Fn([f64; 2]) -> f64) -> ([f64; 2], f64) {
+    let corners = [
+        start,
+        [start[0] + step, start[1]],
+        [start[0], start[1] + step],
+    ];
+    let mut simplex = corners.map(|p| (p, f(p)));
+    for _ in 0..STEPS_MAX {
+        simplex.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let [best, second, worst] = simplex;
+        if spread(best.0, worst.0).max(spread(best.0, second.0)) < TOLERANCE {
+            break;
+        }
+        let middle = along(best.0, second.0, 0.5);
+        let try_at = |t: f64| {
+            let p = along(middle, worst.0, t);
+            (p, f(p))
+        };
+        let reflected = try_at(-1.0);
+        let replacement = if reflected.1 < best.1 {
+            let expanded = try_at(-2.0);
+            if expanded.1 < reflected.1 {
+                expanded
+            } else {
+                reflected
+            }
+        } else if reflected.1 < second.1 {
+            reflected
+        } else {
+            try_at(if reflected.1 < worst.1 { -0.5 } else { 0.5 })
+        };
+        if replacement.1 < worst.1 {
+            simplex[2] = replacement;
+        } else {
+            for corner in &mut simplex[1..] {
+                let p = along(best.0, corner.0, 0.5);
+                *corner = (p, f(p));
+            }
+        }
+    }
+    simplex.sort_by(|a, b| a.1.total_cmp(&b.1));
+    simplex[0]
+}
+
+fn along(from: [f64; 2], to: [f64; 2], t: f64) -> [f64; 2] {
+    [
+        from[0] + t * (to[0] - from[0]),
+        from[1] + t * (to[1] - from[1]),
+    ]
+}
+
+fn spread(a: [f64; 2], b: [f64; 2]) -> f64 {
+    (a[0] - b[0]).abs().max((a[1] - b[1]).abs())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,5 +265,13 @@ mod tests {
             let off = model.response_mean_s(users) / response - 1.0;
             assert!(off.abs() < 1e-3, "{users} users: {off}");
         }
+    }
+
+    #[test]
+    fn finds_the_bottom_of_a_curved_valley() {
+        let valley = |[x, y]: [f64; 2]| (1.0 - x).powi(2) + 5.0 * (y - x * x).powi(2);
+        let ([x, y], value) = minimise([-1.0, 1.0], 0.5, valley);
+        assert!((x - 1.0).abs() < 1e-3 && (y - 1.0).abs() < 1e-3, "{x} {y}");
+        assert!(value < 1e-6);
     }
 }

@@ -1,7 +1,6 @@
 //! Queueing models fitted to throughput against users, by least squares of relative residuals.
 
 mod machine_repair;
-mod nelder_mead;
 mod usl;
 
 pub use machine_repair::MachineRepair;
@@ -11,12 +10,11 @@ use crate::experiment::sweep::report::ModelFit;
 use crate::experiment::sweep::table::LevelPoint;
 use std::collections::BTreeMap;
 
-/// Up to this residual, in percent, a model fits.
+/// Largest residual of a good fit, in percent.
 const GOOD_RMSE_PERCENT: f64 = 5.0;
 
-/// Fits every model that has fewer parameters than the table has levels; the best first. Takes
-/// rows of positive throughput in ascending order, and the users' mean pause in seconds where it is
-/// known.
+/// Fits every model with fewer parameters than the table has levels; the best first. Takes rows of
+/// positive throughput in ascending order, and the mean pause of the users in seconds, if known.
 pub fn fit_all(points: &[LevelPoint], pause_s: Option<f64>) -> Vec<ModelFit> {
     let data = data(points);
     let mut fits = Vec::new();
@@ -31,7 +29,7 @@ pub fn fit_all(points: &[LevelPoint], pause_s: Option<f64>) -> Vec<ModelFit> {
     fits
 }
 
-/// Whether any model fits, or the levels are too few to tell.
+/// Whether any model fits, or the levels are too few for one.
 pub fn any_fits(points: &[LevelPoint]) -> bool {
     let data = data(points);
     if data.len() < 4 {
@@ -42,8 +40,8 @@ pub fn any_fits(points: &[LevelPoint]) -> bool {
     asymptotic.good || usl::fit(&data).good || machine_repair::fit(&data, None, &asymptotic).good
 }
 
-/// The root mean square of what the rows deviate from the Universal Scalability Law, a smooth curve
-/// that may fall, as a share.
+/// Root mean square of the deviations from the Universal Scalability Law, a smooth curve that may
+/// fall, as a share.
 pub fn smooth_residual(points: &[LevelPoint]) -> f64 {
     usl::fit(&data(points)).rmse_percent / 100.0
 }
@@ -81,8 +79,8 @@ fn model_fit(
 /// The name under which the asymptotic bounds, min(N/R(1), X_max), are reported.
 pub const ASYMPTOTIC_BOUNDS: &str = "asymptotic_bounds";
 
-/// Fits both bounds. For each way to cut the ascending levels into rising and saturated ones, the
-/// sum of squared relative residuals has a closed-form minimum; the best cut wins.
+/// Fits both bounds. Each cut of the ascending levels into rising and saturated ones has a
+/// closed-form minimum of the squared relative residuals. The best cut wins.
 fn fit_asymptotes(data: &[(f64, f64)]) -> ModelFit {
     let candidates = (1..=data.len()).map(|cut| {
         let (rising, saturated) = data.split_at(cut);

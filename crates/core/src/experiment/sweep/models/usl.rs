@@ -22,10 +22,10 @@ impl UniversalScalability {
     }
 }
 
-/// Fits λ, σ and κ. N/X is linear in (1, σ, κ)/λ, so weighted least squares of it, which for
-/// small residuals are the relative residuals of X, have a closed form; where a coefficient
-/// comes out negative it is fixed at 0 and the rest fitted again. The peak is stated only where
-/// the levels reach it: beyond them it would be the noise of κ.
+/// Fits λ, σ and κ. N/X is linear in (1, σ, κ)/λ, so weighted least squares of it have a closed
+/// form. For small residuals they are the relative residuals of X. A coefficient that comes out
+/// negative is fixed at 0 and the rest fitted again. The peak is stated only where the levels reach
+/// it: beyond them it would be the noise of κ.
 pub(super) fn fit(data: &[(f64, f64)]) -> ModelFit {
     let subsets: [&[usize]; 4] = [&[0, 1, 2], &[0, 1], &[0, 2], &[0]];
     let best = subsets

@@ -1,28 +1,15 @@
-//! Tables measured elsewhere, as people write them and as they stand on web pages.
+//! Reader of tables measured elsewhere, as people write them and as web pages show them.
 
 use super::LevelPoint;
-use crate::stats::rounds::{Cell, fit};
-use crate::stats::sample;
-use crate::stats::sample::{t_beyond, variance};
-use std::fmt;
+use crate::quantity::ParseError;
+use crate::stats::rounds::{BlockCell, fit};
+use crate::stats::sample::{self, t_beyond, variance};
 
-/// Fewer rows of one level tell nothing of their scatter.
+/// Least rows of one level for an interval.
 const REPEATS_MIN: usize = 3;
 
-/// Rows of a table that are fitted; of more, levels have the mean.
+/// Most rows that are fitted; in larger tables levels have the mean.
 const FITTED_MAX: usize = 10_000;
-
-/// What is wrong with a table, where, and what would be right.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableError(String);
-
-impl fmt::Display for TableError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TableError {}
 
 const COLUMNS: &str = "vusers,throughput_per_s[,mean_ms,p90_ms]";
 
@@ -33,13 +20,13 @@ const COLUMNS: &str = "vusers,throughput_per_s[,mean_ms,p90_ms]";
 ///
 /// Rows come back in ascending order of users. Rows of the same number of users become one, with
 /// the mean of each column and, from three rows on, a confidence interval.
-pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, TableError> {
+pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, ParseError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let line = 1 + bytes[..e.valid_up_to()]
             .iter()
             .filter(|&&b| b == b'\n')
             .count();
-        TableError(format!("line {line} is not UTF-8 text; give {COLUMNS}"))
+        ParseError(format!("line {line} is not UTF-8 text; give {COLUMNS}"))
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines: Vec<(usize, &str)> = text
@@ -50,33 +37,33 @@ pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, TableError> {
         .collect();
     let &(number, first) = lines
         .first()
-        .ok_or_else(|| TableError(format!("line 1: no table; give {COLUMNS}")))?;
+        .ok_or_else(|| ParseError(format!("line 1: no table; give {COLUMNS}")))?;
     let separator = Separator::of(&lines);
     let names = separator.split(number, first)?;
     let is_header = names.iter().all(|name| name.number().is_none());
     let columns = if is_header {
         parse_header(number, &names)?
     } else {
-        Column::ALL[..names.len().clamp(2, Column::ALL.len())].to_vec()
+        TableColumn::ALL[..names.len().clamp(2, TableColumn::ALL.len())].to_vec()
     };
-    let mut rows = Vec::new();
-    for (number, line) in &lines[usize::from(is_header)..] {
-        rows.push(parse_row(
-            *number,
-            &separator.split(*number, line)?,
-            &columns,
-        )?);
-    }
+    let of_levels = &lines[usize::from(is_header)..];
+    let row = |(number, line): &(usize, &str)| {
+        parse_row(*number, &separator.split(*number, line)?, &columns)
+    };
+    let rows = of_levels
+        .iter()
+        .map(row)
+        .collect::<Result<Vec<LevelPoint>, ParseError>>()?;
     if rows.is_empty() {
         let line = number + 1;
-        return Err(TableError(format!(
+        return Err(ParseError(format!(
             "line {line}: no level follows the header; give one line per number of users"
         )));
     }
     Ok(merged(&rows))
 }
 
-/// What stands between the values of a line.
+/// Separator of the values of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Separator {
     Comma,
@@ -86,8 +73,8 @@ enum Separator {
 }
 
 impl Separator {
-    /// The separator of these lines: the rarest character of those that may be one, as a comma may
-    /// also set thousands apart, and blanks may also surround values.
+    /// The separator of these lines: the rarest of the possible characters. A comma may also set
+    /// thousands apart, and blanks may also surround values.
     fn of(lines: &[(usize, &str)]) -> Separator {
         let all_have = |c: char| lines.iter().all(|(_, line)| line.contains(c));
         let is_blank = |line: &str| {
@@ -108,7 +95,7 @@ impl Separator {
     }
 
     /// The values of a line. A unit apart from its number (`3.2 ms`) belongs to it.
-    fn split(self, line: usize, text: &str) -> Result<Vec<Field>, TableError> {
+    fn split(self, line: usize, text: &str) -> Result<Vec<TableField>, ParseError> {
         let apart = |c| {
             text.split(c)
                 .map(|part| unquoted(part.trim(), true))
@@ -119,7 +106,7 @@ impl Separator {
             Separator::Semicolon => apart(';'),
             Separator::Tab => apart('\t'),
             Separator::Blank => {
-                let mut values: Vec<Field> = Vec::new();
+                let mut values: Vec<TableField> = Vec::new();
                 for word in text.split_whitespace() {
                     let is_unit = UNITS.iter().any(|(unit, _)| *unit == word);
                     match values.last_mut() {
@@ -135,8 +122,8 @@ impl Separator {
     }
 }
 
-/// Units that may follow a number, and what they multiply it by.
-const UNITS: [(&str, f64); 17] = [
+/// Units that may follow a number, and the factors that they stand for.
+const UNITS: &[(&str, f64)] = &[
     ("/s", 1.0),
     ("req/s", 1.0),
     ("reqs/s", 1.0),
@@ -157,98 +144,99 @@ const UNITS: [(&str, f64); 17] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
+enum TableColumn {
     Vusers,
     Throughput,
     Mean,
     P90,
 }
 
-impl Column {
-    const ALL: [Column; 4] = [
-        Column::Vusers,
-        Column::Throughput,
-        Column::Mean,
-        Column::P90,
+impl TableColumn {
+    const ALL: [TableColumn; 4] = [
+        TableColumn::Vusers,
+        TableColumn::Throughput,
+        TableColumn::Mean,
+        TableColumn::P90,
     ];
 
-    fn name(self) -> &'static str {
+    /// Names in a header; the first is the own one.
+    fn names(self) -> &'static [&'static str] {
         match self {
-            Column::Vusers => "vusers",
-            Column::Throughput => "throughput_per_s",
-            Column::Mean => "mean_ms",
-            Column::P90 => "p90_ms",
+            TableColumn::Vusers => &["vusers", "users", "connections", "concurrency", "clients"],
+            TableColumn::Throughput => &[
+                "throughput_per_s",
+                "throughput",
+                "throughput/s",
+                "req/s",
+                "requests/s",
+                "rps",
+            ],
+            TableColumn::Mean => &["mean_ms", "mean"],
+            TableColumn::P90 => &["p90_ms", "p90"],
         }
     }
 
-    /// Other names that tables give it.
-    fn aliases(self) -> &'static [&'static str] {
-        match self {
-            Column::Vusers => &["users", "connections", "concurrency", "clients"],
-            Column::Throughput => &["throughput", "throughput/s", "req/s", "requests/s", "rps"],
-            Column::Mean => &["mean"],
-            Column::P90 => &["p90"],
-        }
+    fn name(self) -> &'static str {
+        self.names()[0]
     }
 
     fn is_called(self, name: &str) -> bool {
-        let is_alias = || self.aliases().iter().any(|a| a.eq_ignore_ascii_case(name));
-        self.name().eq_ignore_ascii_case(name) || is_alias()
+        self.names().iter().any(|n| n.eq_ignore_ascii_case(name))
     }
 
-    /// Whether a value in this unit can stand in it.
+    /// Whether a value of the column may have this unit.
     fn takes(self, unit: &str) -> bool {
         let of_time = ["ms", "s", "µs", "us"].contains(&unit);
         let of_users = ["users", "vusers", "connections"].contains(&unit);
         match self {
-            Column::Vusers => of_users || unit.is_empty(),
-            Column::Throughput => !of_time && !of_users,
-            Column::Mean | Column::P90 => of_time || unit.is_empty(),
+            TableColumn::Vusers => of_users || unit.is_empty(),
+            TableColumn::Throughput => !of_time && !of_users,
+            TableColumn::Mean | TableColumn::P90 => of_time || unit.is_empty(),
         }
     }
 
     fn right(self) -> &'static str {
         match self {
-            Column::Vusers => "give a whole number of users from 1 to 4294967295, such as 100",
-            Column::Throughput => {
+            TableColumn::Vusers => "give a whole number of users from 1 to 4294967295, such as 100",
+            TableColumn::Throughput => {
                 "give responses per second, above 0, such as 1833 or \"88,318\" in quotes"
             }
-            Column::Mean | Column::P90 => "give milliseconds, above 0, such as 3.2",
+            TableColumn::Mean | TableColumn::P90 => "give milliseconds, above 0, such as 3.2",
         }
     }
 
     fn accepts(self, value: f64) -> bool {
         let top = match self {
-            Column::Vusers => f64::from(u32::MAX),
+            TableColumn::Vusers => f64::from(u32::MAX),
             _ => 1e15,
         };
-        let whole = self != Column::Vusers || value == value.round();
+        let whole = self != TableColumn::Vusers || value == value.round();
         value > 0.0 && value <= top && whole
     }
 }
 
-fn parse_header(line: usize, names: &[Field]) -> Result<Vec<Column>, TableError> {
+fn parse_header(line: usize, names: &[TableField]) -> Result<Vec<TableColumn>, ParseError> {
     let mut columns = Vec::new();
     for (i, name) in names.iter().enumerate() {
         let place = format!("line {line}, column {}", i + 1);
-        let known = |c: &Column| c.is_called(&name.text);
-        let column = Column::ALL.into_iter().find(known).ok_or_else(|| {
-            TableError(format!(
+        let known = |c: &TableColumn| c.is_called(&name.text);
+        let column = TableColumn::ALL.into_iter().find(known).ok_or_else(|| {
+            ParseError(format!(
                 "{place}: `{}` is not a column; the header is {COLUMNS}",
                 excerpt(&name.text)
             ))
         })?;
         if columns.contains(&column) {
             let name = column.name();
-            return Err(TableError(format!(
+            return Err(ParseError(format!(
                 "{place}: `{name}` comes twice; give each column once"
             )));
         }
         columns.push(column);
     }
-    for needed in [Column::Vusers, Column::Throughput] {
+    for needed in [TableColumn::Vusers, TableColumn::Throughput] {
         if !columns.contains(&needed) {
-            return Err(TableError(format!(
+            return Err(ParseError(format!(
                 "line {line}, column {}: `{}` is missing; the header is {COLUMNS}",
                 columns.len() + 1,
                 needed.name()
@@ -258,11 +246,15 @@ fn parse_header(line: usize, names: &[Field]) -> Result<Vec<Column>, TableError>
     Ok(columns)
 }
 
-fn parse_row(line: usize, fields: &[Field], columns: &[Column]) -> Result<LevelPoint, TableError> {
+fn parse_row(
+    line: usize,
+    fields: &[TableField],
+    columns: &[TableColumn],
+) -> Result<LevelPoint, ParseError> {
     if fields.len() != columns.len() {
         let (has, wants) = (fields.len(), columns.len());
         let column = has.min(wants) + 1;
-        return Err(TableError(format!(
+        return Err(ParseError(format!(
             "line {line}, column {column}: {has} values where there are {wants} columns; \
              put numbers with thousands separators in quotes"
         )));
@@ -273,7 +265,7 @@ fn parse_row(line: usize, fields: &[Field], columns: &[Column]) -> Result<LevelP
         ..LevelPoint::default()
     };
     for (i, (field, &column)) in fields.iter().zip(columns).enumerate() {
-        let optional = matches!(column, Column::Mean | Column::P90);
+        let optional = matches!(column, TableColumn::Mean | TableColumn::P90);
         if optional && field.text.is_empty() {
             continue;
         }
@@ -282,7 +274,7 @@ fn parse_row(line: usize, fields: &[Field], columns: &[Column]) -> Result<LevelP
             .filter(|(v, unit)| column.takes(unit) && column.accepts(*v))
             .map(|(v, _)| v)
             .ok_or_else(|| {
-                TableError(format!(
+                ParseError(format!(
                     "line {line}, column {} ({}): `{}` will not do; {}",
                     i + 1,
                     column.name(),
@@ -291,24 +283,23 @@ fn parse_row(line: usize, fields: &[Field], columns: &[Column]) -> Result<LevelP
                 ))
             })?;
         match column {
-            Column::Vusers => point.level = value,
-            Column::Throughput => point.throughput_per_s = value,
-            Column::Mean => point.mean_ns = Some(value * 1e6),
-            Column::P90 => point.p90_ns = Some(value * 1e6),
+            TableColumn::Vusers => point.level = value,
+            TableColumn::Throughput => point.throughput_per_s = value,
+            TableColumn::Mean => point.mean_ns = Some(value * 1e6),
+            TableColumn::P90 => point.p90_ns = Some(value * 1e6),
         }
     }
     Ok(point)
 }
 
-struct Field {
+struct TableField {
     text: String,
-    /// Whether commas in it can only set thousands apart.
+    /// Whether commas in it only separate thousands.
     is_apart: bool,
 }
 
-impl Field {
-    /// Its number, and the unit after it, empty where none is. The number is multiplied by what the
-    /// unit says.
+impl TableField {
+    /// Its number, multiplied by the factor of the unit, and the unit, which may be empty.
     fn number(&self) -> Option<(f64, &str)> {
         if let Some(value) = number(&self.text, self.is_apart) {
             return Some((value, ""));
@@ -323,7 +314,7 @@ impl Field {
 }
 
 /// Splits at commas outside of quotes.
-fn fields(line: usize, text: &str) -> Result<Vec<Field>, TableError> {
+fn fields(line: usize, text: &str) -> Result<Vec<TableField>, ParseError> {
     let mut parts = vec![String::new()];
     let mut in_quotes = false;
     for c in text.chars() {
@@ -339,7 +330,7 @@ fn fields(line: usize, text: &str) -> Result<Vec<Field>, TableError> {
     }
     if in_quotes {
         let column = parts.len();
-        return Err(TableError(format!(
+        return Err(ParseError(format!(
             "line {line}, column {column}: a quote is not closed; write \"88,318\""
         )));
     }
@@ -349,15 +340,15 @@ fn fields(line: usize, text: &str) -> Result<Vec<Field>, TableError> {
         .collect())
 }
 
-fn unquoted(part: &str, is_apart: bool) -> Field {
+fn unquoted(part: &str, is_apart: bool) -> TableField {
     let inner = part.strip_prefix('"').and_then(|p| p.strip_suffix('"'));
-    Field {
+    TableField {
         text: inner.unwrap_or(part).trim().to_owned(),
         is_apart: is_apart || inner.is_some(),
     }
 }
 
-/// A plain decimal number; where commas separate no values also with commas every three digits.
+/// A decimal number. With `is_apart` commas may separate its thousands.
 fn number(text: &str, is_apart: bool) -> Option<f64> {
     let plain = if is_apart && text.contains(',') {
         let whole = text.split('.').next().unwrap_or(text);
@@ -371,7 +362,7 @@ fn number(text: &str, is_apart: bool) -> Option<f64> {
     } else {
         text.to_owned()
     };
-    // Rust also reads `inf` and `nan`, which are no measurements.
+    // `f64` also parses `inf` and `nan`, which are no measurements.
     let digits = plain.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     plain
         .parse::<f64>()
@@ -405,7 +396,7 @@ fn merged(rows: &[LevelPoint]) -> Vec<LevelPoint> {
     levels
 }
 
-/// The number of rounds that the table consists of: parts of `levels` rows, each with all levels.
+/// Number of rounds of the table, if it consists of parts with each level once.
 fn rounds(rows: &[LevelPoint], levels: usize) -> Option<usize> {
     let is_whole = |part: &[LevelPoint]| {
         let mut of_part: Vec<f64> = part.iter().map(|p| p.level).collect();
@@ -419,14 +410,14 @@ fn rounds(rows: &[LevelPoint], levels: usize) -> Option<usize> {
     (is_even && rows.chunks(levels).all(is_whole)).then_some(rounds)
 }
 
-/// Estimates throughput of each level with rounds as a factor: what changes from round to round is
-/// no difference between levels.
+/// Estimates the throughput of each level with rounds as a factor, so that changes between rounds
+/// are no difference between levels.
 fn in_rounds(rows: &[LevelPoint], rounds: usize, levels: &mut [LevelPoint]) {
-    let cells: Vec<Cell> = rows
+    let cells: Vec<BlockCell> = rows
         .iter()
         .enumerate()
         .filter_map(|(i, p)| {
-            Some(Cell {
+            Some(BlockCell {
                 level: levels.iter().position(|l| l.level == p.level)?,
                 round: i / levels.len(),
                 value: p.throughput_per_s.ln(),
@@ -445,7 +436,7 @@ fn in_rounds(rows: &[LevelPoint], rounds: usize, levels: &mut [LevelPoint]) {
     }
 }
 
-/// By Student's t, from what the rows of one level scatter.
+/// Interval from the scatter of the rows of one level, by Student's t.
 fn interval(same: &[LevelPoint]) -> Option<[f64; 2]> {
     let values: Vec<f64> = same.iter().map(|p| p.throughput_per_s).collect();
     let n = values.len();

@@ -1,15 +1,15 @@
-//! The table that a sweep is judged by: one row per level, made of trials or read from a file.
+//! Table of a sweep: one row per level, made of trials or read from a file.
 
 mod csv;
 
-pub use csv::{TableError, parse_csv};
+pub use csv::parse_csv;
 
 use crate::measure::error_share;
 use crate::trial::report::{TimesReport, TrialReport, Verdict};
-use crate::trial::slice::pooled;
+use crate::trial::slice::merged;
 use crate::words::value;
 
-/// One level of a sweep with what was measured there.
+/// One level of a sweep with its figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LevelPoint {
     /// Virtual users, or operations offered per second.
@@ -22,25 +22,25 @@ pub struct LevelPoint {
     pub mean_ns: Option<f64>,
     /// 90th percentile of response time in nanoseconds, where it was measured.
     pub p90_ns: Option<f64>,
-    /// All figures of response time, of one trial of this level that stands for it: percentiles
-    /// of several trials are never averaged.
+    /// All figures of response time. Percentiles are never averaged: those of several trials come
+    /// from merged histograms.
     pub latency: Option<TimesReport>,
     /// Share of the operations that failed, 0 to 1.
     pub error_share: f64,
-    /// The operations that this is a share of; 0 where their number is unknown.
+    /// Number of operations; 0 if unknown.
     pub operations: u64,
-    /// The share of a user's time that the generator took itself, where that is known; 0 otherwise.
+    /// Share of a user's time taken by the generator; 0 if unknown.
     pub generator_share: f64,
-    /// Whether the generator measured the target there, and not itself.
+    /// Whether it is valid: the generator measured the target, and not itself.
     pub valid: bool,
-    /// How many trials it rests on.
+    /// Number of its trials.
     pub trials: usize,
-    /// Whether all levels were measured in rounds, so that time meets them alike.
+    /// Whether all levels were measured in rounds, so that changes with time affect them alike.
     pub in_rounds: bool,
 }
 
 impl LevelPoint {
-    /// The row that one trial makes, without an interval.
+    /// The row of one trial, without an interval.
     pub(super) fn of(trial: &TrialReport) -> LevelPoint {
         let times = trial.response_time_ns.clone();
         LevelPoint {
@@ -71,31 +71,35 @@ impl LevelPoint {
     }
 }
 
-/// One row per level, ascending, of its valid trials; where it has none, of the last.
-pub fn points(trials: &[TrialReport]) -> Vec<LevelPoint> {
+/// One row per level, ascending, with the trial of all its figures. That is the valid trials of the
+/// greatest length merged into one, or the last trial if none is valid.
+pub(super) fn merged_rows(trials: &[TrialReport]) -> Vec<(LevelPoint, TrialReport)> {
     let mut levels: Vec<f64> = trials.iter().map(|t| value(t.level)).collect();
     levels.sort_by(f64::total_cmp);
     levels.dedup();
     let row = |level: f64| {
-        let here = || trials.iter().filter(|t| value(t.level) == level);
-        let valid: Vec<&TrialReport> = here().filter(|t| t.verdict == Verdict::Valid).collect();
-        let used = if valid.is_empty() {
-            here().next_back().into_iter().collect()
-        } else {
-            valid
-        };
-        let whole = pooled(&used)?;
-        Some(LevelPoint {
+        let of_level = trials.iter().filter(|t| value(t.level) == level);
+        let of_level: Vec<&TrialReport> = of_level.collect();
+        let is_valid = |t: &TrialReport| t.verdict == Verdict::Valid;
+        let valid = of_level.iter().copied().filter(|t| is_valid(t));
+        let length = valid.clone().map(|t| t.duration_ns).max();
+        let mut used: Vec<&TrialReport> = valid.filter(|t| Some(t.duration_ns) == length).collect();
+        if used.is_empty() {
+            used.extend(of_level.last());
+        }
+        let whole = merged(&used)?;
+        let point = LevelPoint {
             trials: used.len(),
             throughput_ci95: goodput_ci95(&whole),
             ..LevelPoint::of(&whole)
-        })
+        };
+        Some((point, whole))
     };
     levels.into_iter().filter_map(row).collect()
 }
 
-/// 95 % confidence interval of a trial's goodput: that of its throughput, in proportion, or where
-/// users do sessions that of those that came to their end.
+/// 95 % confidence interval of a trial's goodput: that of its throughput in proportion, or with
+/// sessions that of the completed ones.
 pub fn goodput_ci95(trial: &TrialReport) -> Option<[f64; 2]> {
     if let Some(sessions) = trial.sessions() {
         return sessions.completed_ci95_per_s;

@@ -1,8 +1,8 @@
 //! The open loop beside a sweep over users of a target that pauses.
 
-use super::super::fake::{automatic, list, slice_of};
 use super::super::{Sweep, SweepSpec};
 use super::codes;
+use super::fake::{automatic, list, slice_of};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::{Conducted, conduct};
 use crate::finding::Finding;

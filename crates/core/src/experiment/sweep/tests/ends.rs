@@ -1,9 +1,9 @@
 //! Sweeps that fail, are interrupted or are given nonsense.
 
-use super::super::fake::{Fake, automatic, base, bounded, outcomes, rates, sweep};
 use super::super::{Bound, BoundMetric, Sweep};
+use super::fake::{Fake, automatic, base, bounded, outcomes, rates, sweep};
 use super::{codes, levels};
-use crate::experiment::{Ended, SingleRun, conduct};
+use crate::experiment::{EndReason, SingleRun, conduct};
 use crate::spec::{Level, TrialSpec};
 use crate::time::Nanos;
 use crate::trial::report::Verdict;
@@ -31,7 +31,7 @@ fn where_everything_fails_the_sweep_ends_at_once() {
     fake.failures = Box::new(|_| 1.0);
     let (conducted, conclusion) = sweep(&mut fake, automatic(1));
     assert_eq!(levels(&conducted), [1.0]);
-    assert!(matches!(conducted.ended, Ended::Doomed(_)));
+    assert!(matches!(conducted.ended, EndReason::Doomed(_)));
     assert_eq!(conducted.findings[0].code, "stopped_early");
     assert!(
         conclusion.answer.contains("failed"),
@@ -97,7 +97,7 @@ fn an_interrupted_sweep_concludes_from_what_it_has() {
     };
     let mut experiment = Sweep::new(automatic(1));
     let Ok(conducted) = conduct(&mut experiment, run);
-    assert_eq!(conducted.ended, Ended::Interrupted);
+    assert_eq!(conducted.ended, EndReason::Interrupted);
     let levels = [Level::Vusers(1), Level::Vusers(2), Level::Vusers(4)];
     let seen: Vec<Level> = conducted.trials.iter().map(|t| t.level).collect();
     assert_eq!(seen, levels);

@@ -21,7 +21,7 @@ fn table(rows: &[(f64, f64)], half_width: Option<f64>) -> Vec<LevelPoint> {
 }
 
 fn sweep_findings(points: &[LevelPoint]) -> Vec<Finding> {
-    let reading = knee::read(points).expect("some row is usable");
+    let reading = knee::analyse(points).expect("some row is usable");
     let mut found = users_findings(points, &reading, None, None);
     found.extend(retrograde(&reading));
     found
@@ -204,7 +204,7 @@ fn a_level_that_breaks_does_not_bend_the_curve() {
 }
 
 #[test]
-fn users_whom_throughput_times_response_time_does_not_account_for_are_named() {
+fn users_beyond_littles_law_are_reported_as_idle() {
     let mut points = table(&[(10.0, 1_000.0), (100.0, 1_000.0), (300.0, 1_000.0)], None);
     for (p, mean_ms) in points.iter_mut().zip([10.0, 100.0, 128.0]) {
         p.mean_ns = Some(1e6 * mean_ms);
@@ -225,7 +225,7 @@ fn users_whom_throughput_times_response_time_does_not_account_for_are_named() {
 #[test]
 fn a_wide_interval_is_told_and_a_narrow_one_is_not() {
     let rows = [(1.0, 100.0), (5.0, 500.0), (10.0, 990.0), (20.0, 1_000.0)];
-    let of = |half| confidence(&knee::read(&table(&rows, half)).expect("usable"), 14);
+    let of = |half| confidence(&knee::analyse(&table(&rows, half)).expect("usable"), 14);
     let wide = of(Some(0.04)).expect("4 % are more than 2 %");
     assert!(wide.text.contains("after 14 rounds"), "{}", wide.text);
     assert_eq!(wide.evidence["rounds"], 14.0);

@@ -1,7 +1,7 @@
 //! Bounds on response time, and the highest rate served.
 
-use super::super::fake::{Fake, automatic, bounded, rates, sweep};
 use super::super::{Bound, BoundMetric, Sweep};
+use super::fake::{Fake, automatic, bounded, rates, sweep};
 use super::{codes, levels, near};
 use crate::experiment::conduct;
 use crate::finding::Finding;

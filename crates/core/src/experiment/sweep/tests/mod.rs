@@ -2,6 +2,7 @@
 
 mod beside;
 mod ends;
+pub(crate) mod fake;
 mod findings;
 mod limits;
 mod random_servers;

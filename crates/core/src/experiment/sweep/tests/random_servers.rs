@@ -1,9 +1,9 @@
 //! Sweeps of a thousand random servers, operation by operation in virtual time: what a report says
 //! holds, whatever the server does.
 
-use super::super::fake::{automatic, rates, slice_of};
 use super::super::{Sweep, SweepSpec};
 use super::codes;
+use super::fake::{automatic, rates, slice_of};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::{Conducted, conduct};
 use crate::law::Law;

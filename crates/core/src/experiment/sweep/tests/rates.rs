@@ -1,7 +1,7 @@
 //! The search over rates, against the package MLRsearch and against targets of known behaviour.
 
-use super::super::fake::{Fake, blank, bounded, outcomes, rates, sweep};
-use super::super::goals::{Evidence, Goal, Target, Trials};
+use super::super::goals::{Goal, RateEvidence, RateTrials, TrialDemand};
+use super::fake::{Fake, blank, bounded, outcomes, rates, sweep};
 use super::{levels, near};
 use crate::experiment::conduct;
 use crate::experiment::sweep::report::SweepConclusion;
@@ -43,8 +43,8 @@ fn recorded() -> Recorded {
     serde_json::from_str(include_str!("mlrsearch.json")).expect("a table")
 }
 
-fn target(goal: &RecordedGoal) -> Target {
-    Target {
+fn target(goal: &RecordedGoal) -> TrialDemand {
+    TrialDemand {
         trial_s: goal.final_trial_duration,
         sum_s: goal.duration_sum,
     }
@@ -56,7 +56,7 @@ fn rates_are_classified_as_by_mlrsearch() {
     let target = target(&recorded.goal);
     for run in &recorded.runs {
         for (rate, verdict) in &run.verdicts {
-            let mut evidence = Evidence::default();
+            let mut evidence = RateEvidence::default();
             for (_, length_s, is_lost) in run.trials.iter().filter(|t| t.0 == *rate) {
                 evidence.add(*length_s, !is_lost, target);
             }
@@ -84,7 +84,7 @@ fn relevant_bounds_are_those_of_mlrsearch() {
             report
         };
         let past: Vec<TrialReport> = run.trials.iter().map(trial).collect();
-        let limit = Trials::of(&past).limit(Goal::NoLoss, |_| target);
+        let limit = RateTrials::of(&past).limit(Goal::NoLoss, |_| target);
         assert_eq!((limit.within, limit.outside), (run.lower, run.upper));
     }
 }

@@ -1,8 +1,8 @@
 //! Random servers on random hosts, in virtual time: intervals cover what is true, and what changed
 //! with time is named.
 
-use super::super::fake::{Fake, automatic, sweep};
 use super::codes;
+use super::fake::{Fake, automatic, sweep};
 use crate::experiment::sweep::models::MachineRepair;
 use crate::report::contradictions::contradictions_of;
 use crate::rng::{self, Rng};

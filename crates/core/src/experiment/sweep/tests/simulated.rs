@@ -1,14 +1,14 @@
 //! Whole sweeps of the simulated station, operation by operation, checked against theory.
 
-use super::super::fake::{automatic, rates, slice_of};
-use super::super::{Sweep, SweepSpec};
+use super::super::{RatePlan, Sweep, SweepAxis, SweepSpec};
+use super::fake::{automatic, rates, slice_of};
 use super::{codes, levels, near};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::{Conducted, conduct};
 use crate::law::Law;
 use crate::measure::{BothEnds, HostTimes, Observed};
 use crate::sim::{World, simulate};
-use crate::spec::TrialSpec;
+use crate::spec::{Rate, TrialSpec};
 use crate::time::Nanos;
 use crate::trial::report::TrialReport;
 use crate::trial::slice::merged;
@@ -104,6 +104,32 @@ fn the_highest_rate_of_a_station_is_found() {
     let rate = conclusion.knee_rate_per_s.expect("some rate is served");
     assert!(near(rate, 4_000.0, 0.1), "{rate}: {:?}", levels(&conducted));
     assert!(conducted.trials.len() <= 30);
+}
+
+/// Two of three trials of a rate have responses of 1 ms, one has 9 ms: no trial alone has this
+/// mean, nor this p50 and p90.
+#[test]
+fn a_row_of_a_repeated_rate_is_of_all_its_trials() {
+    let rate = Rate::per_second(400).expect("a rate");
+    let mut spec = rates(1);
+    spec.axis = SweepAxis::Rate(RatePlan::List(vec![rate; 3]));
+    let mut service_ms = [1, 9, 1].into_iter();
+    let mut now_s = 0.0;
+    let run = |spec: &TrialSpec| {
+        let service = Law::Fixed(Nanos::from_millis(service_ms.next().expect("three trials")));
+        let trial = simulate(spec, &World::station(16, service)).trial;
+        Ok::<_, Infallible>(ControlFlow::Continue(slice_of(&trial, &mut now_s)))
+    };
+    let Ok(conducted) = conduct(&mut Sweep::new(spec), run);
+    let row = &conducted.conclusion.levels[0];
+    assert_eq!((row.trials, row.errors), (3, Some(0)));
+    assert!(near(row.throughput_per_s, 400.0, 0.01), "{row:?}");
+    let ms = |ns: Option<u64>| ns.map_or(0.0, |ns| ns as f64 / 1e6);
+    assert!(near(ms(row.mean_ns), 11.0 / 3.0, 0.01), "{row:?}");
+    assert!(
+        near(ms(row.p50_ns), 1.0, 0.01) && near(ms(row.p90_ns), 9.0, 0.01),
+        "{row:?}"
+    );
 }
 
 /// Times that an observer saw are of all slices of a row, and their percentiles are not averaged.

@@ -263,7 +263,7 @@ fn a_fall_beyond_noise_is_retrograde() {
 }
 
 #[test]
-fn where_the_curve_contradicts_the_asymptotes_the_answer_is_a_range() {
+fn curve_that_contradicts_asymptotes_gives_a_range() {
     // 4.56 users at the crossing, where 36,000/s are served, and 60,000/s at 32.
     let csv = "vusers,throughput_per_s\n1,13160\n2,21000\n4,33500\n8,47000\n16,52000\n32,60000\n\
                64,59900";

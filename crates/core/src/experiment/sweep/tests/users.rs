@@ -1,9 +1,9 @@
 //! Whole sweeps over users, against targets of known behaviour.
 
 use super::super::Sweep;
-use super::super::fake::{Fake, automatic, list, sweep};
+use super::fake::{Fake, automatic, list, sweep};
 use super::{codes, levels, near};
-use crate::experiment::{Ended, conduct};
+use crate::experiment::{EndReason, conduct};
 use crate::spec::{Level, TrialSpec};
 use crate::trial::report::Verdict;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn six_workers_are_found() {
     assert!((6.0..7.0).contains(&knee), "{knee}");
     let levels = levels(&conducted);
     assert!(levels.is_sorted() && levels[0] == 1.0, "{levels:?}");
-    assert_eq!(conducted.ended, Ended::Converged);
+    assert_eq!(conducted.ended, EndReason::Converged);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn noise_that_cannot_be_averaged_out_is_said() {
         codes(&conducted.findings).contains(&"throughput_varies"),
         "{conclusion:?}"
     );
-    assert_eq!(conducted.ended, Ended::Converged);
+    assert_eq!(conducted.ended, EndReason::Converged);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::experiment::udp::laws::loss_percent;
 use crate::experiment::udp::report::EffectRow;
 use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::names::names;
-use crate::stats::pairs::mean_and_ci95;
+use crate::stats::sample::mean_and_ci95;
 use crate::trial::datagrams::DatagramReport;
 use crate::trial::report::TrialReport;
 use crate::words;

@@ -7,7 +7,7 @@ use self::fake::{TrialBehaviour, run, sleeps, tried, yields};
 use super::{AssessedUdpTrial, STARTS_MAX, UdpCompare, UdpRun};
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
-use crate::experiment::{Ended, Experiment};
+use crate::experiment::{EndReason, Experiment};
 use crate::spec::ArrivalLaw;
 use crate::time::Nanos;
 use crate::trial::report::Verdict;
@@ -31,7 +31,7 @@ fn one_law_is_one_trial() {
     let (conducted, conclusion) = run(&mut UdpRun::new(sleeps(128, 200)), world);
     assert_eq!(
         (conducted.trials.len(), conducted.ended),
-        (1, Ended::Converged)
+        (1, EndReason::Converged)
     );
     let row = &conclusion.laws[0];
     assert_eq!(

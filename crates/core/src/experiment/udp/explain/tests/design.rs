@@ -6,7 +6,7 @@ use super::{CROWD, Who, asked, explain, losers, standing, who};
 use crate::experiment::udp::report::{EffectRow, UdpConclusion};
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::udp::tests::fake::{TrialBehaviour, run};
-use crate::experiment::{Ended, Experiment, Next};
+use crate::experiment::{EndReason, Experiment, Next};
 use crate::spec::{ArrivalLaw, WaitPolicy};
 
 #[test]
@@ -15,7 +15,7 @@ fn the_design_has_each_cell_once_in_each_block() {
     assert_eq!(experiment.trials(), 2 + 3 * 13);
     let (conducted, conclusion) = run(&mut experiment, |spec| losers(CROWD)(who(spec)));
     assert_eq!(conducted.trials.len(), 41);
-    assert_eq!(conducted.ended, Ended::Converged);
+    assert_eq!(conducted.ended, EndReason::Converged);
     assert_eq!(conclusion.effects.len(), 12);
     assert!(conclusion.effects.iter().all(|e| e.pairs == 3));
     let rows: Vec<u32> = conclusion.laws.iter().map(|row| row.trials).collect();
@@ -114,7 +114,7 @@ fn clients_that_send_nothing_cannot_be_sent_again() {
     let (conducted, conclusion) = run(&mut UdpExplain::new(asked(&[])), world);
     assert_eq!(
         conducted.ended,
-        Ended::Doomed("exp(200us)*128 sent nothing that could be sent again".into())
+        EndReason::Doomed("exp(200us)*128 sent nothing that could be sent again".into())
     );
     assert_eq!(standing(&conclusion, "sender_drops_or_blocks"), "supported");
 }

@@ -1,27 +1,99 @@
-//! The slices as reported: what each measured, what it weighs, and what was amiss in it.
+//! The rows of a sweep as reported: levels with their marks, slices with what was amiss in them,
+//! outages and the host's speed.
 
-use super::course::level_of;
-use super::infer::Inference;
-use crate::experiment::sweep::report::{SweepOutage, SweepSlice};
+use super::inference::Inference;
+use super::progress::level_of;
+use crate::experiment::sweep::findings::AxisKind;
+use crate::experiment::sweep::knee::fails;
+use crate::experiment::sweep::report::{SweepConclusion, SweepLevel, SweepOutage, SweepSlice};
+use crate::experiment::sweep::table::LevelPoint;
 use crate::measure::error_share;
 use crate::spec::Level;
 use crate::stats::rounds::median;
 use crate::trial::report::{TrialReport, Verdict};
 
-/// A silence is an outage from this length on, …
+/// Shortest silence that is an outage, …
 const OUTAGE_NS: u64 = 250_000_000;
-/// … where this many responses would have come meanwhile, …
+/// … if at least this number of responses was expected in it, …
 const EXPECTED: f64 = 8.0;
-/// … and it exceeds this many mean response times.
+/// … and it exceeds this multiple of the median response time.
 const RESPONSES: f64 = 5.0;
-/// Failures beyond this share more than the level has otherwise are a mark.
+/// Share of failures above the usual of the level that is marked.
 const MORE_FAIL: f64 = 0.01;
-/// Steal from this share of the host's processor time on is a mark.
+/// Stolen share of the host's processor time that is marked.
 const STEAL_PERCENT: f64 = 2.0;
-/// A slice below this weight is an outlier.
+/// Weight below which a slice is an outlier.
 const LOW_WEIGHT: f64 = 0.45;
-/// Silences in slices are outages of one cause where no answer came between them.
+/// Longest gap between silences of one outage.
 const SAME_OUTAGE_GAP_NS: u64 = 1_000_000_000;
+
+/// One reported level for each row of `table`, with figures of the merged trials and the marks of
+/// the conclusion. The conclusion rests on the rows `used`.
+pub(super) fn levels(
+    axis: AxisKind,
+    table: &[LevelPoint],
+    used: &[LevelPoint],
+    merged: &[TrialReport],
+    conclusion: &SweepConclusion,
+) -> Vec<SweepLevel> {
+    let knee = conclusion.knee_vusers.or(conclusion.knee_rate_per_s);
+    let distance = |p: &LevelPoint, knee: f64| (p.level / knee).ln().abs();
+    let nearest = knee.and_then(|knee| {
+        let by_distance =
+            |a: &&LevelPoint, b: &&LevelPoint| distance(a, knee).total_cmp(&distance(b, knee));
+        table.iter().min_by(by_distance).map(|p| p.level)
+    });
+    let best = conclusion.best_within_bound.as_ref();
+    let best = best.map(|b| b.rate_per_s.unwrap_or(f64::from(b.vusers)));
+    table
+        .iter()
+        .map(|p| SweepLevel {
+            is_knee: nearest == Some(p.level),
+            is_best_within_bound: best == Some(p.level),
+            excluded_because: excluded_because(p, used),
+            ..row(axis, p, merged)
+        })
+        .collect()
+}
+
+fn row(axis: AxisKind, p: &LevelPoint, merged: &[TrialReport]) -> SweepLevel {
+    let level = axis.level(p.level);
+    let trial = merged.iter().find(|t| t.level == level);
+    let times = p.latency.as_ref().filter(|times| times.count > 0);
+    SweepLevel {
+        level,
+        trials: p.trials as u32,
+        throughput_per_s: p.throughput_per_s,
+        throughput_ci95_per_s: p.throughput_ci95,
+        mean_ns: p.mean_ns.map(|ns| ns.round() as u64),
+        p50_ns: times.and_then(|times| times.p50),
+        p90_ns: p.p90_ns.map(|ns| ns.round() as u64),
+        p95_ns: times.and_then(|times| times.p95),
+        p99_ns: times.and_then(|times| times.p99),
+        errors: trial.map(|t| t.outcomes.errors()),
+        busiest_worker_percent: trial.map(|t| t.generator.busiest_worker_percent),
+        cpu_us_per_op: trial.and_then(|t| t.generator.cpu_s_per_million_ops),
+        littles_law_deviation_percent: trial
+            .and_then(|t| t.http()?.littles_law.as_ref())
+            .map(|law| law.deviation_percent),
+        excluded_because: None,
+        is_knee: false,
+        is_best_within_bound: false,
+    }
+}
+
+fn excluded_because(p: &LevelPoint, used: &[LevelPoint]) -> Option<String> {
+    let reason = if used.iter().any(|u| u.level == p.level) {
+        return None;
+    } else if p.throughput_per_s <= 0.0 {
+        "nothing answered"
+    } else if fails(p) {
+        "failures"
+    } else {
+        "invalid"
+    };
+    Some(reason.to_owned())
+}
 
 /// All slices in the order in which they were measured.
 pub(super) fn slices(found: &Inference) -> Vec<SweepSlice> {
@@ -76,7 +148,7 @@ fn usual_failures(found: &Inference, i: usize) -> f64 {
     median(same.map(|t| error_share(&t.outcomes)))
 }
 
-/// When a slice shows an outage: begin and end, from the begin of the sweep.
+/// Begin and end of an outage in a slice, from the begin of the sweep.
 fn silence(found: &Inference, i: usize) -> Option<[u64; 2]> {
     let trial = &found.past[i];
     let slice = trial.slice()?;
@@ -86,7 +158,7 @@ fn silence(found: &Inference, i: usize) -> Option<[u64; 2]> {
         let others = found.past.iter().filter(move |t| level_of(t) == level);
         others.filter(|t| t.completed > 0)
     };
-    // Where few slices of a level tell, those with fewer users do.
+    // A level with few slices takes the throughput of lower levels.
     let least = found.past.iter().filter(|t| level_of(t) <= level_of(trial));
     let per_s = median(same().map(|t| t.successes_per_s()));
     let per_s = per_s.max(median(least.map(|t| t.successes_per_s())));
@@ -102,7 +174,7 @@ fn silence(found: &Inference, i: usize) -> Option<[u64; 2]> {
     is_outage.then(|| [slice.begin_ns + start, slice.begin_ns + end])
 }
 
-/// Times without a response, those of neighbouring slices as one.
+/// Outages; those of neighbouring slices are one.
 pub(super) fn outages(found: &Inference) -> Vec<SweepOutage> {
     let mut all: Vec<SweepOutage> = Vec::new();
     for (i, trial) in found.past.iter().enumerate() {
@@ -133,8 +205,8 @@ pub(super) fn outages(found: &Inference) -> Vec<SweepOutage> {
     all
 }
 
-/// How fast the host ran in each slice, from the generator's processor time per operation against
-/// the median of the level; 1 is the median.
+/// Speed of the host in each slice: the median processor time per operation of the level, divided
+/// by that of the slice.
 fn host_speeds(found: &Inference) -> Vec<Option<f64>> {
     let usual = |level: Level| {
         let here = (0..found.past.len()).filter(|&i| found.rounds[i] > 0);
@@ -152,7 +224,7 @@ fn host_speeds(found: &Inference) -> Vec<Option<f64>> {
         .collect()
 }
 
-/// The host's speed by round, 1 the median.
+/// Speed of the host by round; 1 is the median.
 pub(super) fn speed_by_round(slices: &[SweepSlice]) -> Vec<f64> {
     let last = slices.iter().map(|s| s.round).max().unwrap_or(0);
     let of = |round: u32| {

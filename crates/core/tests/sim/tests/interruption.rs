@@ -30,7 +30,7 @@ fn operations_of_one_length_count_for_the_part_that_is_over() {
 
 /// Left out, they would cost half an operation per user: 2.5 % after 20 of them.
 #[test]
-fn operations_of_random_length_are_off_by_a_small_part_of_one_per_user() {
+fn interrupted_throughput_is_off_by_little_per_user() {
     let trials = 200;
     let shares = (0..trials).map(|seed| share_measured(Law::Exp(ms(100)), 2_000, seed));
     let bias = shares.sum::<f64>() / trials as f64 - 1.0;

@@ -4,12 +4,12 @@
 use super::World;
 use super::agenda::{Agenda, Event};
 use super::stalls::Stalls;
-use crate::driver::{Action, AnyDriver, Driver};
-use crate::measure::Op;
-use crate::measure::{Completion, Measurement, Outcome, Recorder, RecorderConfig, Window};
-use crate::pool::Pool;
-use crate::spec::{Load, Share, TrialSpec};
-use crate::time::Nanos;
+use knee_core::driver::{Action, AnyDriver, Driver};
+use knee_core::measure::Op;
+use knee_core::measure::{Completion, Measurement, Outcome, Recorder, RecorderConfig, Window};
+use knee_core::pool::ConnectionQueue;
+use knee_core::spec::{Load, Share, TrialSpec};
+use knee_core::time::Nanos;
 
 /// A request under way. The answer to one whose operation has ended meanwhile is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ pub(super) struct Generator {
     next: Action,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    waiting: Pool<Ticket>,
+    waiting: ConnectionQueue<Ticket>,
     connections: Connections,
     /// Operations started or shed so far.
     made: u64,
@@ -117,7 +117,7 @@ impl Generator {
             next: Action::Done,
             slots: Vec::new(),
             free: Vec::new(),
-            waiting: Pool::new(connections_max.into()),
+            waiting: ConnectionQueue::new(connections_max.into()),
             connections: Connections {
                 keep_alive: spec.target.keep_alive,
                 max: u64::from(connections_max).max(1),

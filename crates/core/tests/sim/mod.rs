@@ -11,19 +11,17 @@ mod generator;
 mod path;
 mod stalls;
 mod station;
-#[cfg(test)]
-mod tests;
 
 pub use faults::{Faults, RejectAbove};
 pub use path::{Path, simulate_flows};
 
-use crate::law::Law;
-use crate::measure::{GeneratorUse, Histogram, Trial};
-use crate::spec::TrialSpec;
-use crate::time::Nanos;
 use agenda::{Agenda, Event};
 use faults::FaultState;
 use generator::{Answer, Generator};
+use knee_core::law::Law;
+use knee_core::measure::{GeneratorUse, Histogram, Trial};
+use knee_core::spec::TrialSpec;
+use knee_core::time::Nanos;
 use station::{Admission, Station};
 use std::collections::BTreeMap;
 

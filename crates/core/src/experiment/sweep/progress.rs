@@ -1,7 +1,7 @@
-//! Which slice a sweep over users measures next: it explores by doubling, then visits levels around
+//! Next slice of a sweep over users. The sweep explores by doubling, then measures levels around
 //! the bend in rounds. All of it follows from the spec and the slices so far.
 
-use super::infer::Inference;
+use super::inference::Inference;
 use super::{SweepSpec, VuserPlan};
 use crate::experiment::Next;
 use crate::measure::error_share;
@@ -11,55 +11,55 @@ use crate::time::Nanos;
 use crate::trial::report::TrialReport;
 use crate::words::{users, value};
 
-/// The least number of rounds: fewer leave the spread between them open.
+/// Least number of rounds: fewer do not determine the spread between them.
 pub(super) const ROUNDS_MIN: usize = 5;
-/// The most rounds of an automatic plan.
+/// Most rounds of an automatic plan.
 const ROUNDS_MAX: usize = 40;
-/// The most rounds of a list, and the shortest slice that a longer list is divided into.
+/// Most rounds of a list, and the shortest slice of its longer trials.
 const LIST_ROUNDS_MAX: u64 = 20;
 const SLICE: Nanos = Nanos::from_millis(400);
-/// Slices are a multiple of this: whole bins of answers and whole slots of the series.
+/// Slices are a multiple of this, so that they have whole bins of answers and slots of the series.
 const GRAIN_NS: u64 = 40_000_000;
-/// Operations that each user of a slice makes, where time permits.
+/// Operations of each user in a slice, if time permits.
 const CYCLES: f64 = 30.0;
 /// The longest slice.
 const SLICE_MAX_S: f64 = 4.0;
-/// The share of the remaining budget that the first rounds may take.
+/// Share of the remaining budget for the first rounds.
 const BUDGET_SHARE: f64 = 0.75;
-/// What a slice costs beside its times: threads and connections.
+/// Time that a slice takes beside warm-up and window, for threads and connections.
 const OVERHEAD_S: f64 = 0.05;
-/// A slice is for this many operations per user too early to be measured.
+/// Warm-up of a slice in operations per user, and its least length in s.
 const WARMUP_CYCLES: f64 = 3.0;
 const WARMUP_MIN_S: f64 = 0.05;
-/// Length of a trial that explores, in s: at least, and at most where operations are long.
+/// Least and, for long operations, greatest length of a trial that explores, in s.
 const EXPLORE_S: [f64; 2] = [0.4, 1.0];
-/// Throughput has stopped rising where two levels gain less than this.
+/// Gain over two levels below which throughput has stopped rising.
 const GAIN_MIN: f64 = 1.05;
-/// Throughput below this share of what was seen is a disturbance, or the target has failed: the
-/// level is tried again this often, and more often where nothing answered.
+/// Share of the throughput so far below which a level is measured again: it was disturbed, or the
+/// target failed. The number of repeats is larger if nothing answered.
 const FELL: f64 = 0.5;
 const AGAIN: usize = 2;
 const AGAIN_SILENT: usize = 12;
-/// After this many rounds the highest level is compared with those below it.
+/// Rounds after which the highest level is compared with those below it.
 const LOOK_AFTER: usize = 2;
-/// Levels nearer than this ratio are one.
+/// Least ratio of two levels.
 const APART: f64 = 1.2;
-/// The most levels in a round.
+/// Most levels in a round.
 const LEVELS_MAX: usize = 9;
 
-/// What is known of a level.
+/// Result of one slice at a level.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct LevelSample {
     level: u32,
     per_s: f64,
     is_silent: bool,
     keeps_bounds: bool,
 }
 
-impl Seen {
-    fn of(spec: &SweepSpec, trial: &TrialReport) -> Seen {
+impl LevelSample {
+    fn of(spec: &SweepSpec, trial: &TrialReport) -> LevelSample {
         let times = &trial.response_time_ns;
-        Seen {
+        LevelSample {
             level: value(trial.level) as u32,
             per_s: trial.successes_per_s(),
             is_silent: trial.completed == 0,
@@ -68,25 +68,25 @@ impl Seen {
     }
 }
 
-/// Where a sweep stands.
+/// Progress of a sweep.
 #[derive(Debug, Default)]
-pub(super) struct Course {
+pub(super) struct Progress {
     /// Round of each slice; 0 where it explored.
     pub(super) rounds: Vec<u32>,
-    /// Levels that are visited in each round; empty while the sweep explores.
+    /// Levels of each round; empty while the sweep explores.
     pub(super) levels: Vec<u32>,
     /// The level to explore next.
     exploring: Option<u32>,
-    /// First slice of the rounds with these levels.
+    /// Number of the first slice of these rounds.
     begin: usize,
-    /// Rounds that are complete before it.
+    /// Complete rounds before it.
     rounds_before: usize,
-    seen: Vec<Seen>,
+    seen: Vec<LevelSample>,
 }
 
-/// What to do after these slices.
+/// The next step after these slices.
 pub(super) fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next<TrialSpec> {
-    let course = Course::of(spec, plan, past);
+    let course = Progress::of(spec, plan, past);
     if let Some(level) = course.exploring {
         return Next::Run(Box::new(course.explore(spec, level, past)));
     }
@@ -104,7 +104,7 @@ pub(super) fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> 
     Next::Run(Box::new(spec.slice(level, past.len(), warmup, duration)))
 }
 
-/// Why going on makes no sense: not even one user is served.
+/// Reason to stop: not even one user is served.
 fn hopeless(past: &[TrialReport]) -> String {
     let share = past.first().map_or(0.0, |t| error_share(&t.outcomes));
     format!(
@@ -129,13 +129,13 @@ fn elapsed_s(past: &[TrialReport]) -> f64 {
     past.last().and_then(end).unwrap_or_else(sum) as f64 / 1e9
 }
 
-impl Course {
-    /// Where a sweep stands after these slices.
-    pub(super) fn of(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Course {
-        let mut course = Course::default();
+impl Progress {
+    /// Progress after these slices.
+    pub(super) fn of(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Progress {
+        let mut course = Progress::default();
         match plan {
             VuserPlan::List(list) => {
-                course.seen = past.iter().map(|t| Seen::of(spec, t)).collect();
+                course.seen = past.iter().map(|t| LevelSample::of(spec, t)).collect();
                 course.levels = list.clone();
                 course.levels.sort_unstable();
                 course.levels.dedup();
@@ -146,17 +146,17 @@ impl Course {
         course
     }
 
-    /// Exploration, rounds, and where throughput still rises after two of them the same once more.
+    /// Exploration, then rounds; both once more if throughput still rises after two rounds.
     fn find(&mut self, spec: &SweepSpec, past: &[TrialReport]) {
-        let mut climb: Vec<Seen> = Vec::new();
+        let mut climb: Vec<LevelSample> = Vec::new();
         for is_last in [false, true] {
             while let Some(level) = next_level(&climb, spec.vusers_max) {
                 let Some(trial) = past.get(self.rounds.len()) else {
                     self.exploring = Some(level);
                     return;
                 };
-                climb.push(Seen::of(spec, trial));
-                self.seen.push(Seen::of(spec, trial));
+                climb.push(LevelSample::of(spec, trial));
+                self.seen.push(LevelSample::of(spec, trial));
                 self.rounds.push(0);
             }
             self.levels = choose(&self.seen, spec);
@@ -166,9 +166,9 @@ impl Course {
             if self.levels.is_empty() || !is_complete {
                 return;
             }
-            let seen: Vec<Seen> = past[self.begin..self.rounds.len()]
+            let seen: Vec<LevelSample> = past[self.begin..self.rounds.len()]
                 .iter()
-                .map(|t| Seen::of(spec, t))
+                .map(|t| LevelSample::of(spec, t))
                 .collect();
             match still_rises(&self.levels, &seen).filter(|top| top.level < spec.vusers_max) {
                 None => {
@@ -184,7 +184,7 @@ impl Course {
         }
     }
 
-    /// Counts the slices of this many rounds; whether all slices are there.
+    /// Assigns slices to this number of rounds. Returns whether all of them exist.
     fn visit(&mut self, past: &[TrialReport], rounds: usize) -> bool {
         let size = self.levels.len().max(1);
         let end = self.begin.saturating_add(size.saturating_mul(rounds));
@@ -195,7 +195,7 @@ impl Course {
         self.rounds.len() >= end
     }
 
-    /// Whether no more rounds are needed, or there is no time for another.
+    /// Whether the rounds suffice, or no time is left for another.
     fn is_enough(
         &self,
         spec: &SweepSpec,
@@ -263,7 +263,7 @@ impl Course {
         [warmup_of(level), grains(duration_s)]
     }
 
-    /// Time from one operation of a user to the next, as far as is known.
+    /// Time from one operation of a user to the next, in s; 0 if unknown.
     fn cycle_s(&self, level: u32) -> f64 {
         let up_to = self.seen.iter().filter(|s| s.level <= level);
         let most = up_to.map(|s| s.per_s).fold(0.0, f64::max);
@@ -285,14 +285,14 @@ fn grains(seconds: f64) -> Nanos {
     Nanos((ns + GRAIN_NS / 4) / GRAIN_NS * GRAIN_NS).max(Nanos(GRAIN_NS))
 }
 
-/// How many rounds the time per level makes where levels are given.
+/// Rounds into which the time per level of a list is divided.
 fn list_rounds(spec: &SweepSpec) -> usize {
     (spec.base.duration.0 / SLICE.0).clamp(ROUNDS_MIN as u64, LIST_ROUNDS_MAX) as usize
 }
 
-/// The next level of a climb: twice the last, or the last again where throughput fell far. `None`
-/// where two levels brought no more, at the most users, or where nothing is served at all.
-fn next_level(climb: &[Seen], vusers_max: u32) -> Option<u32> {
+/// Next level of the exploration: twice the last, or the last again if throughput fell far. `None`
+/// after two levels without gain, at the most users, or if nothing is served.
+fn next_level(climb: &[LevelSample], vusers_max: u32) -> Option<u32> {
     let Some(last) = climb.last() else {
         return Some(1);
     };
@@ -327,8 +327,8 @@ fn next_level(climb: &[Seen], vusers_max: u32) -> Option<u32> {
     (last.level < vusers_max).then(|| last.level.saturating_mul(2).min(vusers_max))
 }
 
-/// The highest level, where it has clearly more than those well below it.
-fn still_rises(levels: &[u32], seen: &[Seen]) -> Option<Seen> {
+/// The highest level, if its throughput is clearly above that of those well below it.
+fn still_rises(levels: &[u32], seen: &[LevelSample]) -> Option<LevelSample> {
     let middle = |level: u32| {
         let here = seen.iter().filter(|s| s.level == level);
         crate::stats::rounds::median(here.map(|s| s.per_s))
@@ -339,15 +339,15 @@ fn still_rises(levels: &[u32], seen: &[Seen]) -> Option<Seen> {
         .filter(|&&l| f64::from(top) >= 1.4 * f64::from(l));
     let most_below = below.map(|&l| middle(l)).fold(0.0, f64::max);
     let of_top = seen.iter().find(|s| s.level == top)?;
-    (middle(top) > 1.08 * most_below).then_some(Seen {
+    (middle(top) > 1.08 * most_below).then_some(LevelSample {
         per_s: middle(top),
         ..*of_top
     })
 }
 
-/// The levels of a round: one user, those around the bend, the first with nearly the most, twice
-/// that, and both sides of a bound. Empty where nothing was served.
-fn choose(seen: &[Seen], spec: &SweepSpec) -> Vec<u32> {
+/// Levels of a round: the lowest, those around the bend, the first with nearly the maximum, twice
+/// that, and both sides of a bound. Empty if nothing was served.
+fn choose(seen: &[LevelSample], spec: &SweepSpec) -> Vec<u32> {
     let mut levels: Vec<u32> = seen.iter().map(|s| s.level).collect();
     levels.sort_unstable();
     levels.dedup();
@@ -363,12 +363,12 @@ fn choose(seen: &[Seen], spec: &SweepSpec) -> Vec<u32> {
     let full = levels.iter().copied().find(|&l| of(l) >= 0.97 * most);
     let full = f64::from(full.unwrap_or(lowest));
     let top = f64::from(levels.last().copied().unwrap_or(lowest));
-    // In the order of what they tell.
+    // The most informative first.
     let mut wanted = vec![f64::from(lowest), full, 2.0 * full, bend];
     if of(top as u32) < 0.9 * most {
         wanted.push(top);
     }
-    let bounded = |s: &&Seen| !s.keeps_bounds;
+    let bounded = |s: &&LevelSample| !s.keeps_bounds;
     if let Some(outside) = seen.iter().filter(bounded).map(|s| s.level).min() {
         let within = levels.iter().rfind(|&&l| l < outside);
         let within = within.map_or(1.0, |&l| f64::from(l));

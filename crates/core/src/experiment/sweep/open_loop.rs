@@ -1,9 +1,9 @@
-//! The open loop beside a sweep over users. A target that pauses keeps the users of a closed loop
-//! from asking, so that few of their operations wait. One trial in open loop tells what all feel
-//! who come during a pause.
+//! One trial in open loop beside a sweep over users. While a target pauses, the users of a closed
+//! loop send nothing, so that few of their operations wait. In an open loop all arrivals during a
+//! pause wait.
 
-use super::{Axis, SweepSpec, rates};
-use crate::experiment::sweep::report::{OpenLoopBeside, SweepConclusion, SweepLevel};
+use super::{SweepAxis, SweepSpec, rates};
+use crate::experiment::sweep::report::{OpenLoopComparison, SweepConclusion, SweepLevel};
 use crate::finding::{Code, Finding, Severity};
 use crate::spec::{Level, Rate, TrialSpec};
 use crate::stats::sample::mean;
@@ -11,17 +11,17 @@ use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, levels, percent, time, value};
 
-/// What is offered, as a share of the maximum.
+/// Offered rate as a share of the maximum.
 const OFFERED_SHARE: f64 = 0.9;
-/// From this ratio of the 99th percentiles on, the closed loop hides the pauses.
+/// Ratio of the 99th percentiles from which the closed loop hides the pauses.
 const HIDES_FACTOR: f64 = 2.0;
-/// An invalid trial says nothing: it is made again once.
+/// An invalid trial is repeated once.
 const TRIALS_MAX: usize = 2;
-/// This many slices with a pause are worth a trial in open loop; …
+/// Slices with a pause that call for a trial in open loop.
 const PAUSES_MIN: usize = 3;
-/// … a pause is this long at least.
+/// Shortest pause.
 const PAUSE_NS: u64 = 30_000_000;
-/// Rates from this on are whole numbers.
+/// Rate from which rates are whole numbers.
 const WHOLE_FROM: f64 = 10.0;
 
 /// The trials of users, and those in open loop that follow them.
@@ -30,7 +30,7 @@ pub(super) fn split(past: &[TrialReport]) -> (&[TrialReport], &[TrialReport]) {
     past.split_at(past.iter().position(is_open).unwrap_or(past.len()))
 }
 
-/// The trial in open loop that these trials call for, if they do.
+/// The trial in open loop that these trials call for, if any.
 pub(super) fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> {
     let (closed, open) = split(past);
     let is_known = open.iter().any(|t| t.verdict == Verdict::Valid);
@@ -53,9 +53,9 @@ pub(super) fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> 
     Some(rates::beside(spec, rate, past.len()))
 }
 
-/// Whether a sweep over users knows what its target does in open loop.
+/// Whether a sweep over users has a usable trial in open loop.
 pub(super) fn is_known(spec: &SweepSpec, past: &[TrialReport]) -> bool {
-    matches!(spec.axis, Axis::Vusers(_)) && usable(past).is_some()
+    matches!(spec.axis, SweepAxis::Vusers(_)) && usable(past).is_some()
 }
 
 fn usable(past: &[TrialReport]) -> Option<&TrialReport> {
@@ -64,15 +64,15 @@ fn usable(past: &[TrialReport]) -> Option<&TrialReport> {
     open.iter().find(is_usable)
 }
 
-/// The figures of both loops; `None` where one of them is not known.
+/// Figures of both loops; `None` if one is unknown.
 pub(super) fn figures(
     past: &[TrialReport],
     conclusion: &SweepConclusion,
-) -> Option<OpenLoopBeside> {
+) -> Option<OpenLoopComparison> {
     let trial = usable(past)?;
     let closed = compared(conclusion)?;
     let rate_per_s = value(trial.level);
-    Some(OpenLoopBeside {
+    Some(OpenLoopComparison {
         rate_per_s,
         percent_of_maximum: 100.0 * rate_per_s / conclusion.max_throughput_per_s,
         p99_ns: trial.response_time_ns.p99?,
@@ -81,7 +81,6 @@ pub(super) fn figures(
     })
 }
 
-/// A closed loop hides the pauses of its target.
 pub(super) const CLOSED_LOOP_HIDES_PAUSES: Code = Code {
     name: "closed_loop_hides_pauses",
     cause: "The target pauses. During a pause the users of a closed loop send nothing, so few of \
@@ -90,8 +89,8 @@ pub(super) const CLOSED_LOOP_HIDES_PAUSES: Code = Code {
              run --rate.",
 };
 
-/// That the closed loop hides the pauses, where its figure is far from that of the open loop.
-pub(super) fn hides(figures: &OpenLoopBeside) -> Option<Finding> {
+/// The finding that the closed loop hides the pauses, if the figures differ enough.
+pub(super) fn hides(figures: &OpenLoopComparison) -> Option<Finding> {
     let (open_ns, closed_ns) = (figures.p99_ns as f64, figures.closed_p99_ns as f64);
     (open_ns >= HIDES_FACTOR * closed_ns).then(|| {
         CLOSED_LOOP_HIDES_PAUSES.finding(
@@ -118,7 +117,7 @@ pub(super) fn hides(figures: &OpenLoopBeside) -> Option<Finding> {
     })
 }
 
-/// Whether a slice shows a pause: no response for a time in which many would have come.
+/// Whether a slice shows a pause: no response for a time in which many were expected.
 fn has_pause(trial: &TrialReport) -> bool {
     let silence = trial.slice().and_then(|slice| slice.silence_ns);
     let median = trial.response_time_ns.p50;
@@ -138,7 +137,7 @@ fn offered(most_per_s: f64) -> f64 {
     }
 }
 
-/// The row that stands for the closed loop: that of the knee, or else the one with the most
+/// The row of the closed loop to compare: that of the knee, otherwise that with the most
 /// throughput.
 fn compared(conclusion: &SweepConclusion) -> Option<&SweepLevel> {
     let used = || {

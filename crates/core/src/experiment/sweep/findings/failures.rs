@@ -1,4 +1,4 @@
-//! Failures, and users that do nothing, from level to level.
+//! Findings about failures and idle users.
 
 use super::AxisKind;
 use crate::experiment::sweep::table::LevelPoint;
@@ -8,10 +8,10 @@ use crate::stats::sample::share_interval;
 use crate::trial::findings::FIND_THE_FAILURES;
 use crate::words::{levels, number, percent, users, value};
 
-/// From this share on users without an answer are a finding.
+/// Share of idle users that is a finding.
 const IDLE_MIN: f64 = 0.1;
-/// Failures rise where the highest level has this share more than the lowest has, beyond what the
-/// binomial intervals of both leave open.
+/// Rise of the failures from the lowest to the highest level, as a share, beyond the binomial
+/// intervals of both.
 const ERRORS_RISE_SHARE: f64 = 0.01;
 
 pub(in crate::experiment::sweep) const ERRORS_RISE: Code = Code {
@@ -28,14 +28,14 @@ pub(in crate::experiment::sweep) fn errors_rise(
 ) -> Option<Finding> {
     let (first, last) = (points.first()?, points.last()?);
     let lowest = first.error_share;
-    // As many comparisons as there are other levels.
+    // One comparison with each other level.
     let probability = 0.05 / (points.len() as f64 - 1.0).max(1.0);
     let interval = |p: &LevelPoint| share_interval(p.error_share, p.operations, probability);
     let risen = |p: &&LevelPoint| {
         p.error_share > lowest + ERRORS_RISE_SHARE && interval(p)[0] > interval(first)[1]
     };
     let risen: Vec<&LevelPoint> = points.iter().filter(risen).collect();
-    // What fails at levels in the middle alone does not rise with the load.
+    // Failures at levels in the middle alone do not rise with the load.
     risen.iter().find(|p| p.level == last.level)?;
     let worst = risen.iter().map(|p| p.error_share).fold(0.0, f64::max);
     let mut at: Vec<Level> = risen.iter().map(|p| axis.level(p.level)).collect();
@@ -69,8 +69,8 @@ pub(super) const IDLE_USERS: Code = Code {
     remedy: "Count the connections that the server accepted, and the requests without a response.",
 };
 
-/// Levels of a table measured elsewhere at which throughput times response time accounts for fewer
-/// users than there were, beyond the pause that the level with the shortest one permits.
+/// Levels of a table at which throughput times response time accounts for fewer users than there
+/// were. The pause of the level with the shortest one is allowed for.
 pub(in crate::experiment::sweep) fn idle_users(points: &[LevelPoint]) -> Option<Finding> {
     let idle_ns = |p: &LevelPoint| Some((1e9 * p.level / p.throughput_per_s - p.mean_ns?).max(0.0));
     let rows: Vec<(&LevelPoint, f64)> = points

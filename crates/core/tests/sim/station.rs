@@ -3,11 +3,11 @@
 use super::generator::Request;
 use super::stalls::Stalls;
 use super::{SlowStart, World};
-use crate::law::Law;
-use crate::measure::{Histogram, Window};
-use crate::rng::{self, Rng};
-use crate::spec::TrialSpec;
-use crate::time::Nanos;
+use knee_core::law::Law;
+use knee_core::measure::{Histogram, Window};
+use knee_core::rng::{self, Rng};
+use knee_core::spec::TrialSpec;
+use knee_core::time::Nanos;
 use std::collections::VecDeque;
 
 /// What becomes of a request that comes to the station.

@@ -1,7 +1,7 @@
 //! What happens next in virtual time.
 
 use super::generator::{Answer, Request};
-use crate::time::Nanos;
+use knee_core::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -1,7 +1,7 @@
 //! Times in which something stands still.
 
 use super::Stall;
-use crate::time::Nanos;
+use knee_core::time::Nanos;
 
 /// Stalls in order, none touching another: begin and end of each.
 #[derive(Debug)]

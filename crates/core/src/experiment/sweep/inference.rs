@@ -1,48 +1,48 @@
-//! What slices in rounds say: log throughput = level + round + residual, and what changed with
+//! Inference from slices in rounds: log throughput = level + round + residual, and changes with
 //! time.
 
 use super::SweepSpec;
-use super::course::{ROUNDS_MIN, level_of};
-use super::knee::{self, Shape};
+use super::knee::{self, CurveShape};
+use super::progress::{ROUNDS_MIN, level_of};
 use super::table::LevelPoint;
 use crate::measure::error_share;
 use crate::rng;
-use crate::stats::rounds::{self, Cell, Change, Estimate, RoundsFit, median};
+use crate::stats::rounds::{self, BlockCell, Estimate, LevelShift, RoundsFit, median};
 use crate::stats::sample::t_beyond;
 use crate::trial::report::TrialReport;
 use crate::trial::slice::{merged, pooled};
 use rand_core::RngCore;
 
-/// Half the width of the intervals that is aimed at: of the maximum, and of the knee.
+/// Target half width of the intervals of the maximum and of the knee.
 pub(super) const PRECISION: [f64; 2] = [0.02, 0.1];
-/// Slices that deviate by more than this multiple of the usual are no part of a row.
+/// Multiple of the usual deviation beyond which a slice is no part of a row.
 const OUTLIER: f64 = 3.0;
-/// Figures are no more exact than this.
+/// Smallest usual deviation.
 const DEVIATION_MIN: f64 = 0.004;
-/// A knee is no more exact than this: no curve is exactly that of its asymptotes.
+/// Smallest half width of a knee: no curve is exactly that of its asymptotes.
 const KNEE_MIN: f64 = 0.02;
-/// Levels with at least this share of the most tell how the capacity changes with time.
+/// Share of the maximum from which a level shows changes of the capacity.
 const SATURATED: f64 = 0.5;
-/// A lasting change is by this factor at least.
+/// Smallest factor of a lasting change.
 const CHANGE_MIN: f64 = 1.25;
-/// Whole rounds after a lasting change from which on the state since then is estimated.
+/// Whole rounds after a lasting change that suffice to estimate the new state.
 const REGIME_ROUNDS_MIN: usize = 3;
-/// A drift is by this share of the throughput at least, from begin to end, …
+/// Smallest drift from begin to end, as a logarithm, …
 const DRIFT_MIN: f64 = 0.05;
-/// … and this multiple of its 95 % interval.
+/// … and as a multiple of its 95 % interval.
 const DRIFT_CERTAIN: f64 = 1.5;
-/// Resamples of the rounds.
+/// Bootstrap resamples of the rounds.
 const RESAMPLES: usize = 300;
 
-/// Slices of one level that its row rests on.
+/// Slices of one level that form its row.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct LevelSlices {
     pub(super) level: u32,
     /// Numbers of the slices.
     pub(super) used: Vec<usize>,
     /// Half the width of the interval against other levels, as a logarithm.
     pub(super) half_width: Option<f64>,
-    /// It was explored, and not measured in rounds.
+    /// Whether it was explored only, and not measured in rounds.
     pub(super) is_explored: bool,
 }
 
@@ -53,27 +53,27 @@ pub(super) struct LastingChange {
     pub(super) at: usize,
     /// Factor of the throughput after it.
     pub(super) factor: f64,
-    /// The rows rest on the slices after it.
+    /// Whether the rows rest on the slices after it.
     pub(super) is_after: bool,
-    /// All slices on the other side explored.
+    /// Whether all slices on one side are explorations.
     pub(super) is_explored: bool,
     /// Whole rounds after it.
     pub(super) rounds_after: usize,
 }
 
-/// What follows from the slices.
+/// Result of the inference.
 #[derive(Clone, Debug)]
 pub(super) struct Inference<'a> {
     pub(super) past: &'a [TrialReport],
     pub(super) rounds: Vec<u32>,
-    pub(super) rows: Vec<Row>,
-    /// Logarithm of the throughput against that of the level in the middle round, by slice.
+    pub(super) rows: Vec<LevelSlices>,
+    /// Deviation of each slice from its level in the middle round, as a logarithm.
     pub(super) deviations: Vec<Option<f64>>,
     /// Weight of each slice, 0 to 1.
     pub(super) weights: Vec<f64>,
     /// Standard deviation of the residuals.
     pub(super) spread: Option<f64>,
-    /// What the middle of the rounds is uncertain by.
+    /// Half width of the interval of the middle round.
     pub(super) middle: f64,
     pub(super) change: Option<LastingChange>,
     /// Change of the logarithm from begin to end.
@@ -85,7 +85,7 @@ pub(super) struct Inference<'a> {
 }
 
 impl<'a> Inference<'a> {
-    /// What slices of these rounds say; round 0 explored.
+    /// Infers from slices with these rounds; round 0 is exploration.
     pub(super) fn of(spec: &SweepSpec, past: &'a [TrialReport], rounds: &[u32]) -> Inference<'a> {
         let mut all: Vec<u32> = past.iter().map(level_of).collect();
         all.sort_unstable();
@@ -130,18 +130,18 @@ impl<'a> Inference<'a> {
     fn fitted(&self, is_kept: impl Fn(usize) -> bool) -> Option<RoundsFit> {
         let cell = |i: usize| {
             let round = (self.rounds[i] as usize).checked_sub(1);
-            Some(Cell {
+            Some(BlockCell {
                 level: self.place(i)?,
                 round: round.filter(|_| is_kept(i))?,
                 value: self.value(i)?,
             })
         };
-        let cells: Vec<Cell> = (0..self.past.len()).filter_map(cell).collect();
+        let cells: Vec<BlockCell> = (0..self.past.len()).filter_map(cell).collect();
         let most = self.rounds.iter().copied().max().unwrap_or(0) as usize;
         rounds::fit(&cells, self.levels.len(), most)
     }
 
-    /// The slices in which the target was busy, with what each deviates from its level.
+    /// Slices at saturated levels, each with its deviation from the level.
     fn timeline(&self, fit: &RoundsFit) -> Vec<(usize, f64)> {
         let most = fit
             .levels
@@ -157,15 +157,15 @@ impl<'a> Inference<'a> {
         (0..self.past.len()).filter_map(of).collect()
     }
 
-    /// A lasting change, after which only one side counts, or a drift.
+    /// Finds a lasting change, after which only one side counts, or a drift.
     fn look_at_time(&mut self) {
         let Some(fit) = self.fit.clone() else { return };
         let timeline = self.timeline(&fit);
         let values: Vec<f64> = timeline.iter().map(|t| t.1).collect();
         let time = |i: usize| self.past[i].slice().map_or(i as f64, |s| s.begin_ns as f64);
         let course: Vec<(f64, f64)> = timeline.iter().map(|t| (time(t.0), t.1)).collect();
-        let is_step = |c: &Change| c.deviation(&values) < rounds::line_deviation(&course);
-        let lasting = |c: &Change| c.size().abs() >= CHANGE_MIN.ln() && is_step(c);
+        let is_step = |c: &LevelShift| c.deviation(&values) < rounds::line_deviation(&course);
+        let lasting = |c: &LevelShift| c.size().abs() >= CHANGE_MIN.ln() && is_step(c);
         if let Some(change) = rounds::change(&values, 2).filter(lasting) {
             let at = timeline[change.at].0;
             let measured = |part: &[u32]| part.iter().filter(|r| **r > 0).count();
@@ -194,8 +194,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// The maximum on the side of a lasting change that the rows do not rest on, from its own
-    /// slices.
+    /// Maximum on the other side of a lasting change, from the slices of that side.
     pub(super) fn other_max_per_s(&self, spec: &SweepSpec, change: &LastingChange) -> Option<f64> {
         let side = if change.is_after {
             0..change.at
@@ -204,7 +203,7 @@ impl<'a> Inference<'a> {
         };
         let other = Inference::of(spec, &self.past[side.clone()], &self.rounds[side]);
         let table: Vec<LevelPoint> = other.table(false).into_iter().map(|row| row.0).collect();
-        Some(other.reading(&table)?.x_max_per_s)
+        Some(other.analysis(&table)?.x_max_per_s)
     }
 
     /// Whether a slice is on the side of a lasting change that counts.
@@ -232,7 +231,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    fn row(&self, level: u32) -> Row {
+    fn row(&self, level: u32) -> LevelSlices {
         let here = || (0..self.past.len()).filter(|&i| level_of(&self.past[i]) == level);
         let place = self.levels.iter().position(|&l| l == level);
         let estimate = self
@@ -240,7 +239,7 @@ impl<'a> Inference<'a> {
             .as_ref()
             .zip(place)
             .and_then(|(fit, p)| fit.level(p));
-        let mut row = Row {
+        let mut row = LevelSlices {
             level,
             used: here().collect(),
             half_width: estimate.map(|e| e.half_width),
@@ -261,15 +260,15 @@ impl<'a> Inference<'a> {
                     .collect();
             }
         }
-        // Series of slices follow one another where these have the same length.
+        // Series of slices can follow one another only if they have the same length.
         let length = |i: &usize| self.past[*i].duration_ns;
         let usual = row.used.last().map(length);
         row.used.retain(|i| Some(length(i)) == usual);
         row
     }
 
-    /// The table that all statements rest on. `is_exact`: each row is one trial of its slices;
-    /// otherwise, which is enough to go on by, their mean.
+    /// Table of all levels. With `is_exact` the slices of a row are merged into one trial,
+    /// otherwise pooled, which suffices for the next step.
     pub(super) fn table(&self, is_exact: bool) -> Vec<(LevelPoint, TrialReport)> {
         let rows = self.rows.iter().filter_map(|row| {
             let slices: Vec<&TrialReport> = row.used.iter().map(|&i| &self.past[i]).collect();
@@ -286,9 +285,9 @@ impl<'a> Inference<'a> {
         rows.collect()
     }
 
-    fn point(&self, row: &Row, trial: &TrialReport, ci95: Option<[f64; 2]>) -> LevelPoint {
+    fn point(&self, row: &LevelSlices, trial: &TrialReport, ci95: Option<[f64; 2]>) -> LevelPoint {
         let n = f64::from(row.level);
-        // Users' time that is neither the target's nor a pause is the generator's.
+        // The part of the users' time that is neither response time nor pause is the generator's.
         let mean = trial.response_time_ns.mean;
         let busy_s = mean.zip(self.pause_s);
         let busy_s = busy_s.map(|(ns, pause_s)| ns as f64 / 1e9 + pause_s);
@@ -304,8 +303,8 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// Half the width of the knee's interval, as a logarithm: rounds are drawn anew, and each gives
-    /// what its throughput at the plateau exceeds that of the lowest level by.
+    /// Half the width of the knee's interval, as a logarithm, by bootstrap over the rounds. A round
+    /// gives the difference of the plateau from the lowest level.
     pub(super) fn knee_half_width(&self, plateau: &[f64], lowest: f64) -> Option<f64> {
         let of_round = |round: u32| {
             let of = |wanted: &dyn Fn(f64) -> bool| {
@@ -336,8 +335,8 @@ impl<'a> Inference<'a> {
         Some(t_beyond(0.05, n as u64 - 1) * deviation)
     }
 
-    /// By how much slices that weigh less would move the throughput of these levels if they did
-    /// not, as a logarithm: a server that pauses has such slices as well as the host.
+    /// Shift of the throughput of these levels, as a logarithm, if all slices weighed alike. Slices
+    /// that weigh less may be the server's pauses and not the host's.
     fn left_out(&self, levels: &[f64]) -> f64 {
         let counts = |i: &usize| {
             self.rounds[*i] > 0
@@ -359,9 +358,9 @@ impl<'a> Inference<'a> {
         (weighted(&|_| 1.0) - weighted(&|w| w)).abs()
     }
 
-    /// The table as read, with intervals of the rounds.
-    pub(super) fn reading(&self, table: &[LevelPoint]) -> Option<knee::Reading> {
-        // An explored level counts where there are no rounds yet.
+    /// Analysis of the table, with intervals of the rounds.
+    pub(super) fn analysis(&self, table: &[LevelPoint]) -> Option<knee::KneeAnalysis> {
+        // An explored level counts only if there are no rounds yet.
         let explored: Vec<f64> = self
             .rows
             .iter()
@@ -370,14 +369,14 @@ impl<'a> Inference<'a> {
             .collect();
         let counted = table.iter().filter(|p| !explored.contains(&p.level));
         let counted: Vec<LevelPoint> = counted.cloned().collect();
-        let mut reading = knee::read(&counted)?;
-        reading.x_max_half_width = reading.x_max_half_width.map(|h| h.hypot(self.middle));
-        if let Shape::Bent(knee) = &mut reading.shape {
-            let lowest = reading.rows.first().map_or(1.0, |p| p.level);
-            // Rows weigh all of their slices alike, which the rounds drawn anew do not.
-            let of_rounds = self.knee_half_width(&reading.plateau, lowest);
+        let mut analysis = knee::analyse(&counted)?;
+        analysis.x_max_half_width = analysis.x_max_half_width.map(|h| h.hypot(self.middle));
+        if let CurveShape::Bent(knee) = &mut analysis.shape {
+            let lowest = analysis.rows.first().map_or(1.0, |p| p.level);
+            // The bootstrap weighs slices, the rows do not.
+            let of_rounds = self.knee_half_width(&analysis.plateau, lowest);
             let half = of_rounds.unwrap_or(0.0).max(knee.half_width.unwrap_or(0.0));
-            let open = self.left_out(&reading.plateau) + self.left_out(&[lowest]);
+            let open = self.left_out(&analysis.plateau) + self.left_out(&[lowest]);
             let half = half.hypot(KNEE_MIN) + open;
             knee.set_half_width(half);
             if let Some([lo, hi]) = &mut knee.range {
@@ -385,26 +384,29 @@ impl<'a> Inference<'a> {
             }
         }
         let untold = self.change.filter(|c| c.rounds_after < REGIME_ROUNDS_MIN);
-        if let Some(change) = untold.filter(|_| matches!(reading.shape, Shape::Bent(_))) {
-            reading.shape = Shape::Untold {
+        if let Some(change) = untold.filter(|_| matches!(analysis.shape, CurveShape::Bent(_))) {
+            analysis.shape = CurveShape::Untold {
                 rounds: change.rounds_after,
             };
         }
-        Some(reading)
+        Some(analysis)
     }
 
-    /// Whether the intervals are as narrow as they are to be, and nothing else is open.
+    /// Whether the intervals have the target width, and a lasting change has enough rounds after
+    /// it.
     pub(super) fn is_precise(&self, spec: &SweepSpec) -> bool {
         let table: Vec<LevelPoint> = self.table(false).into_iter().map(|row| row.0).collect();
-        let Some(reading) = self.reading(&table).filter(|_| spec.budget.0 > 0) else {
+        let Some(analysis) = self.analysis(&table).filter(|_| spec.budget.0 > 0) else {
             return true;
         };
         let is_narrow = |half: Option<f64>, limit: f64| half.is_some_and(|h| h <= limit);
-        let knee = match &reading.shape {
-            Shape::Bent(knee) if knee.range.is_none() => is_narrow(knee.half_width, PRECISION[1]),
+        let knee = match &analysis.shape {
+            CurveShape::Bent(knee) if knee.range.is_none() => {
+                is_narrow(knee.half_width, PRECISION[1])
+            }
             _ => true,
         };
         let is_settled = self.change.is_none_or(|c| c.rounds_after >= ROUNDS_MIN);
-        is_narrow(reading.x_max_half_width, PRECISION[0]) && knee && is_settled
+        is_narrow(analysis.x_max_half_width, PRECISION[0]) && knee && is_settled
     }
 }

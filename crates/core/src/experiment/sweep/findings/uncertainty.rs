@@ -1,11 +1,11 @@
-//! What the levels and their order leave open.
+//! Findings about uncertainty: methods that disagree, wide intervals, tables without rounds.
 
-use crate::experiment::sweep::knee::{DISAGREEMENT, Knee, Reading, Shape};
+use crate::experiment::sweep::knee::{CurveShape, DISAGREEMENT, Knee, KneeAnalysis};
 use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::{Code, Finding, Severity};
 use crate::words::{between_users, list, percent, users};
 
-/// Half the width of the intervals that is aimed at, in percent: of the maximum, and of the knee.
+/// Target half width of the intervals of the maximum and of the knee, in percent.
 const CONFIDENCE_PERCENT: [f64; 2] = [2.0, 10.0];
 
 pub(super) const KNEE_METHODS_DISAGREE: Code = Code {
@@ -15,8 +15,8 @@ pub(super) const KNEE_METHODS_DISAGREE: Code = Code {
     remedy: "Measure more levels between the two ends of the range.",
 };
 
-/// Other methods that put the knee elsewhere, or a measured curve that contradicts the asymptotes.
-pub(super) fn disagreement(knee: &Knee, reading: &Reading) -> Option<Finding> {
+/// Other methods put the knee elsewhere, or the measured curve contradicts the asymptotes.
+pub(super) fn disagreement(knee: &Knee, analysis: &KneeAnalysis) -> Option<Finding> {
     let far = |level: f64| (level / knee.level).max(knee.level / level) > DISAGREEMENT;
     let others: Vec<(&'static str, f64)> =
         [("kneedle", knee.kneedle), ("max_power", knee.max_power)]
@@ -27,7 +27,7 @@ pub(super) fn disagreement(knee: &Knee, reading: &Reading) -> Option<Finding> {
     if knee.range.is_none() && others.is_empty() {
         return None;
     }
-    let reached_percent = 100.0 * knee.throughput_per_s / reading.x_max_per_s;
+    let reached_percent = 100.0 * knee.throughput_per_s / analysis.x_max_per_s;
     let said: Vec<String> = others
         .iter()
         .map(|(method, level)| format!("{} at {}", method.replace('_', " "), users(*level)))
@@ -44,9 +44,10 @@ pub(super) fn disagreement(knee: &Knee, reading: &Reading) -> Option<Finding> {
              its maximum{}; the knee is {}",
             users(knee.level),
             percent(reached_percent),
-            match said.is_empty() {
-                true => String::new(),
-                false => format!("; {}", list(&said)),
+            if said.is_empty() {
+                String::new()
+            } else {
+                format!("; {}", list(&said))
             },
             between_users(lo, hi)
         ),
@@ -91,17 +92,16 @@ pub(super) const CONFIDENCE_NOT_REACHED: Code = Code {
     remedy: "Give more time with --budget, or use a quieter host.",
 };
 
-/// Whether the intervals that the answer rests on are wide, or missing. A knee of which only a
-/// range is known has none.
+/// The intervals of the answer are wide or missing. A knee with a range has none.
 pub(in crate::experiment::sweep) fn confidence(
-    reading: &Reading,
+    analysis: &KneeAnalysis,
     rounds: usize,
 ) -> Option<Finding> {
-    let Shape::Bent(knee) = &reading.shape else {
+    let CurveShape::Bent(knee) = &analysis.shape else {
         return None;
     };
     let half = |half: Option<f64>| half.map(|h| 100.0 * h);
-    let throughput_percent = half(reading.x_max_half_width);
+    let throughput_percent = half(analysis.x_max_half_width);
     let knee_percent = half(knee.half_width).filter(|_| knee.range.is_none());
     let is_narrow = |p: Option<f64>, limit: f64| p.is_some_and(|p| p <= limit);
     let knee_known = knee.range.is_some() || is_narrow(knee_percent, CONFIDENCE_PERCENT[1]);
@@ -137,7 +137,7 @@ pub(super) const TIME_NOT_SEPARATED: Code = Code {
              for each measurement in the order they were made.",
 };
 
-/// A table without rounds does not tell the influence of the level from that of the time.
+/// The table has no rounds, so that time and level cannot be distinguished.
 pub(in crate::experiment::sweep) fn time_not_separated(table: &[LevelPoint]) -> Option<Finding> {
     let is_separated = table.iter().all(|p| p.in_rounds);
     (!is_separated && table.len() > 1).then(|| {

@@ -1,8 +1,8 @@
 //! How a simulated server fails.
 
 use super::generator::{Answer, Request};
-use crate::rng::{self, Rng};
-use crate::time::Nanos;
+use knee_core::rng::{self, Rng};
+use knee_core::time::Nanos;
 
 /// The faults of a server; the default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,7 +1,7 @@
-//! What a report asks of the conclusion of `knee sweep`, and whether that agrees with all else.
+//! The conclusion of `knee sweep` as a report sees it, and its checks for contradictions.
 
 use super::findings::CODES;
-use super::report::{OpenLoopBeside, SweepConclusion, SweepLevel};
+use super::report::{OpenLoopComparison, SweepConclusion, SweepLevel};
 use crate::consistency::{Contradictions, Said, at_most};
 use crate::experiment::answer::{Answer, most_responses, values};
 use crate::finding::{Code, Finding};
@@ -11,14 +11,13 @@ use serde_json::Value;
 
 /// A maximum that is fitted over several levels may exceed each of them by this factor.
 const FITTED: f64 = 1.05;
-/// A maximum is no further below the most of the levels, but for the noise of that.
+/// Least maximum as a share of the highest level, apart from the noise of that.
 const FAR_BELOW: f64 = 0.97;
-/// Rounding and the mean of several trials apart.
+/// Tolerance for rounding and for means of several trials.
 const NEARLY: f64 = 1.001;
-/// The share of its maximum that a closed system has at the knee, at the least: what the asymptotes
-/// leave of the worst that is fitted.
+/// Least throughput at the knee, as a share of the maximum.
 const AT_KNEE_SHARE: f64 = 0.69;
-/// What is past the knee gains no more, or it is not past it.
+/// Largest gain past the knee, in percent.
 const PAST_KNEE_GAIN_PERCENT: f64 = 10.1;
 
 impl Answer for SweepConclusion {
@@ -38,7 +37,7 @@ impl Answer for SweepConclusion {
         values(&self.levels)
     }
 
-    /// The last of its best level.
+    /// The last trial at the knee, or that with the most responses.
     fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
         let knee = self.levels.iter().find(|level| level.is_knee);
         let at_knee = knee.and_then(|knee| trials.iter().rfind(|t| t.level == knee.level));
@@ -97,7 +96,7 @@ fn levels(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
                 ("p99", level.p99_ns),
             ],
         );
-        // What failed is no throughput.
+        // Failures are no throughput.
         let here = said.trials.iter().filter(|t| t.level == level.level);
         let most = here.map(|t| t.successes_per_s()).reduce(f64::max);
         let of_trials = most.is_none_or(|most| level.throughput_per_s <= most * NEARLY);
@@ -109,7 +108,7 @@ fn levels(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
     found.unless(marked <= 1, || format!("{marked} levels are the knee"));
 }
 
-/// What is stated of time stands in the slices.
+/// Statements about time agree with the slices.
 fn in_time(of: &SweepConclusion, found: &mut Contradictions) {
     let max = of.max_throughput_per_s;
     found.interval("the maximum", Some(max), of.max_throughput_ci95_per_s);
@@ -149,7 +148,7 @@ fn maximum(of: &SweepConclusion, found: &mut Contradictions) {
     found.unless(max >= FAR_BELOW * (most - noise), || {
         format!("the maximum is {max}/s, and a level has {most}/s")
     });
-    // A knee of users is never told without it.
+    // An answer with a knee of users states the maximum.
     let of_users = of.knee_vusers.is_some() || of.knee_range.is_some();
     let is_told = of_users && of.knee_rate_per_s.is_none() && !of.answer.is_empty();
     found.unless(!is_told || of.answer.contains(&number(max)), || {
@@ -202,7 +201,7 @@ fn range(of: &SweepConclusion, found: &mut Contradictions) {
     }
 }
 
-/// The bounds of each goal are rates of the table, in order, and the first goal's are the knee's.
+/// Bounds of each goal are rates of the table, in order. Those of the first goal are the knee's.
 fn goals(of: &SweepConclusion, found: &mut Contradictions) {
     let is_listed = |per_s: f64| of.levels.iter().any(|l| value(l.level) == per_s);
     for goal in &of.goals {
@@ -257,7 +256,7 @@ fn within_bound(of: &SweepConclusion, found: &mut Contradictions) {
     }
 }
 
-/// What is recommended is the best within the bound, or the knee.
+/// The recommendation is the best level within the bound, or the knee.
 fn recommended(of: &SweepConclusion, found: &mut Contradictions) {
     if let Some(best) = &of.best_within_bound {
         let is_it = best.rate_per_s.is_some() || of.recommended_vusers == Some(best.vusers);
@@ -295,7 +294,7 @@ fn statement(finding: &Finding, of: &SweepConclusion, found: &mut Contradictions
             is_borne_out && evidence("gain_percent") <= PAST_KNEE_GAIN_PERCENT
         }
         "closed_loop_hides_pauses" => {
-            let differs = |o: &OpenLoopBeside| o.p99_ns > o.closed_p99_ns;
+            let differs = |o: &OpenLoopComparison| o.p99_ns > o.closed_p99_ns;
             of.open_loop.as_ref().is_some_and(differs)
         }
         "not_saturated" | "saturated_below_range" => of.knee_vusers.is_none(),

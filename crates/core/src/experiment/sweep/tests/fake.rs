@@ -2,7 +2,7 @@
 
 use crate::experiment::sweep::models::MachineRepair;
 use crate::experiment::sweep::report::SweepConclusion;
-use crate::experiment::sweep::{Axis, Bound, RatePlan, Sweep, SweepSpec, VuserPlan};
+use crate::experiment::sweep::{Bound, RatePlan, Sweep, SweepAxis, SweepSpec, VuserPlan};
 use crate::experiment::{Conducted, conduct};
 use crate::measure::{Interval, Outcome, Outcomes, Trial};
 use crate::rng;
@@ -159,17 +159,17 @@ pub(crate) fn sweep(
 
 /// An automatic sweep over users.
 pub(crate) fn automatic(seed: u64) -> SweepSpec {
-    of_axis(Axis::Vusers(VuserPlan::Auto), seed)
+    of_axis(SweepAxis::Vusers(VuserPlan::Auto), seed)
 }
 
 /// A sweep over these users.
 pub(crate) fn list(levels: &[u32]) -> SweepSpec {
-    of_axis(Axis::Vusers(VuserPlan::List(levels.to_vec())), 1)
+    of_axis(SweepAxis::Vusers(VuserPlan::List(levels.to_vec())), 1)
 }
 
 /// An automatic sweep over rates.
 pub(crate) fn rates(seed: u64) -> SweepSpec {
-    of_axis(Axis::Rate(RatePlan::Auto), seed)
+    of_axis(SweepAxis::Rate(RatePlan::Auto), seed)
 }
 
 /// With these bounds.
@@ -178,7 +178,7 @@ pub(crate) fn bounded(mut spec: SweepSpec, bounds: &[Bound]) -> SweepSpec {
     spec
 }
 
-fn of_axis(axis: Axis, seed: u64) -> SweepSpec {
+fn of_axis(axis: SweepAxis, seed: u64) -> SweepSpec {
     SweepSpec {
         base: base(seed),
         axis,

@@ -1,15 +1,15 @@
 //! A simulated path: a link of a fixed rate behind a queue in each direction, which flows of TCP
 //! fill and pings wait in.
 
-use crate::experiment::latency::measure::{
+use knee_core::experiment::latency::measure::{
     FlowMeasured, LatencyServiceFacts, LatencyTrial, Probe, ProbeBack, ProbesMeasured,
     ScenarioEnded, TcpSample,
 };
-use crate::experiment::latency::settling::{PingsSoFar, Settling};
-use crate::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
-use crate::measure::Direction;
-use crate::measure::{GeneratorUse, Histogram};
-use crate::time::Nanos;
+use knee_core::experiment::latency::settling::{PingsSoFar, Settling};
+use knee_core::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
+use knee_core::measure::Direction;
+use knee_core::measure::{GeneratorUse, Histogram};
+use knee_core::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -228,9 +228,10 @@ impl<'a> Run<'a> {
         let sender = &mut self.senders[flow];
         sender.in_flight -= 1;
         if came {
-            sender.window += match sender.window < sender.threshold {
-                true => 1.0,
-                false => 1.0 / sender.window,
+            sender.window += if sender.window < sender.threshold {
+                1.0
+            } else {
+                1.0 / sender.window
             };
             return;
         }

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 /// Mean response time of M/M/1: 1/(μ − λ) (Kleinrock, Queueing Systems I, 1975, 3.2).
-pub fn mm1_response_mean_s(arrivals_per_s: f64, service_per_s: f64) -> f64 {
+pub(crate) fn mm1_response_mean_s(arrivals_per_s: f64, service_per_s: f64) -> f64 {
     if arrivals_per_s >= service_per_s {
         return f64::INFINITY;
     }
@@ -17,12 +17,12 @@ pub fn mm1_response_mean_s(arrivals_per_s: f64, service_per_s: f64) -> f64 {
 
 /// Response time that a share `q` (0 to 1) of the operations do not exceed in M/M/1, where it is
 /// exponential: −ln(1 − q)/(μ − λ).
-pub fn mm1_response_quantile_s(arrivals_per_s: f64, service_per_s: f64, q: f64) -> f64 {
+pub(crate) fn mm1_response_quantile_s(arrivals_per_s: f64, service_per_s: f64, q: f64) -> f64 {
     -(1.0 - q).ln() * mm1_response_mean_s(arrivals_per_s, service_per_s)
 }
 
 /// Mean wait before service of M/D/1: ρ/(2μ(1 − ρ)), by Pollaczek and Khinchine.
-pub fn md1_wait_mean_s(arrivals_per_s: f64, service_per_s: f64) -> f64 {
+pub(crate) fn md1_wait_mean_s(arrivals_per_s: f64, service_per_s: f64) -> f64 {
     let load = arrivals_per_s / service_per_s;
     if load >= 1.0 {
         return f64::INFINITY;
@@ -35,7 +35,7 @@ pub fn md1_wait_mean_s(arrivals_per_s: f64, service_per_s: f64) -> f64 {
 ///
 /// From Erlang's B by its recursion B(0) = 1, B(k) = a·B(k−1)/(k + a·B(k−1)), which neither
 /// overflows nor cancels: C = B/(1 − ρ·(1 − B)).
-pub fn erlang_c(servers: u32, offered: f64) -> f64 {
+pub(crate) fn erlang_c(servers: u32, offered: f64) -> f64 {
     let load = offered / f64::from(servers);
     if load >= 1.0 {
         return 1.0;
@@ -45,7 +45,7 @@ pub fn erlang_c(servers: u32, offered: f64) -> f64 {
 }
 
 /// Mean wait before service of M/M/c: C/(cμ − λ) with Erlang's C.
-pub fn mmc_wait_mean_s(servers: u32, arrivals_per_s: f64, service_per_s: f64) -> f64 {
+pub(crate) fn mmc_wait_mean_s(servers: u32, arrivals_per_s: f64, service_per_s: f64) -> f64 {
     let capacity = f64::from(servers) * service_per_s;
     if arrivals_per_s >= capacity {
         return f64::INFINITY;
@@ -55,7 +55,7 @@ pub fn mmc_wait_mean_s(servers: u32, arrivals_per_s: f64, service_per_s: f64) ->
 
 /// Mean response time of D/M/1: 1/(μ(1 − σ)), where σ < 1 solves σ = exp(−(μ − μσ)/λ) (Kleinrock
 /// I, 6.4, with the transform of a fixed gap).
-pub fn dm1_response_mean_s(arrivals_per_s: f64, service_per_s: f64) -> f64 {
+pub(crate) fn dm1_response_mean_s(arrivals_per_s: f64, service_per_s: f64) -> f64 {
     let load = arrivals_per_s / service_per_s;
     if load >= 1.0 {
         return f64::INFINITY;
@@ -72,7 +72,7 @@ pub fn dm1_response_mean_s(arrivals_per_s: f64, service_per_s: f64) -> f64 {
 
 /// Response time that a share `q` (0 to 1) of the operations do not exceed in D/M/1, where it is
 /// exponential as in M/M/1.
-pub fn dm1_response_quantile_s(arrivals_per_s: f64, service_per_s: f64, q: f64) -> f64 {
+pub(crate) fn dm1_response_quantile_s(arrivals_per_s: f64, service_per_s: f64, q: f64) -> f64 {
     -(1.0 - q).ln() * dm1_response_mean_s(arrivals_per_s, service_per_s)
 }
 
@@ -88,7 +88,7 @@ const NEWTON_STEPS: u32 = 40;
 /// π(j+1)·p(0) = π(0)·P(A > j) + Σ π(i)·P(A > j − i + 1) over i = 1 … j, a sum of positive terms
 /// only. A customer leaves every 1/(μ(π(0)/ρ + 1)) seconds, which is the rate of those who get in,
 /// so the share of the lost is 1 − 1/(π(0) + ρ).
-pub fn md1k_loss(load: f64, places: u64) -> f64 {
+pub(crate) fn md1k_loss(load: f64, places: u64) -> f64 {
     if load.is_nan() || load <= 0.0 {
         return 0.0;
     }

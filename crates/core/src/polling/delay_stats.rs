@@ -1,5 +1,5 @@
-//! What a worker's operations say of its delays: how much of the slow ones, of the median and of a
-//! user's cycle is the generator's own, as the verdict counts it.
+//! Delays of a worker: the generator's share of the slow operations, of the median and of a user's
+//! cycle, by the limits of the verdict.
 
 use crate::time::Nanos;
 
@@ -10,41 +10,41 @@ const MEDIAN_SHARE: f64 = 0.10;
 /// … and of a user's cycle in a closed loop, from which it warns.
 const CYCLE_SHARE: f64 = 0.10;
 
-/// The slowest are this share of the operations, …
+/// Share of the operations that are the slowest, …
 const SLOWEST: f64 = 0.01;
-/// … and so many at the least: of few operations the slowest 1 % says nothing.
+/// … and their least number: the slowest 1 % of few operations means nothing.
 const SLOWEST_MIN: f64 = 10.0;
-/// The median are the operations between these shares of all.
+/// Shares between which operations are the median ones.
 const MEDIAN: [f64; 2] = [0.45, 0.55];
 
-/// Fewer operations say nothing.
+/// Least operations for a result.
 const OPERATIONS_MIN: u64 = 100;
-/// The delays have to come in so many places: a single pause delays many operations.
+/// Least number of separate delays: a single pause delays many operations.
 const EPISODES_MIN: u64 = 3;
-/// An operation is in such a place where this share of it, 1/so many, is the generator's own.
+/// An operation is delayed if the generator's delay is at least 1/this of its time.
 const DELAYED_PART: u64 = 10;
 
-/// What was seen so long ago or longer counts half.
+/// Age from which observations count half.
 const MEMORY: Nanos = Nanos::from_secs(2);
 
-/// Rows per doubling of the response time: each is up to a quarter long.
+/// Rows per doubling of the response time.
 const ROWS_PER_OCTAVE: u64 = 4;
-/// Longer ones count as this.
+/// Longest response time with a row of its own.
 const LONGEST_NS: u64 = 1 << 36;
 
-/// The sums of operations of about the same response time.
+/// Sums over operations of about the same response time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct DelaySums {
     count: u64,
-    /// Of the response times, or of the cycles.
+    /// Sum of the response times, or of the cycles.
     whole_ns: u64,
-    /// Of it, the generator's own delay.
+    /// Part of it that is the generator's delay.
     own_ns: u64,
-    /// Separate places in which the generator was late.
+    /// Number of separate delays.
     episodes: u64,
 }
 
-impl Sums {
+impl DelaySums {
     fn halve(&mut self) {
         self.count /= 2;
         self.whole_ns /= 2;
@@ -53,27 +53,27 @@ impl Sums {
     }
 }
 
-/// Sums of a part of the operations. Of a row that is in it in part, the times count in proportion,
-/// and all places: more delays of the same length are no single pause.
+/// Sums over a part of the operations. A row partly within it counts with a share of its times. It
+/// counts with all of its delays, as several delays of one length are no single pause.
 #[derive(Clone, Copy, Debug, Default)]
-struct Part {
+struct DelayPart {
     whole_ns: f64,
     own_ns: f64,
     episodes: u64,
 }
 
-impl Part {
+impl DelayPart {
     #[inline]
-    fn add(&mut self, row: &Sums, share: f64) {
+    fn add(&mut self, row: &DelaySums, share: f64) {
         self.whole_ns += row.whole_ns as f64 * share;
         self.own_ns += row.own_ns as f64 * share;
         self.episodes += row.episodes;
     }
 
-    /// The generator's delay for each nanosecond of others', as a multiple of what that is where
-    /// the generator's share of the whole is `limit`.
+    /// Ratio of the generator's delay to the rest, as a multiple of that ratio where the
+    /// generator's share is `limit`.
     fn over(&self, limit: f64) -> f64 {
-        // As many as in one place or two have another cause than a late wake-up.
+        // One or two delays have another cause than a late wake-up.
         if self.episodes < EPISODES_MIN {
             return 0.0;
         }
@@ -82,16 +82,16 @@ impl Part {
     }
 }
 
-/// Tells one delay of the generator, which may meet many operations, from the next.
+/// Separates one delay of the generator, which may affect many operations, from the next.
 #[derive(Clone, Copy, Debug, Default)]
 struct Episodes {
-    /// When the last one was over.
+    /// End of the last delay.
     over: Nanos,
 }
 
 impl Episodes {
-    /// An operation was due at a time, and delayed by `own` of its `whole` time; whether that is
-    /// another delay than the last: the generator had been on time in between.
+    /// Whether an operation due at `due`, delayed by `own` of its `whole` time, begins a new delay:
+    /// the generator was on time in between.
     #[inline]
     fn begins(&mut self, due: Nanos, own: Nanos, whole: Nanos) -> bool {
         if own.0.saturating_mul(DELAYED_PART) < whole.0.max(1) {
@@ -103,32 +103,31 @@ impl Episodes {
     }
 }
 
-/// How late a worker is, compared with what it measures: kept from operation to operation, at the
-/// price of some additions.
+/// Delays of a worker by response time. An operation costs a few additions.
 #[derive(Clone, Debug)]
-pub struct Pace {
-    /// By response time; empty where nobody asks.
-    rows: Vec<Sums>,
+pub struct DelayStats {
+    /// Sums by response time; empty if not watched.
+    rows: Vec<DelaySums>,
     late: Episodes,
     /// Users' cycles.
-    cycles: Sums,
+    cycles: DelaySums,
     late_cycles: Episodes,
-    /// The sum of the delays, each once, however many operations it met.
+    /// Sum of the delays, each once, however many operations it affected.
     late_by: Nanos,
-    /// Of the same time: how long others had the worker's processor.
+    /// Time in which others had the worker's processor.
     pub(super) kept_waiting: Nanos,
-    /// How long all this was watched.
+    /// Length of the observation.
     pub(super) watched: Nanos,
-    /// Of it, what is not yet due to count half.
+    /// Part of it that still counts in full.
     fresh: Nanos,
 }
 
-impl Pace {
-    /// `is_watched`: somebody decides by it; otherwise it notes nothing.
-    pub fn new(is_watched: bool) -> Pace {
-        Pace {
+impl DelayStats {
+    /// With `is_watched` false it records nothing.
+    pub fn new(is_watched: bool) -> DelayStats {
+        DelayStats {
             rows: vec![
-                Sums::default();
+                DelaySums::default();
                 if is_watched {
                     row_of(LONGEST_NS) + 1
                 } else {
@@ -136,7 +135,7 @@ impl Pace {
                 }
             ],
             late: Episodes::default(),
-            cycles: Sums::default(),
+            cycles: DelaySums::default(),
             late_cycles: Episodes::default(),
             late_by: Nanos::ZERO,
             kept_waiting: Nanos::ZERO,
@@ -145,14 +144,14 @@ impl Pace {
         }
     }
 
-    /// Whether anything is noted.
+    /// Whether it records anything.
     #[inline]
     pub fn is_watched(&self) -> bool {
         !self.rows.is_empty()
     }
 
-    /// An operation that was due at a time had its response after `response`, of which `own` is the
-    /// generator's own delay.
+    /// Records the response of an operation due at `due`, after the time `response` with the
+    /// generator's delay `own` in it.
     #[inline]
     pub fn responded(&mut self, due: Nanos, own: Nanos, response: Nanos) {
         if let Some(row) = self.rows.get_mut(row_of(response.0)) {
@@ -162,8 +161,8 @@ impl Pace {
         }
     }
 
-    /// In a closed loop whose users do not pause: the response that came at a time was read `own`
-    /// later. Only then the user's next operation can begin, `cycle` after the one before.
+    /// Records that a response was read `own` after it came, in a closed loop without pauses.
+    /// `cycle` is the time between the begins of the user's operations.
     #[inline]
     pub fn read(&mut self, came: Nanos, own: Nanos, cycle: Nanos) {
         let begins = self.late_cycles.begins(came, own, cycle);
@@ -171,8 +170,8 @@ impl Pace {
         self.late_by += if begins { own } else { Nanos::ZERO };
     }
 
-    /// How much the generator's delays distort what is measured: from 1 on as much as a trial warns
-    /// of. 0 where too few operations tell.
+    /// Distortion of the results by the generator's delays; a trial warns from 1 on. 0 with too few
+    /// operations.
     pub fn distortion(&self) -> f64 {
         let count = self.rows.iter().map(|row| row.count).sum::<u64>();
         if count < OPERATIONS_MIN {
@@ -181,7 +180,7 @@ impl Pace {
         let all = count as f64;
         let slowest = (all * SLOWEST).max(SLOWEST_MIN);
         let [from, to] = MEDIAN;
-        let mut cycles = Part::default();
+        let mut cycles = DelayPart::default();
         cycles.add(&self.cycles, 1.0);
         [
             self.part(all - slowest, all).over(SLOWEST_SHARE),
@@ -192,17 +191,17 @@ impl Pace {
         .fold(0.0, f64::max)
     }
 
-    /// The share of the delays in which others had the worker's processor: at 1 all of them.
+    /// Share of the delays in which others had the worker's processor.
     pub(super) fn contention(&self) -> f64 {
         self.kept_waiting.0 as f64 / self.late_by.0.max(1) as f64
     }
 
-    /// The share of the time watched in which others had the worker's processor.
+    /// Share of the time in which others had the worker's processor.
     pub(super) fn waiting(&self) -> f64 {
         self.kept_waiting.0 as f64 / self.watched.0.max(1) as f64
     }
 
-    /// So much more time was watched, in which others had the processor for `kept_waiting`.
+    /// Adds a time of observation, in which others had the processor for `kept_waiting`.
     #[inline]
     pub(super) fn pass(&mut self, time: Nanos, kept_waiting: Nanos) {
         self.watched += time;
@@ -210,30 +209,29 @@ impl Pace {
         self.kept_waiting += kept_waiting;
     }
 
-    /// Lets what is old count less.
+    /// Halves all sums once they are old enough.
     pub(super) fn fade(&mut self) {
         let count = self.rows.iter().map(|row| row.count).sum::<u64>();
         if self.fresh < MEMORY || count < 2 * OPERATIONS_MIN {
             return;
         }
-        self.rows.iter_mut().for_each(Sums::halve);
+        self.rows.iter_mut().for_each(DelaySums::halve);
         self.cycles.halve();
         let times = [&mut self.late_by, &mut self.kept_waiting, &mut self.watched];
         times.into_iter().for_each(|time| time.0 /= 2);
         self.fresh = Nanos::ZERO;
     }
 
-    /// Forgets all: the worker goes another way from now on.
+    /// Clears all sums after a change of the mode.
     pub(super) fn forget(&mut self) {
-        self.rows.fill(Sums::default());
-        self.cycles = Sums::default();
+        self.rows.fill(DelaySums::default());
+        self.cycles = DelaySums::default();
         [self.late_by, self.kept_waiting, self.watched, self.fresh] = [Nanos::ZERO; 4];
     }
 
-    /// The operations from one place to another, in ascending order of response time. Where a place
-    /// falls within a row, its operations count in proportion.
-    fn part(&self, from: f64, to: f64) -> Part {
-        let (mut part, mut before) = (Part::default(), 0.0);
+    /// Sums over the operations from one rank to another, in ascending order of response time.
+    fn part(&self, from: f64, to: f64) -> DelayPart {
+        let (mut part, mut before) = (DelayPart::default(), 0.0);
         for row in self.rows.iter().filter(|row| row.count > 0) {
             let count = row.count as f64;
             let taken = (before + count).min(to) - from.max(before);
@@ -247,7 +245,7 @@ impl Pace {
 }
 
 #[inline]
-fn add(sums: &mut Sums, own: Nanos, whole: Nanos, begins: bool) {
+fn add(sums: &mut DelaySums, own: Nanos, whole: Nanos, begins: bool) {
     sums.count += 1;
     sums.whole_ns = sums.whole_ns.saturating_add(whole.0);
     sums.own_ns = sums.own_ns.saturating_add(own.min(whole).0);
@@ -269,8 +267,8 @@ mod tests {
     const FAST: Nanos = Nanos::from_micros(50);
 
     /// Of 1,000 operations, 1 ms apart, each 20th is late, and takes as long in all.
-    fn with_late(own: Nanos, response: Nanos, rest: Nanos) -> Pace {
-        let mut pace = Pace::new(true);
+    fn with_late(own: Nanos, response: Nanos, rest: Nanos) -> DelayStats {
+        let mut pace = DelayStats::new(true);
         for k in 1..=1_000 {
             let due = Nanos::from_millis(k);
             match k % 20 {
@@ -298,7 +296,7 @@ mod tests {
 
     #[test]
     fn the_median_counts_too() {
-        let mut pace = Pace::new(true);
+        let mut pace = DelayStats::new(true);
         for k in 1..=1_000 {
             let due = Nanos::from_millis(k);
             // A slow target's tail hides it there.
@@ -312,7 +310,7 @@ mod tests {
 
     #[test]
     fn operations_that_one_delay_met_are_one_place() {
-        let mut pace = Pace::new(true);
+        let mut pace = DelayStats::new(true);
         for k in 1..=1_000 {
             let due = Nanos::from_millis(k);
             // Three pauses of 100 ms, a hundred operations each.
@@ -332,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_user_is_delayed_until_its_response_is_read() {
-        let mut pace = Pace::new(true);
+        let mut pace = DelayStats::new(true);
         for k in 1..=1_000 {
             let came = Nanos(k * 100_000);
             pace.responded(came, Nanos(0), Nanos(80_000));
@@ -343,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_is_not_watched_costs_no_memory_and_says_nothing() {
-        let mut pace = Pace::new(false);
+        let mut pace = DelayStats::new(false);
         (0..1_000).for_each(|k| pace.responded(Nanos(k * 1_000_000), FAST, FAST));
         assert_eq!((pace.distortion(), pace.rows.capacity()), (0.0, 0));
     }

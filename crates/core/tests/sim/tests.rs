@@ -1,14 +1,18 @@
 //! Drivers, recorder and station together against what is known in closed form.
 
+#[path = "tests/faults.rs"]
 mod faults;
+#[path = "tests/interruption.rs"]
 mod interruption;
 
-use super::*;
 use crate::experiment::sweep::models::MachineRepair;
-use crate::measure::{Measurement, Outcome};
+use crate::law::Law;
+use crate::measure::{Histogram, Measurement, Outcome};
+use crate::sim::*;
 use crate::spec::fixture::trial;
 use crate::spec::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind, Rate};
 use crate::stats::theory;
+use crate::time::Nanos;
 use proptest::prelude::*;
 
 fn open(per_s: u64, arrival: ArrivalLaw) -> Load {
