@@ -68,6 +68,7 @@ pub mod finding;
 pub mod import;
 pub mod law;
 pub mod measure;
+mod percent;
 pub mod polling;
 pub mod pool;
 pub mod quantity;

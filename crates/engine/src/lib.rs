@@ -29,7 +29,7 @@ pub use kernel::limits::{OpenFiles, RESERVED_FILES};
 use knee_core::experiment::overload::PreflightFacts;
 use knee_core::measure::{IntervalWatcher, Trial};
 use knee_core::report::Host;
-use knee_core::spec::{Crew, Endpoint, HttpTarget, TrialSpec};
+use knee_core::spec::{Endpoint, HttpTarget, TrialSpec, WorkerRange};
 use knee_core::time::Nanos;
 pub use link::Greeting;
 pub use run::Muster;
@@ -105,7 +105,7 @@ pub fn run_observed(
 /// See [`run()`].
 pub fn run_part(
     spec: &TrialSpec,
-    crew: Crew,
+    crew: WorkerRange,
     muster: &dyn Muster,
     stop: &AtomicBool,
 ) -> Result<Trial, RunError> {

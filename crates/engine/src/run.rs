@@ -29,7 +29,9 @@ use knee_core::measure::{
     Observed, Recorder, RecorderConfig, Trial, WaitUse, Window,
 };
 use knee_core::rng;
-use knee_core::spec::{BackendChoice, Crew, HttpVersion, Load, Share, TimestampsChoice, TrialSpec};
+use knee_core::spec::{
+    BackendChoice, HttpVersion, Load, Share, TimestampsChoice, TrialSpec, WorkerRange,
+};
 use knee_core::time::Clock;
 use std::collections::BTreeMap;
 use std::io;
@@ -76,13 +78,19 @@ pub(crate) fn run(
     let mut show = |interval: &Interval, part: &IntervalPart| {
         observer.on_interval(interval, part.response.as_ref());
     };
-    run_crew(spec, (Crew::whole(workers), None), &mut show, stop, vantage)
+    run_crew(
+        spec,
+        (WorkerRange::whole(workers), None),
+        &mut show,
+        stop,
+        vantage,
+    )
 }
 
 /// Runs what a crew has of a trial that several processes make together.
 pub(crate) fn run_part(
     spec: &TrialSpec,
-    crew: Crew,
+    crew: WorkerRange,
     muster: &dyn Muster,
     stop: &AtomicBool,
 ) -> Result<Trial, RunError> {
@@ -101,7 +109,7 @@ type Show<'a> = &'a mut dyn FnMut(&Interval, &IntervalPart);
 
 fn run_crew(
     spec: &TrialSpec,
-    (crew, muster): (Crew, Option<&dyn Muster>),
+    (crew, muster): (WorkerRange, Option<&dyn Muster>),
     show: Show<'_>,
     stop: &AtomicBool,
     mut vantage: Option<&mut Vantage>,
@@ -245,7 +253,7 @@ fn trial_of(spec: &TrialSpec, done: Vec<Done>, beside: Beside) -> Trial {
 struct Plan<'a> {
     spec: &'a TrialSpec,
     /// The workers of this process.
-    crew: Crew,
+    crew: WorkerRange,
     /// Who else makes the trial; `None`: nobody.
     muster: Option<&'a dyn Muster>,
     backend: BackendChoice,

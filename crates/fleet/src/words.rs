@@ -13,7 +13,7 @@
 
 use crate::part::Part;
 use knee_core::measure::Trial;
-use knee_core::spec::{Crew, HttpVersion, TrialSpec};
+use knee_core::spec::{HttpVersion, TrialSpec, WorkerRange};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
@@ -202,7 +202,7 @@ pub(crate) struct PlanFacts {
     /// The last trial that was begun.
     pub key: TrialKey,
     /// Who was to make it, and which workers.
-    pub agents: Vec<(String, Crew)>,
+    pub agents: Vec<(String, WorkerRange)>,
     /// When it was begun, as people read it.
     pub started_at: String,
     /// Which pieces what was asked has.
@@ -222,7 +222,7 @@ pub(crate) struct Order {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Prepare {
     pub key: TrialKey,
-    pub crew: Crew,
+    pub crew: WorkerRange,
 }
 
 /// An answer of an agent.
@@ -310,7 +310,7 @@ pub(crate) struct Snapshot {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Delivered {
     pub agent: String,
-    pub crew: Crew,
+    pub crew: WorkerRange,
     /// How long after the common beginning the last of its workers began.
     pub begun_late_ns: u64,
     /// What it measured. Its spec is an outline, as it may have had secrets.

@@ -1,7 +1,14 @@
-//! What the names in templates mean.
+//! Meaning of the names in templates.
 
+use super::ScenarioInputs;
 use super::fault::{nearest, unknown};
 use crate::quantity::parse::quoted;
+
+/// What templates are read with.
+pub(super) struct TemplateScope<'a> {
+    pub(super) names: &'a Names,
+    pub(super) inputs: &'a mut dyn ScenarioInputs,
+}
 
 /// What the names in a template mean.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +25,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// What is said of a name that is no variable, with what was most likely meant: a variable, a
-    /// column of a record or a function.
+    /// The error for a name that is no variable. It suggests the nearest variable, column of a
+    /// record or function.
     pub(super) fn unknown_variable(&self, name: &str) -> String {
         let variables = self.variables.iter().map(|(name, _)| name.as_str());
         let own = variables.clone().map(|name| (name, name.to_owned()));

@@ -1,6 +1,6 @@
 //! One request as a session of one step, for what is expected of it on the command line.
 
-use super::request::{Compiled, redirected};
+use super::request::{CompiledRequest, redirected};
 use super::response;
 use crate::session::{
     Expectation, Instruction, Match, Piece, RequestStep, SessionKind, SessionPlan, Source, Template,
@@ -37,7 +37,7 @@ impl Expected {
             redirects: self.redirects,
             ..RequestStep::default()
         };
-        let asked = Compiled {
+        let asked = CompiledRequest {
             request,
             fills: Vec::new(),
         };

@@ -8,7 +8,7 @@ pub mod http1;
 pub mod http2;
 
 use knee_core::measure::Outcome;
-use knee_core::session::{Fills, Readings};
+use knee_core::session::{Fills, ResponseReaders};
 use std::ops::{Deref, DerefMut};
 
 /// The most interim responses to one request.
@@ -88,13 +88,13 @@ impl From<usize> for Asked<'static> {
 pub struct Tell {
     told: Vec<Told>,
     /// The responses that are read, where any is.
-    pub readings: Option<Box<Readings>>,
+    pub readings: Option<Box<ResponseReaders>>,
 }
 
 impl Tell {
     /// Where what comes for an operation is to go as well, if its response is read.
     #[inline]
-    pub fn reading(&mut self, op: FlightId) -> Option<&mut Readings> {
+    pub fn reading(&mut self, op: FlightId) -> Option<&mut ResponseReaders> {
         let readings = self.readings.as_deref_mut()?;
         readings.reads(op).then_some(readings)
     }

@@ -27,7 +27,7 @@ use knee_core::both_ends::Sampler;
 use knee_core::driver::{Gate, RateLimit};
 use knee_core::measure::{Completion, Handshakes, Op, Outcome};
 use knee_core::pool::Pool;
-use knee_core::session::{Fills, Readings};
+use knee_core::session::{Fills, ResponseReaders};
 use knee_core::time::Nanos;
 
 /// A connection that the server is to close is given so long, then closed from this side. The side
@@ -295,14 +295,14 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
 /// For steps of sessions, which begin one after another and know what their requests say.
 impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     /// Responses are read from now on, of so many sessions.
-    pub(super) fn read_into(&mut self, readings: Readings, sessions: usize) {
+    pub(super) fn read_into(&mut self, readings: ResponseReaders, sessions: usize) {
         self.told.readings = Some(Box::new(readings));
         self.fills = vec![Fills::new(); sessions];
     }
 
     /// What was read of responses.
     #[inline]
-    pub(super) fn readings(&mut self) -> Option<&mut Readings> {
+    pub(super) fn readings(&mut self) -> Option<&mut ResponseReaders> {
         self.told.readings.as_deref_mut()
     }
 

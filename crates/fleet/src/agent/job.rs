@@ -14,7 +14,7 @@ use crate::words::{
 use async_nats::{Client, jetstream};
 use bytes::Bytes;
 use knee_core::measure::IntervalPart;
-use knee_core::spec::{Crew, Margins, TrialSpec};
+use knee_core::spec::{Margins, TrialSpec, WorkerRange};
 use knee_core::time::Nanos;
 use knee_engine::Muster;
 use knee_engine::error::RunError;
@@ -201,7 +201,7 @@ impl Job {
 /// What the trial's thread has.
 struct Work {
     key: TrialKey,
-    crew: Crew,
+    crew: WorkerRange,
     order: Order,
     tools: Tools,
     shared: Arc<Shared>,

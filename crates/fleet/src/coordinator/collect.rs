@@ -14,7 +14,7 @@ use async_nats::Request;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use knee_core::measure::Trial;
-use knee_core::spec::{Crew, TrialSpec};
+use knee_core::spec::{TrialSpec, WorkerRange};
 use knee_core::trial::agents::{agent_lost, agent_measured};
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ pub(super) async fn fetch_kept(
 }
 
 /// What an agent delivered, packed, or why it did not.
-pub(super) type Fate = (String, Crew, Result<Vec<Bytes>, String>);
+pub(super) type Fate = (String, WorkerRange, Result<Vec<Bytes>, String>);
 
 /// One trial of all that was delivered.
 ///

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use knee_core::measure::{AgentClock, IntervalWatcher, Trial};
-use knee_core::spec::{Crew, Load, TrialSpec};
+use knee_core::spec::{Load, TrialSpec, WorkerRange};
 use knee_engine::input;
 use knee_engine::observe::Vantage;
 use std::collections::{BTreeMap, HashMap};
@@ -52,7 +52,7 @@ pub(super) struct Making<'a> {
 /// An agent's part of it.
 struct Part {
     name: String,
-    crew: Crew,
+    crew: WorkerRange,
     doing: Doing,
     /// When it was heard of last.
     heard_ns: u64,
@@ -110,7 +110,7 @@ impl Making<'_> {
     }
 
     /// Who makes which part of it.
-    fn deal(&self, members: &[Member]) -> Result<Vec<Crew>, FleetError> {
+    fn deal(&self, members: &[Member]) -> Result<Vec<WorkerRange>, FleetError> {
         let threads = self.options.threads;
         let offered: Vec<u32> = members
             .iter()
@@ -124,7 +124,7 @@ impl Making<'_> {
             }
             _ => u32::MAX,
         };
-        let crews = Crew::deal(&offered, connections.min(busy).max(1));
+        let crews = WorkerRange::deal(&offered, connections.min(busy).max(1));
         for (member, crew) in members.iter().zip(&crews) {
             let (facts, needed) = (&member.facts, crew.part(connections.into()));
             let permitted = u64::from(facts.connections_max);
@@ -140,7 +140,7 @@ impl Making<'_> {
     }
 
     /// Leaves a note of what is planned, for those who collect what is left of it.
-    async fn note_plan(&self, members: &[Member], crews: &[Crew]) -> Result<(), FleetError> {
+    async fn note_plan(&self, members: &[Member], crews: &[WorkerRange]) -> Result<(), FleetError> {
         let failed = |why: String| {
             FleetError::Gone(format!("the plan cannot be stored in JetStream: {why}"))
         };
@@ -173,7 +173,11 @@ impl Making<'_> {
     }
 
     /// Gets all ready and tells them when to begin; when that is, by our clock.
-    async fn begin(&self, members: &mut [Member], crews: &[Crew]) -> Result<u64, FleetError> {
+    async fn begin(
+        &self,
+        members: &mut [Member],
+        crews: &[WorkerRange],
+    ) -> Result<u64, FleetError> {
         let mut lead = LEAD;
         let mut attempt = 1;
         loop {
@@ -201,7 +205,7 @@ impl Making<'_> {
         }
     }
 
-    async fn prepare(&self, members: &[Member], crews: &[Crew]) -> Result<(), FleetError> {
+    async fn prepare(&self, members: &[Member], crews: &[WorkerRange]) -> Result<(), FleetError> {
         let order = Order {
             spec: self.spec.clone(),
             files: self.files()?,
@@ -274,7 +278,7 @@ impl Making<'_> {
     }
 
     /// Tells all when to begin; why somebody cannot.
-    async fn go(&self, members: &[Member], crews: &[Crew], begin_ns: u64) -> Option<String> {
+    async fn go(&self, members: &[Member], crews: &[WorkerRange], begin_ns: u64) -> Option<String> {
         let told = members
             .iter()
             .zip(crews)

@@ -5,7 +5,7 @@ use super::response::{Sink, count_empty};
 use super::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use crate::exchange::{Asked, Exchange, FlightId, Outbox, Room, Standing, StreamEnd, Tell, Told};
 use knee_core::measure::Outcome;
-use knee_core::session::Readings;
+use knee_core::session::ResponseReaders;
 use knee_core::spec::HttpTarget;
 
 /// One connection that speaks HTTP/1.1.
@@ -34,7 +34,7 @@ pub struct Shared {
 
 /// What is read of one operation's response.
 struct Read<'a> {
-    readings: &'a mut Readings,
+    readings: &'a mut ResponseReaders,
     op: FlightId,
 }
 

@@ -7,14 +7,19 @@ use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::pool::http_client::Policy;
 use knee_core::measure::Outcome;
-use knee_core::session::Unfit;
+use knee_core::session::UnfitValue;
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
 
 impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     /// The next step of a session has failed. The session ends a little later, or goes on then: a
     /// step that takes no time would be done over and over at once.
-    pub(super) fn fail_unfit(&mut self, (session, request): (u32, u32), unfit: Unfit, now: Nanos) {
+    pub(super) fn fail_unfit(
+        &mut self,
+        (session, request): (u32, u32),
+        unfit: UnfitValue,
+        now: Nanos,
+    ) {
         self.measured.unfit.get_or_insert(unfit);
         let seat = &mut self.seats[session as usize];
         let step = seat.walk.reads_as(request);
