@@ -65,3 +65,16 @@ pub(super) const FUNCTIONS: [(&str, &str); 9] = [
     ("urlencode", "urlencode(TEXT)"),
     ("raw", "raw(TEXT)"),
 ];
+
+/// Whether a text can name a variable, a data set or a column in a template.
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(is_name_start) && text.chars().all(is_name_part)
+}
+
+pub(super) fn is_name_start(c: char) -> bool {
+    c.is_alphabetic() || c == '_'
+}
+
+pub(super) fn is_name_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '-'
+}

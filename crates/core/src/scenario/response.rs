@@ -2,9 +2,9 @@
 
 use super::fault::{Read, bail, fault};
 use super::fields::{Fields, named, one_or_more, parsed, text};
-use super::names::TemplateScope;
+use super::names::{TemplateScope, is_name};
 use super::schema;
-use super::template::{self, is_name};
+use super::template;
 use super::tree::{Entry, Node, Value};
 use crate::quantity::parse::{error, quoted};
 use crate::quantity::parse_duration;

@@ -80,7 +80,7 @@ mod tests {
     use crate::spec::Url;
 
     #[test]
-    fn a_request_is_a_session_of_one_step_whose_redirections_have_no_body() {
+    fn redirections_of_a_request_have_no_body() {
         let url = Url::parse("http://h/a?b").unwrap();
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let headers = vec![header("Content-Type", "x/y"), header("X-A", "1")];

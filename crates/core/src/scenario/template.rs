@@ -3,7 +3,7 @@
 use super::ScenarioInputs;
 use super::fault::{Read, fault, unknown};
 use super::fields::text;
-use super::names::{FUNCTIONS, Names, TemplateScope};
+use super::names::{FUNCTIONS, Names, TemplateScope, is_name_part, is_name_start};
 use super::tree::{Node, Scalar};
 use crate::quantity::parse::quoted;
 use crate::session::{Function, Piece, Template, TimeFormat};
@@ -480,19 +480,6 @@ fn integer((argument, at): (Argument<'_>, usize)) -> Result<i64, TemplateError> 
         || wrong(at, "random takes whole numbers: write random(1,50)"),
         Ok,
     )
-}
-
-/// Whether it can be the name of a variable, a data set or a column in a template.
-pub(super) fn is_name(text: &str) -> bool {
-    text.starts_with(is_name_start) && text.chars().all(is_name_part)
-}
-
-fn is_name_start(c: char) -> bool {
-    c.is_alphabetic() || c == '_'
-}
-
-fn is_name_part(c: char) -> bool {
-    c.is_alphanumeric() || c == '_' || c == '-'
 }
 
 /// Puts text to the pieces, to the text that is last there if there is one.

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn unique_records_are_dealt_once_among_all_workers_until_there_are_none() {
+    fn unique_records_are_dealt_once_among_all_workers() {
         let mut seen = HashSet::new();
         for index in 0..3 {
             let mut users = users(Deal::Unique, 10, index, 3);

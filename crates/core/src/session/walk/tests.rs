@@ -183,7 +183,7 @@ fn an_endless_program_lets_others_go_on() {
 }
 
 #[test]
-fn what_follows_a_pause_is_settled_before_it_by_the_time_at_its_end() {
+fn the_step_after_a_pause_is_settled_before_it() {
     let now = Piece::Call(Box::new(Function::Now(TimeFormat::UnixMs)));
     let condition = Condition {
         left: Template(vec![now]),
@@ -453,7 +453,7 @@ fn simulated(count: u32, think: Nanos, service: Nanos, end: Nanos) -> f64 {
 }
 
 #[test]
-fn sessions_with_pauses_are_a_closed_network_whose_throughput_is_known() {
+fn sessions_with_pauses_have_the_throughput_of_theory() {
     let (think, service) = (Nanos::from_millis(10), Nanos::from_millis(1));
     for count in [1, 8, 15, 40] {
         // Mean value analysis of one queue and a delay (Reiser and Lavenberg 1980), per session.
