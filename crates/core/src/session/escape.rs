@@ -146,7 +146,10 @@ const NOT_OF_REQUEST_LINES: &AsciiSet = &CONTROLS
 
 /// Percent-encodes what lies in `out` from `from` on.
 pub(super) fn encode(out: &mut Vec<u8>, from: usize, set: &'static AsciiSet) {
-    if let Cow::Owned(encoded) = Cow::from(percent_encode(&out[from..], set)) {
+    let encoded = Cow::from(percent_encode(&out[from..], set));
+    // Each encoded byte becomes three.
+    if encoded.len() > out.len() - from {
+        let encoded = encoded.into_owned();
         replace(out, from, encoded.as_bytes());
     }
 }
