@@ -2,7 +2,7 @@
 
 use super::scenario_file;
 use knee_core::import::{Imported, curl_line, har, jmeter, k6, openapi, vegeta};
-use knee_core::scenario::{Surroundings, parse_scenario};
+use knee_core::scenario::{ScenarioInputs, parse_scenario};
 use knee_core::spec::ParseError;
 
 /// The first line names the format, the rest is the file.
@@ -52,7 +52,7 @@ fn check_imported(imported: &Imported) {
 /// No other file and no environment: what is imported stands alone.
 struct Alone;
 
-impl Surroundings for Alone {
+impl ScenarioInputs for Alone {
     fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
         panic!("reads {name:?}");
     }

@@ -1,7 +1,7 @@
 //! No file becomes a scenario whose plan does not fit its requests, and errors are one line with a
 //! place.
 
-use knee_core::scenario::{Scenario, Surroundings, parse_scenario};
+use knee_core::scenario::{Scenario, ScenarioInputs, parse_scenario};
 use knee_core::session::Instruction;
 use knee_core::spec::Part;
 
@@ -24,7 +24,7 @@ pub fn check(data: &[u8]) {
 /// A folder with one file of each kind, and an environment in which short names are set.
 struct Folder;
 
-impl Surroundings for Folder {
+impl ScenarioInputs for Folder {
     fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
         let is_inside = !name.starts_with('/') && name.split('/').all(|part| part != "..");
         assert!(is_inside, "{name:?}");

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::input;
 use crate::secrets::of_command_line_and;
-use knee_core::scenario::{self, Scenario, Surroundings, parse_scenario};
+use knee_core::scenario::{self, Scenario, ScenarioInputs, parse_scenario};
 use knee_engine::error::reason;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub fn read(file: &str) -> Result<Scenario, Failure> {
 /// The folder of a scenario.
 struct Folder(PathBuf);
 
-impl Surroundings for Folder {
+impl ScenarioInputs for Folder {
     fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
         let unreadable = |e: std::io::Error| format!("cannot be read: {e}");
         // With all links followed, so that none leads out.

@@ -42,6 +42,12 @@ pub(crate) fn rfc2822_ns(date: &str) -> Option<u64> {
     Some(u64::try_from(time.unix_timestamp_nanos()).unwrap_or(0))
 }
 
+/// A time as ISO 8601 has it, with its zone, in milliseconds since 1970.
+pub(crate) fn iso8601_ms(text: &str) -> Option<f64> {
+    let time = OffsetDateTime::parse(text, &Iso8601::PARSING).ok()?;
+    Some(time.unix_timestamp_nanos() as f64 / 1e6)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

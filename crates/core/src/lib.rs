@@ -33,6 +33,7 @@ pub mod import;
 pub mod law;
 pub mod measure;
 mod names;
+mod percent;
 pub mod polling;
 pub mod pool;
 pub mod quantity;

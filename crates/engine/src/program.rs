@@ -1,5 +1,4 @@
-//! A program beside a worker, which gives values to steps: its process and its pipes, none of which
-//! ever blocks.
+//! A program beside a worker that gives values to steps: its process and its non-blocking pipes.
 
 use crate::error::reason;
 use crate::sys::guard::{self, Lifeline};
@@ -12,53 +11,53 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// One read takes so much at most, so that a program that writes a lot delays no operation.
+/// Bytes per read. Bounds the delay of operations by a program that writes a lot.
 const READ_BYTES: usize = 64 << 10;
 
-/// Of what it writes to its standard error so much is kept.
+/// Bytes kept of the end of its standard error.
 const SAID_BYTES: usize = 4 << 10;
 
-/// Of what it does not take so much is kept.
+/// Bytes kept that the program has not read.
 const UNSENT_BYTES_MAX: usize = 16 << 20;
 
-/// How long it may take to end once its input has.
+/// Time limit for its end after the end of its input.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long the end of all that it started may take.
+/// Time limit for the end of all processes that it started.
 const KILLED: Duration = Duration::from_secs(3);
 
-/// How long its end may take to be known once its output has ended.
+/// Time limit for its exit status after the end of its output.
 const END_KNOWN: Duration = Duration::from_millis(50);
 
 /// A process of a program.
-pub(crate) struct Running {
+pub(crate) struct ChildProgram {
     name: String,
     /// The guard before it, which ends as it does.
     child: Child,
-    /// `None`: the guard ends it with all that it started.
+    /// `None`: the guard ends the program with all that it started.
     lifeline: Option<Lifeline>,
-    /// `None`: it takes nothing any more.
+    /// `None`: it reads no more.
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
     stderr: ChildStderr,
-    /// What the pipe had no room for, and how much of it has gone since.
+    /// Bytes that the pipe had no room for, and how many of them were written since.
     unsent: (Vec<u8>, usize),
-    /// The line that is not yet whole.
+    /// The incomplete line.
     line: Vec<u8>,
-    /// The rest of that line is left out, as it is too long.
+    /// Whether the rest of a too long line is skipped.
     is_skipping: bool,
-    /// The end of what it wrote to its standard error.
+    /// The end of its standard error.
     said: Vec<u8>,
     buffer: Box<[u8]>,
 }
 
-impl Running {
+impl ChildProgram {
     /// Starts a program. It has no descriptors but its pipes. It ends with this process, however
     /// that ends, and what it started ends with it.
     ///
     /// # Errors
     /// There is no such program, or it is not permitted to start it.
-    pub(crate) fn start(program: &Program) -> io::Result<Running> {
+    pub(crate) fn start(program: &Program) -> io::Result<ChildProgram> {
         let mut command = Command::new(&program.file);
         command
             .args(&program.arguments)
@@ -72,7 +71,7 @@ impl Running {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let running = Running {
+        let running = ChildProgram {
             name: program.name.clone(),
             child,
             lifeline: Some(lifeline),
@@ -93,12 +92,12 @@ impl Running {
         Ok(running)
     }
 
-    /// As the scenario calls it.
+    /// Its name in the scenario.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its standard output and its standard error, to be watched.
+    /// Its standard output and standard error, for the reactor.
     ///
     /// # Errors
     /// Out of descriptors.
@@ -109,8 +108,8 @@ impl Running {
         ])
     }
 
-    /// Writes a line; what the pipe has no room for goes later, with [`Running::write_rest`].
-    /// Whether it is taken: not where the program is gone, or far behind.
+    /// Writes a line; [`ChildProgram::write_rest`] writes the rest if the pipe is full. `false` if
+    /// the program is gone or far behind.
     pub(crate) fn write(&mut self, line: &[u8]) -> bool {
         if self.stdin.is_none() || self.unsent.0.len() + line.len() > UNSENT_BYTES_MAX {
             return false;
@@ -120,12 +119,12 @@ impl Running {
         true
     }
 
-    /// Whether something waits for room in the pipe.
+    /// Whether bytes wait for room in the pipe.
     pub(crate) fn is_behind(&self) -> bool {
         !self.unsent.0.is_empty()
     }
 
-    /// Writes what the pipe has room for by now.
+    /// Writes as much of the rest as the pipe has room for.
     pub(crate) fn write_rest(&mut self) {
         let (unsent, gone) = &mut self.unsent;
         while let (Some(stdin), rest @ [_, ..]) = (&mut self.stdin, &unsent[*gone..]) {
@@ -146,8 +145,8 @@ impl Running {
         }
     }
 
-    /// Reads what it has written by now, up to a limit, and hands each whole line to `on_line`;
-    /// `None` for one that is too long. Whether more may come.
+    /// Reads once and passes each whole line to `on_line`, `None` for a too long one. `false` at the
+    /// end of its output.
     pub(crate) fn read(&mut self, on_line: &mut dyn FnMut(Option<&[u8]>)) -> bool {
         match self.stdout.read(&mut self.buffer) {
             Ok(0) => false,
@@ -181,7 +180,7 @@ impl Running {
         }
     }
 
-    /// Keeps the end of what it has written to its standard error. Whether more may come.
+    /// Reads its standard error once and keeps the end. `false` at the end of its output.
     pub(crate) fn listen(&mut self) -> bool {
         match self.stderr.read(&mut self.buffer) {
             Ok(0) => false,
@@ -206,12 +205,13 @@ impl Running {
         while !process::has_ended(self.child.id()) && begin.elapsed() < END_KNOWN {
             thread::sleep(Duration::from_millis(1));
         }
-        let how = match process::has_ended(self.child.id()) {
-            true => match self.child.wait() {
+        let how = if process::has_ended(self.child.id()) {
+            match self.child.wait() {
                 Ok(status) => format!("ended ({status})"),
                 Err(e) => format!("ended ({})", reason(&e)),
-            },
-            false => "closed its standard output".to_owned(),
+            }
+        } else {
+            "closed its standard output".to_owned()
         };
         while self.listen() && process::has_input(&self.stderr) {}
         format!("{how}{}", self.last_words())
@@ -229,7 +229,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildProgram {
     fn drop(&mut self) {
         self.stdin = None;
         let begin = Instant::now();
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn shell(script: &str) -> Running {
+    fn shell(script: &str) -> ChildProgram {
         let program = Program {
             name: "./it".to_owned(),
             file: "/bin/sh".to_owned(),
@@ -261,11 +261,11 @@ mod tests {
             arguments: vec!["-c".to_owned(), script.to_owned()],
             at: (1, 1),
         };
-        Running::start(&program).unwrap()
+        ChildProgram::start(&program).unwrap()
     }
 
     /// The lines that it writes until its output ends, or `count` of them.
-    fn lines(running: &mut Running, count: usize) -> Vec<Option<String>> {
+    fn lines(running: &mut ChildProgram, count: usize) -> Vec<Option<String>> {
         let mut lines = Vec::new();
         let begin = Instant::now();
         while lines.len() < count && begin.elapsed() < Duration::from_secs(30) {
@@ -389,7 +389,7 @@ mod tests {
             arguments: Vec::new(),
             at: (1, 1),
         };
-        let refused = Running::start(&program).err().unwrap();
+        let refused = ChildProgram::start(&program).err().unwrap();
         assert_eq!(refused.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -28,7 +28,9 @@ use knee_core::measure::{
     Observed, Recorder, RecorderConfig, Trial, WaitUse, Window,
 };
 use knee_core::rng;
-use knee_core::spec::{BackendChoice, Crew, HttpVersion, Load, Share, TimestampsChoice, TrialSpec};
+use knee_core::spec::{
+    BackendChoice, HttpVersion, Load, Share, TimestampsChoice, TrialSpec, WorkerRange,
+};
 use knee_core::time::Clock;
 use std::collections::BTreeMap;
 use std::io;
@@ -91,7 +93,13 @@ pub fn run_observed(
     let mut show = |interval: &Interval, part: &IntervalPart| {
         observer.on_interval(interval, part.response.as_ref());
     };
-    run_crew(spec, (Crew::whole(workers), None), &mut show, stop, vantage)
+    run_crew(
+        spec,
+        (WorkerRange::whole(workers), None),
+        &mut show,
+        stop,
+        vantage,
+    )
 }
 
 /// Runs a crew's part of a trial that several processes make together: the operations, users and
@@ -101,7 +109,7 @@ pub fn run_observed(
 /// See [`run()`].
 pub fn run_part(
     spec: &TrialSpec,
-    crew: Crew,
+    crew: WorkerRange,
     barrier: &dyn StartBarrier,
     stop: &AtomicBool,
 ) -> Result<Trial, RunError> {
@@ -120,7 +128,7 @@ type IntervalSink<'a> = &'a mut dyn FnMut(&Interval, &IntervalPart);
 
 fn run_crew(
     spec: &TrialSpec,
-    (crew, barrier): (Crew, Option<&dyn StartBarrier>),
+    (crew, barrier): (WorkerRange, Option<&dyn StartBarrier>),
     show: IntervalSink<'_>,
     stop: &AtomicBool,
     mut vantage: Option<&mut Vantage>,
@@ -264,7 +272,7 @@ fn trial_of(spec: &TrialSpec, done: Vec<WorkerResult>, side: SideRecords) -> Tri
 struct RunPlan<'a> {
     spec: &'a TrialSpec,
     /// The workers of this process.
-    crew: Crew,
+    crew: WorkerRange,
     /// Other processes of the trial, if any.
     barrier: Option<&'a dyn StartBarrier>,
     backend: BackendChoice,

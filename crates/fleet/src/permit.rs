@@ -1,7 +1,9 @@
 //! What an agent's operator permits, so that a stolen credential is no weapon.
 
 use crate::FleetError;
-use knee_core::spec::{ConnectScheme, Crew, Endpoint, HttpTarget, Load, OverloadLoad, TrialSpec};
+use knee_core::spec::{
+    ConnectScheme, Endpoint, HttpTarget, Load, OverloadLoad, TrialSpec, WorkerRange,
+};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Mutex;
@@ -77,7 +79,7 @@ impl Permit {
 
     /// Checks whether a crew may make its part of a trial. The target's name is looked up once: the
     /// address that was permitted is loaded, whatever a name server says later.
-    pub(crate) fn check(&self, spec: &mut TrialSpec, crew: Crew) -> Result<(), FleetError> {
+    pub(crate) fn check(&self, spec: &mut TrialSpec, crew: WorkerRange) -> Result<(), FleetError> {
         if let (Some(max), Some(per_s)) = (self.rate_max, least_per_s(spec)) {
             let asked = per_s * crew.weight();
             if asked > max * (1.0 + RATE_GRAIN) {

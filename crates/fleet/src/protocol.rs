@@ -14,7 +14,7 @@
 use crate::FleetError;
 use crate::interval_share::IntervalShare;
 use knee_core::measure::Trial;
-use knee_core::spec::{Crew, HttpVersion, TrialSpec};
+use knee_core::spec::{WorkerRange, HttpVersion, TrialSpec};
 use knee_engine::error::RunError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -196,7 +196,7 @@ pub(crate) struct PlanFacts {
     /// The last trial that was begun.
     pub key: TrialKey,
     /// Agents and their workers.
-    pub agents: Vec<(String, Crew)>,
+    pub agents: Vec<(String, WorkerRange)>,
     /// Begin of the run, as text.
     pub started_at: String,
     /// Number of pieces of the stored spec.
@@ -216,7 +216,7 @@ pub(crate) struct TrialOrder {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PrepareRequest {
     pub key: TrialKey,
-    pub crew: Crew,
+    pub crew: WorkerRange,
 }
 
 /// An answer of an agent.
@@ -330,7 +330,7 @@ pub(crate) struct Snapshot {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct DeliveredPart {
     pub agent: String,
-    pub crew: Crew,
+    pub crew: WorkerRange,
     /// How long after the common beginning the last of its workers began.
     pub begun_late_ns: u64,
     /// The trial. Its spec is an outline, as the spec may contain secrets.

@@ -1,10 +1,41 @@
-//! Options of curl, so that a command line of curl that a browser copies is one of knee.
+//! Options of curl that knee has, and lines of curl in the place of a URL.
 
 use super::data::DataArgs;
 use crate::failure::Failure;
+use crate::input;
 use crate::words::Words;
 use clap::Args;
+use clap::error::ErrorKind;
+use knee_core::import::{curl_as_options, is_curl};
 use knee_core::spec::{Endpoint, HttpRequest, Url};
+use std::ffi::OsString;
+
+/// Commands that take a line of curl behind `--`.
+const COMMANDS: [&str; 3] = ["run", "sweep", "overload"];
+
+/// The same command line with knee's options in the place of a line of curl.
+///
+/// # Errors
+/// What of the line knee does not support.
+pub fn with_curl_line(argv: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
+    let refused = |what: String| clap::Error::raw(ErrorKind::Io, format!("curl: {what}\n"));
+    let has_target = |name: &OsString| COMMANDS.iter().any(|command| name == command);
+    let end = argv.iter().position(|word| word == "--");
+    let Some(end) = end.filter(|_| argv.get(1).is_some_and(has_target)) else {
+        return Ok(argv);
+    };
+    let words = argv[end + 1..].iter().map(|word| word.to_str());
+    let words: Option<Vec<String>> = words.map(|word| word.map(str::to_owned)).collect();
+    match words {
+        Some(words) if words.first().is_some_and(|word| is_curl(word)) => {
+            let mut read = |file: &str| input::read(file).map_err(|e| e.line);
+            let options = curl_as_options(&words, &mut read).map_err(|e| refused(e.0))?;
+            let options = options.into_iter().map(OsString::from);
+            Ok(argv[..end].iter().cloned().chain(options).collect())
+        }
+        _ => Ok(argv),
+    }
+}
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Options of curl")]
@@ -23,8 +54,7 @@ pub struct CurlArgs {
     #[arg(conflicts_with_all = ["json_body", "get", "targets"])]
     pub form: Vec<String>,
 
-    /// Cookies: 'NAME=VALUE; NAME=VALUE'. -b VALUE means this where VALUE is two or more of them,
-    /// or one of them together with data, --compressed or a header that browsers alone send
+    /// Cookies: 'NAME=VALUE; NAME=VALUE'
     #[arg(long, value_name = "COOKIES", value_parser = parse_cookies, hide_short_help = true)]
     cookie: Vec<String>,
 
@@ -52,22 +82,6 @@ pub struct CurlArgs {
     #[arg(short = 'x', long, value_name = "URL", value_parser = parse_proxy)]
     #[arg(hide_short_help = true)]
     pub proxy: Option<Proxy>,
-
-    /// Of no meaning here; copied lines have them
-    #[arg(short = 's', long, hide = true)]
-    silent: bool,
-
-    #[arg(short = 'S', long, hide = true)]
-    show_error: bool,
-
-    #[arg(short = 'i', long, hide = true)]
-    include: bool,
-
-    #[arg(short = 'v', long, hide = true)]
-    verbose: bool,
-
-    #[arg(short = 'g', long, hide = true)]
-    globoff: bool,
 }
 
 /// Where a proxy is.

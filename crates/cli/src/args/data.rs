@@ -7,8 +7,7 @@ use knee_core::import::data::{Data, DataKind};
 #[derive(Args, Clone, Debug)]
 struct DataOptions {
     /// Data, or @FILE without its line ends, as in curl: a body with the content type
-    /// application/x-www-form-urlencoded unless -T or -H gives another; repeated, joined with '&'.
-    /// -d VALUE means this where VALUE holds '=' or begins with one of {[@"
+    /// application/x-www-form-urlencoded unless -T or -H gives another; repeated, joined with '&'
     #[arg(
         long,
         value_name = "DATA",
@@ -44,8 +43,7 @@ struct DataOptions {
     )]
     data_urlencode: Vec<String>,
 
-    /// Body of JSON, or @FILE, with the content type application/json. --json VALUE means this
-    /// where VALUE begins with '{' or '['
+    /// Body of JSON, or @FILE, with the content type application/json
     #[arg(long, value_name = "JSON", hide_short_help = true)]
     json_body: Vec<String>,
 }

@@ -3,7 +3,6 @@
 mod arrival;
 mod curl;
 mod data;
-mod dialect;
 mod engine;
 mod expect;
 mod fleet;
@@ -22,7 +21,7 @@ mod trace;
 mod values;
 
 pub use arrival::ArrivalArgs;
-pub use dialect::in_knees_words;
+pub use curl::with_curl_line;
 pub use engine::{EngineArgs, WAITS, meaning, settled_waits, word};
 pub use fleet::FleetArgs;
 pub use http::HttpArgs;

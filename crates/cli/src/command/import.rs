@@ -173,7 +173,7 @@ impl FileToFile {
     }
 }
 
-/// The same without secrets in the lines on what was left out. The scenario has what it sends.
+/// Hides secrets in the lines on what was left out. The scenario itself keeps what it sends.
 fn without_secrets(imported: Imported, secrets: &Secrets) -> Imported {
     let hide = |line: String| secrets.hide(&line).into_owned();
     Imported {

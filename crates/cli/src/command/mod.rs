@@ -29,11 +29,7 @@ pub mod tour;
 pub mod udp;
 
 #[cfg(test)]
-mod copied;
-#[cfg(test)]
 mod documented;
-#[cfg(test)]
-mod refused;
 #[cfg(test)]
 mod simulated;
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! What was typed, as a whole.
+//! The whole command line.
 
-use crate::args::{in_knees_words, with_exits};
+use crate::args::{with_curl_line, with_exits};
 use crate::command::{
     agent, analyze, compare, compare_live, completions, explain, fleet, history, import, latency,
     man, observe, overload, report, run, scenario, serve, sweep, throttle, tour, udp,
@@ -56,7 +56,7 @@ impl RawArgs {
         let command = RawArgs::command();
         let argv = compare_live::load_apart(&command, argv);
         let argv = compare::options_first(&command, argv);
-        let argv = in_knees_words(&command, argv)?;
+        let argv = with_curl_line(argv)?;
         let mut command = let_numbers_be_negative(command);
         if !terminal::is_stdout() {
             command = command.term_width(terminal::stdout_width());
@@ -66,8 +66,8 @@ impl RawArgs {
     }
 }
 
-/// Lets numbers, times, their lists and data begin with a `-`, so that `--rate -5` is told to be a
-/// bad rate and not an unknown option `-5`.
+/// Lets numbers, times, their lists and data begin with a `-`, so that the error for `--rate -5`
+/// is about a bad rate and not an unknown option `-5`.
 fn let_numbers_be_negative(command: Command) -> Command {
     let command = command.mut_args(|argument| {
         let names = argument.get_value_names().unwrap_or_default();

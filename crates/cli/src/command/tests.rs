@@ -1,6 +1,9 @@
 //! From argv to a resolved spec, or to the one line that says what is wrong: no load is sent.
 
-use super::refused::refusal;
+mod copied_lines;
+mod curl;
+pub mod refused;
+
 use super::run::RawRun;
 use crate::command::raw::{RawArgs, RawCommand};
 use crate::machine::Machine;
@@ -13,6 +16,7 @@ use knee_core::secrets::Secrets;
 use knee_core::spec::{ArrivalLaw, BackendChoice, Endpoint, Level, Load, OpenLoad, Pause};
 use knee_core::spec::{PauseKind, Pick, Rate, TrialSpec, WaitPolicy};
 use knee_core::time::Nanos;
+use refused::refusal;
 use std::ffi::OsString;
 
 pub const MACHINE: Machine = Machine {

@@ -43,6 +43,18 @@ fn a_line_of_curl_runs_as_it_is() {
 }
 
 #[test]
+fn a_line_of_curl_runs_behind_two_dashes() {
+    let server = KneeServer::start(&["--app", "shop"]);
+    let url = format!("{}login", server.url());
+    let options = ["run", "-n", "10", "--no-save", "--json", "-", "--"];
+    let json = r#"{"name":"ann","password":"p"}"#;
+    let line = ["curl", "-sS", "--json", json, "-m", "5", &url];
+    let report = run(&[&options[..], &line].concat()).json();
+    let outcomes = &report["trials"][0]["outcomes"];
+    assert_eq!(outcomes["ok"], 10, "{outcomes}");
+}
+
+#[test]
 fn a_proxy_gets_the_whole_url() {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = proxy.local_addr().unwrap().to_string();

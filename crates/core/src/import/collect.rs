@@ -1,7 +1,8 @@
 //! Requests from any source come together here: one target, bounded, each fit for a scenario.
 
 use super::json_text::one_line;
-use super::{Content, Imported, ImportedLoad, ImportedRequest, Step, error};
+use super::{Imported, ImportedBody, ImportedLoad, ImportedRequest, Step, error};
+use crate::percent;
 use crate::quantity::ParseError;
 use crate::shown::shown;
 use crate::spec::{HttpRequest, Url};
@@ -19,6 +20,8 @@ const LEFT_OUT_MAX: usize = 200;
 /// No line about it is longer, in characters.
 const LINE_MAX: usize = 300;
 
+pub(super) const FORM: &str = "application/x-www-form-urlencoded";
+
 /// Headers that belong to a connection or follow from the request.
 const DROPPED: [&str; 8] = [
     "connection",
@@ -33,7 +36,7 @@ const DROPPED: [&str; 8] = [
 
 /// A request as its source has it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct SourceRequest {
     pub(super) method: String,
     pub(super) url: String,
     pub(super) name: Option<String>,
@@ -43,6 +46,24 @@ pub(super) struct Draft {
     pub(super) drops_cookies: bool,
     pub(super) redirects: u32,
     pub(super) goes_on: bool,
+}
+
+impl SourceRequest {
+    /// Adds a header.
+    pub(super) fn header(&mut self, name: &str, value: impl Into<String>) {
+        self.headers.push((name.to_owned(), value.into()));
+    }
+
+    pub(super) fn has_header(&self, name: &str) -> bool {
+        let mut headers = self.headers.iter();
+        headers.any(|(other, _)| other.eq_ignore_ascii_case(name))
+    }
+
+    /// Sends pairs of a form: `a=1`, percent-encoded.
+    pub(super) fn form(&mut self, pairs: &[String]) {
+        self.body = pairs.join("&").into_bytes();
+        self.header("Content-Type", FORM);
+    }
 }
 
 /// What was read of a source so far.
@@ -104,12 +125,12 @@ impl Collector {
     }
 
     /// The user sends a request, unless a scenario cannot have it.
-    pub(super) fn request(&mut self, draft: Draft) {
+    pub(super) fn request(&mut self, draft: SourceRequest) {
         self.request_after(Nanos::ZERO, draft);
     }
 
     /// The same after a pause, which goes with the request; whether it is a step.
-    pub(super) fn request_after(&mut self, pause: Nanos, draft: Draft) -> bool {
+    pub(super) fn request_after(&mut self, pause: Nanos, draft: SourceRequest) -> bool {
         if !self.has_room() {
             return false;
         }
@@ -127,7 +148,7 @@ impl Collector {
         }
     }
 
-    fn checked(&mut self, draft: Draft) -> Result<ImportedRequest, String> {
+    fn checked(&mut self, draft: SourceRequest) -> Result<ImportedRequest, String> {
         let url = Url::parse(&encoded(&draft.url)).map_err(|e| e.0)?;
         let origin = self.origin.get_or_insert_with(|| url.clone());
         if origin.endpoint() != url.endpoint() || origin.is_secure() != url.is_secure() {
@@ -250,30 +271,34 @@ impl Imported {
 }
 
 /// The body in the form that is easiest to change, and the headers that it then needs.
-fn content(mut headers: Vec<(String, String)>, body: String) -> (Vec<(String, String)>, Content) {
+fn content(
+    mut headers: Vec<(String, String)>,
+    body: String,
+) -> (Vec<(String, String)>, ImportedBody) {
     const JSON: &str = "application/json";
-    const FORM: &str = "application/x-www-form-urlencoded";
     if body.is_empty() {
-        return (headers, Content::None);
+        return (headers, ImportedBody::None);
     }
     let is_type = |header: &&(String, String)| header.0.eq_ignore_ascii_case("content-type");
     let given = headers.iter().find(is_type);
     let media = given.map_or("", |(_, value)| value.split(';').next().unwrap_or_default());
     let media = media.trim().to_ascii_lowercase();
     let content = match media.as_str() {
-        media if media == JSON || media.ends_with("+json") => one_line(&body).map(Content::Json),
-        FORM => form(&body).map(Content::Form),
+        media if media == JSON || media.ends_with("+json") => {
+            one_line(&body).map(ImportedBody::Json)
+        }
+        FORM => form(&body).map(ImportedBody::Form),
         _ => None,
     };
     let implied = match &content {
-        Some(Content::Json(_)) => JSON,
-        Some(Content::Form(_)) => FORM,
+        Some(ImportedBody::Json(_)) => JSON,
+        Some(ImportedBody::Form(_)) => FORM,
         _ => "",
     };
     headers.retain(|(name, value)| {
         !(name.eq_ignore_ascii_case("content-type") && value.eq_ignore_ascii_case(implied))
     });
-    (headers, content.unwrap_or(Content::Text(body)))
+    (headers, content.unwrap_or(ImportedBody::Text(body)))
 }
 
 /// Names and values of form data; `None` where a map cannot have them.
@@ -288,45 +313,18 @@ fn form(body: &str) -> Option<Vec<(String, String)>> {
     pairs.collect()
 }
 
+/// The text of a name or a value; `None` where a `%` begins no code.
 fn decoded(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'%' => {
-                let digits = bytes.get(at + 1..at + 3)?;
-                let digit = |b: u8| (b as char).to_digit(16);
-                plain.push((digit(digits[0])? * 16 + digit(digits[1])?) as u8);
-                at += 3;
-            }
-            b'+' => {
-                plain.push(b' ');
-                at += 1;
-            }
-            other => {
-                plain.push(other);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(plain).ok()
+    let is_code = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    text.split('%')
+        .skip(1)
+        .all(is_code)
+        .then(|| percent::form_decoded(text))?
 }
 
 /// A URL whose characters are those that one may have; a fragment is never sent.
 pub(super) fn encoded(url: &str) -> String {
-    let url = url.split('#').next().unwrap_or_default().trim();
-    let mut text = String::with_capacity(url.len());
-    for c in url.chars() {
-        match c.is_ascii_graphic() {
-            true => text.push(c),
-            false => {
-                let mut bytes = [0; 4];
-                let bytes = c.encode_utf8(&mut bytes).bytes();
-                text.extend(bytes.map(|b| format!("%{b:02X}")));
-            }
-        }
-    }
-    text
+    percent::url(url.split('#').next().unwrap_or_default().trim())
 }
 
 /// A name of a step: one line of 1 to 200 characters.
@@ -337,8 +335,9 @@ fn step_name(text: &str) -> Option<String> {
 }
 
 fn shorter(text: &str) -> String {
-    match text.chars().count() > 120 {
-        true => text.chars().take(119).chain(['…']).collect(),
-        false => text.to_owned(),
+    if text.chars().count() > 120 {
+        text.chars().take(119).chain(['…']).collect()
+    } else {
+        text.to_owned()
     }
 }

@@ -1,5 +1,6 @@
 //! Bodies as curl puts them together: data in pieces, forms in parts.
 
+use crate::percent;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -49,7 +50,7 @@ fn content(piece: &Data, read: ReadFile) -> Result<Vec<u8>, String> {
     let text = piece.text.as_str();
     let file = text.strip_prefix('@');
     match (piece.kind, file) {
-        (DataKind::Urlencode, _) => encoded(text, read).map(String::into_bytes),
+        (DataKind::Urlencode, _) => url_encoded(text, read).map(String::into_bytes),
         (DataKind::Raw, _) | (_, None) => Ok(text.as_bytes().to_vec()),
         (DataKind::Data, Some(file)) => {
             let mut bytes = read(file)?;
@@ -60,33 +61,24 @@ fn content(piece: &Data, read: ReadFile) -> Result<Vec<u8>, String> {
     }
 }
 
-fn encoded(text: &str, read: ReadFile) -> Result<String, String> {
+/// Data of `--data-urlencode`: percent-encoded but for a name before `=` or `@`.
+///
+/// # Errors
+/// One line: a file that cannot be read.
+pub(super) fn url_encoded(text: &str, read: ReadFile) -> Result<String, String> {
+    let encode = |bytes: &[u8]| percent::component(bytes).replace("%20", "+");
     let Some(at) = text.find(['=', '@']) else {
-        return Ok(percent_encoded(text.as_bytes()));
+        return Ok(encode(text.as_bytes()));
     };
     let (name, rest) = (&text[..at], &text[at + 1..]);
     let value = match text.as_bytes()[at] {
-        b'@' => percent_encoded(&read(rest)?),
-        _ => percent_encoded(rest.as_bytes()),
+        b'@' => encode(&read(rest)?),
+        _ => encode(rest.as_bytes()),
     };
     Ok(match name {
         "" => value,
         name => format!("{name}={value}"),
     })
-}
-
-/// All but unreserved characters as `%XX` (RFC 3986 §2.3).
-pub fn percent_encoded(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for &byte in bytes {
-        match byte {
-            b'-' | b'.' | b'_' | b'~' => text.push(byte as char),
-            byte if byte.is_ascii_alphanumeric() => text.push(byte as char),
-            // Writing to a string cannot fail.
-            byte => drop(write!(text, "%{byte:02X}")),
-        }
-    }
-    text
 }
 
 /// A body of `multipart/form-data` (RFC 7578).
@@ -99,16 +91,16 @@ pub struct Multipart {
 }
 
 /// The body that `--form` options make: each `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`, which
-/// `;type=TYPE` and `;filename=NAME` may follow. The same parts have the same boundary, which is in
-/// none of them.
+/// `;type=TYPE` and `;filename=NAME` may follow; texts and names of files may be in double quotes.
+/// The same parts have the same boundary, which is in none of them.
 ///
 /// # Errors
-/// One line: no `=`, a file that cannot be read, a name that a header cannot hold.
+/// One line: no `=`, a file that cannot be read, a name that a header cannot hold, a parameter that
+/// is not supported.
 pub fn multipart(parts: &[String], read: ReadFile) -> Result<Multipart, String> {
-    let parts: Vec<(String, Vec<u8>)> = parts
-        .iter()
-        .map(|part| form_part(part, read))
-        .collect::<Result<_, _>>()?;
+    let mut read_part = |part: &String| FormPart::parse(part)?.head_and_content(read);
+    let parts: Vec<(String, Vec<u8>)> =
+        parts.iter().map(&mut read_part).collect::<Result<_, _>>()?;
     let boundary = boundary(&parts);
     let mut body = Vec::new();
     for (head, content) in &parts {
@@ -123,50 +115,119 @@ pub fn multipart(parts: &[String], read: ReadFile) -> Result<Multipart, String> 
     })
 }
 
-/// Its head and its content.
-fn form_part(part: &str, read: ReadFile) -> Result<(String, Vec<u8>), String> {
-    let Some((name, value)) = part.split_once('=') else {
-        return Err(format!("'{part}' is no part of a form: write NAME=VALUE"));
-    };
-    let (mut content_type, mut filename) = (None, None);
-    let mut value = value;
-    while let Some((before, parameter)) = value.rsplit_once(';') {
-        let parameter = parameter.trim();
-        if let Some(given) = parameter.strip_prefix("type=") {
-            content_type = Some(given.to_owned());
-        } else if let Some(given) = parameter.strip_prefix("filename=") {
-            filename = Some(given.trim_matches('"').to_owned());
-        } else {
-            break;
+/// A part of a form, by the grammar of curl.
+struct FormPart<'a> {
+    name: &'a str,
+    /// `@`: the file is sent as a file; `<`: its content is sent as text.
+    file_sign: Option<char>,
+    /// The text, or the name of the file.
+    value: String,
+    content_type: Option<String>,
+    filename: Option<String>,
+}
+
+impl<'a> FormPart<'a> {
+    fn parse(part: &'a str) -> Result<FormPart<'a>, String> {
+        let unsupported = |what: &str| Err(format!("'{part}': {what}: knee does not support that"));
+        let Some((name, rest)) = part.split_once('=') else {
+            return Err(format!("'{part}' is no part of a form: write NAME=VALUE"));
+        };
+        let file_sign = rest.chars().next().filter(|c| matches!(c, '@' | '<'));
+        if rest.starts_with(['(', ')']) && (name.is_empty() || rest.starts_with('(')) {
+            return unsupported("parts of a part");
         }
-        value = before;
-    }
-    let content = match (value.strip_prefix('@'), value.strip_prefix('<')) {
-        (Some(file), _) => {
-            let last = file.rsplit('/').next().unwrap_or(file);
-            filename.get_or_insert_with(|| last.to_owned());
-            content_type.get_or_insert_with(|| type_of(file).to_owned());
-            read(file)?
+        let rest = &rest[file_sign.map_or(0, char::len_utf8)..];
+        let (value, mut rest) = word(rest);
+        if file_sign == Some('@') && value.contains(',') && !value.contains('"') {
+            let is_quoted = part[name.len() + 2..].trim_start().starts_with('"');
+            if !is_quoted {
+                return unsupported("several files in one part");
+            }
         }
-        (None, Some(file)) => read(file)?,
-        (None, None) => value.as_bytes().to_vec(),
-    };
-    let mut head = format!(
-        "Content-Disposition: form-data; name=\"{}\"",
-        quotable(name)
-    );
-    if let Some(filename) = &filename {
-        let _ = write!(head, "; filename=\"{}\"", quotable(filename));
+        let mut form_part = FormPart {
+            name,
+            file_sign,
+            value,
+            content_type: None,
+            filename: None,
+        };
+        while let Some(parameter) = rest.strip_prefix(';').map(str::trim_start) {
+            let (word, after) = word(parameter.strip_prefix("filename=").unwrap_or(parameter));
+            if parameter.starts_with("filename=") {
+                form_part.filename = Some(word);
+            } else if parameter.starts_with("headers=") || parameter.starts_with("encoder=") {
+                return unsupported("headers and encoders of a part");
+            } else if let Some(given) = word.strip_prefix("type=") {
+                form_part.content_type = Some(given.to_owned());
+            } else if let Some(content_type) = &mut form_part.content_type {
+                // `; charset=utf-8` belongs to the type.
+                *content_type = format!(
+                    "{content_type}{}{word}",
+                    &rest[..rest.len() - parameter.len()]
+                );
+            }
+            rest = after;
+        }
+        Ok(form_part)
     }
-    head.push_str("\r\n");
-    if let Some(content_type) = &content_type {
-        let _ = write!(head, "Content-Type: {content_type}\r\n");
+
+    fn head_and_content(self, read: ReadFile) -> Result<(String, Vec<u8>), String> {
+        let (mut content_type, mut filename) = (self.content_type, self.filename);
+        let content = match self.file_sign {
+            None => self.value.into_bytes(),
+            Some(sign) => {
+                let file = self.value.as_str();
+                if sign == '@' {
+                    let last = file.rsplit('/').next().unwrap_or(file);
+                    filename.get_or_insert_with(|| last.to_owned());
+                    content_type.get_or_insert_with(|| type_of(file).to_owned());
+                }
+                read(file)?
+            }
+        };
+        let mut head = "Content-Disposition: form-data".to_owned();
+        if !self.name.is_empty() {
+            let _ = write!(head, "; name=\"{}\"", quotable(self.name));
+        }
+        if let Some(filename) = &filename {
+            let _ = write!(head, "; filename=\"{}\"", quotable(filename));
+        }
+        head.push_str("\r\n");
+        if let Some(content_type) = &content_type {
+            let _ = write!(head, "Content-Type: {content_type}\r\n");
+        }
+        let lines = head.matches("\r\n").count();
+        if head.matches(['\r', '\n']).count() != 2 * lines || lines > 2 {
+            return Err("a name, a type or a file's name holds a line end".to_owned());
+        }
+        Ok((head, content))
     }
-    let lines = head.matches("\r\n").count();
-    if head.matches(['\r', '\n']).count() != 2 * lines || lines > 2 {
-        return Err("a name, a type or a file's name holds a line end".to_owned());
+}
+
+/// The word that a value or a parameter begins with, up to `;` or in double quotes, in which `\\`
+/// escapes quotes and itself; and what follows, from the `;` on.
+fn word(text: &str) -> (String, &str) {
+    let text = text.trim_start();
+    if let Some(inside) = text.strip_prefix('"') {
+        let mut word = String::new();
+        let mut chars = inside.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '"' => {
+                    let rest = &inside[at + 1..];
+                    return (word, &rest[rest.find(';').unwrap_or(rest.len())..]);
+                }
+                '\\' => match chars.next_if(|(_, next)| matches!(next, '"' | '\\')) {
+                    Some((_, escaped)) => word.push(escaped),
+                    None => word.push(c),
+                },
+                c => word.push(c),
+            }
+        }
+        // Without an end the quote is text.
     }
-    Ok((head, content))
+    let (word, rest) = text.split_at(text.find(';').unwrap_or(text.len()));
+    (word.trim_end().to_owned(), rest)
 }
 
 /// As browsers write names in quotes.
@@ -240,14 +301,11 @@ mod tests {
             (&[(DataKind::Data, "a=1"), (Raw, "@b")], "a=1&@b"),
             (&[(DataKind::Data, "@f"), (Binary, "@f")], "a bc&a b\r\nc\n"),
             (&[(Json, "{\"a\":1"), (Json, "}")], "{\"a\":1}"),
-            (&[(Urlencode, "a b&ü")], "a%20b%26%C3%BC"),
-            (
-                &[(Urlencode, "=a=b"), (Urlencode, "n=a b")],
-                "a%3Db&n=a%20b",
-            ),
+            (&[(Urlencode, "a b&ü")], "a+b%26%C3%BC"),
+            (&[(Urlencode, "=a=b"), (Urlencode, "n=a b")], "a%3Db&n=a+b"),
             (
                 &[(Urlencode, "n@f"), (Urlencode, "@f")],
-                "n=a%20b%0D%0Ac%0A&a%20b%0D%0Ac%0A",
+                "n=a+b%0D%0Ac%0A&a+b%0D%0Ac%0A",
             ),
         ] {
             assert_eq!(joined(pieces).as_deref(), Ok(expected), "{pieces:?}");

@@ -1,8 +1,9 @@
 //! A recording of a browser: HTTP Archive (HAR) 1.2.
 
-use super::collect::{Collector, Draft};
-use super::data::percent_encoded;
+use super::collect::{Collector, SourceRequest};
 use super::{Imported, as_text};
+use crate::date::iso8601_ms;
+use crate::percent;
 use crate::quantity::ParseError;
 use crate::time::Nanos;
 use serde::Deserialize;
@@ -13,38 +14,38 @@ const THINK_MIN_MS: f64 = 200.0;
 const THINK_MAX_MS: f64 = 300_000.0;
 
 #[derive(Deserialize)]
-struct Archive {
-    log: Log,
+struct HarArchive {
+    log: HarLog,
 }
 
 #[derive(Deserialize)]
-struct Log {
-    entries: Vec<Entry>,
+struct HarLog {
+    entries: Vec<HarEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct HarEntry {
     #[serde(default)]
     started_date_time: String,
     #[serde(default)]
     time: Option<f64>,
-    request: Request,
+    request: HarRequest,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Request {
+struct HarRequest {
     method: String,
     url: String,
     #[serde(default)]
-    headers: Vec<Pair>,
+    headers: Vec<HarPair>,
     #[serde(default)]
-    post_data: Option<PostData>,
+    post_data: Option<HarPostData>,
 }
 
 #[derive(Deserialize)]
-struct Pair {
+struct HarPair {
     name: String,
     #[serde(default)]
     value: String,
@@ -52,13 +53,13 @@ struct Pair {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PostData {
+struct HarPostData {
     #[serde(default)]
     mime_type: Option<String>,
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
-    params: Vec<Pair>,
+    params: Vec<HarPair>,
 }
 
 /// Imports the requests to the first one's server, in the order in which they began, with the
@@ -68,13 +69,13 @@ struct PostData {
 /// One line: no HAR, no request that a scenario can have.
 pub fn har(bytes: &[u8]) -> Result<Imported, ParseError> {
     let text = as_text(bytes, "the file")?;
-    let archive: Archive =
+    let archive: HarArchive =
         serde_json::from_str(text).map_err(|e| super::wrong(format!("the file is no HAR: {e}")))?;
-    let mut entries: Vec<(Option<f64>, Entry)> = archive
+    let mut entries: Vec<(Option<f64>, HarEntry)> = archive
         .log
         .entries
         .into_iter()
-        .map(|entry| (milliseconds(&entry.started_date_time), entry))
+        .map(|entry| (iso8601_ms(&entry.started_date_time), entry))
         .collect();
     if entries.iter().all(|(begun, _)| begun.is_some()) {
         entries.sort_by(|a, b| a.0.unwrap_or(0.0).total_cmp(&b.0.unwrap_or(0.0)));
@@ -84,10 +85,11 @@ pub fn har(bytes: &[u8]) -> Result<Imported, ParseError> {
     let mut ended: Option<f64> = None;
     for (begun, entry) in entries {
         let pause_ms = begun.zip(ended).map_or(0.0, |(begun, ended)| begun - ended);
-        let pause = match pause_ms >= THINK_MIN_MS {
+        let pause = if pause_ms >= THINK_MIN_MS {
             // To whole milliseconds: a recording knows no more.
-            true => Nanos::from_millis(pause_ms.min(THINK_MAX_MS) as u64),
-            false => Nanos::ZERO,
+            Nanos::from_millis(pause_ms.min(THINK_MAX_MS) as u64)
+        } else {
+            Nanos::ZERO
         };
         let is_step = all.request_after(pause, draft(entry.request));
         let end = begun.map(|begun| begun + entry.time.unwrap_or(0.0).clamp(0.0, 1e9));
@@ -100,70 +102,26 @@ pub fn har(bytes: &[u8]) -> Result<Imported, ParseError> {
     all.finish("the file has no request that a scenario can have")
 }
 
-fn draft(request: Request) -> Draft {
-    let mut headers: Vec<(String, String)> = request
-        .headers
-        .into_iter()
-        .map(|header| (header.name, header.value))
-        .collect();
-    let data = request.post_data.unwrap_or_default();
-    let is_given = |h: &(String, String)| h.0.eq_ignore_ascii_case("content-type");
-    if let Some(mime) = data.mime_type.filter(|mime| !mime.is_empty())
-        && !headers.iter().any(is_given)
-    {
-        headers.push(("Content-Type".to_owned(), mime));
-    }
-    let pair = |p: &Pair| {
-        let (name, value) = (p.name.as_bytes(), p.value.as_bytes());
-        format!("{}={}", percent_encoded(name), percent_encoded(value))
-    };
-    let body = match data.text {
-        Some(text) => text,
-        None => data.params.iter().map(pair).collect::<Vec<_>>().join("&"),
-    };
-    Draft {
+fn draft(request: HarRequest) -> SourceRequest {
+    let headers = request.headers.into_iter();
+    let mut draft = SourceRequest {
         method: request.method,
         url: request.url,
-        headers,
-        body: body.into_bytes(),
+        headers: headers.map(|header| (header.name, header.value)).collect(),
         drops_cookies: true,
-        ..Draft::default()
+        ..SourceRequest::default()
+    };
+    let data = request.post_data.unwrap_or_default();
+    if let Some(media) = data.mime_type.filter(|media| !media.is_empty())
+        && !draft.has_header("content-type")
+    {
+        draft.header("Content-Type", media);
     }
-}
-
-/// `2026-11-22T20:51:38.123Z` (RFC 3339) in milliseconds since 1970.
-fn milliseconds(text: &str) -> Option<f64> {
-    let (date, rest) = text.split_at_checked(10)?;
-    let number = |text: &str| text.parse::<u32>().ok().map(f64::from);
-    let mut parts = date.split('-');
-    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
-    let (year, month, day) = (number(year)?, number(month)?, number(day)?);
-    let time = rest.strip_prefix(['T', 't', ' '])?;
-    let zone = time.find(['Z', 'z', '+', '-'])?;
-    let (time, zone) = time.split_at(zone);
-    let mut parts = time.split(':');
-    let (hours, minutes) = (number(parts.next()?)?, number(parts.next()?)?);
-    let seconds: f64 = parts.next()?.parse().ok().filter(|s: &f64| s.is_finite())?;
-    let offset = match zone.split_at_checked(1)? {
-        ("Z" | "z", _) => 0.0,
-        (sign, offset) => {
-            let (hours, minutes) = offset.split_once(':')?;
-            let minutes = number(hours)? * 60.0 + number(minutes)?;
-            if sign == "-" { -minutes } else { minutes }
-        }
-    };
-    let minutes = days(year, month, day) * 1440.0 + hours * 60.0 + minutes - offset;
-    Some(minutes * 60_000.0 + seconds * 1000.0)
-}
-
-/// Days since 1970 began, of the Gregorian calendar.
-fn days(year: f64, month: f64, day: f64) -> f64 {
-    // A year that begins in March has its leap day at its end.
-    let (year, month) = match month <= 2.0 {
-        true => (year - 1.0, month + 9.0),
-        false => (year, month - 3.0),
-    };
-    let leap_days = (year / 4.0).floor() - (year / 100.0).floor() + (year / 400.0).floor();
-    let in_year = ((153.0 * month + 2.0) / 5.0).floor();
-    year * 365.0 + leap_days + in_year + day - 1.0 - 719_468.0
+    let pairs = data.params.iter();
+    let pairs = pairs.map(|param| percent::pair(&param.name, &param.value));
+    let body = data
+        .text
+        .unwrap_or_else(|| pairs.collect::<Vec<_>>().join("&"));
+    draft.body = body.into_bytes();
+    draft
 }

@@ -1,8 +1,8 @@
 //! A test plan of JMeter (.jmx).
 
-use super::collect::{Collector, Draft};
-use super::data::percent_encoded;
+use super::collect::{Collector, FORM, SourceRequest};
 use super::{Imported, as_text, error};
+use crate::percent::component;
 use crate::quantity::ParseError;
 use crate::time::Nanos;
 use roxmltree::{Document, Node, ParsingOptions};
@@ -34,9 +34,9 @@ const WITHOUT_EFFECT: [&str; 12] = [
     "BackendListener",
 ];
 
-/// What holds for all requests below an element.
+/// Headers, defaults and variables of all requests below an element.
 #[derive(Clone, Debug, Default)]
-struct Scope {
+struct JmeterScope {
     headers: Vec<(String, String)>,
     defaults: HashMap<String, String>,
     variables: HashMap<String, String>,
@@ -65,13 +65,13 @@ pub fn jmeter(bytes: &[u8]) -> Result<Imported, ParseError> {
     let mut all = Collector::default();
     let mut groups = 0;
     for tree in root.children().filter(|n| n.has_tag_name("hashTree")) {
-        walk(tree, &Scope::default(), 0, &mut groups, &mut all);
+        walk(tree, &JmeterScope::default(), 0, &mut groups, &mut all);
     }
     all.finish("the plan has no HTTP request that a scenario can have")
 }
 
-/// The elements of a `hashTree`, each of which the tree of what lies below it follows.
-fn walk(tree: Node, outer: &Scope, depth: usize, groups: &mut usize, all: &mut Collector) {
+/// Imports the elements of a `hashTree`. After each element comes the tree of its children.
+fn walk(tree: Node, outer: &JmeterScope, depth: usize, groups: &mut usize, all: &mut Collector) {
     if depth > DEPTH_MAX {
         return all.leave_out("what lies more than 100 levels deep");
     }
@@ -129,7 +129,7 @@ fn leave_out(element: Node, all: &mut Collector) {
 }
 
 /// The load of a group of threads.
-fn group(element: Node, number: usize, scope: &Scope, all: &mut Collector) {
+fn group(element: Node, number: usize, scope: &JmeterScope, all: &mut Collector) {
     if number > 1 {
         let name = element.attribute("testname").unwrap_or_default();
         return all.leave_out(format!(
@@ -159,8 +159,8 @@ fn group(element: Node, number: usize, scope: &Scope, all: &mut Collector) {
     }
 }
 
-impl Scope {
-    /// What an element says of those around it.
+impl JmeterScope {
+    /// Adds the settings of a manager element.
     fn take(&mut self, element: Node, all: &mut Collector) {
         match element.tag_name().name() {
             "HeaderManager" => {
@@ -240,25 +240,24 @@ impl Scope {
 }
 
 /// One request.
-fn sample(sampler: Node, scope: &Scope, all: &mut Collector) {
+fn sample(sampler: Node, scope: &JmeterScope, all: &mut Collector) {
     let value = |name| scope.property(sampler, name);
     let name = sampler.attribute("testname").unwrap_or_default().to_owned();
     let path = value("HTTPSampler.path");
     let is_whole = path.starts_with("http://") || path.starts_with("https://");
-    let url = match is_whole {
-        true => path,
-        false => {
-            let protocol = value("HTTPSampler.protocol");
-            let protocol = if protocol.is_empty() {
-                "http"
-            } else {
-                &protocol
-            };
-            let (domain, port) = (value("HTTPSampler.domain"), value("HTTPSampler.port"));
-            let colon = if port.is_empty() { "" } else { ":" };
-            let slash = if path.starts_with('/') { "" } else { "/" };
-            format!("{protocol}://{domain}{colon}{port}{slash}{path}")
-        }
+    let url = if is_whole {
+        path
+    } else {
+        let protocol = value("HTTPSampler.protocol");
+        let protocol = if protocol.is_empty() {
+            "http"
+        } else {
+            &protocol
+        };
+        let (domain, port) = (value("HTTPSampler.domain"), value("HTTPSampler.port"));
+        let colon = if port.is_empty() { "" } else { ":" };
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        format!("{protocol}://{domain}{colon}{port}{slash}{path}")
     };
     let method = value("HTTPSampler.method");
     let method = if method.is_empty() {
@@ -273,13 +272,13 @@ fn sample(sampler: Node, scope: &Scope, all: &mut Collector) {
             "the value of a variable in '{name}': it is text here"
         ));
     }
-    let mut draft = Draft {
+    let mut draft = SourceRequest {
         method,
         url,
         name: Some(name),
         headers: scope.headers.clone(),
         drops_cookies: false,
-        ..Draft::default()
+        ..SourceRequest::default()
     };
     let has_body = matches!(draft.method.as_str(), "POST" | "PUT" | "PATCH");
     match (arguments.is_empty(), is_raw || has_body) {
@@ -290,21 +289,14 @@ fn sample(sampler: Node, scope: &Scope, all: &mut Collector) {
             draft.url = format!("{}{sign}{arguments}", draft.url);
         }
     }
-    let has_type = draft
-        .headers
-        .iter()
-        .any(|h| h.0.eq_ignore_ascii_case("content-type"));
-    if !draft.body.is_empty() && !is_raw && !has_type {
-        let form = "application/x-www-form-urlencoded";
-        draft
-            .headers
-            .push(("Content-Type".to_owned(), form.to_owned()));
+    if !draft.body.is_empty() && !is_raw && !draft.has_header("content-type") {
+        draft.header("Content-Type", FORM);
     }
     all.request_after(scope.think, draft);
 }
 
 /// Body or query of a request, and whether a variable in it is not known.
-fn arguments(sampler: Node, is_raw: bool, scope: &Scope) -> (String, bool) {
+fn arguments(sampler: Node, is_raw: bool, scope: &JmeterScope) -> (String, bool) {
     let mut parts = Vec::new();
     for argument in below_named(sampler, "HTTPArgument") {
         let value = property(argument, "Argument.value").unwrap_or_default();
@@ -316,9 +308,10 @@ fn arguments(sampler: Node, is_raw: bool, scope: &Scope) -> (String, bool) {
         let name = scope.filled(&property(argument, "Argument.name").unwrap_or_default());
         let is_encoded =
             property(argument, "HTTPArgument.always_encode").as_deref() == Some("true");
-        parts.push(match is_encoded {
-            true => format!("{name}={}", percent_encoded(value.as_bytes())),
-            false => format!("{name}={value}"),
+        parts.push(if is_encoded {
+            format!("{name}={}", component(value.as_bytes()))
+        } else {
+            format!("{name}={value}")
         });
     }
     let text = parts.join(if is_raw { "" } else { "&" });

@@ -13,7 +13,6 @@ mod jmeter;
 mod json_text;
 mod k6;
 mod openapi;
-mod shell;
 #[cfg(test)]
 mod tests;
 mod vegeta;
@@ -24,9 +23,9 @@ use crate::quantity::ParseError;
 use crate::shown::shown;
 use crate::time::Nanos;
 #[cfg(test)]
-use collect::{Collector, Draft};
+use collect::{Collector, SourceRequest};
 
-pub use curl::{curl_line, curl_words};
+pub use curl::{curl_as_options, curl_line, curl_line_words, curl_words, is_curl};
 pub use har::har;
 pub use jmeter::jmeter;
 pub use k6::k6;
@@ -69,7 +68,7 @@ pub struct ImportedLoad {
 pub enum Step {
     /// Sends a request.
     Request(Box<ImportedRequest>),
-    /// Waits for so long.
+    /// Waits.
     Think(Nanos),
 }
 
@@ -85,16 +84,16 @@ pub struct ImportedRequest {
     /// Headers, no name twice.
     pub headers: Vec<(String, String)>,
     /// Its body.
-    pub content: Content,
+    pub content: ImportedBody,
     /// The most redirections that are followed.
     pub redirects: u32,
-    /// A session goes on where it fails.
+    /// Whether a session goes on after a failure.
     pub goes_on: bool,
 }
 
 /// A body, in the form that is easiest to change.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Content {
+pub enum ImportedBody {
     /// None.
     None,
     /// JSON on one line, with no name twice in an object.
@@ -112,13 +111,12 @@ impl Imported {
     }
 }
 
-/// What is wrong with the whole of a source, in one line: what it quotes of the source may hold any
-/// character.
+/// An error about a source, in one line without hidden characters.
 fn wrong(what: impl AsRef<str>) -> ParseError {
     ParseError(shown(what.as_ref()).into_owned())
 }
 
-/// The same as a result.
+/// An error as a result.
 fn error<T>(what: impl AsRef<str>) -> Result<T, ParseError> {
     Err(wrong(what))
 }

@@ -1,8 +1,8 @@
 //! The description of an API: OpenAPI 3, and Swagger 2 as far as it is alike.
 
-use super::collect::{Collector, Draft};
-use super::data::percent_encoded;
+use super::collect::{Collector, SourceRequest};
 use super::{Imported, as_text, error, yaml};
+use crate::percent;
 use crate::quantity::ParseError;
 use crate::spec::Url;
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ pub fn openapi(bytes: &[u8], target: Option<&str>) -> Result<Imported, ParseErro
     let Some(paths) = root.get("paths").and_then(Value::as_object) else {
         return error("the file is no OpenAPI description: it has no paths");
     };
-    let description = Description { root: &root };
+    let description = ApiDescription { root: &root };
     let server = match target {
         Some(target) => target.trim_end_matches('/').to_owned(),
         None => description.server()?,
@@ -42,7 +42,7 @@ pub fn openapi(bytes: &[u8], target: Option<&str>) -> Result<Imported, ParseErro
         let item = description.resolved(item);
         for method in METHODS {
             if let Some(operation) = item.get(method).filter(|_| all.has_room()) {
-                let step = Operation {
+                let step = ApiOperation {
                     description: &description,
                     path,
                     method,
@@ -58,11 +58,11 @@ pub fn openapi(bytes: &[u8], target: Option<&str>) -> Result<Imported, ParseErro
     all.finish("the description has no operation that a scenario can have")
 }
 
-struct Description<'a> {
+struct ApiDescription<'a> {
     root: &'a Value,
 }
 
-impl<'a> Description<'a> {
+impl<'a> ApiDescription<'a> {
     /// The server with its base path.
     fn server(&self) -> Result<String, ParseError> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -208,8 +208,8 @@ fn plain(value: &Value) -> String {
     }
 }
 
-struct Operation<'a> {
-    description: &'a Description<'a>,
+struct ApiOperation<'a> {
+    description: &'a ApiDescription<'a>,
     path: &'a str,
     method: &'a str,
     /// The parameters of all operations of its path.
@@ -217,15 +217,15 @@ struct Operation<'a> {
     operation: &'a Value,
 }
 
-impl<'a> Operation<'a> {
-    fn draft(&self, server: &str, all: &mut Collector) -> Draft {
+impl<'a> ApiOperation<'a> {
+    fn draft(&self, server: &str, all: &mut Collector) -> SourceRequest {
         let name = self.operation.get("operationId").and_then(Value::as_str);
-        let mut draft = Draft {
+        let mut draft = SourceRequest {
             method: self.method.to_ascii_uppercase(),
             name: name.map(str::to_owned),
             // One operation that fails says nothing about the next.
             goes_on: true,
-            ..Draft::default()
+            ..SourceRequest::default()
         };
         let (mut path, mut query, mut form) = (self.path.to_owned(), Vec::new(), Vec::new());
         for parameter in self.parameters() {
@@ -238,31 +238,25 @@ impl<'a> Operation<'a> {
             let (name, place) = (text("name"), text("in"));
             let is_required = parameter.get("required") == Some(&Value::Bool(true));
             let value = self.value(parameter);
-            let pair = || {
-                let value = percent_encoded(plain(&value).as_bytes());
-                format!("{}={value}", percent_encoded(name.as_bytes()))
-            };
+            let pair = || percent::pair(name, &plain(&value));
             match place {
                 "path" => {
-                    let value = percent_encoded(plain(&value).as_bytes());
+                    let value = percent::component(plain(&value).as_bytes());
                     path = path.replace(&format!("{{{name}}}"), &value);
                 }
                 "body" => self.json(value.clone(), &mut draft),
                 _ if !is_required => {}
                 "query" => query.push(pair()),
                 "formData" => form.push(pair()),
-                "header" => draft.headers.push((name.to_owned(), plain(&value))),
-                "cookie" => {
-                    let cookie = format!("{name}={}", plain(&value));
-                    draft.headers.push(("Cookie".to_owned(), cookie));
-                }
+                "header" => draft.header(name, plain(&value)),
+                "cookie" => draft.header("Cookie", format!("{name}={}", plain(&value))),
                 _ => {}
             }
         }
         let sign = if query.is_empty() { "" } else { "?" };
         draft.url = format!("{server}{path}{sign}{}", query.join("&"));
         if !form.is_empty() {
-            self.form(&form, &mut draft);
+            draft.form(&form);
         }
         self.body(&mut draft, all);
         draft
@@ -291,20 +285,13 @@ impl<'a> Operation<'a> {
         example.unwrap_or_else(|| self.description.made(schema, 0, &mut VALUES_MAX.clone()))
     }
 
-    fn json(&self, value: Value, draft: &mut Draft) {
+    fn json(&self, value: Value, draft: &mut SourceRequest) {
         draft.body = value.to_string().into_bytes();
-        let header = ("Content-Type".to_owned(), "application/json".to_owned());
-        draft.headers.push(header);
-    }
-
-    fn form(&self, pairs: &[String], draft: &mut Draft) {
-        draft.body = pairs.join("&").into_bytes();
-        let form = "application/x-www-form-urlencoded".to_owned();
-        draft.headers.push(("Content-Type".to_owned(), form));
+        draft.header("Content-Type", "application/json");
     }
 
     /// The body of OpenAPI 3.
-    fn body(&self, draft: &mut Draft, all: &mut Collector) {
+    fn body(&self, draft: &mut SourceRequest, all: &mut Collector) {
         let Some(body) = self.operation.get("requestBody") else {
             return;
         };
@@ -319,19 +306,14 @@ impl<'a> Operation<'a> {
             self.json(self.value(content), draft);
         } else if let Some((_, content)) = find(&is_form) {
             let value = self.value(content);
-            let pair = |(name, value): (&String, &Value)| {
-                let value = percent_encoded(plain(value).as_bytes());
-                format!("{}={value}", percent_encoded(name.as_bytes()))
-            };
-            let pairs: Vec<String> = value.as_object().into_iter().flatten().map(pair).collect();
-            self.form(&pairs, draft);
+            let pairs = value.as_object().into_iter().flatten();
+            let pairs = pairs.map(|(name, value)| percent::pair(name, &plain(value)));
+            draft.form(&pairs.collect::<Vec<_>>());
         } else if let Some((media, content)) = content.iter().next() {
             match self.description.example(content) {
                 Some(Value::String(text)) => {
                     draft.body = text.into_bytes();
-                    draft
-                        .headers
-                        .push(("Content-Type".to_owned(), media.clone()));
+                    draft.header("Content-Type", media.as_str());
                 }
                 _ => all.leave_out(format!(
                     "the body of {} {}, of type {media}",

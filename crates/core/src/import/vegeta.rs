@@ -1,6 +1,6 @@
 //! Targets of vegeta, in its HTTP format and as lines of JSON.
 
-use super::collect::{Collector, Draft};
+use super::collect::{Collector, SourceRequest};
 use super::{Imported, as_text, error};
 use crate::quantity::ParseError;
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::data::ReadFile;
 
 #[derive(Deserialize)]
-struct Line {
+struct VegetaTarget {
     method: String,
     url: String,
     /// In base64.
@@ -47,7 +47,7 @@ fn json(text: &str, all: &mut Collector) -> Result<(), ParseError> {
         if line.trim().is_empty() {
             continue;
         }
-        let line: Line = serde_json::from_str(line)
+        let line: VegetaTarget = serde_json::from_str(line)
             .map_err(|e| super::wrong(format!("line {number}: no target: {e}")))?;
         let body = BASE64.decode(line.body.unwrap_or_default());
         let body =
@@ -57,19 +57,19 @@ fn json(text: &str, all: &mut Collector) -> Result<(), ParseError> {
             let header = move |value| (name.clone(), value);
             values.into_iter().map(header)
         });
-        all.request(Draft {
+        all.request(SourceRequest {
             method: line.method,
             url: line.url,
             headers: headers.collect(),
             body,
-            ..Draft::default()
+            ..SourceRequest::default()
         });
     }
     Ok(())
 }
 
 fn http(text: &str, read: ReadFile, all: &mut Collector) -> Result<(), ParseError> {
-    let mut target: Option<Draft> = None;
+    let mut target: Option<SourceRequest> = None;
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if line.starts_with('#') {
@@ -111,13 +111,13 @@ fn is_begin(line: &str) -> bool {
     is_method && words.next().is_some_and(|url| url.contains("://"))
 }
 
-fn begin(line: &str, number: usize) -> Result<Draft, ParseError> {
+fn begin(line: &str, number: usize) -> Result<SourceRequest, ParseError> {
     let mut words = line.split_whitespace();
     match (words.next(), words.next(), words.next()) {
-        (Some(method), Some(url), None) => Ok(Draft {
+        (Some(method), Some(url), None) => Ok(SourceRequest {
             method: method.to_owned(),
             url: url.to_owned(),
-            ..Draft::default()
+            ..SourceRequest::default()
         }),
         _ => error(format!("line {number}: no target: expected METHOD URL")),
     }

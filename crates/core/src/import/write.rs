@@ -1,6 +1,6 @@
 //! A scenario file in YAML.
 
-use super::{Content, Imported, ImportedLoad, ImportedRequest, Step};
+use super::{Imported, ImportedBody, ImportedLoad, ImportedRequest, Step};
 use crate::time::Nanos;
 
 /// The methods that are keys of a step.
@@ -31,12 +31,13 @@ pub(super) fn yaml(imported: &Imported, source: &str) -> String {
 
 fn put_request(request: &ImportedRequest, lines: &mut Vec<String>) {
     let (method, path) = (request.method.as_str(), quoted(&request.path));
-    lines.push(match METHODS.contains(&method) {
-        true => format!("      - {}: {path}", method.to_ascii_lowercase()),
-        false => format!(
+    lines.push(if METHODS.contains(&method) {
+        format!("      - {}: {path}", method.to_ascii_lowercase())
+    } else {
+        format!(
             "      - request: {{method: {}, url: {path}}}",
             quoted(method)
-        ),
+        )
     });
     let mut put = |line: String| lines.push(format!("        {line}"));
     if let Some(name) = &request.name {
@@ -44,10 +45,10 @@ fn put_request(request: &ImportedRequest, lines: &mut Vec<String>) {
         put(format!("name: {}", quoted(name).replace("$${", "${")));
     }
     match &request.content {
-        Content::None => {}
-        Content::Json(json) => put(format!("json: {}", without_templates(json))),
-        Content::Text(text) => put(format!("body: {}", in_quotes(text))),
-        Content::Form(pairs) => {
+        ImportedBody::None => {}
+        ImportedBody::Json(json) => put(format!("json: {}", without_templates(json))),
+        ImportedBody::Text(text) => put(format!("body: {}", in_quotes(text))),
+        ImportedBody::Form(pairs) => {
             let pair = |(name, value): &(String, String)| {
                 format!(
                     "{}: {}",
@@ -99,9 +100,10 @@ fn comment(text: &str) -> String {
 
 /// The name of a header: a token, which may look like something else.
 fn key(name: &str) -> String {
-    match is_plain(name) {
-        true => name.to_owned(),
-        false => in_quotes(name).replace("$${", "${"),
+    if is_plain(name) {
+        name.to_owned()
+    } else {
+        in_quotes(name).replace("$${", "${")
     }
 }
 
@@ -111,9 +113,10 @@ fn quoted(text: &str) -> String {
         .iter()
         .find_map(|s| text.strip_prefix(s));
     let is_path = text.starts_with('/') && text.bytes().all(is_path_byte);
-    match is_plain(text) || is_path || is_url.is_some_and(is_authority) {
-        true => text.to_owned(),
-        false => in_quotes(text),
+    if is_plain(text) || is_path || is_url.is_some_and(is_authority) {
+        text.to_owned()
+    } else {
+        in_quotes(text)
     }
 }
 

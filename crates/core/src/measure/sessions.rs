@@ -1,7 +1,7 @@
 //! What was measured of sessions.
 
 use super::{Histogram, Outcomes};
-use crate::session::{SessionPlan, Unexpected, Unfit};
+use crate::session::{SessionPlan, Unexpected, UnfitValue};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct SessionsMeasured {
     pub ran_out: Option<RanOut>,
     /// The first value that its place in a request cannot have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unfit: Option<Unfit>,
+    pub unfit: Option<UnfitValue>,
     /// How they fared, where each opens a connection of its own, whatever became of others.
     #[serde(default)]
     pub attempts: Option<SessionAttempts>,

@@ -7,4 +7,4 @@ mod share;
 
 pub use parse::{ParseError, parse_duration, parse_law, parse_list, parse_rate, parse_rates};
 pub use rate::Rate;
-pub use share::{Crew, Share};
+pub use share::{Share, WorkerRange};

@@ -103,7 +103,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, ParseError> {
     Rate::new(operations, Nanos(period)).ok_or_else(|| wrong("would offer nothing"))
 }
 
-/// A list of levels has at most so many.
+/// The most levels of a list.
 pub(crate) const LEVELS_MAX: usize = 1_000;
 
 /// The parts of a list of levels, which commas separate.

@@ -54,7 +54,7 @@ impl Rate {
         }
     }
 
-    /// The moment of operation `k` (0, 1, 2, …) counted from the first: ⌊k·period/operations⌋,
+    /// Time from the first operation to operation `k` (0, 1, 2, …): ⌊k·period/operations⌋,
     /// computed in 128-bit integers, so no error adds up however large `k` grows.
     pub fn moment(self, k: u64) -> Nanos {
         let t = u128::from(k) * u128::from(self.period.0) / u128::from(self.operations);

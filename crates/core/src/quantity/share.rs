@@ -29,7 +29,7 @@ impl Share {
 /// Workers of several processes are numbered through, so that their shares are those that one
 /// process of as many workers would have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Crew {
+pub struct WorkerRange {
     /// The number of its first worker.
     pub first: u32,
     /// How many workers it has.
@@ -38,10 +38,10 @@ pub struct Crew {
     pub of: u32,
 }
 
-impl Crew {
+impl WorkerRange {
     /// All of them in one process.
-    pub fn whole(workers: u32) -> Crew {
-        Crew {
+    pub fn whole(workers: u32) -> WorkerRange {
+        WorkerRange {
             first: 0,
             workers,
             of: workers,
@@ -50,7 +50,7 @@ impl Crew {
 
     /// The workers of several processes. Each has as many as it offers. Where that is more than is
     /// `useful`, all have fewer, in proportion: one at least where that is possible, or else none.
-    pub fn deal(offered: &[u32], useful: u32) -> Vec<Crew> {
+    pub fn deal(offered: &[u32], useful: u32) -> Vec<WorkerRange> {
         let sum = |offered: &mut dyn Iterator<Item = u32>| offered.map(u64::from).sum::<u64>();
         let of = sum(&mut offered.iter().copied()).min(u64::from(useful));
         let here = offered.iter().filter(|&&workers| workers > 0).count() as u64;
@@ -62,7 +62,7 @@ impl Crew {
         let crews = offered.iter().zip(rest()).map(|(&workers, rest)| {
             let before = dealt(sum);
             sum += u64::from(rest);
-            let crew = Crew {
+            let crew = WorkerRange {
                 first,
                 workers: workers.min(each) + dealt(sum) - before,
                 of: of as u32,
@@ -114,7 +114,7 @@ mod tests {
             useful in 0u32..100,
             total in 0u64..10_000,
         ) {
-            let crews = Crew::deal(&offered, useful);
+            let crews = WorkerRange::deal(&offered, useful);
             let all: u32 = offered.iter().sum();
             let mut next = 0;
             for (crew, &offered) in crews.iter().zip(&offered) {

@@ -1,78 +1,76 @@
 //! The body of a request.
 
-use super::Surroundings;
-use super::fault::{Read, fault};
+use super::ScenarioInputs;
+use super::fault::{Read, bail, fault};
 use super::fields::{Fields, list, named, one_or_more, text};
-use super::holed::{Holed, form_text};
-use super::names::Names;
+use super::holed::TextWithHoles;
+use super::names::TemplateScope;
 use super::template;
 use super::tree::{Node, Scalar, Value};
+use crate::percent;
 use crate::quantity::parse::quoted;
 use crate::session::{Escape, Piece};
 use crate::spec::Body;
 
 /// What is sent after the head.
-pub(super) enum Content {
+pub(super) enum RequestBody {
     /// A file, which several requests may share.
     File(Body),
-    Text(Holed),
+    Text(TextWithHoles),
 }
 
 /// The body that a step has, and the content type that follows from how it is written.
 pub(super) fn read(
     fields: &Fields<'_>,
-    names: &Names,
-    around: &mut dyn Surroundings,
-) -> Read<(Content, Option<&'static str>)> {
+    scope: &mut TemplateScope<'_>,
+) -> Read<(RequestBody, Option<&'static str>)> {
     let mut found = BODIES.iter().filter_map(|key| fields.entry(key));
     let first = found.next();
     if let (Some(first), Some(other)) = (first, found.next()) {
         let (first, at, other) = (&first.key, other.at, &other.key);
-        return fault(
+        bail!(
             at,
-            format!(
-                "'{other}' and '{first}' in one: a request has one of {}",
-                list(&BODIES)
-            ),
+            "'{other}' and '{first}' in one: a request has one of {}",
+            list(&BODIES)
         );
     }
     let Some(entry) = first else {
-        return Ok((Content::Text(Holed::default()), None));
+        return Ok((RequestBody::Text(TextWithHoles::default()), None));
     };
     let node = &entry.value;
-    let mut holed = Holed::default();
+    let mut holed = TextWithHoles::default();
     let content_type = match &*entry.key {
         "json" => {
-            json(node, names, around, &mut holed)?;
+            json(node, scope, &mut holed)?;
             Some("application/json")
         }
         "form" => {
-            form(node, names, around, &mut holed)?;
+            form(node, scope, &mut holed)?;
             Some("application/x-www-form-urlencoded")
         }
-        "body_file" => return Ok((Content::File(file(node, around)?), None)),
+        "body_file" => return Ok((RequestBody::File(file(node, scope.inputs)?), None)),
         _ => {
-            let scalar = text(node, "the text of a body (a map or a list goes to 'json')")?;
-            holed.put(&template::read(node, scalar, names, around)?, Escape::None);
+            let expected = "the text of a body (a map or a list goes to 'json')";
+            holed.put(&template::read_text(node, expected, scope)?, Escape::None);
             None
         }
     };
-    Ok((Content::Text(holed), content_type))
+    Ok((RequestBody::Text(holed), content_type))
 }
 
 const BODIES: [&str; 4] = ["json", "form", "body", "body_file"];
 
-fn file(node: &Node, around: &mut dyn Surroundings) -> Read<Body> {
+fn file(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<Body> {
     let name = &text(node, "the name of a file")?.text;
-    read_file(name, around)
+    read_file(name, inputs)
         .map(Body::from)
         .or_else(|why| fault(node.at, why))
 }
 
 /// The bytes of a file below the folder of the scenario, or what is wrong with it.
-pub(super) fn read_file(name: &str, around: &mut dyn Surroundings) -> Result<Vec<u8>, String> {
+pub(super) fn read_file(name: &str, inputs: &mut dyn ScenarioInputs) -> Result<Vec<u8>, String> {
     below(name)?;
-    around
+    inputs
         .file(name)
         .map_err(|why| format!("{} {why}", quoted(name)))
 }
@@ -80,24 +78,25 @@ pub(super) fn read_file(name: &str, around: &mut dyn Surroundings) -> Result<Vec
 /// Whether a name is of something below the folder of the scenario, links apart.
 pub(super) fn below(name: &str) -> Result<(), String> {
     let climbs = name.split('/').any(|part| part == "..");
-    match name.is_empty() || name.starts_with('/') || climbs || name.contains('\0') {
-        false => Ok(()),
-        true => Err(format!(
+    if name.is_empty() || name.starts_with('/') || climbs || name.contains('\0') {
+        Err(format!(
             "{} is not below the folder of the scenario: write a relative path without '..'",
             quoted(name)
-        )),
+        ))
+    } else {
+        Ok(())
     }
 }
 
 /// A value as JSON. Each level of the file is one of this.
-fn json(node: &Node, names: &Names, around: &mut dyn Surroundings, into: &mut Holed) -> Read<()> {
+fn json(node: &Node, scope: &mut TemplateScope<'_>, into: &mut TextWithHoles) -> Read<()> {
     match &node.value {
-        Value::Scalar(scalar) => json_scalar(node, scalar, names, around, into)?,
+        Value::Scalar(scalar) => json_scalar(node, scalar, scope, into)?,
         Value::List(nodes) => {
             into.push("[");
             for (at, node) in nodes.iter().enumerate() {
                 into.push(if at > 0 { "," } else { "" });
-                json(node, names, around, into)?;
+                json(node, scope, into)?;
             }
             into.push("]");
         }
@@ -107,7 +106,7 @@ fn json(node: &Node, names: &Names, around: &mut dyn Surroundings, into: &mut Ho
                 into.push(if at > 0 { "," } else { "" });
                 into.push(&serde_json::to_string(&*entry.key).unwrap_or_default());
                 into.push(":");
-                json(&entry.value, names, around, into)?;
+                json(&entry.value, scope, into)?;
             }
             into.push("}");
         }
@@ -118,9 +117,8 @@ fn json(node: &Node, names: &Names, around: &mut dyn Surroundings, into: &mut Ho
 fn json_scalar(
     node: &Node,
     scalar: &Scalar,
-    names: &Names,
-    around: &mut dyn Surroundings,
-    into: &mut Holed,
+    scope: &mut TemplateScope<'_>,
+    into: &mut TextWithHoles,
 ) -> Read<()> {
     if node.is_null() {
         into.push("null");
@@ -137,7 +135,7 @@ fn json_scalar(
                 return Ok(());
             }
             ".nan" | ".inf" | "+.inf" | "-.inf" => {
-                return fault(node.at, "JSON has no such number: quote it to send a text");
+                bail!(node.at, "JSON has no such number: quote it to send a text");
             }
             plain => {
                 if let Some(number) = number(plain) {
@@ -147,7 +145,7 @@ fn json_scalar(
             }
         }
     }
-    let template = template::read(node, scalar, names, around)?;
+    let template = template::read(node, scalar, scope)?;
     // Without quotes YAML takes a value for what it looks like, and so is one of a template.
     let is_bare = !scalar.is_quoted && scalar.text.starts_with("${");
     match &template.0[..] {
@@ -200,7 +198,7 @@ fn number(text: &str) -> Option<String> {
     Some(format!("{sign}{whole}{fraction}{exponent}"))
 }
 
-fn form(node: &Node, names: &Names, around: &mut dyn Surroundings, into: &mut Holed) -> Read<()> {
+fn form(node: &Node, scope: &mut TemplateScope<'_>, into: &mut TextWithHoles) -> Read<()> {
     let mut is_first = true;
     for entry in named(node, "form: {name: value}")? {
         for value in one_or_more(&entry.value) {
@@ -208,10 +206,10 @@ fn form(node: &Node, names: &Names, around: &mut dyn Surroundings, into: &mut Ho
                 into.push("&");
             }
             is_first = false;
-            form_text(&entry.key, &mut into.text);
+            into.push(&percent::form(&entry.key));
             into.push("=");
-            let scalar = text(value, "a value of a form ('' for an empty one)")?;
-            into.put(&template::read(value, scalar, names, around)?, Escape::Form);
+            let expected = "a value of a form ('' for an empty one)";
+            into.put(&template::read_text(value, expected, scope)?, Escape::Form);
         }
     }
     Ok(())

@@ -1,9 +1,8 @@
 //! `when`: two texts and what is asked of them.
 
-use super::Surroundings;
-use super::fault::{Read, fault};
+use super::fault::{Read, bail};
 use super::fields::text;
-use super::names::Names;
+use super::names::TemplateScope;
 use super::template;
 use super::tree::{Node, Scalar};
 use crate::session::{Condition, Relation, Template};
@@ -19,11 +18,11 @@ const OPERATORS: [(&str, Relation); 4] = [
 const SHAPE: &str = "write \"${name} != ''\", with ==, !=, < or >";
 
 /// Reads `LEFT OPERATOR RIGHT`.
-pub(super) fn read(node: &Node, names: &Names, around: &mut dyn Surroundings) -> Read<Condition> {
+pub(super) fn read(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Condition> {
     let scalar = text(node, "a condition such as \"${name} != ''\"")?;
     let whole = &*scalar.text;
     let Some(at) = operator(whole) else {
-        return fault(node.at, format!("a condition compares two texts: {SHAPE}"));
+        bail!(node.at, "a condition compares two texts: {SHAPE}");
     };
     let rest = &whole[at..];
     let known = OPERATORS
@@ -32,22 +31,16 @@ pub(super) fn read(node: &Node, names: &Names, around: &mut dyn Surroundings) ->
     let Some(&(written, relation)) =
         known.filter(|(written, _)| !rest[written.len()..].starts_with('='))
     else {
-        return fault(
-            node.at,
-            format!("'=', '<=' and '>=' are no comparisons: {SHAPE}"),
-        );
+        bail!(node.at, "'=', '<=' and '>=' are no comparisons: {SHAPE}");
     };
     let after = at + written.len();
     if operator(&whole[after..]).is_some() {
-        return fault(
-            node.at,
-            format!("two comparisons in one condition: {SHAPE}"),
-        );
+        bail!(node.at, "two comparisons in one condition: {SHAPE}");
     }
     Ok(Condition {
-        left: side(node, scalar, [0, at], names, around)?,
+        left: side(node, scalar, [0, at], scope)?,
         relation,
-        right: side(node, scalar, [after, whole.len()], names, around)?,
+        right: side(node, scalar, [after, whole.len()], scope)?,
     })
 }
 
@@ -76,8 +69,7 @@ fn side(
     node: &Node,
     scalar: &Scalar,
     [from, to]: [usize; 2],
-    names: &Names,
-    around: &mut dyn Surroundings,
+    scope: &mut TemplateScope<'_>,
 ) -> Read<Template> {
     let text = &scalar.text[from..to];
     let mut begin = from + (text.len() - text.trim_start().len());
@@ -91,10 +83,7 @@ fn side(
         }
     }
     if is_empty {
-        return fault(
-            node.at,
-            format!("a side of the condition is missing: {SHAPE}"),
-        );
+        bail!(node.at, "a side of the condition is missing: {SHAPE}");
     }
     let before = scalar.text[..begin].chars().count();
     let part = Scalar {
@@ -102,5 +91,5 @@ fn side(
         is_quoted: true,
         begins: scalar.begins.map(|at| at.right(before)),
     };
-    template::read(node, &part, names, around)
+    template::read(node, &part, scope)
 }

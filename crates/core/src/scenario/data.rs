@@ -1,11 +1,11 @@
 //! Records of data: CSV with a header, or an object in each line.
 
-use super::Surroundings;
+use super::ScenarioInputs;
 use super::body::read_file;
-use super::fault::{Read, fault};
+use super::fault::{Read, bail, fault};
 use super::fields::{Fields, named, text, word};
-use super::keys;
-use super::template::is_name;
+use super::names::is_name;
+use super::schema;
 use super::tree::{Entry, Node, Value};
 use crate::quantity::parse::quoted;
 use crate::session::{DataSet, Deal};
@@ -15,18 +15,18 @@ use std::collections::HashSet;
 const COLUMNS_MAX: usize = 1_000;
 
 /// All sets of records, in the order of the file.
-pub(super) fn read(node: Option<&Node>, around: &mut dyn Surroundings) -> Read<Vec<DataSet>> {
+pub(super) fn read(node: Option<&Node>, inputs: &mut dyn ScenarioInputs) -> Read<Vec<DataSet>> {
     let Some(node) = node else {
         return Ok(Vec::new());
     };
     let entries = named(node, "data: {users: {file: users.csv}}")?;
     if entries.len() > COLUMNS_MAX {
-        return fault(
+        bail!(
             node.at,
-            format!("too many sets of records: expected at most {COLUMNS_MAX}"),
+            "too many sets of records: expected at most {COLUMNS_MAX}"
         );
     }
-    entries.iter().map(|entry| set(entry, around)).collect()
+    entries.iter().map(|entry| set(entry, inputs)).collect()
 }
 
 const DEALS: [(&str, Deal); 3] = [
@@ -35,25 +35,22 @@ const DEALS: [(&str, Deal); 3] = [
     ("random", Deal::Random),
 ];
 
-fn set(entry: &Entry, around: &mut dyn Surroundings) -> Read<DataSet> {
+fn set(entry: &Entry, inputs: &mut dyn ScenarioInputs) -> Read<DataSet> {
     let Entry { key, at, value } = entry;
     if !is_name(key) {
         let what = "cannot name a set of records: expected letters, digits, '_' and '-'";
-        return fault(*at, format!("{} {what}", quoted(key)));
+        bail!(*at, "{} {what}", quoted(key));
     }
     let (file, deal) = match &value.value {
         Value::Map(_) => {
-            let fields = Fields::read(value, &keys::DATA)?;
-            let deal = fields.get("order").map(|node| word(node, &DEALS));
-            (
-                fields.need("file")?,
-                deal.transpose()?.unwrap_or(Deal::InOrder),
-            )
+            let fields = Fields::read(value, schema::DATA)?;
+            let deal = fields.read_key("order", |node| word(node, &DEALS))?;
+            (fields.need("file")?, deal.unwrap_or(Deal::InOrder))
         }
         _ => (value, Deal::InOrder),
     };
     let name = &text(file, "the name of a file")?.text;
-    let table = table(name, around).or_else(|wrong| fault(file.at, wrong))?;
+    let table = table(name, inputs).or_else(|wrong| fault(file.at, wrong))?;
     Ok(DataSet {
         name: key.to_string(),
         columns: table.columns,
@@ -72,7 +69,7 @@ struct Records {
     rows: Vec<Vec<String>>,
 }
 
-fn table(name: &str, around: &mut dyn Surroundings) -> Result<Records, String> {
+fn table(name: &str, inputs: &mut dyn ScenarioInputs) -> Result<Records, String> {
     let extension = name.rsplit_once('.').map_or("", |(_, after)| after);
     let parse: fn(&str) -> Result<Records, Numbered<String>> = match &*extension.to_lowercase() {
         "csv" => csv,
@@ -84,16 +81,17 @@ fn table(name: &str, around: &mut dyn Surroundings) -> Result<Records, String> {
             ));
         }
     };
-    let bytes = read_file(name, around)?;
+    let bytes = read_file(name, inputs)?;
     let shown = quoted(name);
     let Ok(text) = std::str::from_utf8(&bytes) else {
         return Err(format!("{shown} is not UTF-8 text: save it as UTF-8"));
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let records = parse(text).map_err(|(line, what)| format!("{shown}, line {line}: {what}"))?;
-    match records.rows.is_empty() {
-        true => Err(format!("{shown} has no record: expected at least one")),
-        false => Ok(records),
+    if records.rows.is_empty() {
+        Err(format!("{shown} has no record: expected at least one"))
+    } else {
+        Ok(records)
     }
 }
 
@@ -190,9 +188,10 @@ impl Csv<'_> {
                 let end = rest.find([',', '\n']).unwrap_or(rest.len());
                 self.at += end;
                 let is_last = !rest[end..].starts_with(',');
-                let value = match is_last {
-                    true => rest[..end].strip_suffix('\r').unwrap_or(&rest[..end]),
-                    false => &rest[..end],
+                let value = if is_last {
+                    rest[..end].strip_suffix('\r').unwrap_or(&rest[..end])
+                } else {
+                    &rest[..end]
                 };
                 value.to_owned()
             }

@@ -1,12 +1,12 @@
 //! What a step asks a program for: `exec`, and the variables that the program gives.
 
-use super::Surroundings;
+use super::ScenarioInputs;
 use super::body::below;
-use super::fault::{Read, fault};
+use super::fault::{Read, bail, fault};
 use super::fields::{Fields, one_or_more, text};
-use super::names::Names;
-use super::request::Compiled;
-use super::template::{self, constant, is_name};
+use super::names::{Names, is_name};
+use super::request::CompiledRequest;
+use super::template;
 use super::tree::Node;
 use crate::quantity::parse::quoted;
 use crate::session::{Ask, Piece, Program};
@@ -22,42 +22,45 @@ pub(super) fn read(
     fields: &Fields<'_>,
     names: &mut Names,
     programs: &mut Vec<Program>,
-    around: &mut dyn Surroundings,
+    inputs: &mut dyn ScenarioInputs,
     mut variable_of: impl FnMut(&str, &Node, &mut Names) -> Read<u16>,
 ) -> Read<Option<Ask>> {
     let (exec, gives) = match (fields.entry("exec"), fields.entry("gives")) {
         (None, None) => return Ok(None),
         (Some(exec), Some(gives)) => (exec, gives),
         (Some(exec), None) => {
-            let what = "'exec' lacks 'gives' beside it, the variables that the program sets: write \
-                        gives: signature";
-            return fault(exec.at, what);
+            bail!(
+                exec.at,
+                "'exec' lacks 'gives' beside it, the variables that the program sets: write \
+                        gives: signature"
+            );
         }
         (None, Some(gives)) => {
-            let what = "'gives' belongs to 'exec': write exec: ./sign.py beside it";
-            return fault(gives.at, what);
+            bail!(
+                gives.at,
+                "'gives' belongs to 'exec': write exec: ./sign.py beside it"
+            );
         }
     };
-    let program = program(&exec.value, programs, around)?;
+    let program = program(&exec.value, programs, inputs)?;
     let tells = known(names);
     let mut given: Vec<(String, u16)> = Vec::new();
     for node in one_or_more(&gives.value) {
         let name = &text(node, "the name of a variable")?.text;
         if !is_name(name) {
-            let what = format!(
+            bail!(
+                node.at,
                 "{} cannot name a variable: expected letters, digits, '_' and '-'",
                 quoted(name)
             );
-            return fault(node.at, what);
         }
         if given.iter().any(|(other, _)| **other == **name) {
-            let what = format!("{} stands here twice: leave one out", quoted(name));
-            return fault(node.at, what);
+            bail!(node.at, "{} stands here twice: leave one out", quoted(name));
         }
         given.push((name.to_string(), variable_of(name, node, names)?));
     }
     if given.is_empty() {
-        return fault(gives.value.at, "no variable: write gives: signature");
+        bail!(gives.value.at, "no variable: write gives: signature");
     }
     let is_given = |piece: &Piece| match piece {
         Piece::Variable(number) => given.iter().any(|(_, other)| other == number),
@@ -74,7 +77,7 @@ pub(super) fn read(
 
 /// The holes of a request that wait for what a program gives. Which cookies are sent depends on
 /// the path.
-pub(super) fn waits(ask: &Ask, compiled: &Compiled) -> Vec<u16> {
+pub(super) fn waits(ask: &Ask, compiled: &CompiledRequest) -> Vec<u16> {
     let is_given = |piece: &Piece| match piece {
         Piece::Variable(number) => ask.gives.iter().any(|(_, given)| given == number),
         _ => false,
@@ -106,21 +109,23 @@ fn known(names: &Names) -> Vec<(String, Piece)> {
 }
 
 /// The number of the program that `exec` names.
-fn program(node: &Node, programs: &mut Vec<Program>, around: &mut dyn Surroundings) -> Read<u16> {
+fn program(node: &Node, programs: &mut Vec<Program>, inputs: &mut dyn ScenarioInputs) -> Read<u16> {
     let [file, arguments @ ..] = one_or_more(node) else {
-        return fault(node.at, "no program: write exec: ./sign.py");
+        bail!(node.at, "no program: write exec: ./sign.py");
     };
     let name = &text(file, "the name of a program, such as ./sign.py,")?.text;
     let located = below(name).and_then(|()| {
-        let located = around.program(name);
+        let located = inputs.program(name);
         located.map_err(|why| format!("{} {why}", quoted(name)))
     });
     let (path, folder) = located.or_else(|why| fault(file.at, why))?;
     if arguments.len() > ARGUMENTS_MAX {
-        let what = format!("too many arguments: expected at most {ARGUMENTS_MAX}");
-        return fault(node.at, what);
+        bail!(
+            node.at,
+            "too many arguments: expected at most {ARGUMENTS_MAX}"
+        );
     }
-    let arguments = arguments.iter().map(|node| argument(node, around));
+    let arguments = arguments.iter().map(|node| argument(node, inputs));
     let program = Program {
         name: name.to_string(),
         file: path,
@@ -134,25 +139,20 @@ fn program(node: &Node, programs: &mut Vec<Program>, around: &mut dyn Surroundin
         return Ok(number as u16);
     }
     if programs.len() >= PROGRAMS_MAX {
-        let what = format!("too many programs: expected at most {PROGRAMS_MAX} in a scenario");
-        return fault(node.at, what);
+        bail!(
+            node.at,
+            "too many programs: expected at most {PROGRAMS_MAX} in a scenario"
+        );
     }
     programs.push(program);
     Ok((programs.len() - 1) as u16)
 }
 
 /// An argument: the program is started before any session begins.
-fn argument(node: &Node, around: &mut dyn Surroundings) -> Read<String> {
-    let scalar = text(node, "an argument of the program")?;
-    let names = Names {
-        is_static: true,
-        ..Names::default()
-    };
-    let template = template::read(node, scalar, &names, around)?;
-    // Nothing else can stand in it.
-    let written = constant(&template).unwrap_or_default();
-    match written.contains('\0') {
-        true => fault(node.at, "an argument has no NUL: leave it out"),
-        false => Ok(written),
+fn argument(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<String> {
+    let written = template::read_settled(node, "an argument of the program", inputs)?;
+    if written.contains('\0') {
+        bail!(node.at, "an argument has no NUL: leave it out");
     }
+    Ok(written)
 }

@@ -5,51 +5,55 @@ use crate::spec::ParseError;
 
 /// A place in a file; both count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct At {
+pub(super) struct Position {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-impl At {
-    /// So many characters further on, in the same line.
-    pub(super) fn right(self, characters: usize) -> At {
-        At {
+impl Position {
+    /// A place further on in the same line.
+    pub(super) fn right(self, characters: usize) -> Position {
+        Position {
             column: self.column + characters,
             ..self
         }
     }
 }
 
-/// What is wrong, and what would be right.
+/// A mistake in a scenario file, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    pub(super) at: At,
+    pub(super) at: Position,
     pub(super) what: String,
 }
 
-/// What was read, or what is wrong with it.
+/// A part of a scenario, or the first mistake in it.
 pub(super) type Read<T> = Result<T, Fault>;
 
 impl Fault {
-    /// The one line that a user sees. Whatever the file holds, it has no control characters.
-    pub(super) fn told(&self, file: &str) -> ParseError {
-        let At { line, column } = self.at;
-        let told = format!("{file}:{line}:{column}: {}", self.what);
-        let is_plain = |c: char| !c.is_control();
-        match told.chars().all(is_plain) {
-            true => ParseError(told),
-            false => ParseError(told.replace(|c| !is_plain(c), " ")),
-        }
+    /// The line that a user sees. Whatever the file holds, it has no control characters.
+    pub(super) fn in_file(&self, file: &str) -> ParseError {
+        let Position { line, column } = self.at;
+        let line = format!("{file}:{line}:{column}: {}", self.what);
+        ParseError(line.replace(char::is_control, " "))
     }
 }
 
-/// A fault at a place.
-pub(super) fn fault<T>(at: At, what: impl Into<String>) -> Read<T> {
+/// A mistake at a place.
+pub(super) fn fault<T>(at: Position, what: impl Into<String>) -> Read<T> {
     Err(Fault {
         at,
         what: what.into(),
     })
 }
+
+/// Returns a mistake at a place, described as by `format!`.
+macro_rules! bail {
+    ($at:expr, $($what:tt)+) => {
+        return $crate::scenario::fault::fault($at, format!($($what)+))
+    };
+}
+pub(super) use bail;
 
 /// `unknown WHAT 'word'`, with the known word that is nearest, or else with all of them.
 pub(super) fn unknown<'a>(

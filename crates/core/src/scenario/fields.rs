@@ -1,7 +1,7 @@
-//! Maps by their keys, and values as what they have to be.
+//! Maps read by their keys, and values read as their types.
 
-use super::fault::{At, Read, fault, unknown};
-use super::keys::{Key, Table};
+use super::fault::{Position, Read, bail, fault, unknown};
+use super::schema::MapKind;
 use super::tree::{Entry, Node, Scalar, Value};
 use crate::quantity::parse::quoted;
 use crate::quantity::parse_duration;
@@ -10,36 +10,30 @@ use crate::time::Nanos;
 
 /// A map whose keys are all known.
 pub(super) struct Fields<'a> {
-    pub(super) at: At,
-    table: &'static Table,
+    pub(super) at: Position,
+    kind: MapKind,
     entries: &'a [Entry],
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn read(node: &'a Node, table: &'static Table) -> Read<Fields<'a>> {
-        let keys = || table.keys.iter().map(|key| key.name);
+    pub(super) fn read(node: &'a Node, kind: MapKind) -> Read<Fields<'a>> {
+        let what = kind.1;
         let Value::Map(entries) = &node.value else {
-            let what = node.what();
-            return fault(
+            let key = kind.keys().nth(1).unwrap_or_default();
+            let found = node.what();
+            bail!(
                 node.at,
-                format!(
-                    "{} is a map, not {what}: expected keys such as '{}:'",
-                    table.what,
-                    keys().nth(1).or(keys().next()).unwrap_or_default()
-                ),
+                "{what} is a map, not {found}: expected keys such as '{key}:'"
             );
         };
-        for Entry { key, at, value } in entries {
-            let is_known = keys().any(|name| name == &**key);
-            if !is_known && !is_extension(table, key) {
-                return fault(*at, unknown_key(table, key, value));
-            }
+        match entries.iter().find(|entry| !kind.has(&entry.key)) {
+            Some(Entry { key, at, value }) => fault(*at, unknown_key(kind, key, value)),
+            None => Ok(Fields {
+                at: node.at,
+                kind,
+                entries,
+            }),
         }
-        Ok(Fields {
-            at: node.at,
-            table,
-            entries,
-        })
     }
 
     /// The value of a key, where there is one.
@@ -49,39 +43,40 @@ impl<'a> Fields<'a> {
 
     /// A key and its value, where there is one.
     pub(super) fn entry(&self, name: &str) -> Option<&'a Entry> {
-        let in_table = |key: &Key| key.name == name;
-        debug_assert!(self.table.keys.iter().any(in_table), "{name}");
+        debug_assert!(self.kind.has(name), "{name}");
         self.entries.iter().find(|entry| &*entry.key == name)
     }
 
-    pub(super) fn need(&self, name: &str) -> Read<&'a Node> {
-        self.get(name).ok_or(()).or_else(|()| {
-            let what = self.table.what;
-            let about = self.table.keys.iter().find(|key| key.name == name);
-            let about = about.map_or(String::new(), |key| decapitalised(key.about));
-            fault(self.at, format!("{what} lacks the key '{name}': {about}"))
-        })
+    /// The value of a key as `read` understands it, where there is one.
+    pub(super) fn read_key<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&'a Node) -> Read<T>,
+    ) -> Read<Option<T>> {
+        self.get(name).map(read).transpose()
     }
 
-    /// The only one of the keys of which a map has one.
+    /// The value of a key that the map has to have.
+    pub(super) fn need(&self, name: &str) -> Read<&'a Node> {
+        let Some(node) = self.get(name) else {
+            let (what, purpose) = (self.kind.1, decapitalised(self.kind.description(name)));
+            bail!(self.at, "{what} lacks the key '{name}': {purpose}");
+        };
+        Ok(node)
+    }
+
+    /// The one key of a map that says what kind it is.
     pub(super) fn one(&self) -> Read<&'a Entry> {
-        let is_one = |entry: &&Entry| self.table.one_of.contains(&&*entry.key);
+        let (what, one_of) = (self.kind.1, self.kind.one_of());
+        let is_one = |entry: &&Entry| one_of.contains(&&*entry.key);
         let mut found = self.entries.iter().filter(is_one);
-        let all = || list(self.table.one_of);
         match (found.next(), found.next()) {
             (Some(one), None) => Ok(one),
-            (Some(one), Some(other)) => {
-                let (one, other) = (&one.key, &other.key);
-                let what = format!(
-                    "'{other}' and '{one}' in one: {} has one of them",
-                    self.table.what
-                );
-                fault(self.second(other), what)
+            (Some(one), Some(Entry { key: other, at, .. })) => {
+                let one = &one.key;
+                bail!(*at, "'{other}' and '{one}' in one: {what} has one of them")
             }
-            _ => fault(
-                self.at,
-                format!("{} needs one of {}", self.table.what, all()),
-            ),
+            _ => bail!(self.at, "{what} needs one of {}", list(&one_of)),
         }
     }
 
@@ -89,25 +84,16 @@ impl<'a> Fields<'a> {
     pub(super) fn entries(&self) -> impl Iterator<Item = &'a Entry> + use<'a> {
         self.entries.iter()
     }
-
-    fn second(&self, name: &str) -> At {
-        self.entry(name).map_or(self.at, |entry| entry.at)
-    }
 }
 
-/// As it goes on after a colon.
+/// The text as it continues a sentence after a colon.
 fn decapitalised(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_ascii_lowercase());
     first.into_iter().chain(chars).collect()
 }
 
-/// Whether it is a key that knee leaves alone, as it holds what aliases name.
-fn is_extension(table: &Table, key: &str) -> bool {
-    table.name == "scenario" && key.starts_with("x-")
-}
-
-fn unknown_key(table: &Table, key: &str, value: &Node) -> String {
+fn unknown_key(kind: MapKind, key: &str, value: &Node) -> String {
     if key.contains(['(', ')', '{', '}']) && value.is_null() {
         let shown = quoted(key);
         return format!("{shown} is no key: a value with ',' '{{' or '}}' in it needs quotes here");
@@ -115,7 +101,7 @@ fn unknown_key(table: &Table, key: &str, value: &Node) -> String {
     if key == "<<" {
         return "'<<' does not merge maps here: write the keys out".to_owned();
     }
-    unknown("key", key, table.keys.iter().map(|key| key.name))
+    unknown("key", key, kind.keys())
 }
 
 /// `'a', 'b' or 'c'`.
@@ -135,7 +121,7 @@ pub(super) fn list(words: &[&str]) -> String {
 pub(super) fn text<'a>(node: &'a Node, expected: &str) -> Read<&'a Scalar> {
     match node.scalar() {
         Some(scalar) => Ok(scalar),
-        None => fault(node.at, format!("{} where {expected} belongs", node.what())),
+        None => bail!(node.at, "{} where {expected} belongs", node.what()),
     }
 }
 
@@ -152,9 +138,9 @@ pub(super) fn parsed<T>(
 /// A length of time above nothing.
 pub(super) fn duration(node: &Node) -> Read<Nanos> {
     match parsed(node, "a length of time, such as 5s,", parse_duration)? {
-        Nanos::ZERO => fault(
+        Nanos::ZERO => bail!(
             node.at,
-            "a time of 0 is too short: give one such as 500ms or 5s",
+            "a time of 0 is too short: give one such as 500ms or 5s"
         ),
         time => Ok(time),
     }
@@ -168,12 +154,10 @@ pub(super) fn whole(node: &Node, [least, most]: [u64; 2]) -> Read<u64> {
     let number = scalar.text.parse().ok().filter(|_| is_digits);
     match number.filter(|number| (least..=most).contains(number)) {
         Some(number) => Ok(number),
-        None => fault(
+        None => bail!(
             node.at,
-            format!(
-                "{} is no number for this: expected {expected}",
-                quoted(&scalar.text)
-            ),
+            "{} is no number for this: expected {expected}",
+            quoted(&scalar.text)
         ),
     }
 }
@@ -195,12 +179,10 @@ pub(super) fn word<T: Copy>(node: &Node, words: &[(&str, T)]) -> Read<T> {
 pub(super) fn named<'a>(node: &'a Node, what: &str) -> Read<&'a [Entry]> {
     match &node.value {
         Value::Map(entries) => Ok(entries),
-        _ => fault(
+        _ => bail!(
             node.at,
-            format!(
-                "{} where names and values belong: write {what}",
-                node.what()
-            ),
+            "{} where names and values belong: write {what}",
+            node.what()
         ),
     }
 }

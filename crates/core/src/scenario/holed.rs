@@ -1,37 +1,37 @@
-//! Text with holes: what a request has where its template has pieces that only the run knows.
+//! Text with holes, for the pieces of a template whose values only the run knows.
 
+use crate::percent;
 use crate::session::{Escape, Fill, Function, Piece, Template, is_bare_json};
-use std::fmt::Write;
 
-/// A text, and what is put in before which of its bytes.
+/// A text, and the fills that go in before some of its bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Holed {
+pub(super) struct TextWithHoles {
     pub(super) text: String,
     pub(super) holes: Vec<(usize, Fill)>,
 }
 
-impl Holed {
-    /// The text of a template, made fit for a place.
-    pub(super) fn of(template: &Template, escape: Escape) -> Holed {
-        let mut holed = Holed::default();
+impl TextWithHoles {
+    /// A template, escaped for its place.
+    pub(super) fn of(template: &Template, escape: Escape) -> TextWithHoles {
+        let mut holed = TextWithHoles::default();
         holed.put(template, escape);
         holed
     }
 
-    /// Only what a hole is filled with.
-    pub(super) fn hole(value: Template, escape: Escape) -> Holed {
-        Holed {
+    /// A hole without text around it.
+    pub(super) fn hole(value: Template, escape: Escape) -> TextWithHoles {
+        TextWithHoles {
             text: String::new(),
             holes: vec![(0, Fill { value, escape })],
         }
     }
 
-    /// Puts text to it as it is.
+    /// Appends text as it is.
     pub(super) fn push(&mut self, text: &str) {
         self.text.push_str(text);
     }
 
-    /// Puts a template to it: its text made fit, and a hole for what comes between.
+    /// Appends a template: its text escaped, its other pieces as holes.
     pub(super) fn put(&mut self, template: &Template, escape: Escape) {
         let own = self.holes.len();
         for piece in &template.0 {
@@ -54,7 +54,7 @@ impl Holed {
         }
     }
 
-    /// Puts a piece to it. Neighbours share a hole, if it is one of those from number `own` on.
+    /// Appends a piece. Neighbours share a hole if its number is `own` or higher.
     pub(super) fn put_piece(&mut self, piece: &Piece, escape: Escape, own: usize) {
         if let Piece::Text(text) = piece {
             return escaped(text, escape, &mut self.text);
@@ -71,7 +71,7 @@ impl Holed {
         }
     }
 
-    /// With a letter in the place of each hole, so that what is checked is the text around them.
+    /// The text with a letter in the place of each hole, to check the text around them.
     pub(super) fn with_letters(&self) -> String {
         let mut text = String::with_capacity(self.text.len() + self.holes.len());
         let mut from = 0;
@@ -85,7 +85,7 @@ impl Holed {
     }
 }
 
-/// How `raw(…)` is put into a place: unchanged, and still in one line where that is a header.
+/// How `raw(…)` is escaped: not at all, but in a header it stays on one line.
 fn raw_of(escape: Escape) -> Escape {
     match escape {
         Escape::Header | Escape::Cookie => Escape::Header,
@@ -93,7 +93,8 @@ fn raw_of(escape: Escape) -> Escape {
     }
 }
 
-/// The text as the place takes it. What a URL or a header does not take is refused, not changed.
+/// Appends text escaped for its place. Characters that a URL or header cannot have are refused
+/// later, not changed.
 fn escaped(text: &str, escape: Escape, into: &mut String) {
     match escape {
         Escape::None
@@ -109,21 +110,7 @@ fn escaped(text: &str, escape: Escape, into: &mut String) {
         }
         Escape::JsonValue if is_bare_json(text.as_bytes()) => into.push_str(text),
         Escape::JsonValue => into.push_str(&serde_json::to_string(text).unwrap_or_default()),
-        Escape::Form => form_text(text, into),
-    }
-}
-
-/// As a name or a value of `application/x-www-form-urlencoded`.
-pub(super) fn form_text(text: &str, into: &mut String) {
-    for byte in text.bytes() {
-        match byte {
-            b' ' => into.push('+'),
-            b if b.is_ascii_alphanumeric() || b"*-._".contains(&b) => into.push(char::from(b)),
-            b => {
-                // Writing to a text cannot fail.
-                let _ = write!(into, "%{b:02X}");
-            }
-        }
+        Escape::Form => into.push_str(&percent::form(text)),
     }
 }
 
@@ -140,7 +127,7 @@ mod tests {
             Piece::Variable(1),
             text("é"),
         ]);
-        let mut holed = Holed::default();
+        let mut holed = TextWithHoles::default();
         holed.push("{");
         holed.put(&template, Escape::Json);
         holed.put(&Template(vec![Piece::Variable(2)]), Escape::Form);
@@ -152,8 +139,6 @@ mod tests {
             .collect();
         assert_eq!(holes, [(4, 2), (6, 1)]);
         assert_eq!(holed.with_letters(), "{a\\\"xéx");
-        let mut form = String::new();
-        form_text("a b&ü", &mut form);
-        assert_eq!(form, "a+b%26%C3%BC");
+        assert_eq!(percent::form("a b&ü"), "a+b%26%C3%BC");
     }
 }

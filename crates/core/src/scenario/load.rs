@@ -1,8 +1,8 @@
 //! How many users come: `load` and `fail_if`.
 
-use super::fault::{Read, fault, unknown};
+use super::fault::{Read, bail, fault, unknown};
 use super::fields::{Fields, duration, one_or_more, parsed, text, whole};
-use super::keys;
+use super::schema;
 use super::stages::Stage;
 use super::tree::{Node, Value};
 use crate::arrival::AskedArrival;
@@ -39,27 +39,21 @@ const STAGES_MAX: usize = 1_000;
 
 /// Reads `load`.
 pub(super) fn read(node: &Node) -> Read<ScenarioLoad> {
-    let fields = Fields::read(node, &keys::LOAD)?;
-    let rate = fields
-        .get("rate")
-        .map(|node| parsed(node, "a rate such as 200/s", parse_rate));
-    let load = ScenarioLoad {
-        rate: rate.transpose()?,
-        arrival: fields.get("arrival").map(arrival).transpose()?,
+    let fields = Fields::read(node, schema::LOAD)?;
+    let rate = |node| parsed(node, "a rate such as 200/s", parse_rate);
+    let warmup = |node| parsed(node, "a length of time, such as 5s,", parse_duration);
+    let mut load = ScenarioLoad {
+        rate: fields.read_key("rate", rate)?,
+        arrival: fields.read_key("arrival", arrival)?,
         stages: Vec::new(),
-        vusers: fields.get("vusers").map(vusers).transpose()?,
-        duration: fields.get("duration").map(duration).transpose()?,
-        warmup: fields
-            .get("warmup")
-            .map(|node| parsed(node, "a length of time, such as 5s,", parse_duration))
-            .transpose()?,
+        vusers: fields.read_key("vusers", vusers)?,
+        duration: fields.read_key("duration", duration)?,
+        warmup: fields.read_key("warmup", warmup)?,
     };
-    let stages = match fields.get("stages") {
-        Some(node) => stages(node, load.rate)?,
-        None => Vec::new(),
-    };
+    let stages = fields.read_key("stages", |node| stages(node, load.rate))?;
+    load.stages = stages.unwrap_or_default();
     refuse_contradictions(&fields, &load)?;
-    Ok(ScenarioLoad { stages, ..load })
+    Ok(load)
 }
 
 fn vusers(node: &Node) -> Read<u32> {
@@ -74,9 +68,9 @@ fn arrival(node: &Node) -> Read<AskedArrival> {
         AskedArrival::parse,
     )?;
     match arrival.file() {
-        Some(_) => fault(
+        Some(_) => bail!(
             node.at,
-            "a trace cannot stand here: give it on the command line, with --arrival",
+            "a trace cannot stand here: give it on the command line, with --arrival"
         ),
         None => Ok(arrival),
     }
@@ -119,13 +113,13 @@ fn refuse_contradictions(fields: &Fields<'_>, load: &ScenarioLoad) -> Read<()> {
     };
     let has_rate = fields.get("rate").or(fields.get("stages"));
     match (carries_rate, has_rate) {
-        (true, Some(_)) => fault(
+        (true, Some(_)) => bail!(
             arrival.at,
-            "this arrival process has its own rate: leave 'rate' and 'stages' out",
+            "this arrival process has its own rate: leave 'rate' and 'stages' out"
         ),
-        (false, None) => fault(
+        (false, None) => bail!(
             arrival.at,
-            "an arrival process needs a rate: write 'rate', such as rate: 200/s",
+            "an arrival process needs a rate: write 'rate', such as rate: 200/s"
         ),
         _ => Ok(()),
     }
@@ -139,10 +133,7 @@ fn stages(node: &Node, rate: Option<Rate>) -> Read<Vec<Stage>> {
         );
     };
     if nodes.is_empty() || nodes.len() > STAGES_MAX {
-        return fault(
-            node.at,
-            format!("no stage, or too many: expected 1 to {STAGES_MAX}"),
-        );
+        bail!(node.at, "no stage, or too many: expected 1 to {STAGES_MAX}");
     }
     let mut now = rate.map(Rate::per_s);
     let mut stages = Vec::with_capacity(nodes.len());
@@ -154,14 +145,15 @@ fn stages(node: &Node, rate: Option<Rate>) -> Read<Vec<Stage>> {
 
 /// Reads a stage; `now` is the rate before it, and then the one after it.
 fn stage(node: &Node, now: &mut Option<f64>) -> Read<Stage> {
-    let fields = Fields::read(node, &keys::STAGE)?;
+    let fields = Fields::read(node, schema::STAGE)?;
     let one = fields.one()?;
-    let lasts = fields.get("for").map(duration).transpose()?;
+    let lasts = fields.read_key("for", duration)?;
     let need = |lasts: Option<Nanos>| match lasts {
         Some(length) => Ok(length),
-        None => fault(
+        None => bail!(
             one.at,
-            format!("'{}' needs a length: write 'for', such as for: 1m", one.key),
+            "'{}' needs a length: write 'for', such as for: 1m",
+            one.key
         ),
     };
     let constant = |per_s: f64, length| Stage {
@@ -233,9 +225,9 @@ fn per_s(text: &str) -> Result<f64, ParseError> {
 pub(super) fn thresholds(node: &Node, plan: &SessionPlan) -> Read<Vec<Threshold>> {
     let all = one_or_more(node);
     if all.len() > THRESHOLDS_MAX {
-        return fault(
+        bail!(
             node.at,
-            format!("too many thresholds: expected at most {THRESHOLDS_MAX}"),
+            "too many thresholds: expected at most {THRESHOLDS_MAX}"
         );
     }
     all.iter()
@@ -278,13 +270,12 @@ pub fn check_part(
             requests.iter().map(name).collect()
         }
     };
-    match names.iter().any(|name| name == of) {
-        true => Ok(()),
-        false => {
-            let what = if plan.is_some() { "step" } else { "target" };
-            let known = names.iter().map(String::as_str);
-            Err(error(unknown(what, of, known)))
-        }
+    if names.iter().any(|name| name == of) {
+        Ok(())
+    } else {
+        let what = if plan.is_some() { "step" } else { "target" };
+        let known = names.iter().map(String::as_str);
+        Err(error(unknown(what, of, known)))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Templates in URLs: which part of the URL each value is.
 
-use super::holed::Holed;
-use super::template::Written;
-use crate::session::{Escape, Function, Piece, component};
+use super::holed::TextWithHoles;
+use super::template::TemplatePart;
+use crate::percent::component;
+use crate::session::{Escape, Function, Piece};
 
 /// A part of a template in a URL.
-enum Part {
+enum UrlPart {
     /// Text of the URL itself.
     Own(String),
     /// A value that is settled before the run: a name, a value or a segment.
@@ -17,20 +18,20 @@ enum Part {
 }
 
 /// The text of a URL with its holes, up to its fragment, which is never sent.
-pub(super) fn holed(written: Vec<Written>) -> Holed {
+pub(super) fn holed(written: Vec<TemplatePart>) -> TextWithHoles {
     let mut parts = Vec::new();
     for part in written {
         match part {
-            Written::Text(text) => parts.push(Part::Own(text)),
-            Written::Value(piece) => open(piece, &mut parts),
+            TemplatePart::Text(text) => parts.push(UrlPart::Own(text)),
+            TemplatePart::Value(piece) => open(piece, &mut parts),
         }
     }
-    let mut holed = Holed::default();
+    let mut holed = TextWithHoles::default();
     let mut is_path = true;
     for (number, segment) in segments(parts).into_iter().enumerate() {
         let is_host = number == 2 && is_scheme(&holed.text);
         let end = match segment.last() {
-            Some(Part::Own(text)) => text.clone(),
+            Some(UrlPart::Own(text)) => text.clone(),
             _ => String::new(),
         };
         put(segment, is_path, is_host, &mut holed);
@@ -54,26 +55,26 @@ fn is_scheme(text: &str) -> bool {
 
 /// Takes a value apart: what `urlencode` encodes is encoded as any value is, once, and what `raw`
 /// has is a piece of the URL.
-fn open(piece: Piece, into: &mut Vec<Part>) {
+fn open(piece: Piece, into: &mut Vec<UrlPart>) {
     match piece {
-        Piece::Text(text) => into.push(Part::Settled(text)),
+        Piece::Text(text) => into.push(UrlPart::Settled(text)),
         Piece::Call(function) => match *function {
             Function::UrlEncode(of) => of.0.into_iter().for_each(|piece| open(piece, into)),
             Function::Raw(of) => into.extend(of.0.into_iter().map(|piece| match piece {
-                Piece::Text(text) => Part::Own(text),
-                piece => Part::Raw(piece),
+                Piece::Text(text) => UrlPart::Own(text),
+                piece => UrlPart::Raw(piece),
             })),
-            other => into.push(Part::Open(Piece::Call(Box::new(other)))),
+            other => into.push(UrlPart::Open(Piece::Call(Box::new(other)))),
         },
-        piece => into.push(Part::Open(piece)),
+        piece => into.push(UrlPart::Open(piece)),
     }
 }
 
 /// The parts between `/`, `?` and `#`, each with the one that ends it as a text of its own.
-fn segments(parts: Vec<Part>) -> Vec<Vec<Part>> {
+fn segments(parts: Vec<UrlPart>) -> Vec<Vec<UrlPart>> {
     let mut all = vec![Vec::new()];
     for part in parts {
-        let Part::Own(text) = part else {
+        let UrlPart::Own(text) = part else {
             if let Some(last) = all.last_mut() {
                 last.push(part);
             }
@@ -82,7 +83,7 @@ fn segments(parts: Vec<Part>) -> Vec<Vec<Part>> {
         for piece in text.split_inclusive(['/', '?', '#']) {
             let ends = piece.ends_with(['/', '?', '#']);
             let (own, end) = piece.split_at(piece.len() - usize::from(ends));
-            let own = [own, end].map(|text| Part::Own(text.to_owned()));
+            let own = [own, end].map(|text| UrlPart::Own(text.to_owned()));
             if let Some(last) = all.last_mut() {
                 last.extend(own);
             }
@@ -96,11 +97,11 @@ fn segments(parts: Vec<Part>) -> Vec<Vec<Part>> {
 
 /// Puts what lies between two of these. What a value makes of a segment is still that segment: if
 /// no text but dots stands beside it, it could be `.` or `..`.
-fn put(parts: Vec<Part>, is_path: bool, is_host: bool, into: &mut Holed) {
-    let is_value = |part: &Part| matches!(part, Part::Settled(_) | Part::Open(_));
-    let is_dots = |part: &Part| match part {
-        Part::Own(text) | Part::Settled(text) => text.bytes().all(|b| b == b'.'),
-        Part::Open(_) | Part::Raw(_) => true,
+fn put(parts: Vec<UrlPart>, is_path: bool, is_host: bool, into: &mut TextWithHoles) {
+    let is_value = |part: &UrlPart| matches!(part, UrlPart::Settled(_) | UrlPart::Open(_));
+    let is_dots = |part: &UrlPart| match part {
+        UrlPart::Own(text) | UrlPart::Settled(text) => text.bytes().all(|b| b == b'.'),
+        UrlPart::Open(_) | UrlPart::Raw(_) => true,
     };
     let may_be_dots = is_path
         && !is_host
@@ -114,19 +115,19 @@ fn put(parts: Vec<Part>, is_path: bool, is_host: bool, into: &mut Holed) {
     let own = into.holes.len();
     for part in parts {
         match part {
-            Part::Own(text) if may_be_dots => into.push(&text.replace('.', "%2E")),
-            Part::Own(text) => into.push(&text),
-            Part::Settled(text) if is_host => into.push(&text),
-            Part::Settled(text) => {
-                let text = component(&text);
+            UrlPart::Own(text) if may_be_dots => into.push(&text.replace('.', "%2E")),
+            UrlPart::Own(text) => into.push(&text),
+            UrlPart::Settled(text) if is_host => into.push(&text),
+            UrlPart::Settled(text) => {
+                let text = component(text.as_bytes());
                 into.push(&if may_be_dots {
                     text.replace('.', "%2E")
                 } else {
                     text
                 });
             }
-            Part::Open(piece) => into.put_piece(&piece, escape, own),
-            Part::Raw(piece) => {
+            UrlPart::Open(piece) => into.put_piece(&piece, escape, own),
+            UrlPart::Raw(piece) => {
                 let is_begin = into.text.is_empty()
                     && into
                         .holes
@@ -143,6 +144,6 @@ fn put(parts: Vec<Part>, is_path: bool, is_host: bool, into: &mut Holed) {
     }
 }
 
-fn is_end(part: &Part) -> bool {
-    matches!(part, Part::Own(text) if matches!(&**text, "/" | "?" | "#"))
+fn is_end(part: &UrlPart) -> bool {
+    matches!(part, UrlPart::Own(text) if matches!(&**text, "/" | "?" | "#"))
 }

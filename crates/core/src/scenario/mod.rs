@@ -1,10 +1,10 @@
-//! The scenario file: what users do, in YAML or JSON, read into requests with holes and a plan that
-//! knows no names. Text comes in, values go out; files and environment variables are asked for.
+//! Reads scenario files, in YAML or JSON, into requests with holes and a plan without names. Files
+//! and environment variables come through [`ScenarioInputs`].
 //!
-//! `tree` reads the file into nodes that know where they stand, `keys` has all keys that there are,
-//! `fields` reads maps by them. `template` reads what is in `${…}`, `names` has what may stand
-//! there, `holed` has text with holes, `locator` has URLs with holes. `request` and `response` are
-//! the two halves of a step, `exec` is what a program gives it, `session` puts steps together.
+//! `tree` reads a file into nodes with their positions. `fields` reads maps by the keys that
+//! `scenario.schema.json` has. `template` reads `${…}` by the `names` of a session. `holed` is text
+//! with holes, `locator` URLs with holes. `request` and `response` are the halves of a step, `exec`
+//! its program; `session` puts steps together.
 
 mod body;
 mod condition;
@@ -13,7 +13,6 @@ mod exec;
 mod fault;
 mod fields;
 mod holed;
-mod keys;
 mod load;
 mod locator;
 mod names;
@@ -44,11 +43,11 @@ use crate::threshold::Threshold;
 use crate::time::Nanos;
 use fault::Read;
 use fields::{Fields, duration, named};
-use session::{Common, Compiler};
+use session::{PlanBuilder, RequestDefaults};
 use target::Origin;
 
-/// What a scenario may ask for while it is read.
-pub trait Surroundings {
+/// Files, programs and variables that a scenario may name.
+pub trait ScenarioInputs {
     /// The bytes of a file below the folder of the scenario; `name` is relative and has no `..`.
     ///
     /// # Errors
@@ -92,46 +91,41 @@ pub struct Scenario {
 pub fn parse_scenario(
     bytes: &[u8],
     file: &str,
-    around: &mut dyn Surroundings,
+    inputs: &mut dyn ScenarioInputs,
 ) -> Result<Scenario, ParseError> {
-    read(bytes, around).map_err(|fault| fault.told(file))
+    read(bytes, inputs).map_err(|fault| fault.in_file(file))
 }
 
-fn read(bytes: &[u8], around: &mut dyn Surroundings) -> Read<Scenario> {
+fn read(bytes: &[u8], inputs: &mut dyn ScenarioInputs) -> Read<Scenario> {
     let root = tree::parse(bytes)?;
-    let fields = Fields::read(&root, &keys::SCENARIO)?;
-    let origin = Origin::read(fields.need("target")?, around)?;
-    let defaults = fields
-        .get("defaults")
-        .map(|node| Fields::read(node, &keys::DEFAULTS));
-    let defaults = defaults.transpose()?;
+    let fields = Fields::read(&root, schema::SCENARIO)?;
+    let origin = Origin::read(fields.need("target")?, inputs)?;
+    let defaults = fields.read_key("defaults", |node| Fields::read(node, schema::DEFAULTS))?;
     let default = |key| defaults.as_ref().and_then(|fields| fields.get(key));
     let headers = default("headers").map(|node| named(node, "headers: {Name: value}"));
-    let mut compiler = Compiler {
+    let mut compiler = PlanBuilder {
         origin: &origin,
-        common: Common {
+        common: RequestDefaults {
             headers: headers.transpose()?.unwrap_or_default(),
             redirects: session::redirects(default("redirects"), 0)?,
         },
         requests: Vec::new(),
         plan: SessionPlan {
-            data: data::read(fields.get("data"), around)?,
+            data: data::read(fields.get("data"), inputs)?,
             ..SessionPlan::default()
         },
         bytes: 0,
-        around,
+        inputs,
     };
     compiler.sessions(fields.need("sessions")?)?;
-    let Compiler { requests, plan, .. } = compiler;
-    let fail_if = fields
-        .get("fail_if")
-        .map(|node| load::thresholds(node, &plan));
+    let PlanBuilder { requests, plan, .. } = compiler;
+    let fail_if = fields.read_key("fail_if", |node| load::thresholds(node, &plan))?;
     Ok(Scenario {
         endpoint: origin.url.endpoint().clone(),
         is_secure: origin.url.is_secure(),
         requests,
-        load: fields.get("load").map(load::read).transpose()?,
-        fail_if: fail_if.transpose()?.unwrap_or_default(),
+        load: fields.read_key("load", load::read)?,
+        fail_if: fail_if.unwrap_or_default(),
         timeout: default("timeout").map(duration).transpose()?,
         plan,
     })

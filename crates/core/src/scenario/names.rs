@@ -1,7 +1,14 @@
-//! What the names in templates mean.
+//! Meaning of the names in templates.
 
+use super::ScenarioInputs;
 use super::fault::{nearest, unknown};
 use crate::quantity::parse::quoted;
+
+/// What templates are read with.
+pub(super) struct TemplateScope<'a> {
+    pub(super) names: &'a Names,
+    pub(super) inputs: &'a mut dyn ScenarioInputs,
+}
 
 /// What the names in a template mean.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +25,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// What is said of a name that is no variable, with what was most likely meant: a variable, a
-    /// column of a record or a function.
+    /// The error for a name that is no variable. It suggests the nearest variable, column of a
+    /// record or function.
     pub(super) fn unknown_variable(&self, name: &str) -> String {
         let variables = self.variables.iter().map(|(name, _)| name.as_str());
         let own = variables.clone().map(|name| (name, name.to_owned()));
@@ -58,3 +65,16 @@ pub(super) const FUNCTIONS: [(&str, &str); 9] = [
     ("urlencode", "urlencode(TEXT)"),
     ("raw", "raw(TEXT)"),
 ];
+
+/// Whether a text can name a variable, a data set or a column in a template.
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(is_name_start) && text.chars().all(is_name_part)
+}
+
+pub(super) fn is_name_start(c: char) -> bool {
+    c.is_alphabetic() || c == '_'
+}
+
+pub(super) fn is_name_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '-'
+}

@@ -1,11 +1,10 @@
 //! One request with its holes, and what they are filled with.
 
-use super::Surroundings;
-use super::body::{self, Content};
-use super::fault::{At, Read, fault};
-use super::fields::{Fields, named, text};
-use super::holed::Holed;
-use super::names::Names;
+use super::body::{self, RequestBody};
+use super::fault::{Position, Read, bail, fault};
+use super::fields::{Fields, named};
+use super::holed::TextWithHoles;
+use super::names::TemplateScope;
 use super::target::Origin;
 use super::template;
 use super::tree::{Entry, Node};
@@ -17,16 +16,16 @@ use crate::spec::{Body, Hole, HttpRequest, Part, Url};
 const HEADERS_MAX: usize = 100;
 
 /// A request as the session sends it.
-pub(super) struct Compiled {
+pub(super) struct CompiledRequest {
     pub(super) request: HttpRequest,
     pub(super) fills: Vec<Fill>,
 }
 
 /// What a request is made of.
-pub(super) struct Draft<'a> {
+pub(super) struct RequestDraft<'a> {
     /// Where its step stands.
-    pub(super) at: At,
-    pub(super) method: (&'a str, At),
+    pub(super) at: Position,
+    pub(super) method: (&'a str, Position),
     pub(super) url: &'a Node,
     pub(super) fields: &'a Fields<'a>,
     /// Headers that hold for all requests.
@@ -34,36 +33,35 @@ pub(super) struct Draft<'a> {
 }
 
 /// A header that is not yet in the request.
-struct Header<'a> {
+struct HeaderDraft<'a> {
     name: &'a str,
-    at: At,
-    value: Holed,
+    at: Position,
+    value: TextWithHoles,
 }
 
-impl Draft<'_> {
+impl RequestDraft<'_> {
     pub(super) fn compile(
         &self,
         origin: &Origin,
-        names: &Names,
-        around: &mut dyn Surroundings,
-    ) -> Read<Compiled> {
-        let (url, path) = origin.path(self.url, names, around)?;
-        let (content, content_type) = body::read(self.fields, names, around)?;
-        let headers = self.headers(content_type, names, around)?;
+        scope: &mut TemplateScope<'_>,
+    ) -> Read<CompiledRequest> {
+        let (url, path) = origin.path(self.url, scope)?;
+        let (content, content_type) = body::read(self.fields, scope)?;
+        let headers = self.headers(content_type, scope)?;
         let (body, holed) = match content {
-            Content::File(body) => (body, Holed::default()),
-            Content::Text(holed) => (Body::from(holed.text.clone().into_bytes()), holed),
+            RequestBody::File(body) => (body, TextWithHoles::default()),
+            RequestBody::Text(holed) => (Body::from(holed.text.clone().into_bytes()), holed),
         };
-        let has_length = |header: &&Header| header.name.eq_ignore_ascii_case("content-length");
+        let has_length = |header: &&HeaderDraft| header.name.eq_ignore_ascii_case("content-length");
         if let Some(length) = headers
             .iter()
             .find(has_length)
             .filter(|_| !holed.holes.is_empty())
         {
-            return fault(
+            bail!(
                 length.at,
                 "the length of a body with templates is known when it is sent: leave \
-                    Content-Length out",
+                    Content-Length out"
             );
         }
         let (method, method_at) = self.method;
@@ -85,83 +83,79 @@ impl Draft<'_> {
     fn headers(
         &self,
         content_type: Option<&'static str>,
-        names: &Names,
-        around: &mut dyn Surroundings,
-    ) -> Read<Vec<Header<'_>>> {
-        let own = self
-            .fields
-            .get("headers")
-            .map(|node| named(node, "headers: {Name: value}"));
-        let own = own.transpose()?.unwrap_or_default();
-        let mut headers: Vec<Header<'_>> = Vec::new();
+        scope: &mut TemplateScope<'_>,
+    ) -> Read<Vec<HeaderDraft<'_>>> {
+        let read = |node| named(node, "headers: {Name: value}");
+        let own = self.fields.read_key("headers", read)?.unwrap_or_default();
+        let mut headers: Vec<HeaderDraft<'_>> = Vec::new();
         for entry in own {
             if let Some(other) = find(&headers, &entry.key) {
                 let (name, other) = (quoted(&entry.key), quoted(other.name));
-                return fault(
+                bail!(
                     entry.at,
-                    format!("{name} is {other} once more, as names have no case: leave one out"),
+                    "{name} is {other} once more, as names have no case: leave one out"
                 );
             }
-            headers.push(header(entry, names, around)?);
+            headers.push(header(entry, scope)?);
         }
         if let Some(value) = content_type.filter(|_| find(&headers, "Content-Type").is_none()) {
             let value = Template(vec![Piece::Text(value.to_owned())]);
-            headers.push(Header {
+            headers.push(HeaderDraft {
                 name: "Content-Type",
                 at: self.at,
-                value: Holed::of(&value, Escape::Header),
+                value: TextWithHoles::of(&value, Escape::Header),
             });
         }
         for entry in self.common {
             if find(&headers, &entry.key).is_none() {
-                headers.push(header(entry, names, around)?);
+                headers.push(header(entry, scope)?);
             }
         }
         if find(&headers, "Cookie").is_none() {
-            headers.push(Header {
+            headers.push(HeaderDraft {
                 name: "Cookie",
                 at: self.at,
-                value: Holed::hole(Template(vec![Piece::Cookies]), Escape::Header),
+                value: TextWithHoles::hole(Template(vec![Piece::Cookies]), Escape::Header),
             });
         }
         if headers.len() > HEADERS_MAX {
-            return fault(
+            bail!(
                 self.at,
-                format!("this request has too many headers: expected at most {HEADERS_MAX}"),
+                "this request has too many headers: expected at most {HEADERS_MAX}"
             );
         }
         Ok(headers)
     }
 }
 
-fn find<'a, 'b>(headers: &'b [Header<'a>], name: &str) -> Option<&'b Header<'a>> {
+fn find<'a, 'b>(headers: &'b [HeaderDraft<'a>], name: &str) -> Option<&'b HeaderDraft<'a>> {
     headers
         .iter()
         .find(|header| header.name.eq_ignore_ascii_case(name))
 }
 
-fn header<'a>(entry: &'a Entry, names: &Names, around: &mut dyn Surroundings) -> Read<Header<'a>> {
-    let scalar = text(&entry.value, "the value of a header ('' for an empty one)")?;
-    let template = template::read(&entry.value, scalar, names, around)?;
+fn header<'a>(entry: &'a Entry, scope: &mut TemplateScope<'_>) -> Read<HeaderDraft<'a>> {
+    let expected = "the value of a header ('' for an empty one)";
+    let template = template::read_text(&entry.value, expected, scope)?;
     let is_part = template.0.len() > 1;
     let escape = if is_part && entry.key.eq_ignore_ascii_case("cookie") {
         Escape::Cookie
     } else {
         Escape::Header
     };
-    Ok(Header {
+    Ok(HeaderDraft {
         name: &entry.key,
         at: entry.at,
-        value: Holed::of(&template, escape),
+        value: TextWithHoles::of(&template, escape),
     })
 }
 
 /// A request that cannot break its connection's framing, whatever its holes are filled with.
 fn checked(
     method: &str,
-    method_at: At,
+    method_at: Position,
     url: &Url,
-    headers: &[Header<'_>],
+    headers: &[HeaderDraft<'_>],
     body: Body,
 ) -> Read<HttpRequest> {
     let request = HttpRequest::new(method, url, Vec::new(), body, 1);
@@ -182,23 +176,23 @@ fn checked(
 /// The request with its holes, and their fills in the same order.
 fn finished(
     mut request: HttpRequest,
-    at: At,
+    at: Position,
     holes: impl Iterator<Item = (Part, (usize, Fill))>,
-) -> Read<Compiled> {
+) -> Read<CompiledRequest> {
     let mut fills = Vec::new();
     for (part, (at_byte, fill)) in holes {
         let Ok(before) = u32::try_from(at_byte) else {
-            return fault(at, "this request is too large: expected less than 4 GiB");
+            bail!(at, "this request is too large: expected less than 4 GiB");
         };
         request.holes.push(Hole { part, at: before });
         fills.push(fill);
     }
-    Ok(Compiled { request, fills })
+    Ok(CompiledRequest { request, fills })
 }
 
 /// What follows a redirection of a request: a GET, or a HEAD after one, with the same headers but
 /// those of a body, whose first hole is its whole path.
-pub(super) fn redirected(of: &Compiled) -> Compiled {
+pub(super) fn redirected(of: &CompiledRequest) -> CompiledRequest {
     let is_of_body = |name: &str| {
         let name = name.to_ascii_lowercase();
         name.starts_with("content-")
@@ -234,5 +228,5 @@ pub(super) fn redirected(of: &Compiled) -> Compiled {
             fills.push(fill.clone());
         }
     }
-    Compiled { request, fills }
+    CompiledRequest { request, fills }
 }

@@ -1,11 +1,10 @@
-//! What a response has to be, and what is kept of it.
+//! Expectations of a response, and the variables extracted from it.
 
-use super::Surroundings;
-use super::fault::{Read, fault};
+use super::fault::{Read, bail, fault};
 use super::fields::{Fields, named, one_or_more, parsed, text};
-use super::keys;
-use super::names::Names;
-use super::template::{self, is_name};
+use super::names::{TemplateScope, is_name};
+use super::schema;
+use super::template;
 use super::tree::{Entry, Node, Value};
 use crate::quantity::parse::{error, quoted};
 use crate::quantity::parse_duration;
@@ -13,20 +12,16 @@ use crate::session::{Expectation, Match, Piece, Source, Template};
 use crate::spec::{ParseError, parse_header};
 use crate::time::Nanos;
 
-/// What `expect` says.
-pub(super) fn expectations(
-    node: &Node,
-    names: &Names,
-    around: &mut dyn Surroundings,
-) -> Read<Vec<Expectation>> {
-    let fields = Fields::read(node, &keys::EXPECT)?;
+/// Reads `expect`.
+pub(super) fn expectations(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Vec<Expectation>> {
+    let fields = Fields::read(node, schema::EXPECT)?;
     let mut expect = Vec::new();
     if let Some(node) = fields.get("status") {
         let ranges = one_or_more(node).iter();
         let ranges = ranges.map(|node| parsed(node, STATUS, status));
         let ranges = ranges.collect::<Read<Vec<_>>>()?;
         if ranges.is_empty() {
-            return fault(node.at, format!("an empty list where {STATUS} belongs"));
+            bail!(node.at, "an empty list where {STATUS} belongs");
         }
         expect.push(Expectation::Status(ranges));
     }
@@ -38,18 +33,18 @@ pub(super) fn expectations(
             let source = Source::Header(header_name(entry)?);
             let is = match &entry.value.value {
                 Value::Map(_) => {
-                    let fields = Fields::read(&entry.value, &keys::MATCH)?;
+                    let fields = Fields::read(&entry.value, schema::MATCH)?;
                     fields.one()?;
-                    comparison(&fields, names, around)?
+                    comparison(&fields, scope)?
                 }
-                _ => Match::Equals(value(&entry.value, names, around)?),
+                _ => Match::Equals(value(&entry.value, scope)?),
             };
             expect.push(Expectation::Value { source, is });
         }
     }
     if let Some(node) = fields.get("body") {
         for node in one_or_more(node) {
-            expect.push(body(node, names, around)?);
+            expect.push(body(node, scope)?);
         }
     }
     Ok(expect)
@@ -93,65 +88,64 @@ fn within(text: &str) -> Result<Nanos, ParseError> {
     }
 }
 
-fn body(node: &Node, names: &Names, around: &mut dyn Surroundings) -> Read<Expectation> {
+fn body(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Expectation> {
     if !matches!(node.value, Value::Map(_)) {
-        let is = Match::Contains(value(node, names, around)?);
+        let is = Match::Contains(value(node, scope)?);
         return Ok(Expectation::Value {
             source: Source::Body,
             is,
         });
     }
-    let fields = Fields::read(node, &keys::BODY)?;
+    let fields = Fields::read(node, schema::BODY)?;
     let source = match fields.get("json") {
         Some(node) => Source::Json(parsed(node, POINTER, pointer)?),
         None => Source::Body,
     };
     let is = match (&source, fields.get("equals"), fields.get("contains")) {
         (_, Some(_), Some(other)) => {
-            return fault(
+            bail!(
                 other.at,
-                "'equals' and 'contains' in one: write them as two in a list",
+                "'equals' and 'contains' in one: write them as two in a list"
             );
         }
         (Source::Json(_), None, None) => Match::Exists,
         (_, None, None) => {
-            return fault(
+            bail!(
                 fields.at,
-                "what the body has to be needs one of 'json', 'equals' or 'contains'",
+                "what the body has to be needs one of 'json', 'equals' or 'contains'"
             );
         }
-        _ => comparison(&fields, names, around)?,
+        _ => comparison(&fields, scope)?,
     };
     Ok(Expectation::Value { source, is })
 }
 
-fn comparison(fields: &Fields<'_>, names: &Names, around: &mut dyn Surroundings) -> Read<Match> {
+fn comparison(fields: &Fields<'_>, scope: &mut TemplateScope<'_>) -> Read<Match> {
     match fields.get("contains") {
-        Some(node) => value(node, names, around).map(Match::Contains),
-        None => value(fields.need("equals")?, names, around).map(Match::Equals),
+        Some(node) => value(node, scope).map(Match::Contains),
+        None => value(fields.need("equals")?, scope).map(Match::Equals),
     }
 }
 
 /// A text that may be a template. Nothing is what JSON calls null.
-fn value(node: &Node, names: &Names, around: &mut dyn Surroundings) -> Read<Template> {
+fn value(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Template> {
     if let Value::Scalar(scalar) = &node.value
         && node.is_null()
         && !scalar.text.is_empty()
     {
         return Ok(Template(vec![Piece::Text("null".to_owned())]));
     }
-    let scalar = text(node, "a text, a number or a truth value")?;
-    template::read(node, scalar, names, around)
+    template::read_text(node, "a text, a number or a truth value", scope)
 }
 
-/// A variable, where its value is, and its value where there is none.
+/// A variable, the source of its value, and its default.
 pub(super) struct Extract<'a> {
     pub(super) entry: &'a Entry,
     pub(super) source: Source,
     pub(super) otherwise: Option<String>,
 }
 
-/// What `extract` says.
+/// Reads `extract`.
 pub(super) fn extractions(node: &Node) -> Read<Vec<Extract<'_>>> {
     let entries = named(node, "extract: {name: {json: /place}}")?;
     entries.iter().map(extraction).collect()
@@ -160,10 +154,12 @@ pub(super) fn extractions(node: &Node) -> Read<Vec<Extract<'_>>> {
 fn extraction(entry: &Entry) -> Read<Extract<'_>> {
     if !is_name(&entry.key) {
         let name = quoted(&entry.key);
-        let what = format!("{name} cannot name a variable: expected letters, digits, '_' and '-'");
-        return fault(entry.at, what);
+        bail!(
+            entry.at,
+            "{name} cannot name a variable: expected letters, digits, '_' and '-'"
+        );
     }
-    let fields = Fields::read(&entry.value, &keys::EXTRACT)?;
+    let fields = Fields::read(&entry.value, schema::EXTRACT)?;
     let one = fields.one()?;
     let node = &one.value;
     let source = match &*one.key {
@@ -182,10 +178,7 @@ fn extraction(entry: &Entry) -> Read<Extract<'_>> {
         key => {
             let is_true = node.scalar().is_some_and(|s| &*s.text == "true");
             if !is_true {
-                return fault(
-                    node.at,
-                    format!("'{key}' is there or not: write '{key}: true'"),
-                );
+                bail!(node.at, "'{key}' is there or not: write '{key}: true'");
             }
             match key {
                 "status" => Source::Status,
@@ -193,10 +186,9 @@ fn extraction(entry: &Entry) -> Read<Extract<'_>> {
             }
         }
     };
-    let otherwise = fields
-        .get("default")
-        .map(|node| text(node, "a text ('' for an empty one)"));
-    let otherwise = otherwise.transpose()?.map(|scalar| scalar.text.to_string());
+    let default = |node| text(node, "a text ('' for an empty one)");
+    let otherwise = fields.read_key("default", default)?;
+    let otherwise = otherwise.map(|scalar| scalar.text.to_string());
     Ok(Extract {
         entry,
         source,
@@ -206,9 +198,9 @@ fn extraction(entry: &Entry) -> Read<Extract<'_>> {
 
 fn between(node: &Node) -> Read<Source> {
     let wrong = || {
-        fault(
+        bail!(
             node.at,
-            "'between' takes two texts: write between: ['id=\"', '\"']",
+            "'between' takes two texts: write between: ['id=\"', '\"']"
         )
     };
     let Value::List(nodes) = &node.value else {
@@ -219,12 +211,13 @@ fn between(node: &Node) -> Read<Source> {
     };
     let of = |node| {
         let text = text(node, "a text of 'between'")?.text.to_string();
-        match text.is_empty() {
-            true => fault(
+        if text.is_empty() {
+            bail!(
                 node.at,
-                "an empty text of 'between' is everywhere: write what stands there",
-            ),
-            false => Ok(text),
+                "an empty text of 'between' is everywhere: write what stands there"
+            )
+        } else {
+            Ok(text)
         }
     };
     Ok(Source::Between {
@@ -264,8 +257,9 @@ fn header_name(entry: &Entry) -> Read<String> {
 
 /// Whether it names a header, or a cookie, which has the same characters (RFC 6265 §4.1.1).
 fn check_name(name: &str) -> Result<(), ParseError> {
-    match name.contains(':') {
-        true => Err(error(format!("{} is no name: leave ':' out", quoted(name)))),
-        false => parse_header(&format!("{name}:")).map(|_| ()),
+    if name.contains(':') {
+        Err(error(format!("{} is no name: leave ':' out", quoted(name))))
+    } else {
+        parse_header(&format!("{name}:")).map(|_| ())
     }
 }

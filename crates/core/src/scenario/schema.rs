@@ -1,62 +1,93 @@
-//! The JSON Schema of scenario files, made of the tables that the reader goes by.
+//! The JSON Schema of scenario files. The reader takes the keys that the schema has.
 
-use super::keys::{SCENARIO, Shape, Table, tables};
-use serde_json::{Map, Value, json};
+use super::tree::{self, Node, Value};
+use std::sync::LazyLock;
+
+const SCHEMA: &str = include_str!("scenario.schema.json");
+
+/// The schema as nodes, which keep the order of the keys.
+static NODES: LazyLock<Option<Node>> = LazyLock::new(|| tree::parse(SCHEMA.as_bytes()).ok());
 
 /// The schema, draft 2020-12.
-pub fn schema() -> Value {
-    let definitions = tables().map(|table| (table.name.to_owned(), map_of(table)));
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A scenario of knee",
-        "$ref": reference(&SCENARIO),
-        "$defs": Map::from_iter(definitions),
-    })
+pub fn schema() -> serde_json::Value {
+    serde_json::from_str(SCHEMA).unwrap_or_default()
 }
 
-fn reference(table: &Table) -> String {
-    format!("#/$defs/{}", table.name)
-}
+/// A kind of map: its name in the schema, and what errors call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MapKind(&'static str, pub(super) &'static str);
 
-fn map_of(table: &Table) -> Value {
-    let keys = table.keys.iter().map(|key| {
-        let mut value = shape(&key.shape);
-        if let Some(value) = value.as_object_mut() {
-            value.insert("description".to_owned(), json!(key.about));
-        }
-        (key.name.to_owned(), value)
-    });
-    let mut object = json!({
-        "type": "object",
-        "properties": Map::from_iter(keys),
-        "required": table.required,
-        "additionalProperties": false,
-    });
-    if !table.one_of.is_empty() {
-        let one = |key: &&str| json!({"required": [key]});
-        object["oneOf"] = table.one_of.iter().map(one).collect();
+pub(super) const SCENARIO: MapKind = MapKind("scenario", "a scenario");
+pub(super) const DEFAULTS: MapKind = MapKind("defaults", "'defaults'");
+pub(super) const DATA: MapKind = MapKind("data", "a set of records");
+pub(super) const SESSION: MapKind = MapKind("session", "a session");
+pub(super) const STEP: MapKind = MapKind("step", "a step");
+pub(super) const REQUEST: MapKind = MapKind("request", "'request'");
+pub(super) const EXPECT: MapKind = MapKind("expect", "'expect'");
+pub(super) const MATCH: MapKind = MapKind("match", "what a header has to be");
+pub(super) const BODY: MapKind = MapKind("body", "what the body has to be");
+pub(super) const EXTRACT: MapKind = MapKind("extract", "where a variable comes from");
+pub(super) const LOAD: MapKind = MapKind("load", "'load'");
+pub(super) const STAGE: MapKind = MapKind("stage", "a stage");
+
+impl MapKind {
+    fn definition(self) -> Option<&'static Node> {
+        NODES.as_ref()?.get("$defs")?.get(self.0)
     }
-    if table.name == SCENARIO.name {
-        object["patternProperties"] = json!({"^x-": true});
+
+    /// The keys in the order of the schema.
+    pub(super) fn keys(self) -> impl Iterator<Item = &'static str> + Clone {
+        let properties = self.definition().and_then(|map| map.get("properties"));
+        let keys = properties.map_or(&[][..], Node::entries);
+        keys.iter().map(|key| &*key.key)
     }
-    object
+
+    /// The purpose of a key.
+    pub(super) fn description(self, key: &str) -> &'static str {
+        let properties = self.definition().and_then(|map| map.get("properties"));
+        let key = properties.and_then(|keys| keys.get(key));
+        let description = key.and_then(|key| key.get("description")?.scalar());
+        description.map_or("", |scalar| &*scalar.text)
+    }
+
+    /// The keys that exclude each other; a map has exactly one.
+    pub(super) fn one_of(self) -> Vec<&'static str> {
+        let choices = self.definition().and_then(|map| map.get("oneOf"));
+        let Some(Value::List(choices)) = choices.map(|choices| &choices.value) else {
+            return Vec::new();
+        };
+        let required = choices.iter().filter_map(|choice| choice.get("required"));
+        let keys = required.filter_map(|keys| match &keys.value {
+            Value::List(keys) => Some(&*keys.first()?.scalar()?.text),
+            _ => None,
+        });
+        keys.collect()
+    }
+
+    /// Whether a map may have the key. Keys that begin with `x-` hold what aliases name.
+    pub(super) fn has(self, key: &str) -> bool {
+        self.keys().any(|known| known == key) || (self == SCENARIO && key.starts_with("x-"))
+    }
 }
 
-fn shape(shape: &Shape) -> Value {
-    match shape {
-        Shape::Text => json!({"type": "string"}),
-        Shape::Whole(least) => json!({"type": "integer", "minimum": least}),
-        Shape::Words(words) => json!({"enum": words}),
-        Shape::Any => json!({}),
-        Shape::Object(table) => json!({"$ref": reference(table)}),
-        Shape::Named(value) => {
-            json!({"type": "object", "additionalProperties": self::shape(value)})
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_map_is_in_the_schema() {
+        let schema = schema();
+        let kinds = [
+            SCENARIO, DEFAULTS, DATA, SESSION, STEP, REQUEST, EXPECT, MATCH, BODY, EXTRACT, LOAD,
+            STAGE,
+        ];
+        for kind in kinds {
+            assert!(kind.keys().count() > 1, "{kind:?}");
+            assert!(kind.keys().all(|key| !kind.description(key).is_empty()));
         }
-        Shape::List(item) => json!({"type": "array", "items": self::shape(item)}),
-        Shape::Scalar => json!({"type": ["string", "number", "boolean"]}),
-        Shape::Either(shapes) => {
-            json!({"anyOf": shapes.iter().map(self::shape).collect::<Vec<_>>()})
-        }
-        Shape::True => json!({"const": true}),
+        let definitions = schema["$defs"].as_object().map(serde_json::Map::len);
+        assert_eq!(definitions, Some(kinds.len()));
+        assert_eq!(MATCH.one_of(), ["equals", "contains"]);
+        assert!(SCENARIO.has("x-a") && !STEP.has("x-a") && STEP.has("get"));
     }
 }

@@ -1,14 +1,14 @@
 //! Sessions: steps that lie in one another become a program that knows no names.
 
-use super::Surroundings;
+use super::ScenarioInputs;
 use super::condition;
 use super::exec;
-use super::fault::{At, Read, fault, unknown};
+use super::fault::{Position, Read, bail, fault, unknown};
 use super::fields::{Fields, duration, named, one_or_more, parsed, text, whole, word};
-use super::keys::{self, METHODS, OF_REQUESTS, STEP};
-use super::names::Names;
-use super::request::{Compiled, Draft, redirected};
+use super::names::{Names, TemplateScope};
+use super::request::{CompiledRequest, RequestDraft, redirected};
 use super::response::{Extract, expectations, extractions};
+use super::schema::{self, STEP};
 use super::target::Origin;
 use super::tree::{Entry, Node, Value};
 use crate::quantity::parse::quoted;
@@ -18,6 +18,13 @@ use crate::session::{
 };
 use crate::spec::HttpRequest;
 use std::collections::HashMap;
+
+/// The keys that name a method.
+pub(super) const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
+
+/// The keys that only a request has.
+pub(super) const OF_REQUESTS: &str = "name exec gives headers json form body body_file expect extract \
+                           redirects timeout on_failure";
 
 /// The most kinds of sessions.
 const KINDS_MAX: usize = 1_000;
@@ -38,23 +45,23 @@ const WEIGHT_MAX: u64 = 1_000_000;
 const NAME_MAX: usize = 200;
 
 /// What holds for all requests.
-pub(super) struct Common<'a> {
+pub(super) struct RequestDefaults<'a> {
     pub(super) headers: &'a [Entry],
     pub(super) redirects: u32,
 }
 
 /// Makes a plan of sessions.
-pub(super) struct Compiler<'a> {
-    pub(super) around: &'a mut dyn Surroundings,
+pub(super) struct PlanBuilder<'a> {
+    pub(super) inputs: &'a mut dyn ScenarioInputs,
     pub(super) origin: &'a Origin,
-    pub(super) common: Common<'a>,
+    pub(super) common: RequestDefaults<'a>,
     pub(super) requests: Vec<HttpRequest>,
     pub(super) plan: SessionPlan,
     pub(super) bytes: usize,
 }
 
 /// A session that is being read.
-struct Kind {
+struct SessionDraft {
     number: u16,
     names: Names,
     program: Vec<Instruction>,
@@ -66,20 +73,25 @@ struct Kind {
 
 /// Reads a number of redirections.
 pub(super) fn redirects(node: Option<&Node>, default: u32) -> Read<u32> {
-    let count = node
-        .map(|node| whole(node, [0, REDIRECTS_MAX]))
-        .transpose()?;
-    Ok(count.map_or(default, |count| count as u32))
+    let count = node.map(|node| whole(node, [0, REDIRECTS_MAX]));
+    Ok(count.transpose()?.map_or(default, |count| count as u32))
 }
 
-impl<'a> Compiler<'a> {
+impl PlanBuilder<'_> {
+    fn scope<'b>(&'b mut self, names: &'b Names) -> TemplateScope<'b> {
+        TemplateScope {
+            names,
+            inputs: &mut *self.inputs,
+        }
+    }
+
     /// Reads `sessions`.
     pub(super) fn sessions(&mut self, node: &Node) -> Read<()> {
         let entries = named(node, "sessions: {NAME: {steps: [{get: /}]}}")?;
         if entries.is_empty() || entries.len() > KINDS_MAX {
-            return fault(
+            bail!(
                 node.at,
-                format!("no session, or too many: expected 1 to {KINDS_MAX}"),
+                "no session, or too many: expected 1 to {KINDS_MAX}"
             );
         }
         for (number, entry) in (0u16..).zip(entries) {
@@ -91,18 +103,13 @@ impl<'a> Compiler<'a> {
     }
 
     fn session(&mut self, number: u16, name: &str, node: &Node) -> Read<SessionKind> {
-        let fields = Fields::read(node, &keys::SESSION)?;
-        let weight = fields
-            .get("weight")
-            .map(|node| whole(node, [1, WEIGHT_MAX]));
-        let connection = fields
-            .get("connection")
-            .map(|node| word(node, &[("keep", false), ("new", true)]));
-        let data = match fields.get("data") {
-            Some(node) => dealt(node, &self.plan.data)?,
-            None => Vec::new(),
-        };
-        let mut kind = Kind {
+        let fields = Fields::read(node, schema::SESSION)?;
+        let weight = fields.read_key("weight", |node| whole(node, [1, WEIGHT_MAX]))?;
+        let connections = [("keep", false), ("new", true)];
+        let connection = fields.read_key("connection", |node| word(node, &connections))?;
+        let data = fields.read_key("data", |node| dealt(node, &self.plan.data))?;
+        let data = data.unwrap_or_default();
+        let mut kind = SessionDraft {
             number,
             names: names(&data, &self.plan.data),
             program: Vec::new(),
@@ -114,39 +121,36 @@ impl<'a> Compiler<'a> {
         foresee(steps, &mut kind.names, false)?;
         self.steps(steps, &mut kind)?;
         if !kind.has_request {
-            let what = format!(
+            bail!(
+                steps.at,
                 "the session {} sends nothing: expected a request, such as {{get: /}}",
                 quoted(name)
             );
-            return fault(steps.at, what);
         }
         Ok(SessionKind {
             name: name.to_owned(),
-            weight: weight.transpose()?.unwrap_or(1) as u32,
+            weight: weight.unwrap_or(1) as u32,
             data,
             program: kind.program,
             variables: kind.names.variables.len() as u16,
             counters: kind.counters as u16,
-            new_connection: connection.transpose()?.unwrap_or(false),
+            new_connection: connection.unwrap_or(false),
         })
     }
 
-    fn steps(&mut self, node: &Node, kind: &mut Kind) -> Read<()> {
+    fn steps(&mut self, node: &Node, kind: &mut SessionDraft) -> Read<()> {
         let Value::List(steps) = &node.value else {
             let what = node.what();
-            return fault(
-                node.at,
-                format!("steps are a list, not {what}: write '- get: /'"),
-            );
+            bail!(node.at, "steps are a list, not {what}: write '- get: /'");
         };
         if steps.is_empty() {
-            return fault(node.at, "no step: write at least one, such as '- get: /'");
+            bail!(node.at, "no step: write at least one, such as '- get: /'");
         }
         steps.iter().try_for_each(|step| self.step(step, kind))
     }
 
-    fn step(&mut self, node: &Node, kind: &mut Kind) -> Read<()> {
-        let fields = Fields::read(node, &STEP)?;
+    fn step(&mut self, node: &Node, kind: &mut SessionDraft) -> Read<()> {
+        let fields = Fields::read(node, STEP)?;
         let one = fields.one()?;
         refuse_other_keys(&fields, one)?;
         match &*one.key {
@@ -157,7 +161,7 @@ impl<'a> Compiler<'a> {
             }
             "repeat" => self.repeat(&fields, &one.value, kind),
             "when" => {
-                let condition = condition::read(&one.value, &kind.names, self.around)?;
+                let condition = condition::read(&one.value, &mut self.scope(&kind.names))?;
                 let at = kind.program.len();
                 kind.program.push(Instruction::Unless { condition, to: 0 });
                 self.steps(fields.need("steps")?, kind)?;
@@ -171,12 +175,12 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn repeat(&mut self, fields: &Fields<'_>, times: &Node, kind: &mut Kind) -> Read<()> {
+    fn repeat(&mut self, fields: &Fields<'_>, times: &Node, kind: &mut SessionDraft) -> Read<()> {
         let count = whole(times, [1, TIMES_MAX])? as u32;
         if kind.counters >= COUNTERS_MAX {
-            return fault(
+            bail!(
                 fields.at,
-                format!("too many repetitions: expected at most {COUNTERS_MAX} in a session"),
+                "too many repetitions: expected at most {COUNTERS_MAX} in a session"
             );
         }
         let counter = kind.counters as u16;
@@ -194,10 +198,10 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    fn request(&mut self, fields: &Fields<'_>, one: &Entry, kind: &mut Kind) -> Read<()> {
+    fn request(&mut self, fields: &Fields<'_>, one: &Entry, kind: &mut SessionDraft) -> Read<()> {
         let method = one.key.to_uppercase();
         let asked = match &*one.key {
-            "request" => Some(Fields::read(&one.value, &keys::REQUEST)?),
+            "request" => Some(Fields::read(&one.value, schema::REQUEST)?),
             _ => None,
         };
         let (method, method_at, url) = match &asked {
@@ -215,17 +219,17 @@ impl<'a> Compiler<'a> {
             fields,
             &mut kind.names,
             &mut self.plan.programs,
-            self.around,
+            self.inputs,
             |name, node, names| variable_of(name, node.at, names, true),
         )?;
-        let draft = Draft {
+        let draft = RequestDraft {
             at: one.at,
             method: (&method, method_at),
             url,
             fields,
             common: self.common.headers,
         };
-        let compiled = draft.compile(self.origin, &kind.names, self.around)?;
+        let compiled = draft.compile(self.origin, &mut self.scope(&kind.names))?;
         let name = step_name(fields, &method, url, kind)?;
         let mut step = self.what_is_done(fields, kind)?;
         step.name = name;
@@ -240,35 +244,34 @@ impl<'a> Compiler<'a> {
     }
 
     /// What is done with a request, but for its name and its fills.
-    fn what_is_done(&mut self, fields: &Fields<'_>, kind: &mut Kind) -> Read<RequestStep> {
-        let expect = match fields.get("expect") {
-            Some(node) => expectations(node, &kind.names, self.around)?,
-            None => Vec::new(),
-        };
-        let extract = match fields.get("extract") {
-            Some(node) => extractions(node)?,
-            None => Vec::new(),
-        };
+    fn what_is_done(&mut self, fields: &Fields<'_>, kind: &mut SessionDraft) -> Read<RequestStep> {
+        let scope = &mut self.scope(&kind.names);
+        let expect = fields.read_key("expect", |node| expectations(node, scope))?;
+        let extract = fields.read_key("extract", extractions)?.unwrap_or_default();
         let extract = extract
             .into_iter()
             .map(|extract| known(extract, &mut kind.names));
-        let goes_on = fields
-            .get("on_failure")
-            .map(|node| word(node, &[("end", false), ("continue", true)]));
+        let ends = [("end", false), ("continue", true)];
+        let goes_on = fields.read_key("on_failure", |node| word(node, &ends))?;
         Ok(RequestStep {
             kind: kind.number,
-            expect,
+            expect: expect.unwrap_or_default(),
             extract: extract.collect::<Read<_>>()?,
             redirects: redirects(fields.get("redirects"), self.common.redirects)?,
-            timeout: fields.get("timeout").map(duration).transpose()?,
-            goes_on: goes_on.transpose()?.unwrap_or(false),
+            timeout: fields.read_key("timeout", duration)?,
+            goes_on: goes_on.unwrap_or(false),
             ..RequestStep::default()
         })
     }
 
     /// Takes a request into the target and says its number there. Where redirections are followed,
     /// the request that does so is the next.
-    fn register(&mut self, compiled: &Compiled, step: RequestStep, at: At) -> Read<u32> {
+    fn register(
+        &mut self,
+        compiled: &CompiledRequest,
+        step: RequestStep,
+        at: Position,
+    ) -> Read<u32> {
         let number = self.push(compiled, step.clone(), at)?;
         if step.redirects > 0 {
             let next = self.push(&redirected(compiled), step.redirected(), at)?;
@@ -279,8 +282,8 @@ impl<'a> Compiler<'a> {
         Ok(number)
     }
 
-    fn push(&mut self, compiled: &Compiled, step: RequestStep, at: At) -> Read<u32> {
-        let Compiled { request, fills } = compiled;
+    fn push(&mut self, compiled: &CompiledRequest, step: RequestStep, at: Position) -> Read<u32> {
+        let CompiledRequest { request, fills } = compiled;
         let number = self.requests.len();
         let headers = request
             .headers
@@ -293,13 +296,11 @@ impl<'a> Compiler<'a> {
         };
         self.bytes += request.path.len() + headers.sum::<usize>() + own_body;
         if number >= REQUESTS_MAX || self.bytes > BYTES_MAX {
-            return fault(
+            bail!(
                 at,
-                format!(
-                    "the scenario is too large here: expected at most {REQUESTS_MAX} requests, of \
+                "the scenario is too large here: expected at most {REQUESTS_MAX} requests, of \
                         {} MiB together",
-                    BYTES_MAX >> 20
-                ),
+                BYTES_MAX >> 20
             );
         }
         self.requests.push(request.clone());
@@ -319,10 +320,7 @@ fn dealt(node: &Node, all: &[DataSet]) -> Read<Vec<u16>> {
             return fault(node.at, unknown("set of records", name, known));
         };
         if data.contains(&(number as u16)) {
-            return fault(
-                node.at,
-                format!("{} stands here twice: leave one out", quoted(name)),
-            );
+            bail!(node.at, "{} stands here twice: leave one out", quoted(name));
         }
         data.push(number as u16);
     }
@@ -348,29 +346,32 @@ fn refuse_other_keys(fields: &Fields<'_>, one: &Entry) -> Read<()> {
     let has_steps = matches!(&*one.key, "repeat" | "when");
     let fits = |key: &str| {
         key == &*one.key
-            || (is_request && OF_REQUESTS.contains(&key))
+            || (is_request && OF_REQUESTS.split(' ').any(|of_request| of_request == key))
             || (has_steps && key == "steps")
     };
     match fields.entries().find(|entry| !fits(&entry.key)) {
         None => Ok(()),
-        Some(other) if &*other.key == "steps" => fault(
+        Some(other) if &*other.key == "steps" => bail!(
             other.at,
-            "'steps' belongs to 'repeat' or 'when': write one of them beside it",
+            "'steps' belongs to 'repeat' or 'when': write one of them beside it"
         ),
         Some(other) => {
             let (key, other_key) = (&one.key, &other.key);
-            fault(
+            bail!(
                 other.at,
-                format!(
-                    "'{other_key}' belongs to a request, and this step has '{key}': leave it out"
-                ),
+                "'{other_key}' belongs to a request, and this step has '{key}': leave it out"
             )
         }
     }
 }
 
 /// The name of a step, which no other request of its kind of session has.
-fn step_name(fields: &Fields<'_>, method: &str, url: &Node, kind: &mut Kind) -> Read<String> {
+fn step_name(
+    fields: &Fields<'_>,
+    method: &str,
+    url: &Node,
+    kind: &mut SessionDraft,
+) -> Read<String> {
     let name = match fields.get("name") {
         Some(node) => {
             let name = &text(node, "the name of a step")?.text;
@@ -398,17 +399,16 @@ fn step_name(fields: &Fields<'_>, method: &str, url: &Node, kind: &mut Kind) -> 
 }
 
 /// A name that fits on a line of a report.
-fn check_name(name: &str, at: At) -> Read<()> {
+fn check_name(name: &str, at: Position) -> Read<()> {
     let is_plain = !name.trim().is_empty() && !name.chars().any(char::is_control);
-    match is_plain && name.chars().count() <= NAME_MAX {
-        true => Ok(()),
-        false => fault(
+    if is_plain && name.chars().count() <= NAME_MAX {
+        Ok(())
+    } else {
+        bail!(
             at,
-            format!(
-                "{} is no name: expected one line of 1 to {NAME_MAX} characters",
-                quoted(name)
-            ),
-        ),
+            "{} is no name: expected one line of 1 to {NAME_MAX} characters",
+            quoted(name)
+        )
     }
 }
 
@@ -444,16 +444,16 @@ fn foresee(steps: &Node, names: &mut Names, are_known: bool) -> Read<()> {
 }
 
 /// The number of a variable, which may have a value from now on if it `is_known`.
-fn variable_of(name: &str, at: At, names: &mut Names, is_known: bool) -> Read<u16> {
+fn variable_of(name: &str, at: Position, names: &mut Names, is_known: bool) -> Read<u16> {
     let variables = &mut names.variables;
     if let Some(number) = variables.iter().position(|(other, _)| other == name) {
         variables[number].1 |= is_known;
         return Ok(number as u16);
     }
     if variables.len() >= VARIABLES_MAX {
-        return fault(
+        bail!(
             at,
-            format!("too many variables: expected at most {VARIABLES_MAX} in a session"),
+            "too many variables: expected at most {VARIABLES_MAX} in a session"
         );
     }
     variables.push((name.to_owned(), is_known));

@@ -1,6 +1,6 @@
 //! One request as a session of one step, for what is expected of it on the command line.
 
-use super::request::{Compiled, redirected};
+use super::request::{CompiledRequest, redirected};
 use super::response;
 use crate::session::{
     Expectation, Instruction, Match, Piece, RequestStep, SessionKind, SessionPlan, Source, Template,
@@ -37,7 +37,7 @@ impl Expected {
             redirects: self.redirects,
             ..RequestStep::default()
         };
-        let asked = Compiled {
+        let asked = CompiledRequest {
             request,
             fills: Vec::new(),
         };
@@ -80,7 +80,7 @@ mod tests {
     use crate::spec::Url;
 
     #[test]
-    fn a_request_is_a_session_of_one_step_whose_redirections_have_no_body() {
+    fn redirections_of_a_request_have_no_body() {
         let url = Url::parse("http://h/a?b").unwrap();
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let headers = vec![header("Content-Type", "x/y"), header("X-A", "1")];

@@ -1,4 +1,4 @@
-//! Rates one after another, as the moments at which sessions begin.
+//! Stages of rates, and the times at which sessions begin by them.
 
 use super::ScenarioLoad;
 use crate::quantity::ParseError;
@@ -6,14 +6,14 @@ use crate::quantity::parse::error;
 use crate::rng;
 use crate::time::Nanos;
 
-/// A time in which the rate is constant or moves linearly.
+/// A period in which the rate is constant or changes linearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stage {
     /// Sessions per second at its begin.
     pub from_per_s: f64,
     /// Sessions per second at its end.
     pub to_per_s: f64,
-    /// How long it lasts, above 0.
+    /// Its length, above 0.
     pub length: Nanos,
 }
 
@@ -21,12 +21,12 @@ pub struct Stage {
 const SESSIONS_MAX: f64 = 20e6;
 
 impl Stage {
-    /// How many sessions begin in it.
+    /// Number of sessions that begin in the stage.
     fn sessions(&self) -> f64 {
         (self.from_per_s + self.to_per_s) / 2.0 * self.length.as_secs_f64()
     }
 
-    /// After how much of it so many sessions have begun, which are at most all of them.
+    /// Time into the stage at which this number of its sessions has begun.
     fn after(&self, sessions: f64) -> Nanos {
         let length_s = self.length.as_secs_f64();
         let slope = (self.to_per_s - self.from_per_s) / length_s;
@@ -43,7 +43,7 @@ impl Stage {
 }
 
 impl ScenarioLoad {
-    /// How long all stages last.
+    /// Length of all stages together.
     pub fn stages_length(&self) -> Nanos {
         let lengths = self.stages.iter().map(|stage| stage.length.0);
         Nanos(lengths.fold(0, u64::saturating_add))
@@ -84,11 +84,12 @@ impl ScenarioLoad {
             before += sessions;
             begin += stage.length;
         }
-        match moments.is_empty() {
-            true => Err(error(
+        if moments.is_empty() {
+            Err(error(
                 "no session begins in the stages: write longer ones".to_owned(),
-            )),
-            false => Ok(moments),
+            ))
+        } else {
+            Ok(moments)
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The server that all requests go to, and their places on it.
 
-use super::Surroundings;
-use super::fault::{Read, fault};
+use super::ScenarioInputs;
+use super::fault::{Read, bail, fault};
 use super::fields::text;
-use super::holed::Holed;
+use super::holed::TextWithHoles;
 use super::locator;
-use super::names::Names;
+use super::names::TemplateScope;
 use super::template;
 use super::tree::Node;
 use crate::quantity::parse::quoted;
@@ -21,21 +21,15 @@ pub(super) struct Origin {
 
 impl Origin {
     /// Reads `target`.
-    pub(super) fn read(node: &Node, around: &mut dyn Surroundings) -> Read<Origin> {
+    pub(super) fn read(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<Origin> {
         const EXPECTED: &str = "a URL such as http://127.0.0.1:8080";
-        let scalar = text(node, EXPECTED)?;
-        let names = Names {
-            is_static: true,
-            ..Names::default()
-        };
-        let template = template::read(node, scalar, &names, around)?;
-        let written = template::constant(&template).unwrap_or_default();
+        let written = template::read_settled(node, EXPECTED, inputs)?;
         let url = Url::parse(&written).or_else(|wrong| fault(node.at, wrong.0))?;
         if url.path() != "/" {
             let path = quoted(url.path());
-            return fault(
+            bail!(
                 node.at,
-                format!("the target has the path {path}: write it in the steps"),
+                "the target has the path {path}: write it in the steps"
             );
         }
         let scheme = if url.is_secure() { "https" } else { "http" };
@@ -47,11 +41,10 @@ impl Origin {
     pub(super) fn path(
         &self,
         node: &Node,
-        names: &Names,
-        around: &mut dyn Surroundings,
-    ) -> Read<(Url, Holed)> {
+        scope: &mut TemplateScope<'_>,
+    ) -> Read<(Url, TextWithHoles)> {
         let scalar = text(node, "a path such as /items")?;
-        let written = template::read_apart(node, scalar, names, around)?;
+        let written = template::read_apart(node, scalar, scope)?;
         let mut holed = locator::holed(written);
         self.leave_out(&mut holed)
             .or_else(|what| fault(node.at, what))?;
@@ -68,12 +61,10 @@ impl Origin {
             } else {
                 ""
             };
-            return fault(
+            bail!(
                 node.at,
-                format!(
-                    "{shown} is no path: expected one that begins with '/', or a URL of the \
+                "{shown} is no path: expected one that begins with '/', or a URL of the \
                      target{hint}"
-                ),
             );
         }
         let slash = if is_link { "/" } else { "" };
@@ -83,7 +74,7 @@ impl Origin {
     }
 
     /// Leaves out scheme, host and port, which have to be those of the target.
-    fn leave_out(&self, holed: &mut Holed) -> Result<(), String> {
+    fn leave_out(&self, holed: &mut TextWithHoles) -> Result<(), String> {
         let is_url = ["http://", "https://"].iter().any(|scheme| {
             let begin = holed.text.get(..scheme.len());
             begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))

@@ -1,33 +1,52 @@
 //! Templates: `/items?page=${random(1,50)}` as pieces in which no name is left.
 
-use super::Surroundings;
+use super::ScenarioInputs;
 use super::fault::{Read, fault, unknown};
-use super::names::{FUNCTIONS, Names};
+use super::fields::text;
+use super::names::{FUNCTIONS, Names, TemplateScope, is_name_part, is_name_start};
 use super::tree::{Node, Scalar};
 use crate::quantity::parse::quoted;
-use crate::session::{Function, Moment, Piece, Template};
+use crate::session::{Function, Piece, Template, TimeFormat};
 
 /// The deepest nesting of calls and quoted texts.
 const DEPTH_MAX: usize = 16;
 
 /// Reads the template in a value.
-pub(super) fn read(
+pub(super) fn read(node: &Node, scalar: &Scalar, scope: &mut TemplateScope<'_>) -> Read<Template> {
+    read_apart(node, scalar, scope).map(joined)
+}
+
+/// Reads the template in a value that is no list, no map and not nothing. `expected` describes it.
+pub(super) fn read_text(
     node: &Node,
-    scalar: &Scalar,
-    names: &Names,
-    around: &mut dyn Surroundings,
+    expected: &str,
+    scope: &mut TemplateScope<'_>,
 ) -> Read<Template> {
-    read_apart(node, scalar, names, around).map(joined)
+    read(node, text(node, expected)?, scope)
+}
+
+/// Reads a text that is settled before any session begins.
+pub(super) fn read_settled(
+    node: &Node,
+    expected: &str,
+    inputs: &mut dyn ScenarioInputs,
+) -> Read<String> {
+    let names = &Names {
+        is_static: true,
+        ..Names::default()
+    };
+    let template = read_text(node, expected, &mut TemplateScope { names, inputs })?;
+    // No other pieces can stand in it.
+    Ok(constant(&template).unwrap_or_default())
 }
 
 /// Reads the template in a value, its own text apart from the values in it.
 pub(super) fn read_apart(
     node: &Node,
     scalar: &Scalar,
-    names: &Names,
-    around: &mut dyn Surroundings,
-) -> Read<Vec<Written>> {
-    parse(&scalar.text, names, around).or_else(|wrong| {
+    scope: &mut TemplateScope<'_>,
+) -> Read<Vec<TemplatePart>> {
+    parse(&scalar.text, scope).or_else(|wrong| {
         let before = scalar.text.get(..wrong.at).unwrap_or_default();
         let at = match scalar.begins {
             Some(begins) => begins.right(before.chars().count()),
@@ -39,7 +58,7 @@ pub(super) fn read_apart(
 
 /// A part of a template as it is written.
 #[derive(Debug, PartialEq)]
-pub(super) enum Written {
+pub(super) enum TemplatePart {
     /// Its own text, which has any encoding already that its place needs.
     Text(String),
     /// What `${…}` stands for; a text where that is settled before the run.
@@ -47,14 +66,14 @@ pub(super) enum Written {
 }
 
 /// The template in which text and settled values are one.
-fn joined(written: Vec<Written>) -> Template {
+fn joined(written: Vec<TemplatePart>) -> Template {
     let mut pieces = Vec::new();
     for part in written {
         match part {
-            Written::Text(text) | Written::Value(Piece::Text(text)) => {
+            TemplatePart::Text(text) | TemplatePart::Value(Piece::Text(text)) => {
                 push_text(&mut pieces, text);
             }
-            Written::Value(piece) => pieces.push(piece),
+            TemplatePart::Value(piece) => pieces.push(piece),
         }
     }
     Template(pieces)
@@ -62,7 +81,7 @@ fn joined(written: Vec<Written>) -> Template {
 
 /// What is wrong with a template, and before which byte of it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct TemplateError {
     pub(super) at: usize,
     pub(super) what: String,
 }
@@ -70,15 +89,13 @@ pub(super) struct Wrong {
 /// Reads a template.
 pub(super) fn parse(
     text: &str,
-    names: &Names,
-    around: &mut dyn Surroundings,
-) -> Result<Vec<Written>, Wrong> {
+    scope: &mut TemplateScope<'_>,
+) -> Result<Vec<TemplatePart>, TemplateError> {
     let mut parser = TemplateParser {
         text,
         at: 0,
         depth: 0,
-        names,
-        around,
+        scope,
     };
     parser.written(None)
 }
@@ -92,13 +109,12 @@ pub(super) fn constant(template: &Template) -> Option<String> {
     template.0.iter().map(text).collect()
 }
 
-struct TemplateParser<'a> {
+struct TemplateParser<'a, 's> {
     text: &'a str,
     /// The byte that is read next.
     at: usize,
     depth: usize,
-    names: &'a Names,
-    around: &'a mut dyn Surroundings,
+    scope: &'a mut TemplateScope<'s>,
 }
 
 /// What stands between the brackets of a call.
@@ -109,9 +125,23 @@ enum Argument<'a> {
     Call(Piece),
 }
 
-impl<'a> TemplateParser<'a> {
+impl Argument<'_> {
+    /// The word or text of the argument; empty if it is a number or a call.
+    fn word(self) -> String {
+        match self {
+            Argument::Word(name) => name.to_owned(),
+            Argument::Text(template) => constant(&template).unwrap_or_default(),
+            Argument::Number(_) | Argument::Call(_) => String::new(),
+        }
+    }
+}
+
+/// Names and calls other than `env` have no value before a session begins.
+const ONLY_ENV: &str = "this is settled before any session begins: only env(NAME) can stand here";
+
+impl<'a> TemplateParser<'a, '_> {
     /// Text up to its end, or to this quote, which is consumed.
-    fn written(&mut self, end: Option<char>) -> Result<Vec<Written>, Wrong> {
+    fn written(&mut self, end: Option<char>) -> Result<Vec<TemplatePart>, TemplateError> {
         let begin = self.at;
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -122,9 +152,9 @@ impl<'a> TemplateParser<'a> {
                 self.at += 3;
             } else if rest.starts_with("${") {
                 if !literal.is_empty() {
-                    parts.push(Written::Text(std::mem::take(&mut literal)));
+                    parts.push(TemplatePart::Text(std::mem::take(&mut literal)));
                 }
-                parts.push(Written::Value(self.expression()?));
+                parts.push(TemplatePart::Value(self.expression()?));
             } else {
                 match rest.chars().next() {
                     Some(c) if Some(c) == end => {
@@ -143,13 +173,13 @@ impl<'a> TemplateParser<'a> {
             }
         }
         if !literal.is_empty() {
-            parts.push(Written::Text(literal));
+            parts.push(TemplatePart::Text(literal));
         }
         Ok(parts)
     }
 
     /// From `${` to its `}`.
-    fn expression(&mut self) -> Result<Piece, Wrong> {
+    fn expression(&mut self) -> Result<Piece, TemplateError> {
         let begin = self.at;
         self.at += 2;
         let at = self.blanks();
@@ -178,12 +208,12 @@ impl<'a> TemplateParser<'a> {
                     "expected '}}' before {}: a template has one name or one call",
                     quoted(&next)
                 );
-                wrong(self.at, &what)
+                wrong(self.at, what)
             }
         }
     }
 
-    fn argument(&mut self) -> Result<Argument<'a>, Wrong> {
+    fn argument(&mut self) -> Result<Argument<'a>, TemplateError> {
         let at = self.at;
         match self.rest().chars().next() {
             Some(quote @ ('\'' | '"')) => {
@@ -198,11 +228,11 @@ impl<'a> TemplateParser<'a> {
             Some(c) if is_name_start(c) => {
                 let name = self.take(|c| is_name_part(c) || c == '.');
                 self.blanks();
-                match self.eat('(') {
-                    true => self
-                        .deeper(|parser| parser.call(name, at))
-                        .map(Argument::Call),
-                    false => Ok(Argument::Word(name)),
+                if self.eat('(') {
+                    self.deeper(|parser| parser.call(name, at))
+                        .map(Argument::Call)
+                } else {
+                    Ok(Argument::Word(name))
                 }
             }
             Some('}') => wrong(at, "nothing stands here: write a name or a call"),
@@ -211,7 +241,7 @@ impl<'a> TemplateParser<'a> {
                     "{} begins no name: expected a letter or '_'",
                     quoted(&c.to_string())
                 );
-                wrong(at, &what)
+                wrong(at, what)
             }
             None => wrong(
                 at,
@@ -221,10 +251,10 @@ impl<'a> TemplateParser<'a> {
     }
 
     /// A call, from behind its `(` on.
-    fn call(&mut self, name: &str, at: usize) -> Result<Piece, Wrong> {
+    fn call(&mut self, name: &str, at: usize) -> Result<Piece, TemplateError> {
         if !FUNCTIONS.iter().any(|function| function.0 == name) {
             let known = FUNCTIONS.iter().map(|function| function.0);
-            return wrong(at, &unknown("function", name, known));
+            return wrong(at, unknown("function", name, known));
         }
         let mut arguments = Vec::new();
         self.blanks();
@@ -239,7 +269,7 @@ impl<'a> TemplateParser<'a> {
                 if !self.eat(',') {
                     return wrong(
                         self.at,
-                        &format!("expected ',' or ')' in the call of {name}"),
+                        format!("expected ',' or ')' in the call of {name}"),
                     );
                 }
             }
@@ -252,13 +282,13 @@ impl<'a> TemplateParser<'a> {
         name: &str,
         arguments: Vec<(Argument<'a>, usize)>,
         at: usize,
-    ) -> Result<Piece, Wrong> {
+    ) -> Result<Piece, TemplateError> {
         let mut arguments = arguments.into_iter();
         let (first, second) = (arguments.next(), arguments.next());
         let function = match (name, first, second, arguments.next()) {
             ("uuid", None, ..) => Function::Uuid,
             ("seq", None, ..) => Function::Seq,
-            ("now", None, ..) => Function::Now(Moment::UnixMs),
+            ("now", None, ..) => Function::Now(TimeFormat::UnixMs),
             ("now", Some(form), None, _) => Function::Now(moment(form)?),
             ("random", Some(low), Some(high), None) => {
                 let (low, high) = (integer(low)?, integer(high)?);
@@ -267,7 +297,7 @@ impl<'a> TemplateParser<'a> {
                         "random({low},{high}) has its ends the wrong way round: write \
                             random({high},{low})"
                     );
-                    return wrong(at, &what);
+                    return wrong(at, what);
                 }
                 Function::Random { low, high }
             }
@@ -284,46 +314,40 @@ impl<'a> TemplateParser<'a> {
                 let shape = shape.map_or("", |function| function.1);
                 return wrong(
                     at,
-                    &format!("wrong number of arguments for {name}: write {shape}"),
+                    format!("wrong number of arguments for {name}: write {shape}"),
                 );
             }
         };
-        match self.names.is_static {
-            true => wrong(
-                at,
-                "this is settled before any session begins: only env(NAME) can stand here",
-            ),
-            false => Ok(Piece::Call(Box::new(function))),
+        if self.scope.names.is_static {
+            wrong(at, ONLY_ENV)
+        } else {
+            Ok(Piece::Call(Box::new(function)))
         }
     }
 
     /// What the environment has, settled now.
-    fn env(&mut self, (argument, at): (Argument<'a>, usize)) -> Result<Piece, Wrong> {
-        let name = match argument {
-            Argument::Word(name) => name.to_owned(),
-            Argument::Text(template) => constant(&template).unwrap_or_default(),
-            _ => String::new(),
-        };
+    fn env(&mut self, (argument, at): (Argument<'a>, usize)) -> Result<Piece, TemplateError> {
+        let name = argument.word();
         if name.is_empty() || name.contains(['=', '\0']) {
             return wrong(
                 at,
                 "env takes the name of an environment variable: write env(NAME)",
             );
         }
-        match self.around.variable(&name) {
+        match self.scope.inputs.variable(&name) {
             Some(value) => Ok(Piece::Text(value)),
             None => {
                 let name = quoted(&name);
                 wrong(
                     at,
-                    &format!("the environment variable {name} is not set: set it before the run"),
+                    format!("the environment variable {name} is not set: set it before the run"),
                 )
             }
         }
     }
 
     /// The value of an argument.
-    fn value(&mut self, (argument, at): (Argument<'a>, usize)) -> Result<Template, Wrong> {
+    fn value(&mut self, (argument, at): (Argument<'a>, usize)) -> Result<Template, TemplateError> {
         let piece = match argument {
             Argument::Text(template) => return Ok(template),
             Argument::Number(number) => Piece::Text(number.to_owned()),
@@ -333,12 +357,9 @@ impl<'a> TemplateParser<'a> {
         Ok(Template(vec![piece]))
     }
 
-    fn name(&self, name: &str, at: usize) -> Result<Piece, Wrong> {
-        if self.names.is_static {
-            return wrong(
-                at,
-                "this is settled before any session begins: only env(NAME) can stand here",
-            );
+    fn name(&self, name: &str, at: usize) -> Result<Piece, TemplateError> {
+        if self.scope.names.is_static {
+            return wrong(at, ONLY_ENV);
         }
         match name.split_once('.') {
             Some((data, column)) => self.column(data, column, at),
@@ -346,8 +367,8 @@ impl<'a> TemplateParser<'a> {
         }
     }
 
-    fn variable(&self, name: &str, at: usize) -> Result<Piece, Wrong> {
-        let variables = &self.names.variables;
+    fn variable(&self, name: &str, at: usize) -> Result<Piece, TemplateError> {
+        let variables = &self.scope.names.variables;
         let number = variables.iter().position(|(other, _)| other == name);
         if let Some(number) = number.filter(|&number| variables[number].1) {
             return Ok(Piece::Variable(number as u16));
@@ -357,25 +378,25 @@ impl<'a> TemplateParser<'a> {
             format!("{shown} has no value yet: it has one only after the step that sets it")
         } else if let Some((_, shape)) = FUNCTIONS.iter().find(|function| function.0 == name) {
             format!("{name} is a function: write {shape}")
-        } else if self.names.data.iter().any(|(data, _)| data == name) {
+        } else if self.scope.names.data.iter().any(|(data, _)| data == name) {
             format!("'{name}' is a set of records: write '${{{name}.COLUMN}}'")
         } else {
-            self.names.unknown_variable(name)
+            self.scope.names.unknown_variable(name)
         };
-        wrong(at, &what)
+        wrong(at, what)
     }
 
-    fn column(&self, data: &str, column: &str, at: usize) -> Result<Piece, Wrong> {
-        let sets = &self.names.data;
+    fn column(&self, data: &str, column: &str, at: usize) -> Result<Piece, TemplateError> {
+        let sets = &self.scope.names.data;
         let Some(number) = sets.iter().position(|(name, _)| name == data) else {
             let shown = quoted(data);
-            let what = if self.names.all_data.iter().any(|name| name == data) {
+            let what = if self.scope.names.all_data.iter().any(|name| name == data) {
                 format!("this session is dealt no record of {shown}: add 'data: {data}' to it")
             } else {
-                let all = self.names.all_data.iter().map(String::as_str);
+                let all = self.scope.names.all_data.iter().map(String::as_str);
                 unknown("set of records", data, all)
             };
-            return wrong(at, &what);
+            return wrong(at, what);
         };
         let columns = &sets[number].1;
         match columns.iter().position(|name| name == column) {
@@ -386,17 +407,20 @@ impl<'a> TemplateParser<'a> {
             None => {
                 let known = columns.iter().map(String::as_str);
                 let what = unknown(&format!("column of '{data}'"), column, known);
-                wrong(at + data.len() + 1, &what)
+                wrong(at + data.len() + 1, what)
             }
         }
     }
 
-    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Wrong>) -> Result<T, Wrong> {
+    fn deeper<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, TemplateError>,
+    ) -> Result<T, TemplateError> {
         if self.depth >= DEPTH_MAX {
             let what = format!(
                 "this is nested too deeply: expected at most {DEPTH_MAX} calls in one another"
             );
-            return wrong(self.at, &what);
+            return wrong(self.at, what);
         }
         self.depth += 1;
         let read = read(self);
@@ -430,28 +454,24 @@ impl<'a> TemplateParser<'a> {
     }
 }
 
-const MOMENTS: [(&str, Moment); 3] = [
-    ("unix_ms", Moment::UnixMs),
-    ("unix_s", Moment::UnixS),
-    ("rfc3339", Moment::Rfc3339),
+const MOMENTS: [(&str, TimeFormat); 3] = [
+    ("unix_ms", TimeFormat::UnixMs),
+    ("unix_s", TimeFormat::UnixS),
+    ("rfc3339", TimeFormat::Rfc3339),
 ];
 
-fn moment((argument, at): (Argument<'_>, usize)) -> Result<Moment, Wrong> {
-    let name = match argument {
-        Argument::Word(name) => name.to_owned(),
-        Argument::Text(template) => constant(&template).unwrap_or_default(),
-        _ => String::new(),
-    };
+fn moment((argument, at): (Argument<'_>, usize)) -> Result<TimeFormat, TemplateError> {
+    let name = argument.word();
     match MOMENTS.iter().find(|(known, _)| *known == name) {
         Some(&(_, moment)) => Ok(moment),
         None => wrong(
             at,
-            &unknown("form of a time", &name, MOMENTS.iter().map(|m| m.0)),
+            unknown("form of a time", &name, MOMENTS.iter().map(|m| m.0)),
         ),
     }
 }
 
-fn integer((argument, at): (Argument<'_>, usize)) -> Result<i64, Wrong> {
+fn integer((argument, at): (Argument<'_>, usize)) -> Result<i64, TemplateError> {
     let number = match argument {
         Argument::Number(number) => number.parse().ok(),
         _ => None,
@@ -460,19 +480,6 @@ fn integer((argument, at): (Argument<'_>, usize)) -> Result<i64, Wrong> {
         || wrong(at, "random takes whole numbers: write random(1,50)"),
         Ok,
     )
-}
-
-/// Whether it can be the name of a variable, a data set or a column in a template.
-pub(super) fn is_name(text: &str) -> bool {
-    text.starts_with(is_name_start) && text.chars().all(is_name_part)
-}
-
-fn is_name_start(c: char) -> bool {
-    c.is_alphabetic() || c == '_'
-}
-
-fn is_name_part(c: char) -> bool {
-    c.is_alphanumeric() || c == '_' || c == '-'
 }
 
 /// Puts text to the pieces, to the text that is last there if there is one.
@@ -484,9 +491,9 @@ fn push_text(pieces: &mut Vec<Piece>, text: String) {
     }
 }
 
-fn wrong<T>(at: usize, what: &str) -> Result<T, Wrong> {
-    Err(Wrong {
+fn wrong<T>(at: usize, what: impl Into<String>) -> Result<T, TemplateError> {
+    Err(TemplateError {
         at,
-        what: what.to_owned(),
+        what: what.into(),
     })
 }

@@ -1,6 +1,6 @@
 //! A YAML file as a tree whose nodes know where they stand. JSON is YAML too.
 
-use super::fault::{At, Fault, Read, fault};
+use super::fault::{Fault, Position, Read, bail, fault};
 use crate::quantity::parse::quoted;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ const TEXT_MAX: usize = 4 * FILE_MAX;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     /// Where it begins.
-    pub(super) at: At,
+    pub(super) at: Position,
     pub(super) value: Value,
 }
 
@@ -38,14 +38,14 @@ pub(super) struct Scalar {
     /// It is in quotes, so that it is a text whatever it looks like.
     pub(super) is_quoted: bool,
     /// Where in the line its text begins, if each of its characters stands for itself.
-    pub(super) begins: Option<At>,
+    pub(super) begins: Option<Position>,
 }
 
 /// A key and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) key: Arc<str>,
-    pub(super) at: At,
+    pub(super) at: Position,
     pub(super) value: Node,
 }
 
@@ -67,6 +67,21 @@ impl Node {
         matches!(&self.value, Value::Scalar(scalar) if null(scalar))
     }
 
+    /// The keys and values of a map; of anything else none.
+    pub(super) fn entries(&self) -> &[Entry] {
+        match &self.value {
+            Value::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The value of a key, where there is one.
+    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+        let mut entries = self.entries().iter();
+        let entry = entries.find(|entry| &*entry.key == key);
+        entry.map(|entry| &entry.value)
+    }
+
     /// Its text, unless nothing stands there.
     pub(super) fn scalar(&self) -> Option<&Scalar> {
         match &self.value {
@@ -78,46 +93,43 @@ impl Node {
 
 /// Reads a file.
 pub(super) fn parse(bytes: &[u8]) -> Read<Node> {
-    const BEGIN: At = At { line: 1, column: 1 };
+    const BEGIN: Position = Position { line: 1, column: 1 };
     if bytes.len() > FILE_MAX {
         let mib = FILE_MAX >> 20;
-        return fault(
-            BEGIN,
-            format!("the file is too large: expected at most {mib} MiB"),
-        );
+        bail!(BEGIN, "the file is too large: expected at most {mib} MiB");
     }
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
         Err(error) => {
             let at = end_of(&String::from_utf8_lossy(&bytes[..error.valid_up_to()]));
-            return fault(at, "this is not UTF-8 text: save the file as UTF-8");
+            bail!(at, "this is not UTF-8 text: save the file as UTF-8");
         }
     };
-    let mut builder = Builder::default();
+    let mut builder = TreeBuilder::default();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| not_yaml(&error))?;
         builder.take(event, span)?;
     }
     match builder.root {
         Some(root) => Ok(root),
-        None => fault(
+        None => bail!(
             BEGIN,
-            "the file is empty: 'knee scenario new' writes an example",
+            "the file is empty: 'knee scenario new' writes an example"
         ),
     }
 }
 
 /// The place just behind a text.
-fn end_of(text: &str) -> At {
+fn end_of(text: &str) -> Position {
     let last = text.rsplit('\n').next().unwrap_or_default();
-    At {
+    Position {
         line: text.matches('\n').count() + 1,
         column: last.chars().count() + 1,
     }
 }
 
-fn place(marker: &Marker) -> At {
-    At {
+fn place(marker: &Marker) -> Position {
+    Position {
         line: marker.line().max(1),
         column: marker.col() + 1,
     }
@@ -126,12 +138,13 @@ fn place(marker: &Marker) -> At {
 fn not_yaml(error: &ScanError) -> Fault {
     // It looks ahead of the values that it gives, and has a limit of its own there.
     let is_too_deep = error.info().contains("recursion limit");
-    let what = match is_too_deep {
-        true => too_deep(),
-        false => format!(
+    let what = if is_too_deep {
+        too_deep()
+    } else {
+        format!(
             "not YAML ({}): check indentation, quotes and brackets",
             error.info()
-        ),
+        )
     };
     let at = place(error.marker());
     Fault { at, what }
@@ -152,8 +165,8 @@ struct Cost {
 }
 
 /// A list or a map that has not ended.
-struct Open {
-    at: At,
+struct OpenNode {
+    at: Position,
     anchor: usize,
     /// What there was before it.
     before: Cost,
@@ -167,26 +180,26 @@ enum OpenKind {
     Map {
         entries: Vec<Entry>,
         names: HashSet<Arc<str>>,
-        key: Option<(Arc<str>, At)>,
+        key: Option<(Arc<str>, Position)>,
     },
 }
 
 #[derive(Default)]
-struct Builder {
-    open: Vec<Open>,
+struct TreeBuilder {
+    open: Vec<OpenNode>,
     anchors: HashMap<usize, Anchored>,
     spent: Cost,
     root: Option<Node>,
 }
 
-impl Builder {
+impl TreeBuilder {
     fn take(&mut self, event: Event<'_>, span: Span) -> Read<()> {
         let at = place(&span.start);
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
-            Event::DocumentStart(_) if self.root.is_some() => fault(
+            Event::DocumentStart(_) if self.root.is_some() => bail!(
                 at,
-                "a second document begins here: expected one scenario in a file",
+                "a second document begins here: expected one scenario in a file"
             ),
             Event::DocumentStart(_) => Ok(()),
             Event::Alias(anchor) => self.alias(anchor, at),
@@ -212,14 +225,14 @@ impl Builder {
         }
     }
 
-    fn begin(&mut self, at: At, anchor: usize, kind: OpenKind) -> Read<()> {
+    fn begin(&mut self, at: Position, anchor: usize, kind: OpenKind) -> Read<()> {
         self.refuse_as_key(at)?;
         if self.open.len() >= DEPTH_MAX {
             return fault(at, too_deep());
         }
         let before = self.spent;
         self.spend(1, 0, at)?;
-        self.open.push(Open {
+        self.open.push(OpenNode {
             at,
             anchor,
             before,
@@ -229,9 +242,9 @@ impl Builder {
         Ok(())
     }
 
-    fn end(&mut self, at: At) -> Read<()> {
+    fn end(&mut self, at: Position) -> Read<()> {
         let Some(ended) = self.open.pop() else {
-            return fault(at, "nothing ends here: check the brackets");
+            bail!(at, "nothing ends here: check the brackets");
         };
         let value = match ended.kind {
             OpenKind::List(nodes) => Value::List(nodes),
@@ -249,10 +262,10 @@ impl Builder {
         self.put(node, ended.anchor, cost)
     }
 
-    fn scalar(&mut self, scalar: Scalar, anchor: usize, at: At) -> Read<()> {
+    fn scalar(&mut self, scalar: Scalar, anchor: usize, at: Position) -> Read<()> {
         let text = scalar.text.len();
         self.spend(1, text, at)?;
-        if let Some(Open {
+        if let Some(OpenNode {
             kind: OpenKind::Map { names, key, .. },
             ..
         }) = self.open.last_mut()
@@ -261,10 +274,7 @@ impl Builder {
             let name = Arc::clone(&scalar.text);
             if !names.insert(Arc::clone(&name)) {
                 let name = quoted(&name);
-                return fault(
-                    at,
-                    format!("the key {name} stands here twice: leave one out"),
-                );
+                bail!(at, "the key {name} stands here twice: leave one out");
             }
             *key = Some((name, at));
             return Ok(());
@@ -281,12 +291,12 @@ impl Builder {
         self.put(node, anchor, cost)
     }
 
-    fn alias(&mut self, anchor: usize, at: At) -> Read<()> {
+    fn alias(&mut self, anchor: usize, at: Position) -> Read<()> {
         self.refuse_as_key(at)?;
         let Some(&Anchored { cost, .. }) = self.anchors.get(&anchor) else {
-            return fault(
+            bail!(
                 at,
-                "an alias of what it is a part of: name something above it",
+                "an alias of what it is a part of: name something above it"
             );
         };
         if self.open.len() + cost.depth > DEPTH_MAX {
@@ -323,22 +333,23 @@ impl Builder {
         Ok(())
     }
 
-    fn refuse_as_key(&self, at: At) -> Read<()> {
+    fn refuse_as_key(&self, at: Position) -> Read<()> {
         match self.open.last() {
-            Some(Open {
+            Some(OpenNode {
                 kind: OpenKind::Map { key: None, .. },
                 ..
-            }) => fault(at, "this cannot be a key: expected a word and ':'"),
+            }) => bail!(at, "this cannot be a key: expected a word and ':'"),
             _ => Ok(()),
         }
     }
 
-    fn spend(&mut self, nodes: usize, text: usize, at: At) -> Read<()> {
+    fn spend(&mut self, nodes: usize, text: usize, at: Position) -> Read<()> {
         self.spent.nodes += nodes;
         self.spent.text += text;
-        match self.spent.nodes > NODES_MAX || self.spent.text > TEXT_MAX {
-            true => fault(at, too_much()),
-            false => Ok(()),
+        if self.spent.nodes > NODES_MAX || self.spent.text > TEXT_MAX {
+            fault(at, too_much())
+        } else {
+            Ok(())
         }
     }
 }
@@ -355,18 +366,14 @@ fn too_much() -> String {
 }
 
 /// Whether the tag makes a text of it. Only those of the YAML core schema are known.
-fn check_tag(tag: Option<Cow<'_, Tag>>, at: At) -> Read<bool> {
+fn check_tag(tag: Option<Cow<'_, Tag>>, at: Position) -> Read<bool> {
     let Some(tag) = tag else { return Ok(false) };
     let is_known = ["str", "int", "float", "bool", "null", "seq", "map"];
-    match tag.is_yaml_core_schema() && is_known.contains(&tag.suffix.as_str()) {
-        true => Ok(tag.suffix == "str"),
-        false => {
-            let shown = quoted(&format!("!{}", tag.suffix));
-            fault(
-                at,
-                format!("unknown tag {shown}: leave it out, or quote the text"),
-            )
-        }
+    if tag.is_yaml_core_schema() && is_known.contains(&tag.suffix.as_str()) {
+        Ok(tag.suffix == "str")
+    } else {
+        let shown = quoted(&format!("!{}", tag.suffix));
+        bail!(at, "unknown tag {shown}: leave it out, or quote the text")
     }
 }
 

@@ -13,12 +13,13 @@ mod values;
 pub use names::SecretNames;
 pub use options::variables_of;
 
+use crate::percent;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
-use text::Found;
+use text::FoundSecret;
 use values::SecretValues;
 
 /// What stands in the place of a secret.
@@ -67,7 +68,7 @@ impl Secrets {
         if self.is_shown {
             return Cow::Borrowed(text);
         }
-        let places = |found: Vec<Found>| found.into_iter().map(|one| one.at).collect();
+        let places = |found: Vec<FoundSecret>| found.into_iter().map(|one| one.at).collect();
         let named = masked(text, places(text::secrets_of(&self.names, text)));
         match masked(&named, self.values.find(&named)) {
             Cow::Borrowed(_) => named,
@@ -98,8 +99,8 @@ impl Secrets {
         }
         let values = Arc::make_mut(&mut self.values);
         values.learn(value);
-        values.learn(&percent_decoded(value));
-        values.learn(&percent_encoded(value));
+        values.learn(&percent::form_decoded(value).unwrap_or_default());
+        values.learn(&percent::component(value.as_bytes()));
         let escaped = serde_json::to_string(value).unwrap_or_default();
         values.learn(escaped.trim_matches('"'));
         if let Ok(text) = serde_json::from_str::<String>(&format!("\"{value}\"")) {
@@ -182,8 +183,8 @@ impl Secrets {
     }
 }
 
-fn named(text: &str, found: Vec<Found>) -> Vec<(String, String)> {
-    let both = |one: Found| (one.name, text[one.at].to_owned());
+fn named(text: &str, found: Vec<FoundSecret>) -> Vec<(String, String)> {
+    let both = |one: FoundSecret| (one.name, text[one.at].to_owned());
     found.into_iter().map(both).collect()
 }
 
@@ -214,39 +215,6 @@ fn masked(text: &str, places: Vec<Range<usize>>) -> Cow<'_, str> {
 /// Whether this stands in the place of a secret already.
 fn is_hidden(value: &str) -> bool {
     value == MASK || variables_of(value).first() == Some(&(0..value.len()))
-}
-
-fn percent_encoded(value: &str) -> String {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
-    let mut out = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        if is_plain(byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
-}
-
-fn percent_decoded(value: &str) -> String {
-    let mut out = Vec::with_capacity(value.len());
-    let mut rest = value.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let hex = std::str::from_utf8(after.get(..2).unwrap_or_default());
-        let byte = hex.ok().and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match (first, byte) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                rest = &after[2..];
-                continue;
-            }
-            (b'+', _) => out.push(b' '),
-            _ => out.push(*first),
-        }
-        rest = after;
-    }
-    String::from_utf8(out).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -3,73 +3,28 @@
 use std::collections::BTreeSet;
 
 /// A name with one of these words belongs to a secret: `X-Auth-Token`, `clientSecret`.
-const WORDS: [&str; 19] = [
-    "apikey",
-    "authorization",
-    "cookie",
-    "credential",
-    "credentials",
-    "csrf",
-    "jsessionid",
-    "jwt",
-    "passcode",
-    "passphrase",
-    "passwd",
-    "password",
-    "phpsessid",
-    "pwd",
-    "secret",
-    "sessionid",
-    "signature",
-    "token",
-    "xsrf",
-];
+const WORDS: &str = "apikey authorization cookie credential credentials csrf jsessionid jwt \
+                     passcode passphrase passwd password phpsessid pwd secret sessionid signature \
+                     token xsrf";
 
-/// So does a name with one of these words before another.
-const PAIRS: [(&str, &str); 13] = [
-    ("access", "key"),
-    ("account", "key"),
-    ("api", "key"),
-    ("auth", "code"),
-    ("auth", "key"),
-    ("connect", "sid"),
-    ("functions", "key"),
-    ("private", "key"),
-    ("secret", "key"),
-    ("session", "id"),
-    ("session", "key"),
-    ("signing", "key"),
-    ("subscription", "key"),
-];
+/// So does a name with two of these words in this order.
+const PAIRS: &str = "access-key account-key api-key auth-code auth-key connect-sid functions-key \
+                     private-key secret-key session-id session-key signing-key subscription-key";
 
 /// These names belong to secrets where they are the whole name.
-const WHOLE: [&str; 5] = ["otp", "pin", "pw", "sid", "sig"];
+const WHOLE: &str = "otp pin pw sid sig";
 
 /// So do these, which other things are called too: a short number under one is no secret.
-const WEAK: [&str; 5] = ["auth", "code", "key", "pass", "session"];
+const WEAK: &str = "auth code key pass session";
 
 /// A name that ends in one of these words is about a secret and holds none: `token_type`.
-const ABOUT: [&str; 19] = [
-    "at",
-    "count",
-    "expiration",
-    "expires",
-    "expiry",
-    "field",
-    "file",
-    "hint",
-    "in",
-    "length",
-    "limit",
-    "max",
-    "min",
-    "name",
-    "policy",
-    "ttl",
-    "type",
-    "uri",
-    "url",
-];
+const ABOUT: &str = "at count expiration expires expiry field file hint in length limit max min \
+                     name policy ttl type uri url";
+
+/// Whether a word is in a list above.
+fn is_in(list: &str, word: &str) -> bool {
+    list.split(' ').any(|listed| listed == word)
+}
 
 /// How surely a name belongs to a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,17 +62,17 @@ impl SecretNames {
             _ => &words,
         };
         let last = words.last()?.as_str();
-        if ABOUT.contains(&last) {
+        if is_in(ABOUT, last) {
             return None;
         }
-        let is_pair = |pair: &[String]| PAIRS.contains(&(pair[0].as_str(), pair[1].as_str()));
-        let is_word = |word: &String| WORDS.contains(&word.as_str());
+        let is_pair = |pair: &[String]| is_in(PAIRS, &pair.join("-"));
+        let is_word = |word: &String| is_in(WORDS, word);
         if words.iter().any(is_word) || words.windows(2).any(is_pair) {
             return Some(NameClass::Strong);
         }
         match words {
-            [word] if WHOLE.contains(&word.as_str()) => Some(NameClass::Strong),
-            [word] if WEAK.contains(&word.as_str()) => Some(NameClass::Weak),
+            [word] if is_in(WHOLE, word) => Some(NameClass::Strong),
+            [word] if is_in(WEAK, word) => Some(NameClass::Weak),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Secrets in the options of a command: each is replaced by a variable of the shell, so that the
 //! command can be repeated where the variables are set.
 
-use super::text::{self, Found};
+use super::text::{self, FoundSecret};
 use super::{MASK, Secrets, VARIABLE_PREFIX, is_hidden};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ impl Variables {
     }
 
     /// The text with a variable in the place of each of these secrets.
-    fn put(&mut self, text: &str, found: Vec<Found>) -> String {
+    fn put(&mut self, text: &str, found: Vec<FoundSecret>) -> String {
         let mut out = String::new();
         let mut from = 0;
         for one in found
@@ -107,7 +107,7 @@ impl Secrets {
 
     /// The text with a variable in the place of each value that is known.
     fn with_variables(&self, text: &str, variables: &mut Variables) -> String {
-        let name = |at: Range<usize>| Found {
+        let name = |at: Range<usize>| FoundSecret {
             name: variables.name_of(&text[at.clone()]),
             at,
         };
@@ -134,7 +134,7 @@ impl Secrets {
     }
 
     /// Learns a secret in the form that goes with its option.
-    fn learn_option(&mut self, option: &str, text: &str, found: &Found) {
+    fn learn_option(&mut self, option: &str, text: &str, found: &FoundSecret) {
         match option {
             "user" => self.learn_user(text),
             "cookie" => self.learn_cookies(text),
@@ -144,11 +144,11 @@ impl Secrets {
     }
 
     /// The secrets in what was given to an option.
-    fn secrets_of_option(&self, option: &str, text: &str) -> Vec<Found> {
+    fn secrets_of_option(&self, option: &str, text: &str) -> Vec<FoundSecret> {
         let all_from = |begin: usize, name: &str| {
             let at = begin..text.len();
             let name = name.to_owned();
-            Vec::from_iter((!at.is_empty()).then_some(Found { at, name }))
+            Vec::from_iter((!at.is_empty()).then_some(FoundSecret { at, name }))
         };
         let names = &self.names;
         let is_file = text.starts_with('@') && option != "data-raw";
@@ -179,7 +179,7 @@ impl Secrets {
     }
 
     /// The secret in a part of a form: `NAME=TEXT;type=TYPE`.
-    fn secrets_of_part(&self, text: &str) -> Vec<Found> {
+    fn secrets_of_part(&self, text: &str) -> Vec<FoundSecret> {
         let Some((name, value)) = text.split_once('=') else {
             return Vec::new();
         };
@@ -191,7 +191,7 @@ impl Secrets {
         let begin = name.len() + 1;
         let at = begin..begin + end.unwrap_or(value.len());
         let name = name.to_owned();
-        Vec::from_iter((!at.is_empty()).then_some(Found { at, name }))
+        Vec::from_iter((!at.is_empty()).then_some(FoundSecret { at, name }))
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundSecret {
     /// Where its value is.
     pub(super) at: Range<usize>,
     /// What it is called.
@@ -38,7 +38,7 @@ pub(super) enum Pairs {
 }
 
 /// All secrets of a text, in ascending order, apart from each other.
-pub(super) fn secrets_of(names: &SecretNames, text: &str) -> Vec<Found> {
+pub(super) fn secrets_of(names: &SecretNames, text: &str) -> Vec<FoundSecret> {
     let mut found = users(text);
     found.extend(pairs(names, text, Pairs::Text));
     found.extend(fields(names, text));
@@ -48,7 +48,7 @@ pub(super) fn secrets_of(names: &SecretNames, text: &str) -> Vec<Found> {
 }
 
 /// The same of a URL: where the query is, only `&` divides.
-pub(super) fn secrets_of_url(names: &SecretNames, url: &str) -> Vec<Found> {
+pub(super) fn secrets_of_url(names: &SecretNames, url: &str) -> Vec<FoundSecret> {
     let mut found = users(url);
     if let Some(query) = url.find('?') {
         found.extend(shifted(pairs(names, &url[query..], Pairs::Query), query));
@@ -57,7 +57,7 @@ pub(super) fn secrets_of_url(names: &SecretNames, url: &str) -> Vec<Found> {
 }
 
 /// The same of a form.
-pub(super) fn secrets_of_form(names: &SecretNames, form: &str) -> Vec<Found> {
+pub(super) fn secrets_of_form(names: &SecretNames, form: &str) -> Vec<FoundSecret> {
     pairs(names, form, Pairs::Form)
 }
 
@@ -71,7 +71,7 @@ pub(super) fn is_form(text: &str) -> bool {
 }
 
 /// Every cookie of these.
-pub(super) fn cookies(text: &str) -> Vec<Found> {
+pub(super) fn cookies(text: &str) -> Vec<FoundSecret> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices('=') {
         let from = text[..at].rfind(';').map_or(0, |sign| sign + 1);
@@ -85,9 +85,9 @@ pub(super) fn cookies(text: &str) -> Vec<Found> {
 }
 
 /// Secrets in ascending order, with those that overlap made one.
-fn apart(mut found: Vec<Found>) -> Vec<Found> {
+fn apart(mut found: Vec<FoundSecret>) -> Vec<FoundSecret> {
     found.sort_by_key(|one| (one.at.start, one.at.end));
-    let mut apart: Vec<Found> = Vec::with_capacity(found.len());
+    let mut apart: Vec<FoundSecret> = Vec::with_capacity(found.len());
     for one in found {
         match apart.last_mut() {
             Some(last) if one.at.start < last.at.end => last.at.end = last.at.end.max(one.at.end),
@@ -97,18 +97,18 @@ fn apart(mut found: Vec<Found>) -> Vec<Found> {
     apart
 }
 
-fn shifted(found: Vec<Found>, by: usize) -> Vec<Found> {
-    let shift = |one: Found| Found {
+fn shifted(found: Vec<FoundSecret>, by: usize) -> Vec<FoundSecret> {
+    let shift = |one: FoundSecret| FoundSecret {
         at: one.at.start + by..one.at.end + by,
         ..one
     };
     found.into_iter().map(shift).collect()
 }
 
-fn push(found: &mut Vec<Found>, at: Range<usize>, name: &str) {
+fn push(found: &mut Vec<FoundSecret>, at: Range<usize>, name: &str) {
     if !at.is_empty() {
         let name = name.to_owned();
-        found.push(Found { at, name });
+        found.push(FoundSecret { at, name });
     }
 }
 
@@ -119,7 +119,7 @@ fn is_secret(class: Option<NameClass>, value: &str) -> bool {
 }
 
 /// User information: what stands between `://` and `@` of a URL.
-fn users(text: &str) -> Vec<Found> {
+fn users(text: &str) -> Vec<FoundSecret> {
     let mut found = Vec::new();
     for (at, sign) in text.match_indices("://") {
         let from = at + sign.len();
@@ -141,7 +141,7 @@ fn is_cut_user(authority: &str) -> bool {
 }
 
 /// `name=value`.
-fn pairs(names: &SecretNames, text: &str, pairs: Pairs) -> Vec<Found> {
+fn pairs(names: &SecretNames, text: &str, pairs: Pairs) -> Vec<FoundSecret> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(sign) = text[from..].find('=').map(|sign| from + sign) {
@@ -184,7 +184,7 @@ fn value_at(text: &str, begin: usize, pairs: Pairs) -> Range<usize> {
 }
 
 /// `"name": value` of JSON, also where the quotes are escaped.
-fn fields(names: &SecretNames, text: &str) -> Vec<Found> {
+fn fields(names: &SecretNames, text: &str) -> Vec<FoundSecret> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(open) = text[from..].find('"').map(|open| from + open) {
@@ -262,7 +262,7 @@ fn json_value_at(text: &str, begin: usize) -> Range<usize> {
 }
 
 /// `Name: value` of a header, to the end of its line or the quote that it is in.
-fn headers(names: &SecretNames, text: &str) -> Vec<Found> {
+fn headers(names: &SecretNames, text: &str) -> Vec<FoundSecret> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(sign) = text[from..].find(':').map(|sign| from + sign) {
@@ -298,7 +298,7 @@ fn after(text: &str, at: usize) -> usize {
 }
 
 /// `<name>value</name>` of XML.
-fn elements(names: &SecretNames, text: &str) -> Vec<Found> {
+fn elements(names: &SecretNames, text: &str) -> Vec<FoundSecret> {
     let mut found = Vec::new();
     for (open, _) in text.match_indices('<') {
         let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);

@@ -73,7 +73,7 @@ const EXAMPLE: &str = "{\"id\": 1, \"set\": {\"signature\": \"…\"}}";
 
 /// How far an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Came {
+enum AnswerState {
     Not,
     /// With values.
     Given,
@@ -84,7 +84,7 @@ enum Came {
 /// A step that is sent once its time has come and a program has answered. What it waits for the
 /// program beyond its time is the generator's own delay.
 #[derive(Clone, Copy, Debug)]
-pub struct Awaited {
+pub struct PendingStep {
     /// The number of the question.
     pub id: u64,
     /// The request of the step.
@@ -94,13 +94,13 @@ pub struct Awaited {
     /// When it has waited for too long.
     pub until: Nanos,
     asked: Nanos,
-    came: Came,
+    came: AnswerState,
     is_due: bool,
 }
 
 /// What an awaiting step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaits {
+pub enum PendingAction {
     /// It waits on.
     Still,
     /// It is sent now.
@@ -109,41 +109,42 @@ pub enum Awaits {
     InVain,
 }
 
-impl Awaited {
+impl PendingStep {
     /// A step that is intended at `due`, whose program was asked at `now`. Its time limit counts
     /// from its intended time.
-    pub fn new(id: u64, request: u32, (due, limit): (Nanos, Nanos), now: Nanos) -> Awaited {
-        Awaited {
+    pub fn new(id: u64, request: u32, (due, limit): (Nanos, Nanos), now: Nanos) -> PendingStep {
+        PendingStep {
             id,
             request,
             due,
             until: due.max(now) + limit,
             asked: now,
-            came: Came::Not,
+            came: AnswerState::Not,
             is_due: due <= now,
         }
     }
 
     /// The program has answered: with values, or in a way that gives none.
-    pub fn answered(&mut self, with_values: bool) -> Awaits {
-        if self.came == Came::Not {
-            self.came = match with_values {
-                true => Came::Given,
-                false => Came::Failed,
+    pub fn answered(&mut self, with_values: bool) -> PendingAction {
+        if self.came == AnswerState::Not {
+            self.came = if with_values {
+                AnswerState::Given
+            } else {
+                AnswerState::Failed
             };
         }
         self.state()
     }
 
     /// Its intended time has come.
-    pub fn on_time(&mut self) -> Awaits {
+    pub fn on_time(&mut self) -> PendingAction {
         self.is_due = true;
         self.state()
     }
 
     /// It has waited for too long at `now`.
     pub fn is_overdue(&self, now: Nanos) -> bool {
-        self.came == Came::Not && self.until <= now
+        self.came == AnswerState::Not && self.until <= now
     }
 
     /// How long the program has taken by `now`, and by how much that was too long for the step to
@@ -152,12 +153,12 @@ impl Awaited {
         (now - self.asked, now - self.due.max(self.asked).min(now))
     }
 
-    fn state(&self) -> Awaits {
+    fn state(&self) -> PendingAction {
         match self.came {
-            _ if !self.is_due => Awaits::Still,
-            Came::Not => Awaits::Still,
-            Came::Given => Awaits::Nothing,
-            Came::Failed => Awaits::InVain,
+            _ if !self.is_due => PendingAction::Still,
+            AnswerState::Not => PendingAction::Still,
+            AnswerState::Given => PendingAction::Nothing,
+            AnswerState::Failed => PendingAction::InVain,
         }
     }
 }
@@ -233,41 +234,49 @@ mod tests {
     #[test]
     fn an_answer_that_is_early_waits_for_the_step() {
         // Asked as a pause of 20 ms begins, answered after 5 ms.
-        let mut step = Awaited::new(1, 0, (MS(120), MS(50)), MS(100));
+        let mut step = PendingStep::new(1, 0, (MS(120), MS(50)), MS(100));
         assert_eq!(step.took(MS(105)), (MS(5), Nanos::ZERO));
-        assert_eq!(step.answered(true), Awaits::Still);
+        assert_eq!(step.answered(true), PendingAction::Still);
         assert!(!step.is_overdue(MS(119)));
-        assert_eq!(step.on_time(), Awaits::Nothing);
+        assert_eq!(step.on_time(), PendingAction::Nothing);
         assert!(!step.is_overdue(MS(500)), "it has its answer");
     }
 
     #[test]
     fn an_answer_that_is_late_delays_the_step_and_nothing_else() {
-        let mut step = Awaited::new(1, 0, (MS(120), MS(50)), MS(100));
-        assert_eq!(step.on_time(), Awaits::Still);
+        let mut step = PendingStep::new(1, 0, (MS(120), MS(50)), MS(100));
+        assert_eq!(step.on_time(), PendingAction::Still);
         assert_eq!(step.took(MS(150)), (MS(50), MS(30)));
-        assert_eq!(step.answered(true), Awaits::Nothing);
+        assert_eq!(step.answered(true), PendingAction::Nothing);
         assert_eq!(step.due, MS(120), "it is still intended when it was");
     }
 
     #[test]
     fn a_step_without_a_pause_is_asked_for_at_once() {
         // The generator came to it 3 ms late: that is no fault of the program.
-        let mut step = Awaited::new(1, 0, (MS(97), MS(50)), MS(100));
+        let mut step = PendingStep::new(1, 0, (MS(97), MS(50)), MS(100));
         assert_eq!(step.took(MS(104)), (MS(4), MS(4)));
-        assert_eq!(step.answered(true), Awaits::Nothing);
+        assert_eq!(step.answered(true), PendingAction::Nothing);
     }
 
     #[test]
     fn a_step_that_is_not_answered_is_given_up() {
-        let mut step = Awaited::new(1, 0, (MS(120), MS(50)), MS(100));
-        assert_eq!(step.on_time(), Awaits::Still);
+        let mut step = PendingStep::new(1, 0, (MS(120), MS(50)), MS(100));
+        assert_eq!(step.on_time(), PendingAction::Still);
         assert!(!step.is_overdue(MS(169)));
         assert!(step.is_overdue(MS(170)));
-        assert_eq!(step.answered(false), Awaits::InVain);
-        assert_eq!(step.answered(true), Awaits::InVain, "the first one counts");
-        let mut early = Awaited::new(2, 0, (MS(120), MS(50)), MS(100));
-        assert_eq!(early.answered(false), Awaits::Still, "not before its time");
-        assert_eq!(early.on_time(), Awaits::InVain);
+        assert_eq!(step.answered(false), PendingAction::InVain);
+        assert_eq!(
+            step.answered(true),
+            PendingAction::InVain,
+            "the first one counts"
+        );
+        let mut early = PendingStep::new(2, 0, (MS(120), MS(50)), MS(100));
+        assert_eq!(
+            early.answered(false),
+            PendingAction::Still,
+            "not before its time"
+        );
+        assert_eq!(early.on_time(), PendingAction::InVain);
     }
 }

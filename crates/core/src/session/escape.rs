@@ -1,11 +1,14 @@
-//! What makes a value fit for the place that it is put into.
+//! Escaping of a value for its place in a request.
 
 use super::fill::put_hex;
 use super::origin::Origin;
 use super::plan::Escape;
+use crate::percent::COMPONENT;
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
-/// What decides which URL a value leads to.
+/// The base of the URL that a value leads to.
 pub(super) struct Place<'a> {
     /// The path of the request before.
     pub(super) before: &'a [u8],
@@ -15,7 +18,7 @@ pub(super) struct Place<'a> {
 /// Why a place cannot have a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum UnfitReason {
     /// A header is one line of text.
     Control,
     /// `;` would end the value of a cookie.
@@ -35,22 +38,22 @@ pub(super) fn escape(
     from: usize,
     escape: Escape,
     place: &Place<'_>,
-) -> Result<(), Reason> {
+) -> Result<(), UnfitReason> {
     match escape {
         Escape::None => {}
-        Escape::Component | Escape::Form => percent_encode(out, from, is_unreserved),
+        Escape::Component | Escape::Form => encode(out, from, COMPONENT),
         Escape::Segment => match &out[from..] {
             b"." => replace(out, from, b"%2E"),
             b".." => replace(out, from, b"%2E%2E"),
-            _ => percent_encode(out, from, is_unreserved),
+            _ => encode(out, from, COMPONENT),
         },
-        Escape::UrlPiece => percent_encode(out, from, is_of_request_line),
+        Escape::UrlPiece => encode(out, from, NOT_OF_REQUEST_LINES),
         Escape::Link => lead(out, from, place)?,
         Escape::Header => check_line(&out[from..])?,
         Escape::Cookie => {
             check_line(&out[from..])?;
             if out[from..].contains(&b';') {
-                return Err(Reason::Semicolon);
+                return Err(UnfitReason::Semicolon);
             }
         }
         Escape::Json => escape_json(out, from),
@@ -70,10 +73,10 @@ fn replace(out: &mut Vec<u8>, from: usize, by: &[u8]) {
     out.extend_from_slice(by);
 }
 
-/// Refuses what no header has (RFC 9110 §5.5).
-fn check_line(value: &[u8]) -> Result<(), Reason> {
+/// Refuses control characters in a header (RFC 9110 §5.5).
+fn check_line(value: &[u8]) -> Result<(), UnfitReason> {
     if value.iter().any(is_control) {
-        return Err(Reason::Control);
+        return Err(UnfitReason::Control);
     }
     Ok(())
 }
@@ -83,29 +86,22 @@ pub(super) fn is_control(byte: &u8) -> bool {
     byte.is_ascii_control() && *byte != b'\t'
 }
 
-/// A text as a part of a URL, all but unreserved characters percent-encoded.
-pub(crate) fn component(text: &str) -> String {
-    let mut bytes = text.as_bytes().to_vec();
-    percent_encode(&mut bytes, 0, is_unreserved);
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 /// Percent-encodes the bytes of a path with its query that no request line may have.
 pub(super) fn encode_path(path: &mut Vec<u8>) {
-    percent_encode(path, 0, is_of_request_line);
+    encode(path, 0, NOT_OF_REQUEST_LINES);
 }
 
 /// Puts the path that a URL leads to in its place.
-fn lead(out: &mut Vec<u8>, from: usize, place: &Place<'_>) -> Result<(), Reason> {
+fn lead(out: &mut Vec<u8>, from: usize, place: &Place<'_>) -> Result<(), UnfitReason> {
     if out.len() == from {
-        return Err(Reason::Empty);
+        return Err(UnfitReason::Empty);
     }
     let mut path = Vec::new();
     if !place.origin.resolve(&out[from..], place.before, &mut path) {
-        return Err(Reason::Elsewhere);
+        return Err(UnfitReason::Elsewhere);
     }
     replace(out, from, &path);
-    percent_encode(out, from, is_of_request_line);
+    encode(out, from, NOT_OF_REQUEST_LINES);
     Ok(())
 }
 
@@ -137,29 +133,24 @@ pub(crate) fn is_bare_json(text: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// The characters that stand for themselves everywhere in a URI (RFC 3986 §2.3).
-pub(super) fn is_unreserved(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
-}
+/// What no path with its query has as it is.
+const NOT_OF_REQUEST_LINES: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'#')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`');
 
-/// What a path with its query may have as it is.
-fn is_of_request_line(byte: u8) -> bool {
-    byte.is_ascii_graphic() && !matches!(byte, b'#' | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`')
-}
-
-pub(super) fn percent_encode(out: &mut Vec<u8>, from: usize, stays: impl Fn(u8) -> bool) {
-    if out[from..].iter().all(|byte| stays(*byte)) {
-        return;
-    }
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in out.split_off(from) {
-        if stays(byte) {
-            out.push(byte);
-        } else {
-            let digits = [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]);
-            out.push(b'%');
-            out.extend_from_slice(&digits);
-        }
+/// Percent-encodes what lies in `out` from `from` on.
+pub(super) fn encode(out: &mut Vec<u8>, from: usize, set: &'static AsciiSet) {
+    let encoded = Cow::from(percent_encode(&out[from..], set));
+    // Each encoded byte becomes three.
+    if encoded.len() > out.len() - from {
+        let encoded = encoded.into_owned();
+        replace(out, from, encoded.as_bytes());
     }
 }
 
@@ -187,7 +178,7 @@ fn escape_json(out: &mut Vec<u8>, from: usize) {
 mod tests {
     use super::*;
 
-    fn fit(value: &str, how: Escape) -> Result<String, Reason> {
+    fn fit(value: &str, how: Escape) -> Result<String, UnfitReason> {
         let origin = Origin::new(false, "h:81");
         let place = Place {
             before: b"/a/b?c=d",
@@ -238,7 +229,7 @@ mod tests {
     fn a_header_refuses_what_would_end_its_line() {
         for value in ["a\r\nb", "a\r", "\nb", "a\0b", "\u{7f}"] {
             for how in [Escape::Header, Escape::Cookie] {
-                assert_eq!(fit(value, how), Err(Reason::Control), "{value:?}");
+                assert_eq!(fit(value, how), Err(UnfitReason::Control), "{value:?}");
             }
         }
         for value in ["", "a\tb", "a b \u{e4}", "%0D%0A", "a=b"] {
@@ -246,7 +237,7 @@ mod tests {
                 assert_eq!(fit(value, how).as_deref(), Ok(value));
             }
         }
-        assert_eq!(fit("a; b", Escape::Cookie), Err(Reason::Semicolon));
+        assert_eq!(fit("a; b", Escape::Cookie), Err(UnfitReason::Semicolon));
         assert_eq!(fit("a; b", Escape::Header).as_deref(), Ok("a; b"));
     }
 
@@ -257,10 +248,10 @@ mod tests {
             ("http://h:81/x", Ok("/x")),
             ("?page=2", Ok("/a/b?page=2")),
             ("../x", Ok("/x")),
-            ("", Err(Reason::Empty)),
-            ("https://h:81/x", Err(Reason::Elsewhere)),
-            ("//other/x", Err(Reason::Elsewhere)),
-            ("mailto:a@b", Err(Reason::Elsewhere)),
+            ("", Err(UnfitReason::Empty)),
+            ("https://h:81/x", Err(UnfitReason::Elsewhere)),
+            ("//other/x", Err(UnfitReason::Elsewhere)),
+            ("mailto:a@b", Err(UnfitReason::Elsewhere)),
         ] {
             assert_eq!(
                 fit(link, Escape::Link).as_deref(),

@@ -1,10 +1,11 @@
-//! What is put into the holes of a request.
+//! Values that fill the holes of a request.
 
-use super::escape::{Place, Reason, escape, is_unreserved, percent_encode};
-use super::plan::{Fill, Function, Moment, Piece, Template};
+use super::escape::{Place, UnfitReason, encode, escape};
+use super::plan::{Fill, Function, Piece, Template, TimeFormat};
 use super::users::Users;
-use super::walk::Learnt;
+use super::walk::UserState;
 use crate::date::put_rfc3339_ms;
+use crate::percent::COMPONENT;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hmac::{Hmac, Mac};
@@ -78,8 +79,8 @@ impl Fills {
 }
 
 /// What templates are filled from.
-pub(super) struct Scope<'a> {
-    pub(super) learnt: &'a Learnt,
+pub(super) struct FillScope<'a> {
+    pub(super) learnt: &'a UserState,
     pub(super) users: &'a mut Users,
     /// The path that is asked for, where it is known: which cookies are sent depends on it.
     pub(super) path: &'a [u8],
@@ -88,12 +89,12 @@ pub(super) struct Scope<'a> {
     pub(super) realtime_ns: u64,
 }
 
-impl Scope<'_> {
+impl FillScope<'_> {
     /// Fills the next hole.
     ///
     /// # Errors
     /// Its place cannot have the value.
-    pub(super) fn fill(&mut self, fill: &Fill, fills: &mut Fills) -> Result<(), Reason> {
+    pub(super) fn fill(&mut self, fill: &Fill, fills: &mut Fills) -> Result<(), UnfitReason> {
         let from = fills.bytes.len();
         self.put(&fill.value.0, &mut fills.bytes);
         let place = Place {
@@ -150,7 +151,7 @@ impl Scope<'_> {
             Function::UrlEncode(of) => {
                 let from = out.len();
                 self.put(&of.0, out);
-                percent_encode(out, from, is_unreserved);
+                encode(out, from, COMPONENT);
             }
             Function::Raw(of) => self.put(&of.0, out),
         }
@@ -186,12 +187,12 @@ fn put_uuid(bits: u128, out: &mut Vec<u8>) {
     }
 }
 
-fn put_moment(realtime_ns: u64, moment: Moment, out: &mut Vec<u8>) {
+fn put_moment(realtime_ns: u64, moment: TimeFormat, out: &mut Vec<u8>) {
     let ms = (realtime_ns / 1_000_000) as i64;
     match moment {
-        Moment::UnixS => put_number(ms / 1_000, out),
-        Moment::UnixMs => put_number(ms, out),
-        Moment::Rfc3339 => put_rfc3339_ms(realtime_ns, out),
+        TimeFormat::UnixS => put_number(ms / 1_000, out),
+        TimeFormat::UnixMs => put_number(ms, out),
+        TimeFormat::Rfc3339 => put_rfc3339_ms(realtime_ns, out),
     }
 }
 
@@ -205,9 +206,9 @@ mod tests {
 
     fn filled(pieces: Vec<Piece>, how: Escape) -> String {
         let mut users = Users::new(Arc::new(SessionPlan::default()), (0, 1), 7);
-        let mut learnt = Learnt::default();
+        let mut learnt = UserState::default();
         learnt.set(0, b"a b\"\r\n\xc3\xa4".to_vec());
-        let mut scope = Scope {
+        let mut scope = FillScope {
             learnt: &learnt,
             users: &mut users,
             path: b"/",
@@ -230,9 +231,9 @@ mod tests {
     #[test]
     fn functions() {
         let call = |function| filled(vec![Piece::Call(Box::new(function))], Escape::None);
-        assert_eq!(call(Function::Now(Moment::UnixS)), "1795348800");
-        assert_eq!(call(Function::Now(Moment::UnixMs)), "1795348800123");
-        let rfc = call(Function::Now(Moment::Rfc3339));
+        assert_eq!(call(Function::Now(TimeFormat::UnixS)), "1795348800");
+        assert_eq!(call(Function::Now(TimeFormat::UnixMs)), "1795348800123");
+        let rfc = call(Function::Now(TimeFormat::Rfc3339));
         assert_eq!(rfc, "2026-11-22T12:00:00.123Z");
         assert_eq!(call(Function::Seq), "1");
         assert_eq!(call(Function::Base64(text("user:pass"))), "dXNlcjpwYXNz");

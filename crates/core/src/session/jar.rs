@@ -25,7 +25,7 @@ struct Cookie {
 }
 
 /// A `Set-Cookie` that was understood (RFC 6265 §5.2).
-struct Asked<'a> {
+struct SetCookie<'a> {
     name: &'a [u8],
     value: &'a [u8],
     path: Option<&'a [u8]>,
@@ -122,7 +122,7 @@ pub(super) fn value_of<'a>(set_cookie: &'a [u8], name: &[u8]) -> Option<&'a [u8]
     (asked.name == name).then_some(asked.value)
 }
 
-fn read(set_cookie: &[u8], realtime_ns: u64) -> Option<Asked<'_>> {
+fn read(set_cookie: &[u8], realtime_ns: u64) -> Option<SetCookie<'_>> {
     let is_text = |byte: &u8| !byte.is_ascii_control() || *byte == b'\t';
     if set_cookie.len() > COOKIE_BYTES_MAX || !set_cookie.iter().all(is_text) {
         return None;
@@ -134,7 +134,7 @@ fn read(set_cookie: &[u8], realtime_ns: u64) -> Option<Asked<'_>> {
     if name.is_empty() {
         return None;
     }
-    let mut asked = Asked {
+    let mut asked = SetCookie {
         name,
         value,
         path: None,

@@ -7,18 +7,18 @@ pub(super) const VALUE_BYTES_MAX: usize = 64 << 10;
 /// A key longer than this matches nothing.
 const KEY_BYTES_MAX: usize = 512;
 
-/// At most so many pointers are looked for at once.
+/// The most pointers that are looked for at once.
 pub(super) const POINTERS_MAX: usize = 64;
 
-/// What has been found of a value.
+/// A value as far as it has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) state: FoundState,
+pub(super) struct ValueCapture {
+    pub(super) state: CaptureState,
     pub(super) bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum FoundState {
+pub(super) enum CaptureState {
     #[default]
     Missing,
     /// It has begun.
@@ -28,22 +28,22 @@ pub(super) enum FoundState {
     TooLong,
 }
 
-impl Found {
+impl ValueCapture {
     pub(super) fn reset(&mut self) {
-        self.state = FoundState::Missing;
+        self.state = CaptureState::Missing;
         self.bytes.clear();
     }
 
     pub(super) fn value(&self) -> Option<&[u8]> {
-        (self.state == FoundState::Whole).then_some(&self.bytes)
+        (self.state == CaptureState::Whole).then_some(&self.bytes)
     }
 
     pub(super) fn put(&mut self, bytes: &[u8]) {
-        if self.state == FoundState::TooLong {
+        if self.state == CaptureState::TooLong {
             return;
         }
         if self.bytes.len() + bytes.len() > VALUE_BYTES_MAX {
-            self.state = FoundState::TooLong;
+            self.state = CaptureState::TooLong;
             self.bytes = Vec::new();
             return;
         }
@@ -52,13 +52,13 @@ impl Found {
 
     pub(super) fn set(&mut self, value: &[u8]) {
         self.reset();
-        self.state = FoundState::Whole;
+        self.state = CaptureState::Whole;
         self.put(value);
     }
 
     fn end(&mut self) {
-        if self.state == FoundState::Coming {
-            self.state = FoundState::Whole;
+        if self.state == CaptureState::Coming {
+            self.state = CaptureState::Whole;
         }
     }
 }
@@ -146,7 +146,7 @@ impl JsonScan {
     }
 
     /// The next bytes of the text.
-    pub(super) fn feed(&mut self, bytes: &[u8], pointers: &[Pointer], found: &mut [Found]) {
+    pub(super) fn feed(&mut self, bytes: &[u8], pointers: &[Pointer], found: &mut [ValueCapture]) {
         let mut at = 0;
         while at < bytes.len() && self.state != State::Done {
             let from = at;
@@ -163,7 +163,7 @@ impl JsonScan {
     }
 
     /// The text is over.
-    pub(super) fn end(&mut self, found: &mut [Found]) {
+    pub(super) fn end(&mut self, found: &mut [ValueCapture]) {
         // Only a number at the top has no byte of its own that ends it.
         if self.state == State::Bare {
             self.end_value(found);
@@ -176,7 +176,7 @@ impl JsonScan {
     }
 
     /// Containers that have closed are whole.
-    fn end_raw(&mut self, before: u64, found: &mut [Found]) {
+    fn end_raw(&mut self, before: u64, found: &mut [ValueCapture]) {
         if before == 0 {
             return;
         }
@@ -194,15 +194,16 @@ impl JsonScan {
         }
     }
 
-    fn finish_if_all(&mut self, found: &[Found]) {
-        let is_settled = |f: &Found| matches!(f.state, FoundState::Whole | FoundState::TooLong);
+    fn finish_if_all(&mut self, found: &[ValueCapture]) {
+        let is_settled =
+            |f: &ValueCapture| matches!(f.state, CaptureState::Whole | CaptureState::TooLong);
         if self.raw == 0 && found.iter().take(self.raw_from.len()).all(is_settled) {
             self.state = State::Done;
         }
     }
 
     /// One byte outside of strings; how many bytes that took.
-    fn step(&mut self, byte: u8, pointers: &[Pointer], found: &mut [Found]) -> usize {
+    fn step(&mut self, byte: u8, pointers: &[Pointer], found: &mut [ValueCapture]) -> usize {
         let is_blank = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         match self.state {
             State::Bare if is_blank || matches!(byte, b',' | b']' | b'}') => {
@@ -239,11 +240,11 @@ impl JsonScan {
     }
 
     /// A value begins.
-    fn value(&mut self, byte: u8, pointers: &[Pointer], found: &mut [Found]) {
+    fn value(&mut self, byte: u8, pointers: &[Pointer], found: &mut [ValueCapture]) {
         let depth = self.levels.len();
         let mut hits = 0;
         each(self.leads, |p| {
-            if pointers[p].0.len() == depth && found[p].state == FoundState::Missing {
+            if pointers[p].0.len() == depth && found[p].state == CaptureState::Missing {
                 hits |= 1 << p;
             }
         });
@@ -253,7 +254,7 @@ impl JsonScan {
         }
         each(hits, |p| {
             found[p].bytes.clear();
-            found[p].state = FoundState::Coming;
+            found[p].state = CaptureState::Coming;
         });
         match byte {
             b'"' => {
@@ -289,12 +290,11 @@ impl JsonScan {
             is_array,
             index: 0,
         });
-        match is_array {
-            true => {
-                self.lead(pointers, b"0");
-                self.state = State::Value;
-            }
-            false => self.state = State::Key,
+        if is_array {
+            self.lead(pointers, b"0");
+            self.state = State::Value;
+        } else {
+            self.state = State::Key
         }
     }
 
@@ -315,9 +315,10 @@ impl JsonScan {
     fn key_byte(&mut self, byte: u8, escaped: bool, pointers: &[Pointer]) {
         if byte == b'"' && !escaped {
             let key = std::mem::take(&mut self.key);
-            match key.contains(&b'\\') {
-                true => self.lead(pointers, &unescape(&key).unwrap_or(key.clone())),
-                false => self.lead(pointers, &key),
+            if key.contains(&b'\\') {
+                self.lead(pointers, &unescape(&key).unwrap_or(key.clone()))
+            } else {
+                self.lead(pointers, &key)
             }
             self.key = key;
             self.state = State::Colon;
@@ -330,7 +331,7 @@ impl JsonScan {
     }
 
     /// Bytes of a string value; how many of them belong to it.
-    fn text(&mut self, bytes: &[u8], mut escaped: bool, found: &mut [Found]) -> usize {
+    fn text(&mut self, bytes: &[u8], mut escaped: bool, found: &mut [ValueCapture]) -> usize {
         for (at, &byte) in bytes.iter().enumerate() {
             if byte == b'"' && !escaped {
                 each(self.takes, |p| found[p].put(&bytes[..at]));
@@ -357,7 +358,7 @@ impl JsonScan {
         bytes: &[u8],
         mut in_text: bool,
         mut escaped: bool,
-        found: &[Found],
+        found: &[ValueCapture],
     ) -> usize {
         for (at, &byte) in bytes.iter().enumerate() {
             match byte {
@@ -379,14 +380,14 @@ impl JsonScan {
         bytes.len()
     }
 
-    fn end_value(&mut self, found: &mut [Found]) {
+    fn end_value(&mut self, found: &mut [ValueCapture]) {
         each(self.takes, |p| found[p].end());
         self.takes = 0;
         self.state = State::After;
         self.after_value(found);
     }
 
-    fn after_value(&mut self, found: &[Found]) {
+    fn after_value(&mut self, found: &[ValueCapture]) {
         if self.levels.is_empty() {
             self.state = State::Done;
         }
@@ -409,9 +410,10 @@ impl JsonScan {
 
     fn close(&mut self) {
         self.levels.pop();
-        self.state = match self.levels.is_empty() {
-            true => State::Done,
-            false => State::After,
+        self.state = if self.levels.is_empty() {
+            State::Done
+        } else {
+            State::After
         };
     }
 }

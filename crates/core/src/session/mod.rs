@@ -11,20 +11,21 @@ mod jar;
 mod json;
 mod origin;
 mod plan;
-mod reading;
+mod response_reader;
 mod users;
 mod walk;
 
-pub use answer::{Awaited, Awaits, ProgramAnswer};
-pub use escape::Reason;
-pub(crate) use escape::{component, is_bare_json};
+pub use answer::{PendingAction, PendingStep, ProgramAnswer};
+pub use escape::UnfitReason;
+pub(crate) use escape::is_bare_json;
 pub use fill::Fills;
 pub use origin::Origin;
+pub(crate) use origin::remove_dot_segments;
 pub use plan::{
-    Ask, Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function, Instruction,
-    Match, Moment, Piece, Program, Relation, RequestStep, SessionKind, SessionPlan, Source,
-    Template, Unshown,
+    Ask, Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function, HiddenValues,
+    Instruction, Match, Piece, Program, Relation, RequestStep, SessionKind, SessionPlan, Source,
+    Template, TimeFormat,
 };
-pub use reading::{Reading, Readings};
+pub use response_reader::{ResponseReader, ResponseReaders};
 pub use users::{Plan, Users};
-pub use walk::{Answered, Follows, Next, Unexpected, Unfit, Walk};
+pub use walk::{AfterResponse, Next, Unexpected, UnfitValue, Walk, WholeResponse};

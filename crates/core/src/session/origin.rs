@@ -88,7 +88,7 @@ impl Origin {
 
 /// Removes `.` and `..` from the path that lies in `out` from `from` on, with the segments that
 /// they undo (RFC 3986 §5.2.4).
-fn remove_dot_segments(out: &mut Vec<u8>, from: usize) {
+pub(crate) fn remove_dot_segments(out: &mut Vec<u8>, from: usize) {
     let query = out[from..].iter().position(|byte| *byte == b'?');
     let query = query.map_or(out.len(), |at| from + at);
     if !out[from..query].windows(2).any(|pair| pair == b"/.") {

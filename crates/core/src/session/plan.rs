@@ -1,4 +1,4 @@
-//! What users do, settled before a run: nothing in it is looked up by name any more.
+//! The plan of sessions, settled before a run. Nothing in it is looked up by name.
 
 use crate::law::Law;
 use crate::time::Nanos;
@@ -20,12 +20,12 @@ pub struct SessionPlan {
     pub programs: Vec<Program>,
     /// What of responses is not shown.
     #[serde(default)]
-    pub unshown: Unshown,
+    pub unshown: HiddenValues,
 }
 
-/// What is not shown where a response is not what was expected, as it is secret.
+/// Secrets that the report of an unexpected response hides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unshown {
+pub struct HiddenValues {
     /// Secrets are hidden at all.
     pub hides: bool,
     /// Variables whose values are secrets: the kind of session and the variable.
@@ -56,7 +56,7 @@ pub struct Ask {
     pub program: u16,
     /// The variables that it sets, with their names.
     pub gives: Vec<(String, u16)>,
-    /// What the program is told beside the request: values that the session has, by their names.
+    /// Values of the session that the program receives with the request, by their names.
     pub tells: Vec<(String, Piece)>,
     /// The holes of the request that are filled once it has answered, by their numbers.
     pub waits: Vec<u16>,
@@ -108,10 +108,10 @@ impl SessionKind {
 pub enum Instruction {
     /// Sends this request of the target and waits for its end.
     Request(u32),
-    /// Waits for so long.
+    /// Waits for a time drawn from this law.
     Think(Law),
-    /// What follows is done so many times: from here to the [`Again`](Instruction::Again) of the
-    /// same counter. At least 1.
+    /// Repeats the instructions up to the [`Again`](Instruction::Again) of the same counter, at
+    /// least once.
     Begin {
         /// Its counter.
         counter: u16,
@@ -147,7 +147,7 @@ pub struct RequestStep {
     pub expect: Vec<Expectation>,
     /// What is kept of its response.
     pub extract: Vec<Extraction>,
-    /// The most redirections that are followed, each of which is an operation of its own, …
+    /// The most redirections that are followed. Each of them is an operation, …
     pub redirects: u32,
     /// … with this request of the target, whose first hole is its whole path. Where
     /// `redirects` is not 0.
@@ -255,7 +255,7 @@ pub enum Function {
     /// A random UUID (RFC 9562 §5.4), from the seed of the run.
     Uuid,
     /// The time of day.
-    Now(Moment),
+    Now(TimeFormat),
     /// A number that no other call of the run gives: 1, 2, 3, … where there is one worker.
     Seq,
     /// Base64 with padding (RFC 4648 §4).
@@ -302,7 +302,7 @@ impl Function {
     pub fn is_number(&self) -> bool {
         match self {
             Function::Random { .. } | Function::Seq => true,
-            Function::Now(moment) => *moment != Moment::Rfc3339,
+            Function::Now(moment) => *moment != TimeFormat::Rfc3339,
             Function::Uuid
             | Function::Base64(_)
             | Function::HmacSha256 { .. }
@@ -315,7 +315,7 @@ impl Function {
 /// How a time of day is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Moment {
+pub enum TimeFormat {
     /// Whole seconds since 1970 began.
     UnixS,
     /// Whole milliseconds since then.
@@ -362,7 +362,7 @@ pub struct Extraction {
     pub variable: u16,
     /// Where its value is.
     pub source: Source,
-    /// Its value where there is none. Without this the step fails there.
+    /// Its value if the response has none. Without a default the step fails then.
     pub otherwise: Option<String>,
 }
 
@@ -431,7 +431,7 @@ pub enum Relation {
     Greater,
 }
 
-/// Records of which each user that begins is dealt one.
+/// Records. Each user that begins is dealt one of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DataSet {
     /// Its name.
@@ -448,7 +448,7 @@ pub struct DataSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deal {
-    /// Each once: no two users have the same, and the run ends where there is none left.
+    /// Each once: no two users have the same, and the run ends when none is left.
     Unique,
     /// In their order, from the first again after the last.
     InOrder,

@@ -1,4 +1,4 @@
-//! What the sessions of one worker share: chance, data, and which kind of user comes next.
+//! State that the sessions of one worker share: randomness, data, and the kind of the next user.
 
 use super::origin::Origin;
 use super::plan::{DataSet, Deal, SessionPlan};
@@ -17,7 +17,7 @@ pub type Plan = Rc<Arc<SessionPlan>>;
 
 /// A record of a data set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct DealtRecord {
     pub(super) set: u16,
     pub(super) row: u32,
 }
@@ -44,7 +44,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// For worker `index` of `of`, each of which deals records that no other does.
+    /// Users of worker `index` of `of`. No two workers deal the same record.
     pub fn new(plan: Arc<SessionPlan>, (index, of): (u32, u32), seed: u64) -> Users {
         let mut sum = 0;
         let weights = plan.kinds.iter().map(|kind| {
@@ -94,10 +94,10 @@ impl Users {
         kind.min(self.weights.len() - 1) as u16
     }
 
-    /// Deals the next record of a data set; `None` where there is none left. The warm-up uses up no
+    /// Deals the next record of a data set; `None` if none is left. The warm-up uses up no
     /// unique record: it deals them from the last one on backwards, so that the measured time comes
     /// to these last, and again from the last one after the first.
-    pub(super) fn deal(&mut self, set: u16, in_warmup: bool) -> Option<Row> {
+    pub(super) fn deal(&mut self, set: u16, in_warmup: bool) -> Option<DealtRecord> {
         let of = &self.plan.data[usize::from(set)];
         let rows = of.rows.len() as u64;
         let (index, workers) = self.share;
@@ -126,10 +126,10 @@ impl Users {
             self.exhausted.get_or_insert(set);
         }
         let row = row?.min(rows - 1) as u32;
-        Some(Row { set, row })
+        Some(DealtRecord { set, row })
     }
 
-    pub(super) fn cell(&self, row: Row, column: u16) -> &str {
+    pub(super) fn cell(&self, row: DealtRecord, column: u16) -> &str {
         let rows = &self.plan.data[usize::from(row.set)].rows;
         let row = rows.get(row.row as usize);
         row.and_then(|row| row.get(usize::from(column)))
@@ -143,8 +143,8 @@ impl Users {
     /// A whole number from `low` to `high`, both included.
     pub(super) fn random(&mut self, low: i64, high: i64) -> i64 {
         let span = (i128::from(high) - i128::from(low) + 1).max(1) as u128;
-        // Of 64 random bits as a fraction, so many parts of `span`: no number is more likely than
-        // another by more than one part in 2^64.
+        // Scales 64 random bits to `span`: no number is more likely than another by more than one
+        // part in 2^64.
         let drawn = (u128::from(self.rng.next_u64()) * span) >> 64;
         (i128::from(low) + drawn as i128) as i64
     }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn unique_records_are_dealt_once_among_all_workers_until_there_are_none() {
+    fn unique_records_are_dealt_once_among_all_workers() {
         let mut seen = HashSet::new();
         for index in 0..3 {
             let mut users = users(Deal::Unique, 10, index, 3);

@@ -1,37 +1,34 @@
-//! One session: where its user is, what it has learnt, and what it does next.
+//! The walk of one user through a session: its state, and its next step.
 
 use super::escape::encode_path;
-use super::fill::Scope;
+use super::fill::FillScope;
 use super::jar::Jar;
 use super::plan::{
-    Condition, Expectation, Instruction, Match, Relation, SessionPlan, Source, Template,
+    Ask, Condition, Expectation, Instruction, Match, Piece, Relation, SessionPlan, Source, Template,
 };
-use super::reading::{Answer, Readings, find};
-use super::users::{Row, Users};
-use crate::digits;
-use crate::secrets::MASK;
+use super::response_reader::{Answer, ResponseReaders, find};
+use super::users::{DealtRecord, Users};
 use crate::time::Nanos;
 use std::rc::Rc;
 
-mod asking;
 mod filling;
 mod unexpected;
 
-pub use filling::Unfit;
+pub use filling::UnfitValue;
 pub use unexpected::Unexpected;
 
-/// A program that does so many steps without a request or a pause lets others go on.
+/// Steps without a request or a pause after which a session yields to others.
 const STEPS_AT_ONCE_MAX: u32 = 10_000;
 
-/// What a user knows that it did not when it began.
+/// Variables, records and cookies of a user.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Learnt {
+pub(super) struct UserState {
     variables: Vec<Vec<u8>>,
-    rows: Vec<Row>,
+    rows: Vec<DealtRecord>,
     pub(super) jar: Jar,
 }
 
-impl Learnt {
+impl UserState {
     pub(super) fn variable(&self, variable: u16) -> &[u8] {
         self.variables
             .get(usize::from(variable))
@@ -46,7 +43,7 @@ impl Learnt {
         self.variables[at] = value;
     }
 
-    pub(super) fn row(&self, data: u16) -> Row {
+    pub(super) fn row(&self, data: u16) -> DealtRecord {
         self.rows
             .get(usize::from(data))
             .copied()
@@ -59,7 +56,7 @@ impl Learnt {
 pub enum Next {
     /// It sends this request of the target.
     Request(u32),
-    /// It waits for so long.
+    /// It pauses.
     Think(Nanos),
     /// It is over.
     Over,
@@ -67,7 +64,7 @@ pub enum Next {
 
 /// A response that is whole.
 #[derive(Clone, Copy, Debug)]
-pub struct Answered {
+pub struct WholeResponse {
     /// Its session's number.
     pub session: u32,
     /// Its status.
@@ -80,7 +77,7 @@ pub struct Answered {
 
 /// What follows from a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Follows {
+pub enum AfterResponse {
     /// The next step.
     Next,
     /// This request of the target, for where the response redirects to.
@@ -100,7 +97,7 @@ pub struct Walk {
     kind: u16,
     at: u32,
     counters: Vec<u32>,
-    learnt: Learnt,
+    learnt: UserState,
     /// The path that was asked for last.
     path: Vec<u8>,
     /// The path before that.
@@ -191,14 +188,50 @@ impl Walk {
         Next::Think(Nanos::ZERO)
     }
 
+    /// What it does after how long a pause: settled before that begins, so that a program can be
+    /// asked meanwhile what it gives for the next step. Of all that a condition may ask only the
+    /// time of day changes in a pause: it is that of the pause's end.
+    pub fn ahead(&mut self, users: &mut Users, realtime_ns: u64) -> (Nanos, Next) {
+        let mut pause = Nanos::ZERO;
+        for _ in 0..STEPS_AT_ONCE_MAX {
+            match self.next(users, realtime_ns.saturating_add(pause.0)) {
+                Next::Think(time) => pause += time,
+                next => return (pause, next),
+            }
+        }
+        (pause, Next::Think(Nanos::ZERO))
+    }
+
+    /// A program is asked for values: those that it gave before are gone.
+    pub fn forget_given(&mut self, ask: &Ask) {
+        for &(_, variable) in &ask.gives {
+            self.learnt.set(variable, Vec::new());
+        }
+    }
+
+    /// Takes values that a program gave.
+    pub fn take_given(&mut self, values: Vec<(u16, Vec<u8>)>) {
+        for (variable, value) in values {
+            self.learnt.set(variable, value);
+        }
+    }
+
+    /// The value of a piece of a template.
+    pub fn value(&self, piece: &Piece, users: &mut Users, realtime_ns: u64) -> Vec<u8> {
+        let mut value = Vec::new();
+        let mut scope = self.scope(users, realtime_ns);
+        scope.put(std::slice::from_ref(piece), &mut value);
+        value
+    }
+
     /// The response to `request` is whole. What was learnt from it is kept.
     pub fn answered(
         &mut self,
         request: u32,
-        answered: Answered,
-        readings: &mut Readings,
+        answered: WholeResponse,
+        readings: &mut ResponseReaders,
         users: &mut Users,
-    ) -> Follows {
+    ) -> AfterResponse {
         let answer = readings.take(answered.session);
         for cookie in answer.set_cookies() {
             let of = (&self.path[..], users.origin());
@@ -220,7 +253,7 @@ impl Walk {
                 encode_path(out);
                 self.redirects_left -= 1;
                 self.redirected_from = Some(step);
-                return Follows::Redirected(to);
+                return AfterResponse::Redirected(to);
             }
         }
         self.check(&plan, step, answered, &answer, users)
@@ -230,10 +263,10 @@ impl Walk {
         &mut self,
         plan: &SessionPlan,
         step: u32,
-        answered: Answered,
+        answered: WholeResponse,
         answer: &Answer<'_>,
         users: &mut Users,
-    ) -> Follows {
+    ) -> AfterResponse {
         let step = &plan.requests[step as usize];
         let status = three_digits(answered.status);
         let value_of = |source: &Source, number| match source {
@@ -263,11 +296,11 @@ impl Walk {
                 }
             };
             if !is_met {
-                return Follows::Unexpected(number as u16);
+                return AfterResponse::Unexpected(number as u16);
             }
         }
         if !says_status && answered.status >= 400 {
-            return Follows::BadStatus;
+            return AfterResponse::BadStatus;
         }
         for (number, extraction) in step.extract.iter().enumerate() {
             let number = step.expect.len() + number;
@@ -275,21 +308,24 @@ impl Walk {
             let otherwise = extraction.otherwise.as_deref().map(str::as_bytes);
             match value.or(otherwise) {
                 Some(value) => self.learnt.set(extraction.variable, value.to_vec()),
-                None => return Follows::Unexpected(number as u16),
+                None => return AfterResponse::Unexpected(number as u16),
             }
         }
-        Follows::Next
+        AfterResponse::Next
     }
 
-    fn text(&self, template: &Template, users: &mut Users, realtime_ns: u64) -> Vec<u8> {
-        let mut scope = Scope {
+    fn scope<'a>(&'a self, users: &'a mut Users, realtime_ns: u64) -> FillScope<'a> {
+        FillScope {
             learnt: &self.learnt,
             users,
             path: &self.path,
             before: &self.before,
             realtime_ns,
-        };
-        scope.text(template)
+        }
+    }
+
+    fn text(&self, template: &Template, users: &mut Users, realtime_ns: u64) -> Vec<u8> {
+        self.scope(users, realtime_ns).text(template)
     }
 
     fn is_so(&self, condition: &Condition, users: &mut Users, realtime_ns: u64) -> bool {
@@ -310,105 +346,11 @@ impl Walk {
             Relation::Greater => order.is_gt(),
         }
     }
-
-    /// What was wrong with the response that was just answered with
-    /// [`Follows::Unexpected`], in words: what was expected, and what came.
-    pub fn told(
-        &self,
-        number: u16,
-        request: u32,
-        answered: Answered,
-        readings: &mut Readings,
-        users: &mut Users,
-    ) -> Unexpected {
-        let plan = Rc::clone(users.plan());
-        let request = self.redirected_from.unwrap_or(request);
-        let step = &plan.requests[request as usize];
-        let answer = readings.take(answered.session);
-        let is_secret = plan.unshown.expectations.contains(&(request, number));
-        let number = usize::from(number);
-        let shown_value = |value: &[u8]| {
-            if is_secret {
-                format!("'{MASK}'")
-            } else {
-                shown(value)
-            }
-        };
-        let came = match answer.value(number) {
-            Some(value) => shown_value(value),
-            None => answer.missing_because(number).to_owned(),
-        };
-        let what = match step.expect.get(number) {
-            Some(Expectation::Status(ranges)) => format!("status {}", ranges_shown(ranges)),
-            Some(Expectation::Time(most)) => {
-                format!("a response within {}", time(*most))
-            }
-            Some(Expectation::Value { source, is }) => match is {
-                Match::Exists => source.to_string(),
-                Match::Equals(to) => {
-                    let text = self.text(to, users, answered.realtime_ns);
-                    format!("{source} to be {}", shown_value(&text))
-                }
-                Match::Contains(part) => {
-                    let text = self.text(part, users, answered.realtime_ns);
-                    format!("{source} to contain {}", shown_value(&text))
-                }
-            },
-            None => {
-                let extraction = step.extract.get(number - step.expect.len());
-                extraction.map_or(String::new(), |e| format!("{} for '{}'", e.source, e.name))
-            }
-        };
-        let came = match step.expect.get(number) {
-            Some(Expectation::Status(_)) => answered.status.to_string(),
-            Some(Expectation::Time(_)) => time(answered.response),
-            _ => came,
-        };
-        let unexpected = Unexpected {
-            request,
-            expected: what,
-            came,
-            status: answered.status,
-            sample: shown(answer.sample()),
-        };
-        self.without_secrets(
-            unexpected,
-            &plan,
-            answer.value(number).filter(|_| is_secret),
-        )
-    }
 }
 
 /// A status as it is written (RFC 9110 §15).
 fn three_digits(status: u16) -> [u8; 3] {
     [status / 100, status / 10, status].map(|n| b'0' + (n % 10) as u8)
-}
-
-fn time(time: Nanos) -> String {
-    format!("{} ms", digits::estimate(time.0 as f64 / 1e6))
-}
-
-fn text_of(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The characters of a value that are shown.
-const SHOWN_MAX: usize = 120;
-
-/// A value for people: short, hidden characters spelt out.
-fn shown(bytes: &[u8]) -> String {
-    let text = text_of(bytes);
-    let short: String = text.chars().take(SHOWN_MAX).collect();
-    let dots = if short.len() < text.len() { "…" } else { "" };
-    format!("'{}{dots}'", crate::shown::shown(&short))
-}
-
-fn ranges_shown(ranges: &[(u16, u16)]) -> String {
-    let each = ranges.iter().map(|(low, high)| match low == high {
-        true => low.to_string(),
-        false => format!("{low} to {high}"),
-    });
-    each.collect::<Vec<_>>().join(" or ")
 }
 
 #[cfg(test)]

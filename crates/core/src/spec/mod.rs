@@ -20,7 +20,8 @@ mod url;
 
 pub use crate::arrival::{ArrivalLaw, AskedArrival, parse_arrival};
 pub use crate::quantity::{
-    Crew, ParseError, Rate, Share, parse_duration, parse_law, parse_list, parse_rate, parse_rates,
+    ParseError, Rate, Share, WorkerRange, parse_duration, parse_law, parse_list, parse_rate,
+    parse_rates,
 };
 pub use load::{Load, OpenLoad, Pause, PauseKind};
 pub use margins::Margins;

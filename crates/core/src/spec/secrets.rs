@@ -2,7 +2,9 @@
 
 use super::{Cut, HttpRequest, HttpTarget, Part};
 use crate::secrets::Secrets;
-use crate::session::{Expectation, Fill, Function, Piece, SessionPlan, Source, Template, Unshown};
+use crate::session::{
+    Expectation, Fill, Function, HiddenValues, Piece, SessionPlan, Source, Template,
+};
 use std::sync::Arc;
 
 /// Only this much of a body is searched, in bytes.
@@ -129,10 +131,10 @@ impl Secrets {
     }
 
     /// What of responses is a secret by its name.
-    fn unshown(&self, plan: &SessionPlan) -> Unshown {
-        let mut unshown = Unshown {
+    fn unshown(&self, plan: &SessionPlan) -> HiddenValues {
+        let mut unshown = HiddenValues {
             hides: true,
-            ..Unshown::default()
+            ..HiddenValues::default()
         };
         for (request, step) in (0u32..).zip(&plan.requests) {
             let is_secret = |name: &str| self.names().is_secret(name);

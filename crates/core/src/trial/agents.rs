@@ -3,7 +3,7 @@
 use super::assess::evidence;
 use super::validity::{Asked, STALL_NS, broken_clauses};
 use crate::measure::{AgentMeasured, Trial};
-use crate::spec::Crew;
+use crate::spec::WorkerRange;
 use crate::stats::batch::mean_ci95;
 use crate::words::time;
 
@@ -11,7 +11,7 @@ use crate::words::time;
 ///
 /// Whether that alone would be valid is judged by its part of the load. Gaps are no part of that:
 /// a schedule that is dealt in turn promises nothing of the gaps of some of its workers.
-pub fn agent_measured(agent: &str, crew: Crew, trial: &Trial) -> AgentMeasured {
+pub fn agent_measured(agent: &str, crew: WorkerRange, trial: &Trial) -> AgentMeasured {
     let measured = &trial.measurement;
     let mut evidence = evidence(trial);
     evidence.gaps = None;
@@ -52,7 +52,7 @@ pub fn agent_measured(agent: &str, crew: Crew, trial: &Trial) -> AgentMeasured {
 }
 
 /// An agent that is lost: nothing is known of what it measured.
-pub fn agent_lost(agent: &str, crew: Crew, because: &str) -> AgentMeasured {
+pub fn agent_lost(agent: &str, crew: WorkerRange, because: &str) -> AgentMeasured {
     AgentMeasured {
         agent: agent.to_owned(),
         share_percent: 100.0 * crew.weight(),

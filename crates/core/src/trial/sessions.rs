@@ -2,7 +2,7 @@
 
 use super::assess::times_report;
 use crate::measure::{ProgramsMeasured, SessionAttempts, SessionMeasured, TARGETS_MAX, Trial};
-use crate::session::{Reason, SessionPlan, Unexpected};
+use crate::session::{SessionPlan, Unexpected, UnfitReason};
 use crate::spec::{HttpTarget, Part};
 use crate::time::Nanos;
 use crate::trial::report::TimesReport;
@@ -257,10 +257,10 @@ pub(super) fn unfit_report(trial: &Trial) -> Option<UnfitReport> {
         Some(Part::Body) | None => "the body".to_owned(),
     };
     let because = match unfit.reason {
-        Reason::Control => "a header is one line of text without control characters",
-        Reason::Semicolon => "';' ends the value of a cookie",
-        Reason::Empty => "a URL has at least one character",
-        Reason::Elsewhere => "all requests go to the target",
+        UnfitReason::Control => "a header is one line of text without control characters",
+        UnfitReason::Semicolon => "';' ends the value of a cookie",
+        UnfitReason::Empty => "a URL has at least one character",
+        UnfitReason::Elsewhere => "all requests go to the target",
     };
     Some(UnfitReport {
         step: step_name(plan, unfit.request),

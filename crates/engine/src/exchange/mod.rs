@@ -7,7 +7,7 @@ pub mod http1;
 pub mod http2;
 
 use knee_core::measure::Outcome;
-use knee_core::session::{Fills, Readings};
+use knee_core::session::{Fills, ResponseReaders};
 use std::ops::{Deref, DerefMut};
 
 /// Most interim responses to one request.
@@ -88,13 +88,13 @@ impl From<usize> for RequestRef<'static> {
 pub struct EventQueue {
     events: Vec<OpEvent>,
     /// Readers of response values; `None` if no response is read.
-    pub readings: Option<Box<Readings>>,
+    pub readings: Option<Box<ResponseReaders>>,
 }
 
 impl EventQueue {
     /// The reader that takes the response of an operation, if it is read.
     #[inline]
-    pub fn reading(&mut self, op: FlightId) -> Option<&mut Readings> {
+    pub fn reading(&mut self, op: FlightId) -> Option<&mut ResponseReaders> {
         let readings = self.readings.as_deref_mut()?;
         readings.reads(op).then_some(readings)
     }
@@ -172,7 +172,7 @@ pub enum OpEvent {
         bytes: u64,
     },
     /// The response is complete.
-    Answered {
+    WholeResponse {
         /// The operation.
         op: FlightId,
         /// The final status.

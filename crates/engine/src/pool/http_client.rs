@@ -25,7 +25,7 @@ use knee_core::both_ends::Sampler;
 use knee_core::driver::{Gate, RateLimit};
 use knee_core::measure::{Completion, Handshakes, Op, Outcome};
 use knee_core::pool::ConnectionQueue;
-use knee_core::session::{Fills, Readings};
+use knee_core::session::{Fills, ResponseReaders};
 use knee_core::time::Nanos;
 
 /// Time for the server to close a connection, before the client does. The side that closes first
@@ -329,14 +329,14 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
 /// Steps of sessions.
 impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     /// Reads responses from now on, of `sessions` sessions.
-    pub(super) fn read_into(&mut self, readings: Readings, sessions: usize) {
+    pub(super) fn read_into(&mut self, readings: ResponseReaders, sessions: usize) {
         self.events.readings = Some(Box::new(readings));
         self.fills = vec![Fills::new(); sessions];
     }
 
     /// The readers of responses, if any.
     #[inline]
-    pub(super) fn readings(&mut self) -> Option<&mut Readings> {
+    pub(super) fn readings(&mut self) -> Option<&mut ResponseReaders> {
         self.events.readings.as_deref_mut()
     }
 

@@ -17,7 +17,7 @@ use knee_core::driver::{Gate, RateLimit};
 use knee_core::measure::{
     Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured, Window,
 };
-use knee_core::session::{Readings, Users};
+use knee_core::session::{ResponseReaders, Users};
 use knee_core::spec::{Cut, HttpTarget, Part};
 use knee_core::time::Nanos;
 use programs::Programs;
@@ -84,7 +84,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         target: &HttpTarget,
     ) -> SessionClient<L, X, P> {
         let count = config.sessions_max.max(1);
-        let readings = Readings::new(users.plan(), count as usize);
+        let readings = ResponseReaders::new(users.plan(), count as usize);
         inner.read_into(readings, count as usize);
         let measured = SessionsMeasured {
             attempts: (!P::WAITS).then(SessionAttempts::default),

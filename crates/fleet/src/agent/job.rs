@@ -14,7 +14,7 @@ use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::{Client, HeaderMap, jetstream};
 use bytes::Bytes;
 use knee_core::measure::IntervalPart;
-use knee_core::spec::{Crew, Margins, TrialSpec};
+use knee_core::spec::{Margins, TrialSpec, WorkerRange};
 use knee_core::time::Nanos;
 use knee_engine::StartBarrier;
 use std::fs;
@@ -194,7 +194,7 @@ impl Job {
 /// State of the trial's thread.
 struct JobRun {
     key: TrialKey,
-    crew: Crew,
+    crew: WorkerRange,
     order: TrialOrder,
     tools: JobContext,
     shared: Arc<JobShared>,

@@ -13,7 +13,7 @@ use async_nats::Request;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use knee_core::measure::Trial;
-use knee_core::spec::{Crew, TrialSpec};
+use knee_core::spec::{TrialSpec, WorkerRange};
 use knee_core::trial::agents::{agent_lost, agent_measured};
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub(super) async fn fetch_kept(
 }
 
 /// The result of an agent, packed, or why there is none.
-pub(super) type Delivery = (String, Crew, Result<Vec<Bytes>, String>);
+pub(super) type Delivery = (String, WorkerRange, Result<Vec<Bytes>, String>);
 
 /// Joins results into one trial.
 ///

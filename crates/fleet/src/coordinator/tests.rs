@@ -13,8 +13,8 @@ use knee_core::measure::{
     RecorderConfig, Trial, Window,
 };
 use knee_core::spec::{
-    Body, Crew, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, OpenLoad, Pick,
-    Rate, Share, TrialSpec, Url,
+    Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, OpenLoad, Pick, Rate,
+    Share, TrialSpec, Url, WorkerRange,
 };
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
@@ -132,7 +132,7 @@ fn measured(spec: &TrialSpec, share: Share) -> (Measurement, Vec<IntervalPart>) 
 
 /// What an agent delivers of that.
 fn delivered_by(
-    (agent, crew): (String, Crew),
+    (agent, crew): (String, WorkerRange),
     spec: &TrialSpec,
     measurement: Measurement,
     parts: Vec<IntervalShare>,
@@ -155,7 +155,7 @@ fn delivered_by(
 }
 
 /// What agents with so many workers each would deliver.
-fn delivered(spec: &TrialSpec, crews: &[Crew]) -> Trial {
+fn delivered(spec: &TrialSpec, crews: &[WorkerRange]) -> Trial {
     let fates = crews.iter().enumerate().map(|(number, &crew)| {
         let mut measurements = Vec::new();
         let mut merger = IntervalMerger::new(crew.workers as usize);
@@ -190,7 +190,7 @@ fn exact_json(measurement: &Measurement) -> serde_json::Value {
 fn four_agents_are_bit_by_bit_the_sum_of_their_workers() {
     for arrival in [ArrivalLaw::Constant, ArrivalLaw::Poisson] {
         let spec = spec(arrival);
-        let crews = Crew::deal(&[2, 1, 1, 4], u32::MAX);
+        let crews = WorkerRange::deal(&[2, 1, 1, 4], u32::MAX);
         let trial = delivered(&spec, &crews);
         let mut one = Vec::new();
         let mut merger = IntervalMerger::new(8);
@@ -217,7 +217,7 @@ fn four_agents_are_bit_by_bit_the_sum_of_their_workers() {
 #[test]
 fn a_constant_rate_dealt_to_agents_is_the_schedule_of_one() {
     let spec = spec(ArrivalLaw::Constant);
-    let trial = delivered(&spec, &Crew::deal(&[1, 1, 1, 1], u32::MAX));
+    let trial = delivered(&spec, &WorkerRange::deal(&[1, 1, 1, 1], u32::MAX));
     let (one, _) = measured(&spec, Share::WHOLE);
     assert_eq!(trial.measurement.response, one.response);
     assert_eq!(trial.measurement.starts, one.starts);
@@ -227,7 +227,7 @@ fn a_constant_rate_dealt_to_agents_is_the_schedule_of_one() {
 #[test]
 fn an_agent_that_is_lost_is_named_and_the_others_count() {
     let spec = spec(ArrivalLaw::Constant);
-    let crews = Crew::deal(&[1, 1], u32::MAX);
+    let crews = WorkerRange::deal(&[1, 1], u32::MAX);
     let (measurement, parts) = measured(&spec, crews[0].share(0));
     let parts = parts.iter().map(IntervalShare::of).collect();
     let delivered = delivered_by(("here".to_owned(), crews[0]), &spec, measurement, parts);

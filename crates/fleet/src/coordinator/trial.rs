@@ -17,7 +17,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use knee_core::measure::{AgentClock, IntervalWatcher, Trial};
-use knee_core::spec::{Crew, Load, TrialSpec};
+use knee_core::spec::{Load, TrialSpec, WorkerRange};
 use knee_engine::input;
 use knee_engine::observe::Vantage;
 use std::collections::{BTreeMap, HashMap};
@@ -52,7 +52,7 @@ pub(super) struct FleetTrial<'a> {
 /// An agent's part of the trial.
 struct AgentPart {
     name: String,
-    crew: Crew,
+    crew: WorkerRange,
     doing: JobState,
     /// Time of its last sign of life.
     heard_ns: u64,
@@ -107,7 +107,7 @@ impl FleetTrial<'_> {
     }
 
     /// Deals out the shares of the agents.
-    fn deal(&self, members: &[Member]) -> Result<Vec<Crew>, FleetError> {
+    fn deal(&self, members: &[Member]) -> Result<Vec<WorkerRange>, FleetError> {
         let threads = self.options.threads;
         let offered: Vec<u32> = members
             .iter()
@@ -121,7 +121,7 @@ impl FleetTrial<'_> {
             }
             _ => u32::MAX,
         };
-        let crews = Crew::deal(&offered, connections.min(busy).max(1));
+        let crews = WorkerRange::deal(&offered, connections.min(busy).max(1));
         for (member, crew) in members.iter().zip(&crews) {
             let (facts, needed) = (&member.facts, crew.part(connections.into()));
             let permitted = u64::from(facts.connections_max);
@@ -137,7 +137,7 @@ impl FleetTrial<'_> {
     }
 
     /// Stores the plan, for those who collect what is left of a run.
-    async fn note_plan(&self, members: &[Member], crews: &[Crew]) -> Result<(), FleetError> {
+    async fn note_plan(&self, members: &[Member], crews: &[WorkerRange]) -> Result<(), FleetError> {
         let failed = |why: String| {
             FleetError::Gone(format!("the plan cannot be stored in JetStream: {why}"))
         };
@@ -167,7 +167,7 @@ impl FleetTrial<'_> {
     }
 
     /// Prepares all agents and starts them. Returns the beginning, on this host's clock.
-    async fn begin(&self, members: &mut [Member], crews: &[Crew]) -> Result<u64, FleetError> {
+    async fn begin(&self, members: &mut [Member], crews: &[WorkerRange]) -> Result<u64, FleetError> {
         let mut lead = LEAD;
         let mut attempt = 1;
         loop {
@@ -192,7 +192,7 @@ impl FleetTrial<'_> {
         }
     }
 
-    async fn prepare(&self, members: &[Member], crews: &[Crew]) -> Result<(), FleetError> {
+    async fn prepare(&self, members: &[Member], crews: &[WorkerRange]) -> Result<(), FleetError> {
         let order = TrialOrder {
             spec: self.spec.clone(),
             files: self.files()?,
@@ -255,7 +255,7 @@ impl FleetTrial<'_> {
     }
 
     /// Sends the beginning to all agents. Returns why one of them cannot begin.
-    async fn go(&self, members: &[Member], crews: &[Crew], begin_ns: u64) -> Option<String> {
+    async fn go(&self, members: &[Member], crews: &[WorkerRange], begin_ns: u64) -> Option<String> {
         let told = with_crews(members, crews).map(|(m, _)| {
             let go = json(&GoRequest {
                 key: self.key.clone(),
@@ -460,8 +460,8 @@ async fn send_order(
 /// The members that have a part in the trial, with it.
 fn with_crews<'m>(
     members: &'m [Member],
-    crews: &'m [Crew],
-) -> impl Iterator<Item = (&'m Member, Crew)> {
+    crews: &'m [WorkerRange],
+) -> impl Iterator<Item = (&'m Member, WorkerRange)> {
     let both = members.iter().zip(crews.iter().copied());
     both.filter(|(_, crew)| crew.workers > 0)
 }

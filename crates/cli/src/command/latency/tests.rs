@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::command::raw::RawCommand;
-use crate::command::refused::check;
+use crate::command::tests::refused::check;
 use crate::command::tests::{MACHINE, parse, typed};
 use knee_core::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd, Settle};
 use knee_core::experiment::latency::{QUICK, SCENARIOS};

@@ -1,6 +1,6 @@
 //! Bad input to `knee overload`.
 
-use crate::command::refused::check;
+use crate::command::tests::refused::check;
 
 #[test]
 fn bad_input_gets_one_clear_line() {

@@ -1,7 +1,7 @@
 //! What a scenario file says of the load, and that the command line wins over it.
 
 use crate::command::raw::RawCommand;
-use crate::command::refused::refusal;
+use crate::command::tests::refused::refusal;
 use crate::command::tests::{MACHINE, parse};
 use knee_core::spec::{ArrivalLaw, Load, OpenLoad, TrialSpec};
 use knee_core::time::Nanos;

@@ -1,6 +1,6 @@
 //! Bad input to `knee throttle` and to what it asks.
 
-use crate::command::refused::check;
+use crate::command::tests::refused::check;
 
 #[test]
 fn bad_input_gets_one_clear_line() {

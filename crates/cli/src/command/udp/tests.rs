@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::command::raw::RawCommand;
-use crate::command::refused::{check, refusal};
+use crate::command::tests::refused::{check, refusal};
 use crate::command::tests::{MACHINE, parse, typed};
 use knee_core::experiment::udp::EXPLAIN_LIMIT;
 use knee_core::experiment::udp::spec::ServiceSetup;

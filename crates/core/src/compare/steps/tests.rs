@@ -10,7 +10,7 @@ use crate::measure::{
     SessionsMeasured, Trial, Window,
 };
 use crate::rng;
-use crate::scenario::{Surroundings, parse_scenario};
+use crate::scenario::{ScenarioInputs, parse_scenario};
 use crate::spec::fixture;
 use crate::spec::{Load, Pause};
 use crate::time::Nanos;
@@ -23,7 +23,7 @@ const ITEM: &str = "      - {get: /items, name: item}\n";
 /// What a scenario here may ask for.
 struct Nothing;
 
-impl Surroundings for Nothing {
+impl ScenarioInputs for Nothing {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Err("there is none".to_owned())
     }

@@ -5,13 +5,13 @@ mod options;
 mod tokens;
 mod value;
 
-use super::collect::{Collector, Draft};
+use super::collect::{Collector, SourceRequest};
 use super::{Imported, as_text, error};
 use crate::quantity::ParseError;
 use crate::time::Nanos;
 use std::collections::HashMap;
-use tokens::{Token, tokens};
-use value::{Js, Values};
+use tokens::{JsToken, tokens};
+use value::{JsReader, JsValue};
 
 /// The largest script.
 const SCRIPT_MAX: usize = 4 << 20;
@@ -28,8 +28,8 @@ pub fn k6(bytes: &[u8]) -> Result<Imported, ParseError> {
         return error("the script is larger than 4 MiB");
     }
     let tokens = tokens(text);
-    let mut script = Script {
-        values: Values {
+    let mut script = K6Script {
+        values: JsReader {
             tokens: &tokens,
             names: HashMap::new(),
             fuel: FUEL,
@@ -45,7 +45,7 @@ pub fn k6(bytes: &[u8]) -> Result<Imported, ParseError> {
 }
 
 /// A block whose steps may be done more than once, or not at all.
-struct Block {
+struct SkippedBlock {
     end: usize,
     line: usize,
     what: &'static str,
@@ -53,20 +53,20 @@ struct Block {
     steps: usize,
 }
 
-struct Script<'a> {
-    values: Values<'a>,
-    tokens: &'a [Token],
+struct K6Script<'a> {
+    values: JsReader<'a>,
+    tokens: &'a [JsToken],
     all: Collector,
-    blocks: Vec<Block>,
+    blocks: Vec<SkippedBlock>,
 }
 
-impl Script<'_> {
+impl K6Script<'_> {
     fn read(&mut self) {
         let mut at = 0;
         while at < self.tokens.len() {
             while let Some(block) = self.blocks.pop_if(|block| block.end <= at) {
                 if self.all.len() > block.steps {
-                    let Block { line, what, .. } = block;
+                    let SkippedBlock { line, what, .. } = block;
                     self.all.leave_out(format!("line {line}: {what}"));
                 }
             }
@@ -132,7 +132,7 @@ impl Script<'_> {
 
     fn sleep(&mut self, at: usize) {
         match self.values.arguments(at + 1).first() {
-            Some(Some(Js::Number(seconds))) if (0.0..=86_400.0).contains(seconds) => {
+            Some(Some(JsValue::Number(seconds))) if (0.0..=86_400.0).contains(seconds) => {
                 self.all.think(Nanos::from_millis((seconds * 1e3) as u64));
             }
             _ => self.leave_out(at, "sleep: its time is not literal; write 'think'"),
@@ -150,7 +150,7 @@ impl Script<'_> {
                 rest.find(is_end).unwrap_or(head_end)
             }
         };
-        self.blocks.push(Block {
+        self.blocks.push(SkippedBlock {
             end,
             line: self.tokens.get(at).map_or(0, |token| token.line),
             what,
@@ -196,10 +196,14 @@ impl Script<'_> {
         at + 4
     }
 
-    fn draft(&mut self, method: String, arguments: Vec<Option<Js>>) -> Result<Draft, &'static str> {
+    fn draft(
+        &mut self,
+        method: String,
+        arguments: Vec<Option<JsValue>>,
+    ) -> Result<SourceRequest, &'static str> {
         let mut arguments = arguments.into_iter();
         let mut text = |what| match arguments.next() {
-            Some(Some(Js::Text(text))) => Ok(text),
+            Some(Some(JsValue::Text(text))) => Ok(text),
             _ => Err(what),
         };
         let method = match method.as_str() {
@@ -207,19 +211,15 @@ impl Script<'_> {
             _ => method,
         };
         let url = text("its URL")?;
-        let mut draft = Draft {
+        let mut draft = SourceRequest {
             url,
-            ..Draft::default()
+            ..SourceRequest::default()
         };
         if !matches!(method.as_str(), "GET" | "HEAD") {
             match arguments.next() {
-                None | Some(Some(Js::Null)) => {}
-                Some(Some(Js::Text(body))) => draft.body = body.into_bytes(),
-                Some(Some(object)) => {
-                    draft.body = object.form().ok_or("its body")?.into_bytes();
-                    let form = "application/x-www-form-urlencoded".to_owned();
-                    draft.headers.push(("Content-Type".to_owned(), form));
-                }
+                None | Some(Some(JsValue::Null)) => {}
+                Some(Some(JsValue::Text(body))) => draft.body = body.into_bytes(),
+                Some(Some(object)) => draft.form(&object.form().ok_or("its body")?),
                 Some(None) => return Err("its body"),
             }
         }
@@ -232,13 +232,13 @@ impl Script<'_> {
         Ok(draft)
     }
 
-    fn parameters(&mut self, parameters: &Js, draft: &mut Draft) {
-        let Js::Object(parts) = parameters else {
+    fn parameters(&mut self, parameters: &JsValue, draft: &mut SourceRequest) {
+        let JsValue::Object(parts) = parameters else {
             return;
         };
         for (name, value) in parts {
             match (name.as_str(), value) {
-                ("headers", Js::Object(headers)) => {
+                ("headers", JsValue::Object(headers)) => {
                     for (name, value) in headers {
                         let value = value.text().unwrap_or_default();
                         draft.headers.retain(|h| !h.0.eq_ignore_ascii_case(name));
@@ -246,7 +246,7 @@ impl Script<'_> {
                     }
                 }
                 ("tags", tags) => {
-                    draft.name = tags.get("name").and_then(Js::text);
+                    draft.name = tags.get("name").and_then(JsValue::text);
                 }
                 (other, _) => self.all.leave_out(format!("parameter {other} of a call")),
             }

@@ -1,12 +1,12 @@
 //! The load that the options of a script ask for.
 
-use super::value::Js;
+use super::value::JsValue;
 use crate::import::collect::Collector;
 use crate::time::Nanos;
 
 /// Reads `options`.
-pub(super) fn read(options: &Js, all: &mut Collector) {
-    let Js::Object(parts) = options else {
+pub(super) fn read(options: &JsValue, all: &mut Collector) {
+    let JsValue::Object(parts) = options else {
         return;
     };
     for (name, value) in parts {
@@ -21,9 +21,9 @@ pub(super) fn read(options: &Js, all: &mut Collector) {
     fixed(options, all);
 }
 
-/// So many users for so long.
-fn fixed(options: &Js, all: &mut Collector) {
-    if let Some(Js::Number(vus)) = options.get("vus")
+/// A constant number of users for a duration.
+fn fixed(options: &JsValue, all: &mut Collector) {
+    if let Some(JsValue::Number(vus)) = options.get("vus")
         && (1.0..=1e6).contains(vus)
     {
         all.load.vusers = Some(*vus as u32);
@@ -34,13 +34,13 @@ fn fixed(options: &Js, all: &mut Collector) {
 }
 
 /// Stages of users: knee's are of rates.
-fn stages(stages: &Js, all: &mut Collector) {
-    let Js::List(list) = stages else {
+fn stages(stages: &JsValue, all: &mut Collector) {
+    let JsValue::List(list) = stages else {
         return all.leave_out("option stages");
     };
     let (mut most, mut time) = (0.0_f64, Nanos::ZERO);
     for stage in list {
-        if let Some(Js::Number(target)) = stage.get("target") {
+        if let Some(JsValue::Number(target)) = stage.get("target") {
             most = most.max(*target);
         }
         let length = stage.get("duration").and_then(duration);
@@ -57,12 +57,12 @@ fn stages(stages: &Js, all: &mut Collector) {
     ));
 }
 
-fn scenarios(scenarios: &Js, all: &mut Collector) {
-    let Js::Object(scenarios) = scenarios else {
+fn scenarios(scenarios: &JsValue, all: &mut Collector) {
+    let JsValue::Object(scenarios) = scenarios else {
         return all.leave_out("option scenarios");
     };
     for (number, (name, scenario)) in scenarios.iter().enumerate() {
-        let executor = scenario.get("executor").and_then(Js::text);
+        let executor = scenario.get("executor").and_then(JsValue::text);
         match executor.as_deref() {
             _ if number > 0 => all.leave_out(format!("option scenarios: '{name}'")),
             Some("constant-vus") => fixed(scenario, all),
@@ -73,7 +73,7 @@ fn scenarios(scenarios: &Js, all: &mut Collector) {
             Some("constant-arrival-rate") => {
                 let unit = scenario.get("timeUnit").and_then(duration);
                 let unit = unit.unwrap_or(Nanos::from_secs(1)).as_secs_f64();
-                if let Some(Js::Number(rate)) = scenario.get("rate") {
+                if let Some(JsValue::Number(rate)) = scenario.get("rate") {
                     let rate = rate / unit;
                     all.load.rate_per_s = Some(rate).filter(|r| (1e-3..=1e9).contains(r));
                 }
@@ -85,10 +85,12 @@ fn scenarios(scenarios: &Js, all: &mut Collector) {
 }
 
 /// `1m30s`, or a number of milliseconds.
-fn duration(value: &Js) -> Option<Nanos> {
+fn duration(value: &JsValue) -> Option<Nanos> {
     let text = match value {
-        Js::Text(text) => text.trim(),
-        Js::Number(ms) if (0.0..=1e12).contains(ms) => return Some(Nanos::from_millis(*ms as u64)),
+        JsValue::Text(text) => text.trim(),
+        JsValue::Number(ms) if (0.0..=1e12).contains(ms) => {
+            return Some(Nanos::from_millis(*ms as u64));
+        }
         _ => return None,
     };
     let (mut sum_ms, mut rest) = (0.0, text);

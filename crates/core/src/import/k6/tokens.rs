@@ -2,32 +2,32 @@
 
 /// One of them, and its line.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Token {
+pub(super) struct JsToken {
     pub(super) line: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: JsTokenKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum JsTokenKind {
     /// A name or a keyword.
     Name(String),
     Number(f64),
     Text(String),
     /// A text in backquotes: its parts, and the names in `${…}` between them. `None`: something
     /// else than a name stands there.
-    Template(Option<Vec<Part>>),
+    Template(Option<Vec<JsTemplatePart>>),
     Sign(char),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Part {
+pub(super) enum JsTemplatePart {
     Text(String),
     Name(String),
 }
 
 /// All of them; what is none is left out.
-pub(super) fn tokens(script: &str) -> Vec<Token> {
-    let mut reader = Reader {
+pub(super) fn tokens(script: &str) -> Vec<JsToken> {
+    let mut reader = Tokenizer {
         rest: script,
         line: 1,
     };
@@ -36,18 +36,18 @@ pub(super) fn tokens(script: &str) -> Vec<Token> {
         reader.skip_blanks();
         let line = reader.line;
         match reader.next() {
-            Some(kind) => all.push(Token { line, kind }),
+            Some(kind) => all.push(JsToken { line, kind }),
             None => return all,
         }
     }
 }
 
-struct Reader<'a> {
+struct Tokenizer<'a> {
     rest: &'a str,
     line: usize,
 }
 
-impl Reader<'_> {
+impl Tokenizer<'_> {
     fn advance(&mut self, bytes: usize) {
         let (passed, rest) = self.rest.split_at(bytes);
         self.line += passed.matches('\n').count();
@@ -71,7 +71,7 @@ impl Reader<'_> {
         }
     }
 
-    fn next(&mut self) -> Option<Kind> {
+    fn next(&mut self) -> Option<JsTokenKind> {
         let c = self.rest.chars().next()?;
         let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
         if c.is_ascii_digit() {
@@ -80,30 +80,30 @@ impl Reader<'_> {
             let digits = self.rest[..end].replace('_', "");
             self.advance(end);
             return Some(match digits.parse() {
-                Ok(number) => Kind::Number(number),
-                Err(_) => Kind::Name(digits),
+                Ok(number) => JsTokenKind::Number(number),
+                Err(_) => JsTokenKind::Name(digits),
             });
         }
         if is_name(c) {
             let end = self.rest.find(|c| !is_name(c)).unwrap_or(self.rest.len());
             let name = self.rest[..end].to_owned();
             self.advance(end);
-            return Some(Kind::Name(name));
+            return Some(JsTokenKind::Name(name));
         }
         if matches!(c, '"' | '\'')
             && let Some((text, length)) = text(self.rest, c)
         {
             self.advance(length);
-            return Some(Kind::Text(text));
+            return Some(JsTokenKind::Text(text));
         }
         if c == '`'
             && let Some((parts, length)) = template(self.rest)
         {
             self.advance(length);
-            return Some(Kind::Template(parts));
+            return Some(JsTokenKind::Template(parts));
         }
         self.advance(c.len_utf8());
-        Some(Kind::Sign(c))
+        Some(JsTokenKind::Sign(c))
     }
 }
 
@@ -124,7 +124,7 @@ fn text(script: &str, quote: char) -> Option<(String, usize)> {
 }
 
 /// What a text in backquotes holds, and its length in the script.
-fn template(script: &str) -> Option<(Option<Vec<Part>>, usize)> {
+fn template(script: &str) -> Option<(Option<Vec<JsTemplatePart>>, usize)> {
     let mut parts = Some(Vec::new());
     let mut text = String::new();
     let mut at = 1;
@@ -134,7 +134,7 @@ fn template(script: &str) -> Option<(Option<Vec<Part>>, usize)> {
         at += c.len_utf8();
         match c {
             '`' => {
-                let last = Part::Text(text);
+                let last = JsTemplatePart::Text(text);
                 return Some((parts.map(|parts| [parts, vec![last]].concat()), at));
             }
             '\\' => at += escape(&script[at..], &mut text)?,
@@ -147,8 +147,8 @@ fn template(script: &str) -> Option<(Option<Vec<Part>>, usize)> {
                     .filter(|_| !name.is_empty() && name.chars().all(is_name))
                 {
                     Some(parts) => {
-                        parts.push(Part::Text(std::mem::take(&mut text)));
-                        parts.push(Part::Name(name.to_owned()));
+                        parts.push(JsTemplatePart::Text(std::mem::take(&mut text)));
+                        parts.push(JsTemplatePart::Name(name.to_owned()));
                     }
                     None => parts = None,
                 }

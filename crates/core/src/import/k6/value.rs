@@ -1,7 +1,7 @@
 //! Expressions of a script whose values stand in it.
 
-use super::tokens::{Kind, Part, Token};
-use crate::import::data::percent_encoded;
+use super::tokens::{JsTemplatePart, JsToken, JsTokenKind};
+use crate::percent;
 use std::collections::HashMap;
 
 /// The deepest nesting of an expression.
@@ -11,34 +11,35 @@ const TEXT_MAX: usize = 1 << 20;
 
 /// A value that stands in the script.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Js {
+pub(super) enum JsValue {
     Null,
     Bool(bool),
     Number(f64),
     Text(String),
-    List(Vec<Js>),
-    Object(Vec<(String, Js)>),
+    List(Vec<JsValue>),
+    Object(Vec<(String, JsValue)>),
 }
 
-impl Js {
+impl JsValue {
     /// What it costs to have it once more.
     fn size(&self) -> usize {
         const BYTES: usize = 8;
         match self {
-            Js::Null | Js::Bool(_) | Js::Number(_) => 1,
-            Js::Text(text) => 1 + text.len() / BYTES,
-            Js::List(list) => 1 + list.iter().map(Js::size).sum::<usize>(),
-            Js::Object(parts) => {
-                let size = |(name, value): &(String, Js)| 1 + name.len() / BYTES + value.size();
+            JsValue::Null | JsValue::Bool(_) | JsValue::Number(_) => 1,
+            JsValue::Text(text) => 1 + text.len() / BYTES,
+            JsValue::List(list) => 1 + list.iter().map(JsValue::size).sum::<usize>(),
+            JsValue::Object(parts) => {
+                let size =
+                    |(name, value): &(String, JsValue)| 1 + name.len() / BYTES + value.size();
                 1 + parts.iter().map(size).sum::<usize>()
             }
         }
     }
 
     /// A part of an object.
-    pub(super) fn get(&self, name: &str) -> Option<&Js> {
+    pub(super) fn get(&self, name: &str) -> Option<&JsValue> {
         match self {
-            Js::Object(parts) => parts.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v),
+            JsValue::Object(parts) => parts.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v),
             _ => None,
         }
     }
@@ -46,10 +47,10 @@ impl Js {
     /// As it is in the middle of a text.
     pub(super) fn text(&self) -> Option<String> {
         match self {
-            Js::Text(text) => Some(text.clone()),
-            Js::Number(number) => Some(number.to_string()),
-            Js::Bool(value) => Some(value.to_string()),
-            Js::Null | Js::List(_) | Js::Object(_) => None,
+            JsValue::Text(text) => Some(text.clone()),
+            JsValue::Number(number) => Some(number.to_string()),
+            JsValue::Bool(value) => Some(value.to_string()),
+            JsValue::Null | JsValue::List(_) | JsValue::Object(_) => None,
         }
     }
 
@@ -57,17 +58,18 @@ impl Js {
     pub(super) fn json(&self) -> String {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         match self {
-            Js::Null => "null".to_owned(),
-            Js::Bool(value) => value.to_string(),
-            Js::Number(number) => number.to_string(),
-            Js::Text(text) => quoted(text),
-            Js::List(list) => {
-                let parts: Vec<String> = list.iter().map(Js::json).collect();
+            JsValue::Null => "null".to_owned(),
+            JsValue::Bool(value) => value.to_string(),
+            JsValue::Number(number) => number.to_string(),
+            JsValue::Text(text) => quoted(text),
+            JsValue::List(list) => {
+                let parts: Vec<String> = list.iter().map(JsValue::json).collect();
                 format!("[{}]", parts.join(","))
             }
-            Js::Object(parts) => {
-                let part =
-                    |(name, value): &(String, Js)| format!("{}:{}", quoted(name), value.json());
+            JsValue::Object(parts) => {
+                let part = |(name, value): &(String, JsValue)| {
+                    format!("{}:{}", quoted(name), value.json())
+                };
                 let parts: Vec<String> = parts.iter().map(part).collect();
                 format!("{{{}}}", parts.join(","))
             }
@@ -75,38 +77,34 @@ impl Js {
     }
 
     /// What k6 sends of an object as a body: a form.
-    pub(super) fn form(&self) -> Option<String> {
-        let Js::Object(parts) = self else {
+    pub(super) fn form(&self) -> Option<Vec<String>> {
+        let JsValue::Object(parts) = self else {
             return None;
         };
-        let pair = |(name, value): &(String, Js)| {
-            let value = percent_encoded(value.text()?.as_bytes());
-            Some(format!("{}={value}", percent_encoded(name.as_bytes())))
-        };
-        let pairs: Option<Vec<String>> = parts.iter().map(pair).collect();
-        Some(pairs?.join("&"))
+        let pair = |(name, value): &(String, JsValue)| Some(percent::pair(name, &value.text()?));
+        parts.iter().map(pair).collect()
     }
 }
 
 /// Reads expressions; names are those of constants before.
-pub(super) struct Values<'a> {
-    pub(super) tokens: &'a [Token],
-    pub(super) names: HashMap<String, Js>,
+pub(super) struct JsReader<'a> {
+    pub(super) tokens: &'a [JsToken],
+    pub(super) names: HashMap<String, JsValue>,
     /// So many more tokens are looked at, whatever the script is.
     pub(super) fuel: usize,
 }
 
-impl Values<'_> {
+impl JsReader<'_> {
     pub(super) fn sign(&self, at: usize) -> Option<char> {
         match self.tokens.get(at)?.kind {
-            Kind::Sign(c) => Some(c),
+            JsTokenKind::Sign(c) => Some(c),
             _ => None,
         }
     }
 
     pub(super) fn name(&self, at: usize) -> Option<&str> {
         match &self.tokens.get(at)?.kind {
-            Kind::Name(name) => Some(name),
+            JsTokenKind::Name(name) => Some(name),
             _ => None,
         }
     }
@@ -138,7 +136,7 @@ impl Values<'_> {
     }
 
     /// The arguments of a call whose bracket opens at `at`: `None` for what is not literal.
-    pub(super) fn arguments(&mut self, at: usize) -> Vec<Option<Js>> {
+    pub(super) fn arguments(&mut self, at: usize) -> Vec<Option<JsValue>> {
         let (mut all, mut place) = (Vec::new(), at + 1);
         while place < self.tokens.len() && all.len() < 8 {
             if self.sign(place) == Some(')') {
@@ -173,7 +171,7 @@ impl Values<'_> {
     }
 
     /// The value of the expression that begins at `at`, and where it ends.
-    pub(super) fn value(&mut self, at: usize, depth: usize) -> Option<(Js, usize)> {
+    pub(super) fn value(&mut self, at: usize, depth: usize) -> Option<(JsValue, usize)> {
         let (mut value, mut at) = match self.operand(at, depth) {
             Some(found) => found,
             None => {
@@ -188,20 +186,20 @@ impl Values<'_> {
                 (Some('+'), _) => {
                     let (right, end) = self.operand(at + 1, depth)?;
                     value = match (&value, &right) {
-                        (Js::Number(a), Js::Number(b)) => Js::Number(a + b),
+                        (JsValue::Number(a), JsValue::Number(b)) => JsValue::Number(a + b),
                         (a, b) => {
                             let text = a.text()? + &b.text()?;
-                            Js::Text(Some(text).filter(|text| text.len() <= TEXT_MAX)?)
+                            JsValue::Text(Some(text).filter(|text| text.len() <= TEXT_MAX)?)
                         }
                     };
                     at = end;
                 }
                 (Some('*'), _) => {
                     let (right, end) = self.operand(at + 1, depth)?;
-                    let (Js::Number(a), Js::Number(b)) = (&value, right) else {
+                    let (JsValue::Number(a), JsValue::Number(b)) = (&value, right) else {
                         return None;
                     };
-                    (value, at) = (Js::Number(a * b), end);
+                    (value, at) = (JsValue::Number(a * b), end);
                 }
                 _ => return Some((value, at)),
             }
@@ -215,27 +213,27 @@ impl Values<'_> {
         (is_env && is_or).then_some(at + 5)
     }
 
-    fn operand(&mut self, at: usize, depth: usize) -> Option<(Js, usize)> {
+    fn operand(&mut self, at: usize, depth: usize) -> Option<(JsValue, usize)> {
         self.burn()?;
         if depth > DEPTH_MAX {
             return None;
         }
         let (mut value, mut end) = match self.tokens.get(at)?.kind.clone() {
-            Kind::Number(number) => (Js::Number(number), at + 1),
-            Kind::Text(text) => (Js::Text(text), at + 1),
-            Kind::Template(parts) => (Js::Text(self.template(&parts?)?), at + 1),
-            Kind::Sign('-') => match self.operand(at + 1, depth + 1)? {
-                (Js::Number(number), end) => (Js::Number(-number), end),
+            JsTokenKind::Number(number) => (JsValue::Number(number), at + 1),
+            JsTokenKind::Text(text) => (JsValue::Text(text), at + 1),
+            JsTokenKind::Template(parts) => (JsValue::Text(self.template(&parts?)?), at + 1),
+            JsTokenKind::Sign('-') => match self.operand(at + 1, depth + 1)? {
+                (JsValue::Number(number), end) => (JsValue::Number(-number), end),
                 _ => return None,
             },
-            Kind::Sign('(') => {
+            JsTokenKind::Sign('(') => {
                 let (value, end) = self.value(at + 1, depth + 1)?;
                 (value, (self.sign(end) == Some(')')).then_some(end + 1)?)
             }
-            Kind::Sign('[') => self.list(at + 1, depth)?,
-            Kind::Sign('{') => self.object(at + 1, depth)?,
-            Kind::Name(name) => self.named(&name, at, depth)?,
-            Kind::Sign(_) => return None,
+            JsTokenKind::Sign('[') => self.list(at + 1, depth)?,
+            JsTokenKind::Sign('{') => self.object(at + 1, depth)?,
+            JsTokenKind::Name(name) => self.named(&name, at, depth)?,
+            JsTokenKind::Sign(_) => return None,
         };
         while self.sign(end) == Some('.') {
             value = value.get(self.name(end + 1)?)?.clone();
@@ -249,13 +247,13 @@ impl Values<'_> {
         (!goes_on).then_some((value, end))
     }
 
-    fn template(&mut self, parts: &[Part]) -> Option<String> {
+    fn template(&mut self, parts: &[JsTemplatePart]) -> Option<String> {
         let mut text = String::new();
         for part in parts {
             self.burn()?;
             match part {
-                Part::Text(part) => text.push_str(part),
-                Part::Name(name) => text.push_str(&self.names.get(name)?.text()?),
+                JsTemplatePart::Text(part) => text.push_str(part),
+                JsTemplatePart::Name(name) => text.push_str(&self.names.get(name)?.text()?),
             }
             if text.len() > TEXT_MAX {
                 return None;
@@ -264,18 +262,18 @@ impl Values<'_> {
         Some(text)
     }
 
-    fn named(&mut self, name: &str, at: usize, depth: usize) -> Option<(Js, usize)> {
+    fn named(&mut self, name: &str, at: usize, depth: usize) -> Option<(JsValue, usize)> {
         let value = match name {
-            "true" => Js::Bool(true),
-            "false" => Js::Bool(false),
-            "null" | "undefined" => Js::Null,
+            "true" => JsValue::Bool(true),
+            "false" => JsValue::Bool(false),
+            "null" | "undefined" => JsValue::Null,
             "JSON" => {
                 let is_it =
                     self.name(at + 2) == Some("stringify") && self.sign(at + 3) == Some('(');
                 let (value, end) = self.value(at + 4, depth + 1).filter(|_| is_it)?;
                 let end = (self.sign(end) == Some(')')).then_some(end + 1)?;
                 let json = Some(value.json()).filter(|json| json.len() <= TEXT_MAX)?;
-                return Some((Js::Text(json), end));
+                return Some((JsValue::Text(json), end));
             }
             name => {
                 let value = self.names.get(name)?;
@@ -286,11 +284,11 @@ impl Values<'_> {
         Some((value, at + 1))
     }
 
-    fn list(&mut self, mut at: usize, depth: usize) -> Option<(Js, usize)> {
+    fn list(&mut self, mut at: usize, depth: usize) -> Option<(JsValue, usize)> {
         let mut list = Vec::new();
         loop {
             if self.sign(at) == Some(']') {
-                return Some((Js::List(list), at + 1));
+                return Some((JsValue::List(list), at + 1));
             }
             let (value, end) = self.value(at, depth + 1)?;
             list.push(value);
@@ -302,24 +300,24 @@ impl Values<'_> {
         }
     }
 
-    fn object(&mut self, mut at: usize, depth: usize) -> Option<(Js, usize)> {
-        let mut parts: Vec<(String, Js)> = Vec::new();
+    fn object(&mut self, mut at: usize, depth: usize) -> Option<(JsValue, usize)> {
+        let mut parts: Vec<(String, JsValue)> = Vec::new();
         loop {
             if self.sign(at) == Some('}') {
-                return Some((Js::Object(parts), at + 1));
+                return Some((JsValue::Object(parts), at + 1));
             }
             let is_spread = (at..at + 3).all(|at| self.sign(at) == Some('.'));
             let end = if is_spread {
                 let (value, end) = self.operand(at + 3, depth + 1)?;
-                let Js::Object(more) = value else {
+                let JsValue::Object(more) = value else {
                     return None;
                 };
                 parts.extend(more);
                 end
             } else {
                 let key = match &self.tokens.get(at)?.kind {
-                    Kind::Name(name) | Kind::Text(name) => name.clone(),
-                    Kind::Number(number) => number.to_string(),
+                    JsTokenKind::Name(name) | JsTokenKind::Text(name) => name.clone(),
+                    JsTokenKind::Number(number) => number.to_string(),
                     _ => return None,
                 };
                 let (value, end) = match self.sign(at + 1)? {

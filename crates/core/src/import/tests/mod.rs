@@ -5,12 +5,12 @@ mod mutated;
 mod scripts;
 
 use super::*;
-use crate::scenario::{Scenario, Surroundings, parse_scenario};
+use crate::scenario::{Scenario, ScenarioInputs, parse_scenario};
 use crate::spec::HttpRequest;
 
 struct Nothing;
 
-impl Surroundings for Nothing {
+impl ScenarioInputs for Nothing {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Err("is missing".to_owned())
     }
@@ -115,7 +115,8 @@ fn options_of_curl_mean_what_they_mean_there() {
         assert_eq!(String::from_utf8_lossy(&request.body), body, "{line}");
         assert_eq!(imported.left_out, [""; 0], "{line}");
     }
-    let told = curl("curl -L -x p:1 -T f -H 'Accept:' -b jar h --next http://other/ --next h/2");
+    let told =
+        curl("curl -L -x p:1 --digest -H 'Accept:' -b jar h --next http://other/ --next h/2");
     assert_eq!(told.steps.len(), 2);
     assert!(told.to_yaml("curl").contains("redirects: 50"));
     assert_eq!(told.left_out.len(), 5, "{:?}", told.left_out);
@@ -147,7 +148,7 @@ fn lines_that_are_no_request_are_refused() {
         ("curl 'h", "the quote ' is not closed"),
         ("curl --nonsense h", "--nonsense: unknown option of curl"),
         ("curl $'--a\\nb' h", "--a b: unknown option of curl"),
-        ("curl -j h", "-j: unknown option of curl"),
+        ("curl -= h", "-=: unknown option of curl"),
         ("curl -d @gone h", "gone: is missing"),
         (
             "curl ftp://h",
@@ -265,13 +266,13 @@ fn no_text_breaks_the_file_that_is_written() {
         "{",
         "}",
     ] {
-        let draft = Draft {
+        let draft = SourceRequest {
             method: "POST".to_owned(),
             url: format!("http://h/{text}"),
             name: Some(text.to_owned()),
             headers: vec![("X".to_owned(), text.to_owned())],
             body: text.as_bytes().to_vec(),
-            ..Draft::default()
+            ..SourceRequest::default()
         };
         let mut all = Collector::default();
         all.leave_out(text);

@@ -1,6 +1,7 @@
 //! Good files, and what they become.
 
-use super::super::{EXAMPLE, Scenario, keys, schema};
+use super::super::session::{METHODS, OF_REQUESTS};
+use super::super::{EXAMPLE, Scenario, schema};
 use super::{SHOP, parse, with_steps};
 use crate::law::Law;
 use crate::session::*;
@@ -545,30 +546,26 @@ fn aliases_and_extensions() {
     assert!(scenario.plan.kinds[1].new_connection && !scenario.plan.kinds[0].new_connection);
 }
 
-/// Every key that the reader goes by is in the schema, and every definition is used.
+/// Each key has a purpose, each choice is a key, and every definition is used.
 #[test]
 fn the_schema_has_all_keys() {
     let schema = schema();
     let text = schema.to_string();
-    for table in keys::tables() {
-        let definition = &schema["$defs"][table.name];
-        for key in table.keys {
-            let about = &definition["properties"][key.name]["description"];
-            assert_eq!(about, key.about, "{}.{}", table.name, key.name);
+    for (name, definition) in schema["$defs"].as_object().unwrap() {
+        let properties = definition["properties"].as_object().unwrap();
+        for (key, property) in properties {
+            let about = property["description"].as_str();
+            assert!(about.is_some_and(|about| !about.is_empty()), "{name}.{key}");
         }
-        for name in table.one_of.iter().chain(table.required) {
-            assert!(table.keys.iter().any(|key| key.name == *name), "{name}");
+        let choices = definition["oneOf"].as_array().into_iter().flatten();
+        let choices = choices.map(|choice| &choice["required"][0]);
+        let required = definition["required"].as_array().unwrap();
+        for key in choices.chain(required) {
+            assert!(properties.contains_key(key.as_str().unwrap()), "{key}");
         }
-        assert!(
-            text.contains(&format!("\"#/$defs/{}\"", table.name)),
-            "{}",
-            table.name
-        );
+        assert!(text.contains(&format!("\"#/$defs/{name}\"")), "{name}");
     }
-    for name in keys::METHODS.iter().chain(&keys::OF_REQUESTS) {
-        assert!(
-            keys::STEP.keys.iter().any(|key| key.name == *name),
-            "{name}"
-        );
+    for name in METHODS.into_iter().chain(OF_REQUESTS.split(' ')) {
+        assert!(schema::STEP.has(name), "{name}");
     }
 }

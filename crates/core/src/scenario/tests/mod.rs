@@ -6,12 +6,12 @@ mod places;
 mod programs;
 mod refused;
 
-use super::{Scenario, Surroundings, parse_scenario};
+use super::{Scenario, ScenarioInputs, parse_scenario};
 
 /// A folder with a few files, and an environment with a few variables.
 pub(super) struct Folder;
 
-impl Surroundings for Folder {
+impl ScenarioInputs for Folder {
     fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
         let text = match name {
             "users.csv" => "name,password\nann,a1\n\"bob, jr\",\"b\"\"2\"\n",

@@ -25,9 +25,10 @@ fn check(bytes: &[u8]) -> Result<(), String> {
                 }
                 && number().is_some()
                 && number().is_some();
-            match is_placed && !line.chars().any(char::is_control) {
-                true => Ok(()),
-                false => Err(format!("{line:?}")),
+            if is_placed && !line.chars().any(char::is_control) {
+                Ok(())
+            } else {
+                Err(format!("{line:?}"))
             }
         }
     }

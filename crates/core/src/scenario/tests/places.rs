@@ -2,7 +2,7 @@
 //! value, and nothing around it has changed.
 
 use super::{parse, with_steps};
-use crate::session::{Fills, Next, Origin, Reason, Unfit, Users, Walk};
+use crate::session::{Fills, Next, Origin, UnfitReason, UnfitValue, Users, Walk};
 use crate::spec::{Cut, HttpRequest, Part};
 use percent_encoding::percent_decode_str;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use url::form_urlencoded;
 
 /// One step, and what its only user sends where the name in its record is `value`.
-fn sent(step: &str, value: &str) -> Result<Sent, Unfit> {
+fn sent(step: &str, value: &str) -> Result<Sent, UnfitValue> {
     let mut scenario = parse(&with_steps(&format!("      - {step}"))).expect(step);
     scenario.plan.data[0].rows = vec![vec![value.to_owned(), "p".to_owned()]];
     let users = Users::new(Arc::new(scenario.plan), (0, 1), 7);
@@ -142,7 +142,7 @@ proptest! {
             }
             Err(unfit) => {
                 prop_assert!(!is_line);
-                prop_assert_eq!(unfit.reason, Reason::Control);
+                prop_assert_eq!(unfit.reason, UnfitReason::Control);
                 prop_assert!(!unfit.misfit.chars().any(char::is_control));
             }
         }
@@ -169,11 +169,11 @@ fn a_cookie_of_a_header_adds_no_other() {
     assert_eq!(cookie(part, "x=y").unwrap(), "a=x=y; b=1");
     assert_eq!(
         cookie(part, "x; c=2").unwrap_err().reason,
-        Reason::Semicolon
+        UnfitReason::Semicolon
     );
     assert_eq!(cookie(whole, "x; c=2").unwrap(), "x; c=2");
     assert_eq!(cookie(raw, "x; c=2").unwrap(), "a=x; c=2; b=1");
-    assert_eq!(cookie(raw, "x\n").unwrap_err().reason, Reason::Control);
+    assert_eq!(cookie(raw, "x\n").unwrap_err().reason, UnfitReason::Control);
 }
 
 /// Steps as they are sent, where the name is `value`.
@@ -258,18 +258,26 @@ fn what_is_written_raw_is_a_piece_of_its_place() {
 #[test]
 fn a_link_to_elsewhere_fails_the_step() {
     for (value, reason, misfit) in [
-        ("", Reason::Empty, "an empty value"),
-        ("https://h/a", Reason::Elsewhere, "a URL of 'https://h'"),
-        ("http://h:81/a", Reason::Elsewhere, "a URL of 'http://h:81'"),
+        ("", UnfitReason::Empty, "an empty value"),
+        (
+            "https://h/a",
+            UnfitReason::Elsewhere,
+            "a URL of 'https://h'",
+        ),
+        (
+            "http://h:81/a",
+            UnfitReason::Elsewhere,
+            "a URL of 'http://h:81'",
+        ),
         (
             "javascript:void(0)",
-            Reason::Elsewhere,
+            UnfitReason::Elsewhere,
             "a URL of 'javascript'",
         ),
     ] {
         let unfit = sent("get: ${raw(users.name)}", value).err().unwrap();
         let want = (reason, misfit, 0, 0);
-        let Unfit { request, hole, .. } = unfit;
+        let UnfitValue { request, hole, .. } = unfit;
         assert_eq!((unfit.reason, &*unfit.misfit, request, hole), want);
     }
 }

@@ -3,7 +3,8 @@
 use super::super::{EXAMPLE, schema};
 use super::parse;
 use crate::session::{
-    Awaited, Awaits, Fills, Next, Piece, Program, ProgramAnswer, SessionPlan, Users, Walk,
+    Fills, Next, PendingAction, PendingStep, Piece, Program, ProgramAnswer, SessionPlan, Users,
+    Walk,
 };
 use crate::spec::{Cut, HttpRequest, Part, Question};
 use crate::time::Nanos;
@@ -257,15 +258,15 @@ fn a_user_waits_for_a_value_and_only_the_generator_is_late() {
     assert_eq!(world.due, MS(120), "after the pause");
     world.ask(request);
     let limit = world.users.plan().requests[2].timeout.unwrap();
-    let mut early = Awaited::new(5, request, (world.due, limit), MS(100));
+    let mut early = PendingStep::new(5, request, (world.due, limit), MS(100));
     let mut late = early;
     // Answered within the pause, it is sent when it was intended …
-    assert_eq!(early.answered(true), Awaits::Still);
-    assert_eq!(early.on_time(), Awaits::Nothing);
+    assert_eq!(early.answered(true), PendingAction::Still);
+    assert_eq!(early.on_time(), PendingAction::Nothing);
     // … and after it at once, by so much too late.
-    assert_eq!(late.on_time(), Awaits::Still);
+    assert_eq!(late.on_time(), PendingAction::Still);
     assert_eq!(late.took(MS(150)), (MS(50), MS(30)));
-    assert_eq!(late.answered(true), Awaits::Nothing);
+    assert_eq!(late.answered(true), PendingAction::Nothing);
     assert_eq!(
         late.until,
         MS(170),

@@ -1,6 +1,6 @@
 use super::*;
 
-fn hidden(text: &str, found: &[Found]) -> String {
+fn hidden(text: &str, found: &[FoundSecret]) -> String {
     let mut out = text.to_owned();
     for one in found.iter().rev() {
         out.replace_range(one.at.clone(), "*");

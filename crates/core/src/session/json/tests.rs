@@ -4,7 +4,7 @@ use serde_json::Value;
 
 fn scan(pieces: &[&[u8]], pointers: &[&str]) -> Vec<Option<String>> {
     let pointers: Vec<Pointer> = pointers.iter().map(|p| Pointer::new(p)).collect();
-    let mut found = vec![Found::default(); pointers.len()];
+    let mut found = vec![ValueCapture::default(); pointers.len()];
     let mut scan = JsonScan::default();
     scan.begin(&pointers);
     for piece in pieces {
@@ -82,7 +82,7 @@ fn a_value_that_is_too_long_is_not_kept() {
 fn depth_costs_no_memory() {
     let deep = "[".repeat(1 << 20);
     let pointers = [Pointer::new("/0/0/x")];
-    let mut found = vec![Found::default()];
+    let mut found = vec![ValueCapture::default()];
     let mut scan = JsonScan::default();
     scan.begin(&pointers);
     scan.feed(deep.as_bytes(), &pointers, &mut found);
@@ -113,10 +113,11 @@ proptest! {
         cuts in proptest::collection::vec(0_usize..200, 0..4),
         pretty in any::<bool>(),
     ) {
-        let text = match pretty {
-            true => serde_json::to_string_pretty(&value),
-            false => serde_json::to_string(&value),
-        }.unwrap();
+        let text = if pretty {
+serde_json::to_string_pretty(&value)
+} else {
+serde_json::to_string(&value)
+}.unwrap();
         let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(text.len())).collect();
         cuts.sort_unstable();
         cuts.push(text.len());

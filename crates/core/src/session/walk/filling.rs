@@ -1,8 +1,9 @@
 //! What a user puts into the holes of its next request.
 
-use super::{SHOWN_MAX, Walk, text_of};
-use crate::session::escape::{Reason, is_control};
-use crate::session::fill::{Fills, Scope};
+use super::Walk;
+use super::unexpected::{SHOWN_MAX, text_of};
+use crate::session::escape::{UnfitReason, is_control};
+use crate::session::fill::{FillScope, Fills};
 use crate::session::plan::{Escape, Fill};
 use crate::session::users::Users;
 use crate::shown::shown;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
 /// What is put into a hole of a request.
-enum Put<'a> {
+enum HoleContent<'a> {
     /// A value.
     Value(&'a Fill),
     /// Nothing, in a place for a value that is made fit so.
@@ -21,7 +22,7 @@ enum Put<'a> {
 
 /// A value that its place in a request cannot have: the step is not sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unfit {
+pub struct UnfitValue {
     /// The number of the request.
     pub request: u32,
     /// The number of the hole in it.
@@ -29,7 +30,7 @@ pub struct Unfit {
     /// What does not fit in the value, in words. The value itself may be a secret.
     pub misfit: String,
     /// Why its place cannot have it.
-    pub reason: Reason,
+    pub reason: UnfitReason,
 }
 
 impl Walk {
@@ -46,19 +47,19 @@ impl Walk {
         realtime_ns: u64,
         fills: &mut Fills,
         path: (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), UnfitValue> {
         let plan = Rc::clone(users.plan());
         let step = &plan.requests[request as usize];
         let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);
         std::mem::swap(&mut self.path, &mut self.before);
         let location = std::mem::take(&mut self.location);
-        let of_redirect = self.redirected_from.map(|_| Put::Bytes(&location));
+        let of_redirect = self.redirected_from.map(|_| HoleContent::Bytes(&location));
         let own = step.fills.iter().zip(0u16..);
         let own = own.map(|(fill, number)| {
             if waits.contains(&number) {
-                Put::Nothing(fill.escape)
+                HoleContent::Nothing(fill.escape)
             } else {
-                Put::Value(fill)
+                HoleContent::Value(fill)
             }
         });
         let holes = own.skip(usize::from(of_redirect.is_some()));
@@ -73,11 +74,11 @@ impl Walk {
     fn put<'a>(
         &mut self,
         request: u32,
-        holes: impl Iterator<Item = Put<'a>>,
+        holes: impl Iterator<Item = HoleContent<'a>>,
         (users, realtime_ns): (&mut Users, u64),
         fills: &mut Fills,
         (path_holes, path_of): (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), UnfitValue> {
         let mut path = std::mem::take(&mut self.path);
         path.clear();
         let mut path_of = Some(path_of);
@@ -88,7 +89,7 @@ impl Walk {
             {
                 path_of(fills, &mut path);
             }
-            let mut scope = Scope {
+            let mut scope = FillScope {
                 learnt: &self.learnt,
                 users,
                 path: &path,
@@ -96,15 +97,15 @@ impl Walk {
                 realtime_ns,
             };
             match hole {
-                Put::Value(fill) => {
+                HoleContent::Value(fill) => {
                     if let Err(reason) = scope.fill(fill, fills) {
                         refused = Some((count, reason));
                         break;
                     }
                 }
-                Put::Nothing(Escape::JsonValue) => fills.push(b"\"\""),
-                Put::Nothing(_) => fills.push(b""),
-                Put::Bytes(bytes) => fills.push(bytes),
+                HoleContent::Nothing(Escape::JsonValue) => fills.push(b"\"\""),
+                HoleContent::Nothing(_) => fills.push(b""),
+                HoleContent::Bytes(bytes) => fills.push(bytes),
             }
         }
         if let Some(path_of) = path_of {
@@ -112,7 +113,7 @@ impl Walk {
         }
         self.path = path;
         refused.map_or(Ok(()), |(hole, reason)| {
-            Err(Unfit {
+            Err(UnfitValue {
                 request: self.reads_as(request),
                 hole: hole as u16,
                 misfit: misfit(fills.refused(), reason),
@@ -133,7 +134,7 @@ impl Walk {
         realtime_ns: u64,
         fills: &mut Fills,
         path: (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), UnfitValue> {
         let plan = Rc::clone(users.plan());
         let step = &plan.requests[request as usize];
         let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);
@@ -141,9 +142,9 @@ impl Walk {
         let all = step.fills.iter().zip(0u16..);
         let holes = all.map(|(fill, number)| {
             if waits.contains(&number) {
-                Put::Value(fill)
+                HoleContent::Value(fill)
             } else {
-                Put::Bytes(before.get(usize::from(number)))
+                HoleContent::Bytes(before.get(usize::from(number)))
             }
         });
         self.put(request, holes, (users, realtime_ns), fills, path)
@@ -151,17 +152,17 @@ impl Walk {
 }
 
 /// What does not fit in a value, which may itself be a secret.
-fn misfit(value: &[u8], reason: Reason) -> String {
+fn misfit(value: &[u8], reason: UnfitReason) -> String {
     let first = |is_such: fn(&u8) -> bool| {
         let at = value.iter().position(is_such).unwrap_or_default();
         let byte = value.get(at).copied().unwrap_or_default();
         format!("a value with '{}' at byte {}", byte.escape_ascii(), at + 1)
     };
     match reason {
-        Reason::Control => first(is_control),
-        Reason::Semicolon => first(|byte| *byte == b';'),
-        Reason::Empty => "an empty value".to_owned(),
-        Reason::Elsewhere => {
+        UnfitReason::Control => first(is_control),
+        UnfitReason::Semicolon => first(|byte| *byte == b';'),
+        UnfitReason::Empty => "an empty value".to_owned(),
+        UnfitReason::Elsewhere => {
             let server = text_of(server_of(value));
             let short: String = server.chars().take(SHOWN_MAX).collect();
             format!("a URL of '{}'", shown(&short))
@@ -199,19 +200,19 @@ mod tests {
         for (value, reason, want) in [
             (
                 "pass\r\nword",
-                Reason::Control,
+                UnfitReason::Control,
                 "a value with '\\r' at byte 5",
             ),
-            ("\0", Reason::Control, "a value with '\\x00' at byte 1"),
-            ("a;b", Reason::Semicolon, "a value with ';' at byte 2"),
-            ("", Reason::Empty, "an empty value"),
+            ("\0", UnfitReason::Control, "a value with '\\x00' at byte 1"),
+            ("a;b", UnfitReason::Semicolon, "a value with ';' at byte 2"),
+            ("", UnfitReason::Empty, "an empty value"),
             (
                 "http://h:1/a?key=b",
-                Reason::Elsewhere,
+                UnfitReason::Elsewhere,
                 "a URL of 'http://h:1'",
             ),
-            ("//u:pass@h?key=b", Reason::Elsewhere, "a URL of 'h'"),
-            ("mailto:a@b", Reason::Elsewhere, "a URL of 'mailto'"),
+            ("//u:pass@h?key=b", UnfitReason::Elsewhere, "a URL of 'h'"),
+            ("mailto:a@b", UnfitReason::Elsewhere, "a URL of 'mailto'"),
         ] {
             assert_eq!(misfit(value.as_bytes(), reason), want);
         }

@@ -1,8 +1,8 @@
 use super::*;
 use crate::law::Law;
 use crate::session::{
-    DataSet, Deal, Escape, Extraction, Fill, Fills, Function, Moment, Origin, Piece, RequestStep,
-    SessionKind,
+    DataSet, Deal, Escape, Extraction, Fill, Fills, Function, Origin, Piece, RequestStep,
+    SessionKind, TimeFormat,
 };
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn plan(program: Vec<Instruction>, requests: Vec<RequestStep>) -> SessionPlan {
 /// A user, and all that it shares.
 struct World {
     users: Users,
-    readings: Readings,
+    readings: ResponseReaders,
     walk: Walk,
 }
 
@@ -59,7 +59,7 @@ impl World {
         let plan = Arc::new(plan);
         let mut world = World {
             users: Users::new(Arc::clone(&plan), (0, 1), 1).of_origin(Origin::new(false, "h:81")),
-            readings: Readings::new(&plan, 1),
+            readings: ResponseReaders::new(&plan, 1),
             walk: Walk::default(),
         };
         assert!(world.walk.begin(&mut world.users, false));
@@ -88,7 +88,7 @@ impl World {
         status: u16,
         fields: &[(&str, &str)],
         body: &str,
-    ) -> Follows {
+    ) -> AfterResponse {
         let reads_as = self.walk.reads_as(request);
         self.readings.begin(0, 0, reads_as as usize);
         for (name, value) in fields {
@@ -107,8 +107,8 @@ impl World {
     }
 }
 
-fn answered(status: u16) -> Answered {
-    Answered {
+fn answered(status: u16) -> WholeResponse {
+    WholeResponse {
         session: 0,
         status,
         response: Nanos::from_millis(20),
@@ -183,8 +183,8 @@ fn an_endless_program_lets_others_go_on() {
 }
 
 #[test]
-fn what_follows_a_pause_is_settled_before_it_by_the_time_at_its_end() {
-    let now = Piece::Call(Box::new(Function::Now(Moment::UnixMs)));
+fn the_step_after_a_pause_is_settled_before_it() {
+    let now = Piece::Call(Box::new(Function::Now(TimeFormat::UnixMs)));
     let condition = Condition {
         left: Template(vec![now]),
         relation: Relation::Equal,
@@ -236,12 +236,12 @@ fn what_is_extracted_and_set_is_in_the_next_request() {
     ];
     assert_eq!(
         world.answer(0, 200, &set, "{\"token\": \"t\"}"),
-        Follows::Next
+        AfterResponse::Next
     );
     assert_eq!(world.next(), Next::Request(1));
     assert_eq!(world.fills(1), ["/items/1", "t", "7", "id=1"]);
     let missing = world.answer(0, 200, &[], "<html>");
-    assert_eq!(missing, Follows::Unexpected(0));
+    assert_eq!(missing, AfterResponse::Unexpected(0));
     let told = world.told(0, 0, 200);
     assert_eq!(told.expected, "/token in the JSON of the body for 'token'");
     assert_eq!(
@@ -324,9 +324,10 @@ fn expectations() {
         let mut world = World::new(plan(vec![Instruction::Request(0)], vec![request]));
         world.next();
         let got = world.answer(0, status, &[("X-A", "1")], "hello");
-        let want = match is_met {
-            true => Follows::Next,
-            false => Follows::Unexpected(0),
+        let want = if is_met {
+            AfterResponse::Next
+        } else {
+            AfterResponse::Unexpected(0)
         };
         assert_eq!(got, want, "{name}");
         if !is_met {
@@ -339,8 +340,12 @@ fn expectations() {
     }
     let mut world = World::new(plan(vec![Instruction::Request(0)], vec![step(vec![])]));
     world.next();
-    assert_eq!(world.answer(0, 404, &[], ""), Follows::BadStatus);
-    assert_eq!(world.answer(0, 302, &[], ""), Follows::Next, "not followed");
+    assert_eq!(world.answer(0, 404, &[], ""), AfterResponse::BadStatus);
+    assert_eq!(
+        world.answer(0, 302, &[], ""),
+        AfterResponse::Next,
+        "not followed"
+    );
 }
 
 #[test]
@@ -353,7 +358,7 @@ fn redirections_are_followed_as_far_as_permitted() {
     world.next();
     assert_eq!(world.fills(0), ["/a/b?c"]);
     let to = |location| [("Location", location)];
-    let redirected = Follows::Redirected(1);
+    let redirected = AfterResponse::Redirected(1);
     assert_eq!(world.answer(0, 302, &to("d e"), ""), redirected);
     assert_eq!(world.fills(1), ["/a/d%20e"]);
     assert_eq!(
@@ -363,7 +368,7 @@ fn redirections_are_followed_as_far_as_permitted() {
     assert_eq!(world.fills(1), ["/x?y"]);
     assert_eq!(world.walk.clone().redirects_left, 0);
     let last = world.answer(1, 302, &to("/again"), "");
-    assert_eq!(last, Follows::Unexpected(0), "two were permitted");
+    assert_eq!(last, AfterResponse::Unexpected(0), "two were permitted");
     assert_eq!(
         world.told(0, 1, 302).request,
         0,
@@ -380,10 +385,10 @@ fn what_leads_to_another_origin_is_not_followed() {
         vec![first, step(vec![text("")])],
     );
     for (location, follows) in [
-        ("http://other/x", Follows::Next),
-        ("https://h:81/x", Follows::Next),
-        ("http://h:81/x", Follows::Redirected(1)),
-        ("", Follows::Next),
+        ("http://other/x", AfterResponse::Next),
+        ("https://h:81/x", AfterResponse::Next),
+        ("http://h:81/x", AfterResponse::Redirected(1)),
+        ("", AfterResponse::Next),
     ] {
         let mut world = World::new(plan.clone());
         world.next();
@@ -448,7 +453,7 @@ fn simulated(count: u32, think: Nanos, service: Nanos, end: Nanos) -> f64 {
 }
 
 #[test]
-fn sessions_with_pauses_are_a_closed_network_whose_throughput_is_known() {
+fn sessions_with_pauses_have_the_throughput_of_theory() {
     let (think, service) = (Nanos::from_millis(10), Nanos::from_millis(1));
     for count in [1, 8, 15, 40] {
         // Mean value analysis of one queue and a delay (Reiser and Lavenberg 1980), per session.

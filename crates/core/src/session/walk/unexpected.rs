@@ -1,7 +1,10 @@
 //! A response that was not what was expected, without the secrets of its session.
 
-use super::{SessionPlan, Walk, text_of};
-use crate::secrets::Secrets;
+use super::{Expectation, Match, ResponseReaders, SessionPlan, Users, Walk, WholeResponse};
+use crate::digits;
+use crate::secrets::{MASK, Secrets};
+use crate::time::Nanos;
+use std::rc::Rc;
 
 /// A response that was not what was expected, for people.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -19,8 +22,75 @@ pub struct Unexpected {
 }
 
 impl Walk {
+    /// What was wrong with the response that was just answered with
+    /// [`AfterResponse::Unexpected`], in words: what was expected, and what came.
+    pub fn told(
+        &self,
+        number: u16,
+        request: u32,
+        answered: WholeResponse,
+        readings: &mut ResponseReaders,
+        users: &mut Users,
+    ) -> Unexpected {
+        let plan = Rc::clone(users.plan());
+        let request = self.redirected_from.unwrap_or(request);
+        let step = &plan.requests[request as usize];
+        let answer = readings.take(answered.session);
+        let is_secret = plan.unshown.expectations.contains(&(request, number));
+        let number = usize::from(number);
+        let shown_value = |value: &[u8]| {
+            if is_secret {
+                format!("'{MASK}'")
+            } else {
+                shown(value)
+            }
+        };
+        let came = match answer.value(number) {
+            Some(value) => shown_value(value),
+            None => answer.missing_because(number).to_owned(),
+        };
+        let what = match step.expect.get(number) {
+            Some(Expectation::Status(ranges)) => format!("status {}", ranges_shown(ranges)),
+            Some(Expectation::Time(most)) => {
+                format!("a response within {}", time(*most))
+            }
+            Some(Expectation::Value { source, is }) => match is {
+                Match::Exists => source.to_string(),
+                Match::Equals(to) => {
+                    let text = self.text(to, users, answered.realtime_ns);
+                    format!("{source} to be {}", shown_value(&text))
+                }
+                Match::Contains(part) => {
+                    let text = self.text(part, users, answered.realtime_ns);
+                    format!("{source} to contain {}", shown_value(&text))
+                }
+            },
+            None => {
+                let extraction = step.extract.get(number - step.expect.len());
+                extraction.map_or(String::new(), |e| format!("{} for '{}'", e.source, e.name))
+            }
+        };
+        let came = match step.expect.get(number) {
+            Some(Expectation::Status(_)) => answered.status.to_string(),
+            Some(Expectation::Time(_)) => time(answered.response),
+            _ => came,
+        };
+        let unexpected = Unexpected {
+            request,
+            expected: what,
+            came,
+            status: answered.status,
+            sample: shown(answer.sample()),
+        };
+        self.without_secrets(
+            unexpected,
+            &plan,
+            answer.value(number).filter(|_| is_secret),
+        )
+    }
+
     /// The same without the values of secret variables, of cookies and of `value`.
-    pub(super) fn without_secrets(
+    fn without_secrets(
         &self,
         told: Unexpected,
         plan: &SessionPlan,
@@ -48,4 +118,34 @@ impl Walk {
             ..told
         }
     }
+}
+
+fn time(time: Nanos) -> String {
+    format!("{} ms", digits::estimate(time.0 as f64 / 1e6))
+}
+
+pub(super) fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The characters of a value that are shown.
+pub(super) const SHOWN_MAX: usize = 120;
+
+/// A value for people: short, hidden characters spelt out.
+fn shown(bytes: &[u8]) -> String {
+    let text = text_of(bytes);
+    let short: String = text.chars().take(SHOWN_MAX).collect();
+    let dots = if short.len() < text.len() { "…" } else { "" };
+    format!("'{}{dots}'", crate::shown::shown(&short))
+}
+
+fn ranges_shown(ranges: &[(u16, u16)]) -> String {
+    let each = ranges.iter().map(|(low, high)| {
+        if low == high {
+            low.to_string()
+        } else {
+            format!("{low} to {high}")
+        }
+    });
+    each.collect::<Vec<_>>().join(" or ")
 }

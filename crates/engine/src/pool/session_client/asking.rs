@@ -8,7 +8,7 @@ use crate::link::Link;
 use crate::pool::http_client::Policy;
 use crate::reactor::Backend;
 use knee_core::measure::{Completion, Op, Outcome};
-use knee_core::session::{Awaited, Awaits, Next, Unfit};
+use knee_core::session::{Next, PendingAction, PendingStep, UnfitValue};
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
 
@@ -18,7 +18,7 @@ pub(super) const AFTER_FAILURE: Nanos = Nanos::from_millis(1);
 impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     /// Fails the next step of a session because of a value. The session ends or goes on after a
     /// pause: without one, a step that takes no time would repeat at once.
-    pub(super) fn fail_unfit(&mut self, (session, request): (u32, u32), unfit: Unfit, now: Nanos) {
+    pub(super) fn fail_unfit(&mut self, (session, request): (u32, u32), unfit: UnfitValue, now: Nanos) {
         self.measured.unfit.get_or_insert(unfit);
         let seat = &mut self.seats[session as usize];
         let step = seat.walk.reads_as(request);
@@ -90,12 +90,12 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
                 (Next::Think(_), _) => {}
                 (Next::Request(request), None) => return self.send(io, session, request, times),
                 (Next::Request(request), Some(awaited)) => match awaited.on_time() {
-                    Awaits::Still => return seat.planned = Some(next),
-                    Awaits::Nothing => {
+                    PendingAction::Still => return seat.planned = Some(next),
+                    PendingAction::Nothing => {
                         seat.awaited = None;
                         return self.send_answered(io, session, request, now);
                     }
-                    Awaits::InVain => {
+                    PendingAction::InVain => {
                         seat.awaited = None;
                         if !self.fail(session, request, now) {
                             let end = SessionEnd::Failed(request, Outcome::ProgramFailed);
@@ -118,7 +118,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     }
 
     /// Asks the program of a step for values, unless the request cannot be made.
-    fn ask(&mut self, session: u32, request: u32, now: Nanos) -> Result<(), Unfit> {
+    fn ask(&mut self, session: u32, request: u32, now: Nanos) -> Result<(), UnfitValue> {
         let plan = std::rc::Rc::clone(self.users.plan());
         let step = &plan.requests[request as usize];
         let Some(ask) = &step.ask else { return Ok(()) };
@@ -141,10 +141,12 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
         programs.line = line;
         let limit = step.timeout.unwrap_or(self.config.timeout);
-        let mut awaited = Awaited::new(id, request, (due, limit), now);
+        let mut awaited = PendingStep::new(id, request, (due, limit), now);
         match programs.ask(ask.program, id, session) {
             true => programs.limits.push(Reverse((awaited.until, session, id))),
-            false if awaited.answered(false) != Awaits::Still => programs.settled.push(session),
+            false if awaited.answered(false) != PendingAction::Still => {
+                programs.settled.push(session)
+            }
             false => {}
         }
         seat.awaited = Some(awaited);
@@ -187,7 +189,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             Ok(values) => seat.walk.take_given(values),
             Err(why) => programs.note(ask.program, &why),
         }
-        if awaited.answered(given) != Awaits::Still {
+        if awaited.answered(given) != PendingAction::Still {
             programs.settled.push(session);
         }
     }

@@ -1,7 +1,7 @@
 //! Programs of a worker, and their open questions.
 
 use crate::error::{RunError, reason};
-use crate::program::Running;
+use crate::program::ChildProgram;
 use knee_core::measure::ProgramsMeasured;
 use knee_core::session::{Instruction, ProgramAnswer, SessionPlan};
 use knee_core::spec::{HttpTarget, Question};
@@ -41,7 +41,7 @@ pub(super) struct Programs {
 /// One program.
 struct WorkerProgram {
     /// `None` before its start and after its end.
-    running: Option<Running>,
+    running: Option<ChildProgram>,
     /// Open questions in order, with their sessions; `None` for one that was answered before an
     /// earlier one.
     open: VecDeque<(u64, Option<u32>)>,
@@ -119,7 +119,7 @@ impl Programs {
                     reason(&e)
                 ))
             };
-            let running = Running::start(program).map_err(not_started)?;
+            let running = ChildProgram::start(program).map_err(not_started)?;
             outputs.extend(running.outputs().map_err(not_started)?);
             asked.running = Some(running);
             let mut steps = plan.requests.iter().zip(&self.questions);
@@ -164,7 +164,7 @@ impl Programs {
     /// Records why a program gave no value.
     pub(super) fn note(&mut self, program: u16, why: &str) {
         let name = self.asked[usize::from(program)].running.as_ref();
-        let name = name.map_or("", Running::name);
+        let name = name.map_or("", ChildProgram::name);
         let failed = format!("{name} {why}");
         self.measured.failed.get_or_insert(failed);
     }
@@ -219,13 +219,13 @@ impl Programs {
     /// Writes again what programs had no room for.
     pub(super) fn write_rest(&mut self) {
         let running = self.asked.iter_mut().filter_map(|a| a.running.as_mut());
-        running.for_each(Running::write_rest);
+        running.for_each(ChildProgram::write_rest);
     }
 
     /// Time of the next action of this module; in the past if overdue.
     pub(super) fn next_deadline(&self, now: Nanos) -> Nanos {
         let is_behind =
-            |asked: &WorkerProgram| asked.running.as_ref().is_some_and(Running::is_behind);
+            |asked: &WorkerProgram| asked.running.as_ref().is_some_and(ChildProgram::is_behind);
         let retry = self.asked.iter().any(is_behind).then_some(now + RETRY);
         let limit = self.limits.peek().map(|Reverse((at, ..))| *at);
         retry.into_iter().chain(limit).min().unwrap_or(Nanos::MAX)
@@ -248,12 +248,12 @@ fn whose(open: &mut VecDeque<(u64, Option<u32>)>, id: Option<u64>) -> Option<(u3
 
 /// Waits for the answer to the first question, which all programs get before the load.
 fn first_answer(
-    running: &mut Running,
+    running: &mut ChildProgram,
     number: usize,
     plan: &SessionPlan,
     stop: &AtomicBool,
 ) -> Result<(), RunError> {
-    let wrong = |running: &Running, what: &str| {
+    let wrong = |running: &ChildProgram, what: &str| {
         let (line, _) = plan.programs[number].at;
         let name = running.name();
         RunError::NotPermitted(format!("exec {name} (line {line}) {what}"))

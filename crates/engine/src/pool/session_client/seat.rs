@@ -8,7 +8,9 @@ use crate::pool::flight::Flight;
 use crate::pool::http_client::Policy;
 use crate::reactor::Backend;
 use knee_core::measure::{Completion, Op, Outcome, RanOut};
-use knee_core::session::{Answered, Awaited, Fills, Follows, Next, Unfit, Walk};
+use knee_core::session::{
+    AfterResponse, Fills, Next, PendingStep, UnfitValue, Walk, WholeResponse,
+};
 use knee_core::spec::Cut;
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
@@ -31,7 +33,7 @@ pub(super) struct SessionSeat {
     /// Its next step, if settled.
     pub(super) planned: Option<Next>,
     /// The wait of the settled step, if any.
-    pub(super) awaited: Option<Awaited>,
+    pub(super) awaited: Option<PendingStep>,
     /// How it ends when it goes on.
     pub(super) ends: Option<SessionEnd>,
 }
@@ -153,11 +155,11 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         // A user acts on an answer once it was picked up.
         seat.due = completion.picked_up;
         let mut outcome = completion.outcome;
-        let mut follows = Follows::Next;
+        let mut follows = AfterResponse::Next;
         if outcome.is_response()
             && let Some(readings) = self.inner.readings()
         {
-            let answered = Answered {
+            let answered = WholeResponse {
                 session,
                 status: completion.status,
                 response: completion.response_time(),
@@ -166,15 +168,15 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             let users = &mut self.users;
             follows = seat.walk.answered(request, answered, readings, users);
             match follows {
-                Follows::Unexpected(number) => {
+                AfterResponse::Unexpected(number) => {
                     let walk = &seat.walk;
                     self.measured
                         .keep(|| walk.told(number, request, answered, readings, users));
                     outcome = Outcome::Unexpected;
                 }
                 // A status that was expected is no error.
-                Follows::Next | Follows::Redirected(_) => outcome = Outcome::Ok,
-                Follows::BadStatus => {}
+                AfterResponse::Next | AfterResponse::Redirected(_) => outcome = Outcome::Ok,
+                AfterResponse::BadStatus => {}
             }
         }
         let step = seat.walk.reads_as(request);
@@ -182,7 +184,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         // A redirection belongs to its step.
         completion.target = step;
         self.completed.push(completion);
-        if let Follows::Redirected(to) = follows {
+        if let AfterResponse::Redirected(to) = follows {
             return self.send(io, session, to, (now, now));
         }
         let is_there = P::WAITS || self.seats[session as usize].is_established;
@@ -293,7 +295,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         session: u32,
         request: u32,
         realtime_ns: u64,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), UnfitValue> {
         let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
         let walk = &mut self.seats[session as usize].walk;
@@ -306,7 +308,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         session: u32,
         request: u32,
         realtime_ns: u64,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), UnfitValue> {
         let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
         let walk = &mut self.seats[session as usize].walk;

@@ -6,8 +6,8 @@ use super::super::{Http2, Http2Shared};
 use super::rig::*;
 use crate::exchange::{EventQueue, Exchange, Outbox, RequestRef};
 use knee_core::session::{
-    Answered, Expectation, Extraction, Fills, Follows, Instruction, Readings, RequestStep,
-    SessionKind, SessionPlan, Source, Users, Walk,
+    AfterResponse, Expectation, Extraction, Fills, Instruction, RequestStep, ResponseReaders,
+    SessionKind, SessionPlan, Source, Users, Walk, WholeResponse,
 };
 use knee_core::spec::{Hole, HttpRequest, HttpTarget, Part, Pick, Url, parse_header};
 use knee_core::time::Nanos;
@@ -49,14 +49,14 @@ fn plan() -> SessionPlan {
 }
 
 /// What follows from a response that comes in these pieces.
-fn follows<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Follows {
+fn follows<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> AfterResponse {
     let plan = Arc::new(plan());
     let mut users = Users::new(Arc::clone(&plan), (0, 1), 1);
     let mut walk = Walk::default();
     assert!(walk.begin(&mut users, false));
     walk.next(&mut users, 0);
     let mut rig = Rig::greeted();
-    let mut readings = Readings::new(&plan, 1);
+    let mut readings = ResponseReaders::new(&plan, 1);
     readings.begin(5, 0, 0);
     rig.events.readings = Some(Box::new(readings));
     rig.begin(5, GET);
@@ -65,7 +65,7 @@ fn follows<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Follows {
         rig.feed(piece);
     }
     assert_eq!(end_of(&rig.events, 5), Some(Ok(200)));
-    let answered = Answered {
+    let answered = WholeResponse {
         session: 0,
         status: 200,
         response: Nanos(1),
@@ -97,11 +97,15 @@ fn responses_are_read_through_padding_and_other_streams() {
         padded(1, second, flag::END_STREAM),
     ]
     .concat();
-    assert_eq!(follows([&bytes[..]].into_iter()), Follows::Next);
-    assert_eq!(follows(bytes.chunks(1)), Follows::Next);
+    assert_eq!(follows([&bytes[..]].into_iter()), AfterResponse::Next);
+    assert_eq!(follows(bytes.chunks(1)), AfterResponse::Next);
     for cut in 1..bytes.len() {
         let (a, b) = bytes.split_at(cut);
-        assert_eq!(follows([a, b].into_iter()), Follows::Next, "cut at {cut}");
+        assert_eq!(
+            follows([a, b].into_iter()),
+            AfterResponse::Next,
+            "cut at {cut}"
+        );
     }
     let none = [
         ok(3),
@@ -111,7 +115,7 @@ fn responses_are_read_through_padding_and_other_streams() {
     .concat();
     assert_eq!(
         follows([&none[..]].into_iter()),
-        Follows::Unexpected(2),
+        AfterResponse::Unexpected(2),
         "no header"
     );
 }

@@ -1,30 +1,30 @@
-//! What is looked for in responses as they come in.
+//! Values that are looked for in responses while they arrive.
 
 use super::jar;
-use super::json::{Found, FoundState, JsonScan, Pointer, VALUE_BYTES_MAX};
+use super::json::{CaptureState, JsonScan, Pointer, VALUE_BYTES_MAX, ValueCapture};
 use super::plan::{Expectation, RequestStep, SessionPlan, Source};
 
-/// Of a body so many bytes are kept to show what came where it was not what was expected.
+/// Bytes of a body that are kept to show an unexpected response.
 const SAMPLE_BYTES_MAX: usize = 160;
 
-/// Of one response so many bytes of `Set-Cookie` headers are kept.
+/// Bytes of `Set-Cookie` headers that are kept of one response.
 const SET_COOKIES_BYTES_MAX: usize = 16 << 10;
 
 /// No session.
 const NONE: u32 = u32::MAX;
 
-/// The responses that a worker reads, by operation.
+/// Readers of the responses of a worker, by operation.
 ///
 /// An exchange knows operations only, and tells what comes for them; whose session that is was
 /// said when it began.
 #[derive(Debug, Default)]
-pub struct Readings {
+pub struct ResponseReaders {
     /// What is looked for, by request.
     probes: Vec<Probes>,
     /// The session of each operation.
     of_op: Vec<u32>,
     /// What was found, by session.
-    readings: Vec<Reading>,
+    readings: Vec<ResponseReader>,
 }
 
 /// What is looked for in the responses to one request.
@@ -32,26 +32,26 @@ pub struct Readings {
 struct Probes {
     pointers: Vec<Pointer>,
     /// Beside the values at the pointers, which come first.
-    others: Vec<Other>,
+    others: Vec<BodyProbe>,
     /// Where each expectation's value is, then each extraction's.
     places: Vec<Option<usize>>,
     wants_location: bool,
 }
 
 #[derive(Debug)]
-enum Other {
+enum BodyProbe {
     Header(String),
     Cookie(String),
     Between(Vec<u8>, Vec<u8>),
     Body,
 }
 
-/// What was found in one response.
+/// The values found in one response.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
+pub struct ResponseReader {
     request: u32,
     json: JsonScan,
-    found: Vec<Found>,
+    found: Vec<ValueCapture>,
     /// For each text that is looked for between two others, what may be a part of them.
     windows: Vec<Vec<u8>>,
     set_cookies: Vec<u8>,
@@ -90,7 +90,7 @@ impl Probes {
                     probes.pointers.iter().position(|p| *p == pointer)
                 }
                 Some(other) => {
-                    probes.others.extend(Other::new(other));
+                    probes.others.extend(BodyProbe::new(other));
                     Some(count + probes.others.len() - 1)
                 }
             };
@@ -100,29 +100,29 @@ impl Probes {
     }
 }
 
-impl Other {
-    fn new(source: &Source) -> Option<Other> {
+impl BodyProbe {
+    fn new(source: &Source) -> Option<BodyProbe> {
         match source {
             Source::Json(_) | Source::Status => None,
-            Source::Header(name) => Some(Other::Header(name.clone())),
-            Source::Cookie(name) => Some(Other::Cookie(name.clone())),
+            Source::Header(name) => Some(BodyProbe::Header(name.clone())),
+            Source::Cookie(name) => Some(BodyProbe::Cookie(name.clone())),
             Source::Between { before, after } => {
                 let texts = [before, after].map(|text| text.as_bytes().to_vec());
                 let [before, after] = texts;
-                Some(Other::Between(before, after))
+                Some(BodyProbe::Between(before, after))
             }
-            Source::Body => Some(Other::Body),
+            Source::Body => Some(BodyProbe::Body),
         }
     }
 }
 
-impl Readings {
-    /// For what users do; with room for so many sessions at once.
-    pub fn new(plan: &SessionPlan, sessions: usize) -> Readings {
-        Readings {
+impl ResponseReaders {
+    /// Readers for a plan, with room for this number of sessions at once.
+    pub fn new(plan: &SessionPlan, sessions: usize) -> ResponseReaders {
+        ResponseReaders {
             probes: plan.requests.iter().map(Probes::new).collect(),
             of_op: Vec::new(),
-            readings: vec![Reading::default(); sessions],
+            readings: vec![ResponseReader::default(); sessions],
         }
     }
 
@@ -157,7 +157,7 @@ impl Readings {
         }
     }
 
-    fn of(&mut self, op: u32) -> Option<(&mut Reading, &Probes)> {
+    fn of(&mut self, op: u32) -> Option<(&mut ResponseReader, &Probes)> {
         let session = *self.of_op.get(op as usize)?;
         let reading = self.readings.get_mut(session as usize)?;
         let probes = self.probes.get(reading.request as usize)?;
@@ -176,8 +176,8 @@ impl Readings {
             .iter()
             .zip(&mut reading.found[probes.pointers.len()..])
         {
-            if matches!(other, Other::Body) && found.state == FoundState::Coming {
-                found.state = FoundState::Whole;
+            if matches!(other, BodyProbe::Body) && found.state == CaptureState::Coming {
+                found.state = CaptureState::Whole;
             }
         }
         Answer { reading, probes }
@@ -186,7 +186,7 @@ impl Readings {
 
 /// A whole response, as far as it was read.
 pub(super) struct Answer<'a> {
-    reading: &'a Reading,
+    reading: &'a ResponseReader,
     probes: &'a Probes,
 }
 
@@ -202,7 +202,7 @@ impl Answer<'_> {
         let place = self.probes.places.get(number).copied().flatten();
         let found = place.and_then(|place| self.reading.found.get(place));
         match found.map(|f| f.state) {
-            Some(FoundState::TooLong) => "its value is longer than 64 KiB",
+            Some(CaptureState::TooLong) => "its value is longer than 64 KiB",
             _ if self.reading.is_encoded => "the body is compressed",
             _ => "there is none",
         }
@@ -227,13 +227,13 @@ impl Answer<'_> {
     }
 }
 
-impl Reading {
+impl ResponseReader {
     fn begin(&mut self, request: u32, probes: &Probes) {
         self.request = request;
         self.json.begin(&probes.pointers);
         let count = probes.pointers.len() + probes.others.len();
-        self.found.resize_with(count, Found::default);
-        self.found.iter_mut().for_each(Found::reset);
+        self.found.resize_with(count, ValueCapture::default);
+        self.found.iter_mut().for_each(ValueCapture::reset);
         self.windows.resize_with(probes.others.len(), Vec::new);
         self.windows.iter_mut().for_each(Vec::clear);
         self.set_cookies.clear();
@@ -258,12 +258,12 @@ impl Reading {
         }
         let found = &mut self.found[probes.pointers.len()..];
         for (other, found) in probes.others.iter().zip(found) {
-            if found.state != FoundState::Missing {
+            if found.state != CaptureState::Missing {
                 continue;
             }
             match other {
-                Other::Header(wanted) if is(wanted.as_bytes()) => found.set(value),
-                Other::Cookie(wanted) if is(b"set-cookie") => {
+                BodyProbe::Header(wanted) if is(wanted.as_bytes()) => found.set(value),
+                BodyProbe::Cookie(wanted) if is(b"set-cookie") => {
                     if let Some(value) = jar::value_of(value, wanted.as_bytes()) {
                         found.set(value);
                     }
@@ -286,46 +286,50 @@ impl Reading {
         }
         for ((other, found), window) in probes.others.iter().zip(others).zip(&mut self.windows) {
             match other {
-                Other::Body => {
-                    if found.state == FoundState::Missing {
-                        found.state = FoundState::Coming;
+                BodyProbe::Body => {
+                    if found.state == CaptureState::Missing {
+                        found.state = CaptureState::Coming;
                     }
                     found.put(bytes);
                 }
-                Other::Between(before, after) => between((before, after), bytes, found, window),
-                Other::Header(_) | Other::Cookie(_) => {}
+                BodyProbe::Between(before, after) => between((before, after), bytes, found, window),
+                BodyProbe::Header(_) | BodyProbe::Cookie(_) => {}
             }
         }
     }
 }
 
-/// Takes in what lies between two texts. Before the first of them was seen, `window` has the last
-/// bytes, which may be a part of it; afterwards `found` has all bytes since, and ends with the
-/// second.
-fn between((before, after): (&[u8], &[u8]), bytes: &[u8], found: &mut Found, window: &mut Vec<u8>) {
+/// Captures the text between two others. Before the first was seen, `window` has the last bytes,
+/// which may be a part of it. Afterwards `found` has all bytes since, up to the second.
+fn between(
+    (before, after): (&[u8], &[u8]),
+    bytes: &[u8],
+    found: &mut ValueCapture,
+    window: &mut Vec<u8>,
+) {
     match found.state {
-        FoundState::Missing => {
+        CaptureState::Missing => {
             window.extend_from_slice(bytes);
             let Some(at) = find(window, before) else {
                 let kept = window.len().min(before.len().saturating_sub(1));
                 window.drain(..window.len() - kept);
                 return;
             };
-            found.state = FoundState::Coming;
+            found.state = CaptureState::Coming;
             let rest = window.split_off(at + before.len());
             window.clear();
             between((before, after), &rest, found, window);
         }
-        FoundState::Coming => {
+        CaptureState::Coming => {
             // The second text may have begun in what came before.
             let from = found.bytes.len().saturating_sub(after.len());
             found.put(bytes);
             if let Some(at) = find(&found.bytes[from.min(found.bytes.len())..], after) {
                 found.bytes.truncate(from + at);
-                found.state = FoundState::Whole;
+                found.state = CaptureState::Whole;
             }
         }
-        FoundState::Whole | FoundState::TooLong => {}
+        CaptureState::Whole | CaptureState::TooLong => {}
     }
 }
 
@@ -377,7 +381,7 @@ mod tests {
             requests: vec![step],
             ..SessionPlan::default()
         };
-        let mut readings = Readings::new(&plan, 1);
+        let mut readings = ResponseReaders::new(&plan, 1);
         readings.begin(5, 0, 0);
         for (name, value) in fields {
             readings.field(5, name.as_bytes(), value.as_bytes());

@@ -1,22 +1,109 @@
-//! A command line as a shell takes it apart.
+//! A command line as a shell splits it.
 
-use super::error;
+use super::{error, wrong};
 use crate::quantity::ParseError;
 
-/// The words of a line, and what of it is another command.
+/// The words of a line, and the other commands that follow.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct SplitLine {
     pub(super) words: Vec<String>,
     /// What begins with `|`, `;`, `&`, `>` or `<`.
     pub(super) rest: Option<String>,
 }
 
-/// Takes quotes of all kinds (`'…'`, `"…"`, `$'…'`), backslashes and continued lines away.
-/// Variables and commands in quotes are not replaced.
-///
-/// # Errors
-/// Quotes that are not closed.
-pub(super) fn split(line: &str) -> Result<Words, ParseError> {
+/// The shell that a line is quoted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shell {
+    /// A POSIX shell, with `$'…'` of bash.
+    Posix,
+    /// The command prompt of Windows, whose lines browsers copy with `^` before each sign.
+    WindowsCommandPrompt,
+}
+
+impl Shell {
+    /// The shell of a line: no other shell has `^"`, or `^` at the end of a line.
+    pub(super) fn of(line: &str) -> Shell {
+        let continues = |line: &str| line.trim_end().ends_with(" ^");
+        if line.contains(" ^\"") || line.lines().any(continues) {
+            Shell::WindowsCommandPrompt
+        } else {
+            Shell::Posix
+        }
+    }
+
+    /// Splits a line at blanks, and removes quotes and continued lines. Variables and commands in
+    /// quotes are not replaced.
+    ///
+    /// # Errors
+    /// Quotes that are not closed.
+    pub(super) fn split(self, line: &str) -> Result<SplitLine, ParseError> {
+        match self {
+            Shell::Posix => split(line),
+            Shell::WindowsCommandPrompt => Ok(SplitLine {
+                words: windows_words(&without_carets(line)),
+                rest: None,
+            }),
+        }
+    }
+}
+
+/// The line without the carets of the command prompt. A caret makes the next character literal; at
+/// the end of a line it continues the line. Between plain quotes a caret stands for itself.
+fn without_carets(line: &str) -> String {
+    let line = line.replace("\r\n", "\n");
+    let mut plain = String::with_capacity(line.len());
+    let mut chars = line.chars();
+    let mut is_quoted = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '^' if !is_quoted => match chars.next() {
+                Some('\n') => plain.extend(chars.next()),
+                next => plain.extend(next),
+            },
+            c => {
+                is_quoted ^= c == '"';
+                plain.push(c);
+            }
+        }
+    }
+    plain
+}
+
+/// The words of a line by the rules of the C runtime of Windows: blanks divide outside of quotes,
+/// and backslashes escape only before a quote.
+fn windows_words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut is_quoted = false;
+    let mut backslashes = 0;
+    for c in line.chars() {
+        if c == '\\' {
+            backslashes += 1;
+            word.get_or_insert_default().push(c);
+            continue;
+        }
+        let before = std::mem::take(&mut backslashes);
+        match c {
+            '"' => {
+                let word = word.get_or_insert_default();
+                let kept = word.len() - (before + 1) / 2;
+                word.truncate(kept);
+                if before % 2 == 1 {
+                    word.push('"');
+                } else {
+                    is_quoted = !is_quoted;
+                }
+            }
+            ' ' | '\t' | '\n' if !is_quoted => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// Splits a line of a POSIX shell: quotes of all kinds (`'…'`, `"…"`, `$'…'`) and backslashes.
+fn split(line: &str) -> Result<SplitLine, ParseError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut rest = line;
@@ -27,10 +114,11 @@ pub(super) fn split(line: &str) -> Result<Words, ParseError> {
                 words.extend(word.take());
                 rest = after;
             }
+            '#' if word.is_none() => rest = after.find('\n').map_or("", |end| &after[end..]),
             '|' | ';' | '&' | '>' | '<' => {
                 words.extend(word.take());
                 let rest = Some(rest.trim().to_owned());
-                return Ok(Words { words, rest });
+                return Ok(SplitLine { words, rest });
             }
             '\\' => {
                 rest = after;
@@ -58,14 +146,14 @@ pub(super) fn split(line: &str) -> Result<Words, ParseError> {
         }
     }
     words.extend(word);
-    Ok(Words { words, rest: None })
+    Ok(SplitLine { words, rest: None })
 }
 
 fn open(quote: char) -> ParseError {
-    super::wrong(format!("the quote {quote} is not closed"))
+    wrong(format!("the quote {quote} is not closed"))
 }
 
-/// What follows `"`, up to its end.
+/// Reads the inside of `"…"` into `word`; returns the text behind it.
 fn double<'a>(text: &'a str, word: &mut String) -> Result<&'a str, ParseError> {
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
@@ -83,7 +171,7 @@ fn double<'a>(text: &'a str, word: &mut String) -> Result<&'a str, ParseError> {
     Err(open('"'))
 }
 
-/// What follows `$'`, up to its end: escapes as in C.
+/// Reads the inside of `$'…'` into `word`, with the escapes of C; returns the text behind it.
 fn ansi_c<'a>(text: &'a str, word: &mut String) -> Result<&'a str, ParseError> {
     let mut rest = text;
     loop {
@@ -105,7 +193,7 @@ fn ansi_c<'a>(text: &'a str, word: &mut String) -> Result<&'a str, ParseError> {
     }
 }
 
-/// One escape; what follows it.
+/// Reads one escape into `word`; returns the text behind it.
 fn escape<'a>(kind: char, rest: &'a str, word: &mut String) -> Result<&'a str, ParseError> {
     let simple = match kind {
         'n' => '\n',
@@ -130,7 +218,7 @@ fn escape<'a>(kind: char, rest: &'a str, word: &mut String) -> Result<&'a str, P
     Ok(rest)
 }
 
-/// A character by its number in the digits that `rest` begins with.
+/// Reads a character by its number into `word`; returns the text behind the digits.
 fn coded<'a>(
     rest: &'a str,
     digits_max: usize,
@@ -152,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_taken_apart_as_by_a_shell() {
+    fn lines_are_split_as_a_shell_does() {
         for (line, words) in [
             ("", &[][..]),
             (
@@ -165,6 +253,7 @@ mod tests {
             ),
             ("$x $", &["$x", "$"]),
             ("a \\\r\n b", &["a", "b"]),
+            ("a b#c # d e\n f", &["a", "b#c", "f"]),
         ] {
             let split = split(line).unwrap();
             assert_eq!(
@@ -179,7 +268,26 @@ mod tests {
     }
 
     #[test]
-    fn quotes_that_are_open_are_told() {
+    fn lines_of_the_windows_command_prompt_are_split() {
+        for (line, words) in [
+            (
+                "curl ^\"http://h/a^&b^\" ^\n  -H ^\"a: \\^\"b\\^\" ^%^41^\"",
+                &["curl", "http://h/a&b", "-H", "a: \"b\" %41"][..],
+            ),
+            (
+                "curl \"http://h/?a^b\" ^\r\n -d \"{\\\"c\\\": \\\\\" -s",
+                &["curl", "http://h/?a^b", "-d", "{\"c\": \\", "-s"],
+            ),
+            ("curl ^\"a^\n\nb^\" c:\\d", &["curl", "a\nb", "c:\\d"]),
+        ] {
+            let shell = Shell::of(line);
+            assert_eq!(shell, Shell::WindowsCommandPrompt, "{line}");
+            assert_eq!(shell.split(line).unwrap().words, words, "{line}");
+        }
+    }
+
+    #[test]
+    fn open_quotes_are_refused() {
         for line in ["'a", "\"a", "\"a\\", "$'a", "$'a\\", r"$'\ud800'"] {
             assert!(split(line).is_err(), "{line}");
         }

@@ -387,7 +387,7 @@ pub const LINES: &[Copied] = &[
             "-d{}",
             "-k",
         ],
-        request: ("GET", "h", "/x?a=1&q=a%20b&{}"),
+        request: ("GET", "h", "/x?a=1&q=a+b&{}"),
         headers: &[],
         body: "",
     },

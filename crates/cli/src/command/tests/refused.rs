@@ -1,6 +1,6 @@
 //! Bad input in all its kinds: from argv to the one line that says what is wrong.
 
-use super::tests::{MACHINE, parse};
+use super::{MACHINE, parse};
 use crate::command::raw::RawCommand;
 
 /// The line that refuses the whole command line.
