@@ -2,9 +2,10 @@
 
 use super::data::DataArgs;
 use crate::failure::Failure;
-use crate::words::Words;
+use crate::resolved_options::ResolvedOptions;
 use clap::Args;
 use knee_core::spec::{Endpoint, HttpRequest, Url};
+use serde::{Serialize, Serializer};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Options of curl")]
@@ -134,8 +135,9 @@ impl CurlArgs {
         Ok(format!("{url}{sign}{query}"))
     }
 
-    /// These options in the words of the command line.
-    pub fn tell(&self, words: &mut Words) {
+    /// Adds these options as they can be typed again.
+    fn tell(&self, words: &mut ResolvedOptions) {
+        words.put_some("url", self.url_option.clone());
         for (option, given) in self.data.by_option() {
             words.put_list(&option, given);
         }
@@ -152,6 +154,14 @@ impl CurlArgs {
         for (name, _) in flags.into_iter().filter(|flag| flag.1) {
             words.put(name, true);
         }
+    }
+}
+
+impl Serialize for CurlArgs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut options = ResolvedOptions::default();
+        self.tell(&mut options);
+        options.0.serialize(serializer)
     }
 }
 
