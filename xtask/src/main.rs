@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask tidy                 checks the architecture's rules and the style
-cargo xtask test [--install]     runs everything that must pass; tests of missing programs are skipped
+cargo xtask test [--install]     runs everything that must pass; skips tests of missing programs
     --install      brings the programs that the tests need (apt)
 cargo xtask dist                 makes a release in target/packages: static binary, archive, package
 cargo xtask docs                 writes the pages of docs/ that are made from the code

@@ -1,4 +1,5 @@
-//! Options after their defaults are settled, as they can be typed again. They go to the report, which
+//! Options after their defaults are settled, as they can be typed again. They go to the report,
+//! which
 //! makes the line of them that repeats a run.
 //!
 //! A group of options declares each once: the field that clap fills is the one that is serialized

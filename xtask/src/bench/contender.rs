@@ -189,8 +189,8 @@ pub const KNEE_EPOLL: Contender = knee(
 );
 pub const KNEE_EPOLL_UNSTAMPED: Contender = knee(
     "knee (epoll, no timestamps)",
-    "run {url} -c {connections} -t 1 -d {ms}ms --warmup 0s --backend epoll --timestamps off{arrivals} \
-     --json - --quiet",
+    "run {url} -c {connections} -t 1 -d {ms}ms --warmup 0s --backend epoll --timestamps off\
+     {arrivals} --json - --quiet",
 );
 pub const KNEE_URING: Contender = knee(
     "knee (io_uring)",

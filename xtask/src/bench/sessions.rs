@@ -14,8 +14,8 @@ const USERS: usize = 32;
 
 const PLAIN: Contender = knee(
     "knee (epoll)",
-    "run --targets {targets} --vusers {users} -t 1 -d {whole}s --warmup 0s --backend epoll --json - \
-     --quiet",
+    "run --targets {targets} --vusers {users} -t 1 -d {whole}s --warmup 0s --backend epoll --json \
+     - --quiet",
 );
 const SESSIONS: Contender = knee(
     "knee (epoll), sessions",

@@ -17,7 +17,8 @@ const SERVICE_S: f64 = 120e-6;
 const TRANSPORT_US: f64 = 60.0;
 /// Enough that no request waits for one.
 const CONNECTIONS: usize = 256;
-/// A handshake takes a thousand times as long as a connection in clear: with few, what they delay at
+/// A handshake takes a thousand times as long as a connection in clear: with few, what they
+/// delay at
 /// the begin is beyond neither percentile.
 const CONNECTIONS_TLS: usize = 32;
 

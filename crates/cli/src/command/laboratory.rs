@@ -68,7 +68,8 @@ pub trait TrialRunner<X: Experiment> {
         None
     }
 
-    /// The error where a trial shows that the target is gone: what was measured is reported, and the
+    /// The error where a trial shows that the target is gone: what was measured is reported, and
+    /// the
     /// command fails.
     fn gone(_: &X::Trial) -> Option<String> {
         None

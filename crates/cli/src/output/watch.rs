@@ -13,7 +13,8 @@ pub struct WatchArgs {
     pub no_tui: bool,
 
     /// Address of an OpenMetrics endpoint (/metrics) with the running figures, for Prometheus
-    #[arg(long, value_name = "ADDR:PORT", value_parser = |text: &str| listen_address(text, "127.0.0.1:7009"), hide_short_help = true)]
+    #[arg(long, value_name = "ADDR:PORT", hide_short_help = true)]
+    #[arg(value_parser = |text: &str| listen_address(text, "127.0.0.1:7009"))]
     pub metrics: Option<SocketAddr>,
 }
 

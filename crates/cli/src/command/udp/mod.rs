@@ -1,5 +1,6 @@
 //! `knee udp`: datagrams by a schedule or by their clients' waits, each accounted for.
 
+mod contradictions;
 mod options;
 mod resolve;
 mod runner;

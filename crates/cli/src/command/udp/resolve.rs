@@ -1,8 +1,9 @@
 //! From the options to trials that cannot be wrong.
 
+use super::contradictions::UdpTask;
 use super::options::{Cpus, Preset};
 use super::{Plan, RawUdp, UdpSpec};
-use crate::args::{RecordedArrivals, first_given, interval, read_trace};
+use crate::args::{RecordedArrivals, interval, read_trace};
 use crate::command::laboratory::ReportSetup;
 use crate::failure::Failure;
 use crate::machine::Machine;
@@ -40,14 +41,6 @@ const REPEATS: u32 = 3;
 
 /// The receive buffer of the preset: room for a third of the 128 datagrams that a tick lets go.
 const PUBLISHED_RCVBUF: u32 = 16_384;
-
-/// What the options ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UdpTask {
-    Run,
-    Compare,
-    Explain,
-}
 
 /// The load of a run, as its options are typed.
 struct RunLoad {
@@ -346,8 +339,10 @@ impl RawUdp {
         }
     }
 
-    /// Puts what the trials use in the place of defaults; the options that repeat them. The port of a
-    /// built-in service differs from run to run and a token is a secret: both are left out. `run`: the
+    /// Puts what the trials use in the place of defaults; the options that repeat them. The port
+    /// of a
+    /// built-in service differs from run to run and a token is a secret: both are left out.
+    /// `run`: the
     /// load of a run.
     fn settle(
         &mut self,
@@ -369,93 +364,6 @@ impl RawUdp {
         }
         ResolvedOptions::of(self)
     }
-
-    /// What the options ask for.
-    pub(super) fn kind(&self) -> UdpTask {
-        match (self.compare.is_empty(), &self.explain) {
-            (_, Some(_)) => UdpTask::Explain,
-            (false, None) => UdpTask::Compare,
-            (true, None) => UdpTask::Run,
-        }
-    }
-
-    pub(super) fn refuse_contradictions(&self) -> Result<(), Failure> {
-        if let (Some(option), None) = (self.token.option(), &self.service_address) {
-            return refuse(option, "the built-in service needs none: give HOST");
-        }
-        if self.threads.is_some() && self.carried_as() != ClientsAs::Multiplexed {
-            return refuse(
-                "--threads",
-                "each client has a thread of its own: leave it or --clients-as out",
-            );
-        }
-        match self.kind() {
-            UdpTask::Run => self.refuse_for_a_run(),
-            UdpTask::Compare | UdpTask::Explain => self.refuse_for_several(),
-        }
-    }
-
-    fn refuse_for_a_run(&self) -> Result<(), Failure> {
-        if self.repeats.is_some() {
-            return refuse("--repeats", "needs --compare or --explain");
-        }
-        let asked = self.schedule().filter(AskedArrival::takes_length);
-        match asked {
-            Some(asked) if self.datagrams.is_some() && self.duration.is_none() => {
-                let name = asked.name();
-                let wrong = format!("a {name} takes its length from --duration: give it too");
-                refuse("--wait", &wrong)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn refuse_for_several(&self) -> Result<(), Failure> {
-        let (option, how) = match self.kind() {
-            UdpTask::Explain => ("--explain", "WAIT*N, such as 'yield*64'"),
-            _ => ("--compare", "WAIT*N or ARRIVAL@RATE*N"),
-        };
-        let of_a_run = first_given(&[
-            (self.wait.is_some(), "--wait"),
-            (self.arrival.is_some(), "--arrival"),
-            (self.rate.is_some(), "--rate"),
-            (self.clients.is_some(), "--clients"),
-        ]);
-        if let Some(given) = of_a_run {
-            let wrong = format!("{option} says of each kind of clients what it does: {how}");
-            return refuse(given, &wrong);
-        }
-        if self.datagrams.is_some() {
-            let wrong = format!("with {option} each trial lasts for --duration: leave one out");
-            return refuse("--datagrams", &wrong);
-        }
-        match self.kind() {
-            UdpTask::Compare if self.compare.len() < 2 => refuse(
-                "--compare",
-                "takes two kinds of clients or more, such as 'yield*64' 'exp(200us)*128'",
-            ),
-            UdpTask::Explain
-                if self
-                    .explain
-                    .as_ref()
-                    .is_some_and(|laws| laws.len() % 3 == 1) =>
-            {
-                refuse(
-                    "--explain",
-                    "takes two kinds of clients, or none for 'yield*64' 'exp(200us)*128'",
-                )
-            }
-            UdpTask::Explain if self.repeats.is_some_and(|n| n < 3) => refuse(
-                "--repeats",
-                "an explanation takes at least 3 to know what chance does",
-            ),
-            _ => Ok(()),
-        }
-    }
-}
-
-fn refuse(argument: &str, wrong: &str) -> Result<(), Failure> {
-    Err(Failure::argument(argument, wrong))
 }
 
 impl Clients {
