@@ -8,16 +8,8 @@ use std::process::Command;
 
 /// What builds a static binary beside Rust: the C compiler for SQLite, and what packs it.
 const FOR_DIST: [tools::Tool; 2] = [
-    tools::Tool {
-        program: "musl-gcc",
-        package: "musl-tools",
-        purpose: "the static binary",
-    },
-    tools::Tool {
-        program: "dpkg-deb",
-        package: "dpkg",
-        purpose: "the Debian package",
-    },
+    tools::tool("musl-gcc", "musl-tools", "the static binary"),
+    tools::tool("dpkg-deb", "dpkg", "the Debian package"),
 ];
 
 /// Programs that build a container image, the first one that works is used.

@@ -14,7 +14,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask tidy                 checks the architecture's rules and the style
-cargo xtask test                 runs everything that must pass; installs what the tests need
+cargo xtask test [--install]     runs everything that must pass; skips tests of missing programs
+    --install      brings the programs that the tests need (apt)
 cargo xtask dist                 makes a release in target/packages: static binary, archive, package
 cargo xtask docs                 writes the pages of docs/ that are made from the code
 cargo xtask bench [OPTIONS]      measures knee beside its peers; writes bench/RESULTS.md
@@ -29,7 +30,8 @@ fn main() -> ExitCode {
     let outcome = match args.split_first().map(|(task, rest)| (task.as_str(), rest)) {
         Some(("tidy", [])) => tidy::run(),
         Some(("dist", [])) => dist::run(),
-        Some(("test", [])) => test::run(),
+        Some(("test", [])) => test::run(false),
+        Some(("test", [option])) if option == "--install" => test::run(true),
         Some(("docs", [])) => docs::run(),
         Some(("bench", rest)) => bench::Options::parse(rest).and_then(|o| bench::run(&o)),
         Some(("help" | "--help" | "-h", _)) => {

@@ -17,7 +17,7 @@ pub fn target() -> PathBuf {
 
 /// A source file by its path from the root, with `/` between the parts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Source {
+pub struct RepoFile {
     /// Path from the repository's root.
     pub path: String,
     /// What it says.
@@ -26,14 +26,14 @@ pub struct Source {
 
 /// All Rust, C, Markdown and Cargo.toml files of the repository, sorted by path. What else the
 /// documentation consists of is there without its text.
-pub fn sources(root: &Path) -> Result<Vec<Source>, String> {
+pub fn sources(root: &Path) -> Result<Vec<RepoFile>, String> {
     let mut found = Vec::new();
     collect(root, root, &mut found)?;
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
 
-fn collect(root: &Path, dir: &Path, found: &mut Vec<Source>) -> Result<(), String> {
+fn collect(root: &Path, dir: &Path, found: &mut Vec<RepoFile>) -> Result<(), String> {
     let in_dir = |e: std::io::Error| format!("{}: {e}", dir.display());
     for entry in std::fs::read_dir(dir).map_err(in_dir)? {
         let path = entry.map_err(in_dir)?.path();
@@ -49,12 +49,14 @@ fn collect(root: &Path, dir: &Path, found: &mut Vec<Source>) -> Result<(), Strin
         } else {
             let relative = path.strip_prefix(root).unwrap_or(&path);
             let is_read = [".rs", ".c", ".h", ".md"].iter().any(|s| name.ends_with(s));
-            let text = match name == "Cargo.toml" || is_read {
-                true => std::fs::read_to_string(&path).map_err(in_dir)?,
-                false if relative.starts_with("docs") => String::new(),
-                false => continue,
+            let text = if name == "Cargo.toml" || is_read {
+                std::fs::read_to_string(&path).map_err(in_dir)?
+            } else if relative.starts_with("docs") {
+                String::new()
+            } else {
+                continue;
             };
-            found.push(Source {
+            found.push(RepoFile {
                 path: relative.to_string_lossy().replace('\\', "/"),
                 text,
             });

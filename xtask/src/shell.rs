@@ -7,10 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Output};
 
-/// Runs cargo in the repository, with these variables set besides.
+/// Runs cargo in the repository.
 pub fn cargo(args: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(program);
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
         .args(args)
         .current_dir(repo::root())
@@ -18,6 +17,16 @@ pub fn cargo(args: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
     let status = command.status().map_err(|e| format!("cargo: {e}"))?;
     succeeded(status, "cargo", args)
 }
+
+/// Environment in which cargo compiles this workspace with clippy, as `cargo clippy` does, and a
+/// warning is an error. What is built is linted in passing, so that no crate is built twice.
+pub const LINTED: &[(&str, &str)] = &[
+    ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
+    (
+        "CLIPPY_ARGS",
+        "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__",
+    ),
+];
 
 /// Prints a command line and runs it.
 pub fn step(program: &str, args: &[&str], folder: &Path) -> Result<(), String> {
@@ -40,9 +49,10 @@ pub fn output(program: impl AsRef<OsStr>, args: &[&str]) -> Result<String, Strin
 }
 
 fn succeeded(status: ExitStatus, program: &str, args: &[&str]) -> Result<(), String> {
-    match status.success() {
-        true => Ok(()),
-        false => Err(format!("{program} {}: {status}", args.join(" "))),
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{program} {}: {status}", args.join(" ")))
     }
 }
 

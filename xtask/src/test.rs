@@ -1,63 +1,51 @@
-//! Everything that must pass, in one command, installing what it needs.
+//! Everything that must pass before a change lands, in one command.
 
-use crate::shell::cargo;
+use crate::shell::{LINTED, cargo};
 use crate::{bench, tidy, tools};
 use std::time::{Duration, Instant};
 
-struct Step {
-    name: &'static str,
-    run: fn() -> Result<(), String>,
-}
+type Step = (&'static str, fn() -> Result<(), String>);
 
-/// Cheap steps first; all of them use the same profile and flags, so that nothing is built twice.
-const STEPS: [Step; 6] = [
-    Step {
-        name: "fmt",
-        run: || cargo(&["fmt", "--all", "--check"], &[]),
-    },
-    Step {
-        name: "tidy",
-        run: tidy::run,
-    },
-    Step {
-        name: "clippy",
-        run: clippy,
-    },
-    Step {
-        name: "test",
-        run: || cargo(&["test", "--workspace"], &[]),
-    },
-    Step {
-        name: "doc",
-        run: doc,
-    },
-    Step {
-        name: "small bench",
-        run: small_bench,
-    },
+/// Cheap steps first. Lints, tests and the small bench share one build of each crate.
+const STEPS: &[Step] = &[
+    ("fmt", || cargo(&["fmt", "--all", "--check"], &[])),
+    ("tidy", tidy::run),
+    ("build, lint", || {
+        cargo(&["test", "--workspace", "--no-run"], LINTED)
+    }),
+    ("test", || cargo(&["test", "--workspace"], LINTED)),
+    ("small bench", bench::run_small),
+    ("doc", || {
+        let deny = [("RUSTDOCFLAGS", "-D warnings")];
+        cargo(&["doc", "--workspace", "--no-deps"], &deny)
+    }),
 ];
 
-/// Runs all steps and prints what each took.
+/// Runs all steps and prints the time that each took. `install`: installs what the tests need.
 ///
 /// # Errors
-/// Which steps failed. Where `CI` is set, what is missing fails too, before anything runs.
-pub fn run() -> Result<(), String> {
-    let missing = tools::install(&tools::FOR_TESTS);
+/// Which steps failed. Where `CI` is set, a missing program is an error too, before anything runs.
+pub fn run(install: bool) -> Result<(), String> {
+    let missing = if install {
+        tools::install(tools::FOR_TESTS)
+    } else {
+        tools::missing(tools::FOR_TESTS)
+    };
     for tool in &missing {
         println!("skipped, as {} is missing: {}", tool.program, tool.purpose);
     }
     if !missing.is_empty() && std::env::var_os("CI").is_some() {
-        return Err("CI is set, so nothing may be skipped: install what is missing".into());
+        return Err("CI is set, so nothing may be skipped: run it with --install".into());
     }
     let mut summary: Vec<(&str, Duration, Result<(), String>)> = Vec::new();
-    for step in &STEPS {
-        println!("== {}", step.name);
+    for (name, run) in STEPS {
+        println!("== {name}");
         let begun = Instant::now();
-        let outcome = (step.run)();
+        let outcome = run();
         if let Err(why) = &outcome {
             println!("{why}");
         }
-        summary.push((step.name, begun.elapsed(), outcome));
+        summary.push((name, begun.elapsed(), outcome));
     }
     println!("\nstep          seconds");
     for (name, took, outcome) in &summary {
@@ -65,43 +53,13 @@ pub fn run() -> Result<(), String> {
         println!("{name:<12} {:>8.1}  {word}", took.as_secs_f64());
     }
     for tool in &missing {
-        println!("skipped: {}", tool.purpose);
+        println!("skipped: {} (--install brings it)", tool.purpose);
     }
-    let failed: Vec<&str> = summary
-        .iter()
-        .filter(|s| s.2.is_err())
-        .map(|s| s.0)
-        .collect();
+    let failed = summary.iter().filter(|(.., outcome)| outcome.is_err());
+    let failed: Vec<&str> = failed.map(|(name, ..)| *name).collect();
     if failed.is_empty() {
         Ok(())
     } else {
         Err(format!("failed: {}", failed.join(", ")))
     }
-}
-
-fn clippy() -> Result<(), String> {
-    cargo(
-        &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ],
-        &[],
-    )
-}
-
-fn doc() -> Result<(), String> {
-    cargo(
-        &["doc", "--workspace", "--no-deps"],
-        &[("RUSTDOCFLAGS", "-D warnings")],
-    )
-}
-
-/// Function, not speed: the binary that the tests have just built will do.
-fn small_bench() -> Result<(), String> {
-    let options = ["--small", "--debug"].map(String::from);
-    bench::run(&bench::Options::parse(&options)?)
 }

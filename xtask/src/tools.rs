@@ -14,7 +14,8 @@ pub struct Tool {
     pub purpose: &'static str,
 }
 
-const fn tool(program: &'static str, package: &'static str, purpose: &'static str) -> Tool {
+/// A row of a list of tools.
+pub const fn tool(program: &'static str, package: &'static str, purpose: &'static str) -> Tool {
     Tool {
         program,
         package,
@@ -23,7 +24,7 @@ const fn tool(program: &'static str, package: &'static str, purpose: &'static st
 }
 
 /// What the tests need.
-pub const FOR_TESTS: [Tool; 18] = [
+pub const FOR_TESTS: &[Tool] = &[
     tool("nginx", "nginx-light", "knee against nginx"),
     tool("apache2", "apache2", "knee against Apache httpd"),
     tool("lighttpd", "lighttpd", "knee against lighttpd"),
@@ -51,7 +52,7 @@ pub const FOR_TESTS: [Tool; 18] = [
 
 /// The peers that apt brings, the servers of others that they are measured against, and what else
 /// the benches need.
-pub const PEERS: [Tool; 9] = [
+pub const PEERS: &[Tool] = &[
     tool("wrk", "wrk", "wrk as a peer"),
     tool("ab", "apache2-utils", "ab as a peer"),
     tool("h2load", "nghttp2-client", "h2load as a peer"),

@@ -12,7 +12,7 @@ pub struct Machine {
     pub open_files: OpenFiles,
 }
 
-/// More connections are opened only where asked for.
+/// Most connections that are opened by default.
 const CONNECTIONS_DEFAULT: u32 = 10_000;
 
 impl Machine {

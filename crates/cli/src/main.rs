@@ -11,6 +11,7 @@ mod margins;
 mod near;
 mod notes;
 mod output;
+mod resolved_options;
 mod scenario;
 mod secrets;
 mod started_at;
@@ -19,7 +20,6 @@ mod terminal;
 mod usage;
 mod watch;
 mod whole_file;
-mod words;
 
 use command::raw::RawArgs;
 use failure::{Exit, Failure};
@@ -53,10 +53,11 @@ fn explain(objection: &clap::Error) -> Result<Exit, Failure> {
             &RawArgs::command_of(std::env::args_os()),
         )));
     }
-    match objection.use_stderr() || terminal::is_stdout() {
+    if objection.use_stderr() || terminal::is_stdout() {
         // In colour, where that is wanted.
-        true => drop(objection.print()),
-        false => stdout::write(|out| write!(out, "{}", objection.render()))?,
+        drop(objection.print())
+    } else {
+        stdout::write(|out| write!(out, "{}", objection.render()))?
     }
     Ok(if objection.use_stderr() {
         Exit::BadInput

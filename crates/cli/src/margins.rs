@@ -22,17 +22,17 @@ const BUDGET: Nanos = Nanos::from_millis(150);
 /// What this version writes and reads.
 const SCHEMA: &str = "knee.margins/1";
 
-/// Of so many machines the margins are kept, the latest first.
+/// Machines whose margins are kept, the latest first.
 const MACHINES_MAX: usize = 16;
 
-/// No file of so many machines is larger.
+/// Largest size of the file in bytes, beyond that of [`MACHINES_MAX`] machines.
 const SIZE_MAX: u64 = 1 << 20;
 
 /// A margin beyond this was not measured by anyone.
 const CREDIBLE_MAX: Nanos = Nanos::from_millis(10);
 
-/// The margins of this machine: those kept, or else measured now and kept. What is wrong with the
-/// file is told in one line.
+/// The margins of this machine: those kept, or else measured now and kept. A note of one line says
+/// what is wrong with the file.
 pub fn of_this_machine(notes: Notes) -> Margins {
     let store = Store::of_user();
     let machine = MachineKey::this();

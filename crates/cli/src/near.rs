@@ -3,159 +3,88 @@
 
 use clap::Command;
 
-/// An option that another program has, and those of knee's that mean the same, the best first.
-const OPTIONS: [(&[&str], &[&str]); 21] = [
+/// Options of other programs, and those of knee's that mean the same, the best first.
+const OPTIONS: &[(&str, &str)] = &[
     (
-        &[
-            "--data",
-            "--data-raw",
-            "--data-binary",
-            "--payload",
-            "--body-file",
-            "--postfile",
-        ],
-        &["--body", "--size"],
+        "--data --data-raw --data-binary --payload --body-file --postfile",
+        "--body --size",
     ),
     (
-        &[
-            "--concurrency",
-            "--concurrent",
-            "--clients",
-            "--conns",
-            "--workers",
-            "--parallel",
-        ],
-        &[
-            "--connections",
-            "--clients",
-            "--vusers",
-            "--simple",
-            "--scenarios",
-        ],
+        "--concurrency --concurrent --clients --conns --workers --parallel",
+        "--connections --clients --vusers --simple --scenarios",
     ),
     (
-        &[
-            "--qps",
-            "--rps",
-            "--query-per-second",
-            "--rate-limit",
-            "--throughput",
-            "--tps",
-        ],
-        &["--rate", "--rates"],
+        "--qps --rps --query-per-second --rate-limit --throughput --tps",
+        "--rate --rates",
     ),
     (
-        &["--users", "--vus", "--virtual-users", "--virtual-clients"],
-        &["--vusers", "--simple", "--clients"],
+        "--users --vus --virtual-users --virtual-clients",
+        "--vusers --simple --clients",
     ),
     (
-        &[
-            "--output",
-            "--out",
-            "-o",
-            "--summary-export",
-            "--format",
-            "--report-json",
-        ],
-        &["--json"],
+        "--output --out -o --summary-export --format --report-json",
+        "--json",
     ),
-    (&["--report", "--web", "--dashboard"], &["--html"]),
+    ("--report --web --dashboard", "--html"),
     (
-        &[
-            "--duration-seconds",
-            "--time",
-            "--timelimit",
-            "--time-limit",
-            "--seconds",
-            "-z",
-        ],
-        &["--duration"],
+        "--duration-seconds --time --timelimit --time-limit --seconds -z",
+        "--duration",
     ),
     (
-        &[
-            "--number",
-            "--num",
-            "--iterations",
-            "--num-requests",
-            "--count",
-            "--total",
-        ],
-        &["--requests", "--datagrams"],
+        "--number --num --iterations --num-requests --count --total",
+        "--requests --datagrams",
     ),
+    ("--warm-up --warm-up-time --ramp-up --rampup", "--warmup"),
+    ("--stages --distribution --pattern --pacing", "--arrival"),
+    ("--request --verb -X", "--method"),
+    ("--headers", "--header"),
+    ("--mime --type --mime-type", "--content-type"),
     (
-        &["--warm-up", "--warm-up-time", "--ramp-up", "--rampup"],
-        &["--warmup"],
+        "--disable-keepalive --no-keep-alive --close",
+        "--no-keepalive",
     ),
+    ("--max-workers --cores --cpus --nthreads", "--threads"),
     (
-        &["--stages", "--distribution", "--pattern", "--pacing"],
-        &["--arrival"],
+        "--threshold --thresholds --fail --fail-on --max-error-rate",
+        "--fail-if --fail-on-regression",
     ),
-    (&["--request", "--verb", "-X"], &["--method"]),
-    (&["--headers"], &["--header"]),
-    (&["--mime", "--type", "--mime-type"], &["--content-type"]),
-    (
-        &["--disable-keepalive", "--no-keep-alive", "--close"],
-        &["--no-keepalive"],
-    ),
-    (
-        &["--max-workers", "--cores", "--cpus", "--nthreads"],
-        &["--threads"],
-    ),
-    (
-        &[
-            "--threshold",
-            "--thresholds",
-            "--fail",
-            "--fail-on",
-            "--max-error-rate",
-        ],
-        &["--fail-if", "--fail-on-regression"],
-    ),
-    (
-        &["--sleep", "--pause", "--delay", "--think-time"],
-        &["--think", "--delays"],
-    ),
-    (&["--unix", "--socket"], &["--unix-socket"]),
-    (&["--silent", "--no-progress", "-s", "-q"], &["--quiet"]),
-    (
-        &["--disable-color", "--no-colors", "--no-colour"],
-        &["--no-color"],
-    ),
-    (
-        &["--connect-to", "--bind", "--local-address"],
-        &["--source", "--listen"],
-    ),
+    ("--sleep --pause --delay --think-time", "--think --delays"),
+    ("--unix --socket", "--unix-socket"),
+    ("--silent --no-progress -s -q", "--quiet"),
+    ("--disable-color --no-colors --no-colour", "--no-color"),
+    ("--connect-to --bind --local-address", "--source --listen"),
 ];
 
-/// Commands of other programs, and knee's own.
-const COMMANDS: [(&[&str], &str); 6] = [
-    (
-        &["attack", "bench", "benchmark", "load", "http", "get"],
-        "run",
-    ),
-    (&["ramp", "scan", "explore", "find"], "sweep"),
-    (&["stress", "flood"], "overload"),
-    (&["ping", "iperf", "rrul", "bufferbloat"], "latency"),
-    (&["diff", "cmp"], "compare"),
-    (&["list", "ls", "log", "runs"], "history"),
+/// Commands of other programs, and knee's.
+const COMMANDS: &[(&str, &str)] = &[
+    ("attack bench benchmark load http get", "run"),
+    ("ramp scan explore find", "sweep"),
+    ("stress flood", "overload"),
+    ("ping iperf rrul bufferbloat", "latency"),
+    ("diff cmp", "compare"),
+    ("list ls log runs", "history"),
 ];
+
+fn has_word(list: &str, word: &str) -> bool {
+    list.split(' ').any(|known| known == word)
+}
 
 /// The option of this command that means what `typed` means elsewhere, if it has one.
 pub fn meant(command: &Command, typed: &str) -> Option<String> {
-    let (_, ours) = OPTIONS.iter().find(|(theirs, _)| theirs.contains(&typed))?;
-    let has = |option: &&&str| {
+    let (_, ours) = OPTIONS.iter().find(|(theirs, _)| has_word(theirs, typed))?;
+    let has = |option: &&str| {
         let name = option.trim_start_matches('-');
         let mut all = command.get_arguments();
         all.any(|a| a.get_long() == Some(name) && !a.is_hide_set())
     };
-    ours.iter().find(has).map(ToString::to_string)
+    ours.split(' ').find(has).map(ToString::to_string)
 }
 
 /// The command that is meant, if there is one.
 pub fn command_meant(command: &Command, typed: &str) -> Option<String> {
     let (_, ours) = COMMANDS
         .iter()
-        .find(|(theirs, _)| theirs.contains(&typed))?;
+        .find(|(theirs, _)| has_word(theirs, typed))?;
     let is_there = command.find_subcommand(ours).is_some();
     is_there.then(|| ours.to_string())
 }
@@ -198,7 +127,7 @@ mod tests {
             commands.any(|c| c.get_arguments().any(|a| a.get_long() == Some(name)))
         };
         for (theirs, ours) in OPTIONS {
-            assert!(ours.iter().all(|o| has(o)), "{ours:?}");
+            assert!(ours.split(' ').all(has), "{ours:?}");
             assert!(!theirs.is_empty());
         }
     }

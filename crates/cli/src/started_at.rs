@@ -1,4 +1,4 @@
-//! The moment of a report.
+//! The time of a report.
 
 use knee_core::date;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -4,12 +4,12 @@ use std::env;
 use std::io::{self, IsTerminal};
 use terminal_size::{Height, Width, terminal_size_of};
 
-/// Columns where nothing tells how many there are.
+/// Default number of columns.
 const WIDTH: usize = 80;
 
-/// On less the live view does not show enough.
+/// Fewest columns for the live view.
 const VIEW_COLUMNS_MIN: u16 = 40;
-/// See [`VIEW_COLUMNS_MIN`].
+/// Fewest rows for the live view.
 const VIEW_ROWS_MIN: u16 = 12;
 
 /// Columns of standard output; where it is no terminal what COLUMNS says, or else [`WIDTH`].

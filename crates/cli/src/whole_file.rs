@@ -7,6 +7,7 @@ mod tests;
 use crate::failure::Failure;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
@@ -30,7 +31,8 @@ pub struct OutputPlace {
 }
 
 impl OutputPlace {
-    /// Checks that the file that `option` names can be written. Nothing is changed yet.
+    /// Checks that the file that `option` names can be written; `-` is standard output. Nothing is
+    /// changed yet.
     ///
     /// # Errors
     /// The file or its folder cannot be written.
@@ -98,6 +100,10 @@ enum Target {
 
 impl Target {
     fn open(path: &Path) -> io::Result<Target> {
+        if path == Path::new("-") {
+            let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+            return Ok(Target::Stream(File::from(stdout)));
+        }
         let append = |path: &Path| OpenOptions::new().append(true).open(path);
         let Some(path) = end_of_links(path)? else {
             return append(path).map(Target::Stream);

@@ -1,42 +1,66 @@
 //! Bulk transfer: one flow and 32, knee beside iperf3 and bare loops, with what a GiB costs.
 
+use super::contender::{BenchProgram, LineValues, split};
 use super::lab::Lab;
-use super::peer;
-use super::process::{self, Server};
-use super::stats::{ratios, spread};
-use super::table::{Table, command_lines};
-use crate::tools;
+use super::process::{self, Quiet};
+use super::reader::{json, number};
+use super::table::{MarkdownTable, command_lines, ratios, spread};
 use serde_json::Value;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Short turns, as the host may change its speed from second to second; iperf3 takes whole seconds.
 const TURN_S: f64 = 1.0;
-/// The place of the port in a command line.
-const PORT: &str = "PORT";
-/// No turn may take longer.
-const LIMIT: Duration = Duration::from_secs(30);
-
-/// Who carries flows.
+/// Who carries flows: the two ends, each a program and its command line.
 struct Contender {
-    name: String,
-    /// The two ends and their command lines.
-    receiver: (PathBuf, String),
-    sender: (PathBuf, String),
-    kind: Kind,
+    name: &'static str,
+    receiver: (BenchProgram, &'static str),
+    sender: (BenchProgram, &'static str),
+    /// Reads what the sender and the receiver printed.
+    read: fn(&Value, &str, u32) -> Result<ServedTurn, String>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Knee,
-    Iperf3,
-    Bare,
-}
+/// `{cc}` is the congestion control after the option that names it.
+const CONTENDERS: &[Contender] = &[
+    Contender {
+        name: "bare loop",
+        receiver: (BenchProgram::Bare("bulk_receive"), "0 discard"),
+        sender: (BenchProgram::Bare("bulk_send"), "{port} {seconds}{bare_cc}"),
+        read: read_bare,
+    },
+    Contender {
+        name: "bare loop, copying",
+        receiver: (BenchProgram::Bare("bulk_receive"), "0 copy"),
+        sender: (BenchProgram::Bare("bulk_send"), "{port} {seconds}{bare_cc}"),
+        read: read_bare,
+    },
+    Contender {
+        name: "iperf3",
+        receiver: (IPERF3, "-s -1 -p {port}"),
+        sender: (
+            IPERF3,
+            "-c 127.0.0.1 -p {port} -P {flows} -t {whole} -J{iperf3_cc}",
+        ),
+        read: read_iperf3,
+    },
+    Contender {
+        name: "knee",
+        receiver: (
+            BenchProgram::Knee,
+            "serve latency --listen 127.0.0.1:0 --threads 1",
+        ),
+        sender: (
+            BenchProgram::Knee,
+            "latency 127.0.0.1:{port} --scenarios {flows}/0 -d {seconds}s --threads 1 --json - \
+             --quiet{knee_cc}",
+        ),
+        read: read_knee,
+    },
+];
+const IPERF3: BenchProgram = BenchProgram::Peer("iperf3");
 
 /// One turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Turn {
+struct ServedTurn {
     gbit_per_s: f64,
     /// Processor time of both ends per GiB received, in seconds.
     cpu_s_per_gib: f64,
@@ -59,65 +83,27 @@ pub fn run(lab: &Lab) -> Result<String, String> {
     Ok(text)
 }
 
-fn contenders(lab: &Lab, flows: u32, control: &str) -> Vec<Contender> {
-    let seconds = lab.seconds(TURN_S);
-    let whole = seconds.ceil();
+/// Lets them take turns.
+fn table(lab: &Lab, flows: u32, control: &str) -> Result<String, String> {
+    // The bare loops carry one flow.
+    let is_able = |c: &&Contender| {
+        let is_bare = matches!(c.sender.0, BenchProgram::Bare(_));
+        lab.program(c.sender.0).is_some() && (flows == 1 || !is_bare)
+    };
+    let all: Vec<&Contender> = CONTENDERS.iter().filter(is_able).collect();
     let option = |name: &str| match control {
         "" => String::new(),
         control => format!("{name}{control}"),
     };
-    let mut all = Vec::new();
-    if flows == 1 {
-        for (name, mode) in [("bare loop", "discard"), ("bare loop, copying", "copy")] {
-            all.push(Contender {
-                name: name.to_string(),
-                receiver: (lab.bare.join("bulk_receive"), format!("0 {mode}")),
-                sender: (
-                    lab.bare.join("bulk_send"),
-                    format!("{PORT} {seconds}{}", option(" ")),
-                ),
-                kind: Kind::Bare,
-            });
-        }
-    }
-    if let Some(iperf3) = tools::find("iperf3") {
-        let control = option(" -C ");
-        all.push(Contender {
-            name: "iperf3".to_string(),
-            receiver: (iperf3.clone(), format!("-s -1 -p {PORT}")),
-            sender: (
-                iperf3,
-                format!("-c 127.0.0.1 -p {PORT} -P {flows} -t {whole} -J{control}"),
-            ),
-            kind: Kind::Iperf3,
-        });
-    }
-    all.push(Contender {
-        name: "knee".to_string(),
-        receiver: (
-            lab.knee.clone(),
-            "serve latency --listen 127.0.0.1:0 --threads 1".to_string(),
-        ),
-        sender: (
-            lab.knee.clone(),
-            format!(
-                "latency 127.0.0.1:{PORT} --scenarios {flows}/0 -d {seconds}s --threads 1 \
-                 --json - --quiet{}",
-                option(" --cc ")
-            ),
-        ),
-        kind: Kind::Knee,
-    });
-    all
-}
-
-/// Lets them take turns.
-fn table(lab: &Lab, flows: u32, control: &str) -> Result<String, String> {
-    let all = contenders(lab, flows, control);
-    let mut turns: Vec<Vec<Turn>> = all.iter().map(|_| Vec::new()).collect();
+    let values = LineValues::of(lab.seconds(TURN_S))
+        .with("flows", flows)
+        .with("bare_cc", option(" "))
+        .with("iperf3_cc", option(" -C "))
+        .with("knee_cc", option(" --cc "));
+    let mut turns: Vec<Vec<ServedTurn>> = all.iter().map(|_| Vec::new()).collect();
     for _ in 0..lab.rounds {
         for (contender, turns) in all.iter().zip(&mut turns) {
-            let turn = contender.turn(lab, flows);
+            let turn = contender.turn(lab, &values, flows);
             turns.push(turn.map_err(|e| format!("{}: {e}", contender.name))?);
         }
     }
@@ -128,114 +114,97 @@ fn table(lab: &Lab, flows: u32, control: &str) -> Result<String, String> {
     };
     let plural = if flows == 1 { "" } else { "s" };
     let title = format!("{flows} flow{plural}, {control}");
-    let mut table = Table::new(&[&title, "Gbit/s", "ratio", "CPU s per GiB", "ratio of CPU"]);
-    let speeds = |t: &[Turn]| t.iter().map(|t| t.gbit_per_s).collect::<Vec<f64>>();
-    let costs = |t: &[Turn]| t.iter().map(|t| t.cpu_s_per_gib).collect::<Vec<f64>>();
+    let mut table =
+        MarkdownTable::new(&[&title, "Gbit/s", "ratio", "CPU s per GiB", "ratio of CPU"]);
+    let speeds = |t: &[ServedTurn]| t.iter().map(|t| t.gbit_per_s).collect::<Vec<f64>>();
+    let costs = |t: &[ServedTurn]| t.iter().map(|t| t.cpu_s_per_gib).collect::<Vec<f64>>();
     let (first_speeds, first_costs) = (speeds(&turns[0]), costs(&turns[0]));
     for (contender, turns) in all.iter().zip(&turns) {
         table.row(&[
-            contender.name.clone(),
+            contender.name.to_owned(),
             spread(&speeds(turns), 1),
             spread(&ratios(&speeds(turns), &first_speeds), 2),
             spread(&costs(turns), 3),
             spread(&ratios(&costs(turns), &first_costs), 2),
         ]);
     }
-    let line = |(program, arguments): &(PathBuf, String)| {
-        let program = program.file_name().unwrap_or_default().to_string_lossy();
-        format!("{program} {arguments}")
-    };
-    let lines = all
-        .iter()
-        .flat_map(|c| [line(&c.receiver), line(&c.sender)]);
-    Ok(format!("{}{}", table.finish(), command_lines(lines)))
+    let shown = values.with("port", "PORT");
+    let line =
+        |(program, line): (BenchProgram, &str)| format!("{} {}", program.name(), shown.fill(line));
+    let lines = all.iter().flat_map(|c| [line(c.receiver), line(c.sender)]);
+    Ok(table.finish() + &command_lines(lines))
 }
 
 impl Contender {
-    fn turn(&self, lab: &Lab, flows: u32) -> Result<Turn, String> {
-        if self.kind == Kind::Iperf3 {
-            return self.iperf3(lab);
+    fn turn(&self, lab: &Lab, values: &LineValues, flows: u32) -> Result<ServedTurn, String> {
+        if self.receiver.0 == IPERF3 {
+            return self.iperf3(lab, values, flows);
         }
-        let server = lab.serve(&self.receiver.0, &split(&self.receiver.1, 0))?;
-        let arguments = split(&self.sender.1, server.port);
-        let sender = process::pinned(lab.generator_core, &self.sender.0, &arguments);
-        let run = process::run(sender, LIMIT)?;
-        let said = |e: String| format!("{e}: {}{}", run.stdout, run.stderr);
-        match self.kind {
-            Kind::Knee => {
-                server.stop()?;
-                read_knee(&json(&run.stdout).map_err(said)?, flows)
-            }
-            _ => bare(server, &json(&run.stdout).map_err(said)?),
-        }
+        let program = lab
+            .program(self.receiver.0)
+            .ok_or("the receiver is missing")?;
+        let server = lab.serve(&program, &split(self.receiver.1))?;
+        let run = self.send(lab, &values.clone().with("port", server.port))?;
+        let printed = |e: String| format!("{e}: {}{}", run.stdout, run.stderr);
+        let sent = json(&run.stdout).map_err(printed)?;
+        // The receiver of a bare loop ends with its flows.
+        let received = if matches!(self.receiver.0, BenchProgram::Bare(_)) {
+            server.output()?
+        } else {
+            server.stop()?
+        };
+        (self.read)(&sent, &received, flows)
+    }
+
+    fn send(&self, lab: &Lab, values: &LineValues) -> Result<process::Run, String> {
+        let program = lab.program(self.sender.0).ok_or("the sender is missing")?;
+        let arguments = split(&values.fill(self.sender.1));
+        let sender = process::pinned(lab.generator_core, &program, &arguments);
+        process::run(sender, process::LIMIT)
     }
 
     /// Its server says where it listens only to people, so the client tries until it is there.
-    fn iperf3(&self, lab: &Lab) -> Result<Turn, String> {
-        let port = process::free_port()?;
-        let arguments = split(&self.receiver.1, port);
-        let _server = Quiet::start(process::pinned(
-            lab.server_core,
-            &self.receiver.0,
-            &arguments,
-        ))?;
-        let arguments = split(&self.sender.1, port);
-        let mut said = String::new();
+    fn iperf3(&self, lab: &Lab, values: &LineValues, flows: u32) -> Result<ServedTurn, String> {
+        let program = lab.program(IPERF3).ok_or("iperf3 is missing")?;
+        let values = values.clone().with("port", process::free_port()?);
+        let arguments = split(&values.fill(self.receiver.1));
+        let _server = Quiet::start(process::pinned(lab.server_core, &program, &arguments))?;
+        let mut printed = String::new();
         for _ in 0..40 {
             std::thread::sleep(Duration::from_millis(50));
-            let sender = process::pinned(lab.generator_core, &self.sender.0, &arguments);
-            let run = process::run(sender, LIMIT)?;
+            let run = self.send(lab, &values)?;
             if run.exit_code == Some(0) {
-                return read_iperf3(&json(&run.stdout)?);
+                return (self.read)(&json(&run.stdout)?, "", flows);
             }
-            said = run.stdout;
+            printed = run.stdout;
         }
-        Err(said)
+        Err(printed)
     }
 }
 
-/// A process whose output nobody reads, ended when dropped.
-struct Quiet(Child);
-
-impl Quiet {
-    fn start(mut command: Command) -> Result<Quiet, String> {
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        let child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
-        Ok(Quiet(child))
-    }
-}
-
-impl Drop for Quiet {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The receiver ends with its flows, and says what it took.
-fn bare(server: Server, sent: &Value) -> Result<Turn, String> {
-    let received = json(&server.output()?)?;
-    let bytes = peer::number(&received, "/bytes")?;
-    let cpu_s = peer::number(&received, "/cpu_s")? + peer::number(sent, "/cpu_s")?;
-    Ok(turn(bytes, peer::number(&received, "/seconds")?, cpu_s))
+fn read_bare(sent: &Value, received: &str, _: u32) -> Result<ServedTurn, String> {
+    let received = json(received)?;
+    let bytes = number(&received, "/bytes")?;
+    let cpu_s = number(&received, "/cpu_s")? + number(sent, "/cpu_s")?;
+    Ok(turn(bytes, number(&received, "/seconds")?, cpu_s))
 }
 
 /// The report's trial with flows; an idle one comes before it.
-fn read_knee(report: &Value, flows: u32) -> Result<Turn, String> {
+fn read_knee(report: &Value, _: &str, flows: u32) -> Result<ServedTurn, String> {
     let trials = report["trials"].as_array().ok_or("no trials")?;
     let wanted =
         |t: &&Value| t.pointer("/flows/up/flows").and_then(Value::as_u64) == Some(flows.into());
     let trial = trials.iter().find(wanted).ok_or("no trial with flows")?;
-    let kib_per_s = peer::number(trial, "/flows/up/total_kib_per_s")?;
-    Ok(Turn {
+    let kib_per_s = number(trial, "/flows/up/total_kib_per_s")?;
+    Ok(ServedTurn {
         gbit_per_s: kib_per_s * 1024.0 * 8.0 / 1e9,
-        cpu_s_per_gib: peer::number(trial, "/flows/cpu_s_per_gib")?,
+        cpu_s_per_gib: number(trial, "/flows/cpu_s_per_gib")?,
     })
 }
 
-/// `-J`; its processor time is told as percent of a core over the run.
-fn read_iperf3(report: &Value) -> Result<Turn, String> {
-    let at = |path: &str| peer::number(report, &format!("/end/{path}"));
+/// `-J`; its processor time is in percent of a core over the run.
+fn read_iperf3(report: &Value, _: &str, _: u32) -> Result<ServedTurn, String> {
+    let at = |path: &str| number(report, &format!("/end/{path}"));
     let seconds = at("sum_received/seconds")?;
     let percent =
         at("cpu_utilization_percent/host_total")? + at("cpu_utilization_percent/remote_total")?;
@@ -243,20 +212,11 @@ fn read_iperf3(report: &Value) -> Result<Turn, String> {
     Ok(turn(at("sum_received/bytes")?, seconds, cpu_s))
 }
 
-fn turn(bytes: f64, seconds: f64, cpu_s: f64) -> Turn {
-    Turn {
+fn turn(bytes: f64, seconds: f64, cpu_s: f64) -> ServedTurn {
+    ServedTurn {
         gbit_per_s: bytes * 8.0 / seconds / 1e9,
         cpu_s_per_gib: cpu_s / (bytes / f64::from(1 << 30)),
     }
-}
-
-fn split(arguments: &str, port: u16) -> Vec<String> {
-    let arguments = arguments.replace(PORT, &port.to_string());
-    arguments.split_whitespace().map(String::from).collect()
-}
-
-fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|e| format!("no JSON: {e}"))
 }
 
 #[cfg(test)]
@@ -270,16 +230,17 @@ mod tests {
             {"flows": {"up": null, "cpu_s_per_gib": null}},
             {"flows": {"up": {"flows": 32, "total_kib_per_s": 1e6}, "cpu_s_per_gib": 0.1}},
         ]});
-        let read = read_knee(&knee, 32).unwrap();
+        let read = read_knee(&knee, "", 32).unwrap();
         assert_eq!((read.gbit_per_s, read.cpu_s_per_gib), (8.192, 0.1));
-        assert!(read_knee(&knee, 1).is_err());
+        assert!(read_knee(&knee, "", 1).is_err());
         let iperf3 = json!({"end": {
             "sum_received": {"bytes": 2_147_483_648_u64, "seconds": 2.0},
             "cpu_utilization_percent": {"host_total": 100.0, "remote_total": 50.0},
         }});
-        let read = read_iperf3(&iperf3).unwrap();
+        let read = read_iperf3(&iperf3, "", 1).unwrap();
         assert_eq!(read.cpu_s_per_gib, 1.5);
         assert_eq!(read.gbit_per_s, 8.589_934_592);
-        assert_eq!(split("-p PORT -J", 7), ["-p", "7", "-J"]);
+        let filled = LineValues::default().with("port", 7).fill("-p {port} -J");
+        assert_eq!(split(&filled), ["-p", "7", "-J"]);
     }
 }

@@ -1,30 +1,76 @@
-//! Closed loop, 64 connections: what a request costs the generator.
+//! Closed loops: what a request costs the generator, and what a connection.
 
+use super::contender::{
+    BenchProgram, Contender, KNEE_EPOLL, KNEE_EPOLL_UNSTAMPED, KNEE_URING, LineValues, bare, knee,
+    peer,
+};
 use super::lab::{Lab, Measured};
-use super::peer::{Load, Peer};
-use super::round::{self, Contender};
-use super::stats::{ratios, spread};
-use super::table::{Table, command_lines};
+use super::reader;
+use super::round::{self, ServedTurn};
+use super::table::{column, command_lines, contender_table, ratio};
 
 const CONNECTIONS: usize = 64;
 /// The host may change its speed from second to second: short turns, and three times the rounds,
 /// so that most ratios compare like with like.
 const TURN_S: f64 = 1.0;
 const ROUNDS_FACTOR: usize = 3;
-/// Those who are compared most closely stand next to each other.
-const PEERS: [Peer; 12] = [
-    Peer::BareUring,
-    Peer::BareMultishot,
-    Peer::BareEpoll,
-    Peer::BareEpollStamped,
-    Peer::KneeEpollUnstamped,
-    Peer::KneeEpoll,
-    Peer::Wrk,
-    Peer::KneeUring,
-    Peer::KneeUringUnstamped,
-    Peer::Ab,
-    Peer::H2load,
-    Peer::Oha,
+
+pub const BARE_EPOLL: Contender = bare(
+    "bare epoll loop",
+    "closed_epoll",
+    "{port} {connections} {seconds}",
+);
+pub const BARE_EPOLL_STAMPED: Contender = bare(
+    "bare epoll loop, timestamps",
+    "closed_epoll",
+    "{port} {connections} {seconds} stamped",
+);
+pub const WRK: Contender = peer(
+    "wrk",
+    "-t1 -c{connections} -d{whole}s --latency {url}",
+    reader::wrk,
+);
+
+/// Those that are compared most closely stand next to each other.
+const CONTENDERS: &[Contender] = &[
+    bare(
+        "bare io_uring loop",
+        "closed_uring",
+        "{port} {connections} {seconds}",
+    ),
+    bare(
+        "bare io_uring loop, multishot",
+        "closed_uring",
+        "{port} {connections} {seconds} multishot",
+    ),
+    BARE_EPOLL,
+    BARE_EPOLL_STAMPED,
+    KNEE_EPOLL_UNSTAMPED,
+    KNEE_EPOLL,
+    WRK,
+    KNEE_URING,
+    knee(
+        "knee (io_uring, no timestamps)",
+        "run {url} -c {connections} -t 1 -d {ms}ms --warmup 0s --backend io_uring --timestamps off \
+         --json - --quiet",
+    ),
+    Contender {
+        name: "ab -k",
+        program: BenchProgram::Peer("ab"),
+        line: "-k -q -c {connections} -t {whole} -n 100000000 {url}",
+        read: reader::ab,
+    },
+    Contender {
+        name: "h2load --h1",
+        program: BenchProgram::Peer("h2load"),
+        line: "--h1 -t1 -c{connections} -D{whole} {url}",
+        read: reader::h2load,
+    },
+    peer(
+        "oha",
+        "--no-tui --output-format json -z {ms}ms -c {connections} {url}",
+        reader::oha,
+    ),
 ];
 
 /// Requests per second and processor time per request.
@@ -32,64 +78,72 @@ const PEERS: [Peer; 12] = [
 /// # Errors
 /// A contender or the server fails.
 pub fn run(lab: &Lab) -> Result<String, String> {
-    let peers = lab.present(&PEERS);
-    let load = |port| Load {
-        port,
-        connections: CONNECTIONS,
-        seconds: lab.seconds(TURN_S),
-        rate: None,
+    let contenders = lab.present(CONTENDERS);
+    let values = |port| {
+        let values = LineValues::of(lab.seconds(TURN_S));
+        values.with("port", port).with("connections", CONNECTIONS)
     };
-    let contenders = round::alternate(lab, ROUNDS_FACTOR, &peers, |peer| {
+    let rounds = round::alternate(lab, ROUNDS_FACTOR, &contenders, |contender| {
         let server = lab.serve_lean(None)?;
-        let measured = lab.measure(peer, &load(server.port))?;
+        let measured = lab.measure(contender, &values(server.port))?;
         server.stop()?;
         Ok(measured)
     })?;
-    let lines = peers.iter().filter_map(|peer| {
-        Some(format!(
-            "{} {}",
-            peer.program(),
-            peer.arguments(&load(8080))?.join(" ")
-        ))
-    });
+    let cost = |m: &Measured| Some(m.cpu_s_per_million());
+    let columns = [
+        column("requests/s", 0, |m: &Measured| Some(m.per_s())),
+        column("CPU s per million", 2, cost),
+        column("of it user", 2, |m| {
+            Some(m.cpu_user_s / m.sample.requests * 1e6)
+        }),
+        ratio("CPU against wrk", cost, WRK.name),
+        ratio("CPU against bare epoll", cost, BARE_EPOLL.name),
+    ];
     Ok(format!(
         "## Closed loop: what a request costs\n\n\
          {CONNECTIONS} keep-alive connections; `bench/server_epoll.c` answers with 1,294 bytes. \
          Every generator's core is full here, so that what it costs is what it reaches; knee says \
          so of itself, and calls such a run INVALID as a measurement of the server.\n\n\
          {}{}",
-        table(&contenders),
-        command_lines(lines)
+        contender_table("generator", &columns, &[], &rounds),
+        command_lines(contenders.iter().map(|c| c.shown(&values(8080))))
     ))
 }
 
-fn table(contenders: &[Contender<Measured>]) -> String {
-    let mut table = Table::new(&[
-        "generator",
-        "requests/s",
-        "CPU s per million",
-        "of it user",
-        "CPU against wrk",
-        "CPU against bare epoll",
-    ]);
-    let cost = |c: &Contender<Measured>| c.each(Measured::cpu_s_per_million);
-    let cost_of = |peer| contenders.iter().find(|c| c.peer == peer).map(cost);
-    let (wrk, bare) = (cost_of(Peer::Wrk), cost_of(Peer::BareEpoll));
-    for contender in contenders {
-        let against = |theirs: &Option<Vec<f64>>| {
-            theirs
-                .as_ref()
-                .map_or("–".into(), |t| spread(&ratios(&cost(contender), t), 2))
-        };
-        let user = |m: &Measured| m.cpu_user_s / m.sample.requests * 1e6;
-        table.row(&[
-            contender.full_label(),
-            spread(&contender.each(|m| m.sample.requests / m.sample.seconds), 0),
-            spread(&cost(contender), 2),
-            spread(&contender.each(user), 2),
-            against(&wrk),
-            against(&bare),
-        ]);
-    }
-    table.finish()
+/// Few connections, to know what the process needs without them.
+const FEW: usize = 10;
+
+/// Memory per connection and errors.
+///
+/// # Errors
+/// A contender or the server fails.
+pub fn run_connections(lab: &Lab) -> Result<String, String> {
+    let many = if lab.small { 200 } else { 10_000 };
+    let measure = |contender: &Contender, connections: usize| {
+        let server = lab.serve_lean(None)?;
+        let values = LineValues::of(lab.seconds(5.0)).with("port", server.port);
+        let measured = lab.measure(contender, &values.with("connections", connections))?;
+        server.stop()?;
+        Ok::<_, String>(measured)
+    };
+    let rss = |m: &Measured| m.sample.peak_rss_bytes.unwrap_or_default();
+    let rounds = round::alternate(lab, 1, &[KNEE_EPOLL, KNEE_URING], |contender| {
+        let few = measure(contender, FEW)?;
+        let measured = measure(contender, many)?;
+        let seen = (rss(&measured) - rss(&few)) / (many - FEW) as f64;
+        Ok(ServedTurn { measured, seen })
+    })?;
+    let columns = [
+        column("requests/s", 0, |t: &ServedTurn<f64>| {
+            Some(t.measured.per_s())
+        }),
+        column("failed", 0, |t| Some(t.measured.sample.errors)),
+        column("RSS bytes per connection", 0, |t| Some(t.seen)),
+    ];
+    Ok(format!(
+        "## {many} connections\n\n\
+         Closed loop. Memory is peak RSS beyond that of a run with {FEW} connections, over the \
+         connections more; what the kernel keeps per socket is not in it.\n\n{}",
+        contender_table("generator", &columns, &[], &rounds)
+    ))
 }

@@ -1,11 +1,12 @@
 //! A fleet of four agents beside one process: what arrives at the server, how far apart agents
 //! begin, where a sweep finds the knee; and what many agents take of their coordinator.
 
+use super::contender::split;
 use super::lab::Lab;
-use super::process::{self, Server, free_port, pinned};
-use super::schedule::compare;
-use super::stats::{median, spread};
-use super::table::Table;
+use super::open::{ScheduleFit, compare};
+use super::process::{self, free_port, pinned};
+use super::table::{MarkdownTable, median, spread};
+use crate::shell::LINTED;
 use crate::{repo, tools};
 use serde_json::Value;
 use std::path::Path;
@@ -72,7 +73,7 @@ impl Fleet {
                 _ => 0,
             };
             let line = format!("agent --nats {url} --name a{number} --clock-shift-ns {shift_ns}");
-            let arguments: Vec<String> = line.split(' ').map(String::from).collect();
+            let arguments = split(&line);
             // One after another, as the first may come before NATS listens.
             for _ in 0..50 {
                 start(pinned(lab.generator_core, &lab.knee, &arguments))?;
@@ -82,12 +83,13 @@ impl Fleet {
                 }
             }
         }
-        match listed(AGENTS) {
-            true => Ok(Fleet {
+        if listed(AGENTS) {
+            Ok(Fleet {
                 url,
                 _running: running,
-            }),
-            false => Err("the agents do not come".to_owned()),
+            })
+        } else {
+            Err("the agents do not come".to_owned())
         }
     }
 }
@@ -97,11 +99,10 @@ impl Fleet {
 fn arrivals(lab: &Lab, fleet: Option<&Fleet>, load: &str) -> Result<Vec<i64>, String> {
     let log = lab.scratch("fleet-arrivals.csv");
     let serve = format!(
-        "serve http --listen 127.0.0.1:0 --workers 1 --log {}",
+        "http --listen 127.0.0.1:0 --workers 1 --log {}",
         log.display()
     );
-    let serve: Vec<String> = serve.split(' ').map(String::from).collect();
-    let server: Server = lab.serve(&lab.knee, &serve)?;
+    let server = lab.serve_knee(&serve)?;
     let mut line = format!(
         "run http://127.0.0.1:{}/ -t 1 --warmup 0s --quiet --json - {load}",
         server.port
@@ -115,16 +116,16 @@ fn arrivals(lab: &Lab, fleet: Option<&Fleet>, load: &str) -> Result<Vec<i64>, St
     let completed = report["trials"][0]["completed"]
         .as_u64()
         .unwrap_or_default();
-    match completed as usize == stamps.len() {
-        true => Ok(stamps),
-        false => Err(format!("{completed} completed, {} arrived", stamps.len())),
+    if completed as usize == stamps.len() {
+        Ok(stamps)
+    } else {
+        Err(format!("{completed} completed, {} arrived", stamps.len()))
     }
 }
 
 /// knee with this command line on the generator's core; its report.
 fn knee(lab: &Lab, line: &str) -> Result<Value, String> {
-    let arguments: Vec<String> = line.split(' ').map(String::from).collect();
-    let command = pinned(lab.generator_core, &lab.knee, &arguments);
+    let command = pinned(lab.generator_core, &lab.knee, &split(line));
     let ended = process::run(command, Duration::from_secs(300))?;
     serde_json::from_str(&ended.stdout)
         .map_err(|e| format!("knee {line}: {e}: {}{}", ended.stdout, ended.stderr))
@@ -229,7 +230,7 @@ fn constant(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
         "off the schedule p50 µs",
         "p99 µs",
     ];
-    let mut table = Table::new(&head);
+    let mut table = MarkdownTable::new(&head);
     let mut kept = [Vec::new(), Vec::new()];
     for _ in 0..lab.rounds {
         for (of, fleet) in kept.iter_mut().zip([None, Some(fleet)]) {
@@ -237,7 +238,7 @@ fn constant(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
         }
     }
     for (who, kept) in ["one process", "four agents"].iter().zip(kept) {
-        let column = |of: fn(&super::schedule::Kept) -> f64, digits| {
+        let column = |of: fn(&ScheduleFit) -> f64, digits| {
             spread(&kept.iter().map(of).collect::<Vec<_>>(), digits)
         };
         table.row(&[
@@ -260,7 +261,7 @@ fn poisson(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
         "dispersion, 50 ms",
         "500 ms",
     ];
-    let mut table = Table::new(&head);
+    let mut table = MarkdownTable::new(&head);
     for round in 1..=lab.rounds {
         for (who, fleet) in [("one process", None), ("four agents", Some(fleet))] {
             let seconds = lab.seconds(10.0);
@@ -288,7 +289,7 @@ fn skew(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
         "first requests µs",
         "all requests, medians µs",
     ];
-    let mut table = Table::new(&head);
+    let mut table = MarkdownTable::new(&head);
     for (who, fleet) in [("clocks of one host", fleet), ("clocks ±5 s apart", &apart)] {
         let mut first = Vec::new();
         let mut all = Vec::new();
@@ -303,16 +304,10 @@ fn skew(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
 }
 
 fn knees(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
-    let serve = ["serve", "http", "--listen", "127.0.0.1:0", "--workers", "4"];
-    let serve: Vec<String> = [&serve[..], &["--service", "1ms"]]
-        .concat()
-        .iter()
-        .map(|s| s.to_string())
-        .collect();
-    let mut table = Table::new(&["the knee, in users", "95 %", "at most per second"]);
+    let mut table = MarkdownTable::new(&["the knee, in users", "95 %", "at most per second"]);
     for round in 1..=lab.rounds.min(3) {
         for (who, fleet) in [("one process", None), ("four agents", Some(fleet))] {
-            let server = lab.serve(&lab.knee, &serve)?;
+            let server = lab.serve_knee("http --listen 127.0.0.1:0 --workers 4 --service 1ms")?;
             let seconds = lab.seconds(0.5);
             let mut line = format!(
                 "sweep http://127.0.0.1:{}/ -t 1 -d {seconds}s --warmup 200ms --quiet --json -",
@@ -338,9 +333,10 @@ fn knees(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
 
 /// What a coordinator takes by the number of agents, as a test of the crate measures it.
 fn coordinator(lab: &Lab) -> Result<String, String> {
-    let sizes: &[&str] = match lab.small {
-        true => &["20x2"],
-        false => &["125x60", "250x60", "500x60", "1000x60"],
+    let sizes: &[&str] = if lab.small {
+        &["20x2"]
+    } else {
+        &["125x60", "250x60", "500x60", "1000x60"]
     };
     let head = [
         "agents",
@@ -349,12 +345,14 @@ fn coordinator(lab: &Lab) -> Result<String, String> {
         "of a core over the trial %",
         "memory MiB",
     ];
-    let mut table = Table::new(&head);
+    let mut table = MarkdownTable::new(&head);
     for size in sizes {
         let mut test = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         let name = "coordinator::tests::crowd::what_a_coordinator_takes";
         test.args(["test", "--quiet", "--workspace", "--lib"]);
-        if !lab.small {
+        if lab.small {
+            test.envs(LINTED.iter().copied());
+        } else {
             test.arg("--release");
         }
         test.args(["--", "--ignored", "--exact", "--nocapture", name])

@@ -1,11 +1,12 @@
 //! The place of the measurements: two cores, the binaries, how long and how often.
 
-use super::peer::{Load, Peer, Sample};
-use super::process::{self, Server};
+use super::contender::{
+    BenchProgram, Contender, ContenderReport, LineValues, ResponseTimes, split,
+};
+use super::process::{self, BenchServer};
 use crate::shell::output;
 use crate::{repo, tools};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Where and how everything is measured.
 pub struct Lab {
@@ -27,7 +28,7 @@ pub struct Lab {
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// What the contender said.
-    pub sample: Sample,
+    pub sample: ContenderReport,
     /// Processor time of its process in user mode.
     pub cpu_user_s: f64,
     /// Processor time of its process in the kernel.
@@ -35,6 +36,16 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// Responses per second.
+    pub fn per_s(&self) -> f64 {
+        self.sample.requests / self.sample.seconds
+    }
+
+    /// Response times; zeros where the contender does not tell them.
+    pub fn response(&self) -> ResponseTimes {
+        self.sample.response.unwrap_or_default()
+    }
+
     /// Processor time per million requests, in seconds.
     pub fn cpu_s_per_million(&self) -> f64 {
         (self.cpu_user_s + self.cpu_system_s) / self.sample.requests * 1e6
@@ -80,21 +91,28 @@ impl Lab {
         repo::target().join("bench").join(name)
     }
 
-    /// Those of `peers` that are on this machine.
-    pub fn present(&self, peers: &[Peer]) -> Vec<Peer> {
-        peers
+    /// Those of `contenders` that are on this machine.
+    pub fn present(&self, contenders: &[Contender]) -> Vec<Contender> {
+        let is_present = |c: &&Contender| self.program(c.program).is_some();
+        contenders.iter().filter(is_present).copied().collect()
+    }
+
+    /// Says which of `contenders` are not on this machine.
+    pub fn left_out(&self, contenders: &[Contender]) -> String {
+        let missing = contenders
             .iter()
-            .copied()
-            .filter(|peer| self.program(*peer).is_some())
+            .filter(|c| self.program(c.program).is_none());
+        missing
+            .map(|c| format!("Left out, as it is missing: {}.\n\n", c.name))
             .collect()
     }
 
-    /// Where a peer's binary is.
-    pub fn program(&self, peer: Peer) -> Option<PathBuf> {
-        match peer {
-            _ if peer.is_knee() => Some(self.knee.clone()),
-            _ if peer.is_bare() => Some(self.bare.join(peer.program())).filter(|p| p.is_file()),
-            _ => tools::find(peer.program()),
+    /// Where a program's binary is.
+    pub fn program(&self, program: BenchProgram) -> Option<PathBuf> {
+        match program {
+            BenchProgram::Knee => Some(self.knee.clone()),
+            BenchProgram::Bare(name) => Some(self.bare.join(name)).filter(|path| path.is_file()),
+            BenchProgram::Peer(name) => tools::find(name),
         }
     }
 
@@ -102,15 +120,23 @@ impl Lab {
     ///
     /// # Errors
     /// It does not.
-    pub fn serve(&self, program: &Path, args: &[String]) -> Result<Server, String> {
-        Server::start(process::pinned(self.server_core, program, args))
+    pub fn serve(&self, program: &Path, args: &[String]) -> Result<BenchServer, String> {
+        BenchServer::start(process::pinned(self.server_core, program, args))
+    }
+
+    /// Starts `knee serve` with these further arguments on its core.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn serve_knee(&self, line: &str) -> Result<BenchServer, String> {
+        self.serve(&self.knee, &split(&format!("serve {line}")))
     }
 
     /// Starts the lean epoll server. `stamps` are a file for arrival times and how many to keep.
     ///
     /// # Errors
     /// It does not start.
-    pub fn serve_lean(&self, stamps: Option<(&Path, usize)>) -> Result<Server, String> {
+    pub fn serve_lean(&self, stamps: Option<(&Path, usize)>) -> Result<BenchServer, String> {
         let mut args = vec!["0".to_string()];
         if let Some((file, count)) = stamps {
             args.extend([file.display().to_string(), count.to_string()]);
@@ -121,46 +147,79 @@ impl Lab {
     /// Runs a contender on its core.
     ///
     /// # Errors
-    /// It cannot make such a load, fails, or says nothing that can be understood.
-    pub fn measure(&self, peer: Peer, load: &Load) -> Result<Measured, String> {
-        let name = peer.name();
-        let args = peer
-            .arguments(load)
-            .ok_or(format!("{name} cannot make this load"))?;
-        self.measure_line(peer, &args, load.seconds)
+    /// It cannot make such a load, fails, or prints nothing that can be understood.
+    pub fn measure(&self, contender: &Contender, values: &LineValues) -> Result<Measured, String> {
+        self.measure_line(contender, &contender.arguments(values)?)
     }
 
-    /// Runs a contender on its core with a command line made for it.
+    /// Runs a contender on its core with another command line.
     ///
     /// # Errors
-    /// It fails, or says nothing that can be understood.
-    pub fn measure_line(
-        &self,
-        peer: Peer,
-        args: &[String],
-        seconds: f64,
-    ) -> Result<Measured, String> {
-        let name = peer.name();
-        let program = self.program(peer).ok_or(format!("{name} is not here"))?;
-        let limit = Duration::from_secs_f64(seconds * 3.0 + 30.0);
-        let run = process::run(process::pinned(self.generator_core, &program, args), limit)?;
-        if !peer.accepts(run.exit_code) {
-            let said = format!("{}{}", run.stdout, run.stderr);
-            return Err(format!(
-                "{name} {} ended with {:?}: {said}",
-                args.join(" "),
-                run.exit_code
-            ));
+    /// It fails, or prints nothing that can be understood.
+    pub fn measure_line(&self, contender: &Contender, line: &str) -> Result<Measured, String> {
+        let name = contender.name;
+        let program = self.program(contender.program);
+        let program = program.ok_or(format!("{name} is not here"))?;
+        let run = process::run(
+            process::pinned(self.generator_core, &program, &split(line)),
+            process::LIMIT,
+        )?;
+        let printed = || format!("{}{}", run.stdout, run.stderr);
+        if !contender.program.accepts(run.exit_code) {
+            let code = run.exit_code;
+            return Err(format!("{name} {line} ended with {code:?}: {}", printed()));
         }
-        let sample = peer
-            .parse(&run.stdout)
-            .map_err(|e| format!("{name}: {e}: {}", run.stdout))?;
+        let sample = (contender.read)(&run.stdout);
         Ok(Measured {
-            sample,
+            sample: sample.map_err(|e| format!("{name}: {e}: {}", printed()))?,
             cpu_user_s: run.cpu_user_s,
             cpu_system_s: run.cpu_system_s,
         })
     }
+}
+
+/// The heading of `bench/RESULTS.md`.
+///
+/// # Errors
+/// A program that names the machine does not start.
+pub fn heading(lab: &Lab, release: bool) -> Result<String, String> {
+    let date = output("date", &["-u", "+%Y-%m-%d %H:%M UTC"])?;
+    let kernel = output("uname", &["-sr"])?;
+    let version = output(&lab.knee, &["--version"])?;
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = cpuinfo.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.split(':').nth(1))
+            .unwrap_or("unknown")
+            .trim()
+            .to_string()
+    };
+    let cpus = cpuinfo
+        .lines()
+        .filter(|line| line.starts_with("processor"))
+        .count();
+    let guest = if field("flags").contains("hypervisor") {
+        ", a virtual machine"
+    } else {
+        ""
+    };
+    let build = if release {
+        "release build"
+    } else {
+        "debug build: speeds mean nothing"
+    };
+    Ok(format!(
+        "# Results\n\n\
+         Written by `cargo xtask bench` on {date}; do not edit.\n\n\
+         {version}, {build}. {kernel}, {cpus} × {}{guest}. Loopback; server on core {}, generator \
+         on core {}. Contenders took turns, {} rounds; a cell is the median (least–most) over the \
+         rounds, a ratio is taken within each round. Processor time is the kernel's account of the \
+         generator's process.\n\n",
+        field("model name"),
+        lab.server_core,
+        lab.generator_core,
+        lab.rounds,
+    ))
 }
 
 /// The cores that this process may use, from the kernel's list such as `0-1,4`.

@@ -5,29 +5,25 @@
 
 mod bulk;
 mod closed;
-mod connections;
+mod contender;
 mod fleet;
 mod lab;
 mod open;
 mod overload;
-mod peer;
 mod process;
 mod protocols;
-mod results;
+mod reader;
 mod round;
-mod schedule;
 mod sessions;
-mod stall;
 mod station;
-mod stats;
 mod table;
 mod throttle;
-mod truth;
 mod udp;
 
-use crate::shell::{cargo, make, write};
+use crate::shell::{LINTED, cargo, copy, make, write};
 use crate::{repo, tools};
 use lab::Lab;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// What was asked for.
@@ -43,14 +39,14 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 15] = [
+const BENCHES: &[(&str, Bench)] = &[
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
     ("mm1", station::run_mm1),
-    ("truth", truth::run),
-    ("connections", connections::run),
-    ("stall", stall::run),
+    ("truth", station::run_truth),
+    ("connections", closed::run_connections),
+    ("stall", open::run_stall),
     ("overload", overload::run),
     ("throttle", throttle::run),
     ("udp", udp::run),
@@ -88,7 +84,8 @@ impl Options {
                 "--only" => {
                     let name = value()?.clone();
                     if !BENCHES.iter().any(|(known, _)| *known == name) {
-                        let known = BENCHES.map(|(known, _)| known).join(", ");
+                        let known = BENCHES.iter().map(|(known, _)| *known);
+                        let known = known.collect::<Vec<_>>().join(", ");
                         return Err(format!("--only {name}: there are {known}"));
                     }
                     options.only.push(name);
@@ -106,7 +103,7 @@ impl Options {
 /// What could not be built, started or understood.
 pub fn run(options: &Options) -> Result<(), String> {
     if options.install {
-        tools::install(&tools::PEERS);
+        tools::install(tools::PEERS);
         if tools::find("oha").is_none() {
             cargo(&["install", "--locked", "oha"], &[])?;
         }
@@ -114,16 +111,13 @@ pub fn run(options: &Options) -> Result<(), String> {
             install_with_go("github.com/codesenberg/bombardier@latest");
         }
     }
-    let bare = build_bare_loops()?;
     let release = !options.debug;
-    build_bare_rustls(&bare, release)?;
-    let mut build = vec!["build", "--package", "knee"];
-    build.extend(release.then_some("--release"));
-    cargo(&build, &[])?;
-    let profile = if release { "release" } else { "debug" };
-    let knee = repo::target().join(profile).join("knee");
+    let knee = build(release)?;
+    let bare = build_bare_loops()?;
+    let rustls = knee.with_file_name("examples").join(BARE_RUSTLS);
+    copy(&rustls, &bare.join(BARE_RUSTLS))?;
     let lab = Lab::new(knee, bare, options.small, options.rounds)?;
-    let mut report = results::heading(&lab, release)?;
+    let mut report = lab::heading(&lab, release)?;
     println!("{report}");
     for (name, bench) in BENCHES {
         if options.only.is_empty() || options.only.iter().any(|only| only == name) {
@@ -140,64 +134,87 @@ pub fn run(options: &Options) -> Result<(), String> {
     write(&repo::root().join("bench/RESULTS.md"), report)
 }
 
-/// Compiles `bench/*.c` into `target/bench`; the io_uring loop only where liburing is installed.
-fn build_bare_loops() -> Result<std::path::PathBuf, String> {
+/// Shows that every bench runs, with the binaries that the tests built.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_small() -> Result<(), String> {
+    run(&Options {
+        install: false,
+        small: true,
+        debug: true,
+        rounds: 1,
+        only: Vec::new(),
+    })
+}
+
+/// The bare loop over rustls, an example of the engine.
+const BARE_RUSTLS: &str = "closed_rustls";
+
+/// Builds knee and the bare loop over rustls; the path of knee. The debug build is that of the
+/// tests.
+fn build(release: bool) -> Result<PathBuf, String> {
+    if release {
+        let packages = ["--package", "knee", "--package", "knee-engine"];
+        let targets = ["--bin", "knee", "--example", BARE_RUSTLS];
+        cargo(
+            &[&["build", "--release"][..], &packages, &targets].concat(),
+            &[],
+        )?;
+    } else {
+        cargo(&["test", "--workspace", "--no-run", "--quiet"], LINTED)?;
+    }
+    let profile = if release { "release" } else { "debug" };
+    Ok(repo::target().join(profile).join("knee"))
+}
+
+/// The loops in C with their library. The one over io_uring needs liburing.
+const BARE_LOOPS: &[(&str, &str)] = &[
+    ("server_epoll", "-lm"),
+    ("closed_epoll", "-lm"),
+    ("closed_h2", "-lm"),
+    ("open_spin", "-lm"),
+    ("open_hybrid", "-lm"),
+    ("connect_server", "-lm"),
+    ("connect_flood", "-lm"),
+    ("connect_served", "-lm"),
+    ("udp_sendmmsg", "-lm"),
+    ("udp_gso", "-lm"),
+    ("bulk_send", "-lm"),
+    ("bulk_receive", "-lm"),
+    ("closed_uring", "-luring"),
+];
+
+/// Compiles `bench/*.c` into `target/bench`.
+fn build_bare_loops() -> Result<PathBuf, String> {
     let out = repo::target().join("bench");
     make(&out)?;
-    for (name, library, needed) in [
-        ("server_epoll", "-lm", true),
-        ("closed_epoll", "-lm", true),
-        ("closed_h2", "-lm", true),
-        ("open_spin", "-lm", true),
-        ("open_hybrid", "-lm", true),
-        ("connect_server", "-lm", true),
-        ("connect_flood", "-lm", true),
-        ("connect_served", "-lm", true),
-        ("udp_sendmmsg", "-lm", true),
-        ("udp_gso", "-lm", true),
-        ("bulk_send", "-lm", true),
-        ("bulk_receive", "-lm", true),
-        ("closed_uring", "-luring", false),
-    ] {
+    for (name, library) in BARE_LOOPS {
         let mut cc = Command::new("cc");
         cc.args(["-O2", "-Wall", "-Wextra", "-o"])
             .arg(out.join(name));
         cc.arg(repo::root().join(format!("bench/{name}.c")))
             .arg(library);
         let output = cc.output().map_err(|e| format!("cc: {e}"))?;
-        if !output.status.success() {
-            let why = String::from_utf8_lossy(&output.stderr);
-            if needed {
-                return Err(format!("cc bench/{name}.c: {why}"));
-            }
+        if output.status.success() {
+            continue;
+        }
+        if *library == "-luring" {
             eprintln!("without bench/{name}.c (apt-get install liburing-dev)");
+        } else {
+            let why = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("cc bench/{name}.c: {why}"));
         }
     }
     Ok(out)
 }
 
-/// A peer that is written in Go, where Go is there.
+/// Installs a peer that is written in Go, where Go is there.
 fn install_with_go(module: &str) {
     let installed = Command::new("go").args(["install", module]).status();
     if !installed.is_ok_and(|status| status.success()) {
         println!("without {module}: go could not install it");
     }
-}
-
-/// Builds the bare loop over rustls, as fast as rustls gets, and puts it beside those in C.
-fn build_bare_rustls(out: &std::path::Path, release: bool) -> Result<(), String> {
-    const NAME: &str = "closed_rustls";
-    let mut build = vec!["build", "--package", "knee-engine", "--example", NAME];
-    if release {
-        let fastest = "profile.release.package.rustls.opt-level=3";
-        build.extend(["--release", "--config", fastest]);
-    }
-    cargo(&build, &[])?;
-    let profile = if release { "release" } else { "debug" };
-    let built = repo::target().join(profile).join("examples").join(NAME);
-    let copied = std::fs::copy(&built, out.join(NAME));
-    copied.map_err(|e| format!("{}: {e}", built.display()))?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+/// Time limit for a contender's run, far beyond any turn.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
 /// A contender that has ended.
 #[derive(Debug)]
 pub struct Run {
@@ -98,14 +101,14 @@ pub fn free_port() -> Result<u16, String> {
 }
 
 /// A server that listens until it is stopped or dropped.
-pub struct Server {
+pub struct BenchServer {
     child: Child,
     stdout: BufReader<ChildStdout>,
     /// The port that it listens on.
     pub port: u16,
 }
 
-impl Server {
+impl BenchServer {
     /// Starts it and reads its line `listening on ADDRESS:PORT`, its first or its second.
     ///
     /// # Errors
@@ -116,7 +119,7 @@ impl Server {
         let Some(stdout) = child.stdout.take() else {
             return Err("no standard output".into());
         };
-        let mut server = Server {
+        let mut server = BenchServer {
             child,
             stdout: BufReader::new(stdout),
             port: 0,
@@ -147,7 +150,7 @@ impl Server {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
         let stdout = child.stdout.take().ok_or("no standard output")?;
-        let mut server = Server {
+        let mut server = BenchServer {
             child,
             stdout: BufReader::new(stdout),
             port,
@@ -188,11 +191,33 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         // Nothing is left to tell if it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A process whose output nobody reads, ended when dropped.
+pub struct Quiet(Child);
+
+impl Quiet {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start(mut command: Command) -> Result<Quiet, String> {
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
+        Ok(Quiet(child))
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -225,9 +250,9 @@ mod tests {
     fn a_server_says_its_port_and_ends() {
         let script = "trap 'echo bye; exit' TERM; echo listening on 127.0.0.1:81; \
                       while :; do sleep 0.01; done";
-        let server = Server::start(shell(script)).unwrap();
+        let server = BenchServer::start(shell(script)).unwrap();
         assert_eq!(server.port, 81);
         assert_eq!(server.stop().unwrap().trim(), "bye");
-        assert!(Server::start(shell("echo no")).is_err());
+        assert!(BenchServer::start(shell("echo no")).is_err());
     }
 }

@@ -1,12 +1,12 @@
 //! TLS and HTTP/2 against other people's servers, and the schedule over one connection.
 
+use super::contender::{Contender, LineValues, OfferedRate, bare, knee, peer, split};
 use super::lab::{Lab, Measured};
-use super::peer::Peer;
-use super::process::{self, Server};
-use super::round::{self, Contender};
-use super::schedule;
-use super::stats::{ratios, spread};
-use super::table::{Table, command_lines};
+use super::open::{columns, compare};
+use super::process::{self, BenchServer};
+use super::reader;
+use super::round::{self, ServedTurn};
+use super::table::{column, command_lines, contender_table, ratio};
 use crate::shell::{make, write};
 use crate::tools;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,6 @@ const CONNECTIONS: usize = 64;
 const STREAMS: usize = 32;
 const BODY_BYTES: usize = 1_294;
 const RATE_PER_S: f64 = 10_000.0;
-/// The place of the port in a command line.
-const PORT: &str = "PORT";
-const KNEE: [(Peer, &str); 2] = [(Peer::KneeEpoll, "epoll"), (Peer::KneeUring, "io_uring")];
 
 /// Who serves.
 #[derive(Clone, Copy)]
@@ -38,14 +35,45 @@ enum Host {
     NghttpdTls,
 }
 
-/// Contenders with their command lines, for one table.
-struct Work {
+/// knee over both backends with the options in `{knee}`.
+const KNEE: [Contender; 2] = [
+    knee(
+        "knee (epoll)",
+        "run {knee} -t 1 -d {ms}ms --warmup 0s --backend epoll --json - --quiet",
+    ),
+    knee(
+        "knee (io_uring)",
+        "run {knee} -t 1 -d {ms}ms --warmup 0s --backend io_uring --json - --quiet",
+    ),
+];
+const H2LOAD: Contender = peer(
+    "h2load",
+    "-t1 -c{connections} -m{streams} -D{whole} {target}",
+    reader::h2load,
+);
+const WRK: Contender = peer(
+    "wrk",
+    "-t1 -c{connections} -d{whole}s --latency {target}",
+    reader::wrk,
+);
+const WRK_CLOSING: Contender = peer(
+    "wrk",
+    "-t1 -c{connections} -d{whole}s --latency -H 'Connection: close' {target}",
+    reader::wrk,
+);
+
+/// A table: contenders against a server.
+struct Comparison {
     title: String,
     host: Host,
-    lines: Vec<(Peer, String)>,
-    /// Whom knee is compared with.
-    against: Peer,
-    /// Whether each request has a handshake of its own, so that their kind is told.
+    peers: Vec<Contender>,
+    /// The options of `knee run`.
+    knee: String,
+    connections: usize,
+    /// The peer that knee is compared with.
+    against: &'static str,
+    /// Whether each request has a handshake of its own: the table then shows the share of resumed
+    /// ones.
     is_handshakes: bool,
 }
 
@@ -54,46 +82,45 @@ struct Work {
 /// # Errors
 /// A contender or the server fails.
 pub fn run_tls(lab: &Lab) -> Result<String, String> {
-    let url = format!("https://127.0.0.1:{PORT}/");
-    let seconds = whole(lab);
-    let wrk = format!("-t1 -c{CONNECTIONS} -d{seconds}s --latency");
-    let insecure = format!("{url} --vusers {CONNECTIONS} --http1.1 --insecure");
-    let work = |title: &str, host, options: &str, peers: Vec<(Peer, String)>| Work {
+    let comparison = |title: &str, host, options: &str, peers: &[Contender]| Comparison {
         title: title.into(),
         host,
-        lines: lines(lab, &format!("{insecure}{options}"), peers),
-        against: Peer::Wrk,
+        peers: peers.to_vec(),
+        knee: format!("{{target}} --vusers {CONNECTIONS} --http1.1 --insecure{options}"),
+        connections: CONNECTIONS,
+        against: WRK.name,
         is_handshakes: options.contains("--no-keepalive"),
     };
-    let close = format!("{wrk} -H 'Connection: close' {url}");
     let all = [
-        work(
+        comparison(
             "HTTP/1.1 over TLS 1.3 (goal: CPU ≤ 0.85 of wrk)",
             Host::NginxTls,
             "",
-            vec![
-                (
-                    Peer::BareRustls,
-                    format!("{PORT} {CONNECTIONS} {}", lab.seconds(TURN_S)),
+            &[
+                bare(
+                    "bare rustls loop",
+                    "closed_rustls",
+                    "{port} {connections} {seconds}",
                 ),
-                (Peer::Wrk, format!("{wrk} {url}")),
-                (
-                    Peer::Bombardier,
-                    format!("-c {CONNECTIONS} -d {seconds}s -k -o json -p r {url}"),
+                WRK,
+                peer(
+                    "bombardier",
+                    "-c {connections} -d {whole}s -k -o json -p r {target}",
+                    reader::bombardier,
                 ),
             ],
         ),
-        work(
+        comparison(
             "Full handshakes, one request each (goal: rate ≥ 1.0 of wrk)",
             Host::NginxNoTickets,
             " --no-keepalive --tls-resume off",
-            vec![(Peer::Wrk, close.clone())],
+            &[WRK_CLOSING],
         ),
-        work(
+        comparison(
             "Resumed handshakes, one request each (goal: rate ≥ 1.0 of wrk)",
             Host::NginxTls,
             " --no-keepalive --tls-resume ticket",
-            vec![(Peer::Wrk, close)],
+            &[WRK_CLOSING],
         ),
     ];
     let mut text = format!(
@@ -105,8 +132,8 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
          not end with `Connection: close`. The bare rustls loop is rustls's buffered connections \
          over epoll and nothing else.\n\n"
     );
-    for work in &all {
-        text += &compare(lab, work)?;
+    for comparison in &all {
+        text += &compare_on(lab, comparison, "https")?;
     }
     Ok(text)
 }
@@ -122,189 +149,130 @@ pub fn run_http2(lab: &Lab) -> Result<String, String> {
          1,294 bytes. The bare loop in C sends cached header blocks and counts the ends of \
          streams: what no generator can do for less.\n\n"
     );
-    for (host, name, goal) in [
-        (Host::Nghttpd, "nghttpd, cleartext", "0.60"),
-        (Host::NginxClear, "nginx, cleartext", "0.60"),
-        (Host::NghttpdTls, "nghttpd, TLS 1.3", "0.75"),
-        (Host::NginxTls, "nginx, TLS 1.3", "0.75"),
+    let bare_streams = bare(
+        "bare HTTP/2 loop",
+        "closed_h2",
+        "{port} {connections} {streams} {seconds}",
+    );
+    let clear = ("http", "--http2-prior-knowledge", "0.60");
+    let tls = ("https", "--http2 --insecure", "0.75");
+    for (host, name, (scheme, options, goal)) in [
+        (Host::Nghttpd, "nghttpd, cleartext", clear),
+        (Host::NginxClear, "nginx, cleartext", clear),
+        (Host::NghttpdTls, "nghttpd, TLS 1.3", tls),
+        (Host::NginxTls, "nginx, TLS 1.3", tls),
     ] {
         for connections in [1, 16] {
-            text += &compare(lab, &streams(lab, host, name, goal, connections))?;
+            let users = connections * STREAMS;
+            let comparison = Comparison {
+                title: format!("{connections} × {STREAMS}, {name} (goal: CPU ≤ {goal} of h2load)"),
+                host,
+                peers: match scheme {
+                    "http" => vec![bare_streams, H2LOAD],
+                    _ => vec![H2LOAD],
+                },
+                knee: format!("{{target}} {options} --vusers {users} -c {connections}"),
+                connections,
+                against: H2LOAD.name,
+                is_handshakes: false,
+            };
+            text += &compare_on(lab, &comparison, scheme)?;
         }
     }
     Ok(text + &open(lab)?)
 }
 
-fn streams(lab: &Lab, host: Host, name: &str, goal: &str, connections: usize) -> Work {
-    let (scheme, how) = match host {
-        Host::NginxTls | Host::NghttpdTls => ("https", "--http2 --insecure"),
-        _ => ("http", "--http2-prior-knowledge"),
-    };
-    let url = format!("{scheme}://127.0.0.1:{PORT}/");
-    let users = connections * STREAMS;
-    let h2load = format!("-t1 -c{connections} -m{STREAMS} -D{} {url}", whole(lab));
-    let bare = format!("{PORT} {connections} {STREAMS} {}", lab.seconds(TURN_S));
-    let bare = (scheme == "http").then_some((Peer::BareStreams, bare));
-    let peers = bare.into_iter().chain([(Peer::H2loadStreams, h2load)]);
-    Work {
-        title: format!("{connections} × {STREAMS}, {name} (goal: CPU ≤ {goal} of h2load)"),
-        host,
-        lines: lines(
-            lab,
-            &format!("{url} {how} --vusers {users} -c {connections}"),
-            peers,
-        ),
-        against: Peer::H2loadStreams,
-        is_handshakes: false,
-    }
-}
-
-/// Whole seconds, which is what peers take.
-fn whole(lab: &Lab) -> f64 {
-    lab.seconds(TURN_S).ceil()
-}
-
-/// knee's command lines and those of its peers.
-fn lines(
+fn values(
     lab: &Lab,
     knee: &str,
-    peers: impl IntoIterator<Item = (Peer, String)>,
-) -> Vec<(Peer, String)> {
-    let ms = lab.seconds(TURN_S) * 1e3;
-    let of_knee = KNEE.map(|(peer, backend)| {
-        let common = format!("-t 1 -d {ms}ms --warmup 0s --backend {backend} --json - --quiet");
-        (peer, format!("run {knee} {common}"))
-    });
-    of_knee.into_iter().chain(peers).collect()
+    connections: usize,
+    scheme: &str,
+    port: impl ToString,
+) -> LineValues {
+    LineValues::of(lab.seconds(TURN_S))
+        .with("knee", knee)
+        .with("target", format!("{scheme}://127.0.0.1:{{port}}/"))
+        .with("connections", connections)
+        .with("streams", STREAMS)
+        .with("port", port)
 }
 
 /// Lets them take turns.
-fn compare(lab: &Lab, work: &Work) -> Result<String, String> {
-    let heading = format!("### {}\n\n", work.title);
-    let server = match start(lab, work.host)? {
+fn compare_on(lab: &Lab, comparison: &Comparison, scheme: &str) -> Result<String, String> {
+    let Comparison {
+        title, host, peers, ..
+    } = comparison;
+    let heading = format!("### {title}\n\n");
+    let server = match start(lab, *host)? {
         Ok(server) => server,
         Err(missing) => return Ok(format!("{heading}Not measured: without {missing}.\n\n")),
     };
-    let peers: Vec<Peer> = work.lines.iter().map(|(peer, _)| *peer).collect();
-    let contenders = round::alternate(lab, ROUNDS_FACTOR, &lab.present(&peers), |peer| {
-        let line = work.lines.iter().find(|(of, _)| *of == peer);
-        let line = line.map_or("", |(_, line)| line);
-        lab.measure_line(peer, &split(line, server.port), lab.seconds(TURN_S))
+    let contenders: Vec<Contender> = KNEE.iter().chain(peers).copied().collect();
+    let values = |port: &str| values(lab, &comparison.knee, comparison.connections, scheme, port);
+    let port = server.port.to_string();
+    let rounds = round::alternate(lab, ROUNDS_FACTOR, &lab.present(&contenders), |contender| {
+        lab.measure(contender, &values(&port))
     })?;
     server.stop()?;
-    Ok(heading + &table(work, &contenders) + &below(lab, &work.lines))
+    let against = comparison.against;
+    let (rate_title, cpu_title) = (
+        format!("rate against {against}"),
+        format!("CPU against {against}"),
+    );
+    let (rate, cost) = (
+        |m: &Measured| Some(m.per_s()),
+        |m: &Measured| Some(m.cpu_s_per_million()),
+    );
+    let mut columns = vec![
+        column("requests/s", 0, rate as fn(&Measured) -> Option<f64>),
+        ratio(&rate_title, rate, against),
+        column("CPU s per million", 2, cost),
+        ratio(&cpu_title, cost, against),
+    ];
+    if comparison.is_handshakes {
+        columns.push(column("% resumed", 0, |m| {
+            Some(m.sample.resumed? / m.sample.requests * 100.0)
+        }));
+    }
+    let table = contender_table("generator", &columns, &[], &rounds);
+    Ok(heading + &table + &below(lab, &contenders, &values("PORT")))
 }
 
 /// Who is missing, and the command lines.
-fn below(lab: &Lab, lines: &[(Peer, String)]) -> String {
-    let missing = lines
-        .iter()
-        .filter(|(peer, _)| lab.program(*peer).is_none());
-    let words =
-        missing.map(|(peer, _)| format!("Left out, as it is missing: {}.\n\n", peer.name()));
-    let shown = lines
-        .iter()
-        .map(|(peer, line)| format!("{} {line}", peer.program()));
-    words.collect::<String>() + &command_lines(shown)
-}
-
-fn table(work: &Work, contenders: &[Contender<Measured>]) -> String {
-    let name = work.against.name();
-    let (against_rate, against_cpu) = (
-        format!("rate against {name}"),
-        format!("CPU against {name}"),
-    );
-    let mut header = vec![
-        "generator",
-        "requests/s",
-        &against_rate,
-        "CPU s per million",
-        &against_cpu,
-    ];
-    header.extend(work.is_handshakes.then_some("% resumed"));
-    let mut table = Table::new(&header);
-    let rate = |m: &Measured| m.sample.requests / m.sample.seconds;
-    let theirs = contenders.iter().find(|c| c.peer == work.against);
-    for contender in contenders {
-        let ratio = |of: &dyn Fn(&Measured) -> f64| {
-            theirs.map_or("–".into(), |t| {
-                spread(&ratios(&contender.each(of), &t.each(of)), 2)
-            })
-        };
-        let mut cells = vec![
-            contender.full_label(),
-            spread(&contender.each(rate), 0),
-            ratio(&rate),
-            spread(&contender.each(Measured::cpu_s_per_million), 2),
-            ratio(&Measured::cpu_s_per_million),
-        ];
-        if work.is_handshakes {
-            cells.push(resumed(contender));
-        }
-        table.row(&cells);
-    }
-    table.finish()
-}
-
-/// The share of requests whose handshake resumed a session, where the contender tells it.
-fn resumed(contender: &Contender<Measured>) -> String {
-    let share = |m: &Measured| Some(m.sample.resumed? / m.sample.requests * 100.0);
-    let shares: Option<Vec<f64>> = contender.rounds.iter().map(share).collect();
-    shares.map_or("–".into(), |shares| spread(&shares, 0))
+fn below(lab: &Lab, contenders: &[Contender], shown: &LineValues) -> String {
+    lab.left_out(contenders) + &command_lines(contenders.iter().map(|c| c.shown(shown)))
 }
 
 /// The schedule over one connection, as `knee serve http` saw it.
 fn open(lab: &Lab) -> Result<String, String> {
-    let url = format!("http://127.0.0.1:{PORT}/");
-    let lines = lines(
-        lab,
-        &format!("{url} --http2-prior-knowledge --rate {RATE_PER_S} --arrival constant -c 1"),
-        [(
-            Peer::H2loadStreams,
-            format!(
-                "-t1 -c1 -m{STREAMS} --rps {RATE_PER_S} -D{} {url}",
-                whole(lab)
-            ),
-        )],
-    );
-    let peers: Vec<Peer> = lines.iter().map(|(peer, _)| *peer).collect();
+    let contenders = [
+        KNEE[0],
+        KNEE[1],
+        peer(
+            "h2load",
+            "-t1 -c1 -m{streams} --rps {rate} -D{whole} {target}",
+            reader::h2load,
+        ),
+    ];
+    let knee = "{target} --http2-prior-knowledge{arrivals} -c 1";
+    let values = |port: &str| {
+        let values = values(lab, knee, 1, "http", port);
+        values.with_rate(OfferedRate::Constant(RATE_PER_S))
+    };
     let file = lab.scratch("arrivals");
-    let serve = format!(
-        "serve http --listen 127.0.0.1:0 --arrivals {}",
-        file.display()
-    );
-    let contenders = round::alternate(lab, ROUNDS_FACTOR, &lab.present(&peers), |peer| {
-        let server = lab.serve(&lab.knee, &split(&serve, 0))?;
-        let line = lines.iter().find(|(of, _)| *of == peer);
-        let line = split(line.map_or("", |(_, line)| line), server.port);
-        let measured = lab.measure_line(peer, &line, lab.seconds(TURN_S))?;
+    let serve = format!("http --listen 127.0.0.1:0 --arrivals {}", file.display());
+    let rounds = round::alternate(lab, ROUNDS_FACTOR, &lab.present(&contenders), |contender| {
+        let server = lab.serve_knee(&serve)?;
+        let measured = lab.measure(contender, &values(&server.port.to_string()))?;
         server.stop()?;
-        let kept = schedule::compare(&read_arrivals(&file)?, RATE_PER_S)?;
-        Ok((measured, kept))
+        let seen = compare(&read_arrivals(&file)?, RATE_PER_S)?;
+        Ok(ServedTurn { measured, seen })
     })?;
-    let mut table = Table::new(&[
-        "generator",
-        "achieved/s",
-        "deviation p50 µs",
-        "p99 µs",
-        "CV of gaps",
-        "% of a core",
-    ]);
-    for contender in &contenders {
-        table.row(&[
-            contender.label(),
-            spread(&contender.each(|(_, kept)| kept.rate_per_s), 1),
-            spread(&contender.each(|(_, kept)| kept.deviation_p50_us), 1),
-            spread(&contender.each(|(_, kept)| kept.deviation_p99_us), 1),
-            spread(&contender.each(|(_, kept)| kept.gap_cv), 3),
-            spread(&contender.each(|(m, _)| m.core_percent()), 1),
-        ]);
-    }
     Ok(format!(
         "### Open loop, {RATE_PER_S}/s over one connection (goal: deviation p50 ≤ 3 µs)\n\n\
          `knee serve http --arrivals` stamps each request; deviations as in the open loop.\n\n{}{}",
-        table.finish(),
-        below(lab, &lines)
+        contender_table("generator", &columns(), &[], &rounds),
+        below(lab, &contenders, &values("PORT"))
     ))
 }
 
@@ -316,7 +284,7 @@ fn read_arrivals(file: &Path) -> Result<Vec<i64>, String> {
 }
 
 /// Starts a server on its core; within, what it is that is not installed.
-fn start(lab: &Lab, host: Host) -> Result<Result<Server, &'static str>, String> {
+fn start(lab: &Lab, host: Host) -> Result<Result<BenchServer, &'static str>, String> {
     let needed: &[&'static str] = match host {
         Host::NginxTls | Host::NginxNoTickets => &["nginx", "openssl"],
         Host::NginxClear => &["nginx"],
@@ -349,8 +317,8 @@ fn start(lab: &Lab, host: Host) -> Result<Result<Server, &'static str>, String> 
         }
     };
     let program: PathBuf = tools::find(needed[0]).ok_or("a server has gone")?;
-    let command = process::pinned(lab.server_core, &program, &split(&arguments, port));
-    Server::start_on(port, command).map(Ok)
+    let command = process::pinned(lab.server_core, &program, &split(&arguments));
+    BenchServer::start_on(port, command).map(Ok)
 }
 
 fn nginx(site: &Path, host: Host, port: u16) -> String {
@@ -390,35 +358,16 @@ fn certify(site: &Path) -> Result<(), String> {
     let mut openssl = Command::new("openssl");
     openssl.args(line.split_whitespace()).current_dir(site);
     let output = openssl.output().map_err(|e| format!("openssl: {e}"))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
-}
-
-/// The words of a command line; what stands between single quotes is one of them.
-fn split(arguments: &str, port: u16) -> Vec<String> {
-    let arguments = arguments.replace(PORT, &port.to_string());
-    let parts = arguments.split('\'').enumerate();
-    let words = parts.flat_map(|(index, part)| match index % 2 {
-        0 => part.split_whitespace().map(String::from).collect(),
-        _ => vec![part.to_string()],
-    });
-    words.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_command_line_is_split_as_a_shell_does() {
-        let words = split("-d1s -H 'Connection: close' http://127.0.0.1:PORT/", 81);
-        assert_eq!(
-            words,
-            ["-d1s", "-H", "Connection: close", "http://127.0.0.1:81/"]
-        );
-    }
 
     #[test]
     fn nginx_is_told_what_to_speak() {

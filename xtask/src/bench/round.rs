@@ -1,7 +1,7 @@
 //! Contenders in turn, again where the host took the processor away.
 
+use super::contender::Contender;
 use super::lab::{Lab, Measured};
-use super::peer::Peer;
 
 /// A measurement is repeated where the host stole more than this share of the time,
 const STEAL_MAX: f64 = 0.05;
@@ -9,42 +9,31 @@ const STEAL_MAX: f64 = 0.05;
 const REPEATS_MAX: usize = 2;
 
 /// All measurements of one contender, one per round.
-pub struct Contender<T> {
-    /// Who.
-    pub peer: Peer,
-    /// One per round.
+pub struct Rounds<T> {
+    pub contender: Contender,
     pub rounds: Vec<T>,
     /// The largest share of time stolen in a measurement that was kept.
     pub steal_max: f64,
 }
 
-impl<T> Contender<T> {
+impl<T> Rounds<T> {
     /// A number of each round.
     pub fn each(&self, of: impl Fn(&T) -> f64) -> Vec<f64> {
         self.rounds.iter().map(of).collect()
     }
-
-    /// The name, marked where the host stole time in spite of repeats.
-    pub fn label(&self) -> String {
-        let mark = if self.steal_max > STEAL_MAX {
-            " (steal)"
-        } else {
-            ""
-        };
-        format!("{}{mark}", self.peer.name())
-    }
 }
 
-impl Contender<Measured> {
-    /// The name, marked also where the contender itself calls a run invalid or had errors.
-    pub fn full_label(&self) -> String {
-        let invalid = self
-            .rounds
-            .iter()
-            .filter(|r| r.sample.valid == Some(false))
-            .count();
-        let errors: f64 = self.rounds.iter().map(|r| r.sample.errors).sum();
-        let mut label = self.label();
+impl<T: AsRef<Measured>> Rounds<T> {
+    /// The name, marked where the host stole time in spite of repeats, and where the contender
+    /// itself calls a run invalid or had errors.
+    pub fn label(&self) -> String {
+        let samples = || self.rounds.iter().map(|round| &round.as_ref().sample);
+        let invalid = samples().filter(|s| s.valid == Some(false)).count();
+        let errors: f64 = samples().map(|s| s.errors).sum();
+        let mut label = self.contender.name.to_owned();
+        if self.steal_max > STEAL_MAX {
+            label += " (steal)";
+        }
         if invalid > 0 {
             label += &format!(" ({invalid} of {} INVALID)", self.rounds.len());
         }
@@ -55,6 +44,25 @@ impl Contender<Measured> {
     }
 }
 
+/// What a contender reports of a run, and what its server saw.
+#[derive(Clone, Debug)]
+pub struct ServedTurn<S> {
+    pub measured: Measured,
+    pub seen: S,
+}
+
+impl<S> AsRef<Measured> for ServedTurn<S> {
+    fn as_ref(&self) -> &Measured {
+        &self.measured
+    }
+}
+
+impl AsRef<Measured> for Measured {
+    fn as_ref(&self) -> &Measured {
+        self
+    }
+}
+
 /// Measures A B C A B C …, `factor` times the rounds asked for (small: just those).
 ///
 /// # Errors
@@ -62,28 +70,24 @@ impl Contender<Measured> {
 pub fn alternate<T>(
     lab: &Lab,
     factor: usize,
-    peers: &[Peer],
-    mut measure: impl FnMut(Peer) -> Result<T, String>,
-) -> Result<Vec<Contender<T>>, String> {
-    let new = |peer: &Peer| Contender {
-        peer: *peer,
+    contenders: &[Contender],
+    mut measure: impl FnMut(&Contender) -> Result<T, String>,
+) -> Result<Vec<Rounds<T>>, String> {
+    let new = |contender: &Contender| Rounds {
+        contender: *contender,
         rounds: Vec::new(),
         steal_max: 0.0,
     };
-    let mut contenders: Vec<Contender<T>> = peers.iter().map(new).collect();
-    let rounds = if lab.small {
-        lab.rounds
-    } else {
-        factor * lab.rounds
-    };
-    for _ in 0..rounds {
-        for contender in &mut contenders {
-            let (result, steal) = undisturbed(lab, || measure(contender.peer))?;
-            contender.rounds.push(result);
-            contender.steal_max = contender.steal_max.max(steal);
+    let mut all: Vec<Rounds<T>> = contenders.iter().map(new).collect();
+    let factor = if lab.small { 1 } else { factor };
+    for _ in 0..factor * lab.rounds {
+        for one in &mut all {
+            let (result, steal) = undisturbed(lab, || measure(&one.contender))?;
+            one.rounds.push(result);
+            one.steal_max = one.steal_max.max(steal);
         }
     }
-    Ok(contenders)
+    Ok(all)
 }
 
 /// Measures until the host stole little, at most three times; the last result and its steal.

@@ -1,18 +1,33 @@
-//! A station of one worker with exponential service: the response times are known.
+//! A station of one worker, whose response times are known by theory and by its own log.
 
+use super::contender::{
+    BARE_HYBRID, BARE_SPIN, Contender, KNEE_EPOLL, KNEE_EPOLL_UNSTAMPED, KNEE_URING, LineValues,
+    OHA_RATE, OfferedRate, ResponseTimes, WRK2,
+};
 use super::lab::{Lab, Measured};
-use super::peer::{Load, Peer, Rate, Response, number};
-use super::process::Server;
-use super::round::{self, Contender};
-use super::stats::{ratios, spread};
-use super::table::Table;
+use super::reader::number;
+use super::round::{self, ServedTurn};
+use super::table::{MarkdownTable, column, contender_table, ratio, spread};
+use std::fs;
 use std::path::Path;
 
 const RATE_PER_S: f64 = 5_000.0;
 const SERVICE_S: f64 = 120e-6;
 /// Loopback, wake-ups and the server's own work, beyond the station's ideal time.
 const TRANSPORT_US: f64 = 60.0;
+/// Enough that no request waits for one.
 const CONNECTIONS: usize = 256;
+/// A handshake takes a thousand times as long as a connection in clear: with few, what they
+/// delay at
+/// the begin is beyond neither percentile.
+const CONNECTIONS_TLS: usize = 32;
+
+fn values(lab: &Lab, port: u16, rate: OfferedRate) -> LineValues {
+    let values = LineValues::of(lab.seconds(10.0)).with_rate(rate);
+    values.with("port", port).with("connections", CONNECTIONS)
+}
+
+const STATION: &str = "http --listen 127.0.0.1:0 --size 1294 --workers 1 --service exp(120us)";
 
 /// Constant arrivals: a generator that bunches its requests makes the station queue, and then
 /// reports its own doing as the server's.
@@ -20,56 +35,42 @@ const CONNECTIONS: usize = 256;
 /// # Errors
 /// A contender or the server fails.
 pub fn run_dm1(lab: &Lab) -> Result<String, String> {
-    let peers = lab.present(&[
-        Peer::BareSpin,
-        Peer::BareHybrid,
-        Peer::KneeEpoll,
-        Peer::KneeUring,
-        Peer::Wrk2,
-        Peer::Oha,
-    ]);
-    let contenders = round::alternate(lab, 1, &peers, |peer| {
-        let server = serve(lab, None)?;
-        let measured = lab.measure(peer, &load(lab, server.port, Rate::Constant(RATE_PER_S)))?;
+    let contenders = [
+        BARE_SPIN,
+        BARE_HYBRID,
+        KNEE_EPOLL,
+        KNEE_URING,
+        WRK2,
+        OHA_RATE,
+    ];
+    let rounds = round::alternate(lab, 1, &lab.present(&contenders), |contender| {
+        let server = lab.serve_knee(STATION)?;
+        let values = values(lab, server.port, OfferedRate::Constant(RATE_PER_S));
+        let measured = lab.measure(contender, &values)?;
         server.stop()?;
         Ok(measured)
     })?;
+    let p99 = |m: &Measured| Some(m.response().p99_us);
+    let columns = [
+        column("p50 µs", 0, |m: &Measured| Some(m.response().p50_us)),
+        column("p90 µs", 0, |m| Some(m.response().p90_us)),
+        column("p99 µs", 0, p99),
+        ratio("p99 against spin", p99, BARE_SPIN.name),
+    ];
     let ideal = [0.5, 0.9, 0.99].map(|q| dm1_quantile_us(RATE_PER_S, 1.0 / SERVICE_S, q));
-    let mut table = Table::new(&[
-        "generator",
-        "p50 µs",
-        "p90 µs",
-        "p99 µs",
-        "p99 against spin",
-    ]);
-    let cells = |plus: f64| ideal.map(|us| format!("{:.0}", us + plus));
-    for (name, plus) in [
+    let theory = [
         ("theory", 0.0),
         ("theory and 60 µs of transport", TRANSPORT_US),
-    ] {
-        let [p50, p90, p99] = cells(plus);
-        table.row(&[name.into(), p50, p90, p99, "–".into()]);
-    }
-    let p99_of = |c: &Contender<Measured>| c.each(|m| response(m).p99_us);
-    let spin = contenders
-        .iter()
-        .find(|c| c.peer == Peer::BareSpin)
-        .map(p99_of);
-    for contender in &contenders {
-        let against = spin.as_ref().map(|spin| ratios(&p99_of(contender), spin));
-        table.row(&[
-            contender.full_label(),
-            spread(&contender.each(|m| response(m).p50_us), 0),
-            spread(&contender.each(|m| response(m).p90_us), 0),
-            spread(&p99_of(contender), 0),
-            against.map_or("–".into(), |ratios| spread(&ratios, 2)),
-        ]);
-    }
+    ];
+    let theory = theory.map(|(name, plus)| {
+        let [p50, p90, p99] = ideal.map(|us| format!("{:.0}", us + plus));
+        vec![name.into(), p50, p90, p99, "–".into()]
+    });
     Ok(format!(
         "## D/M/1: constant arrivals at a station whose answer is known\n\n\
          Constant {RATE_PER_S}/s offered to `knee serve http --workers 1 --service 'exp(120us)'` \
          (utilisation 0.6); response times as each generator reports them.\n\n{}",
-        table.finish()
+        contender_table("generator", &columns, &theory, &rounds)
     ))
 }
 
@@ -79,52 +80,49 @@ pub fn run_dm1(lab: &Lab) -> Result<String, String> {
 /// A contender or the server fails.
 pub fn run_mm1(lab: &Lab) -> Result<String, String> {
     let file = lab.scratch("station.json");
-    let peers = [Peer::KneeEpoll, Peer::KneeUring];
-    let contenders = round::alternate(lab, 1, &peers, |peer| {
-        let server = serve(lab, Some(&file))?;
-        let measured = lab.measure(peer, &load(lab, server.port, Rate::Poisson(RATE_PER_S)))?;
+    let rounds = round::alternate(lab, 1, &[KNEE_EPOLL, KNEE_URING], |contender| {
+        let server = lab.serve_knee(&format!("{STATION} --json {}", file.display()))?;
+        let values = values(lab, server.port, OfferedRate::Poisson(RATE_PER_S));
+        let measured = lab.measure(contender, &values)?;
         server.stop()?;
-        Ok((measured, Log::read(&file)?))
+        let seen = StationLog::read(&file)?;
+        Ok(ServedTurn { measured, seen })
     })?;
-    let mut table = Table::new(&[
+    let head = [
         "",
         "mean µs",
         "p50 µs",
         "p90 µs",
         "p99 µs",
         "CV of gaps at the station",
-    ]);
+    ];
+    let mut table = MarkdownTable::new(&head);
     let mu_less_lambda = 1.0 / SERVICE_S - RATE_PER_S;
     let ideal = |q: f64| format!("{:.0}", -(1.0 - q).ln() / mu_less_lambda * 1e6);
     let mean = format!("{:.0}", 1e6 / mu_less_lambda);
-    table.row(&[
-        "theory".into(),
-        mean,
-        ideal(0.5),
-        ideal(0.9),
-        ideal(0.99),
-        "1".into(),
-    ]);
-    for c in &contenders {
-        table.row(&[
-            format!("{} reports", c.label()),
-            spread(&c.each(|(m, _)| response(m).mean_us.unwrap_or_default()), 0),
-            spread(&c.each(|(m, _)| response(m).p50_us), 0),
-            spread(&c.each(|(m, _)| response(m).p90_us), 0),
-            spread(&c.each(|(m, _)| response(m).p99_us), 0),
-            "–".into(),
-        ]);
-        table.row(&[
+    let (p50, p90, p99) = (ideal(0.5), ideal(0.9), ideal(0.99));
+    table.row(&["theory".into(), mean, p50, p90, p99, "1".into()]);
+    for one in &rounds {
+        let times =
+            |who: String, of: fn(&ServedTurn<StationLog>) -> ResponseTimes, gap_cv: String| {
+                let cell = |time: fn(ResponseTimes) -> f64| spread(&one.each(|t| time(of(t))), 0);
+                [
+                    who,
+                    cell(|r| r.mean_us.unwrap_or_default()),
+                    cell(|r| r.p50_us),
+                    cell(|r| r.p90_us),
+                    cell(|r| r.p99_us),
+                    gap_cv,
+                ]
+            };
+        let reports = format!("{} reports", one.label());
+        table.row(&times(reports, |t| t.measured.response(), "–".into()));
+        let gap_cv = spread(&one.each(|t| t.seen.gap_cv), 3);
+        table.row(&times(
             "its station logged".into(),
-            spread(
-                &c.each(|(_, log)| log.sojourn.mean_us.unwrap_or_default()),
-                0,
-            ),
-            spread(&c.each(|(_, log)| log.sojourn.p50_us), 0),
-            spread(&c.each(|(_, log)| log.sojourn.p90_us), 0),
-            spread(&c.each(|(_, log)| log.sojourn.p99_us), 0),
-            spread(&c.each(|(_, log)| log.gap_cv), 3),
-        ]);
+            |t| t.seen.sojourn,
+            gap_cv,
+        ));
     }
     Ok(format!(
         "## M/M/1: knee's report against the station's own log\n\n\
@@ -134,46 +132,184 @@ pub fn run_mm1(lab: &Lab) -> Result<String, String> {
     ))
 }
 
-fn load(lab: &Lab, port: u16, rate: Rate) -> Load {
-    Load {
-        port,
-        connections: CONNECTIONS,
-        seconds: lab.seconds(10.0),
-        rate: Some(rate),
+/// A report may be longer than the log by the way over the loopback.
+const MAY_DIFFER_US: f64 = 15.0;
+const MAY_DIFFER_SHARE: f64 = 0.02;
+
+const UTILISATIONS: [f64; 3] = [0.3, 0.6, 0.85];
+const SERVICES: [&str; 2] = ["exp(120us)", "fixed(120us)"];
+const GENERATORS: [Contender; 3] = [KNEE_EPOLL, KNEE_URING, KNEE_EPOLL_UNSTAMPED];
+
+/// What is spoken, for the second table.
+#[derive(Clone, Copy)]
+struct Protocol {
+    name: &'static str,
+    is_tls: bool,
+    /// The generator's options.
+    options: &'static str,
+}
+
+const fn protocol(name: &'static str, is_tls: bool, options: &'static str) -> Protocol {
+    Protocol {
+        name,
+        is_tls,
+        options,
     }
 }
 
-fn serve(lab: &Lab, json: Option<&Path>) -> Result<Server, String> {
-    let line = "serve http --listen 127.0.0.1:0 --size 1294 --workers 1 --service exp(120us)";
-    let mut args: Vec<String> = line.split(' ').map(String::from).collect();
-    if let Some(file) = json {
-        args.extend(["--json".into(), file.display().to_string()]);
-    }
-    lab.serve(&lab.knee, &args)
+const PROTOCOLS: [Protocol; 4] = [
+    protocol("HTTP/1.1", false, ""),
+    protocol("HTTP/1.1 over TLS 1.3", true, "--http1.1 --insecure"),
+    protocol("HTTP/2", false, "--http2-prior-knowledge"),
+    protocol("HTTP/2 over TLS 1.3", true, "--http2 --insecure"),
+];
+
+/// What is offered to which station.
+#[derive(Clone, Copy)]
+struct Case {
+    arrivals: &'static str,
+    service: &'static str,
+    utilisation: f64,
+    protocol: Protocol,
 }
 
-fn response(measured: &Measured) -> Response {
-    measured.sample.response.unwrap_or_default()
+/// Percentiles of response times as the station logged them, in microseconds.
+struct RequestLog {
+    p50_us: f64,
+    p90_us: f64,
+}
+
+/// Medians and 90th percentiles beside the station's own, over several utilisations, and over
+/// several protocols.
+///
+/// # Errors
+/// A contender or the server fails.
+pub fn run_truth(lab: &Lab) -> Result<String, String> {
+    let mut loads = Vec::new();
+    let mut protocols = Vec::new();
+    for arrivals in ["constant", "poisson"] {
+        let case = |service, utilisation, protocol| Case {
+            arrivals,
+            service,
+            utilisation,
+            protocol,
+        };
+        for service in SERVICES {
+            loads.extend(UTILISATIONS.map(|u| case(service, u, PROTOCOLS[0])));
+        }
+        protocols.extend(PROTOCOLS.map(|p| case(SERVICES[0], UTILISATIONS[1], p)));
+    }
+    Ok(format!(
+        "## Truth: what knee reports against the station's log of each request\n\n\
+         `knee serve http --workers 1 --service S --log FILE`: from the kernel's receive timestamp \
+         of a request to the end of its service. Beyond it knee's report has the way over the \
+         loopback, once; without timestamps also the time until the generator woke. Permitted: \
+         {MAY_DIFFER_US} µs and {MAY_DIFFER_SHARE} of the log's figure, for p50 and p90.\n\n\
+         {}\nThe same with what else is spoken: D/M/1 and M/M/1 (`S` is `{}`, utilisation {}). \
+         Records and frames are taken apart before the service begins, and made after it has \
+         ended: both are in the report only.\n\n{}",
+        truth_table(lab, &loads, &GENERATORS)?,
+        SERVICES[0],
+        UTILISATIONS[1],
+        truth_table(lab, &protocols, &GENERATORS[..2])?,
+    ))
+}
+
+fn truth_table(lab: &Lab, cases: &[Case], generators: &[Contender]) -> Result<String, String> {
+    let mut table = MarkdownTable::new(&[
+        "arrivals",
+        "service",
+        "utilisation",
+        "protocol",
+        "generator",
+        "p50 µs of the log",
+        "p50 beyond it",
+        "p90 µs of the log",
+        "p90 beyond it",
+        "permitted",
+    ]);
+    for case in cases {
+        let rounds = round::alternate(lab, 1, generators, |c| truth_turn(lab, *case, c))?;
+        for one in rounds {
+            let cell =
+                |of: fn(&ServedTurn<RequestLog>) -> f64, digits| spread(&one.each(of), digits);
+            let permitted = |us: f64| MAY_DIFFER_US + MAY_DIFFER_SHARE * us;
+            let permitted_p50 = one.each(|t| permitted(t.seen.p50_us));
+            let permitted_p90 = one.each(|t| permitted(t.seen.p90_us));
+            table.row(&[
+                case.arrivals.into(),
+                case.service.into(),
+                case.utilisation.to_string(),
+                case.protocol.name.into(),
+                one.contender.name.into(),
+                cell(|t| t.seen.p50_us, 0),
+                cell(|t| t.measured.response().p50_us - t.seen.p50_us, 1),
+                cell(|t| t.seen.p90_us, 0),
+                cell(|t| t.measured.response().p90_us - t.seen.p90_us, 1),
+                format!(
+                    "{}, {}",
+                    spread(&permitted_p50, 0),
+                    spread(&permitted_p90, 0)
+                ),
+            ]);
+        }
+    }
+    Ok(table.finish())
+}
+
+fn truth_turn(
+    lab: &Lab,
+    case: Case,
+    generator: &Contender,
+) -> Result<ServedTurn<RequestLog>, String> {
+    let file = lab.scratch("truth.csv");
+    let Protocol {
+        is_tls, options, ..
+    } = case.protocol;
+    let per_s = (case.utilisation / SERVICE_S).round();
+    let rate = match case.arrivals {
+        "constant" => OfferedRate::Constant(per_s),
+        _ => OfferedRate::Poisson(per_s),
+    };
+    let server = lab.serve_knee(&format!(
+        "http --listen 127.0.0.1:0 --workers 1 --service {} {} --log {}",
+        case.service,
+        if is_tls { "--tls" } else { "" },
+        file.display()
+    ))?;
+    let (scheme, connections) = if is_tls {
+        ("https", CONNECTIONS_TLS)
+    } else {
+        ("http", CONNECTIONS)
+    };
+    let url = format!("{scheme}://127.0.0.1:{} {options}", server.port);
+    let line = generator.line.replace("{url}", &url);
+    let values = LineValues::of(lab.seconds(3.0)).with_rate(rate);
+    let values = values.with("connections", connections);
+    let measured = lab.measure_line(generator, &values.fill(&line))?;
+    server.stop()?;
+    let seen = RequestLog::read(&file)?;
+    Ok(ServedTurn { measured, seen })
 }
 
 /// What the station logged.
-struct Log {
-    sojourn: Response,
+struct StationLog {
+    sojourn: ResponseTimes,
     gap_cv: f64,
 }
 
-impl Log {
+impl StationLog {
     fn read(file: &Path) -> Result<Self, String> {
-        let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+        let text = fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
         let log = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", file.display()))?;
         let us = |name: &str| number(&log, &format!("/station/sojourn/{name}")).map(|ns| ns / 1e3);
-        let sojourn = Response {
+        let sojourn = ResponseTimes {
             mean_us: Some(us("mean_ns")?),
             p50_us: us("p50_ns")?,
             p90_us: us("p90_ns")?,
             p99_us: us("p99_ns")?,
         };
-        Ok(Log {
+        Ok(StationLog {
             sojourn,
             gap_cv: number(&log, "/gap_cv")?,
         })
@@ -188,6 +324,36 @@ fn dm1_quantile_us(lambda: f64, mu: f64, q: f64) -> f64 {
     -(1.0 - q).ln() / (mu * (1.0 - sigma)) * 1e6
 }
 
+impl RequestLog {
+    /// Reads the log that `knee serve http --log` wrote.
+    fn read(file: &Path) -> Result<RequestLog, String> {
+        let text = fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+        RequestLog::parse(&text).map_err(|e| format!("{}: {e}", file.display()))
+    }
+
+    fn parse(text: &str) -> Result<RequestLog, String> {
+        let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+        let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+        let place = |name: &str| names.iter().position(|known| *known == name);
+        let (Some(arrival), Some(end)) = (place("arrival_ns"), place("end_ns")) else {
+            return Err(format!("no arrival_ns and end_ns in {names:?}"));
+        };
+        let mut times_us: Vec<f64> = lines
+            .filter_map(|line| {
+                let cells: Vec<&str> = line.split(',').collect();
+                let at = |place: usize| cells.get(place)?.parse::<f64>().ok();
+                Some((at(end)? - at(arrival)?) / 1e3)
+            })
+            .collect();
+        times_us.sort_by(f64::total_cmp);
+        let quantile = |q: f64| times_us.get((times_us.len() as f64 * q) as usize).copied();
+        match (quantile(0.5), quantile(0.9)) {
+            (Some(p50_us), Some(p90_us)) => Ok(RequestLog { p50_us, p90_us }),
+            _ => Err("no request was logged".into()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,5 +362,17 @@ mod tests {
     fn the_theory_of_dm1() {
         let ideal = [0.5, 0.9, 0.99].map(|q| dm1_quantile_us(5_000.0, 1.0 / 120e-6, q).round());
         assert_eq!(ideal, [123.0, 409.0, 818.0]);
+    }
+
+    #[test]
+    fn a_log_is_read_by_the_names_of_its_columns() {
+        let rows: Vec<String> = (0..100)
+            .map(|k| format!("x,{},{}", 1_000 * k, 1_000))
+            .collect();
+        let text = format!("c,end_ns,arrival_ns\n{}\n", rows.join("\n"));
+        let log = RequestLog::parse(&text).unwrap();
+        assert_eq!((log.p50_us, log.p90_us), (49.0, 89.0));
+        assert!(RequestLog::parse("a,b\n1,2\n").is_err());
+        assert!(RequestLog::parse("arrival_ns,end_ns\n").is_err());
     }
 }

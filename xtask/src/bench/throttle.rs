@@ -1,13 +1,12 @@
 //! How this machine waits, and what holds a rate on it: `knee throttle`, side by side.
 
+use super::contender::split;
 use super::lab::Lab;
-use super::peer::number;
 use super::process;
+use super::reader::number;
 use super::round;
-use super::stats::spread;
-use super::table::{Table, command_lines};
+use super::table::{MarkdownTable, command_lines, spread};
 use serde_json::Value;
-use std::time::Duration;
 
 /// Rates, each with the time that an operation takes.
 const HOLDS: [(u32, &str); 4] = [
@@ -47,13 +46,13 @@ fn hold_args(lab: &Lab, rate: u32, op_time: &str) -> Vec<String> {
     let ms = lab.seconds(2.0) * 1e3 / if lab.small { 10.0 } else { 1.0 };
     let line =
         format!("throttle --rate {rate} --op-time {op_time} -d {ms}ms --seed 1 --json - --quiet");
-    line.split(' ').map(String::from).collect()
+    split(&line)
 }
 
 fn wait_args(lab: &Lab) -> Vec<String> {
     let ms = if lab.small { 10 } else { 300 };
     let line = format!("throttle --delays {DELAYS} -d {ms}ms --seed 1 --json - --quiet");
-    line.split(' ').map(String::from).collect()
+    split(&line)
 }
 
 /// The rows of the same table, round by round.
@@ -67,7 +66,7 @@ fn rounds(lab: &Lab, args: &[String], table: &str) -> Result<Rounds, String> {
 
 fn measure(lab: &Lab, args: &[String], table: &str) -> Result<Vec<Value>, String> {
     let command = process::pinned(lab.generator_core, &lab.knee, args);
-    let run = process::run(command, Duration::from_secs(120))?;
+    let run = process::run(command, process::LIMIT)?;
     // That a method does not hold its rate is a result; 3 says so of the throttle itself.
     if !matches!(run.exit_code, Some(0 | 3)) {
         let (line, code) = (args.join(" "), run.exit_code);
@@ -93,7 +92,7 @@ fn name(row: &Value) -> String {
 }
 
 fn hold_table(rounds: &Rounds) -> Result<String, String> {
-    let mut table = Table::new(&[
+    let mut table = MarkdownTable::new(&[
         "method",
         "achieved/s",
         "drift ppm",
@@ -122,7 +121,7 @@ fn hold_table(rounds: &Rounds) -> Result<String, String> {
 }
 
 fn wait_table(rounds: &Rounds) -> Result<String, String> {
-    let mut table = Table::new(&[
+    let mut table = MarkdownTable::new(&[
         "delay and method",
         "mean µs",
         "standard deviation µs",

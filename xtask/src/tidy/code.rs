@@ -2,10 +2,10 @@
 //!
 //! A scanner, not a parser: enough to know that a word is code.
 
-use crate::repo::Source;
+use crate::repo::RepoFile;
 
 /// A scanned file.
-pub struct Code {
+pub struct RustFile {
     /// Path from the repository's root.
     pub path: String,
     /// The lines as written.
@@ -16,9 +16,9 @@ pub struct Code {
     pub test: Vec<bool>,
 }
 
-impl Code {
+impl RustFile {
     /// Scans a file.
-    pub fn new(source: &Source) -> Self {
+    pub fn new(source: &RepoFile) -> Self {
         let bare_text = blank(&source.text);
         let bare: Vec<String> = bare_text.lines().map(Into::into).collect();
         let test = if is_test_file(&source.path) {
@@ -27,7 +27,7 @@ impl Code {
             test_lines(&bare)
         };
         let lines = source.text.lines().map(Into::into).collect();
-        Code {
+        RustFile {
             path: source.path.clone(),
             lines,
             bare,
@@ -194,8 +194,8 @@ fn char_end(chars: &[char], i: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn scan(text: &str) -> Code {
-        Code::new(&Source {
+    fn scan(text: &str) -> RustFile {
+        RustFile::new(&RepoFile {
             path: "crates/core/src/x.rs".into(),
             text: text.into(),
         })

@@ -4,8 +4,8 @@
 //! A part is what lies directly under `src`. Below the folders in [`ROOMS`], each folder is a part
 //! of its own, and the files beside them form one.
 
-use super::Violation;
-use super::code::{Code, find_word};
+use super::TidyViolation;
+use super::code::{RustFile, find_word};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The crates whose parts form layers.
@@ -17,18 +17,18 @@ const ROOMS: [&str; 2] = ["experiment", "document"];
 type Edges = BTreeMap<(String, String), (String, usize)>;
 
 /// Circles and forbidden neighbours in all crates.
-pub fn check(rust: &[Code]) -> Vec<Violation> {
+pub fn check(rust: &[RustFile]) -> Vec<TidyViolation> {
     CRATES
         .into_iter()
         .flat_map(|name| {
             let src = format!("crates/{name}/src/");
-            let inside: Vec<&Code> = rust.iter().filter(|c| c.path.starts_with(&src)).collect();
+            let inside: Vec<&RustFile> = rust.iter().filter(|c| c.path.starts_with(&src)).collect();
             broken(&edges(&inside, &src))
         })
         .collect()
 }
 
-fn broken(edges: &Edges) -> Vec<Violation> {
+fn broken(edges: &Edges) -> Vec<TidyViolation> {
     let mut broken = Vec::new();
     for ((from, to), (path, line)) in edges {
         let room = |part: &str| part.split_once('/').map(|(rooms, _)| rooms.to_owned());
@@ -39,7 +39,7 @@ fn broken(edges: &Edges) -> Vec<Violation> {
         } else {
             continue;
         };
-        broken.push(Violation {
+        broken.push(TidyViolation {
             path: path.clone(),
             line: *line,
             rule,
@@ -66,8 +66,8 @@ fn reaches(edges: &Edges, from: &str, to: &str) -> bool {
     false
 }
 
-fn edges(inside: &[&Code], src: &str) -> Edges {
-    let modules: BTreeMap<Vec<&str>, &Code> = inside
+fn edges(inside: &[&RustFile], src: &str) -> Edges {
+    let modules: BTreeMap<Vec<&str>, &RustFile> = inside
         .iter()
         .map(|code| (module(code, src), *code))
         .collect();
@@ -78,9 +78,10 @@ fn edges(inside: &[&Code], src: &str) -> Edges {
         .collect();
     let part = |path: &[&str]| -> String {
         let room = path.iter().take(2).copied().collect::<Vec<_>>().join("/");
-        match rooms.contains(&room) {
-            true => room,
-            false => path[0].to_owned(),
+        if rooms.contains(&room) {
+            room
+        } else {
+            path[0].to_owned()
         }
     };
     let mut edges = Edges::new();
@@ -104,7 +105,7 @@ fn edges(inside: &[&Code], src: &str) -> Edges {
 }
 
 /// `a`, `b` of `src/a/b.rs` and of `src/a/b/mod.rs`; nothing of a crate's root.
-fn module<'a>(code: &'a Code, src: &str) -> Vec<&'a str> {
+fn module<'a>(code: &'a RustFile, src: &str) -> Vec<&'a str> {
     let inside = code.path[src.len()..].trim_end_matches(".rs");
     let parts = inside.split('/').filter(|part| *part != "mod");
     match inside {
@@ -114,7 +115,7 @@ fn module<'a>(code: &'a Code, src: &str) -> Vec<&'a str> {
 }
 
 /// Whether it, or what it lies in, is declared under `#[cfg(test)]`.
-fn is_for_tests(modules: &BTreeMap<Vec<&str>, &Code>, module: &[&str]) -> bool {
+fn is_for_tests(modules: &BTreeMap<Vec<&str>, &RustFile>, module: &[&str]) -> bool {
     (1..=module.len()).any(|n| {
         let declared = format!("mod {};", module[n - 1]);
         modules.get(&module[..n - 1]).is_some_and(|parent| {
@@ -126,7 +127,7 @@ fn is_for_tests(modules: &BTreeMap<Vec<&str>, &Code>, module: &[&str]) -> bool {
 
 /// The parts of the crate that a file names outside its tests, up to two names deep: after
 /// `crate::`, or after as many `super::` as it is deep.
-fn used_modules(code: &Code, depth: usize) -> Vec<(usize, Vec<String>)> {
+fn used_modules(code: &RustFile, depth: usize) -> Vec<(usize, Vec<String>)> {
     let supers = "super::".repeat(depth);
     let mut used = Vec::new();
     let lines: Vec<(usize, &str)> = code.product_lines().collect();
@@ -192,17 +193,17 @@ fn members(group: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repo::Source;
+    use crate::repo::RepoFile;
 
     fn broken_by(files: &[(&str, &str)]) -> Vec<String> {
-        let sources: Vec<Source> = files
+        let sources: Vec<RepoFile> = files
             .iter()
-            .map(|(path, text)| Source {
+            .map(|(path, text)| RepoFile {
                 path: format!("crates/core/src/{path}"),
                 text: (*text).into(),
             })
             .collect();
-        let rust: Vec<Code> = sources.iter().map(Code::new).collect();
+        let rust: Vec<RustFile> = sources.iter().map(RustFile::new).collect();
         check(&rust)
             .iter()
             .map(|v| format!("{}: {}", v.rule, v.remedy))

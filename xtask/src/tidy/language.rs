@@ -1,12 +1,12 @@
 //! What a program prints is plain English, as its documentation is: see [`super::prose`].
 
-use super::Violation;
-use super::code::Code;
+use super::TidyViolation;
+use super::code::RustFile;
 use super::prose::phrases_in;
 
 /// Phrases in what a program prints: in its string literals, and in the documentation of options,
 /// which is their help.
-pub fn check(code: &Code) -> Vec<Violation> {
+pub fn check(code: &RustFile) -> Vec<TidyViolation> {
     let is_product = code.path.starts_with("crates/") && code.path.contains("/src/");
     if !is_product {
         return Vec::new();
@@ -21,17 +21,19 @@ pub fn check(code: &Code) -> Vec<Violation> {
         .filter(|(i, _)| !code.test[*i])
     {
         let trimmed = line.trim_start();
-        let is_shown = match trimmed.starts_with("//") {
-            true => is_help && trimmed.starts_with("///"),
-            false => true,
+        let is_shown = if trimmed.starts_with("//") {
+            is_help && trimmed.starts_with("///")
+        } else {
+            true
         };
         if is_shown {
             // Of code only what is inside of literals, which is blank in `bare`.
-            let text: String = match trimmed.starts_with("//") {
-                true => line.clone(),
-                false => inside_literals(line, &code.bare[i]),
+            let text: String = if trimmed.starts_with("//") {
+                line.clone()
+            } else {
+                inside_literals(line, &code.bare[i])
             };
-            broken.extend(phrases_in(&text).map(|(phrase, instead)| Violation {
+            broken.extend(phrases_in(&text).map(|(phrase, instead)| TidyViolation {
                 path: code.path.clone(),
                 line: i + 1,
                 rule: "language",

@@ -1,13 +1,13 @@
 //! Links between pages lead somewhere, and each page of the book is in its table of contents.
 
-use super::Violation;
-use crate::repo::Source;
+use super::TidyViolation;
+use crate::repo::RepoFile;
 use std::collections::HashMap;
 
 const SUMMARY: &str = "docs/src/SUMMARY.md";
 
 /// Links that lead nowhere, and pages that no reader finds.
-pub fn check(sources: &[Source]) -> Vec<Violation> {
+pub fn check(sources: &[RepoFile]) -> Vec<TidyViolation> {
     let files: HashMap<&str, &str> = sources
         .iter()
         .map(|s| (s.path.as_str(), s.text.as_str()))
@@ -16,7 +16,7 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
     for page in sources.iter().filter(|s| s.path.ends_with(".md")) {
         for (line, link) in links(&page.text) {
             if let Some(remedy) = trouble(&files, &page.path, link) {
-                broken.push(Violation {
+                broken.push(TidyViolation {
                     path: page.path.clone(),
                     line,
                     rule: "dead link",
@@ -30,10 +30,10 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
             .iter()
             .map(|(_, link)| resolved(SUMMARY, link))
             .collect();
-        let is_page = |s: &&Source| s.path.starts_with("docs/src/") && s.path.ends_with(".md");
+        let is_page = |s: &&RepoFile| s.path.starts_with("docs/src/") && s.path.ends_with(".md");
         for page in sources.iter().filter(is_page) {
             if page.path != SUMMARY && !listed.contains(&page.path) {
-                broken.push(Violation {
+                broken.push(TidyViolation {
                     path: page.path.clone(),
                     line: 1,
                     rule: "lost page",
@@ -119,11 +119,11 @@ mod tests {
     use super::*;
 
     fn broken(pages: &[(&str, &str)]) -> Vec<String> {
-        let source = |(path, text): &(&str, &str)| Source {
+        let source = |(path, text): &(&str, &str)| RepoFile {
             path: (*path).into(),
             text: (*text).into(),
         };
-        let sources: Vec<Source> = pages.iter().map(source).collect();
+        let sources: Vec<RepoFile> = pages.iter().map(source).collect();
         let broken = check(&sources);
         broken
             .iter()

@@ -1,7 +1,7 @@
 //! Which crate may depend on which.
 
-use super::Violation;
-use crate::repo::Source;
+use super::TidyViolation;
+use crate::repo::RepoFile;
 
 /// What acts on the machine has no place in a crate that only decides.
 const NOT_IN_CORE: [&str; 14] = [
@@ -35,14 +35,14 @@ const MAY_USE: [(&str, &[&str]); 6] = [
 ];
 
 /// Violations in a Cargo.toml.
-pub fn check(manifest: &Source) -> Vec<Violation> {
+pub fn check(manifest: &RepoFile) -> Vec<TidyViolation> {
     let folder = manifest.path.trim_end_matches("/Cargo.toml");
     let Some((_, may_use)) = MAY_USE.iter().find(|(name, _)| *name == folder) else {
         return Vec::new();
     };
     let mut broken = Vec::new();
     let mut break_rule = |line, remedy| {
-        broken.push(Violation {
+        broken.push(TidyViolation {
             path: manifest.path.clone(),
             line,
             rule: "dependency",

@@ -1,11 +1,11 @@
 //! Plain English in the documentation: short sentences, and none of the phrases that slow a reader
 //! down.
 
-use super::Violation;
-use crate::repo::Source;
+use super::TidyViolation;
+use crate::repo::RepoFile;
 
 /// A sentence may have this many words.
-const WORDS_MAX: usize = 25;
+pub(super) const WORDS_MAX: usize = 25;
 
 /// A phrase and what to write instead.
 const PHRASES: [(&str, &str); 22] = [
@@ -34,7 +34,7 @@ const PHRASES: [(&str, &str); 22] = [
 ];
 
 /// Violations in a page that users read.
-pub fn check(page: &Source) -> Vec<Violation> {
+pub fn check(page: &RepoFile) -> Vec<TidyViolation> {
     let is_read = page.path == "README.md" || page.path.starts_with("docs/src/");
     // Help texts are judged where they stand.
     if !is_read || page.path.ends_with("reference/options.md") {
@@ -42,7 +42,7 @@ pub fn check(page: &Source) -> Vec<Violation> {
     }
     let mut broken = Vec::new();
     let mut report = |line, rule, remedy| {
-        broken.push(Violation {
+        broken.push(TidyViolation {
             path: page.path.clone(),
             line,
             rule,
@@ -51,8 +51,7 @@ pub fn check(page: &Source) -> Vec<Violation> {
     };
     for (line, text) in blocks(&page.text) {
         for sentence in sentences(&text) {
-            let words = sentence.split_whitespace();
-            let count = words.filter(|w| w.contains(char::is_alphanumeric)).count();
+            let count = word_count(sentence);
             if count > WORDS_MAX {
                 let start: String = sentence.chars().take(40).collect();
                 report(
@@ -123,7 +122,7 @@ fn blocks(text: &str) -> Vec<(usize, String)> {
 }
 
 /// Without the addresses of links, and with code in a line as one word.
-fn plain(line: &str) -> String {
+pub(super) fn plain(line: &str) -> String {
     let mut out = String::new();
     for (i, part) in line.split('`').enumerate() {
         match i % 2 {
@@ -138,7 +137,13 @@ fn plain(line: &str) -> String {
     out
 }
 
-fn sentences(text: &str) -> Vec<&str> {
+/// Words of a sentence; a sign alone is none.
+pub(super) fn word_count(sentence: &str) -> usize {
+    let words = sentence.split_whitespace();
+    words.filter(|w| w.contains(char::is_alphanumeric)).count()
+}
+
+pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find(". ").or_else(|| rest.find("? ")) {

@@ -1,12 +1,12 @@
 //! Files that no `mod` reaches are not compiled, and rot.
 
-use super::Violation;
-use super::code::{Code, find_word};
+use super::TidyViolation;
+use super::code::{RustFile, find_word};
 use std::collections::{BTreeSet, HashMap};
 
 /// Rust files that are no crate's root and that no `mod` reaches.
-pub fn check(files: &[Code]) -> Vec<Violation> {
-    let by_path: HashMap<&str, &Code> = files.iter().map(|c| (c.path.as_str(), c)).collect();
+pub fn check(files: &[RustFile]) -> Vec<TidyViolation> {
+    let by_path: HashMap<&str, &RustFile> = files.iter().map(|c| (c.path.as_str(), c)).collect();
     let mut reached = BTreeSet::new();
     let mut open: Vec<&str> = by_path.keys().copied().filter(|p| is_root(p)).collect();
     while let Some(path) = open.pop() {
@@ -23,7 +23,7 @@ pub fn check(files: &[Code]) -> Vec<Violation> {
     let dead = files
         .iter()
         .filter(|code| !reached.contains(code.path.as_str()));
-    dead.map(|code| Violation {
+    dead.map(|code| TidyViolation {
         path: code.path.clone(),
         line: 1,
         rule: "dead file",
@@ -46,7 +46,7 @@ fn is_root(path: &str) -> bool {
 }
 
 /// Where the files may be that a file's `mod x;` lines declare.
-fn declared(code: &Code) -> Vec<String> {
+fn declared(code: &RustFile) -> Vec<String> {
     let (folder, name) = code.path.rsplit_once('/').unwrap_or(("", &code.path));
     let stem = name.trim_end_matches(".rs");
     let inside = if is_root(&code.path) || stem == "mod" {
@@ -66,16 +66,16 @@ fn declared(code: &Code) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repo::Source;
+    use crate::repo::RepoFile;
 
     fn dead(files: &[(&str, &str)]) -> Vec<String> {
         let code = |(path, text): &(&str, &str)| {
-            Code::new(&Source {
+            RustFile::new(&RepoFile {
                 path: (*path).into(),
                 text: (*text).into(),
             })
         };
-        let files: Vec<Code> = files.iter().map(code).collect();
+        let files: Vec<RustFile> = files.iter().map(code).collect();
         check(&files).into_iter().map(|v| v.path).collect()
     }
 

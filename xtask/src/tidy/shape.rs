@@ -1,8 +1,8 @@
 //! Lines, functions and files of a size that a person can take in.
 
-use super::Violation;
-use super::code::{Code, block_end, find_word};
-use crate::repo::Source;
+use super::TidyViolation;
+use super::code::{RustFile, block_end, find_word};
+use crate::repo::RepoFile;
 
 const LINE_CHARS_MAX: usize = 100;
 const FUNCTION_LINES_MAX: usize = 70;
@@ -12,10 +12,10 @@ const FILE_LINES_MAX: usize = 500;
 const FILE_LINES_WITH_TESTS_MAX: usize = 700;
 
 /// Violations of size in a Rust file.
-pub fn check(code: &Code) -> Vec<Violation> {
+pub fn check(code: &RustFile) -> Vec<TidyViolation> {
     let mut broken = Vec::new();
     let mut report = |line, rule, remedy| {
-        broken.push(Violation {
+        broken.push(TidyViolation {
             path: code.path.clone(),
             line,
             rule,
@@ -58,7 +58,7 @@ pub fn check(code: &Code) -> Vec<Violation> {
 }
 
 /// Lines too long in a file that is not Rust.
-pub fn check_lines(source: &Source) -> Vec<Violation> {
+pub fn check_lines(source: &RepoFile) -> Vec<TidyViolation> {
     let long = |line: &&str| line.chars().count() > LINE_CHARS_MAX;
     let numbered = source
         .text
@@ -66,7 +66,7 @@ pub fn check_lines(source: &Source) -> Vec<Violation> {
         .enumerate()
         .filter(|(_, line)| long(line));
     numbered
-        .map(|(i, _)| Violation {
+        .map(|(i, _)| TidyViolation {
             path: source.path.clone(),
             line: i + 1,
             rule: "line length",
@@ -85,7 +85,7 @@ fn is_one_literal(line: &str, bare: &str) -> bool {
 }
 
 /// The first line (from 1) and the number of lines of each function with a body.
-fn functions(code: &Code) -> Vec<(usize, usize)> {
+fn functions(code: &RustFile) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (i, line) in code.bare.iter().enumerate() {
         let Some(at) = find_word(line, "fn") else {

@@ -1,8 +1,8 @@
 //! When operations start: `--arrival`.
 
-use super::trace::{self, Trace};
+use super::trace::{self, RecordedArrivals};
 use crate::failure::Failure;
-use crate::words::Words;
+use crate::resolved_options::ResolvedOptions;
 use clap::Args;
 use knee_core::arrival;
 use knee_core::scenario::Scenario;
@@ -37,7 +37,7 @@ impl ArrivalArgs {
     }
 
     /// The trace, where `--arrival` names one.
-    pub fn trace(&self) -> Result<Option<Trace>, Failure> {
+    pub fn trace(&self) -> Result<Option<RecordedArrivals>, Failure> {
         let file = self.arrival.as_ref().and_then(AskedArrival::file);
         file.map(trace::read).transpose()
     }
@@ -53,10 +53,10 @@ impl ArrivalArgs {
     pub fn schedule(
         &self,
         rate: Option<Rate>,
-        trace: Option<&Trace>,
+        trace: Option<&RecordedArrivals>,
         run_length: Nanos,
     ) -> Result<(Rate, ArrivalLaw), Failure> {
-        let moments = trace.map(|trace| Arc::clone(&trace.moments));
+        let moments = trace.map(|trace| Arc::clone(&trace.times));
         let arrival = match &self.arrival {
             Some(asked) => asked
                 .law(run_length, moments)
@@ -72,10 +72,10 @@ impl ArrivalArgs {
         Ok((rate, arrival))
     }
 
-    /// The option in the words of the command line.
-    pub fn tell(&self, arrival: &ArrivalLaw, words: &mut Words) {
+    /// Adds the option as it can be typed again, its default settled.
+    pub fn tell(&self, arrival: &ArrivalLaw, options: &mut ResolvedOptions) {
         let file = self.arrival.as_ref().and_then(AskedArrival::file);
-        words.put("arrival", arrival.text(file.unwrap_or_default()));
+        options.put("arrival", arrival.text(file.unwrap_or_default()));
     }
 }
 

@@ -3,11 +3,12 @@
 use super::data::DataArgs;
 use crate::failure::Failure;
 use crate::input;
-use crate::words::Words;
+use crate::resolved_options::ResolvedOptions;
 use clap::Args;
 use clap::error::ErrorKind;
 use knee_core::import::{curl_as_options, is_curl};
 use knee_core::spec::{Endpoint, HttpRequest, Url};
+use serde::{Serialize, Serializer};
 use std::ffi::OsString;
 
 /// Commands that take a line of curl behind `--`.
@@ -148,8 +149,9 @@ impl CurlArgs {
         Ok(format!("{url}{sign}{query}"))
     }
 
-    /// These options in the words of the command line.
-    pub fn tell(&self, words: &mut Words) {
+    /// Adds these options as they can be typed again.
+    fn tell(&self, words: &mut ResolvedOptions) {
+        words.put_some("url", self.url_option.clone());
         for (option, given) in self.data.by_option() {
             words.put_list(&option, given);
         }
@@ -166,6 +168,14 @@ impl CurlArgs {
         for (name, _) in flags.into_iter().filter(|flag| flag.1) {
             words.put(name, true);
         }
+    }
+}
+
+impl Serialize for CurlArgs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut options = ResolvedOptions::default();
+        self.tell(&mut options);
+        options.0.serialize(serializer)
     }
 }
 

@@ -1,21 +1,26 @@
 //! What is expected of the responses to a single request.
 
+use super::first_given;
 use crate::failure::Failure;
-use crate::words::Words;
+use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_core::scenario::{Expected, parse_status};
 use knee_core::spec::HttpTarget;
+use serde::Serialize;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// As many redirections as curl follows.
 const REDIRECTS: u32 = 50;
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Target")]
 pub struct ExpectArgs {
     /// Statuses that count as success, repeatable: 200, 2xx, 200-204 [default: below 400]
     #[arg(long, value_name = "STATUS", value_parser = parse_status, hide_short_help = true)]
     #[arg(conflicts_with = "targets")]
+    #[serde(serialize_with = "typed")]
     expect_status: Vec<(u16, u16)>,
 
     /// A text that each response's body has to contain
@@ -35,14 +40,11 @@ pub struct ExpectArgs {
 impl ExpectArgs {
     /// The option, if any is given.
     pub fn given(&self) -> Option<&'static str> {
-        let given = [
+        first_given(&[
             (!self.expect_status.is_empty(), "--expect-status"),
             (self.expect_body.is_some(), "--expect-body"),
             (self.location, "--location"),
-        ];
-        given
-            .into_iter()
-            .find_map(|(is_given, option)| is_given.then_some(option))
+        ])
     }
 
     /// The same target with what is expected of its only request.
@@ -69,20 +71,16 @@ impl ExpectArgs {
             None => Ok(()),
         }
     }
+}
 
-    /// These options in the words of the command line.
-    pub fn tell(&self, words: &mut Words) {
-        let ranges = self
-            .expect_status
-            .iter()
-            .map(|(low, high)| match low == high {
-                true => low.to_string(),
-                false => format!("{low}-{high}"),
-            });
-        words.put_list("expect-status", ranges);
-        words.put_some("expect-body", self.expect_body.clone());
-        if self.location {
-            words.put("location", true);
+/// A range of statuses: `200`, `200-204`.
+impl Typed for (u16, u16) {
+    fn typed(&self) -> Value {
+        let (low, high) = self;
+        if low == high {
+            low.to_string().into()
+        } else {
+            format!("{low}-{high}").into()
         }
     }
 }

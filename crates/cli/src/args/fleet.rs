@@ -3,8 +3,8 @@
 use super::nats::NatsArgs;
 use crate::failure::Failure;
 use crate::machine::Machine;
+use crate::resolved_options::ResolvedOptions;
 use crate::started_at;
-use crate::words::Words;
 use clap::Args;
 use knee_engine::error::RunError;
 use knee_engine::{OpenFiles, RESERVED_FILES};
@@ -54,12 +54,12 @@ impl FleetArgs {
         Ok(Some(fleet))
     }
 
-    /// The options in the words of the command line.
-    pub fn tell(fleet: Option<&Fleet>, words: &mut Words) {
+    /// Adds the options as they can be typed again: with the agents that were found.
+    pub fn tell(fleet: Option<&Fleet>, options: &mut ResolvedOptions) {
         if let Some(fleet) = fleet {
-            words.put("fleet", fleet.place());
+            options.put("fleet", fleet.place());
             let names = fleet.agents().map(|facts| facts.name.as_str());
-            words.put("agents", names.collect::<Vec<_>>().join(","));
+            options.put("agents", names.collect::<Vec<_>>().join(","));
         }
     }
 

@@ -2,28 +2,33 @@
 
 use super::{EngineArgs, FleetArgs, LimitArgs, ObserveArgs, TargetArgs, ThresholdArgs};
 use crate::failure::Failure;
-use crate::words::Words;
 use clap::Args;
 use knee_core::scenario::Scenario;
 use knee_core::spec::TrialSpec;
 use knee_fleet::Fleet;
+use serde::Serialize;
 
 /// Limits, who makes the load and how, who watches, and what decides.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub struct HttpArgs {
     #[command(flatten)]
+    #[serde(flatten)]
     pub limits: LimitArgs,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub engine: EngineArgs,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub observe: ObserveArgs,
 
     #[command(flatten)]
+    #[serde(skip)]
     fleet: FleetArgs,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub thresholds: ThresholdArgs,
 }
 
@@ -42,11 +47,10 @@ impl HttpArgs {
         self.fleet.gather(self.engine.threads)
     }
 
-    /// The options in the words of the command line, as the trials have them.
-    pub fn tell(&self, trial: &TrialSpec, words: &mut Words) {
-        self.limits.tell(trial.interval, words);
-        EngineArgs::tell(&trial.engine, trial.seed, words);
-        self.observe.tell(words);
-        self.thresholds.tell(words);
+    /// Puts what trials use in the place of defaults.
+    pub fn settle(&mut self, trial: &TrialSpec) {
+        self.limits.timeout = Some(trial.timeout);
+        self.limits.interval = Some(trial.interval);
+        self.engine.settle(&trial.engine, trial.seed);
     }
 }

@@ -1,18 +1,20 @@
 //! Options of the load that several commands share.
 
 use super::arrival::ArrivalArgs;
-use super::trace::Trace;
+use super::trace::RecordedArrivals;
 use super::values::{parse_count, parse_positive};
 use crate::failure::Failure;
 use crate::machine::Machine;
-use crate::words::Words;
+use crate::resolved_options::typed;
 use clap::Args;
 use knee_core::law::Law;
 use knee_core::scenario::Scenario;
 use knee_core::spec::{HttpTarget, HttpVersion, OpenLoad, Pause, PauseKind, Rate, parse_law};
 use knee_core::time::Nanos;
+use serde::Serialize;
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Load")]
 pub struct OpenArgs {
     /// Maximum open connections (open loop)
@@ -24,6 +26,7 @@ pub struct OpenArgs {
     pub connections: Option<u32>,
 
     #[command(flatten)]
+    #[serde(skip)]
     pub arrivals: ArrivalArgs,
 
     /// Maximum operations in flight; further arrivals are counted as shed [default: no limit]
@@ -37,7 +40,7 @@ impl OpenArgs {
         &self,
         rate: Option<Rate>,
         target: &HttpTarget,
-        trace: Option<&Trace>,
+        trace: Option<&RecordedArrivals>,
         run_length: Nanos,
         machine: &Machine,
     ) -> Result<OpenLoad, Failure> {
@@ -67,27 +70,23 @@ impl OpenArgs {
         target.http2.connections_max = self.connections;
         Ok(target)
     }
-
-    /// An open loop's options in the words of the command line, but for its rate.
-    pub fn tell(&self, load: &OpenLoad, words: &mut Words) {
-        self.arrivals.tell(&load.arrival, words);
-        words.put("connections", load.connections_max);
-        words.put_some("max-in-flight", load.in_flight_max);
-    }
 }
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Load")]
 pub struct ClosedArgs {
     /// Pause of a virtual user between two operations: 0, fixed(10ms), exp(10ms),
     /// uniform(5ms,15ms), lognormal(10ms,0.5) [default: 0]
     #[arg(long, value_name = "T", value_parser = parse_law, hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     pub think: Option<Law>,
 
     /// Time from the start of an operation to the start of the next; after a longer operation the
     /// next starts at once
     #[arg(long, value_name = "T", value_parser = parse_law, conflicts_with = "think")]
     #[arg(hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     pub cycle: Option<Law>,
 }
 
@@ -102,6 +101,13 @@ impl ClosedArgs {
         }
     }
 
+    /// Puts the pause of users in the place of the default.
+    pub fn settle(&mut self) {
+        if self.given().is_none() {
+            self.think = Some(Pause::NONE.law);
+        }
+    }
+
     /// The option that was given, if any.
     pub fn given(&self) -> Option<&'static str> {
         let think = self.think.map(|_| "--think");
@@ -109,26 +115,30 @@ impl ClosedArgs {
     }
 }
 
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Time")]
 pub struct LimitArgs {
     /// Time limit for an operation, counted from its intended time [default: 10s]
     #[arg(long, value_name = "T", value_parser = parse_positive)]
-    timeout: Option<Nanos>,
+    #[serde(serialize_with = "typed")]
+    pub(super) timeout: Option<Nanos>,
 
     /// Time limit for establishing a connection, and before the load for resolving the name of the
     /// target
     #[arg(long, value_name = "T", default_value = "5s", value_parser = parse_positive)]
     #[arg(hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     pub connect_timeout: Nanos,
 
     /// Interval length of the time series, at least 10ms [default: a tenth of the duration, from
     /// 100ms to 1s]
     #[arg(long, value_name = "T", value_parser = parse_positive, hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     pub interval: Option<Nanos>,
 }
 
-/// The time limit for an operation, where nobody says.
+/// Default time limit for an operation.
 const TIMEOUT: Nanos = Nanos::from_secs(10);
 
 impl LimitArgs {
@@ -145,13 +155,6 @@ impl LimitArgs {
     /// The interval for this length of measured time.
     pub fn interval(&self, duration: Nanos) -> Result<Nanos, Failure> {
         interval(self.interval, duration)
-    }
-
-    /// The limits in the words of the command line.
-    pub fn tell(&self, interval: Nanos, words: &mut Words) {
-        words.put("timeout", self.timeout().exactly());
-        words.put("connect-timeout", self.connect_timeout.exactly());
-        words.put("interval", interval.exactly());
     }
 }
 

@@ -1,6 +1,7 @@
 //! Options that commands share. Each group resolves into values that cannot be wrong.
 
 mod arrival;
+mod choice;
 mod curl;
 mod data;
 mod engine;
@@ -12,7 +13,6 @@ mod nats;
 mod observe;
 mod secret;
 mod secure;
-mod seed;
 mod source;
 mod target;
 mod threshold;
@@ -21,21 +21,22 @@ mod trace;
 mod values;
 
 pub use arrival::ArrivalArgs;
+pub use choice::{Choices, one_of, word_of};
 pub use curl::with_curl_line;
-pub use engine::{EngineArgs, WAITS, meaning, settled_waits, word};
+pub use engine::{EngineArgs, SETTLED_WAITS};
 pub use fleet::FleetArgs;
 pub use http::HttpArgs;
 pub use load::{ClosedArgs, LimitArgs, OpenArgs, interval};
 pub use nats::{NatsArgs, parse_rate_max};
 pub use observe::ObserveArgs;
 pub use secret::SecretArgs;
-pub use seed::SeedArgs;
+pub use secure::{RESUMES, VERSIONS};
 pub use source::SourceArgs;
 pub use target::TargetArgs;
 pub use threshold::ThresholdArgs;
 pub use token::TokenArgs;
-pub use trace::{Trace, read as read_trace};
-pub use values::{Levels, rate_levels, vuser_levels};
+pub use trace::{RecordedArrivals, read as read_trace};
+pub use values::{Levels, SeedArgs, listen_address, rate_levels, vuser_levels};
 pub use values::{parse_count, parse_positive, parse_whole, service_address};
 
 /// The end of a command's `--help`: its examples, and what the exit codes mean.
@@ -57,3 +58,9 @@ Exit codes:
 Where several apply, 2 goes first, then 4, 3, 1, then 129, 130 and 143. A threshold that cannot be \
 judged, as its figure is not known, counts as crossed. Every file asked for is written, whatever \
 the code, but for 2. A second Ctrl-C or SIGTERM aborts at once, without a report.";
+
+/// The first of these options that is given.
+pub fn first_given(options: &[(bool, &'static str)]) -> Option<&'static str> {
+    let given = options.iter().find(|(is_given, _)| *is_given);
+    given.map(|(_, option)| *option)
+}

@@ -91,13 +91,12 @@ impl NatsArgs {
                 .map_err(|e| Failure::input(e.to_string()))?,
             None => access,
         };
-        match access.url.is_empty() {
-            true => {
-                let wrong = "is missing: give where NATS is, such as nats://127.0.0.1:4222, or set \
+        if access.url.is_empty() {
+            let wrong = "is missing: give where NATS is, such as nats://127.0.0.1:4222, or set \
                              NATS_URL";
-                Err(Failure::argument(option, wrong))
-            }
-            false => Ok(access),
+            Err(Failure::argument(option, wrong))
+        } else {
+            Ok(access)
         }
     }
 }

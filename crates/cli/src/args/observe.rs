@@ -2,21 +2,25 @@
 
 use super::token;
 use crate::failure::Failure;
-use crate::words::Words;
+use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_core::spec::{Endpoint, HttpTarget};
 use knee_engine::error::RunError;
 use knee_engine::observe::{Vantage, watch_for};
+use serde::Serialize;
+use serde_json::Value;
 use std::net::SocketAddr;
 
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Observer")]
 pub struct ObserveArgs {
     /// Observer at the server's host, for SYNs, accept queue, drops, processor time and the time of
     /// operations inside that host: the address of a 'knee observe', 'here' if the server runs on
     /// this host, or 'none'. Observing costs some processor time per connection
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_place, hide_short_help = true)]
-    observe: Option<Place>,
+    #[serde(serialize_with = "typed")]
+    observe: Option<ObserverPlace>,
 
     /// Token of the observer; visible to other users in 'ps'
     #[arg(
@@ -25,6 +29,7 @@ pub struct ObserveArgs {
         requires = "observe",
         hide_short_help = true
     )]
+    #[serde(skip)]
     observe_token: Option<String>,
 
     /// File that contains that token, up to 1,024 bytes
@@ -36,12 +41,13 @@ pub struct ObserveArgs {
         hide_short_help = true
     )]
     #[arg(conflicts_with = "observe_token")]
+    #[serde(skip)]
     observe_token_file: Option<String>,
 }
 
 /// Where an observer is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum ObserverPlace {
     /// Nowhere.
     None,
     /// In this process.
@@ -50,25 +56,25 @@ enum Place {
     At(String),
 }
 
-impl ObserveArgs {
-    /// The options in the words of the command line; the token is nobody else's business.
-    pub fn tell(&self, words: &mut Words) {
-        match &self.observe {
-            None => {}
-            Some(Place::None) => words.put("observe", "none"),
-            Some(Place::Here) => words.put("observe", "here"),
-            Some(Place::At(at)) => words.put("observe", at.as_str()),
+impl Typed for ObserverPlace {
+    fn typed(&self) -> Value {
+        match self {
+            ObserverPlace::None => "none".into(),
+            ObserverPlace::Here => "here".into(),
+            ObserverPlace::At(address) => address.as_str().into(),
         }
     }
+}
 
+impl ObserveArgs {
     /// Whether something is to be observed.
     pub fn is_given(&self) -> bool {
-        !matches!(self.observe, None | Some(Place::None))
+        !matches!(self.observe, None | Some(ObserverPlace::None))
     }
 
     /// The same with the token in it, wherever that comes from.
     pub fn with_token(mut self) -> Result<ObserveArgs, Failure> {
-        if let Some(Place::At(_)) = &self.observe {
+        if let Some(ObserverPlace::At(_)) = &self.observe {
             let (given, file) = (&self.observe_token, &self.observe_token_file);
             let names = ("--observe-token", "--observe-token-file");
             let token = token::token(given.as_deref(), file.as_deref(), names)?;
@@ -104,9 +110,9 @@ impl ObserveArgs {
             return Ok(None);
         };
         match place {
-            Place::None => Ok(None),
-            Place::At(at) => watch_for(target, Some(at), self.observe_token.as_deref()),
-            Place::Here => match watch_for(target, None, None)? {
+            ObserverPlace::None => Ok(None),
+            ObserverPlace::At(at) => watch_for(target, Some(at), self.observe_token.as_deref()),
+            ObserverPlace::Here => match watch_for(target, None, None)? {
                 Some(here) => Ok(Some(here)),
                 None => Err(RunError::NotPermitted(format!(
                     "--observe here: {target} is not an address of this host: start 'knee observe \
@@ -122,15 +128,15 @@ fn address_of(address: &str) -> Option<SocketAddr> {
     address.parse().ok()
 }
 
-fn parse_place(text: &str) -> Result<Place, String> {
+fn parse_place(text: &str) -> Result<ObserverPlace, String> {
     match text {
-        "none" => return Ok(Place::None),
-        "here" => return Ok(Place::Here),
+        "none" => return Ok(ObserverPlace::None),
+        "here" => return Ok(ObserverPlace::Here),
         _ => {}
     }
     let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
     match port.map(|(_, port)| port.parse::<u16>()) {
-        Some(Ok(1..)) => Ok(Place::At(text.to_owned())),
+        Some(Ok(1..)) => Ok(ObserverPlace::At(text.to_owned())),
         _ => Err(format!(
             "'{text}' is no HOST:PORT, such as 192.168.1.5:9300, nor 'here' or 'none'"
         )),
@@ -143,10 +149,10 @@ mod tests {
 
     #[test]
     fn a_place_is_a_host_and_a_port_or_here_or_none() {
-        assert_eq!(parse_place("here"), Ok(Place::Here));
-        assert_eq!(parse_place("none"), Ok(Place::None));
+        assert_eq!(parse_place("here"), Ok(ObserverPlace::Here));
+        assert_eq!(parse_place("none"), Ok(ObserverPlace::None));
         for at in ["server:9300", "10.0.0.1:1", "[::1]:9300"] {
-            assert_eq!(parse_place(at), Ok(Place::At(at.to_owned())));
+            assert_eq!(parse_place(at), Ok(ObserverPlace::At(at.to_owned())));
         }
         for wrong in [
             "",

@@ -1,21 +1,26 @@
 //! How connections are secured, and what is spoken over them.
 
+use super::choice::{Choices, one_of, word_of};
+use super::first_given;
 use super::values::parse_count;
 use crate::failure::Failure;
-use crate::words::Words;
+use crate::resolved_options::{Typed, typed};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_core::spec::{
     ClientCertificate, Http2Limits, HttpTarget, HttpVersion, TlsGroup, TlsResume, TlsSpec,
     TlsVersion,
 };
+use serde::Serialize;
+use serde_json::Value;
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Protocol")]
 pub struct SecureArgs {
     /// Speak HTTP/1.1 [default over TLS: what the server chooses of HTTP/2 and HTTP/1.1 (ALPN)]
     #[arg(long = "http1.1", hide_short_help = true)]
     #[arg(conflicts_with_all = ["http2", "http2_prior_knowledge"])]
+    #[serde(rename = "http1.1")]
     http1: bool,
 
     /// Speak HTTP/2, as the server has to choose by ALPN
@@ -57,22 +62,26 @@ pub struct SecureArgs {
     sni: Option<String>,
 
     /// Oldest version of TLS to offer [default: 1.2]
-    #[arg(long, value_name = "VERSION", value_parser = versions(), hide_short_help = true)]
+    #[arg(long, value_name = "VERSION", value_parser = one_of(VERSIONS), hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     tls_min: Option<TlsVersion>,
 
     /// Newest version of TLS to offer [default: 1.3]
-    #[arg(long, value_name = "VERSION", value_parser = versions(), hide_short_help = true)]
+    #[arg(long, value_name = "VERSION", value_parser = one_of(VERSIONS), hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     tls_max: Option<TlsVersion>,
 
     /// Groups for the key exchange to offer, the preferred first: x25519, secp256r1, secp384r1,
     /// X25519MLKEM768
-    #[arg(long, value_name = "LIST", value_parser = groups(), value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_parser = one_of(GROUPS), value_delimiter = ',')]
     #[arg(hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     tls_groups: Vec<TlsGroup>,
 
     /// Resume earlier TLS sessions: by ticket, as browsers do; 0rtt, with early data; or off
-    #[arg(long, value_name = "HOW", default_value = TICKET, value_parser = resumes())]
+    #[arg(long, value_name = "HOW", default_value = TICKET, value_parser = one_of(RESUMES))]
     #[arg(hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     tls_resume: TlsResume,
 }
 
@@ -129,7 +138,7 @@ impl SecureArgs {
 
     /// An option of TLS that was given. Lines of curl for cleartext have --insecure.
     fn given(&self) -> Option<&'static str> {
-        let options = [
+        first_given(&[
             (self.cacert.is_some(), "--cacert"),
             (self.cert.is_some(), "--cert"),
             (self.sni.is_some(), "--sni"),
@@ -137,84 +146,44 @@ impl SecureArgs {
             (self.tls_max.is_some(), "--tls-max"),
             (!self.tls_groups.is_empty(), "--tls-groups"),
             (self.tls_resume != TlsResume::default(), "--tls-resume"),
-        ];
-        options.into_iter().find(|o| o.0).map(|o| o.1)
-    }
-
-    /// What was given in the words of the command line.
-    pub fn tell(&self, words: &mut Words) {
-        let flags = [
-            ("http1.1", self.http1),
-            ("http2", self.http2),
-            ("http2-prior-knowledge", self.http2_prior_knowledge),
-            ("insecure", self.insecure),
-        ];
-        for (name, _) in flags.into_iter().filter(|flag| flag.1) {
-            words.put(name, true);
-        }
-        words.put_some("streams", self.streams);
-        words.put_some("window", self.window);
-        words.put_some("cacert", self.cacert.clone());
-        words.put_some("cert", self.cert.clone());
-        words.put_some("key", self.key.clone());
-        words.put_some("sni", self.sni.clone());
-        words.put_some("tls-min", self.tls_min.map(version_word));
-        words.put_some("tls-max", self.tls_max.map(version_word));
-        let word = |group: &TlsGroup| word_of(&GROUPS, *group).to_owned();
-        words.put_list("tls-groups", self.tls_groups.iter().map(word));
-        if self.tls_resume != TlsResume::default() {
-            words.put("tls-resume", word_of(&RESUMES, self.tls_resume));
-        }
+        ])
     }
 }
 
-const VERSIONS: [(&str, TlsVersion); 2] = [("1.2", TlsVersion::Tls12), ("1.3", TlsVersion::Tls13)];
+/// Versions of TLS.
+pub const VERSIONS: Choices<TlsVersion> = &[("1.2", TlsVersion::Tls12), ("1.3", TlsVersion::Tls13)];
 
-const GROUPS: [(&str, TlsGroup); 4] = [
+const GROUPS: Choices<TlsGroup> = &[
     ("x25519", TlsGroup::X25519),
     ("secp256r1", TlsGroup::Secp256r1),
     ("secp384r1", TlsGroup::Secp384r1),
     ("X25519MLKEM768", TlsGroup::X25519MlKem768),
 ];
 
-const RESUMES: [(&str, TlsResume); 3] = [
+/// Ways to resume a TLS session.
+pub const RESUMES: Choices<TlsResume> = &[
     (TICKET, TlsResume::Ticket),
     ("off", TlsResume::Off),
     ("0rtt", TlsResume::EarlyData),
 ];
 const TICKET: &str = "ticket";
 
-fn versions() -> impl TypedValueParser<Value = TlsVersion> {
-    one_of(&VERSIONS)
+impl Typed for TlsVersion {
+    fn typed(&self) -> Value {
+        word_of(VERSIONS, *self).into()
+    }
 }
 
-fn groups() -> impl TypedValueParser<Value = TlsGroup> {
-    one_of(&GROUPS)
+impl Typed for TlsGroup {
+    fn typed(&self) -> Value {
+        word_of(GROUPS, *self).into()
+    }
 }
 
-fn resumes() -> impl TypedValueParser<Value = TlsResume> {
-    one_of(&RESUMES)
-}
-
-/// Parses one of these words into its value.
-fn one_of<T: Copy + Send + Sync + 'static>(
-    table: &'static [(&'static str, T)],
-) -> impl TypedValueParser<Value = T> {
-    let words = table.iter().map(|(word, _)| *word);
-    PossibleValuesParser::new(words).map(|word| {
-        let row = table.iter().find(|row| row.0 == word);
-        // The parser lets none through that is not in the table.
-        row.unwrap_or(&table[0]).1
-    })
-}
-
-fn word_of<T: Copy + PartialEq>(table: &'static [(&'static str, T)], value: T) -> &'static str {
-    table
-        .iter()
-        .find(|row| row.1 == value)
-        .map_or("", |row| row.0)
-}
-
-fn version_word(version: TlsVersion) -> &'static str {
-    word_of(&VERSIONS, version)
+impl Typed for TlsResume {
+    /// The default is left out.
+    fn typed(&self) -> Value {
+        let is_default = *self == TlsResume::default();
+        (!is_default).then(|| word_of(RESUMES, *self)).into()
+    }
 }

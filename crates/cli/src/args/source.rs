@@ -1,16 +1,19 @@
 //! Where connections come from: `--source`.
 
-use crate::words::Words;
+use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_core::spec::ParseError;
+use serde::Serialize;
+use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub struct SourceArgs {
     /// Local addresses that connections come from in turn, such as 127.0.0.2-127.0.0.20; each has
     /// its own range of ports [default: the kernel's choice]
     #[arg(long, value_name = "A[-B][,...]", value_parser = parse_sources)]
     #[arg(help_heading = "Load", hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     source: Option<Sources>,
 }
 
@@ -30,10 +33,11 @@ impl SourceArgs {
         let addresses = self.source.iter().flat_map(|s| &s.addresses);
         addresses.map(ToString::to_string).collect()
     }
+}
 
-    /// The option in the words of the command line.
-    pub fn tell(&self, words: &mut Words) {
-        words.put_some("source", self.source.as_ref().map(|s| s.typed.clone()));
+impl Typed for Sources {
+    fn typed(&self) -> Value {
+        self.typed.as_str().into()
     }
 }
 

@@ -2,24 +2,27 @@
 
 mod scenario;
 
+use super::choice::{Choices, one_of, word_of};
 use super::curl::{CurlArgs, Proxy, parse_header};
 use super::expect::ExpectArgs;
 use super::secure::SecureArgs;
 use crate::failure::Failure;
 use crate::input;
+use crate::resolved_options::{Typed, typed};
 use crate::secrets::of_command_line_and;
-use crate::words::Words;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_core::import::data;
 use knee_core::scenario::Scenario;
 use knee_core::spec::parse_targets;
 use knee_core::spec::{Endpoint, HttpRequest, HttpTarget, ParseError, Pick, Url};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 use std::sync::Arc;
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Target")]
 pub struct TargetArgs {
     /// The URL to load, such as http://127.0.0.1:8080/path, or a scenario file (.yaml, .json)
@@ -38,6 +41,7 @@ pub struct TargetArgs {
 
     /// A header, repeatable: 'Name: value'
     #[arg(short = 'H', long, value_name = "HEADER", value_parser = parse_header)]
+    #[serde(serialize_with = "headers")]
     header: Vec<(String, String)>,
 
     /// The body, or @FILE of up to 256 MiB
@@ -47,6 +51,7 @@ pub struct TargetArgs {
     /// User and password for Basic authentication
     #[arg(short, long, value_name = "USER:PASSWORD", value_parser = parse_user)]
     #[arg(hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     user: Option<User>,
 
     /// The body's content type
@@ -65,8 +70,9 @@ pub struct TargetArgs {
     targets: Option<String>,
 
     /// Order of several requests: in order, or random by weight
-    #[arg(long, value_name = "HOW", default_value = IN_ORDER, value_parser = picks())]
+    #[arg(long, value_name = "HOW", default_value = IN_ORDER, value_parser = one_of(PICKS))]
     #[arg(hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     pick: Pick,
 
     /// Connect to this Unix socket; the URL still gives path and Host
@@ -82,16 +88,20 @@ pub struct TargetArgs {
     allow_exec: bool,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub expect: ExpectArgs,
 
     #[command(flatten)]
+    #[serde(flatten)]
     curl: CurlArgs,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub secure: SecureArgs,
 
     /// The scenario that the URL names, once it is read.
     #[arg(skip)]
+    #[serde(skip)]
     scenario: Option<Arc<Scenario>>,
 }
 
@@ -144,9 +154,10 @@ impl TargetArgs {
 
     fn one(&self, url: &str) -> Result<(Endpoint, bool, Vec<HttpRequest>), Failure> {
         let (body, content_type) = self.body()?;
-        let (text, body) = match self.curl.get {
-            true => (CurlArgs::with_query(url, &body)?, Vec::new()),
-            false => (url.to_owned(), body),
+        let (text, body) = if self.curl.get {
+            (CurlArgs::with_query(url, &body)?, Vec::new())
+        } else {
+            (url.to_owned(), body)
         };
         let url = Url::parse(&text).map_err(|e| Failure::argument("URL", e))?;
         let has_body = self.body.is_some() || content_type.is_some();
@@ -173,10 +184,7 @@ impl TargetArgs {
         let pieces = &self.curl.data;
         let body = data::join(&pieces.0, &mut read);
         let body = body.map_err(|e| Failure::argument("--data", e))?;
-        let content_type = match pieces.is_json() {
-            true => JSON,
-            false => FORM,
-        };
+        let content_type = if pieces.is_json() { JSON } else { FORM };
         Ok((body, pieces.is_given().then(|| content_type.to_owned())))
     }
 
@@ -222,33 +230,32 @@ impl TargetArgs {
         }
         Ok(request)
     }
+}
 
-    /// The target in the words of the command line.
-    pub fn tell(&self, words: &mut Words) {
-        words.put_some("url", self.url().map(str::to_owned));
-        words.put_some("targets", self.targets.clone());
-        if self.pick == Pick::Weighted {
-            words.put("pick", RANDOM);
-        }
-        words.put_some("method", self.method.clone());
-        let headers = self
-            .header
+/// Serializes headers as they are typed.
+fn headers<S: Serializer>(headers: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(
+        headers
             .iter()
-            .map(|(name, value)| format!("{name}: {value}"));
-        words.put_list("header", headers);
-        words.put_some("body", self.body.clone());
-        self.curl.tell(words);
-        words.put_some("user", self.user.as_ref().map(|user| user.0.clone()));
-        words.put_some("content-type", self.content_type.clone());
-        words.put_some("unix-socket", self.unix_socket.clone());
-        if self.no_keepalive {
-            words.put("no-keepalive", true);
-        }
-        if self.allow_exec {
-            words.put("allow-exec", true);
-        }
-        self.expect.tell(words);
-        self.secure.tell(words);
+            .map(|(name, value)| format!("{name}: {value}")),
+    )
+}
+
+const PICKS: Choices<Pick> = &[(IN_ORDER, Pick::InOrder), ("random", Pick::Weighted)];
+const IN_ORDER: &str = "in-order";
+
+impl Typed for Pick {
+    /// The default is left out.
+    fn typed(&self) -> Value {
+        (*self == Pick::Weighted)
+            .then(|| word_of(PICKS, *self))
+            .into()
+    }
+}
+
+impl Typed for User {
+    fn typed(&self) -> Value {
+        self.0.as_str().into()
     }
 }
 
@@ -270,11 +277,12 @@ impl std::fmt::Debug for User {
 }
 
 fn parse_user(text: &str) -> Result<User, ParseError> {
-    match text.contains(':') {
-        true => Ok(User(text.to_owned())),
-        false => Err(ParseError(
+    if text.contains(':') {
+        Ok(User(text.to_owned()))
+    } else {
+        Err(ParseError(
             "expected USER:PASSWORD; the password may be empty".to_owned(),
-        )),
+        ))
     }
 }
 
@@ -286,14 +294,5 @@ fn text_or_file(argument: &str, given: &str) -> Result<Vec<u8>, Failure> {
     }
 }
 
-fn picks() -> impl TypedValueParser<Value = Pick> {
-    PossibleValuesParser::new([IN_ORDER, RANDOM]).map(|word| match word.as_str() {
-        RANDOM => Pick::Weighted,
-        _ => Pick::InOrder,
-    })
-}
-
 const FORM: &str = "application/x-www-form-urlencoded";
 const JSON: &str = "application/json";
-const IN_ORDER: &str = "in-order";
-const RANDOM: &str = "random";

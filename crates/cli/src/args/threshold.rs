@@ -1,14 +1,16 @@
 //! Thresholds: `--fail-if`.
 
 use crate::failure::Failure;
-use crate::words::Words;
+use crate::resolved_options::typed;
 use clap::Args;
 use knee_core::report::{Report, ThresholdReport, thresholds};
 use knee_core::scenario::{Scenario, check_part};
 use knee_core::spec::HttpTarget;
 use knee_core::threshold::Threshold;
+use serde::Serialize;
 
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Output")]
 pub struct ThresholdArgs {
     /// Threshold that fails the run (exit code 1), repeatable: 'p99>200ms', 'throughput<5000',
@@ -20,6 +22,7 @@ pub struct ThresholdArgs {
     /// sweep is judged at the level nearest to its knee, or else at the one with the most
     /// throughput.
     #[arg(long, value_name = "EXPR", value_parser = Threshold::parse)]
+    #[serde(serialize_with = "typed")]
     fail_if: Vec<Threshold>,
 }
 
@@ -53,10 +56,5 @@ impl ThresholdArgs {
     /// Each threshold, and whether it was kept.
     pub fn judge(&self, report: &Report) -> Vec<ThresholdReport> {
         thresholds::judge(&self.fail_if, report)
-    }
-
-    /// The thresholds in the words of the command line.
-    pub fn tell(&self, words: &mut Words) {
-        words.put_list("fail-if", self.fail_if.iter().map(ToString::to_string));
     }
 }

@@ -7,47 +7,47 @@ use knee_core::spec::parse_duration;
 use knee_core::time::Nanos;
 use std::sync::Arc;
 
-/// Recorded moments.
+/// Recorded times of arrivals.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trace {
+pub struct RecordedArrivals {
     /// Ascending, from the beginning of the run, at least one.
-    pub moments: Arc<[Nanos]>,
+    pub times: Arc<[Nanos]>,
 }
 
-impl Trace {
-    /// From the beginning of the run to one mean gap after the last moment.
+impl RecordedArrivals {
+    /// From the beginning of the run to one mean gap after the last arrival.
     pub fn length(&self) -> Nanos {
-        length_of_trace(&self.moments)
+        length_of_trace(&self.times)
     }
 }
 
-/// Reads a file with one moment per line, in seconds or with a unit; empty lines and those that
-/// begin with `#` are skipped.
-pub fn read(path: &str) -> Result<Trace, Failure> {
+/// Reads a file with one time per line, in seconds or with a unit; empty lines and those that begin
+/// with `#` are skipped.
+pub fn read(path: &str) -> Result<RecordedArrivals, Failure> {
     let whole = input::read_text(path).map_err(|e| Failure::argument("--arrival", e.line))?;
     parse(&whole).map_err(|wrong| Failure::argument("--arrival", format!("{path}: {wrong}")))
 }
 
-fn parse(text: &str) -> Result<Trace, String> {
-    let mut moments: Vec<Nanos> = Vec::new();
+fn parse(text: &str) -> Result<RecordedArrivals, String> {
+    let mut times: Vec<Nanos> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let moment = parse_duration(line).map_err(|e| format!("line {number}: {e}"))?;
-        if moments.last().is_some_and(|&before| moment < before) {
+        let time = parse_duration(line).map_err(|e| format!("line {number}: {e}"))?;
+        if times.last().is_some_and(|&before| time < before) {
             return Err(format!(
                 "line {number}: '{line}' is earlier than the line above it; times must ascend"
             ));
         }
-        moments.push(moment);
+        times.push(time);
     }
-    if moments.is_empty() {
+    if times.is_empty() {
         return Err("contains no time: expected one per line, such as 0.125 or 125ms".to_string());
     }
-    Ok(Trace {
-        moments: moments.into(),
+    Ok(RecordedArrivals {
+        times: times.into(),
     })
 }
 
@@ -56,15 +56,15 @@ mod tests {
     use super::*;
     use knee_core::spec::{ArrivalLaw, Rate};
 
-    fn rate(trace: &Trace) -> Option<Rate> {
-        ArrivalLaw::Trace(Arc::clone(&trace.moments)).own_rate()
+    fn rate(trace: &RecordedArrivals) -> Option<Rate> {
+        ArrivalLaw::Trace(Arc::clone(&trace.times)).own_rate()
     }
 
     #[test]
     fn moments_in_seconds_or_with_a_unit() {
         let trace = parse("# begin\n0\n0.5\n\n1500ms\r\n3s").unwrap();
         let expected = [0, 500, 1_500, 3_000].map(Nanos::from_millis);
-        assert_eq!(&trace.moments[..], &expected);
+        assert_eq!(&trace.times[..], &expected);
         assert_eq!(trace.length(), Nanos::from_secs(4));
         assert_eq!(rate(&trace).unwrap().per_s(), 1.0);
     }

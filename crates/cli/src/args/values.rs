@@ -1,8 +1,34 @@
-//! Small values of the command line that core does not parse: counts and lists of levels.
+//! Small values of the command line that core does not parse: seeds, counts, lists of levels and
+//! addresses.
 
+use crate::resolved_options::Typed;
+use clap::Args;
 use knee_core::spec::{ParseError, Rate, parse_duration, parse_list, parse_rates};
 use knee_core::time::Nanos;
-use std::net::Ipv6Addr;
+use serde::Serialize;
+use serde_json::Value;
+use std::hash::{BuildHasher, RandomState};
+use std::net::{Ipv6Addr, SocketAddr};
+
+/// `--seed`.
+#[derive(Args, Clone, Debug, Serialize)]
+pub struct SeedArgs {
+    /// Seed of all random choices, for repeatable runs [default: random; always printed]
+    #[arg(long, value_name = "N", value_parser = parse_whole, hide_short_help = true)]
+    pub seed: Option<u64>,
+}
+
+impl SeedArgs {
+    /// The seed given, or a random one short enough to be typed.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or_else(random_seed)
+    }
+}
+
+/// A seed that differs from run to run: the standard library's hash keys come from the system.
+pub fn random_seed() -> u64 {
+    RandomState::new().hash_one(0) & 0xffff_ffff
+}
 
 /// The levels of a sweep: chosen as it goes, or given.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +37,25 @@ pub enum Levels<T> {
     Auto,
     /// Just these.
     List(Vec<T>),
+}
+
+impl<T: Typed> Typed for Levels<T> {
+    fn typed(&self) -> Value {
+        let Levels::List(levels) = self else {
+            return "auto".into();
+        };
+        let words = levels.iter().map(|level| match level.typed() {
+            Value::String(text) => text,
+            number => number.to_string(),
+        });
+        words.collect::<Vec<_>>().join(",").into()
+    }
+}
+
+impl Typed for u32 {
+    fn typed(&self) -> Value {
+        (*self).into()
+    }
 }
 
 /// A whole number from 1 to 4,294,967,295.
@@ -64,6 +109,15 @@ pub fn rate_levels(text: &str) -> Result<Levels<Rate>, ParseError> {
         "auto" => Ok(Levels::Auto),
         list => parse_rates(list).map(Levels::List),
     }
+}
+
+/// An address to listen at, such as `example` in the words of an error.
+pub fn listen_address(text: &str, example: &str) -> Result<SocketAddr, ParseError> {
+    text.parse().map_err(|_| {
+        ParseError(format!(
+            "'{text}' is no address to listen at: give ADDR:PORT such as {example}"
+        ))
+    })
 }
 
 /// The address of a service of knee's, always `HOST:PORT` afterwards: `port` where none is given.

@@ -103,9 +103,10 @@ pub fn execute(raw: RawAgent) -> Result<Exit, Failure> {
     })
     .map_err(RunError::from)?;
     let facts = agent.facts();
-    let targets = match facts.targets.is_empty() {
-        true => "loopback only: --allow-target permits more".to_owned(),
-        false => format!("loopback and {}", facts.targets.join(", ")),
+    let targets = if facts.targets.is_empty() {
+        "loopback only: --allow-target permits more".to_owned()
+    } else {
+        format!("loopback and {}", facts.targets.join(", "))
     };
     stdout::write(|out| {
         writeln!(out, "agent {} waits at {place}", facts.name)?;

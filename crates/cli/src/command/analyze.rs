@@ -3,8 +3,8 @@
 use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::output::OutputArgs;
+use crate::resolved_options::ResolvedOptions;
 use crate::started_at;
-use crate::words::Words;
 use clap::{Args, Subcommand};
 use knee_core::experiment::latency::conclude_classic;
 use knee_core::experiment::latency::parse_classic;
@@ -103,8 +103,8 @@ fn sweep(raw: &RawAnalyzeSweep) -> Result<Exit, Failure> {
 
 /// A report of what was not measured here.
 fn report(kind: Kind, file: &str, findings: Vec<Finding>, conclusion: Conclusion) -> Report {
-    let mut words = Words::default();
-    words.put("file", file);
+    let mut options = ResolvedOptions::default();
+    options.put("file", file);
     Report {
         schema: SCHEMA.to_string(),
         command: Command::analysis_of(kind),
@@ -117,7 +117,7 @@ fn report(kind: Kind, file: &str, findings: Vec<Finding>, conclusion: Conclusion
         interrupted: false,
         thresholds: Vec::new(),
         host: knee_engine::host(),
-        spec: words.0,
+        spec: options.0,
         trials: Vec::new(),
         findings,
         conclusion,

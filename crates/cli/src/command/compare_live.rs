@@ -1,8 +1,8 @@
 //! `knee compare --live`: two targets under the same load, in turns.
 
 use super::compare::RawCompare;
-use super::http_stand::HttpStand;
-use super::laboratory::{Made, Stand};
+use super::http_runner::HttpRunner;
+use super::laboratory::{TrialOutput, TrialRunner};
 use super::raw::{RawArgs, RawCommand};
 use super::run::RunSpec;
 use crate::failure::Failure;
@@ -98,7 +98,7 @@ pub fn compare_targets(raw: &RawCompare) -> Result<Comparison, Failure> {
     let stop = interrupt::install()
         .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
     let budget = Duration::from_nanos(raw.budget().0);
-    let mut sides = [Side::new(url_a, raw)?, Side::new(url_b, raw)?];
+    let mut sides = [LiveTarget::new(url_a, raw)?, LiveTarget::new(url_b, raw)?];
     let begin = Instant::now();
     for round in 0.. {
         let round_begin = Instant::now();
@@ -117,7 +117,7 @@ pub fn compare_targets(raw: &RawCompare) -> Result<Comparison, Failure> {
     finish(sides)
 }
 
-fn finish([mut a, mut b]: [Side; 2]) -> Result<Comparison, Failure> {
+fn finish([mut a, mut b]: [LiveTarget; 2]) -> Result<Comparison, Failure> {
     // Of a round that was cut short nothing counts.
     let rounds = a.live.slices.len().min(b.live.slices.len());
     a.live.slices.truncate(rounds);
@@ -126,15 +126,15 @@ fn finish([mut a, mut b]: [Side; 2]) -> Result<Comparison, Failure> {
     comparison.map_err(Failure::nothing_measured)
 }
 
-/// A target with its stand.
-struct Side {
+/// A target and what runs its trials.
+struct LiveTarget {
     spec: RunSpec,
-    stand: HttpStand,
+    runner: HttpRunner,
     live: LiveSide,
 }
 
-impl Side {
-    fn new(url: &str, raw: &RawCompare) -> Result<Side, Failure> {
+impl LiveTarget {
+    fn new(url: &str, raw: &RawCompare) -> Result<LiveTarget, Failure> {
         let words = raw.load_words().iter().map(String::as_str);
         let is_given = |option: &str| words.clone().any(|word| word.starts_with(option));
         let mut length = Vec::new();
@@ -161,23 +161,25 @@ impl Side {
         if spec.trial.duration < SLICE_MIN {
             return Err(Failure::argument("--duration", "expected at least 500ms"));
         }
-        let mut stand = spec.stand(false);
+        let mut runner = spec.runner(false);
         spec.trial.engine.margins = margins::of_this_machine(Notes { quiet: true });
-        Stand::<SingleRun>::prepare(&mut stand)?;
+        TrialRunner::<SingleRun>::prepare(&mut runner)?;
         let live = LiveSide {
             target: spec.hidden(url),
             started_at: started_at::now(),
             slices: Vec::new(),
         };
-        Ok(Side { spec, stand, live })
+        Ok(LiveTarget { spec, runner, live })
     }
 
     /// Measures a slice; `false` where the user ended it.
     fn slice(&mut self, round: usize, stop: &AtomicBool) -> Result<bool, Failure> {
         let mut trial = self.spec.trial.clone();
         trial.seed = rng::of_trial(trial.seed, round);
-        let made = Stand::<SingleRun>::run(&mut self.stand, &trial, &mut Unwatched, stop)?;
-        let Made { trial, interrupted } = made;
+        let output = TrialRunner::<SingleRun>::run(&mut self.runner, &trial, &mut Unwatched, stop)?;
+        let TrialOutput {
+            trial, interrupted, ..
+        } = output;
         self.live.slices.push(trial);
         if interrupted {
             self.live.slices.pop();

@@ -23,20 +23,20 @@ const BACKLOG: u32 = 128;
 
 /// A running server of known behaviour; it ends when it is dropped.
 #[derive(Debug)]
-pub struct Demo {
+pub struct DemoServer {
     server: HttpServer,
     known_as: String,
 }
 
-impl Demo {
+impl DemoServer {
     /// Starts a station for a sweep on a free port of the loopback.
-    pub fn station() -> Result<Demo, Failure> {
+    pub fn station() -> Result<DemoServer, Failure> {
         let most = f64::from(WORKERS) / SERVICE.as_secs_f64();
         let known_as = format!(
             "sweeping a built-in reference server, {WORKERS} workers with {SERVICE} of \
              service each (at most {most}/s)"
         );
-        Demo::start(
+        DemoServer::start(
             HttpServerSpec {
                 workers: Some(WORKERS),
                 service: Law::Fixed(SERVICE),
@@ -47,13 +47,13 @@ impl Demo {
     }
 
     /// Starts a server that a small load is too much for, on a free port of the loopback.
-    pub fn small() -> Result<Demo, Failure> {
+    pub fn small() -> Result<DemoServer, Failure> {
         let known_as = format!(
             "overloading a built-in reference server with a capacity of {CAPACITY}/s and a \
              backlog of {BACKLOG}"
         );
         let second = 1_000_000_000;
-        Demo::start(
+        DemoServer::start(
             HttpServerSpec {
                 workers: Some(1),
                 service: Law::Fixed(Nanos((second + CAPACITY / 2) / CAPACITY)),
@@ -65,7 +65,7 @@ impl Demo {
         )
     }
 
-    fn start(spec: HttpServerSpec, known_as: String) -> Result<Demo, Failure> {
+    fn start(spec: HttpServerSpec, known_as: String) -> Result<DemoServer, Failure> {
         let spec = HttpServerSpec {
             listen: Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             ..spec
@@ -73,10 +73,10 @@ impl Demo {
         let server = HttpServer::start(spec).map_err(|e| {
             Failure::nothing_measured(format!("the reference server cannot start: {e}"))
         })?;
-        Ok(Demo { server, known_as })
+        Ok(DemoServer { server, known_as })
     }
 
-    /// What [`Demo::small`] serves per second, and keeps until it is accepted.
+    /// What [`DemoServer::small`] serves per second, and keeps until it is accepted.
     pub const SMALL: (f64, u32) = (CAPACITY as f64, BACKLOG);
 
     /// The server that `start` starts, in the place of the URL that was not given, and what is left
@@ -85,8 +85,8 @@ impl Demo {
     pub fn stand_in(
         target: &mut TargetArgs,
         machine: &Machine,
-        start: fn() -> Result<Demo, Failure>,
-    ) -> Result<(Option<Demo>, Machine), Failure> {
+        start: fn() -> Result<DemoServer, Failure>,
+    ) -> Result<(Option<DemoServer>, Machine), Failure> {
         if target.is_given() {
             return Ok((None, *machine));
         }

@@ -55,9 +55,10 @@ fn near(typed: &str) -> Vec<&'static str> {
     let typed = typed.to_lowercase().replace(['-', ' '], "_");
     let similarity = |name: &str| {
         let name = name.to_lowercase();
-        match typed.len() > 2 && name.contains(&typed) {
-            true => 1.0,
-            false => strsim::jaro_winkler(&name, &typed),
+        if typed.len() > 2 && name.contains(&typed) {
+            1.0
+        } else {
+            strsim::jaro_winkler(&name, &typed)
         }
     };
     let mut names: Vec<(f64, &str)> = codes()

@@ -4,9 +4,9 @@ use super::report::undetermined;
 use crate::args::ThresholdArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
+use crate::resolved_options::ResolvedOptions;
 use crate::started_at;
-use crate::watch::{Opening, Upcoming, Watchers};
-use crate::words::Words;
+use crate::watch::{ExperimentStart, UpcomingTrial, Watchers};
 use knee_core::experiment::ending;
 use knee_core::experiment::{self, Concluded, Conducted, EndReason, Experiment};
 use knee_core::finding::Finding;
@@ -21,37 +21,39 @@ use knee_engine::interrupt;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
-/// All about an experiment but its policy and where its trials are run.
+/// What the report of an experiment needs beside the experiment.
 #[derive(Debug)]
-pub struct Order {
+pub struct ReportSetup {
     /// `run`, `sweep`.
     pub command: Command,
     /// Seeds every random choice.
     pub seed: u64,
-    /// The resolved options.
-    pub words: Words,
-    /// When to exit with 1.
+    pub options: ResolvedOptions,
+    /// Thresholds that fail the command.
     pub thresholds: ThresholdArgs,
     /// Where the report goes.
     pub output: Output,
 }
 
-/// One trial as it was run.
+/// Output of one trial.
 #[derive(Debug)]
-pub struct Made<T> {
-    /// Its statistics.
+pub struct TrialOutput<T> {
     pub trial: T,
     /// The user ended it early.
     pub interrupted: bool,
+    /// The kernel interface that carried the traffic; empty where there was none.
+    pub backend: String,
 }
 
-/// Where the trials of an experiment are run.
-pub trait Stand<X: Experiment> {
+/// Runs the trials of an experiment.
+pub trait TrialRunner<X: Experiment> {
     /// Makes sure, before any load, that the target is there.
-    fn prepare(&mut self) -> Result<(), RunError>;
+    fn prepare(&mut self) -> Result<(), RunError> {
+        Ok(())
+    }
 
     /// What is known of the next trial before it begins.
-    fn upcoming(&mut self, spec: &X::Spec) -> Upcoming;
+    fn upcoming(&mut self, spec: &X::Spec) -> UpcomingTrial;
 
     /// Runs one trial; `watch` sees its intervals, `stop` ends it early.
     fn run(
@@ -59,89 +61,96 @@ pub trait Stand<X: Experiment> {
         spec: &X::Spec,
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
-    ) -> Result<Made<X::Trial>, RunError>;
+    ) -> Result<TrialOutput<X::Trial>, RunError>;
 
-    /// What to tell the user of trial `number` (from 0) as it ends, if anything.
-    fn line(&self, number: usize, trial: &X::Trial) -> Option<String>;
+    /// A line for the user about trial `number` (from 0) as it ends.
+    fn line(&self, _number: usize, _: &X::Trial) -> Option<String> {
+        None
+    }
 
-    /// What to tell where a trial shows that the target is gone: what was measured is reported, and
-    /// the command fails.
+    /// The error where a trial shows that the target is gone: what was measured is reported, and
+    /// the
+    /// command fails.
     fn gone(_: &X::Trial) -> Option<String> {
         None
     }
 
     /// A trial as the report lists it; `None`: it does not.
     fn report(trial: &X::Trial) -> Option<&TrialReport>;
-
-    /// The kernel interface that carried the traffic; empty before the first trial.
-    fn backend(&self) -> String;
 }
 
 /// Runs the experiment to its end or to the first Ctrl-C, and delivers its report.
-pub fn conduct<X: Reported, S: Stand<X>>(
-    mut order: Order,
+pub fn conduct<X: Reported, S: TrialRunner<X>>(
+    mut setup: ReportSetup,
     experiment: &mut X,
-    stand: &mut S,
+    runner: &mut S,
 ) -> Result<Exit, Failure> {
-    order.hide_secrets();
-    let secrets = order.output.secrets().clone();
-    let exit = conduct_hidden(order, experiment, stand);
+    setup.hide_secrets();
+    let secrets = setup.output.secrets().clone();
+    let exit = conduct_hidden(setup, experiment, runner);
     exit.map_err(|failure| failure.without_secrets(&secrets))
 }
 
-/// The same where the options of the order have no secret.
-fn conduct_hidden<X: Reported, S: Stand<X>>(
-    order: Order,
+/// The same where the options have no secret.
+fn conduct_hidden<X: Reported, S: TrialRunner<X>>(
+    setup: ReportSetup,
     experiment: &mut X,
-    stand: &mut S,
+    runner: &mut S,
 ) -> Result<Exit, Failure> {
     let stop = interrupt::install()
         .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
     let started_at = started_at::now();
-    if let Err(e) = stand.prepare() {
-        return unreached(order, experiment, e);
+    if let Err(e) = runner.prepare() {
+        return unreached(setup, experiment, e);
     }
-    let mut watchers = order.output.watchers();
-    watchers.opens(&order.opening(&started_at));
-    let trials = run_trials(&order, &started_at, experiment, stand, &mut watchers, stop);
+    let mut watchers = setup.output.watchers();
+    watchers.opens(&setup.start(&started_at));
+    let mut backend = String::new();
+    let trials = run_trials(
+        &setup,
+        &started_at,
+        experiment,
+        runner,
+        &mut watchers,
+        (stop, &mut backend),
+    );
+    let host = host(backend);
     let (report, lost) = match trials {
         Ok(Trials { conducted, lost }) => {
-            let host = host(stand.backend());
             let listed = |trials: Vec<X::Trial>| listed::<X, S>(&trials);
-            (report(&order, started_at, host, conducted, listed), lost)
+            (report(&setup, started_at, host, conducted, listed), lost)
         }
         Err(e @ (RunError::NotPermitted(_) | RunError::NotStarted(_))) => {
-            watchers.fails(&order.hidden(&e.to_string()));
+            watchers.fails(&setup.hidden(&e.to_string()));
             return Err(e.into());
         }
         Err(e) => {
             let conducted = unmeasured(experiment, &e);
-            let host = host(stand.backend());
-            let report = report(&order, started_at, host, conducted, |_| Vec::new());
+            let report = report(&setup, started_at, host, conducted, |_| Vec::new());
             (report, Some(e))
         }
     };
     watchers.closes(&report);
-    deliver(order.output, &report, lost)
+    deliver(setup.output, &report, lost)
 }
 
 /// Reports that the target could not be reached before the first trial. A line says so to people:
 /// the report goes to the files that were asked for alone.
 pub fn unreached<X: Reported>(
-    mut order: Order,
+    mut setup: ReportSetup,
     experiment: &X,
     error: RunError,
 ) -> Result<Exit, Failure> {
-    order.hide_secrets();
+    setup.hide_secrets();
     if !matches!(error, RunError::Unreachable(_) | RunError::FleetLost(_)) {
         return Err(error.into());
     }
     let started_at = started_at::now();
-    order.output.begin_files(&order.opening(&started_at));
+    setup.output.begin_files(&setup.start(&started_at));
     let conducted = unmeasured(experiment, &error);
     let host = host(String::new());
-    let report = report(&order, started_at, host, conducted, |_| Vec::new());
-    deliver(order.output, &report, Some(error))
+    let report = report(&setup, started_at, host, conducted, |_| Vec::new());
+    deliver(setup.output, &report, Some(error))
 }
 
 /// What ended an experiment, as a finding: its target was lost, or the machines that load it.
@@ -175,9 +184,10 @@ pub(super) fn deliver(
     lost: Option<RunError>,
 ) -> Result<Exit, Failure> {
     output.note_result(report);
-    match report.has_measured() || lost.is_none() {
-        true => output.deliver(report)?,
-        false => output.deliver_to_files(report)?,
+    if report.has_measured() || lost.is_none() {
+        output.deliver(report)?;
+    } else {
+        output.deliver_to_files(report)?;
     }
     if cfg!(debug_assertions) {
         let contradictions = report.contradictions();
@@ -216,10 +226,10 @@ pub fn ended_by_signal() -> Option<Exit> {
     Some(Exit::Signal(signal))
 }
 
-impl Order {
-    /// Takes the secrets out of the options: from here on they are in what is sent alone.
+impl ReportSetup {
+    /// Takes the secrets out of the options: from now on they are in what is sent alone.
     pub fn hide_secrets(&mut self) {
-        self.output.secrets_mut().hide_options(&mut self.words.0);
+        self.output.secrets_mut().hide_options(&mut self.options.0);
     }
 
     fn hidden(&self, line: &str) -> String {
@@ -227,12 +237,12 @@ impl Order {
     }
 
     /// The same with names that may be shown.
-    fn upcoming(&self, upcoming: Upcoming) -> Upcoming {
+    fn upcoming(&self, upcoming: UpcomingTrial) -> UpcomingTrial {
         let secrets = self.output.secrets();
         let steps: Vec<String> = upcoming.names.steps.iter().flatten().cloned().collect();
         let mut hidden = secrets.hide_names(&steps).into_iter();
         let step = |name: Option<String>| name.and_then(|_| hidden.next());
-        Upcoming {
+        UpcomingTrial {
             label: self.hidden(&upcoming.label),
             names: SessionNames {
                 steps: upcoming.names.steps.into_iter().map(step).collect(),
@@ -242,12 +252,12 @@ impl Order {
         }
     }
 
-    fn opening(&self, started_at: &str) -> Opening {
-        Opening {
+    fn start(&self, started_at: &str) -> ExperimentStart {
+        ExperimentStart {
             command: self.command,
             started_at: started_at.to_string(),
             seed: self.seed,
-            spec: self.words.0.clone(),
+            spec: self.options.0.clone(),
         }
     }
 }
@@ -266,28 +276,31 @@ struct Trials<T, C> {
     lost: Option<RunError>,
 }
 
-fn run_trials<X: Reported, S: Stand<X>>(
-    order: &Order,
+fn run_trials<X: Reported, S: TrialRunner<X>>(
+    setup: &ReportSetup,
     started_at: &str,
     experiment: &mut X,
-    stand: &mut S,
+    runner: &mut S,
     watchers: &mut Watchers,
-    stop: &AtomicBool,
+    (stop, backend): (&AtomicBool, &mut String),
 ) -> Result<Trials<X::Trial, X::Conclusion>, RunError> {
     let mut trials = 0;
     let mut lost: Option<RunError> = None;
     let mut conducted = experiment::conduct_in_view(experiment, |experiment, past, spec| {
         if !past.is_empty() {
             watchers
-                .so_far(|| so_far::<X, S>(order, started_at, stand.backend(), experiment, past));
+                .so_far(|| so_far::<X, S>(setup, started_at, backend.clone(), experiment, past));
         }
-        watchers.trial_begins(&order.upcoming(stand.upcoming(spec)));
-        let made = stand.run(spec, watchers, stop);
-        let trial = made.as_ref().ok().and_then(|m| S::report(&m.trial));
-        let trial = trial.and_then(|trial| order.output.secrets().hide_all(trial));
+        watchers.trial_begins(&setup.upcoming(runner.upcoming(spec)));
+        let output = runner.run(spec, watchers, stop);
+        let trial = output.as_ref().ok().and_then(|m| S::report(&m.trial));
+        let trial = trial.and_then(|trial| setup.output.secrets().hide_all(trial));
         watchers.trial_ends(trial.as_ref());
-        let made = match made {
-            Ok(made) => made,
+        let output = match output {
+            Ok(output) => {
+                backend.clone_from(&output.backend);
+                output
+            }
             Err(e) if trials == 0 => return Err(e),
             // What was measured before is worth a report.
             Err(e) => {
@@ -295,14 +308,15 @@ fn run_trials<X: Reported, S: Stand<X>>(
                 return Ok(ControlFlow::Break(None));
             }
         };
-        if let Some(line) = stand.line(trials, &made.trial) {
-            watchers.note(&order.hidden(&line));
+        if let Some(line) = runner.line(trials, &output.trial) {
+            watchers.note(&setup.hidden(&line));
         }
         trials += 1;
-        lost = S::gone(&made.trial).map(RunError::Unreachable);
-        Ok(match made.interrupted {
-            true => ControlFlow::Break(Some(made.trial)),
-            false => ControlFlow::Continue(made.trial),
+        lost = S::gone(&output.trial).map(RunError::Unreachable);
+        Ok(if output.interrupted {
+            ControlFlow::Break(Some(output.trial))
+        } else {
+            ControlFlow::Continue(output.trial)
         })
     })?;
     if let Some(e) = lost
@@ -315,8 +329,8 @@ fn run_trials<X: Reported, S: Stand<X>>(
 }
 
 /// What an interruption after these trials would report.
-fn so_far<X: Reported, S: Stand<X>>(
-    order: &Order,
+fn so_far<X: Reported, S: TrialRunner<X>>(
+    setup: &ReportSetup,
     started_at: &str,
     backend: String,
     experiment: &X,
@@ -337,7 +351,7 @@ fn so_far<X: Reported, S: Stand<X>>(
     let reported = experiment.reported(past);
     let listed = |_: Vec<X::Trial>| listed::<X, S>(reported.as_deref().unwrap_or(past));
     report(
-        order,
+        setup,
         started_at.to_string(),
         host(backend),
         conducted,
@@ -345,7 +359,7 @@ fn so_far<X: Reported, S: Stand<X>>(
     )
 }
 
-fn listed<X: Experiment, S: Stand<X>>(trials: &[X::Trial]) -> Vec<TrialReport> {
+fn listed<X: Experiment, S: TrialRunner<X>>(trials: &[X::Trial]) -> Vec<TrialReport> {
     trials.iter().filter_map(S::report).cloned().collect()
 }
 
@@ -360,9 +374,9 @@ impl From<RunError> for Failure {
     }
 }
 
-/// All that is known of an experiment that has ended.
+/// The report of an experiment that has ended.
 pub(super) fn report<T>(
-    order: &Order,
+    setup: &ReportSetup,
     started_at: String,
     host: Host,
     conducted: Conducted<T, impl Into<Conclusion>>,
@@ -370,23 +384,23 @@ pub(super) fn report<T>(
 ) -> Report {
     let mut report = Report {
         schema: SCHEMA.to_string(),
-        command: order.command,
+        command: setup.command,
         knee_version: env!("CARGO_PKG_VERSION").to_string(),
         started_at,
-        seed: order.seed,
+        seed: setup.seed,
         verdict: conducted.verdict,
         result: ReportResult::default(),
         failed_because: Vec::new(),
         interrupted: conducted.ended == EndReason::Interrupted,
         host,
-        spec: order.words.0.clone(),
+        spec: setup.options.0.clone(),
         trials: listed(conducted.trials),
         findings: conducted.findings,
         thresholds: Vec::new(),
         conclusion: conducted.conclusion.into(),
     };
-    report.thresholds = order.thresholds.judge(&report);
+    report.thresholds = setup.thresholds.judge(&report);
     report.judge();
     report.drop_present_advice();
-    order.output.secrets().hide_report(report)
+    setup.output.secrets().hide_report(report)
 }

@@ -9,14 +9,13 @@ mod demo;
 pub mod explain;
 pub mod fleet;
 pub mod history;
-mod http_stand;
+mod http_runner;
 pub mod import;
 mod laboratory;
 pub mod latency;
 pub mod man;
 pub mod observe;
 pub mod overload;
-mod progress;
 pub mod raw;
 pub mod report;
 pub mod run;
@@ -29,8 +28,5 @@ pub mod tour;
 pub mod udp;
 
 #[cfg(test)]
-mod documented;
-#[cfg(test)]
-mod simulated;
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,14 @@
 //! `knee run`: one load, reported.
 
-use super::http_stand::{self, HttpStand};
-use super::laboratory::{self, Order};
-use crate::args::{ClosedArgs, HttpArgs, ObserveArgs, OpenArgs, TargetArgs, ThresholdArgs, Trace};
+use super::http_runner::{self, HttpRunner};
+use super::laboratory::{self, ReportSetup};
+use crate::args::{ClosedArgs, HttpArgs, ObserveArgs, OpenArgs, RecordedArrivals, TargetArgs};
 use crate::args::{FleetArgs, parse_count, parse_positive, parse_whole, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
 use crate::margins;
 use crate::output::MeasuredOutputArgs;
-use crate::output::Output;
-use crate::words::{self, Words};
+use crate::resolved_options::{ResolvedOptions, typed};
 use clap::Args;
 use knee_core::experiment::SingleRun;
 use knee_core::report::{Command, Kind};
@@ -19,6 +18,7 @@ use knee_core::spec::{
 };
 use knee_core::time::Nanos;
 use knee_fleet::Fleet;
+use serde::Serialize;
 
 /// Offer one load to a server and report throughput and response times
 ///
@@ -26,7 +26,8 @@ use knee_fleet::Fleet;
 /// that has its own rate): an open loop. Operations start when the schedule says, whatever the
 /// server does, and response times count from the intended time. With --vusers (or -c alone): a
 /// closed loop. Each virtual user sends a request, waits for the response, pauses, and repeats.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(
     after_help = "Example:\n  \
         knee run http://127.0.0.1:8080/ --rate 1000 -d 30s --fail-if 'p99>200ms'",
@@ -39,10 +40,12 @@ use knee_fleet::Fleet;
 )]
 pub struct RawRun {
     #[command(flatten)]
+    #[serde(flatten)]
     pub(super) target: TargetArgs,
 
     /// Offered load in operations per second (open loop): 1000, 2.5k, 0.5, 90/m, 12/h
     #[arg(short = 'R', long, value_name = "N", value_parser = parse_rate, help_heading = "Load")]
+    #[serde(serialize_with = "typed")]
     rate: Option<Rate>,
 
     /// Virtual users (closed loop) [default: 10 without --rate]
@@ -50,17 +53,21 @@ pub struct RawRun {
     vusers: Option<u32>,
 
     #[command(flatten)]
+    #[serde(flatten)]
     open: OpenArgs,
 
     #[command(flatten)]
+    #[serde(flatten)]
     closed: ClosedArgs,
 
     /// Measured time: 30s, 2m, 500ms [default: 10s; with -n 24h; with a trace its length]
     #[arg(short, long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
+    #[serde(serialize_with = "typed")]
     duration: Option<Nanos>,
 
     /// Warm-up time, excluded from the results [default: 1s; 0 with -n or a trace]
     #[arg(long, value_name = "T", value_parser = parse_duration, help_heading = "Time")]
+    #[serde(serialize_with = "typed")]
     warmup: Option<Nanos>,
 
     /// Number of operations; the run stops after exactly this many
@@ -73,64 +80,59 @@ pub struct RawRun {
     repeat: Option<u32>,
 
     #[command(flatten)]
+    #[serde(flatten)]
     http: HttpArgs,
 
     #[command(flatten)]
+    #[serde(skip)]
     output: MeasuredOutputArgs,
 
     /// The stages of a scenario.
     #[arg(skip)]
+    #[serde(skip)]
     stages: Option<ScenarioLoad>,
 }
 
-/// How reports call arrivals by the stages of a scenario.
+/// Name of arrivals by the stages of a scenario, in reports.
 const STAGES: &str = "trace(stages of the scenario)";
 
 /// A run that cannot be wrong.
 #[derive(Debug)]
 pub struct RunSpec {
     pub(super) trial: TrialSpec,
-    pub(super) words: Words,
     repeats: u32,
     observe: ObserveArgs,
     /// Who makes it; `None`: this process.
     fleet: Option<Fleet>,
-    thresholds: ThresholdArgs,
-    output: Output,
+    pub(super) setup: ReportSetup,
 }
 
 /// Makes the run and reports it.
 pub fn execute(mut spec: RunSpec) -> Result<Exit, Failure> {
     let fleet = spec.fleet.take();
     if fleet.is_none() {
-        spec.trial.engine.margins = margins::of_this_machine(spec.output.notes());
+        spec.trial.engine.margins = margins::of_this_machine(spec.setup.output.notes());
     }
-    let mut stand = spec.stand(spec.repeats > 1).made_by(fleet);
-    let (order, mut experiment) = spec.split();
-    laboratory::conduct(order, &mut experiment, &mut stand)
+    let mut runner = spec.runner(spec.repeats > 1).made_by(fleet);
+    let (setup, mut experiment) = spec.split();
+    laboratory::conduct(setup, &mut experiment, &mut runner)
 }
 
 impl RunSpec {
-    /// Where its trials are run; `tells_levels`: a line for each as it ends.
-    pub(super) fn stand(&self, tells_levels: bool) -> HttpStand {
-        HttpStand::new(&self.trial, tells_levels, self.observe.clone())
+    /// Runs its trials; `tells_levels`: a line for each as it ends.
+    pub(super) fn runner(&self, tells_levels: bool) -> HttpRunner {
+        HttpRunner::new(&self.trial, tells_levels, self.observe.clone())
     }
 
     /// A text without the secrets of the target.
     pub(super) fn hidden(&self, text: &str) -> String {
-        self.output.secrets().hide(text).into_owned()
+        self.setup.output.secrets().hide(text).into_owned()
     }
 
-    /// The policy, and all else about it.
-    pub(super) fn split(self) -> (Order, SingleRun) {
-        let order = Order {
-            command: Command::of(Kind::Run),
-            seed: self.trial.seed,
-            words: self.words,
-            thresholds: self.thresholds,
-            output: self.output,
-        };
-        (order, SingleRun::new(self.trial).repeated(self.repeats))
+    /// The policy, and what its report needs.
+    pub(super) fn split(self) -> (ReportSetup, SingleRun) {
+        let experiment = SingleRun::new(self.trial).repeated(self.repeats);
+        (self.setup, experiment)
     }
 }
 
@@ -146,22 +148,25 @@ impl RawRun {
         self.refuse_contradictions()?;
         let fleet = self.http.gather(&self.target)?;
         let machine = FleetArgs::machine(fleet.as_ref(), machine);
-        let (mut trial, mut words) = self.trial(&machine, fleet.as_ref())?;
-        FleetArgs::tell(fleet.as_ref(), &mut words);
+        let mut trial = self.trial(&machine, fleet.as_ref())?;
+        let mut options = self.settle(&trial);
+        FleetArgs::tell(fleet.as_ref(), &mut options);
         let observe = self.http.observe.with_token()?;
         let mut output = self.output.resolve()?;
         output.secrets_mut().learn_target(&mut trial.target);
-        if let Some(repeats) = self.repeat {
-            words.put("repeat", repeats);
-        }
+        let setup = ReportSetup {
+            command: Command::of(Kind::Run),
+            seed: trial.seed,
+            options,
+            thresholds: self.http.thresholds,
+            output,
+        };
         Ok(RunSpec {
             trial,
-            words,
             repeats: self.repeat.unwrap_or(1),
             fleet,
             observe,
-            thresholds: self.http.thresholds,
-            output,
+            setup,
         })
     }
 
@@ -214,30 +219,26 @@ impl RawRun {
     }
 
     /// Recorded times of arrivals: of a file, or by the stages of a scenario.
-    fn trace(&self, seed: u64) -> Result<Option<Trace>, Failure> {
+    fn trace(&self, seed: u64) -> Result<Option<RecordedArrivals>, Failure> {
         let Some(load) = &self.stages else {
             return self.open.arrivals.trace();
         };
-        let moments = load
+        let times = load
             .moments(seed)
             .map_err(|e| Failure::argument("load", e))?;
-        Ok(Some(Trace {
-            moments: moments.into(),
+        Ok(Some(RecordedArrivals {
+            times: times.into(),
         }))
     }
 
-    fn trial(
-        &self,
-        machine: &Machine,
-        fleet: Option<&Fleet>,
-    ) -> Result<(TrialSpec, Words), Failure> {
+    fn trial(&self, machine: &Machine, fleet: Option<&Fleet>) -> Result<TrialSpec, Failure> {
         let target = self.target.resolve()?;
         self.http.observe.check(&target)?;
         self.http.thresholds.check(&target)?;
         let seed = self.http.engine.seed();
         let trace = self.trace(seed)?;
         let (warmup, duration) = self.times(trace.as_ref());
-        let target = http_stand::settle(target, self.http.limits.connect_timeout, fleet)?;
+        let target = http_runner::settle(target, self.http.limits.connect_timeout, fleet)?;
         let target = match self.vusers {
             Some(_) => self.open.shared_by_users(target)?,
             None => target,
@@ -245,8 +246,8 @@ impl RawRun {
         let load = self.load(&target, trace.as_ref(), warmup + duration, machine)?;
         let level = load.level();
         let engine = self.http.engine.for_load(machine, &load);
-        let trial = TrialSpec {
-            label: http_stand::label(level),
+        Ok(TrialSpec {
+            label: http_runner::label(level),
             level,
             load,
             target,
@@ -258,9 +259,7 @@ impl RawRun {
             interval: self.http.limits.interval(duration)?,
             seed,
             engine,
-        };
-        let words = self.words(&trial);
-        Ok((trial, words))
+        })
     }
 
     fn is_open(&self) -> bool {
@@ -313,7 +312,7 @@ impl RawRun {
     }
 
     /// Warm-up and measured time.
-    fn times(&self, trace: Option<&Trace>) -> (Nanos, Nanos) {
+    fn times(&self, trace: Option<&RecordedArrivals>) -> (Nanos, Nanos) {
         let counts_all = self.requests.is_some() || trace.is_some();
         let warmup = match self.warmup {
             Some(t) => t,
@@ -332,7 +331,7 @@ impl RawRun {
     fn load(
         &self,
         target: &HttpTarget,
-        trace: Option<&Trace>,
+        trace: Option<&RecordedArrivals>,
         run_length: Nanos,
         machine: &Machine,
     ) -> Result<Load, Failure> {
@@ -354,33 +353,28 @@ impl RawRun {
         })
     }
 
-    fn words(&self, trial: &TrialSpec) -> Words {
-        let mut words = Words::default();
-        self.target.tell(&mut words);
+    /// Puts what the trial uses in the place of defaults; the options that repeat it.
+    fn settle(&mut self, trial: &TrialSpec) -> ResolvedOptions {
         match &trial.load {
-            Load::Open(load) => {
-                if self.rate.is_some() {
-                    words.put("rate", load.rate.exactly());
-                }
-                self.open.tell(load, &mut words);
-            }
-            Load::Closed { vusers, pause } => {
-                words.put("vusers", *vusers);
-                words.put_some("connections", trial.target.http2.connections_max);
-                words::pause(pause, &mut words);
+            Load::Open(load) => self.open.connections = Some(load.connections_max),
+            Load::Closed { vusers, .. } => {
+                self.vusers = Some(*vusers);
+                self.open.connections = trial.target.http2.connections_max;
+                self.closed.settle();
             }
             Load::Overload(_) => {}
         }
-        words.put("duration", trial.duration.exactly());
-        words.put("warmup", trial.warmup.exactly());
-        words.put_some("requests", trial.operations_max);
-        self.http.tell(trial, &mut words);
+        self.duration = Some(trial.duration);
+        self.warmup = Some(trial.warmup);
+        self.http.settle(trial);
+        let mut options = ResolvedOptions::of(self);
         if self.stages.is_some() {
             // The next run has them of the file again.
-            words.leave_out("arrival");
-            words.leave_out("duration");
+            options.leave_out("duration");
+        } else if let Load::Open(load) = &trial.load {
+            self.open.arrivals.tell(&load.arrival, &mut options);
         }
-        words
+        options
     }
 }
 

@@ -1,12 +1,12 @@
-//! Where a load goes: a service that was named, or one of knee's own in this process.
+//! Where a load goes: a service that was named, or a built-in one in this process.
 
 use crate::failure::Failure;
 use knee_engine::experiment::latency::service::{LatencyServer, LatencyServerSpec};
 use knee_engine::experiment::udp::service::{UdpServer, UdpServerSpec};
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// A service of knee's own; it serves as long as it lives.
-pub trait Own {
+/// A built-in service; it serves as long as it lives.
+pub trait BuiltInService {
     /// What a newcomer should know where none was named, up to where it is.
     const ANNOUNCED: &'static str;
 
@@ -14,41 +14,41 @@ pub trait Own {
     fn listens_on(&self) -> SocketAddr;
 }
 
-/// The service; one of knee's own serves as long as this lives.
+/// The service; a built-in one serves as long as this lives.
 #[derive(Debug)]
-pub enum Service<S> {
+pub enum ServiceTarget<S> {
     /// Somebody's.
     Named(String),
-    /// One of knee's own, on the loopback.
-    Own(S),
+    /// A built-in one, on the loopback.
+    BuiltIn(S),
 }
 
-impl<S: Own> Service<S> {
-    /// The one that was named, or else one of knee's own that `start` starts at this address: a
+impl<S: BuiltInService> ServiceTarget<S> {
+    /// The one that was named, or else a built-in one that `start` starts at this address: a
     /// free port of the loopback.
     fn named_or(
         named: Option<String>,
         start: impl FnOnce(SocketAddr) -> Result<S, Failure>,
-    ) -> Result<Service<S>, Failure> {
+    ) -> Result<ServiceTarget<S>, Failure> {
         match named {
-            Some(address) => Ok(Service::Named(address)),
-            None => start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map(Service::Own),
+            Some(address) => Ok(ServiceTarget::Named(address)),
+            None => start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map(ServiceTarget::BuiltIn),
         }
     }
 
     /// Where it is.
     pub fn address(&self) -> String {
         match self {
-            Service::Named(address) => address.clone(),
-            Service::Own(server) => server.listens_on().to_string(),
+            ServiceTarget::Named(address) => address.clone(),
+            ServiceTarget::BuiltIn(server) => server.listens_on().to_string(),
         }
     }
 
     /// What a newcomer should know about it; `None` where they named it.
     pub fn announcement(&self) -> Option<String> {
         match self {
-            Service::Named(_) => None,
-            Service::Own(server) => Some(format!(
+            ServiceTarget::Named(_) => None,
+            ServiceTarget::BuiltIn(server) => Some(format!(
                 "{} a built-in service on {}",
                 S::ANNOUNCED,
                 server.listens_on()
@@ -57,7 +57,7 @@ impl<S: Own> Service<S> {
     }
 }
 
-impl Own for UdpServer {
+impl BuiltInService for UdpServer {
     const ANNOUNCED: &'static str = "no HOST given: sending to";
 
     fn listens_on(&self) -> SocketAddr {
@@ -65,9 +65,9 @@ impl Own for UdpServer {
     }
 }
 
-/// Takes datagrams. What it does is told to it with each trial.
-pub fn datagrams(named: Option<String>, seed: u64) -> Result<Service<UdpServer>, Failure> {
-    Service::named_or(named, |listen| {
+/// The service for datagrams. Each trial sets what it does.
+pub fn datagrams(named: Option<String>, seed: u64) -> Result<ServiceTarget<UdpServer>, Failure> {
+    ServiceTarget::named_or(named, |listen| {
         let spec = UdpServerSpec {
             listen,
             seed,
@@ -77,7 +77,7 @@ pub fn datagrams(named: Option<String>, seed: u64) -> Result<Service<UdpServer>,
     })
 }
 
-impl Own for LatencyServer {
+impl BuiltInService for LatencyServer {
     const ANNOUNCED: &'static str = "no HOST given: measuring the loopback, against";
 
     fn listens_on(&self) -> SocketAddr {
@@ -86,8 +86,8 @@ impl Own for LatencyServer {
 }
 
 /// Takes and sends flows.
-pub fn flows(named: Option<String>) -> Result<Service<LatencyServer>, Failure> {
-    Service::named_or(named, |listen| {
+pub fn flows(named: Option<String>) -> Result<ServiceTarget<LatencyServer>, Failure> {
+    ServiceTarget::named_or(named, |listen| {
         let spec = LatencyServerSpec {
             listen,
             ..LatencyServerSpec::default()

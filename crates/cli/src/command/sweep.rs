@@ -1,16 +1,17 @@
 //! `knee sweep`: throughput and its price.
 
-use super::demo::Demo;
-use super::http_stand::{self, HttpStand};
-use super::laboratory::{self, Order};
-use crate::args::{ClosedArgs, HttpArgs, ObserveArgs, OpenArgs, TargetArgs, ThresholdArgs};
-use crate::args::{FleetArgs, Levels, parse_positive, rate_levels, vuser_levels, with_exits};
+use super::demo::DemoServer;
+use super::http_runner::{self, HttpRunner};
+use super::laboratory::{self, ReportSetup};
+use crate::args::{ClosedArgs, HttpArgs, ObserveArgs, OpenArgs, TargetArgs};
+use crate::args::{
+    FleetArgs, Levels, first_given, parse_positive, rate_levels, vuser_levels, with_exits,
+};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
 use crate::margins;
 use crate::output::MeasuredOutputArgs;
-use crate::output::Output;
-use crate::words::{self, Words};
+use crate::resolved_options::{ResolvedOptions, typed};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use knee_core::arrival;
@@ -19,13 +20,15 @@ use knee_core::report::{Command, Kind};
 use knee_core::spec::{HttpTarget, Level, Load, Rate, TrialSpec, parse_duration};
 use knee_core::time::Nanos;
 use knee_fleet::Fleet;
+use serde::Serialize;
 
 /// Find a server's maximum throughput, its knee, and the response times there
 ///
 /// Each level is a trial: N virtual users in a closed loop or, with --axis rate, N operations per
 /// second in an open loop. Throughput is always shown with mean and p90. Without a URL, knee starts
 /// a built-in reference server and loads it.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(
     after_help = "Example:\n  \
         knee sweep http://127.0.0.1:8080/ --bound p90=50ms",
@@ -39,6 +42,7 @@ use knee_fleet::Fleet;
 )]
 pub struct RawSweep {
     #[command(flatten)]
+    #[serde(flatten)]
     target: TargetArgs,
 
     /// What the levels vary: vusers (closed loop) or rate (open loop)
@@ -58,6 +62,7 @@ pub struct RawSweep {
     /// Levels are measured in rounds: each level once per round, in random order. Where the target
     /// pauses, auto ends with a trial in open loop, at 90 % of the maximum.
     #[arg(long, value_name = "N,N...", value_parser = vuser_levels, help_heading = "Load")]
+    #[serde(serialize_with = "typed")]
     vusers: Option<Levels<u32>>,
 
     /// With --axis rate: operations per second, such as 100,200,400 (at most 1,000 of them), or
@@ -66,23 +71,28 @@ pub struct RawSweep {
     /// A rate given twice is measured twice. auto searches for the highest rate without loss and
     /// for that of each --bound, with trials of a quarter of --duration at first.
     #[arg(long, value_name = "N,N...", value_parser = rate_levels, help_heading = "Load")]
+    #[serde(serialize_with = "typed")]
     rates: Option<Levels<Rate>>,
 
     /// Response-time limit within which to find the maximum throughput, repeatable: p90=50ms (mean,
     /// p50, p75, p90, p95, p99, p999)
     #[arg(long, value_name = "FIGURE=T", help_heading = "Load")]
+    #[serde(serialize_with = "typed")]
     bound: Vec<Bound>,
 
     /// Time limit of an automatic sweep over users [default: 60s; 25s for the built-in server]
     ///
     /// Rounds end sooner where the maximum is known within 2 % and the knee within 10 %.
     #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
+    #[serde(serialize_with = "typed")]
     budget: Option<Nanos>,
 
     #[command(flatten)]
+    #[serde(flatten)]
     open: OpenArgs,
 
     #[command(flatten)]
+    #[serde(flatten)]
     closed: ClosedArgs,
 
     /// Measured time per level, divided into at least 5 rounds
@@ -91,17 +101,21 @@ pub struct RawSweep {
     /// is precise or the --budget is used.
     #[arg(short, long, value_name = "T", default_value = "2s", value_parser = parse_positive)]
     #[arg(help_heading = "Time")]
+    #[serde(serialize_with = "typed")]
     duration: Nanos,
 
     /// Warm-up time before the first slice, excluded from the results; the most for later ones
     #[arg(long, value_name = "T", default_value = "500ms", value_parser = parse_duration)]
     #[arg(help_heading = "Time")]
+    #[serde(serialize_with = "typed")]
     warmup: Nanos,
 
     #[command(flatten)]
+    #[serde(flatten)]
     http: HttpArgs,
 
     #[command(flatten)]
+    #[serde(skip)]
     output: MeasuredOutputArgs,
 }
 
@@ -120,48 +134,39 @@ const CONNECTIONS_HELP: &str = "With --axis rate: the most connections that may 
 #[derive(Debug)]
 pub struct ResolvedSweep {
     pub(super) spec: SweepSpec,
-    words: Words,
     /// What of a scenario's load is not used, in a line.
     pub(super) unused: Option<String>,
     observe: ObserveArgs,
-    thresholds: ThresholdArgs,
-    output: Output,
+    pub(super) setup: ReportSetup,
     /// Who makes the trials; `None`: this process.
     fleet: Option<Fleet>,
     /// The reference server, where no URL was given; it serves as long as this lives.
-    demo: Option<Demo>,
+    demo: Option<DemoServer>,
 }
 
 /// Makes the sweep and reports it.
 pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
     let demo = sweep.demo.take();
     if let Some(demo) = &demo {
-        sweep.output.note(&demo.announcement());
+        sweep.setup.output.note(&demo.announcement());
     }
     if let Some(unused) = &sweep.unused {
-        sweep.output.note(unused);
+        sweep.setup.output.note(unused);
     }
     let fleet = sweep.fleet.take();
     if fleet.is_none() {
-        sweep.spec.base.engine.margins = margins::of_this_machine(sweep.output.notes());
+        sweep.spec.base.engine.margins = margins::of_this_machine(sweep.setup.output.notes());
     }
-    let stand = HttpStand::new(&sweep.spec.base, true, sweep.observe.clone());
-    let mut stand = stand.made_by(fleet).in_slices();
-    let (order, mut experiment) = sweep.split();
-    laboratory::conduct(order, &mut experiment, &mut stand)
+    let runner = HttpRunner::new(&sweep.spec.base, true, sweep.observe.clone());
+    let mut runner = runner.made_by(fleet).in_slices();
+    let (setup, mut experiment) = sweep.split();
+    laboratory::conduct(setup, &mut experiment, &mut runner)
 }
 
 impl ResolvedSweep {
-    /// The policy, and all else about it but the reference server.
-    pub(super) fn split(self) -> (Order, Sweep) {
-        let order = Order {
-            command: Command::of(Kind::Sweep),
-            seed: self.spec.base.seed,
-            words: self.words,
-            thresholds: self.thresholds,
-            output: self.output,
-        };
-        (order, Sweep::new(self.spec))
+    /// The policy, and what its report needs.
+    pub(super) fn split(self) -> (ReportSetup, Sweep) {
+        (self.setup, Sweep::new(self.spec))
     }
 }
 
@@ -176,43 +181,46 @@ impl RawSweep {
         }
         self.refuse_contradictions()?;
         let mut output = self.output.resolve()?;
-        let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::station)?;
+        let (demo, share) = DemoServer::stand_in(&mut self.target, machine, DemoServer::station)?;
         let fleet = self.http.gather(&self.target)?;
         let share = FleetArgs::machine(fleet.as_ref(), &share);
-        let (mut spec, mut words) = self.spec(&share, fleet.as_ref())?;
+        let mut spec = self.spec(&share, fleet.as_ref())?;
+        let mut options = self.settle(&spec.base);
         output.secrets_mut().learn_target(&mut spec.base.target);
-        FleetArgs::tell(fleet.as_ref(), &mut words);
+        FleetArgs::tell(fleet.as_ref(), &mut options);
         if demo.is_some() {
             spec.budget = self.budget.unwrap_or(DEMO_BUDGET);
             // The next sweep without a URL brings its own server again, on another port.
-            words.leave_out("url");
+            options.leave_out("url");
         }
-        Ok(ResolvedSweep {
-            spec,
-            words,
-            unused,
-            observe: self.http.observe.with_token()?,
+        let setup = ReportSetup {
+            command: Command::of(Kind::Sweep),
+            seed: spec.base.seed,
+            options,
             thresholds: self.http.thresholds,
             output,
+        };
+        Ok(ResolvedSweep {
+            spec,
+            unused,
+            observe: self.http.observe.with_token()?,
+            setup,
             fleet,
             demo,
         })
     }
 
-    fn spec(
-        &self,
-        machine: &Machine,
-        fleet: Option<&Fleet>,
-    ) -> Result<(SweepSpec, Words), Failure> {
+    fn spec(&self, machine: &Machine, fleet: Option<&Fleet>) -> Result<SweepSpec, Failure> {
         let target = self.target.resolve()?;
-        let target = http_stand::settle(target, self.http.limits.connect_timeout, fleet)?;
-        let target = match self.is_open() {
-            true => target,
-            false => self.open.shared_by_users(target)?,
+        let target = http_runner::settle(target, self.http.limits.connect_timeout, fleet)?;
+        let target = if self.is_open() {
+            target
+        } else {
+            self.open.shared_by_users(target)?
         };
         let (level, load) = self.first_level(&target, machine)?;
         let base = TrialSpec {
-            label: http_stand::label(level),
+            label: http_runner::label(level),
             level,
             load,
             target,
@@ -227,15 +235,13 @@ impl RawSweep {
         };
         self.http.observe.check(&base.target)?;
         self.http.thresholds.check(&base.target)?;
-        let words = self.words(&base);
-        let spec = SweepSpec {
+        Ok(SweepSpec {
             base,
             axis: self.axis(),
             bounds: self.bound.clone(),
             budget: self.budget.unwrap_or(SweepSpec::BUDGET),
             vusers_max: SweepSpec::VUSERS_MAX.min(machine.connections_default()),
-        };
-        Ok((spec, words))
+        })
     }
 
     fn is_open(&self) -> bool {
@@ -304,58 +310,34 @@ impl RawSweep {
             }
             return Ok(());
         }
-        let arrival = self.open.arrivals.arrival.is_some().then_some("--arrival");
-        let in_flight = self
-            .open
-            .max_in_flight
-            .is_some()
-            .then_some("--max-in-flight");
-        let rates = self.rates.is_some().then_some("--rates");
-        match rates.or(arrival).or(in_flight) {
+        let open_only = first_given(&[
+            (self.rates.is_some(), "--rates"),
+            (self.open.arrivals.arrival.is_some(), "--arrival"),
+            (self.open.max_in_flight.is_some(), "--max-in-flight"),
+        ]);
+        match open_only {
             Some(open_only) => refuse(open_only, "needs --axis rate"),
             None => Ok(()),
         }
     }
 
-    fn words(&self, base: &TrialSpec) -> Words {
-        let mut words = Words::default();
-        self.target.tell(&mut words);
-        words.put("axis", self.axis.as_str());
+    /// Puts what the trials use in the place of defaults; the options that repeat the sweep.
+    fn settle(&mut self, base: &TrialSpec) -> ResolvedOptions {
+        self.http.settle(base);
         match &base.load {
             Load::Open(load) => {
-                words.put("rates", self.rate_words());
-                self.open.tell(load, &mut words);
+                self.rates.get_or_insert(Levels::Auto);
+                self.open.connections = Some(load.connections_max);
+                let mut options = ResolvedOptions::of(self);
+                self.open.arrivals.tell(&load.arrival, &mut options);
+                options
             }
-            Load::Closed { pause, .. } => {
-                words.put("vusers", self.vuser_words());
-                words.put_some("connections", base.target.http2.connections_max);
-                words::pause(pause, &mut words);
+            Load::Closed { .. } | Load::Overload(_) => {
+                self.vusers.get_or_insert(Levels::Auto);
+                self.open.connections = base.target.http2.connections_max;
+                self.closed.settle();
+                ResolvedOptions::of(self)
             }
-            Load::Overload(_) => {}
-        }
-        let bounds = self.bound.iter();
-        let bounds = bounds.map(|b| format!("{}={}", b.metric.name(), b.limit.exactly()));
-        words.put_list("bound", bounds);
-        words.put("duration", base.duration.exactly());
-        words.put("warmup", base.warmup.exactly());
-        words.put_some("budget", self.budget.map(|t| t.exactly()));
-        self.http.tell(base, &mut words);
-        words
-    }
-
-    fn rate_words(&self) -> String {
-        let list = |rates: &[Rate]| rates.iter().map(|r| r.exactly()).collect::<Vec<_>>();
-        match &self.rates {
-            Some(Levels::List(rates)) => list(rates).join(","),
-            _ => "auto".to_string(),
-        }
-    }
-
-    fn vuser_words(&self) -> String {
-        let list = |users: &[u32]| users.iter().map(u32::to_string).collect::<Vec<_>>();
-        match &self.vusers {
-            Some(Levels::List(vusers)) => list(vusers).join(","),
-            _ => "auto".to_string(),
         }
     }
 }

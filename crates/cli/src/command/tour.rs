@@ -1,4 +1,4 @@
-//! `knee demo`: all experiments against knee's own servers, one after another, ending in one page.
+//! `knee demo`: all experiments against built-in servers, one after another, and one page of them.
 
 use super::laboratory;
 use crate::failure::{Exit, Failure};
@@ -30,7 +30,7 @@ pub struct RawDemo {
 }
 
 /// One experiment of the tour.
-struct Stop {
+struct TourStep {
     /// What it asks.
     question: &'static str,
     /// The command's arguments.
@@ -38,24 +38,24 @@ struct Stop {
 }
 
 /// In the order of the mission; times are short, so that all of it takes about a minute.
-const STOPS: [Stop; 5] = [
-    Stop {
+const STEPS: &[TourStep] = &[
+    TourStep {
         question: "Where does each datagram go, and does it matter how clients wait?",
         arguments: "udp --compare yield*64 exp(200us)*128 -d 1s --repeats 2",
     },
-    Stop {
+    TourStep {
         question: "What does a server do when far more connections come than it serves?",
         arguments: "overload --simple 1,16,256 --descriptors 64,256,970 -d 2s",
     },
-    Stop {
+    TourStep {
         question: "How exactly does this machine wait?",
         arguments: "throttle --methods sleep,hybrid,spin --delays 100us,1ms,10ms -d 500ms",
     },
-    Stop {
+    TourStep {
         question: "What does load do to the latency of a path?",
         arguments: "latency --scenarios 1/0,0/1,4/4,16/16 -d 2s --idle 1s",
     },
-    Stop {
+    TourStep {
         question: "How much can a server do, and what do its users feel on the way there?",
         arguments: "sweep -d 500ms --warmup 200ms",
     },
@@ -68,11 +68,11 @@ pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
         .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
     let begun = Instant::now();
     let mut reports: Vec<(&str, Report)> = Vec::new();
-    for (i, part) in STOPS.iter().enumerate() {
+    for (i, part) in STEPS.iter().enumerate() {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let (number, of) = (i + 1, STOPS.len());
+        let (number, of) = (i + 1, STEPS.len());
         let command = for_a_shell(part.arguments);
         let said = format!("{number} of {of}  {}\n$ knee {command}\n", part.question);
         stdout::write(|out| out.write_all(said.as_bytes()))?;
@@ -97,7 +97,7 @@ pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
     let end = format!(
         "{} of {} in {took} s; the page: {}\n",
         parts.len(),
-        STOPS.len(),
+        STEPS.len(),
         raw.html
     );
     stdout::write(|out| out.write_all(end.as_bytes()))?;
@@ -105,7 +105,7 @@ pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
 }
 
 /// Runs a command of knee's in a process of its own, as a user would, and reads its report.
-fn measure(part: &Stop, quiet: bool) -> Result<Report, String> {
+fn measure(part: &TourStep, quiet: bool) -> Result<Report, String> {
     let failed = |e: &dyn std::fmt::Display| format!("knee {}: {e}", part.arguments);
     let program = std::env::current_exe().map_err(|e| failed(&e))?;
     let mut command = Command::new(program);
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn every_stop_is_a_command_line_that_is_understood() {
-        for stop in &STOPS {
+        for stop in STEPS {
             let argv = ["knee"].into_iter().chain(stop.arguments.split(' '));
             let read = RawArgs::read(argv.chain(["--json", "-", "--no-save", "--no-tui"]));
             assert!(read.is_ok(), "{}: {}", stop.arguments, read.unwrap_err());
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn every_experiment_is_seen() {
         for command in ["udp", "overload", "throttle", "latency", "sweep"] {
-            let is_it = |stop: &Stop| stop.arguments.split(' ').next() == Some(command);
-            assert!(STOPS.iter().any(is_it), "{command}");
+            let is_it = |stop: &TourStep| stop.arguments.split(' ').next() == Some(command);
+            assert!(STEPS.iter().any(is_it), "{command}");
         }
     }
 }

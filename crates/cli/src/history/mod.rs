@@ -2,25 +2,23 @@
 //!
 //! Whatever is wrong with the file costs the history, with a line that says so, never a run.
 
-mod change;
-mod place;
-mod process;
-mod read;
 mod recorder;
 mod reference;
 mod schema;
+mod store;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
-pub use read::{Entry, Filter, State, Store};
-pub use recorder::{Keep, Recorder};
-pub use reference::{Reference, parse_name};
+pub use recorder::{HistoryRecorder, KeepOptions};
+pub use reference::{RunReference, parse_name};
+pub use store::{HistoryEntry, HistoryFilter, HistoryStore, RunState};
 
 use crate::failure::Failure;
 use knee_core::report::Report;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// The report of a kept run: `12` (an id), `main` (a baseline's name), `last`.
 ///
@@ -28,7 +26,7 @@ use std::path::PathBuf;
 /// The reference is none, nothing of that name is kept, or the history cannot be read.
 pub fn load(reference: &str) -> Result<Report, Failure> {
     let wrong = |wrong: String| Failure::argument(reference, wrong);
-    let parsed = Reference::parse(reference).map_err(wrong)?;
+    let parsed = RunReference::parse(reference).map_err(wrong)?;
     let Some(store) = open()? else {
         return Err(wrong(NOTHING_KEPT.to_string()));
     };
@@ -36,24 +34,91 @@ pub fn load(reference: &str) -> Result<Report, Failure> {
     store.report(id).map_err(wrong)
 }
 
-/// What is said where there is no history.
+/// Message where there is no history.
 pub const NOTHING_KEPT: &str = "no run is kept yet";
 
 /// The history of this user; `None` where nothing is kept yet.
 ///
 /// # Errors
 /// It cannot be read.
-pub fn open() -> Result<Option<Store>, Failure> {
-    let path = path()?;
-    Store::open(&path).map_err(|wrong| Failure::input(of_file(&path, &wrong)))
-}
-
-/// Where it lies.
-fn path() -> Result<PathBuf, Failure> {
-    place::of_user().map_err(|wrong| Failure::input(format!("the history: {wrong}")))
+pub fn open() -> Result<Option<HistoryStore>, Failure> {
+    let path = of_user().map_err(|wrong| Failure::input(format!("the history: {wrong}")))?;
+    HistoryStore::open(&path).map_err(|wrong| Failure::input(of_file(&path, &wrong)))
 }
 
 /// What is wrong with the file, in a line.
-fn of_file(path: &std::path::Path, wrong: &str) -> String {
+fn of_file(path: &Path, wrong: &str) -> String {
     format!("the history, {}: {wrong}", path.display())
+}
+
+/// Names the file itself, in the place of the one in the user's data directory.
+const VARIABLE: &str = "KNEE_HISTORY";
+
+/// The file of this user; else why there is none, in one line.
+fn of_user() -> Result<PathBuf, String> {
+    let variable = |name: &str| std::env::var_os(name);
+    let place = place(
+        variable(VARIABLE),
+        variable("XDG_DATA_HOME"),
+        variable("HOME"),
+    );
+    place.ok_or_else(|| {
+        format!("there is no place for it: {VARIABLE}, XDG_DATA_HOME and HOME are not set")
+    })
+}
+
+/// The file, by these variables. A data directory that is not absolute counts as not set (XDG Base
+/// Directory Specification), and so does an empty one.
+fn place(
+    file: Option<OsString>,
+    data_home: Option<OsString>,
+    home: Option<OsString>,
+) -> Option<PathBuf> {
+    if let Some(file) = file.filter(|f| !f.is_empty()) {
+        return Some(PathBuf::from(file));
+    }
+    let absolute = |path: OsString| Path::new(&path).is_absolute().then(|| PathBuf::from(path));
+    let of_home = || Some(absolute(home?)?.join(".local/share"));
+    let data = data_home.and_then(absolute).or_else(of_home)?;
+    Some(data.join("knee/history.db"))
+}
+
+#[cfg(test)]
+mod place_tests {
+    use super::*;
+
+    #[test]
+    fn the_file_goes_before_the_data_directory_and_that_before_home() {
+        let given = |text: &str| Some(OsString::from(text)).filter(|t| !t.is_empty());
+        for (file, data_home, home, expected) in [
+            ("here.db", "/data", "/home/a", Some("here.db")),
+            ("", "/data", "/home/a", Some("/data/knee/history.db")),
+            (
+                "",
+                "data",
+                "/home/a",
+                Some("/home/a/.local/share/knee/history.db"),
+            ),
+            (
+                "",
+                "",
+                "/home/a",
+                Some("/home/a/.local/share/knee/history.db"),
+            ),
+            ("", "", "home", None),
+            ("", "", "", None),
+        ] {
+            let found = place(given(file), given(data_home), given(home));
+            assert_eq!(
+                found,
+                expected.map(PathBuf::from),
+                "{file} {data_home} {home}"
+            );
+        }
+        let empty = place(Some(OsString::new()), None, given("/h"));
+        assert_eq!(
+            empty,
+            Some(PathBuf::from("/h/.local/share/knee/history.db"))
+        );
+    }
 }

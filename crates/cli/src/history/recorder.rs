@@ -1,9 +1,9 @@
 //! Keeps the run that it watches. The disk is written on a thread of its own: however slow it is,
 //! the experiment does not wait for it.
 
-use super::write::{Begun, Run};
-use super::{of_file, place};
-use crate::watch::{Opening, Upcoming, Watcher};
+use super::write::{RunWriter, TrialStart};
+use super::{of_file, of_user};
+use crate::watch::{ExperimentStart, UpcomingTrial, Watcher};
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Report;
 use knee_core::trial::report::Verdict;
@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// So many events may wait for the disk; intervals beyond them are not kept one by one. An event
-/// takes some kilobytes at the most, but for the reports of trials, which are few.
+/// Events that may wait for the disk; further intervals are not kept one by one. An event has some
+/// kilobytes at most, except for the few reports of trials.
 const EVENTS_MAX: usize = 1_000;
 
 /// How long the disk is waited for before a trial begins, so that what is still to be written does
@@ -25,17 +25,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whether and how a run is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Keep {
+pub struct KeepOptions {
     /// The baseline that it becomes.
     pub baseline: Option<String>,
-    /// The id is told when the run is over.
+    /// Whether the id is printed when the run is over.
     pub tells_id: bool,
 }
 
 /// The watcher that keeps what it sees.
 #[derive(Debug)]
-pub struct Recorder {
-    keep: Keep,
+pub struct HistoryRecorder {
+    keep: KeepOptions,
     began: Instant,
     writer: Option<Writer>,
     /// The number of the running trial, and of its next interval.
@@ -47,13 +47,13 @@ pub struct Recorder {
 #[derive(Debug)]
 struct Writer {
     path: PathBuf,
-    events: SyncSender<(u64, Event)>,
-    told: Receiver<Told>,
+    events: SyncSender<(u64, HistoryEvent)>,
+    told: Receiver<WriterReply>,
 }
 
-enum Event {
+enum HistoryEvent {
     /// Its number.
-    TrialBegins(usize, Begun),
+    TrialBegins(usize, TrialStart),
     /// The trial's number and its own.
     Interval([usize; 2], Box<Interval>, Option<String>),
     /// How many trials have ended, and what they lead to.
@@ -64,15 +64,15 @@ enum Event {
     Fails(String),
 }
 
-enum Told {
-    Trouble(String),
+enum WriterReply {
+    Failed(String),
     Kept(i64),
 }
 
-impl Recorder {
+impl HistoryRecorder {
     /// One that keeps a run so.
-    pub fn new(keep: Keep) -> Recorder {
-        Recorder {
+    pub fn new(keep: KeepOptions) -> HistoryRecorder {
+        HistoryRecorder {
             keep,
             began: Instant::now(),
             writer: None,
@@ -82,7 +82,7 @@ impl Recorder {
         }
     }
 
-    pub(super) fn start(&mut self, path: PathBuf, opening: &Opening) -> Result<(), String> {
+    pub(super) fn start(&mut self, path: PathBuf, opening: &ExperimentStart) -> Result<(), String> {
         let (events, to_write) = sync_channel(EVENTS_MAX);
         // As many as the writer ever tells: it never waits.
         let (tell, told) = sync_channel(2);
@@ -108,7 +108,7 @@ impl Recorder {
     }
 
     /// Passes an event on, unless too many wait already.
-    fn pass(&mut self, event: Event) {
+    fn pass(&mut self, event: HistoryEvent) {
         let at_ns = self.at_ns();
         if let Some(writer) = &self.writer {
             // What is left out is in the report of its trial, or of the run.
@@ -119,13 +119,13 @@ impl Recorder {
     /// Waits for the disk, but not long.
     fn settle(&mut self) {
         let (done, settled) = sync_channel(1);
-        self.pass(Event::Settle(done));
+        self.pass(HistoryEvent::Settle(done));
         // Too slow, or gone: then it is no use to wait.
         let _ = settled.recv_timeout(CALM);
     }
 
     /// Passes the last event on, and waits for the disk.
-    fn finish(&mut self, event: Event) {
+    fn finish(&mut self, event: HistoryEvent) {
         let at_ns = self.at_ns();
         let Some(Writer { path, events, told }) = self.writer.take() else {
             return;
@@ -145,8 +145,8 @@ impl Recorder {
         drop(events);
         loop {
             match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(Told::Trouble(wrong)) => self.complain(&of_file(&path, &wrong)),
-                Ok(Told::Kept(id)) => return self.kept(id),
+                Ok(WriterReply::Failed(wrong)) => self.complain(&of_file(&path, &wrong)),
+                Ok(WriterReply::Kept(id)) => return self.kept(id),
                 Err(RecvTimeoutError::Timeout) => {
                     let wrong = format!("the disk took nothing for {PATIENCE:?}");
                     return self.complain(&of_file(&path, &wrong));
@@ -163,10 +163,10 @@ impl Recorder {
     }
 }
 
-impl Watcher for Recorder {
-    fn opens(&mut self, opening: &Opening) {
+impl Watcher for HistoryRecorder {
+    fn opens(&mut self, opening: &ExperimentStart) {
         self.began = Instant::now();
-        let started = match place::of_user() {
+        let started = match of_user() {
             Ok(path) => self.start(path, opening),
             Err(wrong) => Err(format!("the history: {wrong}")),
         };
@@ -175,9 +175,12 @@ impl Watcher for Recorder {
         }
     }
 
-    fn trial_begins(&mut self, number: usize, upcoming: &Upcoming) {
+    fn trial_begins(&mut self, number: usize, upcoming: &UpcomingTrial) {
         self.at = [number, 0];
-        self.pass(Event::TrialBegins(number, Begun::from(upcoming)));
+        self.pass(HistoryEvent::TrialBegins(
+            number,
+            TrialStart::from(upcoming),
+        ));
         self.settle();
     }
 
@@ -185,7 +188,11 @@ impl Watcher for Recorder {
         let response = response.and_then(|r| serde_json::to_string(r).ok());
         let at = self.at;
         self.at[1] += 1;
-        self.pass(Event::Interval(at, interval.clone().into(), response));
+        self.pass(HistoryEvent::Interval(
+            at,
+            interval.clone().into(),
+            response,
+        ));
     }
 
     fn follows(&self) -> bool {
@@ -193,7 +200,10 @@ impl Watcher for Recorder {
     }
 
     fn so_far(&mut self, report: &Report) {
-        self.pass(Event::SoFar(self.at[0] + 1, Box::new(report.clone())));
+        self.pass(HistoryEvent::SoFar(
+            self.at[0] + 1,
+            Box::new(report.clone()),
+        ));
     }
 
     fn closes(&mut self, report: &Report) {
@@ -202,12 +212,14 @@ impl Watcher for Recorder {
         let baseline = self.keep.baseline.take();
         let refused = baseline.as_ref().filter(|_| !is_sound).cloned();
         let baseline = baseline.filter(|_| is_sound);
-        self.finish(Event::Closes(Box::new(report.clone()), baseline));
+        self.finish(HistoryEvent::Closes(Box::new(report.clone()), baseline));
         if let Some(name) = refused.filter(|_| !self.has_complained) {
-            let why = match report.interrupted {
-                true => "was interrupted",
-                false if !has_measured => "has measured nothing",
-                false => "is INVALID",
+            let why = if report.interrupted {
+                "was interrupted"
+            } else if !has_measured {
+                "has measured nothing"
+            } else {
+                "is INVALID"
             };
             self.remark = Some(format!(
                 "--save-baseline: this run {why}, so it is kept, but not as the baseline '{name}'"
@@ -216,12 +228,12 @@ impl Watcher for Recorder {
     }
 
     fn fails(&mut self, reason: &str) {
-        self.finish(Event::Fails(reason.to_string()));
+        self.finish(HistoryEvent::Fails(reason.to_string()));
     }
 
     fn remark(&mut self) -> Option<String> {
         let told = self.writer.as_ref().map(|w| (w.told.try_recv(), &w.path));
-        if let Some((Ok(Told::Trouble(wrong)), path)) = told {
+        if let Some((Ok(WriterReply::Failed(wrong)), path)) = told {
             let wrong = of_file(path, &wrong);
             self.complain(&wrong);
         }
@@ -231,10 +243,15 @@ impl Watcher for Recorder {
 
 /// Writes events until they end, and tells what became of it. What could not be written on the way
 /// is no loss where the report is there in the end.
-fn write(path: &Path, opening: &Opening, events: &Receiver<(u64, Event)>, tell: &SyncSender<Told>) {
-    let told = match Run::begin(path, opening, &knee_engine::host()) {
+fn write(
+    path: &Path,
+    opening: &ExperimentStart,
+    events: &Receiver<(u64, HistoryEvent)>,
+    tell: &SyncSender<WriterReply>,
+) {
+    let told = match RunWriter::begin(path, opening, &knee_engine::host()) {
         Ok(run) => write_events(run, events),
-        Err(wrong) => Some(Told::Trouble(wrong)),
+        Err(wrong) => Some(WriterReply::Failed(wrong)),
     };
     if let Some(told) = told {
         // The experiment may no longer listen.
@@ -242,29 +259,33 @@ fn write(path: &Path, opening: &Opening, events: &Receiver<(u64, Event)>, tell: 
     }
 }
 
-fn write_events(mut run: Run, events: &Receiver<(u64, Event)>) -> Option<Told> {
+fn write_events(mut run: RunWriter, events: &Receiver<(u64, HistoryEvent)>) -> Option<WriterReply> {
     let mut told = None;
     for (at_ns, event) in events {
         let written = match &event {
-            Event::TrialBegins(trial, begun) => run.trial_begins(*trial, begun, at_ns),
-            Event::Interval(at, interval, response) => {
+            HistoryEvent::TrialBegins(trial, begun) => run.trial_begins(*trial, begun, at_ns),
+            HistoryEvent::Interval(at, interval, response) => {
                 run.interval(*at, interval, response.as_deref(), at_ns)
             }
-            Event::SoFar(ended, report) => run.so_far(report, *ended, at_ns),
-            Event::Settle(done) => {
+            HistoryEvent::SoFar(ended, report) => run.so_far(report, *ended, at_ns),
+            HistoryEvent::Settle(done) => {
                 // It may have been waited for long enough.
                 let _ = done.try_send(());
                 Ok(())
             }
-            Event::Closes(report, baseline) => run.closes(report, baseline.as_deref(), at_ns),
-            Event::Fails(reason) => run.fails(reason, at_ns),
+            HistoryEvent::Closes(report, baseline) => {
+                run.closes(report, baseline.as_deref(), at_ns)
+            }
+            HistoryEvent::Fails(reason) => run.fails(reason, at_ns),
         };
         told = match (event, written) {
-            (Event::Closes(..), Ok(())) => Some(Told::Kept(run.id())),
-            (Event::Closes(..) | Event::Fails(_), Err(wrong)) => Some(Told::Trouble(wrong)),
+            (HistoryEvent::Closes(..), Ok(())) => Some(WriterReply::Kept(run.id())),
+            (HistoryEvent::Closes(..) | HistoryEvent::Fails(_), Err(wrong)) => {
+                Some(WriterReply::Failed(wrong))
+            }
             _ => None,
         };
     }
-    // The file is closed before that is told, so that nothing is left to do when the process ends.
+    // The file is closed before this reply, so nothing is left to do when the process ends.
     told
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Names one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reference {
+pub enum RunReference {
     /// By its id.
     Id(i64),
     /// The baseline of this name.
@@ -19,33 +19,33 @@ const LAST: &str = "last";
 /// No name is longer.
 const NAME_MAX: usize = 100;
 
-impl Reference {
+impl RunReference {
     /// Reads `12`, `main` or `last`.
     ///
     /// # Errors
     /// What is wrong with it and what would be right.
-    pub fn parse(text: &str) -> Result<Reference, String> {
+    pub fn parse(text: &str) -> Result<RunReference, String> {
         if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
             return text
                 .parse()
-                .map(Reference::Id)
+                .map(RunReference::Id)
                 .map_err(|_| "no run has such an id".to_string());
         }
         if text == LAST {
-            return Ok(Reference::Last);
+            return Ok(RunReference::Last);
         }
         parse_name(text)
-            .map(Reference::Baseline)
+            .map(RunReference::Baseline)
             .map_err(|_| "is no run: give its id, a baseline's name or 'last'".to_string())
     }
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for RunReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reference::Id(id) => write!(f, "{id}"),
-            Reference::Baseline(name) => f.write_str(name),
-            Reference::Last => f.write_str(LAST),
+            RunReference::Id(id) => write!(f, "{id}"),
+            RunReference::Baseline(name) => f.write_str(name),
+            RunReference::Last => f.write_str(LAST),
         }
     }
 }
@@ -78,11 +78,11 @@ mod tests {
 
     #[test]
     fn references() {
-        let name = |text: &str| Reference::Baseline(text.to_string());
+        let name = |text: &str| RunReference::Baseline(text.to_string());
         for (text, expected) in [
-            ("12", Some(Reference::Id(12))),
-            ("007", Some(Reference::Id(7))),
-            ("last", Some(Reference::Last)),
+            ("12", Some(RunReference::Id(12))),
+            ("007", Some(RunReference::Id(7))),
+            ("last", Some(RunReference::Last)),
             ("main", Some(name("main"))),
             ("feature/cache-2_b.1", Some(name("feature/cache-2_b.1"))),
             ("", None),
@@ -92,7 +92,7 @@ mod tests {
             ("a b", None),
             ("häh", None),
         ] {
-            assert_eq!(Reference::parse(text).ok(), expected, "{text}");
+            assert_eq!(RunReference::parse(text).ok(), expected, "{text}");
         }
     }
 

@@ -15,7 +15,7 @@ const APPLICATION: i64 = 0x6b6e_6565;
 /// How long others that write at the same time are waited for, each time.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long they are waited for before the file is given up.
+/// Time limit for opening the file while others write to it.
 const PATIENCE_TO_OPEN: Duration = Duration::from_secs(6);
 
 /// A run is written as it happens. `reports` holds what the trials that have ended lead to, and in
@@ -74,7 +74,7 @@ pub fn open_to_write(path: &Path) -> Result<Connection, String> {
     let deadline = Instant::now() + PATIENCE_TO_OPEN;
     loop {
         match prepare(&mut connection) {
-            Err(Trouble::Busy) if Instant::now() < deadline => {
+            Err(OpenError::Busy) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             Err(trouble) => return Err(trouble.in_words()),
@@ -150,30 +150,30 @@ fn make_file(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-enum Trouble {
+enum OpenError {
     Busy,
     Other(String),
 }
 
-impl Trouble {
+impl OpenError {
     fn in_words(self) -> String {
         match self {
-            Trouble::Busy => BUSY.to_string(),
-            Trouble::Other(line) => line,
+            OpenError::Busy => BUSY.to_string(),
+            OpenError::Other(line) => line,
         }
     }
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
+impl From<Error> for OpenError {
+    fn from(error: Error) -> OpenError {
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Trouble::Busy,
-            _ => Trouble::Other(in_words(error)),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Busy,
+            _ => OpenError::Other(in_words(error)),
         }
     }
 }
 
-fn prepare(connection: &mut Connection) -> Result<(), Trouble> {
+fn prepare(connection: &mut Connection) -> Result<(), OpenError> {
     connection.busy_timeout(PATIENCE)?;
     let is_new = stands(connection)?.is_none();
     if is_new {
@@ -184,7 +184,7 @@ fn prepare(connection: &mut Connection) -> Result<(), Trouble> {
     // mode stays what it was, which is slower but as safe.
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     // What was written outlives the process as soon as the kernel has it: a killed knee loses
-    // nothing of it. Only a power failure may take the last moments, but never the file.
+    // nothing. Only a power failure may take the latest writes, never the file.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", 1 << 20)?;
@@ -211,20 +211,20 @@ pub fn has_result(connection: &Connection) -> Result<bool, Error> {
     Ok(found > 0)
 }
 
-/// [`version`], of a file that others may be making at this very moment.
-fn stands(connection: &mut Connection) -> Result<Option<i64>, Trouble> {
+/// [`version`], of a file that others may be creating at the same time.
+fn stands(connection: &mut Connection) -> Result<Option<i64>, OpenError> {
     version(&connection.transaction()?)
 }
 
 /// The version of the tables; `None` where there are none yet. An error where it is another
-/// program's file, or a newer knee's. In a transaction, as one moment's answers belong together.
-fn version(transaction: &Transaction) -> Result<Option<i64>, Trouble> {
+/// program's file, or a newer knee's. In a transaction, so that both answers are of one state.
+fn version(transaction: &Transaction) -> Result<Option<i64>, OpenError> {
     let pragma = |name: &str| transaction.pragma_query_value(None, name, |row| row.get(0));
     let (version, application): (i64, i64) = (pragma("user_version")?, pragma("application_id")?);
     if application == APPLICATION {
         return match version {
             VERSION => Ok(Some(version)),
-            newer => Err(Trouble::Other(format!(
+            newer => Err(OpenError::Other(format!(
                 "is of another version of knee (schema {newer}; this one reads {VERSION})"
             ))),
         };
@@ -233,6 +233,6 @@ fn version(transaction: &Transaction) -> Result<Option<i64>, Trouble> {
     let tables: i64 = transaction.query_row(tables, [], |row| row.get(0))?;
     match (application, version, tables) {
         (0, 0, 0) => Ok(None),
-        _ => Err(Trouble::Other("is not a history of knee".to_string())),
+        _ => Err(OpenError::Other("is not a history of knee".to_string())),
     }
 }

@@ -1,7 +1,7 @@
-use super::write::{Begun, Run};
+use super::write::{RunWriter, TrialStart};
 use super::*;
 use crate::history::schema::{open_to_read, open_to_write};
-use crate::watch::{LiveKind, Opening, Upcoming, Watcher};
+use crate::watch::{ExperimentStart, LiveKind, UpcomingTrial, Watcher};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use knee_core::experiment::run::report::RunConclusion;
@@ -30,8 +30,8 @@ impl Place {
         self.0.join("deep/history.db")
     }
 
-    fn store(&self) -> Store {
-        Store::open(&self.file()).unwrap().unwrap()
+    fn store(&self) -> HistoryStore {
+        HistoryStore::open(&self.file()).unwrap().unwrap()
     }
 }
 
@@ -41,9 +41,9 @@ impl Drop for Place {
     }
 }
 
-fn opening() -> Opening {
+fn opening() -> ExperimentStart {
     let target = ("target".to_string(), Value::from("http://h/"));
-    Opening {
+    ExperimentStart {
         command: Command::of(report::Kind::Run),
         started_at: "2026-05-04T09:30:00Z".to_string(),
         seed: u64::MAX,
@@ -51,8 +51,8 @@ fn opening() -> Opening {
     }
 }
 
-fn begun(path: &Path) -> Run {
-    Run::begin(path, &opening(), &Host::default()).unwrap()
+fn begun(path: &Path) -> RunWriter {
+    RunWriter::begin(path, &opening(), &Host::default()).unwrap()
 }
 
 fn report() -> Report {
@@ -78,8 +78,8 @@ fn report() -> Report {
     }
 }
 
-fn trial() -> Begun {
-    Begun {
+fn trial() -> TrialStart {
+    TrialStart {
         label: "vusers=1".to_string(),
         level: Some(Level::Vusers(1)),
         planned_ns: Some(1_000),
@@ -106,14 +106,14 @@ fn count(path: &Path, table: &str) -> i64 {
 #[test]
 fn what_is_written_is_read_again() {
     let place = Place::new("read-again");
-    assert!(Store::open(&place.file()).unwrap().is_none());
+    assert!(HistoryStore::open(&place.file()).unwrap().is_none());
     let mut run = begun(&place.file());
     run.closes(&report(), Some("main"), 5_000).unwrap();
     let store = place.store();
-    let entry = &store.entries(&Filter::default()).unwrap()[0];
+    let entry = &store.entries(&HistoryFilter::default()).unwrap()[0];
     assert_eq!(
         (entry.id, entry.state, entry.seed),
-        (1, State::Complete, u64::MAX)
+        (1, RunState::Complete, u64::MAX)
     );
     assert_eq!(
         (entry.target.as_str(), entry.duration_ns),
@@ -122,9 +122,9 @@ fn what_is_written_is_read_again() {
     assert_eq!(entry.verdict.as_deref(), Some("valid"));
     assert_eq!(entry.baselines, ["main"]);
     assert_eq!(store.report(1), Ok(report()));
-    let baseline = Reference::Baseline("main".to_string());
+    let baseline = RunReference::Baseline("main".to_string());
     assert_eq!(store.id(&baseline), Ok(1));
-    assert_eq!(store.id(&Reference::Last), Ok(1));
+    assert_eq!(store.id(&RunReference::Last), Ok(1));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn what_failed_says_why() {
     let place = Place::new("failed");
     begun(&place.file()).fails("it went away", 1).unwrap();
     let store = place.store();
-    assert_eq!(store.entry(1).unwrap().state, State::Failed);
+    assert_eq!(store.entry(1).unwrap().state, RunState::Failed);
     assert!(store.report(1).unwrap_err().contains("it went away"));
 }
 
@@ -257,9 +257,9 @@ fn another_programs_database_is_left_alone() {
     other.execute_batch("CREATE TABLE theirs (x)").unwrap();
     drop(other);
     let before = std::fs::read(place.file()).unwrap();
-    let wrong = Run::begin(&place.file(), &opening(), &Host::default()).unwrap_err();
+    let wrong = RunWriter::begin(&place.file(), &opening(), &Host::default()).unwrap_err();
     assert_eq!(wrong, "is not a history of knee");
-    assert!(Store::open(&place.file()).is_err());
+    assert!(HistoryStore::open(&place.file()).is_err());
     assert_eq!(std::fs::read(place.file()).unwrap(), before);
 }
 
@@ -270,9 +270,9 @@ fn the_experiment_does_not_wait_for_the_disk() {
     drop(begun(&place.file()));
     let lock = open_to_write(&place.file()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let mut recorder = Recorder::new(Keep::default());
+    let mut recorder = HistoryRecorder::new(KeepOptions::default());
     recorder.start(place.file(), &opening()).unwrap();
-    let upcoming = Upcoming {
+    let upcoming = UpcomingTrial {
         label: "vusers=1".to_string(),
         level: Some(Level::Vusers(1)),
         kind: LiveKind::Operations,

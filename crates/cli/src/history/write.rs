@@ -1,8 +1,7 @@
-//! Writes a run as it happens.
+//! Writes a run as it happens, with the process that does it.
 
-use super::process::Process;
 use super::schema::{in_words, open_to_write};
-use crate::watch::{Opening, Upcoming};
+use crate::watch::{ExperimentStart, UpcomingTrial};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use knee_core::measure::Interval;
@@ -13,19 +12,20 @@ use rusqlite::{Connection, Error, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 /// A run that is being written.
 #[derive(Debug)]
-pub struct Run {
+pub struct RunWriter {
     connection: Connection,
     id: i64,
 }
 
 /// What is kept of a trial before it begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Begun {
+pub struct TrialStart {
     /// Its name for people.
     pub label: String,
     /// What it varies; `None` of a row of a table.
@@ -36,9 +36,9 @@ pub struct Begun {
     pub asked_per_s: Option<f64>,
 }
 
-impl From<&Upcoming> for Begun {
-    fn from(upcoming: &Upcoming) -> Begun {
-        Begun {
+impl From<&UpcomingTrial> for TrialStart {
+    fn from(upcoming: &UpcomingTrial) -> TrialStart {
+        TrialStart {
             label: upcoming.label.clone(),
             level: upcoming.level,
             planned_ns: upcoming.total.map(|total| (total - upcoming.warmup).0),
@@ -47,12 +47,12 @@ impl From<&Upcoming> for Begun {
     }
 }
 
-impl Run {
+impl RunWriter {
     /// Begins one in this file, which is made where there is none; else what is wrong with it, in a
     /// few words.
-    pub fn begin(path: &Path, opening: &Opening, host: &Host) -> Result<Run, String> {
+    pub fn begin(path: &Path, opening: &ExperimentStart, host: &Host) -> Result<RunWriter, String> {
         let connection = open_to_write(path)?;
-        let process = Process::this();
+        let process = ProcessIdentity::this();
         let began = i64::try_from(process.began).unwrap_or(0);
         connection
             .execute(
@@ -74,7 +74,7 @@ impl Run {
                 ],
             )
             .map_err(in_words)?;
-        Ok(Run {
+        Ok(RunWriter {
             id: connection.last_insert_rowid(),
             connection,
         })
@@ -85,8 +85,13 @@ impl Run {
         self.id
     }
 
-    /// A trial begins, so long after the run.
-    pub fn trial_begins(&mut self, trial: usize, begun: &Begun, at_ns: u64) -> Result<(), String> {
+    /// Keeps a trial that begins `at_ns` after the run.
+    pub fn trial_begins(
+        &mut self,
+        trial: usize,
+        begun: &TrialStart,
+        at_ns: u64,
+    ) -> Result<(), String> {
         let begun = json(begun)?;
         self.together(at_ns, |connection, id| {
             let sql = "UPDATE runs SET running = ?, running_trial = ? WHERE id = ?";
@@ -109,7 +114,7 @@ impl Run {
         })
     }
 
-    /// So many trials have ended, and led to this, in the place of their intervals.
+    /// Keeps the report after `ended` trials, in place of their intervals.
     pub fn so_far(&mut self, report: &Report, ended: usize, at_ns: u64) -> Result<(), String> {
         let document = packed(report)?;
         let answer = knee_render::answer(report);
@@ -123,8 +128,8 @@ impl Run {
         })
     }
 
-    /// The run has ended with this report, in the place of all that was written of it, and is the
-    /// baseline of a name where one is given.
+    /// Keeps the final report in place of all that was written before. With `baseline` the run
+    /// becomes the baseline of that name.
     pub fn closes(
         &mut self,
         report: &Report,
@@ -223,4 +228,77 @@ fn packed(report: &Report) -> Result<Vec<u8>, String> {
     out.write_all(text.as_bytes())
         .and_then(|()| out.finish())
         .map_err(|e| e.to_string())
+}
+
+/// A process, by what no other one of any host shares with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessIdentity {
+    /// Its number, which others may get later.
+    pub pid: u32,
+    /// When it began, in the kernel's clock ticks; 0 where that is not known.
+    pub began: u64,
+    /// The boot and the namespace that both are of; empty where that is not known.
+    pub within: String,
+}
+
+impl ProcessIdentity {
+    /// This process.
+    pub fn this() -> ProcessIdentity {
+        let pid = std::process::id();
+        ProcessIdentity {
+            pid,
+            began: began(pid).unwrap_or(0),
+            within: within().unwrap_or_default(),
+        }
+    }
+
+    /// Whether it is still there; `None` where it was seen from another host or container, or in
+    /// another boot that may still go on there.
+    pub fn is_there(&self) -> Option<bool> {
+        if self.within.is_empty() || Some(&self.within) != within().as_ref() {
+            return None;
+        }
+        Some(began(self.pid) == Some(self.began))
+    }
+}
+
+/// Boot and process namespace.
+fn within() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), namespace.display()))
+}
+
+/// When a process began, unless it has ended: the 22nd field of proc_pid_stat(5). A zombie has
+/// ended.
+fn began(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, the 2nd field, may hold anything; it ends with the last parenthesis.
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_ascii_whitespace();
+    let state = fields.next()?;
+    let began = fields.nth(18)?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(began)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ProcessIdentity;
+
+    #[test]
+    fn this_process_is_there_and_another_of_its_number_is_not() {
+        let this = ProcessIdentity::this();
+        let known = (!this.within.is_empty()).then_some(true);
+        assert_eq!(this.is_there(), known);
+        let earlier = ProcessIdentity {
+            began: this.began.wrapping_sub(1),
+            ..this.clone()
+        };
+        assert_eq!(earlier.is_there(), known.map(|_| false));
+        let elsewhere = ProcessIdentity {
+            within: "another boot".to_string(),
+            ..this
+        };
+        assert_eq!(elsewhere.is_there(), None);
+    }
 }

@@ -1,9 +1,9 @@
 //! All the places that a report goes to.
 
 use super::all_of;
-use super::file::ReportFile;
 use crate::failure::Failure;
 use crate::stdout;
+use crate::whole_file::OutputPlace;
 use knee_render::Renderer;
 
 /// Files, and what goes to standard output, for a report or a comparison (`T`).
@@ -56,5 +56,34 @@ impl<T> Files<T> {
         let shown = stdout::write(|out| form.render(report, out));
         let written = self.files.into_iter().map(|file| file.write(report));
         all_of(std::iter::once(shown).chain(written))
+    }
+}
+
+/// A file for a report in one form.
+struct ReportFile<T> {
+    place: OutputPlace,
+    form: Box<dyn Renderer<T>>,
+}
+
+impl<T> ReportFile<T> {
+    /// Checks the file that `option` names, for a report in this form.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn open(
+        option: &'static str,
+        path: &str,
+        form: Box<dyn Renderer<T>>,
+    ) -> Result<ReportFile<T>, Failure> {
+        let place = OutputPlace::open(option, path)?;
+        Ok(ReportFile { place, form })
+    }
+
+    /// Writes the report in the place of an older file.
+    ///
+    /// # Errors
+    /// The report could not be written whole.
+    fn write(self, report: &T) -> Result<(), Failure> {
+        self.place.write(|out| self.form.render(report, out))
     }
 }

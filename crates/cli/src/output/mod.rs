@@ -1,26 +1,25 @@
 //! Where the report goes.
 
-mod file;
 mod files;
-mod keep;
 mod watch;
 
 use crate::args::SecretArgs;
 use crate::failure::Failure;
-use crate::history::{Keep, Recorder};
+use crate::history::{HistoryRecorder, KeepOptions};
 use crate::notes::Notes;
 use crate::terminal;
-use crate::watch::{HdrFile, LiveView, MetricsServer, Opening, Progress, Watcher, Watchers};
+use crate::watch::{
+    ExperimentStart, HdrFile, LiveView, MetricsServer, ProgressWatcher, Watcher, Watchers,
+};
 use clap::Args;
 pub use files::Files;
-use keep::KeepArgs;
 use knee_core::report::Report;
 use knee_core::secrets::Secrets;
 use knee_render::live::TerminalStyle;
 use knee_render::{Csv, Html, Json, Junit, Markdown, Renderer, Text};
 use std::fmt;
 use std::io::{self, Write};
-use watch::WatchArgs;
+use watch::{KeepArgs, WatchArgs};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
@@ -76,21 +75,16 @@ impl OutputArgs {
             no_tui: true,
             metrics: None,
         };
-        output
-            .files
-            .add("--json", self.json.as_deref(), Box::new(Json))?;
-        output
-            .files
-            .add("--html", self.html.as_deref(), Box::new(Html))?;
-        output
-            .files
-            .add("--md", self.md.as_deref(), Box::new(Markdown))?;
-        output
-            .files
-            .add("--csv", self.csv.as_deref(), Box::new(Csv))?;
-        output
-            .files
-            .add("--junit", self.junit.as_deref(), Box::new(Junit))?;
+        let files: [(_, &Option<String>, Box<dyn Renderer>); 5] = [
+            ("--json", &self.json, Box::new(Json)),
+            ("--html", &self.html, Box::new(Html)),
+            ("--md", &self.md, Box::new(Markdown)),
+            ("--csv", &self.csv, Box::new(Csv)),
+            ("--junit", &self.junit, Box::new(Junit)),
+        ];
+        for (option, path, form) in files {
+            output.files.add(option, path.as_deref(), form)?;
+        }
         Ok(output)
     }
 }
@@ -148,7 +142,7 @@ pub struct Output {
     /// Decides what is not shown or written.
     secrets: Secrets,
     /// Whether and how what is measured is kept.
-    keep: Option<Keep>,
+    keep: Option<KeepOptions>,
     /// Where histograms go.
     hdr: Option<HdrFile>,
     quiet: bool,
@@ -186,7 +180,7 @@ impl Output {
             watchers.push(self.progress());
         }
         if let Some(keep) = &self.keep {
-            watchers.push(Box::new(Recorder::new(keep.clone())));
+            watchers.push(Box::new(HistoryRecorder::new(keep.clone())));
         }
         if let Some(writer) = self.hdr.as_ref().and_then(HdrFile::writer) {
             watchers.push(Box::new(writer));
@@ -205,7 +199,7 @@ impl Output {
         match view {
             Some(Ok(view)) => Box::new(view),
             // The terminal is as it was.
-            Some(Err(_)) | None => Box::new(Progress::default()),
+            Some(Err(_)) | None => Box::new(ProgressWatcher::default()),
         }
     }
 
@@ -244,9 +238,9 @@ impl Output {
     }
 
     /// Begins the files that are written as an experiment goes on, for one that never begins.
-    pub fn begin_files(&self, opening: &Opening) {
+    pub fn begin_files(&self, start: &ExperimentStart) {
         if let Some(mut writer) = self.hdr.as_ref().and_then(HdrFile::writer) {
-            writer.opens(opening);
+            writer.opens(start);
             writer.fails("");
         }
     }

@@ -1,6 +1,6 @@
 //! The running experiment for Prometheus: `--metrics`.
 
-use super::{Opening, Upcoming, Watcher};
+use super::{ExperimentStart, UpcomingTrial, Watcher};
 use crate::failure::Failure;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::trial::report::TrialReport;
@@ -48,8 +48,8 @@ impl MetricsServer {
     }
 }
 
-/// The metrics, between the thread that watches and the one that serves. Either holds them for
-/// moments only.
+/// The metrics, shared by the thread that watches and the one that serves. Both hold the lock
+/// briefly.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Metrics>>);
 
@@ -63,19 +63,19 @@ impl Shared {
 struct Exporter(Shared);
 
 impl Watcher for Exporter {
-    fn opens(&mut self, opening: &Opening) {
-        let command = opening.command.to_string();
-        let seed = opening.seed.to_string();
+    fn opens(&mut self, start: &ExperimentStart) {
+        let command = start.command.to_string();
+        let seed = start.seed.to_string();
         let info = [
             ("command", command.as_str()),
             ("version", env!("CARGO_PKG_VERSION")),
-            ("started_at", opening.started_at.as_str()),
+            ("started_at", start.started_at.as_str()),
             ("seed", seed.as_str()),
         ];
         *self.0.lock() = Metrics::new(&info);
     }
 
-    fn trial_begins(&mut self, _: usize, upcoming: &Upcoming) {
+    fn trial_begins(&mut self, _: usize, upcoming: &UpcomingTrial) {
         self.0.lock().trial_begins(&upcoming.live());
     }
 

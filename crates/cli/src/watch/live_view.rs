@@ -1,8 +1,8 @@
 //! The live view. The thread that watches the experiment only hands over what happened; another one
 //! draws, a few times a second, and takes the keys.
 
-use super::tty::{Key, Tty};
-use super::{Opening, Upcoming, Watcher};
+use super::tty::{Tty, ViewKey};
+use super::{ExperimentStart, UpcomingTrial, Watcher};
 use crate::notes::Notes;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Report;
@@ -16,20 +16,20 @@ use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// So often keys and what happened are looked at: no picture follows another sooner.
+/// Interval of reading keys and events; the shortest time between two pictures.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// So often the time that has passed is shown anew, where nothing else has changed.
+/// Interval of showing the elapsed time, where nothing else has changed.
 const TICK: Duration = Duration::from_millis(250);
 /// Time that the view has to end where its terminal has hung up.
 const HUNG_UP_PATIENCE: Duration = Duration::from_secs(1);
-/// Who was not here for so long was stopped, and the terminal was somebody else's.
+/// After an absence of this length the process was stopped, and others may have used the terminal.
 const ABSENCE: Duration = Duration::from_secs(2);
 
 /// The view, up until the experiment ends or this is dropped.
 pub struct LiveView {
     /// Intervals come ten times a second at the very most: the queue stays short without a bound,
     /// and whoever hands over never waits, even where the terminal does.
-    events: Sender<What>,
+    events: Sender<ViewEvent>,
     drawing: Option<JoinHandle<()>>,
     notes: Notes,
     /// Said meanwhile: it follows on the main screen, where it stays.
@@ -37,7 +37,7 @@ pub struct LiveView {
 }
 
 /// What happened.
-enum What {
+enum ViewEvent {
     Opens(Box<LiveState>),
     Begins(LiveTrial),
     Interval(Box<Interval>, Vec<(u16, u64)>),
@@ -64,7 +64,7 @@ impl LiveView {
         })
     }
 
-    fn tell(&self, what: What) {
+    fn tell(&self, what: ViewEvent) {
         // Where the view is gone nobody is to be told.
         let _ = self.events.send(what);
     }
@@ -93,27 +93,27 @@ impl LiveView {
 }
 
 impl Watcher for LiveView {
-    fn opens(&mut self, opening: &Opening) {
-        let of = |key: &&str| opening.spec.get(*key).and_then(|v| v.as_str());
+    fn opens(&mut self, start: &ExperimentStart) {
+        let of = |key: &&str| start.spec.get(*key).and_then(|v| v.as_str());
         let target = ["target", "url", "targets"].iter().find_map(of);
         let live = Box::new(LiveState::new(
-            &opening.command.to_string(),
+            &start.command.to_string(),
             target.unwrap_or_default(),
         ));
-        self.tell(What::Opens(live));
+        self.tell(ViewEvent::Opens(live));
     }
 
-    fn trial_begins(&mut self, _: usize, upcoming: &Upcoming) {
-        self.tell(What::Begins(upcoming.live()));
+    fn trial_begins(&mut self, _: usize, upcoming: &UpcomingTrial) {
+        self.tell(ViewEvent::Begins(upcoming.live()));
     }
 
     fn interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
         let bands = response.map(Histogram::bands).unwrap_or_default();
-        self.tell(What::Interval(Box::new(interval.clone()), bands));
+        self.tell(ViewEvent::Interval(Box::new(interval.clone()), bands));
     }
 
     fn trial_ends(&mut self, trial: Option<&TrialReport>) {
-        self.tell(What::Ends(trial.cloned().map(Box::new)));
+        self.tell(ViewEvent::Ends(trial.cloned().map(Box::new)));
     }
 
     fn closes(&mut self, _: &Report) {
@@ -128,7 +128,7 @@ impl Watcher for LiveView {
         if self.drawing.is_none() {
             return false;
         }
-        self.tell(What::Note(line.to_string()));
+        self.tell(ViewEvent::Note(line.to_string()));
         self.held.push(line.to_string());
         true
     }
@@ -164,7 +164,7 @@ impl View {
         }
     }
 
-    fn run(mut self, happened: &Receiver<What>) {
+    fn run(mut self, happened: &Receiver<ViewEvent>) {
         let mut drawn: Option<Instant> = None;
         let (mut was_ours, mut looked) = (true, Instant::now());
         loop {
@@ -195,7 +195,7 @@ impl View {
                 self.draw();
             }
             let mut key = self.tty.key(LOOK_EVERY);
-            // What it comes to is seen at once.
+            // ViewEvent it comes to is seen at once.
             drawn = drawn.filter(|_| key.is_none());
             while let Some(pressed) = key {
                 self.on_key(pressed);
@@ -204,31 +204,31 @@ impl View {
         }
     }
 
-    fn take_in(&mut self, what: What) {
+    fn take_in(&mut self, what: ViewEvent) {
         match what {
-            What::Opens(live) => self.live = *live,
-            What::Begins(trial) => {
+            ViewEvent::Opens(live) => self.live = *live,
+            ViewEvent::Begins(trial) => {
                 self.began = Instant::now();
                 self.live.trial_begins(trial);
             }
-            What::Interval(interval, bands) => self.live.interval(*interval, bands),
-            What::Ends(report) => self.live.trial_ends(report.as_deref()),
-            What::Note(line) => self.live.note(&line),
+            ViewEvent::Interval(interval, bands) => self.live.interval(*interval, bands),
+            ViewEvent::Ends(report) => self.live.trial_ends(report.as_deref()),
+            ViewEvent::Note(line) => self.live.note(&line),
         }
     }
 
-    fn on_key(&mut self, key: Key) {
+    fn on_key(&mut self, key: ViewKey) {
         self.hint = "";
         match key {
             // In raw mode it comes as a key, and does here what the signal does.
-            Key::Interrupt => interrupt::raise(),
-            Key::Quit => interrupt::end(),
-            Key::Suspend => {
+            ViewKey::Interrupt => interrupt::raise(),
+            ViewKey::Quit => interrupt::end(),
+            ViewKey::Suspend => {
                 self.hint = "suspended, knee would offer no load: q ends early instead";
             }
-            Key::Redraw => self.tty.start_anew(),
-            Key::View => self.pane = self.pane.other(),
-            Key::Help => self.help = !self.help,
+            ViewKey::Redraw => self.tty.start_anew(),
+            ViewKey::View => self.pane = self.pane.other(),
+            ViewKey::Help => self.help = !self.help,
         }
     }
 

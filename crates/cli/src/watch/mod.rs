@@ -1,6 +1,4 @@
-//! Who watches an experiment while it runs: a live view or a progress line, and whatever else was
-//! asked for. An
-//! experiment tells the watchers; what is told further is each watcher's own affair.
+//! Watchers of a running experiment: a live view or a progress line, the history, logs and metrics.
 
 mod exporter;
 mod hdr;
@@ -12,7 +10,7 @@ pub use exporter::MetricsServer;
 pub use hdr::HdrFile;
 pub use knee_render::live::LiveKind;
 pub use live_view::LiveView;
-pub use progress::Progress;
+pub use progress::ProgressWatcher;
 
 use crate::notes::Notes;
 use knee_core::measure::{Histogram, Interval, IntervalWatcher};
@@ -28,7 +26,7 @@ use std::collections::BTreeMap;
 
 /// What is known of an experiment before its first trial.
 #[derive(Clone, Debug)]
-pub struct Opening {
+pub struct ExperimentStart {
     /// `run`, `sweep`, ….
     pub command: Command,
     /// When it began, RFC 3339 in UTC.
@@ -41,7 +39,7 @@ pub struct Opening {
 
 /// What is known of a trial before it begins.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Upcoming {
+pub struct UpcomingTrial {
     /// Its name for people, such as `vusers=10`.
     pub label: String,
     /// What it varies; `None` of a row of a table.
@@ -50,7 +48,7 @@ pub struct Upcoming {
     pub kind: LiveKind,
     /// Time that is run before the measured window.
     pub warmup: Nanos,
-    /// How long it takes in all, warm-up included, where known.
+    /// Its whole length with warm-up, where known.
     pub total: Option<Nanos>,
     /// Length of its intervals; zero where it has none.
     pub interval: Nanos,
@@ -60,7 +58,7 @@ pub struct Upcoming {
     pub names: SessionNames,
 }
 
-impl Upcoming {
+impl UpcomingTrial {
     /// As it is shown while it runs.
     pub fn live(&self) -> LiveTrial {
         LiveTrial {
@@ -78,10 +76,10 @@ impl Upcoming {
 /// Somebody who watches. The calls come from one thread, in the order in which things happen.
 pub trait Watcher {
     /// The experiment begins.
-    fn opens(&mut self, _: &Opening) {}
+    fn opens(&mut self, _: &ExperimentStart) {}
 
     /// A trial begins; `number` counts from 0.
-    fn trial_begins(&mut self, _number: usize, _: &Upcoming) {}
+    fn trial_begins(&mut self, _number: usize, _: &UpcomingTrial) {}
 
     /// An interval of it has ended; see [`IntervalWatcher::on_interval`].
     fn interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
@@ -133,13 +131,13 @@ impl Watchers {
     }
 
     /// The experiment begins.
-    pub fn opens(&mut self, opening: &Opening) {
-        self.each(|s| s.opens(opening));
+    pub fn opens(&mut self, start: &ExperimentStart) {
+        self.each(|s| s.opens(start));
         self.pass_remarks();
     }
 
     /// A trial begins.
-    pub fn trial_begins(&mut self, upcoming: &Upcoming) {
+    pub fn trial_begins(&mut self, upcoming: &UpcomingTrial) {
         let number = self.trials;
         self.trials += 1;
         self.each(|s| s.trial_begins(number, upcoming));

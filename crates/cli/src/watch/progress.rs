@@ -1,6 +1,6 @@
-//! A line on standard error that is rewritten: how the running trial fares.
+//! A line on standard error that is rewritten: the figures of the running trial so far.
 
-use super::{LiveKind, Upcoming, Watcher};
+use super::{LiveKind, UpcomingTrial, Watcher};
 use crate::terminal;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::time::Nanos;
@@ -10,8 +10,8 @@ use std::io::{self, Write};
 
 /// The line; it takes itself away when the trial ends, so that something else can be shown.
 #[derive(Debug, Default)]
-pub struct Progress {
-    trial: Option<Upcoming>,
+pub struct ProgressWatcher {
+    trial: Option<UpcomingTrial>,
     /// Failed so far.
     errors: u64,
     /// Datagrams sent so far.
@@ -20,7 +20,7 @@ pub struct Progress {
     ping_max: Nanos,
 }
 
-impl Progress {
+impl ProgressWatcher {
     fn show(&self, interval: Option<&Interval>) {
         let Some(trial) = &self.trial else {
             return;
@@ -68,11 +68,11 @@ impl Progress {
     }
 }
 
-impl Watcher for Progress {
-    fn trial_begins(&mut self, _: usize, upcoming: &Upcoming) {
-        *self = Progress {
+impl Watcher for ProgressWatcher {
+    fn trial_begins(&mut self, _: usize, upcoming: &UpcomingTrial) {
+        *self = ProgressWatcher {
             trial: Some(upcoming.clone()),
-            ..Progress::default()
+            ..ProgressWatcher::default()
         };
         self.show(None);
     }

@@ -27,7 +27,7 @@ pub struct Tty {
 
 /// A key that means something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum ViewKey {
     /// To end early: q.
     Quit,
     /// Ctrl-C, which does not come as a signal here.
@@ -101,7 +101,7 @@ impl Tty {
     }
 
     /// The next key that means something, within this time.
-    pub fn key(&mut self, patience: Duration) -> Option<Key> {
+    pub fn key(&mut self, patience: Duration) -> Option<ViewKey> {
         if !self.has_keys {
             thread::sleep(patience);
             return None;
@@ -153,7 +153,7 @@ fn area() -> Option<Rect> {
     terminal::stderr_size().map(|(columns, rows)| Rect::new(0, 0, columns, rows))
 }
 
-fn meaning(event: Event) -> Option<Key> {
+fn meaning(event: Event) -> Option<ViewKey> {
     let Event::Key(key) = event else {
         return None;
     };
@@ -162,12 +162,12 @@ fn meaning(event: Event) -> Option<Key> {
     }
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match (key.code, control) {
-        (KeyCode::Char('c'), true) => Some(Key::Interrupt),
-        (KeyCode::Char('z'), true) => Some(Key::Suspend),
-        (KeyCode::Char('l'), true) => Some(Key::Redraw),
-        (KeyCode::Char('q'), false) => Some(Key::Quit),
-        (KeyCode::Char('v'), false) => Some(Key::View),
-        (KeyCode::Char('?'), false) => Some(Key::Help),
+        (KeyCode::Char('c'), true) => Some(ViewKey::Interrupt),
+        (KeyCode::Char('z'), true) => Some(ViewKey::Suspend),
+        (KeyCode::Char('l'), true) => Some(ViewKey::Redraw),
+        (KeyCode::Char('q'), false) => Some(ViewKey::Quit),
+        (KeyCode::Char('v'), false) => Some(ViewKey::View),
+        (KeyCode::Char('?'), false) => Some(ViewKey::Help),
         _ => None,
     }
 }

@@ -115,7 +115,7 @@ impl ObserverClient {
         }
     }
 
-    /// AfterResponse one of `one_of` connections from now on.
+    /// Follows one of `one_of` connections from now on.
     ///
     /// # Errors
     /// [`RunError::Unreachable`]: the observer is gone.
@@ -296,7 +296,7 @@ impl Vantage {
         }
     }
 
-    /// AfterResponse one of `one_of` connections that begin from now on. Errors are reported by
+    /// Follows one of `one_of` connections that begin from now on. Errors are reported by
     /// [`Vantage::seen`].
     pub fn follow(&mut self, one_of: u16) {
         match self {

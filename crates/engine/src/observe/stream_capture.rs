@@ -1,4 +1,4 @@
-//! AfterResponse a share of the connections to a port of this host, on a thread of its own.
+//! Follows a share of the connections to a port of this host, on a thread of its own.
 
 use super::data;
 use super::streams::Streams;
@@ -28,7 +28,7 @@ const BATCHES_MAX: usize = 10_000;
 pub struct StreamCapture(Result<StoppableThread<ObservedStreams>, String>);
 
 impl StreamCapture {
-    /// AfterResponse one of `one_of` connections to `port`, chosen by the client's port, that begin from
+    /// Follows one of `one_of` connections to `port`, chosen by the client's port, that begin from
     /// now on. Where that is not permitted, [`StreamCapture::finish`] tells why.
     pub fn begin(port: u16, one_of: u16) -> StreamCapture {
         let filter = data::filter(port, one_of);

@@ -1,6 +1,7 @@
 //! A scenario file in the place of a URL.
 
 use super::TargetArgs;
+use crate::args::first_given;
 use crate::failure::Failure;
 use crate::scenario;
 use knee_core::scenario::Scenario;
@@ -95,14 +96,12 @@ impl TargetArgs {
     }
 
     fn refuse_options_of_urls(&self) -> Result<(), Failure> {
-        let given = [
+        let given = first_given(&[
             (self.method.is_some(), "--method"),
             (self.body.is_some(), "--body"),
             (self.content_type.is_some(), "--content-type"),
             (self.pick == Pick::Weighted, "--pick"),
-        ];
-        let given = given.into_iter().find(|(is_given, _)| *is_given);
-        let given = given.map(|(_, option)| option);
+        ]);
         if let Some(option) = given.or(self.curl.of_one_request()).or(self.expect.given()) {
             let wrong = "each step of a scenario has its own: write it in the file";
             return Err(Failure::argument(option, wrong));

@@ -1,10 +1,10 @@
 //! The report of a run whose coordinator is gone.
 
 use crate::args::ThresholdArgs;
-use crate::command::laboratory::{self, Order};
+use crate::command::laboratory::{self, ReportSetup};
 use crate::failure::{Exit, Failure};
 use crate::output::OutputArgs;
-use crate::words::Words;
+use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::{Concluded, Conducted, EndReason, Experiment, SingleRun};
 use knee_core::report::{Command, Host, Kind};
 use knee_core::trial::assess::assess;
@@ -20,14 +20,14 @@ pub(super) fn execute(
     let output = output.resolve()?;
     let collected = knee_fleet::collect(access, run).map_err(RunError::from)?;
     let trial = &collected.trial;
-    let mut words = Words::default();
-    words.put("collected", collected.key.run.as_str());
-    words.put("nats", access.place());
-    words.put("trial", collected.key.trial + 1);
-    let order = Order {
+    let mut options = ResolvedOptions::default();
+    options.put("collected", collected.key.run.as_str());
+    options.put("nats", access.place());
+    options.put("trial", collected.key.trial + 1);
+    let setup = ReportSetup {
         command: Command::of(Kind::Run),
         seed: trial.spec.seed,
-        words,
+        options,
         thresholds: ThresholdArgs::default(),
         output,
     };
@@ -46,11 +46,12 @@ pub(super) fn execute(
         verdict,
         findings,
         conclusion,
-        ended: match trial.interrupted {
-            true => EndReason::Interrupted,
-            false => EndReason::Converged,
+        ended: if trial.interrupted {
+            EndReason::Interrupted
+        } else {
+            EndReason::Converged
         },
     };
-    let report = laboratory::report(&order, collected.started_at, host, conducted, |t| t);
-    laboratory::deliver(order.output, &report, None)
+    let report = laboratory::report(&setup, collected.started_at, host, conducted, |t| t);
+    laboratory::deliver(setup.output, &report, None)
 }

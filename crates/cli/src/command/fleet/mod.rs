@@ -145,9 +145,10 @@ fn row(agent: &AgentPresence) -> [String; 8] {
 }
 
 fn may_load(facts: &AgentFacts) -> String {
-    let networks = match facts.targets.is_empty() {
-        true => "loopback".to_owned(),
-        false => facts.targets.join(","),
+    let networks = if facts.targets.is_empty() {
+        "loopback".to_owned()
+    } else {
+        facts.targets.join(",")
     };
     match facts.rate_max {
         Some(rate) => format!("{networks}, {rate:.0}/s"),
@@ -156,9 +157,10 @@ fn may_load(facts: &AgentFacts) -> String {
 }
 
 fn words_or_dash(words: String) -> String {
-    match words.is_empty() {
-        true => "-".to_owned(),
-        false => words,
+    if words.is_empty() {
+        "-".to_owned()
+    } else {
+        words
     }
 }
 

@@ -1,6 +1,6 @@
 //! The runs as a table, and as JSON.
 
-use crate::history::{Entry, State};
+use crate::history::{HistoryEntry, RunState};
 use knee_core::time::Nanos;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ const TARGET_SHARE: usize = 5;
 #[derive(Debug)]
 pub struct List<'a> {
     /// In this order.
-    pub entries: &'a [Entry],
+    pub entries: &'a [HistoryEntry],
     /// Columns that may be used.
     pub width: usize,
     /// Whether characters beyond ASCII may be used.
@@ -45,9 +45,10 @@ impl List<'_> {
         let before = widths.iter().sum::<usize>() + 2 * widths.len();
         // Where no room is left beside the rest, the answer follows below it.
         let is_below = before + ANSWER_MIN > self.width;
-        let left = match is_below {
-            true => self.width.saturating_sub(INDENT),
-            false => self.width - before,
+        let left = if is_below {
+            self.width.saturating_sub(INDENT)
+        } else {
+            self.width - before
         };
         for (number, row) in all().enumerate() {
             let mut line = String::new();
@@ -70,13 +71,13 @@ impl List<'_> {
         Ok(())
     }
 
-    fn row(&self, entry: &Entry) -> [String; 7] {
+    fn row(&self, entry: &HistoryEntry) -> [String; 7] {
         // 2026-05-04T09:30:00Z
         let when = entry.started_at.get(..16).unwrap_or(&entry.started_at);
         let target = entry.target.strip_prefix("http://");
         let target = target.unwrap_or(&entry.target);
         let took = match entry.state {
-            State::Complete | State::Failed => Nanos(entry.duration_ns).to_string(),
+            RunState::Complete | RunState::Failed => Nanos(entry.duration_ns).to_string(),
             // It may have gone on for longer.
             _ if self.unicode => format!("≥{}", Nanos(entry.duration_ns)),
             _ => format!(">={}", Nanos(entry.duration_ns)),
@@ -95,15 +96,15 @@ impl List<'_> {
         ]
     }
 
-    fn answer(&self, entry: &Entry) -> String {
+    fn answer(&self, entry: &HistoryEntry) -> String {
         let names = match entry.baselines.as_slice() {
             [] => String::new(),
             names => format!("[{}] ", names.join(", ")),
         };
         let answer = entry.answer.as_deref().unwrap_or_default();
         let how = match entry.state {
-            State::Complete if entry.interrupted => "(interrupted) ",
-            State::Running | State::CutShort | State::Unfinished if !answer.is_empty() => {
+            RunState::Complete if entry.interrupted => "(interrupted) ",
+            RunState::Running | RunState::CutShort | RunState::Unfinished if !answer.is_empty() => {
                 "(so far) "
             }
             _ => "",
@@ -123,13 +124,13 @@ impl List<'_> {
 }
 
 /// Both answers of one that ended with a report, else how it stands.
-fn verdict(entry: &Entry) -> String {
+fn verdict(entry: &HistoryEntry) -> String {
     let word = match entry.state {
-        State::Failed => "failed",
-        State::Running => "running",
-        State::CutShort => "cut short",
-        State::Unfinished => "unfinished",
-        State::Complete => {
+        RunState::Failed => "failed",
+        RunState::Running => "running",
+        RunState::CutShort => "cut short",
+        RunState::Unfinished => "unfinished",
+        RunState::Complete => {
             let word = match entry.verdict.as_deref() {
                 Some("valid") => "VALID",
                 _ => "INVALID",
@@ -146,13 +147,13 @@ fn verdict(entry: &Entry) -> String {
 }
 
 /// Writes runs as one document.
-pub fn json(entries: &[Entry], out: &mut dyn Write) -> io::Result<()> {
+pub fn json(entries: &[HistoryEntry], out: &mut dyn Write) -> io::Result<()> {
     let runs: Vec<Value> = entries.iter().map(one).collect();
     serde_json::to_writer_pretty(&mut *out, &json!({ "runs": runs }))?;
     out.write_all(b"\n")
 }
 
-fn one(entry: &Entry) -> Value {
+fn one(entry: &HistoryEntry) -> Value {
     json!({
         "id": entry.id,
         "command": entry.command,

@@ -8,14 +8,14 @@ mod tests;
 pub use options::RawHistory;
 
 use crate::failure::{Exit, Failure};
-use crate::history::{self, Entry, Filter, NOTHING_KEPT, Reference, Store};
+use crate::history::{self, HistoryEntry, HistoryFilter, HistoryStore, NOTHING_KEPT, RunReference};
 use crate::output::OutputArgs;
 use crate::whole_file::OutputPlace;
 use crate::{stdout, terminal};
 use list::List;
 use options::{RawBaseline, RawHistoryCommand, RawList};
 
-/// So many runs are shown unasked.
+/// Runs that are listed by default.
 const SHOWN: usize = 30;
 
 /// Lists runs, shows one, or changes what is kept.
@@ -30,7 +30,7 @@ pub fn execute(raw: RawHistory) -> Result<Exit, Failure> {
 }
 
 fn list(raw: &RawList) -> Result<Exit, Failure> {
-    let filter = Filter {
+    let filter = HistoryFilter {
         command: raw.command.clone(),
         target: raw.target.clone(),
     };
@@ -39,7 +39,7 @@ fn list(raw: &RawList) -> Result<Exit, Failure> {
         None => Vec::new(),
     };
     let secrets = raw.secrets.secrets();
-    let entries: Vec<Entry> = entries
+    let entries: Vec<HistoryEntry> = entries
         .into_iter()
         .map(|entry| entry.without_secrets(&secrets))
         .collect();
@@ -55,13 +55,14 @@ fn list(raw: &RawList) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-fn print(entries: &[Entry], shown: &[Entry], raw: &RawList) -> Result<(), Failure> {
+fn print(entries: &[HistoryEntry], shown: &[HistoryEntry], raw: &RawList) -> Result<(), Failure> {
     let is_filtered = raw.command.is_some() || raw.target.is_some();
     stdout::write(|out| {
         if entries.is_empty() {
-            return match is_filtered {
-                true => writeln!(out, "no such run is kept"),
-                false => writeln!(out, "{NOTHING_KEPT}"),
+            return if is_filtered {
+                writeln!(out, "no such run is kept")
+            } else {
+                writeln!(out, "{NOTHING_KEPT}")
             };
         }
         let list = List {
@@ -123,7 +124,7 @@ fn baseline(raw: &RawBaseline) -> Result<Exit, Failure> {
         None if raw.remove => store.forget_baseline(name).map_err(wrong)?,
         None => {
             let id = store
-                .id(&Reference::Baseline(name.clone()))
+                .id(&RunReference::Baseline(name.clone()))
                 .map_err(wrong)?;
             stdout::write(|out| writeln!(out, "{id}"))?;
         }
@@ -152,13 +153,13 @@ fn list_baselines() -> Result<Exit, Failure> {
 }
 
 /// The history, which has to be there for `argument` to be in it.
-fn opened(argument: &str) -> Result<Store, Failure> {
+fn opened(argument: &str) -> Result<HistoryStore, Failure> {
     history::open()?.ok_or_else(|| Failure::argument(argument, NOTHING_KEPT))
 }
 
-fn id(store: &Store, run: &str) -> Result<i64, Failure> {
+fn id(store: &HistoryStore, run: &str) -> Result<i64, Failure> {
     let wrong = |wrong| Failure::argument(run, wrong);
-    let reference = Reference::parse(run).map_err(wrong)?;
+    let reference = RunReference::parse(run).map_err(wrong)?;
     store.id(&reference).map_err(wrong)
 }
 

@@ -1,16 +1,16 @@
 use super::list::{List, json};
-use crate::history::{Entry, State};
+use crate::history::{HistoryEntry, RunState};
 
-fn entry(id: i64, state: State, answer: &str) -> Entry {
-    Entry {
+fn entry(id: i64, state: RunState, answer: &str) -> HistoryEntry {
+    HistoryEntry {
         id,
         command: "run".to_string(),
         started_at: "2026-05-04T09:30:00Z".to_string(),
         target: "http://127.0.0.1:8080/".to_string(),
         agents: None,
         state,
-        verdict: (state == State::Complete).then(|| "valid".to_string()),
-        result: (state == State::Complete).then(|| "passed".to_string()),
+        verdict: (state == RunState::Complete).then(|| "valid".to_string()),
+        result: (state == RunState::Complete).then(|| "passed".to_string()),
         interrupted: false,
         seed: 7,
         knee_version: "1.2.3".to_string(),
@@ -20,40 +20,44 @@ fn entry(id: i64, state: State, answer: &str) -> Entry {
     }
 }
 
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<HistoryEntry> {
     vec![
-        entry(105, State::Running, ""),
-        Entry {
+        entry(105, RunState::Running, ""),
+        HistoryEntry {
             command: "sweep".to_string(),
             agents: Some(4),
-            ..entry(104, State::CutShort, "At most 3,991/s.")
+            ..entry(104, RunState::CutShort, "At most 3,991/s.")
         },
-        Entry {
+        HistoryEntry {
             verdict: Some("invalid".to_string()),
             result: Some("failed".to_string()),
             interrupted: true,
             ..entry(
                 103,
-                State::Complete,
+                RunState::Complete,
                 "998.8/s, p50 4 ms, p99 4.38 ms, no errors",
             )
         },
-        entry(12, State::Failed, "127.0.0.1:8080: connection refused"),
-        entry(11, State::Unfinished, ""),
-        Entry {
+        entry(12, RunState::Failed, "127.0.0.1:8080: connection refused"),
+        entry(11, RunState::Unfinished, ""),
+        HistoryEntry {
             command: "throttle".to_string(),
             target: String::new(),
             baselines: vec!["main".to_string(), "v1.2".to_string()],
             ..entry(
                 9,
-                State::Complete,
+                RunState::Complete,
                 "A sleep of 1 ms takes 1.06 ms here; hybrid hits it.",
             )
         },
-        Entry {
+        HistoryEntry {
             result: None,
             target: "http://a-host-with-a-long-name.example.org/and/a/path".to_string(),
-            ..entry(8, State::Complete, "1,000/s, p50 1 ms, p99 2 ms, no errors")
+            ..entry(
+                8,
+                RunState::Complete,
+                "1,000/s, p50 1 ms, p99 2 ms, no errors",
+            )
         },
     ]
 }

@@ -2,26 +2,26 @@
 
 mod options;
 mod resolve;
-mod stand;
+mod runner;
 #[cfg(test)]
 mod tests;
 
 pub use options::{PORT, parse_amount};
 
-use super::laboratory::{self, Order};
+use super::laboratory::{self, ReportSetup};
 use super::service;
 use crate::args::{SeedArgs, ThresholdArgs, TokenArgs, with_exits};
 use crate::args::{parse_count, parse_positive};
 use crate::failure::{Exit, Failure};
 use crate::margins;
-use crate::output::{MeasuredOutputArgs, Output};
-use crate::words::Words;
+use crate::output::MeasuredOutputArgs;
+use crate::resolved_options::{joined, typed};
 use clap::Args;
 use knee_core::experiment::latency::{Latency, LatencyPlan};
-use knee_core::report::{Command, Kind};
 use knee_core::spec::parse_duration;
 use knee_core::time::Nanos;
-use stand::LatencyStand;
+use runner::LatencyRunner;
+use serde::Serialize;
 
 /// Measure what parallel uploads and downloads do to latency
 ///
@@ -29,7 +29,8 @@ use stand::LatencyStand;
 /// HOST. Reports capacity in each direction, responsiveness (1 / the longest latency) and
 /// smoothness (1 / the longest gap of any flow). A flow that stalls or is killed counts as zero.
 /// Without HOST it measures the loopback with a built-in service.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(
     after_help = "Example:\n  \
         there:  knee serve latency --listen 192.0.2.7:7008 --token 'a secret'\n  \
@@ -40,14 +41,17 @@ use stand::LatencyStand;
 pub struct RawLatency {
     /// Host of a 'knee serve latency' [default port: 7008; default: built-in]
     #[arg(value_name = "HOST[:PORT]", value_parser = options::parse_service)]
+    #[serde(rename = "target")]
     service_address: Option<String>,
 
     #[command(flatten)]
+    #[serde(skip)]
     token: TokenArgs,
 
     /// Scenarios as uploads/downloads, such as 1/1,4/4 [default: 19, from 0/1 to 32/0]
     #[arg(long, value_name = "U/D,U/D...", value_parser = options::parse_list)]
     #[arg(help_heading = "Scenarios")]
+    #[serde(serialize_with = "typed")]
     scenarios: Option<options::Scenarios>,
 
     /// Run five scenarios only
@@ -57,10 +61,12 @@ pub struct RawLatency {
     /// Time per scenario [default: until it has settled]
     #[arg(short, long, value_name = "T", value_parser = parse_positive)]
     #[arg(help_heading = "Scenarios", conflicts_with_all = ["scenario_limit", "settle"])]
+    #[serde(serialize_with = "typed")]
     duration: Option<Nanos>,
 
     /// Time limit for a scenario that does not settle [default: 10m]
     #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Scenarios")]
+    #[serde(serialize_with = "typed")]
     scenario_limit: Option<Nanos>,
 
     /// Tolerance for settling: no flow's mean goodput changes by more [default: 5%]
@@ -69,11 +75,13 @@ pub struct RawLatency {
     /// half of the scenario its trend, with a confidence of 95 %, is within 20 % or 5 ms.
     #[arg(long, value_name = "PERCENT", value_parser = options::parse_tolerance)]
     #[arg(help_heading = "Scenarios", hide_short_help = true)]
+    #[serde(serialize_with = "options::percent")]
     settle: Option<f64>,
 
     /// Time to measure the idle path first; 0 disables it [default: 2s]
     #[arg(long, value_name = "T", value_parser = parse_duration)]
     #[arg(help_heading = "Scenarios", hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     idle: Option<Nanos>,
 
     /// Bytes after which a scenario ends: 500M, 10GB, 4GiB
@@ -84,6 +92,7 @@ pub struct RawLatency {
     /// Congestion control of both ends; with several, all scenarios run with each in turn
     #[arg(long, value_name = "NAME,NAME...", value_delimiter = ',')]
     #[arg(value_parser = options::parse_control, help_heading = "Flows")]
+    #[serde(serialize_with = "joined")]
     cc: Vec<String>,
 
     /// Differentiated services code point of flows and probes: 0 to 63, or EF, CS1, AF41, …
@@ -94,11 +103,13 @@ pub struct RawLatency {
     /// Explicit congestion notification: on, off [default: each host's setting]
     #[arg(long, value_name = "SWITCH", value_parser = options::parse_switch)]
     #[arg(help_heading = "Flows", hide_short_help = true)]
+    #[serde(serialize_with = "options::switch")]
     ecn: Option<bool>,
 
     /// Time between two pings over TCP, and between two probes over UDP
     #[arg(long, value_name = "T", value_parser = parse_positive, default_value = "10ms")]
     #[arg(help_heading = "Probes", hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     probe_every: Nanos,
 
     /// Disable probes over UDP
@@ -109,6 +120,7 @@ pub struct RawLatency {
     /// from 100ms to 1s]
     #[arg(long, value_name = "T", value_parser = parse_positive)]
     #[arg(help_heading = "Generator", hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     interval: Option<Nanos>,
 
     /// Threads that carry the flows [default: 1]
@@ -117,12 +129,15 @@ pub struct RawLatency {
     threads: Option<u32>,
 
     #[command(flatten, next_help_heading = "Generator")]
+    #[serde(flatten)]
     seed: SeedArgs,
 
     #[command(flatten)]
+    #[serde(flatten)]
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
+    #[serde(skip)]
     output: MeasuredOutputArgs,
 }
 
@@ -157,15 +172,12 @@ pub struct LatencySpec {
     plan: LatencyPlan,
     /// The service that was named; `None`: the built-in one.
     service: Option<String>,
-    seed: u64,
-    words: Words,
-    thresholds: ThresholdArgs,
-    output: Output,
+    setup: ReportSetup,
 }
 
 /// Runs the scenarios, and reports capacity, responsiveness and smoothness.
 pub fn execute(mut spec: LatencySpec) -> Result<Exit, Failure> {
-    let notes = spec.output.notes();
+    let notes = spec.setup.output.notes();
     let margins = margins::of_this_machine(notes);
     let service = service::flows(spec.service.take())?;
     if let Some(line) = service.announcement() {
@@ -175,13 +187,6 @@ pub fn execute(mut spec: LatencySpec) -> Result<Exit, Failure> {
     plan.base.service = service.address();
     plan.base.engine.margins = margins;
     notes.tell(&resolve::announcement(plan));
-    let mut stand = LatencyStand::new(plan);
-    let order = Order {
-        command: Command::of(Kind::Latency),
-        seed: spec.seed,
-        words: spec.words,
-        thresholds: spec.thresholds,
-        output: spec.output,
-    };
-    laboratory::conduct(order, &mut Latency::new(spec.plan), &mut stand)
+    let mut runner = LatencyRunner::new(plan);
+    laboratory::conduct(spec.setup, &mut Latency::new(spec.plan), &mut runner)
 }

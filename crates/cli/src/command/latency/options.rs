@@ -1,8 +1,11 @@
 //! Small values of `knee latency` and `knee serve latency`.
 
 use crate::args::service_address;
+use crate::resolved_options::Typed;
 use knee_core::experiment::latency::parse_scenarios;
 use knee_core::spec::ParseError;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// The port of a latency service, unless another is given.
 pub const PORT: u16 = 7008;
@@ -15,6 +18,13 @@ pub fn parse_service(text: &str) -> Result<String, ParseError> {
 /// Uploads and downloads of each scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenarios(pub Vec<(u32, u32)>);
+
+impl Typed for Scenarios {
+    fn typed(&self) -> Value {
+        let each = self.0.iter().map(|(up, down)| format!("{up}/{down}"));
+        each.collect::<Vec<_>>().join(",").into()
+    }
+}
 
 /// Scenarios such as `1/1,4/4`.
 pub fn parse_list(text: &str) -> Result<Scenarios, ParseError> {
@@ -32,6 +42,20 @@ pub fn parse_tolerance(text: &str) -> Result<f64, ParseError> {
             "'{text}' is not a share above 0 % and below 100 %, such as 5%"
         ))),
     }
+}
+
+/// Serializes a share as it is typed: 0.05 is `5%`.
+pub fn percent<S: Serializer>(share: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    // Twice a hundred leaves no trace of the binary fraction.
+    let percent = share.map(|share| format!("{}%", (share * 1e6).round() / 1e4));
+    percent.serialize(serializer)
+}
+
+/// Serializes a switch as `on` or `off`.
+pub fn switch<S: Serializer>(switch: &Option<bool>, serializer: S) -> Result<S::Ok, S::Error> {
+    switch
+        .map(|on| if on { "on" } else { "off" })
+        .serialize(serializer)
 }
 
 /// The longest name that a kernel gives a congestion control (TCP_CA_NAME_MAX, less the zero).

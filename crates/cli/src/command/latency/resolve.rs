@@ -3,20 +3,23 @@
 use super::options::Scenarios;
 use super::{LatencySpec, RawLatency};
 use crate::args::interval;
+use crate::command::laboratory::ReportSetup;
 use crate::failure::Failure;
 use crate::machine::Machine;
-use crate::words::{self, Words};
+use crate::notes::about;
+use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::latency::spec::{
     FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd, Settle,
 };
 use knee_core::experiment::latency::{LatencyPlan, QUICK, SCENARIOS};
+use knee_core::report::{Command, Kind};
 use knee_core::spec::{BackendChoice, EngineOptions, Level, WaitPolicy};
 use knee_core::time::Nanos;
 
 /// A scenario that does not settle is ended then, unless another time is given.
 const LIMIT: Nanos = Nanos::from_secs(600);
 
-/// The idle path is looked at for so long, unless another time is given.
+/// Default time for measuring the idle path.
 const IDLE: Nanos = Nanos::from_secs(2);
 
 /// More often than this probes are a load.
@@ -30,7 +33,7 @@ const LENGTH_FOR_INTERVAL: Nanos = Nanos::from_secs(5);
 
 impl RawLatency {
     /// What is to be run.
-    pub fn resolve(self, machine: &Machine) -> Result<LatencySpec, Failure> {
+    pub fn resolve(mut self, machine: &Machine) -> Result<LatencySpec, Failure> {
         self.refuse_contradictions()?;
         let scenarios = self.chosen();
         let flows = scenarios.iter().map(|(up, down)| up + down).max();
@@ -38,7 +41,6 @@ impl RawLatency {
         let length = self.duration.unwrap_or(LENGTH_FOR_INTERVAL);
         let interval = interval(self.interval, length)?;
         let seed = self.seed.seed();
-        let words = self.words(interval, seed);
         let cc = self.cc.iter().cloned().map(Some);
         let mut plan = LatencyPlan {
             scenarios,
@@ -49,13 +51,17 @@ impl RawLatency {
         if self.service_address.is_some() {
             plan.base.token = self.token.resolve()?;
         }
+        let setup = ReportSetup {
+            command: Command::of(Kind::Latency),
+            seed,
+            options: self.settle(interval, seed),
+            thresholds: self.thresholds,
+            output: self.output.resolve()?,
+        };
         Ok(LatencySpec {
             plan,
             service: self.service_address,
-            seed,
-            words,
-            thresholds: self.thresholds,
-            output: self.output.resolve()?,
+            setup,
         })
     }
 
@@ -113,7 +119,7 @@ impl RawLatency {
             level: Level::Flows { up: 0, down: 0 },
             // Known only once it listens.
             service: String::new(),
-            // Not asked for by a service of knee's own.
+            // A built-in service has none.
             token: String::new(),
             up: 0,
             down: 0,
@@ -140,37 +146,18 @@ impl RawLatency {
         }
     }
 
-    /// The options in the words of the command line. The port of a service of knee's own differs
-    /// from run to run and a token is a secret: both are left out.
-    fn words(&self, interval: Nanos, seed: u64) -> Words {
-        let mut words = Words::default();
-        words.put_some("target", self.service_address.clone());
-        if let Some(Scenarios(given)) = &self.scenarios {
-            let each = given.iter().map(|(up, down)| format!("{up}/{down}"));
-            words.put("scenarios", each.collect::<Vec<_>>().join(","));
+    /// Puts what the trials use in the place of defaults; the options that repeat them. The port
+    /// of a
+    /// built-in service differs from run to run and a token is a secret: both are left out.
+    fn settle(&mut self, interval: Nanos, seed: u64) -> ResolvedOptions {
+        if self.duration.is_none() {
+            self.scenario_limit = Some(self.limit());
+            self.settle = Some(self.tolerance());
         }
-        words.put_some("quick", self.quick.then_some(true));
-        match self.duration {
-            Some(duration) => words.put("duration", duration.exactly()),
-            None => {
-                words.put("scenario-limit", self.limit().exactly());
-                // Twice a hundred leaves no trace of the binary fraction.
-                let percent = (self.tolerance() * 1e6).round() / 1e4;
-                words.put("settle", format!("{percent}%"));
-            }
-        }
-        words.put("idle", self.idle.unwrap_or(IDLE).exactly());
-        words.put_some("bytes-max", self.bytes_max);
-        words.put_some("cc", (!self.cc.is_empty()).then(|| self.cc.join(",")));
-        words.put_some("dscp", self.dscp);
-        words.put_some("ecn", self.ecn.map(|on| if on { "on" } else { "off" }));
-        words.put("probe-every", self.probe_every.exactly());
-        words.put_some("no-udp", self.no_udp.then_some(true));
-        words.put("interval", interval.exactly());
-        words.put_some("threads", self.threads);
-        words.put("seed", seed);
-        self.thresholds.tell(&mut words);
-        words
+        self.idle.get_or_insert(IDLE);
+        self.interval = Some(interval);
+        self.seed.seed = Some(seed);
+        ResolvedOptions::of(self)
     }
 }
 
@@ -199,12 +186,12 @@ pub fn announcement(plan: &LatencyPlan) -> String {
             format!(
                 "{number} scenario{plural} of {}{with_each}{idle}: about {}",
                 each.exactly(),
-                words::about(total)
+                about(total)
             )
         }
         ScenarioEnd::Settled { limit, .. } => format!(
             "{number} scenario{plural}{with_each}, each until it has settled, at most {}{idle}",
-            words::about(limit)
+            about(limit)
         ),
     }
 }

@@ -111,19 +111,19 @@ fn what_is_resolved_can_be_typed_again() {
         "h:9 --idle 0 --bytes-max 4GiB --probe-every 20ms --fail-if p99>1s --fail-if invalid",
     ] {
         let first = resolve(arguments);
-        let words = first.words.0.iter().flat_map(|(k, v)| typed(k, v));
+        let words = first.setup.options.0.iter().flat_map(|(k, v)| typed(k, v));
         let words: Vec<String> = words.collect();
         let again = resolve(&words.join(" "));
         assert_eq!(again.plan, first.plan, "{arguments}");
         assert_eq!(again.service, first.service, "{arguments}");
-        assert_eq!(again.words, first.words, "{arguments}");
+        assert_eq!(again.setup.options, first.setup.options, "{arguments}");
     }
 }
 
 #[test]
 fn a_token_is_not_told() {
     let spec = resolve("127.0.0.1 --token secret");
-    assert!(!format!("{:?}", spec.words).contains("secret"));
+    assert!(!format!("{:?}", spec.setup.options).contains("secret"));
 }
 
 #[test]

@@ -1,35 +1,33 @@
 //! `knee overload`: load beyond capacity.
 
-mod foretold;
-mod plan;
-#[cfg(test)]
-mod refused;
 mod resolve;
-mod stand;
+mod runner;
 #[cfg(test)]
 mod tests;
 
-use super::demo::Demo;
-use super::laboratory::{self, Order};
+use super::demo::DemoServer;
+use super::laboratory::{self, ReportSetup};
 use crate::args::{
-    ArrivalArgs, HttpArgs, Levels, ObserveArgs, SourceArgs, TargetArgs, ThresholdArgs, parse_count,
-    parse_positive, vuser_levels, with_exits,
+    ArrivalArgs, Choices, HttpArgs, Levels, ObserveArgs, SourceArgs, TargetArgs, one_of,
+    parse_count, parse_positive, vuser_levels, with_exits, word_of,
 };
 use crate::failure::{Exit, Failure};
 use crate::margins;
-use crate::output::{MeasuredOutputArgs, Output};
-use crate::words::Words;
+use crate::output::MeasuredOutputArgs;
+use crate::resolved_options::{Typed, typed};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use foretold::Foretold;
 use knee_core::arrival::{either, shapes};
-use knee_core::experiment::overload::ServerFacts;
-use knee_core::experiment::overload::{Overload, OverloadSpec, PreflightFacts, predict};
-use knee_core::report::{Command, Kind};
+use knee_core::experiment::overload::{
+    Descriptors, Overload, OverloadSpec, PreflightFacts, ServerFacts, predict,
+};
+use knee_core::experiment::{Concluded, Experiment, Next};
+use knee_core::finding::{Finding, Severity};
 use knee_core::spec::{CloseKind, Rate, parse_duration, parse_rate};
 use knee_core::time::Nanos;
 use knee_fleet::Fleet;
-use stand::OverloadStand;
+use runner::OverloadRunner;
+use serde::Serialize;
+use serde_json::Value;
 
 /// Offer connections far beyond what a server accepts, and see what it does there
 ///
@@ -42,7 +40,8 @@ use stand::OverloadStand;
 /// offered again, and the report says whether service came back. With a scenario file each
 /// session is an attempt: it opens one connection for all of its steps. Without a URL a small
 /// reference server is started in this process, so that there is something to see.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(
     after_help = "Example:\n  \
         knee overload http://127.0.0.1:8080/ --descriptors 64,256,1024",
@@ -66,12 +65,14 @@ use stand::OverloadStand;
 )]
 pub struct RawOverload {
     #[command(flatten)]
+    #[serde(flatten)]
     target: TargetArgs,
 
     /// Numbers of simple clients, such as 1,10,100 (at most 1,000 of them), or auto:
     /// 1,2,4,...,256
     /// [default: auto, where no other load is named]
     #[arg(long, value_name = "N,N...", value_parser = vuser_levels, help_heading = "Load")]
+    #[serde(serialize_with = "typed")]
     simple: Option<Levels<u32>>,
 
     /// Connects in flight of all S-Clients together, such as 64,128,256, or auto: up to an offered
@@ -80,6 +81,7 @@ pub struct RawOverload {
     /// At most 1,000 numbers. With --rate one number: the most that the schedule may have in
     /// flight.
     #[arg(long, value_name = "N,N...", value_parser = vuser_levels, help_heading = "Load")]
+    #[serde(serialize_with = "typed")]
     descriptors: Option<Levels<u32>>,
 
     /// S-Clients that share the descriptors [default: 12]
@@ -89,33 +91,41 @@ pub struct RawOverload {
 
     /// In place of S-Clients: connections started per second on a schedule, such as 2000
     #[arg(short = 'R', long, value_name = "N", value_parser = parse_rate, help_heading = "Load")]
+    #[serde(serialize_with = "typed")]
     rate: Option<Rate>,
 
     #[command(flatten)]
+    #[serde(skip)]
     arrivals: ArrivalArgs,
 
     /// How a connection is closed: fin (in order) or rst (no port stays in TIME_WAIT)
-    #[arg(long, value_name = "HOW", default_value = "fin", value_parser = closes())]
+    #[arg(long, value_name = "HOW", default_value = "fin", value_parser = one_of(CLOSES))]
     #[arg(hide_possible_values = true, help_heading = "Load")]
+    #[serde(serialize_with = "typed")]
     close: CloseKind,
 
     #[command(flatten)]
+    #[serde(flatten)]
     source: SourceArgs,
 
     /// Measured time per level, and of the base load after the last
     #[arg(short, long, value_name = "T", default_value = "5s", value_parser = parse_positive)]
     #[arg(help_heading = "Time")]
+    #[serde(serialize_with = "typed")]
     duration: Nanos,
 
     /// Warm-up time, excluded from the results [default: 1s, or the connect timeout if that is
     /// longer]
     #[arg(long, value_name = "T", value_parser = parse_duration, help_heading = "Time")]
+    #[serde(serialize_with = "typed")]
     warmup: Option<Nanos>,
 
     #[command(flatten)]
+    #[serde(flatten)]
     http: HttpArgs,
 
     #[command(flatten)]
+    #[serde(skip)]
     output: MeasuredOutputArgs,
 }
 
@@ -142,22 +152,20 @@ const PATIENCE_HELP: &str = "T: time after which an unanswered connect is abando
 #[derive(Debug)]
 pub struct ResolvedOverload {
     pub(super) spec: OverloadSpec,
-    words: Words,
     /// What of a scenario's load is not used, in a line.
     pub(super) unused: Option<String>,
     observe: ObserveArgs,
-    thresholds: ThresholdArgs,
-    output: Output,
+    pub(super) setup: ReportSetup,
     /// Who makes the trials; `None`: this process.
     fleet: Option<Fleet>,
     /// The reference server, where no URL was given; it serves as long as this lives.
-    demo: Option<Demo>,
+    demo: Option<DemoServer>,
 }
 
 /// Makes the overload and reports it.
 pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
     let demo = overload.demo.take();
-    let notes = overload.output.notes();
+    let notes = overload.setup.output.notes();
     if let Some(demo) = &demo {
         notes.tell(&demo.announcement());
     }
@@ -166,32 +174,35 @@ pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
     }
     let fleet = overload.fleet.take();
     let is_here = fleet.is_none();
-    let mut stand = match OverloadStand::find(&overload.spec, &overload.observe, fleet) {
-        Ok(stand) => stand,
+    let mut runner = match OverloadRunner::find(&overload.spec, &overload.observe, fleet) {
+        Ok(runner) => runner,
         Err(e) => {
-            let (order, experiment) = overload.split();
-            return laboratory::unreached(order, &experiment, e);
+            let experiment = Overload::new(overload.spec);
+            return laboratory::unreached(overload.setup, &experiment, e);
         }
     };
-    if !stand.answers() {
+    if !runner.answers() {
         notes.tell("note: the target did not answer a first connect; going on");
     }
     if is_here {
         overload.spec.base.engine.margins = margins::of_this_machine(notes);
     }
-    notes.tell(&plan::told(&overload.spec));
-    let facts = known(stand.facts(&overload.spec)?, demo.is_some());
+    notes.tell(&announcement(&overload.spec));
+    let facts = known(runner.facts(&overload.spec)?, demo.is_some());
     // What is foretold rests on what is known of one host that all connections come from.
-    let foreseen = match is_here {
-        true => predict(&facts, &overload.spec),
-        false => Vec::new(),
+    let foreseen = if is_here {
+        predict(&facts, &overload.spec)
+    } else {
+        Vec::new()
     };
     for finding in &foreseen {
-        notes.tell(&plan::foreseen(finding));
+        notes.tell(&prediction(finding));
     }
-    let (order, experiment) = overload.split();
-    let mut experiment = Foretold::new(experiment, foreseen);
-    laboratory::conduct(order, &mut experiment, &mut stand)
+    let mut experiment = PredictedOverload {
+        overload: Overload::new(overload.spec),
+        foreseen,
+    };
+    laboratory::conduct(overload.setup, &mut experiment, &mut runner)
 }
 
 /// The facts with what is known of the built-in server, where it is the target.
@@ -199,7 +210,7 @@ fn known(facts: PreflightFacts, is_demo: bool) -> PreflightFacts {
     if !is_demo {
         return facts;
     }
-    let (capacity_per_s, backlog) = Demo::SMALL;
+    let (capacity_per_s, backlog) = DemoServer::SMALL;
     PreflightFacts {
         served_per_s: Some(capacity_per_s),
         server: facts.server.map(|server| ServerFacts {
@@ -210,23 +221,65 @@ fn known(facts: PreflightFacts, is_demo: bool) -> PreflightFacts {
     }
 }
 
-impl ResolvedOverload {
-    /// The policy, and all else about it but the reference server.
-    pub(super) fn split(self) -> (Order, Overload) {
-        let order = Order {
-            command: Command::of(Kind::Overload),
-            seed: self.spec.base.seed,
-            words: self.words,
-            thresholds: self.thresholds,
-            output: self.output,
-        };
-        (order, Overload::new(self.spec))
+/// How many levels there are and how long they take.
+fn announcement(spec: &OverloadSpec) -> String {
+    let trials = spec.trials_max();
+    let (levels, again) = match trials {
+        1 => (1, ""),
+        _ => (trials - 1, " and the base load again,"),
+    };
+    let is_open = spec.scheduled.is_none() && spec.descriptors == Descriptors::Auto;
+    let at_most = if is_open { "at most " } else { "" };
+    let each = spec.base.warmup + spec.base.duration;
+    let total = Nanos(each.0.saturating_mul(trials as u64));
+    let noun = if levels == 1 { "level" } else { "levels" };
+    format!(
+        "{at_most}{levels} {noun}{again} of {each} each: {at_most}{total}, and after each up to \
+         {} for responses still to come",
+        spec.base.timeout
+    )
+}
+
+/// A finding that was predicted, in one line.
+fn prediction(finding: &Finding) -> String {
+    let word = match finding.severity {
+        Severity::Info => "note",
+        Severity::Warning | Severity::Error => "warning",
+    };
+    let (text, remedy) = (&finding.text, &finding.next_step);
+    if remedy.is_empty() {
+        format!("{word}: {text}")
+    } else {
+        format!("{word}: {text}. Remedy: {remedy}")
     }
 }
 
-fn closes() -> impl TypedValueParser<Value = CloseKind> {
-    PossibleValuesParser::new(["fin", "rst"]).map(|word| match word.as_str() {
-        "rst" => CloseKind::Rst,
-        _ => CloseKind::Fin,
-    })
+/// An overload with what was predicted of it among its findings.
+struct PredictedOverload {
+    overload: Overload,
+    foreseen: Vec<Finding>,
+}
+
+impl Experiment for PredictedOverload {
+    type Spec = <Overload as Experiment>::Spec;
+    type Trial = <Overload as Experiment>::Trial;
+    type Conclusion = <Overload as Experiment>::Conclusion;
+
+    fn next(&mut self, past: &[Self::Trial]) -> Next<Self::Spec> {
+        self.overload.next(past)
+    }
+
+    fn conclude(&self, past: &[Self::Trial]) -> Concluded<Self::Conclusion> {
+        let mut concluded = self.overload.conclude(past);
+        concluded.findings.extend(self.foreseen.iter().cloned());
+        concluded
+    }
+}
+
+const CLOSES: Choices<CloseKind> = &[("fin", CloseKind::Fin), ("rst", CloseKind::Rst)];
+
+impl Typed for CloseKind {
+    fn typed(&self) -> Value {
+        word_of(CLOSES, *self).into()
+    }
 }

@@ -1,26 +1,27 @@
 //! From what was typed to an overload that cannot be wrong.
 
-use super::super::demo::Demo;
-use super::super::http_stand;
+use super::super::demo::DemoServer;
+use super::super::http_runner;
+use super::super::laboratory::ReportSetup;
 use super::{RawOverload, ResolvedOverload};
 use crate::args::{FleetArgs, Levels};
 use crate::failure::Failure;
 use crate::machine::Machine;
-use crate::words::Words;
+use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
+use knee_core::report::{Command, Kind};
 use knee_core::spec::{
-    ArrivalLaw, CloseKind, ConnectScheme, HttpTarget, HttpVersion, Load, OverloadLoad, Rate,
-    TrialSpec,
+    ArrivalLaw, ConnectScheme, HttpTarget, HttpVersion, Load, OverloadLoad, Rate, TrialSpec,
 };
 use knee_core::time::Nanos;
 
-/// S-Clients, where nobody says how many.
+/// Default number of S-Clients.
 const SCLIENTS: u32 = 12;
 
 /// The warm-up, unless T is longer: the queues of most servers are full by then.
 const WARMUP: Nanos = Nanos::from_secs(1);
 
-/// One worker starts so many connections per second with half of its core to spare.
+/// Connections per second that a worker starts with half of its core to spare.
 const STARTS_PER_WORKER: f64 = 10_000.0;
 
 impl RawOverload {
@@ -37,35 +38,37 @@ impl RawOverload {
             .refuse("an overload reads no more of a response than its status: leave it out")?;
         self.refuse_contradictions()?;
         let mut output = self.output.resolve()?;
-        let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::small)?;
-        let served_per_s = demo.as_ref().map(|_| Demo::SMALL.0);
+        let (demo, share) = DemoServer::stand_in(&mut self.target, machine, DemoServer::small)?;
+        let served_per_s = demo.as_ref().map(|_| DemoServer::SMALL.0);
         let fleet = self.http.gather(&self.target)?;
         let share = FleetArgs::machine(fleet.as_ref(), &share);
-        let (mut spec, mut words) = self.spec(&share, served_per_s)?;
+        let mut spec = self.spec(&share, served_per_s)?;
+        let mut options = self.settle(&spec);
         output.secrets_mut().learn_target(&mut spec.base.target);
-        FleetArgs::tell(fleet.as_ref(), &mut words);
+        FleetArgs::tell(fleet.as_ref(), &mut options);
         if demo.is_some() {
             // The next overload without a URL brings its own server again, on another port.
-            words.leave_out("url");
+            options.leave_out("url");
         }
+        let setup = ReportSetup {
+            command: Command::of(Kind::Overload),
+            seed: spec.base.seed,
+            options,
+            thresholds: self.http.thresholds,
+            output,
+        };
         Ok(ResolvedOverload {
             spec,
-            words,
             unused,
             observe: self.http.observe.with_token()?,
             fleet,
-            thresholds: self.http.thresholds,
-            output,
+            setup,
             demo,
         })
     }
 
     /// `served_per_s`: what the target serves, where that is known.
-    fn spec(
-        &self,
-        machine: &Machine,
-        served_per_s: Option<f64>,
-    ) -> Result<(OverloadSpec, Words), Failure> {
+    fn spec(&self, machine: &Machine, served_per_s: Option<f64>) -> Result<OverloadSpec, Failure> {
         let target = self.target.resolve()?;
         self.http.thresholds.check(&target)?;
         if target.version() == HttpVersion::Http2 {
@@ -101,7 +104,7 @@ impl RawOverload {
         });
         let level = load.level();
         let base = TrialSpec {
-            label: http_stand::label(level),
+            label: http_runner::label(level),
             level,
             load,
             target,
@@ -127,8 +130,7 @@ impl RawOverload {
             .http
             .engine
             .resolve(&workers_for(&spec, served_per_s, machine));
-        let words = self.words(&spec);
-        Ok((spec, words))
+        Ok(spec)
     }
 
     /// Whether anything says what load there is to be; otherwise it is all.
@@ -236,45 +238,24 @@ impl RawOverload {
         }
     }
 
-    fn words(&self, spec: &OverloadSpec) -> Words {
-        let mut words = Words::default();
+    /// Puts what the trials use in the place of defaults; the options that repeat the overload.
+    fn settle(&mut self, spec: &OverloadSpec) -> ResolvedOptions {
         let base = &spec.base;
-        self.target.tell(&mut words);
-        if !spec.simple.is_empty() {
-            words.put("simple", list(&spec.simple));
+        let levels = |list: &Vec<u32>| (!list.is_empty()).then(|| Levels::List(list.clone()));
+        self.simple = levels(&spec.simple);
+        self.descriptors = match &spec.descriptors {
+            Descriptors::Auto => Some(Levels::Auto),
+            Descriptors::List(list) => levels(list),
+        };
+        self.sclients = self.descriptors.as_ref().map(|_| spec.sclients);
+        self.warmup = Some(base.warmup);
+        self.http.settle(base);
+        let mut options = ResolvedOptions::of(self);
+        if let Some((_, arrival, descriptors)) = &spec.scheduled {
+            self.arrivals.tell(arrival, &mut options);
+            options.put("descriptors", *descriptors);
         }
-        match (&spec.scheduled, &spec.descriptors) {
-            (Some((rate, arrival, descriptors)), _) => {
-                if self.rate.is_some() {
-                    words.put("rate", rate.exactly());
-                }
-                self.arrivals.tell(arrival, &mut words);
-                words.put("descriptors", *descriptors);
-            }
-            (None, Descriptors::List(descriptors)) if descriptors.is_empty() => {}
-            (None, descriptors) => {
-                words.put("sclients", spec.sclients);
-                words.put(
-                    "descriptors",
-                    match descriptors {
-                        Descriptors::Auto => "auto".to_string(),
-                        Descriptors::List(descriptors) => list(descriptors),
-                    },
-                );
-            }
-        }
-        words.put(
-            "close",
-            match self.close {
-                CloseKind::Fin => "fin",
-                CloseKind::Rst => "rst",
-            },
-        );
-        self.source.tell(&mut words);
-        words.put("duration", base.duration.exactly());
-        words.put("warmup", base.warmup.exactly());
-        self.http.tell(base, &mut words);
-        words
+        options
     }
 }
 
@@ -295,9 +276,4 @@ fn workers_for(spec: &OverloadSpec, served_per_s: Option<f64>, machine: &Machine
         cpus: machine.cpus.min(useful as u32).max(1),
         ..*machine
     }
-}
-
-fn list(numbers: &[u32]) -> String {
-    let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    words.join(",")
 }

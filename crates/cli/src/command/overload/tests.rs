@@ -1,7 +1,7 @@
 //! From argv to a resolved overload: no load is sent.
 
 use super::super::tests::{MACHINE, parse};
-use super::{ResolvedOverload, plan};
+use super::{ResolvedOverload, announcement};
 use crate::command::raw::RawCommand;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
 use knee_core::spec::{CloseKind, Load, OverloadLoad};
@@ -96,7 +96,7 @@ fn the_words_resolve_to_the_same_again() {
         "--arrival ramp(10/s,20/s) -d 2s --seed 3",
     ] {
         let first = resolved(&format!("{URL} {arguments}"));
-        let typed = first.words.0.iter().map(|(option, value)| {
+        let typed = first.setup.options.0.iter().map(|(option, value)| {
             let texts = match value {
                 serde_json::Value::String(text) => text.clone(),
                 serde_json::Value::Array(list) => list[0].as_str().unwrap().to_string(),
@@ -109,7 +109,7 @@ fn the_words_resolve_to_the_same_again() {
         });
         let again = resolved(&typed.collect::<Vec<_>>().join(" "));
         assert_eq!(again.spec, first.spec, "{arguments}");
-        assert_eq!(again.words, first.words, "{arguments}");
+        assert_eq!(again.setup.options, first.setup.options, "{arguments}");
     }
 }
 
@@ -126,7 +126,7 @@ fn the_time_is_told() {
             "at most 18 levels and the base load again, of 6 s each: at most 114 s",
         ),
     ] {
-        let told = plan::told(&spec(arguments));
+        let told = announcement(&spec(arguments));
         assert!(told.starts_with(expected), "{told}");
     }
 }
@@ -148,3 +148,97 @@ fn a_scenario_takes_the_place_of_the_url_and_its_sessions_keep_their_connections
     // How many sessions come is up to the scheme.
     assert!(matches!(base.load, Load::Overload(_)), "{:?}", base.load);
 }
+
+#[test]
+fn bad_input_gets_one_clear_line() {
+    crate::command::refused::check(REFUSED);
+}
+
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "overload http://h/ --simple 0",
+        "--simple: '0' is too few: at least 1; levels are 'auto' or a list such as 1,10,50",
+    ),
+    (
+        "overload http://h/ --descriptors 64,many",
+        "--descriptors: 'many' is not a whole number such as 100; levels are 'auto' or a list \
+         such as 1,10,50",
+    ),
+    (
+        "overload http://h/ --descriptors 961",
+        "--descriptors: 961 connections need 1025 open files (64 are for knee \
+         itself), and the limit is 1024: raise the limit (ulimit -n 1025), or ask \
+         for at most 960",
+    ),
+    (
+        "overload http://h/ --simple 5000",
+        "--simple: 5000 connections need 5064 open…",
+    ),
+    (
+        "overload http://h/ --sclients 0",
+        "--sclients: '0' is too few: at least 1",
+    ),
+    (
+        "overload http://h/ --simple 3 --sclients 2",
+        "--sclients: they need --descriptors to share",
+    ),
+    (
+        "overload http://h/ --rate 5 --sclients 2",
+        "--sclients: with a rate the schedule takes their place: leave one out",
+    ),
+    (
+        "overload http://h/ --rate 5 --simple 2",
+        "--simple: simple clients keep no schedule: leave them or the rate out",
+    ),
+    (
+        "overload http://h/ --rate 5 --descriptors 1,2",
+        "--descriptors: with a rate they are the most in flight: give one number",
+    ),
+    (
+        "overload http://h/ --arrival poisson",
+        "--arrival: needs a rate: give --rate, such as --rate 1000",
+    ),
+    (
+        "overload http://h/ --rate 5 --arrival ramp(1,2)",
+        "--rate: the arrivals carry their own: leave one out",
+    ),
+    (
+        "overload http://h/ --rate 5 --arrival burst(novel)",
+        "--arrival: 'burst(novel)' has the wrong number of arguments:…",
+    ),
+    (
+        "overload http://h/ --connect-timeout 0",
+        "--connect-timeout: '0' is no time at all:…",
+    ),
+    (
+        "overload http://h/ --timeout 500ms",
+        "--timeout: must be longer than --connect-timeout, as the response comes after the \
+         connect",
+    ),
+    (
+        "overload http://h/ --close gently",
+        "--close: 'gently' is not one of fin, rst",
+    ),
+    (
+        "overload http://h/ --source eth0",
+        "--source: 'eth0' is no IP address of this host, such as 127.0.0.2, nor a range such as \
+         127.0.0.2-127.0.0.20",
+    ),
+    (
+        "overload http://h/ --source 10.0.0.9-10.0.0.2",
+        "--source: '10.0.0.9-10.0.0.2' has its ends the wrong way round",
+    ),
+    (
+        "overload http://h/ --unix-socket /tmp/s",
+        "--unix-socket: a Unix socket has no SYNs and no T: give the URL of a TCP port",
+    ),
+    (
+        "overload http://h/ --observe server",
+        "--observe: 'server' is no HOST:PORT,…",
+    ),
+    (
+        "overload http://h/ -d 0",
+        "--duration: '0' is no time at all:…",
+    ),
+    ("overload http://h:99999/", "URL: …"),
+];

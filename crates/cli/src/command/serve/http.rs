@@ -1,13 +1,12 @@
 //! `knee serve http`: the reference server of `run` and `sweep`.
 
-use super::secure::{SecureArgs, TrustFile};
-use super::{Stats, StatsArgs};
-use crate::args::{SeedArgs, parse_count, parse_whole};
+use super::secure::{ServerTlsArgs, TrustFile};
+use super::{ServeSpec, Stats, StatsArgs};
+use crate::args::{Choices, SeedArgs, one_of, parse_count, parse_whole};
 use crate::failure::{Exit, Failure};
 use crate::stdout;
 use crate::whole_file::OutputPlace;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_core::law::Law;
 use knee_core::spec::{ParseError, parse_law};
 use knee_engine::serve::http::HttpServerSpec;
@@ -44,7 +43,7 @@ pub struct RawServeHttp {
     listen: Address,
 
     #[command(flatten)]
-    secure: SecureArgs,
+    secure: ServerTlsArgs,
 
     /// Maximum concurrent streams of an HTTP/2 connection
     #[arg(long, value_name = "N", value_parser = parse_count, default_value_t = STREAMS_MAX)]
@@ -55,7 +54,7 @@ pub struct RawServeHttp {
     /// POST /login takes {"name","password"} and gives a token, a cookie and X-Csrf; GET
     /// /items?page=N and /items/ID give items; POST /cart takes an id with the token; GET /cart
     /// reads the cookie; GET /old redirects; GET / is a page with a hidden field.
-    #[arg(long, value_name = "NAME", value_parser = apps(), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = one_of(APPS), hide_possible_values = true)]
     app: Option<App>,
 
     /// Size of each response body in bytes
@@ -80,7 +79,7 @@ pub struct RawServeHttp {
     /// When to accept connections: eager (at once) or per-worker (one per free worker until it
     /// closes, so that the kernel's accept queue is the queue) [default: eager; with --capacity and
     /// --backlog per-worker]
-    #[arg(long, value_name = "HOW", value_parser = accept_policies())]
+    #[arg(long, value_name = "HOW", value_parser = one_of(ACCEPT_POLICIES))]
     #[arg(hide_possible_values = true)]
     accept: Option<AcceptPolicy>,
 
@@ -109,9 +108,8 @@ pub struct RawServeHttp {
     stats: StatsArgs,
 }
 
-/// A server that cannot be wrong, and where it tells what it did.
-#[derive(Debug)]
-pub struct HttpService {
+/// A server and where its statistics go.
+struct HttpService {
     server: HttpServerSpec,
     /// The certificate that clients have to trust, where it was made on the spot.
     authority: Option<String>,
@@ -121,8 +119,8 @@ pub struct HttpService {
 }
 
 impl RawServeHttp {
-    /// What is to be served; files are opened here.
-    pub fn resolve(self) -> Result<HttpService, Failure> {
+    /// Settles the options and opens the files.
+    pub fn resolve(self) -> Result<ServeSpec, Failure> {
         let raw = self;
         let (tls, authority) = raw.secure.resolve(&raw.listen)?.unzip();
         let place = |option| move |path: String| OutputPlace::open(option, &path);
@@ -148,18 +146,19 @@ impl RawServeHttp {
             arrivals_max: arrivals.as_ref().map_or(0, |_| ARRIVALS_MAX),
             log_max: log.as_ref().map_or(0, |_| LOG_MAX),
         };
-        Ok(HttpService {
+        let service = HttpService {
             server,
             authority: authority.flatten(),
             stats: raw.stats.resolve()?,
             arrivals,
             log,
-        })
+        };
+        Ok(ServeSpec::new(move || execute(service)))
     }
 }
 
 /// Serves until a signal ends it.
-pub fn execute(service: HttpService) -> Result<Exit, Failure> {
+fn execute(service: HttpService) -> Result<Exit, Failure> {
     let (listen, seed) = (service.server.listen.to_string(), service.server.seed);
     let stop = super::until_signal()?;
     let server =
@@ -196,13 +195,9 @@ fn parse_size(text: &str) -> Result<u32, ParseError> {
     u32::try_from(bytes).map_err(|_| ParseError(format!("'{text}' is over 4 GiB")))
 }
 
-fn apps() -> impl TypedValueParser<Value = App> {
-    PossibleValuesParser::new(["shop"]).map(|_| App::Shop)
-}
+const APPS: Choices<App> = &[("shop", App::Shop)];
 
-fn accept_policies() -> impl TypedValueParser<Value = AcceptPolicy> {
-    PossibleValuesParser::new(["eager", "per-worker"]).map(|word| match word.as_str() {
-        "per-worker" => AcceptPolicy::PerWorker,
-        _ => AcceptPolicy::Eager,
-    })
-}
+const ACCEPT_POLICIES: Choices<AcceptPolicy> = &[
+    ("eager", AcceptPolicy::Eager),
+    ("per-worker", AcceptPolicy::PerWorker),
+];

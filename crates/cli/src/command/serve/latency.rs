@@ -1,7 +1,7 @@
 //! `knee serve latency`: the service that `knee latency` exchanges flows with.
 
-use super::{Stats, StatsArgs};
-use crate::args::{TokenArgs, parse_count, parse_positive, parse_whole};
+use super::{ServeSpec, StatsArgs};
+use crate::args::{TokenArgs, listen_address, parse_count, parse_positive, parse_whole};
 use crate::command::latency::{PORT, parse_amount};
 use crate::failure::{Exit, Failure};
 use clap::Args;
@@ -60,16 +60,9 @@ pub struct RawServeLatency {
     stats: StatsArgs,
 }
 
-/// A service that cannot be wrong, and where it tells what it did.
-#[derive(Debug)]
-pub struct LatencyService {
-    server: LatencyServerSpec,
-    stats: Stats,
-}
-
 impl RawServeLatency {
-    /// What is to be served.
-    pub fn resolve(self) -> Result<LatencyService, Failure> {
+    /// Settles the options.
+    pub fn resolve(self) -> Result<ServeSpec, Failure> {
         let token = self.token.resolve_for(self.listen, "knee latency")?;
         let defaults = LatencyServerSpec::default();
         let server = LatencyServerSpec {
@@ -80,29 +73,20 @@ impl RawServeLatency {
             workers: self.threads.unwrap_or(defaults.workers),
             faults: self.fault,
         };
-        Ok(LatencyService {
-            server,
-            stats: self.stats.resolve()?,
-        })
+        let stats = self.stats.resolve()?;
+        Ok(ServeSpec::new(move || {
+            let stop = super::until_signal()?;
+            let server = LatencyServer::start(server)?;
+            stop.wait(server.address())?;
+            let served = server.stop();
+            stats.tell(&served, &served.to_string())?;
+            Ok(Exit::Fine)
+        }))
     }
 }
 
-/// Serves until a signal ends it.
-pub fn execute(service: LatencyService) -> Result<Exit, Failure> {
-    let stop = super::until_signal()?;
-    let server = LatencyServer::start(service.server)?;
-    stop.wait(server.address())?;
-    let stats = server.stop();
-    service.stats.tell(&stats, &stats.to_string())?;
-    Ok(Exit::Fine)
-}
-
 fn parse_listen(text: &str) -> Result<SocketAddr, ParseError> {
-    text.parse().map_err(|_| {
-        ParseError(format!(
-            "'{text}' is no address to listen at: give ADDR:PORT such as 127.0.0.1:{PORT}"
-        ))
-    })
+    listen_address(text, &format!("127.0.0.1:{PORT}"))
 }
 
 /// `reset(up,0,2s)`, `stall(down,2,2s,334ms)`: which way, which flow from 0, when, for how long.

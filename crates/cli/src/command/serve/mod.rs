@@ -34,42 +34,39 @@ enum RawServeKind {
     Latency(latency::RawServeLatency),
 }
 
-/// A server that cannot be wrong, and where it tells what it did.
-#[derive(Debug)]
-pub enum ServeSpec {
-    /// `knee serve http`.
-    Http(http::HttpService),
-    /// `knee serve qotd`.
-    Qotd(qotd::QotdService),
-    /// `knee serve udp`.
-    Udp(udp::UdpService),
-    /// `knee serve latency`.
-    Latency(latency::LatencyService),
+/// A server whose options are settled and whose files are open; the call serves until a signal.
+pub struct ServeSpec(Box<dyn FnOnce() -> Result<Exit, Failure>>);
+
+impl fmt::Debug for ServeSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServeSpec").finish_non_exhaustive()
+    }
+}
+
+impl ServeSpec {
+    fn new(serve: impl FnOnce() -> Result<Exit, Failure> + 'static) -> ServeSpec {
+        ServeSpec(Box::new(serve))
+    }
 }
 
 impl RawServe {
-    /// What is to be served.
+    /// Settles the options; nothing listens yet.
     pub fn resolve(self) -> Result<ServeSpec, Failure> {
         match self.kind {
-            RawServeKind::Http(raw) => raw.resolve().map(ServeSpec::Http),
-            RawServeKind::Qotd(raw) => raw.resolve().map(ServeSpec::Qotd),
-            RawServeKind::Udp(raw) => raw.resolve().map(ServeSpec::Udp),
-            RawServeKind::Latency(raw) => raw.resolve().map(ServeSpec::Latency),
+            RawServeKind::Http(raw) => raw.resolve(),
+            RawServeKind::Qotd(raw) => raw.resolve(),
+            RawServeKind::Udp(raw) => raw.resolve(),
+            RawServeKind::Latency(raw) => raw.resolve(),
         }
     }
 }
 
 /// Serves until a signal ends it.
 pub fn execute(spec: ServeSpec) -> Result<Exit, Failure> {
-    match spec {
-        ServeSpec::Http(service) => http::execute(service),
-        ServeSpec::Qotd(service) => qotd::execute(service),
-        ServeSpec::Udp(service) => udp::execute(service),
-        ServeSpec::Latency(service) => latency::execute(service),
-    }
+    (spec.0)()
 }
 
-/// What ends a server.
+/// The signals that end a server.
 struct Signals(&'static AtomicBool);
 
 /// From here on SIGTERM and Ctrl-C are waited for.

@@ -1,6 +1,7 @@
 //! `knee serve qotd`: a quote of the day (RFC 865).
 
-use super::{Stats, StatsArgs};
+use super::{ServeSpec, StatsArgs};
+use crate::args::listen_address;
 use crate::failure::{Exit, Failure};
 use clap::Args;
 use knee_core::spec::ParseError;
@@ -30,7 +31,7 @@ use std::net::{IpAddr, SocketAddr};
 pub struct RawServeQotd {
     /// Listening address, UDP and TCP; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1717")]
-    #[arg(value_parser = parse_listen)]
+    #[arg(value_parser = |text: &str| listen_address(text, "127.0.0.1:1717"))]
     listen: SocketAddr,
 
     /// What it says, at most 510 characters of ASCII on one line [default: another one each day]
@@ -45,38 +46,26 @@ pub struct RawServeQotd {
     stats: StatsArgs,
 }
 
-/// A service that cannot be wrong, and where it tells what it did.
-#[derive(Debug)]
-pub struct QotdService {
-    server: QotdSpec,
-    stats: Stats,
-}
-
 impl RawServeQotd {
-    /// What is to be served.
-    pub fn resolve(self) -> Result<QotdService, Failure> {
+    /// Settles the options.
+    pub fn resolve(self) -> Result<ServeSpec, Failure> {
         let server = QotdSpec {
             listen: self.listen,
             quote: self.quote.unwrap_or_else(of_the_day),
             allow: self.allow,
         };
-        Ok(QotdService {
-            server,
-            stats: self.stats.resolve()?,
-        })
+        let stats = self.stats.resolve()?;
+        Ok(ServeSpec::new(move || {
+            let listen = server.listen.to_string();
+            let stop = super::until_signal()?;
+            let server =
+                QotdServer::start(server).map_err(|e| super::cannot_listen(&listen, &e))?;
+            stop.wait(server.address())?;
+            let served = server.stop();
+            stats.tell(&served, &text(&served))?;
+            Ok(Exit::Fine)
+        }))
     }
-}
-
-/// Serves until a signal ends it.
-pub fn execute(service: QotdService) -> Result<Exit, Failure> {
-    let listen = service.server.listen.to_string();
-    let stop = super::until_signal()?;
-    let server =
-        QotdServer::start(service.server).map_err(|e| super::cannot_listen(&listen, &e))?;
-    stop.wait(server.address())?;
-    let stats = server.stop();
-    service.stats.tell(&stats, &text(&stats))?;
-    Ok(Exit::Fine)
 }
 
 fn text(stats: &QotdStats) -> String {
@@ -84,14 +73,6 @@ fn text(stats: &QotdStats) -> String {
         "datagrams    {}, answered {}, refused {}\nconnections  {}\n",
         stats.datagrams, stats.answered, stats.refused, stats.connections
     )
-}
-
-fn parse_listen(text: &str) -> Result<SocketAddr, ParseError> {
-    text.parse().map_err(|_| {
-        ParseError(format!(
-            "'{text}' is no address to listen at: give ADDR:PORT such as 127.0.0.1:1717"
-        ))
-    })
 }
 
 fn parse_allowed(text: &str) -> Result<IpAddr, ParseError> {

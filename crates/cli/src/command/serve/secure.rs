@@ -1,8 +1,8 @@
 //! `knee serve http --tls`: the certificate, and where clients find what to trust.
 
+use crate::args::{RESUMES, VERSIONS, one_of};
 use crate::failure::Failure;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_core::spec::{TlsResume, TlsVersion};
 use knee_engine::serve::http::{Identity, IdentityError, ServerTls};
 use knee_engine::sys::socket::Address;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// How a server secures its connections.
 #[derive(Args, Clone, Debug)]
-pub struct SecureArgs {
+pub struct ServerTlsArgs {
     /// TLS on every connection. Without --cert the certificate is made on the spot, for localhost
     /// and this host, valid for a week; 'certificate FILE' before 'listening on' names the
     /// certificate to trust (--cacert)
@@ -28,22 +28,22 @@ pub struct SecureArgs {
     key: Option<PathBuf>,
 
     /// Oldest version of TLS: 1.2 or 1.3
-    #[arg(long, value_name = "VERSION", value_parser = versions(), default_value = "1.2")]
+    #[arg(long, value_name = "VERSION", value_parser = one_of(VERSIONS), default_value = "1.2")]
     #[arg(hide_possible_values = true, requires = "tls")]
     tls_min: TlsVersion,
 
     /// Newest version of TLS: 1.2 or 1.3
-    #[arg(long, value_name = "VERSION", value_parser = versions(), default_value = "1.3")]
+    #[arg(long, value_name = "VERSION", value_parser = one_of(VERSIONS), default_value = "1.3")]
     #[arg(hide_possible_values = true, requires = "tls")]
     tls_max: TlsVersion,
 
     /// Resumption of earlier sessions: ticket, off, or 0rtt (with early data, each session once)
-    #[arg(long, value_name = "HOW", value_parser = resumptions(), default_value = "ticket")]
+    #[arg(long, value_name = "HOW", value_parser = one_of(RESUMES), default_value = "ticket")]
     #[arg(hide_possible_values = true, requires = "tls")]
     tls_resume: TlsResume,
 }
 
-impl SecureArgs {
+impl ServerTlsArgs {
     /// How connections at `listen` are secured, and the certificate that clients have to trust
     /// where it was made here; `None`: not at all.
     pub fn resolve(self, listen: &Address) -> Result<Option<(ServerTls, Option<String>)>, Failure> {
@@ -74,21 +74,6 @@ fn read(certificate: &Path, key: &Path) -> Result<Identity, Failure> {
     Identity::read(certificate, key).map_err(|e| match e {
         IdentityError::Certificate(wrong) => Failure::argument("--cert", wrong),
         IdentityError::Key(wrong) => Failure::argument("--key", wrong),
-    })
-}
-
-fn versions() -> impl TypedValueParser<Value = TlsVersion> {
-    PossibleValuesParser::new(["1.2", "1.3"]).map(|word| match word.as_str() {
-        "1.2" => TlsVersion::Tls12,
-        _ => TlsVersion::Tls13,
-    })
-}
-
-fn resumptions() -> impl TypedValueParser<Value = TlsResume> {
-    PossibleValuesParser::new(["ticket", "off", "0rtt"]).map(|word| match word.as_str() {
-        "off" => TlsResume::Off,
-        "0rtt" => TlsResume::EarlyData,
-        _ => TlsResume::Ticket,
     })
 }
 

@@ -1,13 +1,13 @@
 //! `knee serve udp`: the service that `knee udp` sends to.
 
-use super::{Stats, StatsArgs};
-use crate::args::{SeedArgs, TokenArgs, parse_positive};
-use crate::command::udp::{parse_buffer, parse_cpu, service_modes};
+use super::{ServeSpec, StatsArgs};
+use crate::args::{SeedArgs, TokenArgs, listen_address, one_of, parse_positive};
+use crate::command::udp::{MODES, parse_buffer, parse_cpu};
 use crate::failure::{Exit, Failure};
 use clap::Args;
 use knee_core::experiment::udp::spec::ServiceMode;
 use knee_core::law::Law;
-use knee_core::spec::{ParseError, parse_law};
+use knee_core::spec::parse_law;
 use knee_core::time::Nanos;
 use knee_engine::experiment::udp::service::{UdpServer, UdpServerSpec};
 use std::net::SocketAddr;
@@ -31,11 +31,11 @@ use std::net::SocketAddr;
 pub struct RawServeUdp {
     /// Listening address, UDP and TCP; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7007")]
-    #[arg(value_parser = parse_listen)]
+    #[arg(value_parser = |text: &str| listen_address(text, "127.0.0.1:7007"))]
     listen: SocketAddr,
 
     /// Mode: sink (count datagrams), echo (also send them back)
-    #[arg(long, value_name = "MODE", default_value = "sink", value_parser = service_modes())]
+    #[arg(long, value_name = "MODE", default_value = "sink", value_parser = one_of(MODES))]
     #[arg(hide_possible_values = true)]
     mode: ServiceMode,
 
@@ -67,16 +67,9 @@ pub struct RawServeUdp {
     stats: StatsArgs,
 }
 
-/// A service that cannot be wrong, and where it tells what it did.
-#[derive(Debug)]
-pub struct UdpService {
-    server: UdpServerSpec,
-    stats: Stats,
-}
-
 impl RawServeUdp {
-    /// What is to be served.
-    pub fn resolve(self) -> Result<UdpService, Failure> {
+    /// Settles the options.
+    pub fn resolve(self) -> Result<ServeSpec, Failure> {
         let token = self.token.resolve_for(self.listen, "knee udp")?;
         let server = UdpServerSpec {
             listen: self.listen,
@@ -88,29 +81,15 @@ impl RawServeUdp {
             seed: self.seed.seed(),
             interval: self.interval,
         };
-        Ok(UdpService {
-            server,
-            stats: self.stats.resolve()?,
-        })
+        let stats = self.stats.resolve()?;
+        Ok(ServeSpec::new(move || {
+            let seed = server.seed;
+            let stop = super::until_signal()?;
+            let server = UdpServer::start(server)?;
+            stop.wait(server.address())?;
+            let served = server.stop();
+            stats.tell(&served, &format!("{served}seed     {seed}\n"))?;
+            Ok(Exit::Fine)
+        }))
     }
-}
-
-/// Serves until a signal ends it.
-pub fn execute(service: UdpService) -> Result<Exit, Failure> {
-    let seed = service.server.seed;
-    let stop = super::until_signal()?;
-    let server = UdpServer::start(service.server)?;
-    stop.wait(server.address())?;
-    let stats = server.stop();
-    let text = format!("{stats}seed     {seed}\n");
-    service.stats.tell(&stats, &text)?;
-    Ok(Exit::Fine)
-}
-
-fn parse_listen(text: &str) -> Result<SocketAddr, ParseError> {
-    text.parse().map_err(|_| {
-        ParseError(format!(
-            "'{text}' is no address to listen at: give ADDR:PORT such as 127.0.0.1:7007"
-        ))
-    })
 }

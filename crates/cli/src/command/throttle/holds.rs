@@ -1,11 +1,11 @@
 //! `--rate`: each way to hold it.
 
-use super::stand::HoldStand;
+use super::runner::HoldRunner;
 use super::{RawThrottle, laboratory, list};
-use crate::command::laboratory::Order;
+use crate::command::laboratory::ReportSetup;
 use crate::failure::{Exit, Failure};
 use crate::margins;
-use crate::words::{self, Words};
+use crate::notes::about;
 use knee_core::arrival::{either, shapes};
 use knee_core::experiment::throttle::RateTable;
 use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec};
@@ -19,7 +19,7 @@ const DURATION: Nanos = Nanos::from_secs(2);
 
 /// What the table has a row for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct HoldTable {
+pub struct HoldRows {
     pub methods: Vec<HoldMethod>,
     /// What is asked of each method.
     pub base: HoldSpec,
@@ -27,7 +27,7 @@ pub struct HoldTable {
 
 impl RawThrottle {
     /// The table of rates, but for the chore and the seed.
-    pub(super) fn holds(&self, rate: Rate) -> Result<HoldTable, Failure> {
+    pub(super) fn holds(&self, rate: Rate) -> Result<HoldRows, Failure> {
         let methods = self.methods.as_deref();
         let methods = list::parse("--methods", methods, &HoldMethod::ALL, HoldMethod::parse)?;
         let base = HoldSpec {
@@ -41,7 +41,7 @@ impl RawThrottle {
             seed: 0,
             margins: Margins::UNKNOWN,
         };
-        Ok(HoldTable { methods, base })
+        Ok(HoldRows { methods, base })
     }
 
     fn arrival(&self) -> Result<ArrivalLaw, Failure> {
@@ -71,19 +71,7 @@ pub fn busy(time: Option<Nanos>) -> Chore {
     }
 }
 
-impl HoldTable {
-    /// The options in the words of the command line.
-    pub fn tell(&self, words: &mut Words) {
-        let method = |m: &HoldMethod| m.name().to_string();
-        let methods = list::tell(&self.methods, &HoldMethod::ALL, method);
-        words.put("methods", methods);
-        words.put("rate", self.base.rate.exactly());
-        words.put("arrival", self.base.arrival.text(""));
-        words.put("policy", self.base.catch_up.to_string());
-        words.put("min-wait", self.base.wait_min.exactly());
-        words.put("duration", self.base.duration.exactly());
-    }
-
+impl HoldRows {
     /// The rows.
     pub fn rows(&self, margins: &Margins) -> Vec<HoldSpec> {
         let row = |method: &HoldMethod| HoldSpec {
@@ -96,23 +84,20 @@ impl HoldTable {
 }
 
 /// Measures the table and reports it.
-pub fn execute(order: Order, table: HoldTable) -> Result<Exit, Failure> {
-    let notes = order.output.notes();
+pub fn execute(setup: ReportSetup, table: HoldRows) -> Result<Exit, Failure> {
+    let notes = setup.output.notes();
     let rows = table.rows(&margins::of_this_machine(notes));
-    let mut stand = HoldStand::new(&rows);
-    notes.tell(&announcement(&table, stand.total()));
-    laboratory::conduct(order, &mut RateTable::new(rows), &mut stand)
+    let mut runner = HoldRunner::new(&rows);
+    notes.tell(&announcement(&table, runner.total()));
+    laboratory::conduct(setup, &mut RateTable::new(rows), &mut runner)
 }
 
-fn announcement(table: &HoldTable, total: Nanos) -> String {
+fn announcement(table: &HoldRows, total: Nanos) -> String {
     let ways = match table.methods.len() {
         1 => "1 way".to_string(),
         n => format!("{n} ways"),
     };
     let rate = table.base.rate.exactly();
     let each = table.base.duration;
-    format!(
-        "{ways} to hold {rate} for {each}: about {}",
-        words::about(total)
-    )
+    format!("{ways} to hold {rate} for {each}: about {}", about(total))
 }

@@ -28,8 +28,8 @@ pub fn parse<T: PartialEq + Clone>(
     Ok(values)
 }
 
-/// A list in the words of the command line.
-pub fn tell<T: PartialEq>(values: &[T], all: &[T], name: impl Fn(&T) -> String) -> String {
+/// A list as it can be typed again.
+pub fn typed<T: PartialEq>(values: &[T], all: &[T], name: impl Fn(&T) -> String) -> String {
     if values == all {
         return ALL.to_string();
     }

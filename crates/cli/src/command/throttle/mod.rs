@@ -2,33 +2,32 @@
 
 mod holds;
 mod list;
+mod runner;
 mod service;
-mod stand;
 mod waits;
 
 #[cfg(test)]
-mod refused;
-#[cfg(test)]
 mod tests;
 
-use super::laboratory::{self, Order};
-use crate::args::with_exits;
-use crate::args::{SeedArgs, ThresholdArgs, parse_positive};
+use super::laboratory::{self, ReportSetup};
+use crate::args::{SeedArgs, ThresholdArgs, first_given, one_of, parse_positive, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::output::MeasuredOutputArgs;
-use crate::output::Output;
-use crate::words::Words;
+use crate::resolved_options::{ResolvedOptions, Typed, typed};
 use clap::Args;
-use clap::builder::PossibleValuesParser;
-use holds::HoldTable;
+use holds::HoldRows;
 use knee_core::arrival::shapes;
+use knee_core::experiment::throttle::hold::HoldMethod;
+use knee_core::experiment::throttle::wait::WaitMethod;
 use knee_core::report::{Command, Kind};
 use knee_core::spec::{AskedArrival, Rate, parse_duration, parse_rate};
 use knee_core::throttle::CatchUp;
 use knee_core::time::Nanos;
-use service::{Service, Sort};
+use serde::Serialize;
+use serde_json::Value;
+use service::{OperationKind, OperationService};
 use std::net::SocketAddr;
-use waits::WaitTable;
+use waits::WaitRows;
 
 /// Measure how this machine waits, or hold a rate of operations
 ///
@@ -36,7 +35,8 @@ use waits::WaitTable;
 /// costs. The margin that makes hybrid waits exact is kept and used by all other commands. With
 /// --rate: holds that rate with each method, from the naive loop "operate, sleep" to the throttle,
 /// and reports how exactly.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(
     after_help = "Examples:\n  \
         knee throttle --delays 1ms,10ms\n  \
@@ -47,6 +47,7 @@ use waits::WaitTable;
 pub struct RawThrottle {
     /// Rate to hold, in operations per second: 1000, 2.5k, 0.5, 90/m, 12/h
     #[arg(short = 'R', long, value_name = "N", value_parser = parse_rate)]
+    #[serde(serialize_with = "typed")]
     rate: Option<Rate>,
 
     /// Methods: sleep,hybrid; with --rate naive-sleep,throttle [default: all]
@@ -59,14 +60,16 @@ pub struct RawThrottle {
 
     /// Time per row of the table [default: 500ms; with --rate 2s]
     #[arg(short, long, value_name = "T", value_parser = parse_positive)]
+    #[serde(serialize_with = "typed")]
     duration: Option<Nanos>,
 
     /// Operation: udp (send a datagram) or qotd (request a quote of the day and wait for it)
     ///
     /// Without --rate each method and delay has a row without it and a row with it.
-    #[arg(long, value_name = "OP", value_parser = PossibleValuesParser::new(service::NAMES))]
+    #[arg(long, value_name = "OP", value_parser = one_of(service::KINDS))]
     #[arg(hide_possible_values = true, help_heading = "Operation")]
-    op: Option<String>,
+    #[serde(serialize_with = "typed")]
+    op: Option<OperationKind>,
 
     /// Target of --op [default: a built-in service]
     #[arg(long, value_name = "ADDR:PORT", value_parser = service::parse_address)]
@@ -76,6 +79,7 @@ pub struct RawThrottle {
     /// With --rate: processor time of the operation
     #[arg(long, value_name = "T", value_parser = parse_duration, conflicts_with = "op")]
     #[arg(help_heading = "Operation")]
+    #[serde(serialize_with = "typed")]
     op_time: Option<Nanos>,
 
     /// With --rate: policy for operations that are late after a stall: burst, burst(N), spread,
@@ -85,10 +89,12 @@ pub struct RawThrottle {
     /// spread(X): all are made, at no more than X times the rate (2 unless given). skip: those that
     /// were missed are counted, not made. delay: the schedule moves back, which is counted.
     #[arg(long, value_name = "POLICY", value_parser = CatchUp::parse, help_heading = "Schedule")]
+    #[serde(serialize_with = "typed")]
     policy: Option<CatchUp>,
 
     /// With --rate: minimum wait; operations are grouped instead of waiting less [default: 0]
     #[arg(long, value_name = "T", value_parser = parse_duration, help_heading = "Schedule")]
+    #[serde(serialize_with = "typed")]
     min_wait: Option<Nanos>,
 
     #[arg(
@@ -101,15 +107,19 @@ pub struct RawThrottle {
             shapes(Some(false)).join(", ")
         )
     )]
+    #[serde(skip)]
     arrival: Option<AskedArrival>,
 
     #[command(flatten, next_help_heading = "Schedule")]
+    #[serde(flatten)]
     seed: SeedArgs,
 
     #[command(flatten)]
+    #[serde(flatten)]
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
+    #[serde(skip)]
     output: MeasuredOutputArgs,
 }
 
@@ -150,42 +160,32 @@ Examples:
 #[derive(Debug)]
 pub struct ThrottleSpec {
     table: Table,
-    words: Words,
-    seed: u64,
-    thresholds: ThresholdArgs,
-    output: Output,
+    setup: ReportSetup,
     /// The built-in service, where the operation needs one and none was named; it serves as
     /// long as this lives.
-    service: Option<Service>,
+    service: Option<OperationService>,
 }
 
 #[derive(Debug, PartialEq)]
 enum Table {
-    Waits(WaitTable),
-    Holds(HoldTable),
+    Waits(WaitRows),
+    Holds(HoldRows),
 }
 
 /// Measures the table and reports it.
 pub fn execute(spec: ThrottleSpec) -> Result<Exit, Failure> {
-    let order = Order {
-        command: Command::of(Kind::Throttle),
-        seed: spec.seed,
-        words: spec.words,
-        thresholds: spec.thresholds,
-        output: spec.output,
-    };
     if let Some(service) = &spec.service {
-        order.output.note(&service.announcement());
+        spec.setup.output.note(&service.announcement());
     }
     match spec.table {
-        Table::Waits(table) => waits::execute(order, table),
-        Table::Holds(table) => holds::execute(order, table),
+        Table::Waits(table) => waits::execute(spec.setup, table),
+        Table::Holds(table) => holds::execute(spec.setup, table),
     }
 }
 
 impl RawThrottle {
     /// What is to be measured; the service is started if the operation needs one.
-    pub fn resolve(self) -> Result<ThrottleSpec, Failure> {
+    pub fn resolve(mut self) -> Result<ThrottleSpec, Failure> {
         self.refuse_contradictions()?;
         self.thresholds.refuse_all_but_invalid()?;
         let mut table = match self.rate {
@@ -193,15 +193,14 @@ impl RawThrottle {
             Some(rate) => Table::Holds(self.holds(rate)?),
         };
         let seed = self.seed.seed();
-        let words = self.words(&table, seed);
+        let options = self.settle(&table, seed);
         let output = self.output.resolve()?;
-        let sort = self.op.as_deref().map(Sort::of);
-        let service = match (sort, self.to) {
-            (Some(sort), None) => Some(Service::start(sort)?),
+        let service = match (self.op, self.to) {
+            (Some(kind), None) => Some(OperationService::start(kind)?),
             _ => None,
         };
-        let address = self.to.or(service.as_ref().map(Service::address));
-        let chore = sort.zip(address).map(|(sort, to)| sort.chore(to));
+        let address = self.to.or(service.as_ref().map(OperationService::address));
+        let chore = self.op.zip(address).map(|(kind, to)| kind.chore(to));
         match &mut table {
             Table::Waits(table) => table.chore = chore,
             Table::Holds(table) => {
@@ -209,12 +208,16 @@ impl RawThrottle {
                 table.base.chore = chore.unwrap_or(holds::busy(self.op_time));
             }
         }
-        Ok(ThrottleSpec {
-            table,
-            words,
+        let setup = ReportSetup {
+            command: Command::of(Kind::Throttle),
             seed,
+            options,
             thresholds: self.thresholds,
             output,
+        };
+        Ok(ThrottleSpec {
+            table,
+            setup,
             service,
         })
     }
@@ -235,14 +238,14 @@ impl RawThrottle {
                 None => Ok(()),
             };
         }
-        let only_with_rate = [
-            ("--op-time", self.op_time.is_some()),
-            ("--policy", self.policy.is_some()),
-            ("--min-wait", self.min_wait.is_some()),
-            ("--arrival", self.arrival.is_some()),
-        ];
-        match only_with_rate.iter().find(|(_, is_given)| *is_given) {
-            Some((option, _)) => Err(Failure::argument(
+        let only_with_rate = first_given(&[
+            (self.op_time.is_some(), "--op-time"),
+            (self.policy.is_some(), "--policy"),
+            (self.min_wait.is_some(), "--min-wait"),
+            (self.arrival.is_some(), "--arrival"),
+        ]);
+        match only_with_rate {
+            Some(option) => Err(Failure::argument(
                 option,
                 "needs a rate to hold: give --rate, such as --rate 1000",
             )),
@@ -250,19 +253,34 @@ impl RawThrottle {
         }
     }
 
-    /// The options in the words of the command line. The port of a built-in service differs
-    /// from run to run: it is left out.
-    fn words(&self, table: &Table, seed: u64) -> Words {
-        let mut words = Words::default();
+    /// Puts what the rows use in the place of defaults; the options that repeat them. The port of a
+    /// built-in service differs from run to run: it is left out.
+    fn settle(&mut self, table: &Table, seed: u64) -> ResolvedOptions {
+        self.seed.seed = Some(seed);
         match table {
-            Table::Waits(table) => table.tell(&mut words),
-            Table::Holds(table) => table.tell(&mut words),
+            Table::Waits(table) => {
+                let name = |method: &WaitMethod| method.name().to_string();
+                self.methods = Some(list::typed(&table.methods, &WaitMethod::ALL, name));
+                self.delays = Some(list::typed(&table.delays, &[], |t| t.exactly()));
+                self.duration = Some(table.duration);
+                ResolvedOptions::of(self)
+            }
+            Table::Holds(HoldRows { methods, base }) => {
+                let name = |method: &HoldMethod| method.name().to_string();
+                self.methods = Some(list::typed(methods, &HoldMethod::ALL, name));
+                self.policy = Some(base.catch_up);
+                self.min_wait = Some(base.wait_min);
+                self.duration = Some(base.duration);
+                let mut options = ResolvedOptions::of(self);
+                options.put("arrival", base.arrival.text(""));
+                options
+            }
         }
-        words.put_some("op", self.op.clone());
-        words.put_some("to", self.to.map(|to| to.to_string()));
-        words.put_some("op-time", self.op_time.map(Nanos::exactly));
-        words.put("seed", seed);
-        self.thresholds.tell(&mut words);
-        words
+    }
+}
+
+impl Typed for CatchUp {
+    fn typed(&self) -> Value {
+        self.to_string().into()
     }
 }

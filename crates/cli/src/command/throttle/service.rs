@@ -1,65 +1,66 @@
-//! What the operation sends to: somebody's service, or one of knee's own in this process.
+//! What the operation sends to: a named service, or a built-in one in this process.
 
+use crate::args::{Choices, word_of};
 use crate::failure::Failure;
+use crate::resolved_options::Typed;
 use knee_core::experiment::throttle::wait::Chore;
 use knee_core::spec::ParseError;
 use knee_engine::experiment::throttle::service::{QotdServer, QotdSpec, UdpSink, of_the_day};
+use serde_json::Value;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// The names of `--op`.
-pub const NAMES: [&str; 2] = ["udp", "qotd"];
+/// The kinds of `--op`.
+pub const KINDS: Choices<OperationKind> =
+    &[("udp", OperationKind::Udp), ("qotd", OperationKind::Qotd)];
 
-/// What is done.
+/// An operation that sends something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum OperationKind {
     /// A datagram is sent.
     Udp,
     /// A quote of the day is asked for and awaited.
     Qotd,
 }
 
-impl Sort {
-    /// The one of this name, which is one of [`NAMES`].
-    pub fn of(name: &str) -> Sort {
-        if name == "qotd" {
-            Sort::Qotd
-        } else {
-            Sort::Udp
-        }
+impl Typed for OperationKind {
+    fn typed(&self) -> Value {
+        word_of(KINDS, *self).into()
     }
+}
 
+impl OperationKind {
     /// The operation, sent there.
     pub fn chore(self, to: SocketAddr) -> Chore {
         match self {
-            Sort::Udp => Chore::Udp(to.to_string()),
-            Sort::Qotd => Chore::Qotd(to.to_string()),
+            OperationKind::Udp => Chore::Udp(to.to_string()),
+            OperationKind::Qotd => Chore::Qotd(to.to_string()),
         }
     }
 }
 
-/// A service of knee's own on the loopback; it ends when it is dropped.
+/// A built-in service on the loopback; it ends when it is dropped.
 #[derive(Debug)]
-pub enum Service {
+pub enum OperationService {
     /// Takes datagrams and does nothing with them.
     Sink(UdpSink),
     /// Answers with a quote.
     Qotd(QotdServer),
 }
 
-impl Service {
+impl OperationService {
     /// Starts one on a free port.
-    pub fn start(sort: Sort) -> Result<Service, Failure> {
+    pub fn start(kind: OperationKind) -> Result<OperationService, Failure> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let started: io::Result<Service> = match sort {
-            Sort::Udp => UdpSink::bind(address).map(Service::Sink),
-            Sort::Qotd => {
+        let started: io::Result<OperationService> = match kind {
+            OperationKind::Udp => UdpSink::bind(address).map(OperationService::Sink),
+            OperationKind::Qotd => {
                 let spec = QotdSpec {
                     listen: address,
                     quote: of_the_day(),
                     allow: Vec::new(),
                 };
-                QotdServer::start(spec).map(Service::Qotd)
+                QotdServer::start(spec).map(OperationService::Qotd)
             }
         };
         started.map_err(|e| {
@@ -71,16 +72,16 @@ impl Service {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         match self {
-            Service::Sink(sink) => sink.address(),
-            Service::Qotd(server) => server.address(),
+            OperationService::Sink(sink) => sink.address(),
+            OperationService::Qotd(server) => server.address(),
         }
     }
 
     /// What a newcomer should know about it.
     pub fn announcement(&self) -> String {
         let what = match self {
-            Service::Sink(_) => "UDP socket that discards datagrams",
-            Service::Qotd(_) => "quote-of-the-day service",
+            OperationService::Sink(_) => "UDP socket that discards datagrams",
+            OperationService::Qotd(_) => "quote-of-the-day service",
         };
         let address = self.address();
         format!("no --to given: sending to a built-in {what} on {address}")

@@ -1,13 +1,12 @@
 //! The instrument: each way of waiting, asked for each delay.
 
-use super::stand::WaitStand;
+use super::runner::WaitRunner;
 use super::{RawThrottle, laboratory, list};
 use crate::args::parse_positive;
-use crate::command::laboratory::Order;
+use crate::command::laboratory::ReportSetup;
 use crate::failure::{Exit, Failure};
 use crate::margins;
-use crate::notes::Notes;
-use crate::words::{self, Words};
+use crate::notes::{Notes, about};
 use knee_core::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
 use knee_core::experiment::throttle::{self, margins_of};
 use knee_core::spec::{Margins, ParseError};
@@ -27,7 +26,7 @@ const DELAY_MAX: Nanos = Nanos::from_secs(10);
 
 /// What the table has a row for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WaitTable {
+pub struct WaitRows {
     pub methods: Vec<WaitMethod>,
     /// The methods were named: one that this machine does not permit is an error, not a gap.
     pub is_picky: bool,
@@ -39,10 +38,10 @@ pub struct WaitTable {
 
 impl RawThrottle {
     /// The table of waits, but for the chore.
-    pub(super) fn waits(&self) -> Result<WaitTable, Failure> {
+    pub(super) fn waits(&self) -> Result<WaitRows, Failure> {
         let methods = self.methods.as_deref();
         let delays = self.delays.as_deref();
-        Ok(WaitTable {
+        Ok(WaitRows {
             methods: list::parse("--methods", methods, &WaitMethod::ALL, WaitMethod::parse)?,
             is_picky: methods.is_some_and(|text| text != list::ALL),
             delays: list::parse(
@@ -57,17 +56,7 @@ impl RawThrottle {
     }
 }
 
-impl WaitTable {
-    /// The options in the words of the command line.
-    pub fn tell(&self, words: &mut Words) {
-        let method = |m: &WaitMethod| m.name().to_string();
-        let methods = list::tell(&self.methods, &WaitMethod::ALL, method);
-        words.put("methods", methods);
-        let delays = self.delays.iter().map(|t| t.exactly());
-        words.put("delays", delays.collect::<Vec<_>>().join(","));
-        words.put("duration", self.duration.exactly());
-    }
-
+impl WaitRows {
     /// The rows: delay by delay, so that the methods of each stand side by side.
     pub fn rows(&self, margins: &Margins) -> Vec<WaitSpec> {
         let chores: Vec<Chore> = [Chore::None]
@@ -105,36 +94,36 @@ impl WaitTable {
 }
 
 /// Measures the table, reports it, and keeps the margins that it tells.
-pub fn execute(order: Order, mut table: WaitTable) -> Result<Exit, Failure> {
-    let notes = order.output.notes();
+pub fn execute(setup: ReportSetup, mut table: WaitRows) -> Result<Exit, Failure> {
+    let notes = setup.output.notes();
     let dropped = table.drop_unpermitted()?;
     let rows = table.rows(&margins::of_this_machine(notes));
-    let mut stand = WaitStand::new(&rows);
-    notes.tell(&announcement(rows.len(), &table, stand.total()));
+    let mut runner = WaitRunner::new(&rows);
+    notes.tell(&announcement(rows.len(), &table, runner.total()));
     let mut experiment = throttle::WaitTable::new(rows);
     for (method, reason) in dropped {
         experiment = experiment.without(method, reason);
     }
-    let exit = laboratory::conduct(order, &mut experiment, &mut stand)?;
+    let exit = laboratory::conduct(setup, &mut experiment, &mut runner)?;
     if exit != Exit::Invalid {
-        keep_margins(&stand, notes);
+        keep_margins(&runner, notes);
     }
     Ok(exit)
 }
 
-fn keep_margins(stand: &WaitStand, notes: Notes) {
-    let trials = stand.trials();
+fn keep_margins(runner: &WaitRunner, notes: Notes) {
+    let trials = runner.trials();
     if let Some(margins) = trials.and_then(margins_of) {
         margins::keep(&margins, notes);
     }
 }
 
-fn announcement(rows: usize, table: &WaitTable, total: Nanos) -> String {
+fn announcement(rows: usize, table: &WaitRows, total: Nanos) -> String {
     let s = if rows == 1 { "" } else { "s" };
     format!(
         "{rows} row{s} of {}: about {}",
         table.duration,
-        words::about(total)
+        about(total)
     )
 }
 

@@ -1,6 +1,7 @@
 //! Options of `knee udp` that make no sense together.
 
 use super::RawUdp;
+use crate::args::first_given;
 use crate::failure::Failure;
 use knee_core::experiment::udp::spec::ClientsAs;
 use knee_core::spec::AskedArrival;
@@ -59,13 +60,13 @@ impl RawUdp {
             UdpTask::Explain => ("--explain", "WAIT*N, such as 'yield*64'"),
             _ => ("--compare", "WAIT*N or ARRIVAL@RATE*N"),
         };
-        let told_there = [
-            ("--wait", self.wait.is_some()),
-            ("--arrival", self.arrival.is_some()),
-            ("--rate", self.rate.is_some()),
-            ("--clients", self.clients.is_some()),
-        ];
-        if let Some((given, _)) = told_there.iter().find(|(_, is_given)| *is_given) {
+        let of_a_run = first_given(&[
+            (self.wait.is_some(), "--wait"),
+            (self.arrival.is_some(), "--arrival"),
+            (self.rate.is_some(), "--rate"),
+            (self.clients.is_some(), "--clients"),
+        ]);
+        if let Some(given) = of_a_run {
             let wrong = format!("{option} says of each kind of clients what it does: {how}");
             return refuse(given, &wrong);
         }

@@ -3,30 +3,31 @@
 mod contradictions;
 mod options;
 mod resolve;
-mod stand;
+mod runner;
 #[cfg(test)]
 mod tests;
 
-pub use options::{Cpus, parse_buffer, parse_cpu, parse_cpus, service_modes};
+pub use options::{Cpus, MODES, parse_buffer, parse_cpu, parse_cpus};
 
-use super::laboratory::{self, Order};
+use super::laboratory::{self, ReportSetup};
 use super::service;
+use crate::args::{SETTLED_WAITS, one_of, parse_count, parse_positive};
 use crate::args::{SeedArgs, ThresholdArgs, TokenArgs, with_exits};
-use crate::args::{parse_count, parse_positive, settled_waits};
 use crate::failure::{Exit, Failure};
 use crate::margins;
-use crate::output::{MeasuredOutputArgs, Output};
-use crate::words::{self, Words};
+use crate::notes::about;
+use crate::output::MeasuredOutputArgs;
+use crate::resolved_options::typed;
 use clap::Args;
 use knee_core::arrival::{either, shapes};
 use knee_core::experiment::udp::spec::{ClientWait, ClientsAs, ServiceMode, UdpTrialSpec};
 use knee_core::experiment::udp::{ExplainSpec, UdpCompare, UdpExplain, UdpRun};
 use knee_core::law::Law;
-use knee_core::report::{Command, Kind};
 use knee_core::spec::{AskedArrival, Rate, WaitPolicy, parse_law, parse_rate};
 use knee_core::time::Nanos;
 use knee_engine::experiment::udp::send::client_process;
-use stand::UdpStand;
+use runner::UdpRunner;
+use serde::Serialize;
 use std::io;
 
 /// Send datagrams and account for every one of them
@@ -35,7 +36,8 @@ use std::io;
 /// counter, or unexplained. Without HOST the service is built-in; another host must run 'knee serve
 /// udp'. --compare runs several kinds of clients in turn; --explain finds by experiment why two of
 /// them differ.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(
     after_help = "Examples:\n  \
         knee udp --wait poisson --rate 6000 --service 'fixed(100us)' --rcvbuf 4096\n  \
@@ -48,6 +50,7 @@ use std::io;
 pub struct RawUdp {
     /// A 'knee serve udp' [default port: 7007; default: built-in]
     #[arg(value_name = "HOST[:PORT]", value_parser = options::parse_service)]
+    #[serde(rename = "target")]
     service_address: Option<String>,
 
     /// Wait of each client between two datagrams: none, yield, sleep(T), exp(T), uniform(FROM,TO),
@@ -69,6 +72,7 @@ pub struct RawUdp {
     /// Datagrams offered per second by all clients together: 1000, 2.5k, 90/m
     /// [default: 10,000, where neither --wait nor --arrival is given]
     #[arg(short = 'R', long, value_name = "N", value_parser = parse_rate, help_heading = "Load")]
+    #[serde(serialize_with = "typed")]
     rate: Option<Rate>,
 
     #[arg(
@@ -79,6 +83,7 @@ pub struct RawUdp {
         hide_short_help = true,
         help = format!("Of a schedule: {}", either(&shapes(None)))
     )]
+    #[serde(skip)]
     arrival: Option<AskedArrival>,
 
     /// Number of clients; each has its own sequence numbers [default: 1]
@@ -87,8 +92,9 @@ pub struct RawUdp {
 
     /// How clients run: multiplexed (few threads send for all), threads, processes [default:
     /// multiplexed; with --explain processes]
-    #[arg(long, value_name = "AS", value_parser = options::carriers(), help_heading = "Load")]
+    #[arg(long, value_name = "AS", value_parser = one_of(options::CARRIERS), help_heading = "Load")]
     #[arg(hide_possible_values = true)]
+    #[serde(serialize_with = "typed")]
     clients_as: Option<ClientsAs>,
 
     /// Datagram size in bytes, at least 40
@@ -99,6 +105,7 @@ pub struct RawUdp {
     /// Least processor time that a client uses for each datagram, as on a slower machine: 20us
     #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Load")]
     #[arg(hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     send_cost: Option<Nanos>,
 
     /// Use UDP_SEGMENT: the kernel cuts one buffer into many datagrams; faster, in bursts
@@ -116,6 +123,7 @@ pub struct RawUdp {
     /// asked for, the report says what was cut.
     #[arg(long, value_names = ["WAIT*N", "WAIT*N"], num_args = 0..=2, conflicts_with = "compare")]
     #[arg(help_heading = "Experiment")]
+    #[serde(serialize_with = "options::explained")]
     explain: Option<Vec<String>>,
 
     /// Two kinds of clients by name: published (a published puzzle, on a machine as slow as then)
@@ -127,9 +135,10 @@ pub struct RawUdp {
     /// most, about half as much as the first. It loses datagrams, as all its clients wake together.
     /// Where other programs use that processor, the result is INVALID. Compared, or with --explain
     /// explained.
-    #[arg(long, value_name = "NAME", value_parser = options::presets())]
+    #[arg(long, value_name = "NAME", value_parser = one_of(options::PRESETS))]
     #[arg(help_heading = "Experiment", conflicts_with = "compare")]
     #[arg(hide_possible_values = true, hide_short_help = true)]
+    #[serde(skip)]
     preset: Option<options::Preset>,
 
     /// Trials per kind of clients [default: 3; with --explain as many as fit, up to 6]
@@ -139,6 +148,7 @@ pub struct RawUdp {
 
     /// Sending time per trial [default: 10s; with --explain up to 500ms]
     #[arg(short, long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
+    #[serde(serialize_with = "typed")]
     duration: Option<Nanos>,
 
     /// Number of datagrams; sending stops after exactly this many
@@ -150,15 +160,18 @@ pub struct RawUdp {
     /// 100ms to 1s]
     #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
     #[arg(hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     interval: Option<Nanos>,
 
     /// Service mode: sink (count datagrams), echo (also send them back)
-    #[arg(long, value_name = "MODE", value_parser = service_modes(), help_heading = "Service")]
+    #[arg(long, value_name = "MODE", value_parser = one_of(MODES), help_heading = "Service")]
     #[arg(hide_possible_values = true, hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     mode: Option<ServiceMode>,
 
     /// Service work per datagram: 200us, exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
     #[arg(long, value_name = "LAW", value_parser = parse_law, help_heading = "Service")]
+    #[serde(serialize_with = "typed")]
     service: Option<Law>,
 
     /// Service receive buffer as given to setsockopt(2), which the kernel doubles
@@ -171,16 +184,19 @@ pub struct RawUdp {
     service_cpu: Option<u32>,
 
     #[command(flatten, next_help_heading = "Service")]
+    #[serde(skip)]
     token: TokenArgs,
 
     /// Processors that clients may use, such as 1 or 0,2-3 [default: any]
     #[arg(long, value_name = "LIST", value_parser = options::parse_cpus)]
     #[arg(help_heading = "Generator", hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     client_cpus: Option<options::Cpus>,
 
     /// Timer slack of sleeping clients: how much later the kernel may wake them
     #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Generator")]
     #[arg(hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
     timer_slack: Option<Nanos>,
 
     /// Threads that send for multiplexed clients
@@ -191,17 +207,21 @@ pub struct RawUdp {
 
     /// How these threads wait for the intended time: hybrid (sleep, then poll), sleep, spin
     /// [default: hybrid]
-    #[arg(long, value_name = "W", value_parser = settled_waits(), help_heading = "Generator")]
+    #[arg(long, value_name = "W", value_parser = one_of(SETTLED_WAITS), help_heading = "Generator")]
     #[arg(hide_short_help = true, hide_possible_values = true)]
+    #[serde(serialize_with = "typed")]
     wait_policy: Option<WaitPolicy>,
 
     #[command(flatten, next_help_heading = "Generator")]
+    #[serde(flatten)]
     seed: SeedArgs,
 
     #[command(flatten)]
+    #[serde(flatten)]
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
+    #[serde(skip)]
     output: MeasuredOutputArgs,
 }
 
@@ -239,10 +259,7 @@ pub struct UdpSpec {
     /// The service that was named; `None`: the built-in one.
     service: Option<String>,
     token: String,
-    seed: u64,
-    words: Words,
-    thresholds: ThresholdArgs,
-    output: Output,
+    setup: ReportSetup,
 }
 
 /// What is to be found out.
@@ -266,7 +283,7 @@ impl Plan {
 
 /// Sends, and reports where each datagram went.
 pub fn execute(mut spec: UdpSpec) -> Result<Exit, Failure> {
-    let notes = spec.output.notes();
+    let notes = spec.setup.output.notes();
     let program = std::env::current_exe();
     let program = program.map_err(|e| Failure::input(format!("where this program is: {e}")))?;
     let mut plan = spec.plan;
@@ -275,7 +292,7 @@ pub fn execute(mut spec: UdpSpec) -> Result<Exit, Failure> {
     let explains = matches!(plan, Plan::Explain(_));
     let needs_margins = explains || plan.trials_mut().iter().any(is_scheduled);
     let margins = needs_margins.then(|| margins::of_this_machine(notes));
-    let service = service::datagrams(spec.service.take(), spec.seed)?;
+    let service = service::datagrams(spec.service.take(), spec.setup.seed)?;
     if let Some(line) = service.announcement() {
         notes.tell(&line);
     }
@@ -285,38 +302,31 @@ pub fn execute(mut spec: UdpSpec) -> Result<Exit, Failure> {
             trial.engine.margins = margins;
         }
     }
-    let order = Order {
-        command: Command::of(Kind::Udp),
-        seed: spec.seed,
-        words: spec.words,
-        thresholds: spec.thresholds,
-        output: spec.output,
-    };
-    let stand = UdpStand::new(service.address(), spec.token, program);
-    conduct(order, plan, stand)
+    let runner = UdpRunner::new(service.address(), spec.token, program);
+    conduct(spec.setup, plan, runner)
 }
 
-fn conduct(order: Order, plan: Plan, mut stand: UdpStand) -> Result<Exit, Failure> {
-    let notes = order.output.notes();
+fn conduct(setup: ReportSetup, plan: Plan, mut runner: UdpRunner) -> Result<Exit, Failure> {
+    let notes = setup.output.notes();
     match plan {
-        Plan::Run(spec) => laboratory::conduct(order, &mut UdpRun::new(*spec), &mut stand),
+        Plan::Run(spec) => laboratory::conduct(setup, &mut UdpRun::new(*spec), &mut runner),
         Plan::Compare(laws, repeats) => {
             let trials = laws.len() * repeats as usize;
             let each = laws.iter().map(|law| (law.duration + law.around()).0).max();
             let total = Nanos(each.unwrap_or(0).saturating_mul(trials as u64));
             notes.tell(&announcement(&laws, trials, total));
-            stand.tells_trials(trials);
-            laboratory::conduct(order, &mut UdpCompare::new(laws, repeats), &mut stand)
+            runner.tells_trials(trials);
+            laboratory::conduct(setup, &mut UdpCompare::new(laws, repeats), &mut runner)
         }
         Plan::Explain(mut spec) => {
-            spec.realtime = stand.may_be_realtime();
+            spec.realtime = runner.may_be_realtime();
             let (both, length) = ([spec.first.clone(), spec.second.clone()], spec.length());
             spec.cut.iter().for_each(|cut| notes.tell(cut));
             let mut experiment = UdpExplain::new(*spec);
             let trials = experiment.trials();
             notes.tell(&announcement(&both, trials, length));
-            stand.tells_trials(trials);
-            laboratory::conduct(order, &mut experiment, &mut stand)
+            runner.tells_trials(trials);
+            laboratory::conduct(setup, &mut experiment, &mut runner)
         }
     }
 }
@@ -329,7 +339,7 @@ fn announcement(laws: &[UdpTrialSpec], trials: usize, total: Nanos) -> String {
         "{}: {trials} trials of {}, about {}",
         labels.join(" and "),
         duration.exactly(),
-        words::about(total)
+        about(total)
     )
 }
 

@@ -1,16 +1,17 @@
 //! Small values of `knee udp` and `knee serve udp`.
 
-use crate::args::{meaning, parse_count, parse_whole, service_address};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crate::args::{Choices, parse_count, parse_whole, service_address, word_of};
+use crate::resolved_options::Typed;
 use knee_core::experiment::udp::spec::{ClientsAs, ServiceMode, UdpTrialSpec};
 use knee_core::spec::ParseError;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
-/// What a service does with a datagram, by its word.
-pub const MODES: [(&str, ServiceMode); 2] =
-    [("sink", ServiceMode::Sink), ("echo", ServiceMode::Echo)];
+/// What a service does with a datagram.
+pub const MODES: Choices<ServiceMode> = &[("sink", ServiceMode::Sink), ("echo", ServiceMode::Echo)];
 
-/// What carries clients, by its word.
-pub const CARRIERS: [(&str, ClientsAs); 3] = [
+/// What carries clients.
+pub const CARRIERS: Choices<ClientsAs> = &[
     ("multiplexed", ClientsAs::Multiplexed),
     ("threads", ClientsAs::Threads),
     ("processes", ClientsAs::Processes),
@@ -23,22 +24,29 @@ pub enum Preset {
     Published,
 }
 
-/// Presets, by their words.
-pub const PRESETS: [(&str, Preset); 1] = [("published", Preset::Published)];
+pub const PRESETS: Choices<Preset> = &[("published", Preset::Published)];
 
-/// Parses a word of [`PRESETS`].
-pub fn presets() -> impl TypedValueParser<Value = Preset> {
-    PossibleValuesParser::new(PRESETS.map(|(word, _)| word)).map(|w| meaning(&PRESETS, &w))
+impl Typed for ServiceMode {
+    fn typed(&self) -> Value {
+        word_of(MODES, *self).into()
+    }
 }
 
-/// Parses a word of [`MODES`].
-pub fn service_modes() -> impl TypedValueParser<Value = ServiceMode> {
-    PossibleValuesParser::new(MODES.map(|(word, _)| word)).map(|w| meaning(&MODES, &w))
+impl Typed for ClientsAs {
+    fn typed(&self) -> Value {
+        word_of(CARRIERS, *self).into()
+    }
 }
 
-/// Parses a word of [`CARRIERS`].
-pub fn carriers() -> impl TypedValueParser<Value = ClientsAs> {
-    PossibleValuesParser::new(CARRIERS.map(|(word, _)| word)).map(|w| meaning(&CARRIERS, &w))
+/// Serializes the kinds of `--explain` as they are typed: without any it is a flag.
+pub fn explained<S: Serializer>(
+    kinds: &Option<Vec<String>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match kinds {
+        Some(kinds) if kinds.is_empty() => true.serialize(serializer),
+        kinds => kinds.serialize(serializer),
+    }
 }
 
 /// The port of a service that takes datagrams, unless another is given.
@@ -91,6 +99,13 @@ pub fn parse_cpu(text: &str) -> Result<u32, ParseError> {
 /// Processors by their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpus(pub Vec<u32>);
+
+impl Typed for Cpus {
+    fn typed(&self) -> Value {
+        let numbers: Vec<String> = self.0.iter().map(u32::to_string).collect();
+        numbers.join(",").into()
+    }
+}
 
 /// More than this no machine has.
 const CPU_MAX: u32 = 65_535;

@@ -1,15 +1,17 @@
 //! From the options to trials that cannot be wrong.
 
 use super::contradictions::UdpTask;
-use super::options::{CARRIERS, Cpus, MODES, Preset};
+use super::options::{Cpus, Preset};
 use super::{Plan, RawUdp, UdpSpec};
-use crate::args::{Trace, WAITS, interval, read_trace, word};
+use crate::args::{RecordedArrivals, interval, read_trace};
+use crate::command::laboratory::ReportSetup;
 use crate::failure::Failure;
 use crate::machine::Machine;
-use crate::words::{self, Words};
+use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::udp::client_wait::{parse_client_wait, parse_clients};
 use knee_core::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
 use knee_core::experiment::udp::{ExplainRequest, ExplainSpec};
+use knee_core::report::{Command, Kind};
 use knee_core::spec::{
     ArrivalLaw, AskedArrival, BackendChoice, EngineOptions, Level, OpenLoad, Rate, WaitPolicy,
 };
@@ -19,16 +21,16 @@ use std::sync::Arc;
 /// What is explained, unless given: the two clients of the puzzle.
 const EXPLAINED: [&str; 2] = ["yield*64", "exp(200us)*128"];
 
-/// The same on the machine of then: its kernel made 20 ms of a sleep of 200 µs, so that 128 clients
-/// send 6,400/s at most, and its only processor took so long for a datagram that 64 clients which
-/// only yield send about twice as much: 1 / 75 µs = 13,300/s, less what the service takes of it.
+/// The same on a machine of that time. Its kernel made 20 ms of a sleep of 200 µs, so 128 clients
+/// send 6,400/s at most. Its only processor took 75 µs for a datagram, so 64 clients that only
+/// yield send about twice as much: 13,300/s, less the service's share.
 const PUBLISHED: [&str; 2] = ["yield*64", "tick(10ms)*128"];
 const PUBLISHED_SEND_COST: Nanos = Nanos::from_micros(75);
 
-/// Offered where nothing is said of it, in datagrams per second.
+/// Default rate in datagrams per second.
 const RATE: u64 = 10_000;
 
-/// One thread sends so many datagrams per second with most of its core to spare.
+/// Datagrams per second that a thread sends with most of its core to spare.
 const RATE_PER_THREAD: f64 = 100_000.0;
 
 /// What the kernel gives every program.
@@ -39,6 +41,13 @@ const REPEATS: u32 = 3;
 
 /// The receive buffer of the preset: room for a third of the 128 datagrams that a tick lets go.
 const PUBLISHED_RCVBUF: u32 = 16_384;
+
+/// The load of a run, as its options are typed.
+struct RunLoad {
+    clients: u32,
+    rate: Option<Rate>,
+    wait: String,
+}
 
 /// Clients of one kind.
 struct Clients {
@@ -58,11 +67,11 @@ impl RawUdp {
         let seed = self.seed.seed();
         let laws = self.laws(duration, trace.as_ref())?;
         self.refuse_what_none_needs(&laws)?;
-        let mut words = self.words(duration, interval, seed);
-        if let ([law], UdpTask::Run) = (laws.as_slice(), self.kind()) {
-            self.tell_load(law, &mut words);
-        }
-        // A service of knee's own asks for none.
+        let run = match laws.as_slice() {
+            [law] if self.kind() == UdpTask::Run => Some(law.typed(self.when().1.trim())),
+            _ => None,
+        };
+        // A built-in service has none.
         let token = match self.service_address {
             Some(_) => self.token.resolve()?,
             None => String::new(),
@@ -72,18 +81,25 @@ impl RawUdp {
             .map(|law| self.trial(law, &token, [duration, interval], seed, machine))
             .collect();
         let plan = self.plan(trials, seed)?;
-        if let Plan::Explain(spec) = &plan {
-            self.repeats = Some(spec.repeats);
-            words = self.words(spec.first.duration, spec.first.interval, seed);
-        }
+        let times = match &plan {
+            Plan::Explain(spec) => {
+                self.repeats = Some(spec.repeats);
+                [spec.first.duration, spec.first.interval]
+            }
+            Plan::Run(_) | Plan::Compare(..) => [duration, interval],
+        };
+        let setup = ReportSetup {
+            command: Command::of(Kind::Udp),
+            seed,
+            options: self.settle(times, run, seed),
+            thresholds: self.thresholds,
+            output: self.output.resolve()?,
+        };
         Ok(UdpSpec {
             plan,
             service: self.service_address,
             token,
-            seed,
-            words,
-            thresholds: self.thresholds,
-            output: self.output.resolve()?,
+            setup,
         })
     }
 
@@ -159,9 +175,10 @@ impl RawUdp {
             let address = host.parse::<std::net::IpAddr>();
             host == "localhost" || address.is_ok_and(|a| a.to_canonical().is_loopback())
         });
-        match is_here {
-            true => knee_engine::sys::thread::affinity().unwrap_or_default(),
-            false => Vec::new(),
+        if is_here {
+            knee_engine::sys::thread::affinity().unwrap_or_default()
+        } else {
+            Vec::new()
         }
     }
 
@@ -171,7 +188,7 @@ impl RawUdp {
     }
 
     /// The time of a trial.
-    fn length(&self, trace: Option<&Trace>) -> Nanos {
+    fn length(&self, trace: Option<&RecordedArrivals>) -> Nanos {
         match (self.duration, trace) {
             (Some(t), _) => t,
             (None, Some(trace)) => trace.length(),
@@ -190,7 +207,7 @@ impl RawUdp {
         }
     }
 
-    fn trace(&self) -> Result<Option<Trace>, Failure> {
+    fn trace(&self) -> Result<Option<RecordedArrivals>, Failure> {
         let asked = self.schedule();
         let file = asked.as_ref().and_then(AskedArrival::file);
         file.map(read_trace).transpose()
@@ -202,7 +219,11 @@ impl RawUdp {
         self.arrival.clone().or_else(wait)
     }
 
-    fn laws(&self, duration: Nanos, trace: Option<&Trace>) -> Result<Vec<Clients>, Failure> {
+    fn laws(
+        &self,
+        duration: Nanos,
+        trace: Option<&RecordedArrivals>,
+    ) -> Result<Vec<Clients>, Failure> {
         let listed = |option: &str, texts: &[String]| {
             let one = |text: &String| {
                 let wrong = |e| Failure::argument(option, with_hint(text, e));
@@ -223,14 +244,18 @@ impl RawUdp {
     }
 
     /// What each client of a run does between two datagrams.
-    fn wait(&self, duration: Nanos, trace: Option<&Trace>) -> Result<ClientWait, Failure> {
+    fn wait(
+        &self,
+        duration: Nanos,
+        trace: Option<&RecordedArrivals>,
+    ) -> Result<ClientWait, Failure> {
         let (option, text) = self.when();
         if let Some(trace) = trace {
             if self.rate.is_some() {
                 let wrong = format!("'{text}' carries its own rate: leave one out");
                 return Err(Failure::argument("--rate", wrong));
             }
-            let arrival = ArrivalLaw::Trace(Arc::clone(&trace.moments));
+            let arrival = ArrivalLaw::Trace(Arc::clone(&trace.times));
             let Some(rate) = arrival.own_rate() else {
                 return Err(Failure::argument(option, "the trace has no rate"));
             };
@@ -245,12 +270,11 @@ impl RawUdp {
             } else {
                 option
             };
-            match about_rate && self.rate.is_none() {
-                true => Failure::argument(
-                    option,
-                    format!("'{text}' needs a rate: give --rate, such as --rate 1000"),
-                ),
-                false => Failure::argument(option, e),
+            if about_rate && self.rate.is_none() {
+                let wrong = format!("'{text}' needs a rate: give --rate, such as --rate 1000");
+                Failure::argument(option, wrong)
+            } else {
+                Failure::argument(option, e)
             }
         })
     }
@@ -315,56 +339,30 @@ impl RawUdp {
         }
     }
 
-    /// The options in the words of the command line, but for the load of a run. The port of a
-    /// service of knee's own differs from run to run and a token is a secret: both are left out.
-    fn words(&self, duration: Nanos, interval: Nanos, seed: u64) -> Words {
-        let mut words = Words::default();
-        words.put_some("target", self.service_address.clone());
-        words.put_list("compare", self.compare.iter().cloned());
-        match &self.explain {
-            Some(laws) if laws.is_empty() => words.put("explain", true),
-            Some(laws) => words.put_list("explain", laws.iter().cloned()),
-            None => {}
-        }
+    /// Puts what the trials use in the place of defaults; the options that repeat them. The port
+    /// of a
+    /// built-in service differs from run to run and a token is a secret: both are left out.
+    /// `run`: the
+    /// load of a run.
+    fn settle(
+        &mut self,
+        [duration, interval]: [Nanos; 2],
+        run: Option<RunLoad>,
+        seed: u64,
+    ) -> ResolvedOptions {
+        self.clients_as = Some(self.carried_as());
         if self.kind() != UdpTask::Run {
-            words.put("repeats", self.repeats());
+            self.repeats = Some(self.repeats());
         }
-        words.put("clients-as", word(&CARRIERS, self.carried_as()));
-        words.put("size", self.size);
-        words.put_some("send-cost", self.send_cost.map(Nanos::exactly));
-        words.put_some("gso", self.gso.then_some(true));
-        words.put("duration", duration.exactly());
-        words.put("interval", interval.exactly());
-        words.put_some("datagrams", self.datagrams);
-        words.put_some("mode", self.mode.map(|mode| word(&MODES, mode)));
-        words.put_some("service", self.service.map(words::law));
-        words.put_some("rcvbuf", self.rcvbuf);
-        words.put_some("service-cpu", self.service_cpu);
-        let cpus = self.client_cpus.as_ref().map(|cpus| {
-            let cpus: Vec<String> = cpus.0.iter().map(u32::to_string).collect();
-            cpus.join(",")
-        });
-        words.put_some("client-cpus", cpus);
-        words.put_some("timer-slack", self.timer_slack.map(Nanos::exactly));
-        words.put_some("threads", self.threads);
-        words.put_some("wait-policy", self.wait_policy.map(|w| word(&WAITS, w)));
-        words.put("seed", seed);
-        self.thresholds.tell(&mut words);
-        words
-    }
-
-    fn tell_load(&self, law: &Clients, words: &mut Words) {
-        words.put("clients", law.clients);
-        match &law.wait {
-            ClientWait::Schedule { rate, arrival } => {
-                if !arrival.carries_rate() {
-                    words.put("rate", rate.exactly());
-                }
-                let (_, text) = self.when();
-                words.put("wait", text.trim());
-            }
-            other => words.put("wait", other.name()),
+        self.duration = Some(duration);
+        self.interval = Some(interval);
+        self.seed.seed = Some(seed);
+        if let Some(run) = run {
+            self.clients = Some(run.clients);
+            self.rate = run.rate;
+            self.wait = Some(run.wait);
         }
+        ResolvedOptions::of(self)
     }
 }
 
@@ -384,6 +382,22 @@ impl Clients {
             label,
             wait,
             clients,
+        }
+    }
+
+    /// The options that ask for them. `schedule`: a schedule as it was typed.
+    fn typed(&self, schedule: &str) -> RunLoad {
+        let (rate, wait) = match &self.wait {
+            ClientWait::Schedule { rate, arrival } => {
+                let rate = (!arrival.carries_rate()).then_some(*rate);
+                (rate, schedule.to_owned())
+            }
+            other => (None, other.name()),
+        };
+        RunLoad {
+            clients: self.clients,
+            rate,
+            wait,
         }
     }
 

@@ -132,21 +132,22 @@ fn what_is_resolved_can_be_typed_again() {
     ] {
         let first = resolve(arguments);
         let words: Vec<String> = first
-            .words
+            .setup
+            .options
             .0
             .iter()
             .flat_map(|(k, v)| typed(k, v))
             .collect();
         let again = resolve(&words.join(" "));
         assert_eq!(again.plan, first.plan, "{arguments}");
-        assert_eq!(again.words, first.words, "{arguments}");
+        assert_eq!(again.setup.options, first.setup.options, "{arguments}");
     }
 }
 
 #[test]
 fn a_token_is_not_told() {
     let spec = resolve("127.0.0.1:9 --token secret");
-    assert!(!format!("{:?}", spec.words).contains("secret"));
+    assert!(!format!("{:?}", spec.setup.options).contains("secret"));
 }
 
 #[test]

@@ -1,0 +1,218 @@
+//! Runs trials against an HTTP server.
+
+use super::laboratory::{TrialOutput, TrialRunner};
+use crate::args::ObserveArgs;
+use crate::watch::{LiveKind, UpcomingTrial};
+use knee_core::experiment::Experiment;
+use knee_core::measure::IntervalWatcher;
+use knee_core::spec::{HttpTarget, HttpVersion, Level, TrialSpec};
+use knee_core::time::Nanos;
+use knee_core::trial::assess::assess;
+use knee_core::trial::report::TrialReport;
+use knee_core::trial::sessions::SessionNames;
+use knee_core::trial::slice::Slice;
+use knee_engine::error::RunError;
+use knee_engine::observe::Vantage;
+use knee_fleet::Fleet;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// An HTTP target, and who sends the load to it.
+#[derive(Debug)]
+pub struct HttpRunner {
+    /// What every trial is sent to.
+    target: HttpTarget,
+    /// How long the first connect may take.
+    connect_timeout: Nanos,
+    /// Whether a line follows each trial.
+    tells_levels: bool,
+    /// Trials are slices of an experiment in rounds, which began then.
+    slices: Option<Slices>,
+    observe: ObserveArgs,
+    source: LoadSource,
+}
+
+/// The clock of an experiment in rounds; it begins with the first trial.
+#[derive(Debug, Default)]
+struct Slices(Option<Instant>);
+
+impl Slices {
+    /// Time of the experiment.
+    fn now(&mut self) -> Duration {
+        self.0.get_or_insert_with(Instant::now).elapsed()
+    }
+}
+
+/// Who makes the trials.
+#[derive(Debug)]
+enum LoadSource {
+    /// This process, with the place where the server is watched from, once that is prepared and
+    /// where somebody asked.
+    Here(Option<Box<Vantage>>),
+    /// Agents, watched likewise.
+    Fleet(Box<Fleet>, Option<Box<Vantage>>),
+}
+
+impl HttpRunner {
+    /// A runner of such trials. `tells_levels`: a line for each as it ends.
+    pub fn new(spec: &TrialSpec, tells_levels: bool, observe: ObserveArgs) -> HttpRunner {
+        HttpRunner {
+            target: spec.target.clone(),
+            connect_timeout: spec.connect_timeout,
+            tells_levels,
+            slices: None,
+            observe,
+            source: LoadSource::Here(None),
+        }
+    }
+
+    /// Makes each trial a slice, from which trials of several slices can be made.
+    pub fn in_slices(mut self) -> HttpRunner {
+        self.slices = Some(Slices::default());
+        self
+    }
+
+    /// Watches the server from there in each trial to come.
+    pub fn watch_from(&mut self, from: Option<Vantage>) {
+        match &mut self.source {
+            LoadSource::Here(vantage) | LoadSource::Fleet(_, vantage) => {
+                *vantage = from.map(Box::new)
+            }
+        }
+    }
+
+    /// Has the trials made by a fleet, where there is one.
+    pub fn made_by(mut self, fleet: Option<Fleet>) -> HttpRunner {
+        if let Some(fleet) = fleet {
+            self.source = LoadSource::Fleet(Box::new(fleet), None);
+        }
+        self
+    }
+}
+
+impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> TrialRunner<X> for HttpRunner {
+    fn prepare(&mut self) -> Result<(), RunError> {
+        let address = match &self.source {
+            LoadSource::Here(_) => knee_engine::preflight(&self.target, self.connect_timeout)?.0,
+            // Whether it can be reached from here says nothing of the agents.
+            LoadSource::Fleet(fleet, _) => fleet.greet(&self.target, self.connect_timeout)?.address,
+        };
+        self.watch_from(self.observe.vantage(&address)?);
+        Ok(())
+    }
+
+    fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {
+        upcoming(spec)
+    }
+
+    fn run(
+        &mut self,
+        spec: &TrialSpec,
+        watch: &mut dyn IntervalWatcher,
+        stop: &AtomicBool,
+    ) -> Result<TrialOutput<TrialReport>, RunError> {
+        if let Some(slices) = &mut self.slices {
+            slices.now();
+        }
+        let trial = match &mut self.source {
+            LoadSource::Here(vantage) => {
+                knee_engine::run_observed(spec, watch, stop, vantage.as_deref_mut())?
+            }
+            LoadSource::Fleet(fleet, vantage) => {
+                fleet.run(spec, vantage.as_deref_mut(), watch, stop)?
+            }
+        };
+        let mut report = assess(&trial);
+        if let Some(slices) = &mut self.slices {
+            let end = Nanos(slices.now().as_nanos() as u64);
+            let begin = end - trial.measurement.window.length();
+            report.set_slice(Some(Slice::of(&trial, begin)));
+        }
+        Ok(TrialOutput {
+            trial: report,
+            interrupted: trial.interrupted,
+            backend: trial.generator.backend,
+        })
+    }
+
+    fn line(&self, number: usize, trial: &TrialReport) -> Option<String> {
+        self.tells_levels.then(|| level_line(number, trial))
+    }
+
+    fn report(trial: &TrialReport) -> Option<&TrialReport> {
+        Some(trial)
+    }
+}
+
+/// The same target with its version of HTTP settled: where that is the server's choice, the server
+/// is asked.
+///
+/// # Errors
+/// It does not answer, or not as it should.
+pub(super) fn settle(
+    target: HttpTarget,
+    connect_timeout: Nanos,
+    fleet: Option<&Fleet>,
+) -> Result<HttpTarget, RunError> {
+    let version = match (target.version(), fleet) {
+        (HttpVersion::Auto, None) => knee_engine::preflight(&target, connect_timeout)?.1.version,
+        (HttpVersion::Auto, Some(fleet)) => fleet.greet(&target, connect_timeout)?.version,
+        (version, _) => version,
+    };
+    Ok(HttpTarget { version, ..target })
+}
+
+/// What is known of an HTTP trial before it begins.
+pub fn upcoming(spec: &TrialSpec) -> UpcomingTrial {
+    let is_timed = spec.operations_max.is_none();
+    UpcomingTrial {
+        label: spec.label.clone(),
+        level: Some(spec.level),
+        kind: LiveKind::Operations,
+        warmup: spec.warmup,
+        total: is_timed.then(|| spec.window_end()),
+        interval: spec.interval,
+        asked_per_s: spec.load.schedule().map(|(rate, _)| rate.per_s()),
+        names: SessionNames::of(&spec.target),
+    }
+}
+
+/// The figures of a level that has ended, in one line.
+fn level_line(number: usize, trial: &TrialReport) -> String {
+    let rate = trial.throughput_per_s.map_or_else(
+        || "–".to_owned(),
+        |per_s| format!("{per_s:.*}/s", usize::from(per_s < 100.0)),
+    );
+    let times = &trial.response_time_ns;
+    let [mean, p90, p99] = [times.mean, times.p90, times.p99]
+        .map(|ns| ns.map_or_else(|| "–".to_owned(), |ns| Nanos(ns).to_string()));
+    let errors = trial.outcomes.errors();
+    format!(
+        "{:>3}  {:<14} {rate:>12}  mean {mean:>7}  p90 {p90:>7}  p99 {p99:>7}  \
+         errors {errors}",
+        number + 1,
+        trial.label,
+    )
+}
+
+/// A trial's name for people: `vusers=10`, `rate=1000/s`.
+pub fn label(level: Level) -> String {
+    match level {
+        Level::Vusers(n) => format!("vusers={n}"),
+        Level::RatePerS(rate) => format!("rate={rate}/s"),
+        Level::Clients(n) => format!("clients={n}"),
+        Level::Descriptors(n) => format!("descriptors={n}"),
+        Level::Flows { up, down } => format!("{up} up, {down} down"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_names() {
+        assert_eq!(label(Level::Vusers(10)), "vusers=10");
+        assert_eq!(label(Level::RatePerS(1.5)), "rate=1.5/s");
+    }
+}

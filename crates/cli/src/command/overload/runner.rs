@@ -1,0 +1,132 @@
+//! Where an overload's trials are run: in front of a server that may not answer, watched from
+//! where its SYNs arrive.
+
+use super::super::http_runner::{self, HttpRunner};
+use super::super::laboratory::{TrialOutput, TrialRunner};
+use crate::args::ObserveArgs;
+use crate::watch::UpcomingTrial;
+use knee_core::experiment::Experiment;
+use knee_core::experiment::overload::report::is_base_again;
+use knee_core::experiment::overload::{OverloadSpec, PreflightFacts};
+use knee_core::measure::IntervalWatcher;
+use knee_core::spec::{CloseKind, Level, Load, TrialSpec};
+use knee_core::trial::report::TrialReport;
+use knee_engine::error::RunError;
+use knee_engine::observe::watch_for;
+use knee_fleet::Fleet;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+
+/// An HTTP target that connections are offered to.
+#[derive(Debug)]
+pub struct OverloadRunner {
+    http: HttpRunner,
+    address: SocketAddr,
+    answers: bool,
+}
+
+impl OverloadRunner {
+    /// A runner for the target of this overload, found and watched from now on; `fleet`
+    /// makes its trials, where there is one.
+    ///
+    /// # Errors
+    /// It refuses, or is not there; an address that connections are to come from is not the
+    /// generator's; the observer does not answer.
+    pub fn find(
+        spec: &OverloadSpec,
+        observe: &ObserveArgs,
+        fleet: Option<Fleet>,
+    ) -> Result<OverloadRunner, RunError> {
+        let target = &spec.base.target;
+        let (address, answers) = match &fleet {
+            None => knee_engine::preflight_overload(target, sources(spec))?,
+            Some(fleet) => {
+                let aimed = fleet.aim(target, sources(spec))?;
+                (aimed.address, aimed.answers)
+            }
+        };
+        let mut http = HttpRunner::new(&spec.base, true, observe.clone()).made_by(fleet);
+        http.watch_from(observe.vantage_or_here(address)?);
+        Ok(OverloadRunner {
+            http,
+            address,
+            answers,
+        })
+    }
+
+    /// Whether the target answered when it was looked for.
+    pub fn answers(&self) -> bool {
+        self.answers
+    }
+
+    /// What is known of this host, and of the server's where it is this one.
+    ///
+    /// # Errors
+    /// None that [`OverloadRunner::find`] would not have had.
+    pub fn facts(&self, spec: &OverloadSpec) -> Result<PreflightFacts, RunError> {
+        let on_this_host = watch_for(self.address, None, None)?.is_some();
+        let facts = knee_engine::preflight_facts(self.address.ip(), on_this_host);
+        let close = match &spec.base.load {
+            Load::Overload(load) => load.close,
+            Load::Open(_) | Load::Closed { .. } => CloseKind::default(),
+        };
+        Ok(PreflightFacts {
+            sources: sources(spec).len().max(1) as u32,
+            close,
+            ..facts
+        })
+    }
+}
+
+/// The addresses that connections come from.
+fn sources(spec: &OverloadSpec) -> &[String] {
+    match &spec.base.load {
+        Load::Overload(load) => &load.sources,
+        Load::Open(_) | Load::Closed { .. } => &[],
+    }
+}
+
+impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> TrialRunner<X> for OverloadRunner {
+    fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {
+        http_runner::upcoming(spec)
+    }
+
+    fn run(
+        &mut self,
+        spec: &TrialSpec,
+        watch: &mut dyn IntervalWatcher,
+        stop: &AtomicBool,
+    ) -> Result<TrialOutput<TrialReport>, RunError> {
+        TrialRunner::<X>::run(&mut self.http, spec, watch, stop)
+    }
+
+    fn line(&self, number: usize, trial: &TrialReport) -> Option<String> {
+        Some(line(number, trial))
+    }
+
+    fn report(trial: &TrialReport) -> Option<&TrialReport> {
+        Some(trial)
+    }
+}
+
+/// What an ended level showed, in one line.
+fn line(number: usize, trial: &TrialReport) -> String {
+    let level = match trial.level {
+        Level::Clients(1) => "1 simple client".to_string(),
+        Level::Clients(n) => format!("{n} simple clients"),
+        Level::Descriptors(n) => format!("{n} descriptors"),
+        Level::RatePerS(_) | Level::Vusers(_) | Level::Flows { .. } => trial.label.clone(),
+    };
+    let level = if is_base_again(trial) {
+        format!("again: {level}")
+    } else {
+        level
+    };
+    let (started, served) = (trial.offered.achieved_per_s, trial.responses_per_s());
+    let attempts = trial.attempts();
+    format!(
+        "{:>3}  {level:<20} {started:>9.1}/s connections  {served:>9.1}/s served  not served {}",
+        number + 1,
+        attempts.total() - attempts.responses(),
+    )
+}

@@ -1,0 +1,270 @@
+//! The contenders, as data: a name, a program, a command line, and what reads its output.
+
+use super::reader;
+
+/// A program that is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Contender {
+    /// The name in tables.
+    pub name: &'static str,
+    pub program: BenchProgram,
+    /// The command line, with the placeholders of [`Values`].
+    pub line: &'static str,
+    /// Reads its standard output.
+    pub read: fn(&str) -> Result<ContenderReport, String>,
+}
+
+/// Where a contender's binary comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BenchProgram {
+    /// The binary under test.
+    Knee,
+    /// A loop that makes only the system calls, of `bench/`.
+    Bare(&'static str),
+    /// Another load generator, from the path.
+    Peer(&'static str),
+}
+
+impl BenchProgram {
+    /// The binary's file name.
+    pub fn name(self) -> &'static str {
+        match self {
+            BenchProgram::Knee => "knee",
+            BenchProgram::Bare(name) | BenchProgram::Peer(name) => name,
+        }
+    }
+
+    /// Whether an exit code means that it has measured. 3 is knee's for an INVALID run.
+    pub fn accepts(self, exit_code: Option<i32>) -> bool {
+        exit_code == Some(0) || (self == BenchProgram::Knee && exit_code == Some(3))
+    }
+}
+
+/// What a contender reports of its run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ContenderReport {
+    /// Responses, or datagrams sent.
+    pub requests: f64,
+    /// Length of the run.
+    pub seconds: f64,
+    /// Requests that failed.
+    pub errors: f64,
+    /// Its own verdict on the run, where it has one.
+    pub valid: Option<bool>,
+    pub response: Option<ResponseTimes>,
+    pub peak_rss_bytes: Option<f64>,
+    /// TLS handshakes that resumed a session.
+    pub resumed: Option<f64>,
+    /// Median and 99th percentile of the pacing error.
+    pub pacing_us: Option<[f64; 2]>,
+}
+
+/// Response times in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ResponseTimes {
+    pub mean_us: Option<f64>,
+    pub p50_us: f64,
+    pub p90_us: f64,
+    pub p99_us: f64,
+}
+
+/// An open loop's arrivals, per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OfferedRate {
+    Constant(f64),
+    Poisson(f64),
+}
+
+/// What stands for the placeholders of a command line, such as `{port}`.
+#[derive(Clone, Debug, Default)]
+pub struct LineValues(Vec<(&'static str, String)>);
+
+impl LineValues {
+    /// `{seconds}`, `{ms}` and, for programs that accept whole seconds only, `{whole}`.
+    pub fn of(seconds: f64) -> LineValues {
+        let whole = seconds.round().max(1.0);
+        let ms = (seconds * 1e3).round();
+        LineValues::default()
+            .with("seconds", seconds)
+            .with("ms", ms)
+            .with("whole", whole)
+    }
+
+    /// The same with `{key}`.
+    pub fn with(mut self, key: &'static str, value: impl ToString) -> LineValues {
+        self.0.push((key, value.to_string()));
+        self
+    }
+
+    /// The same with the arrivals of an open loop: `{rate}`, `{arrivals}` as knee has them, and
+    /// `{poisson}` as the bare loops have them.
+    pub fn with_rate(self, rate: OfferedRate) -> LineValues {
+        let (per_s, arrivals, poisson) = match rate {
+            OfferedRate::Constant(per_s) => (per_s, "constant", ""),
+            OfferedRate::Poisson(per_s) => (per_s, "poisson", " poisson"),
+        };
+        self.with("rate", per_s)
+            .with("poisson", poisson)
+            .with("arrivals", format!(" --rate {per_s} --arrival {arrivals}"))
+    }
+
+    /// A command line with values for placeholders. `{url}` is the server's over HTTP.
+    pub fn fill(&self, line: &str) -> String {
+        let mut filled = line.replace("{url}", "http://127.0.0.1:{port}/");
+        for (key, value) in &self.0 {
+            filled = filled.replace(&format!("{{{key}}}"), value);
+        }
+        // A closed loop has none.
+        filled.replace("{arrivals}", "")
+    }
+}
+
+impl Contender {
+    /// The arguments for these values.
+    ///
+    /// # Errors
+    /// A placeholder is left: the contender cannot make such a load.
+    pub fn arguments(&self, values: &LineValues) -> Result<String, String> {
+        let line = values.fill(self.line);
+        if line.contains('{') {
+            return Err(format!("{}: no value in '{line}'", self.name));
+        }
+        Ok(line)
+    }
+
+    /// The command line with the program's name, as a person types it.
+    pub fn shown(&self, values: &LineValues) -> String {
+        format!("{} {}", self.program.name(), values.fill(self.line))
+    }
+}
+
+/// The words of a command line; what stands between single quotes is one of them.
+pub fn split(line: &str) -> Vec<String> {
+    let parts = line.split('\'').enumerate();
+    let words = parts.flat_map(|(index, part)| match index % 2 {
+        0 => part.split_whitespace().map(String::from).collect(),
+        _ => vec![part.to_string()],
+    });
+    words.collect()
+}
+
+/// A contender that is knee.
+pub const fn knee(name: &'static str, line: &'static str) -> Contender {
+    Contender {
+        name,
+        program: BenchProgram::Knee,
+        line,
+        read: reader::knee,
+    }
+}
+
+/// A contender of `bench/`.
+pub const fn bare(name: &'static str, program: &'static str, line: &'static str) -> Contender {
+    Contender {
+        name,
+        program: BenchProgram::Bare(program),
+        line,
+        read: reader::bare,
+    }
+}
+
+/// Another load generator, called as its program is.
+pub const fn peer(
+    program: &'static str,
+    line: &'static str,
+    read: fn(&str) -> Result<ContenderReport, String>,
+) -> Contender {
+    Contender {
+        name: program,
+        program: BenchProgram::Peer(program),
+        line,
+        read,
+    }
+}
+
+pub const KNEE_EPOLL: Contender = knee(
+    "knee (epoll)",
+    "run {url} -c {connections} -t 1 -d {ms}ms --warmup 0s --backend epoll{arrivals} --json - \
+     --quiet",
+);
+pub const KNEE_EPOLL_UNSTAMPED: Contender = knee(
+    "knee (epoll, no timestamps)",
+    "run {url} -c {connections} -t 1 -d {ms}ms --warmup 0s --backend epoll --timestamps off\
+     {arrivals} --json - --quiet",
+);
+pub const KNEE_URING: Contender = knee(
+    "knee (io_uring)",
+    "run {url} -c {connections} -t 1 -d {ms}ms --warmup 0s --backend io_uring{arrivals} --json - \
+     --quiet",
+);
+
+/// An open loop that polls all the time.
+pub const BARE_SPIN: Contender = bare(
+    "bare spin loop",
+    "open_spin",
+    "{port} {connections} {rate} {seconds}{poisson}",
+);
+/// An open loop that sleeps, then polls.
+pub const BARE_HYBRID: Contender = bare(
+    "bare hybrid loop",
+    "open_hybrid",
+    "{port} {connections} {rate} {seconds}{poisson}",
+);
+pub const WRK2: Contender = peer(
+    "wrk2",
+    "-t1 -c{connections} -d{whole}s -R{rate} --latency {url}",
+    reader::wrk,
+);
+/// oha at a constant rate.
+pub const OHA_RATE: Contender = peer(
+    "oha",
+    "--no-tui --output-format json -z {ms}ms -c {connections} -q {rate} {url}",
+    reader::oha,
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::closed::{BARE_EPOLL, BARE_EPOLL_STAMPED, WRK};
+
+    #[test]
+    fn a_load_becomes_a_command_line_or_nothing() {
+        let closed = LineValues::of(0.3).with("port", 80).with("connections", 64);
+        let open = closed.clone().with_rate(OfferedRate::Constant(1_000.0));
+        let line = |contender: Contender, values| contender.arguments(values).ok();
+        assert_eq!(
+            line(WRK, &closed).unwrap(),
+            "-t1 -c64 -d1s --latency http://127.0.0.1:80/"
+        );
+        assert_eq!(line(WRK2, &closed), None);
+        assert_eq!(line(BARE_EPOLL, &closed).unwrap(), "80 64 0.3");
+        assert_eq!(
+            line(BARE_EPOLL_STAMPED, &closed).unwrap(),
+            "80 64 0.3 stamped"
+        );
+        assert_eq!(line(BARE_SPIN, &open).unwrap(), "80 64 1000 0.3");
+        assert_eq!(line(BARE_SPIN, &closed), None);
+        assert!(
+            line(KNEE_URING, &open)
+                .unwrap()
+                .contains(" -d 300ms --warmup 0s ")
+        );
+    }
+
+    #[test]
+    fn only_knee_may_call_its_run_invalid() {
+        let wrk = WRK.program;
+        assert!(BenchProgram::Knee.accepts(Some(3)) && !BenchProgram::Knee.accepts(Some(2)));
+        assert!(wrk.accepts(Some(0)) && !wrk.accepts(Some(3)));
+        assert!(!wrk.accepts(None));
+    }
+
+    #[test]
+    fn a_command_line_is_split_as_a_shell_does() {
+        let line = LineValues::default()
+            .with("port", 81)
+            .fill("-d1s -H 'Connection: close' {url}");
+        let expected = ["-d1s", "-H", "Connection: close", "http://127.0.0.1:81/"];
+        assert_eq!(split(&line), expected);
+    }
+}
