@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// ResponseReaders of a clock for a trial.
+/// Readings of a clock for a trial.
 pub(crate) const READINGS: usize = 24;
 
 /// Estimate of an agent's clocks.

@@ -14,7 +14,7 @@
 use crate::FleetError;
 use crate::interval_share::IntervalShare;
 use knee_core::measure::Trial;
-use knee_core::spec::{WorkerRange, HttpVersion, TrialSpec};
+use knee_core::spec::{HttpVersion, TrialSpec, WorkerRange};
 use knee_engine::error::RunError;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -172,7 +172,7 @@ pub enum OpEvent {
         bytes: u64,
     },
     /// The response is complete.
-    WholeResponse {
+    Answered {
         /// The operation.
         op: FlightId,
         /// The final status.

@@ -167,7 +167,11 @@ impl FleetTrial<'_> {
     }
 
     /// Prepares all agents and starts them. Returns the beginning, on this host's clock.
-    async fn begin(&self, members: &mut [Member], crews: &[WorkerRange]) -> Result<u64, FleetError> {
+    async fn begin(
+        &self,
+        members: &mut [Member],
+        crews: &[WorkerRange],
+    ) -> Result<u64, FleetError> {
         let mut lead = LEAD;
         let mut attempt = 1;
         loop {

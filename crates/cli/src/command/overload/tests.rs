@@ -151,7 +151,7 @@ fn a_scenario_takes_the_place_of_the_url_and_its_sessions_keep_their_connections
 
 #[test]
 fn bad_input_gets_one_clear_line() {
-    crate::command::refused::check(REFUSED);
+    crate::command::tests::refused::check(REFUSED);
 }
 
 const REFUSED: &[(&str, &str)] = &[

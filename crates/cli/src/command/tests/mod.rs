@@ -6,10 +6,7 @@ mod documented;
 pub mod refused;
 mod simulated;
 
-use self::refused::refusal;
-use crate::command::run::RawRun;
 use crate::command::raw::{RawArgs, RawCommand};
-use crate::command::refused::refusal;
 use crate::command::run::RawRun;
 use crate::machine::Machine;
 use crate::resolved_options::ResolvedOptions;

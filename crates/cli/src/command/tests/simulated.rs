@@ -18,7 +18,7 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 #[allow(dead_code, unreachable_pub, unused_imports)]
-#[path = "../../../core/tests/sim/mod.rs"]
+#[path = "../../../../core/tests/sim/mod.rs"]
 mod sim;
 
 /// What these arguments lead to in this world.

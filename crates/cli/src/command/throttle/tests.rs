@@ -186,7 +186,7 @@ fn times_are_told_roughly() {
 
 #[test]
 fn bad_input_gets_one_clear_line() {
-    crate::command::refused::check(REFUSED);
+    crate::command::tests::refused::check(REFUSED);
 }
 
 const REFUSED: &[(&str, &str)] = &[

@@ -143,7 +143,7 @@ impl Exchange for Http1 {
                     self.state = ConnectionState::Broken;
                     events.push(OpEvent::Surplus);
                 }
-                events.push(OpEvent::WholeResponse { op, status });
+                events.push(OpEvent::Answered { op, status });
             }
         }
     }
@@ -157,7 +157,7 @@ impl Exchange for Http1 {
         };
         let failed = |outcome| OpEvent::Failed { op, outcome };
         events.push(match self.parser.at_eof() {
-            Eof::Done { status } if end != StreamEnd::Cut => OpEvent::WholeResponse { op, status },
+            Eof::Done { status } if end != StreamEnd::Cut => OpEvent::Answered { op, status },
             // Only the end of the stream delimits the body, and that is not the server's word.
             Eof::Done { .. } | Eof::Truncated => failed(Outcome::Truncated),
             Eof::Closed => failed(Outcome::Closed),
@@ -255,12 +255,12 @@ mod tests {
             (refused.clone(), ConnectionState::Broken)
         );
         assert_eq!(events(&[("Connection", "x")], switching).0, refused);
-        let answered = vec![OpEvent::WholeResponse { op, status: 101 }];
+        let answered = vec![OpEvent::Answered { op, status: 101 }];
         let request = events(&[("UPGRADE", "x"), ("Connection", "upgrade")], switching);
         assert_eq!(request, (answered, ConnectionState::Closing));
         // The other interim responses only announce the final one.
         let early = b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 x\r\n\r\n";
-        let answered = vec![OpEvent::WholeResponse { op, status: 204 }];
+        let answered = vec![OpEvent::Answered { op, status: 204 }];
         assert_eq!(events(&[], early), (answered, ConnectionState::Open));
     }
 

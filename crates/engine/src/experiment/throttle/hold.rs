@@ -9,7 +9,6 @@ use crate::sys::timer::{self, TimerFd};
 use knee_core::arrival::{ArrivalProcess, Arrivals};
 use knee_core::experiment::throttle::hold::HoldStats;
 use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec};
-use knee_core::experiment::throttle::hold::HoldStats;
 use knee_core::spec::{OpenLoad, Rate, Share};
 use knee_core::throttle::{Throttle, Turn};
 use knee_core::time::{Clock, Nanos};

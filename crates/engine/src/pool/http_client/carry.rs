@@ -299,7 +299,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 OpEvent::Received { op, bytes } => {
                     self.flights.get_mut(op).received(bytes as usize, time);
                 }
-                OpEvent::WholeResponse { op, status } => {
+                OpEvent::Answered { op, status } => {
                     is_in_step &= self.on_answer(io, slot, (op, status, is_in_step), time);
                 }
                 OpEvent::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),

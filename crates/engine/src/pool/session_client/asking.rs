@@ -18,7 +18,12 @@ pub(super) const AFTER_FAILURE: Nanos = Nanos::from_millis(1);
 impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     /// Fails the next step of a session because of a value. The session ends or goes on after a
     /// pause: without one, a step that takes no time would repeat at once.
-    pub(super) fn fail_unfit(&mut self, (session, request): (u32, u32), unfit: UnfitValue, now: Nanos) {
+    pub(super) fn fail_unfit(
+        &mut self,
+        (session, request): (u32, u32),
+        unfit: UnfitValue,
+        now: Nanos,
+    ) {
         self.measured.unfit.get_or_insert(unfit);
         let seat = &mut self.seats[session as usize];
         let step = seat.walk.reads_as(request);

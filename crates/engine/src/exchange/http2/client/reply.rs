@@ -219,9 +219,9 @@ impl Http2 {
             return self.refuse(id, Violation::LengthDiffers, io);
         }
         self.tell_received(io.events);
-        io.events.push(OpEvent::WholeResponse { op, status });
+        io.events.push(OpEvent::Answered { op, status });
         if is_sending {
-            // WholeResponse before all of the request was sent: the rest is of no use (§8.1).
+            // Answered before all of the request was sent: the rest is of no use (§8.1).
             return self.give_up(id, ErrorCode::CANCEL, io.out);
         }
         self.streams.close(id);

@@ -146,7 +146,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// AfterResponse the changes of the table's size that a block begins with; the rest of it.
+    /// Follows the changes of the table's size that a block begins with; the rest of it.
     #[inline]
     fn size_updates<'b>(&mut self, block: &'b [u8]) -> Result<&'b [u8], Error> {
         let mut rest = block;

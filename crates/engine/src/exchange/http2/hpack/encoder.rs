@@ -67,7 +67,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// AfterResponse the limit that the peer set for the table (RFC 9113 §4.3.1).
+    /// Follows the limit that the peer set for the table (RFC 9113 §4.3.1).
     pub fn set_limit(&mut self, bytes: usize) {
         // The least size in between has to be said too (§4.2).
         let least = self.sizes.iter().min().copied().unwrap_or(bytes).min(bytes);

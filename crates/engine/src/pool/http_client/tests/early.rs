@@ -13,7 +13,7 @@ struct Lettered {
 #[derive(PartialEq)]
 enum Stage {
     Begun,
-    WholeResponse,
+    Answered,
     Taken,
     Refused,
 }
@@ -37,7 +37,7 @@ impl Link for Lettered {
         self.stage = match letter {
             b'h' => {
                 self.out.push(b'C');
-                Stage::WholeResponse
+                Stage::Answered
             }
             b't' => Stage::Taken,
             b'r' => Stage::Refused,

@@ -72,7 +72,7 @@ impl Exchange for Letters {
                     let op = self.under_way.pop_front().expect("it was asked");
                     events.push(OpEvent::Received { op, bytes: 1 });
                     events.push(match byte {
-                        b'a' => OpEvent::WholeResponse { op, status: 200 },
+                        b'a' => OpEvent::Answered { op, status: 200 },
                         _ => OpEvent::Unprocessed(op),
                     });
                 }

@@ -8,7 +8,7 @@ use http::Request;
 use std::future::Future;
 
 /// What became of one request: status and body, or the error that ended it and what came before.
-type WholeResponse = Result<(u16, Vec<u8>), (Error, Vec<u8>)>;
+type Answered = Result<(u16, Vec<u8>), (Error, Vec<u8>)>;
 
 /// A client on a connection of its own.
 pub(super) fn with_client<T, F: Future<Output = T>>(
@@ -37,7 +37,7 @@ async fn begin(
     client: &mut SendRequest<Bytes>,
     method: &str,
     body: Vec<u8>,
-) -> impl Future<Output = WholeResponse> + use<> {
+) -> impl Future<Output = Answered> + use<> {
     let request = Request::builder().method(method).uri("http://a/").body(());
     *client = client.clone().ready().await.unwrap();
     let (response, mut sender) = client
@@ -65,7 +65,7 @@ async fn begin(
 }
 
 /// As many GETs as `count`, all at once over one connection.
-fn get_at_once(server: &HttpServer, count: usize) -> Vec<WholeResponse> {
+fn get_at_once(server: &HttpServer, count: usize) -> Vec<Answered> {
     let mut builder = h2::client::Builder::new();
     // It would open any number before it knows how many are permitted.
     builder.initial_max_send_streams(100);
@@ -175,7 +175,7 @@ fn streams_queue_at_the_station_as_connections_do() {
     }
 }
 
-fn answers_with(fault: Fault, count: usize) -> (Vec<WholeResponse>, HttpServerStats) {
+fn answers_with(fault: Fault, count: usize) -> (Vec<Answered>, HttpServerStats) {
     let server = with_fault(fault);
     let answers = get_at_once(&server, count);
     (answers, server.stop())

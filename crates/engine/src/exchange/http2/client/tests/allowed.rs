@@ -462,7 +462,7 @@ fn bytes_are_those_of_the_frames_of_a_stream() {
         rig.events(),
         [
             OpEvent::Received { op: 7, bytes },
-            OpEvent::WholeResponse { op: 7, status }
+            OpEvent::Answered { op: 7, status }
         ]
     );
 }

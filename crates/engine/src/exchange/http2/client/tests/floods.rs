@@ -140,7 +140,7 @@ fn what_was_given_up_is_passed_over() {
     ];
     rig.feed(&late.concat());
     let bytes = (late[2].len() + late[3].len()) as u64;
-    let answered = OpEvent::WholeResponse { op: 2, status: 200 };
+    let answered = OpEvent::Answered { op: 2, status: 200 };
     assert_eq!(rig.events(), [OpEvent::Received { op: 2, bytes }, answered]);
     assert_eq!(rig.http2.core.receive_window, {
         let mut window =

@@ -96,7 +96,7 @@ fn answered_before_all_was_sent() {
     let events = rig.events();
     assert_eq!(
         events.last(),
-        Some(&OpEvent::WholeResponse { op: 1, status: 200 })
+        Some(&OpEvent::Answered { op: 1, status: 200 })
     );
     assert_eq!(codes(&rig.sent()), [(kind::RST_STREAM, 1, 8)]);
     rig.feed(&update(0, 1 << 20));

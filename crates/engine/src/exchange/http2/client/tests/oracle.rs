@@ -106,7 +106,7 @@ async fn drive(
         for one in events.drain(..) {
             let (op, ends) = match one {
                 OpEvent::Written(op) | OpEvent::Received { op, .. } => (op, false),
-                OpEvent::WholeResponse { op, .. } | OpEvent::Failed { op, .. } => (op, true),
+                OpEvent::Answered { op, .. } | OpEvent::Failed { op, .. } => (op, true),
                 // More than the server permits, as it had not said so yet.
                 OpEvent::Unprocessed(op) => {
                     all.remove(&op);
@@ -158,7 +158,7 @@ fn exchange(
 fn check_told(all: &HashMap<u32, Vec<OpEvent>>, content_bytes: impl Fn(u32) -> u64) {
     for (&op, events) in all {
         assert_eq!(events[0], OpEvent::Written(op));
-        assert_eq!(events.last(), Some(&OpEvent::WholeResponse { op, status: 200 }));
+        assert_eq!(events.last(), Some(&OpEvent::Answered { op, status: 200 }));
         let mut received = 0;
         for one in &events[1..events.len() - 1] {
             match one {

@@ -143,7 +143,7 @@ pub(super) fn summed(events: &[OpEvent]) -> Vec<OpEvent> {
 /// How an operation ended.
 pub(super) fn end_of(events: &[OpEvent], op: FlightId) -> Option<Result<u16, Outcome>> {
     events.iter().find_map(|one| match one {
-        OpEvent::WholeResponse { op: of, status } if *of == op => Some(Ok(*status)),
+        OpEvent::Answered { op: of, status } if *of == op => Some(Ok(*status)),
         OpEvent::Failed { op: of, outcome } if *of == op => Some(Err(*outcome)),
         OpEvent::Unprocessed(of) if *of == op => Some(Err(Outcome::Unprocessed)),
         _ => None,

@@ -82,7 +82,7 @@ fn check_order(events: &[OpEvent]) {
                 assert!(bytes > 0 && !ended[op as usize]);
                 received[op as usize] = true;
             }
-            OpEvent::WholeResponse { op, .. } => {
+            OpEvent::Answered { op, .. } => {
                 assert!(received[op as usize]);
                 assert!(!std::mem::replace(&mut ended[op as usize], true));
             }
