@@ -145,8 +145,8 @@ impl ChildProgram {
         }
     }
 
-    /// Reads once and passes each whole line to `on_line`, `None` for a too long one. `false` at the
-    /// end of its output.
+    /// Reads once and passes each whole line to `on_line`, `None` for a too long one. Returns
+    /// `false` at the end of its output.
     pub(crate) fn read(&mut self, on_line: &mut dyn FnMut(Option<&[u8]>)) -> bool {
         match self.stdout.read(&mut self.buffer) {
             Ok(0) => false,

@@ -13,14 +13,14 @@ use crate::link::{self, TlsTarget};
 use crate::observe::Vantage;
 use crate::pool::client::Client;
 use crate::pool::requests::{RequestSet, serialise_all};
-use crate::reactor::{Backend, COVERED, ReceiveClock, Requests, UringBackend, Waiter};
+use crate::reactor::{Backend, COVERED, ReceiveClock, Requests, Waiter};
 use crate::resolve;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::socket::{Address, RawAddress};
 use crate::sys::thread as sys_thread;
 use crate::threads;
 use crate::worker::{Worker, WorkerResult};
-use dispatch::Dispatch;
+use dispatch::{Dispatch, choose_backend};
 use knee_core::both_ends::{ObservedStreams, Sampled, host_times};
 use knee_core::driver::AnyDriver;
 use knee_core::measure::{
@@ -435,21 +435,6 @@ pub fn connections_of(spec: &TrialSpec) -> u32 {
             HttpVersion::Auto | HttpVersion::Http11 => *vusers,
         },
         Load::Overload(load) => load.scheme.connecting_max(),
-    }
-}
-
-/// Resolves `Auto`, and checks that a backend asked for by name is permitted.
-fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, RunError> {
-    if choice != BackendChoice::IoUring {
-        return Ok(BackendChoice::Epoll);
-    }
-    match UringBackend::new(1, Requests::new([]), false) {
-        Ok(_) => Ok(BackendChoice::IoUring),
-        Err(error) => Err(RunError::NotPermitted(format!(
-            "--backend io_uring: this machine does not permit it ({error}); containers often \
-             block it, kernel.io_uring_disabled may forbid it, and Linux 6.0 is needed: use \
-             --backend epoll"
-        ))),
     }
 }
 

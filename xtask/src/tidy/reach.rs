@@ -58,9 +58,27 @@ fn declared(code: &RustFile) -> Vec<String> {
         let at = find_word(line, "mod")?;
         line[at + 3..].trim().strip_suffix(';')
     });
-    names
-        .flat_map(|m| [format!("{inside}/{m}.rs"), format!("{inside}/{m}/mod.rs")])
-        .collect()
+    let files = names.flat_map(|m| [format!("{inside}/{m}.rs"), format!("{inside}/{m}/mod.rs")]);
+    files.chain(named_paths(folder, code)).collect()
+}
+
+/// Files that `#[path = "…"]` names, relative to the folder of the file.
+fn named_paths<'a>(folder: &'a str, code: &'a RustFile) -> impl Iterator<Item = String> + 'a {
+    let named = code.lines.iter().filter_map(|line| {
+        let path = line.trim().strip_prefix("#[path = \"")?;
+        path.strip_suffix("\"]")
+    });
+    named.map(move |path| {
+        let mut parts: Vec<&str> = folder.split('/').collect();
+        for part in path.split('/') {
+            if part == ".." {
+                parts.pop();
+            } else {
+                parts.push(part);
+            }
+        }
+        parts.join("/")
+    })
 }
 
 #[cfg(test)]
@@ -91,6 +109,11 @@ mod tests {
             ("a/tests/common/mod.rs", ""),
             ("a/tests/f/main.rs", "mod g;"),
             ("a/tests/f/g.rs", ""),
+            (
+                "b/src/lib.rs",
+                "#[path = \"../tests/help/mod.rs\"]\nmod help;",
+            ),
+            ("b/tests/help/mod.rs", ""),
         ];
         assert!(dead(&files).is_empty());
         let mut orphan = files;

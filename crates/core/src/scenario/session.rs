@@ -23,8 +23,8 @@ use std::collections::HashMap;
 pub(super) const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
 /// The keys that only a request has.
-pub(super) const OF_REQUESTS: &str = "name exec gives headers json form body body_file expect extract \
-                           redirects timeout on_failure";
+pub(super) const OF_REQUESTS: &str = "name exec gives headers json form body body_file expect \
+                                      extract redirects timeout on_failure";
 
 /// The most kinds of sessions.
 const KINDS_MAX: usize = 1_000;

@@ -2,6 +2,7 @@
 //! sessions, backend. Everything behind [`Dispatch::run`] is compiled for one combination.
 
 use super::{RunPlan, connections_of};
+use crate::error::RunError;
 use crate::exchange::Exchange;
 use crate::exchange::http1::{self, Http1};
 use crate::exchange::http2::{Http2, Http2Shared};
@@ -11,7 +12,7 @@ use crate::pool::client::Client;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
 use crate::pool::requests::RequestSet;
 use crate::pool::session_client::{SessionClient, SessionConfig};
-use crate::reactor::{EpollBackend, UringBackend};
+use crate::reactor::{EpollBackend, Requests, UringBackend};
 use crate::worker::WorkerResult;
 use knee_core::driver::RateLimit;
 use knee_core::measure::IntervalPart;
@@ -24,6 +25,21 @@ use std::sync::mpsc::Sender;
 /// Connections of one worker that may wait for a response, or for the server to close them, beside
 /// those that are being established. Bounded by the descriptors that this process may have.
 const RESPONDING_MAX: usize = 16_384;
+
+/// Resolves `Auto`, and checks that a backend asked for by name is permitted.
+pub(super) fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, RunError> {
+    if choice != BackendChoice::IoUring {
+        return Ok(BackendChoice::Epoll);
+    }
+    match UringBackend::new(1, Requests::new([]), false) {
+        Ok(_) => Ok(BackendChoice::IoUring),
+        Err(error) => Err(RunError::NotPermitted(format!(
+            "--backend io_uring: this machine does not permit it ({error}); containers often \
+             block it, kernel.io_uring_disabled may forbid it, and Linux 6.0 is needed: use \
+             --backend epoll"
+        ))),
+    }
+}
 
 /// One worker of a plan, on its thread.
 pub(super) struct Dispatch<'a> {

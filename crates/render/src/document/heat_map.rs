@@ -50,7 +50,9 @@ pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
         let Some(mut plot) = heat_map(trial) else {
             continue;
         };
-        cells += plot.series.iter().map(|s| s.points().len()).sum::<usize>();
+        for series in &plot.series {
+            cells += series.points().len();
+        }
         if cells > CELLS_MAX {
             break;
         }

@@ -17,13 +17,13 @@ use knee_core::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, thread};
 
-/// WaitStats that are not counted at first: the first one of a thread touches new memory.
+/// Waits that are not counted at first: the first one of a thread touches new memory.
 const WARM_UP: u32 = 3;
 
 /// The same for `hybrid`, which learns in that time how late sleeps of this length end.
 const WARM_UP_HYBRID: u32 = 300;
 
-/// WaitStats that are not counted take at most this share of the row's time, beyond the first of them.
+/// Uncounted waits take at most this share of the row's time, the first of them excepted.
 const WARM_UP_SHARE: u64 = 5;
 
 /// Interval of reading the host's stolen time. It counts in ticks of 10 ms, and a reading takes
