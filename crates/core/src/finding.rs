@@ -1,10 +1,10 @@
-//! What a person should know: a value, built in one expression where it is diagnosed.
+//! Findings: facts that a person should know, as values that are built where they are diagnosed.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -21,28 +21,43 @@ pub enum Severity {
 pub struct Finding {
     /// Its stable name, such as `saturated_below_range`.
     pub code: String,
-    /// How grave it is.
+    /// Its severity.
     pub severity: Severity,
     /// A sentence for a person.
     pub text: String,
     /// The numbers it rests on, by name.
     pub evidence: BTreeMap<String, f64>,
-    /// What to do next, with the very flags to use; empty where nothing is to be done.
+    /// The next step with the options to use; empty where nothing is to be done.
     pub next_step: String,
 }
 
 /// What all findings of one kind have in common. `knee explain` and the reference print it.
 ///
-/// Each is a constant beside the function that diagnoses it, and listed by the module's `CODES`.
+/// The module that diagnoses them declares them with [`codes!`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
     /// The stable name, in JSON and on the command line.
     pub name: &'static str,
-    /// What it means and what causes it, in a few sentences.
+    /// Its meaning and causes, in a few sentences.
     pub cause: &'static str,
-    /// What to do about it, in a few sentences.
+    /// Its remedy, in a few sentences.
     pub remedy: &'static str,
 }
+
+/// Declares the codes of a module: a constant for each, and `CODES`, the list of all, from which
+/// the reference, `knee explain` and checks are made.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $vis:vis $code:ident: $name:literal, cause: $cause:literal,
+        remedy: $remedy:literal;)*) => {
+        $($(#[$doc])* $vis const $code: Code = Code {
+            name: $name,
+            cause: $cause,
+            remedy: $remedy,
+        };)*
+        pub(crate) const CODES: &[Code] = &[$($code),*];
+    };
+}
+pub(crate) use codes;
 
 impl Code {
     /// A finding of this kind. Numbers of the evidence that are not finite are not known, and left

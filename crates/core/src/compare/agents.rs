@@ -1,12 +1,12 @@
 //! The agents of a fleet, compared one by one: a slow path or a busy host shows here, and not the
 //! target.
 
-use super::draft::{Better, Draft, Of, Subject};
+use super::draft::{Draft, Of, Subject};
 use super::estimate::Estimate;
 use super::levels::Matched;
-use super::metrics::SPREAD_P50;
 use crate::measure::AgentMeasured;
 use crate::trial::report::TrialReport;
+use crate::trial::statistics::{Better, SPREAD_P50};
 
 /// More agents than this have no rows: each would make it harder to tell the others from chance.
 const ROWS_MAX: usize = 12;

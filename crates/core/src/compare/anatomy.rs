@@ -2,12 +2,15 @@
 
 use super::report::{ComparisonRow, StageChanges};
 use crate::measure::Stage;
-use crate::trial::timing::{AnatomyReport, Group, TimingReport};
+use crate::trial::timing::{AnatomyGroup, AnatomyReport, TimingReport};
 use crate::words::time;
 use std::collections::BTreeMap;
 
 /// The percentiles that are explained, and by whose stages.
-const EXPLAINED: [(&str, Group); 2] = [("p50_ns", Group::Median), ("p99_ns", Group::Slowest1)];
+const EXPLAINED: [(&str, AnatomyGroup); 2] = [
+    ("p50_ns", AnatomyGroup::Median),
+    ("p99_ns", AnatomyGroup::Slowest1),
+];
 
 /// A stage that changed by less than this share of the whole change is not told.
 const SHARE_TOLD: f64 = 0.1;
@@ -40,7 +43,7 @@ struct Means {
 
 impl Means {
     /// Each operation counts once, whichever trial it is of. `None` where a trial tells nothing.
-    fn of(trials: &[&TimingReport], group: Group) -> Option<Means> {
+    fn of(trials: &[&TimingReport], group: AnatomyGroup) -> Option<Means> {
         let of_trial = |t: &&TimingReport| t.anatomy.iter().find(|a| a.of == group).cloned();
         let all: Option<Vec<AnatomyReport>> = trials.iter().map(of_trial).collect();
         let all = all?;
@@ -57,7 +60,7 @@ impl Means {
     }
 }
 
-fn changes(metric: &str, of: Group, label: &str, a: &Means, b: &Means) -> StageChanges {
+fn changes(metric: &str, of: AnatomyGroup, label: &str, a: &Means, b: &Means) -> StageChanges {
     let change = |stage: &Stage| b.stages_ns[stage] - a.stages_ns[stage];
     let mut changed: Vec<(Stage, f64)> = Stage::all().map(|s| (s, change(&s))).collect();
     changed.sort_by(|(_, x), (_, y)| y.abs().total_cmp(&x.abs()));
@@ -102,7 +105,7 @@ mod tests {
 
     fn trial(stages: &[(Stage, u64)], count: u64) -> TimingReport {
         let group = AnatomyReport {
-            of: Group::Slowest1,
+            of: AnatomyGroup::Slowest1,
             share_percent: 1.0,
             from_ns: 1,
             count,

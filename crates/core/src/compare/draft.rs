@@ -4,18 +4,8 @@
 use super::difference::{Difference, discoveries};
 use crate::compare::report::{ComparisonRow, ComparisonVerdict};
 use crate::spec::Level;
+use crate::trial::statistics::Better;
 use crate::words::percent;
-
-/// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Better {
-    /// As throughput.
-    More,
-    /// As response time.
-    Less,
-    /// Neither, as of a knee.
-    Neither,
-}
 
 /// Whose figures a row compares.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The speed of the host as evidence: the generator's own processor time per operation, where it
 //! did nothing but work.
 
-use super::draft::Draft;
-use super::draft::{Better, Test};
+use super::draft::{Draft, Test};
 use crate::stats::rounds::median;
 use crate::trial::report::TrialReport;
+use crate::trial::statistics::Better;
 use crate::words::percent;
 
 /// Speeds nearer than this, as a share, are the same.

@@ -1,112 +1,40 @@
 //! What is compared of a trial.
 
 use super::difference::Between;
-use super::draft::Better;
 use super::estimate::{Estimate, counted_per_s, percentile, throughput};
 use super::share::Count;
 use crate::measure::Outcome;
 use crate::measure::error_share;
 use crate::report::Kind;
 use crate::trial::report::TrialReport;
+use crate::trial::statistics::{Compared, StatisticSource, TrialStatistic, compared_in};
 
-/// A positive figure of a trial.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Metric {
-    /// Its name in reports.
-    pub name: &'static str,
-    /// Its unit there.
-    pub unit: &'static str,
-    /// Which way is better.
-    pub better: Better,
-    /// The usual spread between runs of the same server, as a standard deviation of the logarithm.
-    pub spread: f64,
-    /// The figure of a trial.
-    pub of: Figure,
+/// The statistics by which trials of this command are compared.
+pub(super) fn statistics_of(kind: Kind) -> impl Iterator<Item = &'static TrialStatistic> {
+    compared_in(match kind {
+        Kind::Udp => Compared::Udp,
+        Kind::Overload => Compared::Overload,
+        Kind::Latency => Compared::Latency,
+        _ => Compared::Load,
+    })
 }
 
-/// The figure of a trial; `None` where it has none.
-pub(super) type Figure = fn(&TrialReport) -> Option<Estimate>;
-
-/// What is assumed, not what holds everywhere: 12 runs of 1 s each of an unchanged server
-/// of knee's own (4 workers, exponential 1 ms, closed loop) on a virtual machine with two
-/// processors differed in throughput by 0.7 to 1.6 % and in the median by 1.2 to 2.2 % beyond what
-/// they knew of their own chance. The further out in the tail, the more is allowed for.
-pub(super) const SPREAD_THROUGHPUT: f64 = 0.02;
-pub(super) const SPREAD_P50: f64 = 0.02;
-const SPREAD_P90: f64 = 0.025;
-pub(super) const SPREAD_P95: f64 = 0.03;
-pub(super) const SPREAD_P99: f64 = 0.04;
-/// Of what passes through a network and its queues.
-const SPREAD_NETWORK: f64 = 0.03;
-
-const THROUGHPUT: Metric = Metric {
-    name: "throughput_per_s",
-    unit: "per_s",
-    better: Better::More,
-    spread: SPREAD_THROUGHPUT,
-    of: throughput,
-};
-const P50: Metric = response_time("p50_ns", SPREAD_P50, |t| {
-    percentile(t, 0.5, |r| (r.p50, None), |i| i.p50_ns)
-});
-const P90: Metric = response_time("p90_ns", SPREAD_P90, |t| {
-    percentile(t, 0.9, |r| (r.p90, r.p90_ci95), |i| i.p90_ns)
-});
-const P95: Metric = response_time("p95_ns", SPREAD_P95, |t| {
-    percentile(t, 0.95, |r| (r.p95, r.p95_ci95), |i| i.p95_ns)
-});
-const P99: Metric = response_time("p99_ns", SPREAD_P99, |t| {
-    percentile(t, 0.99, |r| (r.p99, r.p99_ci95), |i| i.p99_ns)
-});
-const RECEIVED: Metric = carried("received_per_s", "per_s", |t| {
-    counted_per_s(t, |i| i.received.unwrap_or(0))
-});
-const UP: Metric = carried("up_bytes_per_s", "bytes_per_s", |t| {
-    counted_per_s(t, |i| i.up_bytes.unwrap_or(0))
-});
-const DOWN: Metric = carried("down_bytes_per_s", "bytes_per_s", |t| {
-    counted_per_s(t, |i| i.down_bytes.unwrap_or(0))
-});
-
-/// A percentile of response times.
-const fn response_time(name: &'static str, spread: f64, of: Figure) -> Metric {
-    Metric {
-        name,
-        unit: "ns",
-        better: Better::Less,
-        spread,
-        of,
-    }
-}
-
-/// What a network carried.
-const fn carried(name: &'static str, unit: &'static str, of: Figure) -> Metric {
-    Metric {
-        name,
-        unit,
-        better: Better::More,
-        spread: SPREAD_NETWORK,
-        of,
-    }
-}
-
-/// What to compare of the trials of this command.
-pub(super) fn metrics(kind: Kind) -> &'static [Metric] {
-    match kind {
-        Kind::Udp => &[RECEIVED],
-        // What is not served there, is so by design.
-        Kind::Overload => &[THROUGHPUT],
-        Kind::Latency => &[UP, DOWN, P50, P90],
-        _ => &[THROUGHPUT, P50, P90, P95, P99],
-    }
-}
-
-/// The share that is compared of the trials of this command: its name in reports.
-pub(super) fn share_name(kind: Kind) -> Option<&'static str> {
-    match kind {
-        Kind::Udp => Some("loss_percent"),
-        Kind::Overload => None,
-        _ => Some("error_percent"),
+/// A statistic of a trial with its uncertainty; `None` where the trial has none.
+pub(super) fn estimate(statistic: &TrialStatistic, trial: &TrialReport) -> Option<Estimate> {
+    match statistic.source {
+        StatisticSource::Rate {
+            of_trial,
+            of_interval,
+        } => {
+            let per_s = of_trial(trial).at_least()?;
+            throughput(trial, per_s, of_interval?)
+        }
+        StatisticSource::Counted(count) => counted_per_s(trial, count),
+        StatisticSource::Time {
+            figure,
+            of_interval,
+        } => percentile(trial, &figure, of_interval?),
+        StatisticSource::Count(_) | StatisticSource::Share(_) => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the conclusions of experiments say as a whole.
 
 use super::difference::{Between, difference, of_pairs};
-use super::draft::{Better, Draft, Of, Subject};
+use super::draft::{Draft, Of, Subject};
 use super::estimate::Estimate;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::experiment::overload::report::OverloadConclusion;
@@ -9,6 +9,7 @@ use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::throttle::report::ThrottleConclusion;
 use crate::report::{Conclusion, Report};
 use crate::stats::sample::mean;
+use crate::trial::statistics::Better;
 
 /// The usual spread between runs of what is found by fitting many levels.
 const SPREAD_FITTED: f64 = 0.02;

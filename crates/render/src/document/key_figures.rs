@@ -6,6 +6,7 @@ use super::stated::{key_times_table, stated};
 use super::table::{Align, Table};
 use super::{Document, Fact, fact, timing, traffic};
 use crate::number::{count, number, percent, rate, time, time_short, words};
+use knee_core::compare::metric_name;
 use knee_core::experiment::run::report::{RepeatedFigure, RunConclusion};
 use knee_core::report::Report;
 use knee_core::trial::report::TrialReport;
@@ -76,11 +77,7 @@ fn repeated(f: &RepeatedFigure) -> Fact {
         }
     };
     let [lo, hi] = f.ci95.map(shown);
-    let name = if is_time {
-        f.metric.trim_end_matches("_ns")
-    } else {
-        "throughput"
-    };
+    let name = metric_name(&f.metric);
     let spread = percent(f.spread_percent);
     let text = format!("{}, {lo} to {hi}, spread {spread}", shown(f.value));
     fact(name, Line::plain(text))

@@ -321,7 +321,7 @@ fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
         };
         match because {
             Some(because) => Line::of(Ink::Dim, format!("the first: {because}")),
-            None => Line::of(Ink::Dim, meaning(*o)),
+            None => Line::of(Ink::Dim, o.meaning()),
         }
     });
     table.column("", Align::Left, meanings.collect());
@@ -333,45 +333,6 @@ pub(super) fn outcome_ink(outcome: Outcome) -> Ink {
         Outcome::Ok => Ink::Good,
         Outcome::InFlight => Ink::Plain,
         _ => Ink::Bad,
-    }
-}
-
-/// An outcome in words.
-fn meaning(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Ok => "a whole response, status below 400",
-        Outcome::Http4xx => "status 400 to 499",
-        Outcome::Http5xx => "status 500 or more",
-        Outcome::Timeout => "no whole response in time",
-        Outcome::ConnectTimeout => "no connection in time",
-        Outcome::Refused => "connection refused",
-        Outcome::Reset => "connection reset",
-        Outcome::Closed => "closed before a byte of the response",
-        Outcome::Truncated => "closed within the response",
-        Outcome::Malformed => "not HTTP, or more than asked for",
-        Outcome::Unreachable => "host or network unreachable",
-        Outcome::NoResources => "no port, descriptor or memory left here",
-        Outcome::OtherError => "another error of the system",
-        Outcome::Shed => "not started: too many in flight",
-        Outcome::InFlight => "not ended when time was up",
-        Outcome::Served => "connected in time, a whole response",
-        Outcome::Ghost => "connected here, never taken in there",
-        Outcome::ResponseTimeout => "connected, no whole response in time",
-        Outcome::PortExhausted => "no local port left",
-        Outcome::DescriptorExhausted => "no descriptor left",
-        Outcome::Late => "connected after its time limit",
-        Outcome::HandshakeTimeout => "connected, not secured in time",
-        Outcome::HandshakeFailed => "the TLS handshake failed",
-        Outcome::RefusedStream => "its stream refused, not processed",
-        Outcome::StreamReset => "its stream reset by the target",
-        Outcome::Unprocessed => "connection closed, not processed",
-        Outcome::Unexpected => "not what the step expected",
-        Outcome::ProgramFailed => "not sent: no value from its program",
-        Outcome::UnfitValue => "not sent: a value does not fit its place",
-        Outcome::Lost => "sent, but not received",
-        Outcome::SendError => "refused by the kernel here",
-        Outcome::NotAttempted => "the sender never came to it",
-        Outcome::Discarded => "received, but not counted",
     }
 }
 

@@ -4,8 +4,8 @@ use super::line::{Ink, Line};
 use super::table::{Align, Table};
 use crate::axis::Axis;
 use crate::number::{known, time, time_interval, time_short};
-use knee_core::trial::figure::Figure;
-use knee_core::trial::report::{TimesReport, TrialReport};
+use knee_core::trial::figure::{Figure, TimeFigure, TimesReport};
+use knee_core::trial::report::TrialReport;
 
 /// The figure, or its range; `write` writes one of its values.
 pub(super) fn stated<T: Copy>(figure: Figure<T>, write: impl Fn(T) -> String) -> String {
@@ -17,29 +17,23 @@ pub(super) fn stated<T: Copy>(figure: Figure<T>, write: impl Fn(T) -> String) ->
     }
 }
 
-/// One row of the latency table: name, figure and, where known, its confidence interval.
-type Statistic = (&'static str, Figure<u64>, Option<[u64; 2]>);
+/// One row of the latency table: its figure, what is stated of it and, where known, its interval.
+type StatedFigure = (&'static TimeFigure, Figure<u64>, Option<[u64; 2]>);
 
-fn statistics(l: &TimesReport) -> [Statistic; 9] {
-    let row = |title, name, ci95| (title, l.figure(name), ci95);
-    [
-        row("mean", "mean", None),
-        row("min", "min", None),
-        row("p50", "p50", None),
-        row("p75", "p75", None),
-        row("p90", "p90", l.p90_ci95),
-        row("p95", "p95", l.p95_ci95),
-        row("p99", "p99", l.p99_ci95),
-        row("p99.9", "p999", None),
-        row("max", "max", None),
-    ]
+fn statistics(l: &TimesReport) -> Vec<StatedFigure> {
+    let row = |row: &'static TimeFigure| {
+        let ci95 = row.ci95(l).filter(|_| row.states_interval);
+        (row, row.stated(l), ci95)
+    };
+    TimesReport::FIGURES.iter().map(row).collect()
 }
 
 /// Response and service time, a row for each statistic.
 pub(super) fn latency_table(t: &TrialReport) -> Table {
     let mut table = Table::default();
     let response = statistics(&t.response_time_ns);
-    let names = response.iter().map(|(name, ..)| Line::of(Ink::Dim, *name));
+    let names = response.iter();
+    let names = names.map(|(row, ..)| Line::of(Ink::Dim, row.title));
     table.column("", Align::Left, names.collect());
     add_latency(&mut table, "response", &response);
     if t.service_time_ns.count > 0 {
@@ -53,8 +47,8 @@ pub(super) fn latency_table(t: &TrialReport) -> Table {
 pub(super) fn key_times_table(t: &TrialReport) -> Table {
     let times = &t.response_time_ns;
     let is_key = |row: usize| {
-        let (name, figure, _) = statistics(times)[row];
-        match name {
+        let (row, figure, _) = statistics(times)[row];
+        match row.title {
             "p50" => true,
             "p90" | "p99" | "p99.9" | "max" => times.count > 1 && figure != Figure::Absent,
             _ => false,
@@ -66,16 +60,17 @@ pub(super) fn key_times_table(t: &TrialReport) -> Table {
 
 /// Bars over the logarithm of the response times.
 fn add_distribution(table: &mut Table, l: &TimesReport) {
-    let all = statistics(l).map(|(_, figure, _)| figure.at_most());
-    let [_, min, p50, .., max] = all;
-    let ends = [min.or(p50), max].map(|ns| ns.unwrap_or(1).max(1) as f64);
+    let most = |key| l.figure(key).at_most();
+    let ends = [most("min").or(most("p50")), most("max")];
+    let ends = ends.map(|ns| ns.unwrap_or(1).max(1) as f64);
     let axis = Axis::decades(ends, |ns| time_short(ns as u64));
-    let shares = all.map(|ns| Some(axis.position(ns?.max(1) as f64)));
+    let all = statistics(l).into_iter();
+    let shares = all.map(|(_, figure, _)| Some(axis.position(figure.at_most()?.max(1) as f64)));
     let title = format!("log scale from {}", (axis.label)(axis.lo));
-    table.bar(title, Ink::Data, shares.into());
+    table.bar(title, Ink::Data, shares.collect());
 }
 
-fn add_latency(table: &mut Table, title: &str, statistics: &[Statistic]) {
+fn add_latency(table: &mut Table, title: &str, statistics: &[StatedFigure]) {
     let values = statistics
         .iter()
         .map(|(_, figure, _)| Line::plain(stated(*figure, time)));

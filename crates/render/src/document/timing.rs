@@ -11,7 +11,7 @@ use crate::number::{count, known, percent, percent_short, time_short};
 use crate::plot::Tone;
 use knee_core::measure::{Owner, SlowOperation, Stage};
 use knee_core::trial::report::{TargetReport, TrialReport};
-use knee_core::trial::timing::{AnatomyReport, ClockKind, Group, TimingReport};
+use knee_core::trial::timing::{AnatomyGroup, AnatomyReport, ClockKind, TimingReport};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest name of a step beside a bar, in characters.
@@ -193,7 +193,10 @@ pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &
 
 /// The group that a sentence is about: the slowest 1 %, or the slowest that there are enough of.
 fn told(timing: &TimingReport) -> Option<&AnatomyReport> {
-    let tail = timing.anatomy.iter().filter(|a| a.of <= Group::Slowest1);
+    let tail = timing
+        .anatomy
+        .iter()
+        .filter(|a| a.of <= AnatomyGroup::Slowest1);
     tail.max_by_key(|a| a.of)
 }
 
@@ -206,7 +209,7 @@ fn sentence(a: &AnatomyReport) -> String {
         .map(|(_, (stage, share))| format!("{} is {}", percent_short(share), stage.words()))
         .collect();
     let of = match a.of {
-        Group::All => "Of all response times".to_owned(),
+        AnatomyGroup::All => "Of all response times".to_owned(),
         of => format!("Of {} (over {})", of.words(), time_short(a.from_ns)),
     };
     format!("{of}, {}.", parts.join(", "))

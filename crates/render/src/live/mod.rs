@@ -21,7 +21,7 @@ use knee_core::finding::Severity;
 use knee_core::measure::{AgentInterval, Interval};
 use knee_core::time::Nanos;
 use knee_core::trial::findings::trial_findings;
-use knee_core::trial::live::Watch;
+use knee_core::trial::live::RemarkDetector;
 use knee_core::trial::report::{TrialReport, Verdict};
 use knee_core::trial::sessions::SessionNames;
 use std::collections::VecDeque;
@@ -84,7 +84,7 @@ pub struct Live {
     is_running: bool,
     sums: Sums,
     moments: VecDeque<Moment>,
-    watch: Watch,
+    watch: RemarkDetector,
     ended: Vec<Ended>,
     entries: VecDeque<Entry>,
     /// What each agent contributed to the last interval.
@@ -150,7 +150,7 @@ impl Live {
         self.is_running = true;
         self.is_tabled = false;
         self.sums = Sums::default();
-        self.watch = Watch::default();
+        self.watch = RemarkDetector::default();
         self.agents.clear();
         self.trial = Some(trial);
     }
@@ -165,8 +165,8 @@ impl Live {
         self.agents = std::mem::take(&mut interval.agents);
         if trial.kind == LiveKind::Operations {
             for remark in self.watch.on_interval(&interval) {
-                let at = Some(Nanos(remark.at_ns()) + self.warmup());
-                self.say(remark.severity(), at, remark.text());
+                let at = Some(Nanos(remark.at_ns) + self.warmup());
+                self.say(remark.severity, at, remark.text);
             }
         }
         if self.moments.len() == MOMENTS_MAX {

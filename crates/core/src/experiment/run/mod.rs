@@ -8,7 +8,7 @@ use crate::experiment::run::report::RunConclusion;
 use crate::measure::error_share;
 use crate::rng;
 use crate::spec::TrialSpec;
-use crate::trial::findings::{Asked, findings_at_levels, trial_findings, with_agents};
+use crate::trial::findings::{FindingContext, findings_at_levels, trial_findings, with_agents};
 use crate::trial::report::TrialReport;
 
 /// One load, its findings, its figures.
@@ -91,7 +91,7 @@ impl Experiment for SingleRun {
         let findings = match past {
             [] => Vec::new(),
             [only] => trial_findings(only),
-            _ => with_agents(&all, findings_at_levels(&all, Asked::default())),
+            _ => with_agents(&all, findings_at_levels(&all, FindingContext::default())),
         };
         Concluded {
             verdict: verdict(past),

@@ -2,23 +2,19 @@
 
 use super::report::RepeatedFigure;
 use crate::stats::rounds::{Cell, fit};
+use crate::trial::figure::Figure;
 use crate::trial::report::{TrialReport, Verdict};
-
-type Figure = fn(&TrialReport) -> Option<f64>;
-
-const FIGURES: [(&str, Figure); 5] = [
-    ("throughput_per_s", |t| t.throughput_per_s),
-    ("p50_ns", |t| t.response_time_ns.p50.map(|ns| ns as f64)),
-    ("p90_ns", |t| t.response_time_ns.p90.map(|ns| ns as f64)),
-    ("p95_ns", |t| t.response_time_ns.p95.map(|ns| ns as f64)),
-    ("p99_ns", |t| t.response_time_ns.p99.map(|ns| ns as f64)),
-];
+use crate::trial::statistics::{Compared, StatisticUnit, TrialStatistic, compared_in};
 
 /// The figures of repeats of the same load; none of fewer than two that are VALID.
 pub(super) fn repeated(trials: &[TrialReport]) -> Vec<RepeatedFigure> {
     let valid = || trials.iter().filter(|t| t.verdict == Verdict::Valid);
-    let figure = |(metric, of): &(&str, Figure)| {
-        let logs = valid().filter_map(of).filter(|v| *v > 0.0).map(f64::ln);
+    let figure = |row: &TrialStatistic| {
+        let exact = valid().filter_map(|t| match row.value(t) {
+            Figure::Exactly(value) => Some(value),
+            Figure::Within(..) | Figure::Absent => None,
+        });
+        let logs = exact.filter(|v| *v > 0.0).map(f64::ln);
         let cells: Vec<Cell> = logs
             .map(|value| Cell {
                 level: 0,
@@ -29,12 +25,14 @@ pub(super) fn repeated(trials: &[TrialReport]) -> Vec<RepeatedFigure> {
         let fit = fit(&cells, 1, 1)?;
         let estimate = fit.level(0)?;
         Some(RepeatedFigure {
-            metric: (*metric).to_owned(),
+            metric: row.key.to_owned(),
             repeats: cells.len() as u32,
             value: estimate.value.exp(),
             ci95: estimate.ci95().map(f64::exp),
             spread_percent: 100.0 * fit.spread,
         })
     };
-    FIGURES.iter().filter_map(figure).collect()
+    let rows = compared_in(Compared::Load);
+    let figures = rows.filter(|row| row.unit != StatisticUnit::Percent);
+    figures.filter_map(figure).collect()
 }
