@@ -47,7 +47,7 @@ pub struct GeneratorUse {
 impl GeneratorUse {
     /// Adds another process of the same trial. Processor time adds up; of the busiest worker and
     /// the host the worst counts.
-    fn merge(&mut self, other: GeneratorUse) {
+    pub(super) fn merge(&mut self, other: GeneratorUse) {
         if other.busiest_worker_percent > self.busiest_worker_percent {
             self.busiest_worker_percent = other.busiest_worker_percent;
             self.busiest_worker_waiting_percent = other.busiest_worker_waiting_percent;
