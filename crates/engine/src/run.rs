@@ -21,7 +21,7 @@ use crate::sys::thread as sys_thread;
 use crate::threads;
 use crate::worker::{Worker, WorkerResult};
 use dispatch::Dispatch;
-use knee_core::both_ends::{Sampled, ObservedStreams, host_times};
+use knee_core::both_ends::{ObservedStreams, Sampled, host_times};
 use knee_core::driver::AnyDriver;
 use knee_core::measure::{
     GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Measurement,

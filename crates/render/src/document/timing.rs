@@ -175,7 +175,10 @@ pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &
 /// The group named in the sentence: the slowest 1 %, or the slowest group that has enough
 /// operations.
 fn slowest_group(timing: &TimingReport) -> Option<&AnatomyReport> {
-    let tail = timing.anatomy.iter().filter(|a| a.of <= AnatomyGroup::Slowest1);
+    let tail = timing
+        .anatomy
+        .iter()
+        .filter(|a| a.of <= AnatomyGroup::Slowest1);
     tail.max_by_key(|a| a.of)
 }
 

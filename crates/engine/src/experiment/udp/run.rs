@@ -57,7 +57,10 @@ pub fn run(
     let session = random();
     let mut service = control.begin(&begin(spec, session, sharing), stop)?;
     // On one machine the service reports the kernel's reasons.
-    let freed = sharing.is_none().then(|| FreedPackets::watch().ok()).flatten();
+    let freed = sharing
+        .is_none()
+        .then(|| FreedPackets::watch().ok())
+        .flatten();
     let freed = freed.as_ref();
     let quiet = DropReading::now(freed);
     thread::sleep(QUIET);
