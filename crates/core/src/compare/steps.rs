@@ -11,8 +11,8 @@ use crate::trial::sessions::{SessionReport, distinct};
 use crate::trial::statistics::{Better, SPREAD_THROUGHPUT, StatisticSource, statistic};
 use std::collections::BTreeMap;
 
-/// Percentiles of steps and sessions: the metric of a step, that of a session. Fewer than of a whole
-/// trial, as every row hides differences of the others.
+/// Percentiles of steps and sessions: the metric of a step, that of a session. Fewer than of a
+/// whole trial, as every row hides differences of the others.
 const PERCENTILES: [(&str, &str); 3] = [
     ("p50_ns", "session_p50_ns"),
     ("p95_ns", "session_p95_ns"),

@@ -8,29 +8,31 @@ use crate::words::{percent, time};
 
 codes! {
     FLEET_INCOMPLETE = "fleet_incomplete":
-    cause "An agent of the fleet did not deliver what it measured: it ended, was cut off, or its \
-           host failed. Its share of the load is in no figure, and the trial is INVALID.",
-    remedy "See why the agent ended. Where it was cut off, it keeps its result and delivers it \
-            once it is back: knee fleet collect fetches that.";
+        cause "An agent of the fleet did not deliver what it measured: it ended, was cut off, or \
+               its host failed. Its share of the load is in no figure, and the trial is INVALID.",
+        remedy "See why the agent ended. Where it was cut off, it keeps its result and delivers \
+                it once it is back: knee fleet collect fetches that.";
 
     AGENT_STOPPED = "agent_stopped":
-    cause "The process of an agent did not run for 100 ms or longer: it was stopped, or its \
-           machine was. Its share of the load was not offered in that time.",
-    remedy "Find what stopped it: SIGSTOP, a suspended virtual machine, or a quota of processor \
-            time in its container. An agent that is only slow has another remark in its row.";
+        cause "The process of an agent did not run for 100 ms or longer: it was stopped, or its \
+               machine was. Its share of the load was not offered in that time.",
+        remedy "Find what stopped it: SIGSTOP, a suspended virtual machine, or a quota of \
+                processor time in its container. An agent that is only slow has another remark in \
+                its row.";
 
     AGENTS_DIFFER = "agents_differ":
-    cause "One agent of the fleet measured other response times, or more failures, than the \
-           others, by more than chance. Its path to the target is slower, its host is busy, or \
-           the target answers it from another place.",
-    remedy "Look at the table of agents. Measure from that host alone, or leave it out with \
-            --agents, and compare.";
+        cause "One agent of the fleet measured other response times, or more failures, than the \
+               others, by more than chance. Its path to the target is slower, its host is busy, \
+               or the target answers it from another place.",
+        remedy "Look at the table of agents. Measure from that host alone, or leave it out with \
+                --agents, and compare.";
 
     RESULTS_KEPT = "results_kept":
-    cause "JetStream did not store the result of an agent. The coordinator fetched it from the \
-           agent, so nothing is missing. A result is lost, though, if its agent ends before that.",
-    remedy "Make room in JetStream: delete old results with knee fleet clear, or raise \
-            max_file_store of nats-server and the limits of the account.";
+        cause "JetStream did not store the result of an agent. The coordinator fetched it from \
+               the agent, so nothing is missing. A result is lost, though, if its agent ends \
+               before that.",
+        remedy "Make room in JetStream: delete old results with knee fleet clear, or raise \
+                max_file_store of nats-server and the limits of the account.";
 }
 
 /// Codes of the state of an agent, which do not depend on its trial.

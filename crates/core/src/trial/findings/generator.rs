@@ -17,52 +17,54 @@ const PAUSE_NS: f64 = 50_000.0;
 
 codes! {
     GENERATOR_LIMITED = "generator_limited":
-    cause "A core of the generator had no time left, and users waited for it. The target can \
-           serve more than was measured.",
-    remedy "Give the generator more cores with --threads, run it on another machine than the \
-            target, or ask for less.";
+        cause "A core of the generator had no time left, and users waited for it. The target can \
+               serve more than was measured.",
+        remedy "Give the generator more cores with --threads, run it on another machine than the \
+                target, or ask for less.";
 
     RATE_MAX_REACHED = "rate_max_reached":
-    cause "The agents have --rate-max, and more than 1 % of the operations had to wait for it. \
-           The throughput is that of the limit, not of the target.",
-    remedy "Ask for less: fewer --vusers, a think time, or a --rate below the limit. To offer \
-            more, add agents, or start them with a higher --rate-max.";
+        cause "The agents have --rate-max, and more than 1 % of the operations had to wait for \
+               it. The throughput is that of the limit, not of the target.",
+        remedy "Ask for less: fewer --vusers, a think time, or a --rate below the limit. To offer \
+                more, add agents, or start them with a higher --rate-max.";
 
     GENERATOR_DISTORTED = "generator_distorted":
-    cause "The generator did not offer the load that was asked for: it fell behind, stopped, or \
-           did not keep the arrival process. The figures are of another load.",
-    remedy "Repeat on a quieter or larger machine, or offer less.";
+        cause "The generator did not offer the load that was asked for: it fell behind, stopped, \
+               or did not keep the arrival process. The figures are of another load.",
+        remedy "Repeat on a quieter or larger machine, or offer less.";
 
     FIGURES_UNDETERMINED = "figures_undetermined":
-    cause "The generator's own delays may have changed these figures by more than 10 %, and times \
-           by more than 20 µs. The report has a range in the place of each. All other figures are \
-           determined.",
-    remedy "Give the generator a processor of its own with taskset, or run it on another machine \
-            than the target.";
+        cause "The generator's own delays may have changed these figures by more than 10 %, and \
+               times by more than 20 µs. The report has a range in the place of each. All other \
+               figures are determined.",
+        remedy "Give the generator a processor of its own with taskset, or run it on another \
+                machine than the target.";
 
     GENERATOR_WOKEN = "generator_woken":
-    cause "The target is on the generator's host. The generator sleeps between responses, and the \
-           target's kernel calls wake it for each of them. That takes the target's time: some \
-           microseconds per wake-up on a virtual machine, less on a physical one. A generator \
-           that does not sleep can measure a higher throughput.",
-    remedy "Give the generator a processor of its own with taskset, and let it poll with \
-            --threads 1 --wait spin. Or run it on another host.";
+        cause "The target is on the generator's host. The generator sleeps between responses, and \
+               the target's kernel calls wake it for each of them. That takes the target's time: \
+               some microseconds per wake-up on a virtual machine, less on a physical one. A \
+               generator that does not sleep can measure a higher throughput.",
+        remedy "Give the generator a processor of its own with taskset, and let it poll with \
+                --threads 1 --wait spin. Or run it on another host.";
 
     LITTLES_LAW_VIOLATION = "littles_law_violation":
-    cause "In a closed loop the number of users equals throughput times the time of a cycle. Here \
-           they differ by more than 2.5 %, so a figure is wrong or the run is too short.",
-    remedy "Repeat it for longer. Until both agree, trust neither throughput nor response time.";
+        cause "In a closed loop the number of users equals throughput times the time of a cycle. \
+               Here they differ by more than 2.5 %, so a figure is wrong or the run is too short.",
+        remedy "Repeat it for longer. Until both agree, trust neither throughput nor response \
+                time.";
 
     THINK_DEVIATION = "think_deviation":
-    cause "Users paused longer than --think asked for, because the generator woke up late.",
-    remedy "Wait more precisely with --wait spin, or use fewer users per core.";
+        cause "Users paused longer than --think asked for, because the generator woke up late.",
+        remedy "Wait more precisely with --wait spin, or use fewer users per core.";
 
     GENERATOR_POLLED = "generator_polled":
-    cause "The generator's processor slept, and woke late. The generator's own delay was 10 % or \
-           more of the slowest 1 % of the response times, of the median, or of a user's cycle. \
-           This process may use another processor, so the generator stopped sleeping. That makes \
-           its results more exact.",
-    remedy "Nothing is wrong. Use --wait hybrid where the processor is needed for something else.";
+        cause "The generator's processor slept, and woke late. The generator's own delay was 10 % \
+               or more of the slowest 1 % of the response times, of the median, or of a user's \
+               cycle. This process may use another processor, so the generator stopped sleeping. \
+               That makes its results more exact.",
+        remedy "Nothing is wrong. Use --wait hybrid where the processor is needed for something \
+                else.";
 }
 
 /// Where the generator limits a closed loop, users' cycles contain its delay, and the throughput is

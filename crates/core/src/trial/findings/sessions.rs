@@ -10,36 +10,36 @@ use crate::words::{percent, time};
 
 codes! {
     DATA_EXHAUSTED = "data_exhausted":
-    cause "A data set is dealt so that no two users have the same record, and there was none left \
-           for the next user. The load ended there. The warm-up uses up no record.",
-    remedy "Give the data set more records, load for less time, or let records be dealt more than \
-            once with 'order: in-order' or 'order: random'.";
+        cause "A data set is dealt so that no two users have the same record, and there was none \
+               left for the next user. The load ended there. The warm-up uses up no record.",
+        remedy "Give the data set more records, load for less time, or let records be dealt more \
+                than once with 'order: in-order' or 'order: random'.";
 
     UNEXPECTED_RESPONSES = "unexpected_responses":
-    cause "Responses were whole, but not what a step of a session expects of them, or what it \
-           extracts was not in them. The sessions ended there.",
-    remedy "Compare what came with the step: the first three are in the report. Where the server \
-            is right, mend the scenario; where it is not, its log says why.";
+        cause "Responses were whole, but not what a step of a session expects of them, or what it \
+               extracts was not in them. The sessions ended there.",
+        remedy "Compare what came with the step: the first three are in the report. Where the \
+                server is right, mend the scenario; where it is not, its log says why.";
 
     PROGRAM_FAILED = "program_failed":
-    cause "A program that the scenario starts with 'exec' gave no value, so that steps were not \
-           sent. It ended, wrote a line that is no answer, left a value out, or did not answer \
-           within the time limit of the step.",
-    remedy "Run the program by hand with a line of JSON on its standard input. See what it writes \
-            to its standard output and to its standard error.";
+        cause "A program that the scenario starts with 'exec' gave no value, so that steps were \
+               not sent. It ended, wrote a line that is no answer, left a value out, or did not \
+               answer within the time limit of the step.",
+        remedy "Run the program by hand with a line of JSON on its standard input. See what it \
+                writes to its standard output and to its standard error.";
 
     PROGRAM_LATE = "program_late":
-    cause "Steps waited for a program that the scenario starts with 'exec', beyond their intended \
-           time. This is the generator's delay, and response times contain it.",
-    remedy "Give the step a pause before it: the program is asked when the pause begins. A faster \
-            program helps, and so do more workers (--threads): each has a process.";
+        cause "Steps waited for a program that the scenario starts with 'exec', beyond their \
+               intended time. This is the generator's delay, and response times contain it.",
+        remedy "Give the step a pause before it: the program is asked when the pause begins. A \
+                faster program helps, and so do more workers (--threads): each has a process.";
 
     UNFIT_VALUE = "unfit_value":
-    cause "A place in a request cannot have the value that a template gave for it. A header has \
-           no line end and no other control character, a cookie has no ';', and a URL is one of \
-           the target. These steps were not sent.",
-    remedy "Mend the records, or what is extracted. urlencode(NAME) and base64(NAME) make a line \
-            of any value.";
+        cause "A place in a request cannot have the value that a template gave for it. A header \
+               has no line end and no other control character, a cookie has no ';', and a URL is \
+               one of the target. These steps were not sent.",
+        remedy "Mend the records, or what is extracted. urlencode(NAME) and base64(NAME) make a \
+                line of any value.";
 }
 
 /// A step that waits this long for its program is not a matter of some system calls.

@@ -13,23 +13,23 @@ const OPEN_SHARE: f64 = 0.9;
 
 codes! {
     OUTAGE = "outage":
-    cause "For some time no good response came at all and operations failed. Throughput is then \
-           the mean of times with and without the target.",
-    remedy "Read the target's log at that time: it may have restarted or run out of something. \
-            Then repeat.";
+        cause "For some time no good response came at all and operations failed. Throughput is \
+               then the mean of times with and without the target.",
+        remedy "Read the target's log at that time: it may have restarted or run out of \
+                something. Then repeat.";
 
     HUNG_OPERATIONS = "hung_operations":
-    cause "Operations waited far longer than others and never got a response. In a closed loop \
-           their users do nothing else, so that the load is smaller than it looks.",
-    remedy "See at the target what these connections wait for (ss -tnp). A shorter --timeout \
-            shows whether new connections hang too.";
+        cause "Operations waited far longer than others and never got a response. In a closed \
+               loop their users do nothing else, so that the load is smaller than it looks.",
+        remedy "See at the target what these connections wait for (ss -tnp). A shorter --timeout \
+                shows whether new connections hang too.";
 
     PERIODIC_PAUSES = "periodic_pauses":
-    cause "The target pauses again and again in a regular period, as a garbage collector or a \
-           periodic job makes it. A closed loop hides such pauses: its users send nothing \
-           meanwhile.",
-    remedy "Measure with an open loop (--rate) what users feel, and look for a job of that period \
-            at the target.";
+        cause "The target pauses again and again in a regular period, as a garbage collector or a \
+               periodic job makes it. A closed loop hides such pauses: its users send nothing \
+               meanwhile.",
+        remedy "Measure with an open loop (--rate) what users feel, and look for a job of that \
+                period at the target.";
 }
 
 /// Times without a good response.

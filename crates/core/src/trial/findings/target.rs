@@ -27,50 +27,50 @@ const STALL_BURST: f64 = 1.3;
 
 codes! {
     NON_STATIONARY = "non_stationary":
-    cause "Throughput or response time drifts or jumps within the measured time, after the \
-           initial transient was cut. Caches that fill, compilation at run time, memory that \
-           leaks and neighbours on the same host do this.",
-    remedy "Let the target settle with a longer --warmup and measure for longer. Where it still \
-            drifts, the target itself changes, and its mean is not one number.";
+        cause "Throughput or response time drifts or jumps within the measured time, after the \
+               initial transient was cut. Caches that fill, compilation at run time, memory that \
+               leaks and neighbours on the same host do this.",
+        remedy "Let the target settle with a longer --warmup and measure for longer. Where it \
+                still drifts, the target itself changes, and its mean is not one number.";
 
     ERRORS = "errors":
-    cause "Operations failed: rejected by status, refused, reset, timed out or malformed. The \
-           report counts each kind in `outcomes`.",
-    remedy "Make one request work first (knee run URL --vusers 1 -n 1), then find the load at \
-            which failures begin.";
+        cause "Operations failed: rejected by status, refused, reset, timed out or malformed. The \
+               report counts each kind in `outcomes`.",
+        remedy "Make one request work first (knee run URL --vusers 1 -n 1), then find the load at \
+                which failures begin.";
 
     TARGET_QUEUE_GROWS = "target_queue_grows":
-    cause "An open loop offers more than the target serves. Requests that are not served \
-           wait, so the queue and every response time grow while the load lasts. Percentiles then \
-           measure the length of the run.",
-    remedy "Offer less than the target serves, or find the highest rate that it serves with knee \
-            sweep --axis rate.";
+        cause "An open loop offers more than the target serves. Requests that are not served \
+               wait, so the queue and every response time grow while the load lasts. Percentiles \
+               then measure the length of the run.",
+        remedy "Offer less than the target serves, or find the highest rate that it serves with \
+                knee sweep --axis rate.";
 
     CONNECTIONS_LIMIT = "connections_limit":
-    cause "All permitted connections were open, and operations waited for one for longer than \
-           they then took, or timed out unsent. The load is limited by --connections, not by the \
-           target.",
-    remedy "Permit more connections with --connections, or offer less.";
+        cause "All permitted connections were open, and operations waited for one for longer than \
+               they then took, or timed out unsent. The load is limited by --connections, not by \
+               the target.",
+        remedy "Permit more connections with --connections, or offer less.";
 
     SURPLUS_BYTES = "surplus_bytes":
-    cause "After a whole response came bytes that no request asked for. Usually Content-Length is \
-           smaller than the body.",
-    remedy "Compare Content-Length with the body that the target sends: curl -i URL.";
+        cause "After a whole response came bytes that no request asked for. Usually \
+               Content-Length is smaller than the body.",
+        remedy "Compare Content-Length with the body that the target sends: curl -i URL.";
 
     DELAYED_ACK = "delayed_ack":
-    cause "The end of a short response comes about 40 ms after its beginning. As long does Linux \
-           wait before it acknowledges data without sending any. The target, or a proxy before \
-           it, writes a response in several pieces. It holds back the last one until the first is \
-           acknowledged (Nagle's algorithm).",
-    remedy "Set TCP_NODELAY in the target or its proxy, or have it write each response at once. \
-            Clients that send their next request without waiting, as over HTTP/2 with several \
-            streams, meet it less often.";
+        cause "The end of a short response comes about 40 ms after its beginning. As long does \
+               Linux wait before it acknowledges data without sending any. The target, or a proxy \
+               before it, writes a response in several pieces. It holds back the last one until \
+               the first is acknowledged (Nagle's algorithm).",
+        remedy "Set TCP_NODELAY in the target or its proxy, or have it write each response at \
+                once. Clients that send their next request without waiting, as over HTTP/2 with \
+                several streams, meet it less often.";
 
     SERVER_STALLED = "server_stalled":
-    cause "The target answered almost nothing for a short time and then caught up, while the \
-           generator was on time. A collection of garbage, a checkpoint or a lock does this.",
-    remedy "Read the target's log at that time, and repeat for longer to see whether it is \
-            periodic.";
+        cause "The target answered almost nothing for a short time and then caught up, while the \
+               generator was on time. A collection of garbage, a checkpoint or a lock does this.",
+        remedy "Read the target's log at that time, and repeat for longer to see whether it is \
+                periodic.";
 }
 
 pub(super) fn non_stationary(trials: &TrialGroup) -> Option<Finding> {
