@@ -132,8 +132,8 @@ const FAIL_IF_HELP: &str =
 
 fn fail_if_long_help() -> String {
     format!(
-        "{FAIL_IF_HELP}\n\nOf the pings beside the flows, in any scenario: {} against a time. errors \
-         are pings that did not come back, against a share (0.1%) or a number.",
+        "{FAIL_IF_HELP}\n\nOf the pings beside the flows, in any scenario: {} against a time. \
+         errors are pings that did not come back, against a share (0.1%) or a number.",
         threshold_names(true).join(", ")
     )
 }

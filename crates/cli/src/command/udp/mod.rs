@@ -211,9 +211,9 @@ const FAIL_IF_HELP: &str = "Threshold that fails the run (exit code 1), repeatab
 
 fn fail_if_long_help() -> String {
     format!(
-        "{FAIL_IF_HELP}\n\nerrors are all datagrams intended that were not received, throughput those \
-         received per second. Of several trials any may cross it. With --mode echo also round \
-         trips: {} against a time.",
+        "{FAIL_IF_HELP}\n\nerrors are all datagrams intended that were not received, throughput \
+         those received per second. Of several trials any may cross it. With --mode echo also \
+         round trips: {} against a time.",
         threshold_names(true).join(", ")
     )
 }

@@ -23,7 +23,7 @@ const WARM_UP: u32 = 3;
 /// The same for `hybrid`, which learns in that time how late sleeps of this length end.
 const WARM_UP_HYBRID: u32 = 300;
 
-/// WaitStats that are not counted take at most this share of the row's time, beyond the first of them.
+/// Waits that are not counted take at most this share of the row's time, beyond the first of them.
 const WARM_UP_SHARE: u64 = 5;
 
 /// Interval of reading the host's stolen time. It counts in ticks of 10 ms, and a reading takes
