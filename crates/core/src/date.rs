@@ -1,4 +1,4 @@
-//! Dates: moments of the calendar in UTC, as text.
+//! Dates in UTC as text.
 
 use std::num::NonZero;
 use time::OffsetDateTime;
@@ -15,14 +15,14 @@ const fn with_decimals(decimal_digits: Option<NonZero<u8>>) -> EncodedConfig {
     Config::DEFAULT.set_time_precision(precision).encode()
 }
 
-/// So many nanoseconds since 1970, as RFC 3339 to the second: `2026-11-22T12:00:00Z`.
+/// A time in nanoseconds since 1970 as RFC 3339, to the second: `2026-11-22T12:00:00Z`.
 pub fn rfc3339(realtime_ns: u64) -> String {
     let mut text = Vec::new();
     put::<TO_THE_SECOND>(realtime_ns, &mut text);
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// Appends so many nanoseconds since 1970, as RFC 3339 to the millisecond:
+/// Appends a time in nanoseconds since 1970 as RFC 3339, to the millisecond:
 /// `2026-11-22T12:00:00.123Z`.
 pub(crate) fn put_rfc3339_ms(realtime_ns: u64, out: &mut Vec<u8>) {
     put::<TO_THE_MS>(realtime_ns, out);

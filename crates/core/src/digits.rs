@@ -1,4 +1,4 @@
-//! Numbers as a person reads them: so many significant digits, commas between thousands.
+//! Numbers for people: significant digits, commas between thousands.
 
 /// A figure measured or computed: `88,420`, `130`, `48.24`, `0.0333`: four significant digits, as
 /// in the tables, idle zeros dropped.
@@ -20,7 +20,7 @@ pub fn exact(value: f64) -> String {
     number(value)
 }
 
-/// Rounded to so many significant digits, in plain decimals, idle zeros dropped.
+/// Rounded to `digits` significant digits, in plain decimals, idle zeros dropped.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return "unknown".into();
@@ -31,7 +31,7 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
     grouped(trimmed(&digits_of(value, digits)))
 }
 
-/// Rounded to so many significant digits, in plain decimals; idle zeros stay.
+/// Rounded to `digits` significant digits, in plain decimals; idle zeros stay.
 pub fn digits_of(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".into();
@@ -64,8 +64,9 @@ pub fn grouped(text: &str) -> String {
 
 /// Without zeros (and a point) at the end of a fraction.
 pub fn trimmed(text: &str) -> &str {
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.'),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        text
     }
 }

@@ -1,10 +1,10 @@
-//! What a person should know: a value, built in one expression where it is diagnosed.
+//! Findings: facts that a person should know, as values that are built where they are diagnosed.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -21,13 +21,13 @@ pub enum Severity {
 pub struct Finding {
     /// Its stable name, such as `saturated_below_range`.
     pub code: String,
-    /// How grave it is.
+    /// Its severity.
     pub severity: Severity,
     /// A sentence for a person.
     pub text: String,
     /// The numbers it rests on, by name.
     pub evidence: BTreeMap<String, f64>,
-    /// What to do next, with the very flags to use; empty where nothing is to be done.
+    /// The next step with the options to use; empty where nothing is to be done.
     pub next_step: String,
 }
 
@@ -38,9 +38,9 @@ pub struct Finding {
 pub struct Code {
     /// The stable name, in JSON and on the command line.
     pub name: &'static str,
-    /// What it means and what causes it, in a few sentences.
+    /// Its meaning and causes, in a few sentences.
     pub cause: &'static str,
-    /// What to do about it, in a few sentences.
+    /// Its remedy, in a few sentences.
     pub remedy: &'static str,
 }
 

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A moment, in nanoseconds since the run began, or a length of time in nanoseconds.
+/// A time in nanoseconds since the run began, or a length of time in nanoseconds.
 ///
-/// Both are one type because every use subtracts two moments or adds a length to one. Arithmetic
+/// Both are one type because every use subtracts two times or adds a length to one. Arithmetic
 /// saturates: a length never turns negative and never wraps. Range: 0 to about 584 years.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -18,7 +18,7 @@ pub struct Nanos(pub u64);
 impl Nanos {
     /// The beginning of a run, and the empty length.
     pub const ZERO: Nanos = Nanos(0);
-    /// Later than any moment of any run.
+    /// Later than any time of any run.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
     /// `us` microseconds.
@@ -44,12 +44,12 @@ impl Nanos {
         Nanos((s * 1e9).round() as u64)
     }
 
-    /// In seconds.
+    /// The time in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// In microseconds.
+    /// The time in microseconds.
     pub fn as_micros_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }

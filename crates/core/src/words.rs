@@ -21,9 +21,10 @@ pub fn percent(value: f64) -> String {
         return format!("{:.2} %", value.min(99.99));
     }
     let digits = percent_decimals(value);
-    match value.is_finite() {
-        true => format!("{} %", grouped(trimmed(&format!("{value:.digits$}")))),
-        false => "unknown".into(),
+    if value.is_finite() {
+        format!("{} %", grouped(trimmed(&format!("{value:.digits$}"))))
+    } else {
+        "unknown".into()
     }
 }
 
@@ -72,9 +73,10 @@ pub fn users(n: f64) -> String {
 
 /// `between 4.2 and 6 users`, or `about 6 users` where both ends are written alike.
 pub fn between_users(lo: f64, hi: f64) -> String {
-    match estimate(lo) == estimate(hi) {
-        true => format!("about {}", users(hi)),
-        false => format!("between {} and {}", estimate(lo), users(hi)),
+    if estimate(lo) == estimate(hi) {
+        format!("about {}", users(hi))
+    } else {
+        format!("between {} and {}", estimate(lo), users(hi))
     }
 }
 

@@ -1,7 +1,9 @@
 //! An agent's share of an interval, or of all intervals so far, as it travels. It has the counts of
 //! a histogram, not the histogram, so that a coordinator of many agents can hold it.
 
-use knee_core::measure::{AgentInterval, Counts, Ended, Histogram, Interval, IntervalPart, Pacing};
+use knee_core::measure::{
+    AgentInterval, Counts, EndedCounts, Histogram, Interval, IntervalPart, Pacing,
+};
 use serde::{Deserialize, Serialize};
 
 /// An agent's share of an interval.
@@ -108,8 +110,8 @@ impl IntervalShare {
     }
 }
 
-fn ended_since(now: &[Ended], before: &[Ended]) -> Vec<Ended> {
-    let none = std::iter::repeat(Ended::default());
+fn ended_since(now: &[EndedCounts], before: &[EndedCounts]) -> Vec<EndedCounts> {
+    let none = std::iter::repeat(EndedCounts::default());
     let before = before.iter().copied().chain(none);
     let both = now.iter().zip(before);
     both.map(|(now, before)| now.since(&before)).collect()

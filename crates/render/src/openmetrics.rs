@@ -7,6 +7,7 @@ mod sessions;
 use crate::live::{LiveKind, LiveTrial};
 use knee_core::measure::{Interval, TIME_BOUNDS};
 use knee_core::time::Nanos;
+use knee_core::trial::statistics::STATISTICS;
 use sessions::Sessions;
 use std::fmt::Write;
 
@@ -320,14 +321,10 @@ fn quantiles(out: &mut String, running: &[Trial]) {
         let name = "knee_last_interval_latency_seconds";
         let help = "Response times (or pings) of the last interval; the quantile 1 is the largest.";
         head(out, name, "gauge", "seconds", help);
-        let of_q = [
-            ("0.5", i.p50_ns),
-            ("0.9", i.p90_ns),
-            ("0.95", i.p95_ns),
-            ("0.99", i.p99_ns),
-            ("1.0", i.max_ns),
-        ];
+        let of_q = STATISTICS.iter();
+        let of_q = of_q.filter_map(|row| Some((row.quantile()?, row.in_interval(i)?)));
         for (q, ns) in of_q {
+            let q = canonical(q);
             let sample = format!("{name}{{{},quantile=\"{q}\"}}", trial.labels);
             line(out, &sample, Nanos(ns).as_secs_f64());
         }

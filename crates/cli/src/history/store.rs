@@ -6,7 +6,7 @@ use super::write::{ProcessIdentity, TrialStart, set_baseline};
 use flate2::read::ZlibDecoder;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Command;
-use knee_core::report::salvage::{Remains, RunningTrial, salvage};
+use knee_core::report::salvage::{PartialExperiment, RunningTrial, salvage};
 use knee_core::report::{Report, ReportResult, SCHEMA, check_schema};
 use knee_core::secrets::Secrets;
 use knee_core::trial::report::Verdict;
@@ -212,7 +212,7 @@ impl HistoryStore {
         knee_render::parse_report(&text).map(Some)
     }
 
-    fn remains(&self, entry: &HistoryEntry) -> Result<Remains, String> {
+    fn remains(&self, entry: &HistoryEntry) -> Result<PartialExperiment, String> {
         let sql = "SELECT report_schema, ended, running, running_trial FROM runs WHERE id = ?";
         let mut statement = self.connection.prepare(sql).map_err(in_words)?;
         let mut rows = statement.query([entry.id]).map_err(in_words)?;
@@ -233,7 +233,7 @@ impl HistoryStore {
             Some(report) => report,
             None => self.opening(entry)?,
         };
-        Ok(Remains {
+        Ok(PartialExperiment {
             so_far,
             ended: usize::try_from(ended).unwrap_or(0),
             running,

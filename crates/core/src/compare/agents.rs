@@ -1,12 +1,12 @@
 //! Agents of a fleet compared one by one. A difference shows a slow path or a busy host, not the
 //! target.
 
-use super::draft::{Better, RowDraft};
+use super::draft::RowDraft;
 use super::estimate::LogEstimate;
 use super::levels::MatchedLevel;
-use super::metrics::SPREAD_P50;
 use crate::measure::AgentMeasured;
 use crate::trial::report::TrialReport;
+use crate::trial::statistics::{Better, SPREAD_P50};
 
 /// Most agents that have rows: each row hides differences of the others.
 const ROWS_MAX: usize = 12;

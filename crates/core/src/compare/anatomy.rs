@@ -3,12 +3,15 @@
 use super::answer::at_label;
 use super::report::{ComparisonRow, StageChanges};
 use crate::measure::Stage;
-use crate::trial::timing::{AnatomyReport, Group, TimingReport};
+use crate::trial::timing::{AnatomyGroup, AnatomyReport, TimingReport};
 use crate::words::time;
 use std::collections::BTreeMap;
 
 /// The percentiles that are explained, and the operations whose stages explain them.
-const EXPLAINED: &[(&str, Group)] = &[("p50_ns", Group::Median), ("p99_ns", Group::Slowest1)];
+const EXPLAINED: &[(&str, AnatomyGroup)] = &[
+    ("p50_ns", AnatomyGroup::Median),
+    ("p99_ns", AnatomyGroup::Slowest1),
+];
 
 /// Share of the whole change below which a stage is left out of the sentence.
 const SHARE_TOLD: f64 = 0.1;
@@ -41,7 +44,7 @@ struct StageMeans {
 
 impl StageMeans {
     /// Weighs each operation alike. `None` if a trial has no such group.
-    fn of(trials: &[&TimingReport], group: Group) -> Option<StageMeans> {
+    fn of(trials: &[&TimingReport], group: AnatomyGroup) -> Option<StageMeans> {
         let of_trial = |t: &&TimingReport| t.anatomy.iter().find(|a| a.of == group).cloned();
         let all: Option<Vec<AnatomyReport>> = trials.iter().map(of_trial).collect();
         let all = all?;
@@ -58,7 +61,13 @@ impl StageMeans {
     }
 }
 
-fn changes(metric: &str, of: Group, label: &str, a: &StageMeans, b: &StageMeans) -> StageChanges {
+fn changes(
+    metric: &str,
+    of: AnatomyGroup,
+    label: &str,
+    a: &StageMeans,
+    b: &StageMeans,
+) -> StageChanges {
     let change = |stage: &Stage| b.stages_ns[stage] - a.stages_ns[stage];
     let mut changed: Vec<(Stage, f64)> = Stage::all().map(|s| (s, change(&s))).collect();
     changed.sort_by(|(_, x), (_, y)| y.abs().total_cmp(&x.abs()));
@@ -100,7 +109,7 @@ mod tests {
 
     fn trial(stages: &[(Stage, u64)], count: u64) -> TimingReport {
         let group = AnatomyReport {
-            of: Group::Slowest1,
+            of: AnatomyGroup::Slowest1,
             share_percent: 1.0,
             from_ns: 1,
             count,

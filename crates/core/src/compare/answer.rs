@@ -1,6 +1,7 @@
 //! The comparison in one or two sentences.
 
 use crate::compare::report::{ComparisonRow, ComparisonVerdict};
+use crate::trial::statistics::statistic;
 use crate::words::{exact, list, number, percent, ratio, time};
 
 /// Most figures in the sentence; the table has the rest.
@@ -160,15 +161,15 @@ fn instead(row: &ComparisonRow) -> String {
 
 /// Name of a metric for people.
 pub fn name(metric: &str) -> String {
+    if let Some(row) = statistic(metric) {
+        return row.title.to_owned();
+    }
     let units = ["_per_s", "_ns", "_percent", "_kib", "_bytes", "_hz"];
     let mut stem = metric;
     while let Some(shorter) = units.iter().find_map(|u| stem.strip_suffix(u)) {
         stem = shorter;
     }
-    match stem {
-        "error" => "errors".to_owned(),
-        stem => stem.replace('_', " "),
-    }
+    stem.replace('_', " ")
 }
 
 fn figure(unit: &str, value: f64) -> String {

@@ -2,18 +2,8 @@
 
 use super::difference::{Difference, discoveries};
 use crate::compare::report::{ComparisonRow, ComparisonVerdict};
+use crate::trial::statistics::Better;
 use crate::words::percent;
-
-/// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Better {
-    /// As throughput.
-    More,
-    /// As response time.
-    Less,
-    /// Neither, as of a knee.
-    Neither,
-}
 
 /// What a row is of, and which way is better.
 #[derive(Clone, Debug)]

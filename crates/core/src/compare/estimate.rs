@@ -2,7 +2,8 @@
 
 use crate::measure::Interval;
 use crate::stats::sample::{Z975, autocorrelation, mean, variance};
-use crate::trial::report::{TimesReport, TrialReport};
+use crate::trial::figure::{FigureKind, TimeFigure, TimesReport};
+use crate::trial::report::TrialReport;
 
 /// Least intervals for an estimate of their spread.
 const INTERVALS_MIN: usize = 5;
@@ -111,13 +112,14 @@ impl MeanSpread {
     }
 }
 
-/// Responses per second, after the initial transient.
-pub(super) fn throughput(trial: &TrialReport) -> Option<LogEstimate> {
-    let whole = LogEstimate::with_ci95(
-        trial.throughput_at_least_per_s()?,
-        trial.throughput_ci95_per_s,
-    )?;
-    let rates = rates_per_s(trial, trial.transient_ns(), |i| i.completed);
+/// A rate of responses, of which intervals count `count`, after the initial transient.
+pub(super) fn throughput(
+    trial: &TrialReport,
+    per_s: f64,
+    count: fn(&Interval) -> u64,
+) -> Option<LogEstimate> {
+    let whole = LogEstimate::with_ci95(per_s, trial.throughput_ci95_per_s)?;
+    let rates = rates_per_s(trial, trial.transient_ns(), count);
     Some(whole.at_least_as_unsure_as(relative(&rates)))
 }
 
@@ -130,26 +132,17 @@ pub(super) fn counted_per_s(
     Some(LogEstimate::bare(mean(&rates))?.at_least_as_unsure_as(relative(&rates)))
 }
 
-/// A percentile where it is known, and its 95 % interval where that is.
-pub(super) type FigureWithInterval = (Option<u64>, Option<[u64; 2]>);
-
-/// A percentile of response time, `q` from 0 to 1. `whole` gives it for the trial, `of` for an
-/// interval. `None` with fewer than five observations beyond it.
+/// A percentile of response time; `of_interval` has that of an interval. `None` with fewer than
+/// five observations beyond it.
 pub(super) fn percentile(
     trial: &TrialReport,
-    q: f64,
-    whole: fn(&TimesReport) -> FigureWithInterval,
-    of: fn(&Interval) -> u64,
+    figure: &TimeFigure,
+    of_interval: fn(&Interval) -> u64,
 ) -> Option<LogEstimate> {
-    let response = &trial.response_time_ns;
-    if response.count as f64 * (1.0 - q) < BEYOND_MIN {
-        return None;
-    }
-    let (value, ci95) = whole(response);
-    let ci95 = ci95.map(|bounds| bounds.map(|ns| ns as f64));
-    let estimate = LogEstimate::with_ci95(value? as f64, ci95)?;
+    let interval = figure.states_interval;
+    let estimate = of_times(figure, &trial.response_time_ns, interval)?;
     let logs: Vec<f64> = whole_intervals(trial, 0)
-        .map(of)
+        .map(of_interval)
         .filter(|&ns| ns > 0)
         .map(|ns| (ns as f64).ln())
         .collect();
@@ -160,7 +153,25 @@ pub(super) fn percentile(
 }
 
 /// Least observations beyond a percentile.
-pub(super) const BEYOND_MIN: f64 = 5.0;
+const BEYOND_MIN: f64 = 5.0;
+
+/// A percentile of these times, with its confidence interval if that is asked for; `None` with
+/// fewer than five observations beyond it.
+pub(super) fn of_times(
+    figure: &TimeFigure,
+    times: &TimesReport,
+    with_interval: bool,
+) -> Option<LogEstimate> {
+    let FigureKind::Quantile(q) = figure.kind else {
+        return None;
+    };
+    if times.count as f64 * (1.0 - q) < BEYOND_MIN {
+        return None;
+    }
+    let ci95 = figure.ci95(times).filter(|_| with_interval);
+    let ci95 = ci95.map(|ends| ends.map(|ns| ns as f64));
+    LogEstimate::with_ci95(figure.value(times)? as f64, ci95)
+}
 
 fn relative(rates: &[f64]) -> Option<MeanSpread> {
     let centre = mean(rates);

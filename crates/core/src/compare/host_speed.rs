@@ -1,8 +1,9 @@
 //! Speed of the host, from the generator's processor time per operation.
 
-use super::draft::{Better, RowDraft, RowTest};
+use super::draft::{RowDraft, RowTest};
 use crate::stats::rounds::median;
 use crate::trial::report::TrialReport;
+use crate::trial::statistics::Better;
 use crate::words::percent;
 
 /// Share within which speeds are equal.

@@ -2,9 +2,9 @@
 
 use super::anatomy::stage_changes;
 use super::difference::difference;
-use super::draft::{Better, RowDraft, RowSubject, RowTest};
+use super::draft::{RowDraft, RowSubject, RowTest};
 use super::estimate::LogEstimate;
-use super::metrics::{between, failed, failed_by_interval, is_contended, metrics, share_name};
+use super::metrics::{between, estimate, failed, failed_by_interval, is_contended, statistics_of};
 use super::report::{ComparisonRow, StageChanges};
 use super::share::{self, FailureCount, ShareSample};
 use crate::report::Kind;
@@ -12,6 +12,7 @@ use crate::report::Report;
 use crate::spec::Level;
 use crate::stats::sample::mean;
 use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::statistics::{Better, StatisticSource};
 use crate::trial::timing::TimingReport;
 
 /// The trials of one level: those of each report of a side.
@@ -113,15 +114,14 @@ impl<'a> MatchedLevel<'a> {
 impl MatchedLevel<'_> {
     /// The rows of this level.
     pub(super) fn drafts(&self, kind: Kind) -> Vec<RowDraft> {
-        let figures = metrics(kind).iter().filter_map(|metric| {
-            let subject = self.subject(metric.name, metric.unit, metric.better);
-            self.figure(subject, metric.spread, &metric.of)
+        let drafts = statistics_of(kind).filter_map(|row| {
+            let subject = self.subject(row.key, row.unit.name(), row.better);
+            match row.source {
+                StatisticSource::Share(_) => self.share(subject, &failed, &failed_by_interval),
+                _ => self.figure(subject, row.spread, &|t| estimate(row, t)),
+            }
         });
-        let share = share_name(kind).and_then(|name| {
-            let subject = self.subject(name, "percent", Better::Less);
-            self.share(subject, &failed, &failed_by_interval)
-        });
-        figures.chain(share).collect()
+        drafts.collect()
     }
 
     /// The first trial of each side.

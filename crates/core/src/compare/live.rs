@@ -6,13 +6,14 @@ use super::difference::Difference;
 use super::draft::{self, RowDraft};
 use super::host_speed::host_speed;
 use super::levels::MatchedLevel;
-use super::metrics::{ComparedMetric, metrics};
+use super::metrics::{estimate, statistics_of};
 use super::report::{ComparedRun, ComparedSide, Comparison};
 use crate::report::Kind;
 use crate::rng;
 use crate::stats::rounds::{BlockCell, RoundsFit, fit};
 use crate::stats::sample::t_beyond;
 use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::statistics::{StatisticUnit, TrialStatistic, statistic};
 
 /// Least number of rounds, if the budget permits.
 pub const ROUNDS_MIN: usize = 8;
@@ -44,8 +45,7 @@ pub fn is_known(a: &[TrialReport], b: &[TrialReport]) -> bool {
     } else {
         "throughput_per_s"
     };
-    let metric = metrics(Kind::Run).iter().find(|m| m.name == name);
-    let known = metric.and_then(|metric| fitted(metric, [a, b])?.difference(0, 1));
+    let known = statistic(name).and_then(|row| fitted(row, [a, b])?.difference(0, 1));
     let is_near = known.is_some_and(|d| d.half_width <= PRECISION.ln_1p());
     a.len().min(b.len()) >= ROUNDS_MIN && is_near
 }
@@ -90,11 +90,13 @@ pub fn compare_live(a: &LiveSide, b: &LiveSide, knee_version: &str) -> Result<Co
 
 /// Replaces the difference between runs by that within rounds.
 fn in_rounds(draft: RowDraft, slices: [&[TrialReport]; 2]) -> RowDraft {
-    let mut all = metrics(Kind::Run).iter();
-    let Some(metric) = all.find(|m| m.name == draft.subject.row.metric) else {
+    let mut all = statistics_of(Kind::Run);
+    let metric = &draft.subject.row.metric;
+    let figure = all.find(|row| row.key == metric && row.unit != StatisticUnit::Percent);
+    let Some(row) = figure else {
         return draft;
     };
-    let fit = fitted(metric, slices);
+    let fit = fitted(row, slices);
     let levels = fit.as_ref().map(|fit| [fit.levels[0], fit.levels[1]]);
     let values = levels.map_or(draft.values, |l| l.map(|level| level.map(f64::exp)));
     let difference = fit.as_ref().and_then(|fit| {
@@ -111,9 +113,9 @@ fn in_rounds(draft: RowDraft, slices: [&[TrialReport]; 2]) -> RowDraft {
 }
 
 /// Fits a figure over the rounds that have it on both sides.
-fn fitted(metric: &ComparedMetric, [a, b]: [&[TrialReport]; 2]) -> Option<RoundsFit> {
+fn fitted(row: &TrialStatistic, [a, b]: [&[TrialReport]; 2]) -> Option<RoundsFit> {
     let value = |t: &TrialReport| {
-        let estimate = (metric.of)(t).filter(|_| t.verdict == Verdict::Valid);
+        let estimate = estimate(row, t).filter(|_| t.verdict == Verdict::Valid);
         estimate.map(|e| e.log)
     };
     let rounds = a

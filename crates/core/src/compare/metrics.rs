@@ -1,112 +1,40 @@
 //! Metrics of a trial that are compared.
 
 use super::difference::RunSpread;
-use super::draft::Better;
 use super::estimate::{LogEstimate, counted_per_s, percentile, throughput};
 use super::share::FailureCount;
 use crate::measure::Outcome;
 use crate::measure::error_share;
 use crate::report::Kind;
 use crate::trial::report::TrialReport;
+use crate::trial::statistics::{Compared, StatisticSource, TrialStatistic, compared_in};
 
-/// A positive figure of a trial.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ComparedMetric {
-    /// Name in reports.
-    pub name: &'static str,
-    /// Unit in reports.
-    pub unit: &'static str,
-    /// Which way is better.
-    pub better: Better,
-    /// The usual spread between runs of the same server, as a standard deviation of the logarithm.
-    pub spread: f64,
-    /// The figure of a trial.
-    pub of: MetricFigure,
+/// The statistics by which trials of this command are compared.
+pub(super) fn statistics_of(kind: Kind) -> impl Iterator<Item = &'static TrialStatistic> {
+    compared_in(match kind {
+        Kind::Udp => Compared::Udp,
+        Kind::Overload => Compared::Overload,
+        Kind::Latency => Compared::Latency,
+        _ => Compared::Load,
+    })
 }
 
-/// The figure of a trial; `None` where it has none.
-pub(super) type MetricFigure = fn(&TrialReport) -> Option<LogEstimate>;
-
-/// Assumed spread between runs, as a standard deviation of the logarithm. It comes from 12 runs of
-/// 1 s of the built-in server (4 workers, exponential 1 ms, closed loop) on a virtual machine with
-/// two processors. Beyond their own intervals they differed in throughput by 0.7 to 1.6 % and in
-/// the median by 1.2 to 2.2 %. More is allowed for in the tail.
-pub(super) const SPREAD_THROUGHPUT: f64 = 0.02;
-pub(super) const SPREAD_P50: f64 = 0.02;
-const SPREAD_P90: f64 = 0.025;
-pub(super) const SPREAD_P95: f64 = 0.03;
-pub(super) const SPREAD_P99: f64 = 0.04;
-/// The same for what passes through a network and its queues.
-const SPREAD_NETWORK: f64 = 0.03;
-
-const THROUGHPUT: ComparedMetric = ComparedMetric {
-    name: "throughput_per_s",
-    unit: "per_s",
-    better: Better::More,
-    spread: SPREAD_THROUGHPUT,
-    of: throughput,
-};
-const P50: ComparedMetric = response_time("p50_ns", SPREAD_P50, |t| {
-    percentile(t, 0.5, |r| (r.p50, None), |i| i.p50_ns)
-});
-const P90: ComparedMetric = response_time("p90_ns", SPREAD_P90, |t| {
-    percentile(t, 0.9, |r| (r.p90, r.p90_ci95), |i| i.p90_ns)
-});
-const P95: ComparedMetric = response_time("p95_ns", SPREAD_P95, |t| {
-    percentile(t, 0.95, |r| (r.p95, r.p95_ci95), |i| i.p95_ns)
-});
-const P99: ComparedMetric = response_time("p99_ns", SPREAD_P99, |t| {
-    percentile(t, 0.99, |r| (r.p99, r.p99_ci95), |i| i.p99_ns)
-});
-const RECEIVED: ComparedMetric = carried("received_per_s", "per_s", |t| {
-    counted_per_s(t, |i| i.received.unwrap_or(0))
-});
-const UP: ComparedMetric = carried("up_bytes_per_s", "bytes_per_s", |t| {
-    counted_per_s(t, |i| i.up_bytes.unwrap_or(0))
-});
-const DOWN: ComparedMetric = carried("down_bytes_per_s", "bytes_per_s", |t| {
-    counted_per_s(t, |i| i.down_bytes.unwrap_or(0))
-});
-
-/// A percentile of response times.
-const fn response_time(name: &'static str, spread: f64, of: MetricFigure) -> ComparedMetric {
-    ComparedMetric {
-        name,
-        unit: "ns",
-        better: Better::Less,
-        spread,
-        of,
-    }
-}
-
-/// Data that a network carried, per second.
-const fn carried(name: &'static str, unit: &'static str, of: MetricFigure) -> ComparedMetric {
-    ComparedMetric {
-        name,
-        unit,
-        better: Better::More,
-        spread: SPREAD_NETWORK,
-        of,
-    }
-}
-
-/// Metrics to compare of the trials of this command.
-pub(super) fn metrics(kind: Kind) -> &'static [ComparedMetric] {
-    match kind {
-        Kind::Udp => &[RECEIVED],
-        // An overload leaves operations unserved by design.
-        Kind::Overload => &[THROUGHPUT],
-        Kind::Latency => &[UP, DOWN, P50, P90],
-        _ => &[THROUGHPUT, P50, P90, P95, P99],
-    }
-}
-
-/// Name in reports of the share to compare of the trials of this command.
-pub(super) fn share_name(kind: Kind) -> Option<&'static str> {
-    match kind {
-        Kind::Udp => Some("loss_percent"),
-        Kind::Overload => None,
-        _ => Some("error_percent"),
+/// A statistic of a trial with its uncertainty; `None` where the trial has none.
+pub(super) fn estimate(statistic: &TrialStatistic, trial: &TrialReport) -> Option<LogEstimate> {
+    match statistic.source {
+        StatisticSource::Rate {
+            of_trial,
+            of_interval,
+        } => {
+            let per_s = of_trial(trial).at_least()?;
+            throughput(trial, per_s, of_interval?)
+        }
+        StatisticSource::Counted(count) => counted_per_s(trial, count),
+        StatisticSource::Time {
+            figure,
+            of_interval,
+        } => percentile(trial, &figure, of_interval?),
+        StatisticSource::Count(_) | StatisticSource::Share(_) => None,
     }
 }
 

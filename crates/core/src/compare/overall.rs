@@ -1,7 +1,7 @@
 //! Rows of the conclusions of experiments as a whole.
 
 use super::difference::{RunSpread, difference, of_pairs};
-use super::draft::{Better, RowDraft, RowSubject};
+use super::draft::{RowDraft, RowSubject};
 use super::estimate::LogEstimate;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::experiment::overload::report::OverloadConclusion;
@@ -9,6 +9,7 @@ use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use crate::experiment::throttle::report::{RateRow, ThrottleConclusion, WaitRow};
 use crate::report::{Conclusion, Report};
 use crate::stats::sample::mean;
+use crate::trial::statistics::Better;
 
 /// Usual spread between runs of a figure fitted to many levels, as a standard deviation of the
 /// logarithm.

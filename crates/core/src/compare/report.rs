@@ -3,7 +3,7 @@
 use crate::measure::{Stage, known_keys};
 use crate::spec::Level;
 use crate::trial::report::Verdict;
-use crate::trial::timing::Group;
+use crate::trial::timing::AnatomyGroup;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ pub struct StageChanges {
     /// The level, as in [`ComparisonRow::label`].
     pub label: String,
     /// The operations about or beyond that percentile.
-    pub of: Group,
+    pub of: AnatomyGroup,
     /// Their mean response time of A.
     pub a_ns: u64,
     /// Their mean response time of B.

@@ -1,60 +1,40 @@
 //! Steps of sessions, and kinds of sessions, compared one by one.
 
-use super::draft::{Better, RowDraft};
-use super::estimate::{BEYOND_MIN, FigureWithInterval, LogEstimate};
+use super::draft::{RowDraft, RowSubject};
+use super::estimate::{LogEstimate, of_times};
 use super::levels::MatchedLevel;
-use super::metrics::{SPREAD_P50, SPREAD_P95, SPREAD_P99, SPREAD_THROUGHPUT, failed_by_interval};
+use super::metrics::failed_by_interval;
 use super::share::FailureCount;
 use crate::measure::{Outcome, error_share};
 use crate::trial::report::{TargetReport, TimesReport, TrialReport};
 use crate::trial::sessions::{SessionReport, distinct};
+use crate::trial::statistics::{Better, SPREAD_THROUGHPUT, StatisticSource, statistic};
 use std::collections::BTreeMap;
 
-/// A percentile of response or session time.
-struct ComparedPercentile {
-    of_step: &'static str,
-    of_session: &'static str,
-    q: f64,
-    spread: f64,
-    of: fn(&TimesReport) -> FigureWithInterval,
-}
-
-/// Percentiles of steps and sessions. Fewer than of a whole trial, as every row hides differences
-/// of the others.
-const PERCENTILES: &[ComparedPercentile] = &[
-    ComparedPercentile {
-        of_step: "p50_ns",
-        of_session: "session_p50_ns",
-        q: 0.5,
-        spread: SPREAD_P50,
-        of: |l| (l.p50, l.p50_ci95),
-    },
-    ComparedPercentile {
-        of_step: "p95_ns",
-        of_session: "session_p95_ns",
-        q: 0.95,
-        spread: SPREAD_P95,
-        of: |l| (l.p95, l.p95_ci95),
-    },
-    ComparedPercentile {
-        of_step: "p99_ns",
-        of_session: "session_p99_ns",
-        q: 0.99,
-        spread: SPREAD_P99,
-        of: |l| (l.p99, l.p99_ci95),
-    },
+/// Percentiles of steps and sessions: the metric of a step, that of a session. Fewer than of a
+/// whole trial, as every row hides differences of the others.
+const PERCENTILES: [(&str, &str); 3] = [
+    ("p50_ns", "session_p50_ns"),
+    ("p95_ns", "session_p95_ns"),
+    ("p99_ns", "session_p99_ns"),
 ];
 
-impl ComparedPercentile {
-    /// The percentile of these times; `None` with fewer than five observations beyond it.
-    fn estimate(&self, times: &TimesReport) -> Option<LogEstimate> {
-        if times.count as f64 * (1.0 - self.q) < BEYOND_MIN {
+/// The rows of percentiles; `metrics` chooses the metric of a step or of a session.
+fn percentile_drafts(
+    matched: &MatchedLevel,
+    metrics: impl Fn((&'static str, &'static str)) -> &'static str,
+    subject: impl Fn(&'static str) -> RowSubject,
+    times: impl Fn(&TrialReport) -> Option<&TimesReport>,
+) -> Vec<RowDraft> {
+    let draft = |names: (&'static str, &'static str)| {
+        let statistic = statistic(names.0)?;
+        let StatisticSource::Time { figure, .. } = statistic.source else {
             return None;
-        }
-        let (value, ci95) = (self.of)(times);
-        let ci95 = ci95.map(|ends| ends.map(|ns| ns as f64));
-        LogEstimate::with_ci95(value? as f64, ci95)
-    }
+        };
+        let of = |t: &TrialReport| of_times(&figure, times(t)?, true);
+        matched.figure(subject(metrics(names)), statistic.spread, &of)
+    };
+    PERCENTILES.into_iter().filter_map(draft).collect()
 }
 
 /// Rows of the steps and kinds of sessions that both sides have.
@@ -119,11 +99,12 @@ fn step_drafts(matched: &MatchedLevel, name: &str) -> Vec<RowDraft> {
     // The rate of a step follows from the load and from the steps before it.
     let rate_subject = subject("rate_per_s", "per_s", Better::Neither);
     let rate = matched.figure(rate_subject, SPREAD_THROUGHPUT, &rate);
-    let times = PERCENTILES.iter().filter_map(|percentile| {
-        let of = |t: &TrialReport| percentile.estimate(&step(t, name)?.response_time_ns);
-        let subject = subject(percentile.of_step, "ns", Better::Less);
-        matched.figure(subject, percentile.spread, &of)
-    });
+    let times = percentile_drafts(
+        matched,
+        |(of_step, _)| of_step,
+        |metric| subject(metric, "ns", Better::Less),
+        |t| Some(&step(t, name)?.response_time_ns),
+    );
     let failed = |t: &TrialReport| step(t, name).map_or(FailureCount::default(), failed_of_step);
     let errors = subject("error_percent", "percent", Better::Less);
     // Failures of a step come in the same bursts as all failures.
@@ -146,10 +127,12 @@ fn kind_drafts(matched: &MatchedLevel, name: &str) -> Vec<RowDraft> {
         name.clone_into(&mut subject.row.label);
         subject
     };
-    let times = PERCENTILES.iter().filter_map(|percentile| {
-        let of = |t: &TrialReport| percentile.estimate(&kind(t, name)?.session_time_ns);
-        matched.figure(subject(percentile.of_session, "ns"), percentile.spread, &of)
-    });
+    let times = percentile_drafts(
+        matched,
+        |(_, of_session)| of_session,
+        |metric| subject(metric, "ns"),
+        |t| Some(&kind(t, name)?.session_time_ns),
+    );
     let failed = |t: &TrialReport| {
         kind(t, name).map_or(FailureCount::default(), |kind| FailureCount {
             hits: kind.failed,
@@ -158,7 +141,7 @@ fn kind_drafts(matched: &MatchedLevel, name: &str) -> Vec<RowDraft> {
     };
     let failures = subject("failed_sessions_percent", "percent");
     let failures = matched.share(failures, &failed, &failed_by_interval);
-    times.chain(failures).collect()
+    times.into_iter().chain(failures).collect()
 }
 
 #[cfg(test)]

@@ -8,14 +8,14 @@ pub(crate) mod trial;
 use crate::finding::Finding;
 use crate::trial::report::{TrialReport, Verdict};
 
-/// What a report states beside its conclusion.
+/// The statements of a report beside its conclusion.
 #[derive(Clone, Copy, Debug)]
 pub struct Said<'a> {
     /// Whether the numbers can be trusted.
     pub verdict: Verdict,
     /// The trials in the order they were run.
     pub trials: &'a [TrialReport],
-    /// What follows from them.
+    /// The findings.
     pub findings: &'a [Finding],
 }
 
@@ -31,9 +31,10 @@ impl Contradictions {
     /// Notes a contradiction unless `agrees`.
     pub(crate) fn unless(&mut self, agrees: bool, line: impl FnOnce() -> String) {
         if !agrees {
-            let place = match self.place.is_empty() {
-                true => String::new(),
-                false => format!("{}: ", self.place),
+            let place = if self.place.is_empty() {
+                String::new()
+            } else {
+                format!("{}: ", self.place)
             };
             self.lines.push(format!("{place}{}", line()));
         }

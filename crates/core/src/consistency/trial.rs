@@ -4,7 +4,7 @@ use super::{Contradictions, at_most};
 use crate::measure::{Direction, HeatReport, Stage};
 use crate::spec::Level;
 use crate::trial::datagrams::LedgerReport;
-use crate::trial::figure::Figure;
+use crate::trial::figure::{Figure, FigureKind};
 use crate::trial::flows::FlowsReport;
 use crate::trial::report::{TimesReport, TrialReport, Verdict};
 
@@ -187,26 +187,22 @@ fn counts(trial: &TrialReport, found: &mut Contradictions) {
 
 /// The percentiles of a distribution are in order, and there is nothing of nothing.
 pub(crate) fn times(what: &str, of: &TimesReport, found: &mut Contradictions) {
-    found.ascending(
-        what,
-        &[
-            ("p50", of.p50),
-            ("p75", of.p75),
-            ("p90", of.p90),
-            ("p95", of.p95),
-            ("p99", of.p99),
-            ("p999", of.p999),
-            ("max", of.max),
-        ],
-    );
+    let figures = TimesReport::FIGURES.iter();
+    let ordered = figures.filter(|f| matches!(f.kind, FigureKind::Quantile(_) | FigureKind::Max));
+    let ordered: Vec<_> = ordered.map(|f| (f.key, f.value(of))).collect();
+    found.ascending(what, &ordered);
     found.ascending(what, &[("min", of.min), ("max", of.max)]);
     found.ascending(what, &[("mean", of.mean), ("max", of.max)]);
-    found.interval(&format!("{what} p90"), of.p90, of.p90_ci95);
-    found.interval(&format!("{what} p95"), of.p95, of.p95_ci95);
-    found.interval(&format!("{what} p99"), of.p99, of.p99_ci95);
-    for (name, q) in TimesReport::PERCENTILES {
+    for figure in TimesReport::FIGURES {
+        let name = figure.key;
+        if figure.states_interval {
+            found.interval(&format!("{what} {name}"), figure.value(of), figure.ci95(of));
+        }
+        let FigureKind::Quantile(q) = figure.kind else {
+            continue;
+        };
         let is_told = of.count as f64 * (1.0 - q) >= 1.0;
-        let is_absent = of.figure(name) == Figure::Absent;
+        let is_absent = figure.stated(of) == Figure::Absent;
         found.unless(!(is_told && is_absent), || {
             format!(
                 "{what}: no {name} of {} observations, and no reason",

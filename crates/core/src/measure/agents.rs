@@ -1,8 +1,8 @@
-//! What each of several processes contributed to a trial that they made together.
+//! The contribution of each agent to a trial.
 
 use serde::{Deserialize, Serialize};
 
-/// What one agent contributed to a trial. Times are in nanoseconds.
+/// The contribution of one agent to a trial. Times are in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentMeasured {
     /// Its name, by which it was asked.
@@ -23,7 +23,7 @@ pub struct AgentMeasured {
     pub begun_late_ns: Option<u64>,
     /// Operations intended in the window.
     pub attempted: u64,
-    /// Those of them that ended in a whole response.
+    /// Operations that ended in a whole response.
     pub completed: u64,
     /// Operations (or sessions) started per second.
     pub started_per_s: f64,
@@ -51,17 +51,17 @@ pub struct AgentMeasured {
     /// result from the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_because: Option<String>,
-    /// What would make a trial of it alone invalid, in words.
+    /// Reasons for which a trial of it alone would be invalid, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub invalid_because: Vec<String>,
 }
 
-/// What one agent contributed to an interval of a trial that runs: told, and not kept.
+/// The contribution of one agent to an interval of a running trial. It is not kept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentInterval {
     /// Its name.
     pub agent: String,
-    /// Nothing has been heard of the interval from it. What it did is told with a later one.
+    /// It has not reported this interval. Its counts come with a later one.
     pub is_silent: bool,
     /// Operations that completed with a response.
     pub completed: u64,
@@ -76,7 +76,7 @@ pub struct AgentInterval {
 pub struct AgentClock {
     /// How far its time of day is ahead of the coordinator's; negative: behind.
     pub offset_ns: i64,
-    /// Half the quickest round trip: the agent began within so long of the moment that was meant.
+    /// Half the quickest round trip: the agent began within this time of the intended one.
     pub uncertainty_ns: u64,
     /// Whether its kernel says that its time of day is synchronised (adjtimex(2)).
     pub is_synchronised: bool,

@@ -1,4 +1,4 @@
-//! What response times are made of, by how long they are.
+//! Stages of response times, by the length of the response time.
 
 use super::{Stage, Stages};
 use crate::time::Nanos;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Rows per doubling of the response time: each is 1.6 % long at the most.
 const ROWS_PER_OCTAVE: u64 = 64;
-/// Longer ones count as this: 1 h, as in a histogram.
+/// Longer response times count as this: 1 h, as in a histogram.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Sums of the stages of operations, apart by response time in rows of up to 1.6 %: so what the
@@ -15,12 +15,12 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Anatomy {
     /// Ascending; empty at the end rather than full of zeros.
-    rows: Vec<Row>,
+    rows: Vec<AnatomyRow>,
 }
 
 /// The operations whose response times fall into one row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Row {
+struct AnatomyRow {
     count: u64,
     sums_ns: [u64; Stage::COUNT],
 }
@@ -28,7 +28,7 @@ struct Row {
 /// A part of the operations, from one share of them, in ascending order of response time, to
 /// another.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Part {
+pub struct AnatomyPart {
     /// The response time of its fastest operation, to 1.6 %.
     pub from: Nanos,
     /// How many there are, not rounded: the operations of a row count in proportion.
@@ -37,7 +37,7 @@ pub struct Part {
     pub sums_ns: [f64; Stage::COUNT],
 }
 
-impl Part {
+impl AnatomyPart {
     /// The mean of a stage, in nanoseconds; 0 where there is no operation.
     pub fn mean_ns(&self, stage: Stage) -> f64 {
         self.sums_ns[stage as usize] / self.count.max(f64::MIN_POSITIVE)
@@ -58,11 +58,11 @@ impl Part {
 }
 
 impl Anatomy {
-    /// One with all the memory that it will ever need.
+    /// An empty anatomy with all the memory that it will need.
     pub fn with_room() -> Anatomy {
         Anatomy {
             // Address space only: the memory is taken as it is written.
-            rows: vec![Row::default(); row_of(LONGEST_NS) + 1],
+            rows: vec![AnatomyRow::default(); row_of(LONGEST_NS) + 1],
         }
     }
 
@@ -71,7 +71,7 @@ impl Anatomy {
     pub fn add(&mut self, response: Nanos, stages: &Stages) {
         let row = row_of(response.0);
         if self.rows.len() <= row {
-            self.rows.resize(row + 1, Row::default());
+            self.rows.resize(row + 1, AnatomyRow::default());
         }
         let row = &mut self.rows[row];
         row.count += 1;
@@ -86,7 +86,7 @@ impl Anatomy {
     /// Adds another's operations.
     pub fn merge(&mut self, other: &Anatomy) {
         let length = self.rows.len().max(other.rows.len());
-        self.rows.resize(length, Row::default());
+        self.rows.resize(length, AnatomyRow::default());
         for (mine, theirs) in self.rows.iter_mut().zip(&other.rows) {
             mine.count += theirs.count;
             for (sum, more) in mine.sums_ns.iter_mut().zip(theirs.sums_ns) {
@@ -95,15 +95,15 @@ impl Anatomy {
         }
     }
 
-    /// How many operations there are.
+    /// Number of operations.
     pub fn count(&self) -> u64 {
         self.rows.iter().map(|row| row.count).sum()
     }
 
     /// The operations from a share `from` (0 to 1) of all on to a share `to`, in ascending order of
     /// response time. Where a share falls within a row, its operations count in proportion.
-    pub fn part(&self, from: f64, to: f64) -> Part {
-        let mut part = Part::default();
+    pub fn part(&self, from: f64, to: f64) -> AnatomyPart {
+        let mut part = AnatomyPart::default();
         for (index, share) in self.taken(from, to) {
             let row = &self.rows[index];
             if part.count == 0.0 {
@@ -168,8 +168,8 @@ impl<'de> Deserialize<'de> for Anatomy {
             if index > row_of(LONGEST_NS) {
                 return Err(D::Error::custom(format!("there is no row {index}")));
             }
-            rows.resize(rows.len().max(index + 1), Row::default());
-            rows[index] = Row { count, sums_ns };
+            rows.resize(rows.len().max(index + 1), AnatomyRow::default());
+            rows[index] = AnatomyRow { count, sums_ns };
         }
         Ok(Anatomy { rows })
     }
@@ -212,8 +212,8 @@ mod tests {
         let median = anatomy.part(0.45, 0.55);
         assert_eq!(median.share(|stage| stage == Stage::Pacing), Some(0.0));
         assert!((median.count - 100.0).abs() < 1e-6);
-        assert_eq!(Anatomy::default().part(0.0, 1.0), Part::default());
-        assert_eq!(Part::default().share(|_| true), None);
+        assert_eq!(Anatomy::default().part(0.0, 1.0), AnatomyPart::default());
+        assert_eq!(AnatomyPart::default().share(|_| true), None);
     }
 
     proptest! {

@@ -1,18 +1,18 @@
-//! Responses and failures in bins so fine that silences of a target show, over the whole window.
+//! Responses and failures in fine bins over the whole window, which show silences of a target.
 
 use super::Window;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Length of a bin, as long as there are not too many.
+/// Length of a bin at first. It doubles beyond [`BINS_MAX`] bins.
 const BIN: Nanos = Nanos::from_millis(10);
 /// The most bins: an hour. Beyond it neighbours are joined in pairs.
 const BINS_MAX: usize = 360_000;
 
-/// Counts by the moment at which operations ended, in equal bins from the window's begin on. Bins
-/// after the last that holds anything may be missing: they are empty.
+/// Counts of operations by the time at which they ended, in equal bins from the window's begin on.
+/// Empty bins at the end may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answers {
+pub struct ResponseBins {
     /// Length of a bin.
     pub bin: Nanos,
     /// Responses with a status below 400.
@@ -21,9 +21,9 @@ pub struct Answers {
     pub failed: Vec<u32>,
 }
 
-impl Answers {
+impl ResponseBins {
     /// Adds another's of the same window.
-    pub fn merge(&mut self, mut other: Answers) {
+    pub fn merge(&mut self, mut other: ResponseBins) {
         if self.good.is_empty() && self.failed.is_empty() {
             *self = other;
             return;
@@ -55,27 +55,27 @@ impl Answers {
     }
 }
 
-/// Answers while they are counted.
+/// Records [`ResponseBins`].
 #[derive(Debug)]
-pub(super) struct AnswersRecorder {
+pub(super) struct ResponseBinsRecorder {
     start: u64,
     /// The bin of the last answer, which most likely is that of the next one too.
     cursor: usize,
     cursor_start: u64,
     cursor_end: u64,
-    answers: Answers,
+    answers: ResponseBins,
 }
 
-impl AnswersRecorder {
-    pub(super) fn new(window: Window) -> AnswersRecorder {
+impl ResponseBinsRecorder {
+    pub(super) fn new(window: Window) -> ResponseBinsRecorder {
         let bins = (window.length().0 / BIN.0 + 1).min(BINS_MAX as u64) as usize;
         let start = window.start.0;
-        AnswersRecorder {
+        ResponseBinsRecorder {
             start,
             cursor: 0,
             cursor_start: start,
             cursor_end: start,
-            answers: Answers {
+            answers: ResponseBins {
                 bin: BIN,
                 // Address space only: the memory is taken as it is written.
                 good: Vec::with_capacity(bins),
@@ -84,15 +84,16 @@ impl AnswersRecorder {
         }
     }
 
-    /// Counts an operation that ended at a moment within the window.
+    /// Counts an operation that ended within the window.
     #[inline]
     pub(super) fn add(&mut self, completed: Nanos, is_good: bool) {
         if !(self.cursor_start <= completed.0 && completed.0 < self.cursor_end) {
             self.seek(completed.0);
         }
-        let counts = match is_good {
-            true => &mut self.answers.good,
-            false => &mut self.answers.failed,
+        let counts = if is_good {
+            &mut self.answers.good
+        } else {
+            &mut self.answers.failed
         };
         if counts.len() <= self.cursor {
             counts.resize(self.cursor + 1, 0);
@@ -111,7 +112,7 @@ impl AnswersRecorder {
         self.cursor_end = self.cursor_start.saturating_add(bin);
     }
 
-    pub(super) fn finish(self) -> Answers {
+    pub(super) fn finish(self) -> ResponseBins {
         self.answers
     }
 }

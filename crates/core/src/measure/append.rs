@@ -4,8 +4,10 @@
 //! between two slices is no part of it, so no statistic of a series may run across them:
 //! [`Measurement::slices`] tells that there are several.
 
-use super::trial::most;
-use super::{AgentMeasured, Answers, GeneratorUse, Measurement, Observed, Series, Trial, Window};
+use super::generator_use::most;
+use super::{
+    AgentMeasured, GeneratorUse, Measurement, Observed, ResponseBins, Series, Trial, Window,
+};
 use crate::time::Nanos;
 use std::mem;
 
@@ -158,9 +160,9 @@ impl Series {
 /// The most slots of several slices: as many columns of a heat map fit on a page.
 const APPENDED_SLOTS_MAX: usize = 1_600;
 
-impl Answers {
+impl ResponseBins {
     /// These bins over a window of this length, then those of a later window.
-    fn followed_by(mut self, length: Nanos, mut later: Answers) -> Answers {
+    fn followed_by(mut self, length: Nanos, mut later: ResponseBins) -> ResponseBins {
         if later.bin == Nanos::ZERO {
             return self;
         }

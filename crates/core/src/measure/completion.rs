@@ -1,7 +1,6 @@
-//! One operation, ended.
+//! An operation, before it starts and after it ended.
 
 use super::{Outcome, Stage, Stages};
-use crate::measure::Op;
 use crate::time::Nanos;
 
 /// One operation that has ended: its times, named separately so that none means two things, in the
@@ -46,7 +45,7 @@ pub struct Completion {
     pub target: u32,
     /// How it ended.
     pub outcome: Outcome,
-    /// The lane of its [`crate::measure::Op`].
+    /// The lane of its [`Op`].
     pub lane: u32,
     /// The number of the connection that carried it among those of its worker;
     /// [`Completion::NO_CONNECTION`] where none did.
@@ -101,13 +100,13 @@ impl Completion {
         }
     }
 
-    /// What a user felt who came at the intended time: completed − intended.
+    /// The response time, from the intended time on: completed − intended.
     #[inline]
     pub fn response_time(&self) -> Nanos {
         self.completed - self.intended
     }
 
-    /// What the target took: completed − sent.
+    /// The service time: completed − sent.
     #[inline]
     pub fn service_time(&self) -> Nanos {
         self.completed - self.sent
@@ -131,7 +130,7 @@ impl Completion {
         self.picked_up - self.completed
     }
 
-    /// What the generator itself delayed it by: the stages that are its own.
+    /// The generator's own delay: the sum of its stages.
     #[inline]
     pub fn own_delay(&self) -> Nanos {
         self.pacing_error() + (self.sent - self.granted)
@@ -141,9 +140,10 @@ impl Completion {
     /// predecessor, as it was read from another clock, counts as equal to it.
     #[inline]
     pub fn stages(&self) -> Stages {
-        let [ours, targets] = match self.is_targets_limit {
-            true => [self.secured, self.granted],
-            false => [self.granted, self.granted],
+        let [ours, targets] = if self.is_targets_limit {
+            [self.secured, self.granted]
+        } else {
+            [self.granted, self.granted]
         };
         let ends: [Nanos; Stage::COUNT] = [
             self.started,
@@ -174,6 +174,21 @@ impl Completion {
             Nanos(end.0 - std::mem::replace(&mut from, end).0)
         })
     }
+}
+
+/// An operation that is to be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// When it should have started.
+    pub intended: Nanos,
+    /// The virtual user it belongs to (closed loop: it owns connection number `lane`), the
+    /// ticket by which an overload knows it, or [`Op::ANY_LANE`] (any connection will do).
+    pub lane: u32,
+}
+
+impl Op {
+    /// The lane of an operation that any connection may carry.
+    pub const ANY_LANE: u32 = u32::MAX;
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::Histogram;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// What client and server agreed on for a connection.
+/// The parameters of a connection on which client and server agreed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreed {
     /// The version of TLS, such as `1.3`.
@@ -27,7 +27,7 @@ pub struct Handshakes {
     pub resumed: u64,
     /// Handshakes that failed; those that were not over in time are not among them.
     pub failed: u64,
-    /// Those that brought data with them.
+    /// Handshakes with early data.
     pub early_data: EarlyData,
     /// From a connection's establishment until it was secured.
     pub time: Histogram,
@@ -35,9 +35,9 @@ pub struct Handshakes {
     pub connect: Histogram,
     /// The generator's own time for the cryptography of all handshakes.
     pub generator: Nanos,
-    /// What the first connection agreed on.
+    /// The parameters of the first secured connection.
     pub agreed: Option<Agreed>,
-    /// Why the first handshake that failed did.
+    /// Why the first handshake failed.
     pub failed_because: Option<String>,
 }
 

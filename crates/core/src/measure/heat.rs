@@ -21,12 +21,12 @@ const ROWS: usize = 1 + (LONGEST_LOG2 - SHORTEST_LOG2) as usize * PER_OCTAVE as 
 
 /// Counts of operations by when they completed (columns) and by response time (rows).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Heat {
+pub struct HeatCounts {
     /// Column after column, [`ROWS`] each.
     counts: Vec<u64>,
 }
 
-impl Heat {
+impl HeatCounts {
     /// Adds an operation that completed in this slot of the series.
     #[inline]
     pub(super) fn add(&mut self, slot: usize, response: Nanos) {
@@ -34,7 +34,7 @@ impl Heat {
     }
 
     /// Adds another's, whose columns are of the same length.
-    pub(super) fn merge(&mut self, other: &Heat) {
+    pub(super) fn merge(&mut self, other: &HeatCounts) {
         let length = self.counts.len().max(other.counts.len());
         self.counts.resize(length, 0);
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
@@ -43,7 +43,7 @@ impl Heat {
     }
 
     /// Adds the columns of another's after its own.
-    pub(super) fn append(&mut self, later: &Heat) {
+    pub(super) fn append(&mut self, later: &HeatCounts) {
         self.counts.extend_from_slice(&later.counts);
     }
 
@@ -58,12 +58,12 @@ impl Heat {
         self.counts = joined.collect();
     }
 
-    /// Has columns for so many slots.
+    /// Makes room for `slots` slots.
     pub(super) fn resize(&mut self, slots: usize) {
         self.counts.resize(slots.div_ceil(SLOTS) * ROWS, 0);
     }
 
-    /// What a report tells of it, where slots are so long; `None` where nothing completed.
+    /// The heat map of a report, with slots of this length; `None` where nothing completed.
     pub(super) fn report(&self, slot: Nanos) -> Option<HeatReport> {
         let used = |row: &usize| self.counts.iter().skip(*row).step_by(ROWS).any(|&n| n > 0);
         let first = (0..ROWS).find(used)?;
@@ -114,7 +114,7 @@ fn row_start(row: usize) -> u64 {
 }
 
 /// As the number of columns, and the counts that are not zero, each with its place.
-impl Serialize for Heat {
+impl Serialize for HeatCounts {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let cells = self.counts.iter().enumerate();
         let cells: Vec<(usize, &u64)> = cells.filter(|(_, count)| **count > 0).collect();
@@ -122,14 +122,14 @@ impl Serialize for Heat {
     }
 }
 
-impl<'de> Deserialize<'de> for Heat {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Heat, D::Error> {
+impl<'de> Deserialize<'de> for HeatCounts {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<HeatCounts, D::Error> {
         let wrong = || D::Error::custom("no such place of the heat map");
         let (columns, cells) = <(usize, Vec<(usize, u64)>)>::deserialize(from)?;
         if columns > COLUMNS_MAX {
             return Err(wrong());
         }
-        let mut heat = Heat::default();
+        let mut heat = HeatCounts::default();
         heat.resize(columns * SLOTS);
         for (place, count) in cells {
             *heat.counts.get_mut(place).ok_or_else(wrong)? = count;
@@ -154,13 +154,13 @@ pub struct HeatReport {
 }
 
 impl HeatReport {
-    /// How many operations it tells of.
+    /// Number of operations in it.
     pub fn count(&self) -> u64 {
         self.counts.iter().flat_map(|column| &column.0).sum()
     }
 }
 
-/// How many operations are in each row of a column: `0 12 3` in JSON.
+/// Numbers of operations in each row of a column: `0 12 3` in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeatColumn(pub Vec<u64>);
 
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_report_has_the_rows_that_are_used_and_reads_back() {
-        let mut heat = Heat::default();
+        let mut heat = HeatCounts::default();
         heat.resize(9);
         assert_eq!(heat.report(Nanos(10)), None);
         for (slot, ns) in [(0, 2_048), (3, 2_600), (3, 2_600), (8, 3_600)] {
@@ -230,9 +230,9 @@ mod tests {
         assert_eq!(text["counts"], columns);
         assert_eq!(serde_json::from_value::<HeatReport>(text).unwrap(), report);
         let whole = serde_json::to_value(&heat).unwrap();
-        assert_eq!(serde_json::from_value::<Heat>(whole).unwrap(), heat);
-        assert!(serde_json::from_str::<Heat>("[1,[[1000000,1]]]").is_err());
-        assert!(serde_json::from_str::<Heat>("[1000000,[]]").is_err());
+        assert_eq!(serde_json::from_value::<HeatCounts>(whole).unwrap(), heat);
+        assert!(serde_json::from_str::<HeatCounts>("[1,[[1000000,1]]]").is_err());
+        assert!(serde_json::from_str::<HeatCounts>("[1000000,[]]").is_err());
         assert!(serde_json::from_str::<HeatColumn>("\"1 x\"").is_err());
     }
 }

@@ -18,7 +18,7 @@ pub struct Histogram(hdrhistogram::Histogram<u64>);
 pub struct Counts(Vec<(u64, u64)>);
 
 impl Counts {
-    /// Whether nothing was counted.
+    /// Whether it has no observation.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -48,10 +48,7 @@ impl Counts {
             is_later &= now >= before;
             now.saturating_sub(before)
         });
-        match is_later {
-            true => Counts(more),
-            false => self.clone(),
-        }
+        if is_later { Counts(more) } else { self.clone() }
     }
 
     /// The same with times within 0.8 %: enough to look at, in a tenth of the room.
@@ -99,12 +96,12 @@ pub fn band_of(t: Nanos) -> u16 {
     ((t.0.max(1) as f64).log2() * BANDS_PER_OCTAVE) as u16
 }
 
-/// Where a band begins.
+/// The shortest time of a band.
 pub fn band_start(band: u16) -> Nanos {
     Nanos((f64::from(band) / BANDS_PER_OCTAVE).exp2().round() as u64)
 }
 
-/// The longest time that is told apart: 1 h.
+/// The longest time that is distinguished: 1 h.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 impl Default for Histogram {
@@ -134,7 +131,7 @@ impl Histogram {
             .expect("all histograms have the same bounds");
     }
 
-    /// What was counted, without the rest.
+    /// The counts without the rest.
     pub fn counts(&self) -> Counts {
         Counts(self.iter_recorded().map(|(t, n)| (t.0, n)).collect())
     }
@@ -152,12 +149,12 @@ impl Histogram {
         self.0.reset();
     }
 
-    /// How many were counted.
+    /// Number of observations.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// Whether none was counted.
+    /// Whether it has no observation.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -194,7 +191,7 @@ impl Histogram {
 
     /// The time that a share `q` of them did not exceed, where they tell it: a percentile needs at
     /// least 1/(1 − q) observations, so that one lies beyond it (p75: 4, p90: 10, p95: 20,
-    /// p99: 100, p99.9: 1,000). The median, of which half lie beyond, needs one. `None` with fewer.
+    /// p99: 100, p99.9: 1,000). The median needs one. `None` with fewer.
     pub fn percentile(&self, q: f64) -> Option<Nanos> {
         let needed = if q <= 0.5 { 1.0 } else { 1.0 / (1.0 - q) };
         // The hair is for 1/(1 − 0.9), which is not 10 but a little more.
@@ -308,7 +305,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_add_and_subtract_as_the_histograms_that_they_stand_for(
+        fn counts_add_and_subtract_as_their_histograms(
             earlier in proptest::collection::vec(1_u64..5_000_000_000, 0..40),
             later in proptest::collection::vec(1_u64..5_000_000_000, 0..40),
         ) {

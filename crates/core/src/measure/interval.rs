@@ -1,7 +1,7 @@
 //! The intervals of the time series that people look at, and how workers' shares become one.
 
-use super::runs::Runs;
-use super::{AgentInterval, Ended, Histogram, Window};
+use super::runs::RunLengthRecorder;
+use super::{AgentInterval, EndedCounts, Histogram, Window};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -46,10 +46,10 @@ pub struct Interval {
     /// Datagrams sent; datagrams only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
-    /// Of them, those received, whenever they came; datagrams only.
+    /// Datagrams sent in the interval that were received at any time; datagrams only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
-    /// Of them, those not received; datagrams only.
+    /// Datagrams sent in the interval that were not received; datagrams only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<u64>,
     /// Payload bytes that uploads carried; flows only.
@@ -61,11 +61,11 @@ pub struct Interval {
     /// What ended of each step, by its number, and of further ones as of
     /// [`super::TARGETS_MAX`]; sessions only. Told while the trial runs, and not kept.
     #[serde(skip)]
-    pub steps: Vec<Ended>,
+    pub steps: Vec<EndedCounts>,
     /// What ended of each kind of session, by its number. Told and not kept likewise.
     #[serde(skip)]
-    pub sessions: Vec<Ended>,
-    /// What each of several agents contributed; empty where one process makes the load.
+    pub sessions: Vec<EndedCounts>,
+    /// The contribution of each agent; empty where one process makes the load.
     #[serde(skip)]
     pub agents: Vec<AgentInterval>,
 }
@@ -85,7 +85,7 @@ impl Interval {
         }
     }
 
-    /// The same as reports keep it: without what is for watchers only.
+    /// The interval as reports keep it, without the parts for watchers.
     pub fn kept(self) -> Interval {
         Interval {
             steps: Vec::new(),
@@ -121,18 +121,18 @@ pub struct IntervalPart {
     pub errors: u64,
     /// How late the operations were started; `None` in a closed loop, or where none was.
     pub pacing: Option<Pacing>,
-    /// What was under way at its end, where that is known.
+    /// Operations under way at its end, where that is known.
     pub under_way: Option<UnderWay>,
     /// Response times of the operations that ended here, shed ones excluded; `None`: there were
     /// none (an idle worker then sends no histogram).
     pub response: Option<Histogram>,
-    /// What ended of each step; empty where none did.
-    pub steps: Vec<Ended>,
-    /// What ended of each kind of session, up to the last of which any did.
-    pub sessions: Vec<Ended>,
+    /// Counts of each step; empty where none ended.
+    pub steps: Vec<EndedCounts>,
+    /// Sessions of each kind that ended; empty kinds at the end are left out.
+    pub sessions: Vec<EndedCounts>,
 }
 
-/// What is under way at a moment.
+/// The operations under way at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnderWay {
     /// Operations, those included that wait for a connection.
@@ -142,7 +142,7 @@ pub struct UnderWay {
 }
 
 impl UnderWay {
-    /// Of two workers.
+    /// Adds the operations of another worker.
     pub fn merge(self, other: UnderWay) -> UnderWay {
         UnderWay {
             operations: self.operations + other.operations,
@@ -202,8 +202,8 @@ impl IntervalPart {
             (mine @ None, theirs) => *mine = theirs,
             (_, None) => {}
         }
-        Ended::merge_all(&mut self.steps, &other.steps);
-        Ended::merge_all(&mut self.sessions, &other.sessions);
+        EndedCounts::merge_all(&mut self.steps, &other.steps);
+        EndedCounts::merge_all(&mut self.sessions, &other.sessions);
     }
 
     /// The interval that this is the whole of.
@@ -241,7 +241,7 @@ pub struct IntervalMerger {
 }
 
 impl IntervalMerger {
-    /// A merger for so many workers (at least 1).
+    /// A merger for `workers` workers (at least 1).
     pub fn new(workers: usize) -> IntervalMerger {
         IntervalMerger {
             workers: workers.max(1),
@@ -282,25 +282,25 @@ impl IntervalMerger {
 
 /// One worker's intervals: the current one and those that are over but not yet handed out.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct IntervalRecorder {
     window: Window,
     length: Nanos,
     /// End of the current interval, in run time; [`Nanos::MAX`] when the window is over.
     end: Nanos,
     current: Option<IntervalPart>,
     /// The response times of the current interval.
-    response: Runs,
+    response: RunLengthRecorder,
     over: VecDeque<IntervalPart>,
 }
 
-impl Parts {
-    pub(super) fn new(window: Window, length: Nanos) -> Parts {
-        let mut parts = Parts {
+impl IntervalRecorder {
+    pub(super) fn new(window: Window, length: Nanos) -> IntervalRecorder {
+        let mut parts = IntervalRecorder {
             window,
             length: length.max(Nanos(1)),
             end: Nanos::MAX,
             current: None,
-            response: Runs::default(),
+            response: RunLengthRecorder::default(),
             over: VecDeque::new(),
         };
         if window.length() > Nanos::ZERO {
@@ -309,8 +309,8 @@ impl Parts {
         parts
     }
 
-    /// The interval that `now`, a moment within the window, falls in. A moment before the current
-    /// interval counts as its beginning.
+    /// The interval of `now`, a time within the window. A time before the current interval counts
+    /// as its beginning.
     #[inline]
     pub(super) fn at(&mut self, now: Nanos) -> Option<&mut IntervalPart> {
         if now >= self.end {
@@ -379,6 +379,16 @@ impl Parts {
             ..IntervalPart::default()
         });
     }
+}
+
+/// The direction of a flow's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the generator to the service.
+    Up,
+    /// From the service to the generator.
+    Down,
 }
 
 #[cfg(test)]

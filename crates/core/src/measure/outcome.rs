@@ -78,81 +78,70 @@ pub enum Outcome {
     UnfitValue,
 }
 
+/// Declares the table of outcomes: the variant, its name in reports and its meaning for people, in
+/// the order of the variants.
+macro_rules! outcomes {
+    ($($outcome:ident $name:literal $meaning:literal;)*) => {
+        const ROWS: &[(Outcome, &str, &str)] = &[$((Outcome::$outcome, $name, $meaning),)*];
+    };
+}
+
+outcomes! {
+    Ok "ok" "a whole response, status below 400";
+    Http4xx "http_4xx" "status 400 to 499";
+    Http5xx "http_5xx" "status 500 or more";
+    Timeout "timeout" "no whole response in time";
+    ConnectTimeout "connect_timeout" "no connection in time";
+    Refused "refused" "connection refused";
+    Reset "reset" "connection reset";
+    Closed "closed" "closed before a byte of the response";
+    Truncated "truncated" "closed within the response";
+    Malformed "malformed" "not HTTP, or more than asked for";
+    Unreachable "unreachable" "host or network unreachable";
+    NoResources "no_resources" "no port, descriptor or memory left here";
+    OtherError "other_error" "another error of the system";
+    Shed "shed" "not started: too many in flight";
+    InFlight "in_flight" "not ended when time was up";
+    Lost "lost" "sent, but not received";
+    SendError "send_error" "refused by the kernel here";
+    NotAttempted "not_attempted" "the sender never came to it";
+    Discarded "discarded" "received, but not counted";
+    Served "served" "connected in time, a whole response";
+    Ghost "ghost" "connected here, never taken in there";
+    ResponseTimeout "response_timeout" "connected, no whole response in time";
+    PortExhausted "port_exhausted" "no local port left";
+    DescriptorExhausted "descriptor_exhausted" "no descriptor left";
+    Late "late" "connected after its time limit";
+    HandshakeTimeout "handshake_timeout" "connected, not secured in time";
+    HandshakeFailed "handshake_failed" "the TLS handshake failed";
+    RefusedStream "refused_stream" "its stream refused, not processed";
+    StreamReset "stream_reset" "its stream reset by the target";
+    Unprocessed "unprocessed" "connection closed, not processed";
+    Unexpected "unexpected" "not what the step expected";
+    ProgramFailed "program_failed" "not sent: no value from its program";
+    UnfitValue "unfit_value" "not sent: a value does not fit its place";
+}
+
 impl Outcome {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Outcome; 33] = [
-        Outcome::Ok,
-        Outcome::Http4xx,
-        Outcome::Http5xx,
-        Outcome::Timeout,
-        Outcome::ConnectTimeout,
-        Outcome::Refused,
-        Outcome::Reset,
-        Outcome::Closed,
-        Outcome::Truncated,
-        Outcome::Malformed,
-        Outcome::Unreachable,
-        Outcome::NoResources,
-        Outcome::OtherError,
-        Outcome::Shed,
-        Outcome::InFlight,
-        Outcome::Lost,
-        Outcome::SendError,
-        Outcome::NotAttempted,
-        Outcome::Discarded,
-        Outcome::Served,
-        Outcome::Ghost,
-        Outcome::ResponseTimeout,
-        Outcome::PortExhausted,
-        Outcome::DescriptorExhausted,
-        Outcome::Late,
-        Outcome::HandshakeTimeout,
-        Outcome::HandshakeFailed,
-        Outcome::RefusedStream,
-        Outcome::StreamReset,
-        Outcome::Unprocessed,
-        Outcome::Unexpected,
-        Outcome::ProgramFailed,
-        Outcome::UnfitValue,
-    ];
+    /// All outcomes, in the order of the variants.
+    pub const ALL: [Outcome; ROWS.len()] = {
+        let mut all = [Outcome::Ok; ROWS.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = ROWS[at].0;
+            at += 1;
+        }
+        all
+    };
 
     /// Its stable name in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Ok => "ok",
-            Outcome::Http4xx => "http_4xx",
-            Outcome::Http5xx => "http_5xx",
-            Outcome::Timeout => "timeout",
-            Outcome::ConnectTimeout => "connect_timeout",
-            Outcome::Refused => "refused",
-            Outcome::Reset => "reset",
-            Outcome::Closed => "closed",
-            Outcome::Truncated => "truncated",
-            Outcome::Malformed => "malformed",
-            Outcome::Unreachable => "unreachable",
-            Outcome::NoResources => "no_resources",
-            Outcome::OtherError => "other_error",
-            Outcome::Shed => "shed",
-            Outcome::InFlight => "in_flight",
-            Outcome::Lost => "lost",
-            Outcome::SendError => "send_error",
-            Outcome::NotAttempted => "not_attempted",
-            Outcome::Discarded => "discarded",
-            Outcome::Served => "served",
-            Outcome::Ghost => "ghost",
-            Outcome::ResponseTimeout => "response_timeout",
-            Outcome::PortExhausted => "port_exhausted",
-            Outcome::DescriptorExhausted => "descriptor_exhausted",
-            Outcome::Late => "late",
-            Outcome::HandshakeTimeout => "handshake_timeout",
-            Outcome::HandshakeFailed => "handshake_failed",
-            Outcome::RefusedStream => "refused_stream",
-            Outcome::StreamReset => "stream_reset",
-            Outcome::Unprocessed => "unprocessed",
-            Outcome::Unexpected => "unexpected",
-            Outcome::ProgramFailed => "program_failed",
-            Outcome::UnfitValue => "unfit_value",
-        }
+        ROWS[self as usize].1
+    }
+
+    /// Its meaning for people.
+    pub fn meaning(self) -> &'static str {
+        ROWS[self as usize].2
     }
 
     /// Whether a whole response came, whatever its status.
@@ -191,7 +180,7 @@ impl Outcome {
     }
 }
 
-/// How many operations ended how.
+/// Numbers of operations by outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcomes {
     counts: [u64; Outcome::ALL.len()],
@@ -206,29 +195,29 @@ impl Default for Outcomes {
 }
 
 impl Outcomes {
-    /// Counts one.
+    /// Counts one operation.
     #[inline]
     pub fn add(&mut self, outcome: Outcome) {
         self.counts[outcome as usize] += 1;
     }
 
-    /// Counts so many.
+    /// Counts `count` operations.
     #[inline]
     pub fn add_many(&mut self, outcome: Outcome, count: u64) {
         self.counts[outcome as usize] += count;
     }
 
-    /// How many ended so.
+    /// Number of operations that ended in `outcome`.
     pub fn count(&self, outcome: Outcome) -> u64 {
         self.counts[outcome as usize]
     }
 
-    /// All that were attempted.
+    /// Number of all operations.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Those that ended in a whole response, whatever its status.
+    /// Number of operations that ended in a whole response, whatever its status.
     pub fn responses(&self) -> u64 {
         Outcome::ALL
             .iter()
@@ -243,14 +232,14 @@ impl Outcomes {
         good as f64 / self.responses().max(1) as f64
     }
 
-    /// Those that found no port, descriptor or memory on the generator's host.
+    /// Number of operations that found no port, descriptor or memory on the generator's host.
     pub fn no_resources(&self) -> u64 {
         self.count(Outcome::NoResources)
             + self.count(Outcome::PortExhausted)
             + self.count(Outcome::DescriptorExhausted)
     }
 
-    /// Those that were neither ok nor merely cut off by the end of the trial.
+    /// Number of operations that were neither successful nor cut off by the end of the trial.
     pub fn errors(&self) -> u64 {
         let fine = [Outcome::Ok, Outcome::Served, Outcome::InFlight];
         self.total() - fine.map(|o| self.count(o)).iter().sum::<u64>()
@@ -263,7 +252,7 @@ impl Outcomes {
         }
     }
 
-    /// Those that occurred, in the order of [`Outcome::ALL`].
+    /// The outcomes that occurred with their counts, in the order of [`Outcome::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (Outcome, u64)> + '_ {
         Outcome::ALL
             .iter()
@@ -293,4 +282,17 @@ impl<'de> Deserialize<'de> for Outcomes {
 pub fn error_share(outcomes: &Outcomes) -> f64 {
     let ended = outcomes.total() - outcomes.count(Outcome::InFlight);
     outcomes.errors() as f64 / ended.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_in_the_order_of_variants_with_serde_names() {
+        for (place, (outcome, name, _)) in ROWS.iter().enumerate() {
+            assert_eq!(*outcome as usize, place);
+            assert_eq!(serde_json::to_value(outcome).unwrap(), *name);
+        }
+    }
 }

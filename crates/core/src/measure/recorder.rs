@@ -23,22 +23,22 @@
 //! `completed` = now, which makes it a censored observation. Where that was because the user
 //! interrupted a closed loop, its part until then is credited (`SeriesRecorder::add_unfinished`).
 
-use super::answers::AnswersRecorder;
+use super::Op;
+use super::answers::ResponseBinsRecorder;
 use super::backlog::Backlogs;
-use super::interval::Parts;
+use super::interval::IntervalRecorder;
 use super::series::SeriesRecorder;
 use super::steps::StepsRecorder;
 use super::times::TimesRecorder;
 use super::trial::shortest;
 use super::{
-    Anatomy, Completion, Ended, IntervalMerger, IntervalPart, Measurement, Outcome, TargetMeasured,
-    Window,
+    Anatomy, Completion, EndedCounts, IntervalMerger, IntervalPart, Measurement, Outcome,
+    TargetMeasured, Window,
 };
-use crate::measure::Op;
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
 
-/// What a recorder needs to know before the run.
+/// The parameters of a recorder.
 #[derive(Clone, Copy, Debug)]
 pub struct RecorderConfig {
     /// The measured window. Its end may lie far away where operations, not time, end the trial.
@@ -52,9 +52,9 @@ pub struct RecorderConfig {
     pub counts_whole: bool,
     /// What is started are sessions, whose steps are told by [`Recorder::on_steps`].
     pub of_sessions: bool,
-    /// How many start times are kept at the most.
+    /// Most start times that are kept.
     pub starts_max: usize,
-    /// How many targets there are.
+    /// Number of targets.
     pub targets: usize,
 }
 
@@ -80,22 +80,18 @@ impl RecorderConfig {
 /// to call.
 #[derive(Debug)]
 pub struct Recorder {
-    window: Window,
-    open_loop: bool,
-    counts_whole: bool,
-    of_sessions: bool,
-    /// The latest moment heard of.
+    config: RecorderConfig,
+    /// The latest time of any event.
     now: Nanos,
     totals: Measurement,
-    starts_max: usize,
     times: TimesRecorder,
     backlogs: Backlogs,
     series: SeriesRecorder,
     steps: StepsRecorder,
     /// Sessions that came to their end; `None` where there are none.
     sessions: Option<SeriesRecorder>,
-    answers: AnswersRecorder,
-    parts: Parts,
+    answers: ResponseBinsRecorder,
+    parts: IntervalRecorder,
     /// What was intended in the warm-up, ended unanswered in the window, and ended after all that
     /// was intended in the window so far.
     kept_back: Vec<Completion>,
@@ -105,7 +101,7 @@ pub struct Recorder {
     last: Option<Arrival>,
 }
 
-/// When a response came over which connection.
+/// The arrival of a response over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Arrival {
     at: Nanos,
@@ -146,9 +142,10 @@ impl Recorder {
         } else {
             0
         };
-        let steps = match config.of_sessions {
-            true => config.targets.max(1),
-            false => 0,
+        let steps = if config.of_sessions {
+            config.targets.max(1)
+        } else {
+            0
         };
         let totals = Measurement {
             window: config.window,
@@ -160,13 +157,9 @@ impl Recorder {
             ..Measurement::default()
         };
         Recorder {
-            window: config.window,
-            open_loop: config.open_loop,
-            counts_whole: config.counts_whole,
-            of_sessions: config.of_sessions,
+            config,
             now: Nanos::ZERO,
             totals,
-            starts_max,
             times: TimesRecorder::new(config.open_loop),
             backlogs: Backlogs::default(),
             series: SeriesRecorder::new(config.window),
@@ -174,8 +167,8 @@ impl Recorder {
             sessions: config
                 .of_sessions
                 .then(|| SeriesRecorder::new(config.window)),
-            answers: AnswersRecorder::new(config.window),
-            parts: Parts::new(config.window, config.interval),
+            answers: ResponseBinsRecorder::new(config.window),
+            parts: IntervalRecorder::new(config.window, config.interval),
             kept_back: Vec::new(),
             slow: Nanos::ZERO,
             last: None,
@@ -187,35 +180,35 @@ impl Recorder {
     #[inline]
     pub fn on_start(&mut self, op: Op, now: Nanos) {
         self.now = now;
-        if self.open_loop {
+        if self.config.open_loop {
             self.backlogs.on_start(now, now - op.intended);
         }
-        if !self.window.contains(now) {
+        if !self.config.window.contains(now) {
             return;
         }
         self.totals.started += 1;
         if let Some(part) = self.parts.at(now) {
-            part.attempted += u64::from(!self.of_sessions);
-            if self.open_loop {
+            part.attempted += u64::from(!self.config.of_sessions);
+            if self.config.open_loop {
                 let pacing = part.pacing.get_or_insert_default();
                 pacing.add(now - op.intended);
             }
         }
-        if !self.open_loop {
+        if !self.config.open_loop {
             return;
         }
-        if self.totals.starts.len() < self.starts_max {
+        if self.totals.starts.len() < self.config.starts_max {
             self.totals.starts.push(now);
         } else {
             self.totals.starts_until = self.totals.starts_until.min(now);
         }
     }
 
-    /// Notes that so many steps of sessions began.
+    /// Counts steps of sessions that began.
     #[inline]
     pub fn on_steps(&mut self, begun: u64, now: Nanos) {
         if begun > 0
-            && self.window.contains(now)
+            && self.config.window.contains(now)
             && let Some(part) = self.parts.at(now)
         {
             part.attempted += begun;
@@ -225,11 +218,11 @@ impl Recorder {
     /// Notes that a session ended, whose kind is its target, where in time it ended. It counts
     /// where it succeeded or failed, and its time where it succeeded.
     pub fn on_session(&mut self, ended: &Completion) {
-        if self.open_loop && ended.outcome != Outcome::Shed {
+        if self.config.open_loop && ended.outcome != Outcome::Shed {
             self.backlogs.on_end();
         }
         let is_counted = !matches!(ended.outcome, Outcome::InFlight | Outcome::Shed);
-        if !is_counted || !self.window.contains(ended.completed) {
+        if !is_counted || !self.config.window.contains(ended.completed) {
             return;
         }
         let is_good = ended.outcome.is_good();
@@ -241,7 +234,7 @@ impl Recorder {
         };
         let kind = ended.target as usize;
         if part.sessions.len() <= kind {
-            part.sessions.resize(kind + 1, Ended::default());
+            part.sessions.resize(kind + 1, EndedCounts::default());
         }
         part.sessions[kind].add(is_good, is_good.then(|| ended.response_time()));
     }
@@ -251,28 +244,30 @@ impl Recorder {
     #[inline]
     pub fn on_completion(&mut self, completion: &Completion) {
         self.now = completion.picked_up;
-        if self.open_loop && !self.of_sessions && completion.outcome != Outcome::Shed {
+        if self.config.open_loop && !self.config.of_sessions && completion.outcome != Outcome::Shed
+        {
             self.backlogs.on_end();
         }
-        if self.window.contains(completion.intended) {
+        if self.config.window.contains(completion.intended) {
             self.kept_back.clear();
             self.count(completion);
-        } else if completion.intended < self.window.start && self.outlasts_window(completion) {
+        } else if completion.intended < self.config.window.start && self.outlasts_window(completion)
+        {
             self.totals.carried += 1;
             self.count(completion);
         }
         if completion.outcome.is_censored()
-            && completion.intended < self.window.end
+            && completion.intended < self.config.window.end
             && self.outlasts_window(completion)
         {
             self.totals.unanswered.record(completion.response_time());
         } else if self.ends_unanswered_after_warm_up(completion) {
             self.kept_back.push(*completion);
         }
-        if self.window.contains(completion.completed) {
+        if self.config.window.contains(completion.completed) {
             self.count_in_time(completion);
         }
-        if self.counts_whole {
+        if self.config.counts_whole {
             return;
         }
         let (begin, end) = (completion.intended, completion.completed);
@@ -287,7 +282,8 @@ impl Recorder {
     /// What it was late for outside the window is not kept.
     #[inline]
     pub fn on_stall(&mut self, late: Nanos) {
-        let during_window = self.now >= self.window.start && self.now - late < self.window.end;
+        let during_window =
+            self.now >= self.config.window.start && self.now - late < self.config.window.end;
         if during_window && late.0 > self.totals.stall_ns_max {
             self.totals.stall_ns_max = late.0;
         }
@@ -313,8 +309,8 @@ impl Recorder {
     /// Intervals that were not handed out are put into the measurement: where there is one worker
     /// only, nobody needs to roll.
     pub fn finish(mut self, end: Nanos) -> Measurement {
-        let end = end.clamp(self.window.start, self.window.end);
-        if end < self.window.end {
+        let end = end.clamp(self.config.window.start, self.config.window.end);
+        if end < self.config.window.end {
             self.count_kept_back();
         }
         let mut merger = IntervalMerger::new(1);
@@ -340,15 +336,15 @@ impl Recorder {
     #[inline]
     fn outlasts_window(&self, completion: &Completion) -> bool {
         let cut_off = completion.outcome == Outcome::InFlight;
-        completion.completed >= self.window.end
-            || cut_off && completion.completed > self.window.start
+        completion.completed >= self.config.window.end
+            || cut_off && completion.completed > self.config.window.start
     }
 
     #[inline]
     fn ends_unanswered_after_warm_up(&self, completion: &Completion) -> bool {
         completion.outcome.is_censored()
-            && completion.intended < self.window.start
-            && self.window.contains(completion.completed)
+            && completion.intended < self.config.window.start
+            && self.config.window.contains(completion.completed)
     }
 
     /// Nothing measured ended after these: their users waited through all of it.
@@ -413,7 +409,7 @@ impl Recorder {
         if outcome.is_response() || outcome == Outcome::Timeout {
             self.series.add_response(completed, response);
         }
-        if self.counts_whole && outcome.is_response() {
+        if self.config.counts_whole && outcome.is_response() {
             self.series.add_whole(completed);
         }
         if outcome != Outcome::Shed {

@@ -1,24 +1,24 @@
-//! Times to be counted in a histogram, of which the same often comes several times in a row.
+//! Counts equal times that follow one another in one step.
 
 use super::Histogram;
 use crate::time::Nanos;
 
-/// Counts times in one go that come one after the other and are the same: as of operations whose
-/// responses came in one piece, and whose requests went out in one.
+/// Records times in a histogram, equal times in a row in one step. Operations whose responses came
+/// in one piece have equal times.
 #[derive(Debug, Default)]
-pub(super) struct Runs {
+pub(super) struct RunLengthRecorder {
     /// What was counted before the present run; made when it is needed, unless it is there already.
     counted: Option<Histogram>,
     time: Nanos,
     count: u64,
 }
 
-impl Runs {
+impl RunLengthRecorder {
     /// With its memory, so that the first time does not have to wait for that.
-    pub(super) fn ready() -> Runs {
-        Runs {
+    pub(super) fn ready() -> RunLengthRecorder {
+        RunLengthRecorder {
             counted: Some(Histogram::default()),
-            ..Runs::default()
+            ..RunLengthRecorder::default()
         }
     }
 
@@ -55,7 +55,7 @@ mod tests {
     proptest! {
         #[test]
         fn runs_are_counted_as_their_times(times in proptest::collection::vec(0_u64..3, 0..50)) {
-            for mut runs in [Runs::default(), Runs::ready()] {
+            for mut runs in [RunLengthRecorder::default(), RunLengthRecorder::ready()] {
                 let mut expected = Histogram::default();
                 for &ns in &times {
                     runs.record(Nanos(ns));

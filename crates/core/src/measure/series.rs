@@ -1,7 +1,7 @@
 //! Throughput and response time in fine slots.
 
 use super::Window;
-use super::heat::{Heat, HeatReport};
+use super::heat::{HeatCounts, HeatReport};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -23,9 +23,9 @@ pub struct Series {
     pub response_sum_ns: Vec<f64>,
     /// Number of those operations.
     pub response_count: Vec<u64>,
-    /// The same operations by response time.
+    /// The operations of each slot by response time.
     #[serde(default)]
-    pub heat: Heat,
+    pub heat: HeatCounts,
 }
 
 impl Series {
@@ -104,12 +104,12 @@ impl Series {
 
 /// The most slots that are kept; beyond it neighbours are joined in pairs.
 pub(super) const SLOTS_MAX: usize = 400;
-/// A whole window has at least so many.
+/// Least number of slots of a whole window.
 const SLOTS_MIN: u64 = 200;
 /// No slot is finer than this.
 const SLOT_MIN_NS: u64 = 1_000_000;
 
-/// A series while it grows. It starts with slots of 1 to 2 ms, such that doubling them ends in a
+/// Records a [`Series`]. It starts with slots of 1 to 2 ms, such that doubling them ends in a
 /// whole number of slots if the window runs to its end; so a window of unknown length works too.
 #[derive(Debug)]
 pub(super) struct SeriesRecorder {
@@ -203,7 +203,7 @@ impl SeriesRecorder {
         self.series
     }
 
-    /// The slot of a moment at or after the window's start; `None` beyond the last slot.
+    /// The slot of a time at or after the window's start; `None` beyond the last slot.
     #[inline]
     fn slot_at(&mut self, t: u64) -> Option<usize> {
         if self.cursor_start <= t && t < self.cursor_end {
@@ -226,7 +226,7 @@ impl SeriesRecorder {
         Some(self.cursor)
     }
 
-    /// Spreads so much of an operation over [begin, completed].
+    /// Spreads `credit` operations over [begin, completed].
     fn spread(&mut self, begin: u64, completed: u64, credit: f64) {
         let (lo, hi) = (begin.max(self.start), completed.min(self.end));
         if lo >= hi || self.seek(hi - 1).is_none() {

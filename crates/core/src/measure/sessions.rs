@@ -6,7 +6,7 @@ use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Of responses that were not what was expected so many are kept.
+/// Number of unexpected responses that are kept.
 pub const UNEXPECTED_KEPT: usize = 3;
 
 /// The sessions of one worker, or of several together.
@@ -21,10 +21,10 @@ pub struct SessionsMeasured {
     /// The first value that its place in a request cannot have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<UnfitValue>,
-    /// How they fared, where each opens a connection of its own, whatever became of others.
+    /// Their outcomes as attempts of an overload, where each opens a connection of its own.
     #[serde(default)]
     pub attempts: Option<SessionAttempts>,
-    /// What programs gave that steps ask for values; `None` where no step does.
+    /// The programs that give values to steps; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<ProgramsMeasured>,
 }
@@ -34,9 +34,9 @@ pub struct SessionsMeasured {
 pub struct RanOut {
     /// Its name.
     pub set: String,
-    /// How many records it has.
+    /// Number of its records.
     pub records: u64,
-    /// When that was, since the measured time began.
+    /// Time from the begin of the window until no record was left.
     pub after: Nanos,
 }
 
@@ -46,14 +46,14 @@ pub struct SessionAttempts {
     /// Those intended in the window, by their end: served where a session came to its end, else how
     /// the step ended that it failed at.
     pub outcomes: Outcomes,
-    /// Those whose first connection was established in the window.
+    /// Sessions whose first connection was established in the window.
     pub established: u64,
     /// Connections that were opened in the window: where a server closes one before its session is
     /// over, the session's next step opens another.
     pub connections: u64,
 }
 
-/// What the programs of a scenario gave.
+/// Answers of the programs of a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramsMeasured {
     /// How long they took to answer, of steps that were intended within the window.
@@ -61,9 +61,9 @@ pub struct ProgramsMeasured {
     /// How long those steps had to wait for that beyond their intended time. Most of them, or none,
     /// by 0.
     pub late: Histogram,
-    /// Why one gave no value, the first time.
+    /// Why a program gave no value, for the first time.
     pub failed: Option<String>,
-    /// One has ended, which ended the load.
+    /// Whether a program ended, which ended the load.
     pub has_ended: bool,
 }
 
@@ -82,18 +82,18 @@ impl ProgramsMeasured {
 /// The sessions of one kind: those that ended within the window, but for the unfinished.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionMeasured {
-    /// Those that came to their end.
+    /// Sessions that completed.
     pub completed: u64,
-    /// Those that ended with a step that failed.
+    /// Sessions that a failed step ended.
     pub failed: u64,
-    /// Those of them whose last step had no response.
+    /// Failed sessions whose last step had no response.
     #[serde(default)]
     pub unanswered: u64,
-    /// Those that were under way when the load ended.
+    /// Sessions under way when the load ended.
     pub unfinished: u64,
     /// From the intended begin to the end of those that came to it, pauses included.
     pub time: Histogram,
-    /// How many failed at which request, by its number.
+    /// Failed sessions by the number of their last request.
     pub failed_at: BTreeMap<u32, u64>,
 }
 

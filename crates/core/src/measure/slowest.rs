@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// So many are kept.
+/// Number of operations that are kept.
 const KEPT: usize = 10;
 
 /// One operation with all its times.
@@ -63,12 +63,12 @@ impl SlowOperation {
 pub struct Slowest(Vec<SlowOperation>);
 
 impl Slowest {
-    /// All of them, the slowest first.
+    /// The operations, the slowest first.
     pub fn operations(&self) -> &[SlowOperation] {
         &self.0
     }
 
-    /// Takes in one operation.
+    /// Adds an operation if it is among the slowest.
     #[inline]
     pub(super) fn add(&mut self, completion: &Completion, threshold: &mut Nanos) {
         if completion.response_time() >= *threshold {

@@ -1,4 +1,4 @@
-//! Of operations that both ends saw, what of them was inside the server's host.
+//! Time inside the server's host, of operations that were seen at both ends.
 
 use super::anatomy::{Anatomy, row_of};
 use crate::time::Nanos;
@@ -12,7 +12,7 @@ pub struct Split {
     rows: Vec<(usize, u64, [u64; 2])>,
 }
 
-/// What of a group of operations both ends saw.
+/// The time of a group's operations that were seen at both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SplitPart {
     /// How many operations, not rounded: those of a row count in proportion, as in the anatomy.

@@ -1,4 +1,4 @@
-//! What the response time of an operation is made of.
+//! The stages of an operation's response time.
 
 use crate::time::Nanos;
 use serde::de::{DeserializeOwned, Error, IntoDeserializer};
@@ -20,7 +20,7 @@ pub enum Stage {
     Tls,
     /// Until a stream of a connection was free for it, where a configured limit was reached.
     StreamWait,
-    /// The same where the target's limit was reached.
+    /// Until a stream was free for it, where the target's limit was reached.
     TargetStreamWait,
     /// Until the generator handed the request to the kernel.
     Write,
@@ -32,7 +32,7 @@ pub enum Stage {
     Receive,
 }
 
-/// Who a stage is spent on.
+/// Who causes a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
@@ -48,83 +48,50 @@ pub enum Owner {
     Network,
 }
 
+/// Declares the table of stages: the variant, its owner, its key in reports and its name in
+/// sentences, in the order of the variants.
+macro_rules! stages {
+    ($($stage:ident $owner:ident $key:literal $words:literal;)*) => {
+        const ROWS: &[(Stage, Owner, &str, &str)] =
+            &[$((Stage::$stage, Owner::$owner, $key, $words),)*];
+    };
+}
+
+stages! {
+    Pacing Generator "pacing" "the generator's late start";
+    ConnectionWait Limit "connection_wait" "waiting for a free connection";
+    Connect Target "connect" "connecting";
+    Tls Target "tls" "the TLS handshake";
+    StreamWait Limit "stream_wait" "waiting for a free stream";
+    TargetStreamWait Target "target_stream_wait" "waiting for a stream that the target permits";
+    Write Generator "write" "the generator's late write";
+    WindowWait Target "window_wait" "waiting for the target's receive window";
+    FirstByte Target "first_byte" "waiting for the first byte";
+    Receive Target "receive" "receiving the rest of the response";
+}
+
 impl Stage {
-    /// How many there are.
-    pub const COUNT: usize = 10;
+    /// Number of stages.
+    pub const COUNT: usize = ROWS.len();
 
-    /// All of them, in their order, each with its owner, its key in reports and its name in
-    /// sentences.
-    const TABLE: [(Stage, Owner, &str, &str); Stage::COUNT] = [
-        (
-            Stage::Pacing,
-            Owner::Generator,
-            "pacing",
-            "the generator's late start",
-        ),
-        (
-            Stage::ConnectionWait,
-            Owner::Limit,
-            "connection_wait",
-            "waiting for a free connection",
-        ),
-        (Stage::Connect, Owner::Target, "connect", "connecting"),
-        (Stage::Tls, Owner::Target, "tls", "the TLS handshake"),
-        (
-            Stage::StreamWait,
-            Owner::Limit,
-            "stream_wait",
-            "waiting for a free stream",
-        ),
-        (
-            Stage::TargetStreamWait,
-            Owner::Target,
-            "target_stream_wait",
-            "waiting for a stream that the target permits",
-        ),
-        (
-            Stage::Write,
-            Owner::Generator,
-            "write",
-            "the generator's late write",
-        ),
-        (
-            Stage::WindowWait,
-            Owner::Target,
-            "window_wait",
-            "waiting for the target's receive window",
-        ),
-        (
-            Stage::FirstByte,
-            Owner::Target,
-            "first_byte",
-            "waiting for the first byte",
-        ),
-        (
-            Stage::Receive,
-            Owner::Target,
-            "receive",
-            "receiving the rest of the response",
-        ),
-    ];
-
-    /// All of them, in their order.
+    /// All stages in their order.
     pub fn all() -> impl Iterator<Item = Stage> {
-        Stage::TABLE.into_iter().map(|(stage, ..)| stage)
+        ROWS.iter().map(|(stage, ..)| *stage)
     }
 
-    /// Whose delay it is.
+    /// Who causes its delay.
     pub fn owner(self) -> Owner {
-        Stage::TABLE[self as usize].1
+        ROWS[self as usize].1
     }
 
     /// Its key in reports.
     pub fn key(self) -> &'static str {
-        Stage::TABLE[self as usize].2
+        ROWS[self as usize].2
     }
 
     /// Its name in sentences.
     pub fn words(self) -> &'static str {
-        Stage::TABLE[self as usize].3
+        ROWS[self as usize].3
     }
 }
 

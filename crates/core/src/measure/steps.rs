@@ -7,7 +7,7 @@ use super::{Completion, Outcome, Series, Stage, Stages, Window};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// The upper bounds by which [`Ended`] counts times: three a decade, from 10 µs to 60 s.
+/// The upper bounds by which [`EndedCounts`] counts times: three a decade, from 10 µs to 60 s.
 pub const TIME_BOUNDS: [Nanos; 21] = [
     Nanos::from_micros(10),
     Nanos::from_micros(25),
@@ -35,11 +35,11 @@ pub const TIME_BOUNDS: [Nanos; 21] = [
 /// What ended within an interval of one step, or of one kind of session. A histogram of each step
 /// in each interval would take megabytes; this takes 200 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct EndedCounts {
     /// Those that succeeded: steps with the response that was expected, sessions that came to their
     /// end.
     pub good: u64,
-    /// Those that failed.
+    /// Operations or sessions that failed.
     pub failed: u64,
     /// How many times that are counted lie between each of [`TIME_BOUNDS`] and the one below; those
     /// beyond the last are in `timed` only.
@@ -51,7 +51,7 @@ pub struct Ended {
     pub sum_ns: f64,
 }
 
-impl Ended {
+impl EndedCounts {
     /// Counts one that ended so; `time` where its time counts.
     #[inline]
     pub(super) fn add(&mut self, is_good: bool, time: Option<Nanos>) {
@@ -69,7 +69,7 @@ impl Ended {
     }
 
     /// Adds another worker's.
-    pub(super) fn merge(&mut self, other: &Ended) {
+    pub(super) fn merge(&mut self, other: &EndedCounts) {
         self.good += other.good;
         self.failed += other.failed;
         let pairs = self.between.iter_mut().zip(other.between);
@@ -79,18 +79,18 @@ impl Ended {
     }
 
     /// Adds another worker's, one by one.
-    pub fn merge_all(mine: &mut Vec<Ended>, theirs: &[Ended]) {
-        mine.resize(mine.len().max(theirs.len()), Ended::default());
+    pub fn merge_all(mine: &mut Vec<EndedCounts>, theirs: &[EndedCounts]) {
+        mine.resize(mine.len().max(theirs.len()), EndedCounts::default());
         let pairs = mine.iter_mut().zip(theirs);
         pairs.for_each(|(mine, theirs)| mine.merge(theirs));
     }
 
-    /// What came since an earlier state of the same.
-    pub fn since(&self, earlier: &Ended) -> Ended {
+    /// The counts since an earlier state.
+    pub fn since(&self, earlier: &EndedCounts) -> EndedCounts {
         let mut between = self.between;
         let pairs = between.iter_mut().zip(earlier.between);
         pairs.for_each(|(now, before)| *now = now.saturating_sub(before));
-        Ended {
+        EndedCounts {
             good: self.good.saturating_sub(earlier.good),
             failed: self.failed.saturating_sub(earlier.failed),
             between,
@@ -99,7 +99,7 @@ impl Ended {
         }
     }
 
-    /// How many times are not longer than each of [`TIME_BOUNDS`].
+    /// Numbers of times that are not longer than each of [`TIME_BOUNDS`].
     pub fn up_to(&self) -> Vec<u64> {
         let counts = self.between.iter();
         let sums = counts.scan(0, |sum, count| {
@@ -110,7 +110,7 @@ impl Ended {
     }
 }
 
-/// What is measured of a step, beyond what is measured of any target.
+/// Measurements that only a step has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepMeasured {
     /// Its operations and their response times in fine slots, as of [`Series`]; those that
@@ -137,7 +137,7 @@ pub(super) struct StepsRecorder {
 }
 
 impl StepsRecorder {
-    /// For so many steps.
+    /// A recorder of `steps` steps.
     pub(super) fn new(steps: usize, window: Window) -> StepsRecorder {
         let step = || (SeriesRecorder::new(window), [0; Stage::COUNT]);
         StepsRecorder {
@@ -145,7 +145,7 @@ impl StepsRecorder {
         }
     }
 
-    /// What an operation that counts was made of.
+    /// Adds the stages of an operation.
     #[inline]
     pub(super) fn count(&mut self, target: u32, stages: &Stages) {
         if let Some((_, sums)) = self.step(target) {
@@ -156,7 +156,7 @@ impl StepsRecorder {
 
     /// An operation that ended within the window, and what of its interval is told.
     #[inline]
-    pub(super) fn count_in_time(&mut self, completion: &Completion, ended: &mut Vec<Ended>) {
+    pub(super) fn count_in_time(&mut self, completion: &Completion, ended: &mut Vec<EndedCounts>) {
         let count = self.steps.len();
         let Some((series, _)) = self.step(completion.target) else {
             return;
@@ -166,7 +166,7 @@ impl StepsRecorder {
             series.add_response(completion.completed, response);
         }
         if ended.is_empty() {
-            ended.resize(count, Ended::default());
+            ended.resize(count, EndedCounts::default());
         }
         let time = (outcome != Outcome::Shed).then_some(response);
         ended[TargetMeasured::index(completion.target, count)].add(outcome.is_good(), time);
@@ -198,14 +198,14 @@ mod tests {
 
     #[test]
     fn times_are_counted_by_bounds_and_merge() {
-        let mut a = Ended::default();
+        let mut a = EndedCounts::default();
         a.add(true, Some(Nanos::from_micros(10)));
         a.add(true, Some(Nanos::from_micros(11)));
         a.add(false, None);
-        let mut b = Ended::default();
+        let mut b = EndedCounts::default();
         b.add(false, Some(Nanos::from_secs(61)));
         let mut all = vec![a];
-        Ended::merge_all(&mut all, &[b, a]);
+        EndedCounts::merge_all(&mut all, &[b, a]);
         assert_eq!((all[0].good, all[0].failed, all[0].timed), (2, 2, 3));
         assert_eq!(all[0].up_to()[..2], [1, 2]);
         assert_eq!(all[0].up_to()[20], 2);

@@ -1,4 +1,4 @@
-//! What was measured of each target, where there are several.
+//! Measurements of each target, where there are several.
 
 use super::{Completion, Histogram, Outcomes, StepMeasured};
 use serde::{Deserialize, Serialize};
@@ -68,23 +68,23 @@ impl<'de> Deserialize<'de> for StatusCodes {
     }
 }
 
-/// What was measured of one target: of the operations intended within the window.
+/// Measurements of one target, for the operations intended within the window.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TargetMeasured {
-    /// How they ended.
+    /// Outcomes of its operations.
     pub outcomes: Outcomes,
-    /// What they were answered.
+    /// Statuses of their responses.
     pub status_codes: StatusCodes,
     /// Response times.
     pub response: Histogram,
-    /// What else is measured where it is a step of sessions.
+    /// Further measurements if it is a step of sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepMeasured>,
 }
 
 impl TargetMeasured {
-    /// So many of them. A single target has none, as all is of it; a single step of sessions has
-    /// one, as there are sessions beside it.
+    /// One for each target. A single target has none, as all is of it; a single step of sessions
+    /// has one, as there are sessions beside it.
     pub fn each(targets: usize, are_steps: bool) -> Vec<TargetMeasured> {
         match targets {
             0 | 1 if !are_steps => Vec::new(),

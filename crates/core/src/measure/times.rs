@@ -1,6 +1,6 @@
 //! The times of operations in histograms, while they are recorded.
 
-use super::runs::Runs;
+use super::runs::RunLengthRecorder;
 use super::{Completion, Measurement, Stage, Stages};
 use crate::time::Nanos;
 
@@ -10,36 +10,36 @@ use crate::time::Nanos;
 #[derive(Debug)]
 pub(super) struct TimesRecorder {
     /// Operations whose response time is their service time, all of it the wait for the first byte.
-    whole: Runs,
+    whole: RunLengthRecorder,
     /// Operations whose service time is the wait for the first byte.
-    served: Runs,
-    response: Runs,
-    undelayed: Runs,
-    service: Runs,
-    stages: [Runs; Stage::COUNT],
-    /// Operations of which each stage counts.
+    served: RunLengthRecorder,
+    response: RunLengthRecorder,
+    undelayed: RunLengthRecorder,
+    service: RunLengthRecorder,
+    stages: [RunLengthRecorder; Stage::COUNT],
+    /// Operations whose stages count.
     staged: u64,
-    pick_up: Runs,
+    pick_up: RunLengthRecorder,
     /// Whether the next two are recorded.
     open_loop: bool,
-    pacing_error: Runs,
-    connection_wait: Runs,
+    pacing_error: RunLengthRecorder,
+    connection_wait: RunLengthRecorder,
 }
 
 impl TimesRecorder {
     pub(super) fn new(open_loop: bool) -> TimesRecorder {
         TimesRecorder {
-            whole: Runs::ready(),
-            served: Runs::ready(),
-            response: Runs::ready(),
-            undelayed: Runs::ready(),
-            service: Runs::ready(),
-            stages: std::array::from_fn(|_| Runs::ready()),
+            whole: RunLengthRecorder::ready(),
+            served: RunLengthRecorder::ready(),
+            response: RunLengthRecorder::ready(),
+            undelayed: RunLengthRecorder::ready(),
+            service: RunLengthRecorder::ready(),
+            stages: std::array::from_fn(|_| RunLengthRecorder::ready()),
             staged: 0,
-            pick_up: Runs::ready(),
+            pick_up: RunLengthRecorder::ready(),
             open_loop,
-            pacing_error: Runs::ready(),
-            connection_wait: Runs::ready(),
+            pacing_error: RunLengthRecorder::ready(),
+            connection_wait: RunLengthRecorder::ready(),
         }
     }
 
@@ -89,31 +89,15 @@ impl TimesRecorder {
 
     /// Hands what was recorded over.
     pub(super) fn finish(self, to: &mut Measurement) {
-        let [
-            whole,
-            served,
-            response,
-            undelayed,
-            service,
-            pick_up,
-            pacing_error,
-            connection_wait,
-        ] = [
-            self.whole,
-            self.served,
-            self.response,
-            self.undelayed,
-            self.service,
-            self.pick_up,
-            self.pacing_error,
-            self.connection_wait,
-        ]
-        .map(|mut runs| runs.take().unwrap_or_default());
-        (to.response, to.undelayed, to.service) = (response, undelayed, service);
-        to.stages = self
-            .stages
-            .map(|mut runs| runs.take().unwrap_or_default())
-            .into();
+        let take = |mut runs: RunLengthRecorder| runs.take().unwrap_or_default();
+        let (whole, served) = (take(self.whole), take(self.served));
+        to.response = take(self.response);
+        to.undelayed = take(self.undelayed);
+        to.service = take(self.service);
+        to.pick_up = take(self.pick_up);
+        to.pacing_error = take(self.pacing_error);
+        to.connection_wait = take(self.connection_wait);
+        to.stages = self.stages.map(take).into();
         to.response.merge(&whole);
         to.undelayed.merge(&whole);
         for of_both in [&mut to.service, &mut to.stages[Stage::FirstByte as usize]] {
@@ -124,8 +108,6 @@ impl TimesRecorder {
             // Those that took no time, which is most of most stages.
             times.record_n(Nanos::ZERO, self.staged - times.count());
         }
-        to.pick_up = pick_up;
-        (to.pacing_error, to.connection_wait) = (pacing_error, connection_wait);
     }
 }
 

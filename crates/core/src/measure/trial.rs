@@ -1,9 +1,10 @@
-//! What one trial yields: raw, mergeable, serialisable. Statistics come later, in `analysis`.
+//! The raw result of one trial: mergeable and serialisable. `trial::assess` computes its
+//! statistics.
 
 use super::{
-    AgentMeasured, Anatomy, Answers, BothEnds, Handshakes, Histogram, Interval, Observed, Outcomes,
-    RateLimitUse, Series, SessionsMeasured, Slowest, Split, Stage, StatusCodes, TargetMeasured,
-    WaitUse,
+    AgentMeasured, Anatomy, BothEnds, GeneratorUse, Handshakes, Histogram, Interval, Observed,
+    Outcomes, RateLimitUse, ResponseBins, Series, SessionsMeasured, Slowest, Split, Stage,
+    StatusCodes, TargetMeasured,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -13,18 +14,18 @@ use std::collections::BTreeMap;
 /// One trial as the engine ran it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Trial {
-    /// What was asked for.
+    /// The spec of the trial.
     pub spec: TrialSpec,
-    /// What was measured, merged over all workers.
+    /// The measurement, merged over all workers.
     pub measurement: Measurement,
-    /// What it cost the generator.
+    /// The generator's use of resources.
     pub generator: GeneratorUse,
     /// Kernel counters that moved during the trial, by name.
     pub kernel: BTreeMap<String, i64>,
-    /// What was seen on the server's host, where somebody looked.
+    /// Observations on the server's host, if there was an observer.
     #[serde(default)]
     pub observed: Option<Observed>,
-    /// Those who made it, where that were several.
+    /// The agents that made it; empty where one process did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentMeasured>,
     /// The user ended it early.
@@ -47,9 +48,9 @@ impl Trial {
 /// The part of the run that counts, in run time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
-    /// Its beginning: the end of the warm-up.
+    /// Begin: the end of the warm-up.
     pub start: Nanos,
-    /// Its end.
+    /// End.
     pub end: Nanos,
 }
 
@@ -100,7 +101,7 @@ pub struct Measurement {
     pub pacing_error: Histogram,
     /// Waits for a free connection: sent − started (open loop).
     pub connection_wait: Histogram,
-    /// What the response times are made of.
+    /// The stages of response times.
     #[serde(default)]
     pub anatomy: Anatomy,
     /// What of the time until the response was inside the server's host, of operations that an
@@ -129,11 +130,11 @@ pub struct Measurement {
     pub shared_arrivals: u64,
     /// Throughput and response times in fine slots, for tests of stationarity and batch means.
     pub series: Series,
-    /// The same in the intervals that people look at.
+    /// The intervals of the time series.
     pub intervals: Vec<Interval>,
     /// Good responses and failures in bins of 10 ms.
     #[serde(default)]
-    pub answers: Answers,
+    pub answers: ResponseBins,
     /// Responses of any status that came within the window, whenever they were asked for.
     #[serde(default)]
     pub answered: u64,
@@ -162,7 +163,7 @@ pub struct Measurement {
     /// How many of the operations intended in the window were answered with which status.
     #[serde(default)]
     pub status_codes: StatusCodes,
-    /// Of them, those that timed out before they were sent.
+    /// Operations that timed out before they were sent.
     #[serde(default)]
     pub unsent: u64,
     /// Each target on its own, by its number, where there are several or they are steps of
@@ -172,7 +173,7 @@ pub struct Measurement {
     /// Whole responses after which bytes came that nobody asked for, in the whole trial.
     #[serde(default)]
     pub surplus: u64,
-    /// What was wrong with the first malformed response, in words.
+    /// The fault of the first malformed response, in words.
     #[serde(default)]
     pub malformed_because: Option<String>,
     /// How the target said, the first time, that it ended streams, in words.
@@ -194,7 +195,7 @@ pub struct Measurement {
     pub connections_max: u64,
     /// The longest time by which a worker woke late or was busy past a deadline, its own stall.
     pub stall_ns_max: u64,
-    /// What a limit on operations per second did; absent where there was none.
+    /// The effect of a limit on operations per second; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimitUse>,
 }
@@ -207,7 +208,7 @@ impl Measurement {
     /// where both had some. [`super::IntervalMerger`] makes those of all workers.
     ///
     /// # Panics
-    /// Where the windows begin at different moments: the two are not of one trial.
+    /// If the windows begin at different times: the two are not of one trial.
     pub fn merge(&mut self, other: Measurement) {
         assert_eq!(
             self.window.start, other.window.start,
@@ -254,12 +255,11 @@ impl Measurement {
         self.lost += other.lost;
         self.unsent += other.unsent;
         self.surplus += other.surplus;
-        match self.targets.is_empty() {
-            true => self.targets = other.targets,
-            false => {
-                let pairs = self.targets.iter_mut().zip(&other.targets);
-                pairs.for_each(|(mine, theirs)| mine.merge(theirs));
-            }
+        if self.targets.is_empty() {
+            self.targets = other.targets
+        } else {
+            let pairs = self.targets.iter_mut().zip(&other.targets);
+            pairs.for_each(|(mine, theirs)| mine.merge(theirs));
         }
         self.connections_opened += other.connections_opened;
         self.malformed_because = self.malformed_because.take().or(other.malformed_because);
@@ -292,7 +292,7 @@ impl Measurement {
     }
 }
 
-/// The shorter of two times, of which either may not be there.
+/// The shorter of two optional times.
 #[inline]
 pub(super) fn shortest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
     a.into_iter().chain(b).min()
@@ -313,69 +313,4 @@ fn merge_sorted(a: &[Nanos], b: &[Nanos]) -> Vec<Nanos> {
     merged.extend_from_slice(a);
     merged.extend_from_slice(b);
     merged
-}
-
-/// The larger of those that are known.
-pub(super) fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
-    a.into_iter().chain(b).reduce(f64::max)
-}
-
-/// What a trial cost the generator.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct GeneratorUse {
-    /// Which kernel interface carried the traffic: `epoll` or `io_uring`.
-    pub backend: String,
-    /// Processor time of the workers in user mode, in seconds, over the window.
-    pub cpu_user_s: f64,
-    /// Processor time of the workers in the kernel, in seconds, over the window.
-    pub cpu_system_s: f64,
-    /// The share of a core that the busiest worker used, in percent: the one that used, or was
-    /// kept waiting for, the most.
-    pub busiest_worker_percent: f64,
-    /// The share of the time in which it was ready to run but others had its core, in percent.
-    #[serde(default)]
-    pub busiest_worker_waiting_percent: f64,
-    /// The part of that spent waiting for a deadline by polling, in percent of a core.
-    pub busiest_worker_spin_percent: f64,
-    /// Share of the host's processor time that the hypervisor gave to others, in percent; `None`
-    /// where too few ticks of the host's counters tell it.
-    #[serde(default)]
-    pub steal_percent: Option<f64>,
-    /// Largest resident memory of the process, in bytes.
-    pub peak_rss_bytes: u64,
-    /// Worker threads.
-    pub workers: u32,
-    /// How often workers slept over the window until a response woke them; absent where the target
-    /// is on another host, or where they sleep for other reasons too.
-    #[serde(default)]
-    pub woken_by_target: Option<u64>,
-    /// How they waited; absent where nothing tells.
-    #[serde(default)]
-    pub wait: Option<WaitUse>,
-}
-
-impl GeneratorUse {
-    /// Of several processes that made a trial together: processor time adds up, and of what is told
-    /// of the busiest worker and of the host the worst counts.
-    fn merge(&mut self, other: GeneratorUse) {
-        if other.busiest_worker_percent > self.busiest_worker_percent {
-            self.busiest_worker_percent = other.busiest_worker_percent;
-            self.busiest_worker_waiting_percent = other.busiest_worker_waiting_percent;
-            self.busiest_worker_spin_percent = other.busiest_worker_spin_percent;
-        }
-        if self.backend.is_empty() {
-            self.backend = other.backend;
-        }
-        self.cpu_user_s += other.cpu_user_s;
-        self.cpu_system_s += other.cpu_system_s;
-        self.steal_percent = most(self.steal_percent, other.steal_percent);
-        self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
-        let woken = [self.woken_by_target, other.woken_by_target];
-        self.woken_by_target = woken.into_iter().flatten().reduce(|a, b| a + b);
-        self.wait = match (self.wait.take(), other.wait) {
-            (Some(mine), Some(theirs)) => Some(mine.merge(self.workers, theirs, other.workers)),
-            (mine, theirs) => mine.or(theirs),
-        };
-        self.workers += other.workers;
-    }
 }

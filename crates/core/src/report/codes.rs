@@ -5,27 +5,27 @@ use crate::experiment::ending;
 use crate::finding::Code;
 use crate::trial::{findings, validity};
 
-/// Codes that belong together.
+/// Codes of one subject.
 #[derive(Clone, Debug)]
-pub struct Chapter {
-    /// Where they appear.
+pub struct CodeChapter {
+    /// The subject.
     pub title: String,
-    /// What each means and what to do about it.
+    /// The codes with their causes and remedies.
     pub codes: Vec<Code>,
 }
 
-/// What is known of one code.
+/// A code with the reasons that belong to it.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    /// What it means and what to do about it.
+pub struct CodeEntry {
+    /// The code with its cause and remedy.
     pub code: Code,
     /// The reasons that a report names beside it, where it has several.
     pub reasons: Vec<Code>,
 }
 
 /// All codes, each in one chapter.
-pub fn chapters() -> Vec<Chapter> {
-    let chapter = |title: &str, codes| Chapter {
+pub fn chapters() -> Vec<CodeChapter> {
+    let chapter = |title: &str, codes| CodeChapter {
         title: title.to_owned(),
         codes,
     };
@@ -59,14 +59,15 @@ pub fn codes() -> impl Iterator<Item = Code> {
 }
 
 /// The code of this name, whatever its case, with `-` or `_` between its words.
-pub fn entry(name: &str) -> Option<Entry> {
+pub fn entry(name: &str) -> Option<CodeEntry> {
     let wanted = name.replace('-', "_");
     let code = codes().find(|code| code.name.eq_ignore_ascii_case(&wanted))?;
-    let reasons = match code == validity::INVALID {
-        true => validity::reasons().collect(),
-        false => Vec::new(),
+    let reasons = if code == validity::INVALID {
+        validity::reasons().collect()
+    } else {
+        Vec::new()
     };
-    Some(Entry { code, reasons })
+    Some(CodeEntry { code, reasons })
 }
 
 #[cfg(test)]
@@ -75,7 +76,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_name_is_unique_and_has_a_cause_and_a_remedy() {
+    fn every_code_is_unique_and_has_cause_and_remedy() {
         let mut names = BTreeSet::new();
         for code in codes() {
             assert!(names.insert(code.name), "{} is there twice", code.name);
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_found_however_it_is_spelt_and_invalid_names_its_reasons() {
+    fn codes_are_found_in_any_spelling_and_invalid_has_reasons() {
         let found = entry("Past-Knee").expect("a finding of a sweep");
         assert_eq!(found.code.name, "past_knee");
         assert!(found.reasons.is_empty());

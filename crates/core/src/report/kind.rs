@@ -36,7 +36,7 @@ macro_rules! experiments {
         })*
 
         impl Conclusion {
-            /// What it tells of itself, whatever it is of.
+            /// Its common interface.
             pub fn answer(&self) -> &dyn Answer {
                 match self {
                     $(Conclusion::$kind(conclusion) => conclusion,)*
@@ -51,7 +51,7 @@ macro_rules! experiments {
         }
 
         impl Kind {
-            /// All of them, with their names on the command line and in reports.
+            /// All experiments with their names on the command line and in reports.
             const NAMES: &[(Kind, &str)] = &[$((Kind::$kind, $name),)*];
 
             /// The conclusion in a document.
@@ -106,7 +106,7 @@ experiments! {
 }
 
 impl Kind {
-    /// All of them.
+    /// All experiments.
     pub fn all() -> impl Iterator<Item = Kind> {
         Kind::NAMES.iter().map(|&(kind, _)| kind)
     }

@@ -12,10 +12,10 @@ mod schema;
 mod secrets;
 pub mod thresholds;
 
-pub use crate::threshold::ThresholdReport;
 pub use kind::{Command, Conclusion, Kind, Reported};
 pub use result::ReportResult;
 pub use schema::{FIRST_SCHEMA, SCHEMA, check_schema, from_first_schema};
+pub use thresholds::ThresholdReport;
 
 use crate::finding::Finding;
 use crate::trial::report::{TrialReport, Verdict};
@@ -40,7 +40,7 @@ pub struct Report {
     pub seed: u64,
     /// Whether the numbers can be trusted.
     pub verdict: Verdict,
-    /// What came of it, which is another question.
+    /// Whether the target passed. This does not depend on the verdict.
     pub result: ReportResult,
     /// Why it failed, in words, one line for each reason; empty where it passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -54,7 +54,7 @@ pub struct Report {
     pub spec: BTreeMap<String, serde_json::Value>,
     /// The trials in the order they were run.
     pub trials: Vec<TrialReport>,
-    /// What follows from them, the gravest first.
+    /// The findings, the gravest first.
     pub findings: Vec<Finding>,
     /// The thresholds asked for, and whether they were kept; absent where none was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

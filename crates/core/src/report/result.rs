@@ -1,4 +1,4 @@
-//! What came of an experiment: passed or failed. Whether its numbers can be trusted is another
+//! The result of an experiment: passed or failed. Whether its numbers can be trusted is another
 //! question, which the verdict answers.
 
 use super::Report;
@@ -9,7 +9,7 @@ use crate::trial::flows::FlowsReport;
 use crate::trial::report::TrialReport;
 use serde::{Deserialize, Serialize};
 
-/// So many kinds of failure are named in a line.
+/// Most kinds of failure that a line names.
 const KINDS_MAX: usize = 3;
 
 /// Whether the target did what was asked of it.
@@ -26,10 +26,10 @@ pub enum ReportResult {
 
 /// Operations of a whole experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Tally {
-    /// Begun, where it is known what became of them.
+struct OperationTally {
+    /// Operations begun whose end is known.
     attempted: u64,
-    /// Those of them that did what they were for.
+    /// Operations that succeeded.
     succeeded: u64,
 }
 
@@ -37,9 +37,10 @@ impl Report {
     /// Sets `result` and `failed_because` by all else that is in the report.
     pub fn judge(&mut self) {
         self.failed_because = self.reasons();
-        self.result = match self.failed_because.is_empty() {
-            true => ReportResult::Passed,
-            false => ReportResult::Failed,
+        self.result = if self.failed_because.is_empty() {
+            ReportResult::Passed
+        } else {
+            ReportResult::Failed
         };
     }
 
@@ -87,9 +88,10 @@ impl Report {
             1 => format!("the only {noun} did not succeed"),
             n => format!("none of {n} {noun}s succeeded"),
         };
-        match kinds.is_empty() {
-            true => of,
-            false => format!("{of}: {}", kinds.join(", ")),
+        if kinds.is_empty() {
+            of
+        } else {
+            format!("{of}: {}", kinds.join(", "))
         }
     }
 
@@ -117,15 +119,15 @@ impl Report {
         }
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> OperationTally {
         if self.trials.is_empty() {
             let rows = self.conclusion.answer().rows() as u64;
-            return Tally {
+            return OperationTally {
                 attempted: rows,
                 succeeded: rows,
             };
         }
-        let mut tally = Tally::default();
+        let mut tally = OperationTally::default();
         for trial in self.trials.iter().map(of_trial) {
             tally.attempted += trial.attempted;
             tally.succeeded += trial.succeeded;
@@ -134,7 +136,7 @@ impl Report {
     }
 }
 
-fn of_trial(trial: &TrialReport) -> Tally {
+fn of_trial(trial: &TrialReport) -> OperationTally {
     let ok = trial.outcomes.count(Outcome::Ok) + trial.outcomes.count(Outcome::Served);
     let (attempted, succeeded) = match &trial.detail {
         // A response counts where it came: it may be of an attempt from before the window.
@@ -152,7 +154,7 @@ fn of_trial(trial: &TrialReport) -> Tally {
         // Only responses are known.
         Detail::CutShort => (trial.attempted, trial.completed),
     };
-    Tally {
+    OperationTally {
         attempted,
         succeeded: succeeded.min(attempted.max(1)),
     }

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What is a secret in a report, and what its targets are called instead.
-struct Cover<'a> {
+/// The secrets of a report and the names that replace those of its targets.
+struct SecretCover<'a> {
     secrets: &'a Secrets,
     /// Names of targets by what they were; no two become one.
     targets: BTreeMap<String, String>,
@@ -45,7 +45,7 @@ impl Secrets {
         if !self.hides() {
             return false;
         }
-        let mut cover = Cover {
+        let mut cover = SecretCover {
             secrets: self,
             targets: BTreeMap::new(),
         };
@@ -55,7 +55,7 @@ impl Secrets {
 
     /// Names in the place of these, apart from each other where these are.
     pub fn hide_names(&self, names: &[String]) -> Vec<String> {
-        let mut cover = Cover {
+        let mut cover = SecretCover {
             secrets: self,
             targets: BTreeMap::new(),
         };
@@ -66,7 +66,7 @@ impl Secrets {
 }
 
 impl Report {
-    /// What is left where the results cannot be told apart from secrets.
+    /// The report without results, where these cannot be distinguished from secrets.
     fn without_results(self) -> Report {
         Report {
             trials: Vec::new(),
@@ -79,7 +79,7 @@ impl Report {
     }
 }
 
-impl Cover<'_> {
+impl SecretCover<'_> {
     /// Finds the names of targets in the order in which they come.
     fn name_targets(&mut self, value: &Value) {
         match value {

@@ -1,16 +1,50 @@
-//! What a whole report shows of thresholds.
+//! Thresholds as reported, and what a whole report shows of them.
 
-use crate::report::{Report, ThresholdReport};
-use crate::threshold::{Judged, Threshold};
+use super::Report;
+use crate::threshold::{Threshold, ThresholdJudgement};
 use crate::trial::report::Verdict;
+use serde::{Deserialize, Serialize};
+
+/// A threshold that was asked for with `--fail-if`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThresholdReport {
+    /// As it was asked for: `p99>200ms`.
+    pub expression: String,
+    /// Where it was crossed, in words, one line for each trial; empty where it was kept.
+    pub crossed: Vec<String>,
+    /// Where it could not be judged, and why, one line for each trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<String>,
+    /// Where the figure is known as a range only, as the generator may have changed it, and the
+    /// range leaves both possible; one line for each trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undetermined: Vec<String>,
+    /// Where it was kept, with the figure, one line for each trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
+}
+
+impl ThresholdReport {
+    /// Whether it was kept wherever it was judged, and judged at all.
+    pub fn is_kept(&self) -> bool {
+        self.failures().next().is_none()
+    }
+
+    /// Why it was not kept, one line for each trial.
+    pub fn failures(&self) -> impl Iterator<Item = &String> {
+        let all = [&self.crossed, &self.undecided, &self.undetermined];
+        all.into_iter().flatten()
+    }
+}
 
 /// Each threshold, and whether it was kept.
 pub fn judge(thresholds: &[Threshold], report: &Report) -> Vec<ThresholdReport> {
     let trials = report.conclusion.answer().judged(&report.trials);
     let judge = |threshold: &Threshold| {
-        let lines = match trials.is_empty() {
-            true => vec![without_trials(threshold, report)],
-            false => trials.iter().map(|trial| threshold.judge(trial)).collect(),
+        let lines = if trials.is_empty() {
+            vec![without_trials(threshold, report)]
+        } else {
+            trials.iter().map(|trial| threshold.judge(trial)).collect()
         };
         let mut judged = ThresholdReport {
             expression: threshold.to_string(),
@@ -18,10 +52,10 @@ pub fn judge(thresholds: &[Threshold], report: &Report) -> Vec<ThresholdReport> 
         };
         for line in lines {
             match line {
-                Judged::Crossed(line) => judged.crossed.push(line),
-                Judged::Undecided(line) => judged.undecided.push(line),
-                Judged::Undetermined(line) => judged.undetermined.push(line),
-                Judged::Kept(line) => judged.kept.push(line),
+                ThresholdJudgement::Crossed(line) => judged.crossed.push(line),
+                ThresholdJudgement::Undecided(line) => judged.undecided.push(line),
+                ThresholdJudgement::Undetermined(line) => judged.undetermined.push(line),
+                ThresholdJudgement::Kept(line) => judged.kept.push(line),
             }
         }
         judged
@@ -38,14 +72,16 @@ pub fn asked_for(report: &Report) -> Vec<Threshold> {
         .collect()
 }
 
-fn without_trials(threshold: &Threshold, report: &Report) -> Judged {
+fn without_trials(threshold: &Threshold, report: &Report) -> ThresholdJudgement {
     match report.verdict {
         Verdict::Invalid if threshold.is_of_verdict() => {
-            Judged::Crossed("the result is invalid".to_owned())
+            ThresholdJudgement::Crossed("the result is invalid".to_owned())
         }
         Verdict::Valid if threshold.is_of_verdict() && report.has_measured() => {
-            Judged::Kept("the result is valid".to_owned())
+            ThresholdJudgement::Kept("the result is valid".to_owned())
         }
-        _ => Judged::Undecided(format!("{threshold} is not decided: there is no trial")),
+        _ => {
+            ThresholdJudgement::Undecided(format!("{threshold} is not decided: there is no trial"))
+        }
     }
 }

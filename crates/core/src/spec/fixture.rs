@@ -1,4 +1,4 @@
-//! A whole spec for tests, of which only load and time matter.
+//! Specs for tests that depend on load and time alone.
 
 use super::{
     BackendChoice, Endpoint, EngineOptions, HttpTarget, Level, Load, Margins, Pick,
@@ -45,7 +45,7 @@ const ENGINE: EngineOptions = EngineOptions {
     margins: Margins::UNKNOWN,
 };
 
-/// A scenario of so many flows for so long: a ping every 10 ms, intervals of 100 ms.
+/// A scenario of these flows for this duration: a ping every 10 ms, intervals of 100 ms.
 pub(crate) fn flows(up: u32, down: u32, duration: Nanos) -> LatencyTrialSpec {
     LatencyTrialSpec {
         label: format!("{up} up, {down} down"),

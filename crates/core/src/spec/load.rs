@@ -1,22 +1,22 @@
-//! The load: open loop or closed loop.
+//! The load: open loop, closed loop, or connections beyond capacity.
 
-use super::{ConnectScheme, Level, OverloadLoad};
+use super::Level;
 use crate::arrival::{ArrivalLaw, Arrivals};
 use crate::law::Law;
 use crate::quantity::{Rate, Share};
 use serde::{Deserialize, Serialize};
 
-/// Who decides when the next operation starts.
+/// The rule by which operations start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Load {
-    /// A schedule that does not care how the target fares.
+    /// A schedule that does not depend on the target.
     Open(OpenLoad),
     /// Virtual users, each of whom waits for the answer, pauses, and asks again.
     Closed {
         /// How many users, at least 1.
         vusers: u32,
-        /// What each does between two operations.
+        /// The pause between two operations.
         pause: Pause,
     },
     /// Connections started whatever the server does.
@@ -75,8 +75,8 @@ pub struct OpenLoad {
     pub arrival: ArrivalLaw,
     /// The most connections that may be open at once.
     pub connections_max: u32,
-    /// Beyond so many operations in flight or waiting, an arrival is counted as shed; `None`:
-    /// never.
+    /// Most operations in flight or waiting; further arrivals are counted as shed. `None`: no
+    /// limit.
     pub in_flight_max: Option<u32>,
 }
 
@@ -93,12 +93,12 @@ impl OpenLoad {
     }
 }
 
-/// What a virtual user does between two operations.
+/// The pause of a virtual user between two operations.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pause {
-    /// From where to where the law counts.
+    /// The two events that the law lies between.
     pub kind: PauseKind,
-    /// How long.
+    /// Its length.
     pub law: Law,
 }
 
@@ -110,7 +110,7 @@ impl Pause {
     };
 }
 
-/// From where to where a pause counts.
+/// The two events that a pause lies between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseKind {
@@ -118,4 +118,67 @@ pub enum PauseKind {
     Think,
     /// From begin to begin; an operation that takes longer is followed at once by the next.
     Cycle,
+}
+
+/// A load of connections, each for one request. The trial's `connect_timeout` is the paper's T.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OverloadLoad {
+    /// Who starts a connection when.
+    pub scheme: ConnectScheme,
+    /// Local addresses that connections come from, in turn; empty: the kernel's choice. Each has
+    /// its own range of ports.
+    pub sources: Vec<String>,
+    /// How a connection is closed once its response is here.
+    pub close: CloseKind,
+}
+
+/// Who starts a connection when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectScheme {
+    /// Closed loops of connect, request, response, close: a connect waits as long as a blocking one
+    /// does.
+    Simple {
+        /// How many, at least 1.
+        clients: u32,
+    },
+    /// Connects in flight, their starts spread over T. One that is established in time is handed to
+    /// the response side and replaced at once; one that is not is closed at T and replaced.
+    SClients {
+        /// How many S-Clients the descriptors are shared among, at least 1.
+        sclients: u32,
+        /// Connects in flight of all of them together, at least 1.
+        descriptors: u32,
+    },
+    /// A schedule starts connects, up to a number in flight.
+    Scheduled {
+        /// Mean connection starts per second.
+        rate: Rate,
+        /// When they come.
+        arrival: ArrivalLaw,
+        /// Connects in flight at the most; a start beyond it is shed and counted.
+        descriptors: u32,
+    },
+}
+
+impl ConnectScheme {
+    /// The most connects that may be waiting for an answer at once.
+    pub fn connecting_max(&self) -> u32 {
+        match *self {
+            ConnectScheme::Simple { clients } => clients,
+            ConnectScheme::SClients { descriptors, .. }
+            | ConnectScheme::Scheduled { descriptors, .. } => descriptors,
+        }
+    }
+}
+
+/// How a connection is closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CloseKind {
+    /// With a FIN: whoever sends it first keeps the port in TIME_WAIT.
+    #[default]
+    Fin,
+    /// With a RST: no TIME_WAIT, but the server sees a reset.
+    Rst,
 }

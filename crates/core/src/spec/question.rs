@@ -1,4 +1,4 @@
-//! What a program is told of the request that a step is about to send.
+//! The description of a step's request for the program that gives values to it.
 
 use super::{Cut, HttpRequest, Part};
 use crate::session::{Ask, Fills, Piece, Users, Walk};

@@ -76,12 +76,12 @@ pub enum Part {
     Body,
 }
 
-/// What a part of a request consists of, between its holes and in them.
+/// A piece of a part of a request: text or a hole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// These bytes, never none.
+    /// Bytes, at least one.
     Text(Vec<u8>),
-    /// What the hole of this number is filled with.
+    /// The filling of the hole with this number.
     Hole(usize),
 }
 

@@ -15,7 +15,7 @@ const COLUMN: [char; 2] = ['\u{f8fe}', '\u{f8ff}'];
 
 /// A request with what its holes are filled with.
 #[derive(Clone, Copy)]
-struct Filled<'a> {
+struct FilledRequest<'a> {
     request: &'a HttpRequest,
     fills: &'a [Fill],
     plan: Option<&'a SessionPlan>,
@@ -33,7 +33,7 @@ impl Secrets {
         let mut last_body = std::ptr::null();
         for (number, request) in target.requests.iter().enumerate() {
             let step = plan.and_then(|plan| plan.requests.get(number));
-            let filled = Filled {
+            let filled = FilledRequest {
                 request,
                 fills: step.map_or(&[], |step| &step.fills),
                 plan,
@@ -55,7 +55,7 @@ impl Secrets {
         }
     }
 
-    fn learn_request(&mut self, filled: Filled) {
+    fn learn_request(&mut self, filled: FilledRequest) {
         for (number, (name, _)) in (0u16..).zip(&filled.request.headers) {
             let part = Part::Header(number);
             let value = filled.text(part);
@@ -73,7 +73,7 @@ impl Secrets {
     }
 
     /// Learns values by their names, and the columns that are put into them.
-    fn learn_all(&mut self, secrets: Vec<(String, String)>, filled: Filled) {
+    fn learn_all(&mut self, secrets: Vec<(String, String)>, filled: FilledRequest) {
         for (name, value) in secrets {
             for part in value.split(COLUMN[0]) {
                 let (column, text) = part.split_once(COLUMN[1]).unwrap_or(("", part));
@@ -86,7 +86,7 @@ impl Secrets {
     }
 
     /// Learns the texts that calls encode for a secret: `${base64('user:password')}`.
-    fn learn_encoded(&mut self, filled: Filled, part: Part) {
+    fn learn_encoded(&mut self, filled: FilledRequest, part: Part) {
         let holes = filled.request.holes.iter().zip(filled.fills);
         let holes = holes.filter(|(hole, _)| hole.part == part);
         for piece in holes.flat_map(|(_, fill)| &fill.value.0) {
@@ -130,7 +130,7 @@ impl Secrets {
         }
     }
 
-    /// What of responses is a secret by its name.
+    /// The variables and expectations that are secrets by their names.
     fn unshown(&self, plan: &SessionPlan) -> HiddenValues {
         let mut unshown = HiddenValues {
             hides: true,
@@ -175,7 +175,7 @@ impl Secrets {
     }
 }
 
-impl<'a> Filled<'a> {
+impl<'a> FilledRequest<'a> {
     /// A part of the request as text, with signs where columns are put in.
     fn text(&self, part: Part) -> String {
         let mut text = String::new();
@@ -201,7 +201,7 @@ impl<'a> Filled<'a> {
         text
     }
 
-    /// All values of a column, which [`text`](Filled::text) wrote so.
+    /// All values of a column, which [`text`](FilledRequest::text) wrote so.
     fn column(&self, place: &str) -> Option<impl Iterator<Item = &'a String> + use<'a>> {
         let (data, column) = place.split_once(',')?;
         let (data, column): (usize, usize) = (data.parse().ok()?, column.parse().ok()?);

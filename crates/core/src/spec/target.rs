@@ -1,4 +1,4 @@
-//! What the load is sent to.
+//! The target of a load.
 
 use super::{Http2Limits, HttpRequest, HttpVersion, ParseError, TlsSpec};
 use crate::session::SessionPlan;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// An HTTP server and what it is asked.
+/// An HTTP server and the requests to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HttpTarget {
     /// Where to connect.
@@ -17,16 +17,16 @@ pub struct HttpTarget {
     pub pick: Pick,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
-    /// What is spoken over a connection.
+    /// The version of HTTP.
     #[serde(default)]
     pub version: HttpVersion,
     /// The limits of its HTTP/2 connections.
     #[serde(default)]
     pub http2: Http2Limits,
-    /// How its connections are secured; `None`: not at all.
+    /// TLS parameters; `None`: cleartext.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Box<TlsSpec>>,
-    /// What users do with the requests; `None`: each operation is one of them, by `pick`.
+    /// The sessions of users; `None`: each operation is one request, chosen by `pick`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Arc<SessionPlan>>,
 }

@@ -4,7 +4,7 @@ use super::{Body, Endpoint, HttpRequest, ParseError, Url, parse_header};
 use crate::quantity::parse::quoted;
 use std::collections::HashMap;
 
-/// What a targets file holds.
+/// The content of a targets file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Targets {
     /// The endpoint that all requests share.
@@ -46,7 +46,7 @@ pub fn parse_targets(
             body
         }),
     };
-    let mut block: Option<Block> = None;
+    let mut block: Option<TargetBlock> = None;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (at, line) in text.lines().enumerate() {
         let (number, line) = (at + 1, line.trim());
@@ -62,7 +62,7 @@ pub fn parse_targets(
         }
         match &mut block {
             Some(block) => block.line(number, line, read_file)?,
-            None => block = Some(Block::begin(number, line)?),
+            None => block = Some(TargetBlock::begin(number, line)?),
         }
     }
     if let Some(ended) = block {
@@ -72,7 +72,7 @@ pub fn parse_targets(
 }
 
 /// One target, as far as it has been read.
-struct Block {
+struct TargetBlock {
     number: usize,
     method: String,
     url: Url,
@@ -81,20 +81,22 @@ struct Block {
     body: Option<Body>,
 }
 
-impl Block {
-    fn begin(number: usize, line: &str) -> Result<Block, ParseError> {
+impl TargetBlock {
+    fn begin(number: usize, line: &str) -> Result<TargetBlock, ParseError> {
         if !begins_target(line) {
-            let what = match line.contains([':', '@']) {
-                true => "belongs to no target: write 'METHOD URL' first",
-                false => "is no target: write 'METHOD URL', or a URL alone",
+            let what = if line.contains([':', '@']) {
+                "belongs to no target: write 'METHOD URL' first"
+            } else {
+                "is no target: write 'METHOD URL', or a URL alone"
             };
             return at(number, &format!("{} {what}", quoted(line)));
         }
         let mut words = line.split_ascii_whitespace();
         let first = words.next().unwrap_or_default();
-        let (method, url) = match is_url(first) {
-            true => ("GET", first),
-            false => (first, words.next().unwrap_or_default()),
+        let (method, url) = if is_url(first) {
+            ("GET", first)
+        } else {
+            (first, words.next().unwrap_or_default())
         };
         let weight = match words.next() {
             Some(word) => parse_weight(word).or_else(|what| at(number, &what))?,
@@ -108,7 +110,7 @@ impl Block {
         }
         let url = Url::parse(url).or_else(|e| at(number, &e.0))?;
         let method = method.to_owned();
-        Ok(Block {
+        Ok(TargetBlock {
             number,
             method,
             url,

@@ -42,16 +42,18 @@ impl Url {
                 "holds a user name: leave it out and give -H 'Authorization: …' instead",
             ));
         }
-        let default_port = match is_secure {
-            true => DEFAULT_PORT_SECURE,
-            false => DEFAULT_PORT,
+        let default_port = if is_secure {
+            DEFAULT_PORT_SECURE
+        } else {
+            DEFAULT_PORT
         };
         let (name, port) = split_port(authority).map_err(|what| wrong(&what))?;
         let port = port.unwrap_or(default_port);
         let bare = check_host(name).map_err(|what| wrong(&what))?;
-        let host = match port == default_port {
-            true => name.to_owned(),
-            false => format!("{name}:{port}"),
+        let host = if port == default_port {
+            name.to_owned()
+        } else {
+            format!("{name}:{port}")
         };
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(Url {

@@ -1,15 +1,14 @@
 //! Thresholds: `--fail-if 'p99>200ms'`.
 
-mod part;
-mod report;
-pub use report::ThresholdReport;
-
-use super::words::{exact, percent};
-use crate::measure::Outcome;
-use crate::spec::{Level, ParseError, parse_duration, parse_rate};
+use crate::measure::{Outcome, Outcomes};
+use crate::spec::{ParseError, parse_duration, parse_rate};
 use crate::time::Nanos;
-use crate::trial::figure::Figure as Stated;
-use crate::trial::report::{TimesReport, TrialReport, Verdict};
+use crate::trial::figure::{Figure, FigureKind};
+use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::statistics::{
+    STATISTICS, StatisticSource, StatisticUnit, TrialStatistic, threshold_names,
+};
+use crate::words::{exact, percent};
 use std::fmt;
 
 /// A condition under which a run fails: a metric beyond a bound, or an invalid trial.
@@ -18,17 +17,16 @@ pub struct Threshold {
     /// The step of a session, or the session, whose operations it is about; `None`: all.
     of: Option<String>,
     text: String,
-    condition: Condition,
+    condition: ThresholdCondition,
 }
 
 impl Threshold {
     /// Parses `METRIC OPERATOR BOUND`, or `invalid`; `STEP METRIC OPERATOR BOUND` for a step of a
     /// session, or for a session by its name.
     ///
-    /// Metrics: `mean`, `min`, `p50`, `p75`, `p90`, `p95`, `p99`, `p999` (or `p99.9`), `max` of
-    /// response time against a duration (`200ms`); `throughput`, `goodput` against a rate (`5k/s`);
-    /// `errors` against a share of the operations (`0.1%`) or their number, connects that S-Clients
-    /// give up not among them. Operators: `>`, `>=`, `<`, `<=`.
+    /// Metrics are the rows of [`STATISTICS`] that have thresholds: times against a duration
+    /// (`200ms`), rates against a rate (`5k/s`), `errors` against a share (`0.1%`) or a number.
+    /// Operators: `>`, `>=`, `<`, `<=`.
     ///
     /// # Errors
     /// One line that says what is wrong and what would be right.
@@ -65,85 +63,95 @@ impl Threshold {
 
     /// Whether it is the word `invalid`, which needs no response times.
     pub fn is_of_verdict(&self) -> bool {
-        matches!(self.condition, Condition::Invalid)
+        matches!(self.condition, ThresholdCondition::Invalid)
     }
 
-    /// What a trial shows of it.
+    /// Judges a trial by it.
     ///
     /// It is undecided where too few operations ended to tell the figure, and what they tell of it
     /// leaves both possible.
-    pub fn judge(&self, trial: &TrialReport) -> Judged {
+    pub fn judge(&self, trial: &TrialReport) -> ThresholdJudgement {
         let Some(of) = &self.of else {
             return self.judge_all(trial);
         };
-        match part::of(of, trial) {
+        match part_of(of, trial) {
             Some(part) => self.judge_all(&part),
-            None => Judged::Undecided(format!(
+            None => ThresholdJudgement::Undecided(format!(
                 "{}: {self} is not decided: there is no step or session '{of}'",
                 trial.label
             )),
         }
     }
 
-    fn judge_all(&self, trial: &TrialReport) -> Judged {
+    fn judge_all(&self, trial: &TrialReport) -> ThresholdJudgement {
         let (label, text) = (&trial.label, &self.text);
-        let (metric, is, bound) = match &self.condition {
-            Condition::Invalid if trial.verdict == Verdict::Invalid => {
+        let (statistic, is, bound) = match &self.condition {
+            ThresholdCondition::Invalid if trial.verdict == Verdict::Invalid => {
                 let why = trial.invalid_because.join("; ");
-                return Judged::Crossed(format!("{label}: the trial is invalid: {why}"));
+                return ThresholdJudgement::Crossed(format!(
+                    "{label}: the trial is invalid: {why}"
+                ));
             }
-            Condition::Invalid => return Judged::Kept(format!("{label}: the trial is valid")),
-            Condition::Bound { metric, is, bound } => (metric, is, *bound),
+            ThresholdCondition::Invalid => {
+                return ThresholdJudgement::Kept(format!("{label}: the trial is valid"));
+            }
+            ThresholdCondition::Bound {
+                statistic,
+                is,
+                bound,
+            } => (*statistic, is, *bound),
         };
-        let (low, high, line) = match metric.value(trial) {
-            Known::Exactly(value) => {
-                let line = format!("{label}: {metric} {}", metric.shown(value));
+        let name = statistic.title;
+        let (low, high, line) = match known(statistic, trial) {
+            KnownValue::Exactly(value) => {
+                let line = format!("{label}: {name} {}", shown(statistic, value));
                 (value, value, line)
             }
-            Known::Within(low, high) => {
-                let shown = [low, high].map(|v| metric.shown(v)).join(" to ");
+            KnownValue::Within(low, high) => {
+                let range = [low, high].map(|v| shown(statistic, v)).join(" to ");
                 (
                     low,
                     high,
-                    format!("{label}: {metric}, somewhere from {shown},"),
+                    format!("{label}: {name}, somewhere from {range},"),
                 )
             }
-            Known::Undetermined(low, high) => {
-                let line = format!("{label}: {metric} {}", metric.range(low, high));
+            KnownValue::Undetermined(low, high) => {
+                let range = shown_range(statistic, low, high);
+                let line = format!("{label}: {name} {range}");
                 return match (is.holds(low, bound), is.holds(high, bound)) {
-                    (false, false) => Judged::Kept(line),
-                    (true, true) => Judged::Crossed(format!("{line} crosses {text}")),
-                    _ => Judged::Undetermined(format!(
-                        "{label}: {text} is not decided: {metric} is {} because of the \
-                         generator's delays",
-                        metric.range(low, high)
+                    (false, false) => ThresholdJudgement::Kept(line),
+                    (true, true) => ThresholdJudgement::Crossed(format!("{line} crosses {text}")),
+                    _ => ThresholdJudgement::Undetermined(format!(
+                        "{label}: {text} is not decided: {name} is {range} because of the \
+                         generator's delays"
                     )),
                 };
             }
-            Known::Not => return self.undecided(*metric, trial),
+            KnownValue::Not => return self.undecided(statistic, trial),
         };
         match (is.holds(low, bound), is.holds(high, bound)) {
-            (false, false) => Judged::Kept(line.trim_end_matches(',').to_owned()),
-            (true, true) => Judged::Crossed(format!("{line} crosses {text}")),
-            _ => self.undecided(*metric, trial),
+            (false, false) => ThresholdJudgement::Kept(line.trim_end_matches(',').to_owned()),
+            (true, true) => ThresholdJudgement::Crossed(format!("{line} crosses {text}")),
+            _ => self.undecided(statistic, trial),
         }
     }
 
-    fn undecided(&self, metric: Metric, trial: &TrialReport) -> Judged {
-        let observed = metric.observed(trial);
-        Judged::Undecided(format!(
-            "{}: {} is not decided: {observed}",
-            trial.label, self.text
+    fn undecided(&self, statistic: &TrialStatistic, trial: &TrialReport) -> ThresholdJudgement {
+        ThresholdJudgement::Undecided(format!(
+            "{}: {} is not decided: {}",
+            trial.label,
+            self.text,
+            why_unknown(statistic, trial)
         ))
     }
 }
 
-/// What a trial shows of a threshold, in a line that names trial and value.
+/// The judgement of a trial by a threshold, in a line that names trial and value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judged {
+pub enum ThresholdJudgement {
     /// Its condition does not hold.
     Kept(String),
-    /// It holds.
+    /// Its condition holds.
     Crossed(String),
     /// Too few operations tell the value.
     Undecided(String),
@@ -176,60 +184,36 @@ impl fmt::Display for Threshold {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Condition {
+enum ThresholdCondition {
     Invalid,
     Bound {
-        metric: Metric,
-        is: Comparison,
+        statistic: &'static TrialStatistic,
+        is: Operator,
         bound: f64,
     },
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Comparison {
+enum Operator {
     Above,
     AtLeast,
     Below,
     AtMost,
 }
 
-impl Comparison {
+impl Operator {
     fn holds(self, value: f64, bound: f64) -> bool {
         match self {
-            Comparison::Above => value > bound,
-            Comparison::AtLeast => value >= bound,
-            Comparison::Below => value < bound,
-            Comparison::AtMost => value <= bound,
+            Operator::Above => value > bound,
+            Operator::AtLeast => value >= bound,
+            Operator::Below => value < bound,
+            Operator::AtMost => value <= bound,
         }
     }
 }
 
-/// What is compared: times in nanoseconds, rates per second, shares in percent.
-#[derive(Clone, Copy, Debug)]
-enum Metric {
-    Time(&'static str),
-    Throughput,
-    Goodput,
-    ErrorCount,
-    ErrorPercent,
-}
-
-/// Figures of response time: as they are written, and their names in reports.
-const TIMES: [(&str, &str); 10] = [
-    ("mean", "mean"),
-    ("min", "min"),
-    ("p50", "p50"),
-    ("p75", "p75"),
-    ("p90", "p90"),
-    ("p95", "p95"),
-    ("p99", "p99"),
-    ("p999", "p999"),
-    ("p99.9", "p999"),
-    ("max", "max"),
-];
-
-/// What a trial tells of a figure.
-enum Known {
+/// The knowledge that a trial gives of a statistic.
+enum KnownValue {
     Exactly(f64),
     /// Between these two, both included, as too few operations tell more.
     Within(f64, f64),
@@ -238,119 +222,120 @@ enum Known {
     Not,
 }
 
-impl Metric {
-    fn value(self, trial: &TrialReport) -> Known {
-        let errors = errors(trial) as f64;
-        match self {
-            // Where all were given up, each might have taken any time.
-            Metric::Time("min") if trial.response_time_ns.ranges.is_empty() => {
-                let min = trial.response_time_ns.min;
-                min.map_or(Known::Not, |ns| Known::Exactly(ns as f64))
-            }
-            Metric::Time(name) => time(&trial.response_time_ns, name),
-            Metric::Throughput => rate(trial.throughput_per_s, trial),
-            Metric::Goodput => rate(trial.goodput_per_s, trial),
-            _ if trial.outcomes.total() == 0 => Known::Not,
-            Metric::ErrorCount => Known::Exactly(errors),
-            Metric::ErrorPercent => Known::Exactly(errors * 100.0 / trial.outcomes.total() as f64),
+fn known(statistic: &TrialStatistic, trial: &TrialReport) -> KnownValue {
+    let times = &trial.response_time_ns;
+    match (statistic.value(trial), statistic.source) {
+        (_, StatisticSource::Count(_) | StatisticSource::Share(_))
+            if trial.outcomes.total() == 0 =>
+        {
+            KnownValue::Not
         }
-    }
-
-    /// Why it is not known.
-    fn observed(self, trial: &TrialReport) -> String {
-        match (self, trial.response_time_ns.count) {
-            (Metric::Time(..), 0) => "no response time was measured".to_owned(),
-            (Metric::Time("min"), _) => "no operation ended in its time".to_owned(),
-            (Metric::Time(..), n) => {
-                let name = self;
-                format!(
-                    "{} response times are too few for a {name}",
-                    exact(n as f64)
-                )
-            }
-            (Metric::ErrorCount | Metric::ErrorPercent, _) => {
-                "no operation was attempted".to_owned()
-            }
-            (Metric::Throughput | Metric::Goodput, _) => {
-                "no response came within the measured time".to_owned()
+        (Figure::Exactly(value), _) => KnownValue::Exactly(value),
+        (Figure::Within(low, high), _) => {
+            KnownValue::Undetermined(low, high.unwrap_or(f64::INFINITY))
+        }
+        // Where all were given up, each might have taken any time.
+        (Figure::Absent, StatisticSource::Time { figure, .. })
+            if figure.kind == FigureKind::Min && times.ranges.is_empty() =>
+        {
+            KnownValue::Not
+        }
+        // Too few observations take the upper percentiles away, never the lower.
+        (Figure::Absent, StatisticSource::Time { .. }) => {
+            match (times.highest_percentile(), times.figure("max").at_most()) {
+                (Some(low), Some(high)) => KnownValue::Within(low as f64, high as f64),
+                _ => KnownValue::Not,
             }
         }
+        (Figure::Absent, _) if trial.duration_ns == 0 => KnownValue::Not,
+        // The rate of what did not come is below one in the time measured.
+        (Figure::Absent, _) => KnownValue::Within(0.0, 1e9 / trial.duration_ns as f64),
     }
+}
 
-    fn range(self, low: f64, high: f64) -> String {
-        if high.is_infinite() {
-            return format!("at least {}", self.shown(low));
+/// Why a statistic is not known.
+fn why_unknown(statistic: &TrialStatistic, trial: &TrialReport) -> String {
+    match (statistic.source, trial.response_time_ns.count) {
+        (StatisticSource::Time { .. }, 0) => "no response time was measured".to_owned(),
+        (StatisticSource::Time { figure, .. }, _) if figure.kind == FigureKind::Min => {
+            "no operation ended in its time".to_owned()
         }
-        format!("{} to {}", self.shown(low), self.shown(high))
-    }
-
-    fn shown(self, value: f64) -> String {
-        match self {
-            Metric::Time(..) => Nanos(value as u64).to_string(),
-            Metric::Throughput | Metric::Goodput => format!("{}/s", exact(value)),
-            Metric::ErrorCount => exact(value),
-            Metric::ErrorPercent => percent(value),
+        (StatisticSource::Time { figure, .. }, n) => {
+            let (n, name) = (exact(n as f64), figure.title);
+            format!("{n} response times are too few for a {name}")
+        }
+        (StatisticSource::Count(_) | StatisticSource::Share(_), _) => {
+            "no operation was attempted".to_owned()
+        }
+        (StatisticSource::Rate { .. } | StatisticSource::Counted(_), _) => {
+            "no response came within the measured time".to_owned()
         }
     }
 }
 
-/// A figure that is missing for want of observations lies between the highest percentile that is
-/// known and the maximum: too few observations take the upper percentiles away, never the lower.
-fn time(times: &TimesReport, name: &str) -> Known {
-    match times.figure(name) {
-        Stated::Exactly(ns) => return Known::Exactly(ns as f64),
-        Stated::Within(low, high) => {
-            let high = high.map_or(f64::INFINITY, |ns| ns as f64);
-            return Known::Undetermined(low as f64, high);
-        }
-        Stated::Absent => {}
+fn shown_range(statistic: &TrialStatistic, low: f64, high: f64) -> String {
+    let low = shown(statistic, low);
+    if high.is_infinite() {
+        return format!("at least {low}");
     }
-    let lower = TimesReport::PERCENTILES.iter();
-    let lower = lower.filter_map(|(name, _)| times.figure(name).at_least());
-    match (lower.max(), times.figure("max").at_most()) {
-        (Some(low), Some(high)) => Known::Within(low as f64, high as f64),
-        _ => Known::Not,
+    format!("{low} to {}", shown(statistic, high))
+}
+
+fn shown(statistic: &TrialStatistic, value: f64) -> String {
+    match statistic.unit {
+        StatisticUnit::Nanoseconds => Nanos(value as u64).to_string(),
+        StatisticUnit::PerSecond => format!("{}/s", exact(value)),
+        StatisticUnit::BytesPerSecond => format!("{} B/s", exact(value)),
+        StatisticUnit::Count => exact(value),
+        StatisticUnit::Percent => percent(value),
     }
 }
 
-/// Of a rate at which nothing came it is known that it is below one in the time measured.
-fn rate(per_s: Option<f64>, trial: &TrialReport) -> Known {
-    match (per_s, trial.throughput(), trial.duration_ns) {
-        (Some(per_s), ..) => Known::Exactly(per_s),
-        (None, Stated::Within(low, high), _) => {
-            Known::Undetermined(low, high.unwrap_or(f64::INFINITY))
-        }
-        (None, _, 0) => Known::Not,
-        (None, _, ns) => Known::Within(0.0, 1e9 / ns as f64),
-    }
-}
-
-/// Operations that failed. S-Clients are there to offer more than is served: what they give up
-/// after T is the load, not a failure.
-fn errors(trial: &TrialReport) -> u64 {
-    let given_up = match trial.level {
-        Level::Descriptors(_) => trial.outcomes.count(Outcome::ConnectTimeout),
-        _ => 0,
+/// What a trial shows of the operations of this step, with or without its session's name before it,
+/// or of this session.
+fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
+    let http = trial.http()?;
+    let per_s = |count: u64| {
+        let seconds = trial.duration_ns as f64 / 1e9;
+        (count > 0 && seconds > 0.0).then(|| count as f64 / seconds)
     };
-    trial.outcomes.errors() - given_up
-}
-
-impl fmt::Display for Metric {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Metric::Time("p999") => "p99.9",
-            Metric::Time(name) => name,
-            Metric::Throughput => "throughput",
-            Metric::Goodput => "goodput",
-            Metric::ErrorCount | Metric::ErrorPercent => "errors",
-        })
+    let mut part = TrialReport {
+        label: format!("{}, {name}", trial.label),
+        ..trial.clone()
+    };
+    let is_named = |step: &str| {
+        step == name
+            || step
+                .strip_suffix(name)
+                .is_some_and(|before| before.ends_with(": "))
+    };
+    let mut steps = http.traffic.targets.iter();
+    if let Some(step) = steps.find(|step| is_named(&step.target)) {
+        part.response_time_ns = step.response_time_ns.clone();
+        part.outcomes = step.outcomes.clone();
+        part.throughput_per_s = per_s(step.completed);
+        part.goodput_per_s = per_s(step.outcomes.count(Outcome::Ok));
+        return Some(part);
     }
+    let mut sessions = http.sessions.iter().flat_map(|sessions| &sessions.kinds);
+    let Some(session) = sessions.find(|session| session.session == name) else {
+        // One alone has no figures of its own: they are those of the trial.
+        return http.traffic.targets.is_empty().then_some(part);
+    };
+    let mut outcomes = Outcomes::default();
+    outcomes.add_many(Outcome::Ok, session.completed);
+    outcomes.add_many(Outcome::Unexpected, session.failed);
+    part.response_time_ns = session.session_time_ns.clone();
+    part.outcomes = outcomes;
+    part.throughput_per_s = per_s(session.completed + session.failed);
+    part.goodput_per_s = per_s(session.completed);
+    Some(part)
 }
 
-fn parse_condition(text: &str) -> Result<Condition, ParseError> {
+fn parse_condition(text: &str) -> Result<ThresholdCondition, ParseError> {
     let shown = text.trim();
     if shown == "invalid" {
-        return Ok(Condition::Invalid);
+        return Ok(ThresholdCondition::Invalid);
     }
     let Some(at) = shown.find(['<', '>']) else {
         return Err(ParseError(format!(
@@ -360,43 +345,60 @@ fn parse_condition(text: &str) -> Result<Condition, ParseError> {
     };
     let (name, rest) = (shown[..at].trim(), &shown[at..]);
     let (is, bound) = if let Some(bound) = rest.strip_prefix(">=") {
-        (Comparison::AtLeast, bound)
+        (Operator::AtLeast, bound)
     } else if let Some(bound) = rest.strip_prefix("<=") {
-        (Comparison::AtMost, bound)
+        (Operator::AtMost, bound)
     } else if let Some(bound) = rest.strip_prefix('>') {
-        (Comparison::Above, bound)
+        (Operator::Above, bound)
     } else {
-        (Comparison::Below, &rest[1..])
+        (Operator::Below, &rest[1..])
     };
-    let (metric, bound) = parse_bound(name, bound.trim())?;
-    Ok(Condition::Bound { metric, is, bound })
+    let (statistic, bound) = parse_bound(name, bound.trim())?;
+    Ok(ThresholdCondition::Bound {
+        statistic,
+        is,
+        bound,
+    })
 }
 
-fn parse_bound(name: &str, bound: &str) -> Result<(Metric, f64), ParseError> {
-    if let Some((_, figure)) = TIMES.iter().find(|(known, _)| *known == name) {
-        // A bare number would be seconds elsewhere; here it is more likely a mistake.
-        if bound.ends_with(|c: char| c.is_ascii_digit()) {
+fn parse_bound(name: &str, bound: &str) -> Result<(&'static TrialStatistic, f64), ParseError> {
+    let rows = || {
+        let is_named = |row: &&TrialStatistic| row.name == name || row.title == name;
+        let rows = STATISTICS.iter().filter(|row| row.has_thresholds);
+        rows.filter(is_named)
+    };
+    let is_share =
+        |row: &&TrialStatistic| (row.unit == StatisticUnit::Percent) == bound.ends_with('%');
+    let Some(row) = rows().find(is_share).or_else(|| rows().next()) else {
+        let names = [threshold_names(true), threshold_names(false)].concat();
+        return Err(ParseError(format!(
+            "'{name}' is not a metric: give {}",
+            any_of(&names)
+        )));
+    };
+    let value = match row.unit {
+        // A bare number would be seconds elsewhere; in a threshold it is more likely a mistake.
+        StatisticUnit::Nanoseconds if bound.ends_with(|c: char| c.is_ascii_digit()) => {
             return Err(ParseError(format!(
                 "'{bound}' has no unit: write {name} with a duration, such as {name}>{bound}ms"
             )));
         }
-        return Ok((Metric::Time(figure), parse_duration(bound)?.0 as f64));
-    }
-    let rate = || match bound {
-        "0" => Ok(0.0),
-        _ => parse_rate(bound).map(|rate| rate.per_s()),
+        StatisticUnit::Nanoseconds => parse_duration(bound)?.0 as f64,
+        StatisticUnit::PerSecond | StatisticUnit::BytesPerSecond if bound == "0" => 0.0,
+        StatisticUnit::PerSecond | StatisticUnit::BytesPerSecond => parse_rate(bound)?.per_s(),
+        StatisticUnit::Percent => {
+            parse_number(bound.strip_suffix('%').unwrap_or(bound), bound, 100.0)?
+        }
+        StatisticUnit::Count => parse_error_count(bound)?,
     };
-    match name {
-        "throughput" => Ok((Metric::Throughput, rate()?)),
-        "goodput" => Ok((Metric::Goodput, rate()?)),
-        "errors" => match bound.strip_suffix('%') {
-            Some(share) => Ok((Metric::ErrorPercent, parse_number(share, bound, 100.0)?)),
-            None => Ok((Metric::ErrorCount, parse_error_count(bound)?)),
-        },
-        _ => Err(ParseError(format!(
-            "'{name}' is not a metric: give mean, min, p50, p75, p90, p95, p99, p999, max, \
-             throughput, goodput or errors"
-        ))),
+    Ok((row, value))
+}
+
+/// `a, b or c`
+fn any_of(names: &[&str]) -> String {
+    match names {
+        [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+        _ => names.concat(),
     }
 }
 

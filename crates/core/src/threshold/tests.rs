@@ -1,5 +1,7 @@
 use super::*;
+use crate::spec::Level;
 use crate::trial::assess::tests::report;
+use crate::trial::report::TimesReport;
 
 fn trial() -> TrialReport {
     let mut trial = report();
@@ -16,14 +18,16 @@ fn trial() -> TrialReport {
 }
 
 fn is_crossed(threshold: &Threshold, trial: &TrialReport) -> bool {
-    matches!(threshold.judge(trial), Judged::Crossed(_))
+    matches!(threshold.judge(trial), ThresholdJudgement::Crossed(_))
 }
 
 /// Why a trial fails by it.
 fn failed(threshold: &Threshold, trial: &TrialReport) -> Option<String> {
     match threshold.judge(trial) {
-        Judged::Crossed(line) | Judged::Undecided(line) | Judged::Undetermined(line) => Some(line),
-        Judged::Kept(_) => None,
+        ThresholdJudgement::Crossed(line)
+        | ThresholdJudgement::Undecided(line)
+        | ThresholdJudgement::Undetermined(line) => Some(line),
+        ThresholdJudgement::Kept(_) => None,
     }
 }
 
@@ -89,7 +93,10 @@ fn what_is_not_known_crosses_nothing_and_keeps_nothing() {
     nothing.outcomes = crate::measure::Outcomes::default();
     for text in ["p99>200ms", "max<1s", "errors>0", "errors>0.1%"] {
         let judged = Threshold::parse(text).expect(text).judge(&nothing);
-        assert!(matches!(judged, Judged::Undecided(_)), "{text}: {judged:?}");
+        assert!(
+            matches!(judged, ThresholdJudgement::Undecided(_)),
+            "{text}: {judged:?}"
+        );
     }
 }
 
@@ -98,7 +105,10 @@ fn a_threshold_that_is_kept_is_told_with_its_figure() {
     let judged = Threshold::parse("p99>1s")
         .expect("a threshold")
         .judge(&trial());
-    assert_eq!(judged, Judged::Kept("rate=100/s: p99 231 ms".into()));
+    assert_eq!(
+        judged,
+        ThresholdJudgement::Kept("rate=100/s: p99 231 ms".into())
+    );
 }
 
 #[test]
@@ -154,7 +164,7 @@ fn a_figure_that_is_not_there_is_decided_by_bounds_or_fails() {
 }
 
 #[test]
-fn where_nothing_came_a_rate_is_below_one_in_the_time_and_a_time_is_not_decided() {
+fn without_responses_rates_are_bounded_and_times_undecided() {
     let mut trial = trial();
     trial.response_time_ns = TimesReport::default();
     trial.duration_ns = 4_000_000_000;
@@ -202,7 +212,7 @@ fn the_message_names_value_and_bound() {
     let message = |text: &str, trial: &TrialReport| {
         let threshold = Threshold::parse(text).expect(text);
         match threshold.judge(trial) {
-            Judged::Crossed(line) => line,
+            ThresholdJudgement::Crossed(line) => line,
             other => panic!("{text}: {other:?}"),
         }
     };
@@ -261,9 +271,12 @@ fn ranges_decide_where_all_of_them_does() {
     trial.response_time_ns.p99 = None;
     trial.response_time_ns.ranges.insert("p99".into(), p99);
     let judged = |text: &str| Threshold::parse(text).unwrap().judge(&trial);
-    assert!(matches!(judged("p99>260ms"), Judged::Kept(_)));
-    assert!(matches!(judged("p99>170ms"), Judged::Crossed(_)));
-    let Judged::Undetermined(line) = judged("p99>200ms") else {
+    assert!(matches!(judged("p99>260ms"), ThresholdJudgement::Kept(_)));
+    assert!(matches!(
+        judged("p99>170ms"),
+        ThresholdJudgement::Crossed(_)
+    ));
+    let ThresholdJudgement::Undetermined(line) = judged("p99>200ms") else {
         panic!("180 to 250 ms leave both possible");
     };
     assert!(
@@ -277,6 +290,12 @@ fn ranges_decide_where_all_of_them_does() {
         because: "the generator was busy".into(),
     });
     let judged = |text: &str| Threshold::parse(text).unwrap().judge(&trial);
-    assert!(matches!(judged("throughput<800"), Judged::Kept(_)));
-    assert!(matches!(judged("throughput<1000"), Judged::Undetermined(_)));
+    assert!(matches!(
+        judged("throughput<800"),
+        ThresholdJudgement::Kept(_)
+    ));
+    assert!(matches!(
+        judged("throughput<1000"),
+        ThresholdJudgement::Undetermined(_)
+    ));
 }

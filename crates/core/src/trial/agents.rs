@@ -1,13 +1,13 @@
-//! What is told of each agent of a trial that several made together, and where one of them differs.
+//! The figures of each agent of a trial, and agents that differ from the others.
 
 use super::assess::evidence;
-use super::validity::{Asked, STALL_NS, broken_clauses};
+use super::validity::{Demand, STALL_NS, broken_clauses};
 use crate::measure::{AgentMeasured, Trial};
 use crate::spec::WorkerRange;
 use crate::stats::batch::mean_ci95;
 use crate::words::time;
 
-/// What `agent` contributed: `trial` is what it measured with the workers of `crew`.
+/// The contribution of `agent`, which measured `trial` with the workers of `crew`.
 ///
 /// Whether that alone would be valid is judged by its part of the load. Gaps are no part of that:
 /// a schedule that is dealt in turn promises nothing of the gaps of some of its workers.
@@ -15,7 +15,7 @@ pub fn agent_measured(agent: &str, crew: WorkerRange, trial: &Trial) -> AgentMea
     let measured = &trial.measurement;
     let mut evidence = evidence(trial);
     evidence.gaps = None;
-    evidence.asked = evidence.asked.map(|asked| Asked {
+    evidence.asked = evidence.asked.map(|asked| Demand {
         operations: asked.operations * crew.weight(),
         slack: asked.slack * crew.weight().sqrt(),
     });
@@ -30,9 +30,10 @@ pub fn agent_measured(agent: &str, crew: WorkerRange, trial: &Trial) -> AgentMea
         workers: crew.workers,
         attempted: measured.outcomes.total(),
         completed: measured.outcomes.responses(),
-        started_per_s: match window_s > 0.0 {
-            true => measured.started as f64 / window_s,
-            false => 0.0,
+        started_per_s: if window_s > 0.0 {
+            measured.started as f64 / window_s
+        } else {
+            0.0
         },
         p50_ns: percentile(0.5),
         p90_ns: percentile(0.9),
@@ -112,43 +113,43 @@ pub(super) fn skew_ns_max(agents: &[AgentMeasured]) -> Option<u64> {
 
 /// An agent whose figures are not those of the others.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Outlier {
+pub(super) struct AgentOutlier {
     pub(super) agent: String,
-    pub(super) differs: Differs,
+    pub(super) differs: AgentDifference,
 }
 
 /// In what it differs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Differs {
+pub(super) enum AgentDifference {
     /// Its mean response time, and the median of those of the others, in nanoseconds.
     Mean { own_ns: f64, others_ns: f64 },
     /// The share of its operations that failed, and that of all others, in percent.
     Errors { own: f64, others: f64 },
 }
 
-impl Differs {
+impl AgentDifference {
     /// How large the difference is, for a choice among several.
     pub(super) fn weight(&self) -> f64 {
         match self {
-            Differs::Mean { own_ns, others_ns } => (own_ns / others_ns).ln().abs(),
-            Differs::Errors { own, others } => (own - others).abs(),
+            AgentDifference::Mean { own_ns, others_ns } => (own_ns / others_ns).ln().abs(),
+            AgentDifference::Errors { own, others } => (own - others).abs(),
         }
     }
 }
 
-/// A mean differs where it lies so many standard errors from the others', which of 1,000 agents
-/// one in thirty trials exceeds by chance, …
+/// Standard errors by which a mean must differ from the others. With 1,000 agents one in thirty
+/// trials exceeds it by chance. …
 const CHANCE_Z: f64 = 5.0;
-/// … and by this share of it, …
+/// … It must also differ by this share, …
 const MEAN_SHARE: f64 = 0.2;
-/// … and by so much: less is a matter of which processor a worker runs on.
+/// … and by this time: smaller differences come from the processor that a worker runs on.
 const MEAN_NS: f64 = 100_000.0;
 /// A share of failures differs by this many percentage points at least.
 const ERROR_POINTS: f64 = 1.0;
 
 /// The agent that differs most from the others by more than chance, if any does. It needs three to
 /// tell which of them is another.
-pub(super) fn outlier(agents: &[AgentMeasured]) -> Option<Outlier> {
+pub(super) fn outlier(agents: &[AgentMeasured]) -> Option<AgentOutlier> {
     let told: Vec<&AgentMeasured> = agents.iter().filter(|a| a.attempted > 0).collect();
     if told.len() < 3 {
         return None;
@@ -157,7 +158,7 @@ pub(super) fn outlier(agents: &[AgentMeasured]) -> Option<Outlier> {
         let others = || told.iter().enumerate().filter(move |(m, _)| *m != n);
         let others = || others().map(|(_, a)| *a);
         let differs = mean_differs(own, others()).or_else(|| errors_differ(own, others()))?;
-        Some(Outlier {
+        Some(AgentOutlier {
             agent: own.agent.clone(),
             differs,
         })
@@ -168,7 +169,7 @@ pub(super) fn outlier(agents: &[AgentMeasured]) -> Option<Outlier> {
 fn mean_differs<'a>(
     own: &AgentMeasured,
     others: impl Iterator<Item = &'a AgentMeasured>,
-) -> Option<Differs> {
+) -> Option<AgentDifference> {
     let error = |a: &AgentMeasured| a.mean_ns_ci95.map(|[lo, hi]| (hi - lo) / (2.0 * 1.96));
     let own_ns = own.mean_ns?;
     let mut others: Vec<(f64, f64)> = others
@@ -184,13 +185,13 @@ fn mean_differs<'a>(
     // The others have to agree among themselves, or nobody can say who differs.
     let spread = others[others.len() - 1].0 - others[0].0;
     let matters = apart > chance.max(MEAN_SHARE * others_ns).max(MEAN_NS) && apart > 2.0 * spread;
-    matters.then_some(Differs::Mean { own_ns, others_ns })
+    matters.then_some(AgentDifference::Mean { own_ns, others_ns })
 }
 
 fn errors_differ<'a>(
     own: &AgentMeasured,
     others: impl Iterator<Item = &'a AgentMeasured>,
-) -> Option<Differs> {
+) -> Option<AgentDifference> {
     let failed = |a: &AgentMeasured| (a.attempted - a.completed.min(a.attempted)) as f64;
     let (mut failures, mut attempts) = (0.0, 0.0);
     for other in others {
@@ -202,7 +203,7 @@ fn errors_differ<'a>(
     let pooled = (failed(own) + failures) / (mine + attempts);
     let error = (pooled * (1.0 - pooled) * (1.0 / mine + 1.0 / attempts.max(1.0))).sqrt();
     let matters = p - q > CHANCE_Z * error && 100.0 * (p - q) >= ERROR_POINTS;
-    matters.then_some(Differs::Errors {
+    matters.then_some(AgentDifference::Errors {
         own: 100.0 * p,
         others: 100.0 * q,
     })
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_begin_as_far_apart_as_they_were_late_and_their_clocks_unknown() {
+    fn skew_of_agents_adds_lateness_and_clock_uncertainty() {
         let begun = |late, uncertainty_ns| AgentMeasured {
             begun_late_ns: Some(late),
             clock: Some(AgentClock {
@@ -278,7 +279,7 @@ mod tests {
         agents[1].completed = 900;
         let differs = outlier(&agents).map(|o| o.differs);
         let [own, others] = [10.0, 0.0];
-        assert_eq!(differs, Some(Differs::Errors { own, others }));
+        assert_eq!(differs, Some(AgentDifference::Errors { own, others }));
         // As many as chance makes of a target that fails for all alike.
         for agent in &mut agents {
             agent.completed = 900;

@@ -2,13 +2,13 @@
 
 use super::agents::skew_ns_max;
 use super::bounds;
+use super::figure::{FigureKind, spectrum};
 use super::little::littles_law;
 use super::offered::{asked, gap_evidence, offered_report};
 use super::silence::silence;
-use super::spectrum::spectrum;
 use super::timing::timing_report;
 use super::traffic::traffic_report;
-use super::validity::{Evidence, Quantiles, broken_clauses};
+use super::validity::{PacingQuantiles, ValidityEvidence, broken_clauses};
 use super::waiting::WaitReport;
 use crate::measure::error_share;
 use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
@@ -24,7 +24,6 @@ use crate::trial::detail::HttpDetail;
 use crate::trial::protocol::protocol_report;
 use crate::trial::report::{GeneratorReport, SilenceReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{sessions_report, unfit_report};
-use std::collections::BTreeMap;
 
 /// Computes all that is reported of a trial.
 ///
@@ -36,7 +35,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
     let outcomes = &measured.outcomes;
     let wait = trial.generator.wait.as_ref();
     let silence = silence(trial);
-    let flow = Flow::of(measured, !shows_failure(measured, &silence));
+    let flow = StationaryPart::of(measured, !shows_failure(measured, &silence));
     let effect = flow
         .response_stationary
         .then(|| design_effect(&measured.series, &measured.response));
@@ -73,7 +72,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
     };
     bounds::bound(&mut report, trial);
     let undetermined = bounds::undetermined(&report);
-    let broken = broken_clauses(&Evidence {
+    let broken = broken_clauses(&ValidityEvidence {
         undetermined,
         ..evidence(trial)
     });
@@ -123,7 +122,7 @@ fn shows_failure(measured: &Measurement, silence: &SilenceReport) -> bool {
     !silence.is_none() || failed >= FAILED_SHARE
 }
 
-/// From this share of failures on.
+/// Share of failed operations from which on the trial shows a failure.
 const FAILED_SHARE: f64 = 0.01;
 
 /// Whether, in an open loop, what is left after the cut shows more than was started: then the cut
@@ -141,8 +140,8 @@ fn drains(measured: &Measurement, steady: &[f64], slot: Nanos) -> bool {
 /// Chance and the ends of the window account for less.
 const DRAIN_SHARE: f64 = 0.02;
 
-/// What the series says.
-struct Flow {
+/// Throughput and stationarity of the window's series.
+struct StationaryPart {
     /// `None` where not one response came.
     throughput_per_s: Option<f64>,
     throughput_ci95_per_s: Option<[f64; 2]>,
@@ -153,17 +152,16 @@ struct Flow {
     completed: f64,
 }
 
-/// Of so many operations …
+/// Operations with which chance alone leaves the mean uncertain by a tenth. …
 const MANY: f64 = 400.0;
-/// … chance alone leaves the mean uncertain by a tenth. One that is uncertain by this share had a
-/// hole or a leap in it, and is not one number.
+/// … A throughput that is then uncertain by this share has a hole or a jump and is not one number.
 const UNTOLD_SHARE: f64 = 0.5;
 
-impl Flow {
+impl StationaryPart {
     /// `may_cut`: an initial transient may be left out.
-    fn of(measured: &Measurement, may_cut: bool) -> Flow {
+    fn of(measured: &Measurement, may_cut: bool) -> StationaryPart {
         if measured.slices > 1 {
-            return Flow::of_slices(measured);
+            return StationaryPart::of_slices(measured);
         }
         let series = &measured.series;
         let slots = series.whole_slots(measured.window.length());
@@ -194,7 +192,7 @@ impl Flow {
         // One operation more or less may have fallen to either side of the ends.
         let grain_per_s = 1.0 / (slot_s * steady.len() as f64);
         let ci95 = ci95.filter(|_| throughput_stationary && measured.answered > 0);
-        Flow {
+        StationaryPart {
             throughput_per_s: (measured.answered > 0).then_some(throughput_per_s),
             throughput_ci95_per_s: ci95.map(|[lo, hi]| {
                 let low = (lo / slot_s).min(throughput_per_s - grain_per_s);
@@ -211,10 +209,10 @@ impl Flow {
     }
 }
 
-impl Flow {
+impl StationaryPart {
     /// The mean over slices: what lies between them is unknown, so that no statistic of a series
     /// applies. The experiment that made them tells how they vary.
-    fn of_slices(measured: &Measurement) -> Flow {
+    fn of_slices(measured: &Measurement) -> StationaryPart {
         let series = &measured.series;
         let completed: f64 = series.completed.iter().sum();
         let covered_s = series.slot.as_secs_f64() * series.completed.len() as f64;
@@ -223,7 +221,7 @@ impl Flow {
         } else {
             0.0
         };
-        Flow {
+        StationaryPart {
             throughput_per_s: (measured.answered > 0).then_some(per_s),
             throughput_ci95_per_s: None,
             throughput_stationary: true,
@@ -234,44 +232,44 @@ impl Flow {
     }
 }
 
-/// The mean of so many independent observations is nearly normal, whatever their law.
+/// Independent observations from which on the mean is nearly normal, whatever their law.
 const MEAN_OBSERVATIONS_MIN: f64 = 30.0;
 
 /// `effect` is the design effect of correlation; `None` where percentiles may not be bounded.
 pub(crate) fn times_report(histogram: &Histogram, effect: Option<f64>) -> TimesReport {
-    let ci95 = |q| effect.and_then(|effect| quantile_ci95(histogram, q, effect));
-    let percentile = |q| histogram.percentile(q).map(|t| t.0);
-    let any = !histogram.is_empty();
-    let mean_ci95 = |effect: f64| {
-        let n = histogram.count() as f64 / effect;
-        let half = Z975 * histogram.std_dev_ns() / n.sqrt();
-        let ends = [-half, half].map(|d| (histogram.mean_ns() + d).max(0.0).round() as u64);
-        (n >= MEAN_OBSERVATIONS_MIN).then_some(ends)
-    };
-    TimesReport {
+    let mut report = TimesReport {
         count: histogram.count(),
-        mean: any.then(|| histogram.mean_ns().round() as u64),
-        min: any.then(|| histogram.min().0),
-        p50: percentile(0.5),
-        p75: percentile(0.75),
-        p90: percentile(0.9),
-        p95: percentile(0.95),
-        p99: percentile(0.99),
-        p999: percentile(0.999),
-        max: any.then(|| histogram.max().0),
-        mean_ci95: effect.and_then(mean_ci95),
-        p50_ci95: ci95(0.5),
-        p75_ci95: ci95(0.75),
-        p90_ci95: ci95(0.9),
-        p95_ci95: ci95(0.95),
-        p99_ci95: ci95(0.99),
-        p999_ci95: ci95(0.999),
-        ranges: BTreeMap::new(),
         spectrum: spectrum(histogram),
+        ..TimesReport::default()
+    };
+    let any = |ns: u64| (!histogram.is_empty()).then_some(ns);
+    for figure in TimesReport::FIGURES {
+        let (value, ci95) = figure.parts(&mut report);
+        *value = match figure.kind {
+            FigureKind::Mean => any(histogram.mean_ns().round() as u64),
+            FigureKind::Min => any(histogram.min().0),
+            FigureKind::Quantile(q) => histogram.percentile(q).map(|t| t.0),
+            FigureKind::Max => any(histogram.max().0),
+        };
+        if let Some((ci95, effect)) = ci95.zip(effect) {
+            *ci95 = match figure.kind {
+                FigureKind::Quantile(q) => quantile_ci95(histogram, q, effect),
+                _ => histogram_mean_ci95(histogram, effect),
+            };
+        }
     }
+    report
 }
 
-/// The same of times some of which may be censored: the smallest of the others is `shortest`.
+/// 95 % confidence interval of the mean; `None` of too few observations.
+fn histogram_mean_ci95(histogram: &Histogram, effect: f64) -> Option<[u64; 2]> {
+    let n = histogram.count() as f64 / effect;
+    let half = Z975 * histogram.std_dev_ns() / n.sqrt();
+    let ends = [-half, half].map(|d| (histogram.mean_ns() + d).max(0.0).round() as u64);
+    (n >= MEAN_OBSERVATIONS_MIN).then_some(ends)
+}
+
+/// The same for times that may be censored; `shortest` is the smallest uncensored one.
 fn operations_report(
     histogram: &Histogram,
     shortest: Option<Nanos>,
@@ -302,11 +300,11 @@ pub(crate) fn generator_report(used: &GeneratorUse, completed: f64) -> Generator
     }
 }
 
-pub(super) fn evidence(trial: &Trial) -> Evidence {
+pub(super) fn evidence(trial: &Trial) -> ValidityEvidence {
     let measured = &trial.measurement;
     let sessions = measured.sessions.as_ref();
     let programs = sessions.and_then(|sessions| sessions.programs.as_ref());
-    Evidence {
+    ValidityEvidence {
         asked: asked(trial),
         window: measured.window.length(),
         open_loop: trial.spec.load.is_open_loop(),
@@ -317,7 +315,7 @@ pub(super) fn evidence(trial: &Trial) -> Evidence {
         },
         shed: measured.outcomes.count(Outcome::Shed),
         started: measured.started,
-        pacing_error_ns: Quantiles::of(&measured.pacing_error),
+        pacing_error_ns: PacingQuantiles::of(&measured.pacing_error),
         late_rms_ns: if measured.undelayed.is_empty() {
             0.0
         } else {

@@ -3,7 +3,7 @@
 //! A figure is *determined* where that is bounded and small, and stated as it was measured.
 //! Otherwise it is absent, and its range stands in its place.
 
-use super::figure::{RateRange, TimeRange};
+use super::figure::{FigureKind, RateRange, TimeRange};
 use super::report::{TimesReport, TrialReport};
 use super::timing::ClockKind;
 use crate::measure::{Histogram, Measurement, Trial};
@@ -56,35 +56,29 @@ pub(super) fn bound(report: &mut TrialReport, trial: &Trial) {
 
 /// `undelayed`: the same times without the generator's delays.
 fn bound_times(times: &mut TimesReport, undelayed: &Histogram, because: &str) {
-    bound_each(times, because, |name, measured| {
-        let at_least = match name {
-            "mean" => undelayed.mean_ns().round() as u64,
-            "min" => undelayed.min().0,
-            "max" => undelayed.max().0,
-            _ => quantile_of(name).map_or(measured, |q| undelayed.quantile(q).0),
+    bound_each(times, because, |kind, measured| {
+        let at_least = match kind {
+            FigureKind::Mean => undelayed.mean_ns().round() as u64,
+            FigureKind::Min => undelayed.min().0,
+            FigureKind::Quantile(q) => undelayed.quantile(q).0,
+            FigureKind::Max => undelayed.max().0,
         };
         at_least.min(measured)
     });
 }
 
-fn quantile_of(name: &str) -> Option<f64> {
-    let mut percentiles = TimesReport::PERCENTILES.iter();
-    let (_, q) = percentiles.find(|(percentile, _)| *percentile == name)?;
-    Some(*q)
-}
-
-/// `at_least` has the least that a figure may be, by its name and as it was measured.
-fn bound_each(times: &mut TimesReport, because: &str, at_least: impl Fn(&str, u64) -> u64) {
-    let mut ranges = std::mem::take(&mut times.ranges);
-    for (name, figure, ci95) in times.figures() {
-        let Some(measured) = *figure else {
+/// `at_least` has the least that a figure may be, by its kind and its value as measured.
+fn bound_each(times: &mut TimesReport, because: &str, at_least: impl Fn(FigureKind, u64) -> u64) {
+    for figure in TimesReport::FIGURES {
+        let Some(measured) = figure.value(times) else {
             continue;
         };
-        let at_least = at_least(name, measured);
+        let at_least = at_least(figure.kind, measured);
         if is_determined_time(at_least, measured) {
             continue;
         }
-        *figure = None;
+        let (value, ci95) = figure.parts(times);
+        *value = None;
         if let Some(ci95) = ci95 {
             *ci95 = None;
         }
@@ -93,9 +87,8 @@ fn bound_each(times: &mut TimesReport, because: &str, at_least: impl Fn(&str, u6
             at_most: Some(measured),
             because: because.to_owned(),
         };
-        ranges.insert(name.to_owned(), range);
+        times.ranges.insert(figure.key.to_owned(), range);
     }
-    times.ranges = ranges;
 }
 
 /// The range of the throughput; `None` where it is determined.
@@ -154,7 +147,7 @@ fn busy_percent(trial: &Trial) -> f64 {
     trial.generator.busiest_worker_percent - trial.generator.busiest_worker_spin_percent
 }
 
-/// What happened, and what the host shows of its cause.
+/// An event with its cause as the host shows it, in words.
 fn because(what: &str, trial: &Trial) -> String {
     let used = &trial.generator;
     let busy = busy_percent(trial);
@@ -172,7 +165,7 @@ fn because(what: &str, trial: &Trial) -> String {
     format!("{what}{cause}")
 }
 
-/// Of fewer operations each value is stated, and no more is claimed.
+/// Least number of operations from which an undetermined trial is INVALID.
 const OPERATIONS_MIN: u64 = 100;
 
 /// Why neither the throughput nor the median is determined; `None` where one is.

@@ -11,19 +11,19 @@ use std::collections::BTreeMap;
 pub struct LedgerReport {
     /// Datagrams that should have been sent.
     pub intended: u64,
-    /// Those that the sender never came to.
+    /// Datagrams that the sender did not attempt.
     pub not_attempted: u64,
-    /// Those that the kernel refused to take.
+    /// Datagrams that the kernel refused.
     pub send_errors: u64,
-    /// Those lost on the way, by place; a place where none was lost is left out.
+    /// Datagrams lost on the way, by place; places without losses are left out.
     pub lost: BTreeMap<String, u64>,
     /// Distinct datagrams that the service received.
     pub received: u64,
-    /// Those that reached the service but were not counted.
+    /// Datagrams that reached the service but were not counted.
     pub discarded: u64,
     /// The rest. Negative where more came than can have been sent.
     pub unexplained: i64,
-    /// What tells of each loss.
+    /// The evidence of each loss.
     #[serde(default)]
     pub evidence: Vec<LossEvidence>,
 }
@@ -36,14 +36,14 @@ impl LedgerReport {
     }
 }
 
-/// What tells that datagrams were lost at a place.
+/// The evidence that datagrams were lost at a place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LossEvidence {
-    /// Where.
+    /// Name of the place.
     pub place: String,
-    /// What the counter said.
+    /// The value of the counter.
     pub counted: u64,
-    /// How many of the missing datagrams are put down to it.
+    /// Number of missing datagrams that are attributed to it.
     pub attributed: u64,
     /// The counter.
     pub source: String,
@@ -54,16 +54,16 @@ pub struct LossEvidence {
     pub inferred: bool,
 }
 
-/// What a trial of datagrams shows beside its ledger.
+/// Figures of a trial of datagrams beside its ledger.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatagramReport {
     /// Datagrams sent per second.
     pub sent_per_s: f64,
     /// Datagrams received per second.
     pub received_per_s: f64,
-    /// Those sent but not received, per second.
+    /// Datagrams sent but not received, per second.
     pub dropped_per_s: f64,
-    /// The same as a share of those sent, in percent.
+    /// Datagrams sent but not received, in percent of those sent.
     pub loss_percent: f64,
     /// The loss, in percent, that the moments of sending have through a receive buffer of this room
     /// and a server of this fixed work: a simulation of G/D/1/K with Linux's rule of giving room
@@ -89,19 +89,19 @@ pub struct DatagramReport {
     pub clock_uncertainty_ns: u64,
     /// Index of dispersion of the counts of *arrivals*.
     pub arrival_dispersion: Dispersion,
-    /// The same at more time scales, for the plot.
+    /// Dispersion at more time scales, for the plot.
     #[serde(default)]
     pub dispersion_by_scale: Vec<DispersionAt>,
     /// Coefficient of variation of the gaps between arrivals.
     pub arrival_gap_cv: Option<f64>,
     /// The most arrivals in any millisecond.
     pub burst_max: u64,
-    /// Arrivals per millisecond: how many milliseconds had so many (index), for the plot.
+    /// Milliseconds by their number of arrivals (the index), for the plot.
     #[serde(default)]
     pub arrivals_per_ms: Vec<u64>,
     /// The service's receive buffer in bytes.
     pub rcvbuf_bytes: u64,
-    /// How many of these datagrams it holds.
+    /// Number of these datagrams that it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer_datagrams: Option<u64>,
     /// The work that a full buffer holds: its datagrams times the mean work of each, where both

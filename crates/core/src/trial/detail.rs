@@ -1,4 +1,4 @@
-//! What a trial has beyond any other, by its kind.
+//! The part of a trial's report that depends on its kind.
 
 use crate::measure::{AgentMeasured, Observed};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
@@ -25,49 +25,49 @@ pub enum Detail {
     CutShort,
 }
 
-/// What a trial of HTTP has beyond any other.
+/// The part that only a trial of HTTP has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HttpDetail {
     /// The initial transient that MSER-5 cut from the throughput, within the window.
     pub transient_ns: u64,
-    /// When the target did not answer.
+    /// Silences of the target.
     #[serde(default, skip_serializing_if = "SilenceReport::is_none")]
     pub silence: SilenceReport,
     /// Little's law; closed loop only.
     pub littles_law: Option<LittlesLaw>,
-    /// What was wrong with the first malformed response, in words; absent where none was.
+    /// The fault of the first malformed response, in words; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed_because: Option<String>,
     /// How the target said, the first time, that it ended streams of HTTP/2: `RST_STREAM with
     /// INTERNAL_ERROR`; absent where it ended none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream_reset_because: Option<String>,
-    /// What the response times are made of, and whose delay that is.
+    /// The stages of response times and whose delay they are.
     #[serde(flatten)]
     pub timing: TimingReport,
-    /// What went over the connections, in both directions, and to which target.
+    /// The traffic of connections in both directions, by target.
     #[serde(flatten)]
     pub traffic: TrafficReport,
-    /// What was spoken over them; absent where that is HTTP/1.1 in cleartext.
+    /// The protocol of connections; absent for HTTP/1.1 in cleartext.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<ProtocolReport>,
-    /// What users came to, where operations are steps of sessions.
+    /// The sessions of users, where operations are steps of sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsReport>,
     /// Connections opened.
     pub connections_opened: u64,
     /// Most connections open at once.
     pub connections_max: u64,
-    /// What was seen on the server's host; absent where nobody looked.
+    /// Observations on the server's host; absent without an observer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
-    /// What each agent contributed; absent where one process made the trial.
+    /// The contribution of each agent; absent where one process made the trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentMeasured>,
-    /// How many slices it is made of, where that is more than one.
+    /// Number of slices that it consists of, if more than one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub slices: u32,
-    /// What it is as a slice of an experiment in rounds.
+    /// Its place as a slice of an experiment in rounds.
     #[serde(skip)]
     pub slice: Option<Slice>,
     /// How far apart the agents began at the most, in nanoseconds: how late each was by its own
@@ -80,23 +80,23 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// What a trial of datagrams has beyond any other.
+/// The part that only a trial of datagrams has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UdpDetail {
-    /// Where each datagram went.
+    /// The ledger of datagrams.
     pub ledger: LedgerReport,
-    /// What else is known of the datagrams.
+    /// Further figures of the datagrams.
     pub datagrams: DatagramReport,
 }
 
-/// What a scenario of `knee latency` has beyond any other trial. Its operations are pings.
+/// The part that only a scenario of `knee latency` has. Its operations are pings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyDetail {
     /// Connections opened: one for each flow, and the pinger's.
     pub connections_opened: u64,
     /// Most connections open at once.
     pub connections_max: u64,
-    /// What the flows carried.
+    /// The flows and their throughput.
     pub flows: FlowsReport,
 }
 
@@ -118,7 +118,7 @@ impl From<LatencyDetail> for Detail {
     }
 }
 
-/// What a test looks at, or changes, of a trial that it made itself.
+/// Access for tests to the parts of a trial that they made.
 #[cfg(test)]
 impl super::report::TrialReport {
     pub(crate) fn as_http(&self) -> &HttpDetail {

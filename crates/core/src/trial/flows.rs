@@ -4,7 +4,7 @@ use crate::measure::Direction;
 use crate::trial::report::{QuantilesReport, TimesReport};
 use serde::{Deserialize, Serialize};
 
-/// What a scenario of flows shows beside its pings (which are the trial's operations).
+/// The flows of a scenario. Its pings are the trial's operations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowsReport {
     /// Uploads; `None` where there were none.
@@ -101,9 +101,9 @@ impl FlowsReport {
 /// Probes of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbeReport {
-    /// Those sent.
+    /// Pings sent.
     pub sent: u64,
-    /// Those that did not come back in time.
+    /// Pings that did not come back in time.
     pub lost: u64,
     /// Those that were due and not sent, as the sending host still held earlier ones: each would
     /// have waited for these, and not for the path alone.

@@ -7,7 +7,7 @@ use crate::stats::sample::Z975;
 use crate::time::Nanos;
 use crate::trial::report::LittlesLaw;
 
-/// A larger deviation is a finding.
+/// Largest deviation that is not a finding, in percent.
 const DEVIATION_PERCENT: f64 = 2.5;
 
 /// Holds N = X·(R + Z) (Little, Operations Research 9, 1961) against a closed-loop trial of
@@ -56,7 +56,7 @@ pub fn littles_law(measured: &Measurement, vusers: u32, pause: Pause) -> Option<
     })
 }
 
-/// The sum of so many of the longest times.
+/// The sum of the `count` longest times, in seconds.
 fn longest_s(times: &Histogram, count: u32) -> f64 {
     let mut left = u64::from(count);
     let mut recorded: Vec<(Nanos, u64)> = times.iter_recorded().collect();

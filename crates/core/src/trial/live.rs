@@ -1,4 +1,4 @@
-//! What strikes while a trial still runs. Remarks, not findings: those are made of the whole trial.
+//! Remarks on a trial that still runs. Findings are made of the whole trial.
 
 use crate::finding::Severity;
 use crate::measure::Interval;
@@ -8,132 +8,45 @@ use crate::words::{exact, time};
 const LATE_SHARE: f64 = 0.2;
 /// … if it is over this: the same as makes a whole trial invalid.
 const LATE_NS: u64 = 100_000;
-/// The generator stood still if it was so late once.
+/// Lateness from which on the generator is stalled.
 const STOOD_STILL_NS: u64 = 100_000_000;
-/// So many times longer than any response so far, and nothing has come: the target is silent.
+/// A target is silent after this multiple of the longest response so far without any response.
 const SILENT_TIMES: u64 = 2;
 /// The median response time over the smallest so far, from which on it has grown.
 const GROWN_TIMES: u64 = 10;
-/// The same is said again only after so many intervals without it.
+/// Intervals without an event until it is reported again.
 const CALM: u32 = 5;
 
-/// Something that strikes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remark {
-    /// Operations begin to fail.
-    ErrorsBegan {
-        /// When, from the begin of the window.
-        at_ns: u64,
-        /// How many in this interval.
-        errors: u64,
-        /// How many ended in it.
-        ended: u64,
-    },
-    /// Operations are in flight, and none ends.
-    Silent {
-        /// Since when.
-        from_ns: u64,
-    },
-    /// Operations end again.
-    SilenceEnded {
-        /// Since when none had.
-        from_ns: u64,
-        /// Until when.
-        to_ns: u64,
-    },
-    /// Response times have grown far over what they were.
-    Grown {
-        /// When.
-        at_ns: u64,
-        /// Their median now.
-        p50_ns: u64,
-        /// The smallest median so far.
-        before_ns: u64,
-    },
-    /// The generator starts operations late.
-    GeneratorLate {
-        /// When.
-        at_ns: u64,
-        /// By how much on average.
-        mean_ns: u64,
-        /// At the most.
-        max_ns: u64,
-    },
-}
-
-impl Remark {
+/// An event in a running trial that a person should notice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
     /// How grave it is.
-    pub fn severity(self) -> Severity {
-        match self {
-            Remark::ErrorsBegan { .. } | Remark::Silent { .. } => Severity::Error,
-            Remark::Grown { .. } | Remark::GeneratorLate { .. } => Severity::Warning,
-            Remark::SilenceEnded { .. } => Severity::Info,
-        }
-    }
-
-    /// When it struck, from the begin of the window.
-    pub fn at_ns(self) -> u64 {
-        match self {
-            Remark::Silent { from_ns } => from_ns,
-            Remark::SilenceEnded { to_ns, .. } => to_ns,
-            Remark::ErrorsBegan { at_ns, .. }
-            | Remark::Grown { at_ns, .. }
-            | Remark::GeneratorLate { at_ns, .. } => at_ns,
-        }
-    }
-
-    /// In words, without the moment.
-    pub fn text(self) -> String {
-        let ns = |ns: u64| time(ns as f64);
-        match self {
-            Remark::ErrorsBegan { errors, ended, .. } => format!(
-                "errors begin: {} of {} operations failed",
-                exact(errors as f64),
-                exact(ended as f64)
-            ),
-            Remark::Silent { .. } => {
-                "no response any more: operations are in flight, none ends".to_owned()
-            }
-            Remark::SilenceEnded { from_ns, to_ns } => {
-                format!("responses come again, after {}", ns(to_ns - from_ns))
-            }
-            Remark::Grown {
-                p50_ns, before_ns, ..
-            } => format!(
-                "response times grow: p50 is {}, it was {}",
-                ns(p50_ns),
-                ns(before_ns)
-            ),
-            Remark::GeneratorLate {
-                mean_ns, max_ns, ..
-            } => format!(
-                "the generator is late: {} on average, {} at the most",
-                ns(mean_ns),
-                ns(max_ns)
-            ),
-        }
-    }
+    pub severity: Severity,
+    /// Its time in nanoseconds, from the begin of the window.
+    pub at_ns: u64,
+    /// A phrase without the time.
+    pub text: String,
 }
 
-/// Looks at the intervals of one trial of operations as they end.
+/// Finds remarks in the intervals of one trial as they end.
 #[derive(Clone, Debug, Default)]
-pub struct Watch {
+pub struct RemarkDetector {
     /// Started and not ended, of those started in the window.
     in_flight: u64,
     longest_ns: u64,
     smallest_p50_ns: Option<u64>,
-    /// Whether a schedule starts operations, as told by their pacing error.
+    /// Whether a schedule starts operations, which shows in their pacing error.
     is_scheduled: bool,
     /// Since when nothing ended while something was in flight.
     quiet_since_ns: Option<u64>,
     is_silent: bool,
-    errors: Calm,
-    late: Calm,
-    grown: Calm,
+    errors: RepeatFilter,
+    late: RepeatFilter,
+    grown: RepeatFilter,
 }
 
-impl Watch {
-    /// What strikes about this interval, the gravest first.
+impl RemarkDetector {
+    /// Remarks on an interval that has ended, the gravest first.
     pub fn on_interval(&mut self, interval: &Interval) -> Vec<Remark> {
         self.is_scheduled |= interval.pacing_error_ns_mean.is_some();
         let remarks = [
@@ -152,8 +65,12 @@ impl Watch {
         if i.completed + i.errors > 0 {
             let from_ns = self.quiet_since_ns.take();
             let was_silent = std::mem::take(&mut self.is_silent);
-            let (from_ns, to_ns) = (from_ns?, i.start_ns);
-            return was_silent.then_some(Remark::SilenceEnded { from_ns, to_ns });
+            let silent_ns = i.start_ns - from_ns?;
+            return was_silent.then(|| Remark {
+                severity: Severity::Info,
+                at_ns: i.start_ns,
+                text: format!("responses come again, after {}", time(silent_ns as f64)),
+            });
         }
         if self.in_flight == 0 {
             self.quiet_since_ns = None;
@@ -161,31 +78,35 @@ impl Watch {
         }
         let from_ns = *self.quiet_since_ns.get_or_insert(i.start_ns);
         let lasts_ns = i.end_ns.saturating_sub(from_ns);
-        // A schedule that starts nothing: it may be the generator that stands still.
+        // If a schedule starts nothing, the generator may be stalled.
         let is_awake = i.attempted > 0 || !self.is_scheduled;
         let is_long = is_awake && self.longest_ns > 0 && lasts_ns > SILENT_TIMES * self.longest_ns;
         let begins = is_long && !self.is_silent;
         self.is_silent |= is_long;
-        begins.then_some(Remark::Silent { from_ns })
+        begins.then(|| Remark {
+            severity: Severity::Error,
+            at_ns: from_ns,
+            text: "no response any more: operations are in flight, none ends".to_owned(),
+        })
     }
 
     fn errors(&mut self, i: &Interval) -> Option<Remark> {
-        self.errors
-            .is_news(i.errors > 0)
-            .then(|| Remark::ErrorsBegan {
-                at_ns: i.start_ns,
-                errors: i.errors,
-                ended: i.errors + i.completed,
-            })
+        let [failed, ended] = [i.errors, i.errors + i.completed].map(|n| exact(n as f64));
+        self.errors.is_news(i.errors > 0).then(|| Remark {
+            severity: Severity::Error,
+            at_ns: i.start_ns,
+            text: format!("errors begin: {failed} of {ended} operations failed"),
+        })
     }
 
     fn late(&mut self, i: &Interval) -> Option<Remark> {
         let (mean_ns, max_ns) = (i.pacing_error_ns_mean?, i.pacing_error_ns_max?);
         let is_news = self.late.is_news(distorts(i) || max_ns > STOOD_STILL_NS);
-        is_news.then_some(Remark::GeneratorLate {
+        let [mean, max] = [mean_ns, max_ns].map(|ns| time(ns as f64));
+        is_news.then(|| Remark {
+            severity: Severity::Warning,
             at_ns: i.start_ns,
-            mean_ns,
-            max_ns,
+            text: format!("the generator is late: {mean} on average, {max} at the most"),
         })
     }
 
@@ -196,33 +117,35 @@ impl Watch {
         let before_ns = self.smallest_p50_ns.unwrap_or(i.p50_ns).max(1);
         self.smallest_p50_ns = Some(before_ns.min(i.p50_ns));
         let is_news = self.grown.is_news(i.p50_ns > GROWN_TIMES * before_ns);
-        is_news.then_some(Remark::Grown {
+        let [now, before] = [i.p50_ns, before_ns].map(|ns| time(ns as f64));
+        is_news.then(|| Remark {
+            severity: Severity::Warning,
             at_ns: i.start_ns,
-            p50_ns: i.p50_ns,
-            before_ns,
+            text: format!("response times grow: p50 is {now}, it was {before}"),
         })
     }
 }
 
-/// Whether the response times of an interval are the generator's doing.
+/// Whether the generator distorts the response times of an interval.
 fn distorts(i: &Interval) -> bool {
     let mean_ns = i.pacing_error_ns_mean.unwrap_or(0);
     i.completed > 0 && mean_ns > LATE_NS && mean_ns as f64 > LATE_SHARE * i.p50_ns as f64
 }
 
-/// Whether something has just begun, rather than goes on.
+/// Reports an event when it begins, and not while it lasts.
 #[derive(Clone, Copy, Debug, Default)]
-struct Calm {
-    /// Intervals that it still has to be absent for.
+struct RepeatFilter {
+    /// Intervals without the event until it counts as new.
     needed: u32,
 }
 
-impl Calm {
+impl RepeatFilter {
     fn is_news(&mut self, is_there: bool) -> bool {
         let is_news = is_there && self.needed == 0;
-        self.needed = match is_there {
-            true => CALM,
-            false => self.needed.saturating_sub(1),
+        self.needed = if is_there {
+            CALM
+        } else {
+            self.needed.saturating_sub(1)
         };
         is_news
     }
@@ -233,6 +156,7 @@ mod tests {
     use super::*;
 
     const S: u64 = 1_000_000_000;
+    const SILENT: &str = "no response any more: operations are in flight, none ends";
 
     /// One second in which this happened.
     fn second(at_s: u64, attempted: u64, completed: u64, errors: u64) -> Interval {
@@ -252,7 +176,7 @@ mod tests {
     }
 
     fn remarks(intervals: &[Interval]) -> Vec<Remark> {
-        let mut watch = Watch::default();
+        let mut watch = RemarkDetector::default();
         intervals
             .iter()
             .flat_map(|i| watch.on_interval(i))
@@ -272,9 +196,9 @@ mod tests {
             (0..20).map(|s| second(s, 100, 97, failed(s))).collect()
         };
         let told = remarks(&errors(&[2, 3, 6, 15]));
-        let at: Vec<u64> = told.iter().map(|r| r.at_ns() / S).collect();
+        let at: Vec<u64> = told.iter().map(|r| r.at_ns / S).collect();
         assert_eq!(at, [2, 15]);
-        assert_eq!(told[0].text(), "errors begin: 3 of 100 operations failed");
+        assert_eq!(told[0].text, "errors begin: 3 of 100 operations failed");
     }
 
     #[test]
@@ -286,15 +210,9 @@ mod tests {
             second(3, 100, 300, 0),
         ];
         let told = remarks(&silent);
-        let (from_ns, to_ns) = (S, 3 * S);
-        assert_eq!(
-            told,
-            [
-                Remark::Silent { from_ns },
-                Remark::SilenceEnded { from_ns, to_ns }
-            ]
-        );
-        assert_eq!(told[1].text(), "responses come again, after 2 s");
+        let told: Vec<_> = told.iter().map(|r| (r.at_ns, r.text.as_str())).collect();
+        let began = (S, SILENT);
+        assert_eq!(told, [began, (3 * S, "responses come again, after 2 s")]);
         // Nothing is in flight; or responses take that long anyway.
         let idle = [second(0, 100, 100, 0), second(1, 0, 0, 0)];
         assert_eq!(remarks(&idle), []);
@@ -304,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_that_stood_still_is_not_taken_for_a_target_that_did() {
+    fn stalled_generator_is_not_taken_for_a_silent_target() {
         let stopped = Interval {
             pacing_error_ns_mean: None,
             pacing_error_ns_max: None,
@@ -317,8 +235,9 @@ mod tests {
             ..second(2, 200, 210, 0)
         };
         let told = remarks(&[second(0, 100, 90, 0), stopped, back]);
+        assert_eq!(told.len(), 1, "{told:?}");
         assert!(
-            matches!(told[..], [Remark::GeneratorLate { .. }]),
+            told[0].text.starts_with("the generator is late"),
             "{told:?}"
         );
         // In a closed loop nothing is started while all wait.
@@ -328,7 +247,8 @@ mod tests {
             ..second(s, attempted, completed, 0)
         };
         let told = remarks(&[closed(0, 100, 90), closed(1, 0, 0)]);
-        assert_eq!(told, [Remark::Silent { from_ns: S }]);
+        let told: Vec<_> = told.iter().map(|r| (r.at_ns, r.text.as_str())).collect();
+        assert_eq!(told, [(S, SILENT)]);
     }
 
     #[test]
@@ -344,7 +264,7 @@ mod tests {
         assert_eq!(remarks(&[late(90_000, 2_000_000, 100_000)]), []);
         let stood = remarks(&[late(50_000, 150_000_000, 1_000_000)]);
         assert_eq!(
-            stood[0].text(),
+            stood[0].text,
             "the generator is late: 50 µs on average, 150 ms at the most"
         );
     }
@@ -363,7 +283,7 @@ mod tests {
         ]);
         assert_eq!(told.len(), 1);
         assert_eq!(
-            told[0].text(),
+            told[0].text,
             "response times grow: p50 is 11 ms, it was 1 ms"
         );
     }

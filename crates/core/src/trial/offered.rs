@@ -1,6 +1,6 @@
 //! The load asked for, against the load that was offered.
 
-use super::validity::{Asked, GapEvidence};
+use super::validity::{Demand, GapEvidence};
 use crate::arrival::GapLaw;
 use crate::measure::{Histogram, Measurement, Trial, Window};
 use crate::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Rate};
@@ -11,8 +11,8 @@ use crate::trial::report::{OfferedReport, QuantilesReport};
 /// Scales at which counts are held against Poisson's, in ms.
 const COUNT_SCALES_MS: [u64; 3] = [10, 100, 1_000];
 
-/// What a schedule promises: its rate, and the law of its gaps.
-type Schedule<'a> = (Rate, &'a ArrivalLaw);
+/// The rate of a schedule and its arrival process.
+type RateAndLaw<'a> = (Rate, &'a ArrivalLaw);
 
 /// How well the load of a trial was kept, as reported.
 pub fn offered_report(trial: &Trial) -> OfferedReport {
@@ -43,7 +43,7 @@ pub fn offered_report(trial: &Trial) -> OfferedReport {
 
 /// What the schedule wanted of the window, and how far chance may take it from that. `None` in a
 /// closed loop, and where a number of operations, not the window, ended the schedule.
-pub fn asked(trial: &Trial) -> Option<Asked> {
+pub fn asked(trial: &Trial) -> Option<Demand> {
     let schedule = trial.spec.load.schedule()?;
     if trial.spec.operations_max.is_some() {
         return None;
@@ -51,12 +51,12 @@ pub fn asked(trial: &Trial) -> Option<Asked> {
     Some(asked_of(schedule, trial.measurement.window))
 }
 
-/// What this schedule wants of the window.
-pub(crate) fn asked_of(schedule: Schedule<'_>, window: Window) -> Asked {
+/// The operations that a schedule has in the window.
+pub(crate) fn asked_of(schedule: RateAndLaw<'_>, window: Window) -> Demand {
     let (rate, arrival) = schedule;
     let operations = asked_in(schedule, window);
     let slack = arrival.slack(rate, operations);
-    Asked { operations, slack }
+    Demand { operations, slack }
 }
 
 /// What the gaps between starts, and the counts of starts, are to be judged by. `None` where the
@@ -67,9 +67,9 @@ pub fn gap_evidence(trial: &Trial) -> Option<GapEvidence> {
     gap_evidence_of(schedule, &measured.starts, known(measured))
 }
 
-/// The same of these starts, all of which are known in that window.
+/// The same for `starts`, which are complete within the window `known`.
 pub(crate) fn gap_evidence_of(
-    schedule: Schedule<'_>,
+    schedule: RateAndLaw<'_>,
     starts: &[Nanos],
     known: Window,
 ) -> Option<GapEvidence> {
@@ -98,7 +98,7 @@ pub fn quantiles(histogram: &Histogram) -> QuantilesReport {
     }
 }
 
-/// What starts the operations: the schedule's process, or who takes its place.
+/// The name of the arrival process, `s_clients` or `closed`.
 fn arrival_name(load: &Load) -> &'static str {
     if let Some((_, arrival)) = load.schedule() {
         return arrival.name();
@@ -120,7 +120,7 @@ fn known(measured: &Measurement) -> Window {
     }
 }
 
-fn poisson_test((rate, arrival): Schedule<'_>, starts: &[Nanos]) -> Option<KolmogorovSmirnov> {
+fn poisson_test((rate, arrival): RateAndLaw<'_>, starts: &[Nanos]) -> Option<KolmogorovSmirnov> {
     match arrival.gaps() {
         Some(GapLaw::Poisson) => exponential_test(starts, rate.per_s()),
         _ => None,
@@ -128,7 +128,7 @@ fn poisson_test((rate, arrival): Schedule<'_>, starts: &[Nanos]) -> Option<Kolmo
 }
 
 /// The mean number of operations that the schedule has in the window.
-fn asked_in((rate, arrival): Schedule<'_>, window: Window) -> f64 {
+fn asked_in((rate, arrival): RateAndLaw<'_>, window: Window) -> f64 {
     arrival.operations(rate, [window.start, window.end])
 }
 

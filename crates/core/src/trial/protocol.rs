@@ -4,7 +4,7 @@ use crate::measure::{Agreed, EarlyData, Handshakes, PartTimes, Trial};
 use crate::spec::{HttpVersion, TlsResume, TlsSpec};
 use serde::{Deserialize, Serialize};
 
-/// What was spoken over connections, where that was not HTTP/1.1 in cleartext.
+/// The protocol of connections, unless that was HTTP/1.1 in cleartext.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProtocolReport {
     /// The version of HTTP.
@@ -56,7 +56,7 @@ impl ProtocolReport {
 /// How the connections of a trial were secured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TlsReport {
-    /// What the first connection agreed on; absent where none was secured.
+    /// The parameters of the first secured connection; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreed: Option<Agreed>,
     /// Handshakes with certificate and key exchange.
@@ -68,7 +68,7 @@ pub struct TlsReport {
     /// Handshakes that requests came with; absent where none was to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_data: Option<EarlyData>,
-    /// Why the first of them did; absent where none did.
+    /// Why the first handshake failed; absent where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
     /// From the beginning to connect until the connection was established, in nanoseconds.
@@ -79,7 +79,7 @@ pub struct TlsReport {
     pub generator_ns: u64,
 }
 
-/// What a trial says of it; `None`: HTTP/1.1 in cleartext.
+/// The protocol of a trial; `None`: HTTP/1.1 in cleartext.
 pub fn protocol_report(trial: &Trial) -> Option<ProtocolReport> {
     let target = &trial.spec.target;
     let http = target.version();

@@ -5,12 +5,13 @@ use crate::spec::Level;
 use crate::stats::gaps::Dispersion;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
-use crate::trial::figure::{RateRange, TimeRange};
+use crate::trial::figure::{Figure, RateRange};
+pub use crate::trial::figure::{PercentilePoint, TimesReport};
 use crate::trial::flows::FlowsReport;
 use crate::trial::sessions::SessionsReport;
 use crate::trial::slice::Slice;
-use crate::trial::steps::StepReport;
 use crate::trial::timing::TimingReport;
+use crate::trial::traffic::StepReport;
 use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
 use serde::{Deserialize, Serialize};
@@ -21,20 +22,21 @@ use std::collections::BTreeMap;
 pub struct TrialReport {
     /// A name for people, such as `vusers=10`.
     pub label: String,
-    /// What this trial varied.
+    /// The value that the experiment varied.
     pub level: Level,
     /// Length of the measured window.
     pub duration_ns: u64,
     /// Operations intended in the window.
     pub attempted: u64,
-    /// Those of them that ended in a whole response.
+    /// Operations that ended in a whole response.
     pub completed: u64,
     /// Responses per second over the stationary part of the window; `None` where not one response
     /// came within it.
     pub throughput_per_s: Option<f64>,
-    /// 95 % confidence interval of it by batch means; `None` where the data permit none.
+    /// 95 % confidence interval of the throughput by batch means; `None` where the data permit
+    /// none.
     pub throughput_ci95_per_s: Option<[f64; 2]>,
-    /// What is known of it where it is not determined; absent where it is.
+    /// The range of the throughput; absent where the throughput is determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_range_per_s: Option<RateRange>,
     /// Responses that are no failure (of HTTP: with a status below 400) per second; `None` where
@@ -46,9 +48,9 @@ pub struct TrialReport {
     pub response_time_ns: TimesReport,
     /// From when the request was handed to the kernel to the last byte.
     pub service_time_ns: TimesReport,
-    /// How well the load itself was kept.
+    /// The load that was offered, against the load asked for.
     pub offered: OfferedReport,
-    /// What it cost the generator.
+    /// The generator and its use of resources.
     pub generator: GeneratorReport,
     /// Whether throughput and response time neither drift nor jump after the initial transient.
     pub stationary: bool,
@@ -62,7 +64,7 @@ pub struct TrialReport {
     pub invalid_clauses: Vec<Clause>,
     /// Bytes received in the window.
     pub bytes_received: u64,
-    /// What only trials of its kind have.
+    /// The part that depends on the kind of trial.
     #[serde(flatten)]
     pub detail: Detail,
     /// The time series.
@@ -71,15 +73,15 @@ pub struct TrialReport {
     pub kernel: BTreeMap<String, i64>,
 }
 
-/// When, and whom, the target did not answer.
+/// Operations and times without an answer of the target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SilenceReport {
     /// Operations that waited for an answer at the end of the measured time and never got one, each
     /// of them longer than an answer takes by far. In a closed loop: users who hang.
     pub hung: u64,
-    /// Those of them that began before the measured time, so that they waited all through it.
+    /// Hung operations that began before the measured time and waited all through it.
     pub hung_throughout: u64,
-    /// The shortest time that one of them had waited.
+    /// The shortest time that a hung operation had waited.
     pub hung_ns_min: Option<u64>,
     /// Times without a single good response in which operations failed.
     pub outages: Vec<OutageReport>,
@@ -88,7 +90,7 @@ pub struct SilenceReport {
 }
 
 impl SilenceReport {
-    /// Whether it answered all the time.
+    /// Whether the target answered all the time.
     pub fn is_none(&self) -> bool {
         *self == SilenceReport::default()
     }
@@ -108,7 +110,7 @@ pub struct OutageReport {
 /// Pauses of a server, such as a collection of garbage makes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PausesReport {
-    /// How many there were.
+    /// Number of pauses.
     pub count: u64,
     /// From the begin of one to that of the next, the median.
     pub period_ns: u64,
@@ -131,7 +133,7 @@ impl TrialReport {
         self.invalid_clauses.contains(&clause)
     }
 
-    /// What only a trial of HTTP has; `None` of any other.
+    /// The part of a trial of HTTP; `None` for any other.
     pub fn http(&self) -> Option<&HttpDetail> {
         match &self.detail {
             Detail::Http(http) => Some(http),
@@ -139,12 +141,12 @@ impl TrialReport {
         }
     }
 
-    /// Where each datagram went; `None` of any other trial than one of datagrams.
+    /// The ledger of datagrams; `None` for any other trial.
     pub fn ledger(&self) -> Option<&LedgerReport> {
         self.udp().map(|udp| &udp.ledger)
     }
 
-    /// What else is known of the datagrams; `None` of any other trial.
+    /// Further figures of the datagrams; `None` for any other trial.
     pub fn datagrams(&self) -> Option<&DatagramReport> {
         self.udp().map(|udp| &udp.datagrams)
     }
@@ -156,7 +158,7 @@ impl TrialReport {
         }
     }
 
-    /// What the flows of a scenario carried; `None` of any other trial.
+    /// The flows of a scenario; `None` for any other trial.
     pub fn flows(&self) -> Option<&FlowsReport> {
         match &self.detail {
             Detail::Latency(latency) => Some(&latency.flows),
@@ -164,12 +166,12 @@ impl TrialReport {
         }
     }
 
-    /// What the response times are made of; `None` of any other trial than one of HTTP.
+    /// The stages of response times; `None` for any trial but one of HTTP.
     pub fn timing(&self) -> Option<&TimingReport> {
         self.http().map(|http| &http.timing)
     }
 
-    /// What was seen on the server's host, where somebody looked.
+    /// Observations on the server's host, if there was an observer.
     pub fn observed(&self) -> Option<&Observed> {
         self.http()?.observed.as_ref()
     }
@@ -196,12 +198,30 @@ impl TrialReport {
         per_s.unwrap_or(0.0)
     }
 
+    /// The statement about the throughput.
+    pub fn throughput(&self) -> Figure<f64> {
+        match (self.throughput_per_s, &self.throughput_range_per_s) {
+            (Some(per_s), _) => Figure::Exactly(per_s),
+            (None, Some(range)) => Figure::Within(range.at_least, range.at_most),
+            (None, None) => Figure::Absent,
+        }
+    }
+
+    /// The statement about the goodput, whose range is that of the throughput.
+    pub fn goodput(&self) -> Figure<f64> {
+        match (self.goodput_per_s, self.throughput()) {
+            (Some(per_s), _) => Figure::Exactly(per_s),
+            (None, Figure::Exactly(_)) => Figure::Absent,
+            (None, range) => range,
+        }
+    }
+
     /// The throughput as measured, which is its lower bound where it is not determined.
     pub fn throughput_at_least_per_s(&self) -> Option<f64> {
         self.throughput().at_least()
     }
 
-    /// The same of the responses that count as success, or of the sessions that came to their end.
+    /// Successful responses per second, or completed sessions; 0 where there was none.
     pub fn successes_per_s(&self) -> f64 {
         let per_s = match self.sessions() {
             Some(sessions) => sessions.completed_per_s,
@@ -210,33 +230,33 @@ impl TrialReport {
         per_s.unwrap_or(0.0)
     }
 
-    /// The same of what succeeded.
+    /// The goodput as measured, which is its lower bound where it is not determined.
     pub fn goodput_at_least_per_s(&self) -> Option<f64> {
         let good_share = self.outcomes.good_share();
         let at_least = || Some(self.throughput_range_per_s.as_ref()?.at_least * good_share);
         self.goodput_per_s.or_else(at_least)
     }
 
-    /// What an overload counts, by its end: operations, or sessions, each of which opened a
-    /// connection of its own.
+    /// The attempts of an overload by their outcome: operations, or sessions with a connection
+    /// each.
     pub fn attempts(&self) -> &Outcomes {
         let sessions = self.sessions().and_then(|s| s.attempts.as_ref());
         sessions.map_or(&self.outcomes, |attempts| &attempts.outcomes)
     }
 
-    /// What it is as a slice of an experiment in rounds.
+    /// Its place as a slice of an experiment in rounds.
     pub fn slice(&self) -> Option<&Slice> {
         self.http()?.slice.as_ref()
     }
 
-    /// Makes it a slice of an experiment in rounds, or none; a trial of HTTP alone can be one.
+    /// Marks it as a slice of an experiment in rounds. Only a trial of HTTP can be one.
     pub fn set_slice(&mut self, slice: Option<Slice>) {
         if let Detail::Http(http) = &mut self.detail {
             http.slice = slice;
         }
     }
 
-    /// What users came to, where operations are steps of sessions.
+    /// The sessions of users, where operations are steps of sessions.
     pub fn sessions(&self) -> Option<&SessionsReport> {
         self.http()?.sessions.as_ref()
     }
@@ -245,13 +265,13 @@ impl TrialReport {
 /// What went over the connections; its keys stand among those of the trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrafficReport {
-    /// How many responses had which status; sums to `completed`.
+    /// Numbers of responses by status; they sum to `completed`.
     #[serde(default, skip_serializing_if = "StatusCodes::is_empty")]
     pub status_codes: StatusCodes,
     /// Bytes of the requests that were sent whole and ended in the window.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes_sent: u64,
-    /// The same per second of the window; absent where there was none.
+    /// Bytes sent per second of the window; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_sent_per_s: Option<f64>,
     /// Bytes received in the window per second of it; absent where there was none.
@@ -272,25 +292,25 @@ pub struct TrafficReport {
     pub targets: Vec<TargetReport>,
 }
 
-/// What was measured of one target.
+/// The figures of one target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetReport {
     /// `GET /path`; of the last of very many `other targets`.
     pub target: String,
-    /// How many targets it is the sum of; absent where it is one.
+    /// Number of targets that it sums up; absent for one target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum_of: Option<u64>,
     /// Operations intended in the window.
     pub attempted: u64,
-    /// Those of them that ended in a whole response.
+    /// Operations that ended in a whole response.
     pub completed: u64,
-    /// How they ended; sums to `attempted`.
+    /// Outcomes of its operations; they sum to `attempted`.
     pub outcomes: Outcomes,
-    /// How many responses had which status; sums to `completed`.
+    /// Numbers of responses by status; they sum to `completed`.
     pub status_codes: StatusCodes,
-    /// completed − intended.
+    /// Response times: completed − intended.
     pub response_time_ns: TimesReport,
-    /// What else is known of it where it is a step of sessions.
+    /// Further figures if it is a step of sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepReport>,
 }
@@ -299,71 +319,7 @@ pub(super) fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// A distribution of times in nanoseconds, censored observations included.
-///
-/// A figure is `None` where the observations do not tell it: none of them where there is no
-/// observation, and a percentile q where there are fewer than 1/(1 − q)
-/// ([`crate::measure::Histogram::percentile`]).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TimesReport {
-    /// Observations.
-    pub count: u64,
-    /// Mean.
-    pub mean: Option<u64>,
-    /// Smallest that is not censored: of a censored one only a lower bound is known.
-    pub min: Option<u64>,
-    /// Median.
-    pub p50: Option<u64>,
-    /// 75th percentile.
-    pub p75: Option<u64>,
-    /// 90th percentile.
-    pub p90: Option<u64>,
-    /// 95th percentile.
-    pub p95: Option<u64>,
-    /// 99th percentile.
-    pub p99: Option<u64>,
-    /// 99.9th percentile.
-    pub p999: Option<u64>,
-    /// Largest.
-    pub max: Option<u64>,
-    /// 95 % confidence interval of the mean; `None` where the data permit none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mean_ci95: Option<[u64; 2]>,
-    /// The same of the median.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p50_ci95: Option<[u64; 2]>,
-    /// The same of the 75th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p75_ci95: Option<[u64; 2]>,
-    /// 95 % confidence interval of the 90th percentile by order statistics, widened for
-    /// correlation; `None` where the data permit none.
-    pub p90_ci95: Option<[u64; 2]>,
-    /// The same of the 95th percentile.
-    pub p95_ci95: Option<[u64; 2]>,
-    /// The same of the 99th percentile.
-    pub p99_ci95: Option<[u64; 2]>,
-    /// The same of the 99.9th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p999_ci95: Option<[u64; 2]>,
-    /// Figures that are not determined, by their names, in nanoseconds: each is absent above.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub ranges: BTreeMap<String, TimeRange>,
-    /// The whole distribution as measured: percentiles from 0 on, closer together the nearer they
-    /// are to 100, up to the largest observation (at 100).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub spectrum: Vec<PercentilePoint>,
-}
-
-/// One point of a distribution.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PercentilePoint {
-    /// The share of observations that are not longer, in percent, 0 to 100.
-    pub percentile: f64,
-    /// The time.
-    pub ns: u64,
-}
-
-/// How well the load itself was kept.
+/// The load that was offered, against the load asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OfferedReport {
     /// Operations asked for per second; `None` in a closed loop.
@@ -384,7 +340,7 @@ pub struct OfferedReport {
     /// Waits for a free connection; absent where operations need none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_wait_ns: Option<QuantilesReport>,
-    /// The longest time a worker stood still past a deadline.
+    /// The longest stall of a worker past a deadline.
     pub stall_ns_max: u64,
 }
 
@@ -402,7 +358,7 @@ pub struct QuantilesReport {
     pub max: Option<u64>,
 }
 
-/// What the trial cost the generator, over the window.
+/// The generator and its use of resources over the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorReport {
     /// `epoll` or `io_uring`.
@@ -415,7 +371,7 @@ pub struct GeneratorReport {
     pub cpu_system_s: f64,
     /// Processor time per million operations; `None` where none completed.
     pub cpu_s_per_million_ops: Option<f64>,
-    /// The user part of it.
+    /// Processor time in user mode per million operations.
     pub cpu_user_s_per_million_ops: Option<f64>,
     /// The share of a core that the busiest worker used, polling for deadlines included.
     pub busiest_worker_percent: f64,
@@ -458,7 +414,7 @@ pub struct LittlesLaw {
     pub x_times_r: f64,
     /// By how much the second deviates from the first.
     pub deviation_percent: f64,
-    /// Whether that is within 2.5 %.
+    /// Whether the deviation is within 2.5 %.
     pub ok: bool,
 }
 

@@ -6,7 +6,7 @@ use crate::session::{SessionPlan, Unexpected, UnfitReason};
 use crate::spec::{HttpTarget, Part};
 use crate::time::Nanos;
 use crate::trial::report::TimesReport;
-use crate::trial::steps::{rate_ci95, step_effect};
+use crate::trial::traffic::{rate_ci95, step_effect};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct SessionsReport {
     /// Sessions that ended per second, whole or not; `None` where none did.
     pub ended_per_s: Option<f64>,
-    /// Those of them per second whose last step had a response; `None` where none had.
+    /// Sessions that ended with a response to their last step, per second; `None` where none did.
     #[serde(default)]
     pub answered_per_s: Option<f64>,
     /// Sessions that came to their end per second; `None` where none did.
@@ -31,24 +31,24 @@ pub struct SessionsReport {
     /// The data set that had no record left for a user, which ended the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_out: Option<String>,
-    /// How many records it has.
+    /// Number of its records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_out_records: Option<u64>,
-    /// When none was left, since the measured time began.
+    /// Time from the begin of the window until no record was left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_out_after_ns: Option<u64>,
     /// The first value that its place in a request cannot have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit_value: Option<UnfitReport>,
-    /// How they fared as attempts, in an overload.
+    /// Their outcomes as attempts, in an overload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<SessionAttempts>,
-    /// What programs gave that steps ask for values; `None` where no step does.
+    /// The programs that give values to steps; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<ProgramsReport>,
 }
 
-/// What the programs of a scenario gave to steps that were intended within the window.
+/// Answers of a scenario's programs to steps that were intended within the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramsReport {
     /// How long they took to answer.
@@ -56,10 +56,10 @@ pub struct ProgramsReport {
     /// How long steps waited for that beyond their intended time. It is a part of the generator's
     /// delay.
     pub late_ns: TimesReport,
-    /// Why one gave no value, the first time.
+    /// Why a program gave no value, for the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
-    /// One has ended, which ended the load.
+    /// Whether a program ended, which ended the load.
     pub has_ended: bool,
 }
 
@@ -68,13 +68,13 @@ pub struct ProgramsReport {
 pub struct SessionReport {
     /// Its name.
     pub session: String,
-    /// Those that came to their end.
+    /// Sessions that completed.
     pub completed: u64,
-    /// Those that a failed step ended.
+    /// Sessions that a failed step ended.
     pub failed: u64,
-    /// Those that were under way when the load ended.
+    /// Sessions under way when the load ended.
     pub unfinished: u64,
-    /// Those that came to their end, of those that ended, in percent; `None` where none ended.
+    /// Completed sessions as a share of those that ended, in percent; `None` where none ended.
     pub completed_percent: Option<f64>,
     /// From the intended begin to the end of those that came to it, pauses included.
     pub session_time_ns: TimesReport,
@@ -83,12 +83,12 @@ pub struct SessionReport {
     pub failed_at: Vec<FailedAt>,
 }
 
-/// How many sessions ended at a step.
+/// The number of sessions that failed at a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FailedAt {
     /// The step.
     pub step: String,
-    /// How many.
+    /// Number of these sessions.
     pub count: u64,
 }
 
@@ -97,13 +97,13 @@ pub struct FailedAt {
 pub struct UnexpectedReport {
     /// The step.
     pub step: String,
-    /// What was expected.
+    /// The expectation, in words.
     pub expected: String,
-    /// What came instead.
+    /// The actual response, in words.
     pub came: String,
     /// Its status.
     pub status: u16,
-    /// What its body began with.
+    /// The begin of its body.
     pub body: String,
 }
 
@@ -121,7 +121,7 @@ pub struct UnfitReport {
 }
 
 impl UnfitReport {
-    /// All of it in words.
+    /// A sentence with all fields.
     pub fn sentence(&self) -> String {
         let UnfitReport {
             step,
@@ -270,7 +270,7 @@ pub(super) fn unfit_report(trial: &Trial) -> Option<UnfitReport> {
     })
 }
 
-/// What the steps and the kinds of sessions of a target are called.
+/// Names of the steps and the kinds of sessions of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionNames {
     /// Each step by the number of its request, no two alike; `None` of requests that are of
@@ -281,7 +281,7 @@ pub struct SessionNames {
 }
 
 impl SessionNames {
-    /// Those of a target; none where operations are no steps.
+    /// The names for a target; empty where operations are no steps.
     pub fn of(target: &HttpTarget) -> SessionNames {
         let Some(plan) = target.sessions.as_deref() else {
             return SessionNames::default();
@@ -289,9 +289,10 @@ impl SessionNames {
         let numbers = 0..plan.requests.len().min(TARGETS_MAX) as u32;
         let names = numbers.map(|number| {
             let is_sum = number as usize + 1 == TARGETS_MAX && plan.requests.len() > TARGETS_MAX;
-            match is_sum {
-                true => Some("other steps".to_owned()),
-                false => (!plan.is_redirected(number)).then(|| step_name(plan, number)),
+            if is_sum {
+                Some("other steps".to_owned())
+            } else {
+                (!plan.is_redirected(number)).then(|| step_name(plan, number))
             }
         });
         let mut seen = BTreeMap::new();
@@ -313,7 +314,7 @@ pub(crate) fn distinct(name: String, seen: &mut BTreeMap<String, usize>) -> Stri
     }
 }
 
-/// What a step is called: its session as well, where there are several.
+/// The name of a step, after that of its session where there are several.
 pub(super) fn step_name(plan: &SessionPlan, request: u32) -> String {
     let Some(step) = plan.requests.get(request as usize) else {
         return String::new();

@@ -1,37 +1,37 @@
 //! When a target did not answer: users who hang, outages, periodic pauses.
 //!
-//! All of it from the fine counts of [`Answers`], whose bins do not grow with the window: a pause
-//! of 150 ms shows in an hour as it does in ten seconds.
+//! All of it from the fine counts of [`ResponseBins`], whose bins do not grow with the window: a
+//! pause of 150 ms shows in an hour as it does in ten seconds.
 
-use crate::measure::{Answers, Measurement, Outcome, Trial};
+use crate::measure::{Measurement, Outcome, ResponseBins, Trial};
 use crate::spec::{Load, PauseKind};
 use crate::time::Nanos;
 use crate::trial::report::{OutageReport, PausesReport, SilenceReport};
 use std::ops::Range;
 
-/// An operation hangs if it has waited for so long …
+/// An operation hangs if it has waited for this time, …
 const HUNG: Nanos = Nanos::from_secs(1);
-/// … and for so many medians of the response time.
+/// … and for this number of medians of the response time.
 const HUNG_MEDIANS: u64 = 20;
-/// A silence means something where so many good responses would have come meanwhile: of those of a
-/// Poisson process none comes then with a probability of 0.03 %, …
+/// Expected good responses from which on a silence is significant. A Poisson process has none then
+/// with a probability of 0.03 %. …
 const EXPECTED: f64 = 8.0;
-/// … and if it is longer than so many of the shortest responses: users in step are silent for one.
+/// … It must also last this number of shortest responses, as users in step are silent for one.
 const SHORTEST: u64 = 2;
-/// An outage is at least so long.
+/// Shortest outage.
 const OUTAGE: Nanos = Nanos::from_millis(250);
-/// Pauses are told from so many bins on.
+/// Shortest pause, in bins.
 const PAUSE_BINS: usize = 3;
-/// So many make a period, …
+/// Least number of pauses that make a period, …
 const PAUSES: usize = 4;
 /// … if the times between them deviate from their median by no more than this share, …
 const REGULAR: f64 = 0.1;
-/// … nearly all: one in so many may be off.
+/// … nearly all: one in this number may be off.
 const MAY_BE_OFF: usize = 5;
 /// A target that is silent for more than this share of a period is not paused but works in turns.
 const PAUSED_SHARE: f64 = 0.5;
 
-/// All silences of a trial.
+/// Hung operations, outages and pauses of a trial.
 pub fn silence(trial: &Trial) -> SilenceReport {
     let measured = &trial.measurement;
     let (hung, hung_ns_min) = hung(trial);
@@ -109,7 +109,7 @@ fn silent(measured: &Measurement) -> Vec<Range<usize>> {
     runs
 }
 
-/// How many bins the window fills.
+/// Number of bins in the window.
 fn bins(measured: &Measurement) -> usize {
     match measured.answers.bin {
         Nanos::ZERO => 0,
@@ -128,9 +128,10 @@ fn outages(trial: &Trial, silent: &[Range<usize>]) -> Vec<OutageReport> {
             let last = run.end == bins(measured);
             OutageReport {
                 start_ns: run.start as u64 * bin,
-                end_ns: match last {
-                    true => measured.window.length().0,
-                    false => run.end as u64 * bin,
+                end_ns: if last {
+                    measured.window.length().0
+                } else {
+                    run.end as u64 * bin
                 },
                 failures: failures(trial, run),
             }
@@ -143,16 +144,17 @@ fn outages(trial: &Trial, silent: &[Range<usize>]) -> Vec<OutageReport> {
 /// that never ended.
 fn failures(trial: &Trial, run: &Range<usize>) -> u64 {
     let measured = &trial.measurement;
-    let Answers { bin, failed, .. } = &measured.answers;
+    let ResponseBins { bin, failed, .. } = &measured.answers;
     let within = |bins: Range<usize>| -> u64 {
         let bins = bins.start.min(failed.len())..bins.end.min(failed.len());
         failed[bins].iter().map(|&n| u64::from(n)).sum()
     };
     let timeout = (trial.spec.timeout.0 / bin.0.max(1)) as usize;
     let has_timeouts = measured.outcomes.count(Outcome::Timeout) > 0;
-    let later = match has_timeouts {
-        true => run.end.max(run.start + timeout)..run.end + timeout + 1,
-        false => 0..0,
+    let later = if has_timeouts {
+        run.end.max(run.start + timeout)..run.end + timeout + 1
+    } else {
+        0..0
     };
     let beyond = run.start + timeout >= bins(measured);
     let never = if beyond { hung(trial).0 } else { 0 };

@@ -1,10 +1,10 @@
-//! What the response times of a trial are made of, and whose delay that is.
+//! The stages of a trial's response times, and whose delay they are.
 
 use super::bounds::own_cycle_ns;
 use super::offered::quantiles;
 use super::report::{QuantilesReport, is_zero};
 use crate::measure::{
-    HeatReport, Measurement, Owner, Part, SlowOperation, SplitPart, Stage, Trial, known_keys,
+    AnatomyPart, HeatReport, Measurement, Owner, SlowOperation, SplitPart, Stage, Trial, known_keys,
 };
 use crate::spec::Load;
 use crate::trial::sessions::step_name;
@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 /// first may come before it begins to stamp.
 const STAMPED_SHARE: f64 = 0.99;
 
-/// Of fewer operations of a group that both ends saw, its owners are not split.
+/// Least number of operations seen at both ends from which owners of a group are split.
 const BOTH_ENDS_MIN: f64 = 20.0;
 
-/// What tells when a response arrived.
+/// The clock that timed the arrival of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockKind {
@@ -28,10 +28,10 @@ pub enum ClockKind {
     Process,
 }
 
-/// What response times are made of.
+/// The stages of response times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimingReport {
-    /// What told when responses arrived; absent where none did.
+    /// The clock that timed responses; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockKind>,
     /// The mean stages of all operations, of those in the middle and of the slowest; those groups
@@ -64,10 +64,10 @@ pub struct TimingReport {
 /// A group of operations by their response time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Group {
-    /// All of them.
+pub enum AnatomyGroup {
+    /// All operations.
     All,
-    /// Those from the 45th to the 55th percentile.
+    /// Operations from the 45th to the 55th percentile.
     Median,
     /// The slowest 10 %.
     #[serde(rename = "slowest_10")]
@@ -80,38 +80,38 @@ pub enum Group {
     Slowest01,
 }
 
-impl Group {
+impl AnatomyGroup {
     /// All groups: from and to which share of the operations, in ascending order of response time.
-    const SHARES: [(Group, f64, f64); 5] = [
-        (Group::All, 0.0, 1.0),
-        (Group::Median, 0.45, 0.55),
-        (Group::Slowest10, 0.9, 1.0),
-        (Group::Slowest1, 0.99, 1.0),
-        (Group::Slowest01, 0.999, 1.0),
+    const SHARES: [(AnatomyGroup, f64, f64); 5] = [
+        (AnatomyGroup::All, 0.0, 1.0),
+        (AnatomyGroup::Median, 0.45, 0.55),
+        (AnatomyGroup::Slowest10, 0.9, 1.0),
+        (AnatomyGroup::Slowest1, 0.99, 1.0),
+        (AnatomyGroup::Slowest01, 0.999, 1.0),
     ];
 
     /// Its name in tables and sentences.
     pub fn words(self) -> &'static str {
         match self {
-            Group::All => "all",
-            Group::Median => "the middle 10 %",
-            Group::Slowest10 => "the slowest 10 %",
-            Group::Slowest1 => "the slowest 1 %",
-            Group::Slowest01 => "the slowest 0.1 %",
+            AnatomyGroup::All => "all",
+            AnatomyGroup::Median => "the middle 10 %",
+            AnatomyGroup::Slowest10 => "the slowest 10 %",
+            AnatomyGroup::Slowest1 => "the slowest 1 %",
+            AnatomyGroup::Slowest01 => "the slowest 0.1 %",
         }
     }
 }
 
-/// What the response times of a group are made of.
+/// The stages of the response times of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AnatomyReport {
-    /// Of which operations.
-    pub of: Group,
-    /// Which share of all operations they are, in percent.
+    /// The operations that it describes.
+    pub of: AnatomyGroup,
+    /// Their share of all operations, in percent.
     pub share_percent: f64,
     /// The response time of the fastest of them.
     pub from_ns: u64,
-    /// How many there are.
+    /// Number of these operations.
     pub count: u64,
     /// The mean response time.
     pub response_ns: u64,
@@ -145,9 +145,9 @@ impl AnatomyReport {
     }
 
     fn of(
-        (of, from, to): (Group, f64, f64),
+        (of, from, to): (AnatomyGroup, f64, f64),
         from_ns: u64,
-        part: &Part,
+        part: &AnatomyPart,
         split: &SplitPart,
     ) -> AnatomyReport {
         let means = Stage::all().map(|stage| (stage, part.mean_ns(stage).round() as u64));
@@ -176,7 +176,7 @@ impl AnatomyReport {
 
 /// The share of each owner that has any, in percent. Where it is known which share of the time from
 /// the request to the response's last byte was inside the server's host, that time is split.
-fn owner_percent(part: &Part, host_share: Option<f64>) -> BTreeMap<Owner, f64> {
+fn owner_percent(part: &AnatomyPart, host_share: Option<f64>) -> BTreeMap<Owner, f64> {
     let percent = |of: &dyn Fn(Stage) -> bool| part.share(of).unwrap_or(0.0) * 100.0;
     let is_split =
         |stage| host_share.is_some() && matches!(stage, Stage::FirstByte | Stage::Receive);
@@ -195,13 +195,15 @@ fn owner_percent(part: &Part, host_share: Option<f64>) -> BTreeMap<Owner, f64> {
 }
 
 /// The group's anatomy; `None` where too few operations tell it.
-pub fn anatomy(measured: &Measurement, of: Group) -> Option<AnatomyReport> {
-    let group = Group::SHARES.into_iter().find(|(group, ..)| *group == of)?;
+pub fn anatomy(measured: &Measurement, of: AnatomyGroup) -> Option<AnatomyReport> {
+    let group = AnatomyGroup::SHARES
+        .into_iter()
+        .find(|(group, ..)| *group == of)?;
     let (_, from, to) = group;
     let part = measured.anatomy.part(from, to);
     // As a percentile: one operation has to be beyond it.
     let from_ns = match of {
-        Group::All => measured.response.min().0,
+        AnatomyGroup::All => measured.response.min().0,
         _ => measured.response.percentile(from)?.0,
     };
     let is_told = measured.anatomy.count() > 0 && part.count >= 1.0 - 1e-6;
@@ -209,7 +211,7 @@ pub fn anatomy(measured: &Measurement, of: Group) -> Option<AnatomyReport> {
     is_told.then(|| AnatomyReport::of(group, from_ns, &part, &split))
 }
 
-/// What the response times of this trial are made of.
+/// The stages of the response times of a trial.
 pub fn timing_report(trial: &Trial) -> TimingReport {
     let mut timing = of_measurement(&trial.measurement);
     timing.generator_cycle_percent = generator_cycle_percent(trial);
@@ -221,7 +223,7 @@ pub fn timing_report(trial: &Trial) -> TimingReport {
     timing
 }
 
-/// The same, as far as the measurement alone tells it.
+/// The same without what needs the spec of the trial.
 pub fn of_measurement(measured: &Measurement) -> TimingReport {
     let responses = measured.pick_up.count();
     let stages = Stage::all().filter_map(|stage| {
@@ -231,12 +233,13 @@ pub fn of_measurement(measured: &Measurement) -> TimingReport {
     TimingReport {
         clock: (responses > 0).then(|| {
             let stamped = measured.by_kernel as f64 / responses as f64;
-            match stamped >= STAMPED_SHARE {
-                true => ClockKind::Kernel,
-                false => ClockKind::Process,
+            if stamped >= STAMPED_SHARE {
+                ClockKind::Kernel
+            } else {
+                ClockKind::Process
             }
         }),
-        anatomy: Group::SHARES
+        anatomy: AnatomyGroup::SHARES
             .into_iter()
             .filter_map(|(group, ..)| anatomy(measured, group))
             .collect(),

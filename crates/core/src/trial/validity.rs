@@ -3,7 +3,6 @@
 //! Each clause compares what the generator did with what it promised. A target that is slow, or
 //! refuses, makes no trial invalid. `bounds` has what the generator may have changed of a figure.
 
-mod complete;
 mod explained;
 
 pub use explained::{INVALID, reasons};
@@ -13,7 +12,6 @@ use crate::measure::{Histogram, RateLimitUse};
 use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
 use crate::time::Nanos;
 use crate::words::{exact, number, percent, time};
-use complete::{agent_is_lost, operations_are_lost, rate_limited};
 use serde::{Deserialize, Serialize};
 
 /// This share of the operations asked for must have been started, …
@@ -26,12 +24,12 @@ const EDGE_OPERATIONS: f64 = 10.0;
 /// Connects that replace others after T distort the load where their pacing error is this share of
 /// T and exceeds this floor. The floors are what waking up costs on a busy virtual machine.
 const PACING_P99: [(f64, u64); 2] = [(0.20, 1_000_000), (0.50, 200_000)];
-/// The same for the medians, in which single late wake-ups do not show.
+/// The limit for medians, in which single late wake-ups do not show.
 const PACING_P50: (f64, u64) = (0.20, 100_000);
-/// The generator stood still if it was so late once, however long the trial.
+/// Lateness from which on the generator is stalled, however long the trial.
 pub(super) const STALL_NS: u64 = 100_000_000;
 
-/// Gaps may vary by so much more or less than promised (coefficient of variation), where they are
+/// Largest deviation of the coefficient of variation of gaps from the promised one, where gaps are
 /// constant, …
 const CV_CONSTANT: f64 = 0.3;
 /// … and where they are random, beside four standard errors.
@@ -44,7 +42,7 @@ const KS_P: f64 = 0.001;
 const KS_DISTANCE: f64 = 0.05;
 /// … and amounts to more than this much of time.
 const KS_NOISE_NS: f64 = 50_000.0;
-/// Counts deviate from Poisson's by so many standard errors of their dispersion, …
+/// Counts deviate from Poisson's by this number of standard errors of their dispersion, …
 const DISPERSION_Z: f64 = 5.0;
 /// … and by this share of their mean.
 const DISPERSION_SHARE: f64 = 0.2;
@@ -55,24 +53,24 @@ const PUNCTUAL_NS: u64 = 50_000;
 /// Counts say nothing below this mean.
 const DISPERSION_COUNT: f64 = 1.0;
 
-/// So many operations may fail for want of ports, descriptors or memory here.
+/// Share of the operations that may lack ports, descriptors or memory of the generator's host.
 const NO_RESOURCES_SHARE: f64 = 0.001;
 /// The share of the steps that may stay unsent for want of a value that fits its place.
 const UNSENT_SHARE: f64 = 0.001;
 
-/// What a schedule wanted.
+/// The operations that a schedule has in the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Asked {
+pub struct Demand {
     /// Operations in the window, on average.
     pub operations: f64,
-    /// How many fewer chance may make of them.
+    /// Number by which chance may reduce them.
     pub slack: f64,
 }
 
-/// What was made of that promise.
+/// The gaps between starts that were achieved, against those promised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GapEvidence {
-    /// The promise.
+    /// The law that gaps should have.
     pub law: GapLaw,
     /// The gaps between starts.
     pub gaps: Gaps,
@@ -85,7 +83,7 @@ pub struct GapEvidence {
 /// What is compared of a distribution of times, in nanoseconds; 0 where there is none. Of few
 /// observations the 99th percentile is the largest, which no report would call so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Quantiles {
+pub struct PacingQuantiles {
     /// Median.
     pub p50: u64,
     /// 99th percentile.
@@ -94,10 +92,10 @@ pub struct Quantiles {
     pub max: u64,
 }
 
-impl Quantiles {
-    /// Those of a histogram.
-    pub fn of(histogram: &Histogram) -> Quantiles {
-        Quantiles {
+impl PacingQuantiles {
+    /// The quantiles of a histogram.
+    pub fn of(histogram: &Histogram) -> PacingQuantiles {
+        PacingQuantiles {
             p50: histogram.quantile(0.5).0,
             p99: histogram.quantile(0.99).0,
             max: histogram.max().0,
@@ -105,28 +103,27 @@ impl Quantiles {
     }
 }
 
-/// All that the verdict rests on.
+/// The facts that the verdict rests on.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Evidence {
-    /// What the schedule wanted; `None` in a closed loop.
-    pub asked: Option<Asked>,
+pub struct ValidityEvidence {
+    /// Operations of the schedule; `None` in a closed loop.
+    pub asked: Option<Demand>,
     /// The length of the measured window.
     pub window: Nanos,
     /// Whether the loop is open.
     pub open_loop: bool,
     /// Operations intended in the window, shed ones included.
     pub attempted: u64,
-    /// Those shed, as the user ordered.
+    /// Operations shed because of the limit that the user set.
     pub shed: u64,
     /// Operations started in the window.
     pub started: u64,
     /// The generator's lateness; open loop only.
-    pub pacing_error_ns: Quantiles,
+    pub pacing_error_ns: PacingQuantiles,
     /// The root mean square of the lateness, where ranges say what that may have changed of each
     /// figure; 0 where nothing says so.
     pub late_rms_ns: f64,
-    /// T, where connects are started for the sake of their rate, each so long after another:
-    /// lateness is a share of that, however soon the target turns them away.
+    /// T, the time after which an overload replaces a connect. Lateness is judged as a share of it.
     pub replaced_after: Option<Nanos>,
     /// The longest time that a worker was past a deadline of its own.
     pub stall_ns_max: u64,
@@ -136,9 +133,9 @@ pub struct Evidence {
     pub no_resources: u64,
     /// Steps that were not sent, as a program of the scenario gave no value.
     pub program_failed: u64,
-    /// Why it gave none, the first time.
+    /// Why the program gave no value, for the first time.
     pub program_failed_because: Option<String>,
-    /// It has ended, and the load with it.
+    /// Whether the program ended, which ended the load.
     pub program_ended: bool,
     /// Operations that began and are not known to have ended.
     pub lost: u64,
@@ -146,15 +143,15 @@ pub struct Evidence {
     pub unfit_values: u64,
     /// The first of these values, and why.
     pub unfit_because: Option<String>,
-    /// Agents of which nothing is known, each with the reason.
+    /// Lost agents, each with the reason.
     pub agents_lost: Vec<(String, String)>,
-    /// What a limit on operations per second did; `None` where there was none.
+    /// The effect of a limit on operations per second; `None` without one.
     pub rate_limit: Option<RateLimitUse>,
     /// Neither throughput nor the median is determined, and why.
     pub undetermined: Option<String>,
 }
 
-/// What makes a trial invalid.
+/// A reason why a trial is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clause {
@@ -176,7 +173,7 @@ pub enum Clause {
     ResourcesExhausted,
     /// A program of the scenario gave no values.
     ValuesMissing,
-    /// What an agent measured is lost.
+    /// The result of an agent is lost.
     AgentLost,
     /// Operations began that neither ended nor were under way at the end.
     OperationsLost,
@@ -190,8 +187,8 @@ pub enum Clause {
 }
 
 /// The broken clauses, each with a sentence; none where the trial is valid.
-pub fn broken_clauses(evidence: &Evidence) -> Vec<(Clause, String)> {
-    type Check = fn(&Evidence) -> Option<String>;
+pub fn broken_clauses(evidence: &ValidityEvidence) -> Vec<(Clause, String)> {
+    type Check = fn(&ValidityEvidence) -> Option<String>;
     let checks: &[(Clause, Check)] = &[
         (Clause::OperationsLost, operations_are_lost),
         (Clause::AgentLost, agent_is_lost),
@@ -213,9 +210,9 @@ pub fn broken_clauses(evidence: &Evidence) -> Vec<(Clause, String)> {
 }
 
 /// Two ways to fall short: operations that the generator never came to, and operations that it came
-/// to after the window. How the target fares is in neither: an operation that waits for a
-/// connection has been started.
-fn rate_not_achieved(e: &Evidence) -> Option<String> {
+/// to after the window. Neither depends on the target: an operation that waits for a connection has
+/// been started.
+fn rate_not_achieved(e: &ValidityEvidence) -> Option<String> {
     if !e.open_loop {
         return None;
     }
@@ -237,9 +234,9 @@ fn rate_not_achieved(e: &Evidence) -> Option<String> {
     })
 }
 
-/// In an open loop a stall that no operation was due in harms nothing; in a closed loop every
-/// moment is one in which users wait.
-fn stood_still(e: &Evidence) -> Option<String> {
+/// A stall without a due operation is harmless in an open loop. In a closed loop users wait all the
+/// time.
+fn stood_still(e: &ValidityEvidence) -> Option<String> {
     let late_ns = if e.open_loop {
         e.pacing_error_ns.max
     } else {
@@ -254,7 +251,7 @@ fn stood_still(e: &Evidence) -> Option<String> {
 }
 
 /// In an overload, where the time between a connect and its successor is a part of the load.
-fn paced_late(e: &Evidence) -> Option<String> {
+fn paced_late(e: &ValidityEvidence) -> Option<String> {
     let (Nanos(t), pacing) = (e.replaced_after?, &e.pacing_error_ns);
     let distorts =
         |late: u64, (share, floor): (f64, u64)| late > floor && late as f64 > share * t as f64;
@@ -272,7 +269,7 @@ fn paced_late(e: &Evidence) -> Option<String> {
     ))
 }
 
-fn gaps_vary(e: &Evidence) -> Option<String> {
+fn gaps_vary(e: &ValidityEvidence) -> Option<String> {
     let GapEvidence { law, gaps, .. } = judged_gaps(e)?;
     let promised = law.cv();
     let tolerance = match law {
@@ -295,7 +292,7 @@ fn gaps_vary(e: &Evidence) -> Option<String> {
     })
 }
 
-fn gaps_not_exponential(e: &Evidence) -> Option<String> {
+fn gaps_not_exponential(e: &ValidityEvidence) -> Option<String> {
     let GapEvidence {
         gaps, exponential, ..
     } = judged_gaps(e)?;
@@ -313,7 +310,7 @@ fn gaps_not_exponential(e: &Evidence) -> Option<String> {
 }
 
 /// The index of dispersion of n counts has the standard error √(2/n) about 1 if they are Poisson's.
-fn counts_not_poisson(e: &Evidence) -> Option<String> {
+fn counts_not_poisson(e: &ValidityEvidence) -> Option<String> {
     let evidence = judged_gaps(e).filter(|g| g.law == GapLaw::Poisson)?;
     let wrong = evidence.counts.iter().find(|(bin, counts)| {
         let deviation = (counts.dispersion - 1.0).abs();
@@ -332,7 +329,7 @@ fn counts_not_poisson(e: &Evidence) -> Option<String> {
 }
 
 /// Shed arrivals leave gaps that the schedule did not have.
-fn judged_gaps(e: &Evidence) -> Option<&GapEvidence> {
+fn judged_gaps(e: &ValidityEvidence) -> Option<&GapEvidence> {
     let few_shed = e.shed as f64 <= (1.0 - ACHIEVED_SHARE) * e.attempted as f64;
     e.gaps.as_ref().filter(|_| few_shed)
 }
@@ -340,13 +337,13 @@ fn judged_gaps(e: &Evidence) -> Option<&GapEvidence> {
 /// Whether a deviation of gaps by so much comes from single late starts, which the ranges of the
 /// figures cover: most operations started when they were due. A start that is late by Δ makes the
 /// gaps before and after it longer and shorter by Δ.
-fn is_lateness(e: &Evidence, deviation_ns: f64) -> bool {
+fn is_lateness(e: &ValidityEvidence, deviation_ns: f64) -> bool {
     let mean_gap_ns = e.gaps.as_ref().map_or(0.0, |g| g.gaps.mean_ns);
     let punctual_ns = PUNCTUAL_NS.max((PUNCTUAL_SHARE * mean_gap_ns) as u64);
     e.pacing_error_ns.p50 <= punctual_ns && deviation_ns <= 2.0 * e.late_rms_ns
 }
 
-fn resources_exhausted(e: &Evidence) -> Option<String> {
+fn resources_exhausted(e: &ValidityEvidence) -> Option<String> {
     (e.no_resources as f64 > NO_RESOURCES_SHARE * e.attempted as f64).then(|| {
         format!(
             "{} of {} operations found no port, descriptor or memory on the generator's host",
@@ -357,11 +354,11 @@ fn resources_exhausted(e: &Evidence) -> Option<String> {
 }
 
 /// Scenario and programs belong to the generator: what they do not give, the target never had.
-fn values_missing(e: &Evidence) -> Option<String> {
+fn values_missing(e: &ValidityEvidence) -> Option<String> {
     values_not_given(e).or_else(|| values_unfit(e))
 }
 
-fn values_unfit(e: &Evidence) -> Option<String> {
+fn values_unfit(e: &ValidityEvidence) -> Option<String> {
     let missing = e.unfit_values as f64;
     let (attempted, because) = (e.attempted as f64, e.unfit_because.as_ref()?);
     (missing > UNSENT_SHARE * attempted).then(|| {
@@ -370,7 +367,7 @@ fn values_unfit(e: &Evidence) -> Option<String> {
     })
 }
 
-fn values_not_given(e: &Evidence) -> Option<String> {
+fn values_not_given(e: &ValidityEvidence) -> Option<String> {
     let missing = e.program_failed as f64;
     let is_missing = missing > UNSENT_SHARE * e.attempted as f64;
     let because = match &e.program_failed_because {
@@ -379,15 +376,57 @@ fn values_not_given(e: &Evidence) -> Option<String> {
     };
     (is_missing || e.program_ended).then(|| {
         let steps = format!("{} of {}", exact(missing), exact(e.attempted as f64));
-        match e.program_ended {
-            true => format!(
+        if e.program_ended {
+            format!(
                 "a program of the scenario ended during the load, and {steps} steps were not \
                  sent{because}"
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "{steps} steps were not sent, as a program of the scenario gave no value{because}"
-            ),
+            )
         }
+    })
+}
+
+/// Share of the operations that a limit may hold back, …
+const HELD_BACK_SHARE: f64 = 0.01;
+/// … and the number that it may: users begin together.
+const HELD_BACK: u64 = 10;
+
+/// Whether the books balance: operations begun equal those that ended and those under way.
+fn operations_are_lost(e: &ValidityEvidence) -> Option<String> {
+    (e.lost > 0).then(|| {
+        format!(
+            "the generator lost {} operations: they began, and their ends are not known",
+            exact(e.lost as f64)
+        )
+    })
+}
+
+fn agent_is_lost(e: &ValidityEvidence) -> Option<String> {
+    let (agent, because) = e.agents_lost.first()?;
+    let others = match e.agents_lost.len() {
+        1 => String::new(),
+        n => format!(", and {} more", n - 1),
+    };
+    Some(format!(
+        "agent {agent} is lost ({because}){others}: its share of the load is not in the figures"
+    ))
+}
+
+/// The limit is the generator's. What came of the load says nothing of what the target can do.
+fn rate_limited(e: &ValidityEvidence) -> Option<String> {
+    let limit = e.rate_limit?;
+    let share = limit.held_back as f64 / limit.started.max(1) as f64;
+    (share > HELD_BACK_SHARE && limit.held_back > HELD_BACK).then(|| {
+        format!(
+            "--rate-max of the agents, {}/s in all, held back {} of {} operations: the generator \
+             is the limit, and the target can do at least this",
+            number(limit.per_s),
+            exact(limit.held_back as f64),
+            exact(limit.started.max(limit.held_back) as f64)
+        )
     })
 }
 

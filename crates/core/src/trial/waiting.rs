@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// How workers waited for their deadlines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WaitReport {
-    /// What was asked for with `--wait`.
+    /// The value of `--wait`.
     pub policy: WaitPolicy,
     /// The share of the window in which a worker polled all the time because `auto` decided so, in
     /// percent; mean over the workers.
@@ -35,7 +35,7 @@ pub struct WayChangeReport {
     pub at_ns: i64,
     /// The number of the worker, from 0.
     pub worker: u32,
-    /// What it did from then on.
+    /// How it waited from then on.
     pub to: WaitMode,
 }
 

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::number::{asked, count, known, number, percent, plural, rate, time, time_short, words};
 use crate::plot::Plot;
+use knee_core::compare::metric_name;
 use knee_core::experiment::run::report::{RepeatedFigure, RunConclusion};
 use knee_core::measure::Outcome;
 use knee_core::report::Report;
@@ -231,7 +232,7 @@ fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
     table.right("", |(_, n)| count(*n));
     table.left("", |(o, _)| match because(*o) {
         Some(because) => Line::of(Ink::Dim, format!("the first: {because}")),
-        None => Line::of(Ink::Dim, meaning(*o)),
+        None => Line::of(Ink::Dim, o.meaning()),
     });
     table.done()
 }
@@ -241,45 +242,6 @@ fn outcome_ink(outcome: Outcome) -> Ink {
         Outcome::Ok => Ink::Good,
         Outcome::InFlight => Ink::Plain,
         _ => Ink::Bad,
-    }
-}
-
-/// An outcome in words.
-fn meaning(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Ok => "a whole response, status below 400",
-        Outcome::Http4xx => "status 400 to 499",
-        Outcome::Http5xx => "status 500 or more",
-        Outcome::Timeout => "no whole response in time",
-        Outcome::ConnectTimeout => "no connection in time",
-        Outcome::Refused => "connection refused",
-        Outcome::Reset => "connection reset",
-        Outcome::Closed => "closed before a byte of the response",
-        Outcome::Truncated => "closed within the response",
-        Outcome::Malformed => "not HTTP, or more than asked for",
-        Outcome::Unreachable => "host or network unreachable",
-        Outcome::NoResources => "no port, descriptor or memory left here",
-        Outcome::OtherError => "another error of the system",
-        Outcome::Shed => "not started: too many in flight",
-        Outcome::InFlight => "not ended when time was up",
-        Outcome::Served => "connected in time, a whole response",
-        Outcome::Ghost => "connected here, never taken in there",
-        Outcome::ResponseTimeout => "connected, no whole response in time",
-        Outcome::PortExhausted => "no local port left",
-        Outcome::DescriptorExhausted => "no descriptor left",
-        Outcome::Late => "connected after its time limit",
-        Outcome::HandshakeTimeout => "connected, not secured in time",
-        Outcome::HandshakeFailed => "the TLS handshake failed",
-        Outcome::RefusedStream => "its stream refused, not processed",
-        Outcome::StreamReset => "its stream reset by the target",
-        Outcome::Unprocessed => "connection closed, not processed",
-        Outcome::Unexpected => "not what the step expected",
-        Outcome::ProgramFailed => "not sent: no value from its program",
-        Outcome::UnfitValue => "not sent: a value does not fit its place",
-        Outcome::Lost => "sent, but not received",
-        Outcome::SendError => "refused by the kernel here",
-        Outcome::NotAttempted => "the sender never came to it",
-        Outcome::Discarded => "received, but not counted",
     }
 }
 
@@ -327,14 +289,15 @@ fn trials_table(trials: &[TrialReport]) -> Table {
 
 /// A figure over repeats.
 fn repeated(f: &RepeatedFigure) -> Fact {
-    let (name, shown): (&str, fn(f64) -> String) = match f.metric.strip_suffix("_ns") {
-        Some(name) => (name, |ns| time_short(ns.round() as u64)),
-        None => ("throughput", rate),
+    let shown: fn(f64) -> String = if f.metric.ends_with("_ns") {
+        |ns| time_short(ns.round() as u64)
+    } else {
+        rate
     };
     let [lo, hi] = f.ci95.map(shown);
     let spread = percent(f.spread_percent);
     fact(
-        name,
+        metric_name(&f.metric),
         format!("{}, {lo} to {hi}, spread {spread}", shown(f.value)),
     )
 }

@@ -4,8 +4,8 @@ use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use crate::axis::Axis;
 use crate::number::{known, time, time_interval, time_short};
-use knee_core::trial::figure::Figure;
-use knee_core::trial::report::{TimesReport, TrialReport};
+use knee_core::trial::figure::{Figure, TimeFigure, TimesReport};
+use knee_core::trial::report::TrialReport;
 
 /// The figure, or its range; `write` formats one value.
 pub(super) fn stated<T: Copy>(figure: Figure<T>, write: impl Fn(T) -> String) -> String {
@@ -17,22 +17,15 @@ pub(super) fn stated<T: Copy>(figure: Figure<T>, write: impl Fn(T) -> String) ->
     }
 }
 
-/// Name, figure and, if known, confidence interval of one statistic.
-type Statistic = (&'static str, Figure<u64>, Option<[u64; 2]>);
+/// A figure, what is stated of it and, if known, its confidence interval.
+type StatedFigure = (&'static TimeFigure, Figure<u64>, Option<[u64; 2]>);
 
-fn statistics(l: &TimesReport) -> [Statistic; 9] {
-    let row = |title, name, ci95| (title, l.figure(name), ci95);
-    [
-        row("mean", "mean", None),
-        row("min", "min", None),
-        row("p50", "p50", None),
-        row("p75", "p75", None),
-        row("p90", "p90", l.p90_ci95),
-        row("p95", "p95", l.p95_ci95),
-        row("p99", "p99", l.p99_ci95),
-        row("p99.9", "p999", None),
-        row("max", "max", None),
-    ]
+fn statistics(l: &TimesReport) -> Vec<StatedFigure> {
+    let row = |row: &'static TimeFigure| {
+        let ci95 = row.ci95(l).filter(|_| row.states_interval);
+        (row, row.stated(l), ci95)
+    };
+    TimesReport::FIGURES.iter().map(row).collect()
 }
 
 /// Response and service time, a row for each statistic, with bars over the logarithm of the
@@ -40,16 +33,16 @@ fn statistics(l: &TimesReport) -> [Statistic; 9] {
 pub(super) fn latency_table(t: &TrialReport) -> Table {
     let response = statistics(&t.response_time_ns);
     let rows = response.into_iter().zip(statistics(&t.service_time_ns));
-    let rows: Vec<(Statistic, Statistic)> = rows.collect();
+    let rows: Vec<(StatedFigure, StatedFigure)> = rows.collect();
     let mut table = TableOf::new(&rows);
-    table.left("", |((name, ..), _)| Line::of(Ink::Dim, *name));
+    table.left("", |((figure, ..), _)| Line::of(Ink::Dim, figure.title));
     add_times(&mut table, "response", |row| &row.0);
     if t.service_time_ns.count > 0 {
         add_times(&mut table, "service", |row| &row.1);
     }
-    let all = response.map(|(_, figure, _)| figure.at_most());
-    let [_, min, p50, .., max] = all;
-    let ends = [min.or(p50), max].map(|ns| ns.unwrap_or(1).max(1) as f64);
+    let most = |key| t.response_time_ns.figure(key).at_most();
+    let ends = [most("min").or(most("p50")), most("max")];
+    let ends = ends.map(|ns| ns.unwrap_or(1).max(1) as f64);
     let axis = Axis::decades(ends, |ns| time_short(ns as u64));
     let title = format!("log scale from {}", (axis.label)(axis.lo));
     table.bars(title, Ink::Data, |((_, figure, _), _)| {
@@ -62,8 +55,8 @@ pub(super) fn latency_table(t: &TrialReport) -> Table {
 pub(super) fn key_times_table(t: &TrialReport) -> Table {
     let times = &t.response_time_ns;
     let is_key = |row: usize| {
-        let (name, figure, _) = statistics(times)[row];
-        match name {
+        let (row, figure, _) = statistics(times)[row];
+        match row.title {
             "p50" => true,
             "p90" | "p99" | "p99.9" | "max" => times.count > 1 && figure != Figure::Absent,
             _ => false,
@@ -74,7 +67,7 @@ pub(super) fn key_times_table(t: &TrialReport) -> Table {
 }
 
 /// Adds the figures of one kind of time with their intervals.
-fn add_times<T>(table: &mut TableOf<T>, title: &str, of: impl Fn(&T) -> &Statistic) {
+fn add_times<T>(table: &mut TableOf<T>, title: &str, of: impl Fn(&T) -> &StatedFigure) {
     table.right(title, |row| stated(of(row).1, time));
     table.right_if_any("95 % interval", "", |row| {
         Some(Line::of(Ink::Dim, time_interval(of(row).2?)))

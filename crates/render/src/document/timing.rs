@@ -10,7 +10,7 @@ use crate::number::{MISSING, count, known, percent, percent_short, time_short};
 use crate::plot::Tone;
 use knee_core::measure::{Owner, SlowOperation, Stage};
 use knee_core::trial::report::{TargetReport, TrialReport};
-use knee_core::trial::timing::{AnatomyReport, ClockKind, Group, TimingReport};
+use knee_core::trial::timing::{AnatomyGroup, AnatomyReport, ClockKind, TimingReport};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest name of a step beside a bar, in characters.
@@ -175,7 +175,10 @@ pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &
 /// The group named in the sentence: the slowest 1 %, or the slowest group that has enough
 /// operations.
 fn slowest_group(timing: &TimingReport) -> Option<&AnatomyReport> {
-    let tail = timing.anatomy.iter().filter(|a| a.of <= Group::Slowest1);
+    let tail = timing
+        .anatomy
+        .iter()
+        .filter(|a| a.of <= AnatomyGroup::Slowest1);
     tail.max_by_key(|a| a.of)
 }
 
@@ -188,7 +191,7 @@ fn sentence(a: &AnatomyReport) -> String {
         .map(|(_, (stage, share))| format!("{} is {}", percent_short(share), stage.words()))
         .collect();
     let of = match a.of {
-        Group::All => "Of all response times".to_owned(),
+        AnatomyGroup::All => "Of all response times".to_owned(),
         of => format!("Of {} (over {})", of.words(), time_short(a.from_ns)),
     };
     format!("{of}, {}.", parts.join(", "))

@@ -19,7 +19,7 @@ use knee_core::finding::Severity;
 use knee_core::measure::{AgentInterval, Interval};
 use knee_core::time::Nanos;
 use knee_core::trial::findings::trial_findings;
-use knee_core::trial::live::Watch;
+use knee_core::trial::live::RemarkDetector;
 use knee_core::trial::report::{TrialReport, Verdict};
 use knee_core::trial::sessions::SessionNames;
 use std::collections::VecDeque;
@@ -82,7 +82,7 @@ pub struct LiveState {
     is_running: bool,
     sums: LiveTotals,
     intervals: VecDeque<LiveInterval>,
-    watch: Watch,
+    watch: RemarkDetector,
     ended: Vec<EndedTrial>,
     entries: VecDeque<LogEntry>,
     /// The contribution of each agent to the last interval.
@@ -161,7 +161,7 @@ impl LiveState {
         self.is_running = true;
         self.is_tabled = false;
         self.sums = LiveTotals::default();
-        self.watch = Watch::default();
+        self.watch = RemarkDetector::default();
         self.agents.clear();
         self.trial = Some(trial);
     }
@@ -176,8 +176,8 @@ impl LiveState {
         self.agents = std::mem::take(&mut interval.agents);
         if trial.kind == LiveKind::Operations {
             for remark in self.watch.on_interval(&interval) {
-                let at = Some(Nanos(remark.at_ns()) + self.warmup());
-                self.say(remark.severity(), at, remark.text());
+                let at = Some(Nanos(remark.at_ns) + self.warmup());
+                self.say(remark.severity, at, remark.text);
             }
         }
         if self.intervals.len() == INTERVALS_MAX {

@@ -1,7 +1,7 @@
 //! Steps and sessions as OpenMetrics: counters and histograms of each, by its name.
 
 use super::{Times, escaped, head, histogram, line};
-use knee_core::measure::{Ended, Interval, TIME_BOUNDS};
+use knee_core::measure::{EndedCounts, Interval, TIME_BOUNDS};
 use knee_core::trial::sessions::SessionNames;
 
 /// What ended of the steps and the sessions of a trial.
@@ -9,8 +9,8 @@ use knee_core::trial::sessions::SessionNames;
 pub(super) struct Sessions {
     /// What they are called, by their numbers; empty where operations are no steps.
     pub names: SessionNames,
-    steps: Vec<Ended>,
-    kinds: Vec<Ended>,
+    steps: Vec<EndedCounts>,
+    kinds: Vec<EndedCounts>,
 }
 
 impl Sessions {
@@ -24,18 +24,18 @@ impl Sessions {
 
     /// Adds what ended in an interval.
     pub(super) fn add(&mut self, interval: &Interval) {
-        Ended::merge_all(&mut self.steps, &interval.steps);
-        Ended::merge_all(&mut self.kinds, &interval.sessions);
+        EndedCounts::merge_all(&mut self.steps, &interval.steps);
+        EndedCounts::merge_all(&mut self.kinds, &interval.sessions);
     }
 
     /// Each step that has a name of its own.
-    fn steps(&self) -> Vec<(&str, Ended)> {
+    fn steps(&self) -> Vec<(&str, EndedCounts)> {
         let steps = self.names.steps.iter().enumerate();
         let named = steps.filter_map(|(number, name)| Some((name.as_deref()?, number)));
         named.map(|(name, n)| (name, at(&self.steps, n))).collect()
     }
 
-    fn kinds(&self) -> Vec<(&str, Ended)> {
+    fn kinds(&self) -> Vec<(&str, EndedCounts)> {
         let kinds = self.names.kinds.iter().enumerate();
         kinds
             .map(|(number, name)| (name.as_str(), at(&self.kinds, number)))
@@ -44,7 +44,7 @@ impl Sessions {
 }
 
 /// Nothing has ended of what is not there yet.
-fn at(all: &[Ended], number: usize) -> Ended {
+fn at(all: &[EndedCounts], number: usize) -> EndedCounts {
     all.get(number).copied().unwrap_or_default()
 }
 
@@ -52,7 +52,7 @@ fn at(all: &[Ended], number: usize) -> Ended {
 struct Subject {
     /// The label that names them.
     label: &'static str,
-    all: fn(&Sessions) -> Vec<(&str, Ended)>,
+    all: fn(&Sessions) -> Vec<(&str, EndedCounts)>,
     counters: [Counter; 2],
     /// Name and help of the histogram.
     times: (&'static str, &'static str),
@@ -61,7 +61,7 @@ struct Subject {
 struct Counter {
     name: &'static str,
     help: &'static str,
-    value: fn(&Ended) -> u64,
+    value: fn(&EndedCounts) -> u64,
 }
 
 const SUBJECTS: [Subject; 2] = [
@@ -121,7 +121,7 @@ pub(super) fn write(out: &mut String, trials: &[(&str, &Sessions)]) {
 }
 
 impl Subject {
-    fn write(&self, out: &mut String, rows: &[(String, Ended)]) {
+    fn write(&self, out: &mut String, rows: &[(String, EndedCounts)]) {
         for counter in &self.counters {
             head(out, counter.name, "counter", "", counter.help);
             for (labels, ended) in rows {

@@ -1,7 +1,7 @@
 //! The text, and that it keeps the rules of its format.
 
 use super::*;
-use knee_core::measure::Ended;
+use knee_core::measure::EndedCounts;
 use knee_core::trial::sessions::SessionNames;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,7 +81,7 @@ fn all_kinds() -> Metrics {
 
 /// Sessions of two kinds, of which no visitor has come to an end yet.
 fn of_sessions() -> Metrics {
-    let ended = |good, failed, timed: u64| Ended {
+    let ended = |good, failed, timed: u64| EndedCounts {
         good,
         failed,
         between: BOUNDS.map(|bound| u64::from(bound == Nanos::from_millis(1)) * timed),
@@ -98,7 +98,7 @@ fn of_sessions() -> Metrics {
         ..trial("rate=10/s", LiveKind::Operations)
     });
     let interval = Interval {
-        steps: vec![ended(8, 2, 10), Ended::default(), ended(5, 0, 5)],
+        steps: vec![ended(8, 2, 10), EndedCounts::default(), ended(5, 0, 5)],
         sessions: vec![ended(7, 2, 7)],
         ..second(0)
     };

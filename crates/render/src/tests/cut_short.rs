@@ -4,7 +4,7 @@
 use crate::{Csv, Html, Json, Junit, Renderer, Text, answer, fixtures, parse_report};
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Report;
-use knee_core::report::salvage::{Remains, RunningTrial, salvage};
+use knee_core::report::salvage::{PartialExperiment, RunningTrial, salvage};
 use knee_core::report::{Command, Kind};
 use knee_core::spec::Level;
 use knee_core::time::Nanos;
@@ -41,7 +41,7 @@ fn cut_short(kind: Kind, level: Level, ended: usize) -> Report {
         intervals: (0..3).map(interval).collect(),
         response,
     };
-    salvage(Remains {
+    salvage(PartialExperiment {
         so_far,
         ended,
         running: Some(running),

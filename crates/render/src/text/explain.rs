@@ -6,11 +6,11 @@ use crate::Renderer;
 use crate::document::Fact;
 use crate::document::line::{Ink, Line};
 use knee_core::finding::Code;
-use knee_core::report::codes::{Chapter, Entry};
+use knee_core::report::codes::{CodeChapter, CodeEntry};
 use std::io;
 
-impl Renderer<Entry> for Text {
-    fn render(&self, entry: &Entry, out: &mut dyn io::Write) -> io::Result<()> {
+impl Renderer<CodeEntry> for Text {
+    fn render(&self, entry: &CodeEntry, out: &mut dyn io::Write) -> io::Result<()> {
         let mut page = TextPage::new(self.width.max(super::WIDTH_MIN), self.unicode);
         let Code {
             name,
@@ -30,8 +30,8 @@ impl Renderer<Entry> for Text {
     }
 }
 
-impl Renderer<Vec<Chapter>> for Text {
-    fn render(&self, chapters: &Vec<Chapter>, out: &mut dyn io::Write) -> io::Result<()> {
+impl Renderer<Vec<CodeChapter>> for Text {
+    fn render(&self, chapters: &Vec<CodeChapter>, out: &mut dyn io::Write) -> io::Result<()> {
         let mut page = TextPage::new(self.width.max(super::WIDTH_MIN), self.unicode);
         for chapter in chapters {
             page.heading(&chapter.title, "");

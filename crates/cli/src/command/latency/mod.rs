@@ -20,6 +20,7 @@ use clap::Args;
 use knee_core::experiment::latency::{Latency, LatencyPlan};
 use knee_core::spec::parse_duration;
 use knee_core::time::Nanos;
+use knee_core::trial::statistics::threshold_names;
 use runner::LatencyRunner;
 use serde::Serialize;
 
@@ -36,7 +37,7 @@ use serde::Serialize;
         there:  knee serve latency --listen 192.0.2.7:7008 --token 'a secret'\n  \
         here:   knee latency 192.0.2.7 --token 'a secret' --quick --cc cubic,bbr",
     after_long_help = with_exits(LONG_HELP),
-    mut_arg("fail_if", |a| a.help(FAIL_IF_HELP).long_help(FAIL_IF_LONG_HELP)),
+    mut_arg("fail_if", |a| a.help(FAIL_IF_HELP).long_help(fail_if_long_help())),
 )]
 pub struct RawLatency {
     /// Host of a 'knee serve latency' [default port: 7008; default: built-in]
@@ -144,11 +145,13 @@ pub struct RawLatency {
 const FAIL_IF_HELP: &str =
     "Threshold that fails the run (exit code 1), repeatable: 'p99>200ms', 'max>500ms', 'invalid'";
 
-const FAIL_IF_LONG_HELP: &str =
-    "Threshold that fails the run (exit code 1), repeatable: 'p99>200ms', 'max>500ms', 'invalid'
-
-Of the pings beside the flows, in any scenario: mean, min, p50, p75, p90, p99, p999, max against a \
-time. errors are pings that did not come back, against a share (0.1%) or a number.";
+fn fail_if_long_help() -> String {
+    format!(
+        "{FAIL_IF_HELP}\n\nOf the pings beside the flows, in any scenario: {} against a time. \
+         errors are pings that did not come back, against a share (0.1%) or a number.",
+        threshold_names(true).join(", ")
+    )
+}
 
 const LONG_HELP: &str = "\
 What is reported:

@@ -5,6 +5,7 @@ use super::parse;
 use crate::command::raw::RawArgs;
 use clap::{Arg, Command, CommandFactory};
 use knee_core::report::codes::chapters;
+use knee_core::trial::statistics::{Compared, STATISTICS};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -224,6 +225,36 @@ fn the_page_of_findings_is_up_to_date() {
         }
     }
     up_to_date("findings.md", &page);
+}
+
+#[test]
+fn the_page_of_statistics_is_up_to_date() {
+    let mut page = format!("# Statistics\n\n{MADE}");
+    page.push_str(
+        "What a trial is judged and compared by. `--fail-if` takes a statistic by its name, \
+         comparisons name it by its key.\n\n\
+         | key | meaning | unit | in `--fail-if` | compared by |\n\
+         | --- | --- | --- | --- | --- |\n",
+    );
+    for row in STATISTICS.iter() {
+        let name = row.has_thresholds.then(|| format!("`{}`", row.name));
+        let compared = row.compared_in.iter().map(|experiments| match experiments {
+            Compared::Load => "`knee run`, `knee sweep`",
+            Compared::Overload => "`knee overload`",
+            Compared::Udp => "`knee udp`",
+            Compared::Latency => "`knee latency`",
+        });
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {} | {} | {} |",
+            row.key,
+            row.meaning,
+            row.unit.name(),
+            name.unwrap_or_default(),
+            compared.collect::<Vec<_>>().join(", ")
+        );
+    }
+    up_to_date("statistics.md", &page);
 }
 
 #[test]

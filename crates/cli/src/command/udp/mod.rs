@@ -25,6 +25,7 @@ use knee_core::experiment::udp::{ExplainSpec, UdpCompare, UdpExplain, UdpRun};
 use knee_core::law::Law;
 use knee_core::spec::{AskedArrival, Rate, WaitPolicy, parse_law, parse_rate};
 use knee_core::time::Nanos;
+use knee_core::trial::statistics::threshold_names;
 use knee_engine::experiment::udp::send::client_process;
 use runner::UdpRunner;
 use serde::Serialize;
@@ -45,7 +46,7 @@ use std::io;
         knee udp --explain",
     after_long_help = with_exits(LONG_HELP),
     mut_arg("token", |a| a.hide_short_help(true)),
-    mut_arg("fail_if", |a| a.help(FAIL_IF_HELP).long_help(FAIL_IF_LONG_HELP)),
+    mut_arg("fail_if", |a| a.help(FAIL_IF_HELP).long_help(fail_if_long_help())),
 )]
 pub struct RawUdp {
     /// A 'knee serve udp' [default port: 7007; default: built-in]
@@ -228,13 +229,14 @@ pub struct RawUdp {
 const FAIL_IF_HELP: &str = "Threshold that fails the run (exit code 1), repeatable: 'errors>0.1%', \
                             'throughput<5000', 'invalid'";
 
-const FAIL_IF_LONG_HELP: &str =
-    "Threshold that fails the run (exit code 1), repeatable: 'errors>0.1%', \
-     'throughput<5000', 'invalid'
-
-errors are all datagrams intended that were not received, throughput those received per second. Of \
-several trials any may cross it. With --mode echo also round trips: mean, min, p50, p75, p90, \
-p99, p999, max against a time.";
+fn fail_if_long_help() -> String {
+    format!(
+        "{FAIL_IF_HELP}\n\nerrors are all datagrams intended that were not received, throughput \
+         those received per second. Of several trials any may cross it. With --mode echo also \
+         round trips: {} against a time.",
+        threshold_names(true).join(", ")
+    )
+}
 
 const LONG_HELP: &str = "\
 The ledger:

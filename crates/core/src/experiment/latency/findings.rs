@@ -9,7 +9,7 @@ use super::report::ScenarioRow;
 use super::{classic, distorted};
 use crate::finding::{Code, Finding};
 use crate::measure::Direction;
-use crate::trial::findings::{Asked, GENERATOR_DISTORTED, findings_at_levels};
+use crate::trial::findings::{FindingContext, GENERATOR_DISTORTED, findings_at_levels};
 use crate::trial::flows::FlowsReport;
 use crate::trial::report::TrialReport;
 
@@ -63,9 +63,9 @@ pub(super) fn latency_findings(
 /// Of what holds for any trial, that which is about the pinger, with the options that matter to it.
 /// A ping that does not come back is no failure here: it is a long latency.
 fn distorted(past: &[&TrialReport]) -> Vec<Finding> {
-    let asked = Asked {
+    let asked = FindingContext {
         lighter: ", or with fewer flows: --scenarios 1/1,4/4",
-        ..Asked::default()
+        ..FindingContext::default()
     };
     let mut found = findings_at_levels(past, asked);
     found.retain(|f| f.is(GENERATOR_DISTORTED));

@@ -16,7 +16,7 @@ use crate::finding::{Code, Finding};
 use crate::measure::Outcome;
 use crate::spec::Level;
 use crate::trial::findings::{
-    Asked, FLEET_INCOMPLETE, GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY,
+    FLEET_INCOMPLETE, FindingContext, GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY,
     RATE_MAX_REACHED, SESSION_CODES, findings_at_levels, with_agents,
 };
 use crate::trial::report::{TrialReport, Verdict};
@@ -84,10 +84,10 @@ fn findings_of_any_load(
     // Where nothing is served, nothing moves; where a server stops, nothing else is to be said.
     let moves = summary.capacity_per_s > 0.0 && summary.stops.is_empty();
     let is_invalid = verdict == Verdict::Invalid;
-    let asked = Asked {
+    let asked = FindingContext {
         // No option makes an overload easier for the generator.
         lighter: "",
-        ..Asked::default()
+        ..FindingContext::default()
     };
     let mut found = findings_at_levels(&rest, asked);
     found.retain(|f| match f {

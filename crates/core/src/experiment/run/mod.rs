@@ -11,8 +11,10 @@ use crate::measure::error_share;
 use crate::rng;
 use crate::spec::TrialSpec;
 use crate::stats::rounds::{BlockCell, fit};
-use crate::trial::findings::{Asked, findings_at_levels, trial_findings, with_agents};
+use crate::trial::figure::Figure;
+use crate::trial::findings::{FindingContext, findings_at_levels, trial_findings, with_agents};
 use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::statistics::{Compared, StatisticUnit, TrialStatistic, compared_in};
 
 /// Policy of `knee run`: the same load once, or `repeats` times.
 #[derive(Clone, Debug)]
@@ -95,7 +97,7 @@ impl Experiment for SingleRun {
         let findings = match past {
             [] => Vec::new(),
             [only] => trial_findings(only),
-            _ => with_agents(&all, findings_at_levels(&all, Asked::default())),
+            _ => with_agents(&all, findings_at_levels(&all, FindingContext::default())),
         };
         Concluded {
             verdict: verdict(past),
@@ -105,23 +107,16 @@ impl Experiment for SingleRun {
     }
 }
 
-/// A figure of a trial.
-type RunFigure = fn(&TrialReport) -> Option<f64>;
-
-const FIGURES: &[(&str, RunFigure)] = &[
-    ("throughput_per_s", |t| t.throughput_per_s),
-    ("p50_ns", |t| t.response_time_ns.p50.map(|ns| ns as f64)),
-    ("p90_ns", |t| t.response_time_ns.p90.map(|ns| ns as f64)),
-    ("p95_ns", |t| t.response_time_ns.p95.map(|ns| ns as f64)),
-    ("p99_ns", |t| t.response_time_ns.p99.map(|ns| ns as f64)),
-];
-
 /// Figures of repeats of the same load, with intervals from the spread between repeats. Empty below
 /// two VALID repeats.
 fn repeated(trials: &[TrialReport]) -> Vec<RepeatedFigure> {
     let valid = || trials.iter().filter(|t| t.verdict == Verdict::Valid);
-    let figure = |(metric, of): &(&str, RunFigure)| {
-        let logs = valid().filter_map(of).filter(|v| *v > 0.0).map(f64::ln);
+    let figure = |row: &TrialStatistic| {
+        let exact = valid().filter_map(|t| match row.value(t) {
+            Figure::Exactly(value) => Some(value),
+            Figure::Within(..) | Figure::Absent => None,
+        });
+        let logs = exact.filter(|v| *v > 0.0).map(f64::ln);
         let cells: Vec<BlockCell> = logs
             .map(|value| BlockCell {
                 level: 0,
@@ -132,14 +127,16 @@ fn repeated(trials: &[TrialReport]) -> Vec<RepeatedFigure> {
         let fit = fit(&cells, 1, 1)?;
         let estimate = fit.level(0)?;
         Some(RepeatedFigure {
-            metric: (*metric).to_owned(),
+            metric: row.key.to_owned(),
             repeats: cells.len() as u32,
             value: estimate.value.exp(),
             ci95: estimate.ci95().map(f64::exp),
             spread_percent: 100.0 * fit.spread,
         })
     };
-    FIGURES.iter().filter_map(figure).collect()
+    let rows = compared_in(Compared::Load);
+    let figures = rows.filter(|row| row.unit != StatisticUnit::Percent);
+    figures.filter_map(figure).collect()
 }
 
 impl Answer for RunConclusion {

@@ -14,8 +14,8 @@ use crate::experiment::{Concluded, verdict};
 use crate::finding::{Finding, gravest_first};
 use crate::measure::error_share;
 use crate::trial::findings::{
-    Asked, ERRORS, OUTAGE, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels, pauses_found,
-    with_agents,
+    ERRORS, FindingContext, OUTAGE, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels,
+    pauses_found, with_agents,
 };
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
@@ -47,9 +47,9 @@ pub(super) fn users(
     let inference = Inference::of(spec, closed, &course.rounds);
     let (table, merged): (Vec<LevelPoint>, Vec<TrialReport>) =
         inference.table(true).into_iter().unzip();
-    let asked = Asked {
+    let asked = FindingContext {
         is_open_loop_known: open_loop::is_known(spec, past),
-        ..Asked::default()
+        ..FindingContext::default()
     };
     let relevant: Vec<&TrialReport> = merged.iter().chain(failing(&inference)).collect();
     let all: Vec<&TrialReport> = merged.iter().chain(closed).collect();
@@ -179,7 +179,10 @@ pub(super) fn rates(spec: &SweepSpec, past: &[TrialReport]) -> Concluded<SweepCo
         merged_rows(past).into_iter().unzip();
     let relevant = relevant(past);
     let all: Vec<&TrialReport> = past.iter().collect();
-    let mut found = with_agents(&all, findings_at_levels(&relevant, Asked::default()));
+    let mut found = with_agents(
+        &all,
+        findings_at_levels(&relevant, FindingContext::default()),
+    );
     let input = ConclusionInput {
         table: &table,
         merged: &merged,
@@ -210,7 +213,7 @@ fn with_open_loop(
         .iter()
         .filter(|t| t.verdict == Verdict::Valid)
         .collect();
-    let mut of_open = findings_at_levels(&valid, Asked::default());
+    let mut of_open = findings_at_levels(&valid, FindingContext::default());
     of_open.retain(|new| found.iter().all(|known| known.code != new.code));
     found.extend(of_open);
     conclusion.open_loop = open_loop::figures(past, &conclusion);

@@ -67,7 +67,7 @@ fn latencies_go_by_intention_and_the_series_by_completion() {
 }
 
 #[test]
-fn outcomes_without_a_response_are_counted_where_they_have_a_meaning() {
+fn outcomes_without_a_response_count_where_they_apply() {
     // outcome, sent, in response, in service, in pacing error, credited, interval's errors
     for (outcome, was_sent, response, service, pacing, credit, errors) in [
         (Outcome::Ok, true, 1, 1, 1, 1.0, 0),
@@ -114,7 +114,7 @@ fn each_length_of_time_has_its_own_histogram() {
 /// 4 users, operations of 5 s each, a window of 20 s that begins anywhere: whole operations
 /// alone would be off by up to a quarter.
 #[test]
-fn long_operations_that_straddle_the_window_bias_nothing_in_a_closed_loop() {
+fn long_operations_across_the_window_do_not_bias_closed_loops() {
     for start_ms in [0, 1, 1_300, 2_499, 4_999] {
         let mut recorder = Recorder::new(config(MS(start_ms), MS(start_ms + 20_000), false));
         for k in 0..6 {
@@ -132,7 +132,7 @@ fn long_operations_that_straddle_the_window_bias_nothing_in_a_closed_loop() {
 }
 
 #[test]
-fn a_window_of_unknown_length_ends_in_slots_of_the_right_number_and_sum() {
+fn window_of_unknown_length_has_the_right_slots() {
     for (end_ms, slots) in [
         (7, 4..=7),
         (399, 200..=399),

@@ -329,7 +329,7 @@ fn the_percentiles_of_a_way_to_hold_a_rate_ascend() {
 }
 
 #[test]
-fn a_ledger_that_does_not_balance_and_a_cause_named_twice_are_found() {
+fn unbalanced_ledgers_and_repeated_causes_are_found() {
     let mut trial = measured(Faults::default());
     let ledger = LedgerReport {
         intended: 10,

@@ -50,7 +50,7 @@ fn running() -> RunningTrial {
 }
 
 fn salvaged(kind: Kind, running: Option<RunningTrial>) -> Result<Report, String> {
-    salvage(Remains {
+    salvage(PartialExperiment {
         so_far: begun(kind),
         ended: 0,
         running,
@@ -117,7 +117,7 @@ fn what_had_ended_keeps_its_verdict_and_conclusion() {
         }),
         ..begun(Kind::Sweep)
     };
-    let remains = Remains {
+    let remains = PartialExperiment {
         so_far: so_far.clone(),
         ended: 3,
         running: Some(running()),

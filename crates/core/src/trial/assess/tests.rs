@@ -149,9 +149,12 @@ fn stalled(generator: bool) -> Trial {
     };
     let ops: Vec<Completion> = std::iter::from_fn(|| schedule.next())
         .take_while(|&t| t < MS(11_000))
-        .map(|t| match generator {
-            true => op(t, awake(t), awake(t) + MS(1)),
-            false => op(t, t, awake(t) + MS(1)),
+        .map(|t| {
+            if generator {
+                op(t, awake(t), awake(t) + MS(1))
+            } else {
+                op(t, t, awake(t) + MS(1))
+            }
         })
         .collect();
     trial(Load::Open(load), &ops)
@@ -220,7 +223,7 @@ fn a_stopped_generator_is_invalid_and_a_stopped_server_is_not() {
 }
 
 #[test]
-fn a_backlog_that_drains_is_no_throughput_above_what_was_offered() {
+fn draining_backlog_does_not_exceed_the_offered_rate() {
     let Load::Open(load) = open(ArrivalLaw::Constant) else {
         unreachable!("it is open");
     };
@@ -302,7 +305,7 @@ fn nothing_measured_gives_a_report_without_numbers() {
 }
 
 #[test]
-fn outcomes_sum_to_what_was_attempted_and_goodput_is_of_the_good() {
+fn outcomes_sum_to_attempts_and_goodput_to_good_responses() {
     let mut ops: Vec<Completion> = (0..5_500)
         .map(|k| op(MS(k * 2), MS(k * 2), MS(k * 2 + 1)))
         .collect();

@@ -120,7 +120,7 @@ fn closed_trial(response_us: u64, read_after_us: u64) -> Trial {
 }
 
 #[test]
-fn throughput_of_a_closed_loop_lacks_the_generators_part_of_the_cycle() {
+fn closed_loop_throughput_lacks_the_generators_share_of_cycles() {
     let range = |response_us, read_after_us| {
         let report = assess(&closed_trial(response_us, read_after_us));
         assert_eq!(
@@ -140,7 +140,7 @@ fn throughput_of_a_closed_loop_lacks_the_generators_part_of_the_cycle() {
 }
 
 #[test]
-fn throughput_has_no_upper_bound_without_timestamps_of_a_busy_generator() {
+fn busy_generator_without_timestamps_has_no_upper_bound() {
     let mut trial = closed_trial(750, 0);
     trial.measurement.by_kernel = 0;
     trial.generator.busiest_worker_percent = 95.0;

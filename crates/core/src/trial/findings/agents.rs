@@ -1,25 +1,44 @@
-//! What a fleet's agents did.
+//! Findings about the agents of a fleet.
 
-use super::Trials;
-use crate::finding::{Code, Finding, Severity};
-use crate::trial::agents::{AgentState, Differs, agent_state, outlier};
+use super::TrialGroup;
+use crate::finding::{Code, Finding, Severity, codes};
+use crate::trial::agents::{AgentDifference, AgentState, agent_state, outlier};
 use crate::trial::report::TrialReport;
 use crate::words::{percent, time};
 
-pub(super) const CODES: [Code; 4] = [FLEET_INCOMPLETE, AGENT_STOPPED, AGENTS_DIFFER, RESULTS_KEPT];
+codes! {
+    FLEET_INCOMPLETE = "fleet_incomplete":
+        cause "An agent of the fleet did not deliver what it measured: it ended, was cut off, or \
+               its host failed. Its share of the load is in no figure, and the trial is INVALID.",
+        remedy "See why the agent ended. Where it was cut off, it keeps its result and delivers \
+                it once it is back: knee fleet collect fetches that.";
 
-/// What tells of an agent alone, whatever becomes of its trial.
-pub(super) const STATE_CODES: [Code; 2] = [AGENT_STOPPED, RESULTS_KEPT];
+    AGENT_STOPPED = "agent_stopped":
+        cause "The process of an agent did not run for 100 ms or longer: it was stopped, or its \
+               machine was. Its share of the load was not offered in that time.",
+        remedy "Find what stopped it: SIGSTOP, a suspended virtual machine, or a quota of \
+                processor time in its container. An agent that is only slow has another remark in \
+                its row.";
 
-pub(crate) const FLEET_INCOMPLETE: Code = Code {
-    name: "fleet_incomplete",
-    cause: "An agent of the fleet did not deliver what it measured: it ended, was cut off, or its \
-            host failed. Its share of the load is in no figure, and the trial is INVALID.",
-    remedy: "See why the agent ended. Where it was cut off, it keeps its result and delivers it \
-             once it is back: knee fleet collect fetches that.",
-};
+    AGENTS_DIFFER = "agents_differ":
+        cause "One agent of the fleet measured other response times, or more failures, than the \
+               others, by more than chance. Its path to the target is slower, its host is busy, \
+               or the target answers it from another place.",
+        remedy "Look at the table of agents. Measure from that host alone, or leave it out with \
+                --agents, and compare.";
 
-pub(super) fn fleet_incomplete(trials: &Trials) -> Option<Finding> {
+    RESULTS_KEPT = "results_kept":
+        cause "JetStream did not store the result of an agent. The coordinator fetched it from \
+               the agent, so nothing is missing. A result is lost, though, if its agent ends \
+               before that.",
+        remedy "Make room in JetStream: delete old results with knee fleet clear, or raise \
+                max_file_store of nats-server and the limits of the account.";
+}
+
+/// Codes of the state of an agent, which do not depend on its trial.
+pub(super) const STATE_CODES: &[Code] = &[AGENT_STOPPED, RESULTS_KEPT];
+
+pub(super) fn fleet_incomplete(trials: &TrialGroup) -> Option<Finding> {
     let lost = |t: &TrialReport| {
         let agents = &t.http()?.agents;
         let mut lost = agents
@@ -49,15 +68,7 @@ pub(super) fn fleet_incomplete(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-const AGENT_STOPPED: Code = Code {
-    name: "agent_stopped",
-    cause: "The process of an agent did not run for 100 ms or longer: it was stopped, or its \
-            machine was. Its share of the load was not offered in that time.",
-    remedy: "Find what stopped it: SIGSTOP, a suspended virtual machine, or a quota of processor \
-             time in its container. An agent that is only slow has another remark in its row.",
-};
-
-pub(super) fn agent_stopped(trials: &Trials) -> Option<Finding> {
+pub(super) fn agent_stopped(trials: &TrialGroup) -> Option<Finding> {
     let stopped = |t: &TrialReport| {
         let agents = t.http()?.agents.iter();
         let states = agents.filter_map(|a| match agent_state(a) {
@@ -78,15 +89,7 @@ pub(super) fn agent_stopped(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-const RESULTS_KEPT: Code = Code {
-    name: "results_kept",
-    cause: "JetStream did not store the result of an agent. The coordinator fetched it from the \
-            agent, so nothing is missing. A result is lost, though, if its agent ends before that.",
-    remedy: "Make room in JetStream: delete old results with knee fleet clear, or raise \
-             max_file_store of nats-server and the limits of the account.",
-};
-
-pub(super) fn results_kept(trials: &Trials) -> Option<Finding> {
+pub(super) fn results_kept(trials: &TrialGroup) -> Option<Finding> {
     let kept = |t: &TrialReport| {
         let agents = &t.http()?.agents;
         let mut kept = agents
@@ -104,22 +107,13 @@ pub(super) fn results_kept(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-const AGENTS_DIFFER: Code = Code {
-    name: "agents_differ",
-    cause: "One agent of the fleet measured other response times, or more failures, than the \
-            others, by more than chance. Its path to the target is slower, its host is busy, or \
-            the target answers it from another place.",
-    remedy: "Look at the table of agents. Measure from that host alone, or leave it out with \
-             --agents, and compare.",
-};
-
-pub(super) fn agents_differ(trials: &Trials) -> Option<Finding> {
+pub(super) fn agents_differ(trials: &TrialGroup) -> Option<Finding> {
     let (place, found) = trials.worst(
         |t| outlier(&t.http()?.agents),
         |found| found.differs.weight(),
     )?;
     let (what, evidence) = match found.differs {
-        Differs::Mean { own_ns, others_ns } => (
+        AgentDifference::Mean { own_ns, others_ns } => (
             format!(
                 "its mean response time is {}, that of the others {}",
                 time(own_ns),
@@ -127,7 +121,7 @@ pub(super) fn agents_differ(trials: &Trials) -> Option<Finding> {
             ),
             [("own_mean_ns", own_ns), ("others_mean_ns", others_ns)],
         ),
-        Differs::Errors { own, others } => (
+        AgentDifference::Errors { own, others } => (
             format!(
                 "{} of its operations failed, {} of the others'",
                 percent(own),

@@ -1,7 +1,7 @@
-//! What the generator, not the target, did.
+//! Findings about the generator.
 
-use super::Trials;
-use crate::finding::{Code, Finding, Severity};
+use super::TrialGroup;
+use crate::finding::{Finding, Severity, codes};
 use crate::spec::Level;
 use crate::trial::bounds::{BUSY_PERCENT, BUSY_WINDOW};
 use crate::trial::report::{TrialReport, Verdict};
@@ -15,24 +15,57 @@ const LAW_OPERATIONS: f64 = 20.0;
 const PAUSE_SHARE: f64 = 0.05;
 const PAUSE_NS: f64 = 50_000.0;
 
-pub(super) const CODES: [Code; 8] = [
-    GENERATOR_LIMITED,
-    RATE_MAX_REACHED,
-    GENERATOR_DISTORTED,
-    FIGURES_UNDETERMINED,
-    GENERATOR_WOKEN,
-    LITTLES_LAW_VIOLATION,
-    THINK_DEVIATION,
-    GENERATOR_POLLED,
-];
+codes! {
+    GENERATOR_LIMITED = "generator_limited":
+        cause "A core of the generator had no time left, and users waited for it. The target can \
+               serve more than was measured.",
+        remedy "Give the generator more cores with --threads, run it on another machine than the \
+                target, or ask for less.";
 
-pub(crate) const GENERATOR_LIMITED: Code = Code {
-    name: "generator_limited",
-    cause: "A core of the generator had no time left, and users waited for it. The target can \
-            serve more than was measured.",
-    remedy: "Give the generator more cores with --threads, run it on another machine than the \
-             target, or ask for less.",
-};
+    RATE_MAX_REACHED = "rate_max_reached":
+        cause "The agents have --rate-max, and more than 1 % of the operations had to wait for \
+               it. The throughput is that of the limit, not of the target.",
+        remedy "Ask for less: fewer --vusers, a think time, or a --rate below the limit. To offer \
+                more, add agents, or start them with a higher --rate-max.";
+
+    GENERATOR_DISTORTED = "generator_distorted":
+        cause "The generator did not offer the load that was asked for: it fell behind, stopped, \
+               or did not keep the arrival process. The figures are of another load.",
+        remedy "Repeat on a quieter or larger machine, or offer less.";
+
+    FIGURES_UNDETERMINED = "figures_undetermined":
+        cause "The generator's own delays may have changed these figures by more than 10 %, and \
+               times by more than 20 µs. The report has a range in the place of each. All other \
+               figures are determined.",
+        remedy "Give the generator a processor of its own with taskset, or run it on another \
+                machine than the target.";
+
+    GENERATOR_WOKEN = "generator_woken":
+        cause "The target is on the generator's host. The generator sleeps between responses, and \
+               the target's kernel calls wake it for each of them. That takes the target's time: \
+               some microseconds per wake-up on a virtual machine, less on a physical one. A \
+               generator that does not sleep can measure a higher throughput.",
+        remedy "Give the generator a processor of its own with taskset, and let it poll with \
+                --threads 1 --wait spin. Or run it on another host.";
+
+    LITTLES_LAW_VIOLATION = "littles_law_violation":
+        cause "In a closed loop the number of users equals throughput times the time of a cycle. \
+               Here they differ by more than 2.5 %, so a figure is wrong or the run is too short.",
+        remedy "Repeat it for longer. Until both agree, trust neither throughput nor response \
+                time.";
+
+    THINK_DEVIATION = "think_deviation":
+        cause "Users paused longer than --think asked for, because the generator woke up late.",
+        remedy "Wait more precisely with --wait spin, or use fewer users per core.";
+
+    GENERATOR_POLLED = "generator_polled":
+        cause "The generator's processor slept, and woke late. The generator's own delay was 10 % \
+               or more of the slowest 1 % of the response times, of the median, or of a user's \
+               cycle. This process may use another processor, so the generator stopped sleeping. \
+               That makes its results more exact.",
+        remedy "Nothing is wrong. Use --wait hybrid where the processor is needed for something \
+                else.";
+}
 
 /// Where the generator limits a closed loop, users' cycles contain its delay, and the throughput is
 /// not determined.
@@ -43,7 +76,7 @@ fn busy_percent(t: &TrialReport) -> Option<(f64, u32)> {
     (is_full && t.throughput_range_per_s.is_some()).then_some((busy, g.workers))
 }
 
-pub(super) fn generator_limited(trials: &Trials) -> Option<Finding> {
+pub(super) fn generator_limited(trials: &TrialGroup) -> Option<Finding> {
     let (place, (busy, workers)) = trials.worst(busy_percent, |b| b.0)?;
     Some(GENERATOR_LIMITED.finding(
         Severity::Warning,
@@ -64,15 +97,7 @@ pub(super) fn generator_limited(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-pub(crate) const RATE_MAX_REACHED: Code = Code {
-    name: "rate_max_reached",
-    cause: "The agents have --rate-max, and more than 1 % of the operations had to wait for it. \
-            The throughput is that of the limit, not of the target.",
-    remedy: "Ask for less: fewer --vusers, a think time, or a --rate below the limit. To offer \
-             more, add agents, or start them with a higher --rate-max.",
-};
-
-pub(super) fn rate_max_reached(trials: &Trials) -> Option<Finding> {
+pub(super) fn rate_max_reached(trials: &TrialGroup) -> Option<Finding> {
     let limited = |t: &TrialReport| {
         let mut clauses = t.clauses();
         let (_, words) = clauses.find(|(clause, _)| *clause == Some(Clause::RateLimited))?;
@@ -87,15 +112,8 @@ pub(super) fn rate_max_reached(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-/// What helps a generator that others disturb.
+/// The next step for a generator that other processes disturb.
 pub(crate) const QUIETER: &str = "repeat on a quieter or larger machine";
-
-pub(crate) const GENERATOR_DISTORTED: Code = Code {
-    name: "generator_distorted",
-    cause: "The generator did not offer the load that was asked for: it fell behind, stopped, or \
-            did not keep the arrival process. The figures are of another load.",
-    remedy: "Repeat on a quieter or larger machine, or offer less.",
-};
 
 fn has_its_own_finding(clause: Clause) -> bool {
     matches!(clause, Clause::AgentLost | Clause::RateLimited)
@@ -116,7 +134,7 @@ fn distortions(t: &TrialReport) -> Option<Vec<String>> {
     })
 }
 
-pub(super) fn generator_distorted(trials: &Trials) -> Option<Finding> {
+pub(super) fn generator_distorted(trials: &TrialGroup) -> Option<Finding> {
     let (place, all) = trials.all(distortions)?;
     let mut clauses: Vec<String> = Vec::new();
     for clause in all.into_iter().flatten() {
@@ -141,16 +159,7 @@ pub(crate) fn distorted(place: &str, clauses: &[String], lighter: &str) -> Findi
     )
 }
 
-const FIGURES_UNDETERMINED: Code = Code {
-    name: "figures_undetermined",
-    cause: "The generator's own delays may have changed these figures by more than 10 %, and times \
-            by more than 20 µs. The report has a range in the place of each. All other figures are \
-            determined.",
-    remedy: "Give the generator a processor of its own with taskset, or run it on another machine \
-             than the target.",
-};
-
-pub(super) fn figures_undetermined(trials: &Trials) -> Option<Finding> {
+pub(super) fn figures_undetermined(trials: &TrialGroup) -> Option<Finding> {
     let undetermined = |t: &TrialReport| {
         let times = &t.response_time_ns;
         let rate = t.throughput_range_per_s.as_ref();
@@ -170,24 +179,14 @@ pub(super) fn figures_undetermined(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-/// From so many users on a target that answers them at once has work for all of a worker's time: a
-/// worker that sleeps all the same is woken for each response.
+/// Least number of users that keep a worker busy if the target answers at once. A worker that
+/// sleeps nevertheless is woken for each response.
 const WOKEN_USERS: u32 = 16;
 /// Wake-ups per response, and per second, that are worth a word.
 const WOKEN_PER_RESPONSE: f64 = 0.1;
 const WOKEN_PER_S: f64 = 5_000.0;
 
-const GENERATOR_WOKEN: Code = Code {
-    name: "generator_woken",
-    cause: "The target is on the generator's host. The generator sleeps between responses, and the \
-            target's kernel calls wake it for each of them. That takes the target's time: some \
-            microseconds per wake-up on a virtual machine, less on a physical one. A generator \
-            that does not sleep can measure a higher throughput.",
-    remedy: "Give the generator a processor of its own with taskset, and let it poll with \
-             --threads 1 --wait spin. Or run it on another host.",
-};
-
-pub(super) fn generator_woken(trials: &Trials) -> Option<Finding> {
+pub(super) fn generator_woken(trials: &TrialGroup) -> Option<Finding> {
     let woken = |t: &TrialReport| {
         let per_s = t.generator.woken_by_target_per_s?;
         let has_users = matches!(t.level, Level::Vusers(users) if users >= WOKEN_USERS);
@@ -214,14 +213,7 @@ pub(super) fn generator_woken(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-const LITTLES_LAW_VIOLATION: Code = Code {
-    name: "littles_law_violation",
-    cause: "In a closed loop the number of users equals throughput times the time of a cycle. Here \
-            they differ by more than 2.5 %, so a figure is wrong or the run is too short.",
-    remedy: "Repeat it for longer. Until both agree, trust neither throughput nor response time.",
-};
-
-pub(super) fn littles_law(trials: &Trials) -> Option<Finding> {
+pub(super) fn littles_law(trials: &TrialGroup) -> Option<Finding> {
     let violated = |t: &TrialReport| {
         let http = t.http()?;
         let law = http.littles_law.as_ref().filter(|law| !law.ok)?;
@@ -250,16 +242,7 @@ pub(super) fn littles_law(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-const GENERATOR_POLLED: Code = Code {
-    name: "generator_polled",
-    cause: "The generator's processor slept, and woke late. The generator's own delay was 10 % or \
-            more of the slowest 1 % of the response times, of the median, or of a user's cycle. \
-            This process may use another processor, so the generator stopped sleeping. That makes \
-            its results more exact.",
-    remedy: "Nothing is wrong. Use --wait hybrid where the processor is needed for something else.",
-};
-
-pub(super) fn generator_polled(trials: &Trials) -> Option<Finding> {
+pub(super) fn generator_polled(trials: &TrialGroup) -> Option<Finding> {
     let polled = |t: &TrialReport| {
         let wait = t.generator.wait.clone()?;
         (wait.polling_percent > 0.0).then_some(wait)
@@ -284,12 +267,6 @@ pub(super) fn generator_polled(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-const THINK_DEVIATION: Code = Code {
-    name: "think_deviation",
-    cause: "Users paused longer than --think asked for, because the generator woke up late.",
-    remedy: "Wait more precisely with --wait spin, or use fewer users per core.",
-};
-
 /// The pause asked for follows from Little's law as reported, Z = X·(R + Z)/X − R; how far it
 /// overshot is the pacing error, started − intended.
 fn overshoot(t: &TrialReport) -> Option<[f64; 2]> {
@@ -301,7 +278,7 @@ fn overshoot(t: &TrialReport) -> Option<[f64; 2]> {
     (deviates && asked_ns > 0.01 * cycle_ns).then_some([asked_ns, overshoot_ns])
 }
 
-pub(super) fn think_deviation(trials: &Trials) -> Option<Finding> {
+pub(super) fn think_deviation(trials: &TrialGroup) -> Option<Finding> {
     let (place, [asked_ns, overshoot_ns]) = trials.first(overshoot)?;
     Some(THINK_DEVIATION.finding(
         Severity::Warning,

@@ -28,33 +28,35 @@ use crate::words::{levels, value};
 
 /// The codes of these findings.
 pub fn codes() -> impl Iterator<Item = Code> {
-    generator::CODES
-        .into_iter()
-        .chain(target::CODES)
-        .chain(silence::CODES)
-        .chain(sessions::CODES)
-        .chain(agents::CODES)
+    let modules = [
+        generator::CODES,
+        target::CODES,
+        silence::CODES,
+        sessions::CODES,
+        agents::CODES,
+    ];
+    modules.into_iter().flatten().copied()
 }
 
-/// What a person should know about a trial that stands alone, the gravest first.
+/// The findings of a single trial, the gravest first.
 pub fn trial_findings(trial: &TrialReport) -> Vec<Finding> {
-    let mut findings = diagnose(&Trials {
+    let mut findings = diagnose(&TrialGroup {
         trials: &[trial],
         are_named: false,
-        asked: Asked::default(),
+        asked: FindingContext::default(),
     });
     gravest_first(&mut findings);
     findings
 }
 
 /// The findings of several trials, one of each kind, which names the levels that it holds for.
-pub(crate) fn findings_at_levels(trials: &[&TrialReport], asked: Asked) -> Vec<Finding> {
-    diagnose(&Trials::at_levels(trials, asked))
+pub(crate) fn findings_at_levels(trials: &[&TrialReport], asked: FindingContext) -> Vec<Finding> {
+    diagnose(&TrialGroup::at_levels(trials, asked))
 }
 
-/// What findings say by the command whose trials they are about.
+/// The parts of findings that depend on the command.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct FindingContext {
     /// Whether it is known what the target does in an open loop, so that no finding about a closed
     /// one needs to say it.
     pub is_open_loop_known: bool,
@@ -63,9 +65,9 @@ pub(crate) struct Asked {
     pub lighter: &'static str,
 }
 
-impl Default for Asked {
-    fn default() -> Asked {
-        Asked {
+impl Default for FindingContext {
+    fn default() -> FindingContext {
+        FindingContext {
             is_open_loop_known: false,
             lighter: ", or offer less: a lower --rate or --vusers",
         }
@@ -76,16 +78,15 @@ impl Default for Asked {
 /// or left out are the very ones in which an agent was stopped. Takes the place of what
 /// [`findings_at_levels`] found of that in some of them.
 pub(crate) fn with_agents(trials: &[&TrialReport], mut found: Vec<Finding>) -> Vec<Finding> {
-    let codes = agents::STATE_CODES;
-    found.retain(|f| codes.iter().all(|&code| !f.is(code)));
-    let trials = Trials::at_levels(trials, Asked::default());
+    found.retain(|f| agents::STATE_CODES.iter().all(|&code| !f.is(code)));
+    let trials = TrialGroup::at_levels(trials, FindingContext::default());
     found.extend(agents::agent_stopped(&trials));
     found.extend(agents::results_kept(&trials));
     found
 }
 
-fn diagnose(trials: &Trials) -> Vec<Finding> {
-    let checks: &[fn(&Trials) -> Option<Finding>] = &[
+fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
+    let checks: &[fn(&TrialGroup) -> Option<Finding>] = &[
         agents::fleet_incomplete,
         generator::generator_limited,
         generator::rate_max_reached,
@@ -123,17 +124,17 @@ pub fn queue_grows(trial: &TrialReport) -> bool {
     target::growing_queue(trial).is_some()
 }
 
-/// Trials that are looked at together.
-struct Trials<'a> {
+/// Trials that are diagnosed together.
+struct TrialGroup<'a> {
     trials: &'a [&'a TrialReport],
     /// Whether a finding names the levels that it holds for.
     are_named: bool,
-    asked: Asked,
+    asked: FindingContext,
 }
 
-impl<'a> Trials<'a> {
-    fn at_levels(trials: &'a [&'a TrialReport], asked: Asked) -> Trials<'a> {
-        Trials {
+impl<'a> TrialGroup<'a> {
+    fn at_levels(trials: &'a [&'a TrialReport], asked: FindingContext) -> TrialGroup<'a> {
+        TrialGroup {
             trials,
             are_named: true,
             asked,
@@ -150,21 +151,24 @@ impl<'a> Trials<'a> {
         (!all.is_empty()).then(|| (self.place(at), all))
     }
 
-    /// The same with what was found in the first of those trials.
+    /// Where it holds, in words, with the result in the first of those trials.
     fn first<T>(&self, check: impl Fn(&TrialReport) -> Option<T>) -> Option<(String, T)> {
         self.worst(check, |_| 0.0)
     }
 
-    /// The same with what weighs most, the first among equals.
+    /// Where it holds, in words, with the result of the largest weight, the first among equals.
     fn worst<T>(
         &self,
         check: impl Fn(&TrialReport) -> Option<T>,
         weight: impl Fn(&T) -> f64,
     ) -> Option<(String, T)> {
         let (place, all) = self.all(check)?;
-        let heavier = |worst: T, next: T| match weight(&next) > weight(&worst) {
-            true => next,
-            false => worst,
+        let heavier = |worst: T, next: T| {
+            if weight(&next) > weight(&worst) {
+                next
+            } else {
+                worst
+            }
         };
         Some((place, all.into_iter().reduce(heavier)?))
     }

@@ -1,67 +1,51 @@
-//! What users of sessions met.
+//! Findings about sessions.
 
-use super::Trials;
+use super::TrialGroup;
 use crate::digits;
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, Severity, codes};
 use crate::measure::Outcome;
 use crate::trial::report::TrialReport;
 use crate::trial::sessions::UnexpectedReport;
 use crate::words::{percent, time};
 
-pub(crate) const CODES: [Code; 5] = [
-    DATA_EXHAUSTED,
-    UNEXPECTED_RESPONSES,
-    PROGRAM_FAILED,
-    PROGRAM_LATE,
-    UNFIT_VALUE,
-];
+codes! {
+    DATA_EXHAUSTED = "data_exhausted":
+        cause "A data set is dealt so that no two users have the same record, and there was none \
+               left for the next user. The load ended there. The warm-up uses up no record.",
+        remedy "Give the data set more records, load for less time, or let records be dealt more \
+                than once with 'order: in-order' or 'order: random'.";
 
-const DATA_EXHAUSTED: Code = Code {
-    name: "data_exhausted",
-    cause: "A data set is dealt so that no two users have the same record, and there was none left \
-            for the next user. The load ended there. The warm-up uses up no record.",
-    remedy: "Give the data set more records, load for less time, or let records be dealt more than \
-             once with 'order: in-order' or 'order: random'.",
-};
+    UNEXPECTED_RESPONSES = "unexpected_responses":
+        cause "Responses were whole, but not what a step of a session expects of them, or what it \
+               extracts was not in them. The sessions ended there.",
+        remedy "Compare what came with the step: the first three are in the report. Where the \
+                server is right, mend the scenario; where it is not, its log says why.";
 
-const UNEXPECTED_RESPONSES: Code = Code {
-    name: "unexpected_responses",
-    cause: "Responses were whole, but not what a step of a session expects of them, or what it \
-            extracts was not in them. The sessions ended there.",
-    remedy: "Compare what came with the step: the first three are in the report. Where the server \
-             is right, mend the scenario; where it is not, its log says why.",
-};
+    PROGRAM_FAILED = "program_failed":
+        cause "A program that the scenario starts with 'exec' gave no value, so that steps were \
+               not sent. It ended, wrote a line that is no answer, left a value out, or did not \
+               answer within the time limit of the step.",
+        remedy "Run the program by hand with a line of JSON on its standard input. See what it \
+                writes to its standard output and to its standard error.";
 
-const PROGRAM_FAILED: Code = Code {
-    name: "program_failed",
-    cause: "A program that the scenario starts with 'exec' gave no value, so that steps were not \
-            sent. It ended, wrote a line that is no answer, left a value out, or did not answer \
-            within the time limit of the step.",
-    remedy: "Run the program by hand with a line of JSON on its standard input. See what it writes \
-             to its standard output and to its standard error.",
-};
+    PROGRAM_LATE = "program_late":
+        cause "Steps waited for a program that the scenario starts with 'exec', beyond their \
+               intended time. This is the generator's delay, and response times contain it.",
+        remedy "Give the step a pause before it: the program is asked when the pause begins. A \
+                faster program helps, and so do more workers (--threads): each has a process.";
 
-const PROGRAM_LATE: Code = Code {
-    name: "program_late",
-    cause: "Steps waited for a program that the scenario starts with 'exec', beyond their intended \
-            time. This is the generator's delay, and response times contain it.",
-    remedy: "Give the step a pause before it: the program is asked when the pause begins. A faster \
-             program helps, and so do more workers (--threads): each has a process.",
-};
-
-const UNFIT_VALUE: Code = Code {
-    name: "unfit_value",
-    cause: "A place in a request cannot have the value that a template gave for it. A header has \
-            no line end and no other control character, a cookie has no ';', and a URL is one of \
-            the target. These steps were not sent.",
-    remedy: "Mend the records, or what is extracted. urlencode(NAME) and base64(NAME) make a line \
-             of any value.",
-};
+    UNFIT_VALUE = "unfit_value":
+        cause "A place in a request cannot have the value that a template gave for it. A header \
+               has no line end and no other control character, a cookie has no ';', and a URL is \
+               one of the target. These steps were not sent.",
+        remedy "Mend the records, or what is extracted. urlencode(NAME) and base64(NAME) make a \
+                line of any value.";
+}
 
 /// A step that waits this long for its program is not a matter of some system calls.
 const PROGRAM_LATE_NS: u64 = 1_000_000;
 
-pub(super) fn data_exhausted(trials: &Trials) -> Option<Finding> {
+pub(super) fn data_exhausted(trials: &TrialGroup) -> Option<Finding> {
     let ran_out = |t: &TrialReport| {
         let sessions = t.sessions()?;
         let after_ns = sessions.ran_out_after_ns.unwrap_or(t.duration_ns);
@@ -86,7 +70,7 @@ pub(super) fn data_exhausted(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-pub(super) fn unfit_value(trials: &Trials) -> Option<Finding> {
+pub(super) fn unfit_value(trials: &TrialGroup) -> Option<Finding> {
     let unfit = |t: &TrialReport| {
         let first = t.sessions()?.unfit_value.clone()?;
         Some((first, t.outcomes.count(Outcome::UnfitValue)))
@@ -105,7 +89,7 @@ pub(super) fn unfit_value(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-pub(super) fn unexpected_responses(trials: &Trials) -> Option<Finding> {
+pub(super) fn unexpected_responses(trials: &TrialGroup) -> Option<Finding> {
     let unexpected = |t: &TrialReport| {
         let first: UnexpectedReport = t.sessions()?.unexpected.first()?.clone();
         let count = t.outcomes.count(Outcome::Unexpected);
@@ -129,7 +113,7 @@ pub(super) fn unexpected_responses(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-pub(super) fn program_failed(trials: &Trials) -> Option<Finding> {
+pub(super) fn program_failed(trials: &TrialGroup) -> Option<Finding> {
     let failed = |t: &TrialReport| {
         let programs = t.sessions()?.programs.clone()?;
         let count = t.outcomes.count(Outcome::ProgramFailed);
@@ -137,9 +121,10 @@ pub(super) fn program_failed(trials: &Trials) -> Option<Finding> {
         Some((count, because, programs.has_ended))
     };
     let (place, (count, because, has_ended)) = trials.worst(failed, |found| found.0 as f64)?;
-    let end = match has_ended {
-        true => ", and the load ended",
-        false => "",
+    let end = if has_ended {
+        ", and the load ended"
+    } else {
+        ""
     };
     Some(PROGRAM_FAILED.finding(
         Severity::Warning,
@@ -152,7 +137,7 @@ pub(super) fn program_failed(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-pub(super) fn program_late(trials: &Trials) -> Option<Finding> {
+pub(super) fn program_late(trials: &TrialGroup) -> Option<Finding> {
     let late = |t: &TrialReport| {
         let late = t.sessions()?.programs.as_ref()?.late_ns.clone();
         let (name, slow) = match late.p99 {

@@ -1,7 +1,7 @@
-//! What a target did not answer: outages, operations that hang, periodic pauses.
+//! Findings about silences of the target: outages, operations that hang, periodic pauses.
 
-use super::Trials;
-use crate::finding::{Code, Finding, Severity};
+use super::TrialGroup;
+use crate::finding::{Finding, Severity, codes};
 use crate::spec::Level;
 use crate::trial::report::{OutageReport, PausesReport, TrialReport, Verdict};
 use crate::words::{number, percent, time};
@@ -11,18 +11,29 @@ const OUTAGE_FAILURES: u64 = 5;
 /// A rate that is offered beside a closed loop's throughput: below capacity.
 const OPEN_SHARE: f64 = 0.9;
 
-pub(super) const CODES: [Code; 3] = [OUTAGE, HUNG_OPERATIONS, PERIODIC_PAUSES];
+codes! {
+    OUTAGE = "outage":
+        cause "For some time no good response came at all and operations failed. Throughput is \
+               then the mean of times with and without the target.",
+        remedy "Read the target's log at that time: it may have restarted or run out of \
+                something. Then repeat.";
 
-pub(crate) const OUTAGE: Code = Code {
-    name: "outage",
-    cause: "For some time no good response came at all and operations failed. Throughput is then \
-            the mean of times with and without the target.",
-    remedy: "Read the target's log at that time: it may have restarted or run out of something. \
-             Then repeat.",
-};
+    HUNG_OPERATIONS = "hung_operations":
+        cause "Operations waited far longer than others and never got a response. In a closed \
+               loop their users do nothing else, so that the load is smaller than it looks.",
+        remedy "See at the target what these connections wait for (ss -tnp). A shorter --timeout \
+                shows whether new connections hang too.";
+
+    PERIODIC_PAUSES = "periodic_pauses":
+        cause "The target pauses again and again in a regular period, as a garbage collector or a \
+               periodic job makes it. A closed loop hides such pauses: its users send nothing \
+               meanwhile.",
+        remedy "Measure with an open loop (--rate) what users feel, and look for a job of that \
+                period at the target.";
+}
 
 /// Times without a good response.
-pub(super) struct Outages {
+pub(super) struct OutageSummary {
     from_ns: f64,
     /// `None` where the last one had not ended.
     until_ns: Option<f64>,
@@ -31,7 +42,7 @@ pub(super) struct Outages {
     failures: f64,
 }
 
-pub(super) fn outage(t: &TrialReport) -> Option<Outages> {
+pub(super) fn outage(t: &TrialReport) -> Option<OutageSummary> {
     let told = t.http().map(|http| &http.silence.outages);
     let all = match told.filter(|outages| !outages.is_empty()) {
         Some(outages) => outages.clone(),
@@ -40,7 +51,7 @@ pub(super) fn outage(t: &TrialReport) -> Option<Outages> {
     let (first, last) = (all.first()?, all.last()?);
     let length = |o: &OutageReport| (o.end_ns - o.start_ns) as f64;
     let until = Some(first.end_ns as f64).filter(|_| first.end_ns < t.duration_ns);
-    Some(Outages {
+    Some(OutageSummary {
         from_ns: first.start_ns as f64,
         until_ns: until.filter(|_| all.len() > 1 || last.end_ns < t.duration_ns),
         count: all.len() as f64,
@@ -76,15 +87,16 @@ fn dead_intervals(t: &TrialReport) -> Vec<OutageReport> {
     all
 }
 
-pub(super) fn outages(trials: &Trials) -> Option<Finding> {
+pub(super) fn outages(trials: &TrialGroup) -> Option<Finding> {
     let (place, outage) = trials.first(outage)?;
-    let all = match outage.count > 1.0 {
-        true => format!(
+    let all = if outage.count > 1.0 {
+        format!(
             " ({} such times, {} in all)",
             number(outage.count),
             time(outage.lasted_ns)
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     Some(OUTAGE.finding(
         Severity::Error,
@@ -107,27 +119,19 @@ pub(super) fn outages(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-const HUNG_OPERATIONS: Code = Code {
-    name: "hung_operations",
-    cause: "Operations waited far longer than others and never got a response. In a closed loop \
-            their users do nothing else, so that the load is smaller than it looks.",
-    remedy: "See at the target what these connections wait for (ss -tnp). A shorter --timeout \
-             shows whether new connections hang too.",
-};
-
 /// Operations without a response.
-struct Hung {
+struct HungOperations {
     count: f64,
-    /// Those of them that waited all through the window.
+    /// Hung operations that waited all through the window.
     throughout: f64,
     /// Users of the closed loop; `None` in an open one.
     users: Option<f64>,
-    /// What they had waited at the least.
+    /// The shortest time that one had waited.
     waited_ns: f64,
 }
 
 /// Who hangs because the target was away at the end is in that outage.
-fn hung(t: &TrialReport) -> Option<Hung> {
+fn hung(t: &TrialReport) -> Option<HungOperations> {
     let silence = &t.http()?.silence;
     let users = match t.level {
         Level::Vusers(n) => Some(f64::from(n)),
@@ -136,7 +140,7 @@ fn hung(t: &TrialReport) -> Option<Hung> {
     let lasts = |o: &OutageReport| o.end_ns >= t.duration_ns;
     let is_outage = silence.outages.last().is_some_and(lasts);
     let hangs = silence.hung_throughout > 0 || users.is_some() && silence.hung > 0 && !is_outage;
-    hangs.then(|| Hung {
+    hangs.then(|| HungOperations {
         count: silence.hung as f64,
         throughout: silence.hung_throughout as f64,
         users,
@@ -144,7 +148,7 @@ fn hung(t: &TrialReport) -> Option<Hung> {
     })
 }
 
-pub(super) fn hung_operations(trials: &Trials) -> Option<Finding> {
+pub(super) fn hung_operations(trials: &TrialGroup) -> Option<Finding> {
     let (place, hung) = trials.first(hung)?;
     let (count, waited) = (number(hung.count), time(hung.waited_ns));
     let text = match hung.users.map(number) {
@@ -176,17 +180,8 @@ pub(super) fn hung_operations(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-const PERIODIC_PAUSES: Code = Code {
-    name: "periodic_pauses",
-    cause: "The target pauses again and again in a regular period, as a garbage collector or a \
-            periodic job makes it. A closed loop hides such pauses: its users send nothing \
-            meanwhile.",
-    remedy: "Measure with an open loop (--rate) what users feel, and look for a job of that period \
-             at the target.",
-};
-
 /// While the generator was on time.
-pub(super) fn periodic_pauses(trials: &Trials) -> Option<Finding> {
+pub(super) fn periodic_pauses(trials: &TrialGroup) -> Option<Finding> {
     let pauses = |t: &TrialReport| {
         let pauses = t.http()?.silence.pauses.clone()?;
         let late = t.offered.pacing_error_ns.max.unwrap_or(0);
@@ -201,7 +196,7 @@ pub(super) fn periodic_pauses(trials: &Trials) -> Option<Finding> {
     Some(pauses_found(&place, &pauses, closed_per_s))
 }
 
-/// These pauses as a finding; `closed_per_s` is the throughput of the closed loop that hides them.
+/// The finding for pauses; `closed_per_s` is the throughput of the closed loop that hides them.
 pub(crate) fn pauses_found(
     place: &str,
     pauses: &PausesReport,

@@ -1,8 +1,8 @@
-//! What the target did.
+//! Findings about the target.
 
 use super::silence::outage;
-use super::{Asked, Trials};
-use crate::finding::{Code, Finding, Severity};
+use super::{FindingContext, TrialGroup};
+use crate::finding::{Finding, Severity, codes};
 use crate::measure::{Interval, Outcome, Outcomes, Stage, error_share};
 use crate::spec::Level;
 use crate::trial::report::{TrialReport, Verdict};
@@ -12,11 +12,11 @@ use crate::words::{exact, number, percent, time};
 const ERRORS_PERCENT: f64 = 1.0;
 /// A queue grows if at least this share of what was attempted waits at the end, …
 const WAITING_SHARE: f64 = 0.01;
-/// … and at least so many operations, …
+/// … and at least this number of operations, …
 const WAITING_MIN: f64 = 10.0;
 /// … and if at half time it had between these shares of its final length.
 const HALF_TIME_SHARES: [f64; 2] = [0.2, 0.9];
-/// From this share of the operations on it is worth a word that they were never sent.
+/// Share of the operations from which on unsent ones are a finding.
 const UNSENT_SHARE: f64 = 0.001;
 /// A stall is a response time of at least this many nanoseconds, this many medians.
 const STALL_NS: u64 = 100_000_000;
@@ -25,26 +25,55 @@ const STALL_MEDIANS: u64 = 20;
 const STALL_DIP: f64 = 0.7;
 const STALL_BURST: f64 = 1.3;
 
-pub(super) const CODES: [Code; 7] = [
-    NON_STATIONARY,
-    ERRORS,
-    TARGET_QUEUE_GROWS,
-    CONNECTIONS_LIMIT,
-    SURPLUS_BYTES,
-    DELAYED_ACK,
-    SERVER_STALLED,
-];
+codes! {
+    NON_STATIONARY = "non_stationary":
+        cause "Throughput or response time drifts or jumps within the measured time, after the \
+               initial transient was cut. Caches that fill, compilation at run time, memory that \
+               leaks and neighbours on the same host do this.",
+        remedy "Let the target settle with a longer --warmup and measure for longer. Where it \
+                still drifts, the target itself changes, and its mean is not one number.";
 
-pub(crate) const NON_STATIONARY: Code = Code {
-    name: "non_stationary",
-    cause: "Throughput or response time drifts or jumps within the measured time, after the \
-            initial transient was cut. Caches that fill, compilation at run time, memory that \
-            leaks and neighbours on the same host do this.",
-    remedy: "Let the target settle with a longer --warmup and measure for longer. Where it still \
-             drifts, the target itself changes, and its mean is not one number.",
-};
+    ERRORS = "errors":
+        cause "Operations failed: rejected by status, refused, reset, timed out or malformed. The \
+               report counts each kind in `outcomes`.",
+        remedy "Make one request work first (knee run URL --vusers 1 -n 1), then find the load at \
+                which failures begin.";
 
-pub(super) fn non_stationary(trials: &Trials) -> Option<Finding> {
+    TARGET_QUEUE_GROWS = "target_queue_grows":
+        cause "An open loop offers more than the target serves. Requests that are not served \
+               wait, so the queue and every response time grow while the load lasts. Percentiles \
+               then measure the length of the run.",
+        remedy "Offer less than the target serves, or find the highest rate that it serves with \
+                knee sweep --axis rate.";
+
+    CONNECTIONS_LIMIT = "connections_limit":
+        cause "All permitted connections were open, and operations waited for one for longer than \
+               they then took, or timed out unsent. The load is limited by --connections, not by \
+               the target.",
+        remedy "Permit more connections with --connections, or offer less.";
+
+    SURPLUS_BYTES = "surplus_bytes":
+        cause "After a whole response came bytes that no request asked for. Usually \
+               Content-Length is smaller than the body.",
+        remedy "Compare Content-Length with the body that the target sends: curl -i URL.";
+
+    DELAYED_ACK = "delayed_ack":
+        cause "The end of a short response comes about 40 ms after its beginning. As long does \
+               Linux wait before it acknowledges data without sending any. The target, or a proxy \
+               before it, writes a response in several pieces. It holds back the last one until \
+               the first is acknowledged (Nagle's algorithm).",
+        remedy "Set TCP_NODELAY in the target or its proxy, or have it write each response at \
+                once. Clients that send their next request without waiting, as over HTTP/2 with \
+                several streams, meet it less often.";
+
+    SERVER_STALLED = "server_stalled":
+        cause "The target answered almost nothing for a short time and then caught up, while the \
+               generator was on time. A collection of garbage, a checkpoint or a lock does this.",
+        remedy "Read the target's log at that time, and repeat for longer to see whether it is \
+                periodic.";
+}
+
+pub(super) fn non_stationary(trials: &TrialGroup) -> Option<Finding> {
     // A queue that grows is never stationary, and that is a finding of its own.
     let drifts = |t: &TrialReport| !t.stationary && t.completed > 0 && growing_queue(t).is_none();
     let seconds = |t: &TrialReport| drifts(t).then_some(t.duration_ns as f64 / 1e9);
@@ -66,14 +95,6 @@ pub(super) fn non_stationary(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-pub(crate) const ERRORS: Code = Code {
-    name: "errors",
-    cause: "Operations failed: rejected by status, refused, reset, timed out or malformed. The \
-            report counts each kind in `outcomes`.",
-    remedy: "Make one request work first (knee run URL --vusers 1 -n 1), then find the load at \
-             which failures begin.",
-};
-
 /// Any failure counts for a load of operations. Pings and connects have findings of their own.
 fn failures(t: &TrialReport) -> Option<(f64, &'static str)> {
     let share = 100.0 * error_share(&t.outcomes);
@@ -86,16 +107,17 @@ fn failures(t: &TrialReport) -> Option<(f64, &'static str)> {
 
 /// The most frequent kind of failure where most operations failed, if any did.
 pub(crate) fn failure_kind(trials: &[&TrialReport]) -> Option<&'static str> {
-    let worst = Trials::at_levels(trials, Asked::default()).worst(failures, |f| f.0);
+    let worst = TrialGroup::at_levels(trials, FindingContext::default()).worst(failures, |f| f.0);
     worst.map(|(_, (_, kind))| kind)
 }
 
-pub(super) fn errors(trials: &Trials) -> Option<Finding> {
+pub(super) fn errors(trials: &TrialGroup) -> Option<Finding> {
     let (place, (share, kind)) = trials.worst(failures, |f| f.0)?;
     Some(ERRORS.finding(
-        match share <= ERRORS_PERCENT {
-            true => Severity::Info,
-            false => Severity::Warning,
+        if share <= ERRORS_PERCENT {
+            Severity::Info
+        } else {
+            Severity::Warning
         },
         format!(
             "{place}{} of the operations failed, most of them with `{kind}`",
@@ -124,17 +146,8 @@ fn most_frequent_failure(outcomes: &Outcomes) -> &'static str {
         .map_or("none", |(o, _)| o.name())
 }
 
-pub(crate) const TARGET_QUEUE_GROWS: Code = Code {
-    name: "target_queue_grows",
-    cause: "An open loop offers more than the target serves. Requests that are not served \
-            wait, so the queue and every response time grow while the load lasts. Percentiles then \
-            measure the length of the run.",
-    remedy: "Offer less than the target serves, or find the highest rate that it serves with knee \
-             sweep --axis rate.",
-};
-
-/// A queue that grew all through the window.
-pub(super) struct Queue {
+/// A queue of the target that grew all through the window.
+pub(super) struct GrowingQueue {
     offered_per_s: f64,
     served_per_s: f64,
     waiting: f64,
@@ -142,7 +155,7 @@ pub(super) struct Queue {
 
 /// Where there are too few connections, what waits for one waits here, not there. What waits for a
 /// target that is away is no sign of more than it can serve.
-pub(super) fn target_queue_grows(trials: &Trials) -> Option<Finding> {
+pub(super) fn target_queue_grows(trials: &TrialGroup) -> Option<Finding> {
     let grows = |t: &TrialReport| {
         growing_queue(t).filter(|_| too_few_connections(t).is_none() && outage(t).is_none())
     };
@@ -170,7 +183,7 @@ pub(super) fn target_queue_grows(trials: &Trials) -> Option<Finding> {
 
 /// What was started and has not ended accumulates from beginning to end, or arrivals had to be
 /// shed; open loop only.
-pub(super) fn growing_queue(t: &TrialReport) -> Option<Queue> {
+pub(super) fn growing_queue(t: &TrialReport) -> Option<GrowingQueue> {
     let offered_per_s = t.offered.asked_per_s?;
     let waiting_after = |intervals: &[Interval]| -> f64 {
         let left = |i: &Interval| i.attempted as f64 - (i.completed + i.errors) as f64;
@@ -184,23 +197,15 @@ pub(super) fn growing_queue(t: &TrialReport) -> Option<Queue> {
         && waiting >= WAITING_MIN.max(WAITING_SHARE * attempted as f64)
         && (early..=late).contains(&half_time);
     let sheds = t.outcomes.count(Outcome::Shed) as f64 > 0.001 * t.attempted as f64;
-    (grows || sheds).then_some(Queue {
+    (grows || sheds).then_some(GrowingQueue {
         offered_per_s,
         served_per_s: t.responses_per_s(),
         waiting: waiting.max(0.0),
     })
 }
 
-const CONNECTIONS_LIMIT: Code = Code {
-    name: "connections_limit",
-    cause: "All permitted connections were open, and operations waited for one for longer than \
-            they then took, or timed out unsent. The load is limited by --connections, not by the \
-            target.",
-    remedy: "Permit more connections with --connections, or offer less.",
-};
-
-/// Connections that carry less than is offered.
-struct TooFew {
+/// Connections that carry less than the offered load.
+struct ConnectionShortage {
     connections: f64,
     service_ns: f64,
     offered_per_s: f64,
@@ -208,14 +213,15 @@ struct TooFew {
     wait_ns: f64,
 }
 
-pub(super) fn connections_limit(trials: &Trials) -> Option<Finding> {
+pub(super) fn connections_limit(trials: &TrialGroup) -> Option<Finding> {
     let (place, few) = trials.first(too_few_connections)?;
     let carried_per_s = 1e9 * few.connections / few.service_ns.max(1.0);
-    // So many carry what is offered, if the target takes no longer for each then.
+    // Connections that carry what is offered, if the target takes no longer for each then.
     let needed = (few.offered_per_s * few.service_ns / 1e9).ceil();
-    let unsent = match few.unsent > 0.0 {
-        true => format!("; {} operations timed out unsent", exact(few.unsent)),
-        false => String::new(),
+    let unsent = if few.unsent > 0.0 {
+        format!("; {} operations timed out unsent", exact(few.unsent))
+    } else {
+        String::new()
     };
     Some(CONNECTIONS_LIMIT.finding(
         Severity::Warning,
@@ -248,9 +254,9 @@ pub(super) fn connections_limit(trials: &Trials) -> Option<Finding> {
 
 /// All connections were open, and either operations timed out as none came free, or more than half
 /// of the operations waited longer for one than they then took.
-fn too_few_connections(t: &TrialReport) -> Option<TooFew> {
+fn too_few_connections(t: &TrialReport) -> Option<ConnectionShortage> {
     let http = t.http()?;
-    let few = TooFew {
+    let few = ConnectionShortage {
         connections: http.traffic.connections_limit? as f64,
         service_ns: t.service_time_ns.mean? as f64,
         offered_per_s: t.offered.asked_per_s?,
@@ -262,14 +268,7 @@ fn too_few_connections(t: &TrialReport) -> Option<TooFew> {
     (all_open && (starved || few.wait_ns > few.service_ns)).then_some(few)
 }
 
-const SURPLUS_BYTES: Code = Code {
-    name: "surplus_bytes",
-    cause: "After a whole response came bytes that no request asked for. Usually Content-Length is \
-            smaller than the body.",
-    remedy: "Compare Content-Length with the body that the target sends: curl -i URL.",
-};
-
-pub(super) fn surplus_bytes(trials: &Trials) -> Option<Finding> {
+pub(super) fn surplus_bytes(trials: &TrialGroup) -> Option<Finding> {
     let surplus = |t: &TrialReport| Some(t.http()?.traffic.surplus_responses).filter(|n| *n > 0);
     let (place, responses) = trials.first(surplus)?;
     Some(SURPLUS_BYTES.finding(
@@ -294,17 +293,6 @@ const DELAYED_ACK_NS: [u64; 2] = [38_000_000, 50_000_000];
 /// Of as many bytes at the most the last one comes with the first, or shortly after it.
 const SHORT_RESPONSE_BYTES: f64 = 65_536.0;
 
-const DELAYED_ACK: Code = Code {
-    name: "delayed_ack",
-    cause: "The end of a short response comes about 40 ms after its beginning. As long does Linux \
-            wait before it acknowledges data without sending any. The target, or a proxy before \
-            it, writes a response in several pieces. It holds back the last one until the first is \
-            acknowledged (Nagle's algorithm).",
-    remedy: "Set TCP_NODELAY in the target or its proxy, or have it write each response at once. \
-             Clients that send their next request without waiting, as over HTTP/2 with several \
-             streams, meet it less often.",
-};
-
 /// What responses wait for an acknowledgement, and of how many bytes they are: half of them at
 /// least have just that time between their first byte and their last.
 fn waits_for_acknowledgement(t: &TrialReport) -> Option<[f64; 2]> {
@@ -315,7 +303,7 @@ fn waits_for_acknowledgement(t: &TrialReport) -> Option<[f64; 2]> {
     is_it.then_some([wait_ns as f64, bytes])
 }
 
-pub(super) fn delayed_ack(trials: &Trials) -> Option<Finding> {
+pub(super) fn delayed_ack(trials: &TrialGroup) -> Option<Finding> {
     let (place, [wait_ns, bytes]) = trials.first(waits_for_acknowledgement)?;
     Some(DELAYED_ACK.finding(
         Severity::Warning,
@@ -330,15 +318,6 @@ pub(super) fn delayed_ack(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-const SERVER_STALLED: Code = Code {
-    name: "server_stalled",
-    cause: "The target answered almost nothing for a short time and then caught up, while the \
-            generator was on time. A collection of garbage, a checkpoint or a lock does this.",
-    remedy: "Read the target's log at that time, and repeat for longer to see whether it is \
-             periodic.",
-};
-
-/// Intervals with few completions, then many, while the generator was on time.
 /// A stall shows as an interval with few completions and a burst in the same interval's end or in
 /// the next, with response times far beyond the median; all while the generator was on time.
 fn stall(t: &TrialReport) -> Option<[f64; 2]> {
@@ -368,7 +347,7 @@ fn stall(t: &TrialReport) -> Option<[f64; 2]> {
     ])
 }
 
-pub(super) fn server_stalled(trials: &Trials) -> Option<Finding> {
+pub(super) fn server_stalled(trials: &TrialGroup) -> Option<Finding> {
     let (place, [from_ns, stall_ns]) = trials.first(stall)?;
     Some(SERVER_STALLED.finding(
         Severity::Info,

@@ -1,6 +1,6 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
-use super::{Asked, findings_at_levels, trial_findings};
+use super::{FindingContext, findings_at_levels, trial_findings};
 use crate::experiment::sweep::tests::fake::{base, blank, outcomes};
 use crate::measure::{Interval, Outcome, Stage};
 use crate::spec::{Level, WaitPolicy};
@@ -313,7 +313,7 @@ fn bytes_that_nobody_asked_for_are_told() {
 }
 
 #[test]
-fn a_response_whose_end_waits_for_an_acknowledgement_is_told_from_a_slow_one() {
+fn delayed_acknowledgements_differ_from_slow_responses() {
     let receiving = |p50_ms: u64, bytes: u64| {
         move |t: &mut TrialReport| {
             let times = QuantilesReport {
@@ -398,7 +398,10 @@ fn a_stall_of_the_server_is_told_from_one_of_the_generator() {
 fn trials_of_one_kind_make_one_finding_with_the_worst_number() {
     let mut trials: Vec<TrialReport> = [20, 1, 5].map(|n| at_level(n, 0.02)).to_vec();
     trials[1].outcomes = outcomes(4_000, 0.2);
-    let all = findings_at_levels(&trials.iter().collect::<Vec<_>>(), Asked::default());
+    let all = findings_at_levels(
+        &trials.iter().collect::<Vec<_>>(),
+        FindingContext::default(),
+    );
     assert_eq!(all.len(), 1);
     let finding = &all[0];
     assert_eq!(finding.evidence["error_percent"], 20.0);
@@ -438,7 +441,7 @@ fn asking(late_max_ns: u64, not_sent: u64, because: Option<&str>) -> TrialReport
 }
 
 #[test]
-fn a_program_that_is_late_is_told_and_one_that_is_hardly_so_is_not() {
+fn late_programs_are_found_beyond_a_millisecond() {
     let findings = trial_findings(&asking(50_000_000, 0, None));
     let late = findings.iter().find(|f| f.code == "program_late").unwrap();
     let want = "steps waited 25 ms on average (at most 50 ms) for a program";

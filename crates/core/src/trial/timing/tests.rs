@@ -96,7 +96,7 @@ fn slowest(late: Nanos, stage: Stage) -> Trial {
     })
 }
 
-fn group(timing: &TimingReport, of: Group) -> &AnatomyReport {
+fn group(timing: &TimingReport, of: AnatomyGroup) -> &AnatomyReport {
     timing.anatomy.iter().find(|a| a.of == of).unwrap()
 }
 
@@ -104,7 +104,7 @@ fn group(timing: &TimingReport, of: Group) -> &AnatomyReport {
 fn each_owner_is_named_for_its_own_stage_and_no_other() {
     for (stage, owner) in Stage::all().map(|stage| (stage, stage.owner())) {
         let report = assess(&slowest(MS(9), stage));
-        let slowest = group(report.timing().unwrap(), Group::Slowest1);
+        let slowest = group(report.timing().unwrap(), AnatomyGroup::Slowest1);
         let share = slowest.owner_percent[&owner];
         let expected = match owner {
             Owner::Target => 100.0,
@@ -116,7 +116,7 @@ fn each_owner_is_named_for_its_own_stage_and_no_other() {
         let sum: u64 = slowest.mean_ns.values().sum();
         assert!(sum.abs_diff(slowest.response_ns) <= Stage::COUNT as u64);
         assert!(slowest.from_ns >= 1_000_000 && slowest.count == 50);
-        let all = group(report.timing().unwrap(), Group::All);
+        let all = group(report.timing().unwrap(), AnatomyGroup::All);
         let generator = all.generator_percent();
         assert_eq!(generator > 0.0, owner == Owner::Generator, "{stage:?}");
         assert_eq!(report.timing().unwrap().slowest.len(), 10);
@@ -139,20 +139,20 @@ fn seen_at_both_ends(count: u64) -> TimingReport {
 #[test]
 fn the_targets_share_is_split_where_both_ends_saw_enough() {
     let timing = seen_at_both_ends(40);
-    let all = group(&timing, Group::All);
+    let all = group(&timing, AnatomyGroup::All);
     assert_eq!(all.both_ends_count, Some(40));
     assert!(!all.owner_percent.contains_key(&Owner::Target));
     let [host, network] = [Owner::ServerHost, Owner::Network].map(|o| all.owner_percent[&o]);
     assert!((host / network - 3.0).abs() < 1e-9, "{host} {network}");
     assert!((all.owner_percent.values().sum::<f64>() - 100.0).abs() < 1e-9);
     // Of the slowest it saw none: they stay as they are.
-    let slowest = group(&timing, Group::Slowest1);
+    let slowest = group(&timing, AnatomyGroup::Slowest1);
     assert_eq!(slowest.both_ends_count, None);
     assert!(slowest.owner_percent.contains_key(&Owner::Target));
     // Nor is anything split by a few, or by none.
     for few in [0, 19] {
         let timing = seen_at_both_ends(few);
-        let all = group(&timing, Group::All);
+        let all = group(&timing, AnatomyGroup::All);
         assert_eq!(all.both_ends_count, None, "{few}");
         assert!(!all.owner_percent.contains_key(&Owner::Network), "{few}");
     }
@@ -197,7 +197,7 @@ fn the_clock_is_the_kernels_where_it_stamped_nearly_all() {
 }
 
 #[test]
-fn in_a_closed_loop_the_time_until_a_response_is_read_is_the_generators() {
+fn late_reading_is_the_generators_share_of_a_closed_loop() {
     let picked_up_late = |late: Nanos| {
         let trial = trial(closed(1), |_, c| Completion {
             picked_up: c.completed + late,
@@ -224,7 +224,7 @@ fn in_a_closed_loop_the_time_until_a_response_is_read_is_the_generators() {
 fn groups_need_an_operation_and_sum_to_all() {
     let few = trial(open(ArrivalLaw::Constant), |_, c| c);
     let mut measured = few.measurement.clone();
-    assert_eq!(anatomy(&measured, Group::All).unwrap().count, 5_000);
+    assert_eq!(anatomy(&measured, AnatomyGroup::All).unwrap().count, 5_000);
     measured.response = Default::default();
-    assert_eq!(anatomy(&measured, Group::Slowest1), None);
+    assert_eq!(anatomy(&measured, AnatomyGroup::Slowest1), None);
 }

@@ -6,9 +6,9 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
 /// 10,000 operations in 10 s, of 1 ms each, kept to within microseconds.
-fn healthy() -> Evidence {
-    Evidence {
-        asked: Some(Asked {
+fn healthy() -> ValidityEvidence {
+    ValidityEvidence {
+        asked: Some(Demand {
             operations: 10_000.0,
             slack: 0.0,
         }),
@@ -18,12 +18,12 @@ fn healthy() -> Evidence {
         started: 10_000,
         pacing_error_ns: quantiles(5 * US, 60 * US),
         gaps: Some(gaps(GapLaw::Constant, 1_000 * US, 10 * US)),
-        ..Evidence::default()
+        ..ValidityEvidence::default()
     }
 }
 
-fn quantiles(p50: u64, p99: u64) -> Quantiles {
-    Quantiles { p50, p99, max: p99 }
+fn quantiles(p50: u64, p99: u64) -> PacingQuantiles {
+    PacingQuantiles { p50, p99, max: p99 }
 }
 
 fn gaps(law: GapLaw, mean_ns: u64, std_dev_ns: u64) -> GapEvidence {
@@ -40,7 +40,7 @@ fn gaps(law: GapLaw, mean_ns: u64, std_dev_ns: u64) -> GapEvidence {
 }
 
 /// `word` must appear in the only clause, or there must be none where it is empty.
-fn check(what: &str, word: &str, change: impl FnOnce(&mut Evidence)) {
+fn check(what: &str, word: &str, change: impl FnOnce(&mut ValidityEvidence)) {
     let mut evidence = healthy();
     change(&mut evidence);
     let clauses: Vec<String> = broken_clauses(&evidence).into_iter().map(|c| c.1).collect();
@@ -55,7 +55,7 @@ fn check(what: &str, word: &str, change: impl FnOnce(&mut Evidence)) {
 #[test]
 fn a_healthy_trial_is_valid_and_so_is_an_empty_one() {
     check("as it should be", "", |_| ());
-    check("nothing at all", "", |e| *e = Evidence::default());
+    check("nothing at all", "", |e| *e = ValidityEvidence::default());
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn the_rate_must_be_achieved() {
     });
     check("few, of few operations", "", |e| {
         let operations = 20.0;
-        e.asked = Some(Asked {
+        e.asked = Some(Demand {
             operations,
             slack: 0.0,
         });
@@ -80,7 +80,7 @@ fn the_rate_must_be_achieved() {
     });
     check("as few as chance makes of Poisson arrivals", "", |e| {
         let operations = 10_000.0;
-        e.asked = Some(Asked {
+        e.asked = Some(Demand {
             operations,
             slack: 400.0,
         });
@@ -97,7 +97,7 @@ fn the_rate_must_be_achieved() {
 #[test]
 fn a_standstill_counts_however_long_the_trial() {
     let refused_at_once = |late: u64| {
-        move |e: &mut Evidence| {
+        move |e: &mut ValidityEvidence| {
             e.replaced_after = Some(Nanos::from_millis(500));
             e.pacing_error_ns = quantiles(40 * US, late);
         }
@@ -168,7 +168,7 @@ fn gaps_must_vary_as_promised() {
         check(what, word, |e| e.gaps = Some(evidence));
     }
     let few_are_late = |rms_us: u64| {
-        move |e: &mut Evidence| {
+        move |e: &mut ValidityEvidence| {
             e.gaps = Some(gaps(Constant, 1_000 * US, 600 * US));
             e.late_rms_ns = (rms_us * US) as f64;
         }

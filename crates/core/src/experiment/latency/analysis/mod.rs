@@ -22,7 +22,7 @@ use crate::trial::detail::LatencyDetail;
 use crate::trial::flows::{DirectionReport, FlowReport, FlowsReport, ProbeReport};
 use crate::trial::offered::quantiles;
 use crate::trial::report::{OfferedReport, TimesReport, TrialReport, Verdict};
-use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
+use crate::trial::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
 use grid::{Grid, WeightedTimes};
 use overall::KIB;
 
@@ -113,17 +113,17 @@ fn offered(trial: &LatencyTrial, achieved_per_s: f64) -> OfferedReport {
 /// a processor is no fault; how many pings fit into the time is the path's doing, as one that
 /// cannot be written waits.
 fn broken(trial: &LatencyTrial) -> Vec<(Clause, String)> {
-    broken_clauses(&Evidence {
+    broken_clauses(&ValidityEvidence {
         asked: None,
         window: trial.elapsed,
         open_loop: true,
         attempted: trial.tcp.sent,
         started: trial.tcp.sent,
-        pacing_error_ns: Quantiles {
+        pacing_error_ns: PacingQuantiles {
             max: trial.tcp.pacing_error.max().0,
-            ..Quantiles::default()
+            ..PacingQuantiles::default()
         },
-        ..Evidence::default()
+        ..ValidityEvidence::default()
     })
 }
 

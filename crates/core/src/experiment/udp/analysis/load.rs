@@ -8,7 +8,7 @@ use crate::stats::gaps::{Gaps, dispersion, exponential_test};
 use crate::time::Nanos;
 use crate::trial::offered::{asked_of, gap_evidence_of, quantiles};
 use crate::trial::report::OfferedReport;
-use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
+use crate::trial::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
 use crate::words::percent;
 
 /// How well the senders' load was kept, in a trial of this length.
@@ -49,11 +49,11 @@ pub(super) fn broken(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
     };
     let sent = &trial.sent;
     let is_whole = trial.spec.datagrams_max.is_none() && !trial.interrupted;
-    let mut pacing_error_ns = Quantiles::of(&sent.pacing_error);
+    let mut pacing_error_ns = PacingQuantiles::of(&sent.pacing_error);
     if sent.round_trip.is_empty() {
         (pacing_error_ns.p50, pacing_error_ns.p99) = (0, 0);
     }
-    let of_schedule = broken_clauses(&Evidence {
+    let of_schedule = broken_clauses(&ValidityEvidence {
         asked: is_whole.then(|| asked_of(load, whole(length))),
         window: length,
         open_loop: true,
@@ -62,7 +62,7 @@ pub(super) fn broken(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
         pacing_error_ns,
         stall_ns_max: sent.stall_ns_max,
         gaps: gap_evidence_of(load, &sent.starts, known(trial, length)),
-        ..Evidence::default()
+        ..ValidityEvidence::default()
     });
     of_schedule.into_iter().chain(shared).collect()
 }

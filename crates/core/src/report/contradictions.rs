@@ -1,9 +1,59 @@
-//! The verdict and the findings against each other and against the trials.
+//! Whether a report agrees with itself: no statement in it may contradict a number in it.
+//!
+//! Debug builds of the command line check every report that they make, and the tests of experiments
+//! every conclusion that they draw, so that each test of knee is a test of this as well.
 
-use crate::consistency::{Contradictions, Said};
+use super::Report;
+use crate::consistency::{Contradictions, Said, trial};
 use crate::experiment::answer::Answer;
 use crate::finding::{Finding, Severity};
 use crate::trial::report::{TrialReport, Verdict};
+
+impl Report {
+    /// Where it contradicts itself, a line for each place; none where it agrees.
+    pub fn contradictions(&self) -> Vec<String> {
+        let said = Said {
+            verdict: self.verdict,
+            trials: &self.trials,
+            findings: &self.findings,
+        };
+        contradictions(said, self.conclusion.answer())
+    }
+}
+
+/// Contradictions of statements with each other or with the answer.
+pub(crate) fn contradictions(said: Said<'_>, answer: &dyn Answer) -> Vec<String> {
+    let mut found = Contradictions::default();
+    for trial in said.trials {
+        found.within(&trial.label, |found| trial::check(trial, found));
+    }
+    check_findings(said, answer, &mut found);
+    answer.check(said, &mut found);
+    found.lines
+}
+
+/// Contradictions in an experiment that a test conducted.
+#[cfg(test)]
+pub(crate) fn contradictions_of<C: Answer>(
+    conducted: &crate::experiment::Conducted<crate::trial::report::TrialReport, C>,
+) -> Vec<String> {
+    let said = Said {
+        verdict: conducted.verdict,
+        trials: &conducted.trials,
+        findings: &conducted.findings,
+    };
+    contradictions(said, &conducted.conclusion)
+}
+
+/// Asserts that an experiment that a test conducted has no contradictions.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn assert_consistent<C: Answer>(
+    conducted: &crate::experiment::Conducted<crate::trial::report::TrialReport, C>,
+) {
+    let lines = contradictions_of(conducted);
+    assert!(lines.is_empty(), "contradictions: {lines:#?}");
+}
 
 /// Findings that say that the generator distorted what was measured.
 const OF_THE_GENERATOR: [&str; 1] = ["generator_distorted"];
@@ -39,12 +89,12 @@ const NAMES_OVERLOAD: [&str; 4] = [
     "established_late",
 ];
 
-/// Failures of a larger share of the operations need a word.
+/// Share of failed operations from which on a finding must name the failure.
 const FAILED_SHARE: f64 = 0.02;
-/// So few operations may fail without one.
+/// Number of operations that may fail without a finding.
 const FAILED_MIN: u64 = 5;
 
-pub(super) fn check(said: Said<'_>, answer: &dyn Answer, found: &mut Contradictions) {
+fn check_findings(said: Said<'_>, answer: &dyn Answer, found: &mut Contradictions) {
     for finding in said.findings {
         found.within(&finding.code, |found| is_whole(finding, found));
         let blames_generator =
@@ -99,3 +149,6 @@ fn failures_are_named(said: Said<'_>, trial: &TrialReport, found: &mut Contradic
         )
     });
 }
+
+#[cfg(test)]
+mod tests;

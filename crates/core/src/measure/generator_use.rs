@@ -1,0 +1,140 @@
+//! What a trial cost the generator, and what held it back.
+
+use super::Histogram;
+use crate::polling::WaitModeChange;
+use crate::spec::WaitPolicy;
+use serde::{Deserialize, Serialize};
+
+/// The larger of those that are known.
+pub(super) fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.into_iter().chain(b).reduce(f64::max)
+}
+
+/// The resources that a trial used at the generator.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorUse {
+    /// Which kernel interface carried the traffic: `epoll` or `io_uring`.
+    pub backend: String,
+    /// Processor time of the workers in user mode, in seconds, over the window.
+    pub cpu_user_s: f64,
+    /// Processor time of the workers in the kernel, in seconds, over the window.
+    pub cpu_system_s: f64,
+    /// The share of a core that the busiest worker used, in percent: the one that used, or was
+    /// kept waiting for, the most.
+    pub busiest_worker_percent: f64,
+    /// The share of the time in which it was ready to run but others had its core, in percent.
+    #[serde(default)]
+    pub busiest_worker_waiting_percent: f64,
+    /// The part of that spent waiting for a deadline by polling, in percent of a core.
+    pub busiest_worker_spin_percent: f64,
+    /// Share of the host's processor time that the hypervisor gave to others, in percent; `None`
+    /// where too few ticks of the host's counters tell it.
+    #[serde(default)]
+    pub steal_percent: Option<f64>,
+    /// Largest resident memory of the process, in bytes.
+    pub peak_rss_bytes: u64,
+    /// Worker threads.
+    pub workers: u32,
+    /// How often workers slept over the window until a response woke them; absent where the target
+    /// is on another host, or where they sleep for other reasons too.
+    #[serde(default)]
+    pub woken_by_target: Option<u64>,
+    /// How they waited; absent where nothing tells.
+    #[serde(default)]
+    pub wait: Option<WaitUse>,
+}
+
+impl GeneratorUse {
+    /// Adds another process of the same trial. Processor time adds up; of the busiest worker and
+    /// the host the worst counts.
+    pub(super) fn merge(&mut self, other: GeneratorUse) {
+        if other.busiest_worker_percent > self.busiest_worker_percent {
+            self.busiest_worker_percent = other.busiest_worker_percent;
+            self.busiest_worker_waiting_percent = other.busiest_worker_waiting_percent;
+            self.busiest_worker_spin_percent = other.busiest_worker_spin_percent;
+        }
+        if self.backend.is_empty() {
+            self.backend = other.backend;
+        }
+        self.cpu_user_s += other.cpu_user_s;
+        self.cpu_system_s += other.cpu_system_s;
+        self.steal_percent = most(self.steal_percent, other.steal_percent);
+        self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
+        let woken = [self.woken_by_target, other.woken_by_target];
+        self.woken_by_target = woken.into_iter().flatten().reduce(|a, b| a + b);
+        self.wait = match (self.wait.take(), other.wait) {
+            (Some(mine), Some(theirs)) => Some(mine.merge(self.workers, theirs, other.workers)),
+            (mine, theirs) => mine.or(theirs),
+        };
+        self.workers += other.workers;
+    }
+}
+
+/// How workers waited for their deadlines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WaitUse {
+    /// The value of `--wait`.
+    pub policy: WaitPolicy,
+    /// The share of the window in which a worker polled all the time by its own decision, in
+    /// percent; mean over the workers.
+    pub polling_percent: f64,
+    /// The share of the window in which a worker had real-time priority, in percent; mean over the
+    /// workers.
+    #[serde(default)]
+    pub realtime_percent: f64,
+    /// The share of the window that a worker spent polling in vain, in percent; mean over the
+    /// workers.
+    pub polled_percent: f64,
+    /// When which worker began to poll all the time, and when it slept again; in order.
+    pub changes: Vec<WaitModeChange>,
+    /// How late sleeps ended that no event cut short, from the begin of the load.
+    pub lateness: Histogram,
+}
+
+impl WaitUse {
+    /// Adds another process. Its workers are numbered after the `workers` workers of this one.
+    pub(super) fn merge(self, workers: u32, other: WaitUse, others: u32) -> WaitUse {
+        let all = f64::from((workers + others).max(1));
+        let mean =
+            |mine: f64, theirs: f64| (mine * f64::from(workers) + theirs * f64::from(others)) / all;
+        let mut merged = WaitUse {
+            policy: self.policy,
+            polling_percent: mean(self.polling_percent, other.polling_percent),
+            realtime_percent: mean(self.realtime_percent, other.realtime_percent),
+            polled_percent: mean(self.polled_percent, other.polled_percent),
+            changes: self.changes,
+            lateness: self.lateness,
+        };
+        merged.lateness.merge(&other.lateness);
+        merged
+            .changes
+            .extend(other.changes.into_iter().map(|change| WaitModeChange {
+                worker: change.worker + workers,
+                ..change
+            }));
+        merged
+            .changes
+            .sort_by_key(|change| (change.at, change.worker));
+        merged
+    }
+}
+
+/// The effect of a limit on operations per second in the whole trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RateLimitUse {
+    /// Operations per second that may start.
+    pub per_s: f64,
+    /// Operations that started within the limit.
+    pub started: u64,
+    /// Operations that had to wait for the limit.
+    pub held_back: u64,
+}
+
+impl RateLimitUse {
+    /// Adds the part of another worker, or of another process.
+    pub(super) fn merge(&mut self, other: RateLimitUse) {
+        self.per_s += other.per_s;
+        self.started += other.started;
+        self.held_back += other.held_back;
+    }
+}
