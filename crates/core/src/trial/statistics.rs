@@ -331,7 +331,7 @@ impl TrialStatistic {
     }
 
     /// The share of the observations that a percentile does not exceed; 1 for the maximum.
-    pub fn quantile(&self) -> Option<f64> {
+    pub fn quantile_level(&self) -> Option<f64> {
         match self.source {
             StatisticSource::Time { figure, .. } => match figure.kind {
                 FigureKind::Quantile(q) => Some(q),
