@@ -33,7 +33,7 @@ pub struct Finding {
 
 /// What all findings of one kind have in common. `knee explain` and the reference print it.
 ///
-/// [`codes`] declares them beside the functions that diagnose them.
+/// `codes!` declares them beside the functions that diagnose them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
     /// The stable name, in JSON and on the command line.

@@ -8,7 +8,7 @@ pub struct Contender {
     /// The name in tables.
     pub name: &'static str,
     pub program: BenchProgram,
-    /// The command line, with the placeholders of [`Values`].
+    /// The command line. Words in braces are placeholders, such as `{url}`.
     pub line: &'static str,
     /// Reads its standard output.
     pub read: fn(&str) -> Result<ContenderReport, String>,

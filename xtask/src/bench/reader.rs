@@ -1,4 +1,4 @@
-//! What contenders print, as a [`Sample`]. An error names the number that is missing.
+//! What contenders print, as a [`ContenderReport`]. An error names the number that is missing.
 
 use super::contender::{ContenderReport, ResponseTimes};
 use serde_json::Value;

@@ -75,7 +75,7 @@ fn windows_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut is_quoted = false;
-    let mut backslashes = 0;
+    let mut backslashes = 0usize;
     for c in line.chars() {
         if c == '\\' {
             backslashes += 1;
@@ -86,7 +86,7 @@ fn windows_words(line: &str) -> Vec<String> {
         match c {
             '"' => {
                 let word = word.get_or_insert_default();
-                let kept = word.len() - (before + 1) / 2;
+                let kept = word.len() - before.div_ceil(2);
                 word.truncate(kept);
                 if before % 2 == 1 {
                     word.push('"');

@@ -23,7 +23,7 @@ pub struct Unexpected {
 
 impl Walk {
     /// What was wrong with the response that was just answered with
-    /// [`AfterResponse::Unexpected`], in words: what was expected, and what came.
+    /// `AfterResponse::Unexpected`, in words: what was expected, and what came.
     pub fn told(
         &self,
         number: u16,

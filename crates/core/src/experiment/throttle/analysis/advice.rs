@@ -31,7 +31,7 @@ pub fn ends_early(trial: &WaitTrial) -> bool {
 ///
 /// Ways to wait stand as they were measured, but for `hybrid`: its margin may be chosen, so what it
 /// would do with the best one is computed from how late the sleeps that it consists of ended (see
-/// [`Sleeper`]). Where those were not measured it stands as measured too.
+/// `Sleeper`). Where those were not measured it stands as measured too.
 pub fn recommendations(trials: &[WaitTrial]) -> Vec<WaitAdvice> {
     let plain = |t: &&WaitTrial| {
         t.spec.chore == Chore::None && t.waits.samples >= SAMPLES_MIN && !ends_early(t)
