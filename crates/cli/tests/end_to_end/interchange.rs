@@ -76,18 +76,22 @@ fn histograms_are_opened_by_the_tools_of_hdrhistogram() {
     let levels = ["--vusers", "1,2", "-d", "300ms", "--warmup", "0"];
     let sweep = ["sweep", &url, "--hdr", log.str(), "--json", "-"];
     let ended = run(&[&sweep[..], &levels].concat());
-    let trials = ended.json()["trials"].clone();
+    let report = ended.json();
+    // Where the host's speed changed for good, a row leaves out the slices before or after.
+    let slices = report["conclusion"]["slices"].as_array().unwrap();
+    let other_regime = Value::from("other_regime");
+    let is_left_out = |slice: &Value| slice["marks"].as_array().unwrap().contains(&other_regime);
+    let leaves_out = slices.iter().any(is_left_out);
+    let trials = report["trials"].clone();
     let of = |label: &str| -> u64 {
         let is_of = |t: &&Value| t["label"] == label;
         let of = trials.as_array().unwrap().iter().filter(is_of);
         of.map(|t| sum(&t["intervals"], "completed")).sum()
     };
     if let Some(counted) = counted_by_hdr_tools(&log, Some("vusers=2")) {
-        assert_eq!(
-            counted,
-            of("vusers=2"),
-            "each level is told apart by its tag"
-        );
+        let expected = of("vusers=2");
+        let is_counted = counted == expected || (leaves_out && counted > expected);
+        assert!(is_counted, "{counted} in the log, {expected} in the report");
     }
 }
 

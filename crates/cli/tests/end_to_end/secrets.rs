@@ -445,7 +445,7 @@ fn what_is_refused_is_told_without_its_secrets() {
             "CANARY",
         ],
         &["run", "http://h/", "-u", "CANARY-pass"],
-        &["run", "http://h/", "-b", "a=CANARY-cookie"],
+        &["run", "http://h/", "--cookie", "CANARY-cookie"],
         &["run", "http://h/", "-x", "http://me:CANARY@h:1/a"],
         &["run", "http://h/", "-d", "10{\"password\":\"CANARY\"}"],
         &["run", "--targets", &targets],
