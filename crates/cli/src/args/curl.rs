@@ -206,11 +206,11 @@ fn parse_proxy(text: &str) -> Result<Proxy, String> {
 }
 
 fn parse_cookies(text: &str) -> Result<String, String> {
-    match text.contains('=') {
-        true => Ok(text.to_owned()),
-        false => Err(format!(
-            "'{text}' is no cookie: write NAME=VALUE; files of cookies are not read"
-        )),
+    if text.contains('=') {
+        Ok(text.to_owned())
+    } else {
+        // A value without its name cannot be told from a secret, so it is not repeated.
+        Err("invalid cookie: expected NAME=VALUE; files of cookies are not read".to_owned())
     }
 }
 

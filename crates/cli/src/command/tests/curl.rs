@@ -291,7 +291,7 @@ fn options_of_curl_that_make_no_request_are_refused() {
     for (line, wrong) in [
         (
             &["--cookie", "jar.txt"][..],
-            "--cookie: 'jar.txt' is no cookie: write NAME=VALUE; files of cookies are not read",
+            "--cookie: invalid cookie: expected NAME=VALUE; files of cookies are not read",
         ),
         (
             &["-x", "socks5://h:1"],
