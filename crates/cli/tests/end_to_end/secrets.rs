@@ -451,7 +451,7 @@ fn what_is_refused_is_told_without_its_secrets() {
         &["run", "--targets", &targets],
         &["run", &scenario],
         &["scenario", "check", &scenario],
-        &["import", "curl", "curl 'http://me:CANARY@h/' -H 'a: b'"],
+        &["import", "curl", "curl 'http://me:CANARY@h:99999/'"],
         &[
             "import",
             "curl",
