@@ -19,6 +19,8 @@ pub struct Contender {
 pub enum BenchProgram {
     /// The binary under test.
     Knee,
+    /// The same against a server that serves nobody.
+    KneeUnserved,
     /// A loop that makes only the system calls, of `bench/`.
     Bare(&'static str),
     /// Another load generator, from the path.
@@ -29,14 +31,20 @@ impl BenchProgram {
     /// The binary's file name.
     pub fn name(self) -> &'static str {
         match self {
-            BenchProgram::Knee => "knee",
+            BenchProgram::Knee | BenchProgram::KneeUnserved => "knee",
             BenchProgram::Bare(name) | BenchProgram::Peer(name) => name,
         }
     }
 
-    /// Whether an exit code means that it has measured. 3 is knee's for an INVALID run.
+    /// Whether an exit code means that it has measured. 3 is knee's for an INVALID run, 1 for a run
+    /// without any success.
     pub fn accepts(self, exit_code: Option<i32>) -> bool {
-        exit_code == Some(0) || (self == BenchProgram::Knee && exit_code == Some(3))
+        match exit_code {
+            Some(0) => true,
+            Some(1) => self == BenchProgram::KneeUnserved,
+            Some(3) => matches!(self, BenchProgram::Knee | BenchProgram::KneeUnserved),
+            _ => false,
+        }
     }
 }
 
@@ -221,6 +229,15 @@ pub const OHA_RATE: Contender = peer(
     "--no-tui --output-format json -z {ms}ms -c {connections} -q {rate} {url}",
     reader::oha,
 );
+/// Contenders of constant rates.
+pub const OPEN_LOOPS: &[Contender] = &[
+    BARE_SPIN,
+    BARE_HYBRID,
+    KNEE_EPOLL,
+    KNEE_URING,
+    WRK2,
+    OHA_RATE,
+];
 
 #[cfg(test)]
 mod tests {
@@ -256,6 +273,9 @@ mod tests {
         let wrk = WRK.program;
         assert!(BenchProgram::Knee.accepts(Some(3)) && !BenchProgram::Knee.accepts(Some(2)));
         assert!(wrk.accepts(Some(0)) && !wrk.accepts(Some(3)));
+        assert!(
+            BenchProgram::KneeUnserved.accepts(Some(1)) && !BenchProgram::Knee.accepts(Some(1))
+        );
         assert!(!wrk.accepts(None));
     }
 

@@ -110,7 +110,7 @@ impl Lab {
     /// Where a program's binary is.
     pub fn program(&self, program: BenchProgram) -> Option<PathBuf> {
         match program {
-            BenchProgram::Knee => Some(self.knee.clone()),
+            BenchProgram::Knee | BenchProgram::KneeUnserved => Some(self.knee.clone()),
             BenchProgram::Bare(name) => Some(self.bare.join(name)).filter(|path| path.is_file()),
             BenchProgram::Peer(name) => tools::find(name),
         }

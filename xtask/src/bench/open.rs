@@ -2,7 +2,7 @@
 //! server, and whether the waiting of those that meet a stall is reported.
 
 use super::contender::{
-    BARE_HYBRID, BARE_SPIN, Contender, KNEE_EPOLL, KNEE_URING, LineValues, OHA_RATE, OfferedRate,
+    BARE_SPIN, KNEE_EPOLL, KNEE_URING, LineValues, OHA_RATE, OPEN_LOOPS, OfferedRate,
     ResponseTimes, WRK2,
 };
 use super::lab::{Lab, Measured};
@@ -12,21 +12,13 @@ use std::path::Path;
 
 const CONNECTIONS: usize = 64;
 const RATES: [f64; 4] = [1_000.0, 10_000.0, 50_000.0, 100_000.0];
-const CONTENDERS: &[Contender] = &[
-    BARE_SPIN,
-    BARE_HYBRID,
-    KNEE_EPOLL,
-    KNEE_URING,
-    WRK2,
-    OHA_RATE,
-];
 
 /// The schedule as the server saw it, and its price.
 ///
 /// # Errors
 /// A contender or the server fails.
 pub fn run(lab: &Lab) -> Result<String, String> {
-    let contenders = lab.present(CONTENDERS);
+    let contenders = lab.present(OPEN_LOOPS);
     let rates = if lab.small { &RATES[..2] } else { &RATES };
     let mut text = format!(
         "## Open loop: whether each request leaves when it should\n\n\

@@ -28,7 +28,7 @@ const FLOODING: &[Contender] = &[
     ),
     Contender {
         name: "knee",
-        program: BenchProgram::Knee,
+        program: BenchProgram::KneeUnserved,
         line: "overload {url} --sclients 1 --descriptors {descriptors} --connect-timeout \
                {patience}ms -d {seconds}s --warmup 0s --observe none --json -",
         read: reader::knee_started,

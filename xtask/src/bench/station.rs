@@ -1,8 +1,8 @@
 //! A station of one worker, whose response times are known by theory and by its own log.
 
 use super::contender::{
-    BARE_HYBRID, BARE_SPIN, Contender, KNEE_EPOLL, KNEE_EPOLL_UNSTAMPED, KNEE_URING, LineValues,
-    OHA_RATE, OfferedRate, ResponseTimes, WRK2,
+    BARE_SPIN, Contender, KNEE_EPOLL, KNEE_EPOLL_UNSTAMPED, KNEE_URING, LineValues, OPEN_LOOPS,
+    OfferedRate, ResponseTimes,
 };
 use super::lab::{Lab, Measured};
 use super::reader::number;
@@ -35,15 +35,7 @@ const STATION: &str = "http --listen 127.0.0.1:0 --size 1294 --workers 1 --servi
 /// # Errors
 /// A contender or the server fails.
 pub fn run_dm1(lab: &Lab) -> Result<String, String> {
-    let contenders = [
-        BARE_SPIN,
-        BARE_HYBRID,
-        KNEE_EPOLL,
-        KNEE_URING,
-        WRK2,
-        OHA_RATE,
-    ];
-    let rounds = round::alternate(lab, 1, &lab.present(&contenders), |contender| {
+    let rounds = round::alternate(lab, 1, &lab.present(OPEN_LOOPS), |contender| {
         let server = lab.serve_knee(STATION)?;
         let values = values(lab, server.port, OfferedRate::Constant(RATE_PER_S));
         let measured = lab.measure(contender, &values)?;
