@@ -77,11 +77,27 @@ fn histograms_are_opened_by_the_tools_of_hdrhistogram() {
     let sweep = ["sweep", &url, "--hdr", log.str(), "--json", "-"];
     let ended = run(&[&sweep[..], &levels].concat());
     let report = ended.json();
-    // Where the host's speed changed for good, a row leaves out the slices before or after.
+    // A row leaves out outliers, and slices before or after a lasting change of the host's speed.
     let slices = report["conclusion"]["slices"].as_array().unwrap();
-    let other_regime = Value::from("other_regime");
-    let is_left_out = |slice: &Value| slice["marks"].as_array().unwrap().contains(&other_regime);
+    let is_left_out = |slice: &Value| {
+        let marks = slice["marks"].as_array().unwrap();
+        let leaves_out = |mark: &Value| mark == "outlier" || mark == "other_regime";
+        slice["level"]["vusers"] == 2 && marks.iter().any(leaves_out)
+    };
     let leaves_out = slices.iter().any(is_left_out);
+    let text = std::fs::read_to_string(&log.0).unwrap();
+    for vusers in [1, 2] {
+        let of_level = slices
+            .iter()
+            .filter(|slice| slice["level"]["vusers"] == vusers);
+        let tag = format!("Tag=vusers={vusers},");
+        let tagged = text.lines().filter(|line| line.starts_with(&tag));
+        assert_eq!(
+            tagged.count(),
+            of_level.count(),
+            "a line for each slice: {text}"
+        );
+    }
     let trials = report["trials"].clone();
     let of = |label: &str| -> u64 {
         let is_of = |t: &&Value| t["label"] == label;

@@ -79,12 +79,17 @@ fn the_example_runs_over_every_version_of_http() {
 fn text_and_page_show_sessions_and_steps() {
     let server = KneeServer::start(&["--app", "shop"]);
     let file = example(&server.url());
-    let page = TempPath::new("sessions.html");
+    let (page, report) = (
+        TempPath::new("sessions.html"),
+        TempPath::new("sessions.json"),
+    );
     let ended = run(&[
         &[
             "run",
             file.str(),
             "--full",
+            "--json",
+            report.str(),
             "--html",
             page.str(),
             "--fail-if",
@@ -103,11 +108,14 @@ fn text_and_page_show_sessions_and_steps() {
         assert!(ended.stdout.contains(text), "{text}: {}", ended.stdout);
         assert!(page.contains(text), "{text}");
     }
-    for text in [
-        "Mean response time of each step by stage",
-        "visitor: look, status 200",
-    ] {
-        assert!(page.contains(text), "{text}");
+    assert!(page.contains("Mean response time of each step by stage"));
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&report.0).unwrap()).unwrap();
+    let slowest = report["trials"][0]["slowest"].as_array().unwrap();
+    assert!(!slowest.is_empty());
+    for operation in slowest {
+        let (step, status) = (operation["step"].as_str().unwrap(), &operation["status"]);
+        let text = format!("{step}, status {status}");
+        assert!(page.contains(&text), "{text}");
     }
     assert!(ended.stdout.contains("kept"), "{}", ended.stdout);
 }
