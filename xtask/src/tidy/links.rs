@@ -83,7 +83,7 @@ fn trouble(files: &HashMap<&str, &str>, page: &str, link: &str) -> Option<String
 }
 
 /// A path beside a page, from the repository's root.
-fn resolved(page: &str, link: &str) -> String {
+pub(super) fn resolved(page: &str, link: &str) -> String {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
     for part in link.split('/') {

@@ -2,6 +2,7 @@
 
 use super::TidyViolation;
 use super::code::{RustFile, find_word};
+use super::links::resolved;
 use std::collections::{BTreeSet, HashMap};
 
 /// Rust files that are no crate's root and that no `mod` reaches.
@@ -59,25 +60,14 @@ fn declared(code: &RustFile) -> Vec<String> {
         line[at + 3..].trim().strip_suffix(';')
     });
     let files = names.flat_map(|m| [format!("{inside}/{m}.rs"), format!("{inside}/{m}/mod.rs")]);
-    files.chain(named_paths(folder, code)).collect()
+    files.chain(named_paths(code)).collect()
 }
 
 /// Files that `#[path = "…"]` names, relative to the folder of the file.
-fn named_paths<'a>(folder: &'a str, code: &'a RustFile) -> impl Iterator<Item = String> + 'a {
-    let named = code.lines.iter().filter_map(|line| {
+fn named_paths(code: &RustFile) -> impl Iterator<Item = String> {
+    code.lines.iter().filter_map(|line| {
         let path = line.trim().strip_prefix("#[path = \"")?;
-        path.strip_suffix("\"]")
-    });
-    named.map(move |path| {
-        let mut parts: Vec<&str> = folder.split('/').collect();
-        for part in path.split('/') {
-            if part == ".." {
-                parts.pop();
-            } else {
-                parts.push(part);
-            }
-        }
-        parts.join("/")
+        Some(resolved(&code.path, path.strip_suffix("\"]")?))
     })
 }
 

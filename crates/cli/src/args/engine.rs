@@ -98,6 +98,7 @@ const TIMESTAMPS: Choices<TimestampsChoice> = &[
 ];
 
 /// Ways in which a worker waits for a deadline.
+/// `auto` stands first.
 const WAITS: Choices<WaitPolicy> = &[
     ("auto", WaitPolicy::Auto),
     ("hybrid", WaitPolicy::Hybrid),
@@ -105,12 +106,8 @@ const WAITS: Choices<WaitPolicy> = &[
     ("spin", WaitPolicy::Spin),
 ];
 
-/// Those that settle the way: nothing is decided while datagrams are sent.
-pub const SETTLED_WAITS: Choices<WaitPolicy> = &[
-    ("hybrid", WaitPolicy::Hybrid),
-    ("sleep", WaitPolicy::Sleep),
-    ("spin", WaitPolicy::Spin),
-];
+/// The ways without `auto`: nothing is decided while datagrams are sent.
+pub const SETTLED_WAITS: Choices<WaitPolicy> = WAITS.split_at(1).1;
 
 impl Typed for BackendChoice {
     fn typed(&self) -> Value {

@@ -159,8 +159,8 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Joins the workers. A port that several used, one after another, is told apart by time. A
-    /// connection over which nothing was sent is not counted: its server may not know of it.
+    /// Joins the workers. Connections that used one port in succession are distinguished by time.
+    /// A connection without sent bytes is not counted: its server may not know of it.
     pub fn of(workers: Vec<Sampler>) -> Sampled {
         let mut by_port: BTreeMap<u16, Vec<Nanos>> = BTreeMap::new();
         let connections = workers.iter().flat_map(|worker| &worker.connections);

@@ -112,7 +112,7 @@ impl MeanSpread {
     }
 }
 
-/// A rate of responses, of which intervals count `count`, after the initial transient.
+/// A rate of responses after the initial transient. `count`: their number in an interval.
 pub(super) fn throughput(
     trial: &TrialReport,
     per_s: f64,

@@ -20,10 +20,10 @@ const VALUES_MAX: usize = 1_000;
 /// One line: neither JSON nor YAML, no paths, no server.
 pub fn openapi(bytes: &[u8], target: Option<&str>) -> Result<Imported, ParseError> {
     let text = as_text(bytes, "the file")?;
-    let root: Value = match text.trim_start().starts_with('{') {
-        true => serde_json::from_str(text)
-            .map_err(|e| super::wrong(format!("the file is no JSON: {e}")))?,
-        false => yaml::parse(text)?,
+    let root: Value = if text.trim_start().starts_with('{') {
+        serde_json::from_str(text).map_err(|e| super::wrong(format!("the file is no JSON: {e}")))?
+    } else {
+        yaml::parse(text)?
     };
     let Some(paths) = root.get("paths").and_then(Value::as_object) else {
         return error("the file is no OpenAPI description: it has no paths");

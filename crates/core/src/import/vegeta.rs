@@ -28,9 +28,10 @@ struct VegetaTarget {
 pub fn vegeta(bytes: &[u8], read: ReadFile) -> Result<Imported, ParseError> {
     let text = as_text(bytes, "the file")?;
     let mut all = Collector::default();
-    match text.trim_start().starts_with('{') {
-        true => json(text, &mut all)?,
-        false => http(text, read, &mut all)?,
+    if text.trim_start().starts_with('{') {
+        json(text, &mut all)?;
+    } else {
+        http(text, read, &mut all)?;
     }
     if all.len() > 1 {
         all.remark(format!(

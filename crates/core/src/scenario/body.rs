@@ -189,10 +189,12 @@ fn number(text: &str) -> Option<String> {
         "" => "0",
         whole => whole,
     };
-    let fraction = match mantissa.contains('.') {
-        true if fraction.is_empty() => ".0".to_owned(),
-        true => format!(".{fraction}"),
-        false => String::new(),
+    let fraction = if !mantissa.contains('.') {
+        String::new()
+    } else if fraction.is_empty() {
+        ".0".to_owned()
+    } else {
+        format!(".{fraction}")
     };
     let exponent = exponent.map_or(String::new(), |e| format!("e{e}"));
     Some(format!("{sign}{whole}{fraction}{exponent}"))

@@ -196,21 +196,19 @@ impl<'a> TemplateParser<'a, '_> {
             }
         };
         self.blanks();
-        match self.eat('}') {
-            true => Ok(piece),
-            false if self.rest().is_empty() => wrong(
-                begin,
-                "'${' has no '}': close it, or write '$${' for a plain '${'",
-            ),
-            false => {
-                let next: String = self.rest().chars().take(1).collect();
-                let what = format!(
-                    "expected '}}' before {}: a template has one name or one call",
-                    quoted(&next)
-                );
-                wrong(self.at, what)
-            }
+        if self.eat('}') {
+            return Ok(piece);
         }
+        if self.rest().is_empty() {
+            let what = "'${' has no '}': close it, or write '$${' for a plain '${'";
+            return wrong(begin, what);
+        }
+        let next: String = self.rest().chars().take(1).collect();
+        let what = format!(
+            "expected '}}' before {}: a template has one name or one call",
+            quoted(&next)
+        );
+        wrong(self.at, what)
     }
 
     fn argument(&mut self) -> Result<Argument<'a>, TemplateError> {

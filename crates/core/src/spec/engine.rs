@@ -71,7 +71,7 @@ pub enum WaitPolicy {
     Spin,
 }
 
-/// Lengths of sleep are told apart by their power of two from 2^14 ns (16 µs) on: the longer a core
+/// Lengths of sleep are grouped by their power of two from 2^14 ns (16 µs) on: the longer a core
 /// slept, the later it wakes.
 const BUCKETS: usize = 13;
 

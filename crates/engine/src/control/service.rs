@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Longest time between two passes. Bounds how late a deadline is noticed.
 const TICK: Nanos = Nanos::from_millis(250);
 
-/// A service over control connections. One client holds it at a time; others are told that it is
-/// busy.
+/// A service over control connections. One client holds it at a time; others
+/// are refused as it is busy.
 pub(crate) trait Service {
     /// What clients send.
     type Request: DeserializeOwned;

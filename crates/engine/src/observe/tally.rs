@@ -121,8 +121,8 @@ pub(super) enum Sighting {
     Same,
 }
 
-/// 4-tuples per generation, of which two are kept. Their number is that of the clients' ports, not
-/// that of attempts.
+/// 4-tuples per generation; two generations are kept. Their number is that of the clients' ports,
+/// not that of attempts.
 const GENERATION: usize = 1 << 19;
 
 /// A client that has no answer sends again after 1 s at the earliest (RFC 6298), or 200 ms where a

@@ -28,7 +28,7 @@ const OPERATIONS_MIN: f64 = 100.0;
 /// Observations that a trial should have beyond a bounded percentile.
 const BEYOND_MIN: f64 = 8.0;
 
-/// Property of which the highest rate is searched.
+/// Condition that the highest rate searched for must meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
     /// Served without a growing queue, and without failures.

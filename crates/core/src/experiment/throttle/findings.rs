@@ -203,7 +203,7 @@ fn in_lumps(trial: &HoldTrial, disturbance: f64) -> Option<Finding> {
 /// What rates say.
 ///
 /// The operations are too long where they leave no room and the best of the ways to hold the rate
-/// missed it; nothing more is said then, as nothing could have held it. Otherwise each way that
+/// missed it. That is the only finding then, as nothing could have held it. Otherwise each way that
 /// missed it, and each that held it in lumps, is named; the throttle's own failure is an error.
 pub(crate) fn hold_findings(trials: &[HoldTrial]) -> Vec<Finding> {
     if let Some(found) = operations_too_long(trials) {

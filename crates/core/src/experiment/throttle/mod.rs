@@ -154,8 +154,8 @@ mod rate_table_tests {
 
     const OPERATION: Nanos = Nanos::from_micros(100);
 
-    /// What follows from a naive loop at half the rate and a throttle whose operations are late by
-    /// so many nanoseconds more each.
+    /// The conclusion from a naive loop at half the rate and a throttle whose lateness grows by
+    /// `drift_ns` with each operation.
     fn concluded(operation: Nanos, drift_ns: u64) -> (Verdict, Vec<String>, ThrottleConclusion) {
         let trials = [
             holds(NaiveSleep, operation, Nanos::from_millis),

@@ -20,8 +20,8 @@ use std::time::Duration;
 /// Interval of looking at the run.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// Time before the end at which the service is told, so that both ends stop at the same time; more
-/// where the path takes longer.
+/// Time before the end at which the request to end is sent, so that both ends stop at the same
+/// time. More where the path takes longer.
 const END_LEAD: Nanos = Nanos::from_millis(10);
 const END_LEAD_MAX: Nanos = Nanos::from_secs(1);
 

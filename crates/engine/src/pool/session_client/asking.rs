@@ -147,12 +147,10 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         programs.line = line;
         let limit = step.timeout.unwrap_or(self.config.timeout);
         let mut awaited = PendingStep::new(id, request, (due, limit), now);
-        match programs.ask(ask.program, id, session) {
-            true => programs.limits.push(Reverse((awaited.until, session, id))),
-            false if awaited.answered(false) != PendingAction::Still => {
-                programs.settled.push(session)
-            }
-            false => {}
+        if programs.ask(ask.program, id, session) {
+            programs.limits.push(Reverse((awaited.until, session, id)));
+        } else if awaited.answered(false) != PendingAction::Still {
+            programs.settled.push(session);
         }
         seat.awaited = Some(awaited);
         Ok(())

@@ -190,12 +190,12 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         let is_there = P::WAITS || self.seats[session as usize].is_established;
         let goes_on =
             outcome.is_good() || is_there && self.users.plan().requests[step as usize].goes_on;
-        match goes_on {
-            _ if outcome == Outcome::InFlight => {
-                self.leave(io, session, SessionEnd::Unfinished, now)
-            }
-            true => self.go_on(io, session, (now, now)),
-            false => self.leave(io, session, SessionEnd::Failed(step, outcome), now),
+        if outcome == Outcome::InFlight {
+            self.leave(io, session, SessionEnd::Unfinished, now);
+        } else if goes_on {
+            self.go_on(io, session, (now, now));
+        } else {
+            self.leave(io, session, SessionEnd::Failed(step, outcome), now);
         }
     }
 

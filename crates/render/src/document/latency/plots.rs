@@ -16,7 +16,7 @@ const ROW_PX: u32 = 24;
 /// By how much marks of uploads stand above the middle of a row, and those of downloads below it.
 const ASIDE: f64 = 0.16;
 
-/// Uploads and downloads are told apart by colour and by mark.
+/// Uploads and downloads differ by colour and by mark.
 const UP: (Tone, Mark) = (Tone::First, Mark::Dot);
 /// See [`UP`].
 const DOWN: (Tone, Mark) = (Tone::Third, Mark::Frame);

@@ -274,9 +274,8 @@ mod standing_tests {
         probe.back.map_or(probe.waited, |back| back.round_trip)
     }
 
-    /// What comes of a minute over a queue whose delay is `delay_ns` at a time: what all probes
-    /// would have measured, and the pings, each of which leaves this host after so large a share of
-    /// its delay.
+    /// A minute over a queue with the delay `delay_ns` at a time: the times that all probes would
+    /// have measured, and the pings. `here`: share of a ping's delay before it leaves this host.
     fn minute(delay_ns: impl Fn(u64) -> u64, here: f64) -> (Histogram, ProbesMeasured) {
         let (mut all, mut measured) = (Histogram::default(), ProbesMeasured::default());
         let mut free_ns = 0;

@@ -140,10 +140,12 @@ impl OverloadSummary {
         let [low, high] = least.served_between();
         let is_sure = (high - low) / 2.0 <= UNSURE_SHARE * self.capacity_per_s;
         let is_pressed = last.first_syn_per_s >= PRESSED_FACTOR * self.capacity_per_s;
-        match is_same {
-            true if is_pressed && is_sure => BeyondCapacity::Flat(last),
-            false if self.is_certainly_less(least) => BeyondCapacity::Falls(least),
-            _ => BeyondCapacity::Untold,
+        if is_same && is_pressed && is_sure {
+            BeyondCapacity::Flat(last)
+        } else if !is_same && self.is_certainly_less(least) {
+            BeyondCapacity::Falls(least)
+        } else {
+            BeyondCapacity::Untold
         }
     }
 

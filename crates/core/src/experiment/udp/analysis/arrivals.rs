@@ -19,14 +19,14 @@ const SCALE_DECADES: u32 = 6;
 /// Maximum arrivals that are counted in one millisecond.
 const PER_MS_MAX: u64 = 10_000;
 
-/// The index of dispersion of ascending `moments`, complete within `known`, at three time
+/// The index of dispersion of ascending `times`, complete within `known`, at three time
 /// scales to the decade.
-pub(super) fn dispersion_by_scale(moments: &[Nanos], known: Window) -> Vec<DispersionAt> {
+pub(super) fn dispersion_by_scale(times: &[Nanos], known: Window) -> Vec<DispersionAt> {
     let scales = (0..SCALE_DECADES)
         .flat_map(|decade| SCALE_STEPS.map(|step| step * SCALE_MIN_NS * 10u64.pow(decade)));
     scales
         .filter_map(|scale_ns| {
-            let Counts { dispersion, .. } = counts(moments, known, Nanos(scale_ns))?;
+            let Counts { dispersion, .. } = counts(times, known, Nanos(scale_ns))?;
             Some(DispersionAt {
                 scale_ns,
                 index: dispersion,
@@ -37,7 +37,7 @@ pub(super) fn dispersion_by_scale(moments: &[Nanos], known: Window) -> Vec<Dispe
 
 /// Number of whole milliseconds of `known` by how many of these ascending times they have. Its
 /// last entry is not 0.
-pub(super) fn per_ms(moments: &[Nanos], known: Window) -> Vec<u64> {
+pub(super) fn per_ms(times: &[Nanos], known: Window) -> Vec<u64> {
     let whole = known.length().0 / MS.0;
     if whole == 0 {
         return Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn per_ms(moments: &[Nanos], known: Window) -> Vec<u64> {
     let mut by_count: Vec<u64> = vec![0];
     let mut busy = 0;
     let of = |t: &Nanos| (*t - known.start).0 / MS.0;
-    for bin in moments.chunk_by(|a, b| of(a) == of(b)) {
+    for bin in times.chunk_by(|a, b| of(a) == of(b)) {
         if of(&bin[0]) >= whole {
             break;
         }
@@ -61,11 +61,11 @@ pub(super) fn per_ms(moments: &[Nanos], known: Window) -> Vec<u64> {
 }
 
 /// The most of these ascending times in any millisecond that begins with one of them.
-pub(super) fn burst_max(moments: &[Nanos]) -> u64 {
+pub(super) fn burst_max(times: &[Nanos]) -> u64 {
     let mut first = 0;
     let mut most = 0;
-    for (last, &t) in moments.iter().enumerate() {
-        while t - moments[first] >= MS {
+    for (last, &t) in times.iter().enumerate() {
+        while t - times[first] >= MS {
             first += 1;
         }
         most = most.max(last + 1 - first);

@@ -76,10 +76,11 @@ fn length(trial: &UdpTrial) -> Nanos {
     let (asked, used) = (trial.spec.duration, trial.sent.elapsed);
     let service_vanished = trial.received.is_none();
     let ended_early = trial.spec.datagrams_max.is_some() || trial.interrupted || service_vanished;
-    match ended_early {
-        true => used.min(asked),
+    if ended_early {
+        used.min(asked)
+    } else {
         // A sender that was blocked at the end may have sent beyond it.
-        false => used.max(asked),
+        used.max(asked)
     }
 }
 

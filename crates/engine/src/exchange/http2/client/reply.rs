@@ -157,10 +157,12 @@ impl Http2 {
         let Some(stream) = self.streams.get(head.stream) else {
             return self.check_forgiven(head.stream).map(|()| 0);
         };
-        let violation = match stream.receive_window.take(head.length) {
-            false => Violation::WindowExceeded,
-            true if stream.status == 0 => Violation::DataBeforeHead,
-            true => return Ok(head.stream),
+        let violation = if !stream.receive_window.take(head.length) {
+            Violation::WindowExceeded
+        } else if stream.status == 0 {
+            Violation::DataBeforeHead
+        } else {
+            return Ok(head.stream);
         };
         self.refuse(head.stream, violation, io);
         Ok(0)

@@ -71,9 +71,9 @@ impl SendPeriod<'_> {
         self.sleep_until(until);
     }
 
-    /// Sleeps until `moment`, or until the end of the period.
-    pub(super) fn sleep_until(&self, moment: Nanos) {
-        let until = moment.min(self.end);
+    /// Sleeps until `time`, or until the end of the period.
+    pub(super) fn sleep_until(&self, time: Nanos) {
+        let until = time.min(self.end);
         loop {
             let now = self.now();
             if now >= until || self.is_stopped() {

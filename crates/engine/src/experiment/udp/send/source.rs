@@ -135,7 +135,7 @@ impl ClientPause {
 }
 
 impl PausingClients {
-    /// `clients` clients, all of which send at once; `left` datagrams in all.
+    /// `clients` clients that send at once; `left` datagrams in all.
     pub(super) fn new(clients: usize, pause: ClientPause, left: u64) -> PausingClients {
         PausingClients {
             waiting: (0..clients).map(|c| Reverse((Nanos::ZERO, c))).collect(),
