@@ -46,11 +46,7 @@ fn check_streams(data: &[u8]) {
     }
     for stream in [came.finish(), sent.finish()] {
         let marks = stream.marks.windows(2);
-        assert!(
-            marks
-                .into_iter()
-                .all(|m| m[0].0 < m[1].0 && m[0].1 <= m[1].1)
-        );
+        assert!(marks.into_iter().all(|m| m[0].0 < m[1].0 && m[0].1 <= m[1].1));
         assert!(stream.holes.iter().all(|hole| hole.0 < hole.1));
         for &(end, at_ns) in &stream.marks {
             assert_eq!(stream.passed(end), Some(at_ns), "its last byte was seen");

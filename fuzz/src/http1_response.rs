@@ -23,37 +23,17 @@ pub fn check(data: &[u8]) {
     let mut warm = HeadCache::default();
     let whole = responses(stream, choice, &mut warm, |left| left);
     let cold = &mut HeadCache::default();
-    assert_eq!(
-        responses(stream, choice, &mut warm, |left| left),
-        whole,
-        "whole, warm"
-    );
-    assert_eq!(
-        responses(stream, choice, cold, |_| 1),
-        whole,
-        "byte by byte"
-    );
-    assert_eq!(
-        responses(stream, choice, &mut warm, |_| 1),
-        whole,
-        "byte by byte, warm"
-    );
+    assert_eq!(responses(stream, choice, &mut warm, |left| left), whole, "whole, warm");
+    assert_eq!(responses(stream, choice, cold, |_| 1), whole, "byte by byte");
+    assert_eq!(responses(stream, choice, &mut warm, |_| 1), whole, "byte by byte, warm");
     let mut state = u32::from(choice) << 8 | 1;
     let mut piece = |left: usize| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 24) as usize % 24 % left + 1
     };
     let cold = &mut HeadCache::default();
-    assert_eq!(
-        responses(stream, choice, cold, &mut piece),
-        whole,
-        "in pieces"
-    );
-    assert_eq!(
-        responses(stream, choice, &mut warm, &mut piece),
-        whole,
-        "in pieces, warm"
-    );
+    assert_eq!(responses(stream, choice, cold, &mut piece), whole, "in pieces");
+    assert_eq!(responses(stream, choice, &mut warm, &mut piece), whole, "in pieces, warm");
 }
 
 /// Reads response after response off one connection; `piece` says how many of the bytes left come
@@ -78,22 +58,11 @@ fn responses(
                 ends.push(End::Malformed(violation));
                 return ends;
             }
-            Progress::Done {
-                status,
-                keep_alive,
-                surplus,
-            } => {
-                assert!(
-                    surplus < here.len(),
-                    "the last byte fed ended it, or one before"
-                );
+            Progress::Done { status, keep_alive, surplus } => {
+                assert!(surplus < here.len(), "the last byte fed ended it, or one before");
                 // Read on from there as though it had been asked for.
                 at -= surplus;
-                ends.push(End::Done {
-                    status,
-                    keep_alive,
-                    at,
-                });
+                ends.push(End::Done { status, keep_alive, at });
                 begin(&mut parser, ends.len());
             }
         }

@@ -39,13 +39,7 @@ fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> 
         http2.feed(SETTINGS, &mut shared, &mut out, &mut events);
     }
     for op in 0..OPERATIONS {
-        http2.begin(
-            op,
-            (op as usize % 3).into(),
-            &mut shared,
-            &mut out,
-            &mut events,
-        );
+        http2.begin(op, (op as usize % 3).into(), &mut shared, &mut out, &mut events);
     }
     if choice & 2 == 2 {
         http2.cancel(3, &mut out);
@@ -58,11 +52,7 @@ fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> 
     }
     let state = http2.state();
     http2.ended(StreamEnd::Fin, &mut events);
-    (
-        summed(std::mem::take(&mut *events)),
-        std::mem::take(out.bytes()),
-        state,
-    )
+    (summed(std::mem::take(&mut *events)), std::mem::take(out.bytes()), state)
 }
 
 fn target() -> HttpTarget {
@@ -70,11 +60,8 @@ fn target() -> HttpTarget {
     let request = |method: &str, body: &[u8]| {
         HttpRequest::new(method, &url, Vec::new(), body.to_vec(), 1).expect("a request")
     };
-    let requests = vec![
-        request("GET", b""),
-        request("POST", &[b'b'; 70_000]),
-        request("HEAD", b""),
-    ];
+    let requests =
+        vec![request("GET", b""), request("POST", &[b'b'; 70_000]), request("HEAD", b"")];
     HttpTarget::new(url.endpoint().clone(), requests, Pick::InOrder, true).expect("a target")
 }
 
@@ -83,13 +70,11 @@ fn summed(events: Vec<OpEvent>) -> Vec<OpEvent> {
     let mut all: Vec<OpEvent> = Vec::new();
     for one in events {
         let before = all.iter_mut().find_map(|before| match (before, &one) {
-            (
-                OpEvent::Received { op, bytes },
-                OpEvent::Received {
-                    op: of,
-                    bytes: more,
-                },
-            ) if op == of => Some((bytes, *more)),
+            (OpEvent::Received { op, bytes }, OpEvent::Received { op: of, bytes: more })
+                if op == of =>
+            {
+                Some((bytes, *more))
+            }
             _ => None,
         });
         match before {

@@ -8,17 +8,11 @@ pub fn check(data: &[u8]) {
     for line in data.split(|&byte| byte == b'\n') {
         if let Ok(ask) = serde_json::from_slice::<ObserverRequest>(line) {
             let again = serde_json::to_vec(&ask).expect("what was read can be written");
-            assert_eq!(
-                serde_json::from_slice::<ObserverRequest>(&again).ok(),
-                Some(ask)
-            );
+            assert_eq!(serde_json::from_slice::<ObserverRequest>(&again).ok(), Some(ask));
         }
         if let Ok(say) = serde_json::from_slice::<ObserverReply>(line) {
             let again = serde_json::to_vec(&say).expect("what was read can be written");
-            assert_eq!(
-                serde_json::from_slice::<ObserverReply>(&again).ok(),
-                Some(say)
-            );
+            assert_eq!(serde_json::from_slice::<ObserverReply>(&again).ok(), Some(say));
         }
     }
 }

@@ -70,10 +70,7 @@ fn check_scenario(scenario: &Scenario) {
         for text in texts.chain([&request.path, &request.method]) {
             assert!(!text.contains(['\r', '\n', '\0']), "{text:?}");
         }
-        assert!(
-            step.redirected
-                .is_none_or(|next| (next as usize) < requests.len())
-        );
+        assert!(step.redirected.is_none_or(|next| (next as usize) < requests.len()));
         assert!(usize::from(step.kind) < plan.kinds.len());
     }
     for kind in &plan.kinds {
@@ -91,10 +88,6 @@ fn check_scenario(scenario: &Scenario) {
                 Instruction::Think(_) => {}
             }
         }
-        assert!(
-            kind.data
-                .iter()
-                .all(|&set| usize::from(set) < plan.data.len())
-        );
+        assert!(kind.data.iter().all(|&set| usize::from(set) < plan.data.len()));
     }
 }

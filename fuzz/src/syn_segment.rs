@@ -15,11 +15,7 @@ pub fn check(data: &[u8]) {
     };
     let tcp = &data[header..];
     let flags = tcp[13];
-    assert_eq!(
-        segment.kind == SegmentKind::Syn,
-        flags & 0x17 == 0x02,
-        "{flags:#x}"
-    );
+    assert_eq!(segment.kind == SegmentKind::Syn, flags & 0x17 == 0x02, "{flags:#x}");
     assert_eq!(segment.to_port.to_be_bytes(), tcp[2..4]);
     assert_eq!(segment.sequence.to_be_bytes(), tcp[4..8]);
     // Bytes behind what was read change nothing, and without the last that was read there is none.

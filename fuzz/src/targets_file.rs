@@ -24,15 +24,9 @@ pub fn check(data: &[u8]) {
                 let lines = head.iter().filter(|&&b| b == b'\n').count();
                 // Request line, empty line, at most Host, User-Agent, Accept and Content-Length.
                 let own = lines - request.headers.len();
-                assert!(
-                    (2..=6).contains(&own),
-                    "{own} lines that no header accounts for"
-                );
+                assert!((2..=6).contains(&own), "{own} lines that no header accounts for");
             }
         }
-        Err(error) => assert!(
-            !error.0.chars().any(char::is_control),
-            "one line: {error:?}"
-        ),
+        Err(error) => assert!(!error.0.chars().any(char::is_control), "one line: {error:?}"),
     }
 }

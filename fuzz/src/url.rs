@@ -10,19 +10,12 @@ pub fn check(data: &[u8]) {
     match Url::parse(text) {
         Ok(url) => {
             assert!(url.path().starts_with('/'));
-            assert!(
-                url.path()
-                    .bytes()
-                    .all(|b| b.is_ascii_graphic() && b != b'#')
-            );
+            assert!(url.path().bytes().all(|b| b.is_ascii_graphic() && b != b'#'));
             assert!(!url.host().is_empty() && url.host().bytes().all(|b| b.is_ascii_graphic()));
             let scheme = if url.is_secure() { "https" } else { "http" };
             let again = format!("{scheme}://{}{}", url.host(), url.path());
             assert_eq!(Url::parse(&again), Ok(url), "{again}");
         }
-        Err(error) => assert!(
-            !error.0.chars().any(char::is_control),
-            "one line: {error:?}"
-        ),
+        Err(error) => assert!(!error.0.chars().any(char::is_control), "one line: {error:?}"),
     }
 }

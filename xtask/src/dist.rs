@@ -74,10 +74,7 @@ impl Release {
     }
 
     fn build(&self) -> Result<(), String> {
-        let libraries = output(
-            "rustc",
-            &["--print", "target-libdir", "--target", &self.target],
-        )?;
+        let libraries = output("rustc", &["--print", "target-libdir", "--target", &self.target])?;
         if !Path::new(&libraries).exists() {
             step("rustup", &["target", "add", &self.target], &self.root)?;
         }
@@ -163,10 +160,7 @@ impl Release {
     fn image(&self) -> Result<(), String> {
         let works = |builder: &&&str| output(builder, &["info"]).is_ok();
         let Some(builder) = BUILDERS.iter().find(works) else {
-            println!(
-                "no container image: none of {} works here",
-                BUILDERS.join(", ")
-            );
+            println!("no container image: none of {} works here", BUILDERS.join(", "));
             return Ok(());
         };
         let recipe = "FROM scratch\nCOPY bin/knee /knee\nENTRYPOINT [\"/knee\"]\n";
@@ -175,11 +169,7 @@ impl Release {
         write(&file, recipe)?;
         let (file, folder) = (file.display().to_string(), folder.display().to_string());
         let tag = format!("knee:{}", self.version);
-        step(
-            builder,
-            &["build", "-t", &tag, "-f", &file, &folder],
-            &self.dist,
-        )?;
+        step(builder, &["build", "-t", &tag, "-f", &file, &folder], &self.dist)?;
         let image = format!("{}-image.tar", self.name());
         match *builder {
             "buildah" => {
@@ -273,13 +263,7 @@ mod tests {
     #[test]
     fn the_package_describes_itself() {
         let text = control("0.2.0", "amd64");
-        assert!(
-            text.contains("Version: 0.2.0\nArchitecture: amd64\n"),
-            "{text}"
-        );
-        assert!(
-            text.ends_with(".\n") && text.contains("\n Finds where"),
-            "{text}"
-        );
+        assert!(text.contains("Version: 0.2.0\nArchitecture: amd64\n"), "{text}");
+        assert!(text.ends_with(".\n") && text.contains("\n Finds where"), "{text}");
     }
 }

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// The repository's root.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("xtask has a parent")
-        .to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask has a parent").to_path_buf()
 }
 
 /// Cargo's target directory.
@@ -37,11 +34,7 @@ fn collect(root: &Path, dir: &Path, found: &mut Vec<RepoFile>) -> Result<(), Str
     let in_dir = |e: std::io::Error| format!("{}: {e}", dir.display());
     for entry in std::fs::read_dir(dir).map_err(in_dir)? {
         let path = entry.map_err(in_dir)?.path();
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() {
             if !name.starts_with('.') && !name.starts_with("target") {
                 collect(root, &path, found)?;
@@ -56,10 +49,7 @@ fn collect(root: &Path, dir: &Path, found: &mut Vec<RepoFile>) -> Result<(), Str
             } else {
                 continue;
             };
-            found.push(RepoFile {
-                path: relative.to_string_lossy().replace('\\', "/"),
-                text,
-            });
+            found.push(RepoFile { path: relative.to_string_lossy().replace('\\', "/"), text });
         }
     }
     Ok(())

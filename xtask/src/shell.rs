@@ -10,10 +10,7 @@ use std::process::{Command, ExitStatus, Output};
 /// Runs cargo in the repository.
 pub fn cargo(args: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command
-        .args(args)
-        .current_dir(repo::root())
-        .envs(env.iter().copied());
+    command.args(args).current_dir(repo::root()).envs(env.iter().copied());
     let status = command.status().map_err(|e| format!("cargo: {e}"))?;
     succeeded(status, "cargo", args)
 }
@@ -22,10 +19,7 @@ pub fn cargo(args: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
 /// warning is an error. What is built is linted in passing, so that no crate is built twice.
 pub const LINTED: &[(&str, &str)] = &[
     ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
-    (
-        "CLIPPY_ARGS",
-        "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__",
-    ),
+    ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"),
 ];
 
 /// Prints a command line and runs it.
@@ -49,11 +43,7 @@ pub fn output(program: impl AsRef<OsStr>, args: &[&str]) -> Result<String, Strin
 }
 
 fn succeeded(status: ExitStatus, program: &str, args: &[&str]) -> Result<(), String> {
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{program} {}: {status}", args.join(" ")))
-    }
+    if status.success() { Ok(()) } else { Err(format!("{program} {}: {status}", args.join(" "))) }
 }
 
 /// Makes a folder and those above it.
@@ -71,7 +61,5 @@ pub fn write(file: &Path, content: impl AsRef<[u8]>) -> Result<(), String> {
 pub fn copy(from: &Path, to: &Path) -> Result<(), String> {
     to.parent().map_or(Ok(()), make)?;
     let copied = fs::copy(from, to);
-    copied
-        .map(|_| ())
-        .map_err(|e| format!("{}: {e}", from.display()))
+    copied.map(|_| ()).map_err(|e| format!("{}: {e}", from.display()))
 }

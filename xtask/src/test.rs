@@ -10,9 +10,7 @@ type Step = (&'static str, fn() -> Result<(), String>);
 const STEPS: &[Step] = &[
     ("fmt", || cargo(&["fmt", "--all", "--check"], &[])),
     ("tidy", tidy::run),
-    ("build, lint", || {
-        cargo(&["test", "--workspace", "--no-run"], LINTED)
-    }),
+    ("build, lint", || cargo(&["test", "--workspace", "--no-run"], LINTED)),
     ("test", || cargo(&["test", "--workspace"], LINTED)),
     ("small bench", bench::run_small),
     ("doc", || {
@@ -26,11 +24,8 @@ const STEPS: &[Step] = &[
 /// # Errors
 /// Which steps failed. Where `CI` is set, a missing program is an error too, before anything runs.
 pub fn run(install: bool) -> Result<(), String> {
-    let missing = if install {
-        tools::install(tools::FOR_TESTS)
-    } else {
-        tools::missing(tools::FOR_TESTS)
-    };
+    let missing =
+        if install { tools::install(tools::FOR_TESTS) } else { tools::missing(tools::FOR_TESTS) };
     for tool in &missing {
         println!("skipped, as {} is missing: {}", tool.program, tool.purpose);
     }
@@ -57,9 +52,5 @@ pub fn run(install: bool) -> Result<(), String> {
     }
     let failed = summary.iter().filter(|(.., outcome)| outcome.is_err());
     let failed: Vec<&str> = failed.map(|(name, ..)| *name).collect();
-    if failed.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("failed: {}", failed.join(", ")))
-    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }

@@ -16,11 +16,7 @@ pub struct Tool {
 
 /// A row of a list of tools.
 pub const fn tool(program: &'static str, package: &'static str, purpose: &'static str) -> Tool {
-    Tool {
-        program,
-        package,
-        purpose,
-    }
+    Tool { program, package, purpose }
 }
 
 /// What the tests need.
@@ -61,11 +57,7 @@ pub const PEERS: &[Tool] = &[
     tool("nghttpd", "nghttp2-server", "HTTP/2 against nghttpd"),
     tool("openssl", "openssl", "a certificate for nginx"),
     tool("nats-server", "nats-server", "fleets"),
-    tool(
-        "../include/liburing.h",
-        "liburing-dev",
-        "the bare loop over io_uring",
-    ),
+    tool("../include/liburing.h", "liburing-dev", "the bare loop over io_uring"),
 ];
 
 /// Where a program is: on the path, in the system's sbin folders or where cargo and go install.
@@ -74,23 +66,13 @@ pub fn find(program: &str) -> Option<PathBuf> {
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     folders.extend(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from));
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    folders.extend(
-        home.iter()
-            .flat_map(|home| [".cargo/bin", "go/bin"].map(|f| home.join(f))),
-    );
-    folders
-        .into_iter()
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
+    folders.extend(home.iter().flat_map(|home| [".cargo/bin", "go/bin"].map(|f| home.join(f))));
+    folders.into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 /// Those of `tools` that are not on this machine.
 pub fn missing(tools: &[Tool]) -> Vec<Tool> {
-    tools
-        .iter()
-        .copied()
-        .filter(|tool| find(tool.program).is_none())
-        .collect()
+    tools.iter().copied().filter(|tool| find(tool.program).is_none()).collect()
 }
 
 /// Installs what is missing where apt and the rights for it are there; what is missing still.
@@ -107,25 +89,13 @@ pub fn install(tools: &[Tool]) -> Vec<Tool> {
     };
     println!("installing: {line}");
     let apt = |args: &[&str]| {
-        let words: Vec<&str> = prefix
-            .iter()
-            .chain(&["apt-get"])
-            .chain(args)
-            .copied()
-            .collect();
+        let words: Vec<&str> = prefix.iter().chain(&["apt-get"]).chain(args).copied().collect();
         let mut command = Command::new(words[0]);
-        command
-            .args(&words[1..])
-            .env("DEBIAN_FRONTEND", "noninteractive");
-        command
-            .stdout(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
+        command.args(&words[1..]).env("DEBIAN_FRONTEND", "noninteractive");
+        command.stdout(Stdio::null()).status().is_ok_and(|status| status.success())
     };
-    let arguments: Vec<&str> = ["install", "-y", "--no-install-recommends"]
-        .into_iter()
-        .chain(packages)
-        .collect();
+    let arguments: Vec<&str> =
+        ["install", "-y", "--no-install-recommends"].into_iter().chain(packages).collect();
     if !apt(&arguments) && (!apt(&["update"]) || !apt(&arguments)) {
         println!("apt-get failed; please install by hand: {line}");
     }
@@ -139,12 +109,8 @@ fn rights() -> Option<&'static [&'static str]> {
         return Some(&[]);
     }
     find("sudo")?;
-    let sudo = Command::new("sudo")
-        .args(["-n", "true"])
-        .stderr(Stdio::null())
-        .status();
-    sudo.is_ok_and(|status| status.success())
-        .then_some(&["sudo", "-n"])
+    let sudo = Command::new("sudo").args(["-n", "true"]).stderr(Stdio::null()).status();
+    sudo.is_ok_and(|status| status.success()).then_some(&["sudo", "-n"])
 }
 
 #[cfg(test)]

@@ -59,26 +59,17 @@ impl Failure {
 
     /// Input is wrong; the line names it.
     pub fn input(line: impl Into<String>) -> Failure {
-        Failure {
-            exit: Exit::BadInput,
-            line: line.into(),
-        }
+        Failure { exit: Exit::BadInput, line: line.into() }
     }
 
     /// The same without secrets in its line.
     pub fn without_secrets(self, secrets: &Secrets) -> Failure {
-        Failure {
-            line: secrets.hide(&self.line).into_owned(),
-            ..self
-        }
+        Failure { line: secrets.hide(&self.line).into_owned(), ..self }
     }
 
     /// Nothing could be measured, for this reason.
     pub fn nothing_measured(line: impl Into<String>) -> Failure {
-        Failure {
-            exit: Exit::NothingMeasured,
-            line: line.into(),
-        }
+        Failure { exit: Exit::NothingMeasured, line: line.into() }
     }
 }
 

@@ -18,10 +18,7 @@ const CONNECTIONS_DEFAULT: u32 = 10_000;
 impl Machine {
     /// The machine that this runs on.
     pub fn this() -> Machine {
-        Machine {
-            cpus: knee_engine::cpus(),
-            open_files: OpenFiles::of_this_process(),
-        }
+        Machine { cpus: knee_engine::cpus(), open_files: OpenFiles::of_this_process() }
     }
 
     /// Connections that the open files permit, and one that is tried in any case.

@@ -59,11 +59,7 @@ fn explain(objection: &clap::Error) -> Result<Exit, Failure> {
     } else {
         stdout::write(|out| write!(out, "{}", objection.render()))?
     }
-    Ok(if objection.use_stderr() {
-        Exit::BadInput
-    } else {
-        Exit::Fine
-    })
+    Ok(if objection.use_stderr() { Exit::BadInput } else { Exit::Fine })
 }
 
 const HELP_WITHOUT_ARGUMENTS: clap::error::ErrorKind =

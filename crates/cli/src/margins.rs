@@ -70,17 +70,8 @@ struct MachineKey {
 
 impl MachineKey {
     fn this() -> MachineKey {
-        let Host {
-            kernel,
-            cpu_model,
-            cpus,
-            ..
-        } = knee_engine::host();
-        MachineKey {
-            kernel,
-            cpu_model,
-            cpus,
-        }
+        let Host { kernel, cpu_model, cpus, .. } = knee_engine::host();
+        MachineKey { kernel, cpu_model, cpus }
     }
 }
 
@@ -117,9 +108,7 @@ impl Store {
     fn of_user() -> Store {
         let directory =
             state_directory(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
-        Store {
-            path: directory.map(|d| d.join("knee").join("margins.json")),
-        }
+        Store { path: directory.map(|d| d.join("knee").join("margins.json")) }
     }
 
     /// What was kept of a machine, if anything; else why the file cannot be used, in one line.
@@ -128,10 +117,7 @@ impl Store {
             return Ok(None);
         };
         let document = read(path).map_err(|wrong| {
-            format!(
-                "{} {wrong}: this machine's margins were measured again",
-                path.display()
-            )
+            format!("{} {wrong}: this machine's margins were measured again", path.display())
         })?;
         let found = document.machines.iter().find(|m| m.machine == *machine);
         Ok(found.map(|m| m.margins_ns))
@@ -141,31 +127,19 @@ impl Store {
     /// one line.
     fn keep(&self, machine: MachineKey, margins: &Margins) -> Result<(), String> {
         let Some(path) = &self.path else {
-            return Err(
-                "this machine's margins cannot be kept, as there is no place for them: \
+            return Err("this machine's margins cannot be kept, as there is no place for them: \
                  XDG_STATE_HOME and HOME are not set"
-                    .to_string(),
-            );
+                .to_string());
         };
         // What cannot be read is replaced.
         let mut machines = read(path).map_or_else(|_| Vec::new(), |d| d.machines);
         machines.retain(|m| m.machine != machine);
         machines.truncate(MACHINES_MAX - 1);
-        let measured = Measured {
-            machine,
-            measured_at: started_at::now(),
-            margins_ns: *margins,
-        };
+        let measured = Measured { machine, measured_at: started_at::now(), margins_ns: *margins };
         machines.insert(0, measured);
-        let document = Document {
-            schema: SCHEMA.to_string(),
-            machines,
-        };
+        let document = Document { schema: SCHEMA.to_string(), machines };
         replace(path, &document).map_err(|e| {
-            format!(
-                "this machine's margins cannot be kept in {}: {e}",
-                path.display()
-            )
+            format!("this machine's margins cannot be kept in {}: {e}", path.display())
         })
     }
 }
@@ -182,10 +156,7 @@ fn state_directory(xdg: Option<OsString>, home: Option<OsString>) -> Option<Path
 fn read(path: &Path) -> Result<Document, String> {
     let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
     if fs::metadata(path).is_err_and(|e| is_missing(&e)) {
-        return Ok(Document {
-            schema: SCHEMA.to_string(),
-            machines: Vec::new(),
-        });
+        return Ok(Document { schema: SCHEMA.to_string(), machines: Vec::new() });
     }
     let bytes = input::read(path, SIZE_MAX)?;
     let document: Document =

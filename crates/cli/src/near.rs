@@ -5,44 +5,23 @@ use clap::Command;
 
 /// Options of other programs, and those of knee's that mean the same, the best first.
 const OPTIONS: &[(&str, &str)] = &[
-    (
-        "--data --data-raw --data-binary --payload --body-file --postfile",
-        "--body --size",
-    ),
+    ("--data --data-raw --data-binary --payload --body-file --postfile", "--body --size"),
     (
         "--concurrency --concurrent --clients --conns --workers --parallel",
         "--connections --clients --vusers --simple --scenarios",
     ),
-    (
-        "--qps --rps --query-per-second --rate-limit --throughput --tps",
-        "--rate --rates",
-    ),
-    (
-        "--users --vus --virtual-users --virtual-clients",
-        "--vusers --simple --clients",
-    ),
-    (
-        "--output --out -o --summary-export --format --report-json",
-        "--json",
-    ),
+    ("--qps --rps --query-per-second --rate-limit --throughput --tps", "--rate --rates"),
+    ("--users --vus --virtual-users --virtual-clients", "--vusers --simple --clients"),
+    ("--output --out -o --summary-export --format --report-json", "--json"),
     ("--report --web --dashboard", "--html"),
-    (
-        "--duration-seconds --time --timelimit --time-limit --seconds -z",
-        "--duration",
-    ),
-    (
-        "--number --num --iterations --num-requests --count --total",
-        "--requests --datagrams",
-    ),
+    ("--duration-seconds --time --timelimit --time-limit --seconds -z", "--duration"),
+    ("--number --num --iterations --num-requests --count --total", "--requests --datagrams"),
     ("--warm-up --warm-up-time --ramp-up --rampup", "--warmup"),
     ("--stages --distribution --pattern --pacing", "--arrival"),
     ("--request --verb -X", "--method"),
     ("--headers", "--header"),
     ("--mime --type --mime-type", "--content-type"),
-    (
-        "--disable-keepalive --no-keep-alive --close",
-        "--no-keepalive",
-    ),
+    ("--disable-keepalive --no-keep-alive --close", "--no-keepalive"),
     ("--max-workers --cores --cpus --nthreads", "--threads"),
     (
         "--threshold --thresholds --fail --fail-on --max-error-rate",
@@ -82,9 +61,7 @@ pub fn meant(command: &Command, typed: &str) -> Option<String> {
 
 /// The command that is meant, if there is one.
 pub fn command_meant(command: &Command, typed: &str) -> Option<String> {
-    let (_, ours) = COMMANDS
-        .iter()
-        .find(|(theirs, _)| has_word(theirs, typed))?;
+    let (_, ours) = COMMANDS.iter().find(|(theirs, _)| has_word(theirs, typed))?;
     let is_there = command.find_subcommand(ours).is_some();
     is_there.then(|| ours.to_string())
 }

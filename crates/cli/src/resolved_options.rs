@@ -73,9 +73,7 @@ pub fn typed<T: Typed, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok,
 /// Serializes a list as one value with commas.
 pub fn joined<T: ToString, S: Serializer>(list: &[T], serializer: S) -> Result<S::Ok, S::Error> {
     let words: Vec<String> = list.iter().map(T::to_string).collect();
-    (!words.is_empty())
-        .then(|| words.join(","))
-        .serialize(serializer)
+    (!words.is_empty()).then(|| words.join(",")).serialize(serializer)
 }
 
 impl<T: Typed> Typed for Option<T> {
@@ -165,13 +163,7 @@ mod tests {
 
     #[test]
     fn laws_can_be_typed_again() {
-        for text in [
-            "0",
-            "fixed(10ms)",
-            "exp(100us)",
-            "uniform(5ms,15ms)",
-            "lognormal(10ms,0.5)",
-        ] {
+        for text in ["0", "fixed(10ms)", "exp(100us)", "uniform(5ms,15ms)", "lognormal(10ms,0.5)"] {
             assert_eq!(parse_law(text).unwrap().typed(), text);
         }
     }

@@ -25,9 +25,7 @@ pub fn is_scenario(argument: &str) -> bool {
 
 /// Anything but a directory: reading it says what is wrong with a pipe or a device.
 fn is_there(argument: &str) -> bool {
-    Path::new(argument)
-        .metadata()
-        .is_ok_and(|found| !found.is_dir())
+    Path::new(argument).metadata().is_ok_and(|found| !found.is_dir())
 }
 
 /// Reads a scenario and the files that it names.
@@ -151,10 +149,7 @@ mod tests {
         assert_eq!(of("body.txt").unwrap(), b"inside");
         assert_eq!(of("good").unwrap(), b"inside");
         for (file, want) in [
-            (
-                "bad",
-                "'bad' is a link out of the folder of the scenario: copy the file",
-            ),
+            ("bad", "'bad' is a link out of the folder of the scenario: copy the file"),
             ("up/secret", "is a link out of the folder"),
             ("../secret", "is not below the folder of the scenario"),
             ("/etc/hosts", "is not below the folder of the scenario"),

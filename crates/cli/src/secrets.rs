@@ -5,9 +5,7 @@ use knee_core::secrets::Secrets;
 /// The rule that the command line asks for, with the secrets that it has.
 pub fn of_command_line() -> Secrets {
     let words = std::env::args_os().skip(1);
-    let words: Vec<String> = words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     Secrets::of_command_line(&words)
 }
 

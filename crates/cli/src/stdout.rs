@@ -19,9 +19,9 @@ pub fn outcome(written: io::Result<()>) -> Result<(), Failure> {
         e.kind() == io::ErrorKind::BrokenPipe || knee_engine::interrupt::is_hang_up(e)
     };
     match written {
-        Err(e) if !is_gone(&e) => Err(Failure::input(format!(
-            "standard output could not be written: {e}"
-        ))),
+        Err(e) if !is_gone(&e) => {
+            Err(Failure::input(format!("standard output could not be written: {e}")))
+        }
         _ => Ok(()),
     }
 }

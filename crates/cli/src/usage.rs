@@ -21,10 +21,7 @@ pub fn one_line(error: &clap::Error, command: &Command) -> String {
             format!("{argument}: '{value}' is not one of {right}")
         }
         ErrorKind::UnknownArgument if argument.starts_with('-') => {
-            format!(
-                "{argument}: unknown{}",
-                suggestion(error, meant(command, &argument))
-            )
+            format!("{argument}: unknown{}", suggestion(error, meant(command, &argument)))
         }
         ErrorKind::UnknownArgument => format!("'{argument}': one argument too many"),
         ErrorKind::TooManyValues => format!("{argument}: takes no value, but '{value}' was given"),
@@ -54,10 +51,7 @@ fn option_name(argument: &str) -> String {
     let name = argument.split(' ').next().unwrap_or_default();
     let name = name.split('=').next().unwrap_or_default();
     let within = |open, close| name.strip_prefix(open)?.strip_suffix(close);
-    within('<', '>')
-        .or(within('[', ']'))
-        .unwrap_or(name)
-        .to_string()
+    within('<', '>').or(within('[', ']')).unwrap_or(name).to_string()
 }
 
 /// What is meant goes before what is only spelt alike.

@@ -39,11 +39,7 @@ impl OutputPlace {
     pub fn open(option: &'static str, path: &str) -> Result<OutputPlace, Failure> {
         let target = Target::open(Path::new(path))
             .map_err(|e| Failure::argument(option, format!("'{path}' cannot be written: {e}")))?;
-        Ok(OutputPlace {
-            option,
-            path: path.to_owned(),
-            target,
-        })
+        Ok(OutputPlace { option, path: path.to_owned(), target })
     }
 
     /// Begins the new content.
@@ -62,11 +58,7 @@ impl OutputPlace {
         self,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let OutputPlace {
-            option,
-            path,
-            target,
-        } = self;
+        let OutputPlace { option, path, target } = self;
         target.write(content).map_err(|e| {
             let wrong = format!("'{path}' could not be written: {e}");
             Failure::argument(option, wrong)

@@ -64,9 +64,5 @@ pub fn grouped(text: &str) -> String {
 
 /// Without zeros (and a point) at the end of a fraction.
 pub fn trimmed(text: &str) -> &str {
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        text
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }

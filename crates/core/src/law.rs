@@ -64,9 +64,7 @@ mod tests {
 
     fn samples(law: Law) -> Vec<f64> {
         let mut rng = rng::stream(11, 0);
-        (0..100_000)
-            .map(|_| law.sample(&mut rng).0 as f64)
-            .collect()
+        (0..100_000).map(|_| law.sample(&mut rng).0 as f64).collect()
     }
 
     #[test]
@@ -82,14 +80,8 @@ mod tests {
             let n = values.len() as f64;
             let mean = values.iter().sum::<f64>() / n;
             let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
-            assert!(
-                (mean / law.mean_ns() - 1.0).abs() < 0.01,
-                "{law:?}: mean {mean}"
-            );
-            assert!(
-                (variance.sqrt() / mean - cv).abs() < 0.02,
-                "{law:?}: cv {cv}"
-            );
+            assert!((mean / law.mean_ns() - 1.0).abs() < 0.01, "{law:?}: mean {mean}");
+            assert!((variance.sqrt() / mean - cv).abs() < 0.02, "{law:?}: cv {cv}");
         }
     }
 

@@ -4,18 +4,11 @@ use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str,
 use std::borrow::Cow;
 
 /// What a component of a URL encodes: all but unreserved characters (RFC 3986 §2.3).
-pub(crate) const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+pub(crate) const COMPONENT: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// What `application/x-www-form-urlencoded` encodes; a blank becomes `+`.
-const FORM: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'*')
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_');
+const FORM: &AsciiSet = &NON_ALPHANUMERIC.remove(b'*').remove(b'-').remove(b'.').remove(b'_');
 
 /// What no URL has as it is: blanks, controls, and all beyond ASCII.
 const NOT_OF_URLS: &AsciiSet = &CONTROLS.add(b' ');
@@ -27,11 +20,7 @@ pub(crate) fn component(bytes: &[u8]) -> String {
 
 /// A name and a value as a pair of a query or a form.
 pub(crate) fn pair(name: &str, value: &str) -> String {
-    format!(
-        "{}={}",
-        component(name.as_bytes()),
-        component(value.as_bytes())
-    )
+    format!("{}={}", component(name.as_bytes()), component(value.as_bytes()))
 }
 
 /// Text as a name or a value of `application/x-www-form-urlencoded`.

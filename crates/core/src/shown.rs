@@ -54,26 +54,15 @@ mod tests {
             ("\u{1b}[31mred\u{7}", "\\u{1b}[31mred\\u{7}"),
             ("\u{9b}2J", "\\u{9b}2J"),
             ("gpj.\u{202e}exe", "gpj.\\u{202e}exe"),
-            (
-                "a\u{2066}b\u{2069}\u{200b}",
-                "a\\u{2066}b\\u{2069}\\u{200b}",
-            ),
+            ("a\u{2066}b\u{2069}\u{200b}", "a\\u{2066}b\\u{2069}\\u{200b}"),
             ("\u{e0041}", "\\u{e0041}"),
             ("two\r\nlines\tof", "two  lines of"),
         ] {
             assert_eq!(shown(text), expected);
         }
-        for text in [
-            "",
-            "plain",
-            "µs – ±5 %, 10\u{a0}ms",
-            "Ünïcode 日本 עברית 🚀",
-            "\\u{1b}",
-        ] {
-            assert!(
-                matches!(shown(text), Cow::Borrowed(same) if same == text),
-                "{text}"
-            );
+        for text in ["", "plain", "µs – ±5 %, 10\u{a0}ms", "Ünïcode 日本 עברית 🚀", "\\u{1b}"]
+        {
+            assert!(matches!(shown(text), Cow::Borrowed(same) if same == text), "{text}");
         }
     }
 }

@@ -62,11 +62,7 @@ pub fn time(ns: f64) -> String {
 
 /// `1 user`, `12,345 users`, `6.4 users`: whole users are exact, anything else is an estimate.
 pub fn users(n: f64) -> String {
-    let n = if n == n.round() {
-        exact(n)
-    } else {
-        estimate(n)
-    };
+    let n = if n == n.round() { exact(n) } else { estimate(n) };
     let noun = if n == "1" { "user" } else { "users" };
     format!("{n} {noun}")
 }
@@ -198,14 +194,7 @@ mod tests {
                 (f64::INFINITY, "unknown"),
             ],
         );
-        check(
-            users,
-            &[
-                (1.0, "1 user"),
-                (12_345.0, "12,345 users"),
-                (48.235, "48.2 users"),
-            ],
-        );
+        check(users, &[(1.0, "1 user"), (12_345.0, "12,345 users"), (48.235, "48.2 users")]);
     }
 
     #[test]
@@ -233,13 +222,7 @@ mod tests {
     fn ratios_have_two_digits() {
         check(
             ratio,
-            &[
-                (116.7, "120"),
-                (7.0, "7"),
-                (1.742, "1.7"),
-                (35_111.0, "35,000"),
-                (0.0, "unknown"),
-            ],
+            &[(116.7, "120"), (7.0, "7"), (1.742, "1.7"), (35_111.0, "35,000"), (0.0, "unknown")],
         );
     }
 

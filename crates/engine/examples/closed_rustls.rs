@@ -123,10 +123,8 @@ fn watch(connections: &[Connection]) -> io::Result<i32> {
     // SAFETY: no pointer is passed.
     let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
     for (index, connection) in connections.iter().enumerate() {
-        let mut event = libc::epoll_event {
-            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
-            u64: index as u64,
-        };
+        let mut event =
+            libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: index as u64 };
         let fd = connection.tcp.as_raw_fd();
         // SAFETY: the event is ours, and the call only reads it.
         if unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) } != 0 {

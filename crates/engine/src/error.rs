@@ -34,8 +34,6 @@ impl std::error::Error for RunError {}
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
-    let text = text
-        .strip_prefix("failed to lookup address information: ")
-        .unwrap_or(text);
+    let text = text.strip_prefix("failed to lookup address information: ").unwrap_or(text);
     text.to_lowercase()
 }

@@ -35,9 +35,7 @@ pub(crate) fn generator_use(
     steal_percent: Option<f64>,
 ) -> GeneratorUse {
     let wanted = |w: &&WorkerUse| w.busy() + w.waiting();
-    let busiest = workers
-        .iter()
-        .max_by(|a, b| wanted(a).total_cmp(&wanted(b)));
+    let busiest = workers.iter().max_by(|a, b| wanted(a).total_cmp(&wanted(b)));
     let sum = |part: fn(&ThreadUse) -> Nanos| {
         let parts = workers.iter().map(|w| part(&w.used).as_secs_f64());
         parts.sum::<f64>()

@@ -110,10 +110,7 @@ fn failed(error: io::Error) -> Unreadable {
 
 fn too_large(bytes: Option<u64>, max: u64) -> Unreadable {
     let bytes = bytes.map_or(String::new(), |n| format!("has {n} bytes, which "));
-    Unreadable::Because(format!(
-        "{bytes}is more than the {} that are read at most",
-        amount(max)
-    ))
+    Unreadable::Because(format!("{bytes}is more than the {} that are read at most", amount(max)))
 }
 
 /// `256 MiB`; limits are whole.

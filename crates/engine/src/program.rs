@@ -102,10 +102,7 @@ impl ChildProgram {
     /// # Errors
     /// Out of descriptors.
     pub(crate) fn outputs(&self) -> io::Result<[OwnedFd; 2]> {
-        Ok([
-            self.stdout.as_fd().try_clone_to_owned()?,
-            self.stderr.as_fd().try_clone_to_owned()?,
-        ])
+        Ok([self.stdout.as_fd().try_clone_to_owned()?, self.stderr.as_fd().try_clone_to_owned()?])
     }
 
     /// Writes a line; [`ChildProgram::write_rest`] writes the rest if the pipe is full. `false` if
@@ -173,10 +170,7 @@ impl ChildProgram {
                 }
                 true
             }
-            Err(e) => matches!(
-                e.kind(),
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-            ),
+            Err(e) => matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
         }
     }
 
@@ -190,10 +184,7 @@ impl ChildProgram {
                 self.said.drain(..surplus);
                 true
             }
-            Err(e) => matches!(
-                e.kind(),
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-            ),
+            Err(e) => matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
         }
     }
 
@@ -336,10 +327,7 @@ mod tests {
         // It takes no notice of the end of its input, nor of a request to end.
         let mut stubborn = shell("trap '' TERM HUP; sleep 1000 & echo $!; echo $$; wait; wait");
         let pids: Vec<_> = lines(&mut stubborn, 2).into_iter().flatten().collect();
-        assert!(
-            pids.len() == 2 && pids.iter().all(|pid| runs(pid)),
-            "{pids:?}"
-        );
+        assert!(pids.len() == 2 && pids.iter().all(|pid| runs(pid)), "{pids:?}");
         drop(stubborn);
         check_ended(&pids);
     }

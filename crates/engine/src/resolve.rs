@@ -52,22 +52,14 @@ pub fn preflight(
         Endpoint::Unix { path } => {
             let (_, address) = reach_unix(path, patience)?;
             let mut stream = UnixStream::connect(path).map_err(unreachable)?;
-            stream
-                .set_read_timeout(Some(patience))
-                .map_err(unreachable)?;
-            stream
-                .set_write_timeout(Some(patience))
-                .map_err(unreachable)?;
+            stream.set_read_timeout(Some(patience)).map_err(unreachable)?;
+            stream.set_write_timeout(Some(patience)).map_err(unreachable)?;
             Ok((address, greet(&mut stream, target, tls, patience)?))
         }
         Endpoint::Tcp { host, port } => {
             let (mut stream, address) = connect(host, *port, patience)?;
-            stream
-                .set_read_timeout(Some(patience))
-                .map_err(unreachable)?;
-            stream
-                .set_write_timeout(Some(patience))
-                .map_err(unreachable)?;
+            stream.set_read_timeout(Some(patience)).map_err(unreachable)?;
+            stream.set_write_timeout(Some(patience)).map_err(unreachable)?;
             let greeting = greet(&mut stream, target, tls, patience)?;
             Ok((Address::Tcp(address).to_string(), greeting))
         }
@@ -206,9 +198,7 @@ pub(crate) fn sources(texts: &[String], target: &RawAddress) -> Result<Vec<RawAd
         let raw = RawAddress::new(&Address::Tcp(SocketAddr::new(ip, 0)));
         let raw = raw.map_err(|e| wrong(&reason(&e)))?;
         if raw.family() != target.family() {
-            return Err(wrong(
-                "the target's address is of another kind (IPv4, IPv6)",
-            ));
+            return Err(wrong("the target's address is of another kind (IPv4, IPv6)"));
         }
         let bound = Socket::new(&raw).and_then(|socket| socket.bind_address(&raw));
         bound.map_err(|e| wrong(&reason(&e)))?;

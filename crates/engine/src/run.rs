@@ -93,13 +93,7 @@ pub fn run_observed(
     let mut show = |interval: &Interval, part: &IntervalPart| {
         observer.on_interval(interval, part.response.as_ref());
     };
-    run_crew(
-        spec,
-        (WorkerRange::whole(workers), None),
-        &mut show,
-        stop,
-        vantage,
-    )
+    run_crew(spec, (WorkerRange::whole(workers), None), &mut show, stop, vantage)
 }
 
 /// Runs a crew's part of a trial that several processes make together: the operations, users and
@@ -163,10 +157,7 @@ fn run_crew(
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
         spare: spare_processors(&address, crew.workers),
-        one_of: vantage
-            .as_ref()
-            .filter(|v| v.follows())
-            .and_then(|_| followed::one_of(spec)),
+        one_of: vantage.as_ref().filter(|v| v.follows()).and_then(|_| followed::one_of(spec)),
     };
     if let Some(vantage) = &mut vantage {
         vantage.arm();
@@ -180,18 +171,9 @@ fn run_crew(
     let observed = vantage.map(Vantage::finish);
     let steal_percent = HostTime::now().steal_percent_since(time);
     let kernel = Counters::now().moved_since(&counters);
-    let done = done
-        .into_iter()
-        .collect::<io::Result<Vec<WorkerResult>>>()
-        .map_err(not_run)?;
-    let side = SideRecords {
-        waits_only_for_target,
-        intervals,
-        kernel,
-        steal_percent,
-        observed,
-        seen,
-    };
+    let done = done.into_iter().collect::<io::Result<Vec<WorkerResult>>>().map_err(not_run)?;
+    let side =
+        SideRecords { waits_only_for_target, intervals, kernel, steal_percent, observed, seen };
     Ok(trial_of(spec, done, side))
 }
 
@@ -337,11 +319,7 @@ impl RunPlan<'_> {
         let picks = rng::stream(self.spec.seed, rng::PICKS + u64::from(share.index));
         let first = share.index as usize;
         let requests = RequestSet::new(&self.spec.target, self.requests.clone(), first, picks);
-        let dispatch = Dispatch {
-            plan: self,
-            share,
-            parts,
-        };
+        let dispatch = Dispatch { plan: self, share, parts };
         dispatch.run(requests)
     }
 
@@ -369,10 +347,7 @@ impl RunPlan<'_> {
 
     /// The measured window.
     fn window(&self) -> Window {
-        Window {
-            start: self.spec.warmup,
-            end: self.spec.window_end(),
-        }
+        Window { start: self.spec.warmup, end: self.spec.window_end() }
     }
 
     fn work_over<B: Backend, C: Client>(

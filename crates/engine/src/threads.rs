@@ -33,11 +33,7 @@ impl<T> StoppableThread<T> {
         let stop = Arc::<AtomicBool>::default();
         let stopped = stop.clone();
         let thread = Builder::new().name(name.to_owned());
-        Ok(StoppableThread {
-            stop,
-            wake,
-            thread: Some(thread.spawn(move || work(&stopped))?),
-        })
+        Ok(StoppableThread { stop, wake, thread: Some(thread.spawn(move || work(&stopped))?) })
     }
 
     /// Stops the thread and returns its result.
@@ -135,10 +131,7 @@ mod tests {
         let sum: i32 = thread::scope(|scope| {
             let works = (1..=4).map(|n| move || Ok(n));
             let threads = spawn_all(scope, "worker", works).unwrap();
-            threads
-                .into_iter()
-                .map(|t| t.join().unwrap().unwrap())
-                .sum()
+            threads.into_iter().map(|t| t.join().unwrap().unwrap()).sum()
         });
         assert_eq!(sum, 10);
     }

@@ -69,11 +69,7 @@ pub(crate) struct WorkerResult {
 impl WorkerResult {
     /// Its cost over the window.
     pub(crate) fn cost(&self) -> WorkerUse {
-        WorkerUse {
-            used: self.used,
-            polled: self.polled,
-            over: self.used_over,
-        }
+        WorkerUse { used: self.used, polled: self.polled, over: self.used_over }
     }
 }
 
@@ -272,9 +268,7 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
             _ => self.client.next_due(),
         };
         let before = self.clock.now();
-        let asked = waiter
-            .sleep_for(before, until)
-            .min(self.client.next_deadline() - before);
+        let asked = waiter.sleep_for(before, until).min(self.client.next_deadline() - before);
         let events = io.poll(asked, self)?;
         if events == 0 {
             let took = self.clock.now() - before;
@@ -317,13 +311,7 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
         for part in self.recorder.roll_all(now) {
             emit(part);
         }
-        let Tally {
-            opened,
-            open_max,
-            surplus,
-            in_flight,
-            ..
-        } = self.client.tally();
+        let Tally { opened, open_max, surplus, in_flight, .. } = self.client.tally();
         let mut measurement = self.recorder.finish(now);
         measurement.lost = in_flight;
         measurement.malformed_because = self.client.first_violation();
@@ -364,12 +352,7 @@ struct WindowUsage<K> {
 
 impl<K: Clock> WindowUsage<K> {
     fn new(window: Window, clock: K) -> WindowUsage<K> {
-        WindowUsage {
-            window,
-            clock,
-            at_start: None,
-            over_window: None,
-        }
+        WindowUsage { window, clock, at_start: None, over_window: None }
     }
 
     #[inline]

@@ -100,14 +100,8 @@ fn every_target_is_whole() {
         assert!(target.contains(&call), "{name}: {target}");
         let bin = format!("[[bin]]\nname = \"{name}\"\npath = \"fuzz_targets/{name}.rs\"\n");
         assert!(manifest.contains(&bin), "{name} in Cargo.toml");
-        assert!(
-            readme.contains(&format!("| `{name}` |")),
-            "{name} in README.md"
-        );
-        assert!(
-            here.contains(&format!("run(\"{name}\",")),
-            "{name} among these tests"
-        );
+        assert!(readme.contains(&format!("| `{name}` |")), "{name} in README.md");
+        assert!(here.contains(&format!("run(\"{name}\",")), "{name} among these tests");
         assert!(fuzz("seeds").join(&name).is_dir(), "seeds of {name}");
     }
     assert_eq!(manifest.matches("[[bin]]").count(), count);
@@ -115,9 +109,7 @@ fn every_target_is_whole() {
 }
 
 fn fuzz(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz")
-        .join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(path)
 }
 
 fn run(target: &str, mutations: usize, check: fn(&[u8])) {
@@ -137,14 +129,9 @@ fn run(target: &str, mutations: usize, check: fn(&[u8])) {
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let entries = fuzz("seeds").join(target).read_dir();
     let entries = entries.expect("the seeds are in the repository");
-    let mut paths: Vec<_> = entries
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.sort();
-    paths
-        .iter()
-        .map(|path| std::fs::read(path).expect("a seed is a file"))
-        .collect()
+    paths.iter().map(|path| std::fs::read(path).expect("a seed is a file")).collect()
 }
 
 /// A seed with one to four changes: a byte set, removed or put in, a stretch doubled or taken from

@@ -20,18 +20,11 @@ use support::{Quiet, run_over, target};
 const T: Nanos = Nanos::from_millis(100);
 
 fn s_clients(descriptors: u32) -> ConnectScheme {
-    ConnectScheme::SClients {
-        sclients: 1,
-        descriptors,
-    }
+    ConnectScheme::SClients { sclients: 1, descriptors }
 }
 
 fn spec(port: u16, scheme: ConnectScheme, close: CloseKind, duration_ms: u64) -> TrialSpec {
-    let load = Load::Overload(OverloadLoad {
-        scheme,
-        sources: Vec::new(),
-        close,
-    });
+    let load = Load::Overload(OverloadLoad { scheme, sources: Vec::new(), close });
     TrialSpec {
         label: "overload".to_owned(),
         level: load.level(),
@@ -58,12 +51,7 @@ fn run(spec: &TrialSpec) -> Vec<Trial> {
     let trials = [BackendChoice::Epoll, BackendChoice::IoUring].map(|b| run_over(spec, b));
     let trials: Vec<Trial> = trials.into_iter().flatten().collect();
     for trial in &trials {
-        assert_eq!(
-            count(trial, Outcome::InFlight),
-            0,
-            "{:?}",
-            trial.measurement
-        );
+        assert_eq!(count(trial, Outcome::InFlight), 0, "{:?}", trial.measurement);
     }
     trials
 }
@@ -100,9 +88,7 @@ fn beside<R>(serve: Serve, body: impl FnOnce(u16, &dyn Fn() -> Vec<SocketAddr>) 
                     return;
                 }
                 peers.lock().unwrap().push(peer);
-                stream
-                    .set_read_timeout(Some(Duration::from_secs(5)))
-                    .unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
                 serve(stream);
             }
         });
@@ -148,10 +134,7 @@ fn connections_that_are_served_are_replaced_at_once() {
             for trial in run(&spec(port, s_clients(4), close, 300)) {
                 let outcomes = &trial.measurement.outcomes;
                 // Four descriptors alone would make 12; what is served comes on top of it.
-                assert!(
-                    count(&trial, Outcome::Served) > 12,
-                    "{close:?}: {outcomes:?}"
-                );
+                assert!(count(&trial, Outcome::Served) > 12, "{close:?}: {outcomes:?}");
             }
         });
     }
@@ -164,11 +147,7 @@ fn simple_clients_are_served_one_at_a_time() {
         for trial in run(&spec(port, simple, CloseKind::Fin, 300)) {
             let outcomes = &trial.measurement.outcomes;
             assert!(count(&trial, Outcome::Served) > 3, "{outcomes:?}");
-            assert_eq!(
-                outcomes.total(),
-                count(&trial, Outcome::Served),
-                "{outcomes:?}"
-            );
+            assert_eq!(outcomes.total(), count(&trial, Outcome::Served), "{outcomes:?}");
         }
     });
 }
@@ -294,10 +273,7 @@ fn ports_run_out_and_what_has_one_sends_a_syn_and_nothing_else() {
     // given up later than after T, and still have their outcome.
     spec.timeout = Nanos::from_secs(10);
     let trials = run(&spec);
-    let timed_out: u64 = trials
-        .iter()
-        .map(|t| count(t, Outcome::ConnectTimeout))
-        .sum();
+    let timed_out: u64 = trials.iter().map(|t| count(t, Outcome::ConnectTimeout)).sum();
     for trial in &trials {
         let outcomes = &trial.measurement.outcomes;
         assert!(count(trial, Outcome::PortExhausted) > 0, "{outcomes:?}");
@@ -334,10 +310,7 @@ fn twice_the_addresses_have_twice_the_ports() {
         let trials = run(&spec);
         let timed_out = trials.iter().map(|t| count(t, Outcome::ConnectTimeout));
         seen.push(timed_out.collect::<Vec<u64>>());
-        if trials
-            .iter()
-            .all(|t| count(t, Outcome::ConnectTimeout) == 3_600)
-        {
+        if trials.iter().all(|t| count(t, Outcome::ConnectTimeout) == 3_600) {
             return;
         }
     }

@@ -51,10 +51,7 @@ fn request(url: &Url, method: &str, path: &str, headers: &[&str], body: &str) ->
         let mut plain = String::new();
         for c in text.chars() {
             match c {
-                '@' => holes.push(Hole {
-                    part,
-                    at: plain.len() as u32,
-                }),
+                '@' => holes.push(Hole { part, at: plain.len() as u32 }),
                 c => plain.push(c),
             }
         }
@@ -70,10 +67,7 @@ fn request(url: &Url, method: &str, path: &str, headers: &[&str], body: &str) ->
 }
 
 fn step(name: &str, fills: Vec<Template>, status: u16) -> RequestStep {
-    let fill = |value| Fill {
-        value,
-        escape: Escape::None,
-    };
+    let fill = |value| Fill { value, escape: Escape::None };
     RequestStep {
         name: name.to_owned(),
         fills: fills.into_iter().map(fill).collect(),
@@ -83,12 +77,7 @@ fn step(name: &str, fills: Vec<Template>, status: u16) -> RequestStep {
 }
 
 fn extract(variable: u16, source: Source) -> Extraction {
-    Extraction {
-        name: format!("v{variable}"),
-        variable,
-        source,
-        otherwise: None,
-    }
+    Extraction { name: format!("v{variable}"), variable, source, otherwise: None }
 }
 
 /// A login, a page of items, one of them looked at twice, put into the cart, which is looked at,
@@ -107,19 +96,11 @@ fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
         source: Source::Json("/user".to_owned()),
         is: Match::Equals(name()),
     });
-    let mut items = step(
-        "items",
-        vec![piece(Piece::Call(Box::new(page))), cookies()],
-        200,
-    );
+    let mut items = step("items", vec![piece(Piece::Call(Box::new(page))), cookies()], 200);
     items.extract = vec![extract(1, Source::Json("/items/3/id".to_owned()))];
     let item = step("item", vec![piece(Piece::Variable(1)), cookies()], 200);
     let token = piece(Piece::Variable(0));
-    let add = step(
-        "add",
-        vec![token, cookies(), piece(Piece::Variable(1))],
-        201,
-    );
+    let add = step("add", vec![token, cookies(), piece(Piece::Variable(1))], 201);
     let mut cart = step("cart", vec![cookies()], 200);
     cart.expect.push(Expectation::Value {
         source: Source::Body,
@@ -134,12 +115,7 @@ fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
         asked("POST", "/login", &[], r#"{"name": "@", "password": "@"}"#),
         asked("GET", "/items?page=@", &["Cookie: @"], ""),
         asked("GET", "/items/@", &["Cookie: @"], ""),
-        asked(
-            "POST",
-            "/cart",
-            &["Authorization: Bearer @", form, "Cookie: @"],
-            "id=@",
-        ),
+        asked("POST", "/cart", &["Authorization: Bearer @", form, "Cookie: @"], "id=@"),
         asked("GET", "/cart", &["Cookie: @"], ""),
         asked("GET", "/old", &["Cookie: @"], ""),
         asked("GET", "@", &["Cookie: @"], ""),
@@ -154,10 +130,7 @@ fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
                 Instruction::Request(0),
                 Instruction::Think(Law::Fixed(MS(1))),
                 Instruction::Request(1),
-                Instruction::Begin {
-                    counter: 0,
-                    times: 2,
-                },
+                Instruction::Begin { counter: 0, times: 2 },
                 Instruction::Request(2),
                 Instruction::Again { counter: 0, to: 4 },
                 Instruction::Request(3),
@@ -204,10 +177,7 @@ fn spec(target: HttpTarget, load: Load, sessions: Option<u64>) -> TrialSpec {
 }
 
 fn users(vusers: u32) -> Load {
-    Load::Closed {
-        vusers,
-        pause: Pause::NONE,
-    }
+    Load::Closed { vusers, pause: Pause::NONE }
 }
 
 fn buyers(trial: &Trial) -> &SessionMeasured {
@@ -219,25 +189,14 @@ fn check_all_bought(trial: &Trial, sessions: u64) {
     let told = &measured.sessions.as_ref().unwrap().unexpected;
     assert_eq!(told, &[], "{:?}", measured.malformed_because);
     let outcomes = &measured.outcomes;
-    assert_eq!(
-        outcomes.count(Outcome::Ok),
-        outcomes.total(),
-        "{outcomes:?}"
-    );
+    assert_eq!(outcomes.count(Outcome::Ok), outcomes.total(), "{outcomes:?}");
     assert_eq!(outcomes.total(), sessions * OPERATIONS);
     let buyers = buyers(trial);
-    assert_eq!(
-        (buyers.completed, buyers.failed, buyers.unfinished),
-        (sessions, 0, 0)
-    );
+    assert_eq!((buyers.completed, buyers.failed, buyers.unfinished), (sessions, 0, 0));
     assert_eq!(buyers.time.count(), sessions);
     assert!(buyers.time.min() >= MS(1), "they pause");
     assert_eq!(measured.started, sessions);
-    let by_step: Vec<u64> = measured
-        .targets
-        .iter()
-        .map(|t| t.outcomes.total())
-        .collect();
+    let by_step: Vec<u64> = measured.targets.iter().map(|t| t.outcomes.total()).collect();
     assert_eq!(by_step, [1, 1, 2, 1, 1, 2, 0].map(|n| n * sessions));
 }
 
@@ -288,10 +247,7 @@ fn unique_records_end_the_load_when_there_is_none_left() {
     spec.engine.workers = 2;
     let trial = run_over(&spec, BackendChoice::Epoll).unwrap();
     check_ran_out(&trial, 30);
-    assert!(
-        trial.measurement.window.length() < MS(50_000),
-        "long before its time"
-    );
+    assert!(trial.measurement.window.length() < MS(50_000), "long before its time");
 }
 
 fn check_ran_out(trial: &Trial, sessions: u64) {
@@ -321,10 +277,7 @@ fn what_was_not_expected_ends_a_session_and_is_told() {
     let told = &measured.sessions.as_ref().unwrap().unexpected;
     assert_eq!(told.len(), 3, "the first three");
     assert_eq!((told[0].request, told[0].status), (2, 200));
-    assert_eq!(
-        told[0].expected,
-        "/price in the JSON of the body to be 'free'"
-    );
+    assert_eq!(told[0].expected, "/price in the JSON of the body to be 'free'");
     assert!(told[0].sample.contains("price"), "{}", told[0].sample);
 }
 
@@ -368,18 +321,11 @@ fn no_run_begins_where_nobody_listens() {
 }
 
 fn overload(scheme: ConnectScheme, close: CloseKind) -> Load {
-    Load::Overload(OverloadLoad {
-        scheme,
-        sources: Vec::new(),
-        close,
-    })
+    Load::Overload(OverloadLoad { scheme, sources: Vec::new(), close })
 }
 
 fn s_clients(descriptors: u32) -> ConnectScheme {
-    ConnectScheme::SClients {
-        sclients: 1,
-        descriptors,
-    }
+    ConnectScheme::SClients { sclients: 1, descriptors }
 }
 
 fn attempts(trial: &Trial) -> &SessionAttempts {
@@ -417,9 +363,7 @@ fn closing(answers: &str, body: impl FnOnce(u16)) {
                 if over.load(Ordering::SeqCst) {
                     return;
                 }
-                stream
-                    .set_read_timeout(Some(Duration::from_secs(5)))
-                    .unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
                 let _ = stream.read(&mut [0; 4_096]);
                 let _ = stream.write_all(answers.as_bytes());
             }
@@ -487,11 +431,7 @@ fn a_session_whose_connect_is_not_answered_has_failed_at_its_first_step() {
     for trial in both().into_iter().filter_map(|b| run_over(&spec, b)) {
         let attempts = attempts(&trial);
         let timeouts = attempts.outcomes.count(Outcome::ConnectTimeout);
-        assert_eq!(
-            (timeouts, attempts.outcomes.total()),
-            (9, 9),
-            "{attempts:?}"
-        );
+        assert_eq!((timeouts, attempts.outcomes.total()), (9, 9), "{attempts:?}");
         assert_eq!((attempts.established, attempts.connections), (0, 9));
         assert_eq!(trial.measurement.outcomes.total(), 9, "no second step");
         let buyers = buyers(&trial);

@@ -50,11 +50,7 @@ fn run(spec_of: impl Fn() -> TrialSpec) -> Vec<Trial> {
     let trials: Vec<Trial> = trials.collect();
     for trial in &trials {
         let outcomes = &trial.measurement.outcomes;
-        assert_eq!(
-            outcomes.count(Outcome::Ok),
-            outcomes.total(),
-            "{outcomes:?}"
-        );
+        assert_eq!(outcomes.count(Outcome::Ok), outcomes.total(), "{outcomes:?}");
     }
     trials
 }
@@ -182,10 +178,7 @@ fn too_few_connections_are_the_configured_limit_and_a_slow_target_is_not() {
     };
     for trial in run(|| spec(server(slow), 12, 1, Body::default())) {
         // The last has waited for eleven times 40 ms.
-        assert!(
-            longest(&trial, Stage::ConnectionWait) >= MS(400),
-            "{trial:?}"
-        );
+        assert!(longest(&trial, Stage::ConnectionWait) >= MS(400), "{trial:?}");
         assert_eq!(trial.measurement.connections_opened, 1);
     }
     for trial in run(|| spec(server(slow), 12, 12, Body::default())) {
@@ -231,11 +224,7 @@ fn responses_carry_the_kernels_timestamp_unless_it_is_not_wanted() {
     };
     for trial in run(|| spec(server(at_once), 10, 4, Body::default())) {
         // The kernel may begin to stamp only after the first.
-        assert!(
-            trial.measurement.by_kernel >= 9,
-            "{}",
-            trial.measurement.by_kernel
-        );
+        assert!(trial.measurement.by_kernel >= 9, "{}", trial.measurement.by_kernel);
     }
     let unstamped = || {
         let mut spec = spec(server(at_once), 10, 4, Body::default());

@@ -74,22 +74,15 @@ impl Background {
         // first, and tokio keeps its first one for good.
         let probe = thread::Builder::new().spawn(|| ())?;
         let _ = probe.join();
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .thread_keep_alive(Duration::MAX)
-            .build()?;
+        let runtime =
+            Builder::new_current_thread().enable_all().thread_keep_alive(Duration::MAX).build()?;
         let handle = runtime.handle().clone();
         handle.spawn_blocking(|| ());
         let (end, ended) = oneshot::channel();
-        let thread = thread::Builder::new()
-            .name("nats".to_owned())
-            .spawn(move || {
-                let _ = runtime.block_on(ended);
-            })?;
-        Ok(Background {
-            handle,
-            thread: Some((end, thread)),
-        })
+        let thread = thread::Builder::new().name("nats".to_owned()).spawn(move || {
+            let _ = runtime.block_on(ended);
+        })?;
+        Ok(Background { handle, thread: Some((end, thread)) })
     }
 }
 
@@ -114,9 +107,7 @@ pub(crate) struct Bus {
 
 impl std::fmt::Debug for Bus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bus")
-            .field("place", &self.place)
-            .finish_non_exhaustive()
+        f.debug_struct("Bus").field("place", &self.place).finish_non_exhaustive()
     }
 }
 
@@ -129,9 +120,7 @@ impl Bus {
             .map_err(|e| FleetError::Refused(format!("cannot start a thread for NATS: {e}")))?;
         let link = Arc::new(NatsLink::default());
         let told = link.clone();
-        let options = access
-            .options(name)?
-            .custom_inbox_prefix(inbox_prefix(inbox));
+        let options = access.options(name)?.custom_inbox_prefix(inbox_prefix(inbox));
         let options = options.event_callback(move |event| {
             told.note(&event);
             std::future::ready(())
@@ -149,13 +138,7 @@ impl Bus {
             stream.set_timeout(Duration::from_secs(5));
             stream
         };
-        Ok(Bus {
-            runtime,
-            client,
-            stream,
-            link,
-            place,
-        })
+        Ok(Bus { runtime, client, stream, link, place })
     }
 
     /// Waits for a future on this thread.
@@ -350,9 +333,6 @@ mod tests {
             assert!(full.contains(words), "{full}");
         }
         let other = not_stored(&error(10071, "wrong last sequence"));
-        assert!(
-            !other.contains("full") && other.contains("wrong last"),
-            "{other}"
-        );
+        assert!(!other.contains("full") && other.contains("wrong last"), "{other}");
     }
 }

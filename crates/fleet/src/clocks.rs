@@ -127,10 +127,7 @@ impl PauseWatch {
             }
             stops
         };
-        PauseWatch {
-            is_over,
-            thread: thread.spawn(watch).ok(),
-        }
+        PauseWatch { is_over, thread: thread.spawn(watch).ok() }
     }
 
     /// Ends it and returns all stops.
@@ -143,9 +140,8 @@ impl PauseWatch {
 
 /// The longest part of a stop that lies within a window.
 pub(crate) fn longest_within(stops: &[TimeSpan], window: TimeSpan) -> u64 {
-    let within = stops
-        .iter()
-        .map(|[from, to]| to.min(&window[1]).saturating_sub(*from.max(&window[0])));
+    let within =
+        stops.iter().map(|[from, to]| to.min(&window[1]).saturating_sub(*from.max(&window[0])));
     within.max().unwrap_or(0)
 }
 
@@ -164,14 +160,8 @@ mod tests {
             chrony_error_ns,
         };
         let agrees = |read: ClockEstimate, own| read.for_report(1_000_000, own).agrees_with_chrony;
-        assert_eq!(
-            agrees(read(200_000, Some(100_000)), Some(60_000)),
-            Some(true)
-        );
-        assert_eq!(
-            agrees(read(-220_000, Some(100_000)), Some(60_000)),
-            Some(false)
-        );
+        assert_eq!(agrees(read(200_000, Some(100_000)), Some(60_000)), Some(true));
+        assert_eq!(agrees(read(-220_000, Some(100_000)), Some(60_000)), Some(false));
         assert_eq!(agrees(read(5_000_000_000, Some(100_000)), None), None);
         assert_eq!(agrees(read(5_000_000_000, None), Some(1)), None);
         assert_eq!(read(-7, None).for_report(1_000_000, None).offset_ns, -7);
@@ -208,10 +198,7 @@ mod tests {
         let alone = "7F7F0101,,10,1795408165.495735528,0.000000000,0.000000000,0.000000000,0.000,\
             0.000,0.000,0.000000000,0.000000000,0.0,Normal";
         assert_eq!(parse_tracking(alone), Some(0));
-        assert_eq!(
-            parse_tracking(&line.replace("Normal", "Not synchronised")),
-            None
-        );
+        assert_eq!(parse_tracking(&line.replace("Normal", "Not synchronised")), None);
         for other in ["", "506 Cannot talk to daemon\n", &line[..60]] {
             assert_eq!(parse_tracking(other), None, "{other}");
         }

@@ -38,10 +38,7 @@ impl IntervalShare {
 
     /// The same with times as exact as they are looked at.
     pub(crate) fn coarse(&self) -> IntervalShare {
-        IntervalShare {
-            response: self.response.coarse(),
-            but: self.but.clone(),
-        }
+        IntervalShare { response: self.response.coarse(), but: self.but.clone() }
     }
 
     /// Which interval it belongs to, or which is the last in it.

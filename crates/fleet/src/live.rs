@@ -35,9 +35,7 @@ impl LiveMerge {
     /// A merge of agents of these names.
     pub(crate) fn new<'a>(agents: impl Iterator<Item = &'a str>) -> LiveMerge {
         LiveMerge {
-            seen: agents
-                .map(|a| (a.to_owned(), AgentProgress::default()))
-                .collect(),
+            seen: agents.map(|a| (a.to_owned(), AgentProgress::default())).collect(),
             ..LiveMerge::default()
         }
     }
@@ -76,11 +74,7 @@ impl LiveMerge {
         let mut agents = Vec::with_capacity(self.seen.len());
         for (agent, seen) in &mut self.seen {
             let mut latest = None;
-            while seen
-                .waiting
-                .front()
-                .is_some_and(|part| part.index() <= index)
-            {
+            while seen.waiting.front().is_some_and(|part| part.index() <= index) {
                 latest = seen.waiting.pop_front();
             }
             let Some(sum) = latest else {
@@ -150,20 +144,9 @@ mod tests {
         }
         let completed: Vec<u64> = shown.iter().map(|(i, _)| i.completed).collect();
         assert_eq!(completed, [20, 22, 12, 13, 12 + 13 + 14 + 14, 30]);
-        let total: u64 = shown
-            .iter()
-            .filter_map(|(_, h)| h.as_ref())
-            .map(Histogram::count)
-            .sum();
+        let total: u64 = shown.iter().filter_map(|(_, h)| h.as_ref()).map(Histogram::count).sum();
         assert_eq!(total, 2 * (10 + 11 + 12 + 13 + 14 + 15));
-        let silent = |k: usize| {
-            shown[k]
-                .0
-                .agents
-                .iter()
-                .map(|a| a.is_silent)
-                .collect::<Vec<_>>()
-        };
+        let silent = |k: usize| shown[k].0.agents.iter().map(|a| a.is_silent).collect::<Vec<_>>();
         assert_eq!((silent(1), silent(2)), (vec![false; 2], vec![false, true]));
         let of_b = &shown[4].0.agents[1];
         assert_eq!((of_b.agent.as_str(), of_b.completed), ("b", 12 + 13 + 14));

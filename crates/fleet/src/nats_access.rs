@@ -37,9 +37,7 @@ pub struct NatsAccess {
 /// Without secrets.
 impl std::fmt::Debug for NatsAccess {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Access")
-            .field("at", &self.place())
-            .finish_non_exhaustive()
+        f.debug_struct("Access").field("at", &self.place()).finish_non_exhaustive()
     }
 }
 
@@ -110,26 +108,20 @@ impl NatsAccess {
         }
         if let Some(path) = &self.nkey {
             let text = read(path, "a seed")?;
-            let seed = text
-                .lines()
-                .map(str::trim)
-                .find(|line| line.starts_with('S'));
+            let seed = text.lines().map(str::trim).find(|line| line.starts_with('S'));
             let seed = seed.ok_or_else(|| unfit(path, "a seed", "no line begins with S"))?;
             options = options.nkey(seed.to_owned());
         }
         if let Some(path) = &self.ca {
             read(path, "certificates")?;
-            options = options
-                .add_root_certificates(path.clone())
-                .require_tls(true);
+            options = options.add_root_certificates(path.clone()).require_tls(true);
         }
         match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => {
                 read(cert, "a certificate")?;
                 read(key, "a key")?;
-                options = options
-                    .add_client_certificate(cert.clone(), key.clone())
-                    .require_tls(true);
+                options =
+                    options.add_client_certificate(cert.clone(), key.clone()).require_tls(true);
             }
             (None, None) => {}
             _ => {
@@ -151,10 +143,7 @@ fn read(path: &Path, what: &str) -> Result<String, FleetError> {
 }
 
 fn unfit(path: &Path, what: &str, why: &str) -> FleetError {
-    FleetError::Refused(format!(
-        "{} is to hold {what} for NATS: {why}",
-        path.display()
-    ))
+    FleetError::Refused(format!("{} is to hold {what} for NATS: {why}", path.display()))
 }
 
 #[cfg(test)]
@@ -164,10 +153,7 @@ mod tests {
 
     #[test]
     fn a_place_has_no_secrets() {
-        let access = |url: &str| NatsAccess {
-            url: url.to_owned(),
-            ..NatsAccess::default()
-        };
+        let access = |url: &str| NatsAccess { url: url.to_owned(), ..NatsAccess::default() };
         let place = access("nats://me:secret@n1:4222,tls://token@n2,n3:1").place();
         assert_eq!(place, "nats://n1:4222,tls://n2,nats://n3:1");
         assert!(!format!("{:?}", access("nats://me:secret@n1")).contains("secret"));
@@ -179,25 +165,12 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let text = r#"{"url": "nats://n:1", "user": "u", "password": "p", "creds": "", "x": 1}"#;
         fs::write(folder.join("lab.json"), text).unwrap();
-        let own = NatsAccess {
-            user: Some("me".to_owned()),
-            ..NatsAccess::default()
-        };
+        let own = NatsAccess { user: Some("me".to_owned()), ..NatsAccess::default() };
         let filled = own.clone().or_context("lab", &folder).unwrap();
-        assert_eq!(
-            (filled.url.as_str(), filled.user.as_deref()),
-            ("nats://n:1", Some("me"))
-        );
-        assert_eq!(
-            (filled.password.as_deref(), filled.creds),
-            (Some("p"), None)
-        );
+        assert_eq!((filled.url.as_str(), filled.user.as_deref()), ("nats://n:1", Some("me")));
+        assert_eq!((filled.password.as_deref(), filled.creds), (Some("p"), None));
         for wrong in ["none", "../lab"] {
-            let line = own
-                .clone()
-                .or_context(wrong, &folder)
-                .unwrap_err()
-                .to_string();
+            let line = own.clone().or_context(wrong, &folder).unwrap_err().to_string();
             assert!(line.contains(wrong), "{line}");
         }
         fs::remove_dir_all(&folder).unwrap();

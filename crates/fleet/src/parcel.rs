@@ -111,9 +111,7 @@ mod tests {
         let mut state = 1_u64;
         let value: Vec<u64> = (0..400_000)
             .map(|_| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 state
             })
             .collect();

@@ -136,10 +136,7 @@ impl Permit {
         if let Some(tls) = &mut target.tls {
             tls.server_name.get_or_insert_with(|| host.clone());
         }
-        target.endpoint = Endpoint::Tcp {
-            host: first.ip().to_string(),
-            port: *port,
-        };
+        target.endpoint = Endpoint::Tcp { host: first.ip().to_string(), port: *port };
         Ok(())
     }
 }
@@ -230,14 +227,7 @@ mod tests {
         assert!(!holds("fd00::/8", "fe80::1"));
         // The same host by its address within IPv6.
         assert!(holds("10.0.0.0/8", "::ffff:10.1.1.1"));
-        for wrong in [
-            "",
-            "10.0.0.0/33",
-            "::/129",
-            "10.0.0.0/",
-            "here/8",
-            "10.0.0/8",
-        ] {
+        for wrong in ["", "10.0.0.0/33", "::/129", "10.0.0.0/", "here/8", "10.0.0/8"] {
             assert!(Cidr::parse(wrong).is_err(), "{wrong}");
         }
     }
@@ -254,10 +244,7 @@ mod tests {
         assert_eq!(reserve(1), Some(second));
         assert_eq!(reserve(1), None, "beyond its patience");
         let free = Spacing::of(None);
-        assert_eq!(
-            free.reserve(1_000, now, Duration::ZERO),
-            Some(Duration::ZERO)
-        );
+        assert_eq!(free.reserve(1_000, now, Duration::ZERO), Some(Duration::ZERO));
         assert_eq!(free.reserve(1, now, Duration::ZERO), Some(Duration::ZERO));
     }
 

@@ -1,9 +1,7 @@
 //! The axis of a plot: maps values to positions and chooses round values for its marks.
 
 /// Percentiles marked on an axis of percentiles.
-const PERCENTILES: [f64; 9] = [
-    0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999,
-];
+const PERCENTILES: [f64; 9] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999];
 
 /// The mapping from values to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,23 +45,13 @@ impl Axis {
     /// A linear axis over `lo < hi`.
     pub(crate) fn linear(lo: f64, hi: f64, label: fn(f64) -> String) -> Axis {
         let hi = if hi > lo { hi } else { lo + 1.0 };
-        Axis {
-            lo,
-            hi,
-            kind: ScaleKind::Linear,
-            label,
-        }
+        Axis { lo, hi, kind: ScaleKind::Linear, label }
     }
 
     /// A logarithmic axis over `0 < lo < hi`; linear from 0 where `lo` is not positive.
     pub(crate) fn logarithmic(lo: f64, hi: f64, label: fn(f64) -> String) -> Axis {
         if lo > 0.0 && hi > lo {
-            Axis {
-                lo,
-                hi,
-                kind: ScaleKind::Log,
-                label,
-            }
+            Axis { lo, hi, kind: ScaleKind::Log, label }
         } else {
             Axis::linear(0.0, hi, label)
         }
@@ -84,12 +72,7 @@ impl Axis {
     /// An axis of percentiles from 0 to `hi`, 0 < `hi` < 100; higher ones lie at its end.
     pub(crate) fn percentiles(hi: f64, label: fn(f64) -> String) -> Axis {
         let hi = if hi > 0.0 && hi < 100.0 { hi } else { 99.0 };
-        Axis {
-            lo: 0.0,
-            hi,
-            kind: ScaleKind::Percentile,
-            label,
-        }
+        Axis { lo: 0.0, hi, kind: ScaleKind::Percentile, label }
     }
 
     /// The position of a value: 0 at `lo`, 1 at `hi`.
@@ -136,8 +119,7 @@ impl Axis {
         let first = self.lo.log10().floor() as i32;
         let last = self.hi.log10().ceil() as i32;
         let all = (first..=last).flat_map(|e| digits.iter().map(move |d| d * 10f64.powi(e)));
-        all.filter(|v| (0.0..=1.0).contains(&self.position(*v)))
-            .collect()
+        all.filter(|v| (0.0..=1.0).contains(&self.position(*v))).collect()
     }
 
     fn even_ticks(&self, wanted: usize) -> Vec<f64> {
@@ -167,10 +149,7 @@ mod tests {
     fn linear_ticks_are_round() {
         let axis = Axis::linear(0.0, 9_200.0, number);
         assert_eq!(labels(axis, 5), ["0", "2,000", "4,000", "6,000", "8,000"]);
-        assert_eq!(
-            labels(Axis::linear(0.0, 0.7, number), 4),
-            ["0", "0.2", "0.4", "0.6"]
-        );
+        assert_eq!(labels(Axis::linear(0.0, 0.7, number), 4), ["0", "0.2", "0.4", "0.6"]);
     }
 
     #[test]

@@ -114,9 +114,7 @@ mod tests {
 
     #[test]
     fn intervals_are_lines_and_their_keys_columns() {
-        let report = fixtures::all()
-            .into_iter()
-            .find(|(name, _)| *name == "run_open");
+        let report = fixtures::all().into_iter().find(|(name, _)| *name == "run_open");
         let (_, report) = report.unwrap();
         let text = written(&report);
         let mut lines = text.lines();

@@ -68,11 +68,7 @@ mod tests {
     #[test]
     fn every_kind_of_report_reads_back_equal() {
         for (name, report) in fixtures::all() {
-            assert_eq!(
-                parse_report(&written(&report)).as_ref(),
-                Ok(&report),
-                "{name}"
-            );
+            assert_eq!(parse_report(&written(&report)).as_ref(), Ok(&report), "{name}");
         }
     }
 
@@ -132,14 +128,8 @@ mod tests {
                 "schema knee.report/3 is not understood; this version of knee reads knee.report/2 \
                  and knee.report/1",
             ),
-            (
-                r#"{"schema": "knee.report/2"}"#,
-                "a damaged knee.report/2 document: missing field",
-            ),
-            (
-                r#"{"schema": "knee.report/1"}"#,
-                "a damaged knee.report/1 document: missing field",
-            ),
+            (r#"{"schema": "knee.report/2"}"#, "a damaged knee.report/2 document: missing field"),
+            (r#"{"schema": "knee.report/1"}"#, "a damaged knee.report/1 document: missing field"),
             (
                 r#"{"schema": "knee.report/1", "command": "run", "trials": 7}"#,
                 "a damaged knee.report/1 document: invalid type: integer `7`",

@@ -18,11 +18,8 @@ pub struct Junit;
 
 impl Renderer for Junit {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-        let seconds: f64 = report
-            .trials
-            .iter()
-            .map(|t| t.duration_ns as f64 / 1e9)
-            .fold(0.0, |sum, s| sum + s);
+        let seconds: f64 =
+            report.trials.iter().map(|t| t.duration_ns as f64 / 1e9).fold(0.0, |sum, s| sum + s);
         let cases = cases(report);
         let count = |kind: &str| {
             let such = cases.iter().filter_map(|case| case.bad.as_ref());
@@ -39,10 +36,7 @@ impl Renderer for Junit {
         writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
         writeln!(out, "<testsuites name=\"knee\" {counts}>")?;
         let at = attribute(&report.started_at);
-        writeln!(
-            out,
-            "  <testsuite name=\"{name}\" {counts} timestamp=\"{at}\">"
-        )?;
+        writeln!(out, "  <testsuite name=\"{name}\" {counts} timestamp=\"{at}\">")?;
         properties(report, out)?;
         for (i, case) in cases.iter().enumerate() {
             show_case(out, &name, case, if i == 0 { seconds } else { 0.0 })?;
@@ -57,9 +51,7 @@ fn properties(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "    <properties>")?;
     let version = ("knee_version".to_string(), report.knee_version.clone());
     let spec = report.spec.iter().map(|(name, value)| {
-        let shown = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_string);
+        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_string);
         (name.clone(), shown)
     });
     for (name, value) in [version].into_iter().chain(spec) {
@@ -78,10 +70,7 @@ struct TestCase {
 
 impl TestCase {
     fn new(name: impl Into<String>, bad: Option<(&'static str, String)>) -> TestCase {
-        TestCase {
-            name: name.into(),
-            bad,
-        }
+        TestCase { name: name.into(), bad }
     }
 }
 
@@ -120,20 +109,13 @@ fn show_case(
 ) -> io::Result<()> {
     let TestCase { name, bad } = case;
     let name = attribute(name);
-    write!(
-        out,
-        "    <testcase classname=\"{suite}\" name=\"{name}\" time=\"{seconds:.3}\""
-    )?;
+    write!(out, "    <testcase classname=\"{suite}\" name=\"{name}\" time=\"{seconds:.3}\"")?;
     let Some((element, words)) = bad else {
         return writeln!(out, "/>");
     };
     let first = attribute(words.lines().next().unwrap_or_default());
     writeln!(out, ">")?;
-    writeln!(
-        out,
-        "      <{element} message=\"{first}\">{}</{element}>",
-        text(words)
-    )?;
+    writeln!(out, "      <{element} message=\"{first}\">{}</{element}>", text(words))?;
     writeln!(out, "    </testcase>")
 }
 
@@ -210,18 +192,10 @@ mod tests {
             let xml = written(&report);
             let document =
                 roxmltree::Document::parse(&xml).unwrap_or_else(|e| panic!("{name}: {e}"));
-            let suite = document
-                .descendants()
-                .find(|n| n.has_tag_name("testsuite"))
-                .unwrap();
+            let suite = document.descendants().find(|n| n.has_tag_name("testsuite")).unwrap();
             let count = |tag: &str| suite.descendants().filter(|n| n.has_tag_name(tag)).count();
-            let said = |attribute: &str| {
-                suite
-                    .attribute(attribute)
-                    .unwrap()
-                    .parse::<usize>()
-                    .unwrap()
-            };
+            let said =
+                |attribute: &str| suite.attribute(attribute).unwrap().parse::<usize>().unwrap();
             assert_eq!(count("testcase"), said("tests"), "{name}");
             assert_eq!(count("error"), said("errors"), "{name}");
             assert_eq!(
@@ -242,18 +216,12 @@ mod tests {
                 crossed: vec![line.to_string(), "another".to_string()],
                 ..ThresholdReport::default()
             },
-            ThresholdReport {
-                expression: "errors>0.1%".to_string(),
-                ..ThresholdReport::default()
-            },
+            ThresholdReport { expression: "errors>0.1%".to_string(), ..ThresholdReport::default() },
         ];
         report.judge();
         let xml = written(&report);
         let document = roxmltree::Document::parse(&xml).unwrap();
-        let failed: Vec<_> = document
-            .descendants()
-            .filter(|n| n.has_tag_name("failure"))
-            .collect();
+        let failed: Vec<_> = document.descendants().filter(|n| n.has_tag_name("failure")).collect();
         assert_eq!(failed.len(), 1);
         let spelt = line.replace('\u{1}', "\\u{1}");
         assert_eq!(failed[0].attribute("message"), Some(spelt.as_str()));

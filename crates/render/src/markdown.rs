@@ -48,9 +48,7 @@ fn head(head: &DocumentHead) -> Vec<String> {
     }];
     for (word, reasons) in &head.reasons {
         let reasons = reasons.iter();
-        parts.push(joined(
-            reasons.map(|r| format!("- **{word}**: {}", escaped(r))),
-        ));
+        parts.push(joined(reasons.map(|r| format!("- **{word}**: {}", escaped(r)))));
     }
     if head.interrupted {
         parts.push("**INTERRUPTED**: ended before its time".to_owned());
@@ -156,10 +154,7 @@ fn line(line: &Line) -> String {
 
 /// Lines in a fence that is longer than any within them.
 fn fenced(language: &str, lines: &[String]) -> String {
-    let text: Vec<String> = lines
-        .iter()
-        .map(|l| cleaned(&l.replace(TIE, " "), true))
-        .collect();
+    let text: Vec<String> = lines.iter().map(|l| cleaned(&l.replace(TIE, " "), true)).collect();
     let text = text.join("\n");
     let mut fence = "```".to_owned();
     while text.contains(&fence) {

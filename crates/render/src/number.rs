@@ -55,11 +55,7 @@ pub(crate) fn percent(value: f64) -> String {
 
 /// A share in a sentence or on an axis, idle zeros dropped: `0.5 %`, `20 %`.
 pub(crate) fn percent_short(value: f64) -> String {
-    if value.is_finite() {
-        tied(&shared::percent(value))
-    } else {
-        MISSING.to_string()
-    }
+    if value.is_finite() { tied(&shared::percent(value)) } else { MISSING.to_string() }
 }
 
 /// A share in a column whose title has the unit: the digits of [`percent`].
@@ -125,11 +121,7 @@ pub(crate) fn bytes(n: u64) -> String {
         value /= 1e3;
         unit += 1;
     }
-    format!(
-        "{}{TIE}{}",
-        shared::trimmed(&shared::digits_of(value, 3)),
-        UNITS[unit]
-    )
+    format!("{}{TIE}{}", shared::trimmed(&shared::digits_of(value, 3)), UNITS[unit])
 }
 
 /// A named figure of which only the name tells the unit (evidence, parameters): `_ns`, `_per_s`,
@@ -242,19 +234,8 @@ mod tests {
 
     #[test]
     fn counts_are_exact() {
-        check(
-            count,
-            &[
-                (0, "0"),
-                (999, "999"),
-                (1_000, "1,000"),
-                (1_234_567, "1,234,567"),
-            ],
-        );
-        check(
-            signed_count,
-            &[(-1_234, "-1,234"), (-123, "-123"), (12, "12")],
-        );
+        check(count, &[(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")]);
+        check(signed_count, &[(-1_234, "-1,234"), (-123, "-123"), (12, "12")]);
     }
 
     #[test]
@@ -274,10 +255,7 @@ mod tests {
             ],
         );
         check(asked, &[(12_345.0, "12,345"), (1.0 / 3.0, "0.3333")]);
-        check(
-            rate,
-            &[(8_571.4, "8,571/s"), (0.5, "0.5/s"), (f64::INFINITY, "–")],
-        );
+        check(rate, &[(8_571.4, "8,571/s"), (0.5, "0.5/s"), (f64::INFINITY, "–")]);
     }
 
     #[test]
@@ -347,18 +325,8 @@ mod tests {
                 (999, "999 ns"),
             ],
         );
-        check(
-            time_uncertainty,
-            &[(1_431, "1.4 µs"), (644, "644 ns"), (21_700, "22 µs")],
-        );
-        check(
-            time_short,
-            &[
-                (1_500_000, "1.5 ms"),
-                (10_000_000_000, "10 s"),
-                (100_000, "100 µs"),
-            ],
-        );
+        check(time_uncertainty, &[(1_431, "1.4 µs"), (644, "644 ns"), (21_700, "22 µs")]);
+        check(time_short, &[(1_500_000, "1.5 ms"), (10_000_000_000, "10 s"), (100_000, "100 µs")]);
         check(
             time_interval,
             &[
@@ -371,15 +339,7 @@ mod tests {
 
     #[test]
     fn data_is_in_decimal_units() {
-        check(
-            bytes,
-            &[
-                (0, "0 B"),
-                (999, "999 B"),
-                (1_200_000, "1.2 MB"),
-                (999_999, "1 MB"),
-            ],
-        );
+        check(bytes, &[(0, "0 B"), (999, "999 B"), (1_200_000, "1.2 MB"), (999_999, "1 MB")]);
     }
 
     #[test]

@@ -78,13 +78,8 @@ struct Family {
 impl Metrics {
     /// Nothing is measured yet. `info`: names and values that tell what runs.
     pub fn new(info: &[(&str, &str)]) -> Metrics {
-        let info = info
-            .iter()
-            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
-        Metrics {
-            info: info.collect::<Vec<_>>().join(","),
-            ..Metrics::default()
-        }
+        let info = info.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+        Metrics { info: info.collect::<Vec<_>>().join(","), ..Metrics::default() }
     }
 
     /// A trial begins.
@@ -136,29 +131,13 @@ impl Metrics {
         let mut out = String::new();
         head(&mut out, "knee", "info", "", "What runs.");
         line(&mut out, &format!("knee_info{{{}}}", self.info), 1.0);
-        head(
-            &mut out,
-            "knee_trials_ended",
-            "counter",
-            "",
-            "Trials that are over.",
-        );
+        head(&mut out, "knee_trials_ended", "counter", "", "Trials that are over.");
         line(&mut out, "knee_trials_ended_total", self.ended as f64);
         for family in &COUNTERS {
             family.write(&mut out, "counter", "_total", &self.trials);
         }
-        self.times(
-            &mut out,
-            LiveKind::Operations,
-            "response_time",
-            "Response times.",
-        );
-        self.times(
-            &mut out,
-            LiveKind::Flows,
-            "ping",
-            "Round trips beside the flows.",
-        );
+        self.times(&mut out, LiveKind::Operations, "response_time", "Response times.");
+        self.times(&mut out, LiveKind::Flows, "ping", "Round trips beside the flows.");
         let of_sessions = self.trials.iter().map(|t| (t.labels.as_str(), &t.sessions));
         sessions::write(&mut out, &of_sessions.collect::<Vec<_>>());
         let running = match (self.is_running, self.trials.as_slice()) {
@@ -211,11 +190,7 @@ impl Family {
                 head(out, self.name, kind, self.unit, self.help);
                 has_head = true;
             }
-            line(
-                out,
-                &format!("{}{suffix}{{{}}}", self.name, trial.labels),
-                value,
-            );
+            line(out, &format!("{}{suffix}{{{}}}", self.name, trial.labels), value);
         }
     }
 }
@@ -356,11 +331,7 @@ fn canonical(value: f64) -> String {
         return format!("{value:e}").replace("e-", "e-0");
     }
     let text = float(value);
-    if text.contains('.') {
-        text
-    } else {
-        format!("{text}.0")
-    }
+    if text.contains('.') { text } else { format!("{text}.0") }
 }
 
 /// A label's value, as it may stand between quotes.

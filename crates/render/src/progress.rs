@@ -71,10 +71,7 @@ impl ProgressCounts {
             .collect(),
             ProgressCounts::Datagrams { sent } => {
                 let per_s = interval.per_s(interval.sent.unwrap_or(0));
-                vec![
-                    format!("sending {}", rate(per_s)),
-                    format!("{} sent", count(sent)),
-                ]
+                vec![format!("sending {}", rate(per_s)), format!("{} sent", count(sent))]
             }
             ProgressCounts::Flows { ping_max } => flow_parts(interval, ping_max),
         }
@@ -264,27 +261,12 @@ mod tests {
                  p99 1.31 ms  12 errors  40 in flight, oldest 2 ms",
             ),
             (
-                ProgressLine {
-                    width: 60,
-                    unicode: false,
-                    ..LINE
-                },
+                ProgressLine { width: 60, unicode: false, ..LINE },
                 "vusers=8  3.0 s of 10.0 s  8,572/s  p50 730 us  p99 1.31 ms",
             ),
+            (ProgressLine { total: None, interval: None, ..LINE }, "vusers=8  3.0 s  warming up"),
             (
-                ProgressLine {
-                    total: None,
-                    interval: None,
-                    ..LINE
-                },
-                "vusers=8  3.0 s  warming up",
-            ),
-            (
-                ProgressLine {
-                    elapsed: Nanos::from_secs(11),
-                    unicode: false,
-                    ..LINE
-                },
+                ProgressLine { elapsed: Nanos::from_secs(11), unicode: false, ..LINE },
                 "================  vusers=8  11.0 s of 10.0 s  8,572/s  p50 730 us  \
                  p99 1.31 ms  12 errors  40 in flight, oldest 2 ms",
             ),
@@ -295,10 +277,7 @@ mod tests {
 
     #[test]
     fn datagrams_are_counted_as_they_are_sent() {
-        let interval = Interval {
-            sent: Some(5_000),
-            ..INTERVAL
-        };
+        let interval = Interval { sent: Some(5_000), ..INTERVAL };
         let line = ProgressLine {
             label: "3 of 9  yield*64",
             elapsed: Nanos::from_millis(2_500),
@@ -335,15 +314,8 @@ mod tests {
 
     #[test]
     fn rows_are_counted() {
-        assert_eq!(
-            ROW.format(),
-            "┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄  row 5 of 130  hybrid 50 µs  2.0 s of 65.0 s"
-        );
-        let narrow = RowLine {
-            width: 30,
-            unicode: false,
-            ..ROW
-        };
+        assert_eq!(ROW.format(), "┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄  row 5 of 130  hybrid 50 µs  2.0 s of 65.0 s");
+        let narrow = RowLine { width: 30, unicode: false, ..ROW };
         assert_eq!(narrow.format(), "row 5 of 130  hybrid 50 us  2.");
     }
 
@@ -369,9 +341,7 @@ mod tests {
             elapsed: Nanos::from_millis(2_500),
             total: None,
             interval: Some(&interval),
-            so_far: ProgressCounts::Flows {
-                ping_max: Nanos::from_millis(31),
-            },
+            so_far: ProgressCounts::Flows { ping_max: Nanos::from_millis(31) },
             width: 100,
             unicode: true,
         };
@@ -388,10 +358,7 @@ mod tests {
             latency_ns_max: 31_000_000,
             state: "settled".into(),
             tcp: ProbeReport {
-                round_trip_ns: TimesReport {
-                    p50: Some(730_000),
-                    ..TimesReport::default()
-                },
+                round_trip_ns: TimesReport { p50: Some(730_000), ..TimesReport::default() },
                 ..ProbeReport::default()
             },
             ..FlowsReport::default()

@@ -36,18 +36,12 @@ const CONTENDERS: &[Contender] = &[
     Contender {
         name: "iperf3",
         receiver: (IPERF3, "-s -1 -p {port}"),
-        sender: (
-            IPERF3,
-            "-c 127.0.0.1 -p {port} -P {flows} -t {whole} -J{iperf3_cc}",
-        ),
+        sender: (IPERF3, "-c 127.0.0.1 -p {port} -P {flows} -t {whole} -J{iperf3_cc}"),
         read: read_iperf3,
     },
     Contender {
         name: "knee",
-        receiver: (
-            BenchProgram::Knee,
-            "serve latency --listen 127.0.0.1:0 --threads 1",
-        ),
+        receiver: (BenchProgram::Knee, "serve latency --listen 127.0.0.1:0 --threads 1"),
         sender: (
             BenchProgram::Knee,
             "latency 127.0.0.1:{port} --scenarios {flows}/0 -d {seconds}s --threads 1 --json - \
@@ -107,11 +101,7 @@ fn table(lab: &Lab, flows: u32, control: &str) -> Result<String, String> {
             turns.push(turn.map_err(|e| format!("{}: {e}", contender.name))?);
         }
     }
-    let control = if control.is_empty() {
-        "the host's congestion control"
-    } else {
-        control
-    };
+    let control = if control.is_empty() { "the host's congestion control" } else { control };
     let plural = if flows == 1 { "" } else { "s" };
     let title = format!("{flows} flow{plural}, {control}");
     let mut table =
@@ -140,9 +130,7 @@ impl Contender {
         if self.receiver.0 == IPERF3 {
             return self.iperf3(lab, values, flows);
         }
-        let program = lab
-            .program(self.receiver.0)
-            .ok_or("the receiver is missing")?;
+        let program = lab.program(self.receiver.0).ok_or("the receiver is missing")?;
         let server = lab.serve(&program, &split(self.receiver.1))?;
         let run = self.send(lab, &values.clone().with("port", server.port))?;
         let printed = |e: String| format!("{e}: {}{}", run.stdout, run.stderr);

@@ -15,29 +15,16 @@ const CONNECTIONS: usize = 64;
 const TURN_S: f64 = 1.0;
 const ROUNDS_FACTOR: usize = 3;
 
-pub const BARE_EPOLL: Contender = bare(
-    "bare epoll loop",
-    "closed_epoll",
-    "{port} {connections} {seconds}",
-);
-pub const BARE_EPOLL_STAMPED: Contender = bare(
-    "bare epoll loop, timestamps",
-    "closed_epoll",
-    "{port} {connections} {seconds} stamped",
-);
-pub const WRK: Contender = peer(
-    "wrk",
-    "-t1 -c{connections} -d{whole}s --latency {url}",
-    reader::wrk,
-);
+pub const BARE_EPOLL: Contender =
+    bare("bare epoll loop", "closed_epoll", "{port} {connections} {seconds}");
+pub const BARE_EPOLL_STAMPED: Contender =
+    bare("bare epoll loop, timestamps", "closed_epoll", "{port} {connections} {seconds} stamped");
+pub const WRK: Contender =
+    peer("wrk", "-t1 -c{connections} -d{whole}s --latency {url}", reader::wrk);
 
 /// Those that are compared most closely stand next to each other.
 const CONTENDERS: &[Contender] = &[
-    bare(
-        "bare io_uring loop",
-        "closed_uring",
-        "{port} {connections} {seconds}",
-    ),
+    bare("bare io_uring loop", "closed_uring", "{port} {connections} {seconds}"),
     bare(
         "bare io_uring loop, multishot",
         "closed_uring",
@@ -66,11 +53,7 @@ const CONTENDERS: &[Contender] = &[
         line: "--h1 -t1 -c{connections} -D{whole} {url}",
         read: reader::h2load,
     },
-    peer(
-        "oha",
-        "--no-tui --output-format json -z {ms}ms -c {connections} {url}",
-        reader::oha,
-    ),
+    peer("oha", "--no-tui --output-format json -z {ms}ms -c {connections} {url}", reader::oha),
 ];
 
 /// Requests per second and processor time per request.
@@ -93,9 +76,7 @@ pub fn run(lab: &Lab) -> Result<String, String> {
     let columns = [
         column("requests/s", 0, |m: &Measured| Some(m.per_s())),
         column("CPU s per million", 2, cost),
-        column("of it user", 2, |m| {
-            Some(m.cpu_user_s / m.sample.requests * 1e6)
-        }),
+        column("of it user", 2, |m| Some(m.cpu_user_s / m.sample.requests * 1e6)),
         ratio("CPU against wrk", cost, WRK.name),
         ratio("CPU against bare epoll", cost, BARE_EPOLL.name),
     ];
@@ -134,9 +115,7 @@ pub fn run_connections(lab: &Lab) -> Result<String, String> {
         Ok(ServedTurn { measured, seen })
     })?;
     let columns = [
-        column("requests/s", 0, |t: &ServedTurn<f64>| {
-            Some(t.measured.per_s())
-        }),
+        column("requests/s", 0, |t: &ServedTurn<f64>| Some(t.measured.per_s())),
         column("failed", 0, |t| Some(t.measured.sample.errors)),
         column("RSS bytes per connection", 0, |t| Some(t.seen)),
     ];

@@ -92,10 +92,7 @@ impl LineValues {
     pub fn of(seconds: f64) -> LineValues {
         let whole = seconds.round().max(1.0);
         let ms = (seconds * 1e3).round();
-        LineValues::default()
-            .with("seconds", seconds)
-            .with("ms", ms)
-            .with("whole", whole)
+        LineValues::default().with("seconds", seconds).with("ms", ms).with("whole", whole)
     }
 
     /// The same with `{key}`.
@@ -158,22 +155,12 @@ pub fn split(line: &str) -> Vec<String> {
 
 /// A contender that is knee.
 pub const fn knee(name: &'static str, line: &'static str) -> Contender {
-    Contender {
-        name,
-        program: BenchProgram::Knee,
-        line,
-        read: reader::knee,
-    }
+    Contender { name, program: BenchProgram::Knee, line, read: reader::knee }
 }
 
 /// A contender of `bench/`.
 pub const fn bare(name: &'static str, program: &'static str, line: &'static str) -> Contender {
-    Contender {
-        name,
-        program: BenchProgram::Bare(program),
-        line,
-        read: reader::bare,
-    }
+    Contender { name, program: BenchProgram::Bare(program), line, read: reader::bare }
 }
 
 /// Another load generator, called as its program is.
@@ -182,12 +169,7 @@ pub const fn peer(
     line: &'static str,
     read: fn(&str) -> Result<ContenderReport, String>,
 ) -> Contender {
-    Contender {
-        name: program,
-        program: BenchProgram::Peer(program),
-        line,
-        read,
-    }
+    Contender { name: program, program: BenchProgram::Peer(program), line, read }
 }
 
 pub const KNEE_EPOLL: Contender = knee(
@@ -207,22 +189,13 @@ pub const KNEE_URING: Contender = knee(
 );
 
 /// An open loop that polls all the time.
-pub const BARE_SPIN: Contender = bare(
-    "bare spin loop",
-    "open_spin",
-    "{port} {connections} {rate} {seconds}{poisson}",
-);
+pub const BARE_SPIN: Contender =
+    bare("bare spin loop", "open_spin", "{port} {connections} {rate} {seconds}{poisson}");
 /// An open loop that sleeps, then polls.
-pub const BARE_HYBRID: Contender = bare(
-    "bare hybrid loop",
-    "open_hybrid",
-    "{port} {connections} {rate} {seconds}{poisson}",
-);
-pub const WRK2: Contender = peer(
-    "wrk2",
-    "-t1 -c{connections} -d{whole}s -R{rate} --latency {url}",
-    reader::wrk,
-);
+pub const BARE_HYBRID: Contender =
+    bare("bare hybrid loop", "open_hybrid", "{port} {connections} {rate} {seconds}{poisson}");
+pub const WRK2: Contender =
+    peer("wrk2", "-t1 -c{connections} -d{whole}s -R{rate} --latency {url}", reader::wrk);
 /// oha at a constant rate.
 pub const OHA_RATE: Contender = peer(
     "oha",
@@ -230,14 +203,8 @@ pub const OHA_RATE: Contender = peer(
     reader::oha,
 );
 /// Contenders of constant rates.
-pub const OPEN_LOOPS: &[Contender] = &[
-    BARE_SPIN,
-    BARE_HYBRID,
-    KNEE_EPOLL,
-    KNEE_URING,
-    WRK2,
-    OHA_RATE,
-];
+pub const OPEN_LOOPS: &[Contender] =
+    &[BARE_SPIN, BARE_HYBRID, KNEE_EPOLL, KNEE_URING, WRK2, OHA_RATE];
 
 #[cfg(test)]
 mod tests {
@@ -249,23 +216,13 @@ mod tests {
         let closed = LineValues::of(0.3).with("port", 80).with("connections", 64);
         let open = closed.clone().with_rate(OfferedRate::Constant(1_000.0));
         let line = |contender: Contender, values| contender.arguments(values).ok();
-        assert_eq!(
-            line(WRK, &closed).unwrap(),
-            "-t1 -c64 -d1s --latency http://127.0.0.1:80/"
-        );
+        assert_eq!(line(WRK, &closed).unwrap(), "-t1 -c64 -d1s --latency http://127.0.0.1:80/");
         assert_eq!(line(WRK2, &closed), None);
         assert_eq!(line(BARE_EPOLL, &closed).unwrap(), "80 64 0.3");
-        assert_eq!(
-            line(BARE_EPOLL_STAMPED, &closed).unwrap(),
-            "80 64 0.3 stamped"
-        );
+        assert_eq!(line(BARE_EPOLL_STAMPED, &closed).unwrap(), "80 64 0.3 stamped");
         assert_eq!(line(BARE_SPIN, &open).unwrap(), "80 64 1000 0.3");
         assert_eq!(line(BARE_SPIN, &closed), None);
-        assert!(
-            line(KNEE_URING, &open)
-                .unwrap()
-                .contains(" -d 300ms --warmup 0s ")
-        );
+        assert!(line(KNEE_URING, &open).unwrap().contains(" -d 300ms --warmup 0s "));
     }
 
     #[test]
@@ -281,9 +238,7 @@ mod tests {
 
     #[test]
     fn a_command_line_is_split_as_a_shell_does() {
-        let line = LineValues::default()
-            .with("port", 81)
-            .fill("-d1s -H 'Connection: close' {url}");
+        let line = LineValues::default().with("port", 81).fill("-d1s -H 'Connection: close' {url}");
         let expected = ["-d1s", "-H", "Connection: close", "http://127.0.0.1:81/"];
         assert_eq!(split(&line), expected);
     }

@@ -45,8 +45,7 @@ impl Fleet {
         let port = free_port()?;
         let folder = lab.scratch(&format!("nats-{port}"));
         let mut nats = Command::new(program);
-        nats.args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"])
-            .arg(&folder);
+        nats.args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"]).arg(&folder);
         let mut running = Running(Vec::new());
         let mut start = |mut command: Command| {
             let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -84,10 +83,7 @@ impl Fleet {
             }
         }
         if listed(AGENTS) {
-            Ok(Fleet {
-                url,
-                _running: running,
-            })
+            Ok(Fleet { url, _running: running })
         } else {
             Err("the agents do not come".to_owned())
         }
@@ -98,24 +94,17 @@ impl Fleet {
 /// kernel's clock there.
 fn arrivals(lab: &Lab, fleet: Option<&Fleet>, load: &str) -> Result<Vec<i64>, String> {
     let log = lab.scratch("fleet-arrivals.csv");
-    let serve = format!(
-        "http --listen 127.0.0.1:0 --workers 1 --log {}",
-        log.display()
-    );
+    let serve = format!("http --listen 127.0.0.1:0 --workers 1 --log {}", log.display());
     let server = lab.serve_knee(&serve)?;
-    let mut line = format!(
-        "run http://127.0.0.1:{}/ -t 1 --warmup 0s --quiet --json - {load}",
-        server.port
-    );
+    let mut line =
+        format!("run http://127.0.0.1:{}/ -t 1 --warmup 0s --quiet --json - {load}", server.port);
     if let Some(fleet) = fleet {
         line += &format!(" --fleet {}", fleet.url);
     }
     let report = knee(lab, &line)?;
     server.stop()?;
     let stamps = read_log(&log)?;
-    let completed = report["trials"][0]["completed"]
-        .as_u64()
-        .unwrap_or_default();
+    let completed = report["trials"][0]["completed"].as_u64().unwrap_or_default();
     if completed as usize == stamps.len() {
         Ok(stamps)
     } else {
@@ -147,9 +136,7 @@ fn read_log(file: &Path) -> Result<Vec<i64>, String> {
 /// The largest distance between the distribution of gaps and an exponential one of this rate, and
 /// the probability of as much by chance (Kolmogorov 1933, Stephens 1970 for small numbers).
 fn kolmogorov_smirnov(stamps: &[i64], per_s: f64) -> (f64, f64) {
-    let gaps = stamps
-        .windows(2)
-        .map(|pair| (pair[1] - pair[0]) as f64 / 1e9);
+    let gaps = stamps.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9);
     let mut gaps: Vec<f64> = gaps.collect();
     gaps.sort_by(f64::total_cmp);
     let n = gaps.len() as f64;
@@ -223,13 +210,7 @@ pub fn run(lab: &Lab) -> Result<String, String> {
 
 fn constant(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
     let load = format!("-R {CONSTANT_PER_S} -d {}s", lab.seconds(8.0));
-    let head = [
-        "constant 2,000/s",
-        "arrived/s",
-        "CV of gaps",
-        "off the schedule p50 µs",
-        "p99 µs",
-    ];
+    let head = ["constant 2,000/s", "arrived/s", "CV of gaps", "off the schedule p50 µs", "p99 µs"];
     let mut table = MarkdownTable::new(&head);
     let mut kept = [Vec::new(), Vec::new()];
     for _ in 0..lab.rounds {
@@ -253,14 +234,7 @@ fn constant(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
 }
 
 fn poisson(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
-    let head = [
-        "Poisson 200/s",
-        "n",
-        "KS distance",
-        "p",
-        "dispersion, 50 ms",
-        "500 ms",
-    ];
+    let head = ["Poisson 200/s", "n", "KS distance", "p", "dispersion, 50 ms", "500 ms"];
     let mut table = MarkdownTable::new(&head);
     for round in 1..=lab.rounds {
         for (who, fleet) in [("one process", None), ("four agents", Some(fleet))] {
@@ -284,11 +258,7 @@ fn poisson(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
 fn skew(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
     let load = format!("-R {SKEW_PER_S} -d {}s", lab.seconds(5.0).max(0.5));
     let apart = Fleet::start(lab, 5)?;
-    let head = [
-        "agents apart at the server",
-        "first requests µs",
-        "all requests, medians µs",
-    ];
+    let head = ["agents apart at the server", "first requests µs", "all requests, medians µs"];
     let mut table = MarkdownTable::new(&head);
     for (who, fleet) in [("clocks of one host", fleet), ("clocks ±5 s apart", &apart)] {
         let mut first = Vec::new();
@@ -333,18 +303,9 @@ fn knees(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
 
 /// What a coordinator takes by the number of agents, as a test of the crate measures it.
 fn coordinator(lab: &Lab) -> Result<String, String> {
-    let sizes: &[&str] = if lab.small {
-        &["20x2"]
-    } else {
-        &["125x60", "250x60", "500x60", "1000x60"]
-    };
-    let head = [
-        "agents",
-        "trial s",
-        "processor s",
-        "of a core over the trial %",
-        "memory MiB",
-    ];
+    let sizes: &[&str] =
+        if lab.small { &["20x2"] } else { &["125x60", "250x60", "500x60", "1000x60"] };
+    let head = ["agents", "trial s", "processor s", "of a core over the trial %", "memory MiB"];
     let mut table = MarkdownTable::new(&head);
     for size in sizes {
         let mut test = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
@@ -359,13 +320,8 @@ fn coordinator(lab: &Lab) -> Result<String, String> {
             .env("KNEE_FLEET", size)
             .current_dir(repo::root());
         let ended = process::run(test, Duration::from_secs(1_800))?;
-        let told = ended
-            .stdout
-            .lines()
-            .find_map(|line| line.split_once("took ")?.1.into());
-        let told: Vec<&str> = told
-            .map(|t: &str| t.split(' ').collect())
-            .unwrap_or_default();
+        let told = ended.stdout.lines().find_map(|line| line.split_once("took ")?.1.into());
+        let told: Vec<&str> = told.map(|t: &str| t.split(' ').collect()).unwrap_or_default();
         let [_, agents, _, seconds, _, cpu_s, _, _, _, memory] = told[..] else {
             return Err(format!("the crowd: {}{}", ended.stdout, ended.stderr));
         };
@@ -395,9 +351,7 @@ mod tests {
         let mut at = 0.0;
         let poisson: Vec<i64> = (0..2_000)
             .map(|_| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let unit = ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
                 at -= unit.ln() / 200.0 * 1e9;
                 at as i64

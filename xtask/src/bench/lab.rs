@@ -71,14 +71,7 @@ impl Lab {
         let server_core = cores.first().copied().unwrap_or(0);
         let generator_core = cores.get(1).copied().unwrap_or(server_core);
         let rounds = if small { 1 } else { rounds };
-        Ok(Lab {
-            knee,
-            bare,
-            small,
-            rounds,
-            server_core,
-            generator_core,
-        })
+        Ok(Lab { knee, bare, small, rounds, server_core, generator_core })
     }
 
     /// The asked length of a run, or a blink where only function is checked.
@@ -99,12 +92,8 @@ impl Lab {
 
     /// Says which of `contenders` are not on this machine.
     pub fn left_out(&self, contenders: &[Contender]) -> String {
-        let missing = contenders
-            .iter()
-            .filter(|c| self.program(c.program).is_none());
-        missing
-            .map(|c| format!("Left out, as it is missing: {}.\n\n", c.name))
-            .collect()
+        let missing = contenders.iter().filter(|c| self.program(c.program).is_none());
+        missing.map(|c| format!("Left out, as it is missing: {}.\n\n", c.name)).collect()
     }
 
     /// Where a program's binary is.
@@ -189,25 +178,11 @@ pub fn heading(lab: &Lab, release: bool) -> Result<String, String> {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
         let line = cpuinfo.lines().find(|line| line.starts_with(name));
-        line.and_then(|line| line.split(':').nth(1))
-            .unwrap_or("unknown")
-            .trim()
-            .to_string()
+        line.and_then(|line| line.split(':').nth(1)).unwrap_or("unknown").trim().to_string()
     };
-    let cpus = cpuinfo
-        .lines()
-        .filter(|line| line.starts_with("processor"))
-        .count();
-    let guest = if field("flags").contains("hypervisor") {
-        ", a virtual machine"
-    } else {
-        ""
-    };
-    let build = if release {
-        "release build"
-    } else {
-        "debug build: speeds mean nothing"
-    };
+    let cpus = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
+    let guest = if field("flags").contains("hypervisor") { ", a virtual machine" } else { "" };
+    let build = if release { "release build" } else { "debug build: speeds mean nothing" };
     Ok(format!(
         "# Results\n\n\
          Written by `cargo xtask bench` on {date}; do not edit.\n\n\
@@ -225,9 +200,7 @@ pub fn heading(lab: &Lab, release: bool) -> Result<String, String> {
 /// The cores that this process may use, from the kernel's list such as `0-1,4`.
 fn allowed_cores() -> Vec<usize> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     parse_cores(list.unwrap_or("0"))
 }
 

@@ -63,13 +63,8 @@ impl Options {
     /// # Errors
     /// What is wrong with them.
     pub fn parse(args: &[String]) -> Result<Self, String> {
-        let mut options = Options {
-            install: false,
-            small: false,
-            debug: false,
-            rounds: 5,
-            only: Vec::new(),
-        };
+        let mut options =
+            Options { install: false, small: false, debug: false, rounds: 5, only: Vec::new() };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or(format!("{arg} needs a value"));
@@ -139,13 +134,7 @@ pub fn run(options: &Options) -> Result<(), String> {
 /// # Errors
 /// As [`run`].
 pub fn run_small() -> Result<(), String> {
-    run(&Options {
-        install: false,
-        small: true,
-        debug: true,
-        rounds: 1,
-        only: Vec::new(),
-    })
+    run(&Options { install: false, small: true, debug: true, rounds: 1, only: Vec::new() })
 }
 
 /// The bare loop over rustls, an example of the engine.
@@ -157,10 +146,7 @@ fn build(release: bool) -> Result<PathBuf, String> {
     if release {
         let packages = ["--package", "knee", "--package", "knee-engine"];
         let targets = ["--bin", "knee", "--example", BARE_RUSTLS];
-        cargo(
-            &[&["build", "--release"][..], &packages, &targets].concat(),
-            &[],
-        )?;
+        cargo(&[&["build", "--release"][..], &packages, &targets].concat(), &[])?;
     } else {
         cargo(&["test", "--workspace", "--no-run", "--quiet"], LINTED)?;
     }
@@ -191,10 +177,8 @@ fn build_bare_loops() -> Result<PathBuf, String> {
     make(&out)?;
     for (name, library) in BARE_LOOPS {
         let mut cc = Command::new("cc");
-        cc.args(["-O2", "-Wall", "-Wextra", "-o"])
-            .arg(out.join(name));
-        cc.arg(repo::root().join(format!("bench/{name}.c")))
-            .arg(library);
+        cc.args(["-O2", "-Wall", "-Wextra", "-o"]).arg(out.join(name));
+        cc.arg(repo::root().join(format!("bench/{name}.c"))).arg(library);
         let output = cc.output().map_err(|e| format!("cc: {e}"))?;
         if output.status.success() {
             continue;
@@ -224,19 +208,11 @@ mod tests {
     #[test]
     fn options_are_read_and_refused() {
         let parse = |line: &str| {
-            Options::parse(
-                &line
-                    .split_whitespace()
-                    .map(String::from)
-                    .collect::<Vec<_>>(),
-            )
+            Options::parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
         };
         let all = parse("--small --debug --rounds 3 --only open --only dm1").unwrap();
         assert!(all.small && all.debug && !all.install);
-        assert_eq!(
-            (all.rounds, all.only),
-            (3, vec!["open".into(), "dm1".into()])
-        );
+        assert_eq!((all.rounds, all.only), (3, vec!["open".into(), "dm1".into()]));
         for bad in ["--rounds", "--rounds 0", "--only nothing", "--fast"] {
             assert!(parse(bad).is_err(), "{bad}");
         }

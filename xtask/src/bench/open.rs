@@ -64,11 +64,7 @@ const STALLED_PER_S: f64 = 1_000.0;
 /// # Errors
 /// A contender or the server fails.
 pub fn run_stall(lab: &Lab) -> Result<String, String> {
-    let fault = if lab.small {
-        "stall(100ms,100ms)"
-    } else {
-        "stall(4s,1s)"
-    };
+    let fault = if lab.small { "stall(100ms,100ms)" } else { "stall(4s,1s)" };
     let contenders = lab.present(&[BARE_SPIN, KNEE_EPOLL, KNEE_URING, WRK2, OHA_RATE]);
     let rounds = round::alternate(lab, 1, &contenders, |contender| {
         let line = format!("http --listen 127.0.0.1:0 --size 1294 --fault {fault}");
@@ -81,9 +77,7 @@ pub fn run_stall(lab: &Lab) -> Result<String, String> {
         Ok(measured)
     })?;
     let columns = [
-        column("mean ms", 1, |m: &Measured| {
-            Some(m.sample.response?.mean_us? / 1e3)
-        }),
+        column("mean ms", 1, |m: &Measured| Some(m.sample.response?.mean_us? / 1e3)),
         column("p50 ms", 1, |m| ms(m, |r| r.p50_us)),
         column("p90 ms", 1, |m| ms(m, |r| r.p90_us)),
         column("p99 ms", 1, |m| ms(m, |r| r.p99_us)),
@@ -120,9 +114,7 @@ pub struct ScheduleFit {
 /// There are too few stamps.
 pub fn compare(stamps_ns: &[i64], rate_per_s: f64) -> Result<ScheduleFit, String> {
     let cut = stamps_ns.len() / 100 + 1;
-    let middle = stamps_ns
-        .get(cut..stamps_ns.len().saturating_sub(cut))
-        .unwrap_or_default();
+    let middle = stamps_ns.get(cut..stamps_ns.len().saturating_sub(cut)).unwrap_or_default();
     if middle.len() < 10 {
         return Err(format!("only {} arrivals were stamped", stamps_ns.len()));
     }
@@ -132,11 +124,7 @@ pub fn compare(stamps_ns: &[i64], rate_per_s: f64) -> Result<ScheduleFit, String
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
     let ideal = |k: usize| k as f64 / rate_per_s;
-    let phases: Vec<f64> = seconds
-        .iter()
-        .enumerate()
-        .map(|(k, t)| t - ideal(k))
-        .collect();
+    let phases: Vec<f64> = seconds.iter().enumerate().map(|(k, t)| t - ideal(k)).collect();
     let phase = median(&phases);
     let deviations: Vec<f64> = phases.iter().map(|p| (p - phase).abs() * 1e6).collect();
     Ok(ScheduleFit {
@@ -166,10 +154,7 @@ mod tests {
         let stamps: Vec<i64> = (0..10_000).map(|k| 12_345 + k * 1_000_000).collect();
         let kept = compare(&stamps, 1_000.0).unwrap();
         assert!((kept.rate_per_s - 1_000.0).abs() < 1e-6);
-        assert!(
-            kept.deviation_p99_us < 1e-3 && kept.gap_cv < 1e-6,
-            "{kept:?}"
-        );
+        assert!(kept.deviation_p99_us < 1e-3 && kept.gap_cv < 1e-6, "{kept:?}");
     }
 
     #[test]
@@ -185,10 +170,7 @@ mod tests {
     fn a_slower_rate_is_not_hidden_and_nothing_is_refused() {
         let stamps: Vec<i64> = (0..1_000).map(|k| k * 2_000_000).collect();
         let kept = compare(&stamps, 1_000.0).unwrap();
-        assert!(
-            (kept.rate_per_s - 500.0).abs() < 1e-6 && kept.deviation_p50_us > 1e5,
-            "{kept:?}"
-        );
+        assert!((kept.rate_per_s - 500.0).abs() < 1e-6 && kept.deviation_p50_us > 1e5, "{kept:?}");
         assert!(compare(&stamps[..5], 1_000.0).is_err());
     }
 }

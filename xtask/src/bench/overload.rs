@@ -21,11 +21,7 @@ const BARE_LOOP: &str = "bare loop";
 
 /// Against a server that never answers a SYN.
 const FLOODING: &[Contender] = &[
-    bare(
-        BARE_LOOP,
-        "connect_flood",
-        "{port} {seconds} {patience} {descriptors}",
-    ),
+    bare(BARE_LOOP, "connect_flood", "{port} {seconds} {patience} {descriptors}"),
     Contender {
         name: "knee",
         program: BenchProgram::KneeUnserved,
@@ -37,11 +33,7 @@ const FLOODING: &[Contender] = &[
 
 /// Against a server that answers and closes as `{close}` says; the peers know one way to close.
 const SERVED: &[Contender] = &[
-    bare(
-        BARE_LOOP,
-        "connect_served",
-        "{port} {connections} {seconds} {close}",
-    ),
+    bare(BARE_LOOP, "connect_served", "{port} {connections} {seconds} {close}"),
     Contender {
         name: "knee",
         program: BenchProgram::Knee,
@@ -49,16 +41,8 @@ const SERVED: &[Contender] = &[
                --observe none --json -",
         read: reader::knee_served,
     },
-    peer(
-        "ab",
-        "-q -c {connections} -t {whole} -n 100000000 {url}",
-        reader::ab,
-    ),
-    peer(
-        "wrk",
-        "-t1 -c{connections} -d{whole}s --latency -H Connection:close {url}",
-        reader::wrk,
-    ),
+    peer("ab", "-q -c {connections} -t {whole} -n 100000000 {url}", reader::ab),
+    peer("wrk", "-t1 -c{connections} -d{whole}s --latency -H Connection:close {url}", reader::wrk),
     peer(
         "oha",
         "--no-tui --output-format json -z {whole}s -c {connections} --disable-keepalive {url}",

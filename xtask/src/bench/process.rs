@@ -51,10 +51,7 @@ pub fn pinned(core: usize, program: &Path, args: &[String]) -> Command {
 /// # Errors
 /// It does not start, or does not end in time.
 pub fn run(mut command: Command, limit: Duration) -> Result<Run, String> {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let before = children_cpu_s()?;
     let child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
     let pid = Pid::from_raw(child.id().cast_signed());
@@ -63,9 +60,7 @@ pub fn run(mut command: Command, limit: Duration) -> Result<Run, String> {
         let late = watched.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
         late && kill(pid, Signal::SIGKILL).is_ok()
     });
-    let output = child
-        .wait_with_output()
-        .map_err(|e| format!("{command:?}: {e}"));
+    let output = child.wait_with_output().map_err(|e| format!("{command:?}: {e}"));
     drop(ended);
     let killed = watchdog.join().unwrap_or(false);
     let (output, after) = (output?, children_cpu_s()?);
@@ -95,9 +90,7 @@ fn children_cpu_s() -> Result<(f64, f64), String> {
 pub fn free_port() -> Result<u16, String> {
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let address = socket.and_then(|socket| socket.local_addr());
-    address
-        .map(|a| a.port())
-        .map_err(|e| format!("a port: {e}"))
+    address.map(|a| a.port()).map_err(|e| format!("a port: {e}"))
 }
 
 /// A server that listens until it is stopped or dropped.
@@ -119,11 +112,7 @@ impl BenchServer {
         let Some(stdout) = child.stdout.take() else {
             return Err("no standard output".into());
         };
-        let mut server = BenchServer {
-            child,
-            stdout: BufReader::new(stdout),
-            port: 0,
-        };
+        let mut server = BenchServer { child, stdout: BufReader::new(stdout), port: 0 };
         let mut line = String::new();
         // With TLS knee's server says first where its certificate is.
         while line.is_empty() || line.starts_with("certificate ") {
@@ -133,10 +122,7 @@ impl BenchServer {
                 break;
             }
         }
-        let port = line
-            .trim()
-            .strip_prefix("listening on ")
-            .and_then(|a| a.rsplit(':').next());
+        let port = line.trim().strip_prefix("listening on ").and_then(|a| a.rsplit(':').next());
         let port = port.and_then(|port| port.parse().ok());
         server.port = port.ok_or(format!("{command:?} said {line:?}"))?;
         Ok(server)
@@ -150,11 +136,7 @@ impl BenchServer {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
         let stdout = child.stdout.take().ok_or("no standard output")?;
-        let mut server = BenchServer {
-            child,
-            stdout: BufReader::new(stdout),
-            port,
-        };
+        let mut server = BenchServer { child, stdout: BufReader::new(stdout), port };
         for _ in 0..1_000 {
             if let Ok(Some(status)) = server.child.try_wait() {
                 return Err(format!("{command:?}: {status}"));
@@ -173,9 +155,7 @@ impl BenchServer {
     /// Its output cannot be read.
     pub fn output(mut self) -> Result<String, String> {
         let mut said = String::new();
-        self.stdout
-            .read_to_string(&mut said)
-            .map_err(|e| format!("the server: {e}"))?;
+        self.stdout.read_to_string(&mut said).map_err(|e| format!("the server: {e}"))?;
         self.child.wait().map_err(|e| format!("the server: {e}"))?;
         Ok(said)
     }
@@ -233,15 +213,8 @@ mod tests {
 
     #[test]
     fn a_run_tells_its_end_and_is_limited() {
-        let run = run(
-            shell("echo out; echo err >&2; exit 3"),
-            Duration::from_secs(30),
-        )
-        .unwrap();
-        assert_eq!(
-            (run.exit_code, run.stdout.trim(), run.stderr.trim()),
-            (Some(3), "out", "err")
-        );
+        let run = run(shell("echo out; echo err >&2; exit 3"), Duration::from_secs(30)).unwrap();
+        assert_eq!((run.exit_code, run.stdout.trim(), run.stderr.trim()), (Some(3), "out", "err"));
         assert!(run.cpu_user_s >= 0.0 && run.cpu_system_s >= 0.0);
         assert!(super::run(shell("exec sleep 60"), Duration::from_millis(50)).is_err());
     }

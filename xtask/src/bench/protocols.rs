@@ -37,25 +37,16 @@ enum Host {
 
 /// knee over both backends with the options in `{knee}`.
 const KNEE: [Contender; 2] = [
-    knee(
-        "knee (epoll)",
-        "run {knee} -t 1 -d {ms}ms --warmup 0s --backend epoll --json - --quiet",
-    ),
+    knee("knee (epoll)", "run {knee} -t 1 -d {ms}ms --warmup 0s --backend epoll --json - --quiet"),
     knee(
         "knee (io_uring)",
         "run {knee} -t 1 -d {ms}ms --warmup 0s --backend io_uring --json - --quiet",
     ),
 ];
-const H2LOAD: Contender = peer(
-    "h2load",
-    "-t1 -c{connections} -m{streams} -D{whole} {target}",
-    reader::h2load,
-);
-const WRK: Contender = peer(
-    "wrk",
-    "-t1 -c{connections} -d{whole}s --latency {target}",
-    reader::wrk,
-);
+const H2LOAD: Contender =
+    peer("h2load", "-t1 -c{connections} -m{streams} -D{whole} {target}", reader::h2load);
+const WRK: Contender =
+    peer("wrk", "-t1 -c{connections} -d{whole}s --latency {target}", reader::wrk);
 const WRK_CLOSING: Contender = peer(
     "wrk",
     "-t1 -c{connections} -d{whole}s --latency -H 'Connection: close' {target}",
@@ -97,11 +88,7 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
             Host::NginxTls,
             "",
             &[
-                bare(
-                    "bare rustls loop",
-                    "closed_rustls",
-                    "{port} {connections} {seconds}",
-                ),
+                bare("bare rustls loop", "closed_rustls", "{port} {connections} {seconds}"),
                 WRK,
                 peer(
                     "bombardier",
@@ -149,11 +136,8 @@ pub fn run_http2(lab: &Lab) -> Result<String, String> {
          1,294 bytes. The bare loop in C sends cached header blocks and counts the ends of \
          streams: what no generator can do for less.\n\n"
     );
-    let bare_streams = bare(
-        "bare HTTP/2 loop",
-        "closed_h2",
-        "{port} {connections} {streams} {seconds}",
-    );
+    let bare_streams =
+        bare("bare HTTP/2 loop", "closed_h2", "{port} {connections} {streams} {seconds}");
     let clear = ("http", "--http2-prior-knowledge", "0.60");
     let tls = ("https", "--http2 --insecure", "0.75");
     for (host, name, (scheme, options, goal)) in [
@@ -199,9 +183,7 @@ fn values(
 
 /// Lets them take turns.
 fn compare_on(lab: &Lab, comparison: &Comparison, scheme: &str) -> Result<String, String> {
-    let Comparison {
-        title, host, peers, ..
-    } = comparison;
+    let Comparison { title, host, peers, .. } = comparison;
     let heading = format!("### {title}\n\n");
     let server = match start(lab, *host)? {
         Ok(server) => server,
@@ -215,14 +197,9 @@ fn compare_on(lab: &Lab, comparison: &Comparison, scheme: &str) -> Result<String
     })?;
     server.stop()?;
     let against = comparison.against;
-    let (rate_title, cpu_title) = (
-        format!("rate against {against}"),
-        format!("CPU against {against}"),
-    );
-    let (rate, cost) = (
-        |m: &Measured| Some(m.per_s()),
-        |m: &Measured| Some(m.cpu_s_per_million()),
-    );
+    let (rate_title, cpu_title) =
+        (format!("rate against {against}"), format!("CPU against {against}"));
+    let (rate, cost) = (|m: &Measured| Some(m.per_s()), |m: &Measured| Some(m.cpu_s_per_million()));
     let mut columns = vec![
         column("requests/s", 0, rate as fn(&Measured) -> Option<f64>),
         ratio(&rate_title, rate, against),
@@ -230,9 +207,8 @@ fn compare_on(lab: &Lab, comparison: &Comparison, scheme: &str) -> Result<String
         ratio(&cpu_title, cost, against),
     ];
     if comparison.is_handshakes {
-        columns.push(column("% resumed", 0, |m| {
-            Some(m.sample.resumed? / m.sample.requests * 100.0)
-        }));
+        columns
+            .push(column("% resumed", 0, |m| Some(m.sample.resumed? / m.sample.requests * 100.0)));
     }
     let table = contender_table("generator", &columns, &[], &rounds);
     Ok(heading + &table + &below(lab, &contenders, &values("PORT")))
@@ -248,11 +224,7 @@ fn open(lab: &Lab) -> Result<String, String> {
     let contenders = [
         KNEE[0],
         KNEE[1],
-        peer(
-            "h2load",
-            "-t1 -c1 -m{streams} --rps {rate} -D{whole} {target}",
-            reader::h2load,
-        ),
+        peer("h2load", "-t1 -c1 -m{streams} --rps {rate} -D{whole} {target}", reader::h2load),
     ];
     let knee = "{target} --http2-prior-knowledge{arrivals} -c 1";
     let values = |port: &str| {
@@ -298,10 +270,7 @@ fn start(lab: &Lab, host: Host) -> Result<Result<BenchServer, &'static str>, Str
     let site = lab.scratch("site");
     make(&site)?;
     write(&site.join("index.html"), "x".repeat(BODY_BYTES))?;
-    if matches!(
-        host,
-        Host::NginxTls | Host::NginxNoTickets | Host::NghttpdTls
-    ) {
+    if matches!(host, Host::NginxTls | Host::NginxNoTickets | Host::NghttpdTls) {
         certify(&site)?;
     }
     let port = process::free_port()?;

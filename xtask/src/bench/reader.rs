@@ -10,10 +10,7 @@ pub fn json(text: &str) -> Result<Value, String> {
 
 /// The number at a path such as `/trials/0/completed`.
 pub fn number(value: &Value, path: &str) -> Result<f64, String> {
-    value
-        .pointer(path)
-        .and_then(Value::as_f64)
-        .ok_or(format!("no number at {path}"))
+    value.pointer(path).and_then(Value::as_f64).ok_or(format!("no number at {path}"))
 }
 
 /// A report of `knee run`.
@@ -59,14 +56,12 @@ pub fn k6(out: &str) -> Result<ContenderReport, String> {
 /// The line of a bare loop.
 pub fn bare(out: &str) -> Result<ContenderReport, String> {
     let line = &json(out)?;
-    let response = number(line, "/response_p50_us")
-        .ok()
-        .map(|p50_us| ResponseTimes {
-            mean_us: None,
-            p50_us,
-            p90_us: number(line, "/response_p90_us").unwrap_or_default(),
-            p99_us: number(line, "/response_p99_us").unwrap_or_default(),
-        });
+    let response = number(line, "/response_p50_us").ok().map(|p50_us| ResponseTimes {
+        mean_us: None,
+        p50_us,
+        p90_us: number(line, "/response_p90_us").unwrap_or_default(),
+        p99_us: number(line, "/response_p99_us").unwrap_or_default(),
+    });
     Ok(ContenderReport {
         requests: number(line, "/requests")?,
         seconds: number(line, "/seconds")?,
@@ -82,20 +77,12 @@ pub fn wrk(out: &str) -> Result<ContenderReport, String> {
     let words: Vec<&str> = total.split_whitespace().collect();
     let seconds = words.get(3).and_then(|w| micros(w.trim_end_matches(',')));
     let sum_of_numbers = |line: &str| -> f64 {
-        line.split(|c: char| !c.is_ascii_digit())
-            .filter_map(|n| n.parse::<f64>().ok())
-            .sum()
+        line.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse::<f64>().ok()).sum()
     };
-    let socket = out
-        .lines()
-        .find_map(|l| l.trim().strip_prefix("Socket errors:"));
-    let status = out
-        .lines()
-        .find_map(|l| l.trim().strip_prefix("Non-2xx or 3xx responses:"));
+    let socket = out.lines().find_map(|l| l.trim().strip_prefix("Socket errors:"));
+    let status = out.lines().find_map(|l| l.trim().strip_prefix("Non-2xx or 3xx responses:"));
     let percentile = |names: [&str; 2]| {
-        let mut lines = out
-            .lines()
-            .map(|l| l.split_whitespace().collect::<Vec<_>>());
+        let mut lines = out.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
         lines.find_map(|l| (l.len() == 2 && names.contains(&l[0])).then(|| micros(l[1]))?)
     };
     let response = || {
@@ -107,10 +94,7 @@ pub fn wrk(out: &str) -> Result<ContenderReport, String> {
         })
     };
     Ok(ContenderReport {
-        requests: words
-            .first()
-            .and_then(|w| w.parse().ok())
-            .ok_or("no count of requests")?,
+        requests: words.first().and_then(|w| w.parse().ok()).ok_or("no count of requests")?,
         seconds: seconds.ok_or("no length")? / 1e6,
         errors: socket.map_or(0.0, sum_of_numbers) + status.map_or(0.0, sum_of_numbers),
         response: response(),
@@ -123,8 +107,7 @@ pub fn ab(out: &str) -> Result<ContenderReport, String> {
     let after = |label: &str| {
         let rest = line_with(out, label)?.trim().trim_start_matches(label);
         let word = rest.split_whitespace().next().unwrap_or_default();
-        word.parse::<f64>()
-            .map_err(|_| format!("no number after {label}"))
+        word.parse::<f64>().map_err(|_| format!("no number after {label}"))
     };
     Ok(ContenderReport {
         requests: after("Complete requests:")?,
@@ -140,11 +123,8 @@ pub fn h2load(out: &str) -> Result<ContenderReport, String> {
     let seconds = micros(finished.split(',').next().unwrap_or_default()).ok_or("no length")? / 1e6;
     let requests = line_with(out, "requests: ")?.trim_start_matches("requests: ");
     let count = |what: &str| {
-        let part = requests
-            .split(", ")
-            .find_map(|part| part.strip_suffix(what));
-        part.and_then(|n| n.trim().parse::<f64>().ok())
-            .ok_or(format!("no number {what}"))
+        let part = requests.split(", ").find_map(|part| part.strip_suffix(what));
+        part.and_then(|n| n.trim().parse::<f64>().ok()).ok_or(format!("no number {what}"))
     };
     let errors = count("failed")?;
     Ok(ContenderReport {
@@ -239,24 +219,14 @@ fn per_second(out: &str, path: &str) -> Result<ContenderReport, String> {
 }
 
 fn line_with<'a>(out: &'a str, part: &str) -> Result<&'a str, String> {
-    out.lines()
-        .find(|line| line.contains(part))
-        .ok_or(format!("no line with {part:?}"))
+    out.lines().find(|line| line.contains(part)).ok_or(format!("no line with {part:?}"))
 }
 
 /// Microseconds of `81.81us`, `1.96ms`, `1.00s`, `2.00m`.
 fn micros(text: &str) -> Option<f64> {
     let text = text.trim();
-    let units = [
-        ("us", 1.0),
-        ("ms", 1e3),
-        ("s", 1e6),
-        ("m", 6e7),
-        ("h", 3.6e9),
-    ];
-    units
-        .iter()
-        .find_map(|(unit, us)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * us))
+    let units = [("us", 1.0), ("ms", 1e3), ("s", 1e6), ("m", 6e7), ("h", 3.6e9)];
+    units.iter().find_map(|(unit, us)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * us))
 }
 
 #[cfg(test)]

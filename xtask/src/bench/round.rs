@@ -124,17 +124,9 @@ impl Jiffies {
     /// From `/proc/stat`, whose first line sums user, nice, system, idle, iowait, irq, softirq and
     /// steal over all processors (proc(5)).
     fn parse(stat: &str) -> Self {
-        let words = stat
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-            .skip(1);
+        let words = stat.lines().next().unwrap_or_default().split_whitespace().skip(1);
         let fields: Vec<u64> = words.take(8).filter_map(|word| word.parse().ok()).collect();
-        Jiffies {
-            all: fields.iter().sum(),
-            stolen: fields.get(7).copied().unwrap_or(0),
-        }
+        Jiffies { all: fields.iter().sum(), stolen: fields.get(7).copied().unwrap_or(0) }
     }
 
     fn steal_until(&self, later: &Jiffies) -> f64 {

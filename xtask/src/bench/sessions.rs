@@ -21,11 +21,8 @@ const SESSIONS: Contender = knee(
     "knee (epoll), sessions",
     "run {scenario} --vusers {users} -t 1 -d {whole}s --warmup 0s --backend epoll --json - --quiet",
 );
-const K6: Contender = peer(
-    "k6",
-    "run --quiet --vus {users} --duration {whole}s {script}",
-    reader::k6,
-);
+const K6: Contender =
+    peer("k6", "run --quiet --vus {users} --duration {whole}s {script}", reader::k6);
 
 /// Each user asks for a page of items, takes the first from it, and looks at it three times.
 const SCENARIO: &str = r#"target: http://127.0.0.1:PORT
@@ -94,10 +91,7 @@ pub fn run(lab: &Lab) -> Result<String, String> {
         column("requests/s", 0, |m: &Measured| Some(m.per_s())),
         column("CPU s per million", 2, cost),
     ];
-    for (title, other) in [
-        ("CPU against plain requests", PLAIN),
-        ("CPU against k6", K6),
-    ] {
+    for (title, other) in [("CPU against plain requests", PLAIN), ("CPU against k6", K6)] {
         let mut against = ratio(title, cost, other.name);
         against.digits = 3;
         columns.push(against);

@@ -50,10 +50,7 @@ pub fn run_dm1(lab: &Lab) -> Result<String, String> {
         ratio("p99 against spin", p99, BARE_SPIN.name),
     ];
     let ideal = [0.5, 0.9, 0.99].map(|q| dm1_quantile_us(RATE_PER_S, 1.0 / SERVICE_S, q));
-    let theory = [
-        ("theory", 0.0),
-        ("theory and 60 µs of transport", TRANSPORT_US),
-    ];
+    let theory = [("theory", 0.0), ("theory and 60 µs of transport", TRANSPORT_US)];
     let theory = theory.map(|(name, plus)| {
         let [p50, p90, p99] = ideal.map(|us| format!("{:.0}", us + plus));
         vec![name.into(), p50, p90, p99, "–".into()]
@@ -80,14 +77,7 @@ pub fn run_mm1(lab: &Lab) -> Result<String, String> {
         let seen = StationLog::read(&file)?;
         Ok(ServedTurn { measured, seen })
     })?;
-    let head = [
-        "",
-        "mean µs",
-        "p50 µs",
-        "p90 µs",
-        "p99 µs",
-        "CV of gaps at the station",
-    ];
+    let head = ["", "mean µs", "p50 µs", "p90 µs", "p99 µs", "CV of gaps at the station"];
     let mut table = MarkdownTable::new(&head);
     let mu_less_lambda = 1.0 / SERVICE_S - RATE_PER_S;
     let ideal = |q: f64| format!("{:.0}", -(1.0 - q).ln() / mu_less_lambda * 1e6);
@@ -110,11 +100,7 @@ pub fn run_mm1(lab: &Lab) -> Result<String, String> {
         let reports = format!("{} reports", one.label());
         table.row(&times(reports, |t| t.measured.response(), "–".into()));
         let gap_cv = spread(&one.each(|t| t.seen.gap_cv), 3);
-        table.row(&times(
-            "its station logged".into(),
-            |t| t.seen.sojourn,
-            gap_cv,
-        ));
+        table.row(&times("its station logged".into(), |t| t.seen.sojourn, gap_cv));
     }
     Ok(format!(
         "## M/M/1: knee's report against the station's own log\n\n\
@@ -142,11 +128,7 @@ struct Protocol {
 }
 
 const fn protocol(name: &'static str, is_tls: bool, options: &'static str) -> Protocol {
-    Protocol {
-        name,
-        is_tls,
-        options,
-    }
+    Protocol { name, is_tls, options }
 }
 
 const PROTOCOLS: [Protocol; 4] = [
@@ -180,12 +162,8 @@ pub fn run_truth(lab: &Lab) -> Result<String, String> {
     let mut loads = Vec::new();
     let mut protocols = Vec::new();
     for arrivals in ["constant", "poisson"] {
-        let case = |service, utilisation, protocol| Case {
-            arrivals,
-            service,
-            utilisation,
-            protocol,
-        };
+        let case =
+            |service, utilisation, protocol| Case { arrivals, service, utilisation, protocol };
         for service in SERVICES {
             loads.extend(UTILISATIONS.map(|u| case(service, u, PROTOCOLS[0])));
         }
@@ -238,11 +216,7 @@ fn truth_table(lab: &Lab, cases: &[Case], generators: &[Contender]) -> Result<St
                 cell(|t| t.measured.response().p50_us - t.seen.p50_us, 1),
                 cell(|t| t.seen.p90_us, 0),
                 cell(|t| t.measured.response().p90_us - t.seen.p90_us, 1),
-                format!(
-                    "{}, {}",
-                    spread(&permitted_p50, 0),
-                    spread(&permitted_p90, 0)
-                ),
+                format!("{}, {}", spread(&permitted_p50, 0), spread(&permitted_p90, 0)),
             ]);
         }
     }
@@ -255,9 +229,7 @@ fn truth_turn(
     generator: &Contender,
 ) -> Result<ServedTurn<RequestLog>, String> {
     let file = lab.scratch("truth.csv");
-    let Protocol {
-        is_tls, options, ..
-    } = case.protocol;
+    let Protocol { is_tls, options, .. } = case.protocol;
     let per_s = (case.utilisation / SERVICE_S).round();
     let rate = match case.arrivals {
         "constant" => OfferedRate::Constant(per_s),
@@ -269,11 +241,8 @@ fn truth_turn(
         if is_tls { "--tls" } else { "" },
         file.display()
     ))?;
-    let (scheme, connections) = if is_tls {
-        ("https", CONNECTIONS_TLS)
-    } else {
-        ("http", CONNECTIONS)
-    };
+    let (scheme, connections) =
+        if is_tls { ("https", CONNECTIONS_TLS) } else { ("http", CONNECTIONS) };
     let url = format!("{scheme}://127.0.0.1:{} {options}", server.port);
     let line = generator.line.replace("{url}", &url);
     let values = LineValues::of(lab.seconds(3.0)).with_rate(rate);
@@ -301,10 +270,7 @@ impl StationLog {
             p90_us: us("p90_ns")?,
             p99_us: us("p99_ns")?,
         };
-        Ok(StationLog {
-            sojourn,
-            gap_cv: number(&log, "/gap_cv")?,
-        })
+        Ok(StationLog { sojourn, gap_cv: number(&log, "/gap_cv")? })
     }
 }
 
@@ -358,9 +324,7 @@ mod tests {
 
     #[test]
     fn a_log_is_read_by_the_names_of_its_columns() {
-        let rows: Vec<String> = (0..100)
-            .map(|k| format!("x,{},{}", 1_000 * k, 1_000))
-            .collect();
+        let rows: Vec<String> = (0..100).map(|k| format!("x,{},{}", 1_000 * k, 1_000)).collect();
         let text = format!("c,end_ns,arrival_ns\n{}\n", rows.join("\n"));
         let log = RequestLog::parse(&text).unwrap();
         assert_eq!((log.p50_us, log.p90_us), (49.0, 89.0));

@@ -15,10 +15,7 @@ impl MarkdownTable {
     pub fn new(header: &[&str]) -> Self {
         let rule = vec!["---:"; header.len() - 1].join(" | ");
         let text = format!("| {} |\n| --- | {rule} |\n", header.join(" | "));
-        MarkdownTable {
-            columns: header.len(),
-            text,
-        }
+        MarkdownTable { columns: header.len(), text }
     }
 
     /// Adds a row; a cell per column.
@@ -44,20 +41,12 @@ pub struct Column<'a, T> {
 
 /// A column of these numbers. A contender without them has a dash.
 pub fn column<T>(title: &str, digits: usize, of: fn(&T) -> Option<f64>) -> Column<'_, T> {
-    Column {
-        title,
-        digits,
-        of,
-        against: None,
-    }
+    Column { title, digits, of, against: None }
 }
 
 /// A column of these numbers divided by those of another contender.
 pub fn ratio<'a, T>(title: &'a str, of: fn(&T) -> Option<f64>, to: &'a str) -> Column<'a, T> {
-    Column {
-        against: Some(to),
-        ..column(title, 2, of)
-    }
+    Column { against: Some(to), ..column(title, 2, of) }
 }
 
 impl<T> Column<'_, T> {
@@ -126,20 +115,15 @@ pub fn spread(values: &[f64], digits: usize) -> String {
     if values.len() < 2 {
         return format!("{:.digits$}", median(values));
     }
-    format!(
-        "{:.digits$} ({low:.digits$}–{high:.digits$})",
-        median(values)
-    )
+    format!("{:.digits$} ({low:.digits$}–{high:.digits$})", median(values))
 }
 
 /// The contenders' command lines as a list.
 pub fn command_lines(lines: impl IntoIterator<Item = String>) -> String {
     // As they are typed in the repository's folder, wherever that is.
     let root = format!("{}/", repo::root().display());
-    let list: String = lines
-        .into_iter()
-        .map(|line| format!("- `{}`\n", line.replace(&root, "")))
-        .collect();
+    let list: String =
+        lines.into_iter().map(|line| format!("- `{}`\n", line.replace(&root, ""))).collect();
     format!("Command lines:\n\n{list}\n")
 }
 
@@ -151,10 +135,7 @@ mod tests {
     fn a_table_is_markdown() {
         let mut table = MarkdownTable::new(&["who", "how much"]);
         table.row(&["knee".into(), "1".into()]);
-        assert_eq!(
-            table.finish(),
-            "| who | how much |\n| --- | ---: |\n| knee | 1 |\n\n"
-        );
+        assert_eq!(table.finish(), "| who | how much |\n| --- | ---: |\n| knee | 1 |\n\n");
     }
 
     #[test]
@@ -170,10 +151,7 @@ mod tests {
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert_eq!(median(&[]), 0.0);
         let values: Vec<f64> = (0..=100).map(f64::from).collect();
-        assert_eq!(
-            (quantile(&values, 0.5), quantile(&values, 0.99)),
-            (50.0, 99.0)
-        );
+        assert_eq!((quantile(&values, 0.5), quantile(&values, 0.99)), (50.0, 99.0));
         assert_eq!(ratios(&[2.0, 9.0], &[1.0, 3.0]), [2.0, 3.0]);
         assert_eq!(spread(&[2.0, 1.0, 3.0], 1), "2.0 (1.0–3.0)");
         assert_eq!(spread(&[2.0], 0), "2");

@@ -9,12 +9,7 @@ use super::table::{MarkdownTable, command_lines, spread};
 use serde_json::Value;
 
 /// Rates, each with the time that an operation takes.
-const HOLDS: [(u32, &str); 4] = [
-    (1_000, "0"),
-    (1_000, "0.1ms"),
-    (1_000, "0.9ms"),
-    (10_000, "0"),
-];
+const HOLDS: [(u32, &str); 4] = [(1_000, "0"), (1_000, "0.1ms"), (1_000, "0.9ms"), (10_000, "0")];
 
 const DELAYS: &str = "100us,1ms,10ms";
 

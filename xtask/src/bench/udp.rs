@@ -19,28 +19,14 @@ const PACED_SHARE: f64 = 0.6;
 const IPERF_ATTEMPTS: usize = 20;
 
 const fn knee(name: &'static str, line: &'static str) -> Contender {
-    Contender {
-        name,
-        program: BenchProgram::Knee,
-        line,
-        read: reader::knee_udp,
-    }
+    Contender { name, program: BenchProgram::Knee, line, read: reader::knee_udp }
 }
 
-const BARE_SENDMMSG: Contender = bare(
-    "bare sendmmsg loop",
-    "udp_sendmmsg",
-    "{port} {size} {seconds}",
-);
-const KNEE: Contender = knee(
-    "knee",
-    "udp 127.0.0.1:{port} --wait none --size {size} -t 1 -d {ms}ms --json - --quiet",
-);
-const BARE_GSO: Contender = bare(
-    "bare UDP_SEGMENT loop",
-    "udp_gso",
-    "{port} {size} {seconds}",
-);
+const BARE_SENDMMSG: Contender =
+    bare("bare sendmmsg loop", "udp_sendmmsg", "{port} {size} {seconds}");
+const KNEE: Contender =
+    knee("knee", "udp 127.0.0.1:{port} --wait none --size {size} -t 1 -d {ms}ms --json - --quiet");
+const BARE_GSO: Contender = bare("bare UDP_SEGMENT loop", "udp_gso", "{port} {size} {seconds}");
 const KNEE_GSO: Contender = knee(
     "knee --gso",
     "udp 127.0.0.1:{port} --wait none --gso --size {size} -t 1 -d {ms}ms --json - --quiet",
@@ -124,10 +110,7 @@ fn measure_iperf(lab: &Lab) -> Result<Measured, String> {
 
 /// Each sender beside the loop that makes the same system calls and nothing else.
 fn unpaced_table(all: &[Rounds<Measured>]) -> String {
-    let (rate, cost) = (
-        |m: &Measured| Some(m.per_s()),
-        |m: &Measured| Some(m.cpu_s_per_million()),
-    );
+    let (rate, cost) = (|m: &Measured| Some(m.per_s()), |m: &Measured| Some(m.cpu_s_per_million()));
     let columns = |floor| {
         [
             column("datagrams/s", 0, rate as fn(&Measured) -> Option<f64>),
@@ -138,11 +121,7 @@ fn unpaced_table(all: &[Rounds<Measured>]) -> String {
     };
     let plain = contender_table("sender", &columns(BARE_SENDMMSG.name), &[], all);
     let gso = contender_table("sender", &columns(BARE_GSO.name), &[], all);
-    let is_gso = |line: &str| {
-        WITH_GSO
-            .iter()
-            .any(|name| line.starts_with(&format!("| {name} ")))
-    };
+    let is_gso = |line: &str| WITH_GSO.iter().any(|name| line.starts_with(&format!("| {name} ")));
     let rows = plain.lines().zip(gso.lines());
     let rows = rows.map(|(plain, gso)| if is_gso(plain) { gso } else { plain });
     rows.map(|row| format!("{row}\n")).collect()
@@ -156,13 +135,7 @@ fn paced_table(all: &[Rounds<Measured>], rate_per_s: f64) -> String {
             spread(&each.map(|us| us[q]).collect::<Vec<_>>(), 2)
         };
         let sent = spread(&one.each(Measured::per_s), 0);
-        table.row(&[
-            one.contender.name.into(),
-            format!("{rate_per_s:.0}"),
-            sent,
-            late(0),
-            late(1),
-        ]);
+        table.row(&[one.contender.name.into(), format!("{rate_per_s:.0}"), sent, late(0), late(1)]);
     }
     table.finish()
 }

@@ -32,16 +32,8 @@ const NOT_IN_RENDER: [&str; 8] = [
 
 /// What puts a document together takes numbers as they are: arithmetic over several is a statistic,
 /// or the business of an axis.
-const NOT_IN_DOCUMENT: [&str; 8] = [
-    ".sum()",
-    ".sum::<",
-    ".fold(",
-    ".product()",
-    ".powf(",
-    ".powi(",
-    ".ln()",
-    "midpoint(",
-];
+const NOT_IN_DOCUMENT: [&str; 8] =
+    [".sum()", ".sum::<", ".fold(", ".product()", ".powf(", ".powi(", ".ln()", "midpoint("];
 
 /// Parts of a document that lay out characters, not figures.
 const LAYOUT: [&str; 2] = ["document/line.rs", "document/table.rs"];
@@ -58,13 +50,8 @@ const APART: [(&str, &str); 6] = [
 
 const UNFINISHED: [&str; 3] = ["todo!", "unimplemented!", "dbg!"];
 
-const NO_UNSAFE: [&str; 5] = [
-    "crates/core/",
-    "crates/render/",
-    "crates/fleet/",
-    "crates/cli/",
-    "xtask/",
-];
+const NO_UNSAFE: [&str; 5] =
+    ["crates/core/", "crates/render/", "crates/fleet/", "crates/cli/", "xtask/"];
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
@@ -72,19 +59,13 @@ const FORBID: &str = "#![forbid(unsafe_code)]";
 /// and a folder of a test are no such files.
 const FILES: [(&str, &str); 8] = [
     ("fs::read", "read input files by knee_engine::input"),
-    (
-        "fs::read_to_string",
-        "read input files by knee_engine::input",
-    ),
+    ("fs::read_to_string", "read input files by knee_engine::input"),
     ("File::open", "read input files by knee_engine::input"),
     ("from_pem_file", "read input files by knee_engine::input"),
     ("pem_file_iter", "read input files by knee_engine::input"),
     ("fs::write", "write output files by whole_file"),
     ("File::create", "write output files by whole_file"),
-    (
-        "thread::spawn",
-        "it panics where there is no thread: use thread::Builder",
-    ),
+    ("thread::spawn", "it panics where there is no thread: use thread::Builder"),
 ];
 
 /// Files of tests alone, whose names do not say so to the scanner.
@@ -96,10 +77,7 @@ const WITH_FILES: [&str; 3] = ["crates/cli/src/", "crates/fleet/src/", "crates/e
 /// Calls that pass by the one place for input files, output files and threads.
 fn beside_the_one_place(code: &RustFile) -> Vec<TidyViolation> {
     let mut broken = Vec::new();
-    if !WITH_FILES
-        .iter()
-        .any(|folder| code.path.starts_with(folder))
-    {
+    if !WITH_FILES.iter().any(|folder| code.path.starts_with(folder)) {
         return broken;
     }
     if OF_TESTS.iter().any(|end| code.path.ends_with(end)) {
@@ -129,41 +107,24 @@ fn beside_the_one_place(code: &RustFile) -> Vec<TidyViolation> {
 pub fn check(code: &RustFile) -> Vec<TidyViolation> {
     let mut broken = beside_the_one_place(code);
     let mut report = |line, rule, remedy: String| {
-        broken.push(TidyViolation {
-            path: code.path.clone(),
-            line,
-            rule,
-            remedy,
-        });
+        broken.push(TidyViolation { path: code.path.clone(), line, rule, remedy });
     };
     let no_unsafe = NO_UNSAFE.iter().any(|folder| code.path.starts_with(folder));
     if no_unsafe && is_crate_root(&code.path) && !code.bare.iter().any(|l| l.contains(FORBID)) {
-        report(
-            1,
-            "unsafe",
-            format!("say {FORBID}: unsafe code belongs to the engine"),
-        );
+        report(1, "unsafe", format!("say {FORBID}: unsafe code belongs to the engine"));
     }
     if code.path.starts_with("crates/core/") {
         for (i, line) in code.bare.iter().enumerate() {
             for (call, remedy) in NOT_IN_CORE {
                 if find_word(line, call).is_some() {
-                    report(
-                        i + 1,
-                        "banned call",
-                        format!("{call} has no place in core: {remedy}"),
-                    );
+                    report(i + 1, "banned call", format!("{call} has no place in core: {remedy}"));
                 }
             }
         }
     }
     for (line, text) in code.product_lines() {
         if no_unsafe && find_word(text, "unsafe").is_some() {
-            report(
-                line,
-                "unsafe",
-                "put it into the engine behind a safe function".into(),
-            );
+            report(line, "unsafe", "put it into the engine behind a safe function".into());
         }
         for word in UNFINISHED {
             if find_word(text, word).is_some() {
@@ -175,10 +136,7 @@ pub fn check(code: &RustFile) -> Vec<TidyViolation> {
             }
         }
         if code.path.starts_with("crates/render/src/") {
-            for call in NOT_IN_RENDER
-                .iter()
-                .filter(|call| find_word(text, call).is_some())
-            {
+            for call in NOT_IN_RENDER.iter().filter(|call| find_word(text, call).is_some()) {
                 let remedy = format!("{call} computes: make the number a field of the report");
                 report(line, "render shows", remedy);
             }
@@ -228,77 +186,27 @@ mod tests {
         vec![
             ("core reads no clock", core, "fn f() { Instant::now(); }", 1),
             ("the engine does", engine, "fn f() { Instant::now(); }", 0),
-            (
-                "nor the time of day",
-                core,
-                "fn f() { std::time::SystemTime::now(); }",
-                1,
-            ),
+            ("nor the time of day", core, "fn f() { std::time::SystemTime::now(); }", 1),
             ("a comment is not a call", core, "// Instant::now()", 0),
-            (
-                "nor is a string",
-                core,
-                "fn f() { g(\"Instant::now\"); }",
-                0,
-            ),
-            (
-                "a similar name is not it",
-                core,
-                "fn f() { MyInstant::now(); }",
-                0,
-            ),
+            ("nor is a string", core, "fn f() { g(\"Instant::now\"); }", 0),
+            ("a similar name is not it", core, "fn f() { MyInstant::now(); }", 0),
             ("no sockets", core, "use std::net::TcpStream;", 1),
             ("no threads", core, "use std::thread;", 1),
             ("no printing", core, "fn f() { println!(\"\"); }", 1),
-            (
-                "nor to standard error",
-                core,
-                "fn f() { eprintln!(\"\"); }",
-                1,
-            ),
+            ("nor to standard error", core, "fn f() { eprintln!(\"\"); }", 1),
             ("write! is fine", core, "fn f() { writeln!(o, \"\"); }", 0),
             ("no system calls", core, "fn f() { libc::getpid(); }", 1),
             ("no unsafe", core, "fn f() { unsafe { g() } }", 1),
-            (
-                "no unsafe in render",
-                render,
-                "fn f() { unsafe { g() } }",
-                1,
-            ),
-            (
-                "unsafe in the engine",
-                engine,
-                "fn f() { unsafe { g() } }",
-                0,
-            ),
-            (
-                "the lint's name is not unsafe",
-                core,
-                "#![deny(unsafe_code)]",
-                0,
-            ),
+            ("no unsafe in render", render, "fn f() { unsafe { g() } }", 1),
+            ("unsafe in the engine", engine, "fn f() { unsafe { g() } }", 0),
+            ("the lint's name is not unsafe", core, "#![deny(unsafe_code)]", 0),
             ("input in one place", cli, "fn f() { fs::read(p); }", 1),
-            (
-                "the kernel's files",
-                cli,
-                "fn f() { fs::read(\"/proc/stat\"); }",
-                0,
-            ),
+            ("the kernel's files", cli, "fn f() { fs::read(\"/proc/stat\"); }", 0),
             ("output in one place", cli, "fn f() { File::create(p); }", 1),
-            (
-                "threads are refused",
-                engine,
-                "fn f() { thread::spawn(g); }",
-                1,
-            ),
+            ("threads are refused", engine, "fn f() { thread::spawn(g); }", 1),
             ("unfinished", engine, "fn f() { todo!() }", 1),
             ("debugging", engine, "fn f() { dbg!(1); }", 1),
-            (
-                "a test may",
-                engine,
-                "#[cfg(test)]\nmod tests {\n fn f() { dbg!(1); }\n}",
-                0,
-            ),
+            ("a test may", engine, "#[cfg(test)]\nmod tests {\n fn f() { dbg!(1); }\n}", 0),
         ]
     }
 
@@ -310,46 +218,16 @@ mod tests {
         let lines = "crates/render/src/document/line.rs";
         let page = "crates/render/src/html/page.rs";
         vec![
-            (
-                "a document adds nothing up",
-                document,
-                "fn f() { v.iter().sum() }",
-                1,
-            ),
-            (
-                "an axis may",
-                "crates/render/src/axis.rs",
-                "fn f() { v.fold(0.0, g) }",
-                0,
-            ),
+            ("a document adds nothing up", document, "fn f() { v.iter().sum() }", 1),
+            ("an axis may", "crates/render/src/axis.rs", "fn f() { v.fold(0.0, g) }", 0),
             ("lines measure words", lines, "fn f() { v.iter().sum() }", 0),
             ("the page knows no text", page, "use crate::text::Text;", 1),
-            (
-                "it knows the document",
-                page,
-                "use crate::document::Block;",
-                0,
-            ),
+            ("it knows the document", page, "use crate::document::Block;", 0),
             ("render does not sort", render, "fn f() { v.sort(); }", 1),
             ("core does", core, "fn f() { v.sort(); }", 0),
-            (
-                "render takes no quantile",
-                render,
-                "fn f() { h.value_at_quantile(0.5); }",
-                0,
-            ),
-            (
-                "nor builds a histogram",
-                render,
-                "use hdrhistogram::Histogram;",
-                1,
-            ),
-            (
-                "a field may be called so",
-                render,
-                "fn f() { r.quantiles; }",
-                0,
-            ),
+            ("render takes no quantile", render, "fn f() { h.value_at_quantile(0.5); }", 0),
+            ("nor builds a histogram", render, "use hdrhistogram::Histogram;", 1),
+            ("a field may be called so", render, "fn f() { r.quantiles; }", 0),
         ]
     }
 
@@ -366,10 +244,7 @@ mod tests {
     fn a_crate_root_forbids_unsafe() {
         let root = "crates/cli/src/main.rs";
         assert_eq!(broken_by(root, "fn main() {}"), ["1: unsafe"]);
-        assert_eq!(
-            broken_by(root, "#![forbid(unsafe_code)]\nfn main() {}").len(),
-            0
-        );
+        assert_eq!(broken_by(root, "#![forbid(unsafe_code)]\nfn main() {}").len(), 0);
         assert_eq!(broken_by("crates/engine/src/lib.rs", "fn f() {}").len(), 0);
     }
 }

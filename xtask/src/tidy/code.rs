@@ -21,26 +21,16 @@ impl RustFile {
     pub fn new(source: &RepoFile) -> Self {
         let bare_text = blank(&source.text);
         let bare: Vec<String> = bare_text.lines().map(Into::into).collect();
-        let test = if is_test_file(&source.path) {
-            vec![true; bare.len()]
-        } else {
-            test_lines(&bare)
-        };
+        let test =
+            if is_test_file(&source.path) { vec![true; bare.len()] } else { test_lines(&bare) };
         let lines = source.text.lines().map(Into::into).collect();
-        RustFile {
-            path: source.path.clone(),
-            lines,
-            bare,
-            test,
-        }
+        RustFile { path: source.path.clone(), lines, bare, test }
     }
 
     /// Bare lines outside tests, each with its number from 1.
     pub fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         let numbered = self.bare.iter().enumerate();
-        numbered
-            .filter(|(i, _)| !self.test[*i])
-            .map(|(i, line)| (i + 1, line.as_str()))
+        numbered.filter(|(i, _)| !self.test[*i]).map(|(i, line)| (i + 1, line.as_str()))
     }
 }
 
@@ -172,9 +162,7 @@ fn raw_string_end(chars: &[char], i: usize) -> usize {
     let closes = |k: &usize| {
         chars[*k] == '"' && chars[k + 1..].iter().take_while(|c| **c == '#').count() >= hashes
     };
-    (open + 1..chars.len())
-        .find(closes)
-        .map_or(chars.len(), |k| k + 1 + hashes)
+    (open + 1..chars.len()).find(closes).map_or(chars.len(), |k| k + 1 + hashes)
 }
 
 /// The end of a character literal, or of the tick alone where a lifetime begins.
@@ -183,11 +171,7 @@ fn char_end(chars: &[char], i: usize) -> usize {
         let rest = chars[i + 3..].iter().position(|c| *c == '\'');
         return rest.map_or(chars.len(), |k| i + 4 + k);
     }
-    if chars.get(i + 2) == Some(&'\'') {
-        i + 3
-    } else {
-        i + 1
-    }
+    if chars.get(i + 2) == Some(&'\'') { i + 3 } else { i + 1 }
 }
 
 #[cfg(test)]
@@ -195,48 +179,21 @@ mod tests {
     use super::*;
 
     fn scan(text: &str) -> RustFile {
-        RustFile::new(&RepoFile {
-            path: "crates/core/src/x.rs".into(),
-            text: text.into(),
-        })
+        RustFile::new(&RepoFile { path: "crates/core/src/x.rs".into(), text: text.into() })
     }
 
     #[test]
     fn comments_and_literals_are_blanked() {
         for (what, text, bare) in [
             ("a comment ends with its line", "a // b\nc", "a     \nc"),
-            (
-                "block comments nest",
-                "a /* b /* c */ d */ e",
-                "a                   e",
-            ),
+            ("block comments nest", "a /* b /* c */ d */ e", "a                   e"),
             ("a string keeps its quotes", "f(\"ab\")", "f(\"  \")"),
-            (
-                "an escaped quote ends nothing",
-                r#"f("a\"b")"#,
-                "f(\"    \")",
-            ),
-            (
-                "a raw string ends at its hashes",
-                "f(r#\"a\"b\"#)",
-                "f(\"      \")",
-            ),
+            ("an escaped quote ends nothing", r#"f("a\"b")"#, "f(\"    \")"),
+            ("a raw string ends at its hashes", "f(r#\"a\"b\"#)", "f(\"      \")"),
             ("a raw name is code", "r#fn x", "r#fn x"),
-            (
-                "a character",
-                "f('x', '\"', '\\'')",
-                "f(\" \", \" \", \"  \")",
-            ),
-            (
-                "a lifetime is code",
-                "fn f<'a>(x: &'a str)",
-                "fn f<'a>(x: &'a str)",
-            ),
-            (
-                "a slash in a string is no comment",
-                "f(\"//\") g",
-                "f(\"  \") g",
-            ),
+            ("a character", "f('x', '\"', '\\'')", "f(\" \", \" \", \"  \")"),
+            ("a lifetime is code", "fn f<'a>(x: &'a str)", "fn f<'a>(x: &'a str)"),
+            ("a slash in a string is no comment", "f(\"//\") g", "f(\"  \") g"),
         ] {
             assert_eq!(blank(text), bare, "{what}");
         }

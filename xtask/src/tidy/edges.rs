@@ -67,10 +67,8 @@ fn reaches(edges: &Edges, from: &str, to: &str) -> bool {
 }
 
 fn edges(inside: &[&RustFile], src: &str) -> Edges {
-    let modules: BTreeMap<Vec<&str>, &RustFile> = inside
-        .iter()
-        .map(|code| (module(code, src), *code))
-        .collect();
+    let modules: BTreeMap<Vec<&str>, &RustFile> =
+        inside.iter().map(|code| (module(code, src), *code)).collect();
     let rooms: BTreeSet<String> = modules
         .keys()
         .filter(|m| m.len() > 2 && ROOMS.contains(&m[0]))
@@ -78,11 +76,7 @@ fn edges(inside: &[&RustFile], src: &str) -> Edges {
         .collect();
     let part = |path: &[&str]| -> String {
         let room = path.iter().take(2).copied().collect::<Vec<_>>().join("/");
-        if rooms.contains(&room) {
-            room
-        } else {
-            path[0].to_owned()
-        }
+        if rooms.contains(&room) { room } else { path[0].to_owned() }
     };
     let mut edges = Edges::new();
     for (module, code) in &modules {
@@ -152,14 +146,9 @@ fn heads(text: &str, depth: usize) -> Vec<Vec<String>> {
     }
     let text = text.trim_start();
     if let Some(group) = text.strip_prefix('{') {
-        return members(group)
-            .flat_map(|member| heads(member, depth))
-            .collect();
+        return members(group).flat_map(|member| heads(member, depth)).collect();
     }
-    let name: String = text
-        .chars()
-        .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect();
+    let name: String = text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
     let after = &text[name.len()..];
     let later = match after.strip_prefix("::") {
         Some(rest) => heads(rest, depth - 1),
@@ -204,10 +193,7 @@ mod tests {
             })
             .collect();
         let rust: Vec<RustFile> = sources.iter().map(RustFile::new).collect();
-        check(&rust)
-            .iter()
-            .map(|v| format!("{}: {}", v.rule, v.remedy))
-            .collect()
+        check(&rust).iter().map(|v| format!("{}: {}", v.rule, v.remedy)).collect()
     }
 
     #[test]
@@ -215,24 +201,12 @@ mod tests {
         for (what, text, circle) in [
             ("plain", "use crate::driver::Action;", true),
             ("in a group", "use crate::{driver, time};", true),
-            (
-                "in a group over lines",
-                "use crate::{\n  time,\n  driver,\n};",
-                true,
-            ),
-            (
-                "a part of a group's part",
-                "use crate::{time::{driver}};",
-                false,
-            ),
+            ("in a group over lines", "use crate::{\n  time,\n  driver,\n};", true),
+            ("a part of a group's part", "use crate::{time::{driver}};", false),
             ("in an expression", "fn f() { crate::driver::g() }", true),
             ("through super", "use super::driver::Action;", true),
             ("a child of that name", "use self::driver::X;", false),
-            (
-                "a test may",
-                "#[cfg(test)]\nmod tests {\nuse crate::driver;\n}",
-                false,
-            ),
+            ("a test may", "#[cfg(test)]\nmod tests {\nuse crate::driver;\n}", false),
         ] {
             let found = broken_by(&[
                 ("arrival/mod.rs", text),
@@ -258,22 +232,13 @@ mod tests {
     fn experiments_do_not_know_of_each_other() {
         let files = [
             ("experiment/mod.rs", "pub trait Experiment {}"),
-            (
-                "experiment/udp/mod.rs",
-                "use crate::experiment::sweep::Sweep;",
-            ),
-            (
-                "experiment/udp/spec.rs",
-                "use crate::experiment::Experiment;",
-            ),
+            ("experiment/udp/mod.rs", "use crate::experiment::sweep::Sweep;"),
+            ("experiment/udp/spec.rs", "use crate::experiment::Experiment;"),
             ("experiment/sweep/spec.rs", ""),
         ];
         let found = broken_by(&files);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(
-            found[0].starts_with("neighbour: experiment/udp"),
-            "{found:?}"
-        );
+        assert!(found[0].starts_with("neighbour: experiment/udp"), "{found:?}");
     }
 
     #[test]

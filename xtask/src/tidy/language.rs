@@ -14,18 +14,10 @@ pub fn check(code: &RustFile) -> Vec<TidyViolation> {
     let is_help = code.path.starts_with("crates/cli/")
         && code.lines.iter().any(|line| line.contains("#[derive(Args"));
     let mut broken = Vec::new();
-    for (i, line) in code
-        .lines
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| !code.test[*i])
-    {
+    for (i, line) in code.lines.iter().enumerate().filter(|(i, _)| !code.test[*i]) {
         let trimmed = line.trim_start();
-        let is_shown = if trimmed.starts_with("//") {
-            is_help && trimmed.starts_with("///")
-        } else {
-            true
-        };
+        let is_shown =
+            if trimmed.starts_with("//") { is_help && trimmed.starts_with("///") } else { true };
         if is_shown {
             // Of code only what is inside of literals, which is blank in `bare`.
             let text: String = if trimmed.starts_with("//") {
@@ -63,30 +55,10 @@ mod tests {
     fn phrases_are_found_where_users_read_them() {
         let help = "#[derive(Args)]\nstruct A {\n    /// Waits so long\n    a: u8,\n}\n";
         for (what, path, text, found) in [
-            (
-                "a sentence",
-                "crates/core/src/x.rs",
-                "fn f() { g(\"it stood still\") }",
-                1,
-            ),
-            (
-                "part of a word",
-                "crates/core/src/x.rs",
-                "fn f() { g(\"momentum\") }",
-                0,
-            ),
-            (
-                "a name in code",
-                "crates/core/src/x.rs",
-                "fn moment() {}",
-                0,
-            ),
-            (
-                "a comment",
-                "crates/core/src/x.rs",
-                "// so many\nfn f() {}",
-                0,
-            ),
+            ("a sentence", "crates/core/src/x.rs", "fn f() { g(\"it stood still\") }", 1),
+            ("part of a word", "crates/core/src/x.rs", "fn f() { g(\"momentum\") }", 0),
+            ("a name in code", "crates/core/src/x.rs", "fn moment() {}", 0),
+            ("a comment", "crates/core/src/x.rs", "// so many\nfn f() {}", 0),
             ("help", "crates/cli/src/x.rs", help, 1),
             ("the same elsewhere", "crates/core/src/x.rs", help, 0),
             (

@@ -8,10 +8,8 @@ const SUMMARY: &str = "docs/src/SUMMARY.md";
 
 /// Links that lead nowhere, and pages that no reader finds.
 pub fn check(sources: &[RepoFile]) -> Vec<TidyViolation> {
-    let files: HashMap<&str, &str> = sources
-        .iter()
-        .map(|s| (s.path.as_str(), s.text.as_str()))
-        .collect();
+    let files: HashMap<&str, &str> =
+        sources.iter().map(|s| (s.path.as_str(), s.text.as_str())).collect();
     let mut broken = Vec::new();
     for page in sources.iter().filter(|s| s.path.ends_with(".md")) {
         for (line, link) in links(&page.text) {
@@ -26,10 +24,8 @@ pub fn check(sources: &[RepoFile]) -> Vec<TidyViolation> {
         }
     }
     if let Some(summary) = files.get(SUMMARY) {
-        let listed: Vec<String> = links(summary)
-            .iter()
-            .map(|(_, link)| resolved(SUMMARY, link))
-            .collect();
+        let listed: Vec<String> =
+            links(summary).iter().map(|(_, link)| resolved(SUMMARY, link)).collect();
         let is_page = |s: &&RepoFile| s.path.starts_with("docs/src/") && s.path.ends_with(".md");
         for page in sources.iter().filter(is_page) {
             if page.path != SUMMARY && !listed.contains(&page.path) {
@@ -119,29 +115,18 @@ mod tests {
     use super::*;
 
     fn broken(pages: &[(&str, &str)]) -> Vec<String> {
-        let source = |(path, text): &(&str, &str)| RepoFile {
-            path: (*path).into(),
-            text: (*text).into(),
-        };
+        let source =
+            |(path, text): &(&str, &str)| RepoFile { path: (*path).into(), text: (*text).into() };
         let sources: Vec<RepoFile> = pages.iter().map(source).collect();
         let broken = check(&sources);
-        broken
-            .iter()
-            .map(|v| format!("{}: {}", v.path, v.rule))
-            .collect()
+        broken.iter().map(|v| format!("{}: {}", v.path, v.rule)).collect()
     }
 
     #[test]
     fn links_lead_to_files_and_headings() {
         let pages = [
-            (
-                "README.md",
-                "[a](docs/src/a.md#the-title-of-it) [b](https://example.com/)",
-            ),
-            (
-                "docs/src/a.md",
-                "# The title, of it\n[up](../../README.md) [me](#the-title-of-it)",
-            ),
+            ("README.md", "[a](docs/src/a.md#the-title-of-it) [b](https://example.com/)"),
+            ("docs/src/a.md", "# The title, of it\n[up](../../README.md) [me](#the-title-of-it)"),
             ("docs/src/SUMMARY.md", "[a](a.md)"),
         ];
         assert!(broken(&pages).is_empty(), "{:?}", broken(&pages));

@@ -29,11 +29,7 @@ pub struct TidyViolation {
 
 impl fmt::Display for TidyViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}:{}: {}: {}",
-            self.path, self.line, self.rule, self.remedy
-        )
+        write!(f, "{}:{}: {}: {}", self.path, self.line, self.rule, self.remedy)
     }
 }
 
@@ -73,10 +69,7 @@ pub fn check(sources: &[RepoFile]) -> Vec<TidyViolation> {
     for source in sources.iter().filter(|s| s.path.ends_with("Cargo.toml")) {
         broken.extend(manifests::check(source));
     }
-    for source in sources
-        .iter()
-        .filter(|s| s.path.ends_with(".c") || s.path.ends_with(".h"))
-    {
+    for source in sources.iter().filter(|s| s.path.ends_with(".c") || s.path.ends_with(".h")) {
         broken.extend(shape::check_lines(source));
     }
     for code in &rust {
@@ -99,14 +92,8 @@ mod tests {
 
     /// The rules broken by a repository of this one file, as `line: rule`.
     pub fn broken_by(path: &str, text: &str) -> Vec<String> {
-        let source = RepoFile {
-            path: path.into(),
-            text: text.into(),
-        };
-        check(&[source])
-            .iter()
-            .map(|v| format!("{}: {}", v.line, v.rule))
-            .collect()
+        let source = RepoFile { path: path.into(), text: text.into() };
+        check(&[source]).iter().map(|v| format!("{}: {}", v.line, v.rule)).collect()
     }
 
     #[test]
@@ -118,14 +105,9 @@ mod tests {
 
     #[test]
     fn a_violation_names_place_rule_and_remedy() {
-        let source = RepoFile {
-            path: "crates/cli/src/x.rs".into(),
-            text: "fn a() { todo!() }\n".into(),
-        };
+        let source =
+            RepoFile { path: "crates/cli/src/x.rs".into(), text: "fn a() { todo!() }\n".into() };
         let shown = check(&[source])[0].to_string();
-        assert!(
-            shown.starts_with("crates/cli/src/x.rs:1: unfinished: "),
-            "{shown}"
-        );
+        assert!(shown.starts_with("crates/cli/src/x.rs:1: unfinished: "), "{shown}");
     }
 }

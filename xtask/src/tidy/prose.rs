@@ -42,12 +42,7 @@ pub fn check(page: &RepoFile) -> Vec<TidyViolation> {
     }
     let mut broken = Vec::new();
     let mut report = |line, rule, remedy| {
-        broken.push(TidyViolation {
-            path: page.path.clone(),
-            line,
-            rule,
-            remedy,
-        });
+        broken.push(TidyViolation { path: page.path.clone(), line, rule, remedy });
     };
     for (line, text) in blocks(&page.text) {
         for sentence in sentences(&text) {
@@ -75,9 +70,7 @@ pub(super) fn phrases_in(text: &str) -> impl Iterator<Item = (&'static str, &'st
         let mut found = text.match_indices(phrase);
         found.any(|(at, _)| is_whole(&text, at, phrase.len()))
     };
-    PHRASES
-        .into_iter()
-        .filter(move |(phrase, _)| is_there(phrase))
+    PHRASES.into_iter().filter(move |(phrase, _)| is_there(phrase))
 }
 
 fn is_whole(text: &str, at: usize, length: usize) -> bool {
@@ -101,9 +94,7 @@ fn blocks(text: &str) -> Vec<(usize, String)> {
             continue;
         }
         let line = plain(line);
-        let is_numbered = line
-            .split_once(". ")
-            .is_some_and(|(n, _)| n.parse::<u32>().is_ok());
+        let is_numbered = line.split_once(". ").is_some_and(|(n, _)| n.parse::<u32>().is_ok());
         if line.starts_with('|') {
             found.extend(line.split('|').map(|cell| (i + 1, cell.to_owned())));
             goes_on = false;
@@ -165,12 +156,7 @@ mod tests {
         assert_eq!(broken_by("docs/src/a.md", &long), ["3: long sentence"]);
         let short = format!("{}. {}.\n", words(25), words(25));
         assert!(broken_by("docs/src/a.md", &short).is_empty());
-        let code = format!(
-            "```\n{}\n```\n| {} | {} |\n",
-            words(40),
-            words(20),
-            words(20)
-        );
+        let code = format!("```\n{}\n```\n| {} | {} |\n", words(40), words(20), words(20));
         assert!(broken_by("README.md", &code).is_empty());
         assert!(broken_by("ARCHITECTURE.md", &long).is_empty());
     }

@@ -29,11 +29,7 @@ const RULES: &[Rule] = &[
         remedy: "write sentences of at most 25 words",
         places: comment_sentences,
     },
-    Rule {
-        name: "match-on-bool",
-        remedy: "write `if`",
-        places: matches_on_bool,
-    },
+    Rule { name: "match-on-bool", remedy: "write `if`", places: matches_on_bool },
     Rule {
         name: "type-name-twice",
         remedy: "give each public type of the workspace a name of its own",
@@ -183,9 +179,7 @@ fn comment_phrases(rust: &[RustFile]) -> Vec<(&str, usize)> {
 fn comment_sentences(rust: &[RustFile]) -> Vec<(&str, usize)> {
     let of = |code| {
         comments(code).into_iter().flat_map(|(line, text)| {
-            let long = sentences(&text)
-                .into_iter()
-                .filter(|s| word_count(s) > WORDS_MAX);
+            let long = sentences(&text).into_iter().filter(|s| word_count(s) > WORDS_MAX);
             std::iter::repeat_n(line, long.count())
         })
     };
@@ -220,9 +214,7 @@ fn is_on_bool(bare: &[String], column: usize) -> bool {
     });
     rest.next();
     let arm: String = rest.skip_while(|c| c.is_whitespace()).take(6).collect();
-    ["true", "false"]
-        .iter()
-        .any(|word| find_word(&arm, word) == Some(0))
+    ["true", "false"].iter().any(|word| find_word(&arm, word) == Some(0))
 }
 
 /// Public types with a name that another one of the workspace has.
@@ -249,19 +241,14 @@ fn public_type(line: &str) -> Option<&str> {
     let rest = rest.trim_start();
     let kinds = ["struct ", "enum ", "trait ", "union ", "type "];
     let name = kinds.iter().find_map(|kind| rest.strip_prefix(kind))?;
-    name.split(|c: char| !c.is_alphanumeric() && c != '_')
-        .next()
+    name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
 }
 
 fn long_test_names(rust: &[RustFile]) -> Vec<(&str, usize)> {
     in_crates(rust, |code| {
         let pairs = code.bare.windows(2).enumerate();
         let long = pairs.filter_map(|(i, lines)| {
-            let name = lines[1]
-                .trim_start()
-                .strip_prefix("fn ")?
-                .split('(')
-                .next()?;
+            let name = lines[1].trim_start().strip_prefix("fn ")?.split('(').next()?;
             (lines[0].trim() == "#[test]" && name.len() > TEST_NAME_MAX).then_some(i + 2)
         });
         long.collect::<Vec<_>>()
@@ -291,17 +278,9 @@ mod tests {
     use crate::repo::RepoFile;
 
     fn found(text: &str) -> Vec<String> {
-        let code = |path: &str| {
-            RustFile::new(&RepoFile {
-                path: path.into(),
-                text: text.into(),
-            })
-        };
+        let code = |path: &str| RustFile::new(&RepoFile { path: path.into(), text: text.into() });
         let counts = counts(&[code("crates/core/src/x.rs")]);
-        counts
-            .into_iter()
-            .map(|((rule, part), number)| format!("{rule} {part} {number}"))
-            .collect()
+        counts.into_iter().map(|((rule, part), number)| format!("{rule} {part} {number}")).collect()
     }
 
     #[test]
@@ -311,22 +290,10 @@ mod tests {
             ("/// So\n/// many.\nfn f() {}", "comment-phrase core 1"),
             ("f(); // at that moment", "comment-phrase core 1"),
             (&format!("// {long}."), "comment-sentence core 1"),
-            (
-                "fn f() { match g(|| { 1 }) { true => 1, _ => 2 } }",
-                "match-on-bool core 1",
-            ),
-            (
-                "fn f() {\n match x\n {\n  false if y => 1,\n } }",
-                "match-on-bool core 1",
-            ),
-            (
-                "pub struct A;\npub(crate) enum A {}",
-                "type-name-twice core 2",
-            ),
-            (
-                &format!("#[test]\nfn {}() {{}}", "x".repeat(61)),
-                "long-test-name core 1",
-            ),
+            ("fn f() { match g(|| { 1 }) { true => 1, _ => 2 } }", "match-on-bool core 1"),
+            ("fn f() {\n match x\n {\n  false if y => 1,\n } }", "match-on-bool core 1"),
+            ("pub struct A;\npub(crate) enum A {}", "type-name-twice core 2"),
+            (&format!("#[test]\nfn {}() {{}}", "x".repeat(61)), "long-test-name core 1"),
         ] {
             assert_eq!(found(text), [expected], "{text}");
         }

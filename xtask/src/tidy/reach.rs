@@ -13,17 +13,11 @@ pub fn check(files: &[RustFile]) -> Vec<TidyViolation> {
     while let Some(path) = open.pop() {
         if reached.insert(path) {
             for candidate in declared(by_path[path]) {
-                open.extend(
-                    by_path
-                        .get_key_value(candidate.as_str())
-                        .map(|(path, _)| *path),
-                );
+                open.extend(by_path.get_key_value(candidate.as_str()).map(|(path, _)| *path));
             }
         }
     }
-    let dead = files
-        .iter()
-        .filter(|code| !reached.contains(code.path.as_str()));
+    let dead = files.iter().filter(|code| !reached.contains(code.path.as_str()));
     dead.map(|code| TidyViolation {
         path: code.path.clone(),
         line: 1,
@@ -78,10 +72,7 @@ mod tests {
 
     fn dead(files: &[(&str, &str)]) -> Vec<String> {
         let code = |(path, text): &(&str, &str)| {
-            RustFile::new(&RepoFile {
-                path: (*path).into(),
-                text: (*text).into(),
-            })
+            RustFile::new(&RepoFile { path: (*path).into(), text: (*text).into() })
         };
         let files: Vec<RustFile> = files.iter().map(code).collect();
         check(&files).into_iter().map(|v| v.path).collect()
@@ -99,10 +90,7 @@ mod tests {
             ("a/tests/common/mod.rs", ""),
             ("a/tests/f/main.rs", "mod g;"),
             ("a/tests/f/g.rs", ""),
-            (
-                "b/src/lib.rs",
-                "#[path = \"../tests/help/mod.rs\"]\nmod help;",
-            ),
+            ("b/src/lib.rs", "#[path = \"../tests/help/mod.rs\"]\nmod help;"),
             ("b/tests/help/mod.rs", ""),
         ];
         assert!(dead(&files).is_empty());

@@ -15,28 +15,15 @@ const FILE_LINES_WITH_TESTS_MAX: usize = 700;
 pub fn check(code: &RustFile) -> Vec<TidyViolation> {
     let mut broken = Vec::new();
     let mut report = |line, rule, remedy| {
-        broken.push(TidyViolation {
-            path: code.path.clone(),
-            line,
-            rule,
-            remedy,
-        });
+        broken.push(TidyViolation { path: code.path.clone(), line, rule, remedy });
     };
     for (i, line) in code.lines.iter().enumerate() {
         if line.chars().count() > LINE_CHARS_MAX && !is_one_literal(line, &code.bare[i]) {
-            report(
-                i + 1,
-                "line length",
-                format!("fit {LINE_CHARS_MAX} columns"),
-            );
+            report(i + 1, "line length", format!("fit {LINE_CHARS_MAX} columns"));
         }
     }
     for (line, length) in functions(code) {
-        let max = if code.test[line - 1] {
-            TEST_LINES_MAX
-        } else {
-            FUNCTION_LINES_MAX
-        };
+        let max = if code.test[line - 1] { TEST_LINES_MAX } else { FUNCTION_LINES_MAX };
         if length > max {
             let remedy = format!("{length} lines: split it so that it fits {max}");
             report(line, "function length", remedy);
@@ -48,10 +35,7 @@ pub fn check(code: &RustFile) -> Vec<TidyViolation> {
         report(1, "file length", remedy);
     } else if code.lines.len() > FILE_LINES_WITH_TESTS_MAX {
         let max = FILE_LINES_WITH_TESTS_MAX;
-        let remedy = format!(
-            "{} lines with tests: move some to reach {max}",
-            code.lines.len()
-        );
+        let remedy = format!("{} lines with tests: move some to reach {max}", code.lines.len());
         report(1, "file length", remedy);
     }
     broken
@@ -60,11 +44,7 @@ pub fn check(code: &RustFile) -> Vec<TidyViolation> {
 /// Lines too long in a file that is not Rust.
 pub fn check_lines(source: &RepoFile) -> Vec<TidyViolation> {
     let long = |line: &&str| line.chars().count() > LINE_CHARS_MAX;
-    let numbered = source
-        .text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| long(line));
+    let numbered = source.text.lines().enumerate().filter(|(_, line)| long(line));
     numbered
         .map(|(i, _)| TidyViolation {
             path: source.path.clone(),
@@ -77,10 +57,7 @@ pub fn check_lines(source: &RepoFile) -> Vec<TidyViolation> {
 
 /// Whether a long line is one literal without a blank to break it at, such as an address.
 fn is_one_literal(line: &str, bare: &str) -> bool {
-    let literal = line
-        .trim()
-        .trim_end_matches([',', ';', ')'])
-        .trim_matches('"');
+    let literal = line.trim().trim_end_matches([',', ';', ')']).trim_matches('"');
     !literal.contains(char::is_whitespace) && bare.contains('"')
 }
 
@@ -91,9 +68,8 @@ fn functions(code: &RustFile) -> Vec<(usize, usize)> {
         let Some(at) = find_word(line, "fn") else {
             continue;
         };
-        let named = line[at + 2..]
-            .trim_start()
-            .starts_with(|c: char| c.is_alphabetic() || c == '_');
+        let named =
+            line[at + 2..].trim_start().starts_with(|c: char| c.is_alphabetic() || c == '_');
         if !named {
             continue; // the type of a function
         }
@@ -119,10 +95,7 @@ mod tests {
         assert_eq!(shape(&format!("// {}", "x".repeat(98))), ["1: line length"]);
         assert!(shape(&format!("// {}", "x".repeat(97))).is_empty());
         assert!(shape(&format!("const A: &str =\n    \"{}\";", "x".repeat(120))).is_empty());
-        assert_eq!(
-            shape(&format!("f(\"{}\");", "x y ".repeat(30))),
-            ["1: line length"]
-        );
+        assert_eq!(shape(&format!("f(\"{}\");", "x y ".repeat(30))), ["1: line length"]);
         let c = broken_by("bench/x.c", &"x".repeat(101));
         assert_eq!(c, ["1: line length"]);
     }
@@ -133,10 +106,7 @@ mod tests {
         assert!(shape(&of(70)).is_empty());
         assert_eq!(shape(&of(71)), ["1: function length"]);
         assert!(broken_by("crates/engine/tests/a.rs", &of(120)).is_empty());
-        assert_eq!(
-            broken_by("crates/engine/tests/a.rs", &of(121)),
-            ["1: function length"]
-        );
+        assert_eq!(broken_by("crates/engine/tests/a.rs", &of(121)), ["1: function length"]);
         let array = format!("fn f(x: [u8; 2]) {{\n{}}}\n", "    g();\n".repeat(70));
         assert_eq!(shape(&array), ["1: function length"]);
         assert!(shape(&format!("type F = fn(u8);\n{}", "// x\n".repeat(80))).is_empty());
@@ -147,10 +117,7 @@ mod tests {
     fn a_file_has_one_noun() {
         let of = |lines: usize, tests: usize| {
             let test = "// t\n".repeat(tests.saturating_sub(3));
-            format!(
-                "{}#[cfg(test)]\nmod tests {{\n{test}}}\n",
-                "// x\n".repeat(lines)
-            )
+            format!("{}#[cfg(test)]\nmod tests {{\n{test}}}\n", "// x\n".repeat(lines))
         };
         assert!(shape(&of(500, 200)).is_empty());
         assert_eq!(shape(&of(501, 10)), ["1: file length"]);

@@ -27,10 +27,7 @@ impl ArrivalArgs {
     /// Takes the arrival process of a scenario where none was given, for rates that the scenario
     /// does not choose. Whether there is one now.
     pub fn fill(&mut self, scenario: &Scenario) -> bool {
-        let asked = scenario
-            .load
-            .as_ref()
-            .and_then(|load| load.arrival.as_ref());
+        let asked = scenario.load.as_ref().and_then(|load| load.arrival.as_ref());
         let asked = asked.filter(|asked| !asked.carries_rate());
         self.arrival = self.arrival.take().or_else(|| asked.cloned());
         self.arrival.is_some()
@@ -58,16 +55,13 @@ impl ArrivalArgs {
     ) -> Result<(Rate, ArrivalLaw), Failure> {
         let moments = trace.map(|trace| Arc::clone(&trace.times));
         let arrival = match &self.arrival {
-            Some(asked) => asked
-                .law(run_length, moments)
-                .map_err(|e| Failure::argument("--arrival", e))?,
+            Some(asked) => {
+                asked.law(run_length, moments).map_err(|e| Failure::argument("--arrival", e))?
+            }
             None => ArrivalLaw::Constant,
         };
         let rate = rate.or_else(|| arrival.own_rate()).ok_or_else(|| {
-            Failure::argument(
-                "--arrival",
-                "needs a rate: give --rate, such as --rate 1000",
-            )
+            Failure::argument("--arrival", "needs a rate: give --rate, such as --rate 1000")
         })?;
         Ok((rate, arrival))
     }

@@ -103,9 +103,7 @@ impl CurlArgs {
             (self.head, "--head"),
             (self.proxy.is_some(), "--proxy"),
         ];
-        given
-            .into_iter()
-            .find_map(|(is_given, option)| is_given.then_some(option))
+        given.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
     }
 
     /// The method where none is given.
@@ -121,9 +119,7 @@ impl CurlArgs {
     /// The headers that these options make, each with the option.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, (String, String))> {
         let cookies = (!self.cookie.is_empty()).then(|| self.cookie.join("; "));
-        let encodings = self
-            .compressed
-            .then(|| "deflate, gzip, br, zstd".to_owned());
+        let encodings = self.compressed.then(|| "deflate, gzip, br, zstd".to_owned());
         let headers = [
             ("--user-agent", "User-Agent", self.user_agent.clone()),
             ("--referer", "Referer", self.referer.clone()),
@@ -160,11 +156,7 @@ impl CurlArgs {
         words.put_some("user-agent", self.user_agent.clone());
         words.put_some("referer", self.referer.clone());
         words.put_some("proxy", self.proxy.as_ref().map(|proxy| proxy.text.clone()));
-        let flags = [
-            ("compressed", self.compressed),
-            ("get", self.get),
-            ("head", self.head),
-        ];
+        let flags = [("compressed", self.compressed), ("get", self.get), ("head", self.head)];
         for (name, _) in flags.into_iter().filter(|flag| flag.1) {
             words.put(name, true);
         }
@@ -199,10 +191,7 @@ fn parse_proxy(text: &str) -> Result<Proxy, String> {
         return Err(wrong());
     }
     let url = Url::parse(&format!("http://{bare}")).map_err(|e| format!("{}: {e}", wrong()))?;
-    Ok(Proxy {
-        text: format!("http://{bare}"),
-        endpoint: url.endpoint().clone(),
-    })
+    Ok(Proxy { text: format!("http://{bare}"), endpoint: url.endpoint().clone() })
 }
 
 fn parse_cookies(text: &str) -> Result<String, String> {

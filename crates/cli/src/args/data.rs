@@ -8,39 +8,19 @@ use knee_core::import::data::{Data, DataKind};
 struct DataOptions {
     /// Data, or @FILE without its line ends, as in curl: a body with the content type
     /// application/x-www-form-urlencoded unless -T or -H gives another; repeated, joined with '&'
-    #[arg(
-        long,
-        value_name = "DATA",
-        alias = "data-ascii",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "DATA", alias = "data-ascii", hide_short_help = true)]
     data: Vec<String>,
 
     /// The same without a special meaning of @
-    #[arg(
-        long,
-        value_name = "DATA",
-        hide_short_help = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "DATA", hide_short_help = true, allow_hyphen_values = true)]
     data_raw: Vec<String>,
 
     /// The same; a file's line ends stay
-    #[arg(
-        long,
-        value_name = "DATA",
-        hide_short_help = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "DATA", hide_short_help = true, allow_hyphen_values = true)]
     data_binary: Vec<String>,
 
     /// The same, percent-encoded: TEXT, NAME=TEXT, @FILE or NAME@FILE
-    #[arg(
-        long,
-        value_name = "DATA",
-        hide_short_help = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "DATA", hide_short_help = true, allow_hyphen_values = true)]
     data_urlencode: Vec<String>,
 
     /// Body of JSON, or @FILE, with the content type application/json
@@ -58,13 +38,7 @@ const KINDS: [(&str, DataKind); 5] = [
 ];
 
 /// What clap calls these options.
-pub const IDS: [&str; 5] = [
-    "data",
-    "data_raw",
-    "data_binary",
-    "data_urlencode",
-    "json_body",
-];
+pub const IDS: [&str; 5] = ["data", "data_raw", "data_binary", "data_urlencode", "json_body"];
 
 /// What the options give, in the order in which they were typed.
 #[derive(Clone, Debug, Default)]
@@ -85,10 +59,7 @@ impl DataArgs {
     pub fn by_option(&self) -> impl Iterator<Item = (String, Vec<String>)> {
         KINDS.into_iter().map(|(id, kind)| {
             let given = self.0.iter().filter(|piece| piece.kind == kind);
-            (
-                id.replace('_', "-"),
-                given.map(|piece| piece.text.clone()).collect(),
-            )
+            (id.replace('_', "-"), given.map(|piece| piece.text.clone()).collect())
         })
     }
 }
@@ -113,16 +84,11 @@ impl FromArgMatches for DataArgs {
         for (id, kind) in KINDS {
             let values = matches.get_many::<String>(id).into_iter().flatten();
             let places = matches.indices_of(id).into_iter().flatten();
-            let piece = |text: &String| Data {
-                kind,
-                text: text.clone(),
-            };
+            let piece = |text: &String| Data { kind, text: text.clone() };
             pieces.extend(places.zip(values.map(piece)));
         }
         pieces.sort_by_key(|(place, _)| *place);
-        Ok(DataArgs(
-            pieces.into_iter().map(|(_, piece)| piece).collect(),
-        ))
+        Ok(DataArgs(pieces.into_iter().map(|(_, piece)| piece).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -92,10 +92,8 @@ const BACKENDS: Choices<BackendChoice> = &[
     ("io_uring", BackendChoice::IoUring),
 ];
 
-const TIMESTAMPS: Choices<TimestampsChoice> = &[
-    ("auto", TimestampsChoice::Auto),
-    ("off", TimestampsChoice::Off),
-];
+const TIMESTAMPS: Choices<TimestampsChoice> =
+    &[("auto", TimestampsChoice::Auto), ("off", TimestampsChoice::Off)];
 
 /// Ways in which a worker waits for a deadline.
 /// `auto` stands first.

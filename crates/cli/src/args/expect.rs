@@ -24,12 +24,7 @@ pub struct ExpectArgs {
     expect_status: Vec<(u16, u16)>,
 
     /// A text that each response's body has to contain
-    #[arg(
-        long,
-        value_name = "TEXT",
-        hide_short_help = true,
-        conflicts_with = "targets"
-    )]
+    #[arg(long, value_name = "TEXT", hide_short_help = true, conflicts_with = "targets")]
     expect_body: Option<String>,
 
     /// Follow up to 50 redirections to the same server. Each of them is an operation
@@ -77,10 +72,6 @@ impl ExpectArgs {
 impl Typed for (u16, u16) {
     fn typed(&self) -> Value {
         let (low, high) = self;
-        if low == high {
-            low.to_string().into()
-        } else {
-            format!("{low}-{high}").into()
-        }
+        if low == high { low.to_string().into() } else { format!("{low}-{high}").into() }
     }
 }

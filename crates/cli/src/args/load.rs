@@ -52,12 +52,7 @@ impl OpenArgs {
         };
         let connections_max = self.connections.unwrap_or(default);
         machine.check_connections("--connections", connections_max)?;
-        Ok(OpenLoad {
-            rate,
-            arrival,
-            connections_max,
-            in_flight_max: self.max_in_flight,
-        })
+        Ok(OpenLoad { rate, arrival, connections_max, in_flight_max: self.max_in_flight })
     }
 
     /// The same target, whose connections the virtual users of a closed loop share where `-c` says
@@ -185,19 +180,11 @@ mod tests {
 
     #[test]
     fn there_are_ten_intervals_unless_they_would_be_too_short() {
-        for (duration_ms, interval_ms) in [
-            (10_000, 1_000),
-            (3_600_000, 1_000),
-            (5_000, 500),
-            (1_000, 100),
-            (300, 100),
-        ] {
+        for (duration_ms, interval_ms) in
+            [(10_000, 1_000), (3_600_000, 1_000), (5_000, 500), (1_000, 100), (300, 100)]
+        {
             let interval = default_interval(Nanos::from_millis(duration_ms));
-            assert_eq!(
-                interval,
-                Nanos::from_millis(interval_ms),
-                "{duration_ms} ms"
-            );
+            assert_eq!(interval, Nanos::from_millis(interval_ms), "{duration_ms} ms");
         }
     }
 }

@@ -68,16 +68,9 @@ impl NatsArgs {
             None => Ok(of(name)),
         };
         let access = NatsAccess {
-            url: url
-                .map(str::to_owned)
-                .or_else(|| of("NATS_URL"))
-                .unwrap_or_default(),
+            url: url.map(str::to_owned).or_else(|| of("NATS_URL")).unwrap_or_default(),
             user: self.nats_user.clone().or_else(|| of("NATS_USER")),
-            password: secret(
-                &self.nats_password_file,
-                "--nats-password-file",
-                "NATS_PASSWORD",
-            )?,
+            password: secret(&self.nats_password_file, "--nats-password-file", "NATS_PASSWORD")?,
             token: secret(&self.nats_token_file, "--nats-token-file", "NATS_TOKEN")?,
             creds: file(&self.nats_creds, "NATS_CREDS"),
             nkey: file(&self.nats_nkey, "NATS_NKEY"),

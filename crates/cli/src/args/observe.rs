@@ -23,23 +23,13 @@ pub struct ObserveArgs {
     observe: Option<ObserverPlace>,
 
     /// Token of the observer; visible to other users in 'ps'
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        requires = "observe",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "TOKEN", requires = "observe", hide_short_help = true)]
     #[serde(skip)]
     observe_token: Option<String>,
 
     /// File that contains that token, up to 1,024 bytes
     /// [default: the environment variable KNEE_TOKEN]
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "observe",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "FILE", requires = "observe", hide_short_help = true)]
     #[arg(conflicts_with = "observe_token")]
     #[serde(skip)]
     observe_token_file: Option<String>,
@@ -137,9 +127,9 @@ fn parse_place(text: &str) -> Result<ObserverPlace, String> {
     let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
     match port.map(|(_, port)| port.parse::<u16>()) {
         Some(Ok(1..)) => Ok(ObserverPlace::At(text.to_owned())),
-        _ => Err(format!(
-            "'{text}' is no HOST:PORT, such as 192.168.1.5:9300, nor 'here' or 'none'"
-        )),
+        _ => {
+            Err(format!("'{text}' is no HOST:PORT, such as 192.168.1.5:9300, nor 'here' or 'none'"))
+        }
     }
 }
 
@@ -154,14 +144,7 @@ mod tests {
         for at in ["server:9300", "10.0.0.1:1", "[::1]:9300"] {
             assert_eq!(parse_place(at), Ok(ObserverPlace::At(at.to_owned())));
         }
-        for wrong in [
-            "",
-            "server",
-            ":9300",
-            "server:0",
-            "server:x",
-            "server:99999",
-        ] {
+        for wrong in ["", "server", ":9300", "server:0", "server:x", "server:99999"] {
             assert!(parse_place(wrong).unwrap_err().contains(wrong));
         }
     }

@@ -161,11 +161,8 @@ const GROUPS: Choices<TlsGroup> = &[
 ];
 
 /// Ways to resume a TLS session.
-pub const RESUMES: Choices<TlsResume> = &[
-    (TICKET, TlsResume::Ticket),
-    ("off", TlsResume::Off),
-    ("0rtt", TlsResume::EarlyData),
-];
+pub const RESUMES: Choices<TlsResume> =
+    &[(TICKET, TlsResume::Ticket), ("off", TlsResume::Off), ("0rtt", TlsResume::EarlyData)];
 const TICKET: &str = "ticket";
 
 impl Typed for TlsVersion {

@@ -53,10 +53,7 @@ fn parse_sources(text: &str) -> Result<Sources, ParseError> {
     if addresses.len() > SOURCES_MAX as usize {
         return Err(too_many(text));
     }
-    Ok(Sources {
-        typed: text.to_owned(),
-        addresses,
-    })
+    Ok(Sources { typed: text.to_owned(), addresses })
 }
 
 fn address(text: &str) -> Result<IpAddr, ParseError> {
@@ -85,9 +82,7 @@ fn range(text: &str, first: &str, last: &str) -> Result<Vec<IpAddr>, ParseError>
 }
 
 fn too_many(text: &str) -> ParseError {
-    ParseError(format!(
-        "'{text}' names more than {SOURCES_MAX} addresses: name fewer"
-    ))
+    ParseError(format!("'{text}' names more than {SOURCES_MAX} addresses: name fewer"))
 }
 
 #[cfg(test)]
@@ -103,13 +98,7 @@ mod tests {
         assert_eq!(listed("127.0.0.2"), ["127.0.0.2"]);
         assert_eq!(
             listed("127.0.0.254-127.0.1.1, ::1"),
-            [
-                "127.0.0.254",
-                "127.0.0.255",
-                "127.0.1.0",
-                "127.0.1.1",
-                "::1"
-            ]
+            ["127.0.0.254", "127.0.0.255", "127.0.1.0", "127.0.1.1", "::1"]
         );
         assert_eq!(listed("10.0.0.0-10.0.15.255").len(), SOURCES_MAX as usize);
     }
@@ -122,10 +111,7 @@ mod tests {
             ("127.0.0.2-", "'' is no IP address"),
             ("127.0.0.9-127.0.0.2", "'127.0.0.9-127.0.0.2' has its ends"),
             ("::1-::9", "'::1-::9' is a range, which only IPv4"),
-            (
-                "10.0.0.0-10.255.0.0",
-                "'10.0.0.0-10.255.0.0' names more than 4096",
-            ),
+            ("10.0.0.0-10.255.0.0", "'10.0.0.0-10.255.0.0' names more than 4096"),
         ] {
             let wrong = parse_sources(text).unwrap_err().0;
             assert!(wrong.starts_with(expected), "{text}: {wrong}");

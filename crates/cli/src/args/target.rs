@@ -30,13 +30,7 @@ pub struct TargetArgs {
     pub url: Option<String>,
 
     /// Method [default: GET; POST with a body]
-    #[arg(
-        short,
-        long,
-        value_name = "METHOD",
-        short_alias = 'X',
-        alias = "request"
-    )]
+    #[arg(short, long, value_name = "METHOD", short_alias = 'X', alias = "request")]
     method: Option<String>,
 
     /// A header, repeatable: 'Name: value'
@@ -224,9 +218,8 @@ impl TargetArgs {
             further.push(("--content-type", ("Content-Type".to_owned(), content_type)));
         }
         for (option, header) in further {
-            request = request
-                .with_common_headers(&[header])
-                .map_err(|e| Failure::argument(option, e))?;
+            request =
+                request.with_common_headers(&[header]).map_err(|e| Failure::argument(option, e))?;
         }
         Ok(request)
     }
@@ -234,11 +227,7 @@ impl TargetArgs {
 
 /// Serializes headers as they are typed.
 fn headers<S: Serializer>(headers: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(
-        headers
-            .iter()
-            .map(|(name, value)| format!("{name}: {value}")),
-    )
+    to.collect_seq(headers.iter().map(|(name, value)| format!("{name}: {value}")))
 }
 
 const PICKS: Choices<Pick> = &[(IN_ORDER, Pick::InOrder), ("random", Pick::Weighted)];
@@ -247,9 +236,7 @@ const IN_ORDER: &str = "in-order";
 impl Typed for Pick {
     /// The default is left out.
     fn typed(&self) -> Value {
-        (*self == Pick::Weighted)
-            .then(|| word_of(PICKS, *self))
-            .into()
+        (*self == Pick::Weighted).then(|| word_of(PICKS, *self)).into()
     }
 }
 
@@ -280,9 +267,7 @@ fn parse_user(text: &str) -> Result<User, ParseError> {
     if text.contains(':') {
         Ok(User(text.to_owned()))
     } else {
-        Err(ParseError(
-            "expected USER:PASSWORD; the password may be empty".to_owned(),
-        ))
+        Err(ParseError("expected USER:PASSWORD; the password may be empty".to_owned()))
     }
 }
 

@@ -18,12 +18,7 @@ pub struct TokenArgs {
 
     /// File that contains the token, up to 1,024 bytes
     /// [default: the environment variable KNEE_TOKEN]
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with = "token",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "FILE", conflicts_with = "token", hide_short_help = true)]
     token_file: Option<String>,
 }
 
@@ -97,10 +92,9 @@ fn checked(token: &str) -> Result<String, String> {
         text if text.contains(['\n', '\r']) => {
             Err("has several lines: give the token on one".to_owned())
         }
-        text if text.len() > TOKEN_MAX => Err(format!(
-            "has {} bytes: give a token of at most {TOKEN_MAX}",
-            text.len()
-        )),
+        text if text.len() > TOKEN_MAX => {
+            Err(format!("has {} bytes: give a token of at most {TOKEN_MAX}", text.len()))
+        }
         text => Ok(text.to_owned()),
     }
 }
@@ -136,10 +130,7 @@ mod tests {
             let refused = token(None, Some(file), ("--token", "--token-file"));
             if let Err(failure) = refused {
                 let line = failure.line;
-                assert!(
-                    line.starts_with(&format!("--token-file: {file}: {why}")),
-                    "{line}"
-                );
+                assert!(line.starts_with(&format!("--token-file: {file}: {why}")), "{line}");
             }
         }
     }

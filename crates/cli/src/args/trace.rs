@@ -46,9 +46,7 @@ fn parse(text: &str) -> Result<RecordedArrivals, String> {
     if times.is_empty() {
         return Err("contains no time: expected one per line, such as 0.125 or 125ms".to_string());
     }
-    Ok(RecordedArrivals {
-        times: times.into(),
-    })
+    Ok(RecordedArrivals { times: times.into() })
 }
 
 #[cfg(test)]
@@ -73,10 +71,7 @@ mod tests {
     fn errors_name_the_line() {
         for (text, expected) in [
             ("0\nsoon\n", "line 2: "),
-            (
-                "1\n\n0.5",
-                "line 3: '0.5' is earlier than the line above it",
-            ),
+            ("1\n\n0.5", "line 3: '0.5' is earlier than the line above it"),
             ("# nothing\n", "contains no time"),
             ("", "contains no time"),
         ] {

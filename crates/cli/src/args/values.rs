@@ -71,13 +71,9 @@ pub fn parse_count(text: &str) -> Result<u32, ParseError> {
 pub fn parse_whole(text: &str) -> Result<u64, ParseError> {
     let digits = text.trim().replace('_', "");
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(ParseError(format!(
-            "'{text}' is not a whole number such as 100"
-        )));
+        return Err(ParseError(format!("'{text}' is not a whole number such as 100")));
     }
-    digits
-        .parse()
-        .map_err(|_| ParseError(format!("'{text}' is too large: at most {}", u64::MAX)))
+    digits.parse().map_err(|_| ParseError(format!("'{text}' is too large: at most {}", u64::MAX)))
 }
 
 /// A duration that is not zero.
@@ -97,9 +93,7 @@ pub fn vuser_levels(text: &str) -> Result<Levels<u32>, ParseError> {
     }
     let parts: Result<Vec<u32>, ParseError> = parse_list(text)?.map(parse_count).collect();
     parts.map(Levels::List).map_err(|ParseError(wrong)| {
-        ParseError(format!(
-            "{wrong}; levels are 'auto' or a list such as 1,10,50"
-        ))
+        ParseError(format!("{wrong}; levels are 'auto' or a list such as 1,10,50"))
     })
 }
 
@@ -114,9 +108,7 @@ pub fn rate_levels(text: &str) -> Result<Levels<Rate>, ParseError> {
 /// An address to listen at, such as `example` in the words of an error.
 pub fn listen_address(text: &str, example: &str) -> Result<SocketAddr, ParseError> {
     text.parse().map_err(|_| {
-        ParseError(format!(
-            "'{text}' is no address to listen at: give ADDR:PORT such as {example}"
-        ))
+        ParseError(format!("'{text}' is no address to listen at: give ADDR:PORT such as {example}"))
     })
 }
 
@@ -181,9 +173,7 @@ mod tests {
             "[::1]:",
             "a b",
         ] {
-            let wrong = service_address(text, "knee serve latency", 7008)
-                .unwrap_err()
-                .0;
+            let wrong = service_address(text, "knee serve latency", 7008).unwrap_err().0;
             assert!(wrong.starts_with(&format!("'{text}' ")), "{wrong}");
         }
     }
@@ -198,10 +188,7 @@ mod tests {
             ("-5", Err("'-5' is not a whole number such as 100")),
             ("1.5", Err("'1.5' is not a whole number such as 100")),
             ("ten", Err("'ten' is not a whole number such as 100")),
-            (
-                "4294967296",
-                Err("'4294967296' is too many: at most 4294967295"),
-            ),
+            ("4294967296", Err("'4294967296' is too many: at most 4294967295")),
             (
                 "99999999999999999999",
                 Err("'99999999999999999999' is too large: at most 18446744073709551615"),
@@ -220,14 +207,8 @@ mod tests {
         assert!(vuser_levels(&listed(1_000)).is_ok());
         let wrong = vuser_levels(&listed(200_000)).unwrap_err().0;
         assert_eq!(wrong, "200000 levels are too many: give at most 1000");
-        assert_eq!(
-            rate_levels(&listed(1_001)).unwrap_err().0.len(),
-            wrong.len() - 2
-        );
+        assert_eq!(rate_levels(&listed(1_001)).unwrap_err().0.len(), wrong.len() - 2);
         let wrong = vuser_levels("1,,3").unwrap_err().0;
-        assert!(
-            wrong.ends_with("levels are 'auto' or a list such as 1,10,50"),
-            "{wrong}"
-        );
+        assert!(wrong.ends_with("levels are 'auto' or a list such as 1,10,50"), "{wrong}");
     }
 }

@@ -66,16 +66,14 @@ pub struct RawAgent {
 struct Labels(Vec<(String, String)>);
 
 fn parse_labels(text: &str) -> Result<Labels, String> {
-    let parsed = text
-        .split(',')
-        .map(|part| match part.trim().split_once('=') {
-            Some((key, value)) if !key.is_empty() && !value.is_empty() => {
-                Ok((key.to_owned(), value.to_owned()))
-            }
-            _ => Err(format!(
-                "'{part}' is no label: expected KEY=VALUE, such as zone=a, with commas between them"
-            )),
-        });
+    let parsed = text.split(',').map(|part| match part.trim().split_once('=') {
+        Some((key, value)) if !key.is_empty() && !value.is_empty() => {
+            Ok((key.to_owned(), value.to_owned()))
+        }
+        _ => Err(format!(
+            "'{part}' is no label: expected KEY=VALUE, such as zone=a, with commas between them"
+        )),
+    });
     parsed.collect::<Result<_, _>>().map(Labels)
 }
 
@@ -93,10 +91,7 @@ pub fn execute(raw: RawAgent) -> Result<Exit, Failure> {
         access,
         name: raw.name,
         labels: raw.labels.map(|labels| labels.0).unwrap_or_default(),
-        permit: Permit {
-            targets: raw.allow_target,
-            rate_max: raw.rate_max,
-        },
+        permit: Permit { targets: raw.allow_target, rate_max: raw.rate_max },
         margins: margins::of_this_machine(Notes { quiet: false }),
         clock_shift_ns: raw.clock_shift_ns,
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -77,12 +77,7 @@ fn latency(raw: &RawAnalyzeLatency) -> Result<Exit, Failure> {
     let classic = parse_classic(&input::read_text(&raw.file)?);
     let classic = classic.map_err(|e| Failure::argument(&raw.file, e))?;
     let (findings, conclusion) = conclude_classic(&classic);
-    let report = report(
-        Kind::Latency,
-        &raw.file,
-        findings,
-        Conclusion::Latency(conclusion),
-    );
+    let report = report(Kind::Latency, &raw.file, findings, Conclusion::Latency(conclusion));
     raw.output.resolve()?.deliver(&report)?;
     Ok(Exit::Fine)
 }
@@ -91,12 +86,7 @@ fn sweep(raw: &RawAnalyzeSweep) -> Result<Exit, Failure> {
     let table = parse_csv(&input::read(&raw.file)?);
     let table = table.map_err(|e| Failure::argument(&raw.file, e))?;
     let (findings, conclusion) = conclude_table(&table);
-    let report = report(
-        Kind::Sweep,
-        &raw.file,
-        findings,
-        Conclusion::Sweep(conclusion),
-    );
+    let report = report(Kind::Sweep, &raw.file, findings, Conclusion::Sweep(conclusion));
     raw.output.resolve()?.deliver(&report)?;
     Ok(Exit::Fine)
 }

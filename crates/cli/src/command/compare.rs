@@ -148,11 +148,7 @@ pub fn execute(raw: &RawCompare) -> Result<Exit, Failure> {
     files.add("--json", raw.json.as_deref(), Box::new(Json))?;
     files.add("--html", raw.html.as_deref(), Box::new(Html))?;
     files.add("--md", raw.md.as_deref(), Box::new(Markdown))?;
-    let comparison = if raw.live {
-        compare_targets(raw)?
-    } else {
-        compare_reports(raw)?
-    };
+    let comparison = if raw.live { compare_targets(raw)? } else { compare_reports(raw)? };
     files.deliver(&comparison, &text(raw.no_color))?;
     Ok(raw.exit(&comparison))
 }
@@ -173,9 +169,7 @@ fn compare_reports(raw: &RawCompare) -> Result<Comparison, Failure> {
 
 fn named<'a>(names: &'a [String], reports: &'a [Report]) -> Vec<NamedReport<'a>> {
     let pairs = names.iter().zip(reports);
-    pairs
-        .map(|(name, report)| NamedReport { name, report })
-        .collect()
+    pairs.map(|(name, report)| NamedReport { name, report }).collect()
 }
 
 fn load_all(names: &[String], is_baseline: bool) -> Result<Vec<Report>, Failure> {
@@ -219,23 +213,14 @@ impl RawCompare {
         }
         let (a, b) = match (&self.baseline, &self.reports[..], &self.reports_of_b[..]) {
             (Some(_), [], []) => {
-                return refuse(
-                    "--baseline",
-                    "what is to be compared with it? Name a report",
-                );
+                return refuse("--baseline", "what is to be compared with it? Name a report");
             }
             (Some(name), given, []) => (vec![name.clone()], given.to_vec()),
             (Some(_), [], _) => {
-                return refuse(
-                    "--",
-                    "with --baseline all reports are B's: leave the -- out",
-                );
+                return refuse("--", "with --baseline all reports are B's: leave the -- out");
             }
             (Some(_), ..) => {
-                return refuse(
-                    "--baseline",
-                    "it is A: leave it or the reports before -- out",
-                );
+                return refuse("--baseline", "it is A: leave it or the reports before -- out");
             }
             (None, [], _) => return refuse("REPORT", "A is missing: name its reports before --"),
             (None, [_], []) => {
@@ -243,10 +228,7 @@ impl RawCompare {
             }
             (None, [a, b], []) => (vec![a.clone()], vec![b.clone()]),
             (None, _, []) => {
-                return refuse(
-                    "REPORT",
-                    "which are A's? Put -- between A's reports and B's",
-                );
+                return refuse("REPORT", "which are A's? Put -- between A's reports and B's");
             }
             (None, a, b) => (a.to_vec(), b.to_vec()),
         };
@@ -270,10 +252,7 @@ impl RawCompare {
             0 => return Exit::Fine,
             n => (
                 Exit::Failed,
-                format!(
-                    "--fail-on-regression: B is worse in {n} of {}",
-                    comparison.rows.len()
-                ),
+                format!("--fail-on-regression: B is worse in {n} of {}", comparison.rows.len()),
             ),
         };
         if !self.quiet {

@@ -32,9 +32,7 @@ const WARMUP: &str = "100ms";
 pub fn load_apart(knee: &Command, argv: Vec<OsString>) -> Vec<OsString> {
     let is_live = argv.get(1).is_some_and(|word| word == "compare")
         && argv.iter().any(|word| word == "--live");
-    let commands = knee
-        .find_subcommand("compare")
-        .zip(knee.find_subcommand("run"));
+    let commands = knee.find_subcommand("compare").zip(knee.find_subcommand("run"));
     let Some((compare, run)) = commands.filter(|_| is_live) else {
         return argv;
     };
@@ -49,10 +47,7 @@ pub fn load_apart(knee: &Command, argv: Vec<OsString>) -> Vec<OsString> {
         let own = option(compare, text);
         let option = own.or_else(|| option(run, text));
         let takes = option.is_some_and(|o| o.get_action().takes_values());
-        let value = words
-            .as_slice()
-            .first()
-            .filter(|_| takes && !has_value(text));
+        let value = words.as_slice().first().filter(|_| takes && !has_value(text));
         let of_option = std::iter::once(word).chain(value);
         if own.is_some() {
             sorted.extend(of_option.cloned());
@@ -74,17 +69,11 @@ fn load_word(word: &OsStr) -> OsString {
 
 /// Whether the word has its option's value: `--rate=5`, `-c5`.
 fn has_value(word: &str) -> bool {
-    if word.starts_with("--") {
-        word.contains('=')
-    } else {
-        word.chars().count() > 2
-    }
+    if word.starts_with("--") { word.contains('=') } else { word.chars().count() > 2 }
 }
 
 fn option<'a>(command: &'a Command, word: &str) -> Option<&'a clap::Arg> {
-    let long = word
-        .strip_prefix("--")
-        .map(|w| w.split('=').next().unwrap_or(w));
+    let long = word.strip_prefix("--").map(|w| w.split('=').next().unwrap_or(w));
     let short = word.chars().nth(1).filter(|_| long.is_none());
     command.get_arguments().find(|o| match long {
         Some(long) => o.get_long() == Some(long),
@@ -177,9 +166,7 @@ impl LiveTarget {
         let mut trial = self.spec.trial.clone();
         trial.seed = rng::of_trial(trial.seed, round);
         let output = TrialRunner::<SingleRun>::run(&mut self.runner, &trial, &mut Unwatched, stop)?;
-        let TrialOutput {
-            trial, interrupted, ..
-        } = output;
+        let TrialOutput { trial, interrupted, .. } = output;
         self.live.slices.push(trial);
         if interrupted {
             self.live.slices.pop();
@@ -212,10 +199,7 @@ mod tests {
                 "knee compare --rate=100 --budget 5s --live http://a/ http://b/",
                 "knee compare --load-word=--rate=100 --budget 5s --live http://a/ http://b/",
             ),
-            (
-                "knee compare a.json b.json -c 20",
-                "knee compare a.json b.json -c 20",
-            ),
+            ("knee compare a.json b.json -c 20", "knee compare a.json b.json -c 20"),
             ("knee run --live -c 20", "knee run --live -c 20"),
         ] {
             let argv = typed.split(' ').map(OsString::from).collect();

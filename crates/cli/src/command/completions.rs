@@ -63,21 +63,12 @@ mod tests {
         let mut internal = Vec::new();
         hidden(&RawArgs::command(), "knee", &mut internal);
         assert!(!internal.is_empty(), "there is something to leave out");
-        for shell in [
-            Shell::Bash,
-            Shell::Zsh,
-            Shell::Fish,
-            Shell::Elvish,
-            Shell::PowerShell,
-        ] {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
             let mut script = Vec::new();
             let mut knee = without_hidden(&RawArgs::command());
             clap_complete::generate(shell, &mut knee, "knee", &mut script);
             let script = String::from_utf8(script).unwrap();
-            assert!(
-                script.contains("fail-if") && script.contains("sweep"),
-                "{shell}"
-            );
+            assert!(script.contains("fail-if") && script.contains("sweep"), "{shell}");
             for name in &internal {
                 assert!(!script.contains(name.as_str()), "{shell}: {name}");
             }
@@ -85,10 +76,6 @@ mod tests {
         // `knee overload` has no keep-alive to switch off, and does not offer it.
         let knee = without_hidden(&RawArgs::command());
         let overload = knee.find_subcommand("overload").unwrap();
-        assert!(
-            overload
-                .get_arguments()
-                .all(|a| a.get_id() != "no_keepalive")
-        );
+        assert!(overload.get_arguments().all(|a| a.get_id() != "no_keepalive"));
     }
 }

@@ -93,10 +93,7 @@ impl DemoServer {
         let demo = start()?;
         target.url = Some(demo.url());
         let left = Machine {
-            open_files: OpenFiles {
-                per_connection: 2,
-                ..machine.open_files
-            },
+            open_files: OpenFiles { per_connection: 2, ..machine.open_files },
             ..*machine
         };
         Ok((Some(demo), left))

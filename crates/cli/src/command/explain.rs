@@ -80,9 +80,7 @@ mod tests {
         assert_eq!(near("past_kneee")[0], "past_knee");
         assert_eq!(near("Past Knee")[0], "past_knee");
         assert!(near("xyzzy").is_empty());
-        let failure = execute(&RawExplain {
-            code: Some("saturated_b".into()),
-        });
+        let failure = execute(&RawExplain { code: Some("saturated_b".into()) });
         let failure = failure.expect_err("no such code");
         assert_eq!(failure.exit, Exit::BadInput);
         assert_eq!(
@@ -100,14 +98,9 @@ mod tests {
         collect(std::path::Path::new(core), &mut defined);
         assert!(defined.len() > 30, "{defined:?}");
         let listed: Vec<&str> = codes().map(|code| code.name).collect();
-        let missing: Vec<&String> = defined
-            .iter()
-            .filter(|name| !listed.contains(&name.as_str()))
-            .collect();
-        assert!(
-            missing.is_empty(),
-            "{missing:?} in no CODES, or that not in report::codes"
-        );
+        let missing: Vec<&String> =
+            defined.iter().filter(|name| !listed.contains(&name.as_str())).collect();
+        assert!(missing.is_empty(), "{missing:?} in no CODES, or that not in report::codes");
     }
 
     /// The names of all constants of the type `Code`, and of all that `codes!` declares, in the

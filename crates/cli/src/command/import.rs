@@ -136,11 +136,7 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
             };
             let imported =
                 imported.map_err(|e| Failure::argument("LINE", e).without_secrets(&secrets))?;
-            (
-                out,
-                "a line of curl".to_owned(),
-                without_secrets(imported, &secrets),
-            )
+            (out, "a line of curl".to_owned(), without_secrets(imported, &secrets))
         }
         RawFormat::Har(files) => files.import(import::har)?,
         RawFormat::Openapi { files, target } => {
@@ -176,10 +172,7 @@ impl FileToFile {
 /// Hides secrets in the lines on what was left out. The scenario itself keeps what it sends.
 fn without_secrets(imported: Imported, secrets: &Secrets) -> Imported {
     let hide = |line: String| secrets.hide(&line).into_owned();
-    Imported {
-        left_out: imported.left_out.into_iter().map(hide).collect(),
-        ..imported
-    }
+    Imported { left_out: imported.left_out.into_iter().map(hide).collect(), ..imported }
 }
 
 fn deliver(out: &Out, source: &str, imported: &Imported) -> Result<(), Failure> {

@@ -106,14 +106,8 @@ fn conduct_hidden<X: Reported, S: TrialRunner<X>>(
     let mut watchers = setup.output.watchers();
     watchers.opens(&setup.start(&started_at));
     let mut backend = String::new();
-    let trials = run_trials(
-        &setup,
-        &started_at,
-        experiment,
-        runner,
-        &mut watchers,
-        (stop, &mut backend),
-    );
+    let trials =
+        run_trials(&setup, &started_at, experiment, runner, &mut watchers, (stop, &mut backend));
     let host = host(backend);
     let (report, lost) = match trials {
         Ok(Trials { conducted, lost }) => {
@@ -163,11 +157,7 @@ fn finding_of(error: &RunError) -> Finding {
 
 /// What is left of an experiment whose target could not be reached.
 fn unmeasured<X: Reported>(experiment: &X, error: &RunError) -> Conducted<X::Trial, X::Conclusion> {
-    let Concluded {
-        verdict,
-        conclusion,
-        ..
-    } = experiment.conclude(&[]);
+    let Concluded { verdict, conclusion, .. } = experiment.conclude(&[]);
     Conducted {
         trials: Vec::new(),
         verdict,
@@ -263,10 +253,7 @@ impl ReportSetup {
 }
 
 fn host(backend: String) -> Host {
-    Host {
-        backend,
-        ..knee_engine::host()
-    }
+    Host { backend, ..knee_engine::host() }
 }
 
 /// The trials of an experiment.
@@ -319,10 +306,7 @@ fn run_trials<X: Reported, S: TrialRunner<X>>(
             ControlFlow::Continue(output.trial)
         })
     })?;
-    if let Some(e) = lost
-        .as_ref()
-        .filter(|_| conducted.ended == EndReason::Interrupted)
-    {
+    if let Some(e) = lost.as_ref().filter(|_| conducted.ended == EndReason::Interrupted) {
         conducted.end_without(finding_of(e), &e.to_string());
     }
     Ok(Trials { conducted, lost })
@@ -336,11 +320,7 @@ fn so_far<X: Reported, S: TrialRunner<X>>(
     experiment: &X,
     past: &[X::Trial],
 ) -> Report {
-    let Concluded {
-        verdict,
-        findings,
-        conclusion,
-    } = experiment.conclude(past);
+    let Concluded { verdict, findings, conclusion } = experiment.conclude(past);
     let conducted = Conducted {
         trials: Vec::new(),
         verdict,
@@ -350,13 +330,7 @@ fn so_far<X: Reported, S: TrialRunner<X>>(
     };
     let reported = experiment.reported(past);
     let listed = |_: Vec<X::Trial>| listed::<X, S>(reported.as_deref().unwrap_or(past));
-    report(
-        setup,
-        started_at.to_string(),
-        host(backend),
-        conducted,
-        listed,
-    )
+    report(setup, started_at.to_string(), host(backend), conducted, listed)
 }
 
 fn listed<X: Experiment, S: TrialRunner<X>>(trials: &[X::Trial]) -> Vec<TrialReport> {

@@ -55,9 +55,7 @@ pub struct ObserveSpec {
 impl RawObserve {
     /// What is to be watched for whom.
     pub fn resolve(self) -> Result<ObserveSpec, Failure> {
-        let token = self
-            .token
-            .resolve_for(self.listen, "knee run, sweep or overload")?;
+        let token = self.token.resolve_for(self.listen, "knee run, sweep or overload")?;
         Ok(ObserveSpec {
             port: self.port,
             listen: self.listen,
@@ -75,10 +73,7 @@ pub fn execute(spec: ObserveSpec) -> Result<Exit, Failure> {
         .map_err(|e| Failure::argument("--listen", format!("cannot listen on {listen}: {e}")))?;
     let counted = match observer.source() {
         (SynSource::Capture, _) => "a packet capture".to_owned(),
-        (_, because) => format!(
-            "the kernel's counters, as {}",
-            because.unwrap_or("it is so")
-        ),
+        (_, because) => format!("the kernel's counters, as {}", because.unwrap_or("it is so")),
     };
     stdout::write(|out| {
         writeln!(out, "listening on {}", observer.address())?;
@@ -90,16 +85,11 @@ pub fn execute(spec: ObserveSpec) -> Result<Exit, Failure> {
     let stats = observer.stop();
     stdout::write(|out| {
         let (clients, windows) = (stats.clients, stats.windows);
-        writeln!(
-            out,
-            "clients {clients}, windows {windows}, refused {}",
-            stats.refused
-        )
+        writeln!(out, "clients {clients}, windows {windows}, refused {}", stats.refused)
     })?;
     Ok(Exit::Fine)
 }
 
 fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| format!("'{text}' is no ADDR:PORT, such as 127.0.0.1:9300 or [::1]:0"))
+    text.parse().map_err(|_| format!("'{text}' is no ADDR:PORT, such as 127.0.0.1:9300 or [::1]:0"))
 }

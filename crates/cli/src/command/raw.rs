@@ -71,11 +71,9 @@ impl RawArgs {
 fn let_numbers_be_negative(command: Command) -> Command {
     let command = command.mut_args(|argument| {
         let names = argument.get_value_names().unwrap_or_default();
-        let is_number = [
-            "N", "T", "N,N...", "T,T...", "BYTES", "PERCENT", "CODE", "DATA", "JSON",
-        ]
-        .iter()
-        .any(|n| names.iter().any(|name| name == n));
+        let is_number = ["N", "T", "N,N...", "T,T...", "BYTES", "PERCENT", "CODE", "DATA", "JSON"]
+            .iter()
+            .any(|n| names.iter().any(|name| name == n));
         argument.allow_hyphen_values(is_number)
     });
     command.mut_subcommands(let_numbers_be_negative)

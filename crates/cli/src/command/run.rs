@@ -161,13 +161,7 @@ impl RawRun {
             thresholds: self.http.thresholds,
             output,
         };
-        Ok(RunSpec {
-            trial,
-            repeats: self.repeat.unwrap_or(1),
-            fleet,
-            observe,
-            setup,
-        })
+        Ok(RunSpec { trial, repeats: self.repeat.unwrap_or(1), fleet, observe, setup })
     }
 
     /// Takes the load of a scenario where none was given.
@@ -223,12 +217,8 @@ impl RawRun {
         let Some(load) = &self.stages else {
             return self.open.arrivals.trace();
         };
-        let times = load
-            .moments(seed)
-            .map_err(|e| Failure::argument("load", e))?;
-        Ok(Some(RecordedArrivals {
-            times: times.into(),
-        }))
+        let times = load.moments(seed).map_err(|e| Failure::argument("load", e))?;
+        Ok(Some(RecordedArrivals { times: times.into() }))
     }
 
     fn trial(&self, machine: &Machine, fleet: Option<&Fleet>) -> Result<TrialSpec, Failure> {
@@ -286,15 +276,9 @@ impl RawRun {
                 return refuse(pause, "only virtual users pause: leave it or the rate out");
             }
         } else if asked.is_some() {
-            return refuse(
-                "--arrival",
-                "needs a rate: give --rate, such as --rate 1000",
-            );
+            return refuse("--arrival", "needs a rate: give --rate, such as --rate 1000");
         } else if self.open.max_in_flight.is_some() {
-            return refuse(
-                "--max-in-flight",
-                "only an open loop sheds: give --rate with it",
-            );
+            return refuse("--max-in-flight", "only an open loop sheds: give --rate with it");
         }
         if self.requests.is_some() {
             if self.warmup.is_some_and(|t| t > Nanos::ZERO) {
@@ -336,9 +320,7 @@ impl RawRun {
         machine: &Machine,
     ) -> Result<Load, Failure> {
         if self.is_open() {
-            let load = self
-                .open
-                .load(self.rate, target, trace, run_length, machine)?;
+            let load = self.open.load(self.rate, target, trace, run_length, machine)?;
             return Ok(Load::Open(load));
         }
         let (argument, vusers) = match (self.vusers, self.open.connections) {
@@ -347,10 +329,7 @@ impl RawRun {
         };
         let connections = target.http2.connections_max.unwrap_or(vusers);
         machine.check_connections(argument, connections)?;
-        Ok(Load::Closed {
-            vusers,
-            pause: self.closed.pause(),
-        })
+        Ok(Load::Closed { vusers, pause: self.closed.pause() })
     }
 
     /// Puts what the trial uses in the place of defaults; the options that repeat it.

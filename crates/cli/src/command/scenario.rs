@@ -12,11 +12,9 @@ use knee_core::session::{Instruction, SessionKind};
 
 /// Check a scenario file, print its schema, or write an example
 #[derive(Args, Clone, Debug)]
-#[command(
-    after_help = "Examples:\n  knee scenario new > shop.yaml   an example with comments\n  \
+#[command(after_help = "Examples:\n  knee scenario new > shop.yaml   an example with comments\n  \
     knee scenario check shop.yaml   what is in it, or what is wrong with it\n  \
-    knee scenario schema            for editors, which complete and check with it"
-)]
+    knee scenario schema            for editors, which complete and check with it")]
 pub struct RawScenario {
     #[command(subcommand)]
     command: RawScenarioCommand,
@@ -60,12 +58,7 @@ pub fn execute(raw: &RawScenario) -> Result<Exit, Failure> {
 
 /// One line about a kind of sessions.
 fn summary(kind: &SessionKind, scenario: &Scenario) -> String {
-    let all: u64 = scenario
-        .plan
-        .kinds
-        .iter()
-        .map(|k| u64::from(k.weight))
-        .sum();
+    let all: u64 = scenario.plan.kinds.iter().map(|k| u64::from(k.weight)).sum();
     let share = f64::from(kind.weight) * 100.0 / all.max(1) as f64;
     let is_request = |step: &&Instruction| matches!(step, Instruction::Request(_));
     let requests = match kind.program.iter().filter(is_request).count() {
@@ -81,8 +74,5 @@ fn summary(kind: &SessionKind, scenario: &Scenario) -> String {
         [] => String::new(),
         sets => format!(", data {}", sets.join(", ")),
     };
-    format!(
-        "{}: {share:.0} % of the sessions, {requests}{data}",
-        kind.name
-    )
+    format!("{}: {share:.0} % of the sessions, {requests}{data}", kind.name)
 }

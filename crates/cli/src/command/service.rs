@@ -48,11 +48,9 @@ impl<S: BuiltInService> ServiceTarget<S> {
     pub fn announcement(&self) -> Option<String> {
         match self {
             ServiceTarget::Named(_) => None,
-            ServiceTarget::BuiltIn(server) => Some(format!(
-                "{} a built-in service on {}",
-                S::ANNOUNCED,
-                server.listens_on()
-            )),
+            ServiceTarget::BuiltIn(server) => {
+                Some(format!("{} a built-in service on {}", S::ANNOUNCED, server.listens_on()))
+            }
         }
     }
 }
@@ -68,11 +66,7 @@ impl BuiltInService for UdpServer {
 /// The service for datagrams. Each trial sets what it does.
 pub fn datagrams(named: Option<String>, seed: u64) -> Result<ServiceTarget<UdpServer>, Failure> {
     ServiceTarget::named_or(named, |listen| {
-        let spec = UdpServerSpec {
-            listen,
-            seed,
-            ..UdpServerSpec::default()
-        };
+        let spec = UdpServerSpec { listen, seed, ..UdpServerSpec::default() };
         Ok(UdpServer::start(spec)?)
     })
 }
@@ -88,10 +82,7 @@ impl BuiltInService for LatencyServer {
 /// Takes and sends flows.
 pub fn flows(named: Option<String>) -> Result<ServiceTarget<LatencyServer>, Failure> {
     ServiceTarget::named_or(named, |listen| {
-        let spec = LatencyServerSpec {
-            listen,
-            ..LatencyServerSpec::default()
-        };
+        let spec = LatencyServerSpec { listen, ..LatencyServerSpec::default() };
         Ok(LatencyServer::start(spec)?)
     })
 }

@@ -46,12 +46,7 @@ pub struct RawSweep {
     target: TargetArgs,
 
     /// What the levels vary: vusers (closed loop) or rate (open loop)
-    #[arg(
-        long,
-        value_name = "AXIS",
-        default_value = "vusers",
-        help_heading = "Load"
-    )]
+    #[arg(long, value_name = "AXIS", default_value = "vusers", help_heading = "Load")]
     #[arg(value_parser = PossibleValuesParser::new(["vusers", "rate"]))]
     #[arg(hide_possible_values = true)]
     axis: String,
@@ -213,11 +208,7 @@ impl RawSweep {
     fn spec(&self, machine: &Machine, fleet: Option<&Fleet>) -> Result<SweepSpec, Failure> {
         let target = self.target.resolve()?;
         let target = http_runner::settle(target, self.http.limits.connect_timeout, fleet)?;
-        let target = if self.is_open() {
-            target
-        } else {
-            self.open.shared_by_users(target)?
-        };
+        let target = if self.is_open() { target } else { self.open.shared_by_users(target)? };
         let (level, load) = self.first_level(&target, machine)?;
         let base = TrialSpec {
             label: http_runner::label(level),
@@ -272,9 +263,7 @@ impl RawSweep {
                 Some(Levels::List(rates)) => rates.first().copied(),
                 _ => Rate::per_second(1),
             };
-            let load = self
-                .open
-                .load(rate, target, None, self.warmup + self.duration, machine)?;
+            let load = self.open.load(rate, target, None, self.warmup + self.duration, machine)?;
             return Ok((Level::RatePerS(load.rate.per_s()), Load::Open(load)));
         }
         let vusers = match &self.vusers {
@@ -302,10 +291,7 @@ impl RawSweep {
                 let own = arrival::names_with_rate();
                 return refuse(
                     "--arrival",
-                    &format!(
-                        "the rate is what a sweep varies: not {}",
-                        arrival::either(&own)
-                    ),
+                    &format!("the rate is what a sweep varies: not {}", arrival::either(&own)),
                 );
             }
             return Ok(());

@@ -87,19 +87,12 @@ pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
         }
     }
     if reports.is_empty() {
-        return Err(Failure::nothing_measured(
-            "nothing was measured".to_string(),
-        ));
+        return Err(Failure::nothing_measured("nothing was measured".to_string()));
     }
     let parts: Vec<(&str, &Report)> = reports.iter().map(|(q, r)| (*q, r)).collect();
     page.write(|out| html_tour(&parts, out))?;
     let took = begun.elapsed().as_secs();
-    let end = format!(
-        "{} of {} in {took} s; the page: {}\n",
-        parts.len(),
-        STEPS.len(),
-        raw.html
-    );
+    let end = format!("{} of {} in {took} s; the page: {}\n", parts.len(), STEPS.len(), raw.html);
     stdout::write(|out| out.write_all(end.as_bytes()))?;
     Ok(laboratory::ended_by_signal().unwrap_or(Exit::Fine))
 }
@@ -109,16 +102,11 @@ fn measure(part: &TourStep, quiet: bool) -> Result<Report, String> {
     let failed = |e: &dyn std::fmt::Display| format!("knee {}: {e}", part.arguments);
     let program = std::env::current_exe().map_err(|e| failed(&e))?;
     let mut command = Command::new(program);
-    command
-        .args(part.arguments.split(' '))
-        .args(["--json", "-", "--no-save", "--no-tui"]);
+    command.args(part.arguments.split(' ')).args(["--json", "-", "--no-save", "--no-tui"]);
     if quiet {
         command.arg("--quiet");
     }
-    let output = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output();
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.map_err(|e| failed(&e))?;
     let text = String::from_utf8(output.stdout).map_err(|e| failed(&e))?;
     parse_report(&text).map_err(|e| match output.status.code() {

@@ -57,11 +57,7 @@ const VARIABLE: &str = "KNEE_HISTORY";
 /// The file of this user; else why there is none, in one line.
 fn of_user() -> Result<PathBuf, String> {
     let variable = |name: &str| std::env::var_os(name);
-    let place = place(
-        variable(VARIABLE),
-        variable("XDG_DATA_HOME"),
-        variable("HOME"),
-    );
+    let place = place(variable(VARIABLE), variable("XDG_DATA_HOME"), variable("HOME"));
     place.ok_or_else(|| {
         format!("there is no place for it: {VARIABLE}, XDG_DATA_HOME and HOME are not set")
     })
@@ -93,32 +89,15 @@ mod place_tests {
         for (file, data_home, home, expected) in [
             ("here.db", "/data", "/home/a", Some("here.db")),
             ("", "/data", "/home/a", Some("/data/knee/history.db")),
-            (
-                "",
-                "data",
-                "/home/a",
-                Some("/home/a/.local/share/knee/history.db"),
-            ),
-            (
-                "",
-                "",
-                "/home/a",
-                Some("/home/a/.local/share/knee/history.db"),
-            ),
+            ("", "data", "/home/a", Some("/home/a/.local/share/knee/history.db")),
+            ("", "", "/home/a", Some("/home/a/.local/share/knee/history.db")),
             ("", "", "home", None),
             ("", "", "", None),
         ] {
             let found = place(given(file), given(data_home), given(home));
-            assert_eq!(
-                found,
-                expected.map(PathBuf::from),
-                "{file} {data_home} {home}"
-            );
+            assert_eq!(found, expected.map(PathBuf::from), "{file} {data_home} {home}");
         }
         let empty = place(Some(OsString::new()), None, given("/h"));
-        assert_eq!(
-            empty,
-            Some(PathBuf::from("/h/.local/share/knee/history.db"))
-        );
+        assert_eq!(empty, Some(PathBuf::from("/h/.local/share/knee/history.db")));
     }
 }

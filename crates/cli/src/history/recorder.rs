@@ -177,10 +177,7 @@ impl Watcher for HistoryRecorder {
 
     fn trial_begins(&mut self, number: usize, upcoming: &UpcomingTrial) {
         self.at = [number, 0];
-        self.pass(HistoryEvent::TrialBegins(
-            number,
-            TrialStart::from(upcoming),
-        ));
+        self.pass(HistoryEvent::TrialBegins(number, TrialStart::from(upcoming)));
         self.settle();
     }
 
@@ -188,11 +185,7 @@ impl Watcher for HistoryRecorder {
         let response = response.and_then(|r| serde_json::to_string(r).ok());
         let at = self.at;
         self.at[1] += 1;
-        self.pass(HistoryEvent::Interval(
-            at,
-            interval.clone().into(),
-            response,
-        ));
+        self.pass(HistoryEvent::Interval(at, interval.clone().into(), response));
     }
 
     fn follows(&self) -> bool {
@@ -200,10 +193,7 @@ impl Watcher for HistoryRecorder {
     }
 
     fn so_far(&mut self, report: &Report) {
-        self.pass(HistoryEvent::SoFar(
-            self.at[0] + 1,
-            Box::new(report.clone()),
-        ));
+        self.pass(HistoryEvent::SoFar(self.at[0] + 1, Box::new(report.clone())));
     }
 
     fn closes(&mut self, report: &Report) {

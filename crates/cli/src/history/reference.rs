@@ -56,9 +56,7 @@ impl fmt::Display for RunReference {
 /// What is wrong with it and what would be right.
 pub fn parse_name(text: &str) -> Result<String, String> {
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic());
-    let goes_on = text
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"._-/".contains(&b));
+    let goes_on = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/".contains(&b));
     if !begins || !goes_on || text.len() > NAME_MAX {
         return Err(format!(
             "'{}' is no name: a letter, then letters, digits, '.', '_', '-' and '/', at most \

@@ -106,9 +106,7 @@ pub fn open_to_read(path: &Path) -> Result<Option<Connection>, String> {
             .map_err(in_words)?,
     };
     connection.busy_timeout(PATIENCE).map_err(in_words)?;
-    connection
-        .pragma_update(None, "foreign_keys", true)
-        .map_err(in_words)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(in_words)?;
     match stands(&mut connection) {
         Ok(Some(_)) => Ok(Some(connection)),
         Ok(None) => Ok(None),

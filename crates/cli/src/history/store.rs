@@ -83,11 +83,7 @@ impl HistoryEntry {
     /// The same without secrets in what it was pointed at and in its answer.
     pub fn without_secrets(self, secrets: &Secrets) -> HistoryEntry {
         let hide = |text: String| secrets.hide(&text).into_owned();
-        HistoryEntry {
-            target: hide(self.target),
-            answer: self.answer.map(hide),
-            ..self
-        }
+        HistoryEntry { target: hide(self.target), answer: self.answer.map(hide), ..self }
     }
 }
 
@@ -190,17 +186,13 @@ impl HistoryStore {
     }
 
     fn document(&self, id: i64) -> Result<Report, String> {
-        self.kept_document(id)?
-            .ok_or_else(|| "its report is missing".to_string())
+        self.kept_document(id)?.ok_or_else(|| "its report is missing".to_string())
     }
 
     fn kept_document(&self, id: i64) -> Result<Option<Report>, String> {
         let sql = "SELECT document FROM reports WHERE run = ?";
-        let packed: Option<Vec<u8>> = self
-            .connection
-            .query_row(sql, [id], |row| row.get(0))
-            .optional()
-            .map_err(in_words)?;
+        let packed: Option<Vec<u8>> =
+            self.connection.query_row(sql, [id], |row| row.get(0)).optional().map_err(in_words)?;
         let Some(packed) = packed else {
             return Ok(None);
         };
@@ -245,10 +237,8 @@ impl HistoryStore {
     fn opening(&self, entry: &HistoryEntry) -> Result<Report, String> {
         let sql = "SELECT spec, host FROM runs WHERE id = ?";
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let (spec, host): (String, String) = self
-            .connection
-            .query_row(sql, [entry.id], read)
-            .map_err(in_words)?;
+        let (spec, host): (String, String) =
+            self.connection.query_row(sql, [entry.id], read).map_err(in_words)?;
         let command = Command::parse(&entry.command)?;
         Ok(Report {
             schema: SCHEMA.to_string(),
@@ -329,9 +319,7 @@ impl HistoryStore {
     /// A run that has ended with a report becomes the baseline of this name.
     pub fn set_baseline(&mut self, name: &str, id: i64) -> Result<(), String> {
         if self.entry(id)?.state != RunState::Complete {
-            return Err(format!(
-                "run {id} has no whole report, so it can be no baseline"
-            ));
+            return Err(format!("run {id} has no whole report, so it can be no baseline"));
         }
         self.change(|transaction| set_baseline(transaction, name, id).map(drop))
     }
@@ -353,9 +341,7 @@ impl HistoryStore {
         &mut self,
         change: impl FnOnce(&Transaction<'_>) -> Result<(), rusqlite::Error>,
     ) -> Result<(), String> {
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = transaction.map_err(in_words)?;
         change(&transaction).map_err(in_words)?;
         transaction.commit().map_err(in_words)
@@ -423,6 +409,5 @@ fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 
 fn delete(transaction: &Transaction<'_>, ids: &[i64]) -> Result<(), rusqlite::Error> {
     let mut statement = transaction.prepare("DELETE FROM runs WHERE id = ?")?;
-    ids.iter()
-        .try_for_each(|id| statement.execute([id]).map(drop))
+    ids.iter().try_for_each(|id| statement.execute([id]).map(drop))
 }

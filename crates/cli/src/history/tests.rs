@@ -111,14 +111,8 @@ fn what_is_written_is_read_again() {
     run.closes(&report(), Some("main"), 5_000).unwrap();
     let store = place.store();
     let entry = &store.entries(&HistoryFilter::default()).unwrap()[0];
-    assert_eq!(
-        (entry.id, entry.state, entry.seed),
-        (1, RunState::Complete, u64::MAX)
-    );
-    assert_eq!(
-        (entry.target.as_str(), entry.duration_ns),
-        ("http://h/", 5_000)
-    );
+    assert_eq!((entry.id, entry.state, entry.seed), (1, RunState::Complete, u64::MAX));
+    assert_eq!((entry.target.as_str(), entry.duration_ns), ("http://h/", 5_000));
     assert_eq!(entry.verdict.as_deref(), Some("valid"));
     assert_eq!(entry.baselines, ["main"]);
     assert_eq!(store.report(1), Ok(report()));
@@ -139,11 +133,7 @@ fn intervals_are_needless_once_their_trial_has_led_to_a_report() {
             run.so_far(&report(), 1, 4).unwrap();
         }
     }
-    assert_eq!(
-        count(&place.file(), "intervals"),
-        2,
-        "those of the running trial"
-    );
+    assert_eq!(count(&place.file(), "intervals"), 2, "those of the running trial");
     let so_far = place.store().report(1).unwrap();
     assert!(so_far.interrupted);
     assert_eq!(so_far.trials.len(), 1);
@@ -166,16 +156,10 @@ fn what_failed_says_why() {
 fn a_report_of_another_schema_or_a_damaged_one_is_refused() {
     let place = Place::new("refused");
     let mut run = begun(&place.file());
-    let newer = Report {
-        schema: "knee.report/3".to_string(),
-        ..report()
-    };
+    let newer = Report { schema: "knee.report/3".to_string(), ..report() };
     run.closes(&newer, None, 1).unwrap();
     let wrong = place.store().report(1).unwrap_err();
-    assert!(
-        wrong.contains("schema knee.report/3 is not understood"),
-        "{wrong}"
-    );
+    assert!(wrong.contains("schema knee.report/3 is not understood"), "{wrong}");
     begun(&place.file());
     let connection = open_to_write(&place.file()).unwrap();
     let spoil = |sql: &str| connection.execute_batch(sql).unwrap();
@@ -184,13 +168,7 @@ fn a_report_of_another_schema_or_a_damaged_one_is_refused() {
     spoil("DELETE FROM reports");
     assert!(place.store().report(1).unwrap_err().contains("missing"));
     spoil("UPDATE runs SET report_schema = 'knee.report/3' WHERE id = 2");
-    assert!(
-        place
-            .store()
-            .report(2)
-            .unwrap_err()
-            .contains("not understood")
-    );
+    assert!(place.store().report(2).unwrap_err().contains("not understood"));
     spoil("UPDATE runs SET report_schema = 'knee.report/2', running = 0, running_trial = '{'");
     assert!(place.store().report(2).unwrap_err().contains("damaged"));
 }

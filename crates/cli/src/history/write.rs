@@ -74,10 +74,7 @@ impl RunWriter {
                 ],
             )
             .map_err(in_words)?;
-        Ok(RunWriter {
-            id: connection.last_insert_rowid(),
-            connection,
-        })
+        Ok(RunWriter { id: connection.last_insert_rowid(), connection })
     }
 
     /// Its id.
@@ -225,9 +222,7 @@ fn packed(report: &Report) -> Result<Vec<u8>, String> {
     let mut out = ZlibEncoder::new(Vec::new(), Compression::default());
     // At once: of a write of each word, the encoder's own work takes most of the time.
     let text = json(report)?;
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.finish())
-        .map_err(|e| e.to_string())
+    out.write_all(text.as_bytes()).and_then(|()| out.finish()).map_err(|e| e.to_string())
 }
 
 /// A process, by what no other one of any host shares with it.
@@ -290,15 +285,9 @@ mod tests {
         let this = ProcessIdentity::this();
         let known = (!this.within.is_empty()).then_some(true);
         assert_eq!(this.is_there(), known);
-        let earlier = ProcessIdentity {
-            began: this.began.wrapping_sub(1),
-            ..this.clone()
-        };
+        let earlier = ProcessIdentity { began: this.began.wrapping_sub(1), ..this.clone() };
         assert_eq!(earlier.is_there(), known.map(|_| false));
-        let elsewhere = ProcessIdentity {
-            within: "another boot".to_string(),
-            ..this
-        };
+        let elsewhere = ProcessIdentity { within: "another boot".to_string(), ..this };
         assert_eq!(elsewhere.is_there(), None);
     }
 }

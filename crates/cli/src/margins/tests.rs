@@ -17,9 +17,7 @@ impl Directory {
     }
 
     fn store(&self) -> Store {
-        Store {
-            path: Some(self.file()),
-        }
+        Store { path: Some(self.file()) }
     }
 
     fn file(&self) -> PathBuf {
@@ -39,11 +37,7 @@ impl Drop for Directory {
 }
 
 fn machine(cpus: u32) -> MachineKey {
-    MachineKey {
-        kernel: "6.1".to_string(),
-        cpu_model: "Z80".to_string(),
-        cpus,
-    }
+    MachineKey { kernel: "6.1".to_string(), cpu_model: "Z80".to_string(), cpus }
 }
 
 fn margins(us: u64) -> Margins {
@@ -70,9 +64,7 @@ fn the_machines_seen_last_are_kept() {
     let directory = Directory::new();
     let store = directory.store();
     for cpus in 1..=40 {
-        store
-            .keep(machine(cpus), &margins(u64::from(cpus)))
-            .unwrap();
+        store.keep(machine(cpus), &margins(u64::from(cpus))).unwrap();
     }
     assert_eq!(store.find(&machine(40)), Ok(Some(margins(40))));
     assert_eq!(store.find(&machine(25)), Ok(Some(margins(25))));
@@ -89,14 +81,8 @@ fn a_file_that_cannot_be_used_is_told_of_and_replaced() {
         ("", "is broken ("),
         (&good[..good.len() / 2], "is broken ("),
         ("[]", "is broken ("),
-        (
-            &good.replace("margins/1", "margins/9"),
-            "has the schema 'knee.margins/9'",
-        ),
-        (
-            &good.replace("70000", "70000000"),
-            "has margins that nobody measured",
-        ),
+        (&good.replace("margins/1", "margins/9"), "has the schema 'knee.margins/9'"),
+        (&good.replace("70000", "70000000"), "has margins that nobody measured"),
     ] {
         directory.write(text);
         let line = store.find(&machine(2)).unwrap_err();
@@ -114,20 +100,12 @@ fn where_nothing_can_be_written_that_is_all() {
     fs::write(directory.0.join("knee"), "").unwrap();
     let store = directory.store();
     let line = store.keep(machine(2), &margins(70)).unwrap_err();
-    assert!(
-        line.contains("cannot be kept in ") && !line.contains('\n'),
-        "{line}"
-    );
+    assert!(line.contains("cannot be kept in ") && !line.contains('\n'), "{line}");
     let line = store.find(&machine(2)).unwrap_err();
     assert!(line.contains("cannot be read"), "{line}");
     let nowhere = Store { path: None };
     assert_eq!(nowhere.find(&machine(2)), Ok(None));
-    assert!(
-        nowhere
-            .keep(machine(2), &margins(70))
-            .unwrap_err()
-            .contains("HOME")
-    );
+    assert!(nowhere.keep(machine(2), &margins(70)).unwrap_err().contains("HOME"));
 }
 
 #[test]
@@ -135,12 +113,7 @@ fn a_directory_in_its_place_is_not_read() {
     let directory = Directory::new();
     fs::create_dir_all(directory.file()).unwrap();
     let store = directory.store();
-    assert!(
-        store
-            .find(&machine(2))
-            .unwrap_err()
-            .contains("Is a directory")
-    );
+    assert!(store.find(&machine(2)).unwrap_err().contains("Is a directory"));
     store.keep(machine(2), &margins(70)).unwrap_err();
     let left = fs::read_dir(directory.0.join("knee")).unwrap().count();
     assert_eq!(left, 1, "nothing half written is left behind");

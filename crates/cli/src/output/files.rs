@@ -16,10 +16,7 @@ pub struct Files<T> {
 impl<T> Files<T> {
     /// Nowhere but standard output, as text.
     pub fn none() -> Files<T> {
-        Files {
-            files: Vec::new(),
-            stdout: None,
-        }
+        Files { files: Vec::new(), stdout: None }
     }
 
     /// The report goes to `path` in this form too, if it was given.

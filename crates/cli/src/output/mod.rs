@@ -103,12 +103,7 @@ pub struct MeasuredOutputArgs {
 
     /// HdrHistogram log of response times, one line per interval; '-' is standard output, which
     /// then gets nothing else
-    #[arg(
-        long,
-        value_name = "FILE",
-        hide_short_help = true,
-        help_heading = "Output"
-    )]
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Output")]
     hdr: Option<String>,
 }
 
@@ -229,10 +224,7 @@ impl Output {
     /// Writes the report: as text to standard output, unless another form goes there, and as asked.
     /// A file that cannot be written does not keep it from the others.
     pub fn deliver(self, report: &Report) -> Result<(), Failure> {
-        let text = Text {
-            full: self.full,
-            ..text(self.no_color)
-        };
+        let text = Text { full: self.full, ..text(self.no_color) };
         let hdr = self.hdr.as_ref().map_or(Ok(()), HdrFile::outcome);
         all_of([hdr, self.files.deliver(report, &text)])
     }

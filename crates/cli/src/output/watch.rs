@@ -34,9 +34,7 @@ pub struct KeepArgs {
 impl KeepArgs {
     /// How a run is kept, if it is; its id is printed where somebody watches.
     pub fn resolve(&self, is_watched: bool) -> Option<KeepOptions> {
-        (!self.no_save).then(|| KeepOptions {
-            baseline: self.save_baseline.clone(),
-            tells_id: is_watched,
-        })
+        (!self.no_save)
+            .then(|| KeepOptions { baseline: self.save_baseline.clone(), tells_id: is_watched })
     }
 }

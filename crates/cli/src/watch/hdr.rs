@@ -128,9 +128,7 @@ impl Watcher for HdrWriter {
             "[knee {}, started at {}, values in nanoseconds]",
             start.command, start.started_at
         );
-        let begun = to
-            .begin()
-            .and_then(|out| HdrLog::begin(out, SystemTime::now(), &comment));
+        let begun = to.begin().and_then(|out| HdrLog::begin(out, SystemTime::now(), &comment));
         match begun {
             Ok(log) => self.log = Some((log, Instant::now())),
             Err(error) => self.keep(Err(error)),
@@ -138,10 +136,7 @@ impl Watcher for HdrWriter {
     }
 
     fn trial_begins(&mut self, _: usize, upcoming: &UpcomingTrial) {
-        self.trial = Trial {
-            label: upcoming.label.clone(),
-            window: None,
-        };
+        self.trial = Trial { label: upcoming.label.clone(), window: None };
     }
 
     fn interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
@@ -217,16 +212,11 @@ impl<W: io::Write> HdrLog<W> {
         // Without a header it writes nothing of its own.
         let mut log =
             IntervalLogWriterBuilder::new().begin_log_with(&mut self.out, &mut self.serializer)?;
-        log.write_histogram(
-            response.as_hdr(),
-            from,
-            length,
-            name.as_deref().and_then(Tag::new),
-        )
-        .map_err(|error| match error {
-            IntervalLogWriterError::IoError(error) => error,
-            IntervalLogWriterError::SerializeError(error) => io::Error::other(error),
-        })?;
+        log.write_histogram(response.as_hdr(), from, length, name.as_deref().and_then(Tag::new))
+            .map_err(|error| match error {
+                IntervalLogWriterError::IoError(error) => error,
+                IntervalLogWriterError::SerializeError(error) => io::Error::other(error),
+            })?;
         self.out.flush()
     }
 
@@ -239,9 +229,7 @@ impl<W: io::Write> HdrLog<W> {
 /// A name as a tag, which has neither commas nor white space.
 fn tag(name: &str) -> String {
     let is_kept = |c: char| !c.is_whitespace() && c != ',' && !c.is_control();
-    name.chars()
-        .map(|c| if is_kept(c) { c } else { '_' })
-        .collect()
+    name.chars().map(|c| if is_kept(c) { c } else { '_' }).collect()
 }
 
 #[cfg(test)]
@@ -304,10 +292,7 @@ mod tests {
         writer.end();
         assert_eq!(writer.remark(), None);
         let text = std::fs::read_to_string(&path).unwrap();
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(|l| l.starts_with("Tag=rate=10/s,"))
-            .collect();
+        let lines: Vec<&str> = text.lines().filter(|l| l.starts_with("Tag=rate=10/s,")).collect();
         assert_eq!(lines.len(), 2, "{text}");
         std::fs::remove_file(path).unwrap();
     }
@@ -326,18 +311,12 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_written_is_told() {
         let wrong = HdrFile::open("/nonexistent/x.hlog").unwrap_err();
-        assert!(
-            wrong
-                .line
-                .starts_with("--hdr: '/nonexistent/x.hlog' cannot be"),
-            "{wrong}"
-        );
+        assert!(wrong.line.starts_with("--hdr: '/nonexistent/x.hlog' cannot be"), "{wrong}");
     }
 
     fn histogram(us: &[u64]) -> Histogram {
         let mut histogram = Histogram::default();
-        us.iter()
-            .for_each(|us| histogram.record(Nanos::from_micros(*us)));
+        us.iter().for_each(|us| histogram.record(Nanos::from_micros(*us)));
         histogram
     }
 
@@ -349,14 +328,10 @@ mod tests {
         let second = Duration::from_secs(1);
         let (first, last) = (histogram(&[100, 200, 90_000]), histogram(&[7]));
         log.interval(None, second, second, &first).unwrap();
-        log.interval(Some("1 up, 1 down"), second * 2, second / 2, &last)
-            .unwrap();
+        log.interval(Some("1 up, 1 down"), second * 2, second / 2, &last).unwrap();
         drop(log);
         let text = String::from_utf8(bytes.clone()).unwrap();
-        assert!(
-            text.starts_with("#[Histogram log format version 1.3]\n#knee run"),
-            "{text}"
-        );
+        assert!(text.starts_with("#[Histogram log format version 1.3]\n#knee run"), "{text}");
         // The library reads all but the line that names the columns, which is of the Java one.
         let without: String = text
             .lines()
@@ -369,9 +344,8 @@ mod tests {
                 continue;
             };
             let encoded = base64(interval.encoded_histogram());
-            let read: hdrhistogram::Histogram<u64> = Deserializer::new()
-                .deserialize(&mut encoded.as_slice())
-                .unwrap();
+            let read: hdrhistogram::Histogram<u64> =
+                Deserializer::new().deserialize(&mut encoded.as_slice()).unwrap();
             let name = interval.tag().map(|t| t.as_str().to_string());
             seen.push((name, interval.start_timestamp(), interval.duration(), read));
         }
@@ -386,8 +360,6 @@ mod tests {
 
     fn base64(text: &str) -> Vec<u8> {
         use base64::Engine;
-        base64::engine::general_purpose::STANDARD
-            .decode(text)
-            .unwrap()
+        base64::engine::general_purpose::STANDARD.decode(text).unwrap()
     }
 }

@@ -56,12 +56,7 @@ impl LiveView {
         let drawing = thread::Builder::new()
             .name("live view".to_string())
             .spawn(move || View::new(tty, style).run(&happened))?;
-        Ok(LiveView {
-            events,
-            drawing: Some(drawing),
-            notes,
-            held: Vec::new(),
-        })
+        Ok(LiveView { events, drawing: Some(drawing), notes, held: Vec::new() })
     }
 
     fn tell(&self, what: ViewEvent) {
@@ -96,10 +91,7 @@ impl Watcher for LiveView {
     fn opens(&mut self, start: &ExperimentStart) {
         let of = |key: &&str| start.spec.get(*key).and_then(|v| v.as_str());
         let target = ["target", "url", "targets"].iter().find_map(of);
-        let live = Box::new(LiveState::new(
-            &start.command.to_string(),
-            target.unwrap_or_default(),
-        ));
+        let live = Box::new(LiveState::new(&start.command.to_string(), target.unwrap_or_default()));
         self.tell(ViewEvent::Opens(live));
     }
 

@@ -123,11 +123,7 @@ pub struct Watchers {
 impl Watchers {
     /// These, and `notes` for lines that none of them shows.
     pub fn new(watchers: Vec<Box<dyn Watcher>>, notes: Notes) -> Watchers {
-        Watchers {
-            watchers,
-            notes,
-            trials: 0,
-        }
+        Watchers { watchers, notes, trials: 0 }
     }
 
     /// The experiment begins.

@@ -30,19 +30,10 @@ impl ProgressWatcher {
             None => Nanos::ZERO,
         };
         let so_far = match trial.kind {
-            LiveKind::Operations => ProgressCounts::Operations {
-                errors: self.errors,
-            },
-            LiveKind::Flows => ProgressCounts::Flows {
-                ping_max: self.ping_max,
-            },
+            LiveKind::Operations => ProgressCounts::Operations { errors: self.errors },
+            LiveKind::Flows => ProgressCounts::Flows { ping_max: self.ping_max },
             LiveKind::Datagrams => ProgressCounts::Datagrams { sent: self.sent },
-            LiveKind::Row {
-                number,
-                of,
-                before,
-                all,
-            } => {
+            LiveKind::Row { number, of, before, all } => {
                 let line = RowLine {
                     number,
                     of,
@@ -70,10 +61,7 @@ impl ProgressWatcher {
 
 impl Watcher for ProgressWatcher {
     fn trial_begins(&mut self, _: usize, upcoming: &UpcomingTrial) {
-        *self = ProgressWatcher {
-            trial: Some(upcoming.clone()),
-            ..ProgressWatcher::default()
-        };
+        *self = ProgressWatcher { trial: Some(upcoming.clone()), ..ProgressWatcher::default() };
         self.show(None);
     }
 

@@ -50,17 +50,11 @@ impl Tty {
     pub fn enter() -> io::Result<Tty> {
         PUT_BACK_ON_PANIC.call_once(put_back_on_panic);
         let area = area().ok_or_else(|| io::Error::other("no terminal"))?;
-        let options = TerminalOptions {
-            viewport: Viewport::Fixed(area),
-        };
+        let options = TerminalOptions { viewport: Viewport::Fixed(area) };
         let backend = CrosstermBackend::new(BufWriter::new(io::stderr()));
         let terminal = Terminal::with_options(backend, options)?;
         sys_terminal::remember(LEAVE)?;
-        let tty = Tty {
-            terminal,
-            area,
-            has_keys: true,
-        };
+        let tty = Tty { terminal, area, has_keys: true };
         // Dropped, and so put back, where it fails.
         crossterm::terminal::enable_raw_mode()?;
         io::stderr().write_all(ENTER)?;

@@ -75,10 +75,7 @@ fn unfinished_file_leaves_nothing_behind() {
             Err(io::Error::other("no more"))
         });
         let line = failed.unwrap_err().line;
-        assert_eq!(
-            line,
-            format!("--json: '{path}' could not be written: no more")
-        );
+        assert_eq!(line, format!("--json: '{path}' could not be written: no more"));
         assert_eq!(folder.names(), ["a.json"]);
     }
     assert_eq!(text(&path), "older");

@@ -53,16 +53,10 @@ fn a_closed_loop_has_never_more_in_flight_than_users() {
             let (trial, served) = trial(&station, &[&load[..], &["--backend", backend]].concat());
             assert_eq!(trial["connections_max"], 7, "{backend}");
             let queue = &served["station"]["queue_max"];
-            assert!(
-                (1..=6).contains(&queue.as_u64().unwrap()),
-                "{backend}: {queue}"
-            );
+            assert!((1..=6).contains(&queue.as_u64().unwrap()), "{backend}: {queue}");
             // Beside the users' there is the one connection that looked whether anyone is there.
             let open = &served["connections_max"];
-            assert!(
-                (7..=8).contains(&open.as_u64().unwrap()),
-                "{backend}: {open}"
-            );
+            assert!((7..=8).contains(&open.as_u64().unwrap()), "{backend}: {open}");
         }
     }
 }
@@ -71,32 +65,14 @@ fn a_closed_loop_has_never_more_in_flight_than_users() {
 fn an_open_loop_counts_what_the_server_counts() {
     for backend in both_backends() {
         for arrival in ["constant", "poisson", "burst(3,0.2,250ms)"] {
-            let load = [
-                "--rate",
-                "300",
-                "--arrival",
-                arrival,
-                "-d",
-                "1s",
-                "--warmup",
-                "0",
-            ];
+            let load = ["--rate", "300", "--arrival", arrival, "-d", "1s", "--warmup", "0"];
             let (trial, served) = trial(&[], &[&load[..], &["--backend", backend]].concat());
-            assert_eq!(
-                trial["outcomes"]["ok"], trial["attempted"],
-                "{backend} {arrival}"
-            );
-            assert_eq!(
-                served["requests"], trial["attempted"],
-                "{backend} {arrival}"
-            );
+            assert_eq!(trial["outcomes"]["ok"], trial["attempted"], "{backend} {arrival}");
+            assert_eq!(served["requests"], trial["attempted"], "{backend} {arrival}");
             assert_eq!(outcomes(&trial), trial["attempted"], "{backend} {arrival}");
             // 300 are due; five standard deviations of Poisson's count are 87.
             let attempted = trial["attempted"].as_u64().unwrap();
-            assert!(
-                (213..=387).contains(&attempted),
-                "{backend} {arrival}: {attempted}"
-            );
+            assert!((213..=387).contains(&attempted), "{backend} {arrival}: {attempted}");
         }
     }
 }
@@ -105,18 +81,7 @@ fn an_open_loop_counts_what_the_server_counts() {
 #[test]
 fn what_is_shed_is_counted_and_never_sent() {
     let station = ["--workers", "1", "--service", "fixed(50ms)"];
-    let load = [
-        "--rate",
-        "200",
-        "-d",
-        "1s",
-        "--warmup",
-        "0",
-        "--max-in-flight",
-        "2",
-        "-t",
-        "1",
-    ];
+    let load = ["--rate", "200", "-d", "1s", "--warmup", "0", "--max-in-flight", "2", "-t", "1"];
     let (trial, served) = trial(&station, &load);
     assert_eq!(trial["attempted"], 200);
     assert_eq!(outcomes(&trial), 200);
@@ -136,16 +101,7 @@ fn who_wakes_the_generator_is_told_where_it_is_only_the_target() {
             (&["--vusers", "2", "--think", "1ms"], false),
             (&["--rate", "100"], false),
         ] {
-            let common = [
-                "-n",
-                "50",
-                "-t",
-                "1",
-                "--wait",
-                "hybrid",
-                "--backend",
-                backend,
-            ];
+            let common = ["-n", "50", "-t", "1", "--wait", "hybrid", "--backend", backend];
             let (trial, _) = trial(&station, &[load, &common].concat());
             let woken = &trial["generator"]["woken_by_target_per_s"];
             let told = woken.as_f64().is_some_and(|per_s| per_s > 0.0);

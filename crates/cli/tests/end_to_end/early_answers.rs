@@ -143,10 +143,7 @@ fn surplus_bytes_are_found_and_end_the_connection_alone() {
             assert!((4..=5).contains(&surplus), "{what}: {surplus}");
             assert_eq!(trial["connections_opened"], 5, "{what}");
             let findings = report["findings"].as_array().unwrap();
-            assert!(
-                findings.iter().any(|f| f["code"] == "surplus_bytes"),
-                "{what}"
-            );
+            assert!(findings.iter().any(|f| f["code"] == "surplus_bytes"), "{what}");
         }
     }
 }

@@ -28,18 +28,11 @@ fn every_fault_is_told_by_its_name() {
             assert!((50..150).contains(&struck), "{backend} {fault}: {struck}");
             let outcomes = &trial["outcomes"];
             assert_eq!(outcomes[outcome], struck, "{backend} {fault}: {outcomes:#}");
-            assert_eq!(
-                outcomes["ok"],
-                REQUESTS - struck,
-                "{backend} {fault}: {outcomes:#}"
-            );
+            assert_eq!(outcomes["ok"], REQUESTS - struck, "{backend} {fault}: {outcomes:#}");
             assert_eq!(trial["attempted"], REQUESTS, "{backend} {fault}");
             let because = trial["malformed_because"].as_str();
             assert_eq!(because.is_some(), outcome == "malformed", "{because:?}");
-            assert_eq!(
-                served["requests"], REQUESTS,
-                "{backend} {fault}: none is sent twice"
-            );
+            assert_eq!(served["requests"], REQUESTS, "{backend} {fault}: none is sent twice");
         }
     }
 }
@@ -79,10 +72,7 @@ fn other_protocol_that_nobody_asked_for_is_malformed() {
         let trial = &report["trials"][0];
         assert_eq!(trial["outcomes"][outcome], 8, "{:#}", trial["outcomes"]);
         let because = trial["malformed_because"].as_str();
-        assert_eq!(
-            because.is_some_and(|rule| rule.contains("101")),
-            more.is_empty()
-        );
+        assert_eq!(because.is_some_and(|rule| rule.contains("101")), more.is_empty());
     }
 }
 
@@ -91,23 +81,11 @@ fn other_protocol_that_nobody_asked_for_is_malformed() {
 fn a_body_that_trickles_is_waited_for() {
     for backend in backends(&KneeServer::start(&[]).url()) {
         let server = KneeServer::start(&["--size", "2000", "--fault", "slow(20000)"]);
-        let report = measured(&[
-            "run",
-            &server.url(),
-            "-n",
-            "8",
-            "-c",
-            "4",
-            "--backend",
-            backend,
-        ]);
+        let report = measured(&["run", &server.url(), "-n", "8", "-c", "4", "--backend", backend]);
         let trial = &report["trials"][0];
         assert_eq!(trial["outcomes"]["ok"], 8, "{backend}");
         let times = &trial["response_time_ns"];
-        assert!(
-            times["min"].as_u64().unwrap() > 70_000_000,
-            "{backend}: {times:#}"
-        );
+        assert!(times["min"].as_u64().unwrap() > 70_000_000, "{backend}: {times:#}");
     }
 }
 

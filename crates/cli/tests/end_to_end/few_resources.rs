@@ -42,10 +42,7 @@ fn threads_that_cannot_be_had_are_one_line() {
             // SAFETY: setrlimit is async-signal-safe, and the limit is the closure's.
             unsafe {
                 knee.pre_exec(move || {
-                    let limit = libc::rlimit {
-                        rlim_cur: threads,
-                        rlim_max: threads,
-                    };
+                    let limit = libc::rlimit { rlim_cur: threads, rlim_max: threads };
                     if libc::setrlimit(libc::RLIMIT_NPROC, &raw const limit) != 0 {
                         return Err(io::Error::last_os_error());
                     }
@@ -67,31 +64,14 @@ fn limited(limit: &str, arguments: &[&str]) -> Ended {
     let line = format!("{limit}; exec \"$0\" \"$@\"");
     shell.args(["-c", &line, env!("CARGO_BIN_EXE_knee")]);
     shell.args(arguments).stdin(Stdio::null());
-    Ended::of(
-        shell
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap(),
-    )
+    Ended::of(shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
 #[test]
 fn memory_that_cannot_be_had_is_one_line() {
     let server = KneeServer::start(&[]);
     let url = server.url();
-    let load = [
-        "run",
-        &url,
-        "-c",
-        "2",
-        "-d",
-        "100ms",
-        "--warmup",
-        "0",
-        "--no-save",
-        "--quiet",
-    ];
+    let load = ["run", &url, "-c", "2", "-d", "100ms", "--warmup", "0", "--no-save", "--quiet"];
     let mut lines = 0;
     for kilobytes in (32_000..=96_000).step_by(4_000) {
         let ended = limited(&format!("ulimit -v {kilobytes}"), &load);
@@ -115,16 +95,7 @@ fn limit_of_open_files_is_explained_with_its_reserve() {
     let expected = "error: --connections: 200 connections need 264 open files (64 are for \
                     knee itself), and the limit is 64: raise the limit (ulimit -n 264)\n";
     assert_eq!((ended.status, ended.stderr.as_str()), (Some(2), expected));
-    let load = [
-        "run",
-        &url,
-        "-c",
-        "200",
-        "-n",
-        "200",
-        "--no-save",
-        "--quiet",
-    ];
+    let load = ["run", &url, "-c", "200", "-n", "200", "--no-save", "--quiet"];
     let ended = limited("ulimit -n 264", &load);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     // Down to where the system starts no program.

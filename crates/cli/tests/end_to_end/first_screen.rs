@@ -5,10 +5,7 @@ use crate::support::{Ended, KneeServer, TempPath, run};
 /// Runs it to its end, whatever comes of it, and checks its first screen.
 fn screen(arguments: &[&str], most: usize) -> Ended {
     let ended = run(arguments);
-    assert!(
-        matches!(ended.status, Some(0 | 1 | 3)),
-        "{arguments:?}: {ended:?}"
-    );
+    assert!(matches!(ended.status, Some(0 | 1 | 3)), "{arguments:?}: {ended:?}");
     let text = &ended.stdout;
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines.len() <= most, "{} lines:\n{text}", lines.len());
@@ -18,10 +15,7 @@ fn screen(arguments: &[&str], most: usize) -> Ended {
     assert_eq!(lines.iter().filter(is_answer).count(), 1, "{text}");
     let last = lines.iter().rev().find(|line| !line.starts_with("  "));
     assert!(last.is_some_and(|line| is_answer(&line)), "{text}");
-    assert!(
-        text.starts_with("knee "),
-        "what was asked, and its figures: {text}"
-    );
+    assert!(text.starts_with("knee "), "what was asked, and its figures: {text}");
     assert!(!text.contains("\nRepeat\n"), "{text}");
     ended
 }
@@ -30,25 +24,15 @@ fn screen(arguments: &[&str], most: usize) -> Ended {
 fn a_run_has_24_lines_at_most() {
     let server = KneeServer::start(&["--workers", "2", "--service", "1ms"]);
     let url = server.url();
-    for load in [
-        &["-c", "8"][..],
-        &["-R", "300"],
-        &["-R", "300", "--fail-if", "p50>0ms"],
-    ] {
-        screen(
-            &[&["run", &url, "-d", "300ms", "--warmup", "0"], load].concat(),
-            24,
-        );
+    for load in [&["-c", "8"][..], &["-R", "300"], &["-R", "300", "--fail-if", "p50>0ms"]] {
+        screen(&[&["run", &url, "-d", "300ms", "--warmup", "0"], load].concat(), 24);
     }
     let failing = KneeServer::start(&["--fault", "error(0.2,503)", "--fault", "reset(0.1)"]);
     let ended = screen(&["run", &failing.url(), "-c", "3", "-n", "200"], 24);
     assert!(ended.stdout.contains("http 5xx"), "{}", ended.stdout);
     let secure = KneeServer::start(&["--tls"]);
     let trusted = secure.certificate.clone().unwrap();
-    screen(
-        &["run", &secure.url(), "--cacert", &trusted, "-n", "200"],
-        24,
-    );
+    screen(&["run", &secure.url(), "--cacert", &trusted, "-n", "200"], 24);
 }
 
 #[test]
@@ -97,15 +81,7 @@ fn other_experiments_have_40_lines_at_most() {
 fn full_prints_what_the_first_screen_leaves_out() {
     let server = KneeServer::start(&[]);
     let stored = TempPath::new("first-screen.json");
-    let ended = run(&[
-        "run",
-        &server.url(),
-        "-n",
-        "100",
-        "--full",
-        "--json",
-        stored.str(),
-    ]);
+    let ended = run(&["run", &server.url(), "-n", "100", "--full", "--json", stored.str()]);
     let again = run(&["report", stored.str(), "--full"]);
     assert_eq!(ended.stdout, again.stdout);
     for title in ["Response time", "Outcomes", "Generator", "Repeat"] {

@@ -28,18 +28,7 @@ fn send_all(mut stream: TcpStream, first: &[u8], again: &[u8]) {
 
 /// The trial of eight operations against a flood.
 fn flooded(first: &'static [u8], again: &'static [u8], backend: &str) -> Value {
-    let options = [
-        "-n",
-        "8",
-        "-c",
-        "2",
-        "--timeout",
-        "1s",
-        "-t",
-        "1",
-        "--backend",
-        backend,
-    ];
+    let options = ["-n", "8", "-c", "2", "--timeout", "1s", "-t", "1", "--backend", backend];
     let ended = run_load(&flood(first, again), &options);
     ended.json()["trials"][0].clone()
 }
@@ -57,11 +46,7 @@ fn endless_framing_is_malformed() {
     for backend in ["epoll", "io_uring"] {
         for (first, again, rule) in floods {
             let trial = flooded(first, again, backend);
-            assert_eq!(
-                trial["outcomes"]["malformed"], 8,
-                "{rule}: {:#}",
-                trial["outcomes"]
-            );
+            assert_eq!(trial["outcomes"]["malformed"], 8, "{rule}: {:#}", trial["outcomes"]);
             let because = trial["malformed_because"].as_str().unwrap();
             assert!(because.contains(rule), "{because}");
         }
@@ -74,9 +59,7 @@ fn endless_body_is_a_timeout() {
     for backend in ["epoll", "io_uring"] {
         let trial = flooded(head, b"body", backend);
         assert_eq!(trial["outcomes"]["timeout"], 8, "{:#}", trial["outcomes"]);
-        let busy = trial["generator"]["busiest_worker_percent"]
-            .as_f64()
-            .unwrap();
+        let busy = trial["generator"]["busiest_worker_percent"].as_f64().unwrap();
         assert!(busy <= 100.0, "{busy} % of a core");
     }
 }

@@ -44,22 +44,10 @@ fn ignored_hang_up_stays_ignored() {
     let report = TempPath::new("nohup.json");
     let url = server.url();
     let files = ["--json", report.str()];
-    let arguments = [
-        &["run", &url, "-d", "1s", "--warmup", "0"][..],
-        &LOAD,
-        &files,
-    ]
-    .concat();
+    let arguments = [&["run", &url, "-d", "1s", "--warmup", "0"][..], &LOAD, &files].concat();
     let mut nohup = Command::new("sh");
-    nohup.args([
-        "-c",
-        "trap '' HUP; exec \"$0\" \"$@\"",
-        env!("CARGO_BIN_EXE_knee"),
-    ]);
-    nohup
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    nohup.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_knee")]);
+    nohup.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = nohup.spawn().unwrap();
     wait_until_it_runs(&mut child);
     signal(&child, libc::SIGHUP);
@@ -74,10 +62,7 @@ fn services_end_in_order_at_a_hang_up() {
         let server = KneeServer::of(&[kind, "--listen", "127.0.0.1:0", "--json", "-"]);
         let (rest, status) = server.end_by(libc::SIGHUP);
         assert_eq!(status, Some(0), "{kind}: {rest}");
-        assert!(
-            serde_json::from_str::<Value>(&rest).is_ok(),
-            "{kind}: {rest}"
-        );
+        assert!(serde_json::from_str::<Value>(&rest).is_ok(), "{kind}: {rest}");
     }
     let observe = ["observe", "--port", "9", "--listen", "127.0.0.1:0"];
     let mut child = knee(&observe).spawn().unwrap();

@@ -28,10 +28,7 @@ fn serve(mut stream: TcpStream, answers: impl Fn(Instant) -> bool) {
     while stream.read(&mut request).is_ok_and(|n| n > 0) {
         if answers(Instant::now()) {
             thread::sleep(Duration::from_millis(2));
-            if stream
-                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-                .is_err()
-            {
+            if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
                 return;
             }
         }
@@ -46,25 +43,11 @@ fn found<'a>(report: &'a Value, code: &str) -> Option<&'a Value> {
 #[test]
 fn users_whose_connections_never_answer_are_seen() {
     let url = server(|k, _| k % 4 != 0);
-    let options = [
-        "-c",
-        "16",
-        "-d",
-        "2s",
-        "--warmup",
-        "500ms",
-        "--timeout",
-        "4s",
-        "-t",
-        "1",
-    ];
+    let options = ["-c", "16", "-d", "2s", "--warmup", "500ms", "--timeout", "4s", "-t", "1"];
     let report = run_load(&url, &options).json();
     let hung = found(&report, "hung_operations").unwrap_or_else(|| panic!("{report:#}"));
     let text = hung["text"].as_str().unwrap();
-    assert!(
-        text.contains("4 of 16 users never got a response"),
-        "{text}"
-    );
+    assert!(text.contains("4 of 16 users never got a response"), "{text}");
     assert_eq!(hung["severity"], "error");
     let trial = &report["trials"][0];
     assert_eq!(trial["outcomes"]["timeout"], 4, "{:#}", trial["outcomes"]);
@@ -84,10 +67,7 @@ fn an_outage_is_found_with_its_beginning_and_its_end_and_nothing_is_cut() {
         let from_ms = outage["evidence"]["from_ns"].as_f64().unwrap() / 1e6;
         assert!((1_500.0..2_500.0).contains(&from_ms), "{from_ms}");
         assert_eq!(trial["transient_ns"], 0);
-        assert!(
-            trial["throughput_per_s"].as_f64().unwrap() > 10.0,
-            "{load:?}"
-        );
+        assert!(trial["throughput_per_s"].as_f64().unwrap() > 10.0, "{load:?}");
         assert!(trial["completed"].as_u64().unwrap() > 200, "{load:?}");
     }
 }

@@ -10,16 +10,7 @@ fn curl_agrees_on_http2_over_tls_and_knows_of_it_in_clear() {
     let server = KneeServer::start(&["--tls", "--size", "300000"]);
     let certificate = server.certificate.clone().unwrap();
     let url = server.url();
-    let agreed = [
-        "--cacert",
-        &certificate,
-        "-o",
-        body.str(),
-        &url,
-        "-o",
-        body.str(),
-        &url,
-    ];
+    let agreed = ["--cacert", &certificate, "-o", body.str(), &url, "-o", body.str(), &url];
     let Some(told) = curl(&agreed) else {
         return;
     };
@@ -30,13 +21,7 @@ fn curl_agrees_on_http2_over_tls_and_knows_of_it_in_clear() {
     let server = KneeServer::start(&["--fault", "error(1,404)"]);
     let sent = TempPath::with("http2-sent", &"x".repeat(2_000_000));
     let data = format!("@{}", sent.str());
-    let known = [
-        "--http2-prior-knowledge",
-        "--data-binary",
-        &data,
-        "-o",
-        body.str(),
-    ];
+    let known = ["--http2-prior-knowledge", "--data-binary", &data, "-o", body.str()];
     let told = curl(&[&known[..], &[&server.url()]].concat());
     assert_eq!(told.unwrap(), "404 1294 1 2\n");
     let served = server.served();
@@ -46,11 +31,7 @@ fn curl_agrees_on_http2_over_tls_and_knows_of_it_in_clear() {
 
 /// What the server says it served to h2load.
 fn load(server: KneeServer, options: &[&str]) -> Option<Value> {
-    let output = Command::new(program("h2load")?)
-        .args(options)
-        .arg(server.url())
-        .output()
-        .unwrap();
+    let output = Command::new(program("h2load")?).args(options).arg(server.url()).output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     let requests = "requests: 3000 total, 3000 started, 3000 done, 3000 succeeded, 0 failed, \
                     0 errored, 0 timeout";
@@ -58,10 +39,7 @@ fn load(server: KneeServer, options: &[&str]) -> Option<Value> {
     // Every byte of every body, and none more.
     assert!(told.contains("(60000000) data"), "{told}");
     let served = server.served();
-    assert_eq!(
-        (&served["requests"], &served["responses"]),
-        (&3000.into(), &3000.into())
-    );
+    assert_eq!((&served["requests"], &served["responses"]), (&3000.into(), &3000.into()));
     assert_eq!(served["errors"], serde_json::json!({}));
     Some(served)
 }
@@ -90,14 +68,7 @@ fn h2load_gets_every_byte() {
 #[test]
 fn a_station_serves_streams_in_order_and_logs_each() {
     let log = TempPath::new("http2-log.csv");
-    let station = [
-        "--workers",
-        "2",
-        "--service",
-        "fixed(500us)",
-        "--size",
-        "20000",
-    ];
+    let station = ["--workers", "2", "--service", "fixed(500us)", "--size", "20000"];
     let server = KneeServer::start(&[&station[..], &["--log", log.str()]].concat());
     let Some(served) = load(server, &["-n", "3000", "-c", "2", "-m", "16"]) else {
         return;
@@ -108,11 +79,7 @@ fn a_station_serves_streams_in_order_and_logs_each() {
     let text = std::fs::read_to_string(&log.0).unwrap();
     assert_eq!(text.lines().count(), 3001);
     for line in text.lines().skip(1) {
-        let times: Vec<u64> = line
-            .split(',')
-            .skip(4)
-            .map(|t| t.parse().unwrap())
-            .collect();
+        let times: Vec<u64> = line.split(',').skip(4).map(|t| t.parse().unwrap()).collect();
         let [arrival, read, start, end, written, _] = times[..] else {
             panic!("{line}");
         };

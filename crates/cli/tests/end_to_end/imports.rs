@@ -27,13 +27,7 @@ fn a_line_of_curl_is_a_scenario_that_runs() {
 fn a_line_of_curl_runs_as_it_is() {
     let server = KneeServer::start(&["--app", "shop"]);
     let url = format!("{}login", server.url());
-    let line = [
-        "run",
-        &url,
-        "-H",
-        "Content-Type: application/json",
-        "--data-raw",
-    ];
+    let line = ["run", &url, "-H", "Content-Type: application/json", "--data-raw"];
     let body = r#"{"name":"ann","password":"p"}"#;
     let copied = [body, "--compressed", "--insecure"];
     let options = ["-n", "10", "--no-save", "--json", "-"];
@@ -77,17 +71,7 @@ fn a_proxy_gets_the_whole_url() {
     });
     let proxy = format!("http://{address}");
     let url = "http://shop.test:81/a?b=1";
-    let ended = run(&[
-        "run",
-        url,
-        "-x",
-        &proxy,
-        "-n",
-        "1",
-        "--vusers",
-        "1",
-        "--no-save",
-    ]);
+    let ended = run(&["run", url, "-x", &proxy, "-n", "1", "--vusers", "1", "--no-save"]);
     assert!(ended.status.is_some(), "{}", ended.stderr);
     let head = asked.join().unwrap();
     assert_eq!(head[0], "GET http://shop.test:81/a?b=1 HTTP/1.1");

@@ -12,12 +12,7 @@ fn refused(arguments: &[&str], why: &str) {
     let ended = run(arguments);
     let shown: Vec<&str> = arguments.iter().map(|a| &a[..a.len().min(60)]).collect();
     assert_eq!(ended.status, Some(2), "{shown:?}: {}", ended.stderr);
-    assert_eq!(
-        ended.stderr.lines().count(),
-        1,
-        "{shown:?}: {}",
-        ended.stderr
-    );
+    assert_eq!(ended.stderr.lines().count(), 1, "{shown:?}: {}", ended.stderr);
     assert!(ended.stderr.contains(why), "{shown:?}: {}", ended.stderr);
     assert!(ended.stderr.len() < 400, "{shown:?}: {}", ended.stderr);
     assert!(begun.elapsed() < Duration::from_secs(20), "{shown:?}");
@@ -57,20 +52,8 @@ fn readers(file: &str) -> Vec<Vec<String>> {
         &["run", "https://127.0.0.1:9/", "--cert", file, "--key", file],
         &["serve", "http", "--tls", "--cert", file, "--key", file],
         &["serve", "udp", "--token-file", file],
-        &[
-            "agent",
-            "--nats",
-            "nats://127.0.0.1:9",
-            "--nats-creds",
-            file,
-        ],
-        &[
-            "agent",
-            "--nats",
-            "nats://127.0.0.1:9",
-            "--nats-password-file",
-            file,
-        ],
+        &["agent", "--nats", "nats://127.0.0.1:9", "--nats-creds", file],
+        &["agent", "--nats", "nats://127.0.0.1:9", "--nats-password-file", file],
     ]
     .iter()
     .map(|arguments| arguments.iter().map(|a| (*a).to_owned()).collect())
@@ -114,10 +97,7 @@ fn files_that_a_scenario_names_are_no_pipes() {
     let body = format!("{{post: /, body_file: '{name}'}}");
     let plain = format!("target: http://h\nsessions: {{s: {{steps: [{body}]}}}}\n");
     let scenario = TempPath::with("fifo-body.yaml", &plain);
-    refused(
-        &["scenario", "check", scenario.str()],
-        "is a pipe: expected a regular file; ",
-    );
+    refused(&["scenario", "check", scenario.str()], "is a pipe: expected a regular file; ");
 }
 
 /// Its pipe is refused, and the same bytes on standard input are read.
@@ -165,17 +145,7 @@ fn lists_without_measure_are_refused_with_the_limit() {
 
 /// One short scenario against this service.
 fn latency(service: &KneeServer, options: &[&str], variable: Option<&str>) -> Ended {
-    let always = [
-        "--scenarios",
-        "1/0",
-        "-d",
-        "200ms",
-        "--idle",
-        "0",
-        "--no-save",
-        "--json",
-        "-",
-    ];
+    let always = ["--scenarios", "1/0", "-d", "200ms", "--idle", "0", "--no-save", "--json", "-"];
     let arguments = [&["latency", &service.address], options, &always].concat();
     let mut command = knee(&arguments);
     if let Some(token) = variable {
@@ -187,13 +157,8 @@ fn latency(service: &KneeServer, options: &[&str], variable: Option<&str>) -> En
 #[test]
 fn tokens_come_from_files_and_the_environment() {
     let file = TempPath::with("token", "a secret\n");
-    let service = KneeServer::of(&[
-        "latency",
-        "--listen",
-        "127.0.0.1:0",
-        "--token-file",
-        file.str(),
-    ]);
+    let service =
+        KneeServer::of(&["latency", "--listen", "127.0.0.1:0", "--token-file", file.str()]);
     for (options, variable) in [
         (&["--token-file", file.str()][..], None),
         (&["--token", "a secret"], None),
@@ -202,19 +167,13 @@ fn tokens_come_from_files_and_the_environment() {
         (&["--token", "a secret"], Some("another")),
     ] {
         let ended = latency(&service, options, variable);
-        assert!(
-            matches!(ended.status, Some(0 | 3)),
-            "{options:?} {variable:?}: {ended:?}"
-        );
+        assert!(matches!(ended.status, Some(0 | 3)), "{options:?} {variable:?}: {ended:?}");
         assert!(!ended.stdout.contains("a secret"), "{options:?}");
     }
     for (options, variable) in [(&[][..], None), (&[], Some("another"))] {
         let ended = latency(&service, options, variable);
         assert_eq!(ended.status, Some(4), "{options:?} {variable:?}: {ended:?}");
-        assert!(
-            ended.stderr.contains("the token is not the service's"),
-            "{ended:?}"
-        );
+        assert!(ended.stderr.contains("the token is not the service's"), "{ended:?}");
     }
 }
 
@@ -238,25 +197,10 @@ fn a_token_that_is_none_is_told() {
         };
         with(&["--token-file"], empty.str(), "--token-file: ");
         with(&["--token-file"], empty.str(), "is empty");
-        with(
-            &["--token-file"],
-            "/nonexistent",
-            "/nonexistent: cannot be read",
-        );
-        with(
-            &["--token", "x", "--token-file"],
-            good.str(),
-            "exclude each other",
-        );
+        with(&["--token-file"], "/nonexistent", "/nonexistent: cannot be read");
+        with(&["--token", "x", "--token-file"], good.str(), "exclude each other");
         with(&["--token"], "", "--token: is empty");
     }
-    let run = [
-        "run",
-        url,
-        "--observe",
-        "127.0.0.1:9",
-        "--observe-token-file",
-        empty.str(),
-    ];
+    let run = ["run", url, "--observe", "127.0.0.1:9", "--observe-token-file", empty.str()];
     refused(&run, "--observe-token-file: ");
 }

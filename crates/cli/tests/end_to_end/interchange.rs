@@ -32,10 +32,7 @@ fn counted_by_hdr_tools(log: &TempPath, tag: Option<&str>) -> Option<u64> {
     let text = String::from_utf8(output.stdout).unwrap();
     let said = || format!("{text}{}", String::from_utf8_lossy(&output.stderr));
     // "#[Max     =        1.234, Total count    =         1000]"
-    let total = text
-        .split("Total count")
-        .nth(1)
-        .unwrap_or_else(|| panic!("{}", said()));
+    let total = text.split("Total count").nth(1).unwrap_or_else(|| panic!("{}", said()));
     let digits: String = total.chars().filter(char::is_ascii_digit).collect();
     // What follows is "[Buckets = …": the count is what stands before the bracket.
     let count = total.split(']').next().unwrap().replace(['=', ' '], "");
@@ -47,26 +44,14 @@ fn counted_by_hdr_tools(log: &TempPath, tag: Option<&str>) -> Option<u64> {
 fn histograms_are_opened_by_the_tools_of_hdrhistogram() {
     let server = KneeServer::start(&[]);
     let log = TempPath::new("run.hlog");
-    let load = [
-        "-c",
-        "2",
-        "-d",
-        "400ms",
-        "--warmup",
-        "0",
-        "--interval",
-        "100ms",
-    ];
+    let load = ["-c", "2", "-d", "400ms", "--warmup", "0", "--interval", "100ms"];
     let url = server.url();
     let ended = run(&[&["run", &url, "--hdr", log.str(), "--json", "-"][..], &load].concat());
     // Operations count where they end: those of the window's last moment end after it.
     let intervals = ended.json()["trials"][0]["intervals"].clone();
     let in_intervals: u64 = sum(&intervals, "completed") + sum(&intervals, "errors");
     let text = std::fs::read_to_string(&log.0).unwrap();
-    assert!(
-        text.starts_with("#[Histogram log format version 1.3]\n"),
-        "{text}"
-    );
+    assert!(text.starts_with("#[Histogram log format version 1.3]\n"), "{text}");
     assert!(!text.contains("Tag="), "one trial needs none");
     if let Some(counted) = counted_by_hdr_tools(&log, None) {
         assert_eq!(counted, in_intervals);
@@ -87,16 +72,10 @@ fn histograms_are_opened_by_the_tools_of_hdrhistogram() {
     let leaves_out = slices.iter().any(is_left_out);
     let text = std::fs::read_to_string(&log.0).unwrap();
     for vusers in [1, 2] {
-        let of_level = slices
-            .iter()
-            .filter(|slice| slice["level"]["vusers"] == vusers);
+        let of_level = slices.iter().filter(|slice| slice["level"]["vusers"] == vusers);
         let tag = format!("Tag=vusers={vusers},");
         let tagged = text.lines().filter(|line| line.starts_with(&tag));
-        assert_eq!(
-            tagged.count(),
-            of_level.count(),
-            "a line for each slice: {text}"
-        );
+        assert_eq!(tagged.count(), of_level.count(), "a line for each slice: {text}");
     }
     let trials = report["trials"].clone();
     let of = |label: &str| -> u64 {
@@ -121,21 +100,8 @@ fn intervals_are_lines_of_a_csv() {
     let server = KneeServer::start(&[]);
     let (csv, json) = (TempPath::new("run.csv"), TempPath::new("run-csv.json"));
     let url = server.url();
-    let load = [
-        "-R",
-        "200",
-        "-d",
-        "500ms",
-        "--warmup",
-        "0",
-        "--interval",
-        "100ms",
-    ];
-    run(&[
-        &["run", &url, "--csv", csv.str(), "--json", json.str()][..],
-        &load,
-    ]
-    .concat());
+    let load = ["-R", "200", "-d", "500ms", "--warmup", "0", "--interval", "100ms"];
+    run(&[&["run", &url, "--csv", csv.str(), "--json", json.str()][..], &load].concat());
     let report: Value = serde_json::from_str(&std::fs::read_to_string(&json.0).unwrap()).unwrap();
     let intervals = report["trials"][0]["intervals"].as_array().unwrap();
     let text = std::fs::read_to_string(&csv.0).unwrap();
@@ -145,10 +111,7 @@ fn intervals_are_lines_of_a_csv() {
     let rows: Vec<Vec<&str>> = lines.collect();
     assert_eq!(rows.len(), intervals.len());
     for (row, interval) in rows.iter().zip(intervals) {
-        assert_eq!(
-            (row[at("trial")], row[at("rate_per_s")]),
-            ("rate=200/s", "200.0")
-        );
+        assert_eq!((row[at("trial")], row[at("rate_per_s")]), ("rate=200/s", "200.0"));
         for key in ["start_ns", "end_ns", "attempted", "completed", "p99_ns"] {
             assert_eq!(row[at(key)], interval[key].to_string(), "{key}");
         }
@@ -168,9 +131,7 @@ fn thresholds_are_tests_in_junit_xml() {
     let text = std::fs::read_to_string(&xml.0).unwrap();
     let document = roxmltree::Document::parse(&text).unwrap();
     let case = |name: &str| {
-        let mut all = document
-            .descendants()
-            .filter(|n| n.has_tag_name("testcase"));
+        let mut all = document.descendants().filter(|n| n.has_tag_name("testcase"));
         all.find(|n| n.attribute("name") == Some(name)).unwrap()
     };
     let failed = |name: &str| case(name).descendants().any(|n| n.has_tag_name("failure"));
@@ -220,28 +181,14 @@ fn every_file_asked_for_is_written_where_nobody_is_there_to_measure() {
         assert_eq!(report["result"], "failed");
         assert_eq!(report["findings"][0]["code"], "unreachable", "{report:#}");
         assert!(report["host"]["cpus"].as_u64() > Some(0));
-        assert!(
-            report["spec"]
-                .as_object()
-                .is_some_and(|spec| !spec.is_empty())
-        );
-        assert!(
-            html.contains("FAILED") && !html.contains("VALID"),
-            "{command}"
-        );
+        assert!(report["spec"].as_object().is_some_and(|spec| !spec.is_empty()));
+        assert!(html.contains("FAILED") && !html.contains("VALID"), "{command}");
         assert!(!csv.contains("before"), "{csv}");
         assert!(junit.contains("errors=\"1\""), "{junit}");
-        assert!(
-            hdr.starts_with("#[Histogram log format version 1.3]\n"),
-            "{hdr}"
-        );
+        assert!(hdr.starts_with("#[Histogram log format version 1.3]\n"), "{hdr}");
         let again = run(&["report", stored[0].str()]);
         assert_eq!(again.status, Some(0), "{again:?}");
-        assert!(
-            again.stdout.contains("FAILED  The target could not"),
-            "{}",
-            again.stdout
-        );
+        assert!(again.stdout.contains("FAILED  The target could not"), "{}", again.stdout);
     }
 }
 
@@ -250,16 +197,10 @@ fn every_file_asked_for_is_written_where_nobody_is_there_to_measure() {
 fn an_output_that_cannot_be_written_whole_is_exit_2_and_named() {
     let server = KneeServer::start(&[]);
     let url = server.url();
-    let load = [
-        "run", &url, "-d", "300ms", "--warmup", "0", "-c", "1", "--quiet",
-    ];
+    let load = ["run", &url, "-d", "300ms", "--warmup", "0", "-c", "1", "--quiet"];
     let other = TempPath::new("beside-full.json");
     for option in ["--json", "--html", "--md", "--csv", "--junit", "--hdr"] {
-        let beside = if option == "--json" {
-            "--csv"
-        } else {
-            "--json"
-        };
+        let beside = if option == "--json" { "--csv" } else { "--json" };
         let _ = std::fs::remove_file(&other.0);
         let full = [option, "/dev/full", beside, other.str()];
         let ended = run(&[&load[..], &full].concat());
@@ -268,18 +209,12 @@ fn an_output_that_cannot_be_written_whole_is_exit_2_and_named() {
         let named = format!("error: {option}: '/dev/full' could not be written");
         assert!(ended.stderr.starts_with(&named), "{ended:?}");
         assert!(ended.stderr.contains("No space left"), "{ended:?}");
-        assert!(
-            ended.stdout.contains("VALID"),
-            "the text is shown: {ended:?}"
-        );
+        assert!(ended.stdout.contains("VALID"), "the text is shown: {ended:?}");
         let beside = std::fs::read_to_string(&other.0).unwrap();
         assert!(beside.len() > 100, "{option}: the other file is whole");
     }
     for form in [&[][..], &["--json", "-"], &["--html", "-"], &["--hdr", "-"]] {
-        let full = std::fs::File::options()
-            .write(true)
-            .open("/dev/full")
-            .unwrap();
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let mut knee = knee(&[&load[..], form].concat());
         let ended = Ended::of(knee.stdout(full).spawn().unwrap());
         assert_eq!(ended.status, Some(2), "{form:?}: {ended:?}");
@@ -288,10 +223,7 @@ fn an_output_that_cannot_be_written_whole_is_exit_2_and_named() {
         assert_eq!(ended.stderr.lines().count(), 1, "{form:?}: {ended:?}");
     }
     for arguments in [&["--help"][..], &["run", "-h"], &["--version"], &["man"]] {
-        let full = std::fs::File::options()
-            .write(true)
-            .open("/dev/full")
-            .unwrap();
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let ended = Ended::of(knee(arguments).stdout(full).spawn().unwrap());
         assert_eq!(ended.status, Some(2), "{arguments:?}: {ended:?}");
     }
@@ -302,9 +234,7 @@ fn an_output_that_cannot_be_written_whole_is_exit_2_and_named() {
 fn a_reader_of_a_log_that_goes_away_is_no_error() {
     let server = KneeServer::start(&[]);
     let url = server.url();
-    let load = [
-        "run", &url, "-d", "300ms", "--warmup", "0", "-c", "1", "--hdr", "-",
-    ];
+    let load = ["run", &url, "-d", "300ms", "--warmup", "0", "-c", "1", "--hdr", "-"];
     let mut child = knee(&load).spawn().unwrap();
     drop(child.stdout.take());
     let ended = Ended::of(child);
@@ -337,8 +267,5 @@ fn completions_are_scripts_and_manual_pages_are_roff() {
     std::fs::remove_dir_all(&dir.0).unwrap();
     let none = run(&["man", "nothing"]);
     assert_eq!(none.status, Some(2));
-    assert!(
-        none.stderr
-            .starts_with("error: COMMAND: 'nothing' is none; there are run, ")
-    );
+    assert!(none.stderr.starts_with("error: COMMAND: 'nothing' is none; there are run, "));
 }

@@ -6,10 +6,7 @@ use serde_json::Value;
 /// Runs it to its end; a busy machine may make it invalid, but its figures stand.
 fn measured(options: &[&str]) -> Ended {
     let ended = run(&[&["latency"], options].concat());
-    assert!(
-        matches!(ended.status, Some(0 | 3)),
-        "{options:?}: {ended:?}"
-    );
+    assert!(matches!(ended.status, Some(0 | 3)), "{options:?}: {ended:?}");
     ended
 }
 
@@ -19,10 +16,7 @@ fn report(options: &[&str]) -> Value {
 
 fn of_codes(report: &Value) -> Vec<&str> {
     let findings = report["findings"].as_array().unwrap();
-    findings
-        .iter()
-        .map(|f| f["code"].as_str().unwrap())
-        .collect()
+    findings.iter().map(|f| f["code"].as_str().unwrap()).collect()
 }
 
 fn service(options: &[&str]) -> KneeServer {
@@ -31,9 +25,7 @@ fn service(options: &[&str]) -> KneeServer {
 }
 
 fn number(value: &Value) -> f64 {
-    value
-        .as_f64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 /// The five scenarios, after a look at the idle path.
@@ -45,14 +37,8 @@ fn a_quick_run_tells_capacity_responsiveness_and_smoothness() {
     let mut labels: Vec<&str> = labels.collect();
     // What a busy host distorted was run again.
     labels.dedup();
-    let expected = [
-        "idle",
-        "0 up, 1 down",
-        "1 up, 0 down",
-        "1 up, 1 down",
-        "1 up, 31 down",
-        "16 up, 16 down",
-    ];
+    let expected =
+        ["idle", "0 up, 1 down", "1 up, 0 down", "1 up, 1 down", "1 up, 31 down", "16 up, 16 down"];
     assert_eq!(labels, expected);
     let conclusion = &report["conclusion"];
     assert!(number(&conclusion["min_rtt_ns"]) > 0.0, "{conclusion:#}");
@@ -60,13 +46,7 @@ fn a_quick_run_tells_capacity_responsiveness_and_smoothness() {
     for key in ["upload_capacity_kib_per_s", "download_capacity_kib_per_s"] {
         assert!(conclusion[key].is_u64(), "{key}: {conclusion:#}");
     }
-    for key in [
-        "responsiveness_hz",
-        "smoothness_hz",
-        "grade",
-        "idle_ns",
-        "answer",
-    ] {
+    for key in ["responsiveness_hz", "smoothness_hz", "grade", "idle_ns", "answer"] {
         assert!(!conclusion[key].is_null(), "{key}: {conclusion:#}");
     }
     let scenarios = conclusion["scenarios"].as_array().unwrap();
@@ -158,10 +138,7 @@ fn a_published_text_is_read() {
     assert_eq!(conclusion["smoothness_hz"], 0);
     let nothing = run_with_input(&["analyze", "latency", "-"], "Scenic, but no scenario\n");
     assert_eq!(nothing.status, Some(2), "{nothing:?}");
-    assert!(
-        nothing.stderr.contains("-: no scenario found"),
-        "{nothing:?}"
-    );
+    assert!(nothing.stderr.contains("-: no scenario found"), "{nothing:?}");
     assert_eq!(nothing.stderr.lines().count(), 1, "{nothing:?}");
 }
 
@@ -188,10 +165,7 @@ fn a_service_of_its_own_process_counts_what_it_carried() {
     let served = service.served();
     // A session for each time that it was measured.
     let flows = 3.0 * number(&served["sessions"]);
-    assert!(
-        flows > 0.0 && number(&served["flows"]) == flows,
-        "{served:#}"
-    );
+    assert!(flows > 0.0 && number(&served["flows"]) == flows, "{served:#}");
     let received = number(&served["received_bytes"]);
     let intervals = report["trials"][0]["intervals"].as_array().unwrap();
     let up: f64 = intervals.iter().map(|i| number(&i["up_bytes"])).sum();
@@ -205,9 +179,7 @@ fn congestion_controls_are_compared() {
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     if known.unwrap().contains("cubic") {
         let both = report(&[&short[..], &["--cc", "reno,cubic"]].concat());
-        let rows = both["conclusion"]["by_congestion_control"]
-            .as_array()
-            .unwrap();
+        let rows = both["conclusion"]["by_congestion_control"].as_array().unwrap();
         let names: Vec<&Value> = rows.iter().map(|r| &r["congestion_control"]).collect();
         assert_eq!(names, ["reno", "cubic"]);
         let scenarios = both["conclusion"]["scenarios"].as_array().unwrap();
@@ -228,8 +200,5 @@ fn thresholds_are_of_pings() {
     let short = ["--scenarios", "1/1", "-d", "300ms", "--idle", "100ms"];
     let ended = run(&[&["latency"], &short[..], &["--fail-if", "max>1ns"]].concat());
     assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
-    assert!(
-        ended.stderr.contains("failed: 1 up, 1 down: max "),
-        "{ended:?}"
-    );
+    assert!(ended.stderr.contains("failed: 1 up, 1 down: max "), "{ended:?}");
 }

@@ -15,10 +15,7 @@ fn service(options: &[&str]) -> KneeServer {
 
 fn codes(report: &Value) -> Vec<&str> {
     let findings = report["findings"].as_array().unwrap();
-    findings
-        .iter()
-        .map(|f| f["code"].as_str().unwrap())
-        .collect()
+    findings.iter().map(|f| f["code"].as_str().unwrap()).collect()
 }
 
 /// Its direction and the smoothness are zero, the other scenarios are run, and it is named.
@@ -26,11 +23,7 @@ fn codes(report: &Value) -> Vec<&str> {
 fn a_killed_flow_is_zero_and_named() {
     let service = service(&["--fault", "reset(up,1,300ms)"]);
     let options = ["--scenarios", "2/1,0/1", "-d", "600ms", "--idle", "100ms"];
-    let arguments = [
-        &["latency", &service.address, "--quiet", "--full"],
-        &options[..],
-    ]
-    .concat();
+    let arguments = [&["latency", &service.address, "--quiet", "--full"], &options[..]].concat();
     let ended = run(&arguments);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let text = ended.stdout;
@@ -60,16 +53,7 @@ fn a_killed_flow_is_zero_and_named() {
 #[test]
 fn a_flow_that_stands_still_is_not_smooth() {
     let service = service(&["--fault", "stall(up,0,300ms,334ms)"]);
-    let options = [
-        "--scenarios",
-        "2/0",
-        "-d",
-        "1s",
-        "--idle",
-        "0",
-        "--json",
-        "-",
-    ];
+    let options = ["--scenarios", "2/0", "-d", "1s", "--idle", "0", "--json", "-"];
     let ended = run(&[&["latency", &service.address], &options[..]].concat());
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let conclusion = &ended.json()["conclusion"];
@@ -114,21 +98,14 @@ fn a_service_that_dies_leaves_what_was_measured() {
     drop(service);
     let begun = Instant::now();
     let ended = Ended::of(client);
-    assert!(
-        begun.elapsed() < Duration::from_secs(15),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
     assert_eq!(ended.status, Some(4), "{ended:?}");
     let report = ended.json();
     let trials = report["trials"].as_array().unwrap();
     assert_eq!(trials[0]["label"], "idle");
     assert!(!report["conclusion"]["min_rtt_ns"].is_null(), "{report:#}");
     let last = ended.stderr.lines().last().unwrap();
-    assert!(
-        last.contains("service") || last.contains(&service_name(&ended)),
-        "{ended:?}"
-    );
+    assert!(last.contains("service") || last.contains(&service_name(&ended)), "{ended:?}");
 }
 
 fn service_name(ended: &Ended) -> String {
@@ -155,11 +132,7 @@ fn a_silent_service_is_given_up() {
         let begun = Instant::now();
         let ended = run(&["latency", &address, "-d", "200ms"]);
         assert_eq!(ended.status, Some(4), "{ended:?}");
-        assert!(
-            begun.elapsed() < Duration::from_secs(30),
-            "{:?}",
-            begun.elapsed()
-        );
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
         let last = ended.stderr.lines().last().unwrap();
         assert!(last.contains(&address), "{ended:?}");
         assert!(ended.stdout.is_empty(), "{ended:?}");

@@ -52,10 +52,7 @@ fn a_queue_of_a_second_bloats() {
     let row = &conclusion["scenarios"][0];
     for way in ["up_kib_per_s", "down_kib_per_s"] {
         let kib_per_s = row[way].as_f64().unwrap();
-        assert!(
-            kib_per_s <= PAYLOAD_KIB_PER_S * 1.02,
-            "{kib_per_s} KiB/s through 10 Mbit/s"
-        );
+        assert!(kib_per_s <= PAYLOAD_KIB_PER_S * 1.02, "{kib_per_s} KiB/s through 10 Mbit/s");
     }
 }
 

@@ -36,15 +36,7 @@ fn the_connect_timeout_holds_for_the_first_connect() {
     }
     // The same limit where somebody answers.
     let server = KneeServer::start(&[]);
-    let ended = run(&[
-        "run",
-        &server.url(),
-        "--connect-timeout",
-        "300ms",
-        "-n",
-        "5",
-        "--no-save",
-    ]);
+    let ended = run(&["run", &server.url(), "--connect-timeout", "300ms", "-n", "5", "--no-save"]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
 }
 
@@ -75,10 +67,7 @@ fn a_name_that_nobody_resolves_is_given_up() {
         return;
     };
     for (arguments, limit) in [
-        (
-            "run http://knee.test/ --connect-timeout 300ms --no-save",
-            "300ms",
-        ),
+        ("run http://knee.test/ --connect-timeout 300ms --no-save", "300ms"),
         ("latency knee.test:7008 --no-save", "5s"),
         ("udp knee.test:7007 --no-save", "5s"),
     ] {

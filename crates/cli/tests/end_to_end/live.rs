@@ -9,16 +9,7 @@ use std::net::TcpStream;
 const ENTER: &str = "\u{1b}[?1049h";
 const LEAVE: &str = "\u{1b}[?1049l";
 
-const LONG: [&str; 8] = [
-    "--rate",
-    "50",
-    "-d",
-    "60s",
-    "--warmup",
-    "0",
-    "--interval",
-    "200ms",
-];
+const LONG: [&str; 8] = ["--rate", "50", "-d", "60s", "--warmup", "0", "--interval", "200ms"];
 
 fn long_run(url: &str, more: &[&str]) -> Vec<String> {
     let arguments = [&["run", url, "--json", "-"], &LONG[..], more].concat();
@@ -85,9 +76,7 @@ fn a_second_ctrl_c_aborts_and_the_terminal_is_as_before() {
 fn what_is_said_meanwhile_follows_on_the_main_screen() {
     let server = KneeServer::start(&[]);
     let url = server.url();
-    let sweep = [
-        "sweep", &url, "--vusers", "1,2", "-d", "300ms", "--warmup", "0",
-    ];
+    let sweep = ["sweep", &url, "--vusers", "1,2", "-d", "300ms", "--warmup", "0"];
     let (ended, _) = OnTerminal::start(&sweep, (100, 30), &[]).end();
     let (screen, after) = ended.stderr.split_once(LEAVE).unwrap();
     assert!(screen.contains(ENTER), "{ended:?}");
@@ -114,10 +103,7 @@ fn where_it_is_not_wanted_or_does_not_fit_there_is_a_line() {
         on_terminal.wait_for("rate=50/s");
         on_terminal.press("\u{3}");
         let (ended, is_as_before) = on_terminal.end();
-        assert!(
-            !ended.stderr.contains(ENTER),
-            "{arguments:?} {size:?} {term}"
-        );
+        assert!(!ended.stderr.contains(ENTER), "{arguments:?} {size:?} {term}");
         assert!(is_as_before);
         // By the signal alone it would have ended without a word.
         let told = "\"interrupted\": true";
@@ -181,10 +167,7 @@ fn the_running_figures_are_served_and_end_with_the_run() {
     let mut completed = 0.0;
     for _ in 0..600 {
         let (head, text) = get(&url);
-        assert!(
-            head.contains("application/openmetrics-text; version=1.0.0"),
-            "{head}"
-        );
+        assert!(head.contains("application/openmetrics-text; version=1.0.0"), "{head}");
         assert!(text.ends_with("# EOF\n"), "{text}");
         completed = sample(&text, "knee_operations_completed_total{").unwrap_or(0.0);
         if completed > 0.0 {
@@ -200,12 +183,7 @@ fn the_running_figures_are_served_and_end_with_the_run() {
     let ended = Ended::of(child);
     let report: Value = ended.json();
     assert!(report["trials"][0]["completed"].as_f64().unwrap() >= completed);
-    let address = url
-        .strip_prefix("http://")
-        .unwrap()
-        .split('/')
-        .next()
-        .unwrap();
+    let address = url.strip_prefix("http://").unwrap().split('/').next().unwrap();
     assert!(TcpStream::connect(address).is_err());
 }
 
@@ -252,11 +230,7 @@ fn steps_and_sessions_are_served_by_name() {
     let failed = value("knee_step_operations_failed_total", lost);
     assert!(failed > 0.0, "{text}");
     assert_eq!(value("knee_step_operations_ended_total", lost), failed);
-    assert_eq!(
-        value("knee_step_response_time_seconds_count", lost),
-        failed,
-        "{text}"
-    );
+    assert_eq!(value("knee_step_response_time_seconds_count", lost), failed, "{text}");
     let [one, two] = ["session=\"one\"", "session=\"two\""];
     assert_eq!(value("knee_sessions_completed_total", one), 0.0);
     assert_eq!(
@@ -268,12 +242,7 @@ fn steps_and_sessions_are_served_by_name() {
 #[test]
 fn an_address_that_cannot_be_listened_at_is_told_before_any_load() {
     let server = KneeServer::start(&[]);
-    for address in [
-        server.address.as_str(),
-        "7009",
-        "localhost",
-        "192.0.2.1:7009",
-    ] {
+    for address in [server.address.as_str(), "7009", "localhost", "192.0.2.1:7009"] {
         let ended = run(&["run", &server.url(), "-n", "1", "--metrics", address]);
         assert_eq!(ended.status, Some(2), "{ended:?}");
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");

@@ -145,14 +145,8 @@ fn a_service_measures_nothing() {
 fn commands_that_offer_no_load_measure_nothing() {
     let state = State::new("untouched");
     let stored = TempPath::new("untouched.json");
-    let table = TempPath::with(
-        "untouched.csv",
-        "vusers,throughput_per_s\n1,10\n2,20\n4,21\n",
-    );
-    let analyzed = run_in(
-        &state.0,
-        &["analyze", "sweep", table.str(), "--json", stored.str()],
-    );
+    let table = TempPath::with("untouched.csv", "vusers,throughput_per_s\n1,10\n2,20\n4,21\n");
+    let analyzed = run_in(&state.0, &["analyze", "sweep", table.str(), "--json", stored.str()]);
     assert_eq!(analyzed.status, Some(0), "{analyzed:?}");
     assert_eq!(run_in(&state.0, &["report", stored.str()]).status, Some(0));
     assert_eq!(run_in(&state.0, &["run", "ftp://h/"]).status, Some(2));

@@ -27,16 +27,7 @@ pub fn terminate(child: Child) -> Ended {
 }
 
 /// 50 operations, each over a connection of its own.
-const LOAD: [&str; 8] = [
-    "-n",
-    "50",
-    "-c",
-    "2",
-    "--warmup",
-    "0",
-    "--no-keepalive",
-    "--json",
-];
+const LOAD: [&str; 8] = ["-n", "50", "-c", "2", "--warmup", "0", "--no-keepalive", "--json"];
 
 #[test]
 fn a_run_reports_what_the_observer_saw() {
@@ -133,9 +124,7 @@ fn so_is_one_whose_operations_share_a_connection() {
             let here = ["--observe", "here", "--backend", backend, with, "-k"];
             told(&url, &[&FIXED[..], &["-c", "1"], &here].concat());
             // Closed loop: several at once, whatever the host does.
-            let closed = [
-                "--vusers", "6", "-c", "1", "-d", "300ms", "--warmup", "50ms",
-            ];
+            let closed = ["--vusers", "6", "-c", "1", "-d", "300ms", "--warmup", "50ms"];
             if with != "--http1.1" {
                 told(&url, &[&closed[..], &here].concat());
             }
@@ -167,15 +156,7 @@ fn a_sweep_asks_at_each_level_and_here_needs_nobody() {
         assert_ne!(trial["observed"]["source"], "attempts", "{trial}");
         assert_eq!(trial["observed"]["elapsed_ns"], trial["duration_ns"]);
     }
-    let ended = run(&[
-        "run",
-        &server.url(),
-        "-n",
-        "5",
-        "--observe",
-        "here",
-        "--full",
-    ]);
+    let ended = run(&["run", &server.url(), "-n", "5", "--observe", "here", "--full"]);
     assert!(ended.stdout.contains("At the server"), "{}", ended.stdout);
 }
 

@@ -11,10 +11,7 @@ fn a_table_is_concluded_from_and_its_report_renders_again() {
     let stored = TempPath::new("rising.json");
     let shown = run(&["analyze", "sweep", table.str(), "--json", stored.str()]);
     assert_eq!(shown.status, Some(0), "{shown:?}");
-    assert!(
-        shown.stdout.contains("past_knee") || shown.stdout.contains("knee"),
-        "{shown:?}"
-    );
+    assert!(shown.stdout.contains("past_knee") || shown.stdout.contains("knee"), "{shown:?}");
     assert_eq!(shown.stderr, "");
     let again = run(&["report", stored.str()]);
     assert_eq!(again.status, Some(0));
@@ -58,10 +55,7 @@ fn refused(arguments: &[&str]) -> Ended {
     assert_eq!(ended.status, Some(2), "{arguments:?}: {ended:?}");
     assert_eq!(ended.stdout, "", "{arguments:?}");
     assert_eq!(ended.stderr.lines().count(), 1, "{arguments:?}: {ended:?}");
-    assert!(
-        ended.stderr.starts_with("error: "),
-        "{arguments:?}: {ended:?}"
-    );
+    assert!(ended.stderr.starts_with("error: "), "{arguments:?}: {ended:?}");
     ended
 }
 
@@ -74,21 +68,9 @@ fn bad_arguments_are_one_line_and_exit_2() {
         &["run", "http://127.0.0.1:99999/"],
         &["run", "http://127.0.0.1:8080/", "--rate", "0"],
         &["run", "http://127.0.0.1:8080/", "--rate", "-5"],
-        &[
-            "run",
-            "http://127.0.0.1:8080/",
-            "--arrival",
-            "weekly",
-            "--rate",
-            "5",
-        ],
+        &["run", "http://127.0.0.1:8080/", "--arrival", "weekly", "--rate", "5"],
         &["run", "http://127.0.0.1:8080/", "-b", "@/nonexistent"],
-        &[
-            "run",
-            "http://127.0.0.1:8080/",
-            "--json",
-            "/nonexistent/out.json",
-        ],
+        &["run", "http://127.0.0.1:8080/", "--json", "/nonexistent/out.json"],
         &["run", "--targets", "/nonexistent"],
         &["sweep", "http://127.0.0.1:8080/", "--vusers", "1,zero"],
         &["sweep", "http://127.0.0.1:8080/", "--rates", "5"],
@@ -114,11 +96,7 @@ fn help_and_version_go_to_standard_output() {
         let ended = run(arguments);
         assert_eq!(ended.status, Some(0), "{arguments:?}");
         assert_eq!(ended.stderr, "", "{arguments:?}");
-        assert!(
-            ended.stdout.contains(expected),
-            "{arguments:?}: {}",
-            ended.stdout
-        );
+        assert!(ended.stdout.contains(expected), "{arguments:?}: {}", ended.stdout);
     }
     let bare = run(&[]);
     assert_eq!((bare.status, bare.stdout.as_str()), (Some(2), ""));
@@ -157,17 +135,11 @@ fn help_is_a_command_too() {
 fn names_of_other_programs_lead_to_those_that_mean_the_same() {
     let url = "http://127.0.0.1:8080/";
     for (arguments, suggested) in [
-        (
-            &["run", url, "--concurrency", "5"][..],
-            "did you mean --connections?",
-        ),
+        (&["run", url, "--concurrency", "5"][..], "did you mean --connections?"),
         (&["run", url, "--qps", "5"], "did you mean --rate?"),
         (&["run", url, "--users=5"], "did you mean --vusers?"),
         (&["run", url, "--output", "x.json"], "did you mean --json?"),
-        (
-            &["run", url, "--duration-seconds", "5"],
-            "did you mean --duration?",
-        ),
+        (&["run", url, "--duration-seconds", "5"], "did you mean --duration?"),
         (&["overload", url, "--users", "5"], "did you mean --simple?"),
         (&["attack", url], "did you mean run?"),
         // What is only spelt alike is suggested as before.

@@ -8,18 +8,7 @@ use std::time::Duration;
 #[test]
 fn a_run_reports_what_the_server_served() {
     let server = KneeServer::start(&[]);
-    let ended = run(&[
-        "run",
-        &server.url(),
-        "-n",
-        "500",
-        "-c",
-        "4",
-        "--json",
-        "-",
-        "--seed",
-        "5",
-    ]);
+    let ended = run(&["run", &server.url(), "-n", "500", "-c", "4", "--json", "-", "--seed", "5"]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let report = ended.json();
     assert_eq!(report["command"], "run");
@@ -37,9 +26,7 @@ fn a_run_reports_what_the_server_served() {
 fn an_open_loop_offers_its_rate() {
     let server = KneeServer::with(&["--listen", "127.0.0.1:0"]);
     let url = server.url();
-    let ended = run(&[
-        "run", &url, "--rate", "200", "-d", "1s", "--warmup", "0", "--json", "-",
-    ]);
+    let ended = run(&["run", &url, "--rate", "200", "-d", "1s", "--warmup", "0", "--json", "-"]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let trial = &ended.json()["trials"][0];
     assert_eq!(trial["attempted"], 200);
@@ -61,9 +48,7 @@ fn a_single_operation_takes_its_time() {
         let times = &trial["response_time_ns"];
         let least = [&times["min"], &times["ranges"]["min"]["at_least"]];
         assert!(least.iter().any(|ns| ns.as_u64() > Some(0)), "{load:?}");
-        let busy = trial["generator"]["busiest_worker_percent"]
-            .as_f64()
-            .unwrap();
+        let busy = trial["generator"]["busiest_worker_percent"].as_f64().unwrap();
         assert!(busy < 150.0, "{load:?}: {busy} % of a core");
     }
 }
@@ -72,15 +57,7 @@ fn a_single_operation_takes_its_time() {
 fn json_goes_to_a_file_beside_the_text() {
     let server = KneeServer::start(&[]);
     let stored = TempPath::new("run.json");
-    let ended = run(&[
-        "run",
-        &server.url(),
-        "-n",
-        "50",
-        "--full",
-        "--json",
-        stored.str(),
-    ]);
+    let ended = run(&["run", &server.url(), "-n", "50", "--full", "--json", stored.str()]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     assert!(ended.stdout.contains("seed"), "{}", ended.stdout);
     assert_eq!(ended.stderr, "", "no progress without a terminal");
@@ -92,11 +69,9 @@ fn json_goes_to_a_file_beside_the_text() {
 fn thresholds_decide_the_exit_code() {
     let server = KneeServer::start(&[]);
     let url = server.url();
-    for (threshold, statuses) in [
-        ("p99>0ns", [1, 3]),
-        ("throughput<1", [0, 3]),
-        ("errors>0.1%", [0, 3]),
-    ] {
+    for (threshold, statuses) in
+        [("p99>0ns", [1, 3]), ("throughput<1", [0, 3]), ("errors>0.1%", [0, 3])]
+    {
         let load = ["run", &url, "-n", "200", "-c", "2", "--quiet"];
         let ended = run(&[&load[..], &["--fail-if", threshold]].concat());
         let status = ended.status.unwrap_or(-1);
@@ -135,27 +110,13 @@ fn a_server_that_only_resets_is_exit_1() {
     let none = "failed: none of 20 operations succeeded: 20 reset";
     assert!(ended.stderr.contains(none), "{ended:?}");
     assert!(ended.stdout.contains("\nVALID, FAILED  "), "{ended:?}");
-    assert!(
-        ended.stdout.contains("reset"),
-        "what went wrong is reported: {ended:?}"
-    );
+    assert!(ended.stdout.contains("reset"), "what went wrong is reported: {ended:?}");
 }
 
 #[test]
 fn ctrl_c_ends_a_run_early_with_a_report() {
     let server = KneeServer::start(&[]);
-    let arguments = [
-        "run",
-        &server.url(),
-        "-d",
-        "60s",
-        "--warmup",
-        "0",
-        "-c",
-        "2",
-        "--json",
-        "-",
-    ];
+    let arguments = ["run", &server.url(), "-d", "60s", "--warmup", "0", "-c", "2", "--json", "-"];
     let child = knee(&arguments).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(700));
     signal(&child, libc::SIGINT);
@@ -184,10 +145,8 @@ fn a_quick_sweep_of_levels() {
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let report = ended.json();
     let trials = report["trials"].as_array().unwrap();
-    let mut levels: Vec<u64> = trials
-        .iter()
-        .map(|t| t["level"]["vusers"].as_u64().unwrap())
-        .collect();
+    let mut levels: Vec<u64> =
+        trials.iter().map(|t| t["level"]["vusers"].as_u64().unwrap()).collect();
     // On a busy machine a level may be measured again.
     levels.sort_unstable();
     levels.dedup();
@@ -203,9 +162,7 @@ fn a_sweep_without_a_url_brings_its_own_server() {
     let ended = run(&["sweep", "--vusers", "1", "-d", "200ms", "--warmup", "0"]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     assert!(ended.stderr.contains("no URL given"), "{ended:?}");
-    let quiet = run(&[
-        "sweep", "--vusers", "1", "-d", "200ms", "--warmup", "0", "--quiet",
-    ]);
+    let quiet = run(&["sweep", "--vusers", "1", "-d", "200ms", "--warmup", "0", "--quiet"]);
     assert_eq!(quiet.stderr, "");
 }
 
@@ -214,17 +171,7 @@ fn several_targets_are_taken_in_order() {
     let server = KneeServer::start(&[]);
     let url = server.url();
     let targets = TempPath::with("targets.txt", &format!("GET {url}a\n\nHEAD {url}b\n"));
-    let ended = run(&[
-        "run",
-        "--targets",
-        targets.str(),
-        "-n",
-        "10",
-        "-c",
-        "1",
-        "--json",
-        "-",
-    ]);
+    let ended = run(&["run", "--targets", targets.str(), "-n", "10", "-c", "1", "--json", "-"]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     assert_eq!(ended.json()["trials"][0]["outcomes"]["ok"], 10);
 }
@@ -233,16 +180,8 @@ fn several_targets_are_taken_in_order() {
 fn a_unix_socket_is_a_target() {
     let socket = TempPath::new("socket");
     let server = KneeServer::with(&["--listen", &format!("unix:{}", socket.str())]);
-    let arguments = [
-        "run",
-        "http://app/",
-        "--unix-socket",
-        socket.str(),
-        "-n",
-        "20",
-        "--json",
-        "-",
-    ];
+    let arguments =
+        ["run", "http://app/", "--unix-socket", socket.str(), "-n", "20", "--json", "-"];
     let ended = run(&arguments);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     assert_eq!(ended.json()["trials"][0]["outcomes"]["ok"], 20);

@@ -11,32 +11,15 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// Levels so short that a test has time for several.
-const SHORT: [&str; 10] = [
-    "-d",
-    "600ms",
-    "--warmup",
-    "500ms",
-    "--timeout",
-    "3s",
-    "--seed",
-    "1",
-    "--json",
-    "-",
-];
+const SHORT: [&str; 10] =
+    ["-d", "600ms", "--warmup", "500ms", "--timeout", "3s", "--seed", "1", "--json", "-"];
 
 fn overload(url: &str, options: &[&str]) -> Ended {
     run(&[&["overload", url][..], &SHORT, options].concat())
 }
 
 fn small_server() -> KneeServer {
-    KneeServer::start(&[
-        "--capacity",
-        "130",
-        "--backlog",
-        "16",
-        "--accept",
-        "per-worker",
-    ])
+    KneeServer::start(&["--capacity", "130", "--backlog", "16", "--accept", "per-worker"])
 }
 
 fn count(of: &Value, name: &str) -> u64 {
@@ -58,10 +41,7 @@ fn attempts(report: &Value) -> Vec<u64> {
 #[test]
 fn both_sweeps_account_for_every_attempt_and_conclude() {
     let server = small_server();
-    let ended = overload(
-        &server.url(),
-        &["--simple", "1,4", "--descriptors", "40,200"],
-    );
+    let ended = overload(&server.url(), &["--simple", "1,4", "--descriptors", "40,200"]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let report = ended.json();
     assert_eq!(report["command"], "overload");
@@ -100,10 +80,7 @@ fn both_sweeps_account_for_every_attempt_and_conclude() {
     }
     assert_eq!(report["trials"][4]["label"], "base again, clients=1");
     let recovery = &conclusion["recovery"];
-    assert!(
-        count(&recovery["again"]["outcomes"], "served") > 0,
-        "{recovery:#}"
-    );
+    assert!(count(&recovery["again"]["outcomes"], "served") > 0, "{recovery:#}");
     let spec = &report["spec"];
     assert_eq!(spec["simple"], "1,4");
     assert_eq!(spec["descriptors"], "40,200");
@@ -118,10 +95,7 @@ fn a_capture_counts_what_was_attempted() {
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let report = ended.json();
     if report["conclusion"]["syn_source"] != "capture" {
-        println!(
-            "skipped: no capture here: {}",
-            report["conclusion"]["syn_source"]
-        );
+        println!("skipped: no capture here: {}", report["conclusion"]["syn_source"]);
         return;
     }
     for trial in report["trials"].as_array().unwrap() {
@@ -172,21 +146,14 @@ fn a_listener_that_never_accepts_lets_connects_time_out() {
     // SAFETY: the descriptor is a listening socket's, whose queue this makes shorter.
     assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 4) }, 0);
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let ended = overload(
-        &url,
-        &["--descriptors", "100", "--connect-timeout", "200ms"],
-    );
+    let ended = overload(&url, &["--descriptors", "100", "--connect-timeout", "200ms"]);
     assert_failed(&ended);
     let report = ended.json();
     assert!(attempts(&report)[0] >= 250, "{report:#}");
     let outcomes = &report["trials"][0]["outcomes"];
     assert!(count(outcomes, "connect_timeout") > 0, "{outcomes}");
     assert_eq!(count(outcomes, "served"), 0, "{outcomes}");
-    assert!(
-        ended.stderr.contains("operations succeeded"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("operations succeeded"), "{}", ended.stderr);
     let codes = codes(&report);
     assert!(codes.contains(&"never_accepts"), "{codes:?}");
     assert!(codes.contains(&"accept_queue_full"), "{codes:?}");
@@ -249,15 +216,9 @@ fn a_server_that_vanishes_leaves_outcomes_and_no_hang() {
         _ => "server_crashed",
     };
     let is_named = codes.contains(&wanted) || codes.contains(&"refuses_connections");
-    assert_ne!(
-        report["conclusion"]["recovery"]["came_back"], "yes",
-        "{report:#}"
-    );
+    assert_ne!(report["conclusion"]["recovery"]["came_back"], "yes", "{report:#}");
     assert!(is_named, "{served} served: {codes:?}");
-    assert!(
-        !answer(&report).contains("whatever is offered"),
-        "{report:#}"
-    );
+    assert!(!answer(&report).contains("whatever is offered"), "{report:#}");
 }
 
 /// Serves each connection at once, until this many wait for it at a time: from then on it holds
@@ -301,15 +262,8 @@ fn a_server_that_overload_breaks_is_said_not_to_come_back() {
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let report = ended.json();
     let recovery = &report["conclusion"]["recovery"];
-    assert!(
-        count(&recovery["before"]["outcomes"], "served") > 0,
-        "{recovery:#}"
-    );
-    assert_eq!(
-        count(&recovery["again"]["outcomes"], "served"),
-        0,
-        "{recovery:#}"
-    );
+    assert!(count(&recovery["before"]["outcomes"], "served") > 0, "{recovery:#}");
+    assert_eq!(count(&recovery["again"]["outcomes"], "served"), 0, "{recovery:#}");
     assert_eq!(recovery["came_back"], "no", "{recovery:#}");
     let findings = report["findings"].as_array().unwrap();
     let not_back = findings.iter().find(|f| f["code"] == "service_not_back");
@@ -325,14 +279,7 @@ fn an_observer_beside_the_server_counts_for_it() {
     let server = small_server();
     let (child, at, _) = observe(&server, &[]);
     let stored = TempPath::new("overload-observed.json");
-    let options = [
-        "--observe",
-        &at,
-        "--descriptors",
-        "40",
-        "--json",
-        stored.str(),
-    ];
+    let options = ["--observe", &at, "--descriptors", "40", "--json", stored.str()];
     let short = &SHORT[..SHORT.len() - 2];
     let ended = run(&[&["overload", &server.url()][..], short, &options].concat());
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
@@ -384,10 +331,7 @@ fn connections_come_from_the_addresses_named_and_from_no_others() {
     let server = small_server();
     let url = server.url();
     let options = ["--rate", "200", "--arrival", "poisson"];
-    let ended = overload(
-        &url,
-        &[&options[..], &["--source", "127.0.0.2-127.0.0.5"]].concat(),
-    );
+    let ended = overload(&url, &[&options[..], &["--source", "127.0.0.2-127.0.0.5"]].concat());
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let report = ended.json();
     assert!(attempts(&report)[0] > 0);
@@ -433,8 +377,5 @@ fn ports_that_will_not_do_are_told_before_they_fail() {
     assert!(count(outcomes, "port_exhausted") > 0, "{outcomes}");
     let findings = report["findings"].as_array().unwrap();
     let texts = findings.iter().filter_map(|f| f["text"].as_str());
-    assert!(
-        texts.filter(|t| t.contains("ports")).count() > 0,
-        "{findings:#?}"
-    );
+    assert!(texts.filter(|t| t.contains("ports")).count() > 0, "{findings:#?}");
 }

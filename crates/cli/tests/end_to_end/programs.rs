@@ -238,11 +238,9 @@ fn values_arrive_over_every_version_of_http_and_over_tls() {
     }
     let folder = Folder::new("clerk");
     folder.put("clerk.py", CLERK, 0o755);
-    for (tls, version) in [
-        (false, "--http2-prior-knowledge"),
-        (true, "--http1.1"),
-        (true, "--http2"),
-    ] {
+    for (tls, version) in
+        [(false, "--http2-prior-knowledge"), (true, "--http1.1"), (true, "--http2")]
+    {
         let options: &[&str] = if tls { &["--tls"] } else { &[] };
         let server = KneeServer::start(&[&["--app", "shop"], options].concat());
         let text = format!("target: {}{CART}", server.url());
@@ -289,11 +287,7 @@ fn a_program_has_no_descriptors_but_its_pipes() {
     let orders = orders.lock().unwrap();
     assert!(!orders.is_empty());
     // The last is of the folder that it lists.
-    assert!(
-        orders.iter().all(|order| order.pid == "0,1,2,3"),
-        "{}",
-        orders[0].pid
-    );
+    assert!(orders.iter().all(|order| order.pid == "0,1,2,3"), "{}", orders[0].pid);
 }
 
 /// Mean times of the step that asks, and what steps waited for the program on average.
@@ -329,10 +323,7 @@ fn what_a_step_waits_for_its_program_is_the_generators_delay() {
     let (pacing, _, late) = timing(&report);
     assert!(pacing < 50 * MS && late < 50 * MS, "{report:#}");
     let answer = &report["trials"][0]["sessions"]["programs"]["answer_ns"]["min"];
-    assert!(
-        answer.as_u64().unwrap() >= 49 * MS,
-        "it took its time all the same"
-    );
+    assert!(answer.as_u64().unwrap() >= 49 * MS, "it took its time all the same");
 }
 
 #[test]
@@ -343,24 +334,12 @@ fn a_program_that_gives_nothing_fails_steps_and_makes_the_trial_invalid() {
     let (url, _) = shop();
     let folder = Folder::new("failing");
     for (mode, want, ends) in [
-        (
-            "dies",
-            "ended (exit status: 7); its last line on standard error: the key",
-            true,
-        ),
+        ("dies", "ended (exit status: 7); its last line on standard error: the key", true),
         ("rubbish", "wrote 'what?', which is no answer", false),
         ("long", "wrote a line of more than 64 KiB", false),
         ("forgets", "gave no value for 'signature'", false),
-        (
-            "refuses",
-            "answered with the error 'no key for this'",
-            false,
-        ),
-        (
-            "silent",
-            "did not answer within the step's time limit",
-            false,
-        ),
+        ("refuses", "answered with the error 'no key for this'", false),
+        ("silent", "did not answer within the step's time limit", false),
     ] {
         let exec = format!("[./sign.py, {mode}]");
         let file = folder.scenario(&url, &exec, "      - think: 1ms");
@@ -371,11 +350,7 @@ fn a_program_that_gives_nothing_fails_steps_and_makes_the_trial_invalid() {
         let context = || format!("{mode}: {trial:#}");
         assert_eq!(trial["verdict"], "invalid", "{}", context());
         let clauses = trial["invalid_clauses"].as_array().unwrap();
-        assert!(
-            clauses.iter().any(|c| c == "values_missing"),
-            "{}",
-            context()
-        );
+        assert!(clauses.iter().any(|c| c == "values_missing"), "{}", context());
         let because = trial["invalid_because"].to_string();
         assert!(because.contains(&want.replace('"', "\\\"")), "{because}");
         assert!(codes(&report).contains("program_failed"), "{}", context());
@@ -384,19 +359,9 @@ fn a_program_that_gives_nothing_fails_steps_and_makes_the_trial_invalid() {
         match ends {
             // One was answered before the load, and four after.
             true => assert!(failed >= 1 && outcome(&report, "ok") < 100, "{}", context()),
-            false => assert_eq!(
-                (failed, &sessions["failed"]),
-                (8, &8.into()),
-                "{}",
-                context()
-            ),
+            false => assert_eq!((failed, &sessions["failed"]), (8, &8.into()), "{}", context()),
         }
-        assert_eq!(
-            trial["sessions"]["programs"]["has_ended"],
-            ends,
-            "{}",
-            context()
-        );
+        assert_eq!(trial["sessions"]["programs"]["has_ended"], ends, "{}", context());
     }
 }
 
@@ -420,25 +385,10 @@ fn a_program_that_is_not_ready_before_the_load_is_one_line() {
         (
             "[./sign.py, ends]",
             2,
-            &[
-                "exec ./sign.py (line ",
-                "ended (exit status: 3)",
-                "standard error: no key",
-            ][..],
+            &["exec ./sign.py (line ", "ended (exit status: 3)", "standard error: no key"][..],
         ),
-        (
-            "[./sign.py, babbles]",
-            2,
-            &["wrote 'hello', which is no answer"],
-        ),
-        (
-            "./nobody.py",
-            4,
-            &[
-                "exec ./nobody.py (line ",
-                "could not be started: no such file",
-            ],
-        ),
+        ("[./sign.py, babbles]", 2, &["wrote 'hello', which is no answer"]),
+        ("./nobody.py", 4, &["exec ./nobody.py (line ", "could not be started: no such file"]),
     ] {
         let file = folder.scenario(&url, exec, "");
         let ended = run(&["run", &file, "--allow-exec", "-n", "5", "--threads", "1"]);
@@ -466,32 +416,20 @@ fn nothing_is_started_that_the_command_line_does_not_permit() {
         let want = format!("{file}:9:15: exec starts the program './trace.sh'");
         refused(&run(arguments), 2, &[&want, "--allow-exec"]);
     }
-    let fleet = [
-        "run",
-        &file,
-        "--allow-exec",
-        "--fleet",
-        "nats://127.0.0.1:1",
-    ];
+    let fleet = ["run", &file, "--allow-exec", "--fleet", "nats://127.0.0.1:1"];
     refused(&run(&fleet), 2, &["--fleet: ", "agents have no files"]);
     assert!(!trace.exists(), "it was started");
 
     for (exec, want) in [
         ("./link.sh", "'./link.sh' is a link out of the folder"),
         ("../outside.sh", "is not below the folder of the scenario"),
-        (
-            "/bin/sh",
-            "'/bin/sh' is not below the folder of the scenario",
-        ),
+        ("/bin/sh", "'/bin/sh' is not below the folder of the scenario"),
         ("./plain.txt", "is not executable: run chmod +x ./plain.txt"),
         ("./none.sh", "'./none.sh' cannot be started: no such file"),
         ("./", "is no file: expected a program"),
     ] {
         let file = folder.scenario(&url, exec, "");
-        for arguments in [
-            &["scenario", "check", &file][..],
-            &["run", &file, "--allow-exec"],
-        ] {
+        for arguments in [&["scenario", "check", &file][..], &["run", &file, "--allow-exec"]] {
             refused(&run(arguments), 2, &[&format!("{file}:9:15: "), want]);
         }
     }

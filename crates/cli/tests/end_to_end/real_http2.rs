@@ -13,12 +13,7 @@ fn bytes(url: &str, options: &[&str]) -> u64 {
     let report = measured(&[&["run", url], &load[..], options].concat());
     let trial = &report["trials"][0];
     let context = || format!("{url} {options:?}: {trial:#}");
-    assert_eq!(
-        trial["outcomes"],
-        serde_json::json!({ "ok": REQUESTS }),
-        "{}",
-        context()
-    );
+    assert_eq!(trial["outcomes"], serde_json::json!({ "ok": REQUESTS }), "{}", context());
     assert_eq!(trial["attempted"], REQUESTS, "{}", context());
     assert_eq!(trial["protocol"]["http"], "2", "{}", context());
     trial["bytes_received"].as_u64().unwrap()
@@ -40,10 +35,7 @@ fn check(server: &HttpServer, options: &[&str]) {
             for (file, size) in [("small", SMALL), ("large", LARGE)] {
                 let beside = bytes(&url(file), &options) - REQUESTS * size;
                 // A head, and nine bytes for each frame, of which even small ones are few.
-                assert!(
-                    beside > REQUESTS * 20 && beside < REQUESTS * 1_500,
-                    "{beside}"
-                );
+                assert!(beside > REQUESTS * 20 && beside < REQUESTS * 1_500, "{beside}");
             }
         }
     }
@@ -53,10 +45,7 @@ fn check(server: &HttpServer, options: &[&str]) {
 fn check_both(kind: Http2Kind) {
     let certificates = Certificates::new();
     if let Some(server) = kind.start(Some(&certificates)) {
-        check(
-            &server,
-            &["--http2", "--cacert", certificates.authority.str()],
-        );
+        check(&server, &["--http2", "--cacert", certificates.authority.str()]);
     }
     if let Some(server) = kind.start(None) {
         check(&server, &["--http2-prior-knowledge"]);
@@ -100,9 +89,6 @@ fn hypercorn() {
 fn go() {
     let certificates = Certificates::new();
     if let Some(server) = http2_servers::go(&certificates) {
-        check(
-            &server,
-            &["--http2", "--cacert", certificates.authority.str()],
-        );
+        check(&server, &["--http2", "--cacert", certificates.authority.str()]);
     }
 }

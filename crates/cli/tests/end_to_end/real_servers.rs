@@ -28,23 +28,13 @@ fn bytes(url: &str, options: &[&str], outcome: &str) -> u64 {
 fn check(server: &HttpServer) {
     let (small, large) = (server.url("small"), server.url("large"));
     for backend in backends(&small) {
-        for options in [
-            vec!["--backend", backend],
-            vec!["--backend", backend, "--no-keepalive"],
-        ] {
+        for options in [vec!["--backend", backend], vec!["--backend", backend, "--no-keepalive"]] {
             let of_small = bytes(&small, &options, "ok");
             let of_large = bytes(&large, &options, "ok");
             // The heads are equally long, so that only the bodies differ.
-            assert_eq!(
-                of_large - of_small,
-                REQUESTS * (LARGE - SMALL),
-                "{options:?}"
-            );
+            assert_eq!(of_large - of_small, REQUESTS * (LARGE - SMALL), "{options:?}");
             let heads = of_small - REQUESTS * SMALL;
-            assert!(
-                heads > REQUESTS * 50 && heads < REQUESTS * 1_000,
-                "{options:?}: {heads}"
-            );
+            assert!(heads > REQUESTS * 50 && heads < REQUESTS * 1_000, "{options:?}: {heads}");
             let with = |more: &[&'static str]| [options.as_slice(), more].concat();
             let of_head = bytes(&large, &with(&["-m", "HEAD"]), "ok");
             assert!(of_head < REQUESTS * 1_000, "{options:?}: {of_head}");

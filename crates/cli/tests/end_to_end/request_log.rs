@@ -21,11 +21,7 @@ fn read(log: &TempPath) -> Vec<Line> {
         let fields: Vec<&str> = line.split(',').collect();
         assert_eq!(fields.len(), 10, "{line}");
         assert!(["kernel", "process"].contains(&fields[3]), "{line}");
-        let number = |i: usize| {
-            fields[i]
-                .parse::<u64>()
-                .unwrap_or_else(|_| panic!("{line}"))
-        };
+        let number = |i: usize| fields[i].parse::<u64>().unwrap_or_else(|_| panic!("{line}"));
         assert!(number(9) > 0, "{line}");
         Line {
             arrival: number(4),

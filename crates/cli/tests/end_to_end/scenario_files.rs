@@ -26,19 +26,13 @@ fn a_mistake_is_one_line_with_its_place() {
         let ended = run(&[arguments, &[file.str()]].concat());
         assert_eq!(ended.status, Some(2), "{arguments:?}: {}", ended.stderr);
         let place = format!("error: {}:6:9: ", file.str());
-        assert_eq!(
-            ended.stderr,
-            format!("{place}unknown key 'expct': did you mean 'expect'?\n")
-        );
+        assert_eq!(ended.stderr, format!("{place}unknown key 'expct': did you mean 'expect'?\n"));
     }
 }
 
 #[test]
 fn the_schema_is_json() {
     let schema = run(&["scenario", "schema"]).json();
-    assert_eq!(
-        schema["$schema"],
-        "https://json-schema.org/draft/2020-12/schema"
-    );
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     assert!(schema["$defs"]["step"]["properties"]["extract"].is_object());
 }

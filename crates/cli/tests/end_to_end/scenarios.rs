@@ -10,9 +10,7 @@ use std::collections::BTreeSet;
 fn example(url: &str) -> TempPath {
     let written = run(&["scenario", "new"]);
     assert_eq!(written.status, Some(0), "{written:?}");
-    let text = written
-        .stdout
-        .replace("http://127.0.0.1:8080", url.trim_end_matches('/'));
+    let text = written.stdout.replace("http://127.0.0.1:8080", url.trim_end_matches('/'));
     assert!(text.contains(url.trim_end_matches('/')), "{text}");
     let file = TempPath::new("shop.yaml");
     std::fs::write(&file.0, text).unwrap();
@@ -34,12 +32,7 @@ fn check_example(report: &Value) {
     let targets = trial["targets"].as_array().unwrap();
     let attempted: Vec<_> = targets
         .iter()
-        .map(|t| {
-            (
-                t["target"].as_str().unwrap(),
-                t["attempted"].as_u64().unwrap(),
-            )
-        })
+        .map(|t| (t["target"].as_str().unwrap(), t["attempted"].as_u64().unwrap()))
         .collect();
     let (buyers, visitors) = (completed(0), completed(1));
     assert_eq!(
@@ -79,10 +72,7 @@ fn the_example_runs_over_every_version_of_http() {
 fn text_and_page_show_sessions_and_steps() {
     let server = KneeServer::start(&["--app", "shop"]);
     let file = example(&server.url());
-    let (page, report) = (
-        TempPath::new("sessions.html"),
-        TempPath::new("sessions.json"),
-    );
+    let (page, report) = (TempPath::new("sessions.html"), TempPath::new("sessions.json"));
     let ended = run(&[
         &[
             "run",
@@ -99,12 +89,7 @@ fn text_and_page_show_sessions_and_steps() {
     ]
     .concat());
     let page = std::fs::read_to_string(&page.0).unwrap();
-    for text in [
-        "sessions, ",
-        "completion",
-        "buyer: cart",
-        "visitor: look further",
-    ] {
+    for text in ["sessions, ", "completion", "buyer: cart", "visitor: look further"] {
         assert!(ended.stdout.contains(text), "{text}: {}", ended.stdout);
         assert!(page.contains(text), "{text}");
     }
@@ -136,10 +121,7 @@ fn a_comparison_has_each_step_and_each_kind_of_session() {
         names.map(str::to_owned).collect()
     };
     let steps = named("step");
-    assert!(
-        steps.contains("buyer: cart") && steps.len() == 6,
-        "{rows:#}"
-    );
+    assert!(steps.contains("buyer: cart") && steps.len() == 6, "{rows:#}");
     let kinds = Vec::from_iter(named("session"));
     assert_eq!(kinds, ["buyer", "visitor"], "{rows:#}");
 }
@@ -162,11 +144,7 @@ fn what_was_not_expected_is_told_with_its_step() {
         "look was to give /name in the JSON of the body to be 'gold'",
         "5 at look",
     ] {
-        let flat = ended
-            .stdout
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
+        let flat = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(text), "{text}: {}", ended.stdout);
     }
 }
@@ -284,9 +262,7 @@ fn nginx(behind: u16) -> Option<HttpServer> {
              proxy_http_version 1.1; proxy_set_header Connection ''; }} }} }}\n"
         );
         let file = site.write("nginx.conf", &text);
-        ["-p", directory, "-e", "error.log", "-c", &file]
-            .map(String::from)
-            .to_vec()
+        ["-p", directory, "-e", "error.log", "-c", &file].map(String::from).to_vec()
     })
 }
 
@@ -334,26 +310,12 @@ sessions:
     );
     let file = TempPath::with("buyers.yaml", &text);
     let count = SESSIONS.to_string();
-    let report = measured(&[
-        "run",
-        file.str(),
-        "-n",
-        &count,
-        "--vusers",
-        "64",
-        "-d",
-        "60s",
-    ]);
+    let report = measured(&["run", file.str(), "-n", &count, "--vusers", "64", "-d", "60s"]);
     let trial = &report["trials"][0];
     assert_eq!(trial["outcomes"], json!({"ok": 3 * SESSIONS}), "{trial:#}");
-    assert_eq!(
-        trial["sessions"]["kinds"][0]["completed"], SESSIONS,
-        "{trial:#}"
-    );
-    let audit = std::process::Command::new("curl")
-        .args(["-s", &nginx.url("audit")])
-        .output()
-        .unwrap();
+    assert_eq!(trial["sessions"]["kinds"][0]["completed"], SESSIONS, "{trial:#}");
+    let audit =
+        std::process::Command::new("curl").args(["-s", &nginx.url("audit")]).output().unwrap();
     let audit: Value = serde_json::from_slice(&audit.stdout).unwrap();
     assert_eq!(
         audit,
@@ -375,11 +337,9 @@ fn hurried(url: &str) -> TempPath {
 #[test]
 fn an_overload_offers_sessions_and_counts_those_that_are_served() {
     let page = TempPath::new("overload.html");
-    for (tls, close, length) in [
-        (false, "fin", "600ms"),
-        (false, "rst", "600ms"),
-        (true, "fin", "2s"),
-    ] {
+    for (tls, close, length) in
+        [(false, "fin", "600ms"), (false, "rst", "600ms"), (true, "fin", "2s")]
+    {
         let options: &[&str] = if tls { &["--tls"] } else { &[] };
         let server = KneeServer::start(&[&["--app", "shop"], options].concat());
         let file = hurried(&server.url());
@@ -414,11 +374,7 @@ fn an_overload_offers_sessions_and_counts_those_that_are_served() {
         let opened = attempts["connections"].as_u64().unwrap();
         assert!(opened < steps, "{opened} connections for {steps} steps");
         let handshakes = &simple["protocol"]["tls"]["handshakes_full"];
-        assert_eq!(
-            handshakes.as_u64().is_some_and(|n| n > 0),
-            tls,
-            "{simple:#}"
-        );
+        assert_eq!(handshakes.as_u64().is_some_and(|n| n > 0), tls, "{simple:#}");
         let row = &report["conclusion"]["sclients"][0]["outcomes"];
         let attempts = &trials[1]["sessions"]["attempts"]["outcomes"];
         assert_eq!(row, attempts, "what is reported is of sessions");
@@ -457,9 +413,7 @@ fn a_session_that_is_not_accepted_ends_as_its_first_step_does() {
     ]);
     assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
     let trial = &ended.json()["trials"][0];
-    let attempts = trial["sessions"]["attempts"]["outcomes"]
-        .as_object()
-        .unwrap();
+    let attempts = trial["sessions"]["attempts"]["outcomes"].as_object().unwrap();
     assert!(!attempts.contains_key("served"), "{attempts:?}");
     let unanswered = attempts["response_timeout"].as_u64().unwrap();
     assert!(unanswered > 0, "{attempts:?}");

@@ -107,10 +107,7 @@ const FORMS: [&str; 6] = ["json", "html", "md", "csv", "junit", "hdr"];
 
 /// Runs the command with every form of report and a history of its own.
 fn run_in(folder: &Folder, arguments: &[&str]) -> Ended {
-    let files: Vec<String> = FORMS
-        .iter()
-        .map(|form| folder.path(&format!("out.{form}")))
-        .collect();
+    let files: Vec<String> = FORMS.iter().map(|form| folder.path(&format!("out.{form}"))).collect();
     let mut all = arguments.to_vec();
     let options: Vec<String> = FORMS.iter().map(|form| format!("--{form}")).collect();
     for (option, file) in options.iter().zip(&files) {
@@ -162,14 +159,7 @@ fn assert_hidden(folder: &Folder, ended: &Ended) {
 }
 
 /// Where [`PLANTED`] and the URL have canaries.
-const PLACES: [&str; 6] = [
-    "authorization",
-    "key",
-    "cookie",
-    "referer",
-    "tenant",
-    "query",
-];
+const PLACES: [&str; 6] = ["authorization", "key", "cookie", "referer", "tenant", "query"];
 
 /// What plants a secret in each place of one request.
 const PLANTED: [&str; 13] = [
@@ -194,49 +184,10 @@ fn no_report_of_any_command_has_a_secret() {
     let url = echo.url("/a?page=2&token=CANARY-query");
     let json = r#"{"user": "ada", "password": "CANARY-json", "list": [1]}"#;
     for (name, load) in [
-        (
-            "run",
-            &[
-                "-n",
-                "8",
-                "-c",
-                "2",
-                "--body",
-                json,
-                "--expect-body",
-                "never",
-            ][..],
-        ),
-        (
-            "run",
-            &[
-                "-n",
-                "4",
-                "--data",
-                "user=ada&pwd=CANARY-form",
-                "--fail-if",
-                "errors<0%",
-            ],
-        ),
-        (
-            "sweep",
-            &[
-                "--vusers", "1,2", "-d", "100ms", "--warmup", "0", "--body", json,
-            ],
-        ),
-        (
-            "overload",
-            &[
-                "--descriptors",
-                "2",
-                "-d",
-                "100ms",
-                "--warmup",
-                "0",
-                "--body",
-                json,
-            ],
-        ),
+        ("run", &["-n", "8", "-c", "2", "--body", json, "--expect-body", "never"][..]),
+        ("run", &["-n", "4", "--data", "user=ada&pwd=CANARY-form", "--fail-if", "errors<0%"]),
+        ("sweep", &["--vusers", "1,2", "-d", "100ms", "--warmup", "0", "--body", json]),
+        ("overload", &["--descriptors", "2", "-d", "100ms", "--warmup", "0", "--body", json]),
     ] {
         let folder = Folder::new("all");
         let all = [&[name, &url][..], load, &PLANTED].concat();
@@ -246,25 +197,17 @@ fn no_report_of_any_command_has_a_secret() {
         assert!(ended.stdout.contains("page=2"), "{ended:?}");
         let sent = echo.take().join("\n");
         for secret in PLACES {
-            assert!(
-                sent.contains(&format!("CANARY-{secret}")),
-                "{name} {secret}: {sent}"
-            );
+            assert!(sent.contains(&format!("CANARY-{secret}")), "{name} {secret}: {sent}");
         }
         // Written in the clear, and hidden again where it is shown again.
         let ended = run_in(&folder, &[&all[..], &["--show-secrets"]].concat());
         let report = std::fs::read_to_string(folder.path("out.json")).unwrap();
         for secret in PLACES {
             let secret = format!("CANARY-{secret}");
-            assert!(
-                ended.stdout.contains(&secret) && report.contains(&secret),
-                "{secret}"
-            );
+            assert!(ended.stdout.contains(&secret) && report.contains(&secret), "{secret}");
         }
-        let again = in_history(
-            &folder,
-            &["report", &folder.path("out.json"), "--secret", "x-tenant"],
-        );
+        let again =
+            in_history(&folder, &["report", &folder.path("out.json"), "--secret", "x-tenant"]);
         assert_eq!(again.status, Some(0), "{again:?}");
         assert!(!again.stdout.contains("CANARY"), "{}", again.stdout);
         let both = [folder.path("out.json"), folder.path("out.json")];
@@ -317,10 +260,7 @@ fn no_report_of_a_scenario_has_a_secret() {
     let folder = Folder::new("scenario");
     let text = SCENARIO.replace("PORT", &echo.port.to_string());
     let file = folder.write("s.yaml", &text);
-    folder.write(
-        "users.csv",
-        "name,password,card\nada,CANARY-row,CANARY-card\n",
-    );
+    folder.write("users.csv", "name,password,card\nada,CANARY-row,CANARY-card\n");
     let variable = |command: &mut std::process::Command| {
         command.env("CANARY_VARIABLE", "CANARY-env");
         command.env("KNEE_HISTORY", folder.path("history.db"));
@@ -328,13 +268,8 @@ fn no_report_of_a_scenario_has_a_secret() {
     };
     let check = variable(&mut knee(&["scenario", "check", &file]));
     assert_eq!(check.status, Some(0), "{check:?}");
-    let files: Vec<String> = FORMS
-        .iter()
-        .map(|form| folder.path(&format!("out.{form}")))
-        .collect();
-    let mut all = vec![
-        "run", &file, "-n", "8", "--full", "--secret", "card", "--secret", "x-sign",
-    ];
+    let files: Vec<String> = FORMS.iter().map(|form| folder.path(&format!("out.{form}"))).collect();
+    let mut all = vec!["run", &file, "-n", "8", "--full", "--secret", "card", "--secret", "x-sign"];
     let options: Vec<String> = FORMS.iter().map(|form| format!("--{form}")).collect();
     for (option, file) in options.iter().zip(&files) {
         all.extend([option.as_str(), file.as_str()]);
@@ -345,10 +280,7 @@ fn no_report_of_a_scenario_has_a_secret() {
     assert_hidden(&folder, &ended);
     let sent = echo.take().join("\n");
     for secret in ["step", "env", "row", "sign", "card"] {
-        assert!(
-            sent.contains(&format!("CANARY-{secret}")),
-            "{secret}: {sent}"
-        );
+        assert!(sent.contains(&format!("CANARY-{secret}")), "{secret}: {sent}");
     }
     all.push("--show-secrets");
     let shown = variable(&mut knee(&all));
@@ -367,10 +299,7 @@ fn targets_that_differ_in_a_secret_stay_apart() {
     let report = std::fs::read_to_string(folder.path("out.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     let targets = report["trials"][0]["targets"].as_array().unwrap();
-    let names: Vec<&str> = targets
-        .iter()
-        .map(|t| t["target"].as_str().unwrap())
-        .collect();
+    let names: Vec<&str> = targets.iter().map(|t| t["target"].as_str().unwrap()).collect();
     assert_eq!(names, ["GET /a?token=***&b=1", "GET /a?token=***&b=1 (2)"]);
     assert!(targets.iter().all(|t| t["attempted"] == 4), "{targets:?}");
 }
@@ -381,31 +310,15 @@ fn the_repeat_line_repeats_the_load() {
     let folder = Folder::new("repeat");
     let url = echo.url("/a?token=CANARY-query&b=1");
     let body = r#"{"a": "it's", "password": "CANARY-\"json"}"#;
-    let load = [
-        "-n",
-        "4",
-        "-u",
-        "ada:CANARY $user",
-        "--cookie",
-        "sid=CANARY-cookie",
-        "-b",
-        body,
-    ];
+    let load = ["-n", "4", "-u", "ada:CANARY $user", "--cookie", "sid=CANARY-cookie", "-b", body];
     let ended = run_in(&folder, &[&["run", &url][..], &load].concat());
     assert_hidden(&folder, &ended);
     let sent = echo.take();
     let page = std::fs::read_to_string(folder.path("out.md")).unwrap();
-    let line = page
-        .lines()
-        .skip_while(|line| *line != "```sh")
-        .nth(1)
-        .expect("a command");
+    let line = page.lines().skip_while(|line| *line != "```sh").nth(1).expect("a command");
     let repeat = std::process::Command::new("/bin/sh")
         .args(["-c", line.trim()])
-        .env(
-            "PATH",
-            Path::new(env!("CARGO_BIN_EXE_knee")).parent().unwrap(),
-        )
+        .env("PATH", Path::new(env!("CARGO_BIN_EXE_knee")).parent().unwrap())
         .env("KNEE_HISTORY", folder.path("history.db"))
         .env("KNEE_SECRET_TOKEN", "CANARY-query")
         .env("KNEE_SECRET_PASSWORD_2", "CANARY $user")
@@ -413,37 +326,21 @@ fn the_repeat_line_repeats_the_load() {
         .env("KNEE_SECRET_PASSWORD", r#"CANARY-\"json"#)
         .output()
         .unwrap();
-    assert!(
-        matches!(repeat.status.code(), Some(0 | 3)),
-        "{line}: {repeat:?}"
-    );
+    assert!(matches!(repeat.status.code(), Some(0 | 3)), "{line}: {repeat:?}");
     assert_eq!(echo.take(), sent, "{line}");
 }
 
 #[test]
 fn what_is_refused_is_told_without_its_secrets() {
     let folder = Folder::new("refused");
-    let targets = folder.write(
-        "targets.txt",
-        "GET http://h/\nAuthorization Bearer CANARY\n",
-    );
-    let scenario = folder.write(
-        "s.yaml",
-        "target: 'http://me:CANARY-word@h'\nsessions: {}\n",
-    );
+    let targets = folder.write("targets.txt", "GET http://h/\nAuthorization Bearer CANARY\n");
+    let scenario = folder.write("s.yaml", "target: 'http://me:CANARY-word@h'\nsessions: {}\n");
     for arguments in [
         &["run", "http://me:CANARY@127.0.0.1:1/"][..],
         &["run", "me:CANARY@127.0.0.1:1/"],
         &["run", "http://127.0.0.1:1/?token=CANARY\u{e9}"],
         &["run", "http://h/", "-H", "Authorization Bearer CANARY"],
-        &[
-            "run",
-            "http://h/",
-            "-H",
-            "Authorization:",
-            "Bearer",
-            "CANARY",
-        ],
+        &["run", "http://h/", "-H", "Authorization:", "Bearer", "CANARY"],
         &["run", "http://h/", "-u", "CANARY-pass"],
         &["run", "http://h/", "--cookie", "CANARY-cookie"],
         &["run", "http://h/", "-x", "http://me:CANARY@h:1/a"],
@@ -452,11 +349,7 @@ fn what_is_refused_is_told_without_its_secrets() {
         &["run", &scenario],
         &["scenario", "check", &scenario],
         &["import", "curl", "curl 'http://me:CANARY@h:99999/'"],
-        &[
-            "import",
-            "curl",
-            "curl 'http://h/' --nonsense CANARY -u me:CANARY",
-        ],
+        &["import", "curl", "curl 'http://h/' --nonsense CANARY -u me:CANARY"],
     ] {
         let ended = in_history(&folder, arguments);
         assert_eq!(ended.status, Some(2), "{arguments:?}: {ended:?}");
@@ -464,9 +357,6 @@ fn what_is_refused_is_told_without_its_secrets() {
         assert!(!told.contains("CANARY"), "{arguments:?}: {told}");
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     }
-    let shown = in_history(
-        &folder,
-        &["run", "http://h/?token=CANARY\u{e9}", "--show-secrets"],
-    );
+    let shown = in_history(&folder, &["run", "http://h/?token=CANARY\u{e9}", "--show-secrets"]);
     assert!(shown.stderr.contains("CANARY"), "{shown:?}");
 }

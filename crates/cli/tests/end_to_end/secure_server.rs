@@ -29,10 +29,7 @@ fn curl_trusts_the_certificate_that_was_made_and_gets_every_byte() {
     assert_eq!(served["responses"], requests);
     assert_eq!(served["tls"]["full"], requests / 2);
     assert_eq!(served["tls"]["failed"], 0);
-    assert!(
-        !std::fs::exists(&certificate).unwrap(),
-        "it goes with the server"
-    );
+    assert!(!std::fs::exists(&certificate).unwrap(), "it goes with the server");
 }
 
 #[test]
@@ -73,15 +70,8 @@ fn a_certificate_of_the_users_is_served() {
         return;
     };
     let made = Command::new(openssl)
-        .args([
-            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-        ])
-        .args([
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-        ])
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
         .args(["-keyout", key.str(), "-out", certificate.str()])
         .output()
         .unwrap();
@@ -89,14 +79,7 @@ fn a_certificate_of_the_users_is_served() {
     let server = KneeServer::start(&["--tls", "--cert", certificate.str(), "--key", key.str()]);
     assert_eq!(server.certificate, None, "there is none to be told");
     let url = format!("https://{}/", server.address);
-    let options = [
-        "--http1.1",
-        "--cacert",
-        certificate.str(),
-        "-o",
-        "/dev/null",
-        &url,
-    ];
+    let options = ["--http1.1", "--cacert", certificate.str(), "-o", "/dev/null", &url];
     if let Some(told) = curl(&options) {
         assert_eq!(told, "200 1294 1 1.1\n");
     }
@@ -108,22 +91,13 @@ fn bad_certificates_and_keys_are_one_line_and_exit_2() {
     let nonsense = nonsense.str();
     let missing = "/nonexistent/a.pem";
     for (options, says) in [
-        (
-            vec!["--tls", "--cert", nonsense, "--key", nonsense],
-            "has no certificate in PEM format",
-        ),
-        (
-            vec!["--tls", "--cert", missing, "--key", missing],
-            "--cert: '/nonexistent/a.pem'",
-        ),
+        (vec!["--tls", "--cert", nonsense, "--key", nonsense], "has no certificate in PEM format"),
+        (vec!["--tls", "--cert", missing, "--key", missing], "--cert: '/nonexistent/a.pem'"),
         (vec!["--tls", "--cert", nonsense], "--key"),
         (vec!["--tls", "--key", nonsense], "--cert"),
         (vec!["--cert", nonsense, "--key", nonsense], "--tls"),
         (vec!["--tls-resume", "off"], "--tls"),
-        (
-            vec!["--tls", "--tls-min", "1.3", "--tls-max", "1.2"],
-            "--tls-max: is below --tls-min",
-        ),
+        (vec!["--tls", "--tls-min", "1.3", "--tls-max", "1.2"], "--tls-max: is below --tls-min"),
     ] {
         let listen = ["serve", "http", "--listen", "127.0.0.1:0"];
         let ended = run(&[&listen[..], &options].concat());

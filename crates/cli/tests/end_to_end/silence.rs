@@ -26,11 +26,7 @@ fn all_end_as(outcome: &str, ended: &Ended, attempted: u64) {
     assert_eq!(report["result"], "failed", "{ended:?}");
     let trial = &report["trials"][0];
     assert_eq!(trial["attempted"], attempted, "{trial:#}");
-    assert_eq!(
-        trial["outcomes"][outcome], attempted,
-        "{:#}",
-        trial["outcomes"]
-    );
+    assert_eq!(trial["outcomes"][outcome], attempted, "{:#}", trial["outcomes"]);
     assert_eq!(trial["completed"], 0);
 }
 
@@ -60,18 +56,7 @@ fn a_closed_loop_on_a_silent_server_is_all_timeouts() {
 fn an_open_loop_on_a_silent_server_is_all_timeouts() {
     for backend in both_backends() {
         let (_listener, url) = never_answers();
-        let load = [
-            "--rate",
-            "50",
-            "-c",
-            "2",
-            "-d",
-            "1s",
-            "--warmup",
-            "0",
-            "--timeout",
-            "200ms",
-        ];
+        let load = ["--rate", "50", "-c", "2", "-d", "1s", "--warmup", "0", "--timeout", "200ms"];
         let options = ["--backend", backend, "--json", "-"];
         let ended = run(&[&["run", &url][..], &load, &options].concat());
         all_end_as("timeout", &ended, 50);
@@ -96,16 +81,7 @@ fn a_server_that_takes_no_connections_is_all_connect_timeouts() {
         // SAFETY: the descriptor is open; a second listen(2) only changes the backlog, which one
         // connection more than it says fits into.
         assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 1) }, 0);
-        let load = [
-            "-n",
-            "4",
-            "-c",
-            "2",
-            "--connect-timeout",
-            "300ms",
-            "--backend",
-            backend,
-        ];
+        let load = ["-n", "4", "-c", "2", "--connect-timeout", "300ms", "--backend", backend];
         let ended = run_load(&url, &load);
         all_end_as("connect_timeout", &ended, 4);
     }
@@ -116,16 +92,7 @@ fn a_server_that_takes_no_connections_is_all_connect_timeouts() {
 fn a_server_that_goes_away_refuses_the_rest() {
     for backend in both_backends() {
         let (listener, url) = never_answers();
-        let load = [
-            "--rate",
-            "50",
-            "-d",
-            "1s",
-            "--warmup",
-            "0",
-            "--backend",
-            backend,
-        ];
+        let load = ["--rate", "50", "-d", "1s", "--warmup", "0", "--backend", backend];
         let arguments = [&["run", &url, "--json", "-"][..], &load].concat();
         let child = knee(&arguments).spawn().unwrap();
         until_a_request(&listener);
@@ -145,9 +112,7 @@ fn a_server_that_goes_away_refuses_the_rest() {
 fn until_a_request(listener: &TcpListener) {
     for _ in 0..10 {
         let (mut connection, _) = listener.accept().unwrap();
-        connection
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
+        connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         if connection.read(&mut [0]).unwrap() > 0 {
             return;
         }

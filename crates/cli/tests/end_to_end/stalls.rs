@@ -112,9 +112,7 @@ fn what_was_answered_while_knee_was_stopped_has_not_timed_out() {
         let url = server.url();
         let always = ["run", &url, "-d", "3s", "--warmup", "0", "--json", "-"];
         let options = ["--timeout", "300ms"];
-        let child = knee(&[&always[..], &load, &options].concat())
-            .spawn()
-            .unwrap();
+        let child = knee(&[&always[..], &load, &options].concat()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(1_500));
         signal(&child, libc::SIGSTOP);
         std::thread::sleep(Duration::from_millis(700));
@@ -125,11 +123,7 @@ fn what_was_answered_while_knee_was_stopped_has_not_timed_out() {
         assert!(clauses.contains("stalled for"), "{clauses}");
         // Those that were due meanwhile begin past their own timeout in an open loop.
         let ok = &trial["outcomes"]["ok"];
-        assert!(
-            load[0] == "--rate" || ok == &trial["attempted"],
-            "{:#}",
-            trial["outcomes"]
-        );
+        assert!(load[0] == "--rate" || ok == &trial["attempted"], "{:#}", trial["outcomes"]);
         let read_late = trial["pick_up_ns"]["max"].as_u64().unwrap();
         assert!(read_late > 500 * MS, "{:#}", trial["pick_up_ns"]);
     }

@@ -63,9 +63,7 @@ impl Drop for BusyLoops {
 fn busy_loops_in_the_middle_are_no_capacity() {
     let server = KneeServer::start(&["--workers", "4", "--service", "fixed(1ms)"]);
     let list = ["--vusers", "1,4,8,16", "-d", "2s", "--json", "-"];
-    let mut child = knee(&[&["sweep", &server.url()][..], &list].concat())
-        .spawn()
-        .unwrap();
+    let mut child = knee(&[&["sweep", &server.url()][..], &list].concat()).spawn().unwrap();
     let stdout = child.stdout.take().unwrap();
     let text = std::thread::spawn(move || {
         let mut text = String::new();
@@ -213,10 +211,7 @@ fn a_table_that_falls_has_a_peak() {
     assert_eq!(retrograde["evidence"]["peak_level"], 10.0);
     assert!(finding(&report, "saturated_below_range").is_none());
     let text = answer(&report);
-    assert!(
-        !text.contains("every level") && !text.contains("Every level"),
-        "{text}"
-    );
+    assert!(!text.contains("every level") && !text.contains("Every level"), "{text}");
     assert!(text.contains("10 users"), "{text}");
 }
 
@@ -236,10 +231,7 @@ fn rows_of_several_slices_obey_littles_law() {
         assert!(inside >= 0.6 * n, "{inside} of {n}: {level:#}");
         let count = trial["response_time_ns"]["count"].as_f64().unwrap();
         let length_s = trial["duration_ns"].as_f64().unwrap() / 1e9;
-        assert!(
-            (count / length_s / per_s(level) - 1.0).abs() < 0.02,
-            "{trial:#}"
-        );
+        assert!((count / length_s / per_s(level) - 1.0).abs() < 0.02, "{trial:#}");
     }
 }
 
@@ -250,11 +242,7 @@ fn the_knee_of_a_single_worker_is_about_one_user() {
     let report = report_of(&server.url(), &["--budget", "12s"]);
     let c = &report["conclusion"];
     let has_range = c["knee_range"].is_array();
-    let stated = if has_range {
-        &c["knee_range"]
-    } else {
-        &c["knee_ci95"]
-    };
+    let stated = if has_range { &c["knee_range"] } else { &c["knee_ci95"] };
     let [lo, hi] = [0, 1].map(|i| stated[i].as_f64().unwrap_or_else(|| panic!("{c:#}")));
     assert!(lo <= 1.3 && hi >= 0.95, "{c:#}");
     // A single number is near the truth; where the host is too noisy for one, it is not stated.

@@ -59,9 +59,7 @@ fn users_find_the_maximum_the_knee_and_what_a_bound_permits() {
 
 #[test]
 fn rates_find_the_most_that_is_served() {
-    sweep_that_finds(&["--axis", "rate"], |conclusion| {
-        is_near_600(&conclusion["knee_rate_per_s"])
-    });
+    sweep_that_finds(&["--axis", "rate"], |conclusion| is_near_600(&conclusion["knee_rate_per_s"]));
 }
 
 #[test]

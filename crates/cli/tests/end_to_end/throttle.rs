@@ -28,28 +28,16 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
 }
 
 fn number(row: &Value, key: &str) -> u64 {
-    row[key]
-        .as_u64()
-        .unwrap_or_else(|| panic!("{key}: {row:#}"))
+    row[key].as_u64().unwrap_or_else(|| panic!("{key}: {row:#}"))
 }
 
 #[test]
 fn every_method_waits_for_every_delay() {
     let stored = TempPath::new("waits.json");
-    let options = [
-        "--delays",
-        "200us,2ms",
-        "-d",
-        "20ms",
-        "--json",
-        stored.str(),
-    ];
+    let options = ["--delays", "200us,2ms", "-d", "20ms", "--json", stored.str()];
     let ended = run(&[&["throttle"], &options[..]].concat());
     assert_eq!(ended.status, Some(0), "{ended:?}");
-    assert!(
-        ended.stderr.contains("rows of 20 ms: about 0."),
-        "{ended:?}"
-    );
+    assert!(ended.stderr.contains("rows of 20 ms: about 0."), "{ended:?}");
     let report: Value = serde_json::from_str(&std::fs::read_to_string(&stored.0).unwrap()).unwrap();
     assert_eq!(report["command"], "throttle");
     assert_eq!(report["spec"]["methods"], "all");
@@ -66,24 +54,14 @@ fn every_method_waits_for_every_delay() {
         .into_iter()
         .flat_map(|delay| ways.iter().map(move |way| (delay, *way)))
         .collect();
-    let found: Vec<(u64, &str)> = table
-        .iter()
-        .map(|row| (number(row, "delay_ns"), text(row, "method")))
-        .collect();
+    let found: Vec<(u64, &str)> =
+        table.iter().map(|row| (number(row, "delay_ns"), text(row, "method"))).collect();
     assert_eq!(found, expected);
     for row in table {
         assert!(number(row, "samples") >= 5, "{row:#}");
         let early = number(row, "early_samples");
-        assert!(
-            early > 0 || row["mean_ns"].as_u64() >= row["delay_ns"].as_u64(),
-            "{row:#}"
-        );
-        for key in [
-            "error_ns",
-            "std_dev_ns",
-            "overshoot_p50_ns",
-            "overshoot_p99_ns",
-        ] {
+        assert!(early > 0 || row["mean_ns"].as_u64() >= row["delay_ns"].as_u64(), "{row:#}");
+        for key in ["error_ns", "std_dev_ns", "overshoot_p50_ns", "overshoot_p99_ns"] {
             number(row, key);
         }
         assert!(number(row, "overshoot_max_ns") >= number(row, "overshoot_p99_ns"));
@@ -103,12 +81,7 @@ fn work_between_the_waits_has_rows_of_its_own() {
             .iter()
             .map(|row| (text(row, "method"), text(row, "op")))
             .collect();
-        let expected = [
-            ("sleep", "none"),
-            ("sleep", op),
-            ("hybrid", "none"),
-            ("hybrid", op),
-        ];
+        let expected = [("sleep", "none"), ("sleep", op), ("hybrid", "none"), ("hybrid", op)];
         assert_eq!(found, expected);
         assert!(number(&rows(&report, "table")[1], "op_mean_ns") > 0);
         assert_eq!(report["spec"]["op"], op);
@@ -119,19 +92,9 @@ fn work_between_the_waits_has_rows_of_its_own() {
 #[test]
 fn work_is_sent_where_it_is_to_go() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let to = socket.local_addr().unwrap().to_string();
-    let load = [
-        "throttle",
-        "--methods",
-        "spin",
-        "--delays",
-        "1ms",
-        "-d",
-        "5ms",
-    ];
+    let load = ["throttle", "--methods", "spin", "--delays", "1ms", "-d", "5ms"];
     let report = measured(&[&load[..], &["--op", "udp", "--to", &to]].concat());
     assert_eq!(report["spec"]["to"], to);
     assert_eq!(socket.recv(&mut [0; 100]).unwrap(), 64);
@@ -146,15 +109,7 @@ fn work_is_sent_where_it_is_to_go() {
 
 #[test]
 fn a_rate_is_held_by_each_method() {
-    let load = [
-        "throttle",
-        "--rate",
-        "200",
-        "-d",
-        "100ms",
-        "--op-time",
-        "100us",
-    ];
+    let load = ["throttle", "--rate", "200", "-d", "100ms", "--op-time", "100us"];
     let report = measured(&[&load[..], &["--seed", "3"]].concat());
     assert_eq!(report["seed"], 3);
     assert_eq!(report["spec"]["rate"], "200/s");
@@ -207,21 +162,14 @@ fn ctrl_c_ends_it_early_with_what_was_measured() {
         assert!(matches!(ended.status, Some(130 | 3)), "{mode:?}: {ended:?}");
         let report = ended.json();
         assert_eq!(report["interrupted"], true);
-        let key = if mode[0] == "--rate" {
-            "rates"
-        } else {
-            "table"
-        };
+        let key = if mode[0] == "--rate" { "rates" } else { "table" };
         assert_eq!(rows(&report, key).len(), 1, "{mode:?}: {ended:?}");
     }
 }
 
 #[test]
 fn a_service_that_is_not_there_is_told_of_before_anything_is_measured() {
-    let port = UdpSocket::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let to = port.to_string();
     for mode in [&["--delays", "1ms"][..], &["--rate", "100"]] {
         for op in ["udp", "qotd"] {

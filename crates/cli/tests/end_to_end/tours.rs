@@ -11,9 +11,7 @@ const PARTS: usize = 5;
 #[test]
 fn all_experiments_end_in_one_page_that_needs_no_other() {
     let page = TempPath::new("tour.html");
-    let child = knee(&["demo", "--quiet", "--html", page.str()])
-        .spawn()
-        .unwrap();
+    let child = knee(&["demo", "--quiet", "--html", page.str()]).spawn().unwrap();
     let ended = Ended::within(PATIENCE, child);
     assert_eq!(ended.status, Some(0), "{ended:?}");
     assert_eq!(ended.stderr, "");
@@ -35,9 +33,7 @@ fn all_experiments_end_in_one_page_that_needs_no_other() {
 
 /// Nothing is fetched or linked, and only servers of this host are spoken of.
 fn assert_no_outside_address(html: &str) {
-    for sign in [
-        "https:", "//www", " src=", "@import", "url(", "xmlns", "<link",
-    ] {
+    for sign in ["https:", "//www", " src=", "@import", "url(", "xmlns", "<link"] {
         assert!(!html.contains(sign), "{sign}");
     }
     for address in html.split("http:").skip(1) {

@@ -22,10 +22,7 @@ fn a_slower_server_is_worse_in_turns() {
     assert_eq!(comparison["a"]["runs"][0]["target"], a.url());
     assert_eq!(comparison["b"]["runs"][0]["target"], b.url());
     let rows = comparison["rows"].as_array().unwrap();
-    let throughput = rows
-        .iter()
-        .find(|r| r["metric"] == "throughput_per_s")
-        .unwrap();
+    let throughput = rows.iter().find(|r| r["metric"] == "throughput_per_s").unwrap();
     let ratio = throughput["ratio"].as_f64().unwrap();
     assert!((0.4..0.6).contains(&ratio), "{throughput:#}");
     assert!(throughput["ratio_ci95"].is_array(), "{throughput:#}");

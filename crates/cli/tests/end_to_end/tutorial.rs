@@ -18,9 +18,7 @@ fn commands() -> Vec<Vec<String>> {
 /// The words of a command, in which a shell would only take quotes away.
 fn words(command: &str) -> Vec<String> {
     let words = command.split(' ');
-    words
-        .map(|word| word.trim_matches('\'').to_owned())
-        .collect()
+    words.map(|word| word.trim_matches('\'').to_owned()).collect()
 }
 
 /// Suspends and continues it, as Ctrl-Z and `fg` do, once its load has begun.
@@ -47,19 +45,13 @@ fn every_command_of_the_tutorial_works() {
     for words in commands {
         let line = words.join(" ");
         let is_suspended = line.contains("--rate 1000");
-        let words: Vec<String> = words
-            .iter()
-            .map(|w| w.replace(SERVER, &server.url()))
-            .collect();
+        let words: Vec<String> = words.iter().map(|w| w.replace(SERVER, &server.url())).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut command = knee(&words);
         command.env("XDG_STATE_HOME", &history.0);
         command.env("XDG_DATA_HOME", &history.0);
-        let ended = if is_suspended {
-            suspended(command)
-        } else {
-            Ended::of(command.spawn().unwrap())
-        };
+        let ended =
+            if is_suspended { suspended(command) } else { Ended::of(command.spawn().unwrap()) };
         let text = &ended.stdout;
         // A busy machine may make a measurement INVALID, or cross a threshold.
         let (statuses, expected): (&[i32], &[&str]) = match words[0] {
@@ -71,10 +63,7 @@ fn every_command_of_the_tutorial_works() {
             "compare" => (&[0, 1, 3], &["throughput"]),
             other => panic!("knee {other} is not expected"),
         };
-        assert!(
-            ended.status.is_some_and(|s| statuses.contains(&s)),
-            "{line}: {ended:?}"
-        );
+        assert!(ended.status.is_some_and(|s| statuses.contains(&s)), "{line}: {ended:?}");
         for part in expected {
             assert!(text.contains(part), "{line}: no {part}: {text}");
         }

@@ -8,51 +8,28 @@ use std::time::{Duration, Instant};
 /// Runs it to its end; a busy machine may make it invalid, but what it counts stands.
 fn counted(options: &[&str]) -> Value {
     let ended = run(&[&["udp", "--json", "-", "--quiet"], options].concat());
-    assert!(
-        matches!(ended.status, Some(0 | 3)),
-        "{options:?}: {ended:?}"
-    );
+    assert!(matches!(ended.status, Some(0 | 3)), "{options:?}: {ended:?}");
     let report = ended.json();
     for trial in report["trials"].as_array().unwrap() {
         let sum = parts(&trial["ledger"]);
-        assert_eq!(
-            sum,
-            count(&trial["ledger"]["intended"]),
-            "{options:?}: {trial:#}"
-        );
+        assert_eq!(sum, count(&trial["ledger"]["intended"]), "{options:?}: {trial:#}");
     }
     report
 }
 
 fn count(value: &Value) -> i64 {
-    value
-        .as_i64()
-        .unwrap_or_else(|| panic!("{value} is no count"))
+    value.as_i64().unwrap_or_else(|| panic!("{value} is no count"))
 }
 
 /// What a ledger's lines sum to.
 fn parts(ledger: &Value) -> i64 {
     let lost = ledger["lost"].as_object().unwrap().values().map(count);
-    let keys = [
-        "not_attempted",
-        "send_errors",
-        "received",
-        "discarded",
-        "unexplained",
-    ];
+    let keys = ["not_attempted", "send_errors", "received", "discarded", "unexplained"];
     keys.map(|key| count(&ledger[key])).iter().sum::<i64>() + lost.sum::<i64>()
 }
 
 fn server(options: &[&str]) -> KneeServer {
-    let always: &[&str] = &[
-        "udp",
-        "--listen",
-        "127.0.0.1:0",
-        "--seed",
-        "1",
-        "--json",
-        "-",
-    ];
+    let always: &[&str] = &["udp", "--listen", "127.0.0.1:0", "--seed", "1", "--json", "-"];
     KneeServer::of(&[always, options].concat())
 }
 
@@ -61,9 +38,7 @@ fn drops_of(port: &str) -> i64 {
     let port: u16 = port.parse().unwrap();
     let table = std::fs::read_to_string("/proc/net/udp").unwrap();
     let ours = format!("0100007F:{port:04X}");
-    let mut rows = table
-        .lines()
-        .map(|row| row.split_whitespace().collect::<Vec<_>>());
+    let mut rows = table.lines().map(|row| row.split_whitespace().collect::<Vec<_>>());
     let row = rows.find(|row| row.get(1) == Some(&ours.as_str()));
     row.unwrap().last().unwrap().parse().unwrap()
 }
@@ -73,16 +48,7 @@ fn drops_of(port: &str) -> i64 {
 fn drops_of_a_full_buffer_are_those_of_the_kernel() {
     let service = server(&[]);
     let (_, port) = service.address.rsplit_once(':').unwrap();
-    let load = [
-        "--wait",
-        "poisson",
-        "-R",
-        "6000",
-        "--service",
-        "200us",
-        "--rcvbuf",
-        "4096",
-    ];
+    let load = ["--wait", "poisson", "-R", "6000", "--service", "200us", "--rcvbuf", "4096"];
     let report = counted(&[&[service.address.as_str(), "-d", "1s"], &load[..]].concat());
     let ledger = &report["trials"][0]["ledger"];
     let lost = count(&ledger["lost"]["receive_buffer"]);
@@ -139,14 +105,8 @@ fn three_laws() -> Vec<Value> {
     ]);
     let laws = report["conclusion"]["laws"].as_array().unwrap();
     assert_eq!(report["trials"].as_array().unwrap().len(), 6);
-    let labels: Vec<&str> = laws
-        .iter()
-        .map(|law| law["label"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        labels,
-        ["constant@2000/s*4", "poisson@2000/s*4", "tick(10ms)*200"]
-    );
+    let labels: Vec<&str> = laws.iter().map(|law| law["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["constant@2000/s*4", "poisson@2000/s*4", "tick(10ms)*200"]);
     for law in laws {
         assert_eq!(law["trials"], 2);
         assert_eq!(parts(&law["ledger"]), count(&law["ledger"]["intended"]));
@@ -157,14 +117,7 @@ fn three_laws() -> Vec<Value> {
 #[test]
 fn clients_of_all_kinds_are_counted() {
     for carried_as in ["multiplexed", "threads", "processes"] {
-        for wait in [
-            "none",
-            "yield",
-            "sleep(0)",
-            "sleep(1ms)",
-            "exp(1ms)",
-            "tick(5ms)",
-        ] {
+        for wait in ["none", "yield", "sleep(0)", "sleep(1ms)", "exp(1ms)", "tick(5ms)"] {
             let load = ["--clients", "3", "--wait", wait, "--clients-as", carried_as];
             let report = counted(&[&load[..], &["-n", "300", "--rcvbuf", "4000000"]].concat());
             let ledger = &report["trials"][0]["ledger"];
@@ -172,10 +125,7 @@ fn clients_of_all_kinds_are_counted() {
             assert_eq!(count(&ledger["received"]), 300, "{carried_as} {wait}");
             let [least, most] =
                 [0, 1].map(|i| count(&report["trials"][0]["datagrams"]["by_client"][i]));
-            assert!(
-                least <= 100 && most >= 100,
-                "{carried_as} {wait}: {least} to {most}"
-            );
+            assert!(least <= 100 && most >= 100, "{carried_as} {wait}: {least} to {most}");
         }
     }
 }
@@ -191,15 +141,8 @@ fn an_echo_has_round_trips() {
 /// Tiny cells: the design is whole and each explanation ends somewhere.
 #[test]
 fn an_explanation_concludes() {
-    let report = counted(&[
-        "--explain",
-        "yield*2",
-        "exp(1ms)*4",
-        "-d",
-        "100ms",
-        "--clients-as",
-        "threads",
-    ]);
+    let report =
+        counted(&["--explain", "yield*2", "exp(1ms)*4", "-d", "100ms", "--clients-as", "threads"]);
     let conclusion = &report["conclusion"];
     let laws = conclusion["laws"].as_array().unwrap();
     let keys = [
@@ -253,10 +196,7 @@ fn a_service_serves_one_client_after_another() {
     wait_until_busy(&service.address);
     let second = run(&["udp", &service.address, "-d", "200ms"]);
     assert_eq!(second.status, Some(4), "{second:?}");
-    assert!(
-        second.stderr.contains("is busy with another client"),
-        "{second:?}"
-    );
+    assert!(second.stderr.contains("is busy with another client"), "{second:?}");
     signal(&first, libc::SIGINT);
     let first = Ended::of(first);
     assert!(matches!(first.status, Some(130 | 3)), "{first:?}");
@@ -273,24 +213,14 @@ fn a_service_that_dies_leaves_a_ledger() {
     drop(service);
     let ended = Ended::of(client);
     assert_eq!(ended.status, Some(4), "{ended:?}");
-    assert!(
-        ended.stderr.contains("what was received is not known"),
-        "{ended:?}"
-    );
+    assert!(ended.stderr.contains("what was received is not known"), "{ended:?}");
     let report = ended.json();
     let trial = &report["trials"][0];
     assert_eq!(parts(&trial["ledger"]), count(&trial["ledger"]["intended"]));
     assert_eq!(count(&trial["ledger"]["unexplained"]), 0);
     assert!(trial["datagrams"]["service_lost"].is_string(), "{trial:#}");
-    let codes = report["findings"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|f| &f["code"]);
-    assert!(
-        codes.into_iter().any(|code| code == "service_vanished"),
-        "{report:#}"
-    );
+    let codes = report["findings"].as_array().unwrap().iter().map(|f| &f["code"]);
+    assert!(codes.into_iter().any(|code| code == "service_vanished"), "{report:#}");
     assert!(count(&trial["duration_ns"]) < 20_000_000_000);
 }
 
@@ -313,39 +243,13 @@ fn a_report_of_datagrams_is_rendered_again() {
 
 #[test]
 fn thresholds_are_of_loss() {
-    let lossy = [
-        "udp",
-        "-R",
-        "6000",
-        "--service",
-        "1ms",
-        "--rcvbuf",
-        "4096",
-        "-d",
-        "300ms",
-    ];
+    let lossy = ["udp", "-R", "6000", "--service", "1ms", "--rcvbuf", "4096", "-d", "300ms"];
     let ended = run(&[&lossy[..], &["--fail-if", "errors>1%"]].concat());
     assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
     assert!(ended.stderr.contains("crosses errors>1%"), "{ended:?}");
     // Of several kinds of clients one is enough.
-    let two = [
-        "udp",
-        "--compare",
-        "constant@10",
-        "none",
-        "-d",
-        "200ms",
-        "--repeats",
-        "1",
-    ];
-    let slow = [
-        "--service",
-        "1ms",
-        "--rcvbuf",
-        "4096",
-        "--fail-if",
-        "errors>1%",
-    ];
+    let two = ["udp", "--compare", "constant@10", "none", "-d", "200ms", "--repeats", "1"];
+    let slow = ["--service", "1ms", "--rcvbuf", "4096", "--fail-if", "errors>1%"];
     let ended = run(&[&two[..], &slow[..]].concat());
     assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
     assert!(ended.stderr.contains("failed: none:"), "{ended:?}");
@@ -363,10 +267,7 @@ fn wait_until_busy(service: &str) {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let table = std::fs::read_to_string("/proc/net/udp").unwrap();
-        if table
-            .lines()
-            .any(|row| row.split_whitespace().nth(2) == Some(&theirs))
-        {
+        if table.lines().any(|row| row.split_whitespace().nth(2) == Some(&theirs)) {
             return;
         }
         assert!(Instant::now() < deadline, "nobody sends to {service}");

@@ -32,14 +32,7 @@ fn live_socket_is_refused_and_a_dead_one_is_replaced() {
     let path = TempPath::new("socket-live");
     let first = listening_at(&path);
     refused(&path, "another process listens there");
-    let to = [
-        "--unix-socket",
-        path.str(),
-        "-n",
-        "5",
-        "--no-save",
-        "--quiet",
-    ];
+    let to = ["--unix-socket", path.str(), "-n", "5", "--no-save", "--quiet"];
     let load = [&["run", "http://localhost/"][..], &to].concat();
     assert!(matches!(run(&load).status, Some(0 | 3)));
     // Killed, it leaves its socket behind.

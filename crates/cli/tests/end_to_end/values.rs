@@ -46,11 +46,7 @@ MAKE.listen(PORT, '127.0.0.1');
 type Version = (&'static str, &'static str, &'static str);
 
 const HTTP1: Version = ("require('http').createServer(serve)", "http", "--http1.1");
-const HTTP2: Version = (
-    "require('http2').createServer(serve)",
-    "http",
-    "--http2-prior-knowledge",
-);
+const HTTP2: Version = ("require('http2').createServer(serve)", "http", "--http2-prior-knowledge");
 
 fn server((make, scheme, _): Version) -> Option<HttpServer> {
     launch("node", |site, port| {
@@ -87,10 +83,7 @@ fn load(url: &str, steps: &str, count: usize, options: &[&str]) -> Ended {
 /// Records with these values, and what a scenario says of them.
 fn records(values: &[&str]) -> (TempPath, String) {
     let lines = values.iter().map(|value| json!({"v": value}).to_string());
-    let data = TempPath::with(
-        &unique("values.jsonl"),
-        &lines.collect::<Vec<_>>().join("\n"),
-    );
+    let data = TempPath::with(&unique("values.jsonl"), &lines.collect::<Vec<_>>().join("\n"));
     let name = data.0.file_name().unwrap().to_str().unwrap();
     let said = format!("data: {{d: {{file: {name}}}}}\n");
     (data, said)
@@ -143,12 +136,7 @@ fn values_arrive_as_they_are_in_every_place() {
         for (value, pair) in VALUES.iter().zip(seen.chunks(2)) {
             let (post, put) = (&pair[0], &pair[1]);
             let context = || format!("{value:?} over {}: {pair:#?}", version.2);
-            assert_eq!(
-                post["segments"],
-                json!(["", "seg", value, "end"]),
-                "{}",
-                context()
-            );
+            assert_eq!(post["segments"], json!(["", "seg", value, "end"]), "{}", context());
             let query = json!([["q", value], ["y", "1"], [value, "n"]]);
             assert_eq!(post["query"], query, "{}", context());
             assert_eq!(post["text"], format!("<{value}>"), "{}", context());
@@ -160,11 +148,7 @@ fn values_arrive_as_they_are_in_every_place() {
             assert_eq!(put["form"], form, "{}", context());
             // No segment is one that leads elsewhere.
             let url = post["url"].as_str().unwrap();
-            assert!(
-                !url.contains("/../") && !url.contains("/./"),
-                "{}",
-                context()
-            );
+            assert!(!url.contains("/../") && !url.contains("/./"), "{}", context());
         }
     }
 }
@@ -239,10 +223,7 @@ sessions:
         let seen = seen(&server);
         let urls: Vec<_> = seen.iter().map(|r| r["url"].as_str().unwrap()).collect();
         assert_eq!(urls[1], "/items?page=2&q=a%20b");
-        assert!(
-            urls[2].starts_with("/items?page=3&q=http%3A%2F%2F"),
-            "{urls:?}"
-        );
+        assert!(urls[2].starts_with("/items?page=3&q=http%3A%2F%2F"), "{urls:?}");
         assert_eq!(urls[3..], ["/shop?page=4", "/shop?page=4"]);
     }
 }
@@ -305,14 +286,6 @@ sessions:
     fs::remove_dir_all(&folder).unwrap();
     let outcomes = &ended.json()["trials"][0]["outcomes"];
     assert_eq!(*outcomes, json!({"ok": 3, "unfit_value": 6}), "{ended:?}");
-    assert_eq!(
-        ended.status,
-        Some(3),
-        "the target met less than was asked for"
-    );
-    assert!(
-        seen(&server)
-            .iter()
-            .all(|request| request["url"] == "/after")
-    );
+    assert_eq!(ended.status, Some(3), "the target met less than was asked for");
+    assert!(seen(&server).iter().all(|request| request["url"] == "/after"));
 }

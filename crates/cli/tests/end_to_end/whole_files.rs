@@ -29,9 +29,7 @@ impl Folder {
 
     fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0.0).unwrap();
-        entries
-            .map(|e| e.unwrap().file_name().into_string().unwrap())
-            .collect()
+        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
     }
 }
 
@@ -130,15 +128,7 @@ fn output_to_the_standard_output_s_file_is_appended() {
     let out = folder.older("out");
     let file = std::fs::File::options().append(true).open(&out).unwrap();
     let url = server.url();
-    let load = [
-        "run",
-        &url,
-        "-n",
-        "20",
-        "--no-save",
-        "--json",
-        "/dev/stdout",
-    ];
+    let load = ["run", &url, "-n", "20", "--no-save", "--json", "/dev/stdout"];
     let ended = Ended::of(knee(&load).stdout(file).spawn().unwrap());
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let text = text(&out);
@@ -156,10 +146,7 @@ fn folder_without_permission_is_refused_before_the_load() {
     let folder = Folder::new("forbidden");
     let older = folder.older("report.json");
     for (path, why) in [
-        (
-            folder.path("new.json"),
-            "cannot be written: Permission denied",
-        ),
+        (folder.path("new.json"), "cannot be written: Permission denied"),
         (older.clone(), "takes no temporary file: Permission denied"),
     ] {
         std::os::unix::fs::chown(&older, Some(54_321), Some(54_321)).unwrap();

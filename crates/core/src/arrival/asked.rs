@@ -36,10 +36,7 @@ impl AskedArrival {
                 },
             ))
         })?;
-        Ok(AskedArrival {
-            text: text.to_owned(),
-            law,
-        })
+        Ok(AskedArrival { text: text.to_owned(), law })
     }
 
     /// The text as typed.
@@ -79,10 +76,7 @@ impl AskedArrival {
         recorded: Option<Arc<[Nanos]>>,
     ) -> Result<ArrivalLaw, ParseError> {
         let mut law = self.law.clone();
-        let run = RunContext {
-            length: run_length,
-            recorded,
-        };
+        let run = RunContext { length: run_length, recorded };
         law.set(&run).map_err(|what| wrong(&self.text, what))?;
         Ok(law)
     }
@@ -128,10 +122,7 @@ pub(crate) fn is_name(text: &str) -> bool {
 /// that do or do not carry their own rate.
 pub fn shapes(carries_rate: Option<bool>) -> Vec<&'static str> {
     let is_asked = |known: &&ProcessKind| carries_rate.is_none_or(|c| c == known.carries_rate);
-    ALL.iter()
-        .filter(is_asked)
-        .map(|known| known.shape)
-        .collect()
+    ALL.iter().filter(is_asked).map(|known| known.shape).collect()
 }
 
 /// Names of the processes that carry their own rate.
@@ -148,10 +139,7 @@ pub(crate) fn schedules() -> Vec<&'static str> {
 
 /// Help of all processes.
 pub fn help() -> String {
-    ALL.iter()
-        .map(|known| known.help)
-        .collect::<Vec<_>>()
-        .join(" ")
+    ALL.iter().map(|known| known.help).collect::<Vec<_>>().join(" ")
 }
 
 fn wrong(text: &str, what: &str) -> ParseError {

@@ -19,11 +19,8 @@ pub struct BurstLaw {
 }
 
 /// A peak of 6 times the mean for 5 % of each 100 s (Banga and Druschel, USITS 1997).
-const PAPER: BurstLaw = BurstLaw {
-    peak_ratio: 6.0,
-    peak_share: 0.05,
-    period: Nanos::from_secs(100),
-};
+const PAPER: BurstLaw =
+    BurstLaw { peak_ratio: 6.0, peak_share: 0.05, period: Nanos::from_secs(100) };
 
 /// Bursts after Banga and Druschel (Measuring the Capacity of a Web Server, USITS 1997): `a` is the
 /// peak rate over the mean rate λ, `b` the share of the time at which the rate is above the mean.
@@ -90,11 +87,7 @@ impl ArrivalProcess for Burst {
 
     fn rate_at(&self, t: Nanos) -> f64 {
         let at_peak = ((t.0 % self.period.0) as f64) < self.peak_ns;
-        let per_ns = if at_peak {
-            self.peak_per_ns
-        } else {
-            self.base_per_ns
-        };
+        let per_ns = if at_peak { self.peak_per_ns } else { self.base_per_ns };
         per_ns * 1e9 / f64::from(self.share.of)
     }
 }
@@ -121,11 +114,7 @@ impl Process for Burst {
     }
 
     fn text(law: &BurstLaw, _file: &str) -> String {
-        let BurstLaw {
-            peak_ratio,
-            peak_share,
-            period,
-        } = law;
+        let BurstLaw { peak_ratio, peak_share, period } = law;
         format!("burst({peak_ratio},{peak_share},{})", period.exactly())
     }
 
@@ -165,9 +154,5 @@ fn parse(text: &str, ratio: &str, share: &str, period: &str) -> Result<BurstLaw,
     if period == Nanos::ZERO {
         return Err(wrong("has no period"));
     }
-    Ok(BurstLaw {
-        peak_ratio,
-        peak_share,
-        period,
-    })
+    Ok(BurstLaw { peak_ratio, peak_share, period })
 }

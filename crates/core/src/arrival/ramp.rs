@@ -127,11 +127,8 @@ impl RampLaw {
         let (f, g) = (self.from.per_s(), self.to.per_s());
         let (over_s, t_s) = (self.over.as_secs_f64(), t.as_secs_f64());
         let on_ramp_s = t_s.min(over_s);
-        let gained = if over_s > 0.0 {
-            (g - f) * on_ramp_s * on_ramp_s / (2.0 * over_s)
-        } else {
-            0.0
-        };
+        let gained =
+            if over_s > 0.0 { (g - f) * on_ramp_s * on_ramp_s / (2.0 * over_s) } else { 0.0 };
         f * on_ramp_s + gained + g * (t_s - on_ramp_s)
     }
 }

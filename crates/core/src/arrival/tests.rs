@@ -14,11 +14,7 @@ fn load(per_s: u64, arrival: ArrivalLaw) -> OpenLoad {
 }
 
 fn burst(peak_ratio: f64, peak_share: f64, period: Nanos) -> ArrivalLaw {
-    ArrivalLaw::Burst(BurstLaw {
-        peak_ratio,
-        peak_share,
-        period,
-    })
+    ArrivalLaw::Burst(BurstLaw { peak_ratio, peak_share, period })
 }
 
 fn ramp(from: u64, to: u64, over: Nanos) -> ArrivalLaw {
@@ -32,9 +28,7 @@ fn ramp(from: u64, to: u64, over: Nanos) -> ArrivalLaw {
 /// All moments of one worker before `end`.
 fn part(load: &OpenLoad, share: Share, seed: u64, end: Nanos) -> Vec<Nanos> {
     let mut arrivals = load.arrivals(share, seed);
-    std::iter::from_fn(|| arrivals.next())
-        .take_while(|&t| t < end)
-        .collect()
+    std::iter::from_fn(|| arrivals.next()).take_while(|&t| t < end).collect()
 }
 
 /// All moments before `end`, of all workers together.
@@ -94,10 +88,7 @@ fn poisson_gaps_are_exponential_for_any_number_of_workers() {
         let all = union(&load(5_000, ArrivalLaw::Poisson), of, 11, end);
         let gaps = gaps_s(&all);
         let (mean, cv) = mean_and_cv(&gaps);
-        assert!(
-            (mean * 5_000.0 - 1.0).abs() < 0.006,
-            "{of} workers: mean gap {mean}"
-        );
+        assert!((mean * 5_000.0 - 1.0).abs() < 0.006, "{of} workers: mean gap {mean}");
         assert!((cv - 1.0).abs() < 0.02, "{of} workers: CV {cv}");
         for slot in [1, 10, 100].map(Nanos::from_millis) {
             let slots = (end.0 / slot.0) as usize;
@@ -108,10 +99,7 @@ fn poisson_gaps_are_exponential_for_any_number_of_workers() {
         }
         let beyond_mean = gaps.iter().filter(|g| **g > 1.0 / 5_000.0).count();
         let share = beyond_mean as f64 / gaps.len() as f64;
-        assert!(
-            (share - (-1.0f64).exp()).abs() < 0.004,
-            "{of} workers: {share}"
-        );
+        assert!((share - (-1.0f64).exp()).abs() < 0.004, "{of} workers: {share}");
     }
 }
 
@@ -125,23 +113,14 @@ fn poisson_workers_are_independent() {
     let pairs: Vec<(f64, f64)> = a.into_iter().zip(b).collect();
     let n = pairs.len() as f64;
     // Both have mean and standard deviation 2 ms.
-    let covariance = pairs
-        .iter()
-        .map(|(x, y)| (x - 0.002) * (y - 0.002))
-        .sum::<f64>()
-        / n;
+    let covariance = pairs.iter().map(|(x, y)| (x - 0.002) * (y - 0.002)).sum::<f64>() / n;
     assert!((covariance / 0.002f64.powi(2)).abs() < 4.0 / n.sqrt());
 }
 
 #[test]
 fn uniform_gaps_are_uniform_for_any_number_of_workers() {
     for of in [1, 3] {
-        let all = union(
-            &load(1_000, ArrivalLaw::Uniform),
-            of,
-            3,
-            Nanos::from_secs(200),
-        );
+        let all = union(&load(1_000, ArrivalLaw::Uniform), of, 3, Nanos::from_secs(200));
         let gaps = gaps_s(&all);
         let (mean, cv) = mean_and_cv(&gaps);
         assert!((mean - 0.001).abs() < 0.000_006, "{mean}");
@@ -187,10 +166,7 @@ fn burst_has_its_share_at_the_peak_and_the_mean_in_all() {
     assert_eq!(moments.len(), 50_000);
     let at_peak = moments.iter().filter(|t| t.0 % period.0 < 100_000_000);
     assert_eq!(at_peak.count(), 50 * 400);
-    let rate = |ms| {
-        load.arrivals(Share::WHOLE, 1)
-            .rate_at(Nanos::from_millis(ms))
-    };
+    let rate = |ms| load.arrivals(Share::WHOLE, 1).rate_at(Nanos::from_millis(ms));
     assert_eq!(rate(50), 4_000.0);
     assert!((rate(150) - 1_000.0 * 0.6 / 0.9).abs() < 1e-9);
 }
@@ -262,11 +238,7 @@ fn arrivals_check_their_arguments() {
     let rate = |n| Rate::per_second(n).unwrap();
     let (from, to, over) = (rate(10), rate(2000), run);
     let burst = |peak_ratio, peak_share| {
-        ArrivalLaw::Burst(BurstLaw {
-            peak_ratio,
-            peak_share,
-            period: Nanos::from_secs(1),
-        })
+        ArrivalLaw::Burst(BurstLaw { peak_ratio, peak_share, period: Nanos::from_secs(1) })
     };
     let burst_paper = ArrivalLaw::Burst(BurstLaw {
         peak_ratio: 6.0,
@@ -289,10 +261,7 @@ fn arrivals_check_their_arguments() {
         ("burst(NaN,0.1,1s)", "has a peak that is not above the mean"),
         ("burst(4,0,1s)", "has a share that is not between 0 and 1"),
         ("burst(4,1,1s)", "has a share that is not between 0 and 1"),
-        (
-            "burst(4,0.3,1s)",
-            "has more operations at the peak than in all",
-        ),
+        ("burst(4,0.3,1s)", "has more operations at the peak than in all"),
         ("burst(4,0.1,0s)", "has no period"),
     ] {
         assert_refusal(parse_arrival(text, run), text, what);
@@ -306,10 +275,7 @@ fn arrivals_check_their_arguments() {
         ("trace(a.txt)", "cannot be used here"),
     ] {
         let line = parse_arrival(text, run).expect_err(text).to_string();
-        assert!(
-            line.contains(what) && line.contains("give constant, poisson"),
-            "{line}"
-        );
+        assert!(line.contains(what) && line.contains("give constant, poisson"), "{line}");
     }
     let from_nothing = parse_arrival("ramp(0,5)", run).expect("what people type first");
     let ArrivalLaw::Ramp(RampLaw { from, .. }) = from_nothing else {
@@ -317,9 +283,7 @@ fn arrivals_check_their_arguments() {
     };
     assert!(from.per_s() < 1e-6);
     assert!(parse_arrival("ramp(-1,5)", run).is_err());
-    let line = parse_arrival("ramp(1,2)", Nanos::ZERO)
-        .expect_err("no length")
-        .to_string();
+    let line = parse_arrival("ramp(1,2)", Nanos::ZERO).expect_err("no length").to_string();
     assert!(line.contains("needs a duration"), "{line}");
 }
 

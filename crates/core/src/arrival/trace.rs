@@ -17,11 +17,7 @@ pub struct Trace {
 impl Trace {
     /// One worker's share of ascending `times`.
     pub fn new(times: Arc<[Nanos]>, share: Share) -> Trace {
-        Trace {
-            times,
-            share,
-            k: share.index as usize,
-        }
+        Trace { times, share, k: share.index as usize }
     }
 }
 
@@ -34,9 +30,7 @@ impl ArrivalProcess for Trace {
 
     fn skip(&mut self, n: u64) {
         let n = usize::try_from(n).unwrap_or(usize::MAX);
-        self.k = self
-            .k
-            .saturating_add(n.saturating_mul(self.share.of as usize));
+        self.k = self.k.saturating_add(n.saturating_mul(self.share.of as usize));
     }
 
     /// Counted over the second around `t`.

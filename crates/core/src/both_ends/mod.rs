@@ -146,12 +146,7 @@ fn parts(connection: &ObservedConnection, sample: &Sample) -> Option<TimeParts> 
     };
     let (host_first, network_first) = split(first, sample.first_byte);
     let (host, network) = split(last, sample.last_byte);
-    Some(TimeParts {
-        host_first,
-        network_first,
-        host,
-        network,
-    })
+    Some(TimeParts { host_first, network_first, host, network })
 }
 
 /// Where the time of the operations went that lie within the window: as a whole, apart by response
@@ -177,10 +172,7 @@ pub fn host_times(
         all.push([parts.host, parts.network]);
     }
     let all = BothEnds::of(all.into_iter());
-    let nothing = within
-        .samples
-        .is_empty()
-        .then(|| "no connection was followed".to_owned());
+    let nothing = within.samples.is_empty().then(|| "no connection was followed".to_owned());
     let mut times = HostTimes {
         unseen: joined.unseen,
         incomplete: joined.incomplete,

@@ -170,10 +170,7 @@ impl Sampled {
         }
         by_port.values_mut().for_each(|times| times.sort_unstable());
         let mut sampled = Sampled {
-            uses: by_port
-                .iter()
-                .map(|(&port, times)| (port, times.len() as u32))
-                .collect(),
+            uses: by_port.iter().map(|(&port, times)| (port, times.len() as u32)).collect(),
             ..Sampled::default()
         };
         for worker in workers {
@@ -182,10 +179,7 @@ impl Sampled {
                 let established = worker.connections[index as usize].established;
                 let times = by_port.get(&sample.port).map_or(&[][..], Vec::as_slice);
                 let before = times.partition_point(|&at| at < established);
-                sampled.samples.push(Sample {
-                    use_of_port: before as u32,
-                    ..sample
-                });
+                sampled.samples.push(Sample { use_of_port: before as u32, ..sample });
             }
         }
         sampled
@@ -217,13 +211,7 @@ mod tests {
         let sampled = Sampled::of(vec![sampler]);
         let expected = [[50, 0, 1_000], [110, 1_000, 1_030], [7, 8, 9]];
         assert_eq!(places(&sampled), expected);
-        let Sample {
-            intended,
-            written,
-            first_byte,
-            last_byte,
-            ..
-        } = sampled.samples[0];
+        let Sample { intended, written, first_byte, last_byte, .. } = sampled.samples[0];
         assert_eq!([intended, written, first_byte, last_byte], TIMES);
         assert_eq!(sampled.uses, BTreeMap::from([(40_000, 1)]));
     }

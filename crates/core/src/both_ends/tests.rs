@@ -98,18 +98,11 @@ const SAMPLE: Sample = Sample {
 
 /// Samples from a port that was used so often.
 fn sampled(samples: &[Sample], uses: u32) -> Sampled {
-    Sampled {
-        uses: BTreeMap::from([(SAMPLE.port, uses)]),
-        samples: samples.to_vec(),
-        left_out: 0,
-    }
+    Sampled { uses: BTreeMap::from([(SAMPLE.port, uses)]), samples: samples.to_vec(), left_out: 0 }
 }
 
 fn seen(connections: &[ObservedConnection]) -> ObservedStreams {
-    ObservedStreams {
-        connections: connections.to_vec(),
-        ..ObservedStreams::default()
-    }
+    ObservedStreams { connections: connections.to_vec(), ..ObservedStreams::default() }
 }
 
 #[test]
@@ -128,14 +121,8 @@ fn the_hosts_time_is_of_its_clock_and_the_rest_is_the_networks() {
 #[test]
 fn what_cannot_be_told_is_counted() {
     let other_port = Sample { port: 1, ..SAMPLE };
-    let never_came = Sample {
-        request_end: 51,
-        ..SAMPLE
-    };
-    let not_whole = Sample {
-        response_end: 1_001,
-        ..SAMPLE
-    };
+    let never_came = Sample { request_end: 51, ..SAMPLE };
+    let not_whole = Sample { response_end: 1_001, ..SAMPLE };
     let samples = [other_port, never_came, not_whole, SAMPLE];
     let joined = join(&seen(&[connection()]), &sampled(&samples, 1));
     assert_eq!((joined.unseen, joined.incomplete), (1, 2));
@@ -148,17 +135,9 @@ fn reused_port_is_told_apart_by_order_or_not_at_all() {
     let mut later = connection();
     later.responses.marks[0].1 += 100_000;
     let both = seen(&[connection(), later]);
-    let second = Sample {
-        use_of_port: 1,
-        ..SAMPLE
-    };
+    let second = Sample { use_of_port: 1, ..SAMPLE };
     let joined = join(&both, &sampled(&[SAMPLE, second], 2));
-    let host: Vec<u64> = joined
-        .parts
-        .iter()
-        .flatten()
-        .map(|p| p.host_first.0)
-        .collect();
+    let host: Vec<u64> = joined.parts.iter().flatten().map(|p| p.host_first.0).collect();
     assert_eq!(host, [300_000, 400_000]);
     let one_missed = join(&seen(&[connection()]), &sampled(&[SAMPLE, second], 2));
     assert_eq!(one_missed.unseen, 2);
@@ -166,10 +145,7 @@ fn reused_port_is_told_apart_by_order_or_not_at_all() {
 
 #[test]
 fn the_parts_add_up_whatever_the_clocks_say() {
-    let hasty = Sample {
-        first_byte: Nanos(500 + 100_000),
-        ..SAMPLE
-    };
+    let hasty = Sample { first_byte: Nanos(500 + 100_000), ..SAMPLE };
     let joined = join(&seen(&[connection()]), &sampled(&[hasty], 1));
     let parts = joined.parts[0].expect("it was seen");
     assert_eq!(parts.host_first, Nanos(100_000), "no more than there was");
@@ -192,20 +168,11 @@ fn a_share_of_the_ports_is_followed_whatever_their_parity() {
 
 #[test]
 fn the_report_is_of_the_window_and_says_what_is_missing() {
-    let window = |start, end| Window {
-        start: Nanos(start),
-        end: Nanos(end),
-    };
-    let never_came = Sample {
-        request_end: 51,
-        ..SAMPLE
-    };
+    let window = |start, end| Window { start: Nanos(start), end: Nanos(end) };
+    let never_came = Sample { request_end: 51, ..SAMPLE };
     let (seen, sampled) = (seen(&[connection()]), sampled(&[SAMPLE, never_came], 1));
     let (times, split, _) = host_times(&seen, &sampled, window(0, 30_000_000));
-    assert_eq!(
-        (times.operations, times.unseen, times.incomplete),
-        (1, 0, 1)
-    );
+    assert_eq!((times.operations, times.unseen, times.incomplete), (1, 0, 1));
     assert_eq!(times.because, None);
     let percent = times.host_percent.expect("one operation");
     assert!((percent - 20.3 / 20.5 * 100.0).abs() < 1e-6, "{percent}");

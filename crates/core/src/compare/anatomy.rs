@@ -8,10 +8,8 @@ use crate::words::time;
 use std::collections::BTreeMap;
 
 /// The percentiles that are explained, and the operations whose stages explain them.
-const EXPLAINED: &[(&str, AnatomyGroup)] = &[
-    ("p50_ns", AnatomyGroup::Median),
-    ("p99_ns", AnatomyGroup::Slowest1),
-];
+const EXPLAINED: &[(&str, AnatomyGroup)] =
+    &[("p50_ns", AnatomyGroup::Median), ("p99_ns", AnatomyGroup::Slowest1)];
 
 /// Share of the whole change below which a stage is left out of the sentence.
 const SHARE_TOLD: f64 = 0.1;
@@ -72,9 +70,8 @@ fn changes(
     let mut changed: Vec<(Stage, f64)> = Stage::all().map(|s| (s, change(&s))).collect();
     changed.sort_by(|(_, x), (_, y)| y.abs().total_cmp(&x.abs()));
     let whole_ns = b.response_ns - a.response_ns;
-    let told = changed
-        .iter()
-        .filter(|(_, ns)| ns.abs() >= SHARE_TOLD * whole_ns.abs() && ns.abs() >= 1.0);
+    let told =
+        changed.iter().filter(|(_, ns)| ns.abs() >= SHARE_TOLD * whole_ns.abs() && ns.abs() >= 1.0);
     let told: Vec<String> = told
         .map(|(stage, ns)| {
             let sign = if *ns < 0.0 { "−" } else { "+" };
@@ -119,27 +116,17 @@ mod tests {
             owner_percent: BTreeMap::new(),
             both_ends_count: None,
         };
-        TimingReport {
-            anatomy: vec![group],
-            ..TimingReport::default()
-        }
+        TimingReport { anatomy: vec![group], ..TimingReport::default() }
     }
 
     fn row(significant: bool) -> ComparisonRow {
-        ComparisonRow {
-            metric: "p99_ns".into(),
-            significant,
-            ..ComparisonRow::default()
-        }
+        ComparisonRow { metric: "p99_ns".into(), significant, ..ComparisonRow::default() }
     }
 
     #[test]
     fn the_stage_that_grew_is_told_where_the_percentile_differs() {
         let a = trial(&[(Stage::FirstByte, 3_000_000)], 100);
-        let grown = [
-            (Stage::ConnectionWait, 1_200_000),
-            (Stage::FirstByte, 3_050_000),
-        ];
+        let grown = [(Stage::ConnectionWait, 1_200_000), (Stage::FirstByte, 3_050_000)];
         let b = trial(&grown, 100);
         let changes = stage_changes(&[row(true)], "", [&[&a], &[&b]]);
         assert_eq!(changes.len(), 1);

@@ -12,10 +12,7 @@ const FACTOR: f64 = 2.0;
 /// Verdict of the rows that matter.
 pub(super) fn verdict(rows: &[ComparisonRow]) -> ComparisonVerdict {
     let has = |verdict| rows.iter().any(|row| row.matters && row.verdict == verdict);
-    match (
-        has(ComparisonVerdict::Worse),
-        has(ComparisonVerdict::Better),
-    ) {
+    match (has(ComparisonVerdict::Worse), has(ComparisonVerdict::Better)) {
         (true, true) => ComparisonVerdict::Different,
         (true, false) => ComparisonVerdict::Worse,
         (false, true) => ComparisonVerdict::Better,
@@ -36,11 +33,7 @@ pub(super) fn answer(rows: &[ComparisonRow]) -> String {
         ComparisonVerdict::Worse => told(&worse),
         ComparisonVerdict::Better => told(&better),
         ComparisonVerdict::Different => {
-            format!(
-                "B is worse in some and better in others. {} {}",
-                told(&worse),
-                told(&better)
-            )
+            format!("B is worse in some and better in others. {} {}", told(&worse), told(&better))
         }
         ComparisonVerdict::Same => {
             no_difference(&of(ComparisonVerdict::Same))
@@ -65,13 +58,7 @@ fn left_out(unknown: usize, all: usize) -> String {
 /// Order of figures in the sentence: of the whole before that of a level, response time before
 /// throughput, the median before the tail.
 fn rank(row: &ComparisonRow) -> (bool, usize) {
-    const ORDER: [&str; 5] = [
-        "p50_ns",
-        "p90_ns",
-        "p99_ns",
-        "throughput_per_s",
-        "error_percent",
-    ];
+    const ORDER: [&str; 5] = ["p50_ns", "p90_ns", "p99_ns", "throughput_per_s", "error_percent"];
     let place = ORDER.iter().position(|metric| *metric == row.metric);
     (!row.label.is_empty(), place.unwrap_or(ORDER.len()))
 }
@@ -83,11 +70,7 @@ fn told(rows: &[&ComparisonRow]) -> String {
     let Some(first) = sorted.first() else {
         return String::new();
     };
-    let figures: Vec<String> = sorted
-        .iter()
-        .take(TOLD_MAX)
-        .map(|row| instead(row))
-        .collect();
+    let figures: Vec<String> = sorted.iter().take(TOLD_MAX).map(|row| instead(row)).collect();
     let more = match sorted.len().saturating_sub(TOLD_MAX) {
         0 => String::new(),
         n => format!(", and {n} more"),
@@ -193,11 +176,7 @@ fn no_difference(rows: &[&ComparisonRow]) -> String {
         .filter_map(|row| {
             let worst = row.regression_excluded_percent?;
             let at = at_label(&row.label);
-            Some(format!(
-                "over {} in {}{at}",
-                percent(worst),
-                name(&row.metric)
-            ))
+            Some(format!("over {} in {}{at}", percent(worst), name(&row.metric)))
         })
         .take(TOLD_MAX)
         .collect();

@@ -44,11 +44,7 @@ impl Difference {
     /// From a difference, its standard error and the degrees of freedom of that.
     pub(super) fn new(log_ratio: f64, error: f64, degrees: f64) -> Difference {
         let degrees = degrees.clamp(1.0, DEGREES_MAX) as u64;
-        let t = if error > 0.0 {
-            (log_ratio / error).abs()
-        } else {
-            0.0
-        };
+        let t = if error > 0.0 { (log_ratio / error).abs() } else { 0.0 };
         Difference {
             log_ratio,
             half: t_beyond(0.05, degrees) * error,
@@ -114,21 +110,15 @@ impl MeasuredSpread {
     fn of(a: &[f64], b: &[f64]) -> MeasuredSpread {
         let squares = |x: &[f64]| x.iter().map(|v| (v - mean(x)).powi(2)).sum::<f64>();
         let degrees = (a.len() + b.len() - 2) as f64;
-        MeasuredSpread {
-            variance: (squares(a) + squares(b)) / degrees.max(1.0),
-            degrees,
-        }
+        MeasuredSpread { variance: (squares(a) + squares(b)) / degrees.max(1.0), degrees }
     }
 }
 
 /// Mean logarithmic ratio of pairs measured under the same conditions, such as scenarios, by
 /// Student's t for pairs. `None` below three pairs of positive figures.
 pub(super) fn of_pairs(pairs: &[(f64, f64)], spread: f64) -> Option<Difference> {
-    let logs: Vec<f64> = pairs
-        .iter()
-        .filter(|(a, b)| *a > 0.0 && *b > 0.0)
-        .map(|(a, b)| (b / a).ln())
-        .collect();
+    let logs: Vec<f64> =
+        pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (b / a).ln()).collect();
     let n = logs.len() as f64;
     if logs.len() < 3 {
         return None;
@@ -137,11 +127,7 @@ pub(super) fn of_pairs(pairs: &[(f64, f64)], spread: f64) -> Option<Difference> 
     let assumed = 2.0 * spread * spread;
     let whole = within_pair + assumed;
     let doubt = within_pair.powi(2) / (n - 1.0) + assumed.powi(2) / ASSUMED_DEGREES;
-    Some(Difference::new(
-        mean(&logs),
-        whole.sqrt(),
-        whole.powi(2) / doubt,
-    ))
+    Some(Difference::new(mean(&logs), whole.sqrt(), whole.powi(2) / doubt))
 }
 
 /// Which of these p-values are differences, by the procedure of Benjamini and Hochberg (J. R. Stat.
@@ -165,11 +151,7 @@ mod tests {
     use super::*;
 
     fn run(value: f64, spread: f64) -> LogEstimate {
-        LogEstimate {
-            log: value.ln(),
-            variance: Some(spread * spread),
-            degrees: 9.0,
-        }
+        LogEstimate { log: value.ln(), variance: Some(spread * spread), degrees: 9.0 }
     }
 
     const USUAL: RunSpread = RunSpread::Usual(0.02);
@@ -180,11 +162,7 @@ mod tests {
             difference(&[run(100.0, 0.001)], &[run(100.0 * ratio, 0.001)], USUAL).unwrap()
         };
         // 2.447 times the square root of two, times 2 %.
-        assert!(
-            (apart(1.15).half - 0.0692).abs() < 5e-4,
-            "{:?}",
-            apart(1.15)
-        );
+        assert!((apart(1.15).half - 0.0692).abs() < 5e-4, "{:?}", apart(1.15));
         assert!(apart(1.15).p_value < 0.005);
         assert!(apart(1.05).p_value > 0.1);
         assert!((apart(1.0).p_value - 1.0).abs() < 1e-12);
@@ -227,13 +205,9 @@ mod tests {
             .map(|i| (f64::from(i), f64::from(i) * (1.2 + 0.01 * f64::from(i % 3))))
             .collect();
         let d = of_pairs(&slower, 0.02).unwrap();
-        assert!(
-            d.p_value < 0.01 && (d.log_ratio.exp() - 1.21).abs() < 0.01,
-            "{d:?}"
-        );
-        let mixed: Vec<(f64, f64)> = (1..=9)
-            .map(|i| (1.0, if i % 2 == 0 { 1.3 } else { 0.8 }))
-            .collect();
+        assert!(d.p_value < 0.01 && (d.log_ratio.exp() - 1.21).abs() < 0.01, "{d:?}");
+        let mixed: Vec<(f64, f64)> =
+            (1..=9).map(|i| (1.0, if i % 2 == 0 { 1.3 } else { 0.8 })).collect();
         assert!(of_pairs(&mixed, 0.02).unwrap().p_value > 0.3);
         assert_eq!(of_pairs(&[(1.0, 2.0), (1.0, 2.0), (0.0, 1.0)], 0.02), None);
     }

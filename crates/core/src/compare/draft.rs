@@ -71,12 +71,7 @@ impl RowDraft {
             Some(difference) => RowTest::PValue(difference.p_value),
             None => RowTest::Unknown(otherwise.to_owned()),
         };
-        RowDraft {
-            subject,
-            values,
-            ratio,
-            test,
-        }
+        RowDraft { subject, values, ratio, test }
     }
 
     fn smallest_seen(&self, rows: usize) -> Option<f64> {
@@ -86,9 +81,7 @@ impl RowDraft {
 
     /// The worst change of B within the confidence interval, in percent.
     fn regression_excluded(&self) -> Option<f64> {
-        let Difference {
-            log_ratio, half, ..
-        } = self.ratio?;
+        let Difference { log_ratio, half, .. } = self.ratio?;
         let worst = match self.subject.better {
             Better::Less => (log_ratio + half).exp() - 1.0,
             Better::More => 1.0 - (log_ratio - half).exp(),

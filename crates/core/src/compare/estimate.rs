@@ -55,11 +55,9 @@ impl LogEstimate {
         match (self.variance, other) {
             (_, None) => self,
             (Some(own), Some(spread)) if own >= spread.variance => self,
-            (_, Some(spread)) => LogEstimate {
-                variance: Some(spread.variance),
-                degrees: spread.degrees,
-                ..self
-            },
+            (_, Some(spread)) => {
+                LogEstimate { variance: Some(spread.variance), degrees: spread.degrees, ..self }
+            }
         }
     }
 
@@ -103,11 +101,7 @@ impl MeanSpread {
     fn further(self, square: f64) -> MeanSpread {
         MeanSpread {
             variance: self.variance + square,
-            degrees: if square > self.variance {
-                DEGREES_MIN
-            } else {
-                self.degrees
-            },
+            degrees: if square > self.variance { DEGREES_MIN } else { self.degrees },
         }
     }
 }

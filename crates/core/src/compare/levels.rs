@@ -41,14 +41,7 @@ pub(super) fn matched<'a>(
         let level = Some(*level).filter(|level| level == other);
         let sides = [of_label(a, label_a), of_label(b, label_b)];
         let label = String::new();
-        return (
-            vec![MatchedLevel {
-                label,
-                level,
-                sides,
-            }],
-            [vec![], vec![]],
-        );
+        return (vec![MatchedLevel { label, level, sides }], [vec![], vec![]]);
     }
     let common = |(label, level): &(String, Level)| MatchedLevel {
         label: label.clone(),
@@ -61,10 +54,7 @@ pub(super) fn matched<'a>(
         lone.map(|(l, _)| l.clone()).collect()
     };
     let both = labels_a.iter().filter(|(l, _)| has(&labels_b, l));
-    (
-        both.map(common).collect(),
-        [only(&labels_a, &labels_b), only(&labels_b, &labels_a)],
-    )
+    (both.map(common).collect(), [only(&labels_a, &labels_b), only(&labels_b, &labels_a)])
 }
 
 /// The names of the levels, in order, each once.
@@ -83,10 +73,7 @@ fn labels(reports: &[&Report]) -> Vec<(String, Level)> {
 fn counted(report: &Report) -> impl Iterator<Item = &TrialReport> {
     let is_of_users = |t: &TrialReport| matches!(t.level, Level::Vusers(_));
     let users = report.trials.first().is_some_and(is_of_users);
-    report
-        .trials
-        .iter()
-        .filter(move |t| !users || is_of_users(t))
+    report.trials.iter().filter(move |t| !users || is_of_users(t))
 }
 
 fn of_label<'a>(reports: &[&'a Report], label: &str) -> LevelTrials<'a> {
@@ -132,11 +119,7 @@ impl MatchedLevel<'_> {
 
     /// Whether the generator and its target fought for processors in any of its trials.
     pub(super) fn is_contended(&self) -> bool {
-        self.sides
-            .iter()
-            .flatten()
-            .flatten()
-            .any(|t| is_contended(t))
+        self.sides.iter().flatten().flatten().any(|t| is_contended(t))
     }
 
     /// Stages that explain the differences among the rows of this level.
@@ -211,12 +194,7 @@ impl MatchedLevel<'_> {
             None if values == [Some(0.0); 2] => (None, RowTest::Alike("none on either side")),
             None => (None, RowTest::Unknown(self.why_unknown(&[], &[]))),
         };
-        Some(RowDraft {
-            subject,
-            values,
-            ratio,
-            test,
-        })
+        Some(RowDraft { subject, values, ratio, test })
     }
 
     /// Subject of a row of this level.
@@ -233,11 +211,7 @@ fn sound<'a>(trials: &[&'a TrialReport], is_valid_only: bool) -> Vec<&'a TrialRe
     let is_used = |t: &&&TrialReport| !is_valid_only || t.verdict == Verdict::Valid;
     let used: Vec<&TrialReport> = trials.iter().filter(is_used).copied().collect();
     let stationary: Vec<&TrialReport> = used.iter().filter(|t| t.stationary).copied().collect();
-    if stationary.is_empty() {
-        used
-    } else {
-        stationary
-    }
+    if stationary.is_empty() { used } else { stationary }
 }
 
 fn pooled(
@@ -258,12 +232,8 @@ fn shares(
     let mut shares = ShareSample::default();
     for trials in side {
         let used = sound(trials, true);
-        shares
-            .runs
-            .push(FailureCount::sum(used.iter().map(|t| failed(t))));
-        shares
-            .intervals
-            .extend(used.iter().flat_map(|t| by_interval(t)));
+        shares.runs.push(FailureCount::sum(used.iter().map(|t| failed(t))));
+        shares.intervals.extend(used.iter().flat_map(|t| by_interval(t)));
     }
     shares.runs.retain(|run| run.all > 0);
     shares

@@ -40,11 +40,7 @@ pub fn is_b_first(seed: u64, round: usize) -> bool {
 /// That is throughput in a closed loop, the median response time in an open one.
 pub fn is_known(a: &[TrialReport], b: &[TrialReport]) -> bool {
     let is_open = a.iter().any(|t| t.offered.asked_per_s.is_some());
-    let name = if is_open {
-        "p50_ns"
-    } else {
-        "throughput_per_s"
-    };
+    let name = if is_open { "p50_ns" } else { "throughput_per_s" };
     let known = statistic(name).and_then(|row| fitted(row, [a, b])?.difference(0, 1));
     let is_near = known.is_some_and(|d| d.half_width <= PRECISION.ln_1p());
     a.len().min(b.len()) >= ROUNDS_MIN && is_near
@@ -104,12 +100,7 @@ fn in_rounds(draft: RowDraft, slices: [&[TrialReport]; 2]) -> RowDraft {
         let error = estimate.half_width / t_beyond(0.05, fit.freedom as u64);
         Some(Difference::new(estimate.value, error, fit.freedom as f64))
     });
-    RowDraft::of(
-        draft.subject,
-        values,
-        difference,
-        "fewer than two valid rounds have this figure",
-    )
+    RowDraft::of(draft.subject, values, difference, "fewer than two valid rounds have this figure")
 }
 
 /// Fits a figure over the rounds that have it on both sides.
@@ -118,17 +109,10 @@ fn fitted(row: &TrialStatistic, [a, b]: [&[TrialReport]; 2]) -> Option<RoundsFit
         let estimate = estimate(row, t).filter(|_| t.verdict == Verdict::Valid);
         estimate.map(|e| e.log)
     };
-    let rounds = a
-        .iter()
-        .zip(b)
-        .filter_map(|(a, b)| Some([value(a)?, value(b)?]));
+    let rounds = a.iter().zip(b).filter_map(|(a, b)| Some([value(a)?, value(b)?]));
     let rounds: Vec<[f64; 2]> = rounds.collect();
     let cells = rounds.iter().enumerate().flat_map(|(round, values)| {
-        let of = move |(level, value): (usize, &f64)| BlockCell {
-            level,
-            round,
-            value: *value,
-        };
+        let of = move |(level, value): (usize, &f64)| BlockCell { level, round, value: *value };
         values.iter().enumerate().map(of)
     });
     let cells: Vec<BlockCell> = cells.collect();
@@ -136,29 +120,15 @@ fn fitted(row: &TrialStatistic, [a, b]: [&[TrialReport]; 2]) -> Option<RoundsFit
 }
 
 fn left_out(side: &str, slices: &[TrialReport]) -> Option<String> {
-    let invalid = slices
-        .iter()
-        .filter(|t| t.verdict == Verdict::Invalid)
-        .count();
-    (invalid > 0).then(|| {
-        format!(
-            "{invalid} of {} slices of {side} are INVALID and left out",
-            slices.len()
-        )
-    })
+    let invalid = slices.iter().filter(|t| t.verdict == Verdict::Invalid).count();
+    (invalid > 0)
+        .then(|| format!("{invalid} of {} slices of {side} are INVALID and left out", slices.len()))
 }
 
 /// A side is valid if at least half of its slices are.
 fn verdict(slices: &[TrialReport]) -> Verdict {
-    let valid = slices
-        .iter()
-        .filter(|t| t.verdict == Verdict::Valid)
-        .count();
-    if 2 * valid >= slices.len() {
-        Verdict::Valid
-    } else {
-        Verdict::Invalid
-    }
+    let valid = slices.iter().filter(|t| t.verdict == Verdict::Valid).count();
+    if 2 * valid >= slices.len() { Verdict::Valid } else { Verdict::Invalid }
 }
 
 fn compared(side: &LiveSide) -> ComparedSide {

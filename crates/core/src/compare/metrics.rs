@@ -22,18 +22,12 @@ pub(super) fn statistics_of(kind: Kind) -> impl Iterator<Item = &'static TrialSt
 /// A statistic of a trial with its uncertainty; `None` where the trial has none.
 pub(super) fn estimate(statistic: &TrialStatistic, trial: &TrialReport) -> Option<LogEstimate> {
     match statistic.source {
-        StatisticSource::Rate {
-            of_trial,
-            of_interval,
-        } => {
+        StatisticSource::Rate { of_trial, of_interval } => {
             let per_s = of_trial(trial).at_least()?;
             throughput(trial, per_s, of_interval?)
         }
         StatisticSource::Counted(count) => counted_per_s(trial, count),
-        StatisticSource::Time {
-            figure,
-            of_interval,
-        } => percentile(trial, &figure, of_interval?),
+        StatisticSource::Time { figure, of_interval } => percentile(trial, &figure, of_interval?),
         StatisticSource::Count(_) | StatisticSource::Share(_) => None,
     }
 }
@@ -44,10 +38,7 @@ pub(super) fn failed(trial: &TrialReport) -> FailureCount {
         return FailureCount::sum(failed_by_interval(trial));
     }
     let ended = trial.outcomes.total() - trial.outcomes.count(Outcome::InFlight);
-    FailureCount {
-        hits: (error_share(&trial.outcomes) * ended as f64).round() as u64,
-        all: ended,
-    }
+    FailureCount { hits: (error_share(&trial.outcomes) * ended as f64).round() as u64, all: ended }
 }
 
 /// Failures or losses of the intervals of a trial. Empty where responses had errors, as intervals
@@ -63,10 +54,7 @@ pub(super) fn failed_by_interval(trial: &TrialReport) -> Vec<FailureCount> {
     let intervals: Vec<FailureCount> = trial
         .intervals
         .iter()
-        .map(|i| FailureCount {
-            hits: i.errors,
-            all: i.completed + i.errors,
-        })
+        .map(|i| FailureCount { hits: i.errors, all: i.completed + i.errors })
         .collect();
     let responses_in_error = [Outcome::Http4xx, Outcome::Http5xx, Outcome::Unexpected]
         .map(|o| trial.outcomes.count(o))

@@ -81,10 +81,7 @@ pub fn compare(
         warnings.push(format!("{CONTENDED}: {remedy}{ELSEWHERE}"));
     }
     let rows = draft::finish(drafts);
-    let stage_changes = matched
-        .iter()
-        .flat_map(|m| m.stage_changes(&rows))
-        .collect();
+    let stage_changes = matched.iter().flat_map(|m| m.stage_changes(&rows)).collect();
     let is_invalid = |r: &&Report| {
         r.verdict == Verdict::Invalid || r.trials.iter().any(|t| t.verdict == Verdict::Invalid)
     };
@@ -145,26 +142,19 @@ fn drafts(a: &[&Report], b: &[&Report], matched: &[MatchedLevel]) -> Vec<RowDraf
 fn nothing_in_common(a: &[NamedReport], b: &[NamedReport], only: &[Vec<String>; 2]) -> String {
     let has = |side: &[NamedReport], labels: &[String]| match labels {
         [] => format!("knee {}", side[0].report.command),
-        labels if labels.len() > 4 => format!(
-            "knee {} with {}, …",
-            side[0].report.command,
-            labels[..4].join(", ")
-        ),
+        labels if labels.len() > 4 => {
+            format!("knee {} with {}, …", side[0].report.command, labels[..4].join(", "))
+        }
         labels => format!("knee {} with {}", side[0].report.command, list(labels)),
     };
-    format!(
-        "nothing in common to compare: A is of {}, B of {}",
-        has(a, &only[0]),
-        has(b, &only[1])
-    )
+    format!("nothing in common to compare: A is of {}, B of {}", has(a, &only[0]), has(b, &only[1]))
 }
 
 fn side(reports: &[NamedReport]) -> ComparedSide {
     let run = |named: &NamedReport| {
         let report = named.report;
-        let target = ["target", "url", "file"]
-            .iter()
-            .find_map(|key| report.spec.get(*key)?.as_str());
+        let target =
+            ["target", "url", "file"].iter().find_map(|key| report.spec.get(*key)?.as_str());
         ComparedRun {
             name: named.name.to_owned(),
             command: report.command.to_string(),
@@ -173,7 +163,5 @@ fn side(reports: &[NamedReport]) -> ComparedSide {
             verdict: report.verdict,
         }
     };
-    ComparedSide {
-        runs: reports.iter().map(run).collect(),
-    }
+    ComparedSide { runs: reports.iter().map(run).collect() }
 }

@@ -42,10 +42,7 @@ fn of<'a, C>(
     reports: &[&'a Report],
     conclusion: fn(&'a Conclusion) -> Option<&'a C>,
 ) -> Vec<&'a C> {
-    reports
-        .iter()
-        .filter_map(|r| conclusion(&r.conclusion))
-        .collect()
+    reports.iter().filter_map(|r| conclusion(&r.conclusion)).collect()
 }
 
 fn sweep_of(conclusion: &Conclusion) -> Option<&SweepConclusion> {
@@ -69,12 +66,7 @@ fn figures(subject: RowSubject, a: &[LogEstimate], b: &[LogEstimate], spread: f6
         (!logs.is_empty()).then(|| mean(&logs).exp())
     };
     let values = [value(a), value(b)];
-    RowDraft::of(
-        subject,
-        values,
-        difference(a, b, RunSpread::Usual(spread)),
-        NO_SPREAD,
-    )
+    RowDraft::of(subject, values, difference(a, b, RunSpread::Usual(spread)), NO_SPREAD)
 }
 
 fn sweep(a: &[&SweepConclusion], b: &[&SweepConclusion]) -> Vec<RowDraft> {
@@ -83,10 +75,7 @@ fn sweep(a: &[&SweepConclusion], b: &[&SweepConclusion]) -> Vec<RowDraft> {
         let top = levels.max_by(|x, y| x.throughput_per_s.total_cmp(&y.throughput_per_s))?;
         // With the interval of its level.
         let at_top = LogEstimate::with_ci95(top.throughput_per_s, top.throughput_ci95_per_s)?;
-        Some(LogEstimate {
-            log: LogEstimate::bare(sweep.max_throughput_per_s)?.log,
-            ..at_top
-        })
+        Some(LogEstimate { log: LogEstimate::bare(sweep.max_throughput_per_s)?.log, ..at_top })
     };
     let knee =
         |sweep: &&SweepConclusion| LogEstimate::with_ci95(sweep.knee_vusers?, sweep.knee_ci95);
@@ -140,11 +129,7 @@ fn capacity(a: &[&OverloadConclusion], b: &[&OverloadConclusion]) -> RowDraft {
         let served = served.map(|level| &level.row);
         let widest = served
             .filter_map(|row| LogEstimate::with_ci95(row.served_per_s, row.served_ci95_per_s))
-            .max_by(|x, y| {
-                x.variance
-                    .unwrap_or(0.0)
-                    .total_cmp(&y.variance.unwrap_or(0.0))
-            });
+            .max_by(|x, y| x.variance.unwrap_or(0.0).total_cmp(&y.variance.unwrap_or(0.0)));
         let bare = LogEstimate::bare(c.capacity_per_s)?;
         Some(widest.map_or(bare, |e| LogEstimate { log: bare.log, ..e }))
     };
@@ -171,16 +156,8 @@ fn latency(a: &LatencyConclusion, b: &LatencyConclusion) -> Vec<RowDraft> {
     let more = |metric, unit| RowSubject::new(metric, unit, Better::More);
     let rows = [
         paired(more("upload_kib_per_s", "kib_per_s"), &up, SPREAD_CAPACITY),
-        paired(
-            more("download_kib_per_s", "kib_per_s"),
-            &down,
-            SPREAD_CAPACITY,
-        ),
-        paired(
-            more("responsiveness_hz", "hz"),
-            &responsiveness,
-            SPREAD_WORST,
-        ),
+        paired(more("download_kib_per_s", "kib_per_s"), &down, SPREAD_CAPACITY),
+        paired(more("responsiveness_hz", "hz"), &responsiveness, SPREAD_WORST),
         paired(more("smoothness_hz", "hz"), &smoothness, SPREAD_WORST),
     ];
     rows.into_iter().flatten().collect()
@@ -214,10 +191,7 @@ fn throttle(a: &ThrottleConclusion, b: &ThrottleConclusion) -> Vec<RowDraft> {
 /// How well each way holds a rate.
 fn rates(a: &ThrottleConclusion, b: &ThrottleConclusion) -> Vec<RowDraft> {
     let row = |x: &RateRow| {
-        let y = b
-            .rates
-            .iter()
-            .find(|y| y.method == x.method && y.asked_per_s == x.asked_per_s)?;
+        let y = b.rates.iter().find(|y| y.method == x.method && y.asked_per_s == x.asked_per_s)?;
         let sure = |row: &RateRow| {
             Some(LogEstimate {
                 variance: Some(row.gap_cv.powi(2) / row.operations.max(1) as f64),

@@ -14,12 +14,10 @@ pub(super) struct FailureCount {
 impl FailureCount {
     /// The sum of several.
     pub(super) fn sum(counts: impl IntoIterator<Item = FailureCount>) -> FailureCount {
-        counts
-            .into_iter()
-            .fold(FailureCount::default(), |sum, c| FailureCount {
-                hits: sum.hits + c.hits,
-                all: sum.all + c.all,
-            })
+        counts.into_iter().fold(FailureCount::default(), |sum, c| FailureCount {
+            hits: sum.hits + c.hits,
+            all: sum.all + c.all,
+        })
     }
 
     /// Share of the hits, 0 to 1; 0 if there are none at all.
@@ -47,10 +45,8 @@ const DEGREES_MIN: f64 = 6.0;
 /// one event. The difference as a ratio needs hits on both sides. `None` if a side has no
 /// operations, or neither has a hit.
 pub(super) fn difference(a: &ShareSample, b: &ShareSample) -> Option<(Option<Difference>, f64)> {
-    let (sum_a, sum_b) = (
-        FailureCount::sum(a.runs.iter().copied()),
-        FailureCount::sum(b.runs.iter().copied()),
-    );
+    let (sum_a, sum_b) =
+        (FailureCount::sum(a.runs.iter().copied()), FailureCount::sum(b.runs.iter().copied()));
     let pooled = FailureCount::sum([sum_a, sum_b]);
     if sum_a.all == 0 || sum_b.all == 0 || pooled.hits == 0 {
         return None;
@@ -99,14 +95,9 @@ mod tests {
     use super::*;
 
     fn side(hits: &[u64], all: u64) -> ShareSample {
-        let intervals: Vec<FailureCount> = hits
-            .iter()
-            .map(|&hits| FailureCount { hits, all })
-            .collect();
-        ShareSample {
-            runs: vec![FailureCount::sum(intervals.iter().copied())],
-            intervals,
-        }
+        let intervals: Vec<FailureCount> =
+            hits.iter().map(|&hits| FailureCount { hits, all }).collect();
+        ShareSample { runs: vec![FailureCount::sum(intervals.iter().copied())], intervals }
     }
 
     fn p(a: &ShareSample, b: &ShareSample) -> f64 {

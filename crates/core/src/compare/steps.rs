@@ -13,11 +13,8 @@ use std::collections::BTreeMap;
 
 /// Percentiles of steps and sessions: the metric of a step, that of a session. Fewer than of a
 /// whole trial, as every row hides differences of the others.
-const PERCENTILES: [(&str, &str); 3] = [
-    ("p50_ns", "session_p50_ns"),
-    ("p95_ns", "session_p95_ns"),
-    ("p99_ns", "session_p99_ns"),
-];
+const PERCENTILES: [(&str, &str); 3] =
+    [("p50_ns", "session_p50_ns"), ("p95_ns", "session_p95_ns"), ("p99_ns", "session_p99_ns")];
 
 /// The rows of percentiles; `metrics` chooses the metric of a step or of a session.
 fn percentile_drafts(
@@ -39,12 +36,8 @@ fn percentile_drafts(
 
 /// Rows of the steps and kinds of sessions that both sides have.
 pub(super) fn drafts(matched: &MatchedLevel) -> Vec<RowDraft> {
-    let steps = common(matched, |t| {
-        steps(t).into_iter().map(|(name, _)| name).collect()
-    });
-    let kinds = common(matched, |t| {
-        kinds(t).iter().map(|k| k.session.clone()).collect()
-    });
+    let steps = common(matched, |t| steps(t).into_iter().map(|(name, _)| name).collect());
+    let kinds = common(matched, |t| kinds(t).iter().map(|k| k.session.clone()).collect());
     let of_steps = steps.iter().flat_map(|name| step_drafts(matched, name));
     let of_kinds = kinds.iter().flat_map(|name| kind_drafts(matched, name));
     of_steps.chain(of_kinds).collect()
@@ -71,10 +64,7 @@ fn steps(trial: &TrialReport) -> Vec<(String, &TargetReport)> {
 
 fn step<'a>(trial: &'a TrialReport, name: &str) -> Option<&'a TargetReport> {
     let steps = steps(trial).into_iter();
-    steps
-        .filter(|(of, _)| of == name)
-        .map(|(_, step)| step)
-        .next()
+    steps.filter(|(of, _)| of == name).map(|(_, step)| step).next()
 }
 
 fn kinds(trial: &TrialReport) -> &[SessionReport] {
@@ -114,10 +104,7 @@ fn step_drafts(matched: &MatchedLevel, name: &str) -> Vec<RowDraft> {
 
 fn failed_of_step(step: &TargetReport) -> FailureCount {
     let ended = step.outcomes.total() - step.outcomes.count(Outcome::InFlight);
-    FailureCount {
-        hits: (error_share(&step.outcomes) * ended as f64).round() as u64,
-        all: ended,
-    }
+    FailureCount { hits: (error_share(&step.outcomes) * ended as f64).round() as u64, all: ended }
 }
 
 fn kind_drafts(matched: &MatchedLevel, name: &str) -> Vec<RowDraft> {

@@ -42,10 +42,7 @@ fn run(case: Case, slowness: f64, seed: u64) -> TrialReport {
             connections_max: 100_000,
             in_flight_max: None,
         }),
-        None => Load::Closed {
-            vusers: 10,
-            pause: Pause::NONE,
-        },
+        None => Load::Closed { vusers: 10, pause: Pause::NONE },
     };
     let mut spec = trial(load, Nanos((case.seconds * 1e9) as u64));
     spec.warmup = Nanos::from_millis(500);
@@ -115,11 +112,7 @@ const CLOSED: Case = Case {
     drift: 0.01,
     seconds: 4.0,
 };
-const FIXED: Case = Case {
-    name: "closed loop, 4 workers, fixed 1 ms",
-    is_fixed: true,
-    ..CLOSED
-};
+const FIXED: Case = Case { name: "closed loop, 4 workers, fixed 1 ms", is_fixed: true, ..CLOSED };
 const OPEN: Case = Case {
     name: "1,000/s, M/M/1 at 0.5",
     rate_per_s: Some(1_000),
@@ -129,12 +122,8 @@ const OPEN: Case = Case {
     drift: 0.01,
     seconds: 4.0,
 };
-const FAST: Case = Case {
-    name: "5,000/s, M/M/1 at 0.5",
-    rate_per_s: Some(5_000),
-    service_us: 100.0,
-    ..OPEN
-};
+const FAST: Case =
+    Case { name: "5,000/s, M/M/1 at 0.5", rate_per_s: Some(5_000), service_us: 100.0, ..OPEN };
 
 #[test]
 fn of_equals_fewer_than_1_pair_in_20_is_called_different() {
@@ -143,27 +132,10 @@ fn of_equals_fewer_than_1_pair_in_20_is_called_different() {
         FIXED,
         OPEN,
         FAST,
-        Case {
-            name: "1,000/s, M/M/1 at 0.8",
-            service_us: 800.0,
-            ..OPEN
-        },
-        Case {
-            name: "5,000/s on 8 workers",
-            workers: 8,
-            service_us: 1_000.0,
-            ..FAST
-        },
-        Case {
-            name: "closed loop, drifting by 2 %",
-            drift: 0.02,
-            ..CLOSED
-        },
-        Case {
-            name: "closed loop of 1 s",
-            seconds: 1.0,
-            ..CLOSED
-        },
+        Case { name: "1,000/s, M/M/1 at 0.8", service_us: 800.0, ..OPEN },
+        Case { name: "5,000/s on 8 workers", workers: 8, service_us: 1_000.0, ..FAST },
+        Case { name: "closed loop, drifting by 2 %", drift: 0.02, ..CLOSED },
+        Case { name: "closed loop of 1 s", seconds: 1.0, ..CLOSED },
     ];
     let mut all = 0;
     for case in cases {
@@ -177,36 +149,20 @@ fn of_equals_fewer_than_1_pair_in_20_is_called_different() {
 
 #[test]
 fn a_server_that_is_15_percent_slower_is_called_worse() {
-    let at_8 = Case {
-        name: "5,000/s on 8 workers",
-        workers: 8,
-        service_us: 1_000.0,
-        ..FAST
-    };
+    let at_8 = Case { name: "5,000/s on 8 workers", workers: 8, service_us: 1_000.0, ..FAST };
     // 4 s of 1,000/s at M/M/1 hold some hundred busy periods: that is all the luck there is.
-    for (case, least) in [
-        (CLOSED, 39),
-        (FIXED, 40),
-        (FAST, 39),
-        (at_8, 39),
-        (OPEN, 32),
-    ] {
+    for (case, least) in [(CLOSED, 39), (FIXED, 40), (FAST, 39), (at_8, 39), (OPEN, 32)] {
         let (worse, _) = counts(case, 1.15);
         assert!(worse >= least, "{}: {worse} of {PAIRS}", case.name);
     }
 }
 
 fn many(case: Case, slowness: f64, seeds: std::ops::Range<u64>) -> Vec<Report> {
-    seeds
-        .map(|seed| report(run(case, slowness, seed)))
-        .collect()
+    seeds.map(|seed| report(run(case, slowness, seed))).collect()
 }
 
 fn named(reports: &[Report]) -> Vec<NamedReport<'_>> {
-    reports
-        .iter()
-        .map(|report| NamedReport { name: "x", report })
-        .collect()
+    reports.iter().map(|report| NamedReport { name: "x", report }).collect()
 }
 
 fn compared_all(a: &[Report], b: &[Report]) -> Comparison {
@@ -215,11 +171,7 @@ fn compared_all(a: &[Report], b: &[Report]) -> Comparison {
 
 #[test]
 fn several_runs_measure_what_one_run_cannot() {
-    let drifting = Case {
-        drift: 0.05,
-        seconds: 1.0,
-        ..CLOSED
-    };
+    let drifting = Case { drift: 0.05, seconds: 1.0, ..CLOSED };
     let (mut found, mut worse) = (0, 0);
     for i in 0..20 {
         let from = 100 * i;
@@ -241,29 +193,17 @@ fn the_answer_says_by_how_much_and_in_what() {
     assert!(slower.answer.starts_with("B is 1"), "{}", slower.answer);
     assert!(slower.answer.contains(" % slower ("), "{}", slower.answer);
     let throughput = row(&slower, "throughput_per_s");
-    assert!(
-        throughput.ratio.is_some_and(|r| (0.82..0.92).contains(&r)),
-        "{throughput:?}"
-    );
+    assert!(throughput.ratio.is_some_and(|r| (0.82..0.92).contains(&r)), "{throughput:?}");
     let [low, high] = throughput.ratio_ci95.unwrap();
     assert!(low < 0.87 && 0.87 < high && high < 1.0, "{throughput:?}");
     let errors = row(&slower, "error_percent");
     assert_eq!(errors.verdict, ComparisonVerdict::Same);
-    assert_eq!(
-        (errors.p_value, errors.a, errors.b),
-        (None, Some(0.0), Some(0.0))
-    );
+    assert_eq!((errors.p_value, errors.a, errors.b), (None, Some(0.0), Some(0.0)));
     let faster = compared(&report(run(FIXED, 1.15, 2)), &a);
     assert_eq!(faster.verdict, ComparisonVerdict::Better);
     assert!(faster.answer.contains(" % faster ("), "{}", faster.answer);
     let alike = compared(&a, &report(run(FIXED, 1.0, 3)));
-    assert!(
-        alike
-            .answer
-            .starts_with("No difference beyond chance. With"),
-        "{}",
-        alike.answer
-    );
+    assert!(alike.answer.starts_with("No difference beyond chance. With"), "{}", alike.answer);
     assert_eq!(alike.warnings, [] as [String; 0]);
 }
 
@@ -276,19 +216,13 @@ fn a_sweep_is_compared_level_by_level() {
             trial.level = crate::spec::Level::Vusers(n);
             trial
         });
-        Report {
-            trials: trials.collect(),
-            ..report(run(CLOSED, 1.0, 1))
-        }
+        Report { trials: trials.collect(), ..report(run(CLOSED, 1.0, 1)) }
     };
     let a = sweep(1.0, 0, &[1, 2, 4, 8]);
     let slower = compared(&a, &sweep(1.15, 50, &[2, 4, 8, 16]));
     assert_eq!(slower.verdict, ComparisonVerdict::Worse);
     let labels: Vec<&str> = slower.rows.iter().map(|r| r.label.as_str()).collect();
-    assert!(
-        labels.contains(&"vusers=2") && !labels.contains(&"vusers=1"),
-        "{labels:?}"
-    );
+    assert!(labels.contains(&"vusers=2") && !labels.contains(&"vusers=1"), "{labels:?}");
     assert_eq!(
         slower.warnings,
         [
@@ -334,11 +268,7 @@ fn what_stands_in_the_way_is_said() {
     let warning = "A and B were not loaded alike, which may be all that differs: url (/ and \
                    /search)";
     assert_eq!(other_path.warnings, [warning]);
-    assert_eq!(
-        other_path.verdict,
-        ComparisonVerdict::Worse,
-        "compared all the same"
-    );
+    assert_eq!(other_path.verdict, ComparisonVerdict::Worse, "compared all the same");
 
     let moved = changed(&|b| {
         b.trials[0].stationary = false;
@@ -351,11 +281,7 @@ fn what_stands_in_the_way_is_said() {
         b.trials[0].generator.busiest_worker_percent = 60.0;
         b.trials[0].generator.busiest_worker_waiting_percent = 8.0;
     });
-    assert_eq!(
-        contended.verdict,
-        ComparisonVerdict::Same,
-        "one run each tells nothing then"
-    );
+    assert_eq!(contended.verdict, ComparisonVerdict::Same, "one run each tells nothing then");
     assert!(contended.warnings[0].contains("wait for a processor"));
 }
 
@@ -365,11 +291,7 @@ fn what_has_nothing_in_common_is_refused() {
     let mut b = a.clone();
     b.trials = Vec::new();
     let refused = compare(&named(&[a]), &named(&[b]), "1");
-    assert!(
-        refused
-            .unwrap_err()
-            .starts_with("nothing in common to compare")
-    );
+    assert!(refused.unwrap_err().starts_with("nothing in common to compare"));
     assert!(compare(&[], &[], "1").is_err());
 }
 
@@ -395,16 +317,8 @@ fn a_difference_that_the_host_explains_is_no_regression() {
     let a = busy(run_of_ten_users(1), 10.0);
     let explained = compared(&a, &busy(slower(), 13.5));
     let throughput = row(&explained, "throughput_per_s");
-    assert_eq!(
-        throughput.verdict,
-        ComparisonVerdict::Unknown,
-        "{throughput:?}"
-    );
-    assert!(
-        throughput
-            .because
-            .contains("speed of the host differs by 35 %")
-    );
+    assert_eq!(throughput.verdict, ComparisonVerdict::Unknown, "{throughput:?}");
+    assert!(throughput.because.contains("speed of the host differs by 35 %"));
     let says = |c: &Comparison| c.warnings.iter().any(|w| w.contains("the host was slower"));
     assert!(says(&explained), "{:?}", explained.warnings);
     // The nearest cases: the same speed, a speed that does not reach, and no speed known.
@@ -416,10 +330,6 @@ fn a_difference_that_the_host_explains_is_no_regression() {
     let unknown = compared(&a, &report(asleep));
     for comparison in [same, short, unknown] {
         let throughput = row(&comparison, "throughput_per_s");
-        assert_eq!(
-            throughput.verdict,
-            ComparisonVerdict::Worse,
-            "{throughput:?}"
-        );
+        assert_eq!(throughput.verdict, ComparisonVerdict::Worse, "{throughput:?}");
     }
 }

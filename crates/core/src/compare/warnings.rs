@@ -11,18 +11,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Options that do not change the measurement.
-const IRRELEVANT_OPTIONS: &[&str] = &[
-    "seed", "fail-if", "observe", "interval", "file", "bound", "fleet",
-];
+const IRRELEVANT_OPTIONS: &[&str] =
+    &["seed", "fail-if", "observe", "interval", "file", "bound", "fleet"];
 /// Options that set levels, which are matched one by one.
-const LEVEL_OPTIONS: &[&str] = &[
-    "vusers",
-    "rates",
-    "axis",
-    "simple",
-    "descriptors",
-    "max_vusers",
-];
+const LEVEL_OPTIONS: &[&str] = &["vusers", "rates", "axis", "simple", "descriptors", "max_vusers"];
 
 /// All warnings.
 pub(super) fn warnings(
@@ -37,18 +29,13 @@ pub(super) fn warnings(
     warnings.extend(clocks(a, b));
     for (side, reports) in [("A", a), ("B", b)] {
         for named in reports {
-            warnings.extend(of_report(
-                &called(side, reports.len(), named.name),
-                named.report,
-            ));
+            warnings.extend(of_report(&called(side, reports.len(), named.name), named.report));
         }
     }
     for (side, labels) in ["A", "B"].iter().zip(only) {
         if !labels.is_empty() {
             let levels = some_of(labels);
-            warnings.push(format!(
-                "only {side} has {levels}, which cannot be compared"
-            ));
+            warnings.push(format!("only {side} has {levels}, which cannot be compared"));
         }
     }
     warnings
@@ -85,11 +72,7 @@ fn clocks(a: &[NamedReport], b: &[NamedReport]) -> Option<String> {
         (t.http().is_some() && t.completed > 0).then_some(clock == Some(ClockKind::Kernel))
     };
     let [_, b] = differing(a, b, is_kernel)?;
-    let (kernel, process) = if b.contains(&true) {
-        ("B", "A")
-    } else {
-        ("A", "B")
-    };
+    let (kernel, process) = if b.contains(&true) { ("B", "A") } else { ("A", "B") };
     Some(format!(
         "{kernel} took the arrival of a response from the kernel's timestamps, {process} from \
          when it was read, so that its response times contain that delay"
@@ -115,33 +98,21 @@ fn some_of(labels: &[String]) -> String {
 
 fn of_report(name: &str, report: &Report) -> Vec<String> {
     let mut warnings = Vec::new();
-    let invalid = report
-        .trials
-        .iter()
-        .filter(|t| t.verdict == Verdict::Invalid);
-    let reasons: BTreeSet<&str> = invalid
-        .clone()
-        .flat_map(|t| t.invalid_because.iter().map(String::as_str))
-        .collect();
+    let invalid = report.trials.iter().filter(|t| t.verdict == Verdict::Invalid);
+    let reasons: BTreeSet<&str> =
+        invalid.clone().flat_map(|t| t.invalid_because.iter().map(String::as_str)).collect();
     let reasons: Vec<String> = reasons.into_iter().map(str::to_owned).collect();
-    let because = if reasons.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", list(&reasons))
-    };
+    let because = if reasons.is_empty() { String::new() } else { format!(": {}", list(&reasons)) };
     match (invalid.count(), report.trials.len()) {
         (0, _) if report.verdict == Verdict::Invalid => {
-            warnings.push(format!(
-                "{name} is INVALID: its numbers are not the target's alone"
-            ));
+            warnings.push(format!("{name} is INVALID: its numbers are not the target's alone"));
         }
         (0, _) => {}
         (n, all) if n == all => warnings.push(format!(
             "{name} is INVALID and not judged, as the generator shaped its numbers{because}"
         )),
-        (n, all) => warnings.push(format!(
-            "{n} of {all} trials of {name} are INVALID and left out{because}"
-        )),
+        (n, all) => warnings
+            .push(format!("{n} of {all} trials of {name} are INVALID and left out{because}")),
     }
     let moving = report.trials.iter().filter(|t| !t.stationary).count();
     if moving > 0 {
@@ -222,9 +193,7 @@ fn shown(name: &str, value: Option<&Value>) -> String {
     if name != "target" && name != "url" {
         return text;
     }
-    let after = text
-        .split_once("://")
-        .map_or(text.as_str(), |(_, rest)| rest);
+    let after = text.split_once("://").map_or(text.as_str(), |(_, rest)| rest);
     match after.find('/') {
         Some(slash) if !after.starts_with("unix:") => after[slash..].to_owned(),
         _ => "/".to_owned(),
@@ -245,17 +214,10 @@ fn hosts(a: &[NamedReport], b: &[NamedReport]) -> Vec<String> {
     note("processor", &x.cpu_model, &y.cpu_model);
     note("kernel", &x.kernel, &y.kernel);
     note("backend", &x.backend, &y.backend);
-    note(
-        "congestion control",
-        &x.congestion_control,
-        &y.congestion_control,
-    );
+    note("congestion control", &x.congestion_control, &y.congestion_control);
     note("version of knee", &first.knee_version, &second.knee_version);
     if differing.is_empty() {
         return Vec::new();
     }
-    vec![format!(
-        "the generator was not the same in A and B: {}",
-        list(&differing)
-    )]
+    vec![format!("the generator was not the same in A and B: {}", list(&differing))]
 }

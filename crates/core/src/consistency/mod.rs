@@ -31,11 +31,8 @@ impl Contradictions {
     /// Notes a contradiction unless `agrees`.
     pub(crate) fn unless(&mut self, agrees: bool, line: impl FnOnce() -> String) {
         if !agrees {
-            let place = if self.place.is_empty() {
-                String::new()
-            } else {
-                format!("{}: ", self.place)
-            };
+            let place =
+                if self.place.is_empty() { String::new() } else { format!("{}: ", self.place) };
             self.lines.push(format!("{place}{}", line()));
         }
     }
@@ -73,9 +70,7 @@ impl Contradictions {
         ci95: Option<[T; 2]>,
     ) {
         let Some([lo, hi]) = ci95 else { return };
-        self.unless(lo <= hi, || {
-            format!("{what}: its interval is {lo:?} to {hi:?}")
-        });
+        self.unless(lo <= hi, || format!("{what}: its interval is {lo:?} to {hi:?}"));
         let is_inside = estimate.is_some_and(|x| lo <= x && x <= hi);
         self.unless(is_inside, || {
             format!("{what}: {estimate:?} is outside of its interval {lo:?} to {hi:?}")

@@ -17,24 +17,17 @@ pub(crate) fn check(trial: &TrialReport, found: &mut Contradictions) {
     times("service time", &trial.service_time_ns, found);
     intervals(trial, found);
     timing(trial, found);
-    found.unless(
-        (trial.verdict == Verdict::Valid) == trial.invalid_because.is_empty(),
-        || {
-            format!(
-                "{:?}, because of {:?}",
-                trial.verdict, trial.invalid_because
-            )
-        },
-    );
+    found.unless((trial.verdict == Verdict::Valid) == trial.invalid_because.is_empty(), || {
+        format!("{:?}, because of {:?}", trial.verdict, trial.invalid_because)
+    });
     if let Some((sums, datagrams)) = trial.ledger().zip(trial.datagrams()) {
         ledger(sums, found);
         loss(datagrams.loss_percent, sums, found);
         let (sent, dropped) = (datagrams.sent_per_s, datagrams.dropped_per_s);
         let percent = datagrams.loss_percent;
-        found.unless(
-            (dropped - sent * percent / 100.0).abs() <= 1e-6 * sent,
-            || format!("{dropped} of {sent} dropped per second, and {percent} %"),
-        );
+        found.unless((dropped - sent * percent / 100.0).abs() <= 1e-6 * sent, || {
+            format!("{dropped} of {sent} dropped per second, and {percent} %")
+        });
     }
     if let Some(report) = trial.flows() {
         flows(trial, report, found);
@@ -49,17 +42,12 @@ fn flows(trial: &TrialReport, of: &FlowsReport, found: &mut Contradictions) {
     });
     let longest = of.flows.iter().map(|f| f.gap_ns_max).max().unwrap_or(0);
     found.unless(of.gap_ns_max == longest, || {
-        format!(
-            "the longest gap is {} ns, that of its flows {longest} ns",
-            of.gap_ns_max
-        )
+        format!("the longest gap is {} ns, that of its flows {longest} ns", of.gap_ns_max)
     });
     let slots = trial.intervals.len();
     let fits = of.flows.iter().all(|f| f.bytes.len() == slots)
         && of.series.iter().all(|s| s.max_ns.len() == slots);
-    found.unless(fits, || {
-        format!("a series has other than {slots} intervals")
-    });
+    found.unless(fits, || format!("a series has other than {slots} intervals"));
     for (direction, sum) in [(Direction::Up, &of.up), (Direction::Down, &of.down)] {
         let own = of.flows.iter().filter(|f| f.direction == direction);
         let goodputs: Vec<f64> = own.map(|f| f.goodput_kib_per_s).collect();
@@ -73,10 +61,7 @@ fn flows(trial: &TrialReport, of: &FlowsReport, found: &mut Contradictions) {
             }
         };
         found.unless(agrees, || {
-            format!(
-                "{direction:?}: {sum:?} of {} flows with {total} KiB/s",
-                goodputs.len()
-            )
+            format!("{direction:?}: {sum:?} of {} flows with {total} KiB/s", goodputs.len())
         });
     }
 }
@@ -104,14 +89,12 @@ fn timing(trial: &TrialReport, found: &mut Contradictions) {
             let (of, whole) = (group.of.words(), group.response_ns);
             format!("the stages of {of} sum to {sum} of {whole} ns")
         });
-        for shares in [
-            group.stage_percent.values().sum::<f64>(),
-            group.owner_percent.values().sum::<f64>(),
-        ] {
+        for shares in
+            [group.stage_percent.values().sum::<f64>(), group.owner_percent.values().sum::<f64>()]
+        {
             let is_all = group.response_ns == 0 || (shares - 100.0).abs() < 0.01;
-            found.unless(is_all, || {
-                format!("the shares of {} sum to {shares} %", group.of.words())
-            });
+            found
+                .unless(is_all, || format!("the shares of {} sum to {shares} %", group.of.words()));
         }
     }
     if let Some(heat) = &timing.heat_map {
@@ -120,10 +103,7 @@ fn timing(trial: &TrialReport, found: &mut Contradictions) {
     for slow in &timing.slowest {
         let sum: u64 = slow.stages_ns.values().sum();
         found.unless(sum == slow.response_time_ns, || {
-            format!(
-                "stages of {sum} ns in a response time of {} ns",
-                slow.response_time_ns
-            )
+            format!("stages of {sum} ns in a response time of {} ns", slow.response_time_ns)
         });
     }
 }
@@ -137,9 +117,8 @@ fn heat_map(heat: &HeatReport, trial: &TrialReport, found: &mut Contradictions) 
         "the rows of the heat map do not fit its counts".to_owned()
     });
     let intervals = trial.intervals.iter();
-    let (least, most) = intervals.fold((0, 0), |(least, most), i| {
-        (least + i.completed, most + i.completed + i.errors)
-    });
+    let (least, most) = intervals
+        .fold((0, 0), |(least, most), i| (least + i.completed, most + i.completed + i.errors));
     // What ends at the edge of the window may be in one of them alone, and what came before it but
     // was read after it is in no interval.
     let slices = trial.http().map_or(1, |http| http.slices.max(1));
@@ -204,10 +183,7 @@ pub(crate) fn times(what: &str, of: &TimesReport, found: &mut Contradictions) {
         let is_told = of.count as f64 * (1.0 - q) >= 1.0;
         let is_absent = figure.stated(of) == Figure::Absent;
         found.unless(!(is_told && is_absent), || {
-            format!(
-                "{what}: no {name} of {} observations, and no reason",
-                of.count
-            )
+            format!("{what}: no {name} of {} observations, and no reason", of.count)
         });
     }
     for (name, range) in &of.ranges {
@@ -216,12 +192,8 @@ pub(crate) fn times(what: &str, of: &TimesReport, found: &mut Contradictions) {
             format!("{what}: the range of the {name} is {range:?}")
         });
     }
-    let tells = [of.mean, of.min, of.p50, of.max]
-        .iter()
-        .any(Option::is_some);
-    found.unless(of.count > 0 || !tells, || {
-        format!("{what}: figures without one observation")
-    });
+    let tells = [of.mean, of.min, of.p50, of.max].iter().any(Option::is_some);
+    found.unless(of.count > 0 || !tells, || format!("{what}: figures without one observation"));
 }
 
 fn intervals(trial: &TrialReport, found: &mut Contradictions) {

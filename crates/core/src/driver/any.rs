@@ -35,11 +35,7 @@ impl AnyDriver {
                 ConnectScheme::SClients { descriptors, .. } => {
                     AnyDriver::SClients(SClients::new(spec, *descriptors, share))
                 }
-                ConnectScheme::Scheduled {
-                    rate,
-                    arrival,
-                    descriptors,
-                } => {
+                ConnectScheme::Scheduled { rate, arrival, descriptors } => {
                     let schedule = (*rate, arrival);
                     AnyDriver::Scheduled(Scheduled::new(spec, schedule, *descriptors, share))
                 }

@@ -52,10 +52,7 @@ impl ClosedLoop {
     /// user l·W + i of all. A worker without users gets no operations.
     pub fn new(spec: &TrialSpec, vusers: u32, pause: Pause, share: Share) -> ClosedLoop {
         let lanes = share.part(vusers.into()) as u32;
-        let working = Share {
-            of: share.of.min(vusers).max(1),
-            ..share
-        };
+        let working = Share { of: share.of.min(vusers).max(1), ..share };
         let remaining = spec.operations_max.map_or(u64::MAX, |n| working.part(n));
         let rng = || rng::stream(spec.seed, rng::PAUSES + u64::from(share.index));
         ClosedLoop {

@@ -39,11 +39,7 @@ struct Bucket {
 
 impl Bucket {
     fn opens_at(&self) -> Nanos {
-        Nanos(
-            self.full_at
-                .saturating_sub(self.ahead_max)
-                .div_ceil(PICOS_PER_NANO),
-        )
+        Nanos(self.full_at.saturating_sub(self.ahead_max).div_ceil(PICOS_PER_NANO))
     }
 }
 
@@ -58,10 +54,7 @@ impl RateLimit {
             gap,
             ahead_max,
             full_at: ahead_max,
-            used: RateLimitUse {
-                per_s: own_per_s,
-                ..RateLimitUse::default()
-            },
+            used: RateLimitUse { per_s: own_per_s, ..RateLimitUse::default() },
         })))
     }
 
@@ -112,10 +105,7 @@ impl<T> Default for Gate<T> {
 impl<T> Gate<T> {
     /// A gate that this limit opens.
     pub fn of(limit: Option<RateLimit>) -> Gate<T> {
-        Gate {
-            limit,
-            held: VecDeque::new(),
-        }
+        Gate { limit, held: VecDeque::new() }
     }
 
     /// The limit, if any.
@@ -190,12 +180,7 @@ pub struct Limited {
 
 impl Limited {
     pub(super) fn new(inner: AnyDriver, limit: RateLimit, end: Option<Nanos>) -> Limited {
-        Limited {
-            inner,
-            limit,
-            held: None,
-            end,
-        }
+        Limited { inner, limit, held: None, end }
     }
 }
 

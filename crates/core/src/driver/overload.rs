@@ -40,19 +40,13 @@ impl SClients {
     /// all workers together are spread evenly.
     pub fn new(spec: &TrialSpec, descriptors: u32, share: Share) -> SClients {
         let slots = share.part(descriptors.into()) as u32;
-        let working = Share {
-            of: share.of.min(descriptors).max(1),
-            ..share
-        };
+        let working = Share { of: share.of.min(descriptors).max(1), ..share };
         let remaining = spec.operations_max.map_or(u64::MAX, |n| working.part(n));
         let patience = spec.connect_timeout.max(Nanos(1));
         let first = |slot: u32| {
             let of_all = u128::from(slot) * u128::from(share.of) + u128::from(share.index);
             let at = of_all * u128::from(patience.0) / u128::from(descriptors.max(1));
-            Op {
-                intended: Nanos(at as u64),
-                lane: slot,
-            }
+            Op { intended: Nanos(at as u64), lane: slot }
         };
         SClients {
             patience,
@@ -99,30 +93,16 @@ impl Driver for SClients {
         };
         if next.intended >= self.end {
             // Until the end a connect may still be established, and be followed by another.
-            return if now < self.end {
-                Action::WaitUntil(self.end)
-            } else {
-                Action::Done
-            };
+            return if now < self.end { Action::WaitUntil(self.end) } else { Action::Done };
         }
         if next.intended > now {
             return Action::WaitUntil(next.intended);
         }
-        let queue = if established {
-            &mut self.ready
-        } else {
-            &mut self.due
-        };
+        let queue = if established { &mut self.ready } else { &mut self.due };
         queue.pop_front();
         self.remaining -= 1;
-        let op = Op {
-            lane: self.tickets.renew(next.lane),
-            ..next
-        };
-        self.plan(Op {
-            intended: op.intended + self.patience,
-            ..op
-        });
+        let op = Op { lane: self.tickets.renew(next.lane), ..next };
+        self.plan(Op { intended: op.intended + self.patience, ..op });
         Action::Start(op)
     }
 
@@ -194,10 +174,7 @@ impl Driver for Scheduled {
         };
         match self.free.pop() {
             Some(lane) => Action::Start(Op { intended, lane }),
-            None => Action::Shed(Op {
-                intended,
-                lane: Op::ANY_LANE,
-            }),
+            None => Action::Shed(Op { intended, lane: Op::ANY_LANE }),
         }
     }
 

@@ -21,10 +21,7 @@ fn closed(vusers: u32, pause: Pause) -> Load {
 }
 
 fn fixed(kind: PauseKind, ms: u64) -> Pause {
-    Pause {
-        kind,
-        law: Law::Fixed(Nanos::from_millis(ms)),
-    }
+    Pause { kind, law: Law::Fixed(Nanos::from_millis(ms)) }
 }
 
 fn ms(ms: u64) -> Nanos {
@@ -177,9 +174,7 @@ fn failures_back_off_from_10_ms_to_1_s_until_a_response_comes() {
     let spec = spec(closed(1, Pause::NONE), Nanos::from_secs(100));
     let mut driver = AnyDriver::new(&spec, Share::WHOLE);
     let mut now = Nanos::ZERO;
-    let outcomes = [Outcome::Refused; 9]
-        .into_iter()
-        .chain([Outcome::Ok, Outcome::Reset]);
+    let outcomes = [Outcome::Refused; 9].into_iter().chain([Outcome::Ok, Outcome::Reset]);
     for (outcome, wait) in outcomes.zip([10, 20, 40, 80, 160, 320, 640, 1_000, 1_000, 0, 10]) {
         let Start(op) = driver.poll(now) else {
             panic!("the user is due at {now}");

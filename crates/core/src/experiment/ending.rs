@@ -3,13 +3,7 @@
 use crate::finding::{Code, Finding, Severity};
 
 /// The codes of these findings.
-pub const CODES: &[Code] = &[
-    STOPPED_EARLY,
-    UNREACHABLE,
-    FLEET_LOST,
-    INTERRUPTED,
-    TRIALS_LEFT_OUT,
-];
+pub const CODES: &[Code] = &[STOPPED_EARLY, UNREACHABLE, FLEET_LOST, INTERRUPTED, TRIALS_LEFT_OUT];
 
 /// The experiment ended early.
 pub const STOPPED_EARLY: Code = Code {
@@ -99,10 +93,7 @@ pub(super) fn left_out(distorted: Finding) -> Finding {
     Finding {
         code: TRIALS_LEFT_OUT.name.to_owned(),
         severity: Severity::Info,
-        text: format!(
-            "the conclusion leaves out invalid trials: {}",
-            distorted.text
-        ),
+        text: format!("the conclusion leaves out invalid trials: {}", distorted.text),
         ..distorted
     }
 }
@@ -116,20 +107,14 @@ mod tests {
         let gone = unreachable("cannot connect to 127.0.0.1:9: connection refused");
         assert!(gone.text.contains("reached: cannot connect to"), "{gone:?}");
         let lost = fleet_lost("agent a1 is lost: no sign of it for 10 s");
-        assert!(
-            !lost.text.contains("target") && lost.is(FLEET_LOST),
-            "{lost:?}"
-        );
+        assert!(!lost.text.contains("target") && lost.is(FLEET_LOST), "{lost:?}");
         let stopped = stopped_early("nothing answers", None);
         assert_eq!(stopped.severity, Severity::Error);
         assert!(stopped.next_step.contains("-n 1"), "{stopped:?}");
         let advised = stopped_early("nothing answers", Some("ask".to_owned()));
         assert_eq!(advised.next_step, "ask");
         let cut = interrupted(1);
-        assert!(
-            cut.text.contains("1 trial,") && is_interruption(&cut),
-            "{cut:?}"
-        );
+        assert!(cut.text.contains("1 trial,") && is_interruption(&cut), "{cut:?}");
         assert!(!is_interruption(&left_out(gone)));
     }
 }

@@ -125,11 +125,8 @@ pub fn conduct_in_view<X: Experiment, E>(
 ) -> Result<Conducted<X::Trial, X::Conclusion>, E> {
     let mut trials = Vec::new();
     let ended = loop {
-        let next = if trials.len() < TRIALS_MAX {
-            experiment.next(&trials)
-        } else {
-            Next::Converged
-        };
+        let next =
+            if trials.len() < TRIALS_MAX { experiment.next(&trials) } else { Next::Converged };
         let spec = match next {
             Next::Run(spec) => spec,
             Next::Converged => break EndReason::Converged,
@@ -143,11 +140,7 @@ pub fn conduct_in_view<X: Experiment, E>(
             }
         }
     };
-    let Concluded {
-        verdict,
-        mut findings,
-        conclusion,
-    } = experiment.conclude(&trials);
+    let Concluded { verdict, mut findings, conclusion } = experiment.conclude(&trials);
     let made = trials.len();
     let trials = experiment.reported(&trials).unwrap_or(trials);
     if verdict == Verdict::Valid {
@@ -168,11 +161,5 @@ pub fn conduct_in_view<X: Experiment, E>(
         EndReason::Interrupted => findings.push(ending::interrupted(made)),
     }
     gravest_first(&mut findings);
-    Ok(Conducted {
-        trials,
-        verdict,
-        findings,
-        conclusion,
-        ended,
-    })
+    Ok(Conducted { trials, verdict, findings, conclusion, ended })
 }

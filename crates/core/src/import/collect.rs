@@ -238,9 +238,7 @@ impl Collector {
         };
         if self.left_out_more > 0 {
             let more = self.left_out_more;
-            imported
-                .left_out
-                .push(format!("{more} more, which are not named here"));
+            imported.left_out.push(format!("{more} more, which are not named here"));
         }
         imported.gather_headers();
         Ok(imported)
@@ -316,10 +314,7 @@ fn form(body: &str) -> Option<Vec<(String, String)>> {
 /// The text of a name or a value; `None` where a `%` begins no code.
 fn decoded(text: &str) -> Option<String> {
     let is_code = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
-    text.split('%')
-        .skip(1)
-        .all(is_code)
-        .then(|| percent::form_decoded(text))?
+    text.split('%').skip(1).all(is_code).then(|| percent::form_decoded(text))?
 }
 
 /// A URL whose characters are those that one may have; a fragment is never sent.

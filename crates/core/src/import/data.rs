@@ -109,10 +109,7 @@ pub fn multipart(parts: &[String], read: ReadFile) -> Result<Multipart, String> 
         body.extend_from_slice(b"\r\n");
     }
     body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    Ok(Multipart {
-        content_type: format!("multipart/form-data; boundary={boundary}"),
-        body,
-    })
+    Ok(Multipart { content_type: format!("multipart/form-data; boundary={boundary}"), body })
 }
 
 /// A part of a form, by the grammar of curl.
@@ -144,13 +141,7 @@ impl<'a> FormPart<'a> {
                 return unsupported("several files in one part");
             }
         }
-        let mut form_part = FormPart {
-            name,
-            file_sign,
-            value,
-            content_type: None,
-            filename: None,
-        };
+        let mut form_part = FormPart { name, file_sign, value, content_type: None, filename: None };
         while let Some(parameter) = rest.strip_prefix(';').map(str::trim_start) {
             let (word, after) = word(parameter.strip_prefix("filename=").unwrap_or(parameter));
             if parameter.starts_with("filename=") {
@@ -161,10 +152,8 @@ impl<'a> FormPart<'a> {
                 form_part.content_type = Some(given.to_owned());
             } else if let Some(content_type) = &mut form_part.content_type {
                 // `; charset=utf-8` belongs to the type.
-                *content_type = format!(
-                    "{content_type}{}{word}",
-                    &rest[..rest.len() - parameter.len()]
-                );
+                *content_type =
+                    format!("{content_type}{}{word}", &rest[..rest.len() - parameter.len()]);
             }
             rest = after;
         }
@@ -232,9 +221,7 @@ fn word(text: &str) -> (String, &str) {
 
 /// As browsers write names in quotes.
 fn quotable(name: &str) -> String {
-    name.replace('"', "%22")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A")
+    name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 fn type_of(file: &str) -> &'static str {
@@ -259,13 +246,8 @@ fn boundary(parts: &[(String, Vec<u8>)]) -> String {
         let mut hasher = DefaultHasher::new();
         (attempt, parts).hash(&mut hasher);
         let boundary = format!("----knee{:016x}", hasher.finish());
-        let is_in = |part: &[u8]| {
-            part.windows(boundary.len())
-                .any(|w| w == boundary.as_bytes())
-        };
-        let mut taken = parts
-            .iter()
-            .map(|(head, body)| is_in(head.as_bytes()) || is_in(body));
+        let is_in = |part: &[u8]| part.windows(boundary.len()).any(|w| w == boundary.as_bytes());
+        let mut taken = parts.iter().map(|(head, body)| is_in(head.as_bytes()) || is_in(body));
         if !taken.any(|taken| taken) {
             return boundary;
         }
@@ -285,10 +267,7 @@ mod tests {
     }
 
     fn joined(pieces: &[(DataKind, &str)]) -> Result<String, String> {
-        let piece = |&(kind, text): &(DataKind, &str)| Data {
-            kind,
-            text: text.to_owned(),
-        };
+        let piece = |&(kind, text): &(DataKind, &str)| Data { kind, text: text.to_owned() };
         let pieces: Vec<Data> = pieces.iter().map(piece).collect();
         join(&pieces, &mut file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -303,10 +282,7 @@ mod tests {
             (&[(Json, "{\"a\":1"), (Json, "}")], "{\"a\":1}"),
             (&[(Urlencode, "a b&ü")], "a+b%26%C3%BC"),
             (&[(Urlencode, "=a=b"), (Urlencode, "n=a b")], "a%3Db&n=a+b"),
-            (
-                &[(Urlencode, "n@f"), (Urlencode, "@f")],
-                "n=a+b%0D%0Ac%0A&a+b%0D%0Ac%0A",
-            ),
+            (&[(Urlencode, "n@f"), (Urlencode, "@f")], "n=a+b%0D%0Ac%0A&a+b%0D%0Ac%0A"),
         ] {
             assert_eq!(joined(pieces).as_deref(), Ok(expected), "{pieces:?}");
         }
@@ -317,12 +293,7 @@ mod tests {
 
     #[test]
     fn a_form_has_a_part_for_each() {
-        let parts = [
-            "a=1",
-            "b=@dir/f.png",
-            "c=<f;type=text/csv",
-            "d=x;filename=\"y\"",
-        ];
+        let parts = ["a=1", "b=@dir/f.png", "c=<f;type=text/csv", "d=x;filename=\"y\""];
         let form = multipart(&parts.map(str::to_owned), &mut file).unwrap();
         let boundary = form.content_type.split_once("boundary=").unwrap().1;
         let file = "a b\r\nc\n";
@@ -343,10 +314,7 @@ mod tests {
         for (part, wrong) in [
             ("a", "'a' is no part of a form: write NAME=VALUE"),
             ("a=@g", "g: is missing"),
-            (
-                "a=x;type=a\nb",
-                "a name, a type or a file's name holds a line end",
-            ),
+            ("a=x;type=a\nb", "a name, a type or a file's name holds a line end"),
         ] {
             let refused = multipart(&[part.to_owned()], &mut file);
             assert_eq!(refused, Err(wrong.to_owned()));

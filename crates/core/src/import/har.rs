@@ -119,9 +119,7 @@ fn draft(request: HarRequest) -> SourceRequest {
     }
     let pairs = data.params.iter();
     let pairs = pairs.map(|param| percent::pair(&param.name, &param.value));
-    let body = data
-        .text
-        .unwrap_or_else(|| pairs.collect::<Vec<_>>().join("&"));
+    let body = data.text.unwrap_or_else(|| pairs.collect::<Vec<_>>().join("&"));
     draft.body = body.into_bytes();
     draft
 }

@@ -52,10 +52,7 @@ pub fn jmeter(bytes: &[u8]) -> Result<Imported, ParseError> {
     if text.len() > PLAN_MAX {
         return error("the plan is larger than 32 MiB");
     }
-    let options = ParsingOptions {
-        nodes_limit: NODES_MAX,
-        ..ParsingOptions::default()
-    };
+    let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)
         .map_err(|e| super::wrong(format!("the file is no XML: {e}")))?;
     let root = document.root_element();
@@ -115,12 +112,7 @@ fn is_enabled(element: &Node) -> bool {
 }
 
 fn leave_out(element: Node, all: &mut Collector) {
-    const SCOPED: [&str; 4] = [
-        "HeaderManager",
-        "ConfigTestElement",
-        "Arguments",
-        "ConstantTimer",
-    ];
+    const SCOPED: [&str; 4] = ["HeaderManager", "ConfigTestElement", "Arguments", "ConstantTimer"];
     let tag = element.tag_name().name();
     if !WITHOUT_EFFECT.contains(&tag) && !SCOPED.contains(&tag) && tag != "hashTree" {
         let name = element.attribute("testname").unwrap_or_default();
@@ -132,9 +124,8 @@ fn leave_out(element: Node, all: &mut Collector) {
 fn group(element: Node, number: usize, scope: &JmeterScope, all: &mut Collector) {
     if number > 1 {
         let name = element.attribute("testname").unwrap_or_default();
-        return all.leave_out(format!(
-            "thread group '{name}': its steps follow those of the first one"
-        ));
+        return all
+            .leave_out(format!("thread group '{name}': its steps follow those of the first one"));
     }
     let value = |name| property(element, name).map(|text| scope.filled(&text));
     let whole = |name| value(name).and_then(|text| text.parse::<u32>().ok());
@@ -146,16 +137,10 @@ fn group(element: Node, number: usize, scope: &JmeterScope, all: &mut Collector)
     if let Some(seconds) = whole("ThreadGroup.ramp_time").filter(|s| *s > 1) {
         all.leave_out(format!("the ramp of {seconds} s: all users come at once"));
     }
-    let loops = element
-        .descendants()
-        .find(|n| n.attribute("name") == Some("LoopController.loops"));
-    let loops = loops
-        .and_then(|n| n.text())
-        .and_then(|t| t.trim().parse::<i64>().ok());
+    let loops = element.descendants().find(|n| n.attribute("name") == Some("LoopController.loops"));
+    let loops = loops.and_then(|n| n.text()).and_then(|t| t.trim().parse::<i64>().ok());
     if let Some(loops) = loops.filter(|loops| *loops > 1) {
-        all.leave_out(format!(
-            "{loops} loops of each thread: write -n or a duration"
-        ));
+        all.leave_out(format!("{loops} loops of each thread: write -n or a duration"));
     }
 }
 
@@ -165,10 +150,9 @@ impl JmeterScope {
         match element.tag_name().name() {
             "HeaderManager" => {
                 for header in below_named(element, "Header") {
-                    let (Some(name), value) = (
-                        property(header, "Header.name"),
-                        property(header, "Header.value"),
-                    ) else {
+                    let (Some(name), value) =
+                        (property(header, "Header.name"), property(header, "Header.value"))
+                    else {
                         continue;
                     };
                     let (name, value) = (self.filled(&name), value.unwrap_or_default());
@@ -249,28 +233,18 @@ fn sample(sampler: Node, scope: &JmeterScope, all: &mut Collector) {
         path
     } else {
         let protocol = value("HTTPSampler.protocol");
-        let protocol = if protocol.is_empty() {
-            "http"
-        } else {
-            &protocol
-        };
+        let protocol = if protocol.is_empty() { "http" } else { &protocol };
         let (domain, port) = (value("HTTPSampler.domain"), value("HTTPSampler.port"));
         let colon = if port.is_empty() { "" } else { ":" };
         let slash = if path.starts_with('/') { "" } else { "/" };
         format!("{protocol}://{domain}{colon}{port}{slash}{path}")
     };
     let method = value("HTTPSampler.method");
-    let method = if method.is_empty() {
-        "GET".to_owned()
-    } else {
-        method
-    };
+    let method = if method.is_empty() { "GET".to_owned() } else { method };
     let is_raw = value("HTTPSampler.postBodyRaw") == "true";
     let (arguments, is_unknown) = arguments(sampler, is_raw, scope);
     if is_unknown || url.contains("${") {
-        all.leave_out(format!(
-            "the value of a variable in '{name}': it is text here"
-        ));
+        all.leave_out(format!("the value of a variable in '{name}': it is text here"));
     }
     let mut draft = SourceRequest {
         method,

@@ -16,12 +16,8 @@ pub(super) fn one_line(text: &str) -> Option<String> {
     if !text.starts_with(['{', '[']) || text.contains("\\u") || text.contains('\u{7f}') {
         return None;
     }
-    if text.chars().any(|c| {
-        matches!(
-            c,
-            '\u{80}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}'
-        )
-    }) {
+    if text.chars().any(|c| matches!(c, '\u{80}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}'))
+    {
         return None;
     }
     let mut line = String::with_capacity(text.len());
@@ -88,10 +84,7 @@ mod tests {
         for (text, line) in [
             ("{}", Some("{}")),
             (" [1 , 2]\n", Some("[1, 2]")),
-            (
-                "{\n \"a b\" : { \"c\":[ true ] } }",
-                Some("{\"a b\": {\"c\": [true]}}"),
-            ),
+            ("{\n \"a b\" : { \"c\":[ true ] } }", Some("{\"a b\": {\"c\": [true]}}")),
             (r#"{"a":"x \" , {\\"}"#, Some(r#"{"a": "x \" , {\\"}"#)),
             (r#"[{"a":1},{"a":2}]"#, Some(r#"[{"a": 1}, {"a": 2}]"#)),
             (r#"{"a":1,"a":2}"#, None),

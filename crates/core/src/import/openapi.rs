@@ -84,9 +84,7 @@ impl<'a> ApiDescription<'a> {
     }
 
     fn with_variables(&self, mut url: String, server: Option<&Value>) -> String {
-        let variables = server
-            .and_then(|s| s.get("variables"))
-            .and_then(Value::as_object);
+        let variables = server.and_then(|s| s.get("variables")).and_then(Value::as_object);
         for (name, variable) in variables.into_iter().flatten() {
             let value = variable.get("default").map(plain).unwrap_or_default();
             url = url.replace(&format!("{{{name}}}"), &value);
@@ -116,9 +114,7 @@ impl<'a> ApiDescription<'a> {
             .or_else(|| self.root.get("securityDefinitions"));
         for (name, scheme) in schemes.and_then(Value::as_object).into_iter().flatten() {
             let kind = scheme.get("type").and_then(Value::as_str).unwrap_or("?");
-            all.leave_out(format!(
-                "security '{name}' ({kind}): write its header into 'defaults'"
-            ));
+            all.leave_out(format!("security '{name}' ({kind}): write its header into 'defaults'"));
         }
     }
 
@@ -138,11 +134,7 @@ impl<'a> ApiDescription<'a> {
             return Value::Null;
         }
         let first = |key: &str| schema.get(key).and_then(|list| list.get(0));
-        let given = [
-            schema.get("example"),
-            schema.get("default"),
-            schema.get("const"),
-        ];
+        let given = [schema.get("example"), schema.get("default"), schema.get("const")];
         let given = given.into_iter().flatten().next();
         if let Some(value) = given.or(first("examples")).or(first("enum")) {
             return value.clone();
@@ -229,12 +221,7 @@ impl<'a> ApiOperation<'a> {
         };
         let (mut path, mut query, mut form) = (self.path.to_owned(), Vec::new(), Vec::new());
         for parameter in self.parameters() {
-            let text = |key: &str| {
-                parameter
-                    .get(key)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-            };
+            let text = |key: &str| parameter.get(key).and_then(Value::as_str).unwrap_or_default();
             let (name, place) = (text("name"), text("in"));
             let is_required = parameter.get("required") == Some(&Value::Bool(true));
             let value = self.value(parameter);

@@ -34,10 +34,7 @@ fn put_request(request: &ImportedRequest, lines: &mut Vec<String>) {
     lines.push(if METHODS.contains(&method) {
         format!("      - {}: {path}", method.to_ascii_lowercase())
     } else {
-        format!(
-            "      - request: {{method: {}, url: {path}}}",
-            quoted(method)
-        )
+        format!("      - request: {{method: {}, url: {path}}}", quoted(method))
     });
     let mut put = |line: String| lines.push(format!("        {line}"));
     if let Some(name) = &request.name {
@@ -50,11 +47,7 @@ fn put_request(request: &ImportedRequest, lines: &mut Vec<String>) {
         ImportedBody::Text(text) => put(format!("body: {}", in_quotes(text))),
         ImportedBody::Form(pairs) => {
             let pair = |(name, value): &(String, String)| {
-                format!(
-                    "{}: {}",
-                    in_quotes(name).replace("$${", "${"),
-                    in_quotes(value)
-                )
+                format!("{}: {}", in_quotes(name).replace("$${", "${"), in_quotes(value))
             };
             let pairs: Vec<String> = pairs.iter().map(pair).collect();
             put(format!("form: {{{}}}", pairs.join(", ")));
@@ -93,25 +86,17 @@ fn put_load(load: &ImportedLoad, lines: &mut Vec<String>) {
 
 /// One line of a comment.
 fn comment(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// The name of a header: a token, which may look like something else.
 fn key(name: &str) -> String {
-    if is_plain(name) {
-        name.to_owned()
-    } else {
-        in_quotes(name).replace("$${", "${")
-    }
+    if is_plain(name) { name.to_owned() } else { in_quotes(name).replace("$${", "${") }
 }
 
 /// A text that YAML reads as this text: plain where it can be, in quotes else.
 fn quoted(text: &str) -> String {
-    let is_url = ["http://", "https://"]
-        .iter()
-        .find_map(|s| text.strip_prefix(s));
+    let is_url = ["http://", "https://"].iter().find_map(|s| text.strip_prefix(s));
     let is_path = text.starts_with('/') && text.bytes().all(is_path_byte);
     if is_plain(text) || is_path || is_url.is_some_and(is_authority) {
         text.to_owned()
@@ -121,9 +106,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn is_plain(text: &str) -> bool {
-    const WORDS: [&str; 10] = [
-        "true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan",
-    ];
+    const WORDS: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
     let is_word_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.bytes().all(is_word_byte)

@@ -35,9 +35,7 @@ pub(super) fn parse(text: &str) -> Result<Value, ParseError> {
         })?;
         let line = span.start.line();
         if nodes > NODES_MAX || open.len() > DEPTH_MAX {
-            return error(format!(
-                "line {line}: the file is nested too deeply or too large"
-            ));
+            return error(format!("line {line}: the file is nested too deeply or too large"));
         }
         let done = match event {
             Event::Scalar(text, style, ..) => Some(scalar(&text, style)),

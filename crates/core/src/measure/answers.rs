@@ -37,10 +37,7 @@ impl ResponseBins {
         while other.bin < self.bin {
             other.coarsen();
         }
-        for (mine, theirs) in [
-            (&mut self.good, &other.good),
-            (&mut self.failed, &other.failed),
-        ] {
+        for (mine, theirs) in [(&mut self.good, &other.good), (&mut self.failed, &other.failed)] {
             mine.resize(mine.len().max(theirs.len()), 0);
             mine.iter_mut().zip(theirs).for_each(|(m, t)| *m += t);
         }
@@ -90,11 +87,7 @@ impl ResponseBinsRecorder {
         if !(self.cursor_start <= completed.0 && completed.0 < self.cursor_end) {
             self.seek(completed.0);
         }
-        let counts = if is_good {
-            &mut self.answers.good
-        } else {
-            &mut self.answers.failed
-        };
+        let counts = if is_good { &mut self.answers.good } else { &mut self.answers.failed };
         if counts.len() <= self.cursor {
             counts.resize(self.cursor + 1, 0);
         }

@@ -49,9 +49,7 @@ fn append_observed(known: &mut Observed, later: Observed) {
     known.client_ends += later.client_ends;
     known.capture_lost += later.capture_lost;
     known.elapsed_ns += later.elapsed_ns;
-    known
-        .first_syns_by_interval
-        .extend(later.first_syns_by_interval);
+    known.first_syns_by_interval.extend(later.first_syns_by_interval);
     for (name, moved) in later.kernel {
         *known.kernel.entry(name).or_default() += moved;
     }
@@ -78,9 +76,7 @@ fn append_agent(known: &mut AgentMeasured, later: AgentMeasured) {
         mean_ns_ci95: None,
         begun_late_ns: known.begun_late_ns.max(later.begun_late_ns),
         pacing_error_p99_ns: known.pacing_error_p99_ns.max(later.pacing_error_p99_ns),
-        busiest_worker_percent: known
-            .busiest_worker_percent
-            .max(later.busiest_worker_percent),
+        busiest_worker_percent: known.busiest_worker_percent.max(later.busiest_worker_percent),
         steal_percent: most(known.steal_percent, later.steal_percent),
         stall_ns_max: known.stall_ns_max.max(later.stall_ns_max),
         lost_because: known.lost_because.take().or(later.lost_because),
@@ -131,11 +127,7 @@ impl Series {
     /// in pairs until they agree; a series for which that is not possible is left out.
     fn followed_by(mut self, mut later: Series) -> Series {
         if self.completed.is_empty() || later.completed.is_empty() {
-            return if self.completed.is_empty() {
-                later
-            } else {
-                self
-            };
+            return if self.completed.is_empty() { later } else { self };
         }
         while self.slot < later.slot {
             self.coarsen();
@@ -176,10 +168,7 @@ impl ResponseBins {
             later.coarsen();
         }
         let offset = (length.0 / self.bin.0) as usize;
-        for (mine, theirs) in [
-            (&mut self.good, &later.good),
-            (&mut self.failed, &later.failed),
-        ] {
+        for (mine, theirs) in [(&mut self.good, &later.good), (&mut self.failed, &later.failed)] {
             mine.resize(mine.len().max(offset + theirs.len()), 0);
             let place = mine[offset..].iter_mut();
             place.zip(theirs).for_each(|(mine, theirs)| *mine += theirs);

@@ -67,11 +67,7 @@ impl Backlogs {
             let delay = self.forgotten.map_or(Nanos::ZERO, |(_, delay)| delay);
             self.forgotten = Some((oldest.until, delay.max(oldest.delay)));
         }
-        self.kept.push_back(Backlog {
-            from: now,
-            until: Nanos::MAX,
-            delay: late,
-        });
+        self.kept.push_back(Backlog { from: now, until: Nanos::MAX, delay: late });
     }
 
     /// An operation that had started is over.

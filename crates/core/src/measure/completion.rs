@@ -159,9 +159,7 @@ impl Completion {
         ];
         let mut from = self.intended;
         let first_byte = Stage::FirstByte as usize;
-        let begun = ends[..first_byte]
-            .iter()
-            .fold(Nanos::ZERO, |a, &b| a.max(b));
+        let begun = ends[..first_byte].iter().fold(Nanos::ZERO, |a, &b| a.max(b));
         if begun <= from && self.first_byte >= self.completed {
             // What nearly all operations of a closed loop over open connections are.
             let mut stages = Stages::default();
@@ -226,10 +224,7 @@ mod tests {
 
     #[test]
     fn each_stage_is_the_time_between_its_ends() {
-        let op = Op {
-            intended: Nanos(100),
-            lane: 0,
-        };
+        let op = Op { intended: Nanos(100), lane: 0 };
         let completion = Completion {
             started: Nanos(101),
             placed: Nanos(103),
@@ -241,14 +236,8 @@ mod tests {
             first_byte: Nanos(355),
             ..Completion::at_once(op, Nanos(611), Outcome::Ok)
         };
-        assert_eq!(
-            completion.stages().map(|stage| stage.0),
-            [1, 2, 4, 8, 16, 0, 32, 64, 128, 256]
-        );
-        let targets = Completion {
-            is_targets_limit: true,
-            ..completion
-        };
+        assert_eq!(completion.stages().map(|stage| stage.0), [1, 2, 4, 8, 16, 0, 32, 64, 128, 256]);
+        let targets = Completion { is_targets_limit: true, ..completion };
         assert_eq!(targets.stages()[4..6], [Nanos(0), Nanos(16)]);
         let is_own = |stage: &Stage| stage.owner() == Owner::Generator;
         let own = Stage::all().filter(is_own);

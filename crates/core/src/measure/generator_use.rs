@@ -106,15 +106,13 @@ impl WaitUse {
             lateness: self.lateness,
         };
         merged.lateness.merge(&other.lateness);
-        merged
-            .changes
-            .extend(other.changes.into_iter().map(|change| WaitModeChange {
-                worker: change.worker + workers,
-                ..change
-            }));
-        merged
-            .changes
-            .sort_by_key(|change| (change.at, change.worker));
+        merged.changes.extend(
+            other
+                .changes
+                .into_iter()
+                .map(|change| WaitModeChange { worker: change.worker + workers, ..change }),
+        );
+        merged.changes.sort_by_key(|change| (change.at, change.worker));
         merged
     }
 }

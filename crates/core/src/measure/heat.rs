@@ -73,9 +73,7 @@ impl HeatCounts {
         Some(HeatReport {
             column_ns: slot.0 * SLOTS as u64,
             bounds_ns: (first..=last + 1).map(row_start).collect(),
-            counts: columns
-                .map(|column| HeatColumn(column[first..=last].to_vec()))
-                .collect(),
+            counts: columns.map(|column| HeatColumn(column[first..=last].to_vec())).collect(),
             levels: levels(most),
         })
     }
@@ -88,10 +86,7 @@ fn levels(most: u64) -> Vec<[u64; 2]> {
     let mut from: Vec<u64> = (0..LEVELS).map(|k| step.powi(k).round() as u64).collect();
     from.dedup();
     let next = from.iter().skip(1).map(|next| next - 1).chain([most]);
-    from.iter()
-        .zip(next)
-        .map(|(from, to)| [*from, to])
-        .collect()
+    from.iter().zip(next).map(|(from, to)| [*from, to]).collect()
 }
 
 /// The row of a response time.
@@ -175,12 +170,9 @@ impl<'de> Deserialize<'de> for HeatColumn {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<HeatColumn, D::Error> {
         let text = String::deserialize(from)?;
         let counts = text.split_whitespace().map(str::parse);
-        counts
-            .collect::<Result<_, _>>()
-            .map(HeatColumn)
-            .map_err(|_| {
-                D::Error::custom("a column of counts is numbers with a space between them")
-            })
+        counts.collect::<Result<_, _>>().map(HeatColumn).map_err(|_| {
+            D::Error::custom("a column of counts is numbers with a space between them")
+        })
     }
 }
 

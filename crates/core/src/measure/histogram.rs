@@ -76,8 +76,7 @@ impl Counts {
                 return all;
             };
             let count = |from: &mut std::iter::Peekable<std::slice::Iter<'_, (u64, u64)>>| {
-                from.next_if(|entry| entry.0 == t)
-                    .map_or(0, |entry| entry.1)
+                from.next_if(|entry| entry.0 == t).map_or(0, |entry| entry.1)
             };
             let n = of(count(&mut mine), count(&mut theirs));
             if n > 0 {
@@ -126,9 +125,7 @@ impl Histogram {
 
     /// Adds another's counts.
     pub fn merge(&mut self, other: &Histogram) {
-        self.0
-            .add(&other.0)
-            .expect("all histograms have the same bounds");
+        self.0.add(&other.0).expect("all histograms have the same bounds");
     }
 
     /// The counts without the rest.
@@ -138,10 +135,7 @@ impl Histogram {
 
     /// Adds these.
     pub fn add(&mut self, counts: &Counts) {
-        counts
-            .0
-            .iter()
-            .for_each(|&(t, n)| self.record_n(Nanos(t), n));
+        counts.0.iter().for_each(|&(t, n)| self.record_n(Nanos(t), n));
     }
 
     /// Forgets everything, keeps the memory.
@@ -234,18 +228,14 @@ impl Histogram {
 
     /// The recorded values with their counts, ascending.
     pub fn iter_recorded(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
-        self.0
-            .iter_recorded()
-            .map(|v| (Nanos(v.value_iterated_to()), v.count_at_value()))
+        self.0.iter_recorded().map(|v| (Nanos(v.value_iterated_to()), v.count_at_value()))
     }
 }
 
 impl Serialize for Histogram {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut bytes = Vec::new();
-        V2Serializer::new()
-            .serialize(&self.0, &mut bytes)
-            .map_err(serde::ser::Error::custom)?;
+        V2Serializer::new().serialize(&self.0, &mut bytes).map_err(serde::ser::Error::custom)?;
         s.serialize_str(&BASE64.encode(bytes))
     }
 }
@@ -271,9 +261,7 @@ mod tests {
 
     fn of(times_us: &[u64]) -> Histogram {
         let mut histogram = Histogram::default();
-        times_us
-            .iter()
-            .for_each(|&us| histogram.record(Nanos::from_micros(us)));
+        times_us.iter().for_each(|&us| histogram.record(Nanos::from_micros(us)));
         histogram
     }
 
@@ -288,14 +276,8 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_an_observation_beyond_it() {
-        for (q, needed) in [
-            (0.5, 1),
-            (0.75, 4),
-            (0.9, 10),
-            (0.95, 20),
-            (0.99, 100),
-            (0.999, 1_000),
-        ] {
+        for (q, needed) in [(0.5, 1), (0.75, 4), (0.9, 10), (0.95, 20), (0.99, 100), (0.999, 1_000)]
+        {
             let times: Vec<u64> = (1..=needed).collect();
             assert!(of(&times).percentile(q).is_some(), "{q} of {needed}");
             assert_eq!(of(&times[1..]).percentile(q), None, "{q}, one fewer");

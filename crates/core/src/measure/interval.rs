@@ -87,12 +87,7 @@ impl Interval {
 
     /// The interval as reports keep it, without the parts for watchers.
     pub fn kept(self) -> Interval {
-        Interval {
-            steps: Vec::new(),
-            sessions: Vec::new(),
-            agents: Vec::new(),
-            ..self
-        }
+        Interval { steps: Vec::new(), sessions: Vec::new(), agents: Vec::new(), ..self }
     }
 }
 
@@ -243,11 +238,7 @@ pub struct IntervalMerger {
 impl IntervalMerger {
     /// A merger for `workers` workers (at least 1).
     pub fn new(workers: usize) -> IntervalMerger {
-        IntervalMerger {
-            workers: workers.max(1),
-            open: BTreeMap::new(),
-            done: Vec::new(),
-        }
+        IntervalMerger { workers: workers.max(1), open: BTreeMap::new(), done: Vec::new() }
     }
 
     /// Adds one part. The whole interval and the sum of its parts, when it was the last part that
@@ -397,11 +388,7 @@ mod tests {
 
     #[test]
     fn interval_without_length_has_no_rate() {
-        let of = |end_ns| Interval {
-            start_ns: 1_000,
-            end_ns,
-            ..Interval::default()
-        };
+        let of = |end_ns| Interval { start_ns: 1_000, end_ns, ..Interval::default() };
         assert!(of(1_000).per_s(7).is_nan());
         assert_eq!(of(1_001_000).per_s(7), 7_000.0);
     }

@@ -127,11 +127,7 @@ impl BothEnds {
             network.record(part[1]);
             sums = [0, 1].map(|i| sums[i].saturating_add(part[i].0));
         }
-        BothEnds {
-            host: host.counts(),
-            network: network.counts(),
-            sums,
-        }
+        BothEnds { host: host.counts(), network: network.counts(), sums }
     }
 
     /// Whether it has no operation.

@@ -188,9 +188,7 @@ pub struct Outcomes {
 
 impl Default for Outcomes {
     fn default() -> Outcomes {
-        Outcomes {
-            counts: [0; Outcome::ALL.len()],
-        }
+        Outcomes { counts: [0; Outcome::ALL.len()] }
     }
 }
 
@@ -219,11 +217,7 @@ impl Outcomes {
 
     /// Number of operations that ended in a whole response, whatever its status.
     pub fn responses(&self) -> u64 {
-        Outcome::ALL
-            .iter()
-            .filter(|o| o.is_response())
-            .map(|&o| self.count(o))
-            .sum()
+        Outcome::ALL.iter().filter(|o| o.is_response()).map(|&o| self.count(o)).sum()
     }
 
     /// The share of the whole responses that are no failure, 0 to 1; 0 where none came.
@@ -254,10 +248,7 @@ impl Outcomes {
 
     /// The outcomes that occurred with their counts, in the order of [`Outcome::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (Outcome, u64)> + '_ {
-        Outcome::ALL
-            .iter()
-            .map(|&o| (o, self.count(o)))
-            .filter(|&(o, n)| n > 0 || o == Outcome::Ok)
+        Outcome::ALL.iter().map(|&o| (o, self.count(o))).filter(|&(o, n)| n > 0 || o == Outcome::Ok)
     }
 }
 

@@ -62,10 +62,7 @@ impl RecorderConfig {
     /// For one worker of a trial, of whose start times `starts_max` are kept at the most.
     pub fn of(spec: &TrialSpec, starts_max: usize) -> RecorderConfig {
         RecorderConfig {
-            window: Window {
-                start: spec.warmup,
-                end: spec.window_end(),
-            },
+            window: Window { start: spec.warmup, end: spec.window_end() },
             interval: spec.interval,
             open_loop: spec.load.is_open_loop(),
             counts_whole: spec.load.counts_whole(),
@@ -113,11 +110,7 @@ struct Arrival {
 impl Arrival {
     #[inline]
     fn of(completion: &Completion) -> Arrival {
-        Arrival {
-            at: completion.completed,
-            connection: completion.connection,
-            is_shared: false,
-        }
+        Arrival { at: completion.completed, connection: completion.connection, is_shared: false }
     }
 
     /// How many responses are known to share their arrival now that this one has come after `last`,
@@ -137,16 +130,8 @@ impl Arrival {
 impl Recorder {
     /// A recorder for one worker.
     pub fn new(config: RecorderConfig) -> Recorder {
-        let starts_max = if config.open_loop {
-            config.starts_max
-        } else {
-            0
-        };
-        let steps = if config.of_sessions {
-            config.targets.max(1)
-        } else {
-            0
-        };
+        let starts_max = if config.open_loop { config.starts_max } else { 0 };
+        let steps = if config.of_sessions { config.targets.max(1) } else { 0 };
         let totals = Measurement {
             window: config.window,
             // Address space only: the memory is taken as it is written.
@@ -164,9 +149,7 @@ impl Recorder {
             backlogs: Backlogs::default(),
             series: SeriesRecorder::new(config.window),
             steps: StepsRecorder::new(steps, config.window),
-            sessions: config
-                .of_sessions
-                .then(|| SeriesRecorder::new(config.window)),
+            sessions: config.of_sessions.then(|| SeriesRecorder::new(config.window)),
             answers: ResponseBinsRecorder::new(config.window),
             parts: IntervalRecorder::new(config.window, config.interval),
             kept_back: Vec::new(),

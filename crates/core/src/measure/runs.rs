@@ -16,10 +16,7 @@ pub(super) struct RunLengthRecorder {
 impl RunLengthRecorder {
     /// With its memory, so that the first time does not have to wait for that.
     pub(super) fn ready() -> RunLengthRecorder {
-        RunLengthRecorder {
-            counted: Some(Histogram::default()),
-            ..RunLengthRecorder::default()
-        }
+        RunLengthRecorder { counted: Some(Histogram::default()), ..RunLengthRecorder::default() }
     }
 
     /// Counts one time.

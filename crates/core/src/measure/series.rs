@@ -47,10 +47,7 @@ impl Series {
     pub fn means_ns(&self, slots: Range<usize>) -> Vec<f64> {
         let sums = self.response_sum_ns[slots.clone()].iter();
         let pairs = sums.zip(&self.response_count[slots]);
-        pairs
-            .filter(|&(_, &count)| count > 0)
-            .map(|(sum, &count)| sum / count as f64)
-            .collect()
+        pairs.filter(|&(_, &count)| count > 0).map(|(sum, &count)| sum / count as f64).collect()
     }
 
     /// Adds another's, slot by slot; where the slots differ, the finer ones are joined in pairs

@@ -163,11 +163,7 @@ mod tests {
     #[test]
     fn records_last_until_the_last_worker_has_none() {
         let ran_out = |after| SessionsMeasured {
-            ran_out: Some(RanOut {
-                set: "users".to_owned(),
-                records: 10,
-                after,
-            }),
+            ran_out: Some(RanOut { set: "users".to_owned(), records: 10, after }),
             ..SessionsMeasured::default()
         };
         let mut all = SessionsMeasured::default();

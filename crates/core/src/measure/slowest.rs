@@ -127,15 +127,9 @@ mod tests {
     fn ten_are_kept_the_slowest_first_of_all_workers() {
         let (odd, even) = ((0..100).map(|k| 2 * k + 1), (0..100).map(|k| 200 - 2 * k));
         let (mut odd, even) = (of(odd), of(even));
-        assert_eq!(
-            responses(&even),
-            [200, 198, 196, 194, 192, 190, 188, 186, 184, 182]
-        );
+        assert_eq!(responses(&even), [200, 198, 196, 194, 192, 190, 188, 186, 184, 182]);
         odd.merge(even);
-        assert_eq!(
-            responses(&odd),
-            [200, 199, 198, 197, 196, 195, 194, 193, 192, 191]
-        );
+        assert_eq!(responses(&odd), [200, 199, 198, 197, 196, 195, 194, 193, 192, 191]);
         assert_eq!(responses(&of([5, 7])), [7, 5]);
     }
 

@@ -140,9 +140,7 @@ impl StepsRecorder {
     /// A recorder of `steps` steps.
     pub(super) fn new(steps: usize, window: Window) -> StepsRecorder {
         let step = || (SeriesRecorder::new(window), [0; Stage::COUNT]);
-        StepsRecorder {
-            steps: (0..steps.min(TARGETS_MAX)).map(|_| step()).collect(),
-        }
+        StepsRecorder { steps: (0..steps.min(TARGETS_MAX)).map(|_| step()).collect() }
     }
 
     /// Adds the stages of an operation.
@@ -184,10 +182,8 @@ impl StepsRecorder {
     /// Hands what was recorded over to the targets.
     pub(super) fn finish(self, end: Nanos, targets: &mut [TargetMeasured]) {
         for (target, (series, stages_ns)) in targets.iter_mut().zip(self.steps) {
-            target.step = Some(StepMeasured {
-                series: series.finish(end),
-                stages_ns: stages_ns.to_vec(),
-            });
+            target.step =
+                Some(StepMeasured { series: series.finish(end), stages_ns: stages_ns.to_vec() });
         }
     }
 }

@@ -210,10 +210,7 @@ impl Measurement {
     /// # Panics
     /// If the windows begin at different times: the two are not of one trial.
     pub fn merge(&mut self, other: Measurement) {
-        assert_eq!(
-            self.window.start, other.window.start,
-            "measurements of different trials"
-        );
+        assert_eq!(self.window.start, other.window.start, "measurements of different trials");
         self.window.end = self.window.end.max(other.window.end);
         self.started += other.started;
         self.outcomes.merge(&other.outcomes);

@@ -126,14 +126,7 @@ impl DelayStats {
     /// With `is_watched` false it records nothing.
     pub fn new(is_watched: bool) -> DelayStats {
         DelayStats {
-            rows: vec![
-                DelaySums::default();
-                if is_watched {
-                    row_of(LONGEST_NS) + 1
-                } else {
-                    0
-                }
-            ],
+            rows: vec![DelaySums::default(); if is_watched { row_of(LONGEST_NS) + 1 } else { 0 }],
             late: Episodes::default(),
             cycles: DelaySums::default(),
             late_cycles: Episodes::default(),
@@ -284,10 +277,7 @@ mod tests {
         let micros = Nanos::from_micros;
         let at = |own| with_late(micros(own), micros(1_000), FAST).distortion();
         assert!((at(100) - 1.0).abs() < 1e-6, "10 % of the slowest");
-        assert!(
-            at(500) > 8.99,
-            "half of it is nine times as much beside the rest"
-        );
+        assert!(at(500) > 8.99, "half of it is nine times as much beside the rest");
         assert_eq!(at(99), 0.0, "it is late nowhere");
         // The same delay beside a slow target is none of the slowest operations' time.
         let slow = with_late(micros(100), micros(1_000), micros(20_000));

@@ -82,10 +82,7 @@ pub struct WaitModeChange {
 /// changes are in order; it began by sleeping.
 pub fn polling_share(changes: &[WaitModeChange], start: Nanos, end: Nanos) -> f64 {
     let ends = changes.iter().skip(1).map(|c| c.at).chain([Nanos::MAX]);
-    let polling = changes
-        .iter()
-        .zip(ends)
-        .filter(|(c, _)| c.to == WaitMode::Polling);
+    let polling = changes.iter().zip(ends).filter(|(c, _)| c.to == WaitMode::Polling);
     let within = polling.map(|(c, until)| until.min(end) - c.at.max(start));
     let total: u64 = within.map(|time| time.0).sum();
     total as f64 / (end - start).0.max(1) as f64
@@ -238,11 +235,7 @@ impl Polling {
     fn poll(&mut self, now: Nanos) {
         let [least, most] = HOLD;
         let confirmed = self.slept_from.is_some_and(|from| now - from < TRIAL);
-        self.hold = if confirmed {
-            Nanos(self.hold.0 * 2).min(most)
-        } else {
-            least
-        };
+        self.hold = if confirmed { Nanos(self.hold.0 * 2).min(most) } else { least };
         self.until = now + self.hold;
         self.change(now, WaitMode::Polling);
     }

@@ -35,10 +35,7 @@ const NOISY: Host = Host {
     response: Nanos::from_micros(120),
 };
 
-const QUIET: Host = Host {
-    by: Nanos::from_micros(10),
-    ..NOISY
-};
+const QUIET: Host = Host { by: Nanos::from_micros(10), ..NOISY };
 
 /// A worker on a host.
 struct World {
@@ -129,22 +126,10 @@ fn what_is_late_is_compared_with_the_response() {
     let by = Nanos::from_micros(40);
     let slow = Nanos::from_millis(20);
     let fast = Nanos::from_micros(60);
-    assert!(!polls(&Host {
-        by,
-        response: slow,
-        ..NOISY
-    }));
-    assert!(polls(&Host {
-        by,
-        response: fast,
-        ..NOISY
-    }));
+    assert!(!polls(&Host { by, response: slow, ..NOISY }));
+    assert!(polls(&Host { by, response: fast, ..NOISY }));
     // 1 % of them late is all that the slowest 1 % is made of; 0.1 % is a tenth of it.
-    let rare = |one_of, by| Host {
-        late_one_of: one_of,
-        by,
-        ..NOISY
-    };
+    let rare = |one_of, by| Host { late_one_of: one_of, by, ..NOISY };
     assert!(polls(&rare(100, by)));
     assert!(!polls(&rare(1_000, by)));
     assert!(polls(&rare(1_000, Nanos::from_millis(1))));
@@ -167,10 +152,7 @@ fn a_busy_worker_is_late_for_other_reasons() {
 
 #[test]
 fn a_worker_that_waits_for_others_has_no_processor_to_spare() {
-    let contended = Host {
-        contended: 0.6,
-        ..NOISY
-    };
+    let contended = Host { contended: 0.6, ..NOISY };
     let mut world = World::new(1);
     world.run(&contended, Nanos::from_secs(20));
     assert_eq!(world.polling.changes(), []);
@@ -193,12 +175,7 @@ fn time_to_get_a_free_processor_is_no_contention() {
 #[test]
 fn a_little_waiting_is_no_contention_however_little_is_late() {
     // 0.5 % of the time, and more than all that operations are late by.
-    let host = Host {
-        late_one_of: 100,
-        by: Nanos::from_micros(50),
-        contended: 2.0,
-        ..NOISY
-    };
+    let host = Host { late_one_of: 100, by: Nanos::from_micros(50), contended: 2.0, ..NOISY };
     let mut world = World::new(1);
     world.run(&host, Nanos::from_secs(5));
     assert_eq!(world.polling.mode(), WaitMode::Polling);
@@ -219,9 +196,7 @@ fn a_single_pause_is_no_reason() {
     world.run(&QUIET, Nanos::from_secs(2));
     for k in 0..500 {
         let own = Nanos::from_millis(100) - Nanos(k * GAP.0);
-        world
-            .pace
-            .responded(world.now - own, own, own + QUIET.response);
+        world.pace.responded(world.now - own, own, own + QUIET.response);
     }
     world.run(&QUIET, Nanos::from_secs(2));
     assert_eq!(world.polling.changes(), []);
@@ -238,14 +213,8 @@ fn one_slow_round_of_polling_does_not_end_it() {
 
 #[test]
 fn polling_that_does_not_help_ends_and_is_not_tried_again_soon() {
-    let helpless = Host {
-        late_polling_one_of: NOISY.late_one_of,
-        ..NOISY
-    };
-    let in_the_way = Host {
-        in_the_way: 0.05,
-        ..NOISY
-    };
+    let helpless = Host { late_polling_one_of: NOISY.late_one_of, ..NOISY };
+    let in_the_way = Host { in_the_way: 0.05, ..NOISY };
     for host in [helpless, in_the_way] {
         let mut world = World::new(1);
         world.run(&host, Nanos::from_secs(50));
@@ -290,11 +259,7 @@ fn few_operations_are_waited_for() {
 
 #[test]
 fn the_share_of_polling_is_of_the_window() {
-    let change = |at, to| WaitModeChange {
-        at: Nanos(at),
-        worker: 0,
-        to,
-    };
+    let change = |at, to| WaitModeChange { at: Nanos(at), worker: 0, to };
     let share = |changes: &[WaitModeChange]| polling_share(changes, Nanos(100), Nanos(200));
     assert_eq!(share(&[]), 0.0);
     assert_eq!(share(&[change(50, WaitMode::Polling)]), 1.0);

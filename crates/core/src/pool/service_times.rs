@@ -159,10 +159,7 @@ mod tests {
         let needed = noted((0..100).map(|k| if k % 10 == 0 { 900 } else { 10 })).needed();
         assert!(needed.least <= Nanos::from_millis(10) && needed.usual >= Nanos::from_millis(900));
         let needed = noted((0..100).map(|k| if k % 50 == 0 { 900 } else { 10 })).needed();
-        assert!(
-            needed.usual < Nanos::from_millis(11),
-            "one in fifty does not"
-        );
+        assert!(needed.usual < Nanos::from_millis(11), "one in fifty does not");
     }
 
     #[test]

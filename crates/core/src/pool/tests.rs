@@ -50,10 +50,7 @@ fn rare_slow_requests_do_not_drop_waiting_operations() {
     let mut long = pool(4, times(100));
     fill(&mut long, 0..500);
     let first = long.take(ms(500)).expect("one has a chance");
-    assert!(
-        first >= 400,
-        "{first}: the line is too long for all of them"
-    );
+    assert!(first >= 400, "{first}: the line is too long for all of them");
 }
 
 #[test]

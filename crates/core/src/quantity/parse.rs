@@ -113,9 +113,7 @@ pub(crate) const LEVELS_MAX: usize = 1_000;
 pub fn parse_list(text: &str) -> Result<impl Iterator<Item = &str>, ParseError> {
     match text.split(',').count() {
         0..=LEVELS_MAX => Ok(text.split(',')),
-        n => Err(ParseError(format!(
-            "{n} levels are too many: give at most {LEVELS_MAX}"
-        ))),
+        n => Err(ParseError(format!("{n} levels are too many: give at most {LEVELS_MAX}"))),
     }
 }
 
@@ -141,13 +139,9 @@ pub fn parse_law(text: &str) -> Result<Law, ParseError> {
         ))
     };
     let Some(call) = Call::parse(text) else {
-        return parse_duration(text).map(Law::Fixed).map_err(|e| {
-            wrong(if e.0.contains("year") {
-                "is too long"
-            } else {
-                "is no law"
-            })
-        });
+        return parse_duration(text)
+            .map(Law::Fixed)
+            .map_err(|e| wrong(if e.0.contains("year") { "is too long" } else { "is no law" }));
     };
     match (call.name, call.arguments.as_slice()) {
         ("fixed", [t]) => Ok(Law::Fixed(parse_duration(t)?)),

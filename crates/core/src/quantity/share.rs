@@ -41,11 +41,7 @@ pub struct WorkerRange {
 impl WorkerRange {
     /// All of them in one process.
     pub fn whole(workers: u32) -> WorkerRange {
-        WorkerRange {
-            first: 0,
-            workers,
-            of: workers,
-        }
+        WorkerRange { first: 0, workers, of: workers }
     }
 
     /// The workers of several processes. Each has as many as it offers. Where that is more than is
@@ -75,17 +71,12 @@ impl WorkerRange {
 
     /// The share of its worker `nth`, from 0.
     pub fn share(self, nth: u32) -> Share {
-        Share {
-            index: self.first + nth,
-            of: self.of,
-        }
+        Share { index: self.first + nth, of: self.of }
     }
 
     /// How many of `total` items are its own.
     pub fn part(self, total: u64) -> u64 {
-        (0..self.workers)
-            .map(|nth| self.share(nth).part(total))
-            .sum()
+        (0..self.workers).map(|nth| self.share(nth).part(total)).sum()
     }
 
     /// Its part of all work, 0 to 1.

@@ -10,12 +10,8 @@ const BETWEEN: &str = "; ";
 const ALTERNATIVE: &str = "or ";
 
 /// Options with a short form that advice uses.
-const SHORT: [(&str, &str); 4] = [
-    ("-n", "requests"),
-    ("-R", "rate"),
-    ("-c", "vusers"),
-    ("-d", "duration"),
-];
+const SHORT: [(&str, &str); 4] =
+    [("-n", "requests"), ("-R", "rate"), ("-c", "vusers"), ("-d", "duration")];
 
 impl Report {
     /// Takes out of each next step what the command did already.
@@ -69,12 +65,8 @@ fn is_present(piece: &str, command: &str, spec: &BTreeMap<String, Value>) -> boo
         return false;
     };
     std::iter::once(first).chain(options).all(|(name, value)| {
-        let present = spec
-            .get(&name)
-            .or_else(|| spec.get(&name.replace('_', "-")));
-        present
-            .zip(value)
-            .is_some_and(|(present, value)| is_same(present, value))
+        let present = spec.get(&name).or_else(|| spec.get(&name.replace('_', "-")));
+        present.zip(value).is_some_and(|(present, value)| is_same(present, value))
     })
 }
 
@@ -127,14 +119,8 @@ mod tests {
             ("repeat with -R 1000/s", ""),
             ("find the knee: knee sweep URL --vusers auto", ""),
             ("give up later: --connect-timeout 500ms.", ""),
-            (
-                "settle: --warmup 1s --duration 2s; if it still drifts, it changes",
-                "",
-            ),
-            (
-                "wait: --timeout 2s; or read it as a lower bound",
-                "read it as a lower bound",
-            ),
+            ("settle: --warmup 1s --duration 2s; if it still drifts, it changes", ""),
+            ("wait: --timeout 2s; or read it as a lower bound", "read it as a lower bound"),
         ] {
             assert_eq!(without_present(step, "sweep", &spec()), left, "{step}");
         }

@@ -25,32 +25,19 @@ pub struct CodeEntry {
 
 /// All codes, each in one chapter.
 pub fn chapters() -> Vec<CodeChapter> {
-    let chapter = |title: &str, codes| CodeChapter {
-        title: title.to_owned(),
-        codes,
-    };
-    let of_any = chapter(
-        "Findings of any load on a target",
-        findings::codes().collect(),
-    );
+    let chapter = |title: &str, codes| CodeChapter { title: title.to_owned(), codes };
+    let of_any = chapter("Findings of any load on a target", findings::codes().collect());
     let of_one = Kind::all().filter(|kind| !kind.codes().is_empty());
     let of_one = of_one.map(|kind| {
         let title = format!("Findings of knee {}", Command::of(kind));
         chapter(&title, kind.codes())
     });
     let of_the_end = [
-        chapter(
-            "Findings of an experiment that ended early",
-            ending::CODES.to_vec(),
-        ),
+        chapter("Findings of an experiment that ended early", ending::CODES.to_vec()),
         chapter("The verdict INVALID", vec![validity::INVALID]),
         chapter("Reasons for INVALID", validity::reasons().collect()),
     ];
-    [of_any]
-        .into_iter()
-        .chain(of_one)
-        .chain(of_the_end)
-        .collect()
+    [of_any].into_iter().chain(of_one).chain(of_the_end).collect()
 }
 
 /// All codes in the order of the chapters.
@@ -62,11 +49,8 @@ pub fn codes() -> impl Iterator<Item = Code> {
 pub fn entry(name: &str) -> Option<CodeEntry> {
     let wanted = name.replace('-', "_");
     let code = codes().find(|code| code.name.eq_ignore_ascii_case(&wanted))?;
-    let reasons = if code == validity::INVALID {
-        validity::reasons().collect()
-    } else {
-        Vec::new()
-    };
+    let reasons =
+        if code == validity::INVALID { validity::reasons().collect() } else { Vec::new() };
     Some(CodeEntry { code, reasons })
 }
 

@@ -12,11 +12,7 @@ use crate::trial::report::{TrialReport, Verdict};
 impl Report {
     /// Where it contradicts itself, a line for each place; none where it agrees.
     pub fn contradictions(&self) -> Vec<String> {
-        let said = Said {
-            verdict: self.verdict,
-            trials: &self.trials,
-            findings: &self.findings,
-        };
+        let said = Said { verdict: self.verdict, trials: &self.trials, findings: &self.findings };
         contradictions(said, self.conclusion.answer())
     }
 }
@@ -82,12 +78,8 @@ const NAMES_NO_FAILURE: [&str; 17] = [
 
 /// Findings that name what an overload makes of connects in the normal course: they are no trouble,
 /// and say all the same how attempts end.
-const NAMES_OVERLOAD: [&str; 4] = [
-    "accept_queue_full",
-    "connects_unanswered",
-    "ghosts",
-    "established_late",
-];
+const NAMES_OVERLOAD: [&str; 4] =
+    ["accept_queue_full", "connects_unanswered", "ghosts", "established_late"];
 
 /// Share of failed operations from which on a finding must name the failure.
 const FAILED_SHARE: f64 = 0.02;
@@ -99,10 +91,9 @@ fn check_findings(said: Said<'_>, answer: &dyn Answer, found: &mut Contradiction
         found.within(&finding.code, |found| is_whole(finding, found));
         let blames_generator =
             OF_THE_GENERATOR.contains(&finding.code.as_str()) && finding.severity > Severity::Info;
-        found.unless(
-            said.verdict == Verdict::Invalid || !blames_generator,
-            || format!("VALID, and a finding says: {}", finding.text),
-        );
+        found.unless(said.verdict == Verdict::Invalid || !blames_generator, || {
+            format!("VALID, and a finding says: {}", finding.text)
+        });
     }
     // Findings of an explanation are of the clients asked for: what it changes makes losses on
     // purpose.
@@ -123,9 +114,7 @@ fn is_whole(finding: &Finding, found: &mut Contradictions) {
         found.unless(value.is_finite(), || format!("{name} is {value}"));
     }
     for wrong in ["NaN", "inf ", "inf%", "unknown %"] {
-        found.unless(!finding.text.contains(wrong), || {
-            format!("says `{wrong}`: {}", finding.text)
-        });
+        found.unless(!finding.text.contains(wrong), || format!("says `{wrong}`: {}", finding.text));
     }
 }
 

@@ -129,18 +129,12 @@ pub struct Command {
 impl Command {
     /// The command that measures.
     pub const fn of(kind: Kind) -> Command {
-        Command {
-            kind,
-            is_analysis: false,
-        }
+        Command { kind, is_analysis: false }
     }
 
     /// The command that analyzes what others measured.
     pub const fn analysis_of(kind: Kind) -> Command {
-        Command {
-            kind,
-            is_analysis: true,
-        }
+        Command { kind, is_analysis: true }
     }
 
     /// The command of this name.

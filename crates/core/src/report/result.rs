@@ -51,11 +51,8 @@ impl Report {
 
     fn reasons(&self) -> Vec<String> {
         let ended = self.findings.iter();
-        let ended = ended.filter(|f| {
-            [UNREACHABLE, FLEET_LOST, STOPPED_EARLY]
-                .iter()
-                .any(|&c| f.is(c))
-        });
+        let ended =
+            ended.filter(|f| [UNREACHABLE, FLEET_LOST, STOPPED_EARLY].iter().any(|&c| f.is(c)));
         let mut reasons: Vec<String> = ended.map(|f| f.text.clone()).collect();
         let tally = self.tally();
         if tally.succeeded == 0 && (reasons.is_empty() || tally.attempted > 0) {
@@ -80,19 +77,14 @@ impl Report {
             .collect();
         ends.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
         let kinds = ends.iter().take(KINDS_MAX);
-        let kinds: Vec<String> = kinds
-            .map(|(count, name)| format!("{count} {}", name.replace('_', " ")))
-            .collect();
+        let kinds: Vec<String> =
+            kinds.map(|(count, name)| format!("{count} {}", name.replace('_', " "))).collect();
         let noun = self.conclusion.answer().operation();
         let of = match attempted {
             1 => format!("the only {noun} did not succeed"),
             n => format!("none of {n} {noun}s succeeded"),
         };
-        if kinds.is_empty() {
-            of
-        } else {
-            format!("{of}: {}", kinds.join(", "))
-        }
+        if kinds.is_empty() { of } else { format!("{of}: {}", kinds.join(", ")) }
     }
 
     /// Why nothing was measured, in words.
@@ -104,10 +96,7 @@ impl Report {
         let refused = |t: &TrialReport| {
             let errors = &t.datagrams()?.send_errors;
             let (name, _) = errors.iter().max_by_key(|(_, n)| **n)?;
-            Some(format!(
-                "all {} datagrams were refused: {name}",
-                t.attempted
-            ))
+            Some(format!("all {} datagrams were refused: {name}", t.attempted))
         };
         let aborted = |t: &TrialReport| {
             let flows = t.flows().filter(|f| !f.reason.is_empty())?;
@@ -122,10 +111,7 @@ impl Report {
     fn tally(&self) -> OperationTally {
         if self.trials.is_empty() {
             let rows = self.conclusion.answer().rows() as u64;
-            return OperationTally {
-                attempted: rows,
-                succeeded: rows,
-            };
+            return OperationTally { attempted: rows, succeeded: rows };
         }
         let mut tally = OperationTally::default();
         for trial in self.trials.iter().map(of_trial) {
@@ -154,10 +140,7 @@ fn of_trial(trial: &TrialReport) -> OperationTally {
         // Only responses are known.
         Detail::CutShort => (trial.attempted, trial.completed),
     };
-    OperationTally {
-        attempted,
-        succeeded: succeeded.min(attempted.max(1)),
-    }
+    OperationTally { attempted, succeeded: succeeded.min(attempted.max(1)) }
 }
 
 /// Whether any flow brought anything to its other end.
@@ -228,16 +211,8 @@ mod tests {
                 &[(Http5xx, 5), (Timeout, 7)],
                 "none of 12 operations succeeded: 7 timeout, 5 http 5xx",
             ),
-            (
-                Kind::Run,
-                &[(Http4xx, 3)],
-                "none of 3 operations succeeded: 3 http 4xx",
-            ),
-            (
-                Kind::Sweep,
-                &[(InFlight, 1)],
-                "the only operation did not succeed: 1 in flight",
-            ),
+            (Kind::Run, &[(Http4xx, 3)], "none of 3 operations succeeded: 3 http 4xx"),
+            (Kind::Sweep, &[(InFlight, 1)], "the only operation did not succeed: 1 in flight"),
             (
                 Kind::Overload,
                 &[(ConnectTimeout, 99)],
@@ -297,11 +272,7 @@ mod tests {
     fn datagrams_succeed_where_they_are_received() {
         let sent = |received: u64, service_lost: Option<&str>| {
             let mut trial = ending(&[(Outcome::Ok, received), (Outcome::Lost, 9 - received)]);
-            let ledger = LedgerReport {
-                intended: 10,
-                send_errors: 1,
-                ..LedgerReport::default()
-            };
+            let ledger = LedgerReport { intended: 10, send_errors: 1, ..LedgerReport::default() };
             let datagrams = DatagramReport {
                 service_lost: service_lost.map(str::to_owned),
                 ..DatagramReport::default()

@@ -32,12 +32,7 @@ pub struct PartialExperiment {
 /// # Errors
 /// Nothing was left, in a few words.
 pub fn salvage(remains: PartialExperiment) -> Result<Report, String> {
-    let PartialExperiment {
-        so_far: mut report,
-        ended,
-        running,
-        goes_on,
-    } = remains;
+    let PartialExperiment { so_far: mut report, ended, running, goes_on } = remains;
     let running = running.filter(|trial| !trial.intervals.is_empty());
     if ended == 0 && running.is_none() {
         return Err(if goes_on {
@@ -47,9 +42,7 @@ pub fn salvage(remains: PartialExperiment) -> Result<Report, String> {
         });
     }
     report.interrupted = true;
-    report
-        .findings
-        .push(cut_short(ended, running.as_ref(), goes_on));
+    report.findings.push(cut_short(ended, running.as_ref(), goes_on));
     gravest_first(&mut report.findings);
     if let Some(running) = running {
         let trial = running.report();

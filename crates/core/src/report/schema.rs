@@ -106,10 +106,7 @@ mod tests {
                               "offered": {"connection_wait_ns": {"p50": null}}})
         };
         let document = json!({"command": "udp", "trials": [trial()]});
-        assert_eq!(
-            from_first_schema(document)["trials"][0]["offered"],
-            json!({})
-        );
+        assert_eq!(from_first_schema(document)["trials"][0]["offered"], json!({}));
     }
 
     #[test]

@@ -45,20 +45,14 @@ impl Secrets {
         if !self.hides() {
             return false;
         }
-        let mut cover = SecretCover {
-            secrets: self,
-            targets: BTreeMap::new(),
-        };
+        let mut cover = SecretCover { secrets: self, targets: BTreeMap::new() };
         cover.name_targets(document);
         cover.hide(document)
     }
 
     /// Names in the place of these, apart from each other where these are.
     pub fn hide_names(&self, names: &[String]) -> Vec<String> {
-        let mut cover = SecretCover {
-            secrets: self,
-            targets: BTreeMap::new(),
-        };
+        let mut cover = SecretCover { secrets: self, targets: BTreeMap::new() };
         names.iter().for_each(|name| cover.name_target(name));
         let hidden = |name: &String| cover.targets.get(name).unwrap_or(name).clone();
         names.iter().map(hidden).collect()
@@ -140,18 +134,10 @@ mod tests {
 
     #[test]
     fn names_that_differ_in_a_secret_stay_apart() {
-        let names = [
-            "GET /?token=a",
-            "GET /?token=b",
-            "GET /?token=a",
-            "GET /?page=1",
-        ];
+        let names = ["GET /?token=a", "GET /?token=b", "GET /?token=a", "GET /?page=1"];
         let hidden = Secrets::default().hide_names(&names.map(str::to_owned));
         let first = "GET /?token=***";
-        assert_eq!(
-            hidden,
-            [first, "GET /?token=*** (2)", first, "GET /?page=1"]
-        );
+        assert_eq!(hidden, [first, "GET /?token=*** (2)", first, "GET /?page=1"]);
     }
 
     #[test]

@@ -46,10 +46,8 @@ pub fn judge(thresholds: &[Threshold], report: &Report) -> Vec<ThresholdReport> 
         } else {
             trials.iter().map(|trial| threshold.judge(trial)).collect()
         };
-        let mut judged = ThresholdReport {
-            expression: threshold.to_string(),
-            ..ThresholdReport::default()
-        };
+        let mut judged =
+            ThresholdReport { expression: threshold.to_string(), ..ThresholdReport::default() };
         for line in lines {
             match line {
                 ThresholdJudgement::Crossed(line) => judged.crossed.push(line),
@@ -67,9 +65,7 @@ pub fn judge(thresholds: &[Threshold], report: &Report) -> Vec<ThresholdReport> 
 pub fn asked_for(report: &Report) -> Vec<Threshold> {
     let asked = report.spec.get("fail-if").and_then(|v| v.as_array());
     let texts = asked.into_iter().flatten().filter_map(|v| v.as_str());
-    texts
-        .filter_map(|text| Threshold::parse(text).ok())
-        .collect()
+    texts.filter_map(|text| Threshold::parse(text).ok()).collect()
 }
 
 fn without_trials(threshold: &Threshold, report: &Report) -> ThresholdJudgement {

@@ -28,11 +28,7 @@ pub(super) fn read(
     let first = found.next();
     if let (Some(first), Some(other)) = (first, found.next()) {
         let (first, at, other) = (&first.key, other.at, &other.key);
-        bail!(
-            at,
-            "'{other}' and '{first}' in one: a request has one of {}",
-            list(&BODIES)
-        );
+        bail!(at, "'{other}' and '{first}' in one: a request has one of {}", list(&BODIES));
     }
     let Some(entry) = first else {
         return Ok((RequestBody::Text(TextWithHoles::default()), None));
@@ -62,17 +58,13 @@ const BODIES: [&str; 4] = ["json", "form", "body", "body_file"];
 
 fn file(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<Body> {
     let name = &text(node, "the name of a file")?.text;
-    read_file(name, inputs)
-        .map(Body::from)
-        .or_else(|why| fault(node.at, why))
+    read_file(name, inputs).map(Body::from).or_else(|why| fault(node.at, why))
 }
 
 /// The bytes of a file below the folder of the scenario, or what is wrong with it.
 pub(super) fn read_file(name: &str, inputs: &mut dyn ScenarioInputs) -> Result<Vec<u8>, String> {
     below(name)?;
-    inputs
-        .file(name)
-        .map_err(|why| format!("{} {why}", quoted(name)))
+    inputs.file(name).map_err(|why| format!("{} {why}", quoted(name)))
 }
 
 /// Whether a name is of something below the folder of the scenario, links apart.
@@ -235,10 +227,7 @@ mod tests {
             ("1.5E-3", Some("1.5e-3")),
             ("0x1F", Some("31")),
             ("0o17", Some("15")),
-            (
-                "123456789012345678901234567890",
-                Some("123456789012345678901234567890"),
-            ),
+            ("123456789012345678901234567890", Some("123456789012345678901234567890")),
             ("1_000", None),
             ("1e", None),
             (".", None),

@@ -25,9 +25,7 @@ pub(super) fn read(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Condition
         bail!(node.at, "a condition compares two texts: {SHAPE}");
     };
     let rest = &whole[at..];
-    let known = OPERATORS
-        .iter()
-        .find(|(written, _)| rest.starts_with(written));
+    let known = OPERATORS.iter().find(|(written, _)| rest.starts_with(written));
     let Some(&(written, relation)) =
         known.filter(|(written, _)| !rest[written.len()..].starts_with('='))
     else {

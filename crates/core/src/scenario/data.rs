@@ -21,19 +21,13 @@ pub(super) fn read(node: Option<&Node>, inputs: &mut dyn ScenarioInputs) -> Read
     };
     let entries = named(node, "data: {users: {file: users.csv}}")?;
     if entries.len() > COLUMNS_MAX {
-        bail!(
-            node.at,
-            "too many sets of records: expected at most {COLUMNS_MAX}"
-        );
+        bail!(node.at, "too many sets of records: expected at most {COLUMNS_MAX}");
     }
     entries.iter().map(|entry| set(entry, inputs)).collect()
 }
 
-const DEALS: [(&str, Deal); 3] = [
-    ("unique", Deal::Unique),
-    ("in-order", Deal::InOrder),
-    ("random", Deal::Random),
-];
+const DEALS: [(&str, Deal); 3] =
+    [("unique", Deal::Unique), ("in-order", Deal::InOrder), ("random", Deal::Random)];
 
 fn set(entry: &Entry, inputs: &mut dyn ScenarioInputs) -> Read<DataSet> {
     let Entry { key, at, value } = entry;
@@ -51,12 +45,7 @@ fn set(entry: &Entry, inputs: &mut dyn ScenarioInputs) -> Read<DataSet> {
     };
     let name = &text(file, "the name of a file")?.text;
     let table = table(name, inputs).or_else(|wrong| fault(file.at, wrong))?;
-    Ok(DataSet {
-        name: key.to_string(),
-        columns: table.columns,
-        rows: table.rows,
-        deal,
-    })
+    Ok(DataSet { name: key.to_string(), columns: table.columns, rows: table.rows, deal })
 }
 
 /// Something, and the number of the line that it is about.
@@ -76,9 +65,7 @@ fn table(name: &str, inputs: &mut dyn ScenarioInputs) -> Result<Records, String>
         "jsonl" | "ndjson" => json_lines,
         _ => {
             let shown = quoted(name);
-            return Err(format!(
-                "{shown} has no known ending: expected .csv, .jsonl or .ndjson"
-            ));
+            return Err(format!("{shown} has no known ending: expected .csv, .jsonl or .ndjson"));
         }
     };
     let bytes = read_file(name, inputs)?;
@@ -97,11 +84,7 @@ fn table(name: &str, inputs: &mut dyn ScenarioInputs) -> Result<Records, String>
 
 /// RFC 4180, the first record being the header. Empty lines are left out.
 fn csv(text: &str) -> Result<Records, Numbered<String>> {
-    let mut reader = Csv {
-        text,
-        at: 0,
-        line: 1,
-    };
+    let mut reader = Csv { text, at: 0, line: 1 };
     let mut columns: Option<Vec<String>> = None;
     let mut rows = Vec::new();
     while let Some((line, fields)) = reader.record()? {
@@ -127,10 +110,7 @@ fn csv(text: &str) -> Result<Records, Numbered<String>> {
     }
     match columns {
         Some(columns) => Ok(Records { columns, rows }),
-        None => Err((
-            1,
-            "the file is empty: expected a header, such as name,password".to_owned(),
-        )),
+        None => Err((1, "the file is empty: expected a header, such as name,password".to_owned())),
     }
 }
 
@@ -143,7 +123,7 @@ fn header(fields: Vec<String>) -> Result<Vec<String>, String> {
     for column in &columns {
         if column.is_empty() {
             return Err(
-                "a column without a name: expected a header, such as name,password".to_owned(),
+                "a column without a name: expected a header, such as name,password".to_owned()
             );
         }
         if !seen.insert(column) {
@@ -221,10 +201,7 @@ impl Csv<'_> {
         let mut rest = rest;
         loop {
             let Some((part, after)) = rest.split_once('"') else {
-                return Err((
-                    begin,
-                    "a quoted value has no end: close it with '\"'".to_owned(),
-                ));
+                return Err((begin, "a quoted value has no end: close it with '\"'".to_owned()));
             };
             value.push_str(part);
             self.line += part.matches('\n').count();
@@ -246,11 +223,7 @@ impl Csv<'_> {
 fn json_lines(text: &str) -> Result<Records, Numbered<String>> {
     let mut columns: Vec<String> = Vec::new();
     let mut rows = Vec::new();
-    for (at, line) in text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty())
-    {
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let told = |what: String| (at + 1, what);
         let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)
             .map_err(|_| {
@@ -293,16 +266,8 @@ mod tests {
             ("an empty value at the end", "a,b\n1,\n", &[&["1", ""]]),
             ("an empty value at the very end", "a,b\n1,", &[&["1", ""]]),
             ("quotes", "a,b\n\"1,2\",\"x\"\"y\"\r\n", &[&["1,2", "x\"y"]]),
-            (
-                "a line end in quotes",
-                "a,b\n\"1\n2\",3\n\n4,5\n",
-                &[&["1\n2", "3"], &["4", "5"]],
-            ),
-            (
-                "a lone CR belongs to its value",
-                "a,b\n1\r,2\n",
-                &[&["1\r", "2"]],
-            ),
+            ("a line end in quotes", "a,b\n\"1\n2\",3\n\n4,5\n", &[&["1\n2", "3"], &["4", "5"]]),
+            ("a lone CR belongs to its value", "a,b\n1\r,2\n", &[&["1\r", "2"]]),
         ];
         for (name, text, want) in rows {
             assert_eq!(csv(text).unwrap().rows, want, "{name}");

@@ -36,10 +36,7 @@ pub(super) fn read(
             );
         }
         (None, Some(gives)) => {
-            bail!(
-                gives.at,
-                "'gives' belongs to 'exec': write exec: ./sign.py beside it"
-            );
+            bail!(gives.at, "'gives' belongs to 'exec': write exec: ./sign.py beside it");
         }
     };
     let program = program(&exec.value, programs, inputs)?;
@@ -67,12 +64,7 @@ pub(super) fn read(
         _ => false,
     };
     let tells = tells.into_iter().filter(|(_, value)| !is_given(value));
-    Ok(Some(Ask {
-        program,
-        tells: tells.collect(),
-        gives: given,
-        waits: Vec::new(),
-    }))
+    Ok(Some(Ask { program, tells: tells.collect(), gives: given, waits: Vec::new() }))
 }
 
 /// The holes of a request that wait for what a program gives. Which cookies are sent depends on
@@ -96,15 +88,13 @@ fn known(names: &Names) -> Vec<(String, Piece)> {
     let variables = (0u16..).zip(&names.variables);
     let variables = variables.filter(|(_, (_, is_known))| *is_known);
     let variables = variables.map(|(number, (name, _))| (name.clone(), Piece::Variable(number)));
-    let columns = (0u16..)
-        .zip(&names.data)
-        .flat_map(|(data, (set, columns))| {
-            let columns = (0u16..).zip(columns);
-            columns.map(move |(column, name)| {
-                let value = Piece::Column { data, column };
-                (format!("{set}.{name}"), value)
-            })
-        });
+    let columns = (0u16..).zip(&names.data).flat_map(|(data, (set, columns))| {
+        let columns = (0u16..).zip(columns);
+        columns.map(move |(column, name)| {
+            let value = Piece::Column { data, column };
+            (format!("{set}.{name}"), value)
+        })
+    });
     variables.chain(columns).collect()
 }
 
@@ -120,10 +110,7 @@ fn program(node: &Node, programs: &mut Vec<Program>, inputs: &mut dyn ScenarioIn
     });
     let (path, folder) = located.or_else(|why| fault(file.at, why))?;
     if arguments.len() > ARGUMENTS_MAX {
-        bail!(
-            node.at,
-            "too many arguments: expected at most {ARGUMENTS_MAX}"
-        );
+        bail!(node.at, "too many arguments: expected at most {ARGUMENTS_MAX}");
     }
     let arguments = arguments.iter().map(|node| argument(node, inputs));
     let program = Program {
@@ -139,10 +126,7 @@ fn program(node: &Node, programs: &mut Vec<Program>, inputs: &mut dyn ScenarioIn
         return Ok(number as u16);
     }
     if programs.len() >= PROGRAMS_MAX {
-        bail!(
-            node.at,
-            "too many programs: expected at most {PROGRAMS_MAX} in a scenario"
-        );
+        bail!(node.at, "too many programs: expected at most {PROGRAMS_MAX} in a scenario");
     }
     programs.push(program);
     Ok((programs.len() - 1) as u16)

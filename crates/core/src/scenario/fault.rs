@@ -13,10 +13,7 @@ pub(super) struct Position {
 impl Position {
     /// A place further on in the same line.
     pub(super) fn right(self, characters: usize) -> Position {
-        Position {
-            column: self.column + characters,
-            ..self
-        }
+        Position { column: self.column + characters, ..self }
     }
 }
 
@@ -41,10 +38,7 @@ impl Fault {
 
 /// A mistake at a place.
 pub(super) fn fault<T>(at: Position, what: impl Into<String>) -> Read<T> {
-    Err(Fault {
-        at,
-        what: what.into(),
-    })
+    Err(Fault { at, what: what.into() })
 }
 
 /// Returns a mistake at a place, described as by `format!`.
@@ -106,14 +100,7 @@ mod tests {
 
     #[test]
     fn a_word_that_is_meant_is_found() {
-        let known = [
-            "expect",
-            "extract",
-            "json",
-            "body",
-            "body_file",
-            "on_failure",
-        ];
+        let known = ["expect", "extract", "json", "body", "body_file", "on_failure"];
         for (word, want) in [
             ("expct", Some("expect")),
             ("Extract", Some("extract")),
@@ -131,14 +118,8 @@ mod tests {
     #[test]
     fn an_unknown_word_is_told_with_those_that_are_known() {
         let known = || ["a", "b"].into_iter();
-        assert_eq!(
-            unknown("key", "long", known()),
-            "unknown key 'long': expected 'a', 'b'"
-        );
-        assert_eq!(
-            unknown("key", "A", known()),
-            "unknown key 'A': did you mean 'a'?"
-        );
+        assert_eq!(unknown("key", "long", known()), "unknown key 'long': expected 'a', 'b'");
+        assert_eq!(unknown("key", "A", known()), "unknown key 'A': did you mean 'a'?");
         let none = unknown("variable", "x", std::iter::empty());
         assert_eq!(none, "unknown variable 'x': there is none");
         assert_eq!(nearest(&"x".repeat(1_000), known()), None);

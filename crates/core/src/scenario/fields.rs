@@ -21,18 +21,11 @@ impl<'a> Fields<'a> {
         let Value::Map(entries) = &node.value else {
             let key = kind.keys().nth(1).unwrap_or_default();
             let found = node.what();
-            bail!(
-                node.at,
-                "{what} is a map, not {found}: expected keys such as '{key}:'"
-            );
+            bail!(node.at, "{what} is a map, not {found}: expected keys such as '{key}:'");
         };
         match entries.iter().find(|entry| !kind.has(&entry.key)) {
             Some(Entry { key, at, value }) => fault(*at, unknown_key(kind, key, value)),
-            None => Ok(Fields {
-                at: node.at,
-                kind,
-                entries,
-            }),
+            None => Ok(Fields { at: node.at, kind, entries }),
         }
     }
 
@@ -138,10 +131,7 @@ pub(super) fn parsed<T>(
 /// A length of time above nothing.
 pub(super) fn duration(node: &Node) -> Read<Nanos> {
     match parsed(node, "a length of time, such as 5s,", parse_duration)? {
-        Nanos::ZERO => bail!(
-            node.at,
-            "a time of 0 is too short: give one such as 500ms or 5s"
-        ),
+        Nanos::ZERO => bail!(node.at, "a time of 0 is too short: give one such as 500ms or 5s"),
         time => Ok(time),
     }
 }
@@ -154,11 +144,9 @@ pub(super) fn whole(node: &Node, [least, most]: [u64; 2]) -> Read<u64> {
     let number = scalar.text.parse().ok().filter(|_| is_digits);
     match number.filter(|number| (least..=most).contains(number)) {
         Some(number) => Ok(number),
-        None => bail!(
-            node.at,
-            "{} is no number for this: expected {expected}",
-            quoted(&scalar.text)
-        ),
+        None => {
+            bail!(node.at, "{} is no number for this: expected {expected}", quoted(&scalar.text))
+        }
     }
 }
 
@@ -168,10 +156,7 @@ pub(super) fn word<T: Copy>(node: &Node, words: &[(&str, T)]) -> Read<T> {
     let scalar = text(node, &list(&names))?;
     match words.iter().find(|(name, _)| *name == &*scalar.text) {
         Some(&(_, value)) => Ok(value),
-        None => fault(
-            node.at,
-            unknown("word", &scalar.text, names.iter().copied()),
-        ),
+        None => fault(node.at, unknown("word", &scalar.text, names.iter().copied())),
     }
 }
 
@@ -179,11 +164,7 @@ pub(super) fn word<T: Copy>(node: &Node, words: &[(&str, T)]) -> Read<T> {
 pub(super) fn named<'a>(node: &'a Node, what: &str) -> Read<&'a [Entry]> {
     match &node.value {
         Value::Map(entries) => Ok(entries),
-        _ => bail!(
-            node.at,
-            "{} where names and values belong: write {what}",
-            node.what()
-        ),
+        _ => bail!(node.at, "{} where names and values belong: write {what}", node.what()),
     }
 }
 

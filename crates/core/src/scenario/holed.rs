@@ -20,10 +20,7 @@ impl TextWithHoles {
 
     /// A hole without text around it.
     pub(super) fn hole(value: Template, escape: Escape) -> TextWithHoles {
-        TextWithHoles {
-            text: String::new(),
-            holes: vec![(0, Fill { value, escape })],
-        }
+        TextWithHoles { text: String::new(), holes: vec![(0, Fill { value, escape })] }
     }
 
     /// Appends text as it is.
@@ -121,22 +118,15 @@ mod tests {
     #[test]
     fn neighbours_share_a_hole_and_text_is_made_fit() {
         let text = |text: &str| Piece::Text(text.to_owned());
-        let template = Template(vec![
-            text("a\""),
-            Piece::Variable(0),
-            Piece::Variable(1),
-            text("é"),
-        ]);
+        let template =
+            Template(vec![text("a\""), Piece::Variable(0), Piece::Variable(1), text("é")]);
         let mut holed = TextWithHoles::default();
         holed.push("{");
         holed.put(&template, Escape::Json);
         holed.put(&Template(vec![Piece::Variable(2)]), Escape::Form);
         assert_eq!(holed.text, "{a\\\"é");
-        let holes: Vec<_> = holed
-            .holes
-            .iter()
-            .map(|(at, fill)| (*at, fill.value.0.len()))
-            .collect();
+        let holes: Vec<_> =
+            holed.holes.iter().map(|(at, fill)| (*at, fill.value.0.len())).collect();
         assert_eq!(holes, [(4, 2), (6, 1)]);
         assert_eq!(holed.with_letters(), "{a\\\"xéx");
         assert_eq!(percent::form("a b&ü"), "a+b%26%C3%BC");

@@ -62,46 +62,26 @@ fn vusers(node: &Node) -> Read<u32> {
 }
 
 fn arrival(node: &Node) -> Read<AskedArrival> {
-    let arrival = parsed(
-        node,
-        "an arrival process such as poisson",
-        AskedArrival::parse,
-    )?;
+    let arrival = parsed(node, "an arrival process such as poisson", AskedArrival::parse)?;
     match arrival.file() {
-        Some(_) => bail!(
-            node.at,
-            "a trace cannot stand here: give it on the command line, with --arrival"
-        ),
+        Some(_) => {
+            bail!(node.at, "a trace cannot stand here: give it on the command line, with --arrival")
+        }
         None => Ok(arrival),
     }
 }
 
 fn refuse_contradictions(fields: &Fields<'_>, load: &ScenarioLoad) -> Read<()> {
-    let carries_rate = load
-        .arrival
-        .as_ref()
-        .is_some_and(AskedArrival::carries_rate);
+    let carries_rate = load.arrival.as_ref().is_some_and(AskedArrival::carries_rate);
     let refused = [
-        (
-            "vusers",
-            "rate",
-            "users make a closed loop, a rate an open one: leave one out",
-        ),
+        ("vusers", "rate", "users make a closed loop, a rate an open one: leave one out"),
         (
             "vusers",
             "arrival",
             "users make a closed loop, an arrival process is of an open one: leave one out",
         ),
-        (
-            "vusers",
-            "stages",
-            "users make a closed loop, stages are of rates: leave one out",
-        ),
-        (
-            "stages",
-            "duration",
-            "the stages say how long the run is: leave 'duration' out",
-        ),
+        ("vusers", "stages", "users make a closed loop, stages are of rates: leave one out"),
+        ("stages", "duration", "the stages say how long the run is: leave 'duration' out"),
     ];
     for (one, other, why) in refused {
         if let (Some(_), Some(other)) = (fields.entry(one), fields.entry(other)) {
@@ -117,10 +97,9 @@ fn refuse_contradictions(fields: &Fields<'_>, load: &ScenarioLoad) -> Read<()> {
             arrival.at,
             "this arrival process has its own rate: leave 'rate' and 'stages' out"
         ),
-        (false, None) => bail!(
-            arrival.at,
-            "an arrival process needs a rate: write 'rate', such as rate: 200/s"
-        ),
+        (false, None) => {
+            bail!(arrival.at, "an arrival process needs a rate: write 'rate', such as rate: 200/s")
+        }
         _ => Ok(()),
     }
 }
@@ -150,27 +129,15 @@ fn stage(node: &Node, now: &mut Option<f64>) -> Read<Stage> {
     let lasts = fields.read_key("for", duration)?;
     let need = |lasts: Option<Nanos>| match lasts {
         Some(length) => Ok(length),
-        None => bail!(
-            one.at,
-            "'{}' needs a length: write 'for', such as for: 1m",
-            one.key
-        ),
+        None => bail!(one.at, "'{}' needs a length: write 'for', such as for: 1m", one.key),
     };
-    let constant = |per_s: f64, length| Stage {
-        from_per_s: per_s,
-        to_per_s: per_s,
-        length,
-    };
+    let constant = |per_s: f64, length| Stage { from_per_s: per_s, to_per_s: per_s, length };
     match &*one.key {
         "ramp" => {
             let (from_per_s, to_per_s) = parsed(&one.value, "a ramp such as 0 -> 200/s", ramp)?;
             *now = Some(to_per_s);
             let length = need(lasts)?;
-            Ok(Stage {
-                from_per_s,
-                to_per_s,
-                length,
-            })
+            Ok(Stage { from_per_s, to_per_s, length })
         }
         "spike" => {
             let per_s = parsed(&one.value, "a rate such as 600/s", parse_rate)?.per_s();
@@ -200,9 +167,7 @@ fn stage(node: &Node, now: &mut Option<f64>) -> Read<Stage> {
 fn ramp(text: &str) -> Result<(f64, f64), ParseError> {
     let Some((from, to)) = text.split_once("->") else {
         let shown = quoted(text);
-        return Err(error(format!(
-            "{shown} is no ramp: write two rates, such as 0 -> 200/s"
-        )));
+        return Err(error(format!("{shown} is no ramp: write two rates, such as 0 -> 200/s")));
     };
     let ends = (per_s(from)?, per_s(to)?);
     match ends {
@@ -225,10 +190,7 @@ fn per_s(text: &str) -> Result<f64, ParseError> {
 pub(super) fn thresholds(node: &Node, plan: &SessionPlan) -> Read<Vec<Threshold>> {
     let all = one_or_more(node);
     if all.len() > THRESHOLDS_MAX {
-        bail!(
-            node.at,
-            "too many thresholds: expected at most {THRESHOLDS_MAX}"
-        );
+        bail!(node.at, "too many thresholds: expected at most {THRESHOLDS_MAX}");
     }
     all.iter()
         .map(|node| {

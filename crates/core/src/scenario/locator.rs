@@ -48,9 +48,7 @@ pub(super) fn holed(written: Vec<TemplatePart>) -> TextWithHoles {
 }
 
 fn is_scheme(text: &str) -> bool {
-    ["http://", "https://"]
-        .iter()
-        .any(|scheme| text.eq_ignore_ascii_case(scheme))
+    ["http://", "https://"].iter().any(|scheme| text.eq_ignore_ascii_case(scheme))
 }
 
 /// Takes a value apart: what `urlencode` encodes is encoded as any value is, once, and what `raw`
@@ -107,11 +105,7 @@ fn put(parts: Vec<UrlPart>, is_path: bool, is_host: bool, into: &mut TextWithHol
         && !is_host
         && parts.iter().any(is_value)
         && parts.iter().filter(|part| !is_end(part)).all(is_dots);
-    let escape = if may_be_dots {
-        Escape::Segment
-    } else {
-        Escape::Component
-    };
+    let escape = if may_be_dots { Escape::Segment } else { Escape::Component };
     let own = into.holes.len();
     for part in parts {
         match part {
@@ -120,24 +114,13 @@ fn put(parts: Vec<UrlPart>, is_path: bool, is_host: bool, into: &mut TextWithHol
             UrlPart::Settled(text) if is_host => into.push(&text),
             UrlPart::Settled(text) => {
                 let text = component(text.as_bytes());
-                into.push(&if may_be_dots {
-                    text.replace('.', "%2E")
-                } else {
-                    text
-                });
+                into.push(&if may_be_dots { text.replace('.', "%2E") } else { text });
             }
             UrlPart::Open(piece) => into.put_piece(&piece, escape, own),
             UrlPart::Raw(piece) => {
                 let is_begin = into.text.is_empty()
-                    && into
-                        .holes
-                        .iter()
-                        .all(|(_, fill)| fill.escape == Escape::Link);
-                let escape = if is_begin {
-                    Escape::Link
-                } else {
-                    Escape::UrlPiece
-                };
+                    && into.holes.iter().all(|(_, fill)| fill.escape == Escape::Link);
+                let escape = if is_begin { Escape::Link } else { Escape::UrlPiece };
                 into.put_piece(&piece, escape, own);
             }
         }

@@ -32,13 +32,9 @@ impl Names {
         let own = variables.clone().map(|name| (name, name.to_owned()));
         let columns = self.data.iter().flat_map(|(set, columns)| {
             let shown = move |column: &String| format!("{set}.{column}");
-            columns
-                .iter()
-                .map(move |column| (column.as_str(), shown(column)))
+            columns.iter().map(move |column| (column.as_str(), shown(column)))
         });
-        let functions = FUNCTIONS
-            .iter()
-            .map(|(name, shape)| (*name, (*shape).to_owned()));
+        let functions = FUNCTIONS.iter().map(|(name, shape)| (*name, (*shape).to_owned()));
         let all: Vec<(&str, String)> = own.chain(columns).chain(functions).collect();
         let near = nearest(name, all.iter().map(|(word, _)| *word));
         let meant = near.and_then(|near| all.iter().find(|(word, _)| *word == near));

@@ -53,11 +53,7 @@ impl RequestDraft<'_> {
             RequestBody::Text(holed) => (Body::from(holed.text.clone().into_bytes()), holed),
         };
         let has_length = |header: &&HeaderDraft| header.name.eq_ignore_ascii_case("content-length");
-        if let Some(length) = headers
-            .iter()
-            .find(has_length)
-            .filter(|_| !holed.holes.is_empty())
-        {
+        if let Some(length) = headers.iter().find(has_length).filter(|_| !holed.holes.is_empty()) {
             bail!(
                 length.at,
                 "the length of a body with templates is known when it is sent: leave \
@@ -119,19 +115,14 @@ impl RequestDraft<'_> {
             });
         }
         if headers.len() > HEADERS_MAX {
-            bail!(
-                self.at,
-                "this request has too many headers: expected at most {HEADERS_MAX}"
-            );
+            bail!(self.at, "this request has too many headers: expected at most {HEADERS_MAX}");
         }
         Ok(headers)
     }
 }
 
 fn find<'a, 'b>(headers: &'b [HeaderDraft<'a>], name: &str) -> Option<&'b HeaderDraft<'a>> {
-    headers
-        .iter()
-        .find(|header| header.name.eq_ignore_ascii_case(name))
+    headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))
 }
 
 fn header<'a>(entry: &'a Entry, scope: &mut TemplateScope<'_>) -> Read<HeaderDraft<'a>> {
@@ -143,11 +134,7 @@ fn header<'a>(entry: &'a Entry, scope: &mut TemplateScope<'_>) -> Read<HeaderDra
     } else {
         Escape::Header
     };
-    Ok(HeaderDraft {
-        name: &entry.key,
-        at: entry.at,
-        value: TextWithHoles::of(&template, escape),
-    })
+    Ok(HeaderDraft { name: &entry.key, at: entry.at, value: TextWithHoles::of(&template, escape) })
 }
 
 /// A request that cannot break its connection's framing, whatever its holes are filled with.
@@ -163,9 +150,7 @@ fn checked(
     for header in headers {
         // A value that begins or ends with a hole does not begin or end with a blank.
         let whole = [(header.name.to_owned(), header.value.with_letters())];
-        request = request
-            .with_common_headers(&whole)
-            .or_else(|wrong| fault(header.at, wrong.0))?;
+        request = request.with_common_headers(&whole).or_else(|wrong| fault(header.at, wrong.0))?;
     }
     for (own, header) in request.headers.iter_mut().zip(headers) {
         own.1.clone_from(&header.value.text);
@@ -206,16 +191,10 @@ pub(super) fn redirected(of: &CompiledRequest) -> CompiledRequest {
         path: String::new(),
         headers: Vec::new(),
         body: Body::default(),
-        holes: vec![Hole {
-            part: Part::Path,
-            at: 0,
-        }],
+        holes: vec![Hole { part: Part::Path, at: 0 }],
         ..of.request.clone()
     };
-    let mut fills = vec![Fill {
-        value: Template::default(),
-        escape: Escape::UrlPiece,
-    }];
+    let mut fills = vec![Fill { value: Template::default(), escape: Escape::UrlPiece }];
     for (number, header) in (0u16..).zip(&of.request.headers) {
         if is_of_body(&header.0) {
             continue;

@@ -76,14 +76,12 @@ fn within(text: &str) -> Result<Nanos, ParseError> {
     let bare = text.strip_prefix('<').unwrap_or(text);
     if bare.starts_with(['=', '>', '<']) || text.starts_with('>') {
         let shown = quoted(text);
-        return Err(error(format!(
-            "{shown} is no limit of a response time: expected {TIME}"
-        )));
+        return Err(error(format!("{shown} is no limit of a response time: expected {TIME}")));
     }
     match parse_duration(bare)? {
-        Nanos::ZERO => Err(error(
-            "a response time of 0 cannot be: expected one such as <300ms".to_owned(),
-        )),
+        Nanos::ZERO => {
+            Err(error("a response time of 0 cannot be: expected one such as <300ms".to_owned()))
+        }
         time => Ok(time),
     }
 }
@@ -91,10 +89,7 @@ fn within(text: &str) -> Result<Nanos, ParseError> {
 fn body(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Expectation> {
     if !matches!(node.value, Value::Map(_)) {
         let is = Match::Contains(value(node, scope)?);
-        return Ok(Expectation::Value {
-            source: Source::Body,
-            is,
-        });
+        return Ok(Expectation::Value { source: Source::Body, is });
     }
     let fields = Fields::read(node, schema::BODY)?;
     let source = match fields.get("json") {
@@ -103,17 +98,11 @@ fn body(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Expectation> {
     };
     let is = match (&source, fields.get("equals"), fields.get("contains")) {
         (_, Some(_), Some(other)) => {
-            bail!(
-                other.at,
-                "'equals' and 'contains' in one: write them as two in a list"
-            );
+            bail!(other.at, "'equals' and 'contains' in one: write them as two in a list");
         }
         (Source::Json(_), None, None) => Match::Exists,
         (_, None, None) => {
-            bail!(
-                fields.at,
-                "what the body has to be needs one of 'json', 'equals' or 'contains'"
-            );
+            bail!(fields.at, "what the body has to be needs one of 'json', 'equals' or 'contains'");
         }
         _ => comparison(&fields, scope)?,
     };
@@ -154,10 +143,7 @@ pub(super) fn extractions(node: &Node) -> Read<Vec<Extract<'_>>> {
 fn extraction(entry: &Entry) -> Read<Extract<'_>> {
     if !is_name(&entry.key) {
         let name = quoted(&entry.key);
-        bail!(
-            entry.at,
-            "{name} cannot name a variable: expected letters, digits, '_' and '-'"
-        );
+        bail!(entry.at, "{name} cannot name a variable: expected letters, digits, '_' and '-'");
     }
     let fields = Fields::read(&entry.value, schema::EXTRACT)?;
     let one = fields.one()?;
@@ -189,20 +175,11 @@ fn extraction(entry: &Entry) -> Read<Extract<'_>> {
     let default = |node| text(node, "a text ('' for an empty one)");
     let otherwise = fields.read_key("default", default)?;
     let otherwise = otherwise.map(|scalar| scalar.text.to_string());
-    Ok(Extract {
-        entry,
-        source,
-        otherwise,
-    })
+    Ok(Extract { entry, source, otherwise })
 }
 
 fn between(node: &Node) -> Read<Source> {
-    let wrong = || {
-        bail!(
-            node.at,
-            "'between' takes two texts: write between: ['id=\"', '\"']"
-        )
-    };
+    let wrong = || bail!(node.at, "'between' takes two texts: write between: ['id=\"', '\"']");
     let Value::List(nodes) = &node.value else {
         return wrong();
     };
@@ -212,18 +189,12 @@ fn between(node: &Node) -> Read<Source> {
     let of = |node| {
         let text = text(node, "a text of 'between'")?.text.to_string();
         if text.is_empty() {
-            bail!(
-                node.at,
-                "an empty text of 'between' is everywhere: write what stands there"
-            )
+            bail!(node.at, "an empty text of 'between' is everywhere: write what stands there")
         } else {
             Ok(text)
         }
     };
-    Ok(Source::Between {
-        before: of(before)?,
-        after: of(after)?,
-    })
+    Ok(Source::Between { before: of(before)?, after: of(after)? })
 }
 
 const POINTER: &str = "a JSON Pointer such as /items/0/id";
@@ -232,20 +203,13 @@ const POINTER: &str = "a JSON Pointer such as /items/0/id";
 fn pointer(text: &str) -> Result<String, ParseError> {
     let shown = quoted(text);
     if !(text.is_empty() || text.starts_with('/')) {
-        let meant = text
-            .trim_start_matches('$')
-            .replace(['.', '['], "/")
-            .replace(']', "");
+        let meant = text.trim_start_matches('$').replace(['.', '['], "/").replace(']', "");
         let meant = quoted(&format!("/{}", meant.trim_start_matches('/')));
-        return Err(error(format!(
-            "{shown} is no JSON Pointer: it begins with '/', as {meant}"
-        )));
+        return Err(error(format!("{shown} is no JSON Pointer: it begins with '/', as {meant}")));
     }
     let mut escapes = text.split('~').skip(1);
     if escapes.any(|rest| !rest.starts_with(['0', '1'])) {
-        return Err(error(format!(
-            "{shown} is no JSON Pointer: write ~0 for '~' and ~1 for '/'"
-        )));
+        return Err(error(format!("{shown} is no JSON Pointer: write ~0 for '~' and ~1 for '/'")));
     }
     Ok(text.to_owned())
 }

@@ -79,20 +79,14 @@ pub(super) fn redirects(node: Option<&Node>, default: u32) -> Read<u32> {
 
 impl PlanBuilder<'_> {
     fn scope<'b>(&'b mut self, names: &'b Names) -> TemplateScope<'b> {
-        TemplateScope {
-            names,
-            inputs: &mut *self.inputs,
-        }
+        TemplateScope { names, inputs: &mut *self.inputs }
     }
 
     /// Reads `sessions`.
     pub(super) fn sessions(&mut self, node: &Node) -> Read<()> {
         let entries = named(node, "sessions: {NAME: {steps: [{get: /}]}}")?;
         if entries.is_empty() || entries.len() > KINDS_MAX {
-            bail!(
-                node.at,
-                "no session, or too many: expected 1 to {KINDS_MAX}"
-            );
+            bail!(node.at, "no session, or too many: expected 1 to {KINDS_MAX}");
         }
         for (number, entry) in (0u16..).zip(entries) {
             check_name(&entry.key, entry.at)?;
@@ -178,20 +172,14 @@ impl PlanBuilder<'_> {
     fn repeat(&mut self, fields: &Fields<'_>, times: &Node, kind: &mut SessionDraft) -> Read<()> {
         let count = whole(times, [1, TIMES_MAX])? as u32;
         if kind.counters >= COUNTERS_MAX {
-            bail!(
-                fields.at,
-                "too many repetitions: expected at most {COUNTERS_MAX} in a session"
-            );
+            bail!(fields.at, "too many repetitions: expected at most {COUNTERS_MAX} in a session");
         }
         let counter = kind.counters as u16;
         kind.counters += 1;
         let steps = fields.need("steps")?;
         // What a later step extracts, an earlier one has from the second time on.
         foresee(steps, &mut kind.names, true)?;
-        kind.program.push(Instruction::Begin {
-            counter,
-            times: count,
-        });
+        kind.program.push(Instruction::Begin { counter, times: count });
         let to = kind.program.len() as u32;
         self.steps(steps, kind)?;
         kind.program.push(Instruction::Again { counter, to });
@@ -233,10 +221,7 @@ impl PlanBuilder<'_> {
         let name = step_name(fields, &method, url, kind)?;
         let mut step = self.what_is_done(fields, kind)?;
         step.name = name;
-        step.ask = ask.map(|ask| Ask {
-            waits: exec::waits(&ask, &compiled),
-            ..ask
-        });
+        step.ask = ask.map(|ask| Ask { waits: exec::waits(&ask, &compiled), ..ask });
         let number = self.register(&compiled, step, one.at)?;
         kind.program.push(Instruction::Request(number));
         kind.has_request = true;
@@ -248,9 +233,7 @@ impl PlanBuilder<'_> {
         let scope = &mut self.scope(&kind.names);
         let expect = fields.read_key("expect", |node| expectations(node, scope))?;
         let extract = fields.read_key("extract", extractions)?.unwrap_or_default();
-        let extract = extract
-            .into_iter()
-            .map(|extract| known(extract, &mut kind.names));
+        let extract = extract.into_iter().map(|extract| known(extract, &mut kind.names));
         let ends = [("end", false), ("continue", true)];
         let goes_on = fields.read_key("on_failure", |node| word(node, &ends))?;
         Ok(RequestStep {
@@ -285,15 +268,8 @@ impl PlanBuilder<'_> {
     fn push(&mut self, compiled: &CompiledRequest, step: RequestStep, at: Position) -> Read<u32> {
         let CompiledRequest { request, fills } = compiled;
         let number = self.requests.len();
-        let headers = request
-            .headers
-            .iter()
-            .map(|(name, value)| name.len() + value.len());
-        let own_body = if request.body.len() > 1 << 20 {
-            0
-        } else {
-            request.body.len()
-        };
+        let headers = request.headers.iter().map(|(name, value)| name.len() + value.len());
+        let own_body = if request.body.len() > 1 << 20 { 0 } else { request.body.len() };
         self.bytes += request.path.len() + headers.sum::<usize>() + own_body;
         if number >= REQUESTS_MAX || self.bytes > BYTES_MAX {
             bail!(
@@ -328,14 +304,10 @@ fn dealt(node: &Node, all: &[DataSet]) -> Read<Vec<u16>> {
 }
 
 fn names(data: &[u16], all: &[DataSet]) -> Names {
-    let sets = data
-        .iter()
-        .filter_map(|&number| all.get(usize::from(number)));
+    let sets = data.iter().filter_map(|&number| all.get(usize::from(number)));
     Names {
         variables: Vec::new(),
-        data: sets
-            .map(|set| (set.name.clone(), set.columns.clone()))
-            .collect(),
+        data: sets.map(|set| (set.name.clone(), set.columns.clone())).collect(),
         all_data: all.iter().map(|set| set.name.clone()).collect(),
         is_static: false,
     }
@@ -351,10 +323,9 @@ fn refuse_other_keys(fields: &Fields<'_>, one: &Entry) -> Read<()> {
     };
     match fields.entries().find(|entry| !fits(&entry.key)) {
         None => Ok(()),
-        Some(other) if &*other.key == "steps" => bail!(
-            other.at,
-            "'steps' belongs to 'repeat' or 'when': write one of them beside it"
-        ),
+        Some(other) if &*other.key == "steps" => {
+            bail!(other.at, "'steps' belongs to 'repeat' or 'when': write one of them beside it")
+        }
         Some(other) => {
             let (key, other_key) = (&one.key, &other.key);
             bail!(
@@ -380,9 +351,9 @@ fn step_name(
         }
         None => {
             let url = text(url, "a path")?.text.trim();
-            let place = url.split_once("://").map_or(url, |(_, rest)| {
-                rest.find(['/', '?']).map_or("/", |at| &rest[at..])
-            });
+            let place = url
+                .split_once("://")
+                .map_or(url, |(_, rest)| rest.find(['/', '?']).map_or("/", |at| &rest[at..]));
             let name = format!("{method} {place}");
             name.chars().take(NAME_MAX).collect()
         }
@@ -404,11 +375,7 @@ fn check_name(name: &str, at: Position) -> Read<()> {
     if is_plain && name.chars().count() <= NAME_MAX {
         Ok(())
     } else {
-        bail!(
-            at,
-            "{} is no name: expected one line of 1 to {NAME_MAX} characters",
-            quoted(name)
-        )
+        bail!(at, "{} is no name: expected one line of 1 to {NAME_MAX} characters", quoted(name))
     }
 }
 
@@ -451,10 +418,7 @@ fn variable_of(name: &str, at: Position, names: &mut Names, is_known: bool) -> R
         return Ok(number as u16);
     }
     if variables.len() >= VARIABLES_MAX {
-        bail!(
-            at,
-            "too many variables: expected at most {VARIABLES_MAX} in a session"
-        );
+        bail!(at, "too many variables: expected at most {VARIABLES_MAX} in a session");
     }
     variables.push((name.to_owned(), is_known));
     Ok((variables.len() - 1) as u16)

@@ -37,16 +37,12 @@ impl Expected {
             redirects: self.redirects,
             ..RequestStep::default()
         };
-        let asked = CompiledRequest {
-            request,
-            fills: Vec::new(),
-        };
+        let asked = CompiledRequest { request, fills: Vec::new() };
         let next = (self.redirects > 0).then(|| redirected(&asked));
         step.redirected = next.as_ref().map(|_| 1);
-        let further = next.as_ref().map(|next| RequestStep {
-            fills: next.fills.clone(),
-            ..step.redirected()
-        });
+        let further = next
+            .as_ref()
+            .map(|next| RequestStep { fills: next.fills.clone(), ..step.redirected() });
         let kind = SessionKind {
             name: "request".to_owned(),
             weight: 1,
@@ -85,28 +81,19 @@ mod tests {
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let headers = vec![header("Content-Type", "x/y"), header("X-A", "1")];
         let request = HttpRequest::new("POST", &url, headers, b"body".to_vec(), 1).unwrap();
-        let expected = Expected {
-            status: vec![(200, 299)],
-            body: Some("ok".to_owned()),
-            redirects: 3,
-        };
+        let expected =
+            Expected { status: vec![(200, 299)], body: Some("ok".to_owned()), redirects: 3 };
         let (requests, plan) = expected.of(request.clone());
         assert_eq!(requests.len(), 2);
         assert_eq!(requests[0], request);
-        assert_eq!(
-            (requests[1].method.as_str(), requests[1].body.len()),
-            ("GET", 0)
-        );
+        assert_eq!((requests[1].method.as_str(), requests[1].body.len()), ("GET", 0));
         assert_eq!(requests[1].headers, [header("X-A", "1")]);
         assert_eq!(plan.requests[0].expect.len(), 2);
         assert_eq!(plan.requests[0].redirected, Some(1));
         assert_eq!(plan.requests[1].redirects, 0);
         let head = HttpRequest::new("HEAD", &url, vec![], vec![], 1).unwrap();
         assert_eq!(expected.of(head).0[1].method, "HEAD");
-        let plain = Expected {
-            body: Some(String::new()),
-            ..Expected::default()
-        };
+        let plain = Expected { body: Some(String::new()), ..Expected::default() };
         assert_eq!(plain.of(request).0.len(), 1);
         assert!(!plain.is_nothing() && Expected::default().is_nothing());
     }

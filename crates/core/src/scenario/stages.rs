@@ -33,11 +33,7 @@ impl Stage {
         // from·t + slope/2·t² = sessions, solved so that no two near numbers are subtracted.
         let root = (self.from_per_s.powi(2) + 2.0 * slope * sessions).max(0.0);
         let below = self.from_per_s + root.sqrt();
-        let t = if below > 0.0 {
-            2.0 * sessions / below
-        } else {
-            0.0
-        };
+        let t = if below > 0.0 { 2.0 * sessions / below } else { 0.0 };
         Nanos((t.min(length_s) * 1e9) as u64).min(self.length)
     }
 }
@@ -61,10 +57,7 @@ impl ScenarioLoad {
                 "the stages have {all:.0} sessions: expected at most {SESSIONS_MAX:.0}"
             )));
         }
-        let arrival = self
-            .arrival
-            .as_ref()
-            .map_or("constant", |arrival| arrival.name());
+        let arrival = self.arrival.as_ref().map_or("constant", |arrival| arrival.name());
         let mut rng = rng::stream(seed, rng::ARRIVALS);
         let mut gap = || match arrival {
             "poisson" => rng::exp1(&mut rng),
@@ -85,9 +78,7 @@ impl ScenarioLoad {
             begin += stage.length;
         }
         if moments.is_empty() {
-            Err(error(
-                "no session begins in the stages: write longer ones".to_owned(),
-            ))
+            Err(error("no session begins in the stages: write longer ones".to_owned()))
         } else {
             Ok(moments)
         }
@@ -114,12 +105,7 @@ mod tests {
 
     #[test]
     fn each_stage_has_its_sessions() {
-        let stages = [
-            (0.0, 200.0, 10),
-            (200.0, 200.0, 5),
-            (600.0, 600.0, 1),
-            (200.0, 0.0, 10),
-        ];
+        let stages = [(0.0, 200.0, 10), (200.0, 200.0, 5), (600.0, 600.0, 1), (200.0, 0.0, 10)];
         for arrival in ["constant", "poisson", "uniform"] {
             let load = load(arrival, &stages);
             assert_eq!(load.stages_length(), Nanos::from_secs(26));
@@ -135,15 +121,8 @@ mod tests {
             ] {
                 let [from, to] = [from, to].map(Nanos::from_secs);
                 let count = moments.iter().filter(|&&m| from <= m && m < to).count() as f64;
-                let slack = if arrival == "constant" {
-                    1.0
-                } else {
-                    4.5 * f64::sqrt(want)
-                };
-                assert!(
-                    (count - want).abs() <= slack,
-                    "{arrival}: {count} of {want}"
-                );
+                let slack = if arrival == "constant" { 1.0 } else { 4.5 * f64::sqrt(want) };
+                assert!((count - want).abs() <= slack, "{arrival}: {count} of {want}");
             }
         }
         // A session begins when the rate until then adds up to it.
@@ -156,9 +135,7 @@ mod tests {
     fn too_few_and_too_many_are_refused() {
         let none = load("constant", &[]).moments(1).unwrap_err();
         assert!(none.0.contains("no session begins"), "{none}");
-        let many = load("constant", &[(1e6, 1e6, 3_600)])
-            .moments(1)
-            .unwrap_err();
+        let many = load("constant", &[(1e6, 1e6, 3_600)]).moments(1).unwrap_err();
         assert!(many.0.contains("at most 20000000"), "{many}");
     }
 }

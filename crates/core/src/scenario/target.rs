@@ -27,10 +27,7 @@ impl Origin {
         let url = Url::parse(&written).or_else(|wrong| fault(node.at, wrong.0))?;
         if url.path() != "/" {
             let path = quoted(url.path());
-            bail!(
-                node.at,
-                "the target has the path {path}: write it in the steps"
-            );
+            bail!(node.at, "the target has the path {path}: write it in the steps");
         }
         let scheme = if url.is_secure() { "https" } else { "http" };
         let text = format!("{scheme}://{}", url.host());
@@ -46,8 +43,7 @@ impl Origin {
         let scalar = text(node, "a path such as /items")?;
         let written = template::read_apart(node, scalar, scope)?;
         let mut holed = locator::holed(written);
-        self.leave_out(&mut holed)
-            .or_else(|what| fault(node.at, what))?;
+        self.leave_out(&mut holed).or_else(|what| fault(node.at, what))?;
         let begins_with = match holed.holes.first() {
             Some((0, fill)) => Some(fill.escape),
             _ => None,
@@ -99,11 +95,7 @@ impl Origin {
                 quoted(other)
             ));
         }
-        let slash = if holed.text[end..].starts_with('/') {
-            ""
-        } else {
-            "/"
-        };
+        let slash = if holed.text[end..].starts_with('/') { "" } else { "/" };
         holed.text = format!("{slash}{}", &holed.text[end..]);
         for (hole, _) in &mut holed.holes {
             *hole = *hole - end + slash.len();

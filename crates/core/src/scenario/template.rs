@@ -31,10 +31,7 @@ pub(super) fn read_settled(
     expected: &str,
     inputs: &mut dyn ScenarioInputs,
 ) -> Read<String> {
-    let names = &Names {
-        is_static: true,
-        ..Names::default()
-    };
+    let names = &Names { is_static: true, ..Names::default() };
     let template = read_text(node, expected, &mut TemplateScope { names, inputs })?;
     // No other pieces can stand in it.
     Ok(constant(&template).unwrap_or_default())
@@ -91,12 +88,7 @@ pub(super) fn parse(
     text: &str,
     scope: &mut TemplateScope<'_>,
 ) -> Result<Vec<TemplatePart>, TemplateError> {
-    let mut parser = TemplateParser {
-        text,
-        at: 0,
-        depth: 0,
-        scope,
-    };
+    let mut parser = TemplateParser { text, at: 0, depth: 0, scope };
     parser.written(None)
 }
 
@@ -204,10 +196,8 @@ impl<'a> TemplateParser<'a, '_> {
             return wrong(begin, what);
         }
         let next: String = self.rest().chars().take(1).collect();
-        let what = format!(
-            "expected '}}' before {}: a template has one name or one call",
-            quoted(&next)
-        );
+        let what =
+            format!("expected '}}' before {}: a template has one name or one call", quoted(&next));
         wrong(self.at, what)
     }
 
@@ -227,24 +217,18 @@ impl<'a> TemplateParser<'a, '_> {
                 let name = self.take(|c| is_name_part(c) || c == '.');
                 self.blanks();
                 if self.eat('(') {
-                    self.deeper(|parser| parser.call(name, at))
-                        .map(Argument::Call)
+                    self.deeper(|parser| parser.call(name, at)).map(Argument::Call)
                 } else {
                     Ok(Argument::Word(name))
                 }
             }
             Some('}') => wrong(at, "nothing stands here: write a name or a call"),
             Some(c) => {
-                let what = format!(
-                    "{} begins no name: expected a letter or '_'",
-                    quoted(&c.to_string())
-                );
+                let what =
+                    format!("{} begins no name: expected a letter or '_'", quoted(&c.to_string()));
                 wrong(at, what)
             }
-            None => wrong(
-                at,
-                "the template ends here: expected a name or a call, and '}'",
-            ),
+            None => wrong(at, "the template ends here: expected a name or a call, and '}'"),
         }
     }
 
@@ -265,10 +249,7 @@ impl<'a> TemplateParser<'a, '_> {
                     break;
                 }
                 if !self.eat(',') {
-                    return wrong(
-                        self.at,
-                        format!("expected ',' or ')' in the call of {name}"),
-                    );
+                    return wrong(self.at, format!("expected ',' or ')' in the call of {name}"));
                 }
             }
         }
@@ -303,17 +284,13 @@ impl<'a> TemplateParser<'a, '_> {
             ("base64", Some(text), None, _) => Function::Base64(self.value(text)?),
             ("urlencode", Some(text), None, _) => Function::UrlEncode(self.value(text)?),
             ("raw", Some(text), None, _) => Function::Raw(self.value(text)?),
-            ("hmac_sha256", Some(key), Some(message), None) => Function::HmacSha256 {
-                key: self.value(key)?,
-                message: self.value(message)?,
-            },
+            ("hmac_sha256", Some(key), Some(message), None) => {
+                Function::HmacSha256 { key: self.value(key)?, message: self.value(message)? }
+            }
             _ => {
                 let shape = FUNCTIONS.iter().find(|function| function.0 == name);
                 let shape = shape.map_or("", |function| function.1);
-                return wrong(
-                    at,
-                    format!("wrong number of arguments for {name}: write {shape}"),
-                );
+                return wrong(at, format!("wrong number of arguments for {name}: write {shape}"));
             }
         };
         if self.scope.names.is_static {
@@ -327,10 +304,7 @@ impl<'a> TemplateParser<'a, '_> {
     fn env(&mut self, (argument, at): (Argument<'a>, usize)) -> Result<Piece, TemplateError> {
         let name = argument.word();
         if name.is_empty() || name.contains(['=', '\0']) {
-            return wrong(
-                at,
-                "env takes the name of an environment variable: write env(NAME)",
-            );
+            return wrong(at, "env takes the name of an environment variable: write env(NAME)");
         }
         match self.scope.inputs.variable(&name) {
             Some(value) => Ok(Piece::Text(value)),
@@ -398,10 +372,7 @@ impl<'a> TemplateParser<'a, '_> {
         };
         let columns = &sets[number].1;
         match columns.iter().position(|name| name == column) {
-            Some(column) => Ok(Piece::Column {
-                data: number as u16,
-                column: column as u16,
-            }),
+            Some(column) => Ok(Piece::Column { data: number as u16, column: column as u16 }),
             None => {
                 let known = columns.iter().map(String::as_str);
                 let what = unknown(&format!("column of '{data}'"), column, known);
@@ -462,10 +433,7 @@ fn moment((argument, at): (Argument<'_>, usize)) -> Result<TimeFormat, TemplateE
     let name = argument.word();
     match MOMENTS.iter().find(|(known, _)| *known == name) {
         Some(&(_, moment)) => Ok(moment),
-        None => wrong(
-            at,
-            unknown("form of a time", &name, MOMENTS.iter().map(|m| m.0)),
-        ),
+        None => wrong(at, unknown("form of a time", &name, MOMENTS.iter().map(|m| m.0))),
     }
 }
 
@@ -474,10 +442,7 @@ fn integer((argument, at): (Argument<'_>, usize)) -> Result<i64, TemplateError> 
         Argument::Number(number) => number.parse().ok(),
         _ => None,
     };
-    number.map_or_else(
-        || wrong(at, "random takes whole numbers: write random(1,50)"),
-        Ok,
-    )
+    number.map_or_else(|| wrong(at, "random takes whole numbers: write random(1,50)"), Ok)
 }
 
 /// Puts text to the pieces, to the text that is last there if there is one.
@@ -490,8 +455,5 @@ fn push_text(pieces: &mut Vec<Piece>, text: String) {
 }
 
 fn wrong<T>(at: usize, what: impl Into<String>) -> Result<T, TemplateError> {
-    Err(TemplateError {
-        at,
-        what: what.into(),
-    })
+    Err(TemplateError { at, what: what.into() })
 }

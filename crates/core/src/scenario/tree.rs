@@ -112,27 +112,18 @@ pub(super) fn parse(bytes: &[u8]) -> Read<Node> {
     }
     match builder.root {
         Some(root) => Ok(root),
-        None => bail!(
-            BEGIN,
-            "the file is empty: 'knee scenario new' writes an example"
-        ),
+        None => bail!(BEGIN, "the file is empty: 'knee scenario new' writes an example"),
     }
 }
 
 /// The place just behind a text.
 fn end_of(text: &str) -> Position {
     let last = text.rsplit('\n').next().unwrap_or_default();
-    Position {
-        line: text.matches('\n').count() + 1,
-        column: last.chars().count() + 1,
-    }
+    Position { line: text.matches('\n').count() + 1, column: last.chars().count() + 1 }
 }
 
 fn place(marker: &Marker) -> Position {
-    Position {
-        line: marker.line().max(1),
-        column: marker.col() + 1,
-    }
+    Position { line: marker.line().max(1), column: marker.col() + 1 }
 }
 
 fn not_yaml(error: &ScanError) -> Fault {
@@ -141,10 +132,7 @@ fn not_yaml(error: &ScanError) -> Fault {
     let what = if is_too_deep {
         too_deep()
     } else {
-        format!(
-            "not YAML ({}): check indentation, quotes and brackets",
-            error.info()
-        )
+        format!("not YAML ({}): check indentation, quotes and brackets", error.info())
     };
     let at = place(error.marker());
     Fault { at, what }
@@ -177,11 +165,7 @@ struct OpenNode {
 
 enum OpenKind {
     List(Vec<Node>),
-    Map {
-        entries: Vec<Entry>,
-        names: HashSet<Arc<str>>,
-        key: Option<(Arc<str>, Position)>,
-    },
+    Map { entries: Vec<Entry>, names: HashSet<Arc<str>>, key: Option<(Arc<str>, Position)> },
 }
 
 #[derive(Default)]
@@ -197,10 +181,9 @@ impl TreeBuilder {
         let at = place(&span.start);
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
-            Event::DocumentStart(_) if self.root.is_some() => bail!(
-                at,
-                "a second document begins here: expected one scenario in a file"
-            ),
+            Event::DocumentStart(_) if self.root.is_some() => {
+                bail!(at, "a second document begins here: expected one scenario in a file")
+            }
             Event::DocumentStart(_) => Ok(()),
             Event::Alias(anchor) => self.alias(anchor, at),
             Event::Scalar(text, style, anchor, tag) => {
@@ -214,11 +197,7 @@ impl TreeBuilder {
             }
             Event::MappingStart(anchor, tag) => {
                 check_tag(tag, at)?;
-                let kind = OpenKind::Map {
-                    entries: Vec::new(),
-                    names: HashSet::new(),
-                    key: None,
-                };
+                let kind = OpenKind::Map { entries: Vec::new(), names: HashSet::new(), key: None };
                 self.begin(at, anchor, kind)
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(at),
@@ -232,13 +211,7 @@ impl TreeBuilder {
         }
         let before = self.spent;
         self.spend(1, 0, at)?;
-        self.open.push(OpenNode {
-            at,
-            anchor,
-            before,
-            depth: 0,
-            kind,
-        });
+        self.open.push(OpenNode { at, anchor, before, depth: 0, kind });
         Ok(())
     }
 
@@ -250,10 +223,7 @@ impl TreeBuilder {
             OpenKind::List(nodes) => Value::List(nodes),
             OpenKind::Map { entries, .. } => Value::Map(entries),
         };
-        let node = Node {
-            at: ended.at,
-            value,
-        };
+        let node = Node { at: ended.at, value };
         let cost = Cost {
             nodes: self.spent.nodes - ended.before.nodes,
             text: self.spent.text - ended.before.text,
@@ -265,10 +235,7 @@ impl TreeBuilder {
     fn scalar(&mut self, scalar: Scalar, anchor: usize, at: Position) -> Read<()> {
         let text = scalar.text.len();
         self.spend(1, text, at)?;
-        if let Some(OpenNode {
-            kind: OpenKind::Map { names, key, .. },
-            ..
-        }) = self.open.last_mut()
+        if let Some(OpenNode { kind: OpenKind::Map { names, key, .. }, .. }) = self.open.last_mut()
             && key.is_none()
         {
             let name = Arc::clone(&scalar.text);
@@ -279,25 +246,15 @@ impl TreeBuilder {
             *key = Some((name, at));
             return Ok(());
         }
-        let node = Node {
-            at,
-            value: Value::Scalar(scalar),
-        };
-        let cost = Cost {
-            nodes: 1,
-            text,
-            depth: 0,
-        };
+        let node = Node { at, value: Value::Scalar(scalar) };
+        let cost = Cost { nodes: 1, text, depth: 0 };
         self.put(node, anchor, cost)
     }
 
     fn alias(&mut self, anchor: usize, at: Position) -> Read<()> {
         self.refuse_as_key(at)?;
         let Some(&Anchored { cost, .. }) = self.anchors.get(&anchor) else {
-            bail!(
-                at,
-                "an alias of what it is a part of: name something above it"
-            );
+            bail!(at, "an alias of what it is a part of: name something above it");
         };
         if self.open.len() + cost.depth > DEPTH_MAX {
             return fault(at, too_deep());
@@ -335,10 +292,9 @@ impl TreeBuilder {
 
     fn refuse_as_key(&self, at: Position) -> Read<()> {
         match self.open.last() {
-            Some(OpenNode {
-                kind: OpenKind::Map { key: None, .. },
-                ..
-            }) => bail!(at, "this cannot be a key: expected a word and ':'"),
+            Some(OpenNode { kind: OpenKind::Map { key: None, .. }, .. }) => {
+                bail!(at, "this cannot be a key: expected a word and ':'")
+            }
             _ => Ok(()),
         }
     }

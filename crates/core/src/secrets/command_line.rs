@@ -30,9 +30,8 @@ impl Secrets {
             return Secrets::shown();
         }
         let values = options().zip(words.iter().skip(1));
-        let apart = values
-            .filter(|(option, _)| *option == "--secret")
-            .map(|(_, name)| name.as_str());
+        let apart =
+            values.filter(|(option, _)| *option == "--secret").map(|(_, name)| name.as_str());
         let joined = options().filter_map(|word| word.strip_prefix("--secret="));
         let mut secrets = Secrets::with(apart.chain(joined).map(str::to_owned));
         secrets.learn_words(words);
@@ -55,15 +54,8 @@ impl Secrets {
                     self.learn_value(option, value);
                 }
             }
-            let is_header = word
-                .strip_suffix(':')
-                .is_some_and(|name| self.names.is_secret(name));
-            for loose in words
-                .iter()
-                .skip(at + 1)
-                .take(LOOSE_WORDS)
-                .filter(|_| is_header)
-            {
+            let is_header = word.strip_suffix(':').is_some_and(|name| self.names.is_secret(name));
+            for loose in words.iter().skip(at + 1).take(LOOSE_WORDS).filter(|_| is_header) {
                 self.learn(loose);
             }
             // A whole line in one word, as 'knee import curl' takes it.
@@ -125,11 +117,7 @@ fn attached(word: &str) -> Option<(&str, &str)> {
     let all = OPTIONS.iter().chain(&HEADERS);
     let of = |option: &&'static str| {
         let value = word.strip_prefix(option)?;
-        let value = if option.starts_with("--") {
-            value.strip_prefix('=')?
-        } else {
-            value
-        };
+        let value = if option.starts_with("--") { value.strip_prefix('=')? } else { value };
         (!value.is_empty()).then_some((*option, value))
     };
     all.filter_map(of).next()
@@ -155,27 +143,15 @@ mod tests {
                 &["-H", "Authorization Bearer canary-1"][..],
                 "'Authorization Bearer canary-1' is none",
             ),
-            (
-                &["-H", "Authorization:", "Bearer", "canary-1"],
-                "'canary-1': one too many",
-            ),
+            (&["-H", "Authorization:", "Bearer", "canary-1"], "'canary-1': one too many"),
             (&["-b", "a=canary-1"], "'a=canary-1' can be a cookie"),
             (&["--cookie=x=canary-1"], "canary-1"),
             (&["-u", "me:canary-1"], "me:canary-1"),
             (&["-ucanary-1"], "canary-1: expected USER:PASSWORD"),
             (&["--token", "canary-1"], "canary-1"),
-            (
-                &["--secret", "tenant", "http://h/?tenant=canary-1"],
-                "canary-1",
-            ),
-            (
-                &["--secret=tenant", "{\"tenant\": \"canary-1\"}"],
-                "canary-1",
-            ),
-            (
-                &["curl", "curl -u me:canary-1 -H 'a: b'"],
-                "option canary-1",
-            ),
+            (&["--secret", "tenant", "http://h/?tenant=canary-1"], "canary-1"),
+            (&["--secret=tenant", "{\"tenant\": \"canary-1\"}"], "canary-1"),
+            (&["curl", "curl -u me:canary-1 -H 'a: b'"], "option canary-1"),
         ] {
             let hidden = hidden(line, told);
             assert!(hidden.contains("***"), "{line:?}: {hidden}");
@@ -185,14 +161,7 @@ mod tests {
 
     #[test]
     fn ordinary_values_are_told() {
-        let line = [
-            "run",
-            "http://h/?page=2",
-            "-H",
-            "Accept: text/plain",
-            "-d",
-            "10s",
-        ];
+        let line = ["run", "http://h/?page=2", "-H", "Accept: text/plain", "-d", "10s"];
         for told in ["'text/plain' is wrong", "http://h/?page=2", "10s", "me"] {
             assert_eq!(hidden(&line, told), told);
         }

@@ -39,18 +39,12 @@ pub struct Secrets {
 impl Secrets {
     /// Hides what the known names and these belong to.
     pub fn with(further: impl IntoIterator<Item = String>) -> Secrets {
-        Secrets {
-            names: SecretNames::with(further),
-            ..Secrets::default()
-        }
+        Secrets { names: SecretNames::with(further), ..Secrets::default() }
     }
 
     /// Hides nothing.
     pub fn shown() -> Secrets {
-        Secrets {
-            is_shown: true,
-            ..Secrets::default()
-        }
+        Secrets { is_shown: true, ..Secrets::default() }
     }
 
     /// Whether it hides anything.

@@ -45,9 +45,7 @@ impl SecretNames {
     /// The known names and these.
     pub fn with(further: impl IntoIterator<Item = String>) -> SecretNames {
         let plain = |name: String| plain(&name);
-        SecretNames {
-            further: further.into_iter().map(plain).collect(),
-        }
+        SecretNames { further: further.into_iter().map(plain).collect() }
     }
 
     /// How surely the name of a header, query parameter, field, cookie or variable belongs to a

@@ -8,17 +8,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Options that name files or take no text of others: nothing in them is looked for.
-const PLAIN: [&str; 9] = [
-    "agents",
-    "cacert",
-    "cert",
-    "file",
-    "key",
-    "seed",
-    "targets",
-    "threads",
-    "unix-socket",
-];
+const PLAIN: [&str; 9] =
+    ["agents", "cacert", "cert", "file", "key", "seed", "targets", "threads", "unix-socket"];
 
 /// Where the variables of a command are in a text: `$KNEE_SECRET_TOKEN`.
 pub fn variables_of(text: &str) -> Vec<Range<usize>> {
@@ -45,17 +36,9 @@ impl Variables {
     /// The variable for a value that is called so: another one for each value.
     fn of(&mut self, name: &str, value: &str) -> String {
         let capital = |c: char| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_uppercase()
-            } else {
-                '_'
-            }
+            if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }
         };
-        let name: String = name
-            .trim_matches(['-', '_', '.'])
-            .chars()
-            .map(capital)
-            .collect();
+        let name: String = name.trim_matches(['-', '_', '.']).chars().map(capital).collect();
         let first = format!("{VARIABLE_PREFIX}{name}");
         let mut variable = first.clone();
         for number in 2.. {
@@ -72,10 +55,7 @@ impl Variables {
     fn put(&mut self, text: &str, found: Vec<FoundSecret>) -> String {
         let mut out = String::new();
         let mut from = 0;
-        for one in found
-            .into_iter()
-            .filter(|one| !is_hidden(&text[one.at.clone()]))
-        {
+        for one in found.into_iter().filter(|one| !is_hidden(&text[one.at.clone()])) {
             out.push_str(&text[from..one.at.start]);
             out.push_str(&self.of(&one.name, &text[one.at.clone()]));
             from = one.at.end;
@@ -107,10 +87,8 @@ impl Secrets {
 
     /// The text with a variable in the place of each value that is known.
     fn with_variables(&self, text: &str, variables: &mut Variables) -> String {
-        let name = |at: Range<usize>| FoundSecret {
-            name: variables.name_of(&text[at.clone()]),
-            at,
-        };
+        let name =
+            |at: Range<usize>| FoundSecret { name: variables.name_of(&text[at.clone()]), at };
         let found = self.values.find(text).into_iter().map(name).collect();
         variables.put(text, found)
     }
@@ -157,9 +135,7 @@ impl Secrets {
                 Vec::new()
             }
             "cookie" => all_from(0, "cookie"),
-            "user" => text
-                .find(':')
-                .map_or_else(Vec::new, |at| all_from(at + 1, "password")),
+            "user" => text.find(':').map_or_else(Vec::new, |at| all_from(at + 1, "password")),
             "header" => match text.split_once(':') {
                 Some((name, value)) if names.is_secret(name) => {
                     let blanks = value.len() - value.trim_start().len();
@@ -200,9 +176,7 @@ impl Variables {
     fn name_of(&self, value: &str) -> String {
         let mut known = self.values.iter();
         let known = known.find(|(_, known)| *known == value);
-        known
-            .map_or("VALUE", |(name, _)| &name[VARIABLE_PREFIX.len()..])
-            .to_owned()
+        known.map_or("VALUE", |(name, _)| &name[VARIABLE_PREFIX.len()..]).to_owned()
     }
 }
 

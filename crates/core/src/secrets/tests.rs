@@ -47,10 +47,7 @@ fn options_refer_to_variables() {
             json!({"header": ["X-Token: same-value-1", "X-Other: same-value-1"]}),
             json!({"header": ["X-Token: $KNEE_SECRET_X_TOKEN", "X-Other: $KNEE_SECRET_X_TOKEN"]}),
         ),
-        (
-            json!({"user": "me:***"}),
-            json!({"user": "me:$KNEE_SECRET_PASSWORD"}),
-        ),
+        (json!({"user": "me:***"}), json!({"user": "me:$KNEE_SECRET_PASSWORD"})),
         (json!({"user": "me:"}), json!({"user": "me:"})),
         (
             json!({"key": "key=a.pem", "body": "@token=file", "rate": 5, "vusers": [1, 2]}),
@@ -72,13 +69,8 @@ fn a_value_is_hidden_wherever_it_is_repeated() {
     }));
     secrets.hide_options(&mut given);
     let encoded = BASE64.encode("me:pässwort-1");
-    for text in [
-        "invalid: tok-123456",
-        "pässwort-1",
-        "p%C3%A4sswort-1",
-        "cookie-value-1",
-        &encoded,
-    ] {
+    for text in ["invalid: tok-123456", "pässwort-1", "p%C3%A4sswort-1", "cookie-value-1", &encoded]
+    {
         let hidden = secrets.hide(text);
         assert!(hidden.ends_with(MASK), "{text}: {hidden}");
     }
@@ -90,10 +82,7 @@ fn a_value_is_hidden_wherever_it_is_repeated() {
 #[test]
 fn credentials_of_basic_authentication_are_learnt_decoded() {
     let mut secrets = Secrets::default();
-    secrets.learn_header(
-        "Authorization",
-        &format!("Basic {}", BASE64.encode("me:hunter-42")),
-    );
+    secrets.learn_header("Authorization", &format!("Basic {}", BASE64.encode("me:hunter-42")));
     assert_eq!(secrets.hide("no user hunter-42"), "no user ***");
 }
 

@@ -98,10 +98,7 @@ fn apart(mut found: Vec<FoundSecret>) -> Vec<FoundSecret> {
 }
 
 fn shifted(found: Vec<FoundSecret>, by: usize) -> Vec<FoundSecret> {
-    let shift = |one: FoundSecret| FoundSecret {
-        at: one.at.start + by..one.at.end + by,
-        ..one
-    };
+    let shift = |one: FoundSecret| FoundSecret { at: one.at.start + by..one.at.end + by, ..one };
     found.into_iter().map(shift).collect()
 }
 
@@ -278,9 +275,7 @@ fn headers(names: &SecretNames, text: &str) -> Vec<FoundSecret> {
         }
         let begin = text.len() - text[from..].trim_start_matches([' ', '\t']).len();
         let value = &text[begin..];
-        let value = &value[..value
-            .find(['\r', '\n', '"', '\'', '<', '`'])
-            .unwrap_or(value.len())];
+        let value = &value[..value.find(['\r', '\n', '"', '\'', '<', '`']).unwrap_or(value.len())];
         let first = value.split_once('=').map(|(first, _)| first);
         let has_pair = first.is_some_and(|first| !first.contains(char::is_whitespace));
         let is_told = value.starts_with('…') || (is_cookie && !has_pair);
@@ -306,9 +301,7 @@ fn elements(names: &SecretNames, text: &str) -> Vec<FoundSecret> {
         let name = &name[..name.find(|c| !is_part(c)).unwrap_or(name.len())];
         let begin = open + 1 + name.len() + 1;
         if text[open + 1 + name.len()..].starts_with('>') && names.is_secret(name) {
-            let end = text[begin..]
-                .find('<')
-                .map_or(text.len(), |end| begin + end);
+            let end = text[begin..].find('<').map_or(text.len(), |end| begin + end);
             push(&mut found, begin..end, name);
         }
     }

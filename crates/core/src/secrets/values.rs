@@ -16,16 +16,8 @@ const BEGINNING_MIN: usize = 8;
 const DOTS: &str = "…";
 
 /// Values that say nothing, whatever they are called.
-const COMMON: [&str; 8] = [
-    "true",
-    "false",
-    "null",
-    "none",
-    "undefined",
-    "bearer",
-    "basic",
-    "digest",
-];
+const COMMON: [&str; 8] =
+    ["true", "false", "null", "none", "undefined", "bearer", "basic", "digest"];
 
 /// The values in order, so that those that a text begins with lie next to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -133,10 +125,7 @@ mod tests {
 
     #[test]
     fn words_are_found_as_words() {
-        assert_eq!(
-            found("admin", "/admin/administrator admin"),
-            ["admin", "admin"]
-        );
+        assert_eq!(found("admin", "/admin/administrator admin"), ["admin", "admin"]);
         assert_eq!(found("response", "responses to a response"), ["response"]);
     }
 

@@ -46,10 +46,7 @@ impl ProgramAnswer {
     pub fn values(&self, ask: &Ask) -> Result<Vec<(u16, Vec<u8>)>, String> {
         if let Some(error) = &self.error {
             let short: String = error.chars().take(200).collect();
-            return Err(format!(
-                "answered with the error '{}'",
-                crate::shown::shown(&short)
-            ));
+            return Err(format!("answered with the error '{}'", crate::shown::shown(&short)));
         }
         let values = ask.gives.iter().map(|(name, variable)| {
             let value = match self.set.get(name) {
@@ -127,11 +124,7 @@ impl PendingStep {
     /// The program has answered: with values, or in a way that gives none.
     pub fn answered(&mut self, with_values: bool) -> PendingAction {
         if self.came == AnswerState::Not {
-            self.came = if with_values {
-                AnswerState::Given
-            } else {
-                AnswerState::Failed
-            };
+            self.came = if with_values { AnswerState::Given } else { AnswerState::Failed };
         }
         self.state()
     }
@@ -194,10 +187,7 @@ mod tests {
     #[test]
     fn what_gives_no_values_says_why() {
         for (line, want) in [
-            (
-                r#"{"set": {"signature": "x"}}"#,
-                "gave no value for 'nonce'",
-            ),
+            (r#"{"set": {"signature": "x"}}"#, "gave no value for 'nonce'"),
             (r#"{"id": 1}"#, "gave no value for 'signature'"),
             (
                 r#"{"error": "no key\n", "set": {"signature": "", "nonce": ""}}"#,
@@ -207,16 +197,9 @@ mod tests {
             let answer = ProgramAnswer::read(line.as_bytes()).unwrap();
             assert_eq!(answer.values(&ask()).unwrap_err(), want, "{line}");
         }
-        for line in [
-            "",
-            "x",
-            "[]",
-            "{",
-            "{\"id\": -1}",
-            "{\"id\": 1.5}",
-            "{\"set\": 3}",
-            "\u{1b}[2J",
-        ] {
+        for line in
+            ["", "x", "[]", "{", "{\"id\": -1}", "{\"id\": 1.5}", "{\"set\": 3}", "\u{1b}[2J"]
+        {
             let told = ProgramAnswer::read(line.as_bytes()).unwrap_err();
             assert!(told.contains("which is no answer"), "{line}: {told}");
             assert!(!told.chars().any(char::is_control), "{told}");
@@ -266,17 +249,9 @@ mod tests {
         assert!(!step.is_overdue(MS(169)));
         assert!(step.is_overdue(MS(170)));
         assert_eq!(step.answered(false), PendingAction::InVain);
-        assert_eq!(
-            step.answered(true),
-            PendingAction::InVain,
-            "the first one counts"
-        );
+        assert_eq!(step.answered(true), PendingAction::InVain, "the first one counts");
         let mut early = PendingStep::new(2, 0, (MS(120), MS(50)), MS(100));
-        assert_eq!(
-            early.answered(false),
-            PendingAction::Still,
-            "not before its time"
-        );
+        assert_eq!(early.answered(false), PendingAction::Still, "not before its time");
         assert_eq!(early.on_time(), PendingAction::InVain);
     }
 }

@@ -125,24 +125,15 @@ pub(crate) fn is_bare_json(text: &[u8]) -> bool {
         rest = &fraction[count..];
     }
     if let [b'e' | b'E', power @ ..] = rest {
-        let power = power
-            .strip_prefix(b"-")
-            .unwrap_or(power.strip_prefix(b"+").unwrap_or(power));
+        let power = power.strip_prefix(b"-").unwrap_or(power.strip_prefix(b"+").unwrap_or(power));
         return !power.is_empty() && digits(power) == power.len();
     }
     rest.is_empty()
 }
 
 /// What no path with its query has as it is.
-const NOT_OF_REQUEST_LINES: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'#')
-    .add(b'"')
-    .add(b'<')
-    .add(b'>')
-    .add(b'\\')
-    .add(b'^')
-    .add(b'`');
+const NOT_OF_REQUEST_LINES: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'#').add(b'"').add(b'<').add(b'>').add(b'\\').add(b'^').add(b'`');
 
 /// Percent-encodes what lies in `out` from `from` on.
 pub(super) fn encode(out: &mut Vec<u8>, from: usize, set: &'static AsciiSet) {
@@ -180,10 +171,7 @@ mod tests {
 
     fn fit(value: &str, how: Escape) -> Result<String, UnfitReason> {
         let origin = Origin::new(false, "h:81");
-        let place = Place {
-            before: b"/a/b?c=d",
-            origin: &origin,
-        };
+        let place = Place { before: b"/a/b?c=d", origin: &origin };
         let mut out = b"/".to_vec();
         out.extend_from_slice(value.as_bytes());
         let is_fit = escape(&mut out, 1, how, &place);
@@ -253,19 +241,13 @@ mod tests {
             ("//other/x", Err(UnfitReason::Elsewhere)),
             ("mailto:a@b", Err(UnfitReason::Elsewhere)),
         ] {
-            assert_eq!(
-                fit(link, Escape::Link).as_deref(),
-                want.as_deref(),
-                "{link}"
-            );
+            assert_eq!(fit(link, Escape::Link).as_deref(), want.as_deref(), "{link}");
         }
     }
 
     #[test]
     fn a_bare_value_is_one_that_json_reads_as_no_text() {
-        for text in [
-            "0", "-0", "7", "10.25", "-1e9", "2E+3", "1.0e-7", "true", "false", "null",
-        ] {
+        for text in ["0", "-0", "7", "10.25", "-1e9", "2E+3", "1.0e-7", "true", "false", "null"] {
             assert!(is_bare_json(text.as_bytes()), "{text}");
             assert!(serde_json::from_str::<serde_json::Value>(text).is_ok());
         }

@@ -22,10 +22,7 @@ pub struct Fills {
 impl Fills {
     /// No hole is filled.
     pub const fn new() -> Fills {
-        Fills {
-            bytes: Vec::new(),
-            ends: Vec::new(),
-        }
+        Fills { bytes: Vec::new(), ends: Vec::new() }
     }
 
     /// Forgets all.
@@ -57,10 +54,7 @@ impl Fills {
     pub fn length_from(&self, hole: usize) -> usize {
         let before = match hole {
             0 => 0,
-            _ => self
-                .ends
-                .get(hole - 1)
-                .map_or(self.bytes.len(), |end| *end as usize),
+            _ => self.ends.get(hole - 1).map_or(self.bytes.len(), |end| *end as usize),
         };
         self.bytes.len() - before
     }
@@ -97,10 +91,7 @@ impl FillScope<'_> {
     pub(super) fn fill(&mut self, fill: &Fill, fills: &mut Fills) -> Result<(), UnfitReason> {
         let from = fills.bytes.len();
         self.put(&fill.value.0, &mut fills.bytes);
-        let place = Place {
-            before: self.before,
-            origin: self.users.origin(),
-        };
+        let place = Place { before: self.before, origin: self.users.origin() };
         escape(&mut fills.bytes, from, fill.escape, &place)?;
         fills.ends.push(fills.bytes.len() as u32);
         Ok(())
@@ -217,9 +208,7 @@ mod tests {
         };
         let mut fills = Fills::default();
         let value = Template(pieces);
-        scope
-            .fill(&Fill { value, escape: how }, &mut fills)
-            .unwrap();
+        scope.fill(&Fill { value, escape: how }, &mut fills).unwrap();
         assert_eq!(fills.count(), 1);
         String::from_utf8(fills.get(0).to_vec()).unwrap()
     }
@@ -243,10 +232,7 @@ mod tests {
             key: text("Jefe"),
             message: text("what do ya want for nothing?"),
         });
-        assert_eq!(
-            signed,
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
-        );
+        assert_eq!(signed, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
         let uuid = call(Function::Uuid);
         let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
         assert_eq!(lengths, [8, 4, 4, 4, 12]);
@@ -258,10 +244,7 @@ mod tests {
     fn random_numbers_keep_to_their_range_and_reach_both_ends() {
         let mut users = Users::new(Arc::new(SessionPlan::default()), (0, 1), 7);
         let drawn: Vec<i64> = (0..1_000).map(|_| users.random(-2, 2)).collect();
-        assert_eq!(
-            (drawn.iter().min(), drawn.iter().max()),
-            (Some(&-2), Some(&2))
-        );
+        assert_eq!((drawn.iter().min(), drawn.iter().max()), (Some(&-2), Some(&2)));
         assert_eq!(users.random(5, 5), 5);
         users.random(i64::MIN, i64::MAX);
     }

@@ -37,9 +37,7 @@ struct SetCookie<'a> {
 impl Jar {
     /// Each cookie's name and value.
     pub(super) fn values(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.cookies
-            .iter()
-            .map(|cookie| (&cookie.name[..], &cookie.value[..]))
+        self.cookies.iter().map(|cookie| (&cookie.name[..], &cookie.value[..]))
     }
 
     pub(super) fn clear(&mut self) {
@@ -64,10 +62,7 @@ impl Jar {
             return;
         }
         // None is taken for somebody else.
-        if asked
-            .domain
-            .is_some_and(|domain| !origin.is_of_domain(domain))
-        {
+        if asked.domain.is_some_and(|domain| !origin.is_of_domain(domain)) {
             return;
         }
         let path = match asked.path {
@@ -127,9 +122,7 @@ fn read(set_cookie: &[u8], realtime_ns: u64) -> Option<SetCookie<'_>> {
     if set_cookie.len() > COOKIE_BYTES_MAX || !set_cookie.iter().all(is_text) {
         return None;
     }
-    let mut parts = set_cookie
-        .split(|byte| *byte == b';')
-        .map(<[u8]>::trim_ascii);
+    let mut parts = set_cookie.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
     let (name, value) = pair(parts.next()?)?;
     if name.is_empty() {
         return None;
@@ -234,45 +227,18 @@ mod tests {
         let rows: [Row; 17] = [
             ("one", &[("/", "a=1")], "/", 0, "a=1"),
             ("two", &[("/", "a=1"), ("/", "b=2")], "/x?y", 0, "a=1; b=2"),
-            (
-                "the same again",
-                &[("/", "a=1"), ("/", "a=2; HttpOnly")],
-                "/",
-                0,
-                "a=2",
-            ),
+            ("the same again", &[("/", "a=1"), ("/", "a=2; HttpOnly")], "/", 0, "a=2"),
             ("of a folder", &[("/a/b", "a=1")], "/c", 0, ""),
             ("in its folder", &[("/a/b", "a=1")], "/a/c", 0, "a=1"),
-            (
-                "not a name that begins so",
-                &[("/a/b", "a=1")],
-                "/ab",
-                0,
-                "",
-            ),
+            ("not a name that begins so", &[("/a/b", "a=1")], "/ab", 0, ""),
             ("for a path", &[("/a/b", "a=1; Path=/")], "/c", 0, "a=1"),
-            (
-                "the longer path first",
-                &[("/", "a=1"), ("/", "b=2; path=/x")],
-                "/x",
-                0,
-                "b=2; a=1",
-            ),
+            ("the longer path first", &[("/", "a=1"), ("/", "b=2; path=/x")], "/x", 0, "b=2; a=1"),
             ("until then", &[("/", "a=1; Max-Age=10")], "/", 9, "a=1"),
             ("no longer", &[("/", "a=1; Max-Age=10")], "/", 10, ""),
-            (
-                "taken back",
-                &[("/", "a=1"), ("/", "a=; Max-Age=0")],
-                "/",
-                0,
-                "",
-            ),
+            ("taken back", &[("/", "a=1"), ("/", "a=; Max-Age=0")], "/", 0, ""),
             (
                 "taken back by date",
-                &[
-                    ("/", "a=1"),
-                    ("/", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"),
-                ],
+                &[("/", "a=1"), ("/", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT")],
                 "/",
                 0,
                 "",
@@ -285,27 +251,9 @@ mod tests {
                 "",
             ),
             ("too long", &[("/", &long)], "/", 0, ""),
-            (
-                "for the domain above",
-                &[("/", "a=1; Domain=.shop.test")],
-                "/",
-                0,
-                "a=1",
-            ),
-            (
-                "for somebody else",
-                &[("/", "a=1; Domain=bank.test")],
-                "/",
-                0,
-                "",
-            ),
-            (
-                "no cookie",
-                &[("/", "a"), ("/", "=b"), ("/", "")],
-                "/",
-                0,
-                "",
-            ),
+            ("for the domain above", &[("/", "a=1; Domain=.shop.test")], "/", 0, "a=1"),
+            ("for somebody else", &[("/", "a=1; Domain=bank.test")], "/", 0, ""),
+            ("no cookie", &[("/", "a"), ("/", "=b"), ("/", "")], "/", 0, ""),
         ];
         for (name, set, path, later_s, want) in rows {
             assert_eq!(sent(set, path, later_s), want, "{name}");

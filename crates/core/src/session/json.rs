@@ -285,11 +285,7 @@ impl JsonScan {
             self.state = State::Skip(false, false);
             return;
         }
-        self.levels.push(Level {
-            leads,
-            is_array,
-            index: 0,
-        });
+        self.levels.push(Level { leads, is_array, index: 0 });
         if is_array {
             self.lead(pointers, b"0");
             self.state = State::Value;
@@ -410,11 +406,7 @@ impl JsonScan {
 
     fn close(&mut self) {
         self.levels.pop();
-        self.state = if self.levels.is_empty() {
-            State::Done
-        } else {
-            State::After
-        };
+        self.state = if self.levels.is_empty() { State::Done } else { State::After };
     }
 }
 

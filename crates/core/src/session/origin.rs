@@ -11,10 +11,7 @@ pub struct Origin {
 impl Origin {
     /// Of a host with or without a port, as in a URL.
     pub fn new(is_secure: bool, host: &str) -> Origin {
-        Origin {
-            is_secure,
-            authority: normal(is_secure, host.as_bytes()),
-        }
+        Origin { is_secure, authority: normal(is_secure, host.as_bytes()) }
     }
 
     /// Whether its requests are secured.
@@ -74,10 +71,7 @@ impl Origin {
 
     /// Whether it may set cookies for this domain (RFC 6265 §5.1.3).
     pub(super) fn is_of_domain(&self, domain: &[u8]) -> bool {
-        let domain = domain
-            .strip_prefix(b".")
-            .unwrap_or(domain)
-            .to_ascii_lowercase();
+        let domain = domain.strip_prefix(b".").unwrap_or(domain).to_ascii_lowercase();
         let host = host(&self.authority);
         match host.strip_suffix(&domain[..]) {
             Some(before) => before.is_empty() || before.ends_with(b"."),

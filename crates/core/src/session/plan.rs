@@ -93,12 +93,10 @@ pub struct SessionKind {
 impl SessionKind {
     /// The request that it begins with, where no condition says otherwise.
     pub fn first_request(&self) -> Option<u32> {
-        self.program
-            .iter()
-            .find_map(|instruction| match instruction {
-                Instruction::Request(request) => Some(*request),
-                _ => None,
-            })
+        self.program.iter().find_map(|instruction| match instruction {
+            Instruction::Request(request) => Some(*request),
+            _ => None,
+        })
     }
 }
 

@@ -69,10 +69,7 @@ impl Probes {
         });
         let extracted = step.extract.iter().map(|e| Some(&e.source));
         let sources: Vec<Option<&Source>> = expected.chain(extracted).collect();
-        let mut probes = Probes {
-            wants_location: step.redirects > 0,
-            ..Probes::default()
-        };
+        let mut probes = Probes { wants_location: step.redirects > 0, ..Probes::default() };
         for source in sources.iter().copied().flatten() {
             if let Source::Json(pointer) = source {
                 let pointer = Pointer::new(pointer);
@@ -168,13 +165,8 @@ impl ResponseReaders {
     pub(super) fn take(&mut self, session: u32) -> Answer<'_> {
         let reading = &mut self.readings[session as usize];
         let probes = &self.probes[reading.request as usize];
-        reading
-            .json
-            .end(&mut reading.found[..probes.pointers.len()]);
-        for (other, found) in probes
-            .others
-            .iter()
-            .zip(&mut reading.found[probes.pointers.len()..])
+        reading.json.end(&mut reading.found[..probes.pointers.len()]);
+        for (other, found) in probes.others.iter().zip(&mut reading.found[probes.pointers.len()..])
         {
             if matches!(other, BodyProbe::Body) && found.state == CaptureState::Coming {
                 found.state = CaptureState::Whole;
@@ -275,8 +267,7 @@ impl ResponseReader {
 
     fn body(&mut self, bytes: &[u8], probes: &Probes) {
         let room = SAMPLE_BYTES_MAX - self.sample.len();
-        self.sample
-            .extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.sample.extend_from_slice(&bytes[..bytes.len().min(room)]);
         if self.is_encoded {
             return;
         }
@@ -366,10 +357,7 @@ mod tests {
             name: String::new(),
             kind: 0,
             fills: Vec::new(),
-            expect: vec![Expectation::Value {
-                source: Source::Body,
-                is: Match::Exists,
-            }],
+            expect: vec![Expectation::Value { source: Source::Body, is: Match::Exists }],
             extract: extract.collect(),
             redirects: 1,
             redirected: None,
@@ -377,10 +365,7 @@ mod tests {
             goes_on: false,
             ask: None,
         };
-        let plan = SessionPlan {
-            requests: vec![step],
-            ..SessionPlan::default()
-        };
+        let plan = SessionPlan { requests: vec![step], ..SessionPlan::default() };
         let mut readings = ResponseReaders::new(&plan, 1);
         readings.begin(5, 0, 0);
         for (name, value) in fields {
@@ -392,16 +377,11 @@ mod tests {
         assert!(readings.reads(5) && !readings.reads(4) && !readings.reads(6));
         let answer = readings.take(0);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        (1..=sources.len())
-            .map(|number| answer.value(number).map(text))
-            .collect()
+        (1..=sources.len()).map(|number| answer.value(number).map(text)).collect()
     }
 
     fn within(before: &str, after: &str) -> Source {
-        Source::Between {
-            before: before.to_owned(),
-            after: after.to_owned(),
-        }
+        Source::Between { before: before.to_owned(), after: after.to_owned() }
     }
 
     #[test]
@@ -414,14 +394,7 @@ mod tests {
             within("te", "xt"),
             Source::Body,
         ];
-        let want = [
-            Some("bold"),
-            Some("\"a\": 1"),
-            None,
-            None,
-            Some(""),
-            Some(BODY),
-        ];
+        let want = [Some("bold"), Some("\"a\": 1"), None, None, Some(""), Some(BODY)];
         let want = want.map(|w| w.map(str::to_owned));
         for cut in 0..=BODY.len() {
             let (a, b) = BODY.split_at(cut);
@@ -446,18 +419,12 @@ mod tests {
             ("SET-COOKIE", "session=abc; Path=/"),
         ];
         let got = read(&sources, &fields, &[]);
-        assert_eq!(
-            got,
-            [Some("first".to_owned()), Some("abc".to_owned()), None]
-        );
+        assert_eq!(got, [Some("first".to_owned()), Some("abc".to_owned()), None]);
     }
 
     #[test]
     fn a_compressed_body_is_not_searched() {
         let fields = [("content-encoding", "gzip")];
-        assert_eq!(
-            read(&[Source::Json("/a".to_owned())], &fields, &["{\"a\":1}"]),
-            [None]
-        );
+        assert_eq!(read(&[Source::Json("/a".to_owned())], &fields, &["{\"a\":1}"]), [None]);
     }
 }

@@ -9,10 +9,7 @@ use std::sync::Arc;
 
 /// A worker's own handle on the plan that all workers have. Steps take copies of the handle: with
 /// the plan's alone, all workers would write to the same counter at each step.
-#[allow(
-    clippy::redundant_allocation,
-    reason = "the counter of each worker is what it is for"
-)]
+#[allow(clippy::redundant_allocation, reason = "the counter of each worker is what it is for")]
 pub type Plan = Rc<Arc<SessionPlan>>;
 
 /// A record of a data set.
@@ -132,8 +129,7 @@ impl Users {
     pub(super) fn cell(&self, row: DealtRecord, column: u16) -> &str {
         let rows = &self.plan.data[usize::from(row.set)].rows;
         let row = rows.get(row.row as usize);
-        row.and_then(|row| row.get(usize::from(column)))
-            .map_or("", String::as_str)
+        row.and_then(|row| row.get(usize::from(column))).map_or("", String::as_str)
     }
 
     pub(super) fn rng(&mut self) -> &mut Rng {
@@ -244,17 +240,12 @@ mod tests {
     #[test]
     fn records_in_order_begin_again_and_random_ones_never_end() {
         let mut users = users(Deal::InOrder, 3, 0, 1);
-        let dealt: Vec<u32> = (0..5)
-            .filter_map(|_| users.deal(0, false))
-            .map(|r| r.row)
-            .collect();
+        let dealt: Vec<u32> = (0..5).filter_map(|_| users.deal(0, false)).map(|r| r.row).collect();
         assert_eq!(dealt, [0, 1, 2, 0, 1]);
         assert_eq!(users.exhausted(), None);
         let mut users = self::users(Deal::Random, 3, 0, 1);
-        let dealt: HashSet<u32> = (0..100)
-            .filter_map(|_| users.deal(0, false))
-            .map(|r| r.row)
-            .collect();
+        let dealt: HashSet<u32> =
+            (0..100).filter_map(|_| users.deal(0, false)).map(|r| r.row).collect();
         assert_eq!(dealt.len(), 3);
     }
 
@@ -269,10 +260,7 @@ mod tests {
             counters: 0,
             new_connection: false,
         };
-        let plan = SessionPlan {
-            kinds: vec![kind(3), kind(7)],
-            ..SessionPlan::default()
-        };
+        let plan = SessionPlan { kinds: vec![kind(3), kind(7)], ..SessionPlan::default() };
         let mut users = Users::new(Arc::new(plan), (0, 1), 3);
         let first = (0..10_000).filter(|_| users.draw_kind() == 0).count();
         assert!(first.abs_diff(3_000) < 150, "{first}");
@@ -285,9 +273,6 @@ mod tests {
             let mut users = users(Deal::Random, 1, index, 4);
             assert!((0..10).all(|_| seen.insert(users.seq())));
         }
-        assert_eq!(
-            (seen.iter().min(), seen.iter().max()),
-            (Some(&1), Some(&40))
-        );
+        assert_eq!((seen.iter().min(), seen.iter().max()), (Some(&1), Some(&40)));
     }
 }

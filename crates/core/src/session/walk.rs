@@ -30,9 +30,7 @@ pub(super) struct UserState {
 
 impl UserState {
     pub(super) fn variable(&self, variable: u16) -> &[u8] {
-        self.variables
-            .get(usize::from(variable))
-            .map_or(&[], Vec::as_slice)
+        self.variables.get(usize::from(variable)).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn set(&mut self, variable: u16, value: Vec<u8>) {
@@ -44,10 +42,7 @@ impl UserState {
     }
 
     pub(super) fn row(&self, data: u16) -> DealtRecord {
-        self.rows
-            .get(usize::from(data))
-            .copied()
-            .unwrap_or_default()
+        self.rows.get(usize::from(data)).copied().unwrap_or_default()
     }
 }
 
@@ -279,9 +274,7 @@ impl Walk {
                 Expectation::Status(ranges) => {
                     says_status = true;
                     let status = answered.status;
-                    ranges
-                        .iter()
-                        .any(|(low, high)| (*low..=*high).contains(&status))
+                    ranges.iter().any(|(low, high)| (*low..=*high).contains(&status))
                 }
                 Expectation::Time(most) => answered.response <= *most,
                 Expectation::Value { source, is } => {

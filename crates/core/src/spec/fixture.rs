@@ -15,9 +15,7 @@ pub(crate) fn trial(load: Load, duration: Nanos) -> TrialSpec {
         level,
         load,
         target: HttpTarget {
-            endpoint: Endpoint::Unix {
-                path: "/test".to_owned(),
-            },
+            endpoint: Endpoint::Unix { path: "/test".to_owned() },
             requests: Vec::new(),
             pick: Pick::InOrder,
             keep_alive: true,

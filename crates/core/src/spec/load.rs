@@ -104,10 +104,7 @@ pub struct Pause {
 
 impl Pause {
     /// The next operation starts as soon as the last one ended.
-    pub const NONE: Pause = Pause {
-        kind: PauseKind::Think,
-        law: Law::ZERO,
-    };
+    pub const NONE: Pause = Pause { kind: PauseKind::Think, law: Law::ZERO };
 }
 
 /// The two events that a pause lies between.

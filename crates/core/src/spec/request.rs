@@ -173,9 +173,7 @@ impl HttpRequest {
 
     /// Whether one of `headers` has this name; names have no case.
     pub fn has_header(&self, name: &str) -> bool {
-        self.headers
-            .iter()
-            .any(|(other, _)| other.eq_ignore_ascii_case(name))
+        self.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
     }
 
     fn add_header(&mut self, name: String, value: String) -> Result<(), ParseError> {
@@ -206,10 +204,7 @@ impl HttpRequest {
 /// No `:`, a name that is no token (RFC 9110 §5.1), control characters in the value.
 pub fn parse_header(text: &str) -> Result<(String, String), ParseError> {
     let Some((name, value)) = text.split_once(':') else {
-        return error(&format!(
-            "{} is no header: write 'Name: value'",
-            quoted(text)
-        ));
+        return error(&format!("{} is no header: write 'Name: value'", quoted(text)));
     };
     let value = value.trim_matches([' ', '\t']);
     check_header(name, value)?;
@@ -242,9 +237,7 @@ fn check_header(name: &str, value: &str) -> Result<(), ParseError> {
         ));
     }
     if value.starts_with([' ', '\t']) || value.ends_with([' ', '\t']) {
-        return error(&format!(
-            "the value of {name} begins or ends with a blank: leave it out"
-        ));
+        return error(&format!("the value of {name} begins or ends with a blank: leave it out"));
     }
     Ok(())
 }
@@ -267,20 +260,14 @@ mod tests {
 
     fn request(method: &str, headers: Headers, body: &str) -> Result<HttpRequest, String> {
         let url = Url::parse("http://h:81/a").unwrap();
-        let headers = headers
-            .iter()
-            .map(|&(n, v)| (n.to_owned(), v.to_owned()))
-            .collect();
+        let headers = headers.iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect();
         HttpRequest::new(method, &url, headers, body.as_bytes().to_vec(), 1).map_err(|e| e.0)
     }
 
     #[test]
     fn takes_path_and_host_from_the_url() {
         let request = request("GET", &[("X-A", "1")], "").unwrap();
-        assert_eq!(
-            (request.path.as_str(), request.host.as_str()),
-            ("/a", "h:81")
-        );
+        assert_eq!((request.path.as_str(), request.host.as_str()), ("/a", "h:81"));
         assert!(request.has_header("x-a") && !request.has_header("x"));
     }
 
@@ -291,51 +278,16 @@ mod tests {
             ("a method with a blank", "GE T", &[], "is no method"),
             ("a method with a line end", "GET /\r\n", &[], "is no method"),
             ("a tunnel", "CONNECT", &[], "tunnel"),
-            (
-                "a name with a blank",
-                "GET",
-                &[("A B", "")],
-                "'A B' is no header name",
-            ),
+            ("a name with a blank", "GET", &[("A B", "")], "'A B' is no header name"),
             ("an empty name", "GET", &[("", "x")], "'' is no header name"),
-            (
-                "a second header smuggled in",
-                "GET",
-                &[("A", "b\r\nC: d")],
-                "value of A",
-            ),
+            ("a second header smuggled in", "GET", &[("A", "b\r\nC: d")], "value of A"),
             ("a bare LF", "GET", &[("A", "b\nc")], "control character"),
             ("a NUL", "GET", &[("A", "b\0c")], "control character"),
-            (
-                "two hosts",
-                "GET",
-                &[("Host", "a"), ("host", "b")],
-                "two Host headers",
-            ),
-            (
-                "an encoding",
-                "POST",
-                &[("Transfer-Encoding", "chunked")],
-                "sent whole",
-            ),
-            (
-                "too long a length",
-                "POST",
-                &[("Content-Length", "3")],
-                "has 2 bytes",
-            ),
-            (
-                "a length that is no number",
-                "POST",
-                &[("content-length", "+2")],
-                "has 2 bytes",
-            ),
-            (
-                "a blank at the end",
-                "GET",
-                &[("A", "b ")],
-                "ends with a blank",
-            ),
+            ("two hosts", "GET", &[("Host", "a"), ("host", "b")], "two Host headers"),
+            ("an encoding", "POST", &[("Transfer-Encoding", "chunked")], "sent whole"),
+            ("too long a length", "POST", &[("Content-Length", "3")], "has 2 bytes"),
+            ("a length that is no number", "POST", &[("content-length", "+2")], "has 2 bytes"),
+            ("a blank at the end", "GET", &[("A", "b ")], "ends with a blank"),
         ];
         for (name, method, headers, want) in rows {
             let error = request(method, headers, "ab").expect_err(name);
@@ -343,10 +295,7 @@ mod tests {
             assert!(!error.contains('\n'), "{name}: one line");
         }
         let url = Url::parse("h").unwrap();
-        assert!(
-            HttpRequest::new("GET", &url, Vec::new(), Vec::new(), 0).is_err(),
-            "a weight of 0"
-        );
+        assert!(HttpRequest::new("GET", &url, Vec::new(), Vec::new(), 0).is_err(), "a weight of 0");
     }
 
     #[test]
@@ -371,11 +320,7 @@ mod tests {
             ("blanks around the value", "A: \t b c\t ", Ok(("A", "b c"))),
             ("':' in the value", "A: b:c", Ok(("A", "b:c"))),
             ("no value", "A:", Ok(("A", ""))),
-            (
-                "no ':'",
-                "A b",
-                Err("'A b' is no header: write 'Name: value'"),
-            ),
+            ("no ':'", "A b", Err("'A b' is no header: write 'Name: value'")),
             ("a blank before ':'", "A : b", Err("'A ' is no header name")),
             ("no name", ": b", Err("'' is no header name")),
         ];
@@ -393,11 +338,7 @@ mod tests {
         let common = [("A", "common"), ("B", "1"), ("B", "2")].map(|(n, v)| (n.into(), v.into()));
         let request = request("GET", &[("a", "own")], "").unwrap();
         let request = request.with_common_headers(&common).unwrap();
-        let lines: Vec<_> = request
-            .headers
-            .iter()
-            .map(|(n, v)| format!("{n}={v}"))
-            .collect();
+        let lines: Vec<_> = request.headers.iter().map(|(n, v)| format!("{n}={v}")).collect();
         assert_eq!(lines, ["a=own", "B=1", "B=2"]);
     }
 }

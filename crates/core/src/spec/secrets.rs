@@ -132,23 +132,16 @@ impl Secrets {
 
     /// The variables and expectations that are secrets by their names.
     fn unshown(&self, plan: &SessionPlan) -> HiddenValues {
-        let mut unshown = HiddenValues {
-            hides: true,
-            ..HiddenValues::default()
-        };
+        let mut unshown = HiddenValues { hides: true, ..HiddenValues::default() };
         for (request, step) in (0u32..).zip(&plan.requests) {
             let is_secret = |name: &str| self.names().is_secret(name);
             let extracted = step.extract.iter();
             let extracted =
                 extracted.filter(|e| is_secret(&e.name) || self.is_secret_source(&e.source));
-            unshown
-                .variables
-                .extend(extracted.map(|e| (step.kind, e.variable)));
+            unshown.variables.extend(extracted.map(|e| (step.kind, e.variable)));
             let given = step.ask.iter().flat_map(|ask| &ask.gives);
             let given = given.filter(|(name, _)| is_secret(name));
-            unshown
-                .variables
-                .extend(given.map(|(_, variable)| (step.kind, *variable)));
+            unshown.variables.extend(given.map(|(_, variable)| (step.kind, *variable)));
             for (number, expectation) in (0u16..).zip(&step.expect) {
                 if let Expectation::Value { source, .. } = expectation
                     && self.is_secret_source(source)
@@ -229,16 +222,10 @@ mod tests {
     fn target() -> HttpTarget {
         let url = Url::parse("http://h/?api_key=in-the-query").unwrap();
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let headers = vec![
-            header("X-Auth-Token", "in-a-header"),
-            header("Accept", "in-the-clear"),
-        ];
+        let headers = vec![header("X-Auth-Token", "in-a-header"), header("Accept", "in-the-clear")];
         let body = b"pin=&user=me".to_vec();
         let mut request = HttpRequest::new("POST", &url, headers, body, 1).unwrap();
-        request.holes = vec![Hole {
-            part: Part::Body,
-            at: 4,
-        }];
+        request.holes = vec![Hole { part: Part::Body, at: 4 }];
         let step = RequestStep {
             fills: vec![Fill {
                 value: Template(vec![Piece::Column { data: 0, column: 1 }]),
@@ -278,22 +265,14 @@ mod tests {
         };
         let endpoint = url.endpoint().clone();
         let target = HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
-        HttpTarget {
-            sessions: Some(Arc::new(plan)),
-            ..target
-        }
+        HttpTarget { sessions: Some(Arc::new(plan)), ..target }
     }
 
     #[test]
     fn all_that_a_target_sends_under_a_secret_name_is_known() {
         let mut secrets = Secrets::default();
         secrets.learn_target(&mut target());
-        for secret in [
-            "in-the-query",
-            "in-a-header",
-            "in-a-column",
-            "in-a-password",
-        ] {
+        for secret in ["in-the-query", "in-a-header", "in-a-column", "in-a-password"] {
             assert_eq!(secrets.hide(secret), "***", "{secret}");
         }
         for plain in ["in-the-clear", "ada-lovelace", "me"] {

@@ -124,18 +124,9 @@ mod tests {
 
     #[test]
     fn endpoints_read_as_they_are_written() {
-        let tcp = |host: &str| Endpoint::Tcp {
-            host: host.to_owned(),
-            port: 81,
-        };
+        let tcp = |host: &str| Endpoint::Tcp { host: host.to_owned(), port: 81 };
         assert_eq!(tcp("h").to_string(), "h:81");
         assert_eq!(tcp("::1").to_string(), "[::1]:81");
-        assert_eq!(
-            Endpoint::Unix {
-                path: "/a b".to_owned()
-            }
-            .to_string(),
-            "unix:/a b"
-        );
+        assert_eq!(Endpoint::Unix { path: "/a b".to_owned() }.to_string(), "unix:/a b");
     }
 }

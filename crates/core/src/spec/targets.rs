@@ -93,11 +93,8 @@ impl TargetBlock {
         }
         let mut words = line.split_ascii_whitespace();
         let first = words.next().unwrap_or_default();
-        let (method, url) = if is_url(first) {
-            ("GET", first)
-        } else {
-            (first, words.next().unwrap_or_default())
-        };
+        let (method, url) =
+            if is_url(first) { ("GET", first) } else { (first, words.next().unwrap_or_default()) };
         let weight = match words.next() {
             Some(word) => parse_weight(word).or_else(|what| at(number, &what))?,
             None => 1,
@@ -110,14 +107,7 @@ impl TargetBlock {
         }
         let url = Url::parse(url).or_else(|e| at(number, &e.0))?;
         let method = method.to_owned();
-        Ok(TargetBlock {
-            number,
-            method,
-            url,
-            weight,
-            headers: Vec::new(),
-            body: None,
-        })
+        Ok(TargetBlock { number, method, url, weight, headers: Vec::new(), body: None })
     }
 
     fn line(
@@ -127,8 +117,7 @@ impl TargetBlock {
         read_file: &mut dyn FnMut(&str) -> Result<Body, String>,
     ) -> Result<(), ParseError> {
         let Some(file) = line.strip_prefix('@') else {
-            self.headers
-                .push(parse_header(line).or_else(|e| at(number, &e.0))?);
+            self.headers.push(parse_header(line).or_else(|e| at(number, &e.0))?);
             return Ok(());
         };
         if self.body.is_some() {
@@ -160,10 +149,9 @@ fn begins_target(line: &str) -> bool {
 
 /// Whether a word is a URL, which no method, header name or `@FILE` can be taken for.
 fn is_url(word: &str) -> bool {
-    let has_scheme = ["http://", "https://"].iter().any(|scheme| {
-        word.get(..scheme.len())
-            .is_some_and(|s| s.eq_ignore_ascii_case(scheme))
-    });
+    let has_scheme = ["http://", "https://"]
+        .iter()
+        .any(|scheme| word.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)));
     has_scheme || (word.contains('/') && !word.contains(':') && !word.starts_with('@'))
 }
 
@@ -172,11 +160,7 @@ fn parse_weight(word: &str) -> Result<u32, String> {
     let number = number.ok_or_else(|| format!("{} after the URL: write weight=N", quoted(word)))?;
     let weight = number.parse().ok().filter(|&weight| weight > 0);
     weight.ok_or_else(|| {
-        format!(
-            "{}: a weight is a whole number from 1 to {}",
-            quoted(word),
-            u32::MAX
-        )
+        format!("{}: a weight is a whole number from 1 to {}", quoted(word), u32::MAX)
     })
 }
 
@@ -209,11 +193,7 @@ fn share_endpoint(targets: Vec<(Url, usize, HttpRequest)>) -> Result<Targets, Pa
         }
     }
     let requests = targets.into_iter().map(|(_, _, request)| request).collect();
-    Ok(Targets {
-        endpoint,
-        is_secure,
-        requests,
-    })
+    Ok(Targets { endpoint, is_secure, requests })
 }
 
 fn at<T>(number: usize, what: &str) -> Result<T, ParseError> {
@@ -236,11 +216,7 @@ mod tests {
     fn told(text: &str) -> Vec<String> {
         let requests = parse(text).unwrap().requests;
         let told = requests.iter().map(|r| {
-            let headers = r
-                .headers
-                .iter()
-                .map(|(n, v)| format!(" {n}={v}"))
-                .collect::<String>();
+            let headers = r.headers.iter().map(|(n, v)| format!(" {n}={v}")).collect::<String>();
             let body = String::from_utf8_lossy(&r.body);
             format!("{} {} {}{headers} {body}", r.method, r.path, r.weight)
         });
@@ -266,58 +242,24 @@ mod tests {
                 "http://h/a\nReferer: http://h/b",
                 &["GET /a 1 Referer=http://h/b "],
             ),
-            (
-                "one under the other",
-                "GET h/a\nHEAD h/b\n",
-                &["GET /a 1 ", "HEAD /b 1 "],
-            ),
-            (
-                "apart",
-                "\n\nGET h/a\n\n\nGET h/b\n\n",
-                &["GET /a 1 ", "GET /b 1 "],
-            ),
-            (
-                "headers",
-                "GET h/a\nA: b\nC:d\n\nGET h/b",
-                &["GET /a 1 A=b C=d ", "GET /b 1 "],
-            ),
+            ("one under the other", "GET h/a\nHEAD h/b\n", &["GET /a 1 ", "HEAD /b 1 "]),
+            ("apart", "\n\nGET h/a\n\n\nGET h/b\n\n", &["GET /a 1 ", "GET /b 1 "]),
+            ("headers", "GET h/a\nA: b\nC:d\n\nGET h/b", &["GET /a 1 A=b C=d ", "GET /b 1 "]),
             (
                 "a body",
                 "POST h/a\nA: b\n@f.json\nGET h/b",
                 &["POST /a 1 A=b <f.json>", "GET /b 1 "],
             ),
-            (
-                "a body before a header",
-                "POST h/a\n@ my file\nA: b",
-                &["POST /a 1 A=b <my file>"],
-            ),
-            (
-                "a weight",
-                "GET h/a weight=9\nGET h/b",
-                &["GET /a 9 ", "GET /b 1 "],
-            ),
-            (
-                "comments anywhere",
-                "# x\nGET h/a\n# y: z\nA: b\n #",
-                &["GET /a 1 A=b "],
-            ),
-            (
-                "lines of Windows and blanks",
-                "\u{feff}  GET\th/a \r\nA: b\r\n",
-                &["GET /a 1 A=b "],
-            ),
+            ("a body before a header", "POST h/a\n@ my file\nA: b", &["POST /a 1 A=b <my file>"]),
+            ("a weight", "GET h/a weight=9\nGET h/b", &["GET /a 9 ", "GET /b 1 "]),
+            ("comments anywhere", "# x\nGET h/a\n# y: z\nA: b\n #", &["GET /a 1 A=b "]),
+            ("lines of Windows and blanks", "\u{feff}  GET\th/a \r\nA: b\r\n", &["GET /a 1 A=b "]),
         ];
         for (name, text, want) in rows {
             assert_eq!(told(text), want, "{name}");
         }
         let targets = parse("GET [::1]:81/a\nGET http://[::1]:81/b").unwrap();
-        assert_eq!(
-            targets.endpoint,
-            Endpoint::Tcp {
-                host: "::1".to_owned(),
-                port: 81
-            }
-        );
+        assert_eq!(targets.endpoint, Endpoint::Tcp { host: "::1".to_owned(), port: 81 });
     }
 
     #[test]
@@ -339,83 +281,35 @@ mod tests {
                 "GET h/\n\nGET",
                 "line 3: 'GET' is no target: write 'METHOD URL', or a URL alone",
             ),
-            (
-                "a header first",
-                "A: b\nGET h/",
-                "line 1: 'A: b' belongs to no target",
-            ),
+            ("a header first", "A: b\nGET h/", "line 1: 'A: b' belongs to no target"),
             (
                 "a header after an empty line",
                 "GET h/\n\nA: b",
                 "line 3: 'A: b' belongs to no target",
             ),
-            (
-                "a body first",
-                "@f x",
-                "line 1: '@f x' belongs to no target",
-            ),
+            ("a body first", "@f x", "line 1: '@f x' belongs to no target"),
             ("two bodies", "POST h/\n@a\n@b", "line 3: a second body"),
-            (
-                "a body without a name",
-                "POST h/\n@",
-                "line 2: no file after '@'",
-            ),
+            ("a body without a name", "POST h/\n@", "line 2: no file after '@'"),
             (
                 "a file not there",
                 "POST h/\n@missing",
                 "line 2: cannot read 'missing': no such file",
             ),
-            (
-                "a bad URL",
-                "GET h/\nGET ftp://h/",
-                "line 2: 'ftp://h/' has the scheme 'ftp'",
-            ),
-            (
-                "a bad method",
-                "GET h/\n\n(x) h/\nA: b",
-                "line 3: '(x)' is no method",
-            ),
-            (
-                "a bad header",
-                "GET h/\nA b:",
-                "line 2: 'b:' has the port ''",
-            ),
-            (
-                "a bad name",
-                "GET h/\nA/B: b",
-                "line 2: 'A/B' is no header name",
-            ),
-            (
-                "a weight of 0",
-                "GET h/ weight=0",
-                "line 1: 'weight=0': a weight is",
-            ),
-            (
-                "a weight below 0",
-                "GET h/ weight=-1",
-                "line 1: 'weight=-1': a weight is",
-            ),
-            (
-                "another word",
-                "GET h/ HTTP/1.1",
-                "line 1: 'HTTP/1.1' after the URL: write weight=N",
-            ),
-            (
-                "one word more",
-                "GET h/ weight=1 x",
-                "line 1: 'x' after the target",
-            ),
+            ("a bad URL", "GET h/\nGET ftp://h/", "line 2: 'ftp://h/' has the scheme 'ftp'"),
+            ("a bad method", "GET h/\n\n(x) h/\nA: b", "line 3: '(x)' is no method"),
+            ("a bad header", "GET h/\nA b:", "line 2: 'b:' has the port ''"),
+            ("a bad name", "GET h/\nA/B: b", "line 2: 'A/B' is no header name"),
+            ("a weight of 0", "GET h/ weight=0", "line 1: 'weight=0': a weight is"),
+            ("a weight below 0", "GET h/ weight=-1", "line 1: 'weight=-1': a weight is"),
+            ("another word", "GET h/ HTTP/1.1", "line 1: 'HTTP/1.1' after the URL: write weight=N"),
+            ("one word more", "GET h/ weight=1 x", "line 1: 'x' after the target"),
             (
                 "two ports",
                 "GET h/\n\nGET h:81/",
                 "line 3: all targets share one endpoint, but this \
              is h:81 and line 1 has h:80: use one file for each",
             ),
-            (
-                "a wrong length",
-                "POST h/\nContent-Length: 9\n@f",
-                "line 1: Content-Length '9'",
-            ),
+            ("a wrong length", "POST h/\nContent-Length: 9\n@f", "line 1: Content-Length '9'"),
         ];
         for (name, text, want) in rows {
             let error = parse(text).expect_err(name);

@@ -42,26 +42,15 @@ impl Url {
                 "holds a user name: leave it out and give -H 'Authorization: …' instead",
             ));
         }
-        let default_port = if is_secure {
-            DEFAULT_PORT_SECURE
-        } else {
-            DEFAULT_PORT
-        };
+        let default_port = if is_secure { DEFAULT_PORT_SECURE } else { DEFAULT_PORT };
         let (name, port) = split_port(authority).map_err(|what| wrong(&what))?;
         let port = port.unwrap_or(default_port);
         let bare = check_host(name).map_err(|what| wrong(&what))?;
-        let host = if port == default_port {
-            name.to_owned()
-        } else {
-            format!("{name}:{port}")
-        };
+        let host = if port == default_port { name.to_owned() } else { format!("{name}:{port}") };
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(Url {
             is_secure,
-            endpoint: Endpoint::Tcp {
-                host: bare.to_owned(),
-                port,
-            },
+            endpoint: Endpoint::Tcp { host: bare.to_owned(), port },
             path: format!("{slash}{path}"),
             host,
         })
@@ -114,14 +103,8 @@ fn unescaped(refused: char) -> String {
         c => format!("'{}'", c.escape_debug()),
     };
     let mut bytes = [0; 4];
-    let escapes = refused
-        .encode_utf8(&mut bytes)
-        .bytes()
-        .map(|b| format!("%{b:02X}"));
-    format!(
-        "holds {name}: write {} in a path",
-        escapes.collect::<String>()
-    )
+    let escapes = refused.encode_utf8(&mut bytes).bytes().map(|b| format!("%{b:02X}"));
+    format!("holds {name}: write {} in a path", escapes.collect::<String>())
 }
 
 /// Whether it is that of TLS, and what follows it.
@@ -136,10 +119,7 @@ fn without_scheme(text: &str) -> Result<(bool, &str), String> {
     match scheme.to_ascii_lowercase().as_str() {
         "http" => Ok((false, rest)),
         "https" => Ok((true, rest)),
-        _ => Err(format!(
-            "has the scheme {}: use http:// or https://",
-            quoted(scheme)
-        )),
+        _ => Err(format!("has the scheme {}: use http:// or https://", quoted(scheme))),
     }
 }
 
@@ -157,14 +137,9 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
         };
     };
     if digits.contains(':') {
-        return Err(
-            "has more than one ':': an IPv6 address goes in brackets, as [::1]:8080".into(),
-        );
+        return Err("has more than one ':': an IPv6 address goes in brackets, as [::1]:8080".into());
     }
-    let port = digits
-        .parse()
-        .ok()
-        .filter(|&port| port > 0 && !digits.starts_with('+'));
+    let port = digits.parse().ok().filter(|&port| port > 0 && !digits.starts_with('+'));
     port.map(|port| (host, Some(port)))
         .ok_or_else(|| format!("has the port {}: a port is 1 to 65535", quoted(digits)))
 }
@@ -175,15 +150,10 @@ fn check_host(name: &str) -> Result<&str, String> {
         return Err("has no host: write http://HOST:PORT/PATH".to_owned());
     }
     if let Some(inner) = name.strip_prefix('[') {
-        let inner = inner
-            .strip_suffix(']')
-            .ok_or("lacks ']' after its IPv6 address")?;
+        let inner = inner.strip_suffix(']').ok_or("lacks ']' after its IPv6 address")?;
         return match inner.parse::<Ipv6Addr>() {
             Ok(_) => Ok(inner),
-            Err(_) => Err(format!(
-                "has {} in brackets, which is no IPv6 address",
-                quoted(inner)
-            )),
+            Err(_) => Err(format!("has {} in brackets, which is no IPv6 address", quoted(inner))),
         };
     }
     let is_host_char = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
@@ -193,17 +163,10 @@ fn check_host(name: &str) -> Result<&str, String> {
         ));
     }
     // No top-level domain is a number, so such a name is meant as an address.
-    let last = name
-        .trim_end_matches('.')
-        .rsplit('.')
-        .next()
-        .unwrap_or_default();
+    let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     let numeric = !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit());
     if numeric && name.parse::<Ipv4Addr>().is_err() {
-        return Err(format!(
-            "has the host {}, which is no IPv4 address",
-            quoted(name)
-        ));
+        return Err(format!("has the host {}, which is no IPv4 address", quoted(name)));
     }
     Ok(name)
 }
@@ -222,28 +185,10 @@ mod tests {
     fn accepted() {
         let rows = [
             ("all parts", "http://h:81/a?b=c", "h:81", "/a?b=c", "h:81"),
-            (
-                "the default port is not in Host",
-                "http://h/a",
-                "h:80",
-                "/a",
-                "h",
-            ),
+            ("the default port is not in Host", "http://h/a", "h:80", "/a", "h"),
             ("nor is it when given", "http://h:80/a", "h:80", "/a", "h"),
-            (
-                "TLS has a port of its own",
-                "HTTPS://h/a",
-                "h:443",
-                "/a",
-                "h",
-            ),
-            (
-                "and none else is it",
-                "https://h:80/a",
-                "h:80",
-                "/a",
-                "h:80",
-            ),
+            ("TLS has a port of its own", "HTTPS://h/a", "h:443", "/a", "h"),
+            ("and none else is it", "https://h:80/a", "h:80", "/a", "h:80"),
             ("no path means the root", "http://h:81", "h:81", "/", "h:81"),
             ("a query without a path", "http://h?x", "h:80", "/?x", "h"),
             (
@@ -253,13 +198,7 @@ mod tests {
                 "/x",
                 "127.0.0.1:8080",
             ),
-            (
-                "a name alone",
-                "localhost",
-                "localhost:80",
-                "/",
-                "localhost",
-            ),
+            ("a name alone", "localhost", "localhost:80", "/", "localhost"),
             ("schemes have no case", "HTTP://h/", "h:80", "/", "h"),
             (
                 "a URL inside a query is no scheme",
@@ -268,50 +207,14 @@ mod tests {
                 "/?u=http://b:9/",
                 "h",
             ),
-            (
-                "an IPv6 address with a port",
-                "http://[::1]:8080/",
-                "[::1]:8080",
-                "/",
-                "[::1]:8080",
-            ),
-            (
-                "an IPv6 address without one",
-                "[fe80::2]/x",
-                "[fe80::2]:80",
-                "/x",
-                "[fe80::2]",
-            ),
-            (
-                "a fragment is not sent",
-                "http://h/a?b#c?d",
-                "h:80",
-                "/a?b",
-                "h",
-            ),
-            (
-                "a fragment after the host",
-                "http://h#c/d",
-                "h:80",
-                "/",
-                "h",
-            ),
-            (
-                "'@' in a path is no user",
-                "http://h/@a:b",
-                "h:80",
-                "/@a:b",
-                "h",
-            ),
+            ("an IPv6 address with a port", "http://[::1]:8080/", "[::1]:8080", "/", "[::1]:8080"),
+            ("an IPv6 address without one", "[fe80::2]/x", "[fe80::2]:80", "/x", "[fe80::2]"),
+            ("a fragment is not sent", "http://h/a?b#c?d", "h:80", "/a?b", "h"),
+            ("a fragment after the host", "http://h#c/d", "h:80", "/", "h"),
+            ("'@' in a path is no user", "http://h/@a:b", "h:80", "/@a:b", "h"),
             ("':' in a path is no port", "h/a:b", "h:80", "/a:b", "h"),
             ("the highest port", "h:65535", "h:65535", "/", "h:65535"),
-            (
-                "an underscore, as in container names",
-                "a_b:1",
-                "a_b:1",
-                "/",
-                "a_b:1",
-            ),
+            ("an underscore, as in container names", "a_b:1", "a_b:1", "/", "a_b:1"),
         ];
         for (name, text, endpoint, path, host) in rows {
             let want = (endpoint.to_owned(), path.to_owned(), host.to_owned());
@@ -322,23 +225,13 @@ mod tests {
     #[test]
     fn the_brackets_of_an_address_are_not_part_of_it() {
         let url = Url::parse("http://[::1]:8080/").unwrap();
-        assert_eq!(
-            url.endpoint(),
-            &Endpoint::Tcp {
-                host: "::1".to_owned(),
-                port: 8080
-            }
-        );
+        assert_eq!(url.endpoint(), &Endpoint::Tcp { host: "::1".to_owned(), port: 8080 });
     }
 
     #[test]
     fn refused() {
         let rows = [
-            (
-                "another scheme",
-                "ftp://h/",
-                "scheme 'ftp': use http:// or https://",
-            ),
+            ("another scheme", "ftp://h/", "scheme 'ftp': use http:// or https://"),
             ("an empty scheme", "://h/", "scheme ''"),
             ("nothing", "", "no host"),
             ("a port alone", ":80", "no host"),
@@ -350,30 +243,14 @@ mod tests {
             ("a port of letters", "h:http/", "port 'http'"),
             ("a user", "http://u:p@h/", "-H 'Authorization"),
             ("a space", "http://h/a b", "a space: write %20"),
-            (
-                "a line end",
-                "http://h/\r\nX: y",
-                "a control character: write %0D",
-            ),
+            ("a line end", "http://h/\r\nX: y", "a control character: write %0D"),
             ("a letter beyond ASCII", "http://h/ä", "'ä': write %C3%A4"),
-            (
-                "an IPv6 address without brackets",
-                "::1:8080",
-                "more than one ':'",
-            ),
+            ("an IPv6 address without brackets", "::1:8080", "more than one ':'"),
             ("brackets never closed", "[::1", "more than one ':'"),
             ("a name in brackets", "[h]:1", "no IPv6 address"),
             ("text after brackets", "[::1]8080", "after ']'"),
-            (
-                "an address with a part too large",
-                "127.0.0.256:1",
-                "no IPv4 address",
-            ),
-            (
-                "an address with a part missing",
-                "10.0.1/",
-                "no IPv4 address",
-            ),
+            ("an address with a part too large", "127.0.0.256:1", "no IPv4 address"),
+            ("an address with a part missing", "10.0.1/", "no IPv4 address"),
             ("a character that no host has", "a*b/", "'*' in its host"),
         ];
         for (name, text, want) in rows {

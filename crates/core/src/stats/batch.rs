@@ -59,22 +59,13 @@ mod tests {
 
     #[test]
     fn intervals_hold_the_mean_as_often_as_they_say() {
-        for (n, phi) in [
-            (400, 0.0),
-            (400, 0.3),
-            (400, 0.6),
-            (400, 0.8),
-            (400, 0.9),
-            (200, 0.5),
-            (25, 0.0),
-        ] {
+        for (n, phi) in
+            [(400, 0.0), (400, 0.3), (400, 0.6), (400, 0.8), (400, 0.9), (200, 0.5), (25, 0.0)]
+        {
             let (held, width) = coverage(n, phi);
             assert!(held >= 0.90, "{n} values, autocorrelation {phi}: {held}");
             let exact = 1.96 * 10.0 * ((1.0 + phi) / (1.0 - phi) / n as f64).sqrt();
-            assert!(
-                width < 1.6 * exact,
-                "{n}, {phi}: {width} where {exact} is due"
-            );
+            assert!(width < 1.6 * exact, "{n}, {phi}: {width} where {exact} is due");
         }
     }
 
@@ -86,11 +77,7 @@ mod tests {
 
     #[test]
     fn slowly_moving_series_has_no_interval() {
-        let shift = |at: usize| {
-            (0..200)
-                .map(|i| if i < at { 340.0 } else { 176.0 })
-                .collect()
-        };
+        let shift = |at: usize| (0..200).map(|i| if i < at { 340.0 } else { 176.0 }).collect();
         let half: Vec<f64> = shift(110);
         assert_eq!(mean_ci95(&half), None, "one level, then another");
         let to_and_fro: Vec<f64> = (0..200).map(|i| [340.0, 176.0][i / 10 % 2]).collect();

@@ -17,10 +17,7 @@ pub struct Buffer {
 impl Buffer {
     /// A buffer in which the room of each taken item returns at once.
     pub fn plain(room: u64) -> Buffer {
-        Buffer {
-            room,
-            returned_together: 1,
-        }
+        Buffer { room, returned_together: 1 }
     }
 
     /// The receive buffer of a UDP socket that was measured to hold `room` datagrams.
@@ -30,10 +27,7 @@ impl Buffer {
     /// buffer of `room` has between 3/4 of it and all of it. It loses more below saturation than
     /// the plain queue.
     pub fn of_udp_socket(room: u64) -> Buffer {
-        Buffer {
-            room,
-            returned_together: room / 4 + 1,
-        }
+        Buffer { room, returned_together: room / 4 + 1 }
     }
 
     /// Number of these ascending arrivals that are lost. The server takes the time `service` for
@@ -46,11 +40,7 @@ impl Buffer {
 
     /// This buffer, empty, before a server that takes the time `service` for each.
     pub fn before(self, service: Nanos) -> Queue {
-        Queue {
-            buffer: self,
-            service,
-            ..Queue::default()
-        }
+        Queue { buffer: self, service, ..Queue::default() }
     }
 }
 
@@ -137,10 +127,7 @@ mod tests {
             let exact = md1k_loss(per_s * SERVICE.as_secs_f64(), room + 1);
             let simulated = loss(Buffer::plain(room), per_s);
             let off = (simulated / exact - 1.0).abs();
-            assert!(
-                off < 0.02,
-                "room {room}, {per_s}/s: {simulated}, not {exact}"
-            );
+            assert!(off < 0.02, "room {room}, {per_s}/s: {simulated}, not {exact}");
         }
     }
 
@@ -156,11 +143,7 @@ mod tests {
 
     #[test]
     fn each_arrival_by_hand() {
-        let at = |us: &[u64]| {
-            us.iter()
-                .map(|&t| Nanos::from_micros(t))
-                .collect::<Vec<_>>()
-        };
+        let at = |us: &[u64]| us.iter().map(|&t| Nanos::from_micros(t)).collect::<Vec<_>>();
         // 0 is served at once; 1 and 2 wait; 3 finds two waiting; 250 finds one.
         let arrivals = at(&[0, 1, 2, 3, 250]);
         assert_eq!(Buffer::plain(2).lost(arrivals.clone(), SERVICE), 1);

@@ -49,20 +49,12 @@ impl Gaps {
         }
         let mean_ns = (starts[count] - starts[0]).0 as f64 / count as f64;
         let squares: f64 = gaps_ns(starts).map(|gap| (gap - mean_ns).powi(2)).sum();
-        Some(Gaps {
-            count,
-            mean_ns,
-            std_dev_ns: (squares / (count - 1) as f64).sqrt(),
-        })
+        Some(Gaps { count, mean_ns, std_dev_ns: (squares / (count - 1) as f64).sqrt() })
     }
 
     /// Coefficient of variation: 0 for equal gaps, 1 for Poisson.
     pub fn cv(&self) -> f64 {
-        if self.mean_ns > 0.0 {
-            self.std_dev_ns / self.mean_ns
-        } else {
-            0.0
-        }
+        if self.mean_ns > 0.0 { self.std_dev_ns / self.mean_ns } else { 0.0 }
     }
 }
 
@@ -71,12 +63,7 @@ impl Gaps {
 /// see [`counts`].
 pub fn dispersion(starts: &[Nanos], known: Window) -> Dispersion {
     let at = |ms| counts(starts, known, Nanos::from_millis(ms)).map(|c| c.dispersion);
-    Dispersion {
-        ms1: at(1),
-        ms10: at(10),
-        ms100: at(100),
-        s1: at(1_000),
-    }
+    Dispersion { ms1: at(1), ms10: at(10), ms100: at(100), s1: at(1_000) }
 }
 
 /// Counts of starts in windows of equal length.
@@ -137,11 +124,7 @@ pub fn counts(starts: &[Nanos], known: Window, bin: Nanos) -> Option<Counts> {
     let share = bin.0 as f64 / total;
     let seen = 1.0 - share * (1.0 - share / 3.0);
     let variance = (squares / total - deviation * deviation).max(0.0) / seen;
-    Some(Counts {
-        bins,
-        mean,
-        dispersion: variance / mean,
-    })
+    Some(Counts { bins, mean, dispersion: variance / mean })
 }
 
 /// A Kolmogorov–Smirnov test.
@@ -218,10 +201,7 @@ mod tests {
     }
 
     fn until(end: Nanos) -> Window {
-        Window {
-            start: Nanos::ZERO,
-            end,
-        }
+        Window { start: Nanos::ZERO, end }
     }
 
     #[test]
@@ -247,10 +227,7 @@ mod tests {
             let test = exponential_test(&starts, 1_000.0).expect("there are gaps");
             rejected += i32::from(test.p_value < 0.05);
         }
-        assert!(
-            (1..=12).contains(&rejected),
-            "{rejected} of 100 at the 5 % level"
-        );
+        assert!((1..=12).contains(&rejected), "{rejected} of 100 at the 5 % level");
     }
 
     #[test]
@@ -320,9 +297,6 @@ mod tests {
         assert!(Gaps::of(&every(1_000, 11)).is_some());
         let index = dispersion(&every(1_000, 200), until(Nanos::from_millis(99)));
         assert!(index.ms1.is_some() && index.ms10.is_none());
-        assert_eq!(
-            dispersion(&[], until(Nanos::from_secs(60))),
-            Dispersion::default()
-        );
+        assert_eq!(dispersion(&[], until(Nanos::from_secs(60))), Dispersion::default());
     }
 }

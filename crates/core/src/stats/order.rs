@@ -21,11 +21,7 @@ pub fn quantile_ci95(histogram: &Histogram, q: f64, design_effect: f64) -> Optio
     if n * q.min(1.0 - q) < BEYOND_MIN {
         return None;
     }
-    let (low, high) = if n <= EXACT_MAX {
-        exact_ranks(n as u32, q)
-    } else {
-        normal_ranks(n, q)
-    };
+    let (low, high) = if n <= EXACT_MAX { exact_ranks(n as u32, q) } else { normal_ranks(n, q) };
     if low < 1.0 || high > n {
         return None;
     }

@@ -75,10 +75,7 @@ pub fn fit(cells: &[BlockCell], levels: usize, rounds: usize) -> Option<RoundsFi
     if freedom == 0 || cells.is_empty() {
         return None;
     }
-    let mut effects = Effects {
-        level: vec![0.0; levels],
-        round: vec![0.0; rounds],
-    };
+    let mut effects = Effects { level: vec![0.0; levels], round: vec![0.0; rounds] };
     for _ in 0..PASSES / 3 {
         effects.sweep(cells, |_| 1.0, |values| median(values.iter().map(|v| v.0)));
     }
@@ -157,18 +154,16 @@ impl Effects {
         let all = || cells.iter().enumerate();
         for level in 0..self.level.len() {
             let here = all().filter(|(_, c)| c.level == level);
-            let left: Vec<_> = here
-                .map(|(i, c)| (c.value - self.round[c.round], weight(i)))
-                .collect();
+            let left: Vec<_> =
+                here.map(|(i, c)| (c.value - self.round[c.round], weight(i))).collect();
             if !left.is_empty() {
                 self.level[level] = centre(&left);
             }
         }
         for round in 0..self.round.len() {
             let here = all().filter(|(_, c)| c.round == round);
-            let left: Vec<_> = here
-                .map(|(i, c)| (c.value - self.level[c.level], weight(i)))
-                .collect();
+            let left: Vec<_> =
+                here.map(|(i, c)| (c.value - self.level[c.level], weight(i))).collect();
             if !left.is_empty() {
                 self.round[round] = centre(&left);
             }
@@ -194,10 +189,7 @@ impl RoundsFit {
     pub fn difference(&self, a: usize, b: usize) -> Option<Estimate> {
         let value = (*self.levels.get(b)?)? - (*self.levels.get(a)?)?;
         let [a, b] = [a, b].map(|level| 1.0 / self.weight_of_level[level]);
-        Some(Estimate {
-            value,
-            half_width: self.half_width(a + b),
-        })
+        Some(Estimate { value, half_width: self.half_width(a + b) })
     }
 
     /// Half the width of the interval of a mean with this multiple of one value's variance.
@@ -236,12 +228,7 @@ impl TrendLine {
         let sxx: f64 = xs.iter().map(|x| (x - mean_x).powi(2)).sum();
         let sxy = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y));
         let slope = sxy.sum::<f64>() / sxx.max(f64::MIN_POSITIVE);
-        TrendLine {
-            mean_x,
-            mean_y,
-            sxx,
-            slope,
-        }
+        TrendLine { mean_x, mean_y, sxx, slope }
     }
 
     /// Value of the point less that of the line.

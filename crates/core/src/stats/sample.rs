@@ -121,11 +121,7 @@ pub(crate) fn within(t: f64, df: u64) -> f64 {
         let above = power as f64;
         term *= (above - 1.0) / above * cos * cos;
     }
-    if is_odd {
-        (theta + sin * sum) / std::f64::consts::FRAC_PI_2
-    } else {
-        sin * sum
-    }
+    if is_odd { (theta + sin * sum) / std::f64::consts::FRAC_PI_2 } else { sin * sum }
 }
 
 /// A quantile of Student's t law from the normal law's `z`: the Cornish–Fisher expansion
@@ -206,13 +202,7 @@ mod tests {
 
     #[test]
     fn student_quantiles_agree_with_the_tables() {
-        for (df, exact) in [
-            (4, 2.7764),
-            (5, 2.5706),
-            (9, 2.2622),
-            (19, 2.0930),
-            (39, 2.0227),
-        ] {
+        for (df, exact) in [(4, 2.7764), (5, 2.5706), (9, 2.2622), (19, 2.0930), (39, 2.0227)] {
             assert!((t975(df) / exact - 1.0).abs() < 2e-3, "{df}: {}", t975(df));
         }
     }
@@ -233,11 +223,7 @@ mod tests {
             (120, 3.3735),
             (1_000_000, 3.2905),
         ] {
-            assert!(
-                (t9995(df) / exact - 1.0).abs() < 1e-4,
-                "{df}: {}",
-                t9995(df)
-            );
+            assert!((t9995(df) / exact - 1.0).abs() < 1e-4, "{df}: {}", t9995(df));
         }
     }
 

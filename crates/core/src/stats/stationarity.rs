@@ -64,10 +64,8 @@ pub fn is_stationary(series: &[f64], matters: f64) -> bool {
 fn drifts(batches: &[f64], floor: f64) -> bool {
     let n = batches.len() as f64;
     let (middle, average) = ((n - 1.0) / 2.0, mean(batches));
-    let moment: f64 = (0..batches.len())
-        .zip(batches)
-        .map(|(i, x)| (i as f64 - middle) * (x - average))
-        .sum();
+    let moment: f64 =
+        (0..batches.len()).zip(batches).map(|(i, x)| (i as f64 - middle) * (x - average)).sum();
     let squares = n * (n * n - 1.0) / 12.0;
     let slope = moment / squares;
     let line = |i: usize| average + slope * (i as f64 - middle);
@@ -78,10 +76,8 @@ fn drifts(batches: &[f64], floor: f64) -> bool {
 
 fn shifts(batches: &[f64], floor: f64) -> bool {
     let thirds: Vec<&[f64]> = batches.chunks(batches.len().div_ceil(3)).collect();
-    let residuals: Vec<f64> = thirds
-        .iter()
-        .flat_map(|third| third.iter().map(|x| x - mean(third)))
-        .collect();
+    let residuals: Vec<f64> =
+        thirds.iter().flat_map(|third| third.iter().map(|x| x - mean(third))).collect();
     let noise = noise(&residuals, thirds.len());
     let exceeds = |a: &[f64], b: &[f64]| {
         let gap = (mean(a) - mean(b)).abs();
@@ -171,22 +167,10 @@ mod tests {
         let cases: [(&str, Shape, bool); 6] = [
             ("a drift of 10 %", |t| 100.0 + 10.0 * t, true),
             ("a drift down of 10 %", |t| 100.0 - 10.0 * t, true),
-            (
-                "a step of 10 % near the end",
-                |t| 100.0 + if t > 0.7 { 10.0 } else { 0.0 },
-                true,
-            ),
-            (
-                "a hump of 20 %",
-                |t| 100.0 + if (t - 0.5).abs() < 0.2 { 20.0 } else { 0.0 },
-                true,
-            ),
+            ("a step of 10 % near the end", |t| 100.0 + if t > 0.7 { 10.0 } else { 0.0 }, true),
+            ("a hump of 20 %", |t| 100.0 + if (t - 0.5).abs() < 0.2 { 20.0 } else { 0.0 }, true),
             ("a drift of 1 %", |t| 100.0 + t, false),
-            (
-                "a step of 1 %",
-                |t| 100.0 + if t > 0.5 { 1.0 } else { 0.0 },
-                false,
-            ),
+            ("a step of 1 %", |t| 100.0 + if t > 0.5 { 1.0 } else { 0.0 }, false),
         ];
         for (what, shape, caught) in cases {
             for seed in 0..20 {
@@ -209,17 +193,11 @@ mod tests {
                 .map(|level| level + normal(&mut rng))
                 .collect();
             let cut = transient_slots(&series);
-            assert!(
-                cut.abs_diff(slow_slots) <= 10,
-                "{shape} of {slow_slots}: {cut}"
-            );
+            assert!(cut.abs_diff(slow_slots) <= 10, "{shape} of {slow_slots}: {cut}");
             assert!(is_stationary(&series[cut..], THROUGHPUT_SHARE));
         }
         let all_slow: Vec<f64> = (0..SLOTS).map(|i| i as f64).collect();
         assert!(transient_slots(&all_slow) <= SLOTS / 2);
-        assert!(!is_stationary(
-            &all_slow[transient_slots(&all_slow)..],
-            THROUGHPUT_SHARE
-        ));
+        assert!(!is_stationary(&all_slow[transient_slots(&all_slow)..], THROUGHPUT_SHARE));
     }
 }

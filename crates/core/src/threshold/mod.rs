@@ -40,10 +40,7 @@ impl Threshold {
         let mut scoped = blanks.rev().filter_map(|(at, _)| {
             let of = Some(text[..at].trim()).filter(|of| !of.is_empty())?;
             let threshold = Threshold::of_all(&text[at..]).ok()?;
-            Some(Threshold {
-                of: Some(of.to_owned()),
-                ..threshold
-            })
+            Some(Threshold { of: Some(of.to_owned()), ..threshold })
         });
         scoped.next().ok_or(wrong)
     }
@@ -95,11 +92,7 @@ impl Threshold {
             ThresholdCondition::Invalid => {
                 return ThresholdJudgement::Kept(format!("{label}: the trial is valid"));
             }
-            ThresholdCondition::Bound {
-                statistic,
-                is,
-                bound,
-            } => (*statistic, is, *bound),
+            ThresholdCondition::Bound { statistic, is, bound } => (*statistic, is, *bound),
         };
         let name = statistic.title;
         let (low, high, line) = match known(statistic, trial) {
@@ -109,11 +102,7 @@ impl Threshold {
             }
             KnownValue::Within(low, high) => {
                 let range = [low, high].map(|v| shown(statistic, v)).join(" to ");
-                (
-                    low,
-                    high,
-                    format!("{label}: {name}, somewhere from {range},"),
-                )
+                (low, high, format!("{label}: {name}, somewhere from {range},"))
             }
             KnownValue::Undetermined(low, high) => {
                 let range = shown_range(statistic, low, high);
@@ -186,11 +175,7 @@ impl fmt::Display for Threshold {
 #[derive(Clone, Copy, Debug)]
 enum ThresholdCondition {
     Invalid,
-    Bound {
-        statistic: &'static TrialStatistic,
-        is: Operator,
-        bound: f64,
-    },
+    Bound { statistic: &'static TrialStatistic, is: Operator, bound: f64 },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -299,15 +284,9 @@ fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
         let seconds = trial.duration_ns as f64 / 1e9;
         (count > 0 && seconds > 0.0).then(|| count as f64 / seconds)
     };
-    let mut part = TrialReport {
-        label: format!("{}, {name}", trial.label),
-        ..trial.clone()
-    };
+    let mut part = TrialReport { label: format!("{}, {name}", trial.label), ..trial.clone() };
     let is_named = |step: &str| {
-        step == name
-            || step
-                .strip_suffix(name)
-                .is_some_and(|before| before.ends_with(": "))
+        step == name || step.strip_suffix(name).is_some_and(|before| before.ends_with(": "))
     };
     let mut steps = http.traffic.targets.iter();
     if let Some(step) = steps.find(|step| is_named(&step.target)) {
@@ -354,11 +333,7 @@ fn parse_condition(text: &str) -> Result<ThresholdCondition, ParseError> {
         (Operator::Below, &rest[1..])
     };
     let (statistic, bound) = parse_bound(name, bound.trim())?;
-    Ok(ThresholdCondition::Bound {
-        statistic,
-        is,
-        bound,
-    })
+    Ok(ThresholdCondition::Bound { statistic, is, bound })
 }
 
 fn parse_bound(name: &str, bound: &str) -> Result<(&'static TrialStatistic, f64), ParseError> {
@@ -371,10 +346,7 @@ fn parse_bound(name: &str, bound: &str) -> Result<(&'static TrialStatistic, f64)
         |row: &&TrialStatistic| (row.unit == StatisticUnit::Percent) == bound.ends_with('%');
     let Some(row) = rows().find(is_share).or_else(|| rows().next()) else {
         let names = [threshold_names(true), threshold_names(false)].concat();
-        return Err(ParseError(format!(
-            "'{name}' is not a metric: give {}",
-            any_of(&names)
-        )));
+        return Err(ParseError(format!("'{name}' is not a metric: give {}", any_of(&names))));
     };
     let value = match row.unit {
         // A bare number would be seconds elsewhere; in a threshold it is more likely a mistake.
@@ -417,13 +389,11 @@ fn parse_error_count(bound: &str) -> Result<f64, ParseError> {
 
 fn parse_number(text: &str, whole: &str, most: f64) -> Result<f64, ParseError> {
     let number = text.trim().parse::<f64>().ok();
-    number
-        .filter(|n| n.is_finite() && (0.0..=most).contains(n))
-        .ok_or_else(|| {
-            ParseError(format!(
-                "'{whole}' is not a number of errors: give a share, such as 0.1%, or a count"
-            ))
-        })
+    number.filter(|n| n.is_finite() && (0.0..=most).contains(n)).ok_or_else(|| {
+        ParseError(format!(
+            "'{whole}' is not a number of errors: give a share, such as 0.1%, or a count"
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -40,11 +40,7 @@ fn a_threshold_may_be_about_a_step_or_a_session() {
     let mut outcomes = crate::measure::Outcomes::default();
     outcomes.add_many(Outcome::Ok, 90);
     outcomes.add_many(Outcome::Unexpected, 10);
-    let times = |p99| TimesReport {
-        count: 100,
-        p99: Some(p99),
-        ..TimesReport::default()
-    };
+    let times = |p99| TimesReport { count: 100, p99: Some(p99), ..TimesReport::default() };
     let Detail::Http(http) = &mut trial.detail else {
         panic!("a trial of HTTP");
     };
@@ -93,22 +89,14 @@ fn what_is_not_known_crosses_nothing_and_keeps_nothing() {
     nothing.outcomes = crate::measure::Outcomes::default();
     for text in ["p99>200ms", "max<1s", "errors>0", "errors>0.1%"] {
         let judged = Threshold::parse(text).expect(text).judge(&nothing);
-        assert!(
-            matches!(judged, ThresholdJudgement::Undecided(_)),
-            "{text}: {judged:?}"
-        );
+        assert!(matches!(judged, ThresholdJudgement::Undecided(_)), "{text}: {judged:?}");
     }
 }
 
 #[test]
 fn a_threshold_that_is_kept_is_told_with_its_figure() {
-    let judged = Threshold::parse("p99>1s")
-        .expect("a threshold")
-        .judge(&trial());
-    assert_eq!(
-        judged,
-        ThresholdJudgement::Kept("rate=100/s: p99 231 ms".into())
-    );
+    let judged = Threshold::parse("p99>1s").expect("a threshold").judge(&trial());
+    assert_eq!(judged, ThresholdJudgement::Kept("rate=100/s: p99 231 ms".into()));
 }
 
 #[test]
@@ -151,10 +139,7 @@ fn a_figure_that_is_not_there_is_decided_by_bounds_or_fails() {
         ("p99>200ms", None),
         ("p99>100ms", None),
         ("p99>80ms", Some(undecided)),
-        (
-            "p99>=50ms",
-            Some("rate=100/s: p99, somewhere from 50 ms to 100 ms, crosses p99>=50ms"),
-        ),
+        ("p99>=50ms", Some("rate=100/s: p99, somewhere from 50 ms to 100 ms, crosses p99>=50ms")),
         ("p99<50ms", None),
         ("p90>50ms", None),
     ] {
@@ -170,28 +155,16 @@ fn without_responses_rates_are_bounded_and_times_undecided() {
     trial.duration_ns = 4_000_000_000;
     (trial.throughput_per_s, trial.goodput_per_s) = (None, None);
     for (text, word) in [
-        (
-            "p50>1s",
-            Some("is not decided: no response time was measured"),
-        ),
-        (
-            "min<1s",
-            Some("is not decided: no response time was measured"),
-        ),
-        (
-            "throughput<5",
-            Some("somewhere from 0/s to 0.25/s, crosses"),
-        ),
+        ("p50>1s", Some("is not decided: no response time was measured")),
+        ("min<1s", Some("is not decided: no response time was measured")),
+        ("throughput<5", Some("somewhere from 0/s to 0.25/s, crosses")),
         ("goodput>0", Some("is not decided: no response came")),
         ("throughput>5", None),
     ] {
         let threshold = Threshold::parse(text).expect(text);
         let says = failed(&threshold, &trial);
         assert_eq!(says.is_some(), word.is_some(), "{text}: {says:?}");
-        assert!(
-            says.unwrap_or_default().contains(word.unwrap_or("")),
-            "{text}"
-        );
+        assert!(says.unwrap_or_default().contains(word.unwrap_or("")), "{text}");
     }
 }
 
@@ -219,14 +192,8 @@ fn the_message_names_value_and_bound() {
     let mut trial = trial();
     for (text, said) in [
         ("p99 > 200ms", "rate=100/s: p99 231 ms crosses p99>200ms"),
-        (
-            "throughput<5000",
-            "rate=100/s: throughput 4,900/s crosses throughput<5000",
-        ),
-        (
-            "errors>0.1%",
-            "rate=100/s: errors 0.2 % crosses errors>0.1%",
-        ),
+        ("throughput<5000", "rate=100/s: throughput 4,900/s crosses throughput<5000"),
+        ("errors>0.1%", "rate=100/s: errors 0.2 % crosses errors>0.1%"),
     ] {
         assert_eq!(message(text, &trial), said);
     }
@@ -272,17 +239,11 @@ fn ranges_decide_where_all_of_them_does() {
     trial.response_time_ns.ranges.insert("p99".into(), p99);
     let judged = |text: &str| Threshold::parse(text).unwrap().judge(&trial);
     assert!(matches!(judged("p99>260ms"), ThresholdJudgement::Kept(_)));
-    assert!(matches!(
-        judged("p99>170ms"),
-        ThresholdJudgement::Crossed(_)
-    ));
+    assert!(matches!(judged("p99>170ms"), ThresholdJudgement::Crossed(_)));
     let ThresholdJudgement::Undetermined(line) = judged("p99>200ms") else {
         panic!("180 to 250 ms leave both possible");
     };
-    assert!(
-        line.contains("p99 is 180 ms to 250 ms because of the generator"),
-        "{line}"
-    );
+    assert!(line.contains("p99 is 180 ms to 250 ms because of the generator"), "{line}");
     trial.throughput_per_s = None;
     trial.throughput_range_per_s = Some(RateRange {
         at_least: 900.0,
@@ -290,12 +251,6 @@ fn ranges_decide_where_all_of_them_does() {
         because: "the generator was busy".into(),
     });
     let judged = |text: &str| Threshold::parse(text).unwrap().judge(&trial);
-    assert!(matches!(
-        judged("throughput<800"),
-        ThresholdJudgement::Kept(_)
-    ));
-    assert!(matches!(
-        judged("throughput<1000"),
-        ThresholdJudgement::Undetermined(_)
-    ));
+    assert!(matches!(judged("throughput<800"), ThresholdJudgement::Kept(_)));
+    assert!(matches!(judged("throughput<1000"), ThresholdJudgement::Undetermined(_)));
 }

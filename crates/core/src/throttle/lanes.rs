@@ -68,15 +68,7 @@ impl LaneCall {
 impl Lanes {
     /// Room for `lanes` calls at once, and `total` in all. Without lanes none can begin.
     pub fn new(lanes: u32, total: u64) -> Lanes {
-        Lanes {
-            lanes,
-            total,
-            begun: 0,
-            succeeded: 0,
-            failed: 0,
-            free: Vec::new(),
-            unused_from: 0,
-        }
+        Lanes { lanes, total, begun: 0, succeeded: 0, failed: 0, free: Vec::new(), unused_from: 0 }
     }
 
     /// Whether a call may begin now. With a [`Throttle`](super::Throttle), ask this first: an

@@ -173,9 +173,7 @@ impl Throttle {
             CatchUp::ALL => CatchUpState::All,
             CatchUp::Burst(max) => newest(max),
             CatchUp::Skip => newest(1),
-            CatchUp::Spread(times) => CatchUpState::Spread {
-                times: times.max(1.0),
-            },
+            CatchUp::Spread(times) => CatchUpState::Spread { times: times.max(1.0) },
             CatchUp::Delay => CatchUpState::Delay,
         };
         self.with_plainness()
@@ -274,11 +272,7 @@ impl Throttle {
 impl DueCounter {
     /// One that is level with the next operation, whose time was the last drawn of `schedule`.
     fn new(schedule: &ArrivalSchedule, next: Nanos) -> DueCounter {
-        DueCounter {
-            schedule: schedule.clone(),
-            next,
-            ahead: 0,
-        }
+        DueCounter { schedule: schedule.clone(), next, ahead: 0 }
     }
 
     /// How many operations are due at `now`.
@@ -381,10 +375,7 @@ pub(super) struct ArrivalSchedule {
 
 impl ArrivalSchedule {
     pub(super) fn new(arrivals: Arrivals) -> ArrivalSchedule {
-        ArrivalSchedule {
-            arrivals,
-            remaining: u64::MAX,
-        }
+        ArrivalSchedule { arrivals, remaining: u64::MAX }
     }
 
     /// Ends it after `n` more times.
@@ -413,11 +404,7 @@ impl ArrivalSchedule {
     /// Leaps ahead in steps that double and halve again. So the millions of a long stall cost some
     /// dozens of draws, except where a leap costs as much as its single steps.
     pub(super) fn pass(&mut self, now: Nanos) -> (u64, Nanos) {
-        let step_max = if self.arrivals.is_random() {
-            1
-        } else {
-            1 << 40
-        };
+        let step_max = if self.arrivals.is_random() { 1 } else { 1 << 40 };
         let (mut passed, mut step, mut rises) = (0, 1, true);
         loop {
             let mut ahead = self.clone();

@@ -35,10 +35,7 @@ fn run(
     while now < end {
         match throttle.poll(now) {
             Turn::Operate { intended } => {
-                made.push(Made {
-                    begun: now,
-                    intended,
-                });
+                made.push(Made { begun: now, intended });
                 now += lasts(made.len() - 1, now);
             }
             Turn::WaitUntil(moment) => {
@@ -73,10 +70,9 @@ fn rate_has_no_drift_whatever_operations_take() {
 
 #[test]
 fn one_per_hour_and_millions_per_second_stay_on_their_schedules() {
-    for rate in [
-        Rate::new(1, Nanos::from_secs(3_600)).unwrap(),
-        Rate::per_second(7_000_000).unwrap(),
-    ] {
+    for rate in
+        [Rate::new(1, Nanos::from_secs(3_600)).unwrap(), Rate::per_second(7_000_000).unwrap()]
+    {
         let mut throttle = Throttle::constant(rate).with_operations_max(100_000);
         let made = run(&mut throttle, Nanos::MAX, |_, _| Nanos(90), never);
         assert_eq!(made.len(), 100_000);
@@ -147,10 +143,7 @@ fn after_a_stall(catch_up: CatchUp) -> (Vec<Made>, Throttle) {
 
 /// Operations that each begin at (µs) and count for (ms) such moments.
 fn sequence(moments: impl Iterator<Item = (u64, u64)>) -> Vec<Made> {
-    let made = moments.map(|(begun, intended)| Made {
-        begun: us(begun),
-        intended: ms(intended),
-    });
+    let made = moments.map(|(begun, intended)| Made { begun: us(begun), intended: ms(intended) });
     made.collect()
 }
 
@@ -182,10 +175,7 @@ fn spread_at_twice_the_rate_catches_up_at_199_ms() {
     let (made, throttle) = after_a_stall(CatchUp::Spread(2.0));
     let expected = (101..250).map(|k| ((150_000 + (k - 101) * 500).max(k * 1_000), k));
     assert_eq!(made, sequence(expected));
-    assert!(
-        made.iter()
-            .all(|op| op.begun > op.intended || op.intended >= ms(199))
-    );
+    assert!(made.iter().all(|op| op.begun > op.intended || op.intended >= ms(199)));
     assert_eq!((throttle.skipped(), throttle.shifted()), (0, Nanos::ZERO));
 }
 
@@ -231,10 +221,7 @@ fn an_hour_at_a_million_per_second_is_skipped_in_no_time() {
     let burst = Burst::new(rate, 2.0, 0.5, ms(10), Share::WHOLE);
     let trace = Trace::new(moments.into(), Share::WHOLE);
     for (arrivals, due) in [
-        (
-            Arrivals::Constant(Constant::new(rate, Share::WHOLE)),
-            3_600_000_001,
-        ),
+        (Arrivals::Constant(Constant::new(rate, Share::WHOLE)), 3_600_000_001),
         (Arrivals::Ramp(ramp), 3_600_000_001),
         (Arrivals::Burst(burst), 3_600_000_001),
         (Arrivals::Trace(trace), 1_000_000),
@@ -250,10 +237,8 @@ fn an_hour_at_a_million_per_second_is_skipped_in_no_time() {
 
 #[test]
 fn a_policy_out_of_range_is_taken_for_the_nearest_that_works() {
-    let (mut none, mut one) = (
-        per_s(10).with_catch_up(CatchUp::Burst(0)),
-        per_s(10).with_catch_up(CatchUp::Skip),
-    );
+    let (mut none, mut one) =
+        (per_s(10).with_catch_up(CatchUp::Burst(0)), per_s(10).with_catch_up(CatchUp::Skip));
     let (mut slow, mut even) = (
         per_s(10).with_catch_up(CatchUp::Spread(f64::NAN)),
         per_s(10).with_catch_up(CatchUp::Spread(1.0)),
@@ -267,12 +252,7 @@ fn a_policy_out_of_range_is_taken_for_the_nearest_that_works() {
 
 #[test]
 fn an_operations_limit_counts_those_that_are_left_out() {
-    for catch_up in [
-        CatchUp::ALL,
-        CatchUp::Skip,
-        CatchUp::Burst(4),
-        CatchUp::Delay,
-    ] {
+    for catch_up in [CatchUp::ALL, CatchUp::Skip, CatchUp::Burst(4), CatchUp::Delay] {
         for n in [0, 1, 2, 7] {
             let mut throttle = per_s(10).with_catch_up(catch_up).with_operations_max(n);
             let made = run(&mut throttle, Nanos::MAX, |_, _| ms(330), never);
@@ -319,11 +299,7 @@ fn lanes_hold_a_rate_with_a_throttle() {
     let mut lanes = Lanes::new(4, 50);
     let (mut now, mut ends, mut begun) = (Nanos::ZERO, Vec::new(), Vec::new());
     while !lanes.is_done() {
-        let turn = if lanes.is_free() {
-            throttle.poll(now)
-        } else {
-            Turn::Done
-        };
+        let turn = if lanes.is_free() { throttle.poll(now) } else { Turn::Done };
         if let Turn::Operate { .. } = turn {
             begun.push(now);
             ends.push((now + ms(35), lanes.begin().unwrap()));

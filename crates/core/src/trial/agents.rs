@@ -30,11 +30,7 @@ pub fn agent_measured(agent: &str, crew: WorkerRange, trial: &Trial) -> AgentMea
         workers: crew.workers,
         attempted: measured.outcomes.total(),
         completed: measured.outcomes.responses(),
-        started_per_s: if window_s > 0.0 {
-            measured.started as f64 / window_s
-        } else {
-            0.0
-        },
+        started_per_s: if window_s > 0.0 { measured.started as f64 / window_s } else { 0.0 },
         p50_ns: percentile(0.5),
         p90_ns: percentile(0.9),
         p99_ns: percentile(0.99),
@@ -44,10 +40,7 @@ pub fn agent_measured(agent: &str, crew: WorkerRange, trial: &Trial) -> AgentMea
         busiest_worker_percent: trial.generator.busiest_worker_percent,
         steal_percent: trial.generator.steal_percent,
         stall_ns_max: measured.stall_ns_max,
-        invalid_because: broken_clauses(&evidence)
-            .into_iter()
-            .map(|(_, words)| words)
-            .collect(),
+        invalid_because: broken_clauses(&evidence).into_iter().map(|(_, words)| words).collect(),
         ..AgentMeasured::default()
     }
 }
@@ -158,10 +151,7 @@ pub(super) fn outlier(agents: &[AgentMeasured]) -> Option<AgentOutlier> {
         let others = || told.iter().enumerate().filter(move |(m, _)| *m != n);
         let others = || others().map(|(_, a)| *a);
         let differs = mean_differs(own, others()).or_else(|| errors_differ(own, others()))?;
-        Some(AgentOutlier {
-            agent: own.agent.clone(),
-            differs,
-        })
+        Some(AgentOutlier { agent: own.agent.clone(), differs })
     });
     found.max_by(|a, b| a.differs.weight().total_cmp(&b.differs.weight()))
 }
@@ -172,9 +162,8 @@ fn mean_differs<'a>(
 ) -> Option<AgentDifference> {
     let error = |a: &AgentMeasured| a.mean_ns_ci95.map(|[lo, hi]| (hi - lo) / (2.0 * 1.96));
     let own_ns = own.mean_ns?;
-    let mut others: Vec<(f64, f64)> = others
-        .filter_map(|a| Some((a.mean_ns?, error(a)?)))
-        .collect();
+    let mut others: Vec<(f64, f64)> =
+        others.filter_map(|a| Some((a.mean_ns?, error(a)?))).collect();
     if others.len() < 2 {
         return None;
     }
@@ -203,10 +192,7 @@ fn errors_differ<'a>(
     let pooled = (failed(own) + failures) / (mine + attempts);
     let error = (pooled * (1.0 - pooled) * (1.0 / mine + 1.0 / attempts.max(1.0))).sqrt();
     let matters = p - q > CHANCE_Z * error && 100.0 * (p - q) >= ERROR_POINTS;
-    matters.then_some(AgentDifference::Errors {
-        own: 100.0 * p,
-        others: 100.0 * q,
-    })
+    matters.then_some(AgentDifference::Errors { own: 100.0 * p, others: 100.0 * q })
 }
 
 #[cfg(test)]
@@ -258,17 +244,10 @@ mod tests {
     fn skew_of_agents_adds_lateness_and_clock_uncertainty() {
         let begun = |late, uncertainty_ns| AgentMeasured {
             begun_late_ns: Some(late),
-            clock: Some(AgentClock {
-                uncertainty_ns,
-                ..AgentClock::default()
-            }),
+            clock: Some(AgentClock { uncertainty_ns, ..AgentClock::default() }),
             ..AgentMeasured::default()
         };
-        let agents = [
-            begun(30_000, 20_000),
-            begun(200_000, 50_000),
-            agent("lost", 1.0),
-        ];
+        let agents = [begun(30_000, 20_000), begun(200_000, 50_000), agent("lost", 1.0)];
         assert_eq!(skew_ns_max(&agents), Some(250_000 - 10_000));
         assert_eq!(skew_ns_max(&agents[2..]), None);
     }

@@ -36,9 +36,8 @@ pub fn assess(trial: &Trial) -> TrialReport {
     let wait = trial.generator.wait.as_ref();
     let silence = silence(trial);
     let flow = StationaryPart::of(measured, !shows_failure(measured, &silence));
-    let effect = flow
-        .response_stationary
-        .then(|| design_effect(&measured.series, &measured.response));
+    let effect =
+        flow.response_stationary.then(|| design_effect(&measured.series, &measured.response));
     let ok_share = outcomes.good_share();
     let mut report = TrialReport {
         label: trial.spec.label.clone(),
@@ -72,10 +71,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
     };
     bounds::bound(&mut report, trial);
     let undetermined = bounds::undetermined(&report);
-    let broken = broken_clauses(&ValidityEvidence {
-        undetermined,
-        ..evidence(trial)
-    });
+    let broken = broken_clauses(&ValidityEvidence { undetermined, ..evidence(trial) });
     if !broken.is_empty() {
         report.verdict = Verdict::Invalid;
     }
@@ -196,10 +192,7 @@ impl StationaryPart {
             throughput_per_s: (measured.answered > 0).then_some(throughput_per_s),
             throughput_ci95_per_s: ci95.map(|[lo, hi]| {
                 let low = (lo / slot_s).min(throughput_per_s - grain_per_s);
-                [
-                    low.max(0.0),
-                    (hi / slot_s).max(throughput_per_s + grain_per_s),
-                ]
+                [low.max(0.0), (hi / slot_s).max(throughput_per_s + grain_per_s)]
             }),
             throughput_stationary,
             response_stationary: is_stationary(&responses, RESPONSE_SHARE),
@@ -216,11 +209,7 @@ impl StationaryPart {
         let series = &measured.series;
         let completed: f64 = series.completed.iter().sum();
         let covered_s = series.slot.as_secs_f64() * series.completed.len() as f64;
-        let per_s = if covered_s > 0.0 {
-            completed / covered_s
-        } else {
-            0.0
-        };
+        let per_s = if covered_s > 0.0 { completed / covered_s } else { 0.0 };
         StationaryPart {
             throughput_per_s: (measured.answered > 0).then_some(per_s),
             throughput_ci95_per_s: None,
@@ -275,10 +264,7 @@ fn operations_report(
     shortest: Option<Nanos>,
     effect: Option<f64>,
 ) -> TimesReport {
-    TimesReport {
-        min: shortest.map(|t| t.0),
-        ..times_report(histogram, effect)
-    }
+    TimesReport { min: shortest.map(|t| t.0), ..times_report(histogram, effect) }
 }
 
 pub(crate) fn generator_report(used: &GeneratorUse, completed: f64) -> GeneratorReport {

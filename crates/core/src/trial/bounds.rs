@@ -42,9 +42,7 @@ pub(super) fn bound(report: &mut TrialReport, trial: &Trial) {
         let seen_late = trial.generator.wait.as_ref();
         let seen_late = seen_late.map_or(0, |wait| wait.lateness.quantile(0.99).0);
         let because = because("the kernel gave no timestamps", trial);
-        bound_each(&mut report.service_time_ns, &because, |_, ns| {
-            ns.saturating_sub(seen_late)
-        });
+        bound_each(&mut report.service_time_ns, &because, |_, ns| ns.saturating_sub(seen_late));
     }
     if let Some(range) = throughput_range(report, trial) {
         report.throughput_per_s = None;
@@ -82,11 +80,7 @@ fn bound_each(times: &mut TimesReport, because: &str, at_least: impl Fn(FigureKi
         if let Some(ci95) = ci95 {
             *ci95 = None;
         }
-        let range = TimeRange {
-            at_least,
-            at_most: Some(measured),
-            because: because.to_owned(),
-        };
+        let range = TimeRange { at_least, at_most: Some(measured), because: because.to_owned() };
         times.ranges.insert(figure.key.to_owned(), range);
     }
 }
@@ -95,11 +89,7 @@ fn bound_each(times: &mut TimesReport, because: &str, at_least: impl Fn(FigureKi
 fn throughput_range(report: &TrialReport, trial: &Trial) -> Option<RateRange> {
     let at_least = report.throughput_per_s?;
     let measured = &trial.measurement;
-    let range = |at_most, because| RateRange {
-        at_least,
-        at_most,
-        because,
-    };
+    let range = |at_most, because| RateRange { at_least, at_most, because };
     match trial.spec.load {
         Load::Overload(_) => None,
         Load::Open(_) => {

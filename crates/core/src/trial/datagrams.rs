@@ -31,8 +31,7 @@ pub struct LedgerReport {
 impl LedgerReport {
     /// Datagrams that the kernel took.
     pub fn sent(&self) -> u64 {
-        self.intended
-            .saturating_sub(self.not_attempted + self.send_errors)
+        self.intended.saturating_sub(self.not_attempted + self.send_errors)
     }
 }
 

@@ -216,9 +216,7 @@ impl TimesReport {
     pub fn highest_percentile(&self) -> Option<u64> {
         let rows = Self::FIGURES.iter();
         let percentiles = rows.filter(|row| matches!(row.kind, FigureKind::Quantile(_)));
-        percentiles
-            .filter_map(|row| row.stated(self).at_least())
-            .max()
+        percentiles.filter_map(|row| row.stated(self).at_least()).max()
     }
 }
 
@@ -285,10 +283,7 @@ pub(super) fn spectrum(histogram: &Histogram) -> Vec<PercentilePoint> {
         }
         distance /= 2.0;
     }
-    points.push(PercentilePoint {
-        percentile: 100.0,
-        ns: histogram.max().0,
-    });
+    points.push(PercentilePoint { percentile: 100.0, ns: histogram.max().0 });
     points
 }
 

@@ -98,10 +98,7 @@ mod tests {
         takes: impl Fn(Nanos) -> (Nanos, Nanos),
     ) -> Measurement {
         let mut recorder = Recorder::new(RecorderConfig {
-            window: Window {
-                start: MS(0),
-                end: MS(10_000),
-            },
+            window: Window { start: MS(0), end: MS(10_000) },
             interval: MS(1_000),
             open_loop: false,
             counts_whole: false,
@@ -114,10 +111,7 @@ mod tests {
             let (response, cycle) = takes(begin);
             let completed = begin + response;
             for lane in 0..vusers {
-                let op = Op {
-                    intended: begin,
-                    lane,
-                };
+                let op = Op { intended: begin, lane };
                 let outcome = if lane == 0 { Outcome::Ok } else { outcome };
                 let ended = Completion::at_once(op, completed, outcome);
                 recorder.on_completion(&ended.exchanged(begin, begin));
@@ -129,53 +123,17 @@ mod tests {
 
     #[test]
     fn the_law_holds_where_users_do_as_they_should() {
-        let think = |law| Pause {
-            kind: PauseKind::Think,
-            law,
-        };
-        let cycle = |law| Pause {
-            kind: PauseKind::Cycle,
-            law,
-        };
+        let think = |law| Pause { kind: PauseKind::Think, law };
+        let cycle = |law| Pause { kind: PauseKind::Cycle, law };
         for (response, every, pause, ok, what) in [
             (10, 10, Pause::NONE, true, "no pause"),
             (10, 50, think(Law::Fixed(MS(40))), true, "a fixed pause"),
             (10, 50, cycle(Law::Fixed(MS(50))), true, "a cycle"),
-            (
-                60,
-                60,
-                cycle(Law::Fixed(MS(50))),
-                true,
-                "a cycle shorter than the operation",
-            ),
-            (
-                10,
-                60,
-                think(Law::Fixed(MS(40))),
-                false,
-                "pauses 20 % longer than asked",
-            ),
-            (
-                10,
-                52,
-                think(Law::Fixed(MS(40))),
-                false,
-                "4 % too long a way round",
-            ),
-            (
-                10,
-                51,
-                think(Law::Fixed(MS(40))),
-                true,
-                "2 % too long a way round",
-            ),
-            (
-                10,
-                52,
-                think(Law::Exp(MS(40))),
-                true,
-                "4 %, as random pauses may come out",
-            ),
+            (60, 60, cycle(Law::Fixed(MS(50))), true, "a cycle shorter than the operation"),
+            (10, 60, think(Law::Fixed(MS(40))), false, "pauses 20 % longer than asked"),
+            (10, 52, think(Law::Fixed(MS(40))), false, "4 % too long a way round"),
+            (10, 51, think(Law::Fixed(MS(40))), true, "2 % too long a way round"),
+            (10, 52, think(Law::Exp(MS(40))), true, "4 %, as random pauses may come out"),
         ] {
             let trial = measured(5, MS(response), MS(every), Outcome::Ok);
             let law = littles_law(&trial, 5, pause).expect("operations ended");

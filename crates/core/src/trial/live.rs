@@ -142,11 +142,7 @@ struct RepeatFilter {
 impl RepeatFilter {
     fn is_news(&mut self, is_there: bool) -> bool {
         let is_news = is_there && self.needed == 0;
-        self.needed = if is_there {
-            CALM
-        } else {
-            self.needed.saturating_sub(1)
-        };
+        self.needed = if is_there { CALM } else { self.needed.saturating_sub(1) };
         is_news
     }
 }
@@ -177,10 +173,7 @@ mod tests {
 
     fn remarks(intervals: &[Interval]) -> Vec<Remark> {
         let mut watch = RemarkDetector::default();
-        intervals
-            .iter()
-            .flat_map(|i| watch.on_interval(i))
-            .collect()
+        intervals.iter().flat_map(|i| watch.on_interval(i)).collect()
     }
 
     #[test]
@@ -236,10 +229,7 @@ mod tests {
         };
         let told = remarks(&[second(0, 100, 90, 0), stopped, back]);
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(
-            told[0].text.starts_with("the generator is late"),
-            "{told:?}"
-        );
+        assert!(told[0].text.starts_with("the generator is late"), "{told:?}");
         // In a closed loop nothing is started while all wait.
         let closed = |s, attempted, completed| Interval {
             pacing_error_ns_mean: None,
@@ -263,28 +253,15 @@ mod tests {
         assert_eq!(remarks(&[late(300_000, 2_000_000, 2_000_000)]), []);
         assert_eq!(remarks(&[late(90_000, 2_000_000, 100_000)]), []);
         let stood = remarks(&[late(50_000, 150_000_000, 1_000_000)]);
-        assert_eq!(
-            stood[0].text,
-            "the generator is late: 50 µs on average, 150 ms at the most"
-        );
+        assert_eq!(stood[0].text, "the generator is late: 50 µs on average, 150 ms at the most");
     }
 
     #[test]
     fn response_times_that_grow_are_told_once() {
-        let at = |s, p50_ns| Interval {
-            p50_ns,
-            ..second(s, 100, 100, 0)
-        };
-        let told = remarks(&[
-            at(0, 1_000_000),
-            at(1, 9_000_000),
-            at(2, 11_000_000),
-            at(3, 50_000_000),
-        ]);
+        let at = |s, p50_ns| Interval { p50_ns, ..second(s, 100, 100, 0) };
+        let told =
+            remarks(&[at(0, 1_000_000), at(1, 9_000_000), at(2, 11_000_000), at(3, 50_000_000)]);
         assert_eq!(told.len(), 1);
-        assert_eq!(
-            told[0].text,
-            "response times grow: p50 is 11 ms, it was 1 ms"
-        );
+        assert_eq!(told[0].text, "response times grow: p50 is 11 ms, it was 1 ms");
     }
 }

@@ -24,11 +24,7 @@ pub fn offered_report(trial: &Trial) -> OfferedReport {
     let asked = open.map(|load| asked_in(load, measured.window));
     OfferedReport {
         asked_per_s: asked.filter(|_| window_s > 0.0).map(|n| n / window_s),
-        achieved_per_s: if window_s > 0.0 {
-            measured.started as f64 / window_s
-        } else {
-            0.0
-        },
+        achieved_per_s: if window_s > 0.0 { measured.started as f64 / window_s } else { 0.0 },
         arrival: arrival_name(&trial.spec.load).to_owned(),
         gap_cv: gaps.map(|g| g.cv()),
         dispersion: open.map(|_| dispersion(&measured.starts, known)),
@@ -104,20 +100,14 @@ fn arrival_name(load: &Load) -> &'static str {
         return arrival.name();
     }
     match load {
-        Load::Overload(OverloadLoad {
-            scheme: ConnectScheme::SClients { .. },
-            ..
-        }) => "s_clients",
+        Load::Overload(OverloadLoad { scheme: ConnectScheme::SClients { .. }, .. }) => "s_clients",
         _ => "closed",
     }
 }
 
 /// The part of the window in which all starts are known.
 fn known(measured: &Measurement) -> Window {
-    Window {
-        start: measured.window.start,
-        end: measured.starts_until.min(measured.window.end),
-    }
+    Window { start: measured.window.start, end: measured.starts_until.min(measured.window.end) }
 }
 
 fn poisson_test((rate, arrival): RateAndLaw<'_>, starts: &[Nanos]) -> Option<KolmogorovSmirnov> {
@@ -154,27 +144,17 @@ mod tests {
             }),
             ArrivalLaw::Trace(moments.into()),
         ] {
-            let load = OpenLoad {
-                rate: rate(500),
-                arrival,
-                connections_max: 1,
-                in_flight_max: None,
-            };
+            let load =
+                OpenLoad { rate: rate(500), arrival, connections_max: 1, in_flight_max: None };
             for (start, end) in [(0, 10), (2, 9), (3, 4)] {
-                let window = Window {
-                    start: Nanos::from_secs(start),
-                    end: Nanos::from_secs(end),
-                };
+                let window = Window { start: Nanos::from_secs(start), end: Nanos::from_secs(end) };
                 let mut schedule = load.arrivals(Share::WHOLE, 1);
                 let count = std::iter::from_fn(|| schedule.next())
                     .take_while(|&t| t < window.end)
                     .filter(|&t| window.contains(t))
                     .count();
                 let asked = asked_in((load.rate, &load.arrival), window);
-                assert!(
-                    (asked - count as f64).abs() <= 1.0,
-                    "{asked}, not {count}: {load:?}"
-                );
+                assert!((asked - count as f64).abs() <= 1.0, "{asked}, not {count}: {load:?}");
             }
         }
     }

@@ -28,9 +28,9 @@ impl ProtocolReport {
         let mut words = self.http.to_string();
         if let Some(tls) = &self.tls {
             words.push_str(&match &tls.agreed {
-                Some(Agreed {
-                    version, cipher, ..
-                }) => format!(" over TLS {version} with {cipher}"),
+                Some(Agreed { version, cipher, .. }) => {
+                    format!(" over TLS {version} with {cipher}")
+                }
                 None => " over TLS".to_owned(),
             });
             if let Some(group) = tls.agreed.as_ref().and_then(|agreed| agreed.group.as_ref()) {

@@ -123,12 +123,7 @@ pub struct UnfitReport {
 impl UnfitReport {
     /// A sentence with all fields.
     pub fn sentence(&self) -> String {
-        let UnfitReport {
-            step,
-            place,
-            misfit,
-            because,
-        } = self;
+        let UnfitReport { step, place, misfit, because } = self;
         format!("{place} of {step} cannot have {misfit}: {because}")
     }
 }
@@ -198,10 +193,7 @@ fn session_report(
     let failed_at = measured
         .failed_at
         .iter()
-        .map(|(&request, &count)| FailedAt {
-            step: step_name(plan, request),
-            count,
-        });
+        .map(|(&request, &count)| FailedAt { step: step_name(plan, request), count });
     let mut failed_at: Vec<_> = failed_at.collect();
     failed_at.sort_by_key(|at| std::cmp::Reverse(at.count));
     SessionReport {
@@ -219,10 +211,7 @@ fn session_report(
 }
 
 fn programs_report(measured: &ProgramsMeasured) -> ProgramsReport {
-    let of = |histogram| TimesReport {
-        spectrum: Vec::new(),
-        ..times_report(histogram, None)
-    };
+    let of = |histogram| TimesReport { spectrum: Vec::new(), ..times_report(histogram, None) };
     ProgramsReport {
         answer_ns: of(&measured.answer),
         late_ns: of(&measured.late),

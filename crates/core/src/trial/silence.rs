@@ -51,9 +51,7 @@ pub fn silence(trial: &Trial) -> SilenceReport {
 pub fn pauses_within(trial: &Trial) -> Vec<[u64; 2]> {
     let bin = trial.measurement.answers.bin.0;
     let whole = whole_pauses(trial, silent(&trial.measurement));
-    whole
-        .map(|run| [run.start as u64 * bin, run.end as u64 * bin])
-        .collect()
+    whole.map(|run| [run.start as u64 * bin, run.end as u64 * bin]).collect()
 }
 
 /// Silences that began and ended within the window and are longer than responses make them.
@@ -77,10 +75,7 @@ fn hung(trial: &Trial) -> (u64, Option<u64>) {
     let median = measured.response.quantile(0.5);
     let long = HUNG.max(Nanos(median.0.saturating_mul(HUNG_MEDIANS)));
     let long = long.min(trial.spec.timeout);
-    let mut waits = measured
-        .unanswered
-        .iter_recorded()
-        .filter(|(waited, _)| *waited >= long);
+    let mut waits = measured.unanswered.iter_recorded().filter(|(waited, _)| *waited >= long);
     let first = waits.next();
     let hung = first.map_or(0, |(_, n)| n) + waits.map(|(_, n)| n).sum::<u64>();
     (hung, first.map(|(waited, _)| waited.0))
@@ -128,11 +123,7 @@ fn outages(trial: &Trial, silent: &[Range<usize>]) -> Vec<OutageReport> {
             let last = run.end == bins(measured);
             OutageReport {
                 start_ns: run.start as u64 * bin,
-                end_ns: if last {
-                    measured.window.length().0
-                } else {
-                    run.end as u64 * bin
-                },
+                end_ns: if last { measured.window.length().0 } else { run.end as u64 * bin },
                 failures: failures(trial, run),
             }
         })
@@ -151,11 +142,8 @@ fn failures(trial: &Trial, run: &Range<usize>) -> u64 {
     };
     let timeout = (trial.spec.timeout.0 / bin.0.max(1)) as usize;
     let has_timeouts = measured.outcomes.count(Outcome::Timeout) > 0;
-    let later = if has_timeouts {
-        run.end.max(run.start + timeout)..run.end + timeout + 1
-    } else {
-        0..0
-    };
+    let later =
+        if has_timeouts { run.end.max(run.start + timeout)..run.end + timeout + 1 } else { 0..0 };
     let beyond = run.start + timeout >= bins(measured);
     let never = if beyond { hung(trial).0 } else { 0 };
     within(run.clone()) + within(later) + never

@@ -111,10 +111,8 @@ pub fn pooled(slices: &[&TrialReport]) -> Option<TrialReport> {
     let mut middle = (*sorted.get(slices.len() / 2)?).clone();
     let length: u64 = slices.iter().map(|t| t.duration_ns).sum();
     let mean = |of: fn(&TrialReport) -> Option<f64>| {
-        let sum = slices
-            .iter()
-            .map(|t| of(t).map(|x| x * t.duration_ns as f64))
-            .sum::<Option<f64>>()?;
+        let sum =
+            slices.iter().map(|t| of(t).map(|x| x * t.duration_ns as f64)).sum::<Option<f64>>()?;
         Some(sum / length.max(1) as f64)
     };
     middle.throughput_per_s = mean(|t| t.throughput_at_least_per_s().or(Some(0.0)));

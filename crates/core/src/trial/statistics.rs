@@ -161,10 +161,7 @@ const RATES: &[TrialStatistic] = &[
         title: "goodput",
         meaning: "Responses per second that are no failure (of HTTP: with a status below 400)",
         has_thresholds: true,
-        source: StatisticSource::Rate {
-            of_trial: TrialReport::goodput,
-            of_interval: None,
-        },
+        source: StatisticSource::Rate { of_trial: TrialReport::goodput, of_interval: None },
         ..BASE
     },
     TrialStatistic {
@@ -224,10 +221,7 @@ fn response_time(figure: &TimeFigure) -> TrialStatistic {
         has_thresholds: true,
         compared_in: entry.map_or(&[][..], |entry| entry.2),
         spread: entry.map_or(SPREAD_NETWORK, |entry| entry.3),
-        source: StatisticSource::Time {
-            figure: *figure,
-            of_interval: entry.map(|entry| entry.1),
-        },
+        source: StatisticSource::Time { figure: *figure, of_interval: entry.map(|entry| entry.1) },
     }
 }
 

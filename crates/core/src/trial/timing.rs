@@ -196,9 +196,7 @@ fn owner_percent(part: &AnatomyPart, host_share: Option<f64>) -> BTreeMap<Owner,
 
 /// The group's anatomy; `None` where too few operations tell it.
 pub fn anatomy(measured: &Measurement, of: AnatomyGroup) -> Option<AnatomyReport> {
-    let group = AnatomyGroup::SHARES
-        .into_iter()
-        .find(|(group, ..)| *group == of)?;
+    let group = AnatomyGroup::SHARES.into_iter().find(|(group, ..)| *group == of)?;
     let (_, from, to) = group;
     let part = measured.anatomy.part(from, to);
     // As a percentile: one operation has to be beyond it.
@@ -233,11 +231,7 @@ pub fn of_measurement(measured: &Measurement) -> TimingReport {
     TimingReport {
         clock: (responses > 0).then(|| {
             let stamped = measured.by_kernel as f64 / responses as f64;
-            if stamped >= STAMPED_SHARE {
-                ClockKind::Kernel
-            } else {
-                ClockKind::Process
-            }
+            if stamped >= STAMPED_SHARE { ClockKind::Kernel } else { ClockKind::Process }
         }),
         anatomy: AnatomyGroup::SHARES
             .into_iter()

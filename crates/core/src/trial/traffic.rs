@@ -28,11 +28,7 @@ pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
         },
         unsent: measured.unsent,
         surplus_responses: measured.surplus,
-        targets: targets(
-            &measured.targets,
-            &trial.spec.target,
-            measured.window.length(),
-        ),
+        targets: targets(&measured.targets, &trial.spec.target, measured.window.length()),
     }
 }
 

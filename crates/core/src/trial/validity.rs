@@ -204,9 +204,7 @@ pub fn broken_clauses(evidence: &ValidityEvidence) -> Vec<(Clause, String)> {
         (Clause::Undetermined, |e| e.undetermined.clone()),
     ];
     let broken = checks.iter();
-    broken
-        .filter_map(|&(clause, check)| Some((clause, check(evidence)?)))
-        .collect()
+    broken.filter_map(|&(clause, check)| Some((clause, check(evidence)?))).collect()
 }
 
 /// Two ways to fall short: operations that the generator never came to, and operations that it came
@@ -217,9 +215,7 @@ fn rate_not_achieved(e: &ValidityEvidence) -> Option<String> {
         return None;
     }
     let attempted = e.attempted as f64;
-    let wanted = e
-        .asked
-        .map_or(attempted, |a| (a.operations - a.slack).max(attempted));
+    let wanted = e.asked.map_or(attempted, |a| (a.operations - a.slack).max(attempted));
     let started = (e.started + e.shed).min(e.attempted) as f64;
     let missing = wanted * ACHIEVED_SHARE - started;
     let edge = wanted * EDGE.as_secs_f64() / e.window.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -237,11 +233,7 @@ fn rate_not_achieved(e: &ValidityEvidence) -> Option<String> {
 /// A stall without a due operation is harmless in an open loop. In a closed loop users wait all the
 /// time.
 fn stood_still(e: &ValidityEvidence) -> Option<String> {
-    let late_ns = if e.open_loop {
-        e.pacing_error_ns.max
-    } else {
-        e.stall_ns_max
-    };
+    let late_ns = if e.open_loop { e.pacing_error_ns.max } else { e.stall_ns_max };
     (late_ns >= STALL_NS).then(|| {
         format!(
             "the generator stalled for {}: what it measured meanwhile is its own delay",
@@ -293,9 +285,7 @@ fn gaps_vary(e: &ValidityEvidence) -> Option<String> {
 }
 
 fn gaps_not_exponential(e: &ValidityEvidence) -> Option<String> {
-    let GapEvidence {
-        gaps, exponential, ..
-    } = judged_gaps(e)?;
+    let GapEvidence { gaps, exponential, .. } = judged_gaps(e)?;
     let test = exponential.as_ref()?;
     let distance_ns = test.distance * gaps.mean_ns;
     let matters =

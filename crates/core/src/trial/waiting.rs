@@ -67,11 +67,7 @@ mod tests {
 
     #[test]
     fn changes_count_from_the_begin_of_the_window() {
-        let change = |ms, to| WaitModeChange {
-            at: Nanos::from_millis(ms),
-            worker: 1,
-            to,
-        };
+        let change = |ms, to| WaitModeChange { at: Nanos::from_millis(ms), worker: 1, to };
         let mut lateness = Histogram::default();
         lateness.record_n(Nanos(60_000), 200);
         let used = WaitUse {
@@ -79,16 +75,10 @@ mod tests {
             polling_percent: 30.0,
             realtime_percent: 0.0,
             polled_percent: 40.0,
-            changes: vec![
-                change(400, WaitMode::Polling),
-                change(3_000, WaitMode::Sleeping),
-            ],
+            changes: vec![change(400, WaitMode::Polling), change(3_000, WaitMode::Sleeping)],
             lateness,
         };
-        let window = Window {
-            start: Nanos::from_secs(1),
-            end: Nanos::from_secs(9),
-        };
+        let window = Window { start: Nanos::from_secs(1), end: Nanos::from_secs(9) };
         let report = WaitReport::of(&used, window);
         let at: Vec<i64> = report.changes.iter().map(|c| c.at_ns).collect();
         assert_eq!(at, [-600_000_000, 2_000_000_000]);

@@ -93,10 +93,7 @@ struct Slot {
 
 impl Generator {
     pub(super) fn new(spec: &TrialSpec, world: &World) -> Generator {
-        let window = Window {
-            start: spec.warmup,
-            end: spec.window_end(),
-        };
+        let window = Window { start: spec.warmup, end: spec.window_end() };
         let connections_max = match &spec.load {
             Load::Open(load) => load.connections_max,
             Load::Closed { vusers, .. } => *vusers,
@@ -187,10 +184,7 @@ impl Generator {
             let state = self.slots[slot];
             if let Some(sent) = state.sent.filter(|_| state.occupied) {
                 let request = Request {
-                    ticket: Ticket {
-                        slot: slot as u32,
-                        generation: state.generation,
-                    },
+                    ticket: Ticket { slot: slot as u32, generation: state.generation },
                     arrives: sent + self.transport,
                     connection: state.connection,
                 };
@@ -246,11 +240,7 @@ impl Generator {
     /// Closes the books.
     pub(super) fn finish(self) -> Measurement {
         let all_made = self.operations_max.is_some_and(|max| self.made >= max);
-        let end = if all_made {
-            self.last_end
-        } else {
-            self.window_end
-        };
+        let end = if all_made { self.last_end } else { self.window_end };
         let mut measurement = self.recorder.finish(end);
         measurement.connections_opened = self.connections.opened;
         measurement.connections_max = self.connections.open_max;
@@ -266,8 +256,7 @@ impl Generator {
                 Action::Shed(op) => {
                     self.made += 1;
                     self.last_end = now;
-                    self.recorder
-                        .on_completion(&Completion::at_once(op, now, Outcome::Shed));
+                    self.recorder.on_completion(&Completion::at_once(op, now, Outcome::Shed));
                 }
                 Action::WaitUntil(_) | Action::WaitForCompletion | Action::Done => return,
             }
@@ -309,10 +298,7 @@ impl Generator {
             occupied: true,
             deadline_look: state.deadline_look,
         };
-        Ticket {
-            slot,
-            generation: state.generation,
-        }
+        Ticket { slot, generation: state.generation }
     }
 
     /// Sees to it that the slot's deadline is looked at in time. A look left from an earlier
@@ -331,11 +317,7 @@ impl Generator {
         state.sent = Some(now);
         state.connection = connection;
         let arrives = now + self.transport;
-        let request = Request {
-            ticket,
-            arrives,
-            connection,
-        };
+        let request = Request { ticket, arrives, connection };
         agenda.add(arrives, Event::Arrive(request));
     }
 

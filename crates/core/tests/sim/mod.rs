@@ -88,9 +88,7 @@ impl Stall {
     /// A stall of this length at the end of each `period` until `until`: what a garbage collector
     /// makes of a server.
     pub fn every(period: Nanos, length: Nanos, until: Nanos) -> Vec<Stall> {
-        let begins = (1..)
-            .map(|k| Nanos(period.0.max(1) * k))
-            .map(|at| at - length);
+        let begins = (1..).map(|k| Nanos(period.0.max(1) * k)).map(|at| at - length);
         let stalls = begins.map(|at| Stall { at, length });
         stalls.take_while(|stall| stall.at < until).collect()
     }

@@ -171,11 +171,7 @@ impl<'a> Run<'a> {
     }
 
     fn window(&mut self, now: Nanos) -> bool {
-        let received: Vec<u64> = self
-            .senders
-            .iter()
-            .map(|s| s.measured.received_bytes)
-            .collect();
+        let received: Vec<u64> = self.senders.iter().map(|s| s.measured.received_bytes).collect();
         let mut pings = PingsSoFar::default();
         let back = self.pings.iter().filter_map(|ping| ping.back);
         back.for_each(|back| pings.add(back.round_trip));
@@ -228,11 +224,8 @@ impl<'a> Run<'a> {
         let sender = &mut self.senders[flow];
         sender.in_flight -= 1;
         if came {
-            sender.window += if sender.window < sender.threshold {
-                1.0
-            } else {
-                1.0 / sender.window
-            };
+            sender.window +=
+                if sender.window < sender.threshold { 1.0 } else { 1.0 / sender.window };
             return;
         }
         sender.measured.retransmitted += 1;
@@ -258,9 +251,7 @@ impl<'a> Run<'a> {
             ping.waited = elapsed - ping.sent;
         }
         let mut pacing_error = Histogram::default();
-        self.pings
-            .iter()
-            .for_each(|_| pacing_error.record(Nanos::ZERO));
+        self.pings.iter().for_each(|_| pacing_error.record(Nanos::ZERO));
         let probes = ProbesMeasured {
             sent: self.pings.len() as u64,
             probes: self.pings,

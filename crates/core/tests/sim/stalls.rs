@@ -50,10 +50,7 @@ mod tests {
 
     #[test]
     fn work_is_interrupted_and_moments_are_put_off() {
-        let stall = |at, length| Stall {
-            at: Nanos(at),
-            length: Nanos(length),
-        };
+        let stall = |at, length| Stall { at: Nanos(at), length: Nanos(length) };
         // 10 to 20 and 30 to 45; given out of order and overlapping.
         let stalls = Stalls::new(&[stall(30, 10), stall(10, 10), stall(35, 10)]);
         for (t, after) in [(9, 9), (10, 20), (19, 20), (20, 20), (44, 45), (50, 50)] {

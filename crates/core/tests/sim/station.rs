@@ -51,10 +51,7 @@ impl Station {
             slow_start: world.slow_start,
             drift_per_s: world.drift_per_s,
             contention: world.contention,
-            window: Window {
-                start: spec.warmup,
-                end: spec.window_end(),
-            },
+            window: Window { start: spec.warmup, end: spec.window_end() },
             log: Histogram::default(),
         }
     }
@@ -68,9 +65,7 @@ impl Station {
             return Admission::Queued;
         }
         self.busy += 1;
-        Admission::Begun {
-            ends: self.serve(now),
-        }
+        Admission::Begun { ends: self.serve(now) }
     }
 
     /// Ends the service of a request; the one that is served next, and until when.

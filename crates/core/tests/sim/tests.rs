@@ -25,13 +25,7 @@ fn open(per_s: u64, arrival: ArrivalLaw) -> Load {
 }
 
 fn closed(vusers: u32, think: Law) -> Load {
-    Load::Closed {
-        vusers,
-        pause: Pause {
-            kind: PauseKind::Think,
-            law: think,
-        },
-    }
+    Load::Closed { vusers, pause: Pause { kind: PauseKind::Think, law: think } }
 }
 
 fn ms(ms: u64) -> Nanos {
@@ -71,20 +65,13 @@ fn throughput_per_s(measurement: &Measurement) -> f64 {
 #[track_caller]
 fn assert_close(value: f64, expected: f64, within: f64, what: &str) {
     let off = (value / expected - 1.0).abs();
-    assert!(
-        off <= within,
-        "{what}: {value}, not {expected} ({off:.4} off)"
-    );
+    assert!(off <= within, "{what}: {value}, not {expected} ({off:.4} off)");
 }
 
 #[test]
 fn mm1() {
     for (per_s, seconds, within) in [(500, 500, 0.015), (800, 1_000, 0.02), (900, 2_000, 0.04)] {
-        let done = run(
-            open(per_s, ArrivalLaw::Poisson),
-            &World::station(1, EXP),
-            seconds,
-        );
+        let done = run(open(per_s, ArrivalLaw::Poisson), &World::station(1, EXP), seconds);
         let response = &done.trial.measurement.response;
         let mean = theory::mm1_response_mean_s(per_s as f64, PER_S);
         assert_close(mean_s(response), mean, within, &format!("mean at {per_s}"));
@@ -110,11 +97,7 @@ fn the_generator_measures_what_the_station_logs() {
 #[test]
 fn md1() {
     for (per_s, within) in [(500, 0.01), (800, 0.02)] {
-        let done = run(
-            open(per_s, ArrivalLaw::Poisson),
-            &World::station(1, FIXED),
-            1_000,
-        );
+        let done = run(open(per_s, ArrivalLaw::Poisson), &World::station(1, FIXED), 1_000);
         let wait = mean_s(&done.trial.measurement.response) - 1.0 / PER_S;
         let expected = theory::md1_wait_mean_s(per_s as f64, PER_S);
         assert_close(wait, expected, within, &format!("wait at {per_s}"));
@@ -128,22 +111,13 @@ fn mmc() {
         let done = run(open(per_s, ArrivalLaw::Poisson), &world, 1_000_000 / per_s);
         let wait = mean_s(&done.trial.measurement.response) - 1.0 / PER_S;
         let expected = theory::mmc_wait_mean_s(servers, per_s as f64, PER_S);
-        assert_close(
-            wait,
-            expected,
-            within,
-            &format!("wait of {servers} servers"),
-        );
+        assert_close(wait, expected, within, &format!("wait of {servers} servers"));
     }
 }
 
 #[test]
 fn enough_servers_make_no_queue() {
-    let done = run(
-        open(5_000, ArrivalLaw::Poisson),
-        &World::station(None, FIXED),
-        10,
-    );
+    let done = run(open(5_000, ArrivalLaw::Poisson), &World::station(None, FIXED), 10);
     let response = &done.trial.measurement.response;
     let served = response.quantile(0.0).0.abs_diff(response.max().0);
     assert!(served <= 1_000, "all take 1 ms, but {served}");
@@ -152,23 +126,14 @@ fn enough_servers_make_no_queue() {
 #[test]
 fn dm1() {
     let service = Law::Exp(Nanos::from_micros(120));
-    let done = run(
-        open(5_000, ArrivalLaw::Constant),
-        &World::station(1, service),
-        100,
-    );
+    let done = run(open(5_000, ArrivalLaw::Constant), &World::station(1, service), 100);
     let response = &done.trial.measurement.response;
     let per_s = 1.0 / 120e-6;
     let mean = theory::dm1_response_mean_s(5_000.0, per_s);
     assert_close(mean_s(response), mean, 0.01, "mean");
     for q in [0.5, 0.9, 0.99] {
         let expected = theory::dm1_response_quantile_s(5_000.0, per_s, q);
-        assert_close(
-            quantile_s(response, q),
-            expected,
-            0.02,
-            &format!("quantile {q}"),
-        );
+        assert_close(quantile_s(response, q), expected, 0.02, &format!("quantile {q}"));
     }
 }
 
@@ -178,11 +143,8 @@ fn machine_repair() {
     {
         let think = Law::Exp(ms(think_ms));
         let done = run(closed(users, think), &World::station(servers, EXP), 80);
-        let model = MachineRepair {
-            servers,
-            service_s: 1.0 / PER_S,
-            overhead_s: think_ms as f64 / 1e3,
-        };
+        let model =
+            MachineRepair { servers, service_s: 1.0 / PER_S, overhead_s: think_ms as f64 / 1e3 };
         let what = format!("{users} users, {servers} servers, {think_ms} ms");
         let measurement = &done.trial.measurement;
         let per_s = throughput_per_s(measurement);
@@ -195,11 +157,7 @@ fn machine_repair() {
 #[test]
 fn users_without_pauses_keep_the_station_full() {
     for (users, servers) in [(1, 1), (3, 6), (6, 6), (300, 6)] {
-        let done = run(
-            closed(users, Law::ZERO),
-            &World::station(servers, FIXED),
-            10,
-        );
+        let done = run(closed(users, Law::ZERO), &World::station(servers, FIXED), 10);
         let measurement = &done.trial.measurement;
         let expected = f64::from(users.min(servers)) * PER_S;
         let what = format!("{users} users, {servers} servers");
@@ -212,10 +170,7 @@ fn users_without_pauses_keep_the_station_full() {
 
 /// 1,000/s for 10 s, and 1 s of them a stall, of the server or of the client.
 fn stalled(of_server: bool) -> Measurement {
-    let stall = vec![Stall {
-        at: secs(4),
-        length: secs(1),
-    }];
+    let stall = vec![Stall { at: secs(4), length: secs(1) }];
     let mut world = World::station(None, Law::Fixed(Nanos::from_micros(100)));
     if of_server {
         world.server_stalls = stall;
@@ -228,9 +183,8 @@ fn stalled(of_server: bool) -> Measurement {
 
 fn delayed(histogram: &Histogram) -> (u64, f64) {
     let delayed = histogram.iter_recorded().filter(|&(t, _)| t > ms(1));
-    let (n, sum_s) = delayed.fold((0, 0.0), |(n, sum), (t, count)| {
-        (n + count, sum + t.as_secs_f64() * count as f64)
-    });
+    let (n, sum_s) = delayed
+        .fold((0, 0.0), |(n, sum), (t, count)| (n + count, sum + t.as_secs_f64() * count as f64));
     (n, sum_s / n as f64)
 }
 
@@ -250,12 +204,7 @@ fn a_stall_delays_all_that_come_in_it_whoever_stalls() {
 #[test]
 fn a_server_that_stalls_shows_in_service_time_and_not_in_pacing() {
     let measurement = stalled(true);
-    assert_close(
-        quantile_s(&measurement.service, 0.99),
-        0.9,
-        0.005,
-        "service p99",
-    );
+    assert_close(quantile_s(&measurement.service, 0.99), 0.9, 0.005, "service p99");
     assert_eq!(measurement.pacing_error.max(), Nanos::ZERO);
     assert_eq!(measurement.stall_ns_max, 0);
 }
@@ -263,24 +212,9 @@ fn a_server_that_stalls_shows_in_service_time_and_not_in_pacing() {
 #[test]
 fn a_client_that_stalls_shows_in_pacing_and_not_in_service_time() {
     let measurement = stalled(false);
-    assert_close(
-        quantile_s(&measurement.service, 0.99),
-        100e-6,
-        0.005,
-        "service p99",
-    );
-    assert_close(
-        quantile_s(&measurement.pacing_error, 0.99),
-        0.9,
-        0.005,
-        "pacing p99",
-    );
-    assert_close(
-        measurement.stall_ns_max as f64,
-        1e9,
-        0.002,
-        "the stall itself",
-    );
+    assert_close(quantile_s(&measurement.service, 0.99), 100e-6, 0.005, "service p99");
+    assert_close(quantile_s(&measurement.pacing_error, 0.99), 0.9, 0.005, "pacing p99");
+    assert_close(measurement.stall_ns_max as f64, 1e9, 0.002, "the stall itself");
 }
 
 #[test]
@@ -315,10 +249,7 @@ fn what_finds_no_room_is_refused_with_erlangs_probability() {
         .collect();
     let expected = terms[servers as usize] / terms.iter().sum::<f64>();
     assert_close(share, expected, 0.02, "refused");
-    assert_eq!(
-        outcomes.count(Outcome::Ok) + outcomes.count(Outcome::Refused),
-        outcomes.total()
-    );
+    assert_eq!(outcomes.count(Outcome::Ok) + outcomes.count(Outcome::Refused), outcomes.total());
 }
 
 #[test]
@@ -340,18 +271,8 @@ fn timeouts_count_from_the_intended_moment_with_the_time_waited() {
     spec.timeout = secs(2);
     let measurement = simulate(&spec, &world).trial.measurement;
     assert_eq!(measurement.outcomes.count(Outcome::Timeout), 10);
-    assert_close(
-        quantile_s(&measurement.response, 0.0),
-        2.0,
-        0.001,
-        "shortest",
-    );
-    assert_close(
-        measurement.response.max().as_secs_f64(),
-        2.0,
-        0.001,
-        "longest",
-    );
+    assert_close(quantile_s(&measurement.response, 0.0), 2.0, 0.001, "shortest");
+    assert_close(measurement.response.max().as_secs_f64(), 2.0, 0.001, "longest");
 }
 
 #[test]
@@ -363,23 +284,10 @@ fn arrivals_beyond_the_connections_wait_for_one() {
     // Two connections carry 200/s: of the 1,000 of one second the last waits about 4 s.
     let world = World::station(None, Law::Fixed(ms(10)));
     let measurement = simulate(&trial(load, secs(1)), &world).trial.measurement;
-    assert_close(
-        measurement.connection_wait.max().as_secs_f64(),
-        3.991,
-        0.002,
-        "wait",
-    );
-    assert_close(
-        measurement.service.max().as_secs_f64(),
-        0.010,
-        0.001,
-        "service",
-    );
+    assert_close(measurement.connection_wait.max().as_secs_f64(), 3.991, 0.002, "wait");
+    assert_close(measurement.service.max().as_secs_f64(), 0.010, 0.001, "service");
     assert_eq!(measurement.pacing_error.max(), Nanos::ZERO);
-    assert_eq!(
-        (measurement.connections_opened, measurement.connections_max),
-        (2, 2)
-    );
+    assert_eq!((measurement.connections_opened, measurement.connections_max), (2, 2));
 }
 
 /// 1,000/s over so many connections against a server that takes 300 ms, with a timeout of 1 s.
@@ -414,10 +322,7 @@ fn shed_arrivals_are_counted() {
         open.in_flight_max = Some(2);
     }
     let world = World::station(None, Law::Fixed(ms(10)));
-    let outcomes = simulate(&trial(load, secs(1)), &world)
-        .trial
-        .measurement
-        .outcomes;
+    let outcomes = simulate(&trial(load, secs(1)), &world).trial.measurement.outcomes;
     assert_eq!(outcomes.count(Outcome::Ok), 200);
     assert_eq!(outcomes.count(Outcome::Shed), 800);
 }
@@ -429,11 +334,7 @@ fn a_number_of_operations_ends_the_trial_with_the_last_of_them() {
         spec.operations_max = Some(501);
         let measurement = simulate(&spec, &World::station(4, FIXED)).trial.measurement;
         assert_eq!(measurement.outcomes.count(Outcome::Ok), 501);
-        assert!(
-            measurement.window.end < secs(1),
-            "{}",
-            measurement.window.end
-        );
+        assert!(measurement.window.end < secs(1), "{}", measurement.window.end);
     }
 }
 
@@ -445,26 +346,13 @@ fn a_station_may_be_slow_at_first_or_slow_down_for_ever() {
         throughput_per_s(&simulate(&spec, world).trial.measurement)
     };
     let mut world = World::station(1, FIXED);
-    world.slow_start = Some(SlowStart {
-        factor: 5.0,
-        over: secs(10),
-    });
-    assert_close(
-        throughput(&world, 0, 1),
-        1_000.0 / 4.8,
-        0.02,
-        "slow at first",
-    );
+    world.slow_start = Some(SlowStart { factor: 5.0, over: secs(10) });
+    assert_close(throughput(&world, 0, 1), 1_000.0 / 4.8, 0.02, "slow at first");
     assert_close(throughput(&world, 5, 6), 1_000.0 / 2.8, 0.02, "halfway");
     assert_close(throughput(&world, 10, 11), 1_000.0, 0.002, "warm");
     let mut world = World::station(1, FIXED);
     world.drift_per_s = 0.1;
-    assert_close(
-        throughput(&world, 10, 11),
-        1_000.0 / 2.05,
-        0.01,
-        "twice as slow after 10 s",
-    );
+    assert_close(throughput(&world, 10, 11), 1_000.0 / 2.05, 0.01, "twice as slow after 10 s");
 }
 
 #[test]
@@ -473,10 +361,7 @@ fn the_same_seed_replays_a_trial() {
         let mut spec = trial(open(900, ArrivalLaw::Poisson), secs(5));
         spec.seed = seed;
         let done = simulate(&spec, &World::station(1, EXP));
-        (
-            done.trial.measurement.response,
-            done.trial.measurement.starts,
-        )
+        (done.trial.measurement.response, done.trial.measurement.starts)
     };
     assert_eq!(outcome(1), outcome(1));
     assert_ne!(outcome(1), outcome(2));

@@ -159,9 +159,7 @@ impl ControlClient {
     /// # Errors
     /// [`ServiceLost::Because`].
     pub(crate) fn send(&mut self, request: &impl Serialize) -> Result<(), ServiceLost> {
-        self.stream
-            .write_all(&line(request))
-            .map_err(|e| ServiceLost::gone(&e))
+        self.stream.write_all(&line(request)).map_err(|e| ServiceLost::gone(&e))
     }
 
     /// The next message, within `patience_ns` of the last byte.

@@ -125,9 +125,7 @@ impl ControlConnection {
 
     /// Sends the reason why the client is sent away.
     pub(crate) fn refuse(&mut self, reason: &str) {
-        self.send_last(&HelloReply::<()>::Refused {
-            reason: reason.to_owned(),
-        });
+        self.send_last(&HelloReply::<()>::Refused { reason: reason.to_owned() });
     }
 
     /// Delays all that is sent.

@@ -49,11 +49,7 @@ pub(crate) enum HelloRefusal {
 impl Hello {
     /// Hello of a client of this version.
     pub fn new(service: &str, token: &str) -> Hello {
-        Hello {
-            version: VERSION,
-            service: service.to_owned(),
-            token: token.to_owned(),
-        }
+        Hello { version: VERSION, service: service.to_owned(), token: token.to_owned() }
     }
 
     /// Whether `service` admits the client. An empty `token` admits any.
@@ -80,10 +76,9 @@ impl fmt::Display for HelloRefusal {
                 "the service speaks version {VERSION} of the control language and the client \
                  version {client}: both have to be of one release of knee"
             ),
-            HelloRefusal::Service(service) => write!(
-                f,
-                "this is `knee {service}`, and the client expects another service"
-            ),
+            HelloRefusal::Service(service) => {
+                write!(f, "this is `knee {service}`, and the client expects another service")
+            }
             HelloRefusal::Token => f.write_str(
                 "wrong token: the token is not the service's; give the client the same, with \
                  --token or --observe-token",
@@ -194,11 +189,7 @@ impl Sharing {
             return None;
         }
         let same = !namespace.is_empty() && namespace == network_namespace();
-        Some(if same {
-            Sharing::Namespace
-        } else {
-            Sharing::Machine
-        })
+        Some(if same { Sharing::Namespace } else { Sharing::Machine })
     }
 }
 
@@ -216,11 +207,7 @@ pub struct Welcome<F> {
 impl<F> Welcome<F> {
     /// Welcome of a service in this process.
     pub(crate) fn with_facts(facts: F) -> Welcome<F> {
-        Welcome {
-            boot: boot_id(),
-            namespace: network_namespace(),
-            facts,
-        }
+        Welcome { boot: boot_id(), namespace: network_namespace(), facts }
     }
 }
 
@@ -239,10 +226,7 @@ fn network_namespace() -> String {
 
 /// Compares two secrets in a time that does not depend on where they differ.
 fn is_equal(a: &str, b: &str) -> bool {
-    let differing = a
-        .bytes()
-        .zip(b.bytes())
-        .fold(0, |sum, (x, y)| sum | (x ^ y));
+    let differing = a.bytes().zip(b.bytes()).fold(0, |sum, (x, y)| sum | (x ^ y));
     a.len() == b.len() && differing == 0
 }
 

@@ -28,11 +28,7 @@ pub struct Lines {
 impl Lines {
     /// Reader of lines of up to `max` bytes.
     pub fn new(max: usize) -> Lines {
-        Lines {
-            bytes: Vec::new(),
-            searched: 0,
-            max,
-        }
+        Lines { bytes: Vec::new(), searched: 0, max }
     }
 
     /// Adds bytes that came.
@@ -58,11 +54,7 @@ impl Lines {
         let found = self.bytes[self.searched..].iter().position(|&b| b == b'\n');
         let Some(end) = found.map(|at| at + self.searched) else {
             self.searched = self.bytes.len();
-            return if self.bytes.len() > self.max {
-                Err(TooLong)
-            } else {
-                Ok(None)
-            };
+            return if self.bytes.len() > self.max { Err(TooLong) } else { Ok(None) };
         };
         if end > self.max {
             return Err(TooLong);

@@ -221,9 +221,7 @@ fn oldest_of_busiest<C>(connections: impl Iterator<Item = (C, IpAddr)>) -> Optio
         }
     }
     // Of several with as many, the first.
-    let most = by_peer
-        .into_iter()
-        .reduce(|a, b| if b.1 > a.1 { b } else { a });
+    let most = by_peer.into_iter().reduce(|a, b| if b.1 > a.1 { b } else { a });
     most.map(|(.., oldest)| oldest)
 }
 

@@ -76,10 +76,7 @@ pub struct RequestRef<'a> {
 impl From<usize> for RequestRef<'static> {
     fn from(number: usize) -> RequestRef<'static> {
         static NOTHING: Fills = Fills::new();
-        RequestRef {
-            number,
-            fills: &NOTHING,
-        }
+        RequestRef { number, fills: &NOTHING }
     }
 }
 

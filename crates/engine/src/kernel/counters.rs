@@ -65,10 +65,7 @@ impl Counters {
 
     /// What moved since `earlier`, and by how much.
     pub(crate) fn moved_since(&self, earlier: &Counters) -> BTreeMap<String, i64> {
-        let moved = self
-            .0
-            .iter()
-            .map(|(name, &value)| (name.clone(), value - earlier.get(name)));
+        let moved = self.0.iter().map(|(name, &value)| (name.clone(), value - earlier.get(name)));
         moved.filter(|&(_, delta)| delta != 0).collect()
     }
 }

@@ -102,13 +102,7 @@ impl Drops {
             let interface = netlink::interface_name(root.interface);
             let source = format!("qdisc {}", root.kind);
             let drops_now = u64::from(root.drops);
-            drops.add(
-                DropPlace::Qdisc,
-                Scope::Namespace,
-                source,
-                interface,
-                drops_now,
-            );
+            drops.add(DropPlace::Qdisc, Scope::Namespace, source, interface, drops_now);
         }
         let rules = [firewall::now(), legacy::now()];
         for rule in rules.into_iter().flat_map(Result::unwrap_or_default) {
@@ -146,10 +140,7 @@ impl Drops {
             let moved = now.saturating_sub(*earlier.counts.get(key)?);
             (moved > 0).then(|| (key.clone(), moved))
         });
-        let moved = Drops {
-            counts: moved.collect(),
-            ip: self.ip.since(earlier.ip),
-        };
+        let moved = Drops { counts: moved.collect(), ip: self.ip.since(earlier.ip) };
         let undelivered = moved.ip.undelivered();
         moved.backlog_once().with_undelivered(undelivered)
     }
@@ -168,8 +159,7 @@ impl Drops {
     /// otherwise all others.
     pub(crate) fn only_path(mut self, over_loopback: bool) -> Drops {
         let passes = |name: &str| (name == "lo") == over_loopback;
-        self.counts
-            .retain(|key, _| key.interface.as_deref().is_none_or(passes));
+        self.counts.retain(|key, _| key.interface.as_deref().is_none_or(passes));
         self
     }
 
@@ -296,12 +286,7 @@ impl Drops {
         interface: Option<String>,
         count: u64,
     ) {
-        let key = Key {
-            place,
-            scope,
-            source,
-            interface,
-        };
+        let key = Key { place, scope, source, interface };
         // Processors, or disciplines of one kind on one interface.
         let sum = self.counts.entry(key).or_default();
         *sum = sum.saturating_add(count);
@@ -339,13 +324,7 @@ impl Drops {
             self.ip.add(group, name, count);
         }
         if let Some(place) = place_of(group, name) {
-            self.add(
-                place,
-                Scope::Namespace,
-                format!("{group}{name}"),
-                None,
-                count,
-            );
+            self.add(place, Scope::Namespace, format!("{group}{name}"), None, count);
         }
     }
 
@@ -374,13 +353,7 @@ impl Drops {
             let count = count.and_then(|c| u64::from_str_radix(c, 16).ok());
             if let Some(count) = count {
                 let source = format!("{table} unresolved_discards");
-                self.add(
-                    DropPlace::NeighbourQueue,
-                    Scope::Machine,
-                    source,
-                    None,
-                    count,
-                );
+                self.add(DropPlace::NeighbourQueue, Scope::Machine, source, None, count);
             }
         }
     }
@@ -442,10 +415,7 @@ pub(crate) struct DropReading {
 impl DropReading {
     /// Reads them now. `freed`: the kernel's reasons for drops, where they are watched.
     pub(crate) fn now(freed: Option<&FreedPackets>) -> DropReading {
-        DropReading {
-            drops: Drops::now_with(freed),
-            at_ns: clock::monotonic_ns(),
-        }
+        DropReading { drops: Drops::now_with(freed), at_ns: clock::monotonic_ns() }
     }
 
     /// Drops since `begun`, less what is usual by the time from `quiet` to `begun`.

@@ -40,13 +40,8 @@ const DROP: u32 = 0;
 const DUMP_MAX: usize = 1 << 20;
 
 /// Families of packet filters, by number.
-const FAMILIES: &[(u8, &str)] = &[
-    (1, "inet"),
-    (2, "ip"),
-    (5, "netdev"),
-    (7, "bridge"),
-    (10, "ip6"),
-];
+const FAMILIES: &[(u8, &str)] =
+    &[(1, "inet"), (2, "ip"), (5, "netdev"), (7, "bridge"), (10, "ip6")];
 
 /// Drops by one rule, or by the policy of one chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,17 +88,15 @@ fn chain(message: Message) -> Option<(ChainId, IsOut, Option<Dropped>)> {
     let attributes = || netlink::attributes(message.body.get(NFGENMSG..).unwrap_or_default());
     let find = |kind| attributes().find(|&(a, _)| a == kind).map(|(_, v)| v);
     let id = (family, text(find(CHAIN_TABLE)?), text(find(CHAIN_NAME)?));
-    let number = find(CHAIN_HOOK)
-        .and_then(|nested| attribute(nested, HOOK_NUMBER))
-        .and_then(big_endian);
+    let number =
+        find(CHAIN_HOOK).and_then(|nested| attribute(nested, HOOK_NUMBER)).and_then(big_endian);
     let is_out = is_out(family, number);
     let policy = find(CHAIN_POLICY).and_then(big_endian);
     let packets = find(CHAIN_COUNTERS).and_then(packets);
     let by_policy = match (policy, packets) {
-        (Some(DROP), Some(packets)) if !is_out => Some(Dropped {
-            source: format!("{}, policy", name(&id)?),
-            packets,
-        }),
+        (Some(DROP), Some(packets)) if !is_out => {
+            Some(Dropped { source: format!("{}, policy", name(&id)?), packets })
+        }
         _ => None,
     };
     Some((id, is_out, by_policy))
@@ -128,10 +121,7 @@ fn rule(message: Message, out: &BTreeMap<ChainId, IsOut>) -> Option<Dropped> {
     }
     let handle = find(RULE_HANDLE)?.try_into().ok().map(u64::from_be_bytes)?;
     let packets = dropped(find(RULE_EXPRESSIONS)?)?;
-    Some(Dropped {
-        source: format!("{}, rule {handle}", name(&id)?),
-        packets,
-    })
+    Some(Dropped { source: format!("{}, rule {handle}", name(&id)?), packets })
 }
 
 /// The count of a rule that drops. A counter followed by further conditions does not apply: it
@@ -202,9 +192,7 @@ mod tests {
     fn message(kind: u16, family: u8, attributes: &[Vec<u8>]) -> Vec<u8> {
         let mut body = vec![family, 0, 0, 0];
         body.extend(attributes.concat());
-        let mut bytes = ((netlink::HEADER + body.len()) as u32)
-            .to_ne_bytes()
-            .to_vec();
+        let mut bytes = ((netlink::HEADER + body.len()) as u32).to_ne_bytes().to_vec();
         bytes.extend(kind.to_ne_bytes());
         bytes.extend([0; 10]);
         bytes.extend(body);
@@ -259,12 +247,7 @@ mod tests {
         let drops = verdict(DROP);
         let reject = expression("reject", &[]);
         let rules = [
-            rule_of(
-                2,
-                "INPUT",
-                4,
-                &[matches.clone(), counts.clone(), drops.clone()],
-            ),
+            rule_of(2, "INPUT", 4, &[matches.clone(), counts.clone(), drops.clone()]),
             // An iptables chain that others jump to.
             rule_of(2, "mine", 5, &[counts.clone(), reject]),
             rule_of(5, "in", 6, &[counts.clone(), drops.clone()]),
@@ -275,10 +258,8 @@ mod tests {
             rule_of(2, "OUTPUT", 10, &[counts, drops]),
         ]
         .concat();
-        let told: Vec<(String, u64)> = parse(&chains, &rules)
-            .into_iter()
-            .map(|d| (d.source, d.packets))
-            .collect();
+        let told: Vec<(String, u64)> =
+            parse(&chains, &rules).into_iter().map(|d| (d.source, d.packets)).collect();
         let expected = [
             ("nft ip filter INPUT, policy", 3),
             ("nft ip filter INPUT, rule 4", 7),

@@ -122,19 +122,13 @@ mod tests {
         assert_eq!(number(FORMAT, "RPFILTER"), None, "a part of a name");
         assert_eq!(number(FORMAT, "XDP"), None, "a kernel without it");
         assert_eq!(number(", \"XDP\"", "XDP"), None);
-        assert_eq!(
-            filter(12),
-            "reason == 12 && (protocol == 2048 || protocol == 34525)"
-        );
+        assert_eq!(filter(12), "reason == 12 && (protocol == 2048 || protocol == 34525)");
     }
 
     #[test]
     fn why_it_is_missing_is_said() {
         let told = |kind: io::ErrorKind| in_words(&kind.into());
-        assert_eq!(
-            told(io::ErrorKind::PermissionDenied),
-            "the kernel's reasons for drops (root)"
-        );
+        assert_eq!(told(io::ErrorKind::PermissionDenied), "the kernel's reasons for drops (root)");
         assert_eq!(
             told(io::ErrorKind::NotFound),
             "the kernel's reasons for drops (no tracefs, or a kernel before 5.17)"

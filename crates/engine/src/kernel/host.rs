@@ -8,16 +8,9 @@ use std::net::{IpAddr, UdpSocket};
 
 /// Facts about this machine for the report; what cannot be read stays empty.
 pub fn host() -> Host {
-    let line = |path: &str| {
-        fs::read_to_string(path)
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
-    };
+    let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpuinfo
-        .lines()
-        .find_map(|l| l.strip_prefix("model name")?.split_once(':'));
+    let model = cpuinfo.lines().find_map(|l| l.strip_prefix("model name")?.split_once(':'));
     Host {
         cpus: thread::cpu_count(),
         kernel: line("/proc/sys/kernel/osrelease"),
@@ -123,12 +116,8 @@ fn idle_ticks(stat: &str, cpus: &[u32]) -> Option<u64> {
 /// `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guest is part of user.
 fn parse(stat: &str) -> HostTime {
     let first = stat.lines().next().unwrap_or_default();
-    let ticks: Vec<u64> = first
-        .split_whitespace()
-        .skip(1)
-        .take(8)
-        .filter_map(|t| t.parse().ok())
-        .collect();
+    let ticks: Vec<u64> =
+        first.split_whitespace().skip(1).take(8).filter_map(|t| t.parse().ok()).collect();
     HostTime {
         total: ticks.iter().sum(),
         // Waiting for a disk is idling too.

@@ -40,11 +40,7 @@ impl Layout {
             Family::V4 => (88, 96),
             Family::V6 => (140, 152),
         };
-        Layout {
-            target_offset,
-            next_offset: target_offset + 2,
-            packets,
-        }
+        Layout { target_offset, next_offset: target_offset + 2, packets }
     }
 }
 
@@ -150,11 +146,7 @@ impl Entry {
             "ERROR" => Target::Chain(text(target.get(TARGET..)?)),
             _ => Target::Other,
         };
-        Some(Entry {
-            length,
-            packets: packets.try_into().ok().map(u64::from_ne_bytes)?,
-            target,
-        })
+        Some(Entry { length, packets: packets.try_into().ok().map(u64::from_ne_bytes)?, target })
     }
 }
 
@@ -228,10 +220,8 @@ mod tests {
 
     #[test]
     fn rules_of_the_old_kind_that_drop_are_told() {
-        for (family, program) in [
-            (Family::V4, "iptables-legacy"),
-            (Family::V6, "ip6tables-legacy"),
-        ] {
+        for (family, program) in [(Family::V4, "iptables-legacy"), (Family::V6, "ip6tables-legacy")]
+        {
             let (info, entries) = table(family);
             let told: Vec<(String, u64)> = parse(family, "filter", &info, &entries)
                 .into_iter()

@@ -23,10 +23,7 @@ impl OpenFiles {
     /// Limit of this process, with the soft limit raised to the hard one if permitted.
     pub fn of_this_process() -> OpenFiles {
         let limit = OpenFilesLimit::raise().or_else(|_| OpenFilesLimit::now());
-        OpenFiles {
-            limit: limit.map_or(USUAL_LIMIT, |l| l.soft),
-            per_connection: 1,
-        }
+        OpenFiles { limit: limit.map_or(USUAL_LIMIT, |l| l.soft), per_connection: 1 }
     }
 
     /// Connections that fit.
@@ -76,10 +73,7 @@ mod tests {
     use super::*;
 
     fn refusal(limit: u64, per_connection: u64, connections: u64) -> Option<String> {
-        let files = OpenFiles {
-            limit,
-            per_connection,
-        };
+        let files = OpenFiles { limit, per_connection };
         files.refusal(connections)
     }
 

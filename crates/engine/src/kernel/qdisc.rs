@@ -68,11 +68,7 @@ fn qdisc(message: Message) -> Option<Qdisc> {
             _ => {}
         }
     }
-    Some(Qdisc {
-        interface: number(message.body, INTERFACE)?,
-        kind,
-        drops: drops.or(drops_old)?,
-    })
+    Some(Qdisc { interface: number(message.body, INTERFACE)?, kind, drops: drops.or(drops_old)? })
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {

@@ -78,11 +78,7 @@ mod tests {
         assert!(first < last, "{facts:?}");
         assert!(facts.files_hard >= 64, "{facts:?}");
         assert!(facts.server.is_some_and(|s| s.somaxconn > 0));
-        assert!(
-            preflight_facts(Ipv4Addr::LOCALHOST.into(), false)
-                .server
-                .is_none()
-        );
+        assert!(preflight_facts(Ipv4Addr::LOCALHOST.into(), false).server.is_none());
         assert_eq!(number("ipv4/no_such_setting", 7), 7);
     }
 }

@@ -88,9 +88,6 @@ mod tests {
         assert_eq!(count, 3);
         assert!(before <= stamp, "{stamp} is before {before}");
         let (after_arrival, after_sending) = (read - stamp, read - sent);
-        assert!(
-            2 * after_arrival > after_sending,
-            "{after_arrival} of {after_sending}"
-        );
+        assert!(2 * after_arrival > after_sending, "{after_arrival} of {after_sending}");
     }
 }

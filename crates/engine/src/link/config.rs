@@ -42,9 +42,7 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
     } else {
         Verifier::of(roots(spec)?, provider).map_err(wrong)?
     };
-    let builder = builder
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier));
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
     let client_certificate = client_certificate(spec, &provider_of_keys)?;
     let mut config = builder.with_client_cert_resolver(Arc::clone(&client_certificate) as Arc<_>);
     config.alpn_protocols = match target.version() {
@@ -56,12 +54,7 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
     config.enable_early_data = spec.resume == TlsResume::EarlyData;
     // Writes what SSLKEYLOGFILE names, where that is set.
     config.key_log = Arc::new(KeyLogFile::new());
-    Ok(Some(TlsTarget {
-        config: Arc::new(config),
-        name,
-        client_certificate,
-        resume: spec.resume,
-    }))
+    Ok(Some(TlsTarget { config: Arc::new(config), name, client_certificate, resume: spec.resume }))
 }
 
 impl TlsTarget {
@@ -69,10 +62,7 @@ impl TlsTarget {
     pub(crate) fn with_own_sessions(&self) -> TlsTarget {
         let mut config = ClientConfig::clone(&self.config);
         config.resumption = resumption(self.resume);
-        TlsTarget {
-            config: Arc::new(config),
-            ..self.clone()
-        }
+        TlsTarget { config: Arc::new(config), ..self.clone() }
     }
 }
 
@@ -124,10 +114,7 @@ fn client_certificate(
             Some(Arc::new(pair.map_err(|error| wrong(misfit(&error)))?))
         }
     };
-    Ok(Arc::new(ClientCertificate {
-        key,
-        is_asked_for: AtomicBool::new(false),
-    }))
+    Ok(Arc::new(ClientCertificate { key, is_asked_for: AtomicBool::new(false) }))
 }
 
 /// Why a certificate and a key are refused.
@@ -162,16 +149,11 @@ fn server_name(spec: &TlsSpec, target: &HttpTarget) -> Result<ServerName<'static
 fn versions(spec: &TlsSpec) -> Result<Vec<&'static SupportedProtocolVersion>, RunError> {
     let least = spec.version_min.unwrap_or(TlsVersion::Tls12);
     let most = spec.version_max.unwrap_or(TlsVersion::Tls13);
-    let all = [
-        (TlsVersion::Tls12, &version::TLS12),
-        (TlsVersion::Tls13, &version::TLS13),
-    ];
+    let all = [(TlsVersion::Tls12, &version::TLS12), (TlsVersion::Tls13, &version::TLS13)];
     let permitted = all.into_iter().filter(|(v, _)| (least..=most).contains(v));
     let permitted: Vec<_> = permitted.map(|(_, version)| version).collect();
     if permitted.is_empty() {
-        Err(wrong(
-            "--tls-min is above --tls-max: no version is left".to_owned(),
-        ))
+        Err(wrong("--tls-min is above --tls-max: no version is left".to_owned()))
     } else {
         Ok(permitted)
     }
@@ -241,11 +223,7 @@ fn certificates(option: &str, file: &str) -> Result<Vec<CertificateDer<'static>>
     let pem = input::read(file, input::SECRETS_MAX).map_err(|e| told(e.into()))?;
     let all = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|e| told(pem_words(&e)))?;
-    if all.is_empty() {
-        Err(told("holds no certificate in PEM form".to_owned()))
-    } else {
-        Ok(all)
-    }
+    if all.is_empty() { Err(told("holds no certificate in PEM form".to_owned())) } else { Ok(all) }
 }
 
 fn pem_words(error: &rustls::pki_types::pem::Error) -> String {

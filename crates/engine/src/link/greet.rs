@@ -38,10 +38,7 @@ pub(crate) fn greet(
         if version == HttpVersion::Http2 {
             speaks_http2(stream).map_err(told)?;
         }
-        return Ok(Greeting {
-            version,
-            agreed: None,
-        });
+        return Ok(Greeting { version, agreed: None });
     };
     let agreed = secure(stream, tls, patience).map_err(told)?;
     let is_h2 = agreed.protocol.as_deref() == Some("h2");
@@ -53,10 +50,7 @@ pub(crate) fn greet(
         (_, true) => HttpVersion::Http2,
         (_, false) => HttpVersion::Http11,
     };
-    Ok(Greeting {
-        version,
-        agreed: Some(agreed),
-    })
+    Ok(Greeting { version, agreed: Some(agreed) })
 }
 
 fn secure(

@@ -287,9 +287,7 @@ impl Tls {
         Some(Agreed {
             version: version_name(connection.protocol_version()?).to_owned(),
             cipher: suite.as_str().unwrap_or("?").to_owned(),
-            group: group
-                .and_then(|group| group.name().as_str())
-                .map(str::to_owned),
+            group: group.and_then(|group| group.name().as_str()).map(str::to_owned),
             protocol: protocol.map(|p| String::from_utf8_lossy(p).into_owned()),
         })
     }

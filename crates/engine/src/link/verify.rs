@@ -58,10 +58,7 @@ struct Trusted {
 impl Verifier {
     /// Accepts any certificate.
     pub(super) fn insecure(provider: Arc<CryptoProvider>) -> Verifier {
-        Verifier {
-            provider,
-            trusted: None,
-        }
+        Verifier { provider, trusted: None }
     }
 
     /// Accepts certificates of these issuers, at least one.
@@ -75,10 +72,7 @@ impl Verifier {
         let builder =
             WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider));
         let verifier = builder.build().map_err(|error| error.to_string())?;
-        Ok(Verifier {
-            provider,
-            trusted: Some(Trusted { roots, verifier }),
-        })
+        Ok(Verifier { provider, trusted: Some(Trusted { roots, verifier }) })
     }
 }
 
@@ -127,9 +121,7 @@ impl ServerCertVerifier for Verifier {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -197,9 +189,7 @@ fn der_value(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&[found, length], rest) = der.split_first_chunk::<2>()?;
     let (length, rest) = match length {
         0..=0x7f => (usize::from(length), rest),
-        0x81 => rest
-            .split_first()
-            .map(|(&a, rest)| (usize::from(a), rest))?,
+        0x81 => rest.split_first().map(|(&a, rest)| (usize::from(a), rest))?,
         0x82 => {
             let (length, rest) = rest.split_first_chunk::<2>()?;
             (usize::from(u16::from_be_bytes(*length)), rest)

@@ -132,10 +132,9 @@ impl ObserverClient {
     /// [`RunError::Unreachable`]: the observer is gone.
     pub fn seen(&mut self) -> Result<ObservedStreams, RunError> {
         match self.request(&ObserverRequest::Seen)? {
-            ObserverReply::Seen(seen) => Ok(ObservedStreams {
-                because: seen.because.as_deref().map(printable),
-                ..*seen
-            }),
+            ObserverReply::Seen(seen) => {
+                Ok(ObservedStreams { because: seen.because.as_deref().map(printable), ..*seen })
+            }
             other => Err(self.unexpected(&other)),
         }
     }
@@ -193,13 +192,7 @@ pub fn watch_for(
 ) -> Result<Option<Vantage>, RunError> {
     let Some(at) = observer else {
         let port = target.port();
-        let here = Vantage::Here {
-            port,
-            armed: None,
-            watch: None,
-            following: None,
-            follows: true,
-        };
+        let here = Vantage::Here { port, armed: None, watch: None, following: None, follows: true };
         return Ok(host::is_own(target.ip()).then_some(here));
     };
     let watch = ObserverClient::connect(at, token)?;
@@ -228,9 +221,7 @@ impl Vantage {
     /// [`Vantage::begin`] is called.
     pub fn arm(&mut self) {
         match self {
-            Vantage::Here {
-                port, armed, watch, ..
-            } => {
+            Vantage::Here { port, armed, watch, .. } => {
                 *watch = None;
                 *armed = Some(ArmedWatch::new(*port));
             }
@@ -245,9 +236,7 @@ impl Vantage {
     pub fn begin(&mut self, origin_ns: u64, interval: Nanos, duration: Nanos) {
         match self {
             Vantage::Here { armed, watch, .. } => {
-                *watch = armed
-                    .take()
-                    .map(|armed| armed.begin(origin_ns, interval, duration));
+                *watch = armed.take().map(|armed| armed.begin(origin_ns, interval, duration));
             }
             Vantage::There { watch, failed } => {
                 if failed.is_none() {
@@ -260,10 +249,7 @@ impl Vantage {
 
     /// Ends the watch and returns what was seen; nothing, and why, where the observer is gone.
     pub fn finish(&mut self) -> Observed {
-        let nothing = |because: String| Observed {
-            because: Some(because),
-            ..Observed::default()
-        };
+        let nothing = |because: String| Observed { because: Some(because), ..Observed::default() };
         match self {
             Vantage::Here { watch, .. } => match watch.take() {
                 Some(watch) => watch.finish(),
@@ -300,9 +286,7 @@ impl Vantage {
     /// [`Vantage::seen`].
     pub fn follow(&mut self, one_of: u16) {
         match self {
-            Vantage::Here {
-                port, following, ..
-            } => {
+            Vantage::Here { port, following, .. } => {
                 *following = None;
                 *following = Some(StreamCapture::begin(*port, one_of));
             }

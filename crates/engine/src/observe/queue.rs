@@ -22,10 +22,7 @@ pub(super) struct QueueReader {
 impl QueueReader {
     /// A reader for `port`.
     pub(super) fn new(port: u16) -> QueueReader {
-        QueueReader {
-            port,
-            diagnostics: SocketDiagnostics::open().ok(),
-        }
+        QueueReader { port, diagnostics: SocketDiagnostics::open().ok() }
     }
 
     /// Reads the queue; `None`: nothing in this network namespace listens on the port.
@@ -120,10 +117,7 @@ fn parse_answer(mut answer: &[u8], port: u16, sockets: &mut Vec<AcceptQueue>) ->
 fn parse_socket(body: &[u8], port: u16) -> Option<Option<AcceptQueue>> {
     let state = *body.get(1)?;
     let its_port = u16::from_be_bytes(body.get(4..6)?.try_into().ok()?);
-    let queue = AcceptQueue {
-        waiting: u32_at(body, 56)?,
-        limit: Some(u32_at(body, 60)?),
-    };
+    let queue = AcceptQueue { waiting: u32_at(body, 56)?, limit: Some(u32_at(body, 60)?) };
     Some((state == STATE_LISTEN && its_port == port).then_some(queue))
 }
 
@@ -142,10 +136,7 @@ fn parse_table(table: &str, port: u16) -> Vec<AcceptQueue> {
         let (_, waiting) = queues.split_once(':')?;
         let is_it = u16::from_str_radix(local_port, 16).ok()? == port && state == "0A";
         let waiting = u32::from_str_radix(waiting, 16).ok()?;
-        is_it.then_some(AcceptQueue {
-            waiting,
-            limit: None,
-        })
+        is_it.then_some(AcceptQueue { waiting, limit: None })
     };
     table.lines().filter_map(row).collect()
 }
@@ -161,9 +152,7 @@ mod tests {
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let listener = TcpListener::bind(host).unwrap();
             let address = listener.local_addr().unwrap();
-            let clients: Vec<_> = (0..3)
-                .map(|_| TcpStream::connect(address).unwrap())
-                .collect();
+            let clients: Vec<_> = (0..3).map(|_| TcpStream::connect(address).unwrap()).collect();
             let mut reader = QueueReader::new(address.port());
             let queue = reader.read().expect("somebody listens");
             assert_eq!(queue.waiting, 3, "{host}");

@@ -162,12 +162,7 @@ pub(super) fn unless_equal(value: u32, skip: u8) -> Instruction {
 }
 
 pub(super) fn jump(code: u16, operand: u32, jump_true: u8, jump_false: u8) -> Instruction {
-    Instruction {
-        code,
-        jump_true,
-        jump_false,
-        operand,
-    }
+    Instruction { code, jump_true, jump_false, operand }
 }
 
 #[cfg(test)]

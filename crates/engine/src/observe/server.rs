@@ -30,10 +30,8 @@ pub(super) struct HoldLimits {
     pub(super) idle: Nanos,
 }
 
-const HOLD_LIMITS: HoldLimits = HoldLimits {
-    first: Nanos::from_secs(5),
-    idle: Nanos::from_secs(60),
-};
+const HOLD_LIMITS: HoldLimits =
+    HoldLimits { first: Nanos::from_secs(5), idle: Nanos::from_secs(60) };
 
 /// Counts of an observer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -207,9 +205,7 @@ impl Observer {
     /// Does what the client that holds the observer asks for.
     fn reply(&mut self, ask: &ObserverRequest) -> Result<ObserverReply, String> {
         let lasts_ns = match *ask {
-            ObserverRequest::Begin {
-                at_ns, duration_ns, ..
-            } => window_left_ns(at_ns, duration_ns),
+            ObserverRequest::Begin { at_ns, duration_ns, .. } => window_left_ns(at_ns, duration_ns),
             _ => 0,
         };
         let until_ns = monotonic_ns().saturating_add(lasts_ns);
@@ -224,11 +220,9 @@ impl Observer {
                 let clock_ns = monotonic_ns();
                 Ok(ObserverReply::Armed { clock_ns })
             }
-            ObserverRequest::Begin {
-                at_ns,
-                interval_ns,
-                duration_ns,
-            } => self.begin(at_ns, Nanos(interval_ns), Nanos(duration_ns)),
+            ObserverRequest::Begin { at_ns, interval_ns, duration_ns } => {
+                self.begin(at_ns, Nanos(interval_ns), Nanos(duration_ns))
+            }
             ObserverRequest::Finish => {
                 let watch = self.watch.take().ok_or("nothing was begun")?;
                 self.stats.windows += 1;

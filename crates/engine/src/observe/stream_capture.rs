@@ -47,10 +47,9 @@ impl StreamCapture {
     pub fn finish(self) -> ObservedStreams {
         match self.0 {
             Ok(thread) => thread.stop(),
-            Err(because) => ObservedStreams {
-                because: Some(because),
-                ..ObservedStreams::default()
-            },
+            Err(because) => {
+                ObservedStreams { because: Some(because), ..ObservedStreams::default() }
+            }
         }
     }
 }

@@ -41,10 +41,7 @@ impl MarkBudget {
             return;
         }
         let before = builder.marks();
-        add(
-            builder,
-            segment.sequence.wrapping_add(segment.is_syn.into()),
-        );
+        add(builder, segment.sequence.wrapping_add(segment.is_syn.into()));
         self.marks += builder.marks() - before;
     }
 }
@@ -74,10 +71,9 @@ impl Streams {
         };
         let followed = &mut self.connections[at];
         followed.has_carried |= segment.length > 0;
-        self.room
-            .note(&mut followed.requests, segment, |builder, first| {
-                builder.pass(first, segment.length, at_ns);
-            });
+        self.room.note(&mut followed.requests, segment, |builder, first| {
+            builder.pass(first, segment.length, at_ns);
+        });
     }
 
     /// A segment goes to a client at `at_ns`.
@@ -163,11 +159,7 @@ mod tests {
 
     /// The same from the server.
     fn back(is_syn: bool, sequence: u32, length: u32) -> StreamSegment {
-        StreamSegment {
-            from_port: 80,
-            to_port: CLIENT,
-            ..segment(is_syn, sequence, length)
-        }
+        StreamSegment { from_port: 80, to_port: CLIENT, ..segment(is_syn, sequence, length) }
     }
 
     #[test]
@@ -183,10 +175,7 @@ mod tests {
         streams.goes(&back(false, 901, 200), 6);
         streams.goes(&back(false, 901, 300), 7);
         let seen = streams.finish(2);
-        assert_eq!(
-            (seen.connections.len(), seen.lost, seen.left_out),
-            (1, 2, 0)
-        );
+        assert_eq!((seen.connections.len(), seen.lost, seen.left_out), (1, 2, 0));
         let connection = &seen.connections[0];
         assert_eq!(connection.port, CLIENT);
         assert_eq!(connection.requests.marks, [(50, 5)]);
@@ -203,11 +192,7 @@ mod tests {
             streams.goes(&back(false, syn + 8, 20), at + 2);
         }
         let seen = streams.finish(0);
-        let marks: Vec<_> = seen
-            .connections
-            .iter()
-            .map(|c| &c.requests.marks[..])
-            .collect();
+        let marks: Vec<_> = seen.connections.iter().map(|c| &c.requests.marks[..]).collect();
         assert_eq!(marks, [[(3, 1)], [(3, 11)]], "bytes in the SYN count too");
         assert_eq!(seen.connections[1].responses.marks, [(20, 13)]);
     }
@@ -235,10 +220,7 @@ mod tests {
     #[test]
     fn what_there_is_no_room_for_is_counted() {
         let mut streams = Streams {
-            room: MarkBudget {
-                marks: MARKS_MAX - 1,
-                ..MarkBudget::default()
-            },
+            room: MarkBudget { marks: MARKS_MAX - 1, ..MarkBudget::default() },
             ..Streams::default()
         };
         streams.came(&segment(true, 100, 0), 1);

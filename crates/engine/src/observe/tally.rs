@@ -98,8 +98,7 @@ impl SynTally {
         let elapsed = until.min(self.span.end).saturating_sub(self.span.begin);
         // One place for each interval that began, also where nothing came any more.
         let intervals = elapsed.div_ceil(self.span.interval).min(INTERVALS_MAX) as usize;
-        self.by_interval
-            .resize(intervals.max(self.by_interval.len()), 0);
+        self.by_interval.resize(intervals.max(self.by_interval.len()), 0);
         observed.first_syns = self.first;
         observed.repeated_syns = self.repeated;
         observed.client_ends = self.ends;
@@ -154,11 +153,7 @@ impl Default for SynLedger {
 
 impl SynLedger {
     fn remembering(generation: usize) -> SynLedger {
-        SynLedger {
-            generation,
-            current: HashMap::new(),
-            older: HashMap::new(),
-        }
+        SynLedger { generation, current: HashMap::new(), older: HashMap::new() }
     }
 
     /// Notes a SYN that came at `at_ns`, of any clock, over an interface.
@@ -178,11 +173,7 @@ impl SynLedger {
         if self.current.len() >= self.generation && !self.current.contains_key(&key) {
             self.older = std::mem::take(&mut self.current);
         }
-        let last = LastSyn {
-            sequence: syn.sequence,
-            interface,
-            at_ns,
-        };
+        let last = LastSyn { sequence: syn.sequence, interface, at_ns };
         self.current.insert(key, last);
         sighting
     }

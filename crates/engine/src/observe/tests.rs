@@ -51,15 +51,10 @@ fn why(result: Result<ObserverClient, RunError>) -> String {
 /// What comes back for some bytes, until the observer closes.
 fn say(at: &str, bytes: &[u8]) -> Vec<String> {
     let mut stream = TcpStream::connect(at).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     // It may close before it has read all.
     let _ = stream.write_all(bytes);
-    BufReader::new(stream)
-        .lines()
-        .map_while(Result::ok)
-        .collect()
+    BufReader::new(stream).lines().map_while(Result::ok).collect()
 }
 
 #[test]
@@ -95,10 +90,7 @@ fn one_client_at_a_time() {
     let (server, at) = observer(1, None);
     let first = ObserverClient::connect(&at, None).unwrap();
     let refused = why(ObserverClient::connect(&at, None));
-    assert!(
-        refused.contains(&at) && refused.contains("busy"),
-        "{refused}"
-    );
+    assert!(refused.contains(&at) && refused.contains("busy"), "{refused}");
     // One that says nothing takes no place.
     let _silent = TcpStream::connect(&at).unwrap();
     drop(first);
@@ -125,10 +117,8 @@ fn idle_connections_keep_no_client_out() {
 }
 
 fn observer_with(first_s: u64, idle_s: u64) -> (ObserveServer, String) {
-    let place = server::HoldLimits {
-        first: Nanos::from_secs(first_s),
-        idle: Nanos::from_secs(idle_s),
-    };
+    let place =
+        server::HoldLimits { first: Nanos::from_secs(first_s), idle: Nanos::from_secs(idle_s) };
     let listen = "127.0.0.1:0".parse().unwrap();
     let server = ObserveServer::start_with(listen, 1, None, place).unwrap();
     let at = server.address().to_string();
@@ -198,54 +188,21 @@ fn garbage_is_refused_and_the_next_is_served() {
     let (server, at) = observer(1, None);
     let greeting = wire::Hello::new(wire::SERVICE, "");
     let hello = line(&ObserverRequest::Hello(greeting.clone()));
-    let other = line(&ObserverRequest::Hello(wire::Hello {
-        version: 99,
-        ..greeting
-    }));
+    let other = line(&ObserverRequest::Hello(wire::Hello { version: 99, ..greeting }));
     let long = vec![b'x'; 3 * wire::ASK_MAX];
     let now = monotonic_ns();
-    let begin = |at_ns| {
-        line(&ObserverRequest::Begin {
-            at_ns,
-            interval_ns: 1,
-            duration_ns: 1,
-        })
-    };
+    let begin = |at_ns| line(&ObserverRequest::Begin { at_ns, interval_ns: 1, duration_ns: 1 });
     let after_hello = |rest: &[u8]| [&hello, rest].concat();
     for (what, bytes, expected) in [
-        (
-            "no JSON",
-            b"GET / HTTP/1.1\r\n\r\n".to_vec(),
-            "a request was expected",
-        ),
-        (
-            "no hello",
-            b"{\"ask\":\"finish\"}\n".to_vec(),
-            "hello first",
-        ),
+        ("no JSON", b"GET / HTTP/1.1\r\n\r\n".to_vec(), "a request was expected"),
+        ("no hello", b"{\"ask\":\"finish\"}\n".to_vec(), "hello first"),
         ("another version", other, "version"),
         ("a long line", long, "more than 4096 bytes"),
-        (
-            "garbage later",
-            after_hello(b"\0\n"),
-            "a request was expected",
-        ),
+        ("garbage later", after_hello(b"\0\n"), "a request was expected"),
         ("hello twice", after_hello(&hello), "already"),
-        (
-            "nothing to finish",
-            after_hello(b"{\"ask\":\"finish\"}\n"),
-            "nothing was begun",
-        ),
-        (
-            "nothing armed",
-            after_hello(&begin(now)),
-            "nothing was armed",
-        ),
-        (
-            "a far begin",
-            after_hello(&begin(u64::MAX)),
-            "within an hour",
-        ),
+        ("nothing to finish", after_hello(b"{\"ask\":\"finish\"}\n"), "nothing was begun"),
+        ("nothing armed", after_hello(&begin(now)), "nothing was armed"),
+        ("a far begin", after_hello(&begin(u64::MAX)), "within an hour"),
     ] {
         let begun = Instant::now();
         let mut replies = say(&at, &bytes);
@@ -274,11 +231,7 @@ fn an_observer_that_is_none_is_told() {
     let refused = why(ObserverClient::connect(&address.to_string(), None));
     assert!(refused.contains("refused"), "{refused}");
     // Somebody else there.
-    for answer in [
-        "HTTP/1.1 400 Bad Request\r\n\r\n",
-        "{\"say\":\"begun\"}\n",
-        "",
-    ] {
+    for answer in ["HTTP/1.1 400 Bad Request\r\n\r\n", "{\"say\":\"begun\"}\n", ""] {
         let (listener, address) = service();
         let other = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
@@ -295,9 +248,7 @@ fn an_observer_that_is_none_is_told() {
 #[test]
 fn the_place_to_observe_from_is_chosen() {
     let (_listener, address) = service();
-    let mut here = watch_for(address, None, None)
-        .unwrap()
-        .expect("loopback is here");
+    let mut here = watch_for(address, None, None).unwrap().expect("loopback is here");
     here.arm();
     here.begin(monotonic_ns(), INTERVAL, LONG);
     assert_ne!(here.finish().source, SynSource::Attempts);

@@ -116,10 +116,7 @@ struct HostReading {
 
 impl HostReading {
     fn now() -> HostReading {
-        HostReading {
-            counters: Counters::of(&COUNTERS),
-            time: HostTime::now(),
-        }
+        HostReading { counters: Counters::of(&COUNTERS), time: HostTime::now() }
     }
 }
 
@@ -166,11 +163,7 @@ impl PortWatch {
     /// Ends the watch, also before the end of the window, and returns what was seen.
     pub fn finish(self) -> Observed {
         let observed = self.thread.map(StoppableThread::stop);
-        Observed {
-            source: self.source,
-            because: self.because,
-            ..observed.unwrap_or_default()
-        }
+        Observed { source: self.source, because: self.because, ..observed.unwrap_or_default() }
     }
 }
 
@@ -242,11 +235,7 @@ impl WatchThread {
             }
             let next = [self.opens_at(), self.span.end, now + look_every];
             let next = next.into_iter().filter(|&t| t > now).min();
-            let nap = if is_over {
-                Nanos::from_secs(3600).0
-            } else {
-                next.unwrap_or(now) - now
-            };
+            let nap = if is_over { Nanos::from_secs(3600).0 } else { next.unwrap_or(now) - now };
             thread::park_timeout(Duration::from_nanos(nap));
             if stop.load(Ordering::Relaxed) {
                 break;

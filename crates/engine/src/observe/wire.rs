@@ -102,11 +102,7 @@ mod tests {
 
     #[test]
     fn what_is_said_reads_back() {
-        let begin = ObserverRequest::Begin {
-            at_ns: u64::MAX,
-            interval_ns: 1,
-            duration_ns: 6,
-        };
+        let begin = ObserverRequest::Begin { at_ns: u64::MAX, interval_ns: 1, duration_ns: 6 };
         let hello = ObserverRequest::Hello(Hello::new(SERVICE, "secret"));
         let follow = ObserverRequest::Follow { one_of: 16 };
         for ask in [
@@ -118,21 +114,12 @@ mod tests {
             ObserverRequest::Seen,
         ] {
             let line = serde_json::to_vec(&ask).unwrap();
-            assert_eq!(
-                serde_json::from_slice::<ObserverRequest>(&line).unwrap(),
-                ask
-            );
+            assert_eq!(serde_json::from_slice::<ObserverRequest>(&line).unwrap(), ask);
         }
         let armed = ObserverReply::Armed { clock_ns: 7 };
         let observed = ObserverReply::Observed(Box::default());
         let seen = ObserverReply::Seen(Box::default());
-        for say in [
-            armed,
-            ObserverReply::Begun,
-            observed,
-            ObserverReply::Following,
-            seen,
-        ] {
+        for say in [armed, ObserverReply::Begun, observed, ObserverReply::Following, seen] {
             let line = serde_json::to_vec(&say).unwrap();
             assert_eq!(serde_json::from_slice::<ObserverReply>(&line).unwrap(), say);
         }

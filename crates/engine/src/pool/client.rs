@@ -175,10 +175,7 @@ mod tests {
     fn completions_come_in_order_while_more_are_added() {
         let mut completions = Completions::default();
         let at = |ns| {
-            let op = Op {
-                intended: Nanos(ns),
-                lane: 0,
-            };
+            let op = Op { intended: Nanos(ns), lane: 0 };
             Completion::at_once(op, Nanos(ns), Outcome::Ok)
         };
         let mut seen = Vec::new();

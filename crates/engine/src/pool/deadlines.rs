@@ -25,22 +25,13 @@ struct Link {
 }
 
 impl Link {
-    const FREE: Link = Link {
-        at: Nanos::ZERO,
-        before: NONE,
-        after: NONE,
-        linked: false,
-    };
+    const FREE: Link = Link { at: Nanos::ZERO, before: NONE, after: NONE, linked: false };
 }
 
 impl Deadlines {
     /// None yet, with room for slots below `capacity`; it grows for others.
     pub(super) fn new(capacity: usize) -> Deadlines {
-        Deadlines {
-            links: vec![Link::FREE; capacity],
-            first: NONE,
-            last: NONE,
-        }
+        Deadlines { links: vec![Link::FREE; capacity], first: NONE, last: NONE }
     }
 
     /// The slot whose deadline comes first, with it.
@@ -79,24 +70,13 @@ impl Deadlines {
             NONE => self.last = slot,
             _ => self.links[after as usize].before = slot,
         }
-        self.links[slot as usize] = Link {
-            at,
-            before,
-            after,
-            linked: true,
-        };
+        self.links[slot as usize] = Link { at, before, after, linked: true };
     }
 
     /// Takes the deadline of `slot` away, if it has one.
     #[inline]
     pub(super) fn clear(&mut self, slot: u32) {
-        let Some(&Link {
-            before,
-            after,
-            linked: true,
-            ..
-        }) = self.links.get(slot as usize)
-        else {
+        let Some(&Link { before, after, linked: true, .. }) = self.links.get(slot as usize) else {
             return;
         };
         match before {

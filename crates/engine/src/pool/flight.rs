@@ -84,11 +84,7 @@ impl Flight {
     /// count as received when they were seen.
     #[inline]
     pub(super) fn no_earlier(&self, time: EventTime) -> EventTime {
-        if time.happened < self.sent {
-            EventTime::seen(time.seen)
-        } else {
-            time
-        }
+        if time.happened < self.sent { EventTime::seen(time.seen) } else { time }
     }
 
     /// Counts received bytes of the response.
@@ -144,10 +140,7 @@ impl Flight {
     /// Completion with a whole response of this status.
     #[inline]
     pub(super) fn answered(&self, outcome: Outcome, status: u16, time: EventTime) -> Completion {
-        Completion {
-            status,
-            ..self.ended(outcome, time)
-        }
+        Completion { status, ..self.ended(outcome, time) }
     }
 
     /// Completion of an operation that was never sent.

@@ -123,11 +123,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         link: L::Shared,
         exchange: X::Shared,
     ) -> HttpClient<L, X, P> {
-        let slots = if P::WAITS {
-            config.slots()
-        } else {
-            config.connections_max as usize
-        };
+        let slots = if P::WAITS { config.slots() } else { config.connections_max as usize };
         HttpClient {
             connections: (0..slots).map(|_| Connection::default()).collect(),
             free: (0..slots as u32).rev().collect(),

@@ -17,11 +17,7 @@ pub(super) struct Ready {
 impl Ready {
     /// No connection has room yet, of `slots`.
     pub(super) fn new(slots: usize) -> Ready {
-        Ready {
-            levels: Vec::new(),
-            places: vec![[NONE; 2]; slots],
-            lowest: 0,
-        }
+        Ready { levels: Vec::new(), places: vec![[NONE; 2]; slots], lowest: 0 }
     }
 
     /// A connection that carries `operations` has room for one more.

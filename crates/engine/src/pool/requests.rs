@@ -29,10 +29,7 @@ impl RequestSet {
     /// with
     /// `first`.
     pub(crate) fn new(target: &HttpTarget, bytes: Requests, first: usize, rng: Rng) -> RequestSet {
-        let methods = target
-            .requests
-            .iter()
-            .map(|request| request.method.as_str());
+        let methods = target.requests.iter().map(|request| request.method.as_str());
         // RFC 9110 §9.2.1
         let is_safe = |method: &str| matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE");
         let safe: Box<[bool]> = methods.clone().map(is_safe).collect();
@@ -43,14 +40,7 @@ impl RequestSet {
             _ => None,
         };
         let next = first % bytes.count();
-        RequestSet {
-            idempotent: idempotent.collect(),
-            safe,
-            weights,
-            next,
-            rng,
-            bytes,
-        }
+        RequestSet { idempotent: idempotent.collect(), safe, weights, next, rng, bytes }
     }
 
     /// Picks the next request.
@@ -59,16 +49,10 @@ impl RequestSet {
         if let Some(weights) = &self.weights {
             let total = weights[weights.len() - 1];
             let drawn = (rng::unit(&mut self.rng) * total as f64) as u64;
-            return weights
-                .partition_point(|&sum| sum <= drawn)
-                .min(weights.len() - 1);
+            return weights.partition_point(|&sum| sum <= drawn).min(weights.len() - 1);
         }
         let picked = self.next;
-        self.next = if picked + 1 == self.bytes.count() {
-            0
-        } else {
-            picked + 1
-        };
+        self.next = if picked + 1 == self.bytes.count() { 0 } else { picked + 1 };
         picked
     }
 

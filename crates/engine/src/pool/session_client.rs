@@ -90,10 +90,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             attempts: (!P::WAITS).then(SessionAttempts::default),
             ..SessionsMeasured::new(users.plan())
         };
-        let paths = target
-            .requests
-            .iter()
-            .map(|request| request.cut(Part::Path));
+        let paths = target.requests.iter().map(|request| request.cut(Part::Path));
         SessionClient {
             paths: paths.collect(),
             seats: (0..count).map(|_| SessionSeat::free()).collect(),
@@ -268,10 +265,7 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
     }
 
     fn tally(&self) -> Tally {
-        Tally {
-            in_flight: self.in_flight,
-            ..self.inner.tally()
-        }
+        Tally { in_flight: self.in_flight, ..self.inner.tally() }
     }
 }
 

@@ -171,11 +171,7 @@ impl EpollBackend {
         let Some(socket) = &connection.socket else {
             return false;
         };
-        let error = if failed {
-            socket.take_error()
-        } else {
-            Ok(None)
-        };
+        let error = if failed { socket.take_error() } else { Ok(None) };
         match error {
             Ok(None) => {
                 connection.connected = true;
@@ -236,10 +232,8 @@ impl EpollBackend {
             } else {
                 socket.read(buffer).map(|n| (n, None))
             };
-            let received = received.map(|(n, realtime_ns)| Piece {
-                bytes: &buffer[..n],
-                realtime_ns,
-            });
+            let received =
+                received.map(|(n, realtime_ns)| Piece { bytes: &buffer[..n], realtime_ns });
             let read = received.as_ref().map_or(0, |piece| piece.bytes.len());
             turn_bytes = turn_bytes.saturating_sub(read);
             self.readable_bytes = self.readable_bytes.saturating_sub(read);
@@ -329,10 +323,7 @@ impl Backend for EpollBackend {
     }
 
     fn local_port(&self, slot: u32) -> Option<u16> {
-        self.connections[slot as usize]
-            .socket
-            .as_ref()?
-            .local_port()
+        self.connections[slot as usize].socket.as_ref()?.local_port()
     }
 
     #[inline]
@@ -375,22 +366,11 @@ impl Backend for EpollBackend {
 
     fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {
         let mut events = std::mem::take(&mut self.events);
-        let timeout = if self.turns.is_empty() {
-            timeout
-        } else {
-            Nanos::ZERO
-        };
-        let waited = self
-            .epoll
-            .wait(&mut events, Some(timeout))
-            .map(<[epoll::Event]>::len);
+        let timeout = if self.turns.is_empty() { timeout } else { Nanos::ZERO };
+        let waited = self.epoll.wait(&mut events, Some(timeout)).map(<[epoll::Event]>::len);
         let mut buffer = std::mem::take(&mut self.buffer);
         self.readable_bytes = POLL_BYTES_MAX;
-        let turns = if self.turns.is_empty() {
-            0
-        } else {
-            self.take_turns(&mut buffer, sink)
-        };
+        let turns = if self.turns.is_empty() { 0 } else { self.take_turns(&mut buffer, sink) };
         for &event in &events[..*waited.as_ref().unwrap_or(&0)] {
             self.handle(event, &mut buffer, sink);
         }

@@ -92,10 +92,7 @@ pub(crate) struct Piece<'a> {
 impl<'a> Piece<'a> {
     /// Bytes without a time from the kernel.
     pub(crate) fn of(bytes: &'a [u8]) -> Piece<'a> {
-        Piece {
-            bytes,
-            realtime_ns: None,
-        }
+        Piece { bytes, realtime_ns: None }
     }
 }
 
@@ -143,11 +140,7 @@ pub(crate) struct ConnectOptions<'a> {
 impl ConnectOptions<'_> {
     /// Options of most connections: any local address, every write sent at once.
     pub(crate) fn to(address: &RawAddress) -> ConnectOptions<'_> {
-        ConnectOptions {
-            to: address,
-            from: None,
-            nodelay: address.family() != libc::AF_UNIX,
-        }
+        ConnectOptions { to: address, from: None, nodelay: address.family() != libc::AF_UNIX }
     }
 
     /// Opens a socket by `new`, with receive timestamps if `timestamps`.

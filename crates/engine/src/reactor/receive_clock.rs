@@ -28,11 +28,7 @@ pub(crate) struct EventTime {
 impl EventTime {
     /// An event without a time from the kernel.
     pub(crate) fn seen(now: Nanos) -> EventTime {
-        EventTime {
-            happened: now,
-            seen: now,
-            by_kernel: false,
-        }
+        EventTime { happened: now, seen: now, by_kernel: false }
     }
 }
 
@@ -121,11 +117,7 @@ mod tests {
         let clock_of_run = receive_clock();
         let time = |at, now| clock_of_run.translate(stamp(at), now);
         let (at, now) = (Nanos(900_000), Nanos(950_000));
-        let expected = EventTime {
-            happened: at,
-            seen: now,
-            by_kernel: true,
-        };
+        let expected = EventTime { happened: at, seen: now, by_kernel: true };
         assert_eq!(time(at, now), expected);
         assert_eq!(time(now + Nanos(80), now).happened, now);
         assert_eq!(clock_of_run.translate(0, now).happened, Nanos::ZERO);

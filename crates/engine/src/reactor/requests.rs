@@ -29,10 +29,7 @@ impl WireRequest {
             head.extend_from_slice(&body);
             body = Body::default();
         }
-        WireRequest {
-            head: head.into_boxed_slice(),
-            body,
-        }
+        WireRequest { head: head.into_boxed_slice(), body }
     }
 
     /// Its length on the wire.

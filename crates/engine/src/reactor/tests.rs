@@ -85,18 +85,11 @@ fn exchange<B: Backend>(mut io: B) {
     peer.read_exact(&mut ping).unwrap();
     assert_eq!(&ping, b"ping");
     peer.write_all(&[7; 500]).unwrap();
-    assert_eq!(
-        poll_until(&mut io, |s| !s.is_empty()),
-        [Seen::Received(3, 500)]
-    );
+    assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Received(3, 500)]);
     peer.write_all(&vec![7; 700_000]).unwrap();
     drop(peer);
     let seen = poll_until(&mut io, |s| s.last() == Some(&Seen::Ended(3)));
-    assert_eq!(
-        seen,
-        [Seen::Received(3, 700_000), Seen::Ended(3)],
-        "the end comes after the bytes"
-    );
+    assert_eq!(seen, [Seen::Received(3, 700_000), Seen::Ended(3)], "the end comes after the bytes");
 }
 
 /// Counts the events of each kind.
@@ -148,10 +141,7 @@ fn long_request<B: Backend>(mut io: B) {
     let seen = poll_until(&mut io, |s| !s.is_empty());
     // Its end may come in the same pass.
     assert_eq!(seen[0], Seen::Received(0, 6));
-    assert!(
-        reader.join().unwrap(),
-        "whole, though no socket buffer holds it"
-    );
+    assert!(reader.join().unwrap(), "whole, though no socket buffer holds it");
 }
 
 fn failures<B: Backend>(mut io: B) {
@@ -233,10 +223,7 @@ fn many_at_once<B: Backend>(mut io: B, slots: u32) {
     while seen.2 < slots && begin.elapsed() < PATIENCE {
         io.poll(Nanos::from_millis(10), &mut seen).unwrap();
     }
-    assert_eq!(
-        (seen.0, seen.1, seen.2),
-        (slots, u64::from(slots) * 20_000, slots)
-    );
+    assert_eq!((seen.0, seen.1, seen.2), (slots, u64::from(slots) * 20_000, slots));
     echo.join().unwrap();
 }
 
@@ -248,10 +235,7 @@ fn over_a_unix_socket<B: Backend>(mut io: B) {
     assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(0)]);
     let (mut peer, _) = listener.accept().unwrap();
     peer.write_all(b"hello").unwrap();
-    assert_eq!(
-        poll_until(&mut io, |s| !s.is_empty()),
-        [Seen::Received(0, 5)]
-    );
+    assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Received(0, 5)]);
     std::fs::remove_file(path).unwrap();
 }
 
@@ -294,11 +278,7 @@ fn a_flood_is_read_in_turns<B: Backend>(mut io: B) {
     peers[1].write_all(b"ping").unwrap();
     let [peer, _other] = peers;
     peer.set_nonblocking(true).unwrap();
-    let mut flood = Flood {
-        peer,
-        bytes: 0,
-        others: 0,
-    };
+    let mut flood = Flood { peer, bytes: 0, others: 0 };
     flood.send();
     let begin = Instant::now();
     while (flood.bytes < 4 * POLL_BYTES_MAX || flood.others < 4) && begin.elapsed() < PATIENCE {

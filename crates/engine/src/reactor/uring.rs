@@ -83,9 +83,9 @@ impl UringBackend {
             .build(SUBMISSIONS)
             .or_else(|error| match error.raw_os_error() {
                 // Linux 6.0 knows no deferred task work.
-                Some(libc::EINVAL) => IoUring::builder()
-                    .setup_cqsize(COMPLETIONS)
-                    .build(SUBMISSIONS),
+                Some(libc::EINVAL) => {
+                    IoUring::builder().setup_cqsize(COMPLETIONS).build(SUBMISSIONS)
+                }
                 _ => Err(error),
             })?;
         let buffers = BufferRing::register(&ring.submitter(), BUFFERS, BUFFER_BYTES)?;
@@ -183,19 +183,13 @@ impl UringBackend {
         // look for completions at all.
         let entered = unsafe {
             let flags = EnterFlags::GETEVENTS.bits();
-            self.ring
-                .submitter()
-                .enter::<libc::sigset_t>(queued as u32, 0, flags, None)
+            self.ring.submitter().enter::<libc::sigset_t>(queued as u32, 0, flags, None)
         };
         allow_timeout(entered.map(drop))
     }
 
     fn handle<S: Sink<Self>>(&mut self, completed: Completed, sink: &mut S) {
-        let Completed {
-            user_data,
-            result,
-            flags,
-        } = completed;
+        let Completed { user_data, result, flags } = completed;
         let slot = (user_data >> 32) as u32;
         if user_data & 0xFF == KIND_WATCH {
             return self.tell_watched(slot, sink);
@@ -343,9 +337,7 @@ impl Backend for UringBackend {
         let connection = &mut self.connections[slot as usize];
         connection.socket = Some(socket);
         (connection.unsent, connection.send_error) = (0, None);
-        let kept = connection
-            .address
-            .get_or_insert_with(|| Box::new(*opening.to));
+        let kept = connection.address.get_or_insert_with(|| Box::new(*opening.to));
         **kept = *opening.to;
         let (pointer, length) = (kept.as_ptr(), kept.length());
         let entry = opcode::Connect::new(self.fd(slot), pointer, length).build();
@@ -358,10 +350,7 @@ impl Backend for UringBackend {
     }
 
     fn local_port(&self, slot: u32) -> Option<u16> {
-        self.connections[slot as usize]
-            .socket
-            .as_ref()?
-            .local_port()
+        self.connections[slot as usize].socket.as_ref()?.local_port()
     }
 
     #[inline]
@@ -435,9 +424,7 @@ impl Backend for UringBackend {
         let fd = Fd(OwnedFd::from(socket).into_raw_fd());
         let cancel = opcode::AsyncCancel2::new(CancelBuilder::fd(fd).all()).build();
         let cancel = cancel.flags(squeue::Flags::IO_HARDLINK | squeue::Flags::SKIP_SUCCESS);
-        let close = opcode::Close::new(fd)
-            .build()
-            .flags(squeue::Flags::SKIP_SUCCESS);
+        let close = opcode::Close::new(fd).build().flags(squeue::Flags::SKIP_SUCCESS);
         let queued = self
             .make_room(2)
             .and_then(|()| self.push(cancel.user_data(close_data)))
@@ -448,8 +435,7 @@ impl Backend for UringBackend {
     fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {
         let idle = self.completions.is_empty() && self.ring.completion().is_empty();
         self.enter(if idle { timeout } else { Nanos::ZERO })?;
-        self.completions
-            .extend(self.ring.completion().map(Completed::from));
+        self.completions.extend(self.ring.completion().map(Completed::from));
         let (mut handled, mut bytes) = (0, 0);
         while bytes < POLL_BYTES_MAX
             && let Some(completed) = self.completions.pop_front()
@@ -474,12 +460,7 @@ fn template() -> Box<libc::msghdr> {
 /// A timeout, a signal and a full completion queue are not errors of waiting.
 fn allow_timeout(entered: io::Result<()>) -> io::Result<()> {
     match entered {
-        Err(e)
-            if matches!(
-                e.raw_os_error(),
-                Some(libc::ETIME | libc::EINTR | libc::EBUSY)
-            ) =>
-        {
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY)) => {
             Ok(())
         }
         other => other,

@@ -80,10 +80,7 @@ impl Waiter {
             WaitPolicy::Auto => spare,
             WaitPolicy::Hybrid | WaitPolicy::Sleep | WaitPolicy::Spin => 0,
         };
-        Waiter {
-            polling: Polling::new(worker, spare),
-            ..self
-        }
+        Waiter { polling: Polling::new(worker, spare), ..self }
     }
 
     /// Gives the worker real-time priority if the policy and the system permit it. To be called on
@@ -92,10 +89,7 @@ impl Waiter {
         if self.policy != WaitPolicy::Auto || set_realtime(true).is_err() {
             return self;
         }
-        Waiter {
-            polling: self.polling.with_realtime(),
-            ..self
-        }
+        Waiter { polling: self.polling.with_realtime(), ..self }
     }
 
     /// Starts at `now`; `spent` is the thread's time so far. Returns the record of operations for
@@ -210,10 +204,7 @@ mod tests {
         }
         let margin = Nanos::from_millis(1) - waiter.sleep_for(Nanos::ZERO, Nanos::from_millis(1));
         let micros = margin.as_micros_f64();
-        assert!(
-            (135.0..155.0).contains(&micros),
-            "85 % of 60..160 µs is 145 µs, not {micros}"
-        );
+        assert!((135.0..155.0).contains(&micros), "85 % of 60..160 µs is 145 µs, not {micros}");
     }
 
     #[test]
@@ -226,10 +217,7 @@ mod tests {
                 waiter.sleep_for(from, from + gap);
                 waiter.sleep_for(from + Nanos(50_000), from + gap)
             });
-            assert!(
-                asked.last().is_some_and(|last| last == Nanos::ZERO),
-                "50 µs left are polled"
-            );
+            assert!(asked.last().is_some_and(|last| last == Nanos::ZERO), "50 µs left are polled");
             waiter.sleep_for(Nanos(1), Nanos(1) + gap) == Nanos::ZERO
         };
         assert!(polls(1..100), "120 µs shrink by a thousandth each time");
@@ -334,14 +322,8 @@ mod tests {
     #[test]
     fn a_near_deadline_is_polled_for_and_a_far_one_slept_for() {
         let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85, &Margins::UNKNOWN);
-        assert_eq!(
-            waiter.sleep_for(Nanos::ZERO, Nanos::from_micros(20)),
-            Nanos::ZERO
-        );
-        assert_eq!(
-            waiter.sleep_for(Nanos::ZERO, Nanos::from_secs(9)),
-            SLEEP_MAX
-        );
+        assert_eq!(waiter.sleep_for(Nanos::ZERO, Nanos::from_micros(20)), Nanos::ZERO);
+        assert_eq!(waiter.sleep_for(Nanos::ZERO, Nanos::from_secs(9)), SLEEP_MAX);
         assert_eq!(
             waiter.sleep_for(Nanos::ZERO, Nanos::from_micros(124)),
             Nanos::ZERO,

@@ -181,10 +181,7 @@ impl Dispatch<'_> {
                 ..self.config_of(connections.max(1))
             }
         } else if keeps_lanes {
-            ClientConfig {
-                lanes: connections,
-                ..self.config_of(connections)
-            }
+            ClientConfig { lanes: connections, ..self.config_of(connections) }
         } else {
             self.config_of(connections.max(1))
         }

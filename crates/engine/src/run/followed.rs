@@ -20,12 +20,7 @@ const TAKEN_PER_S: f64 = 4_000.0;
 /// One of how many connections an observer is to follow; `None` where none can be.
 pub(super) fn one_of(spec: &TrialSpec) -> Option<u16> {
     let keep_alive = spec.target.keep_alive;
-    one_of_connections(
-        &spec.load,
-        connections_of(spec),
-        spec.connect_timeout,
-        keep_alive,
-    )
+    one_of_connections(&spec.load, connections_of(spec), spec.connect_timeout, keep_alive)
 }
 
 /// Where each carries one operation only, as many as are open tells nothing of how many there will
@@ -83,10 +78,7 @@ mod tests {
         assert_eq!(followed("50000/s", 10_000, true), Some(4));
         assert_eq!(followed("50000/s", 16, true), Some(2), "-c 16");
         assert_eq!(followed("1000/s", 10_000, false), Some(8));
-        let closed = Load::Closed {
-            vusers: 256,
-            pause: Pause::NONE,
-        };
+        let closed = Load::Closed { vusers: 256, pause: Pause::NONE };
         assert_eq!(one_of_connections(&closed, 256, PATIENCE, true), Some(32));
         let shared = one_of_connections(&closed, 1, PATIENCE, true);
         assert_eq!(shared, Some(1), "HTTP/2 over -c 1");
@@ -108,10 +100,7 @@ mod tests {
             arrival: ArrivalLaw::Constant,
             descriptors: 10_000,
         };
-        let s_clients = |descriptors| ConnectScheme::SClients {
-            sclients: 1,
-            descriptors,
-        };
+        let s_clients = |descriptors| ConnectScheme::SClients { sclients: 1, descriptors };
         assert_eq!(followed(at("100/s"), &[]), Some(1));
         assert_eq!(followed(at("50000/s"), &["127.0.0.2"]), Some(64));
         assert_eq!(followed(at("50000/s"), &["127.0.0.2", "127.0.0.3"]), None);

@@ -57,11 +57,7 @@ impl Exposition {
             .name("exposition".to_string())
             .spawn(move || serve(&listener, &page, &told))
             .map_err(|e| threads::error(&e))?;
-        Ok(Exposition {
-            address,
-            stop,
-            thread: Some(thread),
-        })
+        Ok(Exposition { address, stop, thread: Some(thread) })
     }
 
     /// Address that it listens on.
@@ -137,14 +133,12 @@ fn ask(request: &[u8], page: &ExposedPage) -> Option<PageRequest> {
     }
     let path = parsed.path.unwrap_or_default();
     let path = path.split_once('?').map_or(path, |(path, _)| path);
-    Some(
-        match (parsed.method.unwrap_or_default(), path == page.path) {
-            (_, false) => PageRequest::Elsewhere,
-            ("GET", true) => PageRequest::Page,
-            ("HEAD", true) => PageRequest::Head,
-            _ => PageRequest::OtherMethod,
-        },
-    )
+    Some(match (parsed.method.unwrap_or_default(), path == page.path) {
+        (_, false) => PageRequest::Elsewhere,
+        ("GET", true) => PageRequest::Page,
+        ("HEAD", true) => PageRequest::Head,
+        _ => PageRequest::OtherMethod,
+    })
 }
 
 fn respond(asked: PageRequest, page: &ExposedPage) -> Vec<u8> {
@@ -191,11 +185,7 @@ mod tests {
     fn the_page_is_there_and_nothing_else() {
         let server = start();
         for (request, status, body) in [
-            (
-                "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
-                "200",
-                "all is well\n",
-            ),
+            ("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "200", "all is well\n"),
             ("GET /metrics?x=1 HTTP/1.0\r\n\r\n", "200", "all is well\n"),
             ("HEAD /metrics HTTP/1.1\r\n\r\n", "200", "\r\n\r\n"),
             ("GET / HTTP/1.1\r\n\r\n", "404", "see /metrics\n"),
@@ -203,10 +193,7 @@ mod tests {
             ("\0\0\r\n\r\n", "400", "no HTTP request\n"),
         ] {
             let answer = answered(&server, request.as_bytes());
-            assert!(
-                answer.starts_with(&format!("HTTP/1.1 {status}")),
-                "{answer}"
-            );
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
             assert!(answer.ends_with(body), "{answer}");
         }
         let answer = answered(&server, b"GET /metrics HTTP/1.1\r\n\r\n");
@@ -228,11 +215,7 @@ mod tests {
         let server = start();
         let address = server.address();
         drop(server);
-        let page = ExposedPage {
-            path: "/",
-            content_type: "",
-            make: Box::new(String::new),
-        };
+        let page = ExposedPage { path: "/", content_type: "", make: Box::new(String::new) };
         let again = Exposition::start(address, page);
         assert!(again.is_ok(), "{again:?}");
     }

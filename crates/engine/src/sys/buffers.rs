@@ -35,13 +35,7 @@ impl BufferRing {
         assert!(count.is_power_of_two(), "the kernel masks indices");
         let entries = Mapping::new(usize::from(count) * size_of::<BufRingEntry>())?;
         let bytes = Mapping::new(usize::from(count) * buffer_bytes)?;
-        let mut ring = BufferRing {
-            entries,
-            bytes,
-            count,
-            buffer_bytes,
-            tail: 0,
-        };
+        let mut ring = BufferRing { entries, bytes, count, buffer_bytes, tail: 0 };
         let address = ring.entries.start.as_ptr() as u64;
         // SAFETY: the mapping is page-aligned, holds `count` entries and outlives the ring.
         unsafe { submitter.register_buf_ring_with_flags(address, count, GROUP, 0)? };
@@ -67,11 +61,7 @@ impl BufferRing {
         // SAFETY: within the mapping by the assertion; nobody writes to it until it is given back,
         // which the caller answers for.
         unsafe {
-            let start = self
-                .bytes
-                .start
-                .as_ptr()
-                .add(usize::from(id) * self.buffer_bytes);
+            let start = self.bytes.start.as_ptr().add(usize::from(id) * self.buffer_bytes);
             slice::from_raw_parts(start, length)
         }
     }
@@ -83,17 +73,8 @@ impl BufferRing {
         // SAFETY: both indices are below `count`; the kernel reads entries only up to the tail that
         // was published, and this one lies beyond it.
         unsafe {
-            let address = self
-                .bytes
-                .start
-                .as_ptr()
-                .add(usize::from(id) * self.buffer_bytes);
-            let entry = &mut *self
-                .entries
-                .start
-                .as_ptr()
-                .cast::<BufRingEntry>()
-                .add(index);
+            let address = self.bytes.start.as_ptr().add(usize::from(id) * self.buffer_bytes);
+            let entry = &mut *self.entries.start.as_ptr().cast::<BufRingEntry>().add(index);
             entry.set_addr(address as u64);
             entry.set_len(self.buffer_bytes as u32);
             entry.set_bid(id);

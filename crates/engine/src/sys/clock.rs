@@ -53,9 +53,7 @@ pub struct MonotonicClock {
 impl MonotonicClock {
     /// A run that begins now.
     pub fn start() -> MonotonicClock {
-        MonotonicClock {
-            origin: monotonic_ns(),
-        }
+        MonotonicClock { origin: monotonic_ns() }
     }
 
     /// Returns at the origin, or at once where it has passed: before it all moments are zero, so
@@ -148,10 +146,7 @@ fn schedule() -> Option<(Nanos, u64)> {
 
 #[inline]
 fn read(clock: libc::clockid_t) -> u64 {
-    let mut t = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a timespec of our own; the clocks passed exist on every Linux.
     unsafe { libc::clock_gettime(clock, &mut t) };
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64

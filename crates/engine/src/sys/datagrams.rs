@@ -172,10 +172,7 @@ mod tests {
             let mut back = [0; 16];
             assert_eq!(sender.recv(&mut back).unwrap(), 5);
             assert_eq!(wait(&socket, &mut batch, 8), 1);
-            assert_eq!(
-                (batch.bytes(0), batch.is_cut(0)),
-                (&b"much too l"[..], true)
-            );
+            assert_eq!((batch.bytes(0), batch.is_cut(0)), (&b"much too l"[..], true));
         }
     }
 

@@ -133,12 +133,7 @@ impl Epoll {
         let capacity = events.len().min(i32::MAX as usize) as i32;
         // SAFETY: `Event` is a transparent epoll_event; the buffer holds `capacity` of them.
         let count = unsafe {
-            libc::epoll_wait(
-                self.0.as_raw_fd(),
-                events.as_mut_ptr().cast(),
-                capacity,
-                timeout_ms,
-            )
+            libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr().cast(), capacity, timeout_ms)
         };
         check(count).map(|n| n as usize)
     }
@@ -173,18 +168,10 @@ impl Epoll {
         token: u64,
         flags: u32,
     ) -> io::Result<()> {
-        let mut event = libc::epoll_event {
-            events: flags,
-            u64: token,
-        };
+        let mut event = libc::epoll_event { events: flags, u64: token };
         // SAFETY: both descriptors are open for as long as they are borrowed; the event is ours.
         let result = unsafe {
-            libc::epoll_ctl(
-                self.0.as_raw_fd(),
-                operation,
-                fd.as_raw_fd(),
-                &raw mut event,
-            )
+            libc::epoll_ctl(self.0.as_raw_fd(), operation, fd.as_raw_fd(), &raw mut event)
         };
         check(result).map(drop)
     }

@@ -156,11 +156,7 @@ fn reap(program: libc::pid_t, status: &mut Option<libc::c_int>) -> bool {
 /// Waits until the first descriptor has ended, or the second has something to read, which is read.
 /// Whether it was the first.
 fn wait_for(fds: &mut [RawFd; 2], ms: libc::c_int) -> bool {
-    let mut polled = fds.map(|fd| libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    });
+    let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     // SAFETY: the pointer is to two entries of our own.
     unsafe { libc::poll(polled.as_mut_ptr(), 2, ms) };
     let mut buffer = [0u8; 1024];
@@ -205,9 +201,7 @@ fn kill_children() {
     // A number that is cut at the end of the buffer has no blank after it, and its turn is later.
     for byte in text.iter().take(count.max(0) as usize) {
         if byte.is_ascii_digit() {
-            pid = pid
-                .wrapping_mul(10)
-                .wrapping_add(libc::pid_t::from(*byte - b'0'));
+            pid = pid.wrapping_mul(10).wrapping_add(libc::pid_t::from(*byte - b'0'));
         } else {
             if pid > 1 {
                 // SAFETY: numbers and no pointers.
@@ -225,10 +219,7 @@ fn end_as(status: Option<libc::c_int>) -> ! {
         let signal = libc::WTERMSIG(status);
         // SAFETY: limit and set are ours. Of the guard itself nobody wants a core.
         unsafe {
-            let none = libc::rlimit {
-                rlim_cur: 0,
-                rlim_max: 0,
-            };
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
             libc::signal(signal, libc::SIG_DFL);
             libc::raise(signal);

@@ -123,10 +123,7 @@ fn open(kind: libc::c_int, protocol: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     let socket =
         owned(unsafe { libc::socket(libc::AF_NETLINK, kind | libc::SOCK_CLOEXEC, protocol) })?;
-    let patience = libc::timeval {
-        tv_sec: PATIENCE_S.into(),
-        tv_usec: 0,
-    };
+    let patience = libc::timeval { tv_sec: PATIENCE_S.into(), tv_usec: 0 };
     set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &patience)?;
     Ok(socket)
 }
@@ -168,11 +165,7 @@ impl SocketDiagnostics {
         let mut kernel: libc::sockaddr_nl = unsafe { MaybeUninit::zeroed().assume_init() };
         kernel.nl_family = libc::AF_NETLINK as libc::sa_family_t;
         let length = size_of_val(&kernel) as libc::socklen_t;
-        let (fd, from, to) = (
-            self.0.as_raw_fd(),
-            message.as_ptr().cast(),
-            &raw const kernel,
-        );
+        let (fd, from, to) = (self.0.as_raw_fd(), message.as_ptr().cast(), &raw const kernel);
         // SAFETY: message and address are borrowed and have the lengths that we say.
         check_count(|| unsafe { libc::sendto(fd, from, message.len(), 0, to.cast(), length) })
             .map(drop)

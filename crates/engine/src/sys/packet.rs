@@ -142,16 +142,14 @@ impl Batch {
 
     /// Packets of the last [`PacketSocket::receive`].
     pub fn packets(&self) -> impl Iterator<Item = Packet<'_>> {
-        self.received()
-            .enumerate()
-            .map(|(index, (bytes, realtime_ns))| {
-                let (from, _) = self.address(index);
-                Packet {
-                    bytes,
-                    realtime_ns,
-                    interface: from.sll_ifindex,
-                    is_outgoing: from.sll_pkttype == PACKET_OUTGOING,
-                }
-            })
+        self.received().enumerate().map(|(index, (bytes, realtime_ns))| {
+            let (from, _) = self.address(index);
+            Packet {
+                bytes,
+                realtime_ns,
+                interface: from.sll_ifindex,
+                is_outgoing: from.sll_pkttype == PACKET_OUTGOING,
+            }
+        })
     }
 }

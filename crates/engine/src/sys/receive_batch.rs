@@ -46,10 +46,9 @@ impl<A: MessageAddress> ReceiveBatch<A> {
         let address = unsafe { MaybeUninit::<A>::zeroed().assume_init() };
         let mut addresses = vec![address; messages].into_boxed_slice();
         let mut controls = vec![Control::default(); messages].into_boxed_slice();
-        let pieces = buffers.chunks_exact_mut(size).map(|buffer| libc::iovec {
-            iov_base: buffer.as_mut_ptr().cast(),
-            iov_len: size,
-        });
+        let pieces = buffers
+            .chunks_exact_mut(size)
+            .map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: size });
         let mut pieces: Box<[libc::iovec]> = pieces.collect();
         let parts = pieces.iter_mut().zip(&mut addresses).zip(&mut controls);
         let headers = parts.map(|((piece, address), control)| {

@@ -74,10 +74,7 @@ impl RawAddress {
             storage.as_mut_ptr().cast::<T>().write(address);
             storage.assume_init()
         };
-        RawAddress {
-            storage,
-            length: size_of::<T>() as libc::socklen_t,
-        }
+        RawAddress { storage, length: size_of::<T>() as libc::socklen_t }
     }
 
     /// The address that the bytes stand for.
@@ -120,9 +117,7 @@ fn raw_v4(v4: &SocketAddrV4) -> libc::sockaddr_in {
     libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,
         sin_port: v4.port().to_be(),
-        sin_addr: libc::in_addr {
-            s_addr: u32::from(*v4.ip()).to_be(),
-        },
+        sin_addr: libc::in_addr { s_addr: u32::from(*v4.ip()).to_be() },
         sin_zero: [0; 8],
     }
 }
@@ -132,19 +127,15 @@ fn raw_v6(v6: &SocketAddrV6) -> libc::sockaddr_in6 {
         sin6_family: libc::AF_INET6 as libc::sa_family_t,
         sin6_port: v6.port().to_be(),
         sin6_flowinfo: v6.flowinfo(),
-        sin6_addr: libc::in6_addr {
-            s6_addr: v6.ip().octets(),
-        },
+        sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
         sin6_scope_id: v6.scope_id(),
     }
 }
 
 fn raw_unix(path: &Path) -> io::Result<libc::sockaddr_un> {
     let bytes = path.as_os_str().as_bytes();
-    let mut unix = libc::sockaddr_un {
-        sun_family: libc::AF_UNIX as libc::sa_family_t,
-        sun_path: [0; 108],
-    };
+    let mut unix =
+        libc::sockaddr_un { sun_family: libc::AF_UNIX as libc::sa_family_t, sun_path: [0; 108] };
     // One byte is left for the zero that ends it.
     if bytes.is_empty() || bytes.len() >= unix.sun_path.len() || bytes.contains(&0) {
         let message = "a Unix socket's path has 1 to 107 bytes, none of them zero";
@@ -242,12 +233,7 @@ impl Socket {
     /// # Errors
     /// Not an address of this machine.
     pub fn bind_address(&self, from: &RawAddress) -> io::Result<()> {
-        set_option(
-            self,
-            libc::IPPROTO_IP,
-            libc::IP_BIND_ADDRESS_NO_PORT,
-            &1_i32,
-        )?;
+        set_option(self, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1_i32)?;
         // SAFETY: the address is whole and outlives the call.
         check(unsafe { libc::bind(self.raw(), from.as_ptr(), from.length()) }).map(drop)
     }
@@ -264,10 +250,7 @@ impl Socket {
     /// # Errors
     /// None in correct use.
     pub fn set_reset_on_close(&self) -> io::Result<()> {
-        let linger = libc::linger {
-            l_onoff: 1,
-            l_linger: 0,
-        };
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
         set_option(self, libc::SOL_SOCKET, libc::SO_LINGER, &linger)
     }
 
@@ -301,10 +284,7 @@ impl Socket {
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
         let mut control = [0_usize; stamp::CONTROL_WORDS];
-        let mut piece = libc::iovec {
-            iov_base: into.as_mut_ptr().cast(),
-            iov_len: into.len(),
-        };
+        let mut piece = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         // SAFETY: all zeroes are a valid msghdr.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
         header.msg_iov = &raw mut piece;
@@ -317,10 +297,7 @@ impl Socket {
             unsafe { libc::syscall(libc::SYS_recvmsg, self.raw(), &raw mut header, 0) as isize }
         })?;
         // SAFETY: the control buffer lives here and was initialised above.
-        Ok((
-            count,
-            stamp::realtime_ns(unsafe { stamp::control_of(&header) }),
-        ))
+        Ok((count, stamp::realtime_ns(unsafe { stamp::control_of(&header) })))
     }
 
     /// Writes as much as fits. A closed peer is an error, never a signal (MSG_NOSIGNAL).
@@ -447,10 +424,7 @@ impl From<Socket> for OwnedFd {
 /// the end of something else can cure.
 pub fn is_exhaustion(error: &io::Error) -> bool {
     use libc::{EMFILE, ENFILE, ENOBUFS, ENOMEM};
-    matches!(
-        error.raw_os_error(),
-        Some(EMFILE | ENFILE | ENOBUFS | ENOMEM)
-    )
+    matches!(error.raw_os_error(), Some(EMFILE | ENFILE | ENOBUFS | ENOMEM))
 }
 
 /// Ends a TCP connection whose peer has not acknowledged data for `timeout_ms` milliseconds
@@ -459,12 +433,7 @@ pub fn is_exhaustion(error: &io::Error) -> bool {
 /// # Errors
 /// Not TCP.
 pub fn set_user_timeout(socket: &impl AsFd, timeout_ms: u32) -> io::Result<()> {
-    set_option(
-        socket,
-        libc::IPPROTO_TCP,
-        libc::TCP_USER_TIMEOUT,
-        &timeout_ms,
-    )
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, &timeout_ms)
 }
 
 #[cfg(test)]

@@ -108,10 +108,7 @@ mod tests {
         let whole = stamp(3, 7);
         assert_eq!(realtime_ns(&whole), Some(3_000_000_007));
         let other = message(libc::SOL_SOCKET, libc::SCM_RIGHTS, &[1, 2, 3, 4]);
-        assert_eq!(
-            realtime_ns(&[other.clone(), whole.clone()].concat()),
-            Some(3_000_000_007)
-        );
+        assert_eq!(realtime_ns(&[other.clone(), whole.clone()].concat()), Some(3_000_000_007));
         assert_eq!(realtime_ns(&other), None);
         for cut in 0..whole.len() {
             assert_eq!(realtime_ns(&whole[..cut]), None, "cut at {cut}");

@@ -53,12 +53,7 @@ pub fn receive(stream: &impl AsFd, into: &mut [u8]) -> io::Result<usize> {
 /// # Errors
 /// The kernel does not have it (`ENOENT`), or not for everyone (`EPERM`).
 pub fn set_congestion_control(stream: &impl AsFd, name: &str) -> io::Result<()> {
-    set_option_bytes(
-        stream,
-        libc::IPPROTO_TCP,
-        libc::TCP_CONGESTION,
-        name.as_bytes(),
-    )
+    set_option_bytes(stream, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
 }
 
 /// The congestion control in use; empty where the kernel does not tell.
@@ -89,10 +84,7 @@ pub fn set_dscp(socket: &impl AsFd, dscp: u8) -> io::Result<()> {
 /// # Errors
 /// None in correct use.
 pub fn set_reset_on_close(stream: &impl AsFd) -> io::Result<()> {
-    let linger = libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     set_option(stream, libc::SOL_SOCKET, libc::SO_LINGER, &linger)
 }
 
@@ -224,11 +216,7 @@ mod tests {
         info[80] = 3;
         info[100] = 7;
         let read = TcpInfo::read(&info).unwrap();
-        let sample = TcpSample {
-            window_bytes: 30,
-            retransmitted: 7,
-            ..TcpSample::default()
-        };
+        let sample = TcpSample { window_bytes: 30, retransmitted: 7, ..TcpSample::default() };
         assert_eq!((read.ecn, read.sample), (true, sample));
         assert_eq!(TcpInfo::read(&info[..5]), None);
     }

@@ -39,10 +39,7 @@ impl TcpState {
             Some(bytes) => u64::from_ne_bytes(bytes.try_into().ok()?) > 1,
             None => unacknowledged == 0,
         };
-        Some(TcpState {
-            phase,
-            is_acknowledged: acknowledged,
-        })
+        Some(TcpState { phase, is_acknowledged: acknowledged })
     }
 }
 

@@ -42,11 +42,7 @@ pub fn remember(words: &'static [u8]) -> io::Result<()> {
     if unsafe { libc::tcgetattr(fd.as_raw_fd(), &raw mut settings) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    let former = Box::leak(Box::new(Former {
-        fd,
-        settings,
-        words,
-    }));
+    let former = Box::leak(Box::new(Former { fd, settings, words }));
     FORMER.store(former, Ordering::Release);
     Ok(())
 }
@@ -73,11 +69,7 @@ pub fn wait(patience: Duration) -> Option<Input> {
         std::thread::sleep(patience);
         return None;
     };
-    let mut poll = libc::pollfd {
-        fd: former.fd,
-        events: libc::POLLIN,
-        revents: 0,
-    };
+    let mut poll = libc::pollfd { fd: former.fd, events: libc::POLLIN, revents: 0 };
     let milliseconds = libc::c_int::try_from(patience.as_millis()).unwrap_or(libc::c_int::MAX);
     // SAFETY: one pollfd of ours.
     if unsafe { libc::poll(&raw mut poll, 1, milliseconds) } <= 0 {
@@ -102,11 +94,7 @@ pub fn put_back() {
     };
     // SAFETY: the words live for ever; a failure leaves nothing to be done.
     unsafe {
-        libc::write(
-            libc::STDERR_FILENO,
-            former.words.as_ptr().cast(),
-            former.words.len(),
-        );
+        libc::write(libc::STDERR_FILENO, former.words.as_ptr().cast(), former.words.len());
     }
     // In the background the settings are already those of whoever has the terminal now.
     if is_foreground() {

@@ -167,16 +167,10 @@ impl OpenFilesLimit {
     /// # Errors
     /// None on Linux.
     pub fn now() -> io::Result<OpenFilesLimit> {
-        let mut limit = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the pointer is to an rlimit of our own.
         check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
-        Ok(OpenFilesLimit {
-            soft: limit.rlim_cur,
-            hard: limit.rlim_max,
-        })
+        Ok(OpenFilesLimit { soft: limit.rlim_cur, hard: limit.rlim_max })
     }
 
     /// Raises the soft limit to the hard one, for the whole process, and returns what holds then.
@@ -185,10 +179,7 @@ impl OpenFilesLimit {
     /// The kernel refuses; the old limit holds on.
     pub fn raise() -> io::Result<OpenFilesLimit> {
         let now = OpenFilesLimit::now()?;
-        let limit = libc::rlimit {
-            rlim_cur: now.hard,
-            rlim_max: now.hard,
-        };
+        let limit = libc::rlimit { rlim_cur: now.hard, rlim_max: now.hard };
         // SAFETY: the pointer is to an rlimit of our own.
         check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
         OpenFilesLimit::now()
@@ -197,8 +188,7 @@ impl OpenFilesLimit {
 
 fn bits(mask: &[u64]) -> Vec<u32> {
     let all = 0..mask.len() as u32 * 64;
-    all.filter(|&cpu| mask[cpu as usize / 64] >> (cpu % 64) & 1 == 1)
-        .collect()
+    all.filter(|&cpu| mask[cpu as usize / 64] >> (cpu % 64) & 1 == 1).collect()
 }
 
 #[cfg(test)]

@@ -48,10 +48,8 @@ impl TimerFd {
     /// # Errors
     /// None in correct use.
     pub fn arm(&self, first_ns: u64, every_ns: u64) -> io::Result<()> {
-        let times = libc::itimerspec {
-            it_interval: timespec(every_ns),
-            it_value: timespec(first_ns),
-        };
+        let times =
+            libc::itimerspec { it_interval: timespec(every_ns), it_value: timespec(first_ns) };
         let (fd, old) = (self.0.as_raw_fd(), std::ptr::null_mut());
         // SAFETY: the times outlive the call; the old ones are not asked for.
         check(unsafe { libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &raw const times, old) })
@@ -92,10 +90,7 @@ impl UringTimer {
     /// Where this kernel or its policy (`kernel.io_uring_disabled`, seccomp in containers) does
     /// not permit io_uring.
     pub fn new() -> io::Result<UringTimer> {
-        Ok(UringTimer {
-            ring: IoUring::new(2)?,
-            time: Box::new(Timespec::new()),
-        })
+        Ok(UringTimer { ring: IoUring::new(2)?, time: Box::new(Timespec::new()) })
     }
 
     /// Waits until a time of CLOCK_MONOTONIC.
@@ -138,14 +133,11 @@ mod tests {
     #[test]
     fn nothing_ends_before_its_time() {
         let timer = TimerFd::new().unwrap();
-        let ways: [&dyn Fn(u64); 3] = [
-            &|ns| sleep_for(ns),
-            &|ns| sleep_until(monotonic_ns() + ns),
-            &|ns| {
+        let ways: [&dyn Fn(u64); 3] =
+            [&|ns| sleep_for(ns), &|ns| sleep_until(monotonic_ns() + ns), &|ns| {
                 timer.arm(monotonic_ns() + ns, 0).unwrap();
                 assert_eq!(timer.read().unwrap(), 1);
-            },
-        ];
+            }];
         for (number, wait) in ways.iter().enumerate() {
             let begin = monotonic_ns();
             wait(2_000_000);

@@ -11,11 +11,8 @@ use std::os::fd::AsRawFd;
 /// # Errors
 /// There is no way to the target, or no descriptor left.
 pub(crate) fn connected(target: SocketAddr) -> io::Result<UdpSocket> {
-    let any: IpAddr = if target.is_ipv4() {
-        Ipv4Addr::UNSPECIFIED.into()
-    } else {
-        Ipv6Addr::UNSPECIFIED.into()
-    };
+    let any: IpAddr =
+        if target.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(target)?;
     Ok(socket)
@@ -34,10 +31,9 @@ impl SendBatch {
     /// `capacity` datagrams of `size` bytes, all zero.
     pub fn new(capacity: usize, size: usize) -> SendBatch {
         let mut bytes = vec![0_u8; capacity * size];
-        let pieces = bytes.chunks_exact_mut(size).map(|piece| libc::iovec {
-            iov_base: piece.as_mut_ptr().cast(),
-            iov_len: size,
-        });
+        let pieces = bytes
+            .chunks_exact_mut(size)
+            .map(|piece| libc::iovec { iov_base: piece.as_mut_ptr().cast(), iov_len: size });
         let mut iovecs: Vec<libc::iovec> = pieces.collect();
         let headers = iovecs.iter_mut().map(|iovec| {
             // SAFETY: all zeroes are a valid mmsghdr: no address, no buffers, no control.
@@ -46,12 +42,7 @@ impl SendBatch {
             header.msg_hdr.msg_iovlen = 1;
             header
         });
-        SendBatch {
-            size,
-            headers: headers.collect(),
-            bytes,
-            _iovecs: iovecs,
-        }
+        SendBatch { size, headers: headers.collect(), bytes, _iovecs: iovecs }
     }
 
     /// How many datagrams there is room for.
@@ -90,12 +81,7 @@ pub fn send_batch(
         // SAFETY: the headers are ours, as many as we say; the iovecs and payloads that they point
         // to live in vectors of the batch that never grow, and are only read.
         let count = unsafe {
-            libc::sendmmsg(
-                fd,
-                headers.as_mut_ptr(),
-                headers.len() as libc::c_uint,
-                flags as _,
-            )
+            libc::sendmmsg(fd, headers.as_mut_ptr(), headers.len() as libc::c_uint, flags as _)
         };
         count as libc::ssize_t
     })
@@ -117,12 +103,7 @@ pub fn try_send(socket: &UdpSocket, payload: &[u8]) -> io::Result<usize> {
 /// # Errors
 /// A kernel before 4.18.
 pub fn set_segment(socket: &UdpSocket, bytes: u16) -> io::Result<()> {
-    set_option(
-        socket,
-        libc::SOL_UDP,
-        libc::UDP_SEGMENT,
-        &libc::c_int::from(bytes),
-    )
+    set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &libc::c_int::from(bytes))
 }
 
 /// From now on the kernel tells when each datagram came (CLOCK_REALTIME): SO_TIMESTAMPNS.
@@ -202,11 +183,8 @@ fn wait_for(
         tv_sec: (timeout.0 / 1_000_000_000) as _,
         tv_nsec: (timeout.0 % 1_000_000_000) as libc::c_long,
     };
-    let mut watched = libc::pollfd {
-        fd: socket.map_or(-1, AsRawFd::as_raw_fd),
-        events,
-        revents: 0,
-    };
+    let mut watched =
+        libc::pollfd { fd: socket.map_or(-1, AsRawFd::as_raw_fd), events, revents: 0 };
     let (count, no_mask) = (libc::nfds_t::from(socket.is_some()), std::ptr::null());
     // SAFETY: the descriptor's record and the timeout are ours; no signal mask is given.
     let ready = unsafe { libc::ppoll(&raw mut watched, count, &raw const timeout, no_mask) };
@@ -247,21 +225,14 @@ mod tests {
         let begin = realtime_ns();
         assert_eq!(send_batch(&one, &mut batch, 2, 7).unwrap(), 5);
         let mut received = ReceiveBatch::new(4, 40);
-        assert!(
-            wait_readable(Some(&other), Nanos::from_secs(5))
-                .unwrap()
-                .found
-        );
+        assert!(wait_readable(Some(&other), Nanos::from_secs(5)).unwrap().found);
         // Twice, as the control buffers have to be offered anew each time.
         for (count, first) in [(4, 3), (1, 7)] {
             assert_eq!(receive_batch(&other, &mut received).unwrap(), count);
             for (i, (bytes, came)) in received.received().enumerate() {
                 assert_eq!(bytes, [i as u8 + first; 40]);
                 let came = came.expect("the socket was asked to tell");
-                assert!(
-                    came.abs_diff(begin) < 60_000_000_000,
-                    "{came} is near {begin}"
-                );
+                assert!(came.abs_diff(begin) < 60_000_000_000, "{came} is near {begin}");
             }
         }
         let none = receive_batch(&other, &mut received).unwrap_err();
@@ -290,18 +261,11 @@ mod tests {
         drop(other);
         set_errors_told(&one).unwrap();
         try_send(&one, b"hello").unwrap();
-        assert!(
-            wait_readable(Some(&one), Nanos::from_secs(5))
-                .unwrap()
-                .error
-        );
+        assert!(wait_readable(Some(&one), Nanos::from_secs(5)).unwrap().error);
         let refused = try_send(&one, b"hello").unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         assert!(wait_writable(&one, Nanos::ZERO).unwrap().found);
-        assert!(
-            wait_writable(&one, Nanos::ZERO).unwrap().error,
-            "it is in the queue"
-        );
+        assert!(wait_writable(&one, Nanos::ZERO).unwrap().error, "it is in the queue");
         forget_errors(&one);
         let nothing = Ready::default();
         assert_eq!(wait_readable(Some(&one), Nanos::ZERO).unwrap(), nothing);

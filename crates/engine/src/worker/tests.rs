@@ -81,11 +81,7 @@ impl World {
             load,
             target: target(with_sessions && !is_overload, chance(&mut rng, 80)),
             warmup: Nanos::ZERO,
-            duration: if counted {
-                Nanos::from_secs(3_600)
-            } else {
-                DURATION
-            },
+            duration: if counted { Nanos::from_secs(3_600) } else { DURATION },
             operations_max: counted.then(|| 1 + pick(&mut rng, 300)),
             timeout: TIMEOUT,
             connect_timeout: CONNECT_TIMEOUT,
@@ -93,13 +89,7 @@ impl World {
             seed,
             engine: EngineOptions::default(),
         };
-        World {
-            seed,
-            rng,
-            spec,
-            is_multiplexed: is_multiplexed && !is_overload,
-            connections_max,
-        }
+        World { seed, rng, spec, is_multiplexed: is_multiplexed && !is_overload, connections_max }
     }
 
     /// Runs it over the one or the other kind of backend.
@@ -142,11 +132,7 @@ impl World {
             Load::Overload(_) => 200,
             _ => lanes.max(self.connections_max),
         };
-        let streams_max = if self.is_multiplexed {
-            spec.target.http2.streams()
-        } else {
-            1
-        };
+        let streams_max = if self.is_multiplexed { spec.target.http2.streams() } else { 1 };
         let config = ClientConfig {
             address: address(),
             keep_alive: spec.target.keep_alive,
@@ -183,10 +169,7 @@ impl World {
     }
 
     fn window(&self) -> Window {
-        Window {
-            start: Nanos::ZERO,
-            end: self.spec.window_end(),
-        }
+        Window { start: Nanos::ZERO, end: self.spec.window_end() }
     }
 
     fn check<const AT_ONCE: bool, C: Client>(self, client: C, slots: usize, requests: Requests) {
@@ -204,11 +187,7 @@ impl World {
             recorder: Recorder::new(RecorderConfig::of(spec, 10_000)),
             clock: clock.clone(),
             receive_clock: ReceiveClock::new(0),
-            waiter: Waiter::new(
-                WaitPolicy::Sleep,
-                COVERED,
-                &Margins::of(Nanos::from_micros(50)),
-            ),
+            waiter: Waiter::new(WaitPolicy::Sleep, COVERED, &Margins::of(Nanos::from_micros(50))),
             window,
             give_up,
             reading_delays: false,
@@ -226,10 +205,7 @@ impl World {
         let measured = &done.measurement;
         assert_eq!(measured.lost, 0);
         let shed = measured.outcomes.count(Outcome::Shed);
-        assert!(
-            ended < give_up + SLACK,
-            "it ended at {ended}, not by {give_up}"
-        );
+        assert!(ended < give_up + SLACK, "it ended at {ended}, not by {give_up}");
         if let Some(all) = spec.operations_max {
             assert_eq!(books.begun + shed, all, "all were begun");
         }
@@ -237,21 +213,14 @@ impl World {
             return;
         }
         let outcomes = &measured.outcomes;
-        assert_eq!(
-            outcomes.total() - shed,
-            books.begun,
-            "outcomes: {outcomes:?}"
-        );
+        assert_eq!(outcomes.total() - shed, books.begun, "outcomes: {outcomes:?}");
         assert_eq!(outcomes.count(Outcome::InFlight), 0, "each has a deadline");
         if let (Load::Closed { vusers, .. }, None) = (&spec.load, spec.operations_max) {
             let idle_max = TIMEOUT + CONNECT_TIMEOUT + Nanos::from_secs(1) + SLACK;
             let since = spec.window_end() - idle_max;
             for lane in 0..*vusers {
                 let last = books.last_of_lane.get(&lane).copied();
-                assert!(
-                    last.is_some_and(|at| at >= since),
-                    "user {lane} was lost: {last:?}"
-                );
+                assert!(last.is_some_and(|at| at >= since), "user {lane} was lost: {last:?}");
             }
         }
     }
@@ -263,10 +232,7 @@ fn address() -> RawAddress {
 
 fn load(rng: &mut Rng, connections_max: u32) -> Load {
     match pick(rng, 5) {
-        0 | 1 => Load::Closed {
-            vusers: 1 + pick(rng, 8) as u32,
-            pause: Pause::NONE,
-        },
+        0 | 1 => Load::Closed { vusers: 1 + pick(rng, 8) as u32, pause: Pause::NONE },
         2 | 3 => Load::Open(OpenLoad {
             rate: Rate::per_second(20 + pick(rng, 400)).unwrap(),
             arrival: ArrivalLaw::Poisson,
@@ -274,16 +240,9 @@ fn load(rng: &mut Rng, connections_max: u32) -> Load {
             in_flight_max: chance(rng, 30).then_some(20),
         }),
         _ => Load::Overload(OverloadLoad {
-            scheme: ConnectScheme::SClients {
-                descriptors: 1 + pick(rng, 16) as u32,
-                sclients: 1,
-            },
+            scheme: ConnectScheme::SClients { descriptors: 1 + pick(rng, 16) as u32, sclients: 1 },
             sources: Vec::new(),
-            close: if chance(rng, 50) {
-                CloseKind::Fin
-            } else {
-                CloseKind::Rst
-            },
+            close: if chance(rng, 50) { CloseKind::Fin } else { CloseKind::Rst },
         }),
     }
 }
@@ -292,10 +251,7 @@ fn load(rng: &mut Rng, connections_max: u32) -> Load {
 fn target(with_sessions: bool, keep_alive: bool) -> HttpTarget {
     let url = Url::parse("http://h:81/").unwrap();
     let request = |method, body| HttpRequest::new(method, &url, Vec::new(), body, 1).unwrap();
-    let requests = vec![
-        request("GET", Vec::new()),
-        request("POST", vec![b'b'; 90_000]),
-    ];
+    let requests = vec![request("GET", Vec::new()), request("POST", vec![b'b'; 90_000])];
     let endpoint = url.endpoint().clone();
     let mut target = HttpTarget::new(endpoint, requests, Pick::InOrder, keep_alive).unwrap();
     target.http2 = Http2Limits::default();

@@ -119,9 +119,7 @@ impl Job {
             }
         };
         let spawn = |name: &str| thread::Builder::new().name(name.to_owned());
-        let spawned = spawn("answer")
-            .spawn(forward)
-            .and_then(|_| spawn("trial").spawn(work));
+        let spawned = spawn("answer").spawn(forward).and_then(|_| spawn("trial").spawn(work));
         if let Err(e) = spawned {
             *lock(&failing.doing) = JobState::Failed(format!("no thread can be had: {e}"));
         }
@@ -143,8 +141,7 @@ impl Job {
     /// Whether its result was kept longer than results are kept.
     pub(super) fn is_forgotten(&self) -> bool {
         let held = lock(&self.shared.held);
-        held.as_ref()
-            .is_some_and(|(_, since)| since.elapsed() > KEPT)
+        held.as_ref().is_some_and(|(_, since)| since.elapsed() > KEPT)
     }
 
     /// Starts it at a time of the clock that the agent reports.
@@ -186,8 +183,7 @@ impl Job {
     /// A piece of its result.
     pub(super) fn piece(&self, piece: usize) -> Option<Bytes> {
         let held = lock(&self.shared.held);
-        held.as_ref()
-            .and_then(|(pieces, _)| pieces.get(piece).cloned())
+        held.as_ref().and_then(|(pieces, _)| pieces.get(piece).cloned())
     }
 }
 
@@ -266,12 +262,7 @@ impl JobRun {
             return Ok(());
         }
         *lock(&self.shared.held) = Some((pieces.clone(), Instant::now()));
-        let storing = Storing {
-            key: self.key,
-            tools: self.tools,
-            shared: self.shared,
-            pieces,
-        };
+        let storing = Storing { key: self.key, tools: self.tools, shared: self.shared, pieces };
         runtime.spawn(storing.run());
         Ok(())
     }
@@ -320,9 +311,7 @@ impl Storing {
             headers.insert(PIECE, piece_words(number, of).as_str());
             let subject = result_subject(&self.key, &self.tools.agent, &number.to_string());
             let stream = &self.tools.stream;
-            let sent = stream
-                .publish_with_headers(subject, headers, piece.clone())
-                .await;
+            let sent = stream.publish_with_headers(subject, headers, piece.clone()).await;
             let acknowledged = sent.map_err(|e| not_stored(&e))?.await;
             acknowledged.map_err(|e| not_stored(&e))?;
         }
@@ -388,10 +377,7 @@ impl StartBarrier for AgentMuster<'_> {
             seen.sum.clone()
         };
         // The receiver is gone only where the runtime ended.
-        let _ = self.snapshots.send(Snapshot {
-            key: self.work.key.clone(),
-            sum,
-        });
+        let _ = self.snapshots.send(Snapshot { key: self.work.key.clone(), sum });
     }
 }
 
@@ -414,18 +400,12 @@ impl OrderFiles {
         let name = format!("knee-agent-{}-{key}-{}", std::process::id(), now_ns());
         let folder = std::env::temp_dir().join(name);
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        let kept = OrderFiles {
-            folder: Some(folder.clone()),
-        };
+        let kept = OrderFiles { folder: Some(folder.clone()) };
         let mut names = Vec::new();
         for (number, (name, bytes)) in files.iter().enumerate() {
             let path = folder.join(number.to_string());
             let mut options = fs::OpenOptions::new();
-            let mut file = options
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)?;
+            let mut file = options.write(true).create_new(true).mode(0o600).open(&path)?;
             file.write_all(bytes)?;
             names.push((name, path));
         }
@@ -451,9 +431,6 @@ pub(crate) fn files_of(spec: &mut TrialSpec) -> Vec<&mut String> {
     let Some(tls) = &mut spec.target.tls else {
         return Vec::new();
     };
-    let shown = tls
-        .certificate
-        .iter_mut()
-        .flat_map(|c| [&mut c.certificate, &mut c.key]);
+    let shown = tls.certificate.iter_mut().flat_map(|c| [&mut c.certificate, &mut c.key]);
     tls.roots.iter_mut().chain(shown).collect()
 }

@@ -31,10 +31,7 @@ pub(super) struct AgentLeases {
 
 impl AgentLeases {
     pub(super) fn of(bus: &Bus) -> AgentLeases {
-        AgentLeases {
-            stream: bus.stream.clone(),
-            link: bus.link.clone(),
-        }
+        AgentLeases { stream: bus.stream.clone(), link: bus.link.clone() }
     }
 
     /// Takes the lease under the agent's name; `false`: another agent has it.
@@ -76,9 +73,7 @@ impl AgentLeases {
     pub(super) async fn give_back(&self, name: &str) {
         let mut headers = HeaderMap::new();
         headers.insert("KV-Operation", "DEL");
-        let sent = self
-            .stream
-            .publish_with_headers(key(name), headers, Bytes::new());
+        let sent = self.stream.publish_with_headers(key(name), headers, Bytes::new());
         if let Ok(sent) = sent.await {
             let _ = sent.await;
         }
@@ -91,9 +86,7 @@ impl AgentLeases {
             let after = after.to_string();
             headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.as_str());
         }
-        let sent = self
-            .stream
-            .publish_with_headers(key(&facts.name), headers, json(facts));
+        let sent = self.stream.publish_with_headers(key(&facts.name), headers, json(facts));
         sent.await?.await.map(drop)
     }
 

@@ -86,12 +86,7 @@ impl Agent {
             run: None,
         };
         bus.run(take_name(&leases, &mut facts, asked))?;
-        Ok(Agent {
-            bus,
-            leases,
-            facts,
-            options,
-        })
+        Ok(Agent { bus, leases, facts, options })
     }
 
     /// Properties of the agent.
@@ -131,11 +126,7 @@ fn name_of_host(host: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let letters = host.chars().map(|c| if fits(c) { c } else { '-' });
     let name: String = letters.take(56).collect();
-    if is_name(&name) {
-        name
-    } else {
-        "agent".to_owned()
-    }
+    if is_name(&name) { name } else { "agent".to_owned() }
 }
 
 /// Takes the name asked for, or the first that is free of those that the host's name gives.
@@ -195,9 +186,7 @@ struct AgentState {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic elsewhere leaves nothing half done in these.
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl AgentService {
@@ -305,10 +294,7 @@ impl AgentService {
                 state.job = None;
             }
             let job = state.job.as_ref().filter(|job| !job.is_thanked());
-            job.map(|job| Heartbeat {
-                key: job.key.clone(),
-                doing: job.doing(),
-            })
+            job.map(|job| Heartbeat { key: job.key.clone(), doing: job.doing() })
         };
         if let Some(beat) = beat {
             let subject = beat_subject(&beat.key.run, &self.facts.name);
@@ -389,9 +375,7 @@ impl AgentService {
         let client = self.client.clone();
         tokio::spawn(async move {
             let answer = match prepared {
-                Ok(()) => ready
-                    .await
-                    .unwrap_or_else(|_| AgentAnswer::No("it gave up".to_owned())),
+                Ok(()) => ready.await.unwrap_or_else(|_| AgentAnswer::No("it gave up".to_owned())),
                 Err(why) => AgentAnswer::No(why),
             };
             if let Some(reply) = message.reply {

@@ -97,14 +97,10 @@ pub(super) fn join(
         }
     }
     let Some(mut trial) = whole else {
-        let lost = agents
-            .iter()
-            .find_map(|a| Some((&a.agent, a.lost_because.as_ref()?)));
+        let lost = agents.iter().find_map(|a| Some((&a.agent, a.lost_because.as_ref()?)));
         let why = lost.map(|(agent, why)| format!(": agent {agent}: {why}"));
         let why = why.unwrap_or_default();
-        return Err(FleetError::Gone(format!(
-            "no agent delivered anything{why}"
-        )));
+        return Err(FleetError::Gone(format!("no agent delivered anything{why}")));
     };
     let intervals = parts.into_values().map(|part| part.whole().0.kept());
     trial.measurement.intervals = intervals.collect();
@@ -136,14 +132,12 @@ pub fn collect(access: &NatsAccess, run: Option<&str>) -> Result<CollectedTrial,
             None => last_plan(&stores).await?,
         };
         let key = plan.key.clone();
-        let pieces = fetch_stored(&stores, &key, SPEC, plan.pieces)
-            .await
-            .map_err(|_| {
-                FleetError::Gone(format!(
-                    "nothing is left of run {}: its report was made, or it is older than a day",
-                    key.run
-                ))
-            })?;
+        let pieces = fetch_stored(&stores, &key, SPEC, plan.pieces).await.map_err(|_| {
+            FleetError::Gone(format!(
+                "nothing is left of run {}: its report was made, or it is older than a day",
+                key.run
+            ))
+        })?;
         let spec: TrialSpec = unpack(&pieces).map_err(|e| {
             FleetError::Gone(format!("the plan of run {} cannot be read: {e}", key.run))
         })?;
@@ -153,11 +147,7 @@ pub fn collect(access: &NatsAccess, run: Option<&str>) -> Result<CollectedTrial,
             fates.push((agent, crew, fate));
         }
         let trial = join(&spec, fates.into_iter())?;
-        Ok(CollectedTrial {
-            key,
-            started_at: plan.started_at,
-            trial,
-        })
+        Ok(CollectedTrial { key, started_at: plan.started_at, trial })
     })
 }
 
@@ -170,10 +160,8 @@ async fn any_result(
 ) -> Result<Vec<Bytes>, String> {
     let subject = result_subject(key, agent, "0");
     let first = stores.results.get_last_raw_message_by_subject(&subject);
-    let header = first
-        .await
-        .ok()
-        .and_then(|m| Some(m.headers.get(crate::protocol::PIECE)?.to_string()));
+    let header =
+        first.await.ok().and_then(|m| Some(m.headers.get(crate::protocol::PIECE)?.to_string()));
     if let Some((_, of)) = header.as_deref().and_then(crate::parcel::parse_piece) {
         return fetch_stored(stores, key, agent, of as u32).await;
     }

@@ -72,10 +72,8 @@ pub(super) async fn find(
         )));
     }
     let names: Vec<String> = all.iter().map(|facts| facts.name.clone()).collect();
-    let chosen: Vec<AgentFacts> = all
-        .into_iter()
-        .filter(|facts| options.select.takes(facts))
-        .collect();
+    let chosen: Vec<AgentFacts> =
+        all.into_iter().filter(|facts| options.select.takes(facts)).collect();
     if chosen.is_empty() {
         return Err(FleetError::Refused(format!(
             "--agents takes none of the agents at {place}, which are {}",
@@ -98,11 +96,7 @@ pub(super) async fn find(
     let mut members = Vec::new();
     for (clock, facts) in join_all(asked).await {
         match clock {
-            Ok(clock) => members.push(Member {
-                facts,
-                clock,
-                lost: None,
-            }),
+            Ok(clock) => members.push(Member { facts, clock, lost: None }),
             Err(_) if options.allow_loss => {}
             Err(why) => {
                 return Err(FleetError::Gone(format!(
@@ -174,16 +168,11 @@ mod tests {
     fn labels_of_one_key_are_alternatives() {
         let agent = |name: &str, labels: &[(&str, &str)]| {
             let mut facts = facts_of_test(name);
-            let owned = labels
-                .iter()
-                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            let owned = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
             facts.labels = owned.collect();
             facts
         };
-        let (a, b) = (
-            agent("a", &[("zone", "a")]),
-            agent("b", &[("zone", "b"), ("disk", "x")]),
-        );
+        let (a, b) = (agent("a", &[("zone", "a")]), agent("b", &[("zone", "b"), ("disk", "x")]));
         let takes = |text: &str| {
             let selector = Selector::parse(text).unwrap();
             (selector.takes(&a), selector.takes(&b))

@@ -97,15 +97,7 @@ impl Fleet {
         };
         let lease = bus.run(CoordinatorLease::take(&stores, facts))?;
         bus.spawn(lease.renewed(stores.coordinator.clone()));
-        Ok(Fleet {
-            bus,
-            stores,
-            options,
-            run,
-            trials: 0,
-            members: found,
-            lease,
-        })
+        Ok(Fleet { bus, stores, options, run, trials: 0, members: found, lease })
     }
 
     /// Agents of the experiment.
@@ -183,10 +175,7 @@ impl Fleet {
         if let Some(why) = self.lease.lost() {
             return Err(RunError::FleetLost(why));
         }
-        let key = TrialKey {
-            run: self.run.clone(),
-            trial: self.trials,
-        };
+        let key = TrialKey { run: self.run.clone(), trial: self.trials };
         self.trials += 1;
         let making = trial::FleetTrial {
             client: &self.bus.client,
@@ -223,8 +212,7 @@ impl Fleet {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
-        self.bus
-            .run(self.lease.give_back(&self.stores, &self.bus.client));
+        self.bus.run(self.lease.give_back(&self.stores, &self.bus.client));
     }
 }
 
@@ -295,9 +283,8 @@ impl<'a> AgentClient<'a> {
         let mut exchanges = Vec::new();
         for _ in 0..readings {
             let asked = now_ns();
-            let reading: ClockReading = self
-                .ask(Verb::Clock, bytes::Bytes::new(), Duration::from_secs(2))
-                .await?;
+            let reading: ClockReading =
+                self.ask(Verb::Clock, bytes::Bytes::new(), Duration::from_secs(2)).await?;
             exchanges.push((asked, now_ns(), reading));
         }
         best_of(&exchanges).ok_or_else(|| "it has no clock".to_owned())

@@ -25,20 +25,12 @@ fn spec(arrival: ArrivalLaw) -> TrialSpec {
     let headers = vec![("Authorization".to_owned(), "Bearer s3cret".to_owned())];
     let mut request = HttpRequest::new("POST", &url, headers, Vec::new(), 1).unwrap();
     request.body = Body::from(b"s3cret".to_vec());
-    let endpoint = Endpoint::Tcp {
-        host: "127.0.0.1".to_owned(),
-        port: 80,
-    };
+    let endpoint = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 80 };
     let rate = Rate::per_second(2_000).unwrap();
     TrialSpec {
         label: "a trial".to_owned(),
         level: Level::RatePerS(2_000.0),
-        load: Load::Open(OpenLoad {
-            rate,
-            arrival,
-            connections_max: 100,
-            in_flight_max: None,
-        }),
+        load: Load::Open(OpenLoad { rate, arrival, connections_max: 100, in_flight_max: None }),
         target: HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap(),
         warmup: Nanos::from_millis(200),
         duration: Nanos::from_secs(3),
@@ -66,10 +58,7 @@ impl Simulated {
         let Load::Open(load) = &spec.load else {
             unreachable!("an open loop");
         };
-        let window = Window {
-            start: spec.warmup,
-            end: spec.window_end(),
-        };
+        let window = Window { start: spec.warmup, end: spec.window_end() };
         let recorder = Recorder::new(RecorderConfig {
             window,
             interval: spec.interval,
@@ -237,10 +226,7 @@ fn an_agent_that_is_lost_is_named_and_the_others_count() {
     let report = knee_core::trial::assess::assess(&trial);
     assert_eq!(report.attempted, 3_000);
     let because = &report.invalid_because[0];
-    assert!(
-        because.contains("agent gone is lost (no sign of it)"),
-        "{because}"
-    );
+    assert!(because.contains("agent gone is lost (no sign of it)"), "{because}");
     // Where nobody delivered there is no trial.
     let none = join(&spec, [lost()].into_iter()).unwrap_err().to_string();
     assert!(none.contains("agent gone: no sign of it"), "{none}");

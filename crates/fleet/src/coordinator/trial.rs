@@ -98,8 +98,7 @@ impl FleetTrial<'_> {
                 fate: None,
             })
             .collect();
-        self.follow(&mut parts, (beats, live), begin_ns, watch, stop)
-            .await;
+        self.follow(&mut parts, (beats, live), begin_ns, watch, stop).await;
         let observed = vantage.map(Vantage::finish);
         self.thank(&parts).await;
         let trial = self.end(members, parts)?;
@@ -109,10 +108,8 @@ impl FleetTrial<'_> {
     /// Deals out the shares of the agents.
     fn deal(&self, members: &[Member]) -> Result<Vec<WorkerRange>, FleetError> {
         let threads = self.options.threads;
-        let offered: Vec<u32> = members
-            .iter()
-            .map(|m| threads.unwrap_or(m.facts.cores).max(1))
-            .collect();
+        let offered: Vec<u32> =
+            members.iter().map(|m| threads.unwrap_or(m.facts.cores).max(1)).collect();
         let connections = knee_engine::connections_of(self.spec);
         let busy = match (&self.spec.load, threads) {
             (Load::Open(open), None) => {
@@ -197,18 +194,12 @@ impl FleetTrial<'_> {
     }
 
     async fn prepare(&self, members: &[Member], crews: &[WorkerRange]) -> Result<(), FleetError> {
-        let order = TrialOrder {
-            spec: self.spec.clone(),
-            files: self.files()?,
-        };
+        let order = TrialOrder { spec: self.spec.clone(), files: self.files()? };
         let pieces = pack(&order)
             .map_err(|e| FleetError::Refused(format!("the order cannot be written: {e}")))?;
         let limit = Duration::from_nanos(self.spec.connect_timeout.0) + READY_PATIENCE;
         let prepared = with_crews(members, crews).map(|(m, crew)| {
-            let prepare = PrepareRequest {
-                key: self.key.clone(),
-                crew,
-            };
+            let prepare = PrepareRequest { key: self.key.clone(), crew };
             let asked = AgentClient::new(self.client, &m.facts.name);
             let pieces = &pieces;
             async move {
@@ -217,18 +208,14 @@ impl FleetTrial<'_> {
             }
         });
         let answers = join_all(prepared).await;
-        let refused = answers
-            .into_iter()
-            .find_map(|(agent, answer)| match answer {
-                Ok(AgentAnswer::Yes) => None,
-                Ok(AgentAnswer::No(why)) => {
-                    Some(FleetError::Refused(format!("agent {agent}: {why}")))
-                }
-                Ok(AgentAnswer::Unreachable(why)) => {
-                    Some(FleetError::Unreachable(format!("agent {agent}: {why}")))
-                }
-                Err(why) => Some(FleetError::Gone(format!("agent {agent} is lost: {why}"))),
-            });
+        let refused = answers.into_iter().find_map(|(agent, answer)| match answer {
+            Ok(AgentAnswer::Yes) => None,
+            Ok(AgentAnswer::No(why)) => Some(FleetError::Refused(format!("agent {agent}: {why}"))),
+            Ok(AgentAnswer::Unreachable(why)) => {
+                Some(FleetError::Unreachable(format!("agent {agent}: {why}")))
+            }
+            Err(why) => Some(FleetError::Gone(format!("agent {agent} is lost: {why}"))),
+        });
         let Some(error) = refused else {
             return Ok(());
         };
@@ -261,10 +248,7 @@ impl FleetTrial<'_> {
     /// Sends the beginning to all agents. Returns why one of them cannot begin.
     async fn go(&self, members: &[Member], crews: &[WorkerRange], begin_ns: u64) -> Option<String> {
         let told = with_crews(members, crews).map(|(m, _)| {
-            let go = json(&GoRequest {
-                key: self.key.clone(),
-                at_ns: m.clock.there(begin_ns),
-            });
+            let go = json(&GoRequest { key: self.key.clone(), at_ns: m.clock.there(begin_ns) });
             let asked = AgentClient::new(self.client, &m.facts.name);
             async move {
                 let left = begin_ns.saturating_sub(now_ns()) / 2;
@@ -294,11 +278,8 @@ impl FleetTrial<'_> {
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) {
-        let places: HashMap<String, usize> = parts
-            .iter()
-            .enumerate()
-            .map(|(place, part)| (part.name.clone(), place))
-            .collect();
+        let places: HashMap<String, usize> =
+            parts.iter().enumerate().map(|(place, part)| (part.name.clone(), place)).collect();
         let mut merge = LiveMerge::new(parts.iter().map(|part| part.name.as_str()));
         let mut glance = tokio::time::interval(GLANCE);
         let mut is_stopped = false;
@@ -376,9 +357,8 @@ impl FleetTrial<'_> {
         let all_silent = waiting().all(is_silent);
         let spec = self.spec;
         let longest = spec.window_end() + spec.timeout + spec.connect_timeout;
-        let limit_ns = begin_ns
-            .saturating_add(longest.0)
-            .saturating_add(DELIVERY_PATIENCE.as_nanos() as u64);
+        let limit_ns =
+            begin_ns.saturating_add(longest.0).saturating_add(DELIVERY_PATIENCE.as_nanos() as u64);
         let is_late = spec.operations_max.is_none() && now > limit_ns;
         for part in parts.iter_mut().filter(|part| part.fate.is_none()) {
             let silent_s = now.saturating_sub(part.heard_ns) / 1_000_000_000;

@@ -87,23 +87,17 @@ fn table(agents: &[&AgentMeasured]) -> Table {
     table.right("share", |a| percent(a.share_percent));
     table.right("workers", |a| count(a.workers.into()));
     table.right("started", |a| unless_lost(a, || rate(a.started_per_s)));
-    table.right("errors", |a| {
-        match a.attempted - a.completed.min(a.attempted) {
-            0 => Line::plain(unless_lost(a, || count(0))),
-            n => Line::of(Ink::Bad, count(n)),
-        }
+    table.right("errors", |a| match a.attempted - a.completed.min(a.attempted) {
+        0 => Line::plain(unless_lost(a, || count(0))),
+        n => Line::of(Ink::Bad, count(n)),
     });
     let time = |a: &AgentMeasured, ns| unless_lost(a, || known(ns, time_short));
     table.right("p50", |a| time(a, a.p50_ns));
     table.right("p99", |a| time(a, a.p99_ns));
     table.right("started late, p99", |a| time(a, a.pacing_error_p99_ns));
-    table.right("busiest core", |a| {
-        unless_lost(a, || percent(a.busiest_worker_percent))
-    });
+    table.right("busiest core", |a| unless_lost(a, || percent(a.busiest_worker_percent)));
     let within = |ns: u64| format!("± {}", time_short(ns));
-    table.right("began within", |a| {
-        known(a.clock, |clock| within(clock.uncertainty_ns))
-    });
+    table.right("began within", |a| known(a.clock, |clock| within(clock.uncertainty_ns)));
     table.left("", |a| state(a));
     table.done()
 }

@@ -65,12 +65,8 @@ fn thresholds(report: &Report) -> Vec<Fact> {
             (true, false) => (Ink::Bad, "undecided"),
             (true, true) => (Ink::Good, "kept"),
         };
-        let all = [
-            &threshold.crossed,
-            &threshold.undecided,
-            &threshold.undetermined,
-            &threshold.kept,
-        ];
+        let all =
+            [&threshold.crossed, &threshold.undecided, &threshold.undetermined, &threshold.kept];
         let lines: Vec<&str> = all.into_iter().flatten().map(String::as_str).collect();
         let line = Line::of(ink, word).with(Ink::Plain, format!("  {}", lines.join("; ")));
         (threshold.expression.clone(), line)
@@ -187,10 +183,7 @@ fn host(report: &Report) -> Vec<Fact> {
         ("model".to_owned(), host.cpu_model.clone()),
         ("kernel".to_owned(), host.kernel.clone()),
         ("backend".to_owned(), host.backend.clone()),
-        (
-            "congestion control".to_owned(),
-            host.congestion_control.clone(),
-        ),
+        ("congestion control".to_owned(), host.congestion_control.clone()),
     ];
     let further = host.facts.iter();
     facts.extend(further.map(|(name, fact)| (number::words(name), fact.clone())));
@@ -273,9 +266,7 @@ mod tests {
     fn variables_to_set_before_a_repetition_are_told() {
         let mut report = crate::fixtures::run_open();
         assert_eq!(missing_secrets(&report), None);
-        report
-            .spec
-            .insert("user".into(), "me:$KNEE_SECRET_PASSWORD".into());
+        report.spec.insert("user".into(), "me:$KNEE_SECRET_PASSWORD".into());
         let mut text = Vec::new();
         crate::Renderer::render(&crate::Text::default(), &report, &mut text).expect("memory");
         let text = String::from_utf8(text).expect("text");

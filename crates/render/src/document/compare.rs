@@ -18,10 +18,7 @@ pub(crate) fn head(comparison: &Comparison) -> DocumentHead {
         title: title(comparison),
         words: vec![(ink(verdict), heading(verdict))],
         answer: comparison.answer.clone(),
-        facts: vec![
-            fact("A", side(&comparison.a)),
-            fact("B", side(&comparison.b)),
-        ],
+        facts: vec![fact("A", side(&comparison.a)), fact("B", side(&comparison.b))],
         ..DocumentHead::default()
     }
 }
@@ -32,11 +29,7 @@ fn title(comparison: &Comparison) -> String {
         let names: Vec<&str> = side.runs.iter().map(|r| r.name.as_str()).collect();
         names.join(", ")
     };
-    format!(
-        "knee compare: {} against {}",
-        names(&comparison.b),
-        names(&comparison.a)
-    )
+    format!("knee compare: {} against {}", names(&comparison.b), names(&comparison.a))
 }
 
 /// Adds everything below the head.
@@ -64,9 +57,7 @@ pub(crate) fn show(doc: &mut Document, comparison: &Comparison) {
         };
         doc.list(reasons.into_iter().map(line).collect());
     }
-    doc.only(Medium::Page, |doc| {
-        doc.note(format!("knee {}", comparison.knee_version))
-    });
+    doc.only(Medium::Page, |doc| doc.note(format!("knee {}", comparison.knee_version)));
 }
 
 /// The verdict before the answer.
@@ -101,10 +92,8 @@ fn side(side: &ComparedSide) -> Line {
     }
     if let Some(first) = side.runs.first() {
         let space = if first.target.is_empty() { "" } else { " " };
-        let text = format!(
-            " (knee {}{space}{}, {})",
-            first.command, first.target, first.started_at
-        );
+        let text =
+            format!(" (knee {}{space}{}, {})", first.command, first.target, first.started_at);
         line.push(Ink::Dim, text);
     }
     line
@@ -121,16 +110,12 @@ fn table(rows: &[ComparisonRow]) -> Table {
         None => dim(MISSING.to_owned()),
     });
     table.right("95 %", |r| {
-        dim(known(r.ratio_ci95, |[low, high]| {
-            format!("{}–{}", ratio(low), ratio(high))
-        }))
+        dim(known(r.ratio_ci95, |[low, high]| format!("{}–{}", ratio(low), ratio(high))))
     });
     let smallest = |r: &ComparisonRow| known(r.p_value.and(r.smallest_seen_percent), percent);
     table.right("could see", |r| dim(smallest(r)));
     table.right("p", |r| dim(known(r.p_value, probability)));
-    table.left("B is", |r| {
-        Line::of(ink(r.verdict), verdict_word(r.verdict))
-    });
+    table.left("B is", |r| Line::of(ink(r.verdict), verdict_word(r.verdict)));
     table.done()
 }
 
@@ -147,15 +132,10 @@ fn note(comparison: &Comparison) -> String {
 
 /// The reasons why rows have no verdict, each with the metrics of its rows.
 fn not_judged(rows: &[ComparisonRow]) -> Vec<(&str, Vec<String>)> {
-    let unknown = rows
-        .iter()
-        .filter(|r| r.verdict == ComparisonVerdict::Unknown);
+    let unknown = rows.iter().filter(|r| r.verdict == ComparisonVerdict::Unknown);
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for row in unknown {
-        match reasons
-            .iter_mut()
-            .find(|(reason, _)| *reason == row.because)
-        {
+        match reasons.iter_mut().find(|(reason, _)| *reason == row.because) {
             Some((_, metrics)) => metrics.push(metric(row)),
             None => reasons.push((&row.because, vec![metric(row)])),
         }
@@ -184,9 +164,7 @@ fn plots(rows: &[ComparisonRow]) -> Vec<Plot> {
     for name in metrics {
         let of_metric = levels.iter().copied().filter(|r| r.metric == name);
         let title = format!("B/A in {}", metric_name(name));
-        plots.extend(plot(&title, &Vec::from_iter(of_metric), |r| {
-            r.label.clone()
-        }));
+        plots.extend(plot(&title, &Vec::from_iter(of_metric), |r| r.label.clone()));
     }
     plots
 }

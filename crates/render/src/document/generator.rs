@@ -109,31 +109,15 @@ pub(super) fn stall_facts(o: &OfferedReport) -> Option<Fact> {
 /// Statistics of the gaps between starts or arrivals.
 pub(super) fn gap_facts(o: &OfferedReport) -> Vec<Fact> {
     let mut facts = Vec::new();
-    let cv = o
-        .gap_cv
-        .map(|cv| format!("coefficient of variation {}", number(cv)));
-    let ks = o
-        .ks_p_value
-        .map(|p| format!("Kolmogorov-Smirnov p {}", number(p)));
+    let cv = o.gap_cv.map(|cv| format!("coefficient of variation {}", number(cv)));
+    let ks = o.ks_p_value.map(|p| format!("Kolmogorov-Smirnov p {}", number(p)));
     let gaps: Vec<String> = cv.into_iter().chain(ks).collect();
     if !gaps.is_empty() {
         facts.push(fact("gaps", gaps.join(", ")));
     }
-    let Dispersion {
-        ms1,
-        ms10,
-        ms100,
-        s1,
-    } = o.dispersion.clone().unwrap_or_default();
-    let scales = [
-        ("1 ms", ms1),
-        ("10 ms", ms10),
-        ("100 ms", ms100),
-        ("1 s", s1),
-    ];
-    let known = scales
-        .into_iter()
-        .filter_map(|(t, d)| Some(format!("{} in {t}", number(d?))));
+    let Dispersion { ms1, ms10, ms100, s1 } = o.dispersion.clone().unwrap_or_default();
+    let scales = [("1 ms", ms1), ("10 ms", ms10), ("100 ms", ms100), ("1 s", s1)];
+    let known = scales.into_iter().filter_map(|(t, d)| Some(format!("{} in {t}", number(d?))));
     let known: Vec<String> = known.collect();
     if !known.is_empty() {
         facts.push(fact("dispersion", known.join(", ")));
@@ -143,12 +127,7 @@ pub(super) fn gap_facts(o: &OfferedReport) -> Vec<Fact> {
 
 /// The percentiles in a line.
 pub(super) fn quantiles(q: &QuantilesReport) -> String {
-    let named = [
-        ("p50", q.p50),
-        ("p99", q.p99),
-        ("p99.9", q.p999),
-        ("max", q.max),
-    ];
+    let named = [("p50", q.p50), ("p99", q.p99), ("p99.9", q.p999), ("max", q.max)];
     let named = named.map(|(name, ns)| format!("{name} {}", known(ns, time_short)));
     named.join(", ")
 }

@@ -16,10 +16,7 @@ pub(crate) fn is_of_others(report: &Report) -> bool {
 /// The target of the command as the user wrote it; may be empty.
 pub(crate) fn target(report: &Report) -> &str {
     let of = |key| report.spec.get(key).and_then(Value::as_str);
-    of("target")
-        .or_else(|| of("url"))
-        .or_else(|| of("file"))
-        .unwrap_or_default()
+    of("target").or_else(|| of("url")).or_else(|| of("file")).unwrap_or_default()
 }
 
 /// Verdict and result as words. An analysis of numbers from elsewhere has none without thresholds;
@@ -87,11 +84,8 @@ impl DocumentHead {
         let colon = if said.is_empty() { "" } else { ": " };
         let command = number::words(&report.command.to_string());
         // Without a measurement they are the answer.
-        let failures = if report.has_measured() {
-            report.failed_because.clone()
-        } else {
-            Vec::new()
-        };
+        let failures =
+            if report.has_measured() { report.failed_because.clone() } else { Vec::new() };
         let mut reasons = vec![("FAILED", failures)];
         if report.verdict == Verdict::Invalid {
             reasons.insert(0, ("INVALID", invalid_because(report)));
@@ -115,11 +109,7 @@ fn invalid_because(report: &Report) -> Vec<String> {
     let of_trial = |trial: &TrialReport| -> Vec<String> {
         let reasons = trial.invalid_because.iter();
         let named = reasons.map(|reason| {
-            if several {
-                format!("{}: {reason}", trial.label)
-            } else {
-                reason.clone()
-            }
+            if several { format!("{}: {reason}", trial.label) } else { reason.clone() }
         });
         named.collect()
     };
@@ -131,9 +121,7 @@ fn invalid_because(report: &Report) -> Vec<String> {
         } else {
             "the generator, not the target,"
         };
-        reasons.push(format!(
-            "{shaped_by} shaped these numbers: see the findings"
-        ));
+        reasons.push(format!("{shaped_by} shaped these numbers: see the findings"));
     }
     reasons
 }
@@ -144,9 +132,7 @@ pub(crate) fn left_out(report: &Report) -> Vec<Fact> {
         return Vec::new();
     }
     let reasons = report.trials.iter().flat_map(|t| {
-        t.invalid_because
-            .iter()
-            .map(|r| (t.label.clone(), Line::of(Ink::Warn, r.as_str())))
+        t.invalid_because.iter().map(|r| (t.label.clone(), Line::of(Ink::Warn, r.as_str())))
     });
     reasons.collect()
 }
@@ -162,11 +148,7 @@ pub(crate) fn severity(of: Severity) -> (char, Ink, &'static str) {
 
 /// The heading of the findings.
 pub(crate) fn findings_title(findings: &[Finding]) -> &'static str {
-    if findings.is_empty() {
-        "No findings"
-    } else {
-        "Findings"
-    }
+    if findings.is_empty() { "No findings" } else { "Findings" }
 }
 
 /// The code of a finding and its numbers.

@@ -69,16 +69,8 @@ pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
 }
 
 fn name([from, to]: [u64; 2], is_last: bool) -> String {
-    let range = if from == to {
-        count(from)
-    } else {
-        format!("{} to {}", count(from), count(to))
-    };
-    if is_last {
-        format!("{range} operations")
-    } else {
-        range
-    }
+    let range = if from == to { count(from) } else { format!("{} to {}", count(from), count(to)) };
+    if is_last { format!("{range} operations") } else { range }
 }
 
 /// The cells whose number of operations is in this range; adjacent cells of a column are joined.
@@ -90,11 +82,11 @@ fn cells(heat: &HeatReport, [from, to]: [u64; 2]) -> Vec<Point> {
         for (_, bounds) in rows.filter(|(count, _)| (from..=to).contains(count)) {
             let [low, high] = [bounds[0] as f64, bounds[1] as f64];
             match cells.last_mut() {
-                Some(Point {
-                    x: before,
-                    range: Some([_, end]),
-                    ..
-                }) if *before == x && *end == low => *end = high,
+                Some(Point { x: before, range: Some([_, end]), .. })
+                    if *before == x && *end == low =>
+                {
+                    *end = high
+                }
                 _ => cells.push(Point::with(x, low, Some([low, high]))),
             }
         }

@@ -251,22 +251,14 @@ mod tests {
     #[test]
     fn words_are_not_torn_apart_and_units_stay_with_their_numbers() {
         let line = Line::plain(format!("one two 3{TIE}ms four"));
-        let lines: Vec<String> = line
-            .wrapped(8, 2)
-            .iter()
-            .map(|l| written(l, false))
-            .collect();
+        let lines: Vec<String> = line.wrapped(8, 2).iter().map(|l| written(l, false)).collect();
         assert_eq!(lines, ["one two\n", "  3 ms\n", "  four\n"]);
     }
 
     #[test]
     fn a_word_in_two_inks_and_one_too_wide() {
         let line = Line::of(Ink::Strong, "ab").with(Ink::Dim, "cdefghij kl");
-        let text: String = line
-            .wrapped(6, 1)
-            .iter()
-            .map(|l| written(l, false))
-            .collect();
+        let text: String = line.wrapped(6, 1).iter().map(|l| written(l, false)).collect();
         assert_eq!(text, "ab\n cdefg\n hij\n kl\n");
     }
 
@@ -280,13 +272,7 @@ mod tests {
     #[test]
     fn control_characters_and_what_is_not_ascii() {
         let line = Line::plain("a\x1b[31mb\n 5 µs ± 2 → ☃");
-        assert_eq!(
-            written(&line.cleaned(true), false),
-            "a\\u{1b}[31mb  5 µs ± 2 → ☃\n"
-        );
-        assert_eq!(
-            written(&line.cleaned(false), false),
-            "a\\u{1b}[31mb  5 us +- 2 -> ?\n"
-        );
+        assert_eq!(written(&line.cleaned(true), false), "a\\u{1b}[31mb  5 µs ± 2 → ☃\n");
+        assert_eq!(written(&line.cleaned(false), false), "a\\u{1b}[31mb  5 us +- 2 -> ?\n");
     }
 }

@@ -42,14 +42,8 @@ pub(super) fn facts(o: &Observed) -> Vec<Fact> {
             let text = format!("at most {} waiting{of}", count(max.into()));
             fact("accept queue", Line::of(ink, text))
         }));
-        facts.push(fact(
-            "processors",
-            format!("{} busy", percent(o.cpu_busy_percent)),
-        ));
-        let moved = o
-            .kernel
-            .iter()
-            .map(|(name, by)| format!("{name} {}", signed_count(*by)));
+        facts.push(fact("processors", format!("{} busy", percent(o.cpu_busy_percent))));
+        let moved = o.kernel.iter().map(|(name, by)| format!("{name} {}", signed_count(*by)));
         let moved: Vec<String> = moved.collect();
         if !moved.is_empty() {
             facts.push(fact("counters", moved.join(", ")));
@@ -95,10 +89,9 @@ fn host_facts(times: &HostTimes) -> Vec<Fact> {
         format!("mean {mean}, p50 {p50}, p99 {p99}")
     };
     let mut followed = format!("{} at both ends", plural(times.operations, "operation"));
-    for (n, why) in [
-        (times.incomplete, "not seen whole"),
-        (times.unseen, "on connections not seen"),
-    ] {
+    for (n, why) in
+        [(times.incomplete, "not seen whole"), (times.unseen, "on connections not seen")]
+    {
         if n > 0 {
             followed.push_str(&format!(", {} {why}", count(n)));
         }

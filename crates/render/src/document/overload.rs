@@ -45,10 +45,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
         doc.table("Simple clients", simple_table(&c.simple));
     }
     if let Some(table) = base_table(c) {
-        doc.section(
-            "The base load again",
-            "after the last level; in no other figure",
-        );
+        doc.section("The base load again", "after the last level; in no other figure");
         doc.table("Base load", table);
     }
     sessions::show_levels(doc, &report.trials);
@@ -80,11 +77,7 @@ fn show_key_figures(doc: &mut Document, c: &OverloadConclusion) {
 
 /// The word for connects that S-Clients replace before the timeout T.
 fn taken(report: &Report) -> &'static str {
-    if report.trials.iter().any(|t| t.sessions().is_some()) {
-        "established"
-    } else {
-        "served"
-    }
+    if report.trials.iter().any(|t| t.sessions().is_some()) { "established" } else { "served" }
 }
 
 /// The figures of the whole experiment.
@@ -152,26 +145,17 @@ fn sclients_heading(by_schedule: bool) -> (&'static str, &'static str) {
     if by_schedule {
         ("Schedule", "per second; connects start when it says")
     } else {
-        (
-            "S-Clients",
-            "per second; a connect is replaced when established, or after T",
-        )
+        ("S-Clients", "per second; a connect is replaced when established, or after T")
     }
 }
 
 /// A row for each number of descriptors.
 fn sclients_table(rows: &[SClientRow]) -> Table {
     let ink = |r: &SClientRow| {
-        if r.past_saturation {
-            Ink::Plain
-        } else {
-            Ink::Dim
-        }
+        if r.past_saturation { Ink::Plain } else { Ink::Dim }
     };
     let mut table = TableOf::new(rows);
-    table.right("descriptors", |r| {
-        Line::of(ink(r), count(r.descriptors.into()))
-    });
+    table.right("descriptors", |r| Line::of(ink(r), count(r.descriptors.into())));
     table.right("offered", |r| Line::of(ink(r), number(r.offered_per_s)));
     add_level(&mut table, rows, |r| &r.row, ink);
     table.done()
@@ -185,22 +169,14 @@ fn add_level<T>(
     ink: impl Fn(&T) -> Ink,
 ) {
     table.right("SYN/s", |r| Line::of(ink(r), number(level(r).syn_per_s)));
-    table.right("first/s", |r| {
-        Line::of(ink(r), number(level(r).first_syn_per_s))
-    });
+    table.right("first/s", |r| Line::of(ink(r), number(level(r).first_syn_per_s)));
     table.right("served/s", |r| {
         let row = level(r);
-        let is_least = if row.served_range_per_s.is_some() {
-            "≥ "
-        } else {
-            ""
-        };
+        let is_least = if row.served_range_per_s.is_some() { "≥ " } else { "" };
         Line::of(ink(r), format!("{is_least}{}", number(row.served_per_s)))
     });
     let interval = |[lo, hi]: [f64; 2]| format!("{}–{}", number(lo), number(hi));
-    table.right("95 %", |r| {
-        Line::of(ink(r), known(level(r).served_ci95_per_s, interval))
-    });
+    table.right("95 %", |r| Line::of(ink(r), known(level(r).served_ci95_per_s, interval)));
     for outcome in Outcome::ALL {
         if rows.iter().any(|r| level(r).outcomes.count(outcome) > 0) {
             table.right(end(outcome), |r| count(level(r).outcomes.count(outcome)));
@@ -208,14 +184,10 @@ fn add_level<T>(
     }
     table.right_if_any("queue", MISSING, |r| {
         let max = count(level(r).accept_queue_max?.into());
-        let limit = level(r)
-            .accept_queue_limit
-            .map(|n| format!("/{}", count(n.into())));
+        let limit = level(r).accept_queue_limit.map(|n| format!("/{}", count(n.into())));
         Some(max + &limit.unwrap_or_default())
     });
-    table.right_if_any("busy", MISSING, |r| {
-        level(r).server_busy_percent.map(percent_cell)
-    });
+    table.right_if_any("busy", MISSING, |r| level(r).server_busy_percent.map(percent_cell));
 }
 
 /// The legend of the table of S-Clients.

@@ -23,10 +23,7 @@ fn top(c: &OverloadConclusion) -> f64 {
 }
 
 fn capacity(c: &OverloadConclusion) -> Reference {
-    Reference::y(
-        c.capacity_per_s,
-        format!("capacity {}", rate(c.capacity_per_s)),
-    )
+    Reference::y(c.capacity_per_s, format!("capacity {}", rate(c.capacity_per_s)))
 }
 
 /// A plot of arrivals with the capacity, and with the generator's limit if one was met.
@@ -48,11 +45,7 @@ pub(super) fn simple(c: &OverloadConclusion) -> Option<Plot> {
     if c.simple.len() < 2 {
         return None;
     }
-    let rows: Vec<(f64, &LevelRow)> = c
-        .simple
-        .iter()
-        .map(|r| (r.clients.into(), &r.row))
-        .collect();
+    let rows: Vec<(f64, &LevelRow)> = c.simple.iter().map(|r| (r.clients.into(), &r.row)).collect();
     let clients = rows.iter().map(|(clients, _)| *clients);
     let x = Scale::fitting(clients, Unit::Count, "simple clients");
     Some(curves(over_capacity(c, "Simple clients", x), &rows))
@@ -74,9 +67,7 @@ pub(super) fn sclients(c: &OverloadConclusion) -> Option<Plot> {
         let slope = fixed(slope, 3);
         plot = plot
             .with(series.dashed(Dash::Dotted).unlisted())
-            .noted(format!(
-                "fitted: the capacity and {slope}/s for each descriptor"
-            ));
+            .noted(format!("fitted: the capacity and {slope}/s for each descriptor"));
     }
     Some(curves(plot, &rows))
 }
@@ -84,22 +75,16 @@ pub(super) fn sclients(c: &OverloadConclusion) -> Option<Plot> {
 /// Adds SYNs and throughput of rows at these places on x.
 fn curves(mut plot: Plot, rows: &[(f64, &LevelRow)]) -> Plot {
     let points = |rate: fn(&LevelRow) -> f64| -> Vec<Point> {
-        rows.iter()
-            .map(|(x, row)| Point::new(*x, rate(row)))
-            .collect()
+        rows.iter().map(|(x, row)| Point::new(*x, rate(row))).collect()
     };
-    if rows
-        .iter()
-        .any(|(_, row)| row.syn_per_s > row.first_syn_per_s)
-    {
+    if rows.iter().any(|(_, row)| row.syn_per_s > row.first_syn_per_s) {
         let series = Series::line("all SYNs", points(|row| row.syn_per_s)).toned(Tone::Second);
         plot = plot.with(series.dashed(Dash::DashDot).marked(Mark::Ring));
     }
     let served = rows.iter().map(|(x, row)| served_at(*x, row)).collect();
     let served = Series::line("served", served).toned(Tone::Third);
     let first = Series::line("first SYNs", points(|row| row.first_syn_per_s));
-    plot.with(first.marked(Mark::Dot))
-        .with(served.dashed(Dash::Dashed).marked(Mark::Square))
+    plot.with(first.marked(Mark::Dot)).with(served.dashed(Dash::Dashed).marked(Mark::Square))
 }
 
 fn served_at(x: f64, row: &LevelRow) -> Point {
@@ -111,15 +96,9 @@ pub(super) fn served(c: &OverloadConclusion) -> Option<Plot> {
     if c.sclients.is_empty() || c.simple.len() + c.sclients.len() < 2 || c.capacity_per_s <= 0.0 {
         return None;
     }
-    let simple = c
-        .simple
-        .iter()
-        .map(|r| served_at(r.row.first_syn_per_s, &r.row));
+    let simple = c.simple.iter().map(|r| served_at(r.row.first_syn_per_s, &r.row));
     let simple: Vec<Point> = simple.collect();
-    let sclients = c
-        .sclients
-        .iter()
-        .map(|r| served_at(r.offered_per_s, &r.row));
+    let sclients = c.sclients.iter().map(|r| served_at(r.offered_per_s, &r.row));
     let sclients: Vec<Point> = sclients.collect();
     let all = || simple.iter().chain(&sclients);
     let x = Scale::from_zero(all().map(|p| p.x), Unit::PerS, "offered");

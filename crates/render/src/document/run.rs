@@ -52,11 +52,7 @@ fn show_trial(doc: &mut Document, t: &TrialReport) {
     doc.table("Outcomes", outcomes_table(t, http));
     doc.facts(traffic::status_facts(&http.traffic));
     sessions::show(doc, http.sessions.as_ref());
-    let targets = if http.sessions.is_some() {
-        "Steps"
-    } else {
-        "Targets"
-    };
+    let targets = if http.sessions.is_some() { "Steps" } else { "Targets" };
     traffic::show_targets(doc, &http.traffic, targets);
     doc.section("Load", "how well it was kept");
     let plots = pacing(t).into_iter().chain(dispersion(&t.offered));
@@ -77,11 +73,7 @@ fn show_response_time(doc: &mut Document, t: &TrialReport) {
         doc.paragraph(Line::of(Ink::Warn, "No operation ended."));
         return;
     }
-    let layout = if is_dense(&t.intervals) {
-        Layout::Wide
-    } else {
-        Layout::Pairs
-    };
+    let layout = if is_dense(&t.intervals) { Layout::Wide } else { Layout::Pairs };
     let mut plots: Vec<Plot> = response_spectrum(t).into_iter().collect();
     if t.intervals.len() > 1 {
         plots.push(response_times(&t.intervals));
@@ -199,12 +191,9 @@ fn stationary(t: &TrialReport) -> Line {
 /// Rate, gaps and delays of the load.
 fn load_facts(o: &OfferedReport) -> Vec<Fact> {
     let rate_line = match o.asked_per_s {
-        Some(per_s) => format!(
-            "{}/s asked, {} achieved, {}",
-            asked(per_s),
-            rate(o.achieved_per_s),
-            o.arrival
-        ),
+        Some(per_s) => {
+            format!("{}/s asked, {} achieved, {}", asked(per_s), rate(o.achieved_per_s), o.arrival)
+        }
         None => format!("closed loop, {} started", rate(o.achieved_per_s)),
     };
     let mut facts = vec![fact("rate", rate_line)];
@@ -289,15 +278,9 @@ fn trials_table(trials: &[TrialReport]) -> Table {
 
 /// A figure over repeats.
 fn repeated(f: &RepeatedFigure) -> Fact {
-    let shown: fn(f64) -> String = if f.metric.ends_with("_ns") {
-        |ns| time_short(ns.round() as u64)
-    } else {
-        rate
-    };
+    let shown: fn(f64) -> String =
+        if f.metric.ends_with("_ns") { |ns| time_short(ns.round() as u64) } else { rate };
     let [lo, hi] = f.ci95.map(shown);
     let spread = percent(f.spread_percent);
-    fact(
-        metric_name(&f.metric),
-        format!("{}, {lo} to {hi}, spread {spread}", shown(f.value)),
-    )
+    fact(metric_name(&f.metric), format!("{}, {lo} to {hi}, spread {spread}", shown(f.value)))
 }

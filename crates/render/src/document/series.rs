@@ -22,9 +22,7 @@ pub(super) fn time_scale(intervals: &[Interval]) -> Scale {
 /// A figure of each interval as a stair up to the end of the last; NaN is a gap.
 pub(super) fn stair(intervals: &[Interval], mut value: impl FnMut(&Interval) -> f64) -> Vec<Point> {
     let levels = intervals.iter();
-    let mut points: Vec<Point> = levels
-        .map(|i| Point::new(i.start_ns as f64, value(i)))
-        .collect();
+    let mut points: Vec<Point> = levels.map(|i| Point::new(i.start_ns as f64, value(i))).collect();
     if let (Some(last), Some(point)) = (intervals.last(), points.last().copied()) {
         points.push(Point::new(last.end_ns as f64, point.y));
     }
@@ -62,11 +60,7 @@ pub(super) fn response_times(intervals: &[Interval]) -> Plot {
     let mut plot = Plot::new("Response time over time", time_scale(intervals), y).zooming();
     // The order of the lines distinguishes them; dashes of many short levels would only be noise.
     let dashed = |dash| {
-        if is_dense(intervals) {
-            Dash::Solid
-        } else {
-            dash
-        }
+        if is_dense(intervals) { Dash::Solid } else { dash }
     };
     type Figure = (&'static str, fn(&Interval) -> u64, Tone, Dash);
     let figures: [Figure; 4] = [
@@ -99,17 +93,13 @@ pub(super) fn rates(trial: &TrialReport) -> Plot {
         plot = plot.with(line.dashed(Dash::Dotted).unlisted());
     }
     let started = Series::step("started", started).toned(Tone::Second);
-    plot = plot
-        .with(started.dashed(Dash::Dashed))
-        .with(Series::step("answered", answered));
+    plot = plot.with(started.dashed(Dash::Dashed)).with(Series::step("answered", answered));
     if intervals.iter().any(|i| i.errors > 0) {
         let errors = Series::step("errors", of(|i| i.errors));
         plot = plot.with(errors.toned(Tone::Bad).dashed(Dash::DashDot));
     }
     let throughput = number::known(trial.throughput_per_s, number::rate);
-    plot.described(format!(
-        "Operations started and answered over time; throughput {throughput}."
-    ))
+    plot.described(format!("Operations started and answered over time; throughput {throughput}."))
 }
 
 #[cfg(test)]

@@ -26,9 +26,7 @@ pub(super) fn show(doc: &mut Document, sessions: Option<&SessionsReport>) {
 
 /// Completed sessions per second, if their confidence interval is known.
 fn completed(sessions: &SessionsReport) -> Option<Fact> {
-    let (per_s, [lo, hi]) = sessions
-        .completed_per_s
-        .zip(sessions.completed_ci95_per_s)?;
+    let (per_s, [lo, hi]) = sessions.completed_per_s.zip(sessions.completed_ci95_per_s)?;
     let line = format!("{}, 95 %: {} to {}", rate(per_s), number(lo), number(hi));
     Some(fact("completed", line))
 }
@@ -85,10 +83,7 @@ fn facts(trial: &str, sessions: &SessionsReport) -> Vec<Fact> {
         "" => line,
         trial => format!("{trial}: {line}"),
     };
-    let failed = sessions
-        .kinds
-        .iter()
-        .filter(|kind| !kind.failed_at.is_empty());
+    let failed = sessions.kinds.iter().filter(|kind| !kind.failed_at.is_empty());
     for kind in failed {
         let steps = kind.failed_at.iter().take(FAILED_AT_SHOWN);
         let steps = steps.map(|at| format!("{} at {}", count(at.count), at.step));
@@ -116,9 +111,7 @@ fn facts(trial: &str, sessions: &SessionsReport) -> Vec<Fact> {
 fn programs_line(programs: &ProgramsReport) -> Option<String> {
     let answers = &programs.answer_ns;
     let shown = |times: &TimesReport| {
-        let mean = times
-            .mean
-            .map(|ns| format!("{} on average", time_short(ns)));
+        let mean = times.mean.map(|ns| format!("{} on average", time_short(ns)));
         let p99 = times.p99.map(|ns| format!("p99 {}", time_short(ns)));
         let max = times.max.map(|ns| format!("at most {}", time_short(ns)));
         let all: Vec<_> = [mean, p99, max].into_iter().flatten().collect();

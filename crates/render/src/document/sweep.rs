@@ -49,16 +49,7 @@ fn show_key_figures(doc: &mut Document, c: &SweepConclusion) {
     if c.levels.len() > 1 {
         doc.plots([sweep_plots::throughput(c)], Layout::Wide);
     }
-    let columns = [
-        "users",
-        "asked/s",
-        "",
-        "throughput",
-        "p50",
-        "p90",
-        "p99",
-        "errors",
-    ];
+    let columns = ["users", "asked/s", "", "throughput", "p50", "p90", "p99", "errors"];
     if !c.levels.is_empty() {
         doc.table("Levels", levels_table(&c.levels).with_columns(&columns));
     }
@@ -105,10 +96,7 @@ fn show_over_time(doc: &mut Document, report: &Report) {
     }
     doc.section("Each trial over time", "");
     let title = format!("Throughput of {shown} trials");
-    doc.push(Block::Folded(
-        title,
-        vec![Block::Plots(plots, Layout::Pairs)],
-    ));
+    doc.push(Block::Folded(title, vec![Block::Plots(plots, Layout::Pairs)]));
     if shown < all {
         doc.note(format!(
             "{shown} of {all} trials, those that do not count or lie nearest to the knee first; \
@@ -185,16 +173,10 @@ fn facts(c: &SweepConclusion) -> Vec<Fact> {
         facts.push(fact("other methods", Line::of(Ink::Dim, others)));
     }
     if let Some(x) = c.throughput_at_knee_per_s {
-        let p90 = c
-            .p90_at_knee_ns
-            .map(|p90| format!(", p90 {}", time_short(p90)));
+        let p90 = c.p90_at_knee_ns.map(|p90| format!(", p90 {}", time_short(p90)));
         facts.push(fact("at the knee", rate(x) + &p90.unwrap_or_default()));
     }
-    facts.extend(
-        c.open_loop
-            .as_ref()
-            .map(|open| fact("in open loop", open_loop(open))),
-    );
+    facts.extend(c.open_loop.as_ref().map(|open| fact("in open loop", open_loop(open))));
     if c.goals.is_empty() || c.best_within_bound.is_some() {
         facts.extend(bound_facts(c));
     }
@@ -234,10 +216,7 @@ fn open_loop(open: &OpenLoopComparison) -> Line {
         asked(open.rate_per_s),
         percent(open.percent_of_maximum)
     );
-    let closed = format!(
-        " (in the closed loop {} with {users})",
-        time_short(open.closed_p99_ns)
-    );
+    let closed = format!(" (in the closed loop {} with {users})", time_short(open.closed_p99_ns));
     Line::plain(text).with(Ink::Dim, closed)
 }
 
@@ -294,9 +273,7 @@ fn levels_table(levels: &[SweepLevel]) -> Table {
     let mut column =
         |title: &str, is_optional: bool, figure: &dyn Fn(&SweepLevel) -> Option<String>| {
             if !is_optional || levels.iter().any(|l| figure(l).is_some()) {
-                table.right(title, |l| {
-                    Line::of(row_ink(l), known(figure(l), |text| text))
-                });
+                table.right(title, |l| Line::of(row_ink(l), known(figure(l), |text| text)));
             }
         };
     let interval = |[lo, hi]: [f64; 2]| format!("{}–{}", number(lo), number(hi));
@@ -312,9 +289,7 @@ fn levels_table(levels: &[SweepLevel]) -> Table {
     }
     column("CPU", true, &|l| l.busiest_worker_percent.map(percent_cell));
     column("µs/op", true, &|l| l.cpu_us_per_op.map(|us| fixed(us, 2)));
-    column("Little", true, &|l| {
-        l.littles_law_deviation_percent.map(percent_cell)
-    });
+    column("Little", true, &|l| l.littles_law_deviation_percent.map(percent_cell));
     table.done()
 }
 

@@ -55,16 +55,8 @@ type Look = (Tone, Mark, Dash);
 type Percentile = (&'static str, fn(&SweepLevel) -> Option<u64>, Look);
 
 const PERCENTILES: [Percentile; 3] = [
-    (
-        "p99",
-        |l| l.p99_ns,
-        (Tone::Fourth, Mark::Square, Dash::Dotted),
-    ),
-    (
-        "p90",
-        |l| l.p90_ns,
-        (Tone::Second, Mark::Square, Dash::Dashed),
-    ),
+    ("p99", |l| l.p99_ns, (Tone::Fourth, Mark::Square, Dash::Dotted)),
+    ("p90", |l| l.p90_ns, (Tone::Second, Mark::Square, Dash::Dashed)),
     ("mean", |l| l.mean_ns, (Tone::First, Mark::Dot, Dash::Solid)),
 ];
 
@@ -206,11 +198,7 @@ fn trial_over_time(trial: &TrialReport) -> Plot {
     let completed = stair(intervals, |i| i.per_s(i.completed));
     let y = completed.iter().map(|p| p.y);
     let y = Scale::from_zero(y, Unit::PerS, "answered");
-    let drifts = if trial.stationary {
-        ""
-    } else {
-        "It drifts or jumps."
-    };
+    let drifts = if trial.stationary { "" } else { "It drifts or jumps." };
     Plot::new(trial.label.clone(), time_scale(intervals), y)
         .zooming()
         .high(120)
@@ -220,11 +208,7 @@ fn trial_over_time(trial: &TrialReport) -> Plot {
 
 fn load_scale(c: &SweepConclusion) -> Scale {
     let values = c.levels.iter().map(|l| value(l.level));
-    let (unit, name) = if is_rate(c) {
-        (Unit::PerS, "rate asked")
-    } else {
-        (Unit::Count, "users")
-    };
+    let (unit, name) = if is_rate(c) { (Unit::PerS, "rate asked") } else { (Unit::Count, "users") };
     Scale::fitting(values.clone(), unit, name).marked_at(values)
 }
 
@@ -252,10 +236,7 @@ fn asymptote(x: &Scale, slope: f64, top: f64, name: &str) -> Series {
     let to = to.min(top / slope);
     let places = (0..=LINE_POINTS).map(|i| from + (to - from) * i as f64 / LINE_POINTS as f64);
     let points = places.map(|n| Point::new(n, slope * n)).collect();
-    Series::line(name, points)
-        .toned(Tone::Muted)
-        .dashed(Dash::Dashed)
-        .unlisted()
+    Series::line(name, points).toned(Tone::Muted).dashed(Dash::Dashed).unlisted()
 }
 
 /// Adds the levels that count as a line, the excluded ones as hollow marks.
@@ -275,8 +256,7 @@ fn with_levels(
     };
     let counted = Series::line(name, points(counted)).toned(tone);
     let out = Series::marks(format!("{name}, does not count"), points(out)).toned(tone);
-    plot.with(counted.dashed(dash).marked(mark))
-        .with_any(out.marked(hollow))
+    plot.with(counted.dashed(dash).marked(mark)).with_any(out.marked(hollow))
 }
 
 fn level_words(level: Level) -> String {

@@ -52,10 +52,7 @@ impl Table {
     pub(crate) fn with_columns(&self, titles: &[&str]) -> Table {
         let columns = self.columns.iter();
         let kept = columns.filter(|column| titles.contains(&column.title.as_str()));
-        Table {
-            columns: kept.cloned().collect(),
-            bars: Vec::new(),
-        }
+        Table { columns: kept.cloned().collect(), bars: Vec::new() }
     }
 
     /// The rows whose index is kept, without bars.
@@ -65,10 +62,7 @@ impl Table {
             let mut index = 0..;
             column.cells.retain(|_| index.next().is_some_and(&is_kept));
         }
-        Table {
-            columns,
-            bars: Vec::new(),
-        }
+        Table { columns, bars: Vec::new() }
     }
 }
 
@@ -152,10 +146,6 @@ impl<'a, T> TableOf<'a, T> {
     }
 
     fn push(&mut self, title: impl Into<String>, align: Align, cells: Vec<Line>) {
-        self.table.columns.push(TableColumn {
-            title: title.into(),
-            align,
-            cells,
-        });
+        self.table.columns.push(TableColumn { title: title.into(), align, cells });
     }
 }

@@ -46,12 +46,11 @@ pub(super) fn show(doc: &mut Document, t: &TrialReport) {
         );
         facts.push(fact("shared arrival", words));
     }
-    facts.extend(timing.generator_cycle_percent.map(|own| {
-        fact(
-            "generator's delay",
-            format!("{} of a user's cycle", percent(own)),
-        )
-    }));
+    facts.extend(
+        timing
+            .generator_cycle_percent
+            .map(|own| fact("generator's delay", format!("{} of a user's cycle", percent(own)))),
+    );
     doc.facts(facts);
     show_steps(doc, t);
     doc.only(Medium::Page, |doc| {
@@ -145,9 +144,8 @@ fn show_steps(doc: &mut Document, t: &TrialReport) {
 
 /// Adds the composition of the slowest operations, a row for the first trial of each level.
 pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &'a TrialReport>) {
-    let mut rows: Vec<(&str, &AnatomyReport)> = trials
-        .filter_map(|t| Some((t.label.as_str(), slowest_group(t.timing()?)?)))
-        .collect();
+    let mut rows: Vec<(&str, &AnatomyReport)> =
+        trials.filter_map(|t| Some((t.label.as_str(), slowest_group(t.timing()?)?))).collect();
     keep_first_of_levels(&mut rows);
     if rows.is_empty() {
         return;
@@ -165,9 +163,7 @@ pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &
     // Only an observer distinguishes these two.
     for owner in [Owner::ServerHost, Owner::Network] {
         let share = |a: &AnatomyReport| a.owner_percent.get(&owner).copied();
-        table.right_if_any(owner_part(owner).0, MISSING, |(_, a)| {
-            share(a).map(percent_short)
-        });
+        table.right_if_any(owner_part(owner).0, MISSING, |(_, a)| share(a).map(percent_short));
     }
     doc.table("What the slowest response times are made of", table.done());
 }
@@ -175,10 +171,7 @@ pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &
 /// The group named in the sentence: the slowest 1 %, or the slowest group that has enough
 /// operations.
 fn slowest_group(timing: &TimingReport) -> Option<&AnatomyReport> {
-    let tail = timing
-        .anatomy
-        .iter()
-        .filter(|a| a.of <= AnatomyGroup::Slowest1);
+    let tail = timing.anatomy.iter().filter(|a| a.of <= AnatomyGroup::Slowest1);
     tail.max_by_key(|a| a.of)
 }
 
@@ -295,15 +288,12 @@ fn waterfall(slowest: &[SlowOperation]) -> StackedBars {
 fn parts<'a>(
     lengths: impl Iterator<Item = (&'a Stage, &'a u64)>,
 ) -> Vec<(&'static str, Tone, u64)> {
-    lengths
-        .map(|(stage, ns)| (title_of(*stage), tone_of(*stage), *ns))
-        .collect()
+    lengths.map(|(stage, ns)| (title_of(*stage), tone_of(*stage), *ns)).collect()
 }
 
 fn legend(stages: BTreeSet<Stage>) -> Vec<(&'static str, Tone)> {
     let each = stages.into_iter();
-    each.map(|stage| (title_of(stage), tone_of(stage)))
-        .collect()
+    each.map(|stage| (title_of(stage), tone_of(stage))).collect()
 }
 
 /// The step, if any, and the end of an operation.
@@ -327,9 +317,7 @@ fn slowest_table(slowest: &[SlowOperation]) -> Table {
     table.right("intended at", |slow| time_short(slow.intended_ns));
     table.right("response time", |slow| time_short(slow.response_time_ns));
     table.left("ended", outcome_of);
-    table.right("connection", |slow| {
-        known(slow.connection.map(u64::from), count)
-    });
+    table.right("connection", |slow| known(slow.connection.map(u64::from), count));
     if slowest.iter().any(|slow| slow.step.is_some()) {
         table.left("step", |slow| slow.step.clone().unwrap_or_default());
     } else {

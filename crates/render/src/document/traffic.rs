@@ -25,15 +25,9 @@ pub(super) fn transfer_facts(received: u64, traffic: &TrafficReport) -> Vec<Fact
     };
     let mut facts = Vec::new();
     if traffic.bytes_sent > 0 {
-        facts.push(fact(
-            "sent",
-            transfer(traffic.bytes_sent, traffic.bytes_sent_per_s),
-        ));
+        facts.push(fact("sent", transfer(traffic.bytes_sent, traffic.bytes_sent_per_s)));
     }
-    facts.push(fact(
-        "received",
-        transfer(received, traffic.bytes_received_per_s),
-    ));
+    facts.push(fact("received", transfer(received, traffic.bytes_received_per_s)));
     facts
 }
 
@@ -43,9 +37,7 @@ pub(super) fn status_facts(traffic: &TrafficReport) -> Option<Fact> {
     if codes.iter().all(|(status, _)| status == 200) {
         return None;
     }
-    let each = codes
-        .iter()
-        .map(|(status, n)| format!("{status}: {}", count(n)));
+    let each = codes.iter().map(|(status, n)| format!("{status}: {}", count(n)));
     Some(fact("status codes", each.collect::<Vec<_>>().join(", ")))
 }
 
@@ -62,11 +54,8 @@ pub(super) fn protocol_facts(protocol: Option<&ProtocolReport>) -> Vec<Fact> {
 }
 
 fn handshakes(tls: &TlsReport) -> Vec<Fact> {
-    let mut words = format!(
-        "{} full, {} resumed",
-        count(tls.handshakes_full),
-        count(tls.handshakes_resumed)
-    );
+    let mut words =
+        format!("{} full, {} resumed", count(tls.handshakes_full), count(tls.handshakes_resumed));
     if let Some(early) = &tls.early_data {
         words.push_str(&format!(" ({} with early data", count(early.taken)));
         if early.refused > 0 {
@@ -76,10 +65,7 @@ fn handshakes(tls: &TlsReport) -> Vec<Fact> {
     }
     let mut line = Line::plain(words);
     if tls.handshakes_failed > 0 {
-        line.push(
-            Ink::Bad,
-            format!(", {} failed", count(tls.handshakes_failed)),
-        );
+        line.push(Ink::Bad, format!(", {} failed", count(tls.handshakes_failed)));
     }
     let mut facts = vec![fact("handshakes", line)];
     let of = &tls.handshake_ns;
@@ -88,10 +74,7 @@ fn handshakes(tls: &TlsReport) -> Vec<Fact> {
         if let Some(connect) = tls.connect_ns.p50 {
             took.push_str(&format!(", after connecting in p50 {}", time(connect)));
         }
-        took.push_str(&format!(
-            "; {} of the generator's own",
-            time(tls.generator_ns)
-        ));
+        took.push_str(&format!("; {} of the generator's own", time(tls.generator_ns)));
         facts.push(fact("handshake", took));
     }
     facts
@@ -170,14 +153,8 @@ mod tests {
     fn early_data_is_told_where_it_was_asked_for() {
         assert_eq!(told(None), "4 full, 1,096 resumed");
         let none = EarlyData::default();
-        assert_eq!(
-            told(Some(none)),
-            "4 full, 1,096 resumed (0 with early data)"
-        );
-        let some = EarlyData {
-            taken: 1_090,
-            refused: 3,
-        };
+        assert_eq!(told(Some(none)), "4 full, 1,096 resumed (0 with early data)");
+        let some = EarlyData { taken: 1_090, refused: 3 };
         assert_eq!(
             told(Some(some)),
             "4 full, 1,096 resumed (1,090 with early data, 3 with it refused)"

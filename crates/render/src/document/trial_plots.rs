@@ -59,12 +59,7 @@ pub(super) fn pacing(t: &TrialReport) -> Option<Plot> {
     if o.asked_per_s.is_none() || t.response_time_ns.count == 0 {
         return None;
     }
-    let of = |l: &TimesReport| QuantilesReport {
-        p50: l.p50,
-        p99: l.p99,
-        p999: l.p999,
-        max: l.max,
-    };
+    let of = |l: &TimesReport| QuantilesReport { p50: l.p50, p99: l.p99, p999: l.p999, max: l.max };
     let mut rows = vec![
         ("response time", of(&t.response_time_ns)),
         ("pacing error", o.pacing_error_ns.clone()),
@@ -80,9 +75,7 @@ pub(super) fn pacing(t: &TrialReport) -> Option<Plot> {
         ("p99.9", |q| q.p999, Mark::Ring, Tone::Third),
         ("max", |q| q.max, Mark::Frame, Tone::Muted),
     ];
-    let all = rows
-        .iter()
-        .flat_map(|(_, q)| marks.map(|(_, of, ..)| of(q)));
+    let all = rows.iter().flat_map(|(_, q)| marks.map(|(_, of, ..)| of(q)));
     let all = all.flatten().map(|ns| ns as f64);
     let x = Scale::fitting(all, Unit::Time, "time");
     let names = rows.iter().map(|(name, _)| *name);
@@ -102,17 +95,10 @@ pub(super) fn pacing(t: &TrialReport) -> Option<Plot> {
 
 /// The points of an index of dispersion by time scale, in nanoseconds.
 pub(super) fn dispersion_points(dispersion: &Dispersion) -> Vec<Point> {
-    let Dispersion {
-        ms1,
-        ms10,
-        ms100,
-        s1,
-    } = dispersion.clone();
+    let Dispersion { ms1, ms10, ms100, s1 } = dispersion.clone();
     let scales = [(1e6, ms1), (1e7, ms10), (1e8, ms100), (1e9, s1)];
     let known = scales.into_iter();
-    known
-        .filter_map(|(ns, index)| Some(Point::new(ns, index?)))
-        .collect()
+    known.filter_map(|(ns, index)| Some(Point::new(ns, index?))).collect()
 }
 
 /// Index of dispersion of the starts at four time scales; `None` with fewer than two.

@@ -1,9 +1,8 @@
 //! Commands and options within a sentence, to be set as code.
 
 /// Programs whose command lines occur in sentences.
-const PROGRAMS: [&str; 10] = [
-    "knee", "curl", "ethtool", "ip", "nft", "nstat", "sysctl", "taskset", "tc", "ulimit",
-];
+const PROGRAMS: [&str; 10] =
+    ["knee", "curl", "ethtool", "ip", "nft", "nstat", "sysctl", "taskset", "tc", "ulimit"];
 
 /// Words that join clauses: a command ends before them.
 const JOINS: [&str; 2] = ["and", "or"];

@@ -89,21 +89,15 @@ pub(super) fn show_findings(page: &mut HtmlPage, findings: &[Finding]) {
 /// A text's first sentence, and the rest.
 fn first_sentence(text: &str) -> (&str, &str) {
     let begins = |rest: &str| rest.starts_with(|c: char| c.is_uppercase());
-    let ends = text
-        .match_indices(". ")
-        .map(|(at, _)| text.split_at(at + 1));
+    let ends = text.match_indices(". ").map(|(at, _)| text.split_at(at + 1));
     let mut ends = ends.map(|(first, rest)| (first, rest.trim_start()));
     ends.find(|(_, rest)| begins(rest)).unwrap_or((text, ""))
 }
 
 /// Draws one of these shapes.
 fn show_shape(m: &mut Markup, shape: &str) {
-    let svg = m
-        .el("svg")
-        .attr("class", "shape")
-        .attr("viewBox", "-1 -1 18 18");
-    svg.attr("aria-hidden", "true")
-        .with(|m| m.el("path").attr("d", shape).void());
+    let svg = m.el("svg").attr("class", "shape").attr("viewBox", "-1 -1 18 18");
+    svg.attr("aria-hidden", "true").with(|m| m.el("path").attr("d", shape).void());
 }
 
 fn show_list(m: &mut Markup, word: &str, mut reasons: Vec<String>) {
@@ -114,16 +108,13 @@ fn show_list(m: &mut Markup, word: &str, mut reasons: Vec<String>) {
     let list = |m: &mut Markup, reasons: &[String]| {
         m.el("ul").attr("class", "bad").with(|m| {
             let line = |reason: &String| format!("{word}: {reason}");
-            reasons
-                .iter()
-                .for_each(|reason| m.el("li").text(line(reason)));
+            reasons.iter().for_each(|reason| m.el("li").text(line(reason)));
         });
     };
     list(m, &reasons);
     if !rest.is_empty() {
         m.el("details").attr("class", "more").with(|m| {
-            m.el("summary")
-                .text(format_args!("and {} more", rest.len()));
+            m.el("summary").text(format_args!("and {} more", rest.len()));
             list(m, &rest);
         });
     }
@@ -146,9 +137,7 @@ fn show_finding(m: &mut Markup, finding: &Finding, is_open: bool) {
                     m.text(word);
                 });
                 m.raw(" ");
-                m.el("span")
-                    .attr("class", "says")
-                    .with(|m| show_step(m, &tied(&finding.text)));
+                m.el("span").attr("class", "says").with(|m| show_step(m, &tied(&finding.text)));
             });
             if !finding.next_step.is_empty() {
                 m.el("p").attr("class", "next").with(|m| {
@@ -165,10 +154,6 @@ fn show_finding(m: &mut Markup, finding: &Finding, is_open: bool) {
 /// A sentence with what can be typed in it set as code.
 fn show_step(m: &mut Markup, step: &str) {
     for (is_code, piece) in pieces(step) {
-        if is_code {
-            m.el("code").text(untied(&piece))
-        } else {
-            m.text(piece)
-        }
+        if is_code { m.el("code").text(untied(&piece)) } else { m.text(piece) }
     }
 }

@@ -54,9 +54,7 @@ pub fn html_tour(reports: &[(&str, &Report)], out: &mut dyn io::Write) -> io::Re
         m.el("ol").with(|m| {
             for (i, (heading, _)) in reports.iter().enumerate() {
                 let link = |m: &mut markup::Markup| {
-                    m.el("a")
-                        .attr("href", format_args!("#part{i}"))
-                        .text(heading);
+                    m.el("a").attr("href", format_args!("#part{i}")).text(heading);
                 };
                 m.el("li").with(link);
             }
@@ -64,9 +62,7 @@ pub fn html_tour(reports: &[(&str, &Report)], out: &mut dyn io::Write) -> io::Re
     });
     page.deepen();
     for (i, (heading, report)) in reports.iter().enumerate() {
-        page.part(&format!("part{i}"), heading, |page| {
-            show(page, &Document::of(report))
-        });
+        page.part(&format!("part{i}"), heading, |page| show(page, &Document::of(report)));
     }
     out.write_all(page.into_document("A tour of knee").as_bytes())
 }

@@ -42,11 +42,7 @@ impl HtmlPage {
     /// A part of a page of several reports, with an `id` for links.
     pub(super) fn part(&mut self, id: &str, title: &str, content: impl FnOnce(&mut HtmlPage)) {
         self.m.raw("<article>");
-        self.m
-            .el("h2")
-            .attr("class", "part")
-            .attr("id", id)
-            .text(title);
+        self.m.el("h2").attr("class", "part").attr("id", id).text(title);
         content(self);
         self.m.raw("</article>");
     }
@@ -196,9 +192,8 @@ fn write_bars(m: &mut Markup, bars: &StackedBars) {
                 for (name, tone) in &bars.parts {
                     m.el("span").attr("class", "key").with(|m| {
                         let swatch = m.el("svg").attr("viewBox", "0 0 20 10");
-                        let swatch = swatch
-                            .attr("class", tone_class(*tone))
-                            .attr("aria-hidden", "true");
+                        let swatch =
+                            swatch.attr("class", tone_class(*tone)).attr("aria-hidden", "true");
                         swatch.with(|m| rectangle(m, 0.0, 20.0));
                         m.text(name);
                     });
@@ -212,27 +207,23 @@ fn write_bars(m: &mut Markup, bars: &StackedBars) {
 
 fn write_bar(m: &mut Markup, row: &StackedBar) {
     let parts = row.parts.iter();
-    let words: Vec<String> = parts
-        .map(|(name, _, ns)| format!("{name} {}", time_short(*ns)))
-        .collect();
+    let words: Vec<String> =
+        parts.map(|(name, _, ns)| format!("{name} {}", time_short(*ns))).collect();
     let words = words.join(", ");
     let stack = m.el("div").attr("class", "stack").attr("title", &words);
     stack.with(|m| {
         m.el("span").text(&row.name);
-        let view = m
-            .el("svg")
-            .attr("viewBox", format_args!("0 0 {BAR_VIEW} 10"));
+        let view = m.el("svg").attr("viewBox", format_args!("0 0 {BAR_VIEW} 10"));
         let view = view.attr("preserveAspectRatio", "none").attr("role", "img");
-        view.attr("aria-label", format_args!("{}: {words}", row.name))
-            .with(|m| {
-                let mut left = 0.0;
-                for (_, tone, ns) in &row.parts {
-                    let width = BAR_VIEW * *ns as f64 / row.whole_ns.max(1) as f64;
-                    let group = m.el("g").attr("class", tone_class(*tone));
-                    group.with(|m| rectangle(m, left, width));
-                    left += width;
-                }
-            });
+        view.attr("aria-label", format_args!("{}: {words}", row.name)).with(|m| {
+            let mut left = 0.0;
+            for (_, tone, ns) in &row.parts {
+                let width = BAR_VIEW * *ns as f64 / row.whole_ns.max(1) as f64;
+                let group = m.el("g").attr("class", tone_class(*tone));
+                group.with(|m| rectangle(m, left, width));
+                left += width;
+            }
+        });
         m.el("span").attr("class", "value").text(&row.value);
     });
 }

@@ -41,20 +41,11 @@ fn tags(markup: &str) -> Vec<&str> {
 fn every_report_is_a_page_of_its_own() {
     for (name, report) in fixtures::all() {
         let page = page(&report);
-        assert!(
-            page.starts_with("<!doctype html>\n<html lang=\"en\">"),
-            "{name}"
-        );
+        assert!(page.starts_with("<!doctype html>\n<html lang=\"en\">"), "{name}");
         assert!(page.ends_with("</html>\n"), "{name}");
         assert!(page.len() < BYTES_MAX, "{name}: {} bytes", page.len());
         let tags = tags(&page);
-        for (tag, times) in [
-            ("main", 1),
-            ("title", 1),
-            ("style", 1),
-            ("script", 1),
-            ("h1", 1),
-        ] {
+        for (tag, times) in [("main", 1), ("title", 1), ("style", 1), ("script", 1), ("h1", 1)] {
             let outside = tags.iter().filter(|t| **t == tag).count();
             let plots = page.matches("<title id=").count();
             let times = if tag == "title" { times + plots } else { times };
@@ -70,16 +61,10 @@ fn nothing_is_fetched() {
     for (name, mut report) in fixtures::all() {
         report.spec.remove("target");
         let page = page(&report).to_lowercase();
-        for sign in [
-            "http:", "https:", "//www", " src=", "@import", "url(", "xmlns", "<link",
-        ] {
+        for sign in ["http:", "https:", "//www", " src=", "@import", "url(", "xmlns", "<link"] {
             assert!(!page.contains(sign), "{sign} in {name}");
         }
-        assert_eq!(
-            page.matches("href=").count(),
-            page.matches("href=\"#").count(),
-            "{name}"
-        );
+        assert_eq!(page.matches("href=").count(), page.matches("href=\"#").count(), "{name}");
     }
 }
 
@@ -96,9 +81,7 @@ fn a_stored_report_renders_to_the_same_bytes() {
 #[test]
 fn every_element_is_closed() {
     // Those that HTML lets be left open, and those without content.
-    let open = [
-        "tr", "td", "th", "thead", "tbody", "line", "path", "rect", "br", "meta",
-    ];
+    let open = ["tr", "td", "th", "thead", "tbody", "line", "path", "rect", "br", "meta"];
     for (name, report) in fixtures::all() {
         let body = body(&report);
         let mut inside = Vec::new();
@@ -122,9 +105,7 @@ fn every_figure_can_be_read() {
         for figure in body.split("<figure").skip(1) {
             let (figure, _) = figure.split_once("</figure>").unwrap();
             let between = |from: &str, to: &str| {
-                let (_, rest) = figure
-                    .split_once(from)
-                    .unwrap_or_else(|| panic!("{from} {name}"));
+                let (_, rest) = figure.split_once(from).unwrap_or_else(|| panic!("{from} {name}"));
                 let (text, _) = rest.split_once(to).unwrap();
                 let (_, text) = text.split_once('>').unwrap();
                 text.to_string()
@@ -136,15 +117,9 @@ fn every_figure_can_be_read() {
             assert!(series > 1, "a figure of nothing in {name}: {figure}");
             assert!(figure.contains("<details class=\"data\">"), "{name}");
             for sign in ["NaN", "inf", "undefined"] {
-                assert!(
-                    !figure.replace("NaN", "").contains(sign),
-                    "{sign} in {name}"
-                );
+                assert!(!figure.replace("NaN", "").contains(sign), "{sign} in {name}");
             }
-            let shapes = figure
-                .split(" d=\"")
-                .skip(1)
-                .map(|d| d.split('"').next().unwrap());
+            let shapes = figure.split(" d=\"").skip(1).map(|d| d.split('"').next().unwrap());
             for d in shapes {
                 let known = |c: char| c.is_ascii_digit() || "MlhvVHLz .-aA".contains(c);
                 assert!(d.chars().all(known), "{d} in {name}");
@@ -220,9 +195,7 @@ fn no_text_breaks_out_of_its_place() {
     let alphabet: Vec<char> = "<>\"'&=/ !-ax`\n;:)".chars().collect();
     let mut state = 7_u64;
     let mut draw = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) as usize
     };
     let mut texts: Vec<String> = [
@@ -239,17 +212,9 @@ fn no_text_breaks_out_of_its_place() {
     .into();
     for _ in 0..40 {
         let length = 1 + draw() % 24;
-        texts.push(
-            (0..length)
-                .map(|_| alphabet[draw() % alphabet.len()])
-                .collect(),
-        );
+        texts.push((0..length).map(|_| alphabet[draw() % alphabet.len()]).collect());
     }
-    for report in [
-        fixtures::sweep_good(),
-        fixtures::run_errors(),
-        fixtures::run_invalid(),
-    ] {
+    for report in [fixtures::sweep_good(), fixtures::run_errors(), fixtures::run_invalid()] {
         for text in &texts {
             let page = body(&poisoned(&report, text));
             let tags = tags(&page);
@@ -284,10 +249,7 @@ fn names_over_their_rows_leave_the_axis_its_marks() {
     let figure = |title: &str| {
         let begin = format!("<b>{title}</b>");
         let (_, rest) = body.split_once(&begin).expect("it is there");
-        rest.split("</figure>")
-            .next()
-            .unwrap_or_default()
-            .to_owned()
+        rest.split("</figure>").next().unwrap_or_default().to_owned()
     };
     for title in ["Change of the loss", "Ratio of datagrams sent"] {
         let figure = figure(title);
@@ -325,10 +287,7 @@ fn a_long_sweep_stays_small() {
         trial.level = at;
         trial.intervals = (0..240).map(interval).collect();
         report.trials.push(trial);
-        conclusion.levels.push(SweepLevel {
-            level: at,
-            ..level.clone()
-        });
+        conclusion.levels.push(SweepLevel { level: at, ..level.clone() });
     }
     let page = page(&report);
     assert!(page.len() < BYTES_MAX, "{}", page.len());
@@ -411,17 +370,11 @@ fn a_tour_has_contents_that_lead_to_its_parts() {
     let page = String::from_utf8(bytes).unwrap();
     assert_eq!(tags(&page).iter().filter(|t| **t == "h1").count(), 1);
     for (i, name) in ["The knee", "&lt;One&gt; load"].iter().enumerate() {
-        assert!(
-            page.contains(&format!("<a href=\"#part{i}\">{name}</a>")),
-            "{name}"
-        );
+        assert!(page.contains(&format!("<a href=\"#part{i}\">{name}</a>")), "{name}");
         assert_eq!(page.matches(&format!(" id=\"part{i}\"")).count(), 1);
     }
-    let ids: Vec<&str> = page
-        .split(" id=\"")
-        .skip(1)
-        .map(|s| s.split('"').next().unwrap())
-        .collect();
+    let ids: Vec<&str> =
+        page.split(" id=\"").skip(1).map(|s| s.split('"').next().unwrap()).collect();
     let mut unique = ids.clone();
     unique.sort_unstable();
     unique.dedup();

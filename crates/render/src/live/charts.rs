@@ -27,16 +27,12 @@ impl BarChart<'_> {
     /// Draws it with its heading.
     pub(super) fn draw(&self, buffer: &mut Buffer, area: Rect) {
         let columns = columns(self.live, plot_width(area));
-        self.style
-            .heading(buffer, area, self.name, &span(self.live, &columns));
+        self.style.heading(buffer, area, self.name, &span(self.live, &columns));
         let area = below(area);
         let fails = |c: &Option<&LiveInterval>| c.is_some_and(|m| m.interval.errors > 0);
         let marks_errors = columns.iter().any(fails) && area.height > 2;
         let rows = area.height - u16::from(marks_errors);
-        let plot = Rect {
-            height: rows,
-            ..area
-        };
+        let plot = Rect { height: rows, ..area };
         let values = columns.iter().flatten().map(|m| (self.value)(m));
         let top = round_up(values.fold(self.asked.unwrap_or(0.0), f64::max));
         axis(self.style, buffer, plot, [(self.label)(top), "0".into()]);
@@ -52,8 +48,7 @@ impl BarChart<'_> {
                 let filled = eighths.saturating_sub(8 * usize::from(row));
                 if filled > 0 {
                     let y = plot.bottom() - 1 - row;
-                    self.style
-                        .put(buffer, (x, y), self.style.filled(filled), style);
+                    self.style.put(buffer, (x, y), self.style.filled(filled), style);
                 }
             }
             if marks_errors && fails(&Some(moment)) {
@@ -111,11 +106,7 @@ fn column_width(live: &LiveState, width: usize) -> usize {
             (LiveKind::Row { .. }, _) | (_, None) => so_far,
             (_, Some(total)) => ((total - trial.warmup).0 / trial.interval.0.max(1)) as usize,
         };
-        let others = if live.is_running {
-            live.intervals.len().saturating_sub(so_far)
-        } else {
-            0
-        };
+        let others = if live.is_running { live.intervals.len().saturating_sub(so_far) } else { 0 };
         expected = expected.max(others + in_all) + live.begun;
     }
     (width / expected.max(1)).clamp(1, WIDTH_MAX)
@@ -142,11 +133,7 @@ pub(super) fn plot_width(area: Rect) -> usize {
 
 /// An area without its heading.
 pub(super) fn below(area: Rect) -> Rect {
-    Rect {
-        y: area.y + 1,
-        height: area.height.saturating_sub(1),
-        ..area
-    }
+    Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area }
 }
 
 /// Draws the axis at the left with labels at its ends.
@@ -175,10 +162,7 @@ fn round_up(value: f64) -> f64 {
     }
     let unit = 10f64.powf(value.log10().floor());
     let round = [1.0, 2.0, 2.5, 5.0].map(|r| r * unit);
-    round
-        .into_iter()
-        .find(|r| value <= *r)
-        .unwrap_or(10.0 * unit)
+    round.into_iter().find(|r| value <= *r).unwrap_or(10.0 * unit)
 }
 
 #[cfg(test)]

@@ -119,10 +119,8 @@ fn all_figures(live: &LiveState) -> Vec<Line> {
         }
         (LiveKind::Flows, Some(i)) => {
             let bits = |bytes: Option<u64>| bit_rate(i.per_s(bytes.unwrap_or(0)));
-            let mut figures = vec![
-                figure("down", bits(i.down_bytes)),
-                figure("up", bits(i.up_bytes)),
-            ];
+            let mut figures =
+                vec![figure("down", bits(i.down_bytes)), figure("up", bits(i.up_bytes))];
             figures.extend(times("ping p50", i));
             figures
         }

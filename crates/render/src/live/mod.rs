@@ -183,11 +183,7 @@ impl LiveState {
         if self.intervals.len() == INTERVALS_MAX {
             self.intervals.pop_front();
         }
-        self.intervals.push_back(LiveInterval {
-            begins: interval.start_ns == 0,
-            interval,
-            bands,
-        });
+        self.intervals.push_back(LiveInterval { begins: interval.start_ns == 0, interval, bands });
     }
 
     /// Ends the running trial.
@@ -234,11 +230,7 @@ impl LiveState {
             Some(trial) if self.begun > 1 => trial.label.clone(),
             _ => String::new(),
         };
-        self.add(LogEntry {
-            label,
-            at,
-            ..LogEntry::new(severity, text)
-        });
+        self.add(LogEntry { label, at, ..LogEntry::new(severity, text) });
     }
 
     fn add(&mut self, entry: LogEntry) {
@@ -259,9 +251,6 @@ impl LiveState {
     /// The interval of the running trial that ended last.
     fn last(&self) -> Option<&Interval> {
         let is_of_this = self.is_running || self.begun > 0;
-        self.intervals
-            .back()
-            .filter(|_| is_of_this)
-            .map(|m| &m.interval)
+        self.intervals.back().filter(|_| is_of_this).map(|m| &m.interval)
     }
 }

@@ -127,11 +127,7 @@ fn agent(agent: &AgentInterval, interval: &Interval) -> Line {
         return line.with(Ink::Bad, "  silent");
     }
     let completed = rate(interval.per_s(agent.completed));
-    let figures = [
-        completed,
-        known(agent.p99_ns, time_short),
-        count(agent.errors),
-    ];
+    let figures = [completed, known(agent.p99_ns, time_short), count(agent.errors)];
     let has_errors = agent.errors > 0;
     let ink = if has_errors { Ink::Warn } else { Ink::Plain };
     agent_row(ink, &agent.agent, &figures)

@@ -76,8 +76,7 @@ impl Widget for LiveScreen<'_> {
         };
         if area.height > used {
             let last = usize::from(area.height) - 1;
-            self.style
-                .write(buffer, area, last, &self.footer(area.width));
+            self.style.write(buffer, area, last, &self.footer(area.width));
         }
         if self.help {
             self.explain(buffer, body);
@@ -96,10 +95,7 @@ impl LiveScreen<'_> {
             return Line::of(Ink::Warn, "ending; Ctrl-C again aborts without a report");
         }
         let mut line = Line::of(Ink::Strong, "q").with(Ink::Dim, " ends early  ");
-        let has_times = matches!(
-            self.live.kind(),
-            Some(LiveKind::Operations | LiveKind::Flows)
-        );
+        let has_times = matches!(self.live.kind(), Some(LiveKind::Operations | LiveKind::Flows));
         if has_times && width < TWO_FROM {
             line.push(Ink::Strong, "v");
             line.push(Ink::Dim, " heat map or percentiles  ");
@@ -142,11 +138,7 @@ impl LiveScreen<'_> {
             return;
         }
         area.height -= rows;
-        draw(Rect {
-            y: area.bottom(),
-            height: rows,
-            ..*area
-        });
+        draw(Rect { y: area.bottom(), height: rows, ..*area });
     }
 
     fn operations(&self, buffer: &mut Buffer, area: Rect) {
@@ -187,14 +179,7 @@ impl LiveScreen<'_> {
         asked: Option<f64>,
         value: fn(&LiveInterval) -> f64,
     ) {
-        let bars = BarChart {
-            live: self.live,
-            style: self.style,
-            name,
-            value,
-            label,
-            asked,
-        };
+        let bars = BarChart { live: self.live, style: self.style, name, value, label, asked };
         if area.height >= 2 {
             bars.draw(buffer, area);
         }
@@ -204,11 +189,7 @@ impl LiveScreen<'_> {
         if area.height < 2 {
             return;
         }
-        let chart = TimesChart {
-            live: self.live,
-            style: self.style,
-            name,
-        };
+        let chart = TimesChart { live: self.live, style: self.style, name };
         match (beside(area), self.pane) {
             (Some([left, right]), _) => {
                 chart.heat_map(buffer, left);
@@ -229,10 +210,7 @@ impl LiveScreen<'_> {
         ];
         let marks = self.style.pick(["░▒▓█", "┄"], [".:+#", "-"]);
         let signs = [
-            (
-                marks[0],
-                "the share of an interval's operations: few to most",
-            ),
+            (marks[0], "the share of an interval's operations: few to most"),
             (marks[1], "the rate asked for"),
         ];
         self.style.heading(buffer, area, "keys and signs", "");
@@ -257,13 +235,7 @@ fn split_at(area: Rect, upper: u16) -> [Rect; 2] {
 /// Two halves side by side, where there is room.
 fn beside(area: Rect) -> Option<[Rect; 2]> {
     let half = (area.width - area.width.min(2)) / 2;
-    let left = Rect {
-        width: half,
-        ..area
-    };
-    let right = Rect {
-        x: area.right() - half,
-        ..left
-    };
+    let left = Rect { width: half, ..area };
+    let right = Rect { x: area.right() - half, ..left };
     (area.width >= TWO_FROM).then_some([left, right])
 }

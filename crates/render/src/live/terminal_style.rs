@@ -49,11 +49,7 @@ impl TerminalStyle {
         let colors = [Color::Blue, Color::Cyan, Color::Yellow, Color::LightRed];
         let at = heat.clamp(1, 4) - 1;
         let plain = Style::new();
-        let style = if self.color {
-            plain.fg(colors[at])
-        } else {
-            plain
-        };
+        let style = if self.color { plain.fg(colors[at]) } else { plain };
         (symbols[at], style)
     }
 

@@ -7,17 +7,12 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 
-const PLAIN: TerminalStyle = TerminalStyle {
-    color: false,
-    unicode: true,
-};
+const PLAIN: TerminalStyle = TerminalStyle { color: false, unicode: true };
 
 /// What a terminal of this size shows.
 fn shown(screen: LiveScreen<'_>, (width, height): (u16, u16)) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal
-        .draw(|frame| frame.render_widget(screen, frame.area()))
-        .unwrap();
+    terminal.draw(|frame| frame.render_widget(screen, frame.area())).unwrap();
     let text = terminal.backend().to_string();
     // The backend quotes its lines.
     let lines = text.lines().map(|l| l.trim_matches('"').trim_end());
@@ -157,10 +152,7 @@ fn an_open_loop() {
         insta::assert_snapshot!(name, shown(screen(&live), size));
     }
     let ascii = LiveScreen {
-        style: TerminalStyle {
-            color: false,
-            unicode: false,
-        },
+        style: TerminalStyle { color: false, unicode: false },
         pane: LatencyView::Percentiles,
         ..screen(&live)
     };
@@ -179,12 +171,8 @@ fn a_sweep_flows_datagrams_and_rows() {
         ..trial("3 of 9  exp(200us)*128", LiveKind::Datagrams)
     });
     for i in 0..9 {
-        let sent = Interval {
-            sent: Some(5_000 - 100 * i),
-            p50_ns: 0,
-            max_ns: 0,
-            ..half_second(i).0
-        };
+        let sent =
+            Interval { sent: Some(5_000 - 100 * i), p50_ns: 0, max_ns: 0, ..half_second(i).0 };
         datagrams.interval(sent, Vec::new());
     }
     insta::assert_snapshot!("live_datagrams", shown(screen(&datagrams), (80, 20)));
@@ -205,11 +193,7 @@ fn before_anything_is_known_and_at_the_end() {
     let live = LiveState::new("run", "http://127.0.0.1:8080/");
     insta::assert_snapshot!("live_nothing", shown(screen(&live), (60, 16)));
     let live = open_loop();
-    let help = LiveScreen {
-        help: true,
-        stopping: true,
-        ..screen(&live)
-    };
+    let help = LiveScreen { help: true, stopping: true, ..screen(&live) };
     insta::assert_snapshot!("live_help", shown(help, (80, 24)));
 }
 
@@ -222,19 +206,12 @@ fn any_size_and_any_text_will_do() {
         for width in [0, 1, 3, 4, 10, 25, 59, 99, 101, 300] {
             for height in [0, 1, 2, 3, 5, 8, 13, 60] {
                 for help in [false, true] {
-                    let screen = LiveScreen {
-                        help,
-                        ..screen(&live)
-                    };
+                    let screen = LiveScreen { help, ..screen(&live) };
                     let area = ratatui::layout::Rect::new(0, 0, width, height);
                     let mut buffer = ratatui::buffer::Buffer::empty(area);
                     ratatui::widgets::Widget::render(screen, area, &mut buffer);
                     let cells = buffer.content().iter();
-                    assert!(
-                        cells
-                            .flat_map(|c| c.symbol().chars())
-                            .all(|c| !c.is_control())
-                    );
+                    assert!(cells.flat_map(|c| c.symbol().chars()).all(|c| !c.is_control()));
                 }
             }
         }
@@ -245,13 +222,7 @@ fn any_size_and_any_text_will_do() {
 fn without_colour_there_is_none() {
     let live = open_loop();
     for (color, expected) in [(true, true), (false, false)] {
-        let screen = LiveScreen {
-            style: TerminalStyle {
-                color,
-                unicode: true,
-            },
-            ..screen(&live)
-        };
+        let screen = LiveScreen { style: TerminalStyle { color, unicode: true }, ..screen(&live) };
         let area = ratatui::layout::Rect::new(0, 0, 80, 24);
         let mut buffer = ratatui::buffer::Buffer::empty(area);
         ratatui::widgets::Widget::render(screen, area, &mut buffer);

@@ -27,8 +27,7 @@ impl TimesChart<'_> {
     pub(super) fn heat_map(&self, buffer: &mut Buffer, area: Rect) {
         let columns = columns(self.live, plot_width(area));
         let name = format!("{}, heat map", self.name);
-        self.style
-            .heading(buffer, area, &name, &span(self.live, &columns));
+        self.style.heading(buffer, area, &name, &span(self.live, &columns));
         let area = below(area);
         let Some(scale) = BandScale::of(&columns, area) else {
             return;
@@ -105,9 +104,7 @@ impl BandScale {
                 high.max(band_of(Nanos(m.interval.max_ns))),
             ]
         };
-        let [from, to] = shown
-            .map(bands)
-            .reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])?;
+        let [from, to] = shown.map(bands).reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])?;
         (area.height > 0).then_some(BandScale {
             area,
             from,

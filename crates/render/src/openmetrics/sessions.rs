@@ -16,10 +16,7 @@ pub(super) struct Sessions {
 impl Sessions {
     /// Of a trial whose sessions are called so.
     pub(super) fn named(names: SessionNames) -> Sessions {
-        Sessions {
-            names,
-            ..Sessions::default()
-        }
+        Sessions { names, ..Sessions::default() }
     }
 
     /// Adds what ended in an interval.
@@ -37,9 +34,7 @@ impl Sessions {
 
     fn kinds(&self) -> Vec<(&str, EndedCounts)> {
         let kinds = self.names.kinds.iter().enumerate();
-        kinds
-            .map(|(number, name)| (name.as_str(), at(&self.kinds, number)))
-            .collect()
+        kinds.map(|(number, name)| (name.as_str(), at(&self.kinds, number))).collect()
     }
 }
 
@@ -97,10 +92,7 @@ const SUBJECTS: [Subject; 2] = [
                 value: |ended| ended.failed,
             },
         ],
-        times: (
-            "knee_session_time_seconds",
-            "Times of completed sessions, pauses included.",
-        ),
+        times: ("knee_session_time_seconds", "Times of completed sessions, pauses included."),
     },
 ];
 
@@ -132,11 +124,7 @@ impl Subject {
         let (name, help) = self.times;
         head(out, name, "histogram", "seconds", help);
         for (labels, ended) in rows {
-            let times = Times {
-                up_to: ended.up_to(),
-                count: ended.timed,
-                sum_ns: ended.sum_ns,
-            };
+            let times = Times { up_to: ended.up_to(), count: ended.timed, sum_ns: ended.sum_ns };
             debug_assert_eq!(times.up_to.len(), TIME_BOUNDS.len());
             histogram(out, name, labels, &times);
         }

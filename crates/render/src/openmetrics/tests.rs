@@ -37,31 +37,15 @@ fn second(at_s: u64) -> Interval {
 
 fn times() -> Times {
     let up_to = |bound: &Nanos| (bound.0 / 5_000).min(993);
-    Times {
-        up_to: BOUNDS.iter().map(up_to).collect(),
-        count: 993,
-        sum_ns: 7.5e8,
-    }
+    Times { up_to: BOUNDS.iter().map(up_to).collect(), count: 993, sum_ns: 7.5e8 }
 }
 
 /// Trials of every kind, the last one running.
 fn all_kinds() -> Metrics {
     let mut metrics = Metrics::new(&[("command", "run"), ("version", "0.1.0")]);
-    let carried = Interval {
-        up_bytes: Some(1_000),
-        down_bytes: Some(2_000_000),
-        ..second(0)
-    };
-    let sent = Interval {
-        sent: Some(5_000),
-        ..second(0)
-    };
-    let row = LiveKind::Row {
-        number: 1,
-        of: 2,
-        before: Nanos::ZERO,
-        all: Nanos::from_secs(2),
-    };
+    let carried = Interval { up_bytes: Some(1_000), down_bytes: Some(2_000_000), ..second(0) };
+    let sent = Interval { sent: Some(5_000), ..second(0) };
+    let row = LiveKind::Row { number: 1, of: 2, before: Nanos::ZERO, all: Nanos::from_secs(2) };
     metrics.trial_begins(&trial("1 up, 1 down", LiveKind::Flows));
     metrics.interval(&carried, Some(&times()));
     metrics.trial_ends();
@@ -138,12 +122,9 @@ fn bounds_are_written_as_elsewhere() {
 
 #[test]
 fn it_keeps_the_rules() {
-    for metrics in [
-        Metrics::default(),
-        Metrics::new(&[("command", "run")]),
-        all_kinds(),
-        of_sessions(),
-    ] {
+    for metrics in
+        [Metrics::default(), Metrics::new(&[("command", "run")]), all_kinds(), of_sessions()]
+    {
         check(&metrics.text());
     }
     let mut ended = all_kinds();

@@ -268,20 +268,12 @@ pub(crate) enum ReferenceAt {
 impl Reference {
     /// A vertical line at a value of x.
     pub(crate) fn x(x: f64, label: impl Into<String>) -> Reference {
-        Reference {
-            at: ReferenceAt::X(x),
-            label: label.into(),
-            tone: Tone::Muted,
-            range: None,
-        }
+        Reference { at: ReferenceAt::X(x), label: label.into(), tone: Tone::Muted, range: None }
     }
 
     /// A horizontal line at a value of y.
     pub(crate) fn y(y: f64, label: impl Into<String>) -> Reference {
-        Reference {
-            at: ReferenceAt::Y(y),
-            ..Reference::x(0.0, label)
-        }
+        Reference { at: ReferenceAt::Y(y), ..Reference::x(0.0, label) }
     }
 
     /// Sets the colour.
@@ -374,11 +366,7 @@ impl Plot {
 
     /// Adds a series, unless it has no points.
     pub(crate) fn with_any(self, series: Series) -> Plot {
-        if series.points().is_empty() {
-            self
-        } else {
-            self.with(series)
-        }
+        if series.points().is_empty() { self } else { self.with(series) }
     }
 
     /// Adds a reference line.

@@ -80,13 +80,7 @@ pub(crate) struct Scale {
 
 impl Scale {
     fn of(axis: Axis, unit: Unit, name: impl Into<String>) -> Scale {
-        Scale {
-            axis,
-            unit,
-            name: name.into(),
-            categories: Vec::new(),
-            marked: Vec::new(),
-        }
+        Scale { axis, unit, name: name.into(), categories: Vec::new(), marked: Vec::new() }
     }
 
     /// Equal differences equally far apart, from `lo` to `hi`.
@@ -140,11 +134,7 @@ impl Scale {
     pub(crate) fn categories(names: Vec<String>) -> Scale {
         let hi = names.len().max(1) as f64 - 0.5;
         let mut scale = Scale::linear(-0.5, hi, Unit::Number, "");
-        scale.categories = if names.is_empty() {
-            vec![number::MISSING.to_string()]
-        } else {
-            names
-        };
+        scale.categories = if names.is_empty() { vec![number::MISSING.to_string()] } else { names };
         scale
     }
 
@@ -200,9 +190,7 @@ impl Scale {
             marked => marked.to_vec(),
         };
         let ticks = ticks.into_iter();
-        ticks
-            .map(|v| (self.axis.position(v), (self.axis.label)(v)))
-            .collect()
+        ticks.map(|v| (self.axis.position(v), (self.axis.label)(v))).collect()
     }
 
     /// For the script: kind, begin, end.
@@ -225,11 +213,7 @@ impl Scale {
 
     /// The title of the axis: the name with the unit that the marks omit.
     pub(crate) fn title(&self) -> String {
-        let log = if self.axis.kind == ScaleKind::Log {
-            ", log scale"
-        } else {
-            ""
-        };
+        let log = if self.axis.kind == ScaleKind::Log { ", log scale" } else { "" };
         match self.unit {
             Unit::KibPerS => format!("{} (KiB/s){log}", self.name),
             Unit::Hertz => format!("{} (Hz){log}", self.name),

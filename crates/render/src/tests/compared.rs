@@ -13,10 +13,7 @@ fn shown(form: &dyn Renderer<Comparison>, comparison: &Comparison) -> String {
 fn comparisons_as_text() {
     let wide = Text::default();
     let narrow = Text { width: 60, ..wide };
-    let ascii = Text {
-        unicode: false,
-        ..wide
-    };
+    let ascii = Text { unicode: false, ..wide };
     insta::assert_snapshot!("compare_slower", shown(&wide, &fixtures::slower()));
     insta::assert_snapshot!("compare_sweeps", shown(&wide, &fixtures::sweeps()));
     insta::assert_snapshot!("narrow_compare", shown(&narrow, &fixtures::sweeps()));

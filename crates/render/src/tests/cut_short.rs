@@ -41,13 +41,7 @@ fn cut_short(kind: Kind, level: Level, ended: usize) -> Report {
         intervals: (0..3).map(interval).collect(),
         response,
     };
-    salvage(PartialExperiment {
-        so_far,
-        ended,
-        running: Some(running),
-        goes_on: false,
-    })
-    .unwrap()
+    salvage(PartialExperiment { so_far, ended, running: Some(running), goes_on: false }).unwrap()
 }
 
 fn written(form: &dyn Renderer, report: &Report) -> String {

@@ -137,12 +137,7 @@ fn forms(n: f64) -> Vec<String> {
         [1, 10_000, 10_000_000, 10_000_000_000].map(|hi| number::time_interval([whole, hi])),
     );
     for n in [n.abs(), n.abs() / 1_024.0] {
-        let shown = [
-            number::number,
-            number::asked,
-            number::percent,
-            number::percent_short,
-        ];
+        let shown = [number::number, number::asked, number::percent, number::percent_short];
         forms.extend(shown.map(|shown| shown(n)));
         forms.push(number::estimate(n));
         forms.extend((0..=6).map(|decimals| number::fixed(n, decimals)));
@@ -199,9 +194,7 @@ where
     let of_form = |(form, shown): (&str, String)| {
         let new = numbers(&shown);
         let new: Vec<String> = new.difference(&told).cloned().collect();
-        new.into_iter()
-            .map(|n| format!("{name}: {n} in the {form}"))
-            .collect::<Vec<_>>()
+        new.into_iter().map(|n| format!("{name}: {n} in the {form}")).collect::<Vec<_>>()
     };
     forms.into_iter().flat_map(of_form).collect()
 }
@@ -212,10 +205,7 @@ fn no_form_shows_a_number_that_the_json_does_not_have() {
     for (name, report) in fixtures::all() {
         troubles.extend(unknown(name, &report));
     }
-    for (name, comparison) in [
-        ("sweeps", fixtures::sweeps()),
-        ("slower", fixtures::slower()),
-    ] {
+    for (name, comparison) in [("sweeps", fixtures::sweeps()), ("slower", fixtures::slower())] {
         troubles.extend(unknown::<Comparison>(name, &comparison));
     }
     assert!(troubles.is_empty(), "{troubles:#?}");
@@ -224,10 +214,7 @@ fn no_form_shows_a_number_that_the_json_does_not_have() {
 #[test]
 fn a_number_that_is_made_up_is_found() {
     let mut told = BTreeSet::new();
-    known(
-        &serde_json::json!({"p50_ns": 1_234_567, "of": [0.25]}),
-        &mut told,
-    );
+    known(&serde_json::json!({"p50_ns": 1_234_567, "of": [0.25]}), &mut told);
     let shown = numbers("p50 1.23 ms, 1.235 ms, p99 3 of 0.25; 17.5 %");
     let made_up: Vec<&String> = shown.difference(&told).collect();
     assert_eq!(made_up, ["1.235", "17.5", "3"]);

@@ -14,14 +14,8 @@ const STORED: [(&str, &str); 11] = [
     ("udp", include_str!("first_schema/udp.json")),
     ("udp_compare", include_str!("first_schema/udp_compare.json")),
     ("latency", include_str!("first_schema/latency.json")),
-    (
-        "throttle_waits",
-        include_str!("first_schema/throttle_waits.json"),
-    ),
-    (
-        "throttle_rates",
-        include_str!("first_schema/throttle_rates.json"),
-    ),
+    ("throttle_waits", include_str!("first_schema/throttle_waits.json")),
+    ("throttle_rates", include_str!("first_schema/throttle_rates.json")),
     // Of processes that were killed, as `knee history show --json` wrote them.
     ("killed_run", include_str!("first_schema/killed_run.json")),
     ("killed_udp", include_str!("first_schema/killed_udp.json")),

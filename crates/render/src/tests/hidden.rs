@@ -88,10 +88,7 @@ fn no_string_of_a_report_file_is_more_than_text() {
         let (report, count) = spoilt(&report);
         assert!(count > 10, "{name}: only {count} places");
         let plain = Text::default();
-        let ascii = Text {
-            unicode: false,
-            ..Text::default()
-        };
+        let ascii = Text { unicode: false, ..Text::default() };
         let forms: [(&str, &dyn Renderer); 5] = [
             ("text", &plain),
             ("ascii", &ascii),
@@ -110,10 +107,7 @@ fn no_string_of_a_report_file_is_more_than_text() {
         // It is told, and not left out: an answer with something strange in it looks strange.
         let mut text = Vec::new();
         plain.render(&report, &mut text).unwrap();
-        assert!(
-            String::from_utf8(text).unwrap().contains("\\u{1b}"),
-            "{name}"
-        );
+        assert!(String::from_utf8(text).unwrap().contains("\\u{1b}"), "{name}");
     }
 }
 
@@ -123,19 +117,13 @@ fn colours_are_the_only_sequences() {
     let (_, report) = fixtures::all().swap_remove(0);
     let (report, _) = spoilt(&report);
     let mut bytes = Vec::new();
-    let color = Text {
-        color: true,
-        ..Text::default()
-    };
+    let color = Text { color: true, ..Text::default() };
     color.render(&report, &mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     for sequence in text.split('\u{1b}').skip(1) {
         let end = sequence.find('m').expect("it ends");
         let inner = sequence[..end].strip_prefix('[').expect("it sets a colour");
-        assert!(
-            inner.chars().all(|c| c.is_ascii_digit() || c == ';'),
-            "{sequence:?}"
-        );
+        assert!(inner.chars().all(|c| c.is_ascii_digit() || c == ';'), "{sequence:?}");
     }
     assert!(!text.contains(|c| is_hidden(c) && !matches!(c, '\n' | '\u{1b}')));
 }

@@ -25,21 +25,14 @@ fn every_report_as_it_is_by_default() {
 #[test]
 fn first_screen_fits_and_ends_with_the_answer() {
     for (name, report) in fixtures::all() {
-        let screen = Text {
-            width: 80,
-            full: false,
-            ..Text::default()
-        };
+        let screen = Text { width: 80, full: false, ..Text::default() };
         let text = shown(&report, screen);
         let most = match &report.conclusion {
             Conclusion::Run(_) => 24,
             _ => 40,
         };
         assert!(text.lines().count() <= most, "{name}:\n{text}");
-        assert!(
-            text.lines().all(|l| l.chars().count() <= 80),
-            "{name}:\n{text}"
-        );
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{name}:\n{text}");
         let spaces = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let answer = spaces(&crate::headline(&report, true));
         assert!(spaces(&text).ends_with(&answer), "{name}:\n{text}");
@@ -62,15 +55,9 @@ fn narrow_and_in_ascii() {
         ("udp_explain", fixtures::udp_explain()),
         ("latency_bloated", fixtures::latency_bloated()),
     ] {
-        let narrow = Text {
-            width: 60,
-            ..Text::default()
-        };
+        let narrow = Text { width: 60, ..Text::default() };
         insta::assert_snapshot!(format!("narrow_{name}"), shown(&report, narrow));
-        let ascii = Text {
-            unicode: false,
-            ..Text::default()
-        };
+        let ascii = Text { unicode: false, ..Text::default() };
         insta::assert_snapshot!(format!("ascii_{name}"), shown(&report, ascii));
     }
 }
@@ -80,15 +67,7 @@ fn nothing_is_wider_than_the_page_and_no_line_ends_in_a_space() {
     for (name, report) in fixtures::all() {
         for width in [0, 60, 61, 72, 80, 90, 100, 132, 200] {
             for unicode in [true, false] {
-                let text = shown(
-                    &report,
-                    Text {
-                        color: false,
-                        width,
-                        unicode,
-                        full: true,
-                    },
-                );
+                let text = shown(&report, Text { color: false, width, unicode, full: true });
                 for line in text.lines() {
                     let columns = line.chars().count();
                     // What other programs read is never wrapped.
@@ -98,10 +77,7 @@ fn nothing_is_wider_than_the_page_and_no_line_ends_in_a_space() {
                     assert_eq!(line, line.trim_end(), "{name} at {width}");
                     assert!(unicode || line.is_ascii(), "{name}: {line:?}");
                 }
-                assert!(
-                    text.ends_with('\n') && !text.contains("\n\n\n"),
-                    "{name} at {width}"
-                );
+                assert!(text.ends_with('\n') && !text.contains("\n\n\n"), "{name} at {width}");
             }
         }
     }
@@ -112,13 +88,7 @@ fn nothing_is_wider_than_the_page_and_no_line_ends_in_a_space() {
 fn colour_changes_no_character() {
     for (name, report) in fixtures::all() {
         let plain = shown(&report, Text::default());
-        let colored = shown(
-            &report,
-            Text {
-                color: true,
-                ..Text::default()
-            },
-        );
+        let colored = shown(&report, Text { color: true, ..Text::default() });
         assert!(!plain.contains('\x1b'), "{name}");
         assert!(colored.contains("\x1b["), "{name}");
         let mut stripped = String::new();
@@ -170,10 +140,7 @@ fn an_overload_is_read_again_as_it_was_written() {
     has(&conclusion["simple"][0], &["clients"]);
     has(&conclusion["sclients"][0], &rates);
     has(&conclusion["sclients"][0], &["descriptors", "outcomes"]);
-    assert_eq!(
-        conclusion["sclients"][0]["outcomes"]["connect_timeout"],
-        340
-    );
+    assert_eq!(conclusion["sclients"][0]["outcomes"]["connect_timeout"], 340);
 }
 
 /// What the policy concludes from a table is shown whole, and survives the way through JSON.
@@ -191,13 +158,7 @@ fn a_conclusion_of_the_policy_is_shown() {
         let mut report = fixtures::sweep_saturated();
         report.findings = findings;
         report.conclusion = Conclusion::Sweep(conclusion);
-        let text = shown(
-            &report,
-            Text {
-                width: 2_000,
-                ..Text::default()
-            },
-        );
+        let text = shown(&report, Text { width: 2_000, ..Text::default() });
         assert_eq!(text.lines().next(), Some(answer.as_str()));
         for finding in &report.findings {
             assert!(text.contains(&finding.code), "{text}");

@@ -7,9 +7,7 @@ const ASCII_LEVELS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 
 /// A horizontal bar over `share` (0 to 1) of `width` columns; never quite empty.
 pub(super) fn bar(share: f64, width: usize, unicode: bool) -> String {
-    let eighths = (share.clamp(0.0, 1.0) * (width * 8) as f64)
-        .round()
-        .max(1.0) as usize;
+    let eighths = (share.clamp(0.0, 1.0) * (width * 8) as f64).round().max(1.0) as usize;
     if !unicode {
         return "#".repeat(eighths.div_ceil(8));
     }

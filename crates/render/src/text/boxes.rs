@@ -13,10 +13,7 @@ pub(super) fn laid_out(
     width: usize,
     unicode: bool,
 ) -> Vec<Line> {
-    let names: Vec<String> = boxes
-        .iter()
-        .map(|b| cleaned(&names.value(b.at), unicode))
-        .collect();
+    let names: Vec<String> = boxes.iter().map(|b| cleaned(&names.value(b.at), unicode)).collect();
     let margin = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
     let columns = width.saturating_sub(margin + 2).max(10);
     let column = |value: f64| {
@@ -38,11 +35,8 @@ pub(super) fn laid_out(
 
 /// A distribution whose percentiles lie in these columns.
 fn drawn([begin, from, middle, to, end]: [usize; 5], unicode: bool) -> Line {
-    let [thin, heavy, mark, left, right] = if unicode {
-        ['─', '━', '●', '├', '┤']
-    } else {
-        ['-', '=', 'O', '|', '|']
-    };
+    let [thin, heavy, mark, left, right] =
+        if unicode { ['─', '━', '●', '├', '┤'] } else { ['-', '=', 'O', '|', '|'] };
     let mut line = Line::new();
     for at in 0..=end {
         let (ink, glyph) = match at {
@@ -64,10 +58,7 @@ mod tests {
     use crate::plot::Unit;
 
     fn text(percentiles: [f64; 5], unicode: bool) -> Vec<String> {
-        let spread = BoxPlot {
-            at: 0.0,
-            percentiles,
-        };
+        let spread = BoxPlot { at: 0.0, percentiles };
         let names = Scale::categories(vec!["é".into()]);
         let x = Scale::linear(0.0, 20.0, Unit::Number, "");
         let lines = laid_out(&[spread], &names, &x, 24, unicode);
@@ -83,11 +74,7 @@ mod tests {
     fn a_line_from_end_to_end_with_its_median() {
         assert_eq!(
             text([2.0, 5.0, 10.0, 12.0, 18.0], true),
-            [
-                "é │  ├──━━━━━●━━─────┤",
-                "  └┬─────────┬─────────┬",
-                "   0        10        20"
-            ]
+            ["é │  ├──━━━━━●━━─────┤", "  └┬─────────┬─────────┬", "   0        10        20"]
         );
         let ascii = text([2.0, 5.0, 10.0, 12.0, 18.0], false);
         assert_eq!(ascii[0], "? |  |--=====O==-----|");

@@ -38,17 +38,8 @@ pub(super) struct Canvas {
 impl Canvas {
     /// An empty canvas of character cells.
     pub(super) fn new(columns: usize, rows: usize, unicode: bool) -> Canvas {
-        let empty = Cell {
-            dots: 0,
-            glyph: None,
-            ink: Ink::Plain,
-        };
-        Canvas {
-            columns,
-            rows,
-            unicode,
-            cells: vec![empty; columns * rows],
-        }
+        let empty = Cell { dots: 0, glyph: None, ink: Ink::Plain };
+        Canvas { columns, rows, unicode, cells: vec![empty; columns * rows] }
     }
 
     /// A line through points; what lies outside is cut off.
@@ -191,11 +182,7 @@ fn cell(position: f64, cells: usize, dots_per_cell: usize) -> usize {
 mod tests {
     use super::*;
 
-    const SOLID: Stroke = Stroke {
-        ink: Ink::Plain,
-        dashed: false,
-        ascii: '*',
-    };
+    const SOLID: Stroke = Stroke { ink: Ink::Plain, dashed: false, ascii: '*' };
 
     fn drawn(canvas: &Canvas) -> String {
         let mut bytes = Vec::new();
@@ -228,17 +215,11 @@ mod tests {
     fn words_stand_only_where_nothing_else_is() {
         let mut canvas = Canvas::new(8, 2, false);
         canvas.glyph((0.0, 1.0), 'o', Ink::Plain);
-        assert!(
-            !canvas.words(0, 1, "abc", Ink::Dim),
-            "it would touch the mark"
-        );
+        assert!(!canvas.words(0, 1, "abc", Ink::Dim), "it would touch the mark");
         assert!(!canvas.words(0, 6, "abc", Ink::Dim), "it would be cut");
         assert!(!canvas.words(2, 0, "abc", Ink::Dim));
         assert!(canvas.words(0, 2, "abc", Ink::Dim));
-        assert!(
-            !canvas.words(0, 5, "d", Ink::Dim),
-            "it would touch other words"
-        );
+        assert!(!canvas.words(0, 5, "d", Ink::Dim), "it would touch other words");
         assert!(canvas.words(1, 0, "whole", Ink::Dim));
         assert_eq!(drawn(&canvas), "o abc\nwhole\n");
     }

@@ -12,11 +12,7 @@ use std::io;
 impl Renderer<CodeEntry> for Text {
     fn render(&self, entry: &CodeEntry, out: &mut dyn io::Write) -> io::Result<()> {
         let mut page = TextPage::new(self.width.max(super::WIDTH_MIN), self.unicode);
-        let Code {
-            name,
-            cause,
-            remedy,
-        } = entry.code;
+        let Code { name, cause, remedy } = entry.code;
         page.heading(name, "");
         page.facts(&[
             ("cause".to_owned(), Line::plain(cause)),
@@ -38,11 +34,7 @@ impl Renderer<Vec<CodeChapter>> for Text {
             list(&mut page, &chapter.codes);
         }
         page.gap();
-        page.paragraph(
-            0,
-            0,
-            Line::plain("'knee explain CODE' says more about one."),
-        );
+        page.paragraph(0, 0, Line::plain("'knee explain CODE' says more about one."));
         page.write(self.color, out)
     }
 }
@@ -87,12 +79,7 @@ mod tests {
     where
         Text: Renderer<T>,
     {
-        let text = Text {
-            full: true,
-            color: false,
-            width: 80,
-            unicode,
-        };
+        let text = Text { full: true, color: false, width: 80, unicode };
         let mut out = Vec::new();
         text.render(whole, &mut out).expect("memory takes it");
         String::from_utf8(out).expect("text")

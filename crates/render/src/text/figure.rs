@@ -60,10 +60,8 @@ fn show_over_time(page: &mut TextPage, plot: &Plot) {
         let points = series.points();
         // The last only ends the level before it.
         let levels = points.split_last().map_or(points, |(_, levels)| levels);
-        let heights: Vec<f64> = levels
-            .iter()
-            .map(|p| if p.y.is_nan() { 0.0 } else { p.y })
-            .collect();
+        let heights: Vec<f64> =
+            levels.iter().map(|p| if p.y.is_nan() { 0.0 } else { p.y }).collect();
         let keep = match plot.y.unit {
             _ if series.tone == Tone::Bad => KeptExtreme::Peaks,
             Unit::Time => KeptExtreme::Peaks,

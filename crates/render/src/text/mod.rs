@@ -47,12 +47,7 @@ pub struct Text {
 
 impl Default for Text {
     fn default() -> Text {
-        Text {
-            color: false,
-            width: 100,
-            unicode: true,
-            full: true,
-        }
+        Text { color: false, width: 100, unicode: true, full: true }
     }
 }
 
@@ -62,14 +57,11 @@ impl Text {
         show_head(&mut page, &doc.head);
         let end = doc.appendix_at.min(doc.sections.len());
         let (rest, appendix) = doc.sections.split_at(end);
-        rest.iter()
-            .for_each(|section| show_section(&mut page, section));
+        rest.iter().for_each(|section| show_section(&mut page, section));
         if let Some(findings) = &doc.findings {
             show_findings(&mut page, findings);
         }
-        appendix
-            .iter()
-            .for_each(|section| show_section(&mut page, section));
+        appendix.iter().for_each(|section| show_section(&mut page, section));
         page.write(self.color, out)
     }
 }

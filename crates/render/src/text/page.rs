@@ -24,12 +24,7 @@ pub(super) struct TextPage {
 impl TextPage {
     /// An empty page.
     pub(super) fn new(width: usize, unicode: bool) -> TextPage {
-        TextPage {
-            width,
-            unicode,
-            lines: Vec::new(),
-            headed: 0,
-        }
+        TextPage { width, unicode, lines: Vec::new(), headed: 0 }
     }
 
     /// The columns within the indent.
@@ -105,10 +100,7 @@ impl TextPage {
 
     /// Names and values in two columns.
     pub(super) fn facts(&mut self, facts: &[Fact]) {
-        let names: Vec<String> = facts
-            .iter()
-            .map(|(n, _)| cleaned(n, self.unicode))
-            .collect();
+        let names: Vec<String> = facts.iter().map(|(n, _)| cleaned(n, self.unicode)).collect();
         let column = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
         let hang = INDENT + column + 2;
         for (name, (_, text)) in names.into_iter().zip(facts) {
@@ -136,8 +128,6 @@ impl TextPage {
 
     /// Writes it, in colour or not.
     pub(super) fn write(&self, color: bool, out: &mut dyn io::Write) -> io::Result<()> {
-        self.lines
-            .iter()
-            .try_for_each(|line| line.write(color, out))
+        self.lines.iter().try_for_each(|line| line.write(color, out))
     }
 }

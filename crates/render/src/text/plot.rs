@@ -97,12 +97,7 @@ impl Drawing {
             }
         };
         if !reference.label.is_empty() {
-            self.labels.push(Label {
-                text: reference.label.clone(),
-                ink,
-                sign,
-                at,
-            });
+            self.labels.push(Label { text: reference.label.clone(), ink, sign, at });
         }
     }
 
@@ -117,11 +112,7 @@ impl Drawing {
         }
         let is_guide = !series.listed;
         if matches!(series.shape, Shape::Line(_) | Shape::Step(_)) {
-            let stroke = Stroke {
-                ink,
-                dashed: false,
-                ascii: '.',
-            };
+            let stroke = Stroke { ink, dashed: false, ascii: '.' };
             let is_solid = !is_guide && series.dash == Dash::Solid;
             let stroke = if is_solid { stroke } else { dashed(ink) };
             self.layers.push(Layer::Curve(points.clone(), stroke));
@@ -162,9 +153,8 @@ impl Drawing {
             self.draw(layer, &mut canvas);
         }
         let labels = self.labels.iter();
-        let without_room: Vec<&Label> = labels
-            .filter(|label| !self.name(label, &mut canvas, unicode))
-            .collect();
+        let without_room: Vec<&Label> =
+            labels.filter(|label| !self.name(label, &mut canvas, unicode)).collect();
         let title = Line::of(Ink::Plain, cleaned(&self.title, unicode));
         let mut lines = title.wrapped(width, 0);
         for line in &mut lines {
@@ -172,9 +162,7 @@ impl Drawing {
         }
         let [bar, bar_tick, ..] = axis_glyphs(unicode);
         for (row, drawn) in canvas.lines().into_iter().enumerate() {
-            let tick = ticks
-                .iter()
-                .find(|(v, _)| canvas.row(self.y.position(*v)) == row);
+            let tick = ticks.iter().find(|(v, _)| canvas.row(self.y.position(*v)) == row);
             let label = tick.map_or("", |(_, l)| l);
             let bar = if tick.is_some() { bar_tick } else { bar };
             let mut line = Line::of(Ink::Dim, format!("{label:>margin$} {bar}"));
@@ -242,8 +230,7 @@ impl Drawing {
                 let places = points.iter().rev();
                 let places = places.map(|(x, y)| (self.x.position(*x), self.y.position(*y)));
                 let seen = places.filter(|(x, y)| inside(*x) && inside(*y));
-                seen.flat_map(|(x, y)| beside(canvas.row(y), canvas.column(x)))
-                    .collect()
+                seen.flat_map(|(x, y)| beside(canvas.row(y), canvas.column(x))).collect()
             }
         };
         let mut places = places.into_iter().flatten();
@@ -291,17 +278,12 @@ pub(super) fn x_axis(x: &Axis, margin: usize, columns: usize, unicode: bool) -> 
         labels.push(Ink::Dim, label);
     }
     let rule: String = rule.into_iter().collect();
-    [
-        Line::of(Ink::Dim, format!("{:margin$} {corner}{rule}", "")),
-        labels,
-    ]
+    [Line::of(Ink::Dim, format!("{:margin$} {corner}{rule}", "")), labels]
 }
 
 fn labelled(axis: &Axis, wanted: usize, unicode: bool) -> Vec<(f64, String)> {
     let ticks = axis.ticks(wanted).into_iter();
-    ticks
-        .map(|v| (v, cleaned(&(axis.label)(v), unicode)))
-        .collect()
+    ticks.map(|v| (v, cleaned(&(axis.label)(v), unicode))).collect()
 }
 
 /// The sign of a dashed line.
@@ -310,11 +292,7 @@ fn guide_sign(unicode: bool) -> char {
 }
 
 fn dashed(ink: Ink) -> Stroke {
-    Stroke {
-        ink,
-        dashed: true,
-        ascii: '-',
-    }
+    Stroke { ink, dashed: true, ascii: '-' }
 }
 
 /// The ink of a colour.
@@ -344,11 +322,7 @@ fn glyph(mark: Mark, tone: Tone, unicode: bool) -> Option<char> {
 
 /// The vertical axis, its tick, the horizontal axis, its tick, and the corner.
 fn axis_glyphs(unicode: bool) -> [char; 5] {
-    if unicode {
-        ['│', '┤', '─', '┬', '└']
-    } else {
-        ['|', '+', '-', '+', '+']
-    }
+    if unicode { ['│', '┤', '─', '┬', '└'] } else { ['|', '+', '-', '+', '+'] }
 }
 
 #[cfg(test)]
@@ -358,11 +332,7 @@ mod tests {
     use crate::fixtures;
     use crate::number::number;
 
-    const GUIDE: Stroke = Stroke {
-        ink: Ink::Guide,
-        dashed: true,
-        ascii: '-',
-    };
+    const GUIDE: Stroke = Stroke { ink: Ink::Guide, dashed: true, ascii: '-' };
 
     fn drawing(x: Axis, y: Axis) -> Drawing {
         Drawing {
@@ -376,12 +346,7 @@ mod tests {
     }
 
     fn level(text: &str, y: f64) -> Label {
-        Label {
-            text: text.into(),
-            ink: Ink::Guide,
-            sign: '-',
-            at: LabelPlace::Level(y),
-        }
+        Label { text: text.into(), ink: Ink::Guide, sign: '-', at: LabelPlace::Level(y) }
     }
 
     fn text(lines: &[Line]) -> Vec<String> {
@@ -405,20 +370,11 @@ mod tests {
             level("out of sight", 11.0),
         ];
         let lines = text(&plot.laid_out(20, 5, false));
-        assert!(
-            lines[2].contains("most  ") && lines[2].contains("half"),
-            "{lines:#?}"
-        );
-        assert!(
-            lines.iter().any(|l| l.contains("half of it again")),
-            "{lines:#?}"
-        );
+        assert!(lines[2].contains("most  ") && lines[2].contains("half"), "{lines:#?}");
+        assert!(lines.iter().any(|l| l.contains("half of it again")), "{lines:#?}");
         plot.labels[2].text = "more than has room".into();
         let lines = text(&plot.laid_out(20, 5, false));
-        assert!(
-            lines.iter().any(|l| l.starts_with("- more than has room")),
-            "{lines:#?}"
-        );
+        assert!(lines.iter().any(|l| l.starts_with("- more than has room")), "{lines:#?}");
         assert!(!lines.iter().any(|l| l.contains("sight")), "{lines:#?}");
     }
 
@@ -446,30 +402,18 @@ mod tests {
         for (unicode, width) in [(true, 44), (true, 58), (true, 98), (false, 47), (false, 78)] {
             for (name, plot) in plots(unicode) {
                 let with = text(&plot.laid_out(width, 11, unicode));
-                let wanted: Vec<String> = plot
-                    .labels
-                    .iter()
-                    .map(|label| cleaned(&label.text, unicode))
-                    .collect();
-                let bare = Drawing {
-                    labels: Vec::new(),
-                    ..plot
-                };
+                let wanted: Vec<String> =
+                    plot.labels.iter().map(|label| cleaned(&label.text, unicode)).collect();
+                let bare = Drawing { labels: Vec::new(), ..plot };
                 let without = text(&bare.laid_out(width, 11, unicode));
-                let title = (0..)
-                    .find(|i| with[*i].contains(['┤', '+', '│', '|']))
-                    .unwrap();
+                let title = (0..).find(|i| with[*i].contains(['┤', '+', '│', '|'])).unwrap();
                 for (a, b) in with.iter().zip(&without).skip(title).take(11) {
                     let same = a.chars().zip(b.chars()).all(|(a, b)| a == b || b == ' ');
                     assert!(same, "{name} at {width}:\n{a}\n{b}");
                 }
                 for text in wanted {
                     named += 1;
-                    let times = with
-                        .iter()
-                        .skip(title)
-                        .filter(|l| l.contains(&text))
-                        .count();
+                    let times = with.iter().skip(title).filter(|l| l.contains(&text)).count();
                     assert_eq!(times, 1, "{text} in {name} at {width}: {with:#?}");
                 }
             }

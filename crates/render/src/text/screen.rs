@@ -37,9 +37,7 @@ pub(super) fn laid_out(doc: &Document, width: usize, unicode: bool) -> TextPage 
     let mut page = show_figures(doc, &empty, room.saturating_sub(least));
     let room = room.saturating_sub(page.lines());
     let most = FINDINGS_MAX.min(all.len());
-    let fitting = (0..=most)
-        .rev()
-        .find(|n| show_findings(empty(), all, *n).lines() <= room);
+    let fitting = (0..=most).rev().find(|n| show_findings(empty(), all, *n).lines() <= room);
     let mut rest = show_findings(empty(), all, fitting.unwrap_or(0));
     rest.gap();
     page.append(rest);
@@ -49,11 +47,8 @@ pub(super) fn laid_out(doc: &Document, width: usize, unicode: bool) -> TextPage 
 
 /// The blocks of the first screen, in at most `room` lines.
 fn show_figures(doc: &Document, empty: &dyn Fn() -> TextPage, room: usize) -> TextPage {
-    let blocks: Vec<&Block> = doc
-        .sections
-        .iter()
-        .flat_map(|section| section.blocks_for(Medium::Screen))
-        .collect();
+    let blocks: Vec<&Block> =
+        doc.sections.iter().flat_map(|section| section.blocks_for(Medium::Screen)).collect();
     let tables = blocks.iter().filter_map(|block| match block {
         Block::Table(_, table) => Some(table.rows()),
         _ => None,
@@ -69,9 +64,7 @@ fn show_figures(doc: &Document, empty: &dyn Fn() -> TextPage, room: usize) -> Te
         page
     };
     // Sentences are cut before rows are left out.
-    let tight = (TABLE_ROWS_MIN..=most)
-        .rev()
-        .map(|rows| figures(true, rows));
+    let tight = (TABLE_ROWS_MIN..=most).rev().map(|rows| figures(true, rows));
     let mut pages = std::iter::once(figures(false, most)).chain(tight);
     let page = pages.find(|page| page.lines() <= room);
     let mut page = page.unwrap_or_else(|| figures(true, TABLE_ROWS_MIN).begin(room));
@@ -79,9 +72,7 @@ fn show_figures(doc: &Document, empty: &dyn Fn() -> TextPage, room: usize) -> Te
         Block::Plots(plots, _) => Some(plots),
         _ => None,
     });
-    plots
-        .flatten()
-        .for_each(|plot| show_plot(&mut page, plot, room));
+    plots.flatten().for_each(|plot| show_plot(&mut page, plot, room));
     page
 }
 
@@ -131,10 +122,7 @@ fn show_findings(mut page: TextPage, all: &[Finding], shown: usize) -> TextPage 
     }
     let more = all.len().saturating_sub(shown);
     let text = if more > 0 {
-        format!(
-            "{}, and all figures: --full",
-            plural(more as u64, "more finding")
-        )
+        format!("{}, and all figures: --full", plural(more as u64, "more finding"))
     } else {
         "all figures, evidence and what to do next: --full".to_owned()
     };

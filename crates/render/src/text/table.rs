@@ -171,10 +171,7 @@ mod tests {
             align: *align,
             cells: cells.iter().map(|cell| Line::plain(*cell)).collect(),
         };
-        Table {
-            columns: columns.iter().map(column).collect(),
-            bars: Vec::new(),
-        }
+        Table { columns: columns.iter().map(column).collect(), bars: Vec::new() }
     }
 
     #[test]
@@ -196,18 +193,7 @@ mod tests {
             ("told by", Align::Left, &["", "many words of it"]),
         ]);
         let lines = text(&table, 12);
-        assert_eq!(
-            lines,
-            [
-                "   n",
-                "a  1",
-                "b  2",
-                "",
-                "b  many",
-                "   words of",
-                "   it"
-            ]
-        );
+        assert_eq!(lines, ["   n", "a  1", "b  2", "", "b  many", "   words of", "   it"]);
     }
 
     #[test]
@@ -219,11 +205,7 @@ mod tests {
         ]);
         assert_eq!(
             text(&table, 80),
-            [
-                "users    rate  remark",
-                "    1   1,833",
-                "  100  86,070  knee"
-            ]
+            ["users    rate  remark", "    1   1,833", "  100  86,070  knee"]
         );
         assert_eq!(
             text(&table, 15),

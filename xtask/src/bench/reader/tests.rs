@@ -7,43 +7,28 @@ fn near(a: f64, b: f64) -> bool {
 #[test]
 fn wrk_is_read() {
     let sample = wrk(include_str!("../samples/wrk.txt")).unwrap();
-    assert_eq!(
-        (sample.requests, sample.seconds, sample.errors),
-        (414_449.0, 1.0, 0.0)
-    );
+    assert_eq!((sample.requests, sample.seconds, sample.errors), (414_449.0, 1.0, 0.0));
     let with = "  7 requests in 1.50m, 1.00KB read\n  Socket errors: connect 1, read 2, write 0, \
                 timeout 3\n  Non-2xx or 3xx responses: 4\n     50%   10.00us\n     90%    1.50ms\n\
                 \x20    99%    2.00s \n";
     let sample = wrk(with).unwrap();
-    assert_eq!(
-        (sample.requests, sample.seconds, sample.errors),
-        (7.0, 90.0, 10.0)
-    );
+    assert_eq!((sample.requests, sample.seconds, sample.errors), (7.0, 90.0, 10.0));
     let response = sample.response.unwrap();
-    assert_eq!(
-        (response.p50_us, response.p90_us, response.p99_us),
-        (10.0, 1_500.0, 2e6)
-    );
+    assert_eq!((response.p50_us, response.p90_us, response.p99_us), (10.0, 1_500.0, 2e6));
     assert!(wrk("unable to connect").is_err());
 }
 
 #[test]
 fn ab_is_read() {
     let sample = ab(include_str!("../samples/ab.txt")).unwrap();
-    assert_eq!(
-        (sample.requests, sample.seconds, sample.errors),
-        (323_245.0, 1.0, 0.0)
-    );
+    assert_eq!((sample.requests, sample.seconds, sample.errors), (323_245.0, 1.0, 0.0));
     assert!(ab("apr_socket_recv: Connection refused (111)").is_err());
 }
 
 #[test]
 fn h2load_is_read() {
     let sample = h2load(include_str!("../samples/h2load.txt")).unwrap();
-    assert_eq!(
-        (sample.requests, sample.seconds, sample.errors),
-        (258_503.0, 1.0, 0.0)
-    );
+    assert_eq!((sample.requests, sample.seconds, sample.errors), (258_503.0, 1.0, 0.0));
     assert!(h2load("").is_err());
 }
 
@@ -53,10 +38,7 @@ fn bombardier_is_read() {
         "timeTakenSeconds": 1.5, "req1xx": 0, "req2xx": 7, "req3xx": 0, "req4xx": 1, "req5xx": 2,
         "others": 3, "latency": {"mean": 864.8, "stddev": 448.8, "max": 16592}}}"#;
     let sample = bombardier(out).unwrap();
-    assert_eq!(
-        (sample.requests, sample.seconds, sample.errors),
-        (7.0, 1.5, 6.0)
-    );
+    assert_eq!((sample.requests, sample.seconds, sample.errors), (7.0, 1.5, 6.0));
     assert!(bombardier("{}").is_err());
 }
 
@@ -67,10 +49,7 @@ fn oha_is_read() {
         "statusCodeDistribution": {"200": 7},
         "errorDistribution": {"aborted due to deadline": 2, "refused": 1}}"#;
     let sample = oha(out).unwrap();
-    assert_eq!(
-        (sample.requests, sample.seconds, sample.errors),
-        (7.0, 2.0, 1.0)
-    );
+    assert_eq!((sample.requests, sample.seconds, sample.errors), (7.0, 2.0, 1.0));
     assert!(near(sample.response.unwrap().p99_us, 3_000.0));
 }
 
@@ -78,10 +57,7 @@ fn oha_is_read() {
 fn bare_loops_are_read() {
     let closed = r#"{"requests":10,"seconds":2.5,"cpu_user_s":0.1,"cpu_system_s":0.2}"#;
     let sample = bare(closed).unwrap();
-    assert_eq!(
-        (sample.requests, sample.seconds, sample.response),
-        (10.0, 2.5, None)
-    );
+    assert_eq!((sample.requests, sample.seconds, sample.response), (10.0, 2.5, None));
     let open = r#"{"requests":10,"seconds":1,"response_p50_us":1,"response_p90_us":2,
         "response_p99_us":3}"#;
     assert_eq!(bare(open).unwrap().response.unwrap().p99_us, 3.0);
@@ -94,14 +70,8 @@ fn knee_is_read() {
         "generator": {"peak_rss_bytes": 4096},
         "response_time_ns": {"mean": 1000, "p50": 2000, "p90": 3000, "p99": 4000}}]}"#;
     let sample = knee(out).unwrap();
-    assert_eq!(
-        (sample.requests, sample.seconds, sample.errors),
-        (11.0, 2.0, 1.0)
-    );
-    assert_eq!(
-        (sample.valid, sample.peak_rss_bytes),
-        (Some(false), Some(4096.0))
-    );
+    assert_eq!((sample.requests, sample.seconds, sample.errors), (11.0, 2.0, 1.0));
+    assert_eq!((sample.valid, sample.peak_rss_bytes), (Some(false), Some(4096.0)));
     assert_eq!(sample.response.unwrap().mean_us, Some(1.0));
     assert!(knee(r#"{"trials": []}"#).is_err());
 }
@@ -114,11 +84,9 @@ fn datagrams_are_read_whoever_sent_them() {
         "ledger":{"intended":510,"not_attempted":7,"send_errors":3},
         "offered":{"pacing_error_ns":{"p50":1500,"p99":9000}}}]}"#;
     type Read = fn(&str) -> Result<ContenderReport, String>;
-    for (read, out) in [
-        (bare as Read, loops),
-        (iperf3_udp as Read, iperf),
-        (knee_udp as Read, datagrams),
-    ] {
+    for (read, out) in
+        [(bare as Read, loops), (iperf3_udp as Read, iperf), (knee_udp as Read, datagrams)]
+    {
         let sample = read(out).unwrap();
         assert_eq!((sample.requests, sample.seconds), (500.0, 2.0), "{out}");
         let paced = out == datagrams;

@@ -88,10 +88,7 @@ impl TargetArgs {
         let requests = requests.collect::<Result<_, _>>()?;
         let target = HttpTarget::new(endpoint, requests, Pick::InOrder, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
-        let target = HttpTarget {
-            sessions: Some(Arc::new(scenario.plan.clone())),
-            ..target
-        };
+        let target = HttpTarget { sessions: Some(Arc::new(scenario.plan.clone())), ..target };
         self.secure.apply(target, scenario.is_secure)
     }
 

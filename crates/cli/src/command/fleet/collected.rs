@@ -31,26 +31,16 @@ pub(super) fn execute(
         thresholds: ThresholdArgs::default(),
         output,
     };
-    let host = Host {
-        backend: trial.generator.backend.clone(),
-        ..knee_engine::host()
-    };
+    let host = Host { backend: trial.generator.backend.clone(), ..knee_engine::host() };
     let trials = vec![assess(trial)];
-    let Concluded {
-        verdict,
-        findings,
-        conclusion,
-    } = SingleRun::new(trial.spec.clone()).conclude(&trials);
+    let Concluded { verdict, findings, conclusion } =
+        SingleRun::new(trial.spec.clone()).conclude(&trials);
     let conducted = Conducted {
         trials,
         verdict,
         findings,
         conclusion,
-        ended: if trial.interrupted {
-            EndReason::Interrupted
-        } else {
-            EndReason::Converged
-        },
+        ended: if trial.interrupted { EndReason::Interrupted } else { EndReason::Converged },
     };
     let report = laboratory::report(&setup, collected.started_at, host, conducted, |t| t);
     laboratory::deliver(setup.output, &report, None)

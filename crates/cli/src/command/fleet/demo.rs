@@ -76,15 +76,10 @@ pub(super) fn execute(raw: &RawFleetDemo) -> Result<Exit, Failure> {
     for agent in &mut agents {
         wait_for_line(agent)?;
     }
-    let arguments = format!(
-        "sweep --fleet {url} -t 1 -d 500ms --warmup 200ms --html {}",
-        raw.html
-    );
+    let arguments = format!("sweep --fleet {url} -t 1 -d 500ms --warmup 200ms --html {}", raw.html);
     stdout::write(|out| writeln!(out, "$ knee {arguments}"))?;
     let mut sweep = Command::new(&knee);
-    sweep.args([
-        "sweep", "--fleet", &url, "-t", "1", "-d", "500ms", "--warmup", "200ms",
-    ]);
+    sweep.args(["sweep", "--fleet", &url, "-t", "1", "-d", "500ms", "--warmup", "200ms"]);
     let status = sweep.args(["--html", &raw.html]).status();
     let status = status.map_err(|e| cannot("the sweep", &e))?;
     stdout::write(|out| writeln!(out, "the page: {}", raw.html))?;

@@ -100,19 +100,14 @@ fn list(access: &NatsAccess) -> Result<Exit, Failure> {
         return Err(Failure::nothing_measured(line));
     }
     let rows: Vec<[String; 8]> = agents.iter().map(row).collect();
-    let heads = [
-        "agent", "host", "cores", "version", "clock", "labels", "may load", "does",
-    ];
+    let heads = ["agent", "host", "cores", "version", "clock", "labels", "may load", "does"];
     stdout::write(|out| table(&heads.map(str::to_owned), &rows, out))?;
     Ok(Exit::Fine)
 }
 
 fn row(agent: &AgentPresence) -> [String; 8] {
     let facts = &agent.facts;
-    let labels = facts
-        .labels
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"));
+    let labels = facts.labels.iter().map(|(key, value)| format!("{key}={value}"));
     let labels: Vec<String> = labels.collect();
     [
         facts.name.clone(),
@@ -128,10 +123,7 @@ fn row(agent: &AgentPresence) -> [String; 8] {
                     Some(true) => ", as chrony says",
                     Some(false) => ", which chrony rules out",
                 };
-                format!(
-                    "{sign}{offset} ± {}{chrony}",
-                    time(clock.uncertainty_ns as f64)
-                )
+                format!("{sign}{offset} ± {}{chrony}", time(clock.uncertainty_ns as f64))
             }
             Err(why) => why.clone(),
         },
@@ -145,11 +137,8 @@ fn row(agent: &AgentPresence) -> [String; 8] {
 }
 
 fn may_load(facts: &AgentFacts) -> String {
-    let networks = if facts.targets.is_empty() {
-        "loopback".to_owned()
-    } else {
-        facts.targets.join(",")
-    };
+    let networks =
+        if facts.targets.is_empty() { "loopback".to_owned() } else { facts.targets.join(",") };
     match facts.rate_max {
         Some(rate) => format!("{networks}, {rate:.0}/s"),
         None => networks,
@@ -157,19 +146,12 @@ fn may_load(facts: &AgentFacts) -> String {
 }
 
 fn words_or_dash(words: String) -> String {
-    if words.is_empty() {
-        "-".to_owned()
-    } else {
-        words
-    }
+    if words.is_empty() { "-".to_owned() } else { words }
 }
 
 fn table(heads: &[String; 8], rows: &[[String; 8]], out: &mut dyn Write) -> std::io::Result<()> {
     let wide = |column: usize| {
-        let cells = rows
-            .iter()
-            .chain([heads])
-            .map(|row| row[column].chars().count());
+        let cells = rows.iter().chain([heads]).map(|row| row[column].chars().count());
         cells.max().unwrap_or(0)
     };
     for row in [heads].into_iter().chain(rows) {
@@ -189,12 +171,9 @@ fn status(access: &NatsAccess) -> Result<Exit, Failure> {
     stdout::write(|out| {
         match &conducts {
             None => writeln!(out, "nothing runs")?,
-            Some(CoordinatorFacts {
-                run,
-                host,
-                pid,
-                since,
-            }) => writeln!(out, "run {run} since {since}, for {host} (process {pid})")?,
+            Some(CoordinatorFacts { run, host, pid, since }) => {
+                writeln!(out, "run {run} since {since}, for {host} (process {pid})")?
+            }
         }
         writeln!(out, "{} agents, {busy} of them busy", agents.len())
     })?;

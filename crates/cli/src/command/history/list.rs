@@ -28,15 +28,7 @@ pub struct List<'a> {
 impl List<'_> {
     /// Writes it.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let head = [
-            "id",
-            "when (UTC)",
-            "command",
-            "target",
-            "verdict",
-            "took",
-            "answer",
-        ];
+        let head = ["id", "when (UTC)", "command", "target", "verdict", "took", "answer"];
         let head = head.map(str::to_string);
         let rows: Vec<[String; 7]> = self.entries.iter().map(|e| self.row(e)).collect();
         let all = || std::iter::once(&head).chain(&rows);
@@ -45,11 +37,7 @@ impl List<'_> {
         let before = widths.iter().sum::<usize>() + 2 * widths.len();
         // Where no room is left beside the rest, the answer follows below it.
         let is_below = before + ANSWER_MIN > self.width;
-        let left = if is_below {
-            self.width.saturating_sub(INDENT)
-        } else {
-            self.width - before
-        };
+        let left = if is_below { self.width.saturating_sub(INDENT) } else { self.width - before };
         for (number, row) in all().enumerate() {
             let mut line = String::new();
             for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {

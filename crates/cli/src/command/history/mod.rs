@@ -30,19 +30,14 @@ pub fn execute(raw: RawHistory) -> Result<Exit, Failure> {
 }
 
 fn list(raw: &RawList) -> Result<Exit, Failure> {
-    let filter = HistoryFilter {
-        command: raw.command.clone(),
-        target: raw.target.clone(),
-    };
+    let filter = HistoryFilter { command: raw.command.clone(), target: raw.target.clone() };
     let entries = match history::open()? {
         Some(store) => store.entries(&filter).map_err(unreadable)?,
         None => Vec::new(),
     };
     let secrets = raw.secrets.secrets();
-    let entries: Vec<HistoryEntry> = entries
-        .into_iter()
-        .map(|entry| entry.without_secrets(&secrets))
-        .collect();
+    let entries: Vec<HistoryEntry> =
+        entries.into_iter().map(|entry| entry.without_secrets(&secrets)).collect();
     let shown = |unasked: usize| &entries[..raw.limit.unwrap_or(unasked).min(entries.len())];
     match raw.json.as_deref() {
         Some("-") => stdout::write(|out| list::json(shown(usize::MAX), out))?,
@@ -73,11 +68,7 @@ fn print(entries: &[HistoryEntry], shown: &[HistoryEntry], raw: &RawList) -> Res
         list.write(out)?;
         match entries.len() - shown.len() {
             0 => Ok(()),
-            more => writeln!(
-                out,
-                "and {more} before; --limit {} lists all",
-                entries.len()
-            ),
+            more => writeln!(out, "and {more} before; --limit {} lists all", entries.len()),
         }
     })
 }
@@ -123,9 +114,7 @@ fn baseline(raw: &RawBaseline) -> Result<Exit, Failure> {
         }
         None if raw.remove => store.forget_baseline(name).map_err(wrong)?,
         None => {
-            let id = store
-                .id(&RunReference::Baseline(name.clone()))
-                .map_err(wrong)?;
+            let id = store.id(&RunReference::Baseline(name.clone())).map_err(wrong)?;
             stdout::write(|out| writeln!(out, "{id}"))?;
         }
     }

@@ -32,11 +32,7 @@ fn entries() -> Vec<HistoryEntry> {
             verdict: Some("invalid".to_string()),
             result: Some("failed".to_string()),
             interrupted: true,
-            ..entry(
-                103,
-                RunState::Complete,
-                "998.8/s, p50 4 ms, p99 4.38 ms, no errors",
-            )
+            ..entry(103, RunState::Complete, "998.8/s, p50 4 ms, p99 4.38 ms, no errors")
         },
         entry(12, RunState::Failed, "127.0.0.1:8080: connection refused"),
         entry(11, RunState::Unfinished, ""),
@@ -44,31 +40,19 @@ fn entries() -> Vec<HistoryEntry> {
             command: "throttle".to_string(),
             target: String::new(),
             baselines: vec!["main".to_string(), "v1.2".to_string()],
-            ..entry(
-                9,
-                RunState::Complete,
-                "A sleep of 1 ms takes 1.06 ms here; hybrid hits it.",
-            )
+            ..entry(9, RunState::Complete, "A sleep of 1 ms takes 1.06 ms here; hybrid hits it.")
         },
         HistoryEntry {
             result: None,
             target: "http://a-host-with-a-long-name.example.org/and/a/path".to_string(),
-            ..entry(
-                8,
-                RunState::Complete,
-                "1,000/s, p50 1 ms, p99 2 ms, no errors",
-            )
+            ..entry(8, RunState::Complete, "1,000/s, p50 1 ms, p99 2 ms, no errors")
         },
     ]
 }
 
 fn written(width: usize, unicode: bool) -> String {
     let entries = entries();
-    let list = List {
-        entries: &entries,
-        width,
-        unicode,
-    };
+    let list = List { entries: &entries, width, unicode };
     let mut bytes = Vec::new();
     list.write(&mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
@@ -80,10 +64,7 @@ fn the_list_as_people_read_it() {
     insta::assert_snapshot!("list_narrow_ascii", written(100, false));
     for width in [60, 72, 80, 90, 100, 120] {
         let text = written(width, true);
-        assert!(
-            text.lines().all(|l| l.chars().count() <= width),
-            "{width}: {text}"
-        );
+        assert!(text.lines().all(|l| l.chars().count() <= width), "{width}: {text}");
         assert!(text.contains("no errors"), "{text}");
     }
     assert!(written(100, false).is_ascii());

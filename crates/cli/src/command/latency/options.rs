@@ -53,9 +53,7 @@ pub fn percent<S: Serializer>(share: &Option<f64>, serializer: S) -> Result<S::O
 
 /// Serializes a switch as `on` or `off`.
 pub fn switch<S: Serializer>(switch: &Option<bool>, serializer: S) -> Result<S::Ok, S::Error> {
-    switch
-        .map(|on| if on { "on" } else { "off" })
-        .serialize(serializer)
+    switch.map(|on| if on { "on" } else { "off" }).serialize(serializer)
 }
 
 /// The longest name that a kernel gives a congestion control (TCP_CA_NAME_MAX, less the zero).
@@ -127,22 +125,14 @@ const UNITS: [(&str, u64); 9] = [
 /// An amount of data, at least a byte: `500M`, `10GiB`, `1000000`.
 pub fn parse_amount(text: &str) -> Result<u64, ParseError> {
     let wrong = || {
-        ParseError(format!(
-            "'{text}' is no amount of data: give bytes, such as 500M, 10GB or 4GiB"
-        ))
+        ParseError(format!("'{text}' is no amount of data: give bytes, such as 500M, 10GB or 4GiB"))
     };
     let stem = text.trim().trim_end_matches('B');
-    let found = UNITS
-        .iter()
-        .find_map(|(unit, bytes)| Some((stem.strip_suffix(unit)?, *bytes)));
+    let found = UNITS.iter().find_map(|(unit, bytes)| Some((stem.strip_suffix(unit)?, *bytes)));
     let (number, unit) = found.unwrap_or((stem, 1));
     let number = number.trim_end().replace('_', "");
     let is_plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let bytes = number
-        .parse::<f64>()
-        .ok()
-        .filter(|_| is_plain)
-        .map(|n| n * unit as f64);
+    let bytes = number.parse::<f64>().ok().filter(|_| is_plain).map(|n| n * unit as f64);
     match bytes {
         Some(bytes) if (1.0..1e18).contains(&bytes) => Ok(bytes as u64),
         _ => Err(wrong()),
@@ -170,9 +160,7 @@ mod tests {
         ] {
             assert_eq!(parse_dscp(text), Ok(n), "{text}");
         }
-        for text in [
-            "", "64", "-1", "CS8", "AF51", "AF14", "AF1", "CS", "EFF", "1.5",
-        ] {
+        for text in ["", "64", "-1", "CS8", "AF51", "AF14", "AF1", "CS", "EFF", "1.5"] {
             assert!(parse_dscp(text).is_err(), "{text}");
         }
     }
@@ -191,18 +179,7 @@ mod tests {
         ] {
             assert_eq!(parse_amount(text), Ok(n), "{text}");
         }
-        for text in [
-            "",
-            "0",
-            "M",
-            "-5M",
-            "5X",
-            "1e3",
-            "5MM",
-            "0.1",
-            "99999999T",
-            "infM",
-        ] {
+        for text in ["", "0", "M", "-5M", "5X", "1e3", "5MM", "0.1", "99999999T", "infM"] {
             assert!(parse_amount(text).is_err(), "{text}");
         }
     }
@@ -218,10 +195,7 @@ mod tests {
         for text in ["", "cubic bbr", "a_name_that_is_too_long", "../bbr"] {
             assert!(parse_control(text).is_err(), "{text}");
         }
-        assert_eq!(
-            (parse_switch("on"), parse_switch("off")),
-            (Ok(true), Ok(false))
-        );
+        assert_eq!((parse_switch("on"), parse_switch("off")), (Ok(true), Ok(false)));
         assert!(parse_switch("yes").is_err());
     }
 }

@@ -58,11 +58,7 @@ impl RawLatency {
             thresholds: self.thresholds,
             output: self.output.resolve()?,
         };
-        Ok(LatencySpec {
-            plan,
-            service: self.service_address,
-            setup,
-        })
+        Ok(LatencySpec { plan, service: self.service_address, setup })
     }
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {
@@ -107,10 +103,7 @@ impl RawLatency {
         let end = match self.duration {
             Some(duration) => ScenarioEnd::After(duration),
             None => ScenarioEnd::Settled {
-                settle: Settle {
-                    tolerance: self.tolerance(),
-                    ..Settle::default()
-                },
+                settle: Settle { tolerance: self.tolerance(), ..Settle::default() },
                 limit: self.limit(),
             },
         };
@@ -125,11 +118,7 @@ impl RawLatency {
             down: 0,
             end,
             bytes_max: self.bytes_max,
-            sockets: FlowSockets {
-                congestion_control: None,
-                dscp: self.dscp,
-                ecn: self.ecn,
-            },
+            sockets: FlowSockets { congestion_control: None, dscp: self.dscp, ecn: self.ecn },
             probes: ProbeSpec {
                 every: self.probe_every,
                 udp: !self.no_udp,
@@ -166,12 +155,7 @@ pub fn announcement(plan: &LatencyPlan) -> String {
     let number = plan.scenarios.len();
     let plural = if number == 1 { "" } else { "s" };
     let runs = plan.congestion.len().max(1);
-    let controls: Vec<&str> = plan
-        .congestion
-        .iter()
-        .flatten()
-        .map(String::as_str)
-        .collect();
+    let controls: Vec<&str> = plan.congestion.iter().flatten().map(String::as_str).collect();
     let with_each = match controls.len() {
         0 | 1 => String::new(),
         _ => format!(" with each of {}", controls.join(" and ")),

@@ -35,11 +35,7 @@ fn without_options_there_are_the_19_scenarios_until_they_settle() {
     assert!(spec.plan.congestion.is_empty());
     assert_eq!(spec.service, None);
     let base = spec.plan.base;
-    let settle = Settle {
-        tolerance: 0.05,
-        window: Nanos::from_millis(250),
-        windows: 6,
-    };
+    let settle = Settle { tolerance: 0.05, window: Nanos::from_millis(250), windows: 6 };
     let limit = Nanos::from_secs(600);
     assert_eq!(base.end, ScenarioEnd::Settled { settle, limit });
     assert_eq!(base.bytes_max, None);
@@ -65,10 +61,7 @@ fn the_options_say_what_is_run() {
     assert_eq!(base.end, ScenarioEnd::After(Nanos::from_secs(3)));
     assert_eq!(base.token, "t");
     assert_eq!(base.bytes_max, Some(1_000_000_000));
-    assert_eq!(
-        (base.sockets.dscp, base.sockets.ecn),
-        (Some(46), Some(false))
-    );
+    assert_eq!((base.sockets.dscp, base.sockets.ecn), (Some(46), Some(false)));
     assert_eq!(base.probes.every, Nanos::from_millis(5));
     assert!(!base.probes.udp);
     assert_eq!(base.interval, Nanos::from_millis(50));
@@ -132,90 +125,42 @@ fn bad_input_gets_one_clear_line() {
 }
 
 const REFUSED: &[(&str, &str)] = &[
-    (
-        "latency h:0",
-        "HOST[:PORT]: 'h:0' has the port 0: give HOST or HOST:PORT of a 'knee serve…",
-    ),
-    (
-        "latency http://h/",
-        "HOST[:PORT]: 'http://h/' is no service:…",
-    ),
-    (
-        "latency h:99999",
-        "HOST[:PORT]: 'h:99999' has no port from 1 to 65535:…",
-    ),
+    ("latency h:0", "HOST[:PORT]: 'h:0' has the port 0: give HOST or HOST:PORT of a 'knee serve…"),
+    ("latency http://h/", "HOST[:PORT]: 'http://h/' is no service:…"),
+    ("latency h:99999", "HOST[:PORT]: 'h:99999' has no port from 1 to 65535:…"),
     ("latency h h", "'h': one argument too many"),
-    (
-        "latency --token t",
-        "--token: the built-in service needs none: give HOST",
-    ),
-    (
-        "latency --scenarios 4",
-        "--scenarios: `4` is not a scenario:…",
-    ),
-    (
-        "latency --scenarios 0/0",
-        "--scenarios: `0/0` has no flow:…",
-    ),
-    (
-        "latency --scenarios 1/1,1",
-        "--scenarios: `1` is not a scenario:…",
-    ),
+    ("latency --token t", "--token: the built-in service needs none: give HOST"),
+    ("latency --scenarios 4", "--scenarios: `4` is not a scenario:…"),
+    ("latency --scenarios 0/0", "--scenarios: `0/0` has no flow:…"),
+    ("latency --scenarios 1/1,1", "--scenarios: `1` is not a scenario:…"),
     (
         "latency --quick --scenarios 1/1",
         "--quick and --scenarios exclude each other: leave one out",
     ),
-    (
-        "latency -d 3s --settle 5%",
-        "--duration and --settle exclude each other: leave one out",
-    ),
+    ("latency -d 3s --settle 5%", "--duration and --settle exclude each other: leave one out"),
     (
         "latency -d 3s --scenario-limit 5s",
         "--duration and --scenario-limit exclude each other: leave one out",
     ),
     ("latency -d 0", "--duration: '0' is no time at all:…"),
-    (
-        "latency --settle 0",
-        "--settle: '0' is not a share above 0 % and below 100 %, such as 5%",
-    ),
-    (
-        "latency --settle -5",
-        "--settle: '-5' is not a share above 0 % and below 100 %, such as 5%",
-    ),
+    ("latency --settle 0", "--settle: '0' is not a share above 0 % and below 100 %, such as 5%"),
+    ("latency --settle -5", "--settle: '-5' is not a share above 0 % and below 100 %, such as 5%"),
     ("latency --cc", "--cc: a value is missing"),
     (
         "latency --cc cubic,,bbr",
         "--cc: '' is no congestion control: give names such as cubic or cubic,bbr",
     ),
-    (
-        "latency --cc bbr,bbr",
-        "--cc: 'bbr' is there twice: name each once",
-    ),
-    (
-        "latency --dscp 64",
-        "--dscp: '64' is no code point: give 0 to 63, or EF,…",
-    ),
-    (
-        "latency --ecn maybe",
-        "--ecn: 'maybe' is neither on nor off",
-    ),
+    ("latency --cc bbr,bbr", "--cc: 'bbr' is there twice: name each once"),
+    ("latency --dscp 64", "--dscp: '64' is no code point: give 0 to 63, or EF,…"),
+    ("latency --ecn maybe", "--ecn: 'maybe' is neither on nor off"),
     (
         "latency --probe-every 10us",
         "--probe-every: '10us' is too often, as probes are no load: at least 1ms",
     ),
-    (
-        "latency --interval 1ms",
-        "--interval: '1ms' is too short: at least 10ms",
-    ),
-    (
-        "latency --bytes-max lots",
-        "--bytes-max: 'lots' is no amount of data:…",
-    ),
+    ("latency --interval 1ms", "--interval: '1ms' is too short: at least 10ms"),
+    ("latency --bytes-max lots", "--bytes-max: 'lots' is no amount of data:…"),
     ("latency -t 0", "--threads: '0' is too few: at least 1"),
-    (
-        "latency --fail-if slow",
-        "--fail-if: 'slow' compares nothing:…",
-    ),
+    ("latency --fail-if slow", "--fail-if: 'slow' compares nothing:…"),
     (
         "serve latency --listen 7008",
         "--listen: '7008' is no address to listen at: give ADDR:PORT such as 127.0.0.1:7008",
@@ -224,14 +169,8 @@ const REFUSED: &[(&str, &str)] = &[
         "serve latency --listen 0.0.0.0:7008",
         "--token: is needed at 0.0.0.0:7008, which others can reach: give the same secret here…",
     ),
-    (
-        "serve latency --max-time 0",
-        "--max-time: '0' is no time at all:…",
-    ),
-    (
-        "serve latency --max-bytes 0",
-        "--max-bytes: '0' is no amount of data:…",
-    ),
+    ("serve latency --max-time 0", "--max-time: '0' is no time at all:…"),
+    ("serve latency --max-bytes 0", "--max-bytes: '0' is no amount of data:…"),
     (
         "serve latency --fault reset(up)",
         "--fault: 'reset(up)' is no fault: give reset(up,0,2s) or stall(down,2,2s,334ms)",

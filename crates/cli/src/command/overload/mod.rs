@@ -190,18 +190,11 @@ pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
     notes.tell(&announcement(&overload.spec));
     let facts = known(runner.facts(&overload.spec)?, demo.is_some());
     // What is foretold rests on what is known of one host that all connections come from.
-    let foreseen = if is_here {
-        predict(&facts, &overload.spec)
-    } else {
-        Vec::new()
-    };
+    let foreseen = if is_here { predict(&facts, &overload.spec) } else { Vec::new() };
     for finding in &foreseen {
         notes.tell(&prediction(finding));
     }
-    let mut experiment = PredictedOverload {
-        overload: Overload::new(overload.spec),
-        foreseen,
-    };
+    let mut experiment = PredictedOverload { overload: Overload::new(overload.spec), foreseen };
     laboratory::conduct(overload.setup, &mut experiment, &mut runner)
 }
 
@@ -213,10 +206,7 @@ fn known(facts: PreflightFacts, is_demo: bool) -> PreflightFacts {
     let (capacity_per_s, backlog) = DemoServer::SMALL;
     PreflightFacts {
         served_per_s: Some(capacity_per_s),
-        server: facts.server.map(|server| ServerFacts {
-            backlog: Some(backlog),
-            ..server
-        }),
+        server: facts.server.map(|server| ServerFacts { backlog: Some(backlog), ..server }),
         ..facts
     }
 }

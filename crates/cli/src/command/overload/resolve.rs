@@ -81,9 +81,7 @@ impl RawOverload {
             version: HttpVersion::Http11,
             ..target
         };
-        let warmup = self
-            .warmup
-            .unwrap_or(WARMUP.max(self.http.limits.connect_timeout));
+        let warmup = self.warmup.unwrap_or(WARMUP.max(self.http.limits.connect_timeout));
         let scheduled = self.scheduled(warmup + self.duration, machine)?;
         let simple = self.simple(machine)?;
         let descriptors = self.descriptors(machine)?;
@@ -126,10 +124,7 @@ impl RawOverload {
             descriptors_max: machine.connections_permitted(),
             scheduled,
         };
-        spec.base.engine = self
-            .http
-            .engine
-            .resolve(&workers_for(&spec, served_per_s, machine));
+        spec.base.engine = self.http.engine.resolve(&workers_for(&spec, served_per_s, machine));
         Ok(spec)
     }
 
@@ -177,9 +172,7 @@ impl RawOverload {
             return Ok(None);
         }
         let trace = self.arrivals.trace()?;
-        let (rate, arrival) = self
-            .arrivals
-            .schedule(self.rate, trace.as_ref(), run_length)?;
+        let (rate, arrival) = self.arrivals.schedule(self.rate, trace.as_ref(), run_length)?;
         let most = match &self.descriptors {
             Some(Levels::List(list)) => list.first().copied().unwrap_or(1),
             _ => machine.connections_default(),
@@ -207,10 +200,7 @@ impl RawOverload {
         }
         if !self.is_scheduled() {
             if self.arrivals.arrival.is_some() {
-                return refuse(
-                    "--arrival",
-                    "needs a rate: give --rate, such as --rate 1000",
-                );
+                return refuse("--arrival", "needs a rate: give --rate, such as --rate 1000");
             }
             if self.sclients.is_some() && self.simple.is_some() && self.descriptors.is_none() {
                 return refuse("--sclients", "they need --descriptors to share");
@@ -230,10 +220,9 @@ impl RawOverload {
             );
         }
         match &self.descriptors {
-            Some(Levels::List(list)) if list.len() > 1 => refuse(
-                "--descriptors",
-                "with a rate they are the most in flight: give one number",
-            ),
+            Some(Levels::List(list)) if list.len() > 1 => {
+                refuse("--descriptors", "with a rate they are the most in flight: give one number")
+            }
             _ => Ok(()),
         }
     }
@@ -272,8 +261,5 @@ fn workers_for(spec: &OverloadSpec, served_per_s: Option<f64>, machine: &Machine
         _ => served_per_s.map_or(f64::INFINITY, |s| s * spec.offered_factor_max),
     };
     let useful = (per_s / STARTS_PER_WORKER).ceil().min(f64::from(u32::MAX));
-    Machine {
-        cpus: machine.cpus.min(useful as u32).max(1),
-        ..*machine
-    }
+    Machine { cpus: machine.cpus.min(useful as u32).max(1), ..*machine }
 }

@@ -47,11 +47,7 @@ impl OverloadRunner {
         };
         let mut http = HttpRunner::new(&spec.base, true, observe.clone()).made_by(fleet);
         http.watch_from(observe.vantage_or_here(address)?);
-        Ok(OverloadRunner {
-            http,
-            address,
-            answers,
-        })
+        Ok(OverloadRunner { http, address, answers })
     }
 
     /// Whether the target answered when it was looked for.
@@ -70,11 +66,7 @@ impl OverloadRunner {
             Load::Overload(load) => load.close,
             Load::Open(_) | Load::Closed { .. } => CloseKind::default(),
         };
-        Ok(PreflightFacts {
-            sources: sources(spec).len().max(1) as u32,
-            close,
-            ..facts
-        })
+        Ok(PreflightFacts { sources: sources(spec).len().max(1) as u32, close, ..facts })
     }
 }
 
@@ -117,11 +109,7 @@ fn line(number: usize, trial: &TrialReport) -> String {
         Level::Descriptors(n) => format!("{n} descriptors"),
         Level::RatePerS(_) | Level::Vusers(_) | Level::Flows { .. } => trial.label.clone(),
     };
-    let level = if is_base_again(trial) {
-        format!("again: {level}")
-    } else {
-        level
-    };
+    let level = if is_base_again(trial) { format!("again: {level}") } else { level };
     let (started, served) = (trial.offered.achieved_per_s, trial.responses_per_s());
     let attempts = trial.attempts();
     format!(

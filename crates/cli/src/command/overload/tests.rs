@@ -56,10 +56,7 @@ fn what_is_named_runs_alone() {
     assert_eq!(only_descriptors.sclients, 2);
     assert_eq!(only_descriptors.base.warmup, Nanos::from_secs(2));
     let both = spec("--simple auto --descriptors auto");
-    assert_eq!(
-        (both.simple.len(), both.descriptors),
-        (9, Descriptors::Auto)
-    );
+    assert_eq!((both.simple.len(), both.descriptors), (9, Descriptors::Auto));
 }
 
 #[test]
@@ -121,10 +118,7 @@ fn the_time_is_told() {
             "--simple 1,2 --descriptors 64 -d 2s --warmup 1s --timeout 3s",
             "3 levels and the base load again, of 3 s each: 12 s",
         ),
-        (
-            "",
-            "at most 18 levels and the base load again, of 6 s each: at most 114 s",
-        ),
+        ("", "at most 18 levels and the base load again, of 6 s each: at most 114 s"),
     ] {
         let told = announcement(&spec(arguments));
         assert!(told.starts_with(expected), "{told}");
@@ -138,9 +132,7 @@ fn a_scenario_takes_the_place_of_the_url_and_its_sessions_keep_their_connections
     let text = "target: http://127.0.0.1:81\ndefaults: {timeout: 3s}\nload: {rate: 9/s}\n\
                 sessions: {s: {steps: [{get: /a}, {get: /b}]}}\n";
     std::fs::write(&file, text).unwrap();
-    let base = resolved(&format!("{} --descriptors 64", file.display()))
-        .spec
-        .base;
+    let base = resolved(&format!("{} --descriptors 64", file.display())).spec.base;
     let _ = std::fs::remove_file(&file);
     assert!(base.target.sessions.is_some() && base.target.keep_alive);
     assert_eq!(base.timeout, Nanos::from_secs(3));
@@ -170,18 +162,9 @@ const REFUSED: &[(&str, &str)] = &[
          itself), and the limit is 1024: raise the limit (ulimit -n 1025), or ask \
          for at most 960",
     ),
-    (
-        "overload http://h/ --simple 5000",
-        "--simple: 5000 connections need 5064 open…",
-    ),
-    (
-        "overload http://h/ --sclients 0",
-        "--sclients: '0' is too few: at least 1",
-    ),
-    (
-        "overload http://h/ --simple 3 --sclients 2",
-        "--sclients: they need --descriptors to share",
-    ),
+    ("overload http://h/ --simple 5000", "--simple: 5000 connections need 5064 open…"),
+    ("overload http://h/ --sclients 0", "--sclients: '0' is too few: at least 1"),
+    ("overload http://h/ --simple 3 --sclients 2", "--sclients: they need --descriptors to share"),
     (
         "overload http://h/ --rate 5 --sclients 2",
         "--sclients: with a rate the schedule takes their place: leave one out",
@@ -206,19 +189,13 @@ const REFUSED: &[(&str, &str)] = &[
         "overload http://h/ --rate 5 --arrival burst(novel)",
         "--arrival: 'burst(novel)' has the wrong number of arguments:…",
     ),
-    (
-        "overload http://h/ --connect-timeout 0",
-        "--connect-timeout: '0' is no time at all:…",
-    ),
+    ("overload http://h/ --connect-timeout 0", "--connect-timeout: '0' is no time at all:…"),
     (
         "overload http://h/ --timeout 500ms",
         "--timeout: must be longer than --connect-timeout, as the response comes after the \
          connect",
     ),
-    (
-        "overload http://h/ --close gently",
-        "--close: 'gently' is not one of fin, rst",
-    ),
+    ("overload http://h/ --close gently", "--close: 'gently' is not one of fin, rst"),
     (
         "overload http://h/ --source eth0",
         "--source: 'eth0' is no IP address of this host, such as 127.0.0.2, nor a range such as \
@@ -232,13 +209,7 @@ const REFUSED: &[(&str, &str)] = &[
         "overload http://h/ --unix-socket /tmp/s",
         "--unix-socket: a Unix socket has no SYNs and no T: give the URL of a TCP port",
     ),
-    (
-        "overload http://h/ --observe server",
-        "--observe: 'server' is no HOST:PORT,…",
-    ),
-    (
-        "overload http://h/ -d 0",
-        "--duration: '0' is no time at all:…",
-    ),
+    ("overload http://h/ --observe server", "--observe: 'server' is no HOST:PORT,…"),
+    ("overload http://h/ -d 0", "--duration: '0' is no time at all:…"),
     ("overload http://h:99999/", "URL: …"),
 ];

@@ -75,10 +75,7 @@ fn open(trial: &TrialSpec) -> &OpenLoad {
 
 #[test]
 fn the_file_says_what_the_command_line_does_not() {
-    let file = Scratch::new(
-        "load",
-        "load: {rate: 20/s, arrival: poisson, duration: 4s}\n",
-    );
+    let file = Scratch::new("load", "load: {rate: 20/s, arrival: poisson, duration: 4s}\n");
     let trial = file.trial("");
     assert_eq!(open(&trial).rate.per_s(), 20.0);
     assert_eq!(open(&trial).arrival, ArrivalLaw::Poisson);
@@ -95,30 +92,15 @@ fn the_command_line_wins() {
     let trial = file.trial("--rate 5 -d 2s --timeout 10s --unix-socket /s -H X-A:b");
     assert_eq!(open(&trial).rate.per_s(), 5.0);
     assert_eq!(open(&trial).arrival, ArrivalLaw::Poisson);
-    assert_eq!(
-        (trial.duration, trial.timeout),
-        (Nanos::from_secs(2), Nanos::from_secs(10))
-    );
+    assert_eq!((trial.duration, trial.timeout), (Nanos::from_secs(2), Nanos::from_secs(10)));
     assert_eq!(trial.target.endpoint.to_string(), "unix:/s");
-    assert!(
-        trial
-            .target
-            .requests
-            .iter()
-            .all(|request| request.has_header("x-a"))
-    );
+    assert!(trial.target.requests.iter().all(|request| request.has_header("x-a")));
     let trial = file.trial("--arrival uniform");
     assert_eq!(open(&trial).rate.per_s(), 20.0);
     assert_eq!(open(&trial).arrival, ArrivalLaw::Uniform);
-    assert!(matches!(
-        file.trial("--vusers 3").load,
-        Load::Closed { vusers: 3, .. }
-    ));
+    assert!(matches!(file.trial("--vusers 3").load, Load::Closed { vusers: 3, .. }));
     let users = Scratch::new("users", "load: {vusers: 7}\n");
-    assert!(matches!(
-        users.trial("").load,
-        Load::Closed { vusers: 7, .. }
-    ));
+    assert!(matches!(users.trial("").load, Load::Closed { vusers: 7, .. }));
     assert_eq!(open(&users.trial("-R 1")).rate.per_s(), 1.0);
 }
 
@@ -138,15 +120,9 @@ fn what_a_load_of_its_own_does_not_use_is_told() {
     assert!(matches!(of_users, Load::Closed { .. }));
     let of_rates = ends(file.sweep("--axis rate"), ": stages, warmup");
     assert_eq!(of_rates.schedule().unwrap().1, &ArrivalLaw::Poisson);
-    let own = ends(
-        file.sweep("--axis rate --arrival uniform"),
-        ": stages, warmup",
-    );
+    let own = ends(file.sweep("--axis rate --arrival uniform"), ": stages, warmup");
     assert_eq!(own.schedule().unwrap().1, &ArrivalLaw::Uniform);
-    ends(
-        file.overload("--descriptors 64"),
-        ": arrival, stages, warmup",
-    );
+    ends(file.overload("--descriptors 64"), ": arrival, stages, warmup");
     let scheduled = ends(file.overload("--rate 100"), ": stages, warmup");
     assert_eq!(scheduled.schedule().unwrap().1, &ArrivalLaw::Poisson);
     let ramp = Scratch::new("ramp", "load: {arrival: 'ramp(1,5)'}\n");
@@ -179,51 +155,24 @@ fn what_makes_no_sense_with_a_scenario_is_refused() {
         "fail_if: [first p99>1s]\nload: {stages: [{hold: 9/s, for: 1s}]}\n",
     );
     for (command, rest, want) in [
-        (
-            "run",
-            "--method GET",
-            "--method: each step of a scenario has its own",
-        ),
+        ("run", "--method GET", "--method: each step of a scenario has its own"),
         ("run", "-b x", "--body: each step of a scenario has its own"),
-        (
-            "run",
-            "-T a/b",
-            "--content-type: each step of a scenario has its own",
-        ),
-        (
-            "run",
-            "--pick random",
-            "--pick: each step of a scenario has its own",
-        ),
-        (
-            "run",
-            "-H Cookie:a",
-            "--header: a session has cookies of its own",
-        ),
+        ("run", "-T a/b", "--content-type: each step of a scenario has its own"),
+        ("run", "--pick random", "--pick: each step of a scenario has its own"),
+        ("run", "-H Cookie:a", "--header: a session has cookies of its own"),
         ("run", "--cacert x", "--cacert: is of TLS"),
-        (
-            "run",
-            "-d 5s",
-            "--arrival and --duration: the scenario has stages",
-        ),
+        ("run", "-d 5s", "--arrival and --duration: the scenario has stages"),
         ("run", "--warmup 1s", "--warmup: as long as all stages"),
         (
             "overload",
             "--http2-prior-knowledge",
             "--http2: each operation has a connection of its own",
         ),
-        (
-            "overload",
-            "--method POST",
-            "--method: each step of a scenario has its own",
-        ),
+        ("overload", "--method POST", "--method: each step of a scenario has its own"),
     ] {
         let line = file.refused(command, rest);
         assert!(line.starts_with(want), "{rest}: {line}");
     }
     let line = refusal("run missing-of-scenario.yaml");
-    assert!(
-        line.starts_with("missing-of-scenario.yaml: cannot be read"),
-        "{line}"
-    );
+    assert!(line.starts_with("missing-of-scenario.yaml: cannot be read"), "{line}");
 }

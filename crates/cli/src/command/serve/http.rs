@@ -179,14 +179,10 @@ fn execute(service: HttpService) -> Result<Exit, Failure> {
     if stats.log.left_out > 0 {
         let (kept, more) = (stats.log.entries.len(), stats.log.left_out);
         // Where standard error is gone nobody can be told.
-        let _ = writeln!(
-            io::stderr(),
-            "--log has the first {kept} requests; {more} more had no room"
-        );
+        let _ =
+            writeln!(io::stderr(), "--log has the first {kept} requests; {more} more had no room");
     }
-    service
-        .stats
-        .tell(&stats, &format!("{stats}seed   {seed}\n"))?;
+    service.stats.tell(&stats, &format!("{stats}seed   {seed}\n"))?;
     Ok(Exit::Fine)
 }
 
@@ -197,7 +193,5 @@ fn parse_size(text: &str) -> Result<u32, ParseError> {
 
 const APPS: Choices<App> = &[("shop", App::Shop)];
 
-const ACCEPT_POLICIES: Choices<AcceptPolicy> = &[
-    ("eager", AcceptPolicy::Eager),
-    ("per-worker", AcceptPolicy::PerWorker),
-];
+const ACCEPT_POLICIES: Choices<AcceptPolicy> =
+    &[("eager", AcceptPolicy::Eager), ("per-worker", AcceptPolicy::PerWorker)];

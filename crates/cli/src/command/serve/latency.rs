@@ -92,9 +92,7 @@ fn parse_listen(text: &str) -> Result<SocketAddr, ParseError> {
 /// `reset(up,0,2s)`, `stall(down,2,2s,334ms)`: which way, which flow from 0, when, for how long.
 fn parse_fault(text: &str) -> Result<FlowFault, ParseError> {
     let wrong = || {
-        ParseError(format!(
-            "'{text}' is no fault: give reset(up,0,2s) or stall(down,2,2s,334ms)"
-        ))
+        ParseError(format!("'{text}' is no fault: give reset(up,0,2s) or stall(down,2,2s,334ms)"))
     };
     let inner = |name: &str| text.trim().strip_prefix(name)?.strip_suffix(')');
     let (inner, is_stall) = match (inner("reset("), inner("stall(")) {
@@ -136,14 +134,8 @@ mod tests {
         };
         let stall = FlowFaultKind::Stall(Nanos::from_millis(334));
         for (text, expected) in [
-            (
-                "reset(up,0,2s)",
-                fault(Direction::Up, 0, 2_000, FlowFaultKind::Reset),
-            ),
-            (
-                "stall(down, 2, 500ms, 334ms)",
-                fault(Direction::Down, 2, 500, stall),
-            ),
+            ("reset(up,0,2s)", fault(Direction::Up, 0, 2_000, FlowFaultKind::Reset)),
+            ("stall(down, 2, 500ms, 334ms)", fault(Direction::Down, 2, 500, stall)),
         ] {
             assert_eq!(parse_fault(text), Ok(expected));
         }

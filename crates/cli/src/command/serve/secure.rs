@@ -99,10 +99,7 @@ impl TrustFile {
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(mut file) => {
                     let written = TrustFile { path };
-                    return file
-                        .write_all(pem.as_bytes())
-                        .map_err(failed)
-                        .map(|()| written);
+                    return file.write_all(pem.as_bytes()).map_err(failed).map(|()| written);
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(failed(e)),

@@ -104,10 +104,7 @@ pub const LINES: &[Copied] = &[
             "{\"note\":\"it's\\nhere\"}",
         ],
         request: ("PUT", "shop.example.com", "/cart?ref=a%20b&x[]=1"),
-        headers: &[
-            ("Cookie", "sid=1"),
-            ("content-type", "application/json; charset=UTF-8"),
-        ],
+        headers: &[("Cookie", "sid=1"), ("content-type", "application/json; charset=UTF-8")],
         body: "{\"note\":\"it's\\nhere\"}",
     },
     // Chrome, a form; older versions write the cookie as a header.
@@ -125,10 +122,7 @@ pub const LINES: &[Copied] = &[
             "--compressed",
         ],
         request: ("POST", "example.com", "/login"),
-        headers: &[
-            ("cookie", "a=1; b=2"),
-            ("content-type", "application/x-www-form-urlencoded"),
-        ],
+        headers: &[("cookie", "a=1; b=2"), ("content-type", "application/x-www-form-urlencoded")],
         body: "user=ann&password=%40x&remember=on",
     },
     // Chrome, DELETE and a header without a value.
@@ -158,10 +152,7 @@ pub const LINES: &[Copied] = &[
              @1\r\n------WebKitFormBoundaryAbC--\r\n",
         ],
         request: ("POST", "example.com", "/upload"),
-        headers: &[(
-            "content-type",
-            "multipart/form-data; boundary=----WebKitFormBoundaryAbC",
-        )],
+        headers: &[("content-type", "multipart/form-data; boundary=----WebKitFormBoundaryAbC")],
         body: "------WebKitFormBoundaryAbC\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\
                @1\r\n------WebKitFormBoundaryAbC--\r\n",
     },
@@ -182,13 +173,7 @@ pub const LINES: &[Copied] = &[
     },
     // Chrome, HEAD and OPTIONS.
     Copied {
-        line: &[
-            "https://example.com/big.iso",
-            "-X",
-            "HEAD",
-            "-H",
-            "range: bytes=0-9",
-        ],
+        line: &["https://example.com/big.iso", "-X", "HEAD", "-H", "range: bytes=0-9"],
         request: ("HEAD", "example.com", "/big.iso"),
         headers: &[("range", "bytes=0-9")],
         body: "",
@@ -339,18 +324,7 @@ pub const LINES: &[Copied] = &[
     },
     // From documentation.
     Copied {
-        line: &[
-            "-sS",
-            "-X",
-            "POST",
-            "-d",
-            "a=1",
-            "-d",
-            "b=2",
-            "http://h/x",
-            "-u",
-            "me:pw",
-        ],
+        line: &["-sS", "-X", "POST", "-d", "a=1", "-d", "b=2", "http://h/x", "-u", "me:pw"],
         request: ("POST", "h", "/x"),
         headers: &[
             ("Authorization", "Basic bWU6cHc="),
@@ -359,16 +333,7 @@ pub const LINES: &[Copied] = &[
         body: "a=1&b=2",
     },
     Copied {
-        line: &[
-            "--json",
-            r#"{"a":1}"#,
-            "--url",
-            "http://h/x",
-            "-A",
-            "me/1",
-            "-e",
-            "http://r/",
-        ],
+        line: &["--json", r#"{"a":1}"#, "--url", "http://h/x", "-A", "me/1", "-e", "http://r/"],
         request: ("POST", "h", "/x"),
         headers: &[
             ("Content-Type", "application/json"),
@@ -379,14 +344,7 @@ pub const LINES: &[Copied] = &[
         body: r#"{"a":1}"#,
     },
     Copied {
-        line: &[
-            "-G",
-            "http://h/x?a=1#top",
-            "--data-urlencode",
-            "q=a b",
-            "-d{}",
-            "-k",
-        ],
+        line: &["-G", "http://h/x?a=1#top", "--data-urlencode", "q=a b", "-d{}", "-k"],
         request: ("GET", "h", "/x?a=1&q=a+b&{}"),
         headers: &[],
         body: "",
@@ -398,15 +356,7 @@ pub const LINES: &[Copied] = &[
         body: "",
     },
     Copied {
-        line: &[
-            "--data-raw",
-            "b=2",
-            "--data",
-            "a=1",
-            "--data-binary",
-            "c",
-            "http://h/",
-        ],
+        line: &["--data-raw", "b=2", "--data", "a=1", "--data-binary", "c", "http://h/"],
         request: ("POST", "h", "/"),
         headers: &[],
         body: "b=2&a=1&c",

@@ -13,14 +13,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 fn read(line: &[&str]) -> Result<RawCommand, String> {
-    let argv: Vec<&str> = ["knee", "run"]
-        .into_iter()
-        .chain(line.iter().copied())
-        .collect();
+    let argv: Vec<&str> = ["knee", "run"].into_iter().chain(line.iter().copied()).collect();
     let command = RawArgs::command_of(argv.iter().map(OsString::from));
     let read = RawArgs::read(argv);
-    read.map(|raw| raw.command)
-        .map_err(|e| usage::one_line(&e, &command))
+    read.map(|raw| raw.command).map_err(|e| usage::one_line(&e, &command))
 }
 
 fn target(line: &[&str]) -> Result<HttpTarget, String> {
@@ -44,11 +40,7 @@ fn table() -> impl Iterator<Item = Line<'static>> {
     table.split("\n=== ").skip(1).map(|row| {
         let (name, row) = row.split_once('\n').expect("a name");
         let (line, expected) = row.split_once("\n---\n").expect(name);
-        Line {
-            name,
-            line: line.replace("FILES", FILES),
-            expected: expected.trim_end(),
-        }
+        Line { name, line: line.replace("FILES", FILES), expected: expected.trim_end() }
     })
 }
 
@@ -65,9 +57,7 @@ fn sent_by_knee(line: &str) -> Result<Vec<u8>, String> {
 fn normal(request: &[u8]) -> String {
     let text = String::from_utf8_lossy(request).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
-    let boundary = head
-        .split_once("boundary=")
-        .filter(|_| body.starts_with("--"));
+    let boundary = head.split_once("boundary=").filter(|_| body.starts_with("--"));
     let boundary = boundary.map(|(_, rest)| rest.split("\r\n").next().unwrap_or(rest));
     let is_form = boundary.is_some_and(|boundary| body.contains(boundary) && boundary.len() > 15);
     let is_left_out = |line: &str| {
@@ -93,11 +83,7 @@ fn normal(request: &[u8]) -> String {
         })
         .collect();
     headers.sort();
-    let text = format!(
-        "{first}\n{}\n\n{}",
-        headers.join("\n"),
-        body.replace('\r', "⏎")
-    );
+    let text = format!("{first}\n{}\n\n{}", headers.join("\n"), body.replace('\r', "⏎"));
     match boundary.filter(|_| is_form) {
         Some(boundary) => text.replace(boundary, "BOUNDARY"),
         None => text,
@@ -114,29 +100,19 @@ fn lines_of_curl_become_the_requests_of_the_table() {
             Err(refusal) => format!("! {}", refusal.replace(FILES, "FILES")),
         };
         count += 1;
-        assert!(
-            !became.starts_with('!') || !became.contains('\n'),
-            "{became}"
-        );
+        assert!(!became.starts_with('!') || !became.contains('\n'), "{became}");
         if became.trim_end() != row.expected {
             wrong.push(format!("=== {}\n{became}", row.name));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {count}:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(count >= 140, "{count}");
 }
 
 /// One request, received whole.
 fn receive(listener: &TcpListener) -> Vec<u8> {
     let (mut stream, _) = listener.accept().unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let mut received = Vec::new();
     let mut buffer = [0; 65_536];
     loop {
@@ -192,10 +168,7 @@ fn curl_sends_the_requests_of_the_table() {
 #[test]
 fn a_line_goes_to_the_server_that_it_names() {
     let of = |line: &[&str]| target(&[&["--", "curl"], line].concat()).unwrap();
-    let server = |host: &str, port| Endpoint::Tcp {
-        host: host.to_owned(),
-        port,
-    };
+    let server = |host: &str, port| Endpoint::Tcp { host: host.to_owned(), port };
     for (option, value, endpoint) in [
         ("--resolve", "h:443:127.0.0.1", server("127.0.0.1", 443)),
         ("--resolve", "+*:443:[::1],127.0.0.1", server("::1", 443)),
@@ -225,17 +198,7 @@ fn a_line_goes_to_the_server_that_it_names() {
 
 #[test]
 fn options_before_the_line_are_of_knee() {
-    let line = [
-        "-d",
-        "3s",
-        "-b",
-        "x",
-        "--",
-        "curl",
-        "-d",
-        "a=1",
-        "http://h/",
-    ];
+    let line = ["-d", "3s", "-b", "x", "--", "curl", "-d", "a=1", "http://h/"];
     let wrong = "--body and --data exclude each other: leave one out";
     assert_eq!(target(&line).unwrap_err(), wrong);
     let trial = |line: &[&str]| match read(line).unwrap() {
@@ -260,11 +223,7 @@ fn copied_lines_run_behind_two_dashes() {
         };
         let (method, host, path) = copied.request;
         assert_eq!(
-            (
-                request.method.as_str(),
-                request.host.as_str(),
-                request.path.as_str()
-            ),
+            (request.method.as_str(), request.host.as_str(), request.path.as_str()),
             (method, host, path),
             "{line:?}"
         );
@@ -277,11 +236,7 @@ fn copied_lines_run_behind_two_dashes() {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), headers, "{line:?}: no header twice");
-        assert_eq!(
-            String::from_utf8_lossy(&request.body),
-            copied.body,
-            "{line:?}"
-        );
+        assert_eq!(String::from_utf8_lossy(&request.body), copied.body, "{line:?}");
     }
 }
 
@@ -297,31 +252,19 @@ fn options_of_curl_that_make_no_request_are_refused() {
             &["-x", "socks5://h:1"],
             "--proxy: 'socks5://h:1' is no HTTP proxy: give http://HOST:PORT",
         ),
-        (
-            &["-x", "proxy"],
-            "--proxy: 'proxy' is no HTTP proxy: give http://HOST:PORT",
-        ),
+        (&["-x", "proxy"], "--proxy: 'proxy' is no HTTP proxy: give http://HOST:PORT"),
         (
             &["-x", "p:3128", "--http2-prior-knowledge"],
             "--proxy: a proxy is asked in HTTP/1.1: leave --http2-prior-knowledge out",
         ),
-        (
-            &["--form", "a"],
-            "--form: 'a' is no part of a form: write NAME=VALUE",
-        ),
-        (
-            &["-F", "a=1", "--data", "b"],
-            "--form and --data exclude each other: leave one out",
-        ),
+        (&["--form", "a"], "--form: 'a' is no part of a form: write NAME=VALUE"),
+        (&["-F", "a=1", "--data", "b"], "--form and --data exclude each other: leave one out"),
     ] {
         let line = [&[url], line].concat();
         assert_eq!(target(&line).unwrap_err(), wrong, "{line:?}");
     }
     let secure = target(&["https://h/", "-x", "p:3128"]).unwrap_err();
-    assert!(
-        secure.starts_with("--proxy: a proxy for https://"),
-        "{secure}"
-    );
+    assert!(secure.starts_with("--proxy: a proxy for https://"), "{secure}");
 }
 
 #[test]
@@ -355,20 +298,14 @@ fn options_of_knee_mean_one_thing() {
     for body in ["text", "a=1&b=2", r#"{"a":1}"#, "<a b=\"1\"/>"] {
         let trial = trial(&[url, "-b", body]);
         let request = &trial.target.requests[0];
-        assert_eq!(
-            (request.method.as_str(), &*request.body),
-            ("POST", body.as_bytes())
-        );
+        assert_eq!((request.method.as_str(), &*request.body), ("POST", body.as_bytes()));
     }
 }
 
 #[test]
 fn a_proxy_is_asked_with_the_whole_url() {
     let target = target(&["http://shop.test/a?b=1", "-x", "http://127.0.0.1:3128/"]).unwrap();
-    let endpoint = Endpoint::Tcp {
-        host: "127.0.0.1".to_owned(),
-        port: 3128,
-    };
+    let endpoint = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 3128 };
     assert_eq!(target.endpoint, endpoint);
     assert_eq!(target.requests[0].path, "http://shop.test/a?b=1");
     assert_eq!(target.requests[0].host, "shop.test");

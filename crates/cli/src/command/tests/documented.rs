@@ -17,50 +17,20 @@ fn root() -> PathBuf {
 /// Environment variables that the program reads, as the sources name them.
 const VARIABLES: [(&str, &str); 15] = [
     ("KNEE_HISTORY", "File of the history"),
-    (
-        "KNEE_TOKEN",
-        "Token of a service or an observer, where no option gives one",
-    ),
-    (
-        "XDG_DATA_HOME",
-        "Directory of `knee/history.db`; default: `~/.local/share`",
-    ),
-    (
-        "XDG_STATE_HOME",
-        "Directory of `knee/margins.json`; default: `~/.local/state`",
-    ),
+    ("KNEE_TOKEN", "Token of a service or an observer, where no option gives one"),
+    ("XDG_DATA_HOME", "Directory of `knee/history.db`; default: `~/.local/share`"),
+    ("XDG_STATE_HOME", "Directory of `knee/margins.json`; default: `~/.local/state`"),
     ("HOME", "Home directory, for the two defaults above"),
     ("NO_COLOR", "Not empty: no colour anywhere (no-color.org)"),
-    (
-        "COLUMNS",
-        "Width of the text where output is not a terminal",
-    ),
+    ("COLUMNS", "Width of the text where output is not a terminal"),
     ("TERM", "`dumb`: no live view"),
     ("NATS_URL", "Where NATS is, where `--nats` does not say it"),
-    (
-        "NATS_USER, NATS_PASSWORD, NATS_TOKEN",
-        "Log in to NATS, where no option says how",
-    ),
-    (
-        "NATS_CREDS, NATS_NKEY",
-        "Files to log in with, where no option names one",
-    ),
-    (
-        "NATS_CA, NATS_CERT, NATS_KEY",
-        "PEM files for TLS to NATS, where no option names one",
-    ),
-    (
-        "NATS_CONTEXT",
-        "Context of the `nats` tool, where `--nats-context` does not name one",
-    ),
-    (
-        "XDG_CONFIG_HOME",
-        "Directory of `nats/context`; default: `~/.config`",
-    ),
-    (
-        "LC_ALL, LC_CTYPE, LANG",
-        "The first one set decides: UTF-8 or plain ASCII in the text",
-    ),
+    ("NATS_USER, NATS_PASSWORD, NATS_TOKEN", "Log in to NATS, where no option says how"),
+    ("NATS_CREDS, NATS_NKEY", "Files to log in with, where no option names one"),
+    ("NATS_CA, NATS_CERT, NATS_KEY", "PEM files for TLS to NATS, where no option names one"),
+    ("NATS_CONTEXT", "Context of the `nats` tool, where `--nats-context` does not name one"),
+    ("XDG_CONFIG_HOME", "Directory of `nats/context`; default: `~/.config`"),
+    ("LC_ALL, LC_CTYPE, LANG", "The first one set decides: UTF-8 or plain ASCII in the text"),
 ];
 
 const MADE: &str = "<!-- Made by `cargo xtask docs`; do not edit. -->\n\n";
@@ -86,11 +56,7 @@ fn the_page_of_options_is_up_to_date() {
         let name = command.get_display_name().unwrap_or_default();
         let about = command.get_about().map(ToString::to_string);
         let spelt = name.replace('-', " ");
-        let _ = writeln!(
-            page,
-            "| [`{spelt}`](#{name}) | {} |",
-            about.unwrap_or_default()
-        );
+        let _ = writeln!(page, "| [`{spelt}`](#{name}) | {} |", about.unwrap_or_default());
     }
     for command in &commands {
         section(&mut page, command);
@@ -117,11 +83,7 @@ fn section(page: &mut String, command: &Command) {
     let name = command.get_display_name().unwrap_or_default();
     let _ = write!(page, "\n## {}\n\n", name.replace('-', " "));
     let about = command.get_long_about().or(command.get_about());
-    for paragraph in about
-        .map(ToString::to_string)
-        .unwrap_or_default()
-        .split("\n\n")
-    {
+    for paragraph in about.map(ToString::to_string).unwrap_or_default().split("\n\n") {
         let _ = write!(page, "{}\n\n", escaped(paragraph.trim()));
     }
     let usage = command.clone().render_usage().to_string();
@@ -131,9 +93,7 @@ fn section(page: &mut String, command: &Command) {
     for argument in command.get_arguments().filter(shown) {
         if heading != Some(argument.get_help_heading()) {
             heading = Some(argument.get_help_heading());
-            let title = argument
-                .get_help_heading()
-                .unwrap_or("Arguments and options");
+            let title = argument.get_help_heading().unwrap_or("Arguments and options");
             let _ = write!(page, "\n**{title}**\n\n");
         }
         let _ = writeln!(page, "- {}", described(argument));
@@ -151,20 +111,13 @@ fn described(argument: &Arg) -> String {
         values.join(" ")
     } else {
         let names = std::mem::take(&mut names).join(", ");
-        if takes {
-            format!("{names} {}", values.join(" "))
-        } else {
-            names
-        }
+        if takes { format!("{names} {}", values.join(" ")) } else { names }
     };
     let help = argument.get_long_help().or(argument.get_help());
     let help = help.map(ToString::to_string).unwrap_or_default();
     let mut text = format!("`{name}`: {}", escaped(&in_one_line(&help)));
-    let defaults: Vec<String> = argument
-        .get_default_values()
-        .iter()
-        .map(|v| v.to_string_lossy().into_owned())
-        .collect();
+    let defaults: Vec<String> =
+        argument.get_default_values().iter().map(|v| v.to_string_lossy().into_owned()).collect();
     if takes && !defaults.is_empty() && !argument.is_hide_default_value_set() {
         let _ = write!(text, " [default: {}]", defaults.join(", "));
     }
@@ -182,11 +135,7 @@ fn in_one_line(help: &str) -> String {
     for paragraph in help.split("\n\n") {
         let words: Vec<&str> = paragraph.split_whitespace().collect();
         if !line.is_empty() {
-            line.push_str(if line.ends_with(['.', ':', ']']) {
-                " "
-            } else {
-                ". "
-            });
+            line.push_str(if line.ends_with(['.', ':', ']']) { " " } else { ". " });
         }
         line.push_str(&words.join(" "));
     }
@@ -368,10 +317,7 @@ fn every_example_of_the_documentation_is_taken() {
         assert!(read.is_ok(), "{page}: {line}: {}", read.unwrap_err());
         parsed += 1;
     }
-    assert!(
-        parsed > 50,
-        "{parsed} examples: the test no longer finds them"
-    );
+    assert!(parsed > 50, "{parsed} examples: the test no longer finds them");
 }
 
 #[test]

@@ -21,22 +21,15 @@ use knee_core::time::Nanos;
 use refused::refusal;
 use std::ffi::OsString;
 
-pub const MACHINE: Machine = Machine {
-    cpus: 4,
-    open_files: knee_engine::OpenFiles {
-        limit: 1_024,
-        per_connection: 1,
-    },
-};
+pub const MACHINE: Machine =
+    Machine { cpus: 4, open_files: knee_engine::OpenFiles { limit: 1_024, per_connection: 1 } };
 
 const URL: &str = "http://127.0.0.1:8080/";
 
 pub fn parse(arguments: &str) -> Result<RawCommand, String> {
     let argv = || std::iter::once("knee").chain(arguments.split_whitespace());
     let command = RawArgs::command_of(argv().map(OsString::from));
-    RawArgs::read(argv())
-        .map(|raw| raw.command)
-        .map_err(|e| usage::one_line(&e, &command))
+    RawArgs::read(argv()).map(|raw| raw.command).map_err(|e| usage::one_line(&e, &command))
 }
 
 fn raw_run(arguments: &str) -> Result<RawRun, String> {
@@ -48,8 +41,7 @@ fn raw_run(arguments: &str) -> Result<RawRun, String> {
 
 fn run(arguments: &str) -> Result<(TrialSpec, ResolvedOptions), String> {
     let spec = raw_run(arguments)?.resolve(&MACHINE);
-    spec.map(|spec| (spec.trial, spec.setup.options))
-        .map_err(|failure| failure.line)
+    spec.map(|spec| (spec.trial, spec.setup.options)).map_err(|failure| failure.line)
 }
 
 fn trial(arguments: &str) -> TrialSpec {
@@ -69,10 +61,7 @@ fn a_run_without_options_is_a_closed_loop_of_ten_users_for_ten_seconds() {
     let trial = trial(&format!("{URL} --seed 7"));
     assert_eq!(trial.label, "vusers=10");
     assert_eq!(trial.level, Level::Vusers(10));
-    let load = Load::Closed {
-        vusers: 10,
-        pause: Pause::NONE,
-    };
+    let load = Load::Closed { vusers: 10, pause: Pause::NONE };
     assert_eq!(trial.load, load);
     assert_eq!(trial.duration, Nanos::from_secs(10));
     assert_eq!(trial.warmup, Nanos::from_secs(1));
@@ -108,9 +97,7 @@ fn a_rate_makes_an_open_loop() {
         in_flight_max: None,
     };
     assert_eq!(open(&trial), &expected);
-    let trial = self::trial(&format!(
-        "{URL} -R 2.5k -c 64 --arrival poisson --max-in-flight 9"
-    ));
+    let trial = self::trial(&format!("{URL} -R 2.5k -c 64 --arrival poisson --max-in-flight 9"));
     assert_eq!(open(&trial).rate.per_s(), 2500.0);
     assert_eq!(open(&trial).arrival, ArrivalLaw::Poisson);
     assert_eq!(open(&trial).connections_max, 64);
@@ -136,16 +123,10 @@ fn a_trace_carries_its_moments_and_its_length() {
     let moments = [0, 500, 1500, 3000].map(Nanos::from_millis);
     assert_eq!(open(&trial).arrival, ArrivalLaw::Trace(moments.into()));
     assert_eq!(trial.level, Level::RatePerS(1.0));
-    assert_eq!(
-        (trial.warmup, trial.duration),
-        (Nanos::ZERO, Nanos::from_secs(4))
-    );
+    assert_eq!((trial.warmup, trial.duration), (Nanos::ZERO, Nanos::from_secs(4)));
     let wrong = TempFile::new("wrong-trace", "0\nsoon\n");
     let line = refusal(&format!("run {URL} --arrival trace({})", wrong.path));
-    assert!(
-        line.starts_with(&format!("--arrival: {}: line 2: 'soon' ", wrong.path)),
-        "{line}"
-    );
+    assert!(line.starts_with(&format!("--arrival: {}: line 2: 'soon' ", wrong.path)), "{line}");
 }
 
 #[test]
@@ -165,15 +146,9 @@ fn users_pause() {
         Load::Open(_) | Load::Overload(_) => panic!("{arguments}"),
     };
     let think = pause("--vusers 5 --think exp(10ms)");
-    assert_eq!(
-        (think.kind, think.law),
-        (PauseKind::Think, Law::Exp(Nanos::from_millis(10)))
-    );
+    assert_eq!((think.kind, think.law), (PauseKind::Think, Law::Exp(Nanos::from_millis(10))));
     let cycle = pause("--cycle 20ms");
-    assert_eq!(
-        (cycle.kind, cycle.law),
-        (PauseKind::Cycle, Law::Fixed(Nanos::from_millis(20)))
-    );
+    assert_eq!((cycle.kind, cycle.law), (PauseKind::Cycle, Law::Fixed(Nanos::from_millis(20))));
 }
 
 #[test]
@@ -184,10 +159,7 @@ fn the_target_is_what_the_options_say() {
         body.path
     ))
     .target;
-    let endpoint = Endpoint::Tcp {
-        host: "::1".to_string(),
-        port: 81,
-    };
+    let endpoint = Endpoint::Tcp { host: "::1".to_string(), port: 81 };
     assert_eq!(target.endpoint, endpoint);
     assert!(!target.keep_alive);
     let request = &target.requests[0];
@@ -195,11 +167,8 @@ fn the_target_is_what_the_options_say() {
     assert_eq!(request.path, "/items?x=1");
     assert_eq!(&*request.body, b"{\"a\":1}");
     let header = |name: &str, value: &str| (name.to_string(), value.to_string());
-    let expected = [
-        header("X-A", "1"),
-        header("X-B", "2"),
-        header("Content-Type", "application/json"),
-    ];
+    let expected =
+        [header("X-A", "1"), header("X-B", "2"), header("Content-Type", "application/json")];
     assert_eq!(request.headers, expected);
     let socket = trial("http://app/ --unix-socket /run/app.sock --disable-keepalive").target;
     let path = "/run/app.sock".to_string();
@@ -211,10 +180,7 @@ fn the_target_is_what_the_options_say() {
 #[test]
 fn options_of_curl_mean_what_they_mean_there() {
     let file = TempFile::new("form", "c=3\r\nd=4\n");
-    let form = trial(&format!(
-        "{URL} --data a=1 --data b=2 --data @{} -u me:se:cret",
-        file.path
-    ));
+    let form = trial(&format!("{URL} --data a=1 --data b=2 --data @{} -u me:se:cret", file.path));
     let request = &form.target.requests[0];
     assert_eq!(request.method, "POST");
     assert_eq!(&*request.body, b"a=1&b=2&c=3d=4");
@@ -225,24 +191,16 @@ fn options_of_curl_mean_what_they_mean_there() {
     ];
     assert_eq!(request.headers, expected);
 
-    let own = trial(&format!(
-        "{URL} -X PUT --data x -T text/plain -H Authorization:mine -u me:"
-    ));
+    let own = trial(&format!("{URL} -X PUT --data x -T text/plain -H Authorization:mine -u me:"));
     let request = &own.target.requests[0];
     assert_eq!(request.method, "PUT");
-    let expected = [
-        header("Authorization", "mine"),
-        header("Content-Type", "text/plain"),
-    ];
+    let expected = [header("Authorization", "mine"), header("Content-Type", "text/plain")];
     assert_eq!(request.headers, expected);
 
     let (_, mut words) = run(&format!("{URL} -u me:secret")).unwrap();
     Secrets::default().hide_options(&mut words.0);
     let told = serde_json::to_string(&words.0).unwrap();
-    assert!(
-        told.contains("me:$KNEE_SECRET_PASSWORD") && !told.contains("secret"),
-        "{told}"
-    );
+    assert!(told.contains("me:$KNEE_SECRET_PASSWORD") && !told.contains("secret"), "{told}");
     for refused in ["-u me", "--data a -b c"] {
         assert!(run(&format!("{URL} {refused}")).is_err(), "{refused}");
     }
@@ -314,11 +272,7 @@ fn short_help_is_a_screenful_with_an_example() {
         }
         // The width of whatever terminal the tests run in must not matter.
         let help = command.clone().term_width(100).render_help().to_string();
-        assert!(
-            help.lines().count() <= 48,
-            "{name} has {} lines",
-            help.lines().count()
-        );
+        assert!(help.lines().count() <= 48, "{name} has {} lines", help.lines().count());
         assert!(help.contains("Example"), "{name}");
         insta::assert_snapshot!(name, help);
     }
@@ -333,9 +287,7 @@ impl TempFile {
     fn new(name: &str, content: &str) -> TempFile {
         let path = std::env::temp_dir().join(format!("knee-{}-{name}", std::process::id()));
         std::fs::write(&path, content).unwrap();
-        TempFile {
-            path: path.to_str().unwrap().to_string(),
-        }
+        TempFile { path: path.to_str().unwrap().to_string() }
     }
 }
 

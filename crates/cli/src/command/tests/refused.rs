@@ -61,46 +61,22 @@ const REFUSED: &[(&str, &str)] = &[
         "run http://127.0.0.1/ --observe server",
         "--observe: 'server' is no HOST:PORT, such as 192.168.1.5:9300, nor 'here' or 'none'",
     ),
-    (
-        "run http://127.0.0.1/ --observe-token x",
-        "--observe: is missing",
-    ),
+    ("run http://127.0.0.1/ --observe-token x", "--observe: is missing"),
     (
         "run http://x/ --unix-socket /tmp/s --observe here",
         "--observe: a Unix socket has no SYNs to watch: leave it out",
     ),
-    (
-        "juggle",
-        "juggle: unknown command; --help lists what there is",
-    ),
+    ("juggle", "juggle: unknown command; --help lists what there is"),
     ("rn", "rn: unknown command; --help lists what there is"),
-    (
-        "run",
-        "URL: is missing: give one, such as http://127.0.0.1:8080/",
-    ),
-    (
-        "run --foobar",
-        "--foobar: unknown; --help lists what there is",
-    ),
+    ("run", "URL: is missing: give one, such as http://127.0.0.1:8080/"),
+    ("run --foobar", "--foobar: unknown; --help lists what there is"),
     ("run --ratee 5", "--ratee: unknown; did you mean --rate?"),
-    (
-        "run http://h/ http://h/",
-        "'http://h/': one argument too many",
-    ),
+    ("run http://h/ http://h/", "'http://h/': one argument too many"),
     ("run http://h/ --rate", "--rate: a value is missing"),
-    (
-        "run http://h/ --rate 0",
-        "--rate: '0' would offer nothing:…",
-    ),
+    ("run http://h/ --rate 0", "--rate: '0' would offer nothing:…"),
     ("run http://h/ --rate -5", "--rate: '-5' is not a rate:…"),
-    (
-        "run http://h/ --rate 1 --rate 2",
-        "--rate: given more than once",
-    ),
-    (
-        "run http://h/ --rate fast",
-        "--rate: 'fast' is not a rate:…",
-    ),
+    ("run http://h/ --rate 1 --rate 2", "--rate: given more than once"),
+    ("run http://h/ --rate fast", "--rate: 'fast' is not a rate:…"),
     (
         "run http://h/ --rate 5 --vusers 3",
         "--vusers: users make a closed loop, --rate an open one: leave one out",
@@ -109,10 +85,7 @@ const REFUSED: &[(&str, &str)] = &[
         "run http://h/ --rate 5 --think 1s",
         "--think: only virtual users pause: leave it or the rate out",
     ),
-    (
-        "run http://h/ --rate 5 --arrival weekly",
-        "--arrival: 'weekly' is no arrival process:…",
-    ),
+    ("run http://h/ --rate 5 --arrival weekly", "--arrival: 'weekly' is no arrival process:…"),
     (
         "run http://h/ --rate 5 --arrival ramp(1,2)",
         "--rate: 'ramp(1,2)' carries its own rate: leave one out",
@@ -137,95 +110,44 @@ const REFUSED: &[(&str, &str)] = &[
         "run http://h/ --max-in-flight 5",
         "--max-in-flight: only an open loop sheds: give --rate with it",
     ),
-    (
-        "run http://h/ --vusers 0",
-        "--vusers: '0' is too few: at least 1",
-    ),
-    (
-        "run http://h/ --vusers 1,2",
-        "--vusers: '1,2' is not a whole number such as 100",
-    ),
+    ("run http://h/ --vusers 0", "--vusers: '0' is too few: at least 1"),
+    ("run http://h/ --vusers 1,2", "--vusers: '1,2' is not a whole number such as 100"),
     (
         "run http://h/ --vusers 3 -c 3",
         "--connections: in HTTP/1.1 each virtual user has a connection of its own: leave it out",
     ),
     ("run http://h/ -c", "--connections: a value is missing"),
-    (
-        "run http://h/ -c many",
-        "--connections: 'many' is not a whole number such as 100",
-    ),
-    (
-        "run http://h/ -n 0",
-        "--requests: '0' is too few: at least 1",
-    ),
-    (
-        "run http://h/ -n -5",
-        "--requests: '-5' is not a whole number such as 100",
-    ),
-    (
-        "run http://h/ -n 5 --warmup 1s",
-        "--warmup: with -n every operation counts: leave one out",
-    ),
+    ("run http://h/ -c many", "--connections: 'many' is not a whole number such as 100"),
+    ("run http://h/ -n 0", "--requests: '0' is too few: at least 1"),
+    ("run http://h/ -n -5", "--requests: '-5' is not a whole number such as 100"),
+    ("run http://h/ -n 5 --warmup 1s", "--warmup: with -n every operation counts: leave one out"),
     (
         "run http://h/ -d 0",
         "--duration: '0' is no time at all: it takes more than 0, such as 500ms",
     ),
-    (
-        "run http://h/ -d -3s",
-        "--duration: '-3s' is not a duration:…",
-    ),
-    (
-        "run http://h/ -d soon",
-        "--duration: 'soon' is not a duration:…",
-    ),
+    ("run http://h/ -d -3s", "--duration: '-3s' is not a duration:…"),
+    ("run http://h/ -d soon", "--duration: 'soon' is not a duration:…"),
     (
         "run http://h/ --timeout 0",
         "--timeout: '0' is no time at all: it takes more than 0, such as 500ms",
     ),
-    (
-        "run http://h/ --interval 1ms",
-        "--interval: '1ms' is too short: at least 10ms",
-    ),
+    ("run http://h/ --interval 1ms", "--interval: '1ms' is too short: at least 10ms"),
     (
         "run http://h/ --think 1s --cycle 1s",
         "--think and --cycle exclude each other: leave one out",
     ),
-    (
-        "run http://h/ --cycle often",
-        "--cycle: 'often' is no law:…",
-    ),
-    (
-        "run http://h/ -t 0",
-        "--threads: '0' is too few: at least 1",
-    ),
-    (
-        "run http://h/ --backend kqueue",
-        "--backend: 'kqueue' is not one of auto, epoll, io_uring",
-    ),
-    (
-        "run http://h/ --wait doze",
-        "--wait: 'doze' is not one of auto, hybrid, sleep, spin",
-    ),
-    (
-        "run http://h/ --seed x",
-        "--seed: 'x' is not a whole number such as 100",
-    ),
-    (
-        "run http://h/ --quiet=yes",
-        "--quiet: takes no value, but 'yes' was given",
-    ),
+    ("run http://h/ --cycle often", "--cycle: 'often' is no law:…"),
+    ("run http://h/ -t 0", "--threads: '0' is too few: at least 1"),
+    ("run http://h/ --backend kqueue", "--backend: 'kqueue' is not one of auto, epoll, io_uring"),
+    ("run http://h/ --wait doze", "--wait: 'doze' is not one of auto, hybrid, sleep, spin"),
+    ("run http://h/ --seed x", "--seed: 'x' is not a whole number such as 100"),
+    ("run http://h/ --quiet=yes", "--quiet: takes no value, but 'yes' was given"),
     (
         "run http://h/ --json /nonexistent/run.json",
         "--json: '/nonexistent/run.json' cannot be written: No such file or directory (os error 2)",
     ),
-    (
-        "run http://h/ --fail-if p99",
-        "--fail-if: 'p99' compares nothing:…",
-    ),
-    (
-        "run --targets urls.txt http://h/",
-        "--targets and URL exclude each other: leave one out",
-    ),
+    ("run http://h/ --fail-if p99", "--fail-if: 'p99' compares nothing:…"),
+    ("run --targets urls.txt http://h/", "--targets and URL exclude each other: leave one out"),
     (
         "run --targets /nonexistent",
         "--targets: /nonexistent: cannot be read: No such file or directory (os error 2)",
@@ -234,14 +156,8 @@ const REFUSED: &[(&str, &str)] = &[
         "run http://h/ -b @/nonexistent",
         "--body: /nonexistent: cannot be read: No such file or directory (os error 2)",
     ),
-    (
-        "run http://h/ -H nonsense",
-        "--header: 'nonsense' is no header:…",
-    ),
-    (
-        "run http://h/ --pick worst",
-        "--pick: 'worst' is not one of in-order, random",
-    ),
+    ("run http://h/ -H nonsense", "--header: 'nonsense' is no header:…"),
+    ("run http://h/ --pick worst", "--pick: 'worst' is not one of in-order, random"),
     (
         "run ftp://127.0.0.1/",
         "URL: 'ftp://127.0.0.1/' has the scheme 'ftp': use http:// or https://",
@@ -256,10 +172,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("run http:///", "URL: 'http:///' has no host:…"),
     ("run http://h/ -m A,B", "--method: 'A,B' is no method:…"),
-    (
-        "run http://h/ -H Transfer-Encoding:x",
-        "--header: Transfer-Encoding:…",
-    ),
+    ("run http://h/ -H Transfer-Encoding:x", "--header: Transfer-Encoding:…"),
     (
         "run http://h/ -c 3000",
         "--connections: 3000 connections need 3064 open files (64 are for knee \
@@ -278,107 +191,47 @@ const REFUSED: &[(&str, &str)] = &[
          itself), and the limit is 1024: raise the limit (ulimit -n 3064), or ask \
          for at most 960",
     ),
-    (
-        "sweep http://h/ --vusers 1,0",
-        "--vusers: '0' is too few: at least 1;…",
-    ),
-    (
-        "sweep http://h/ --vusers 1,,2",
-        "--vusers: '' is not a whole number such as 100;…",
-    ),
-    (
-        "sweep http://h/ --axis time",
-        "--axis: 'time' is not one of vusers, rate",
-    ),
+    ("sweep http://h/ --vusers 1,0", "--vusers: '0' is too few: at least 1;…"),
+    ("sweep http://h/ --vusers 1,,2", "--vusers: '' is not a whole number such as 100;…"),
+    ("sweep http://h/ --axis time", "--axis: 'time' is not one of vusers, rate"),
     ("sweep http://h/ --rates 5", "--rates: needs --axis rate"),
-    (
-        "sweep http://h/ --arrival poisson",
-        "--arrival: needs --axis rate",
-    ),
+    ("sweep http://h/ --arrival poisson", "--arrival: needs --axis rate"),
     (
         "sweep http://h/ -c 5",
         "--connections: in HTTP/1.1 each virtual user has a connection of its own: leave it out",
     ),
-    (
-        "sweep http://h/ --max-in-flight 5",
-        "--max-in-flight: needs --axis rate",
-    ),
-    (
-        "sweep http://h/ --axis rate --vusers 3",
-        "--vusers: with --axis rate the levels are --rates",
-    ),
+    ("sweep http://h/ --max-in-flight 5", "--max-in-flight: needs --axis rate"),
+    ("sweep http://h/ --axis rate --vusers 3", "--vusers: with --axis rate the levels are --rates"),
     (
         "sweep http://h/ --axis rate --think 1s",
         "--think: only virtual users pause: leave out --axis rate",
     ),
-    (
-        "sweep http://h/ --axis rate --rates 5,0",
-        "--rates: '0' would offer nothing:…",
-    ),
+    ("sweep http://h/ --axis rate --rates 5,0", "--rates: '0' would offer nothing:…"),
     (
         "sweep http://h/ --axis rate --arrival ramp(1,2)",
         "--arrival: the rate is what a sweep varies: not ramp or trace",
     ),
     ("sweep http://h/ --bound p90", "--bound: `p90` has no `=`;…"),
-    (
-        "sweep http://h/ --bound p97=3ms",
-        "--bound: `p97` is not a figure;…",
-    ),
-    (
-        "sweep http://h/ --bound p90=0ms",
-        "--bound: a limit of 0 cannot be met;…",
-    ),
-    (
-        "sweep http://h/ --rate 5",
-        "--rate: unknown; did you mean --rates?",
-    ),
-    (
-        "analyze run",
-        "run: unknown command; --help lists what there is",
-    ),
+    ("sweep http://h/ --bound p97=3ms", "--bound: `p97` is not a figure;…"),
+    ("sweep http://h/ --bound p90=0ms", "--bound: a limit of 0 cannot be met;…"),
+    ("sweep http://h/ --rate 5", "--rate: unknown; did you mean --rates?"),
+    ("analyze run", "run: unknown command; --help lists what there is"),
     ("analyze sweep", "FILE: is missing"),
     ("report", "FILE.json: is missing"),
-    (
-        "serve smtp",
-        "smtp: unknown command; --help lists what there is",
-    ),
-    (
-        "serve http --listen localhost:80",
-        "--listen: \"localhost:80\" is no address to listen at:…",
-    ),
-    (
-        "serve http --size -1",
-        "--size: '-1' is not a whole number such as 100",
-    ),
-    (
-        "serve http --workers 0",
-        "--workers: '0' is too few: at least 1",
-    ),
+    ("serve smtp", "smtp: unknown command; --help lists what there is"),
+    ("serve http --listen localhost:80", "--listen: \"localhost:80\" is no address to listen at:…"),
+    ("serve http --size -1", "--size: '-1' is not a whole number such as 100"),
+    ("serve http --workers 0", "--workers: '0' is too few: at least 1"),
     ("serve http --service soon", "--service: 'soon' is no law:…"),
-    (
-        "serve http --capacity 0",
-        "--capacity: '0' would offer nothing:…",
-    ),
+    ("serve http --capacity 0", "--capacity: '0' would offer nothing:…"),
     (
         "serve http --capacity 5 --workers 2",
         "--capacity and --workers exclude each other: leave one out",
     ),
-    (
-        "serve http --accept late",
-        "--accept: 'late' is not one of eager, per-worker",
-    ),
-    (
-        "serve http --backlog 0",
-        "--backlog: '0' is too few: at least 1",
-    ),
-    (
-        "serve http --fault explode(1)",
-        "--fault: \"explode(1)\" is no fault:…",
-    ),
-    (
-        "serve http --fault reset(2)",
-        "--fault: \"2\" is no probability from 0 to 1",
-    ),
+    ("serve http --accept late", "--accept: 'late' is not one of eager, per-worker"),
+    ("serve http --backlog 0", "--backlog: '0' is too few: at least 1"),
+    ("serve http --fault explode(1)", "--fault: \"explode(1)\" is no fault:…"),
+    ("serve http --fault reset(2)", "--fault: \"2\" is no probability from 0 to 1"),
     (
         "serve http --arrivals /nonexistent/file",
         "--arrivals: '/nonexistent/file' cannot be written: No such file or directory (os error 2)",

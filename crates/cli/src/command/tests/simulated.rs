@@ -34,10 +34,7 @@ fn report(arguments: &str, world: &World) -> Report {
         }
         other => panic!("{other:?} conducts nothing"),
     };
-    Report {
-        knee_version: "1.2.3".to_string(),
-        ..report
-    }
+    Report { knee_version: "1.2.3".to_string(), ..report }
 }
 
 fn simulated<X>(setup: &ReportSetup, experiment: &mut X, world: &World) -> Report
@@ -49,11 +46,7 @@ where
         Ok::<_, Infallible>(ControlFlow::Continue(assess(&trial)))
     };
     let Ok(conducted) = experiment::conduct(experiment, run);
-    let host = Host {
-        cpus: MACHINE.cpus,
-        backend: "sim".to_string(),
-        ..Host::default()
-    };
+    let host = Host { cpus: MACHINE.cpus, backend: "sim".to_string(), ..Host::default() };
     let started_at = "2026-05-04T09:30:00Z".to_string();
     laboratory::report(setup, started_at, host, conducted, |trials| trials)
 }
@@ -73,10 +66,7 @@ fn shown(report: &Report) -> String {
 }
 
 fn station(workers: u32, service: Law) -> World {
-    World {
-        transport: Nanos::from_micros(25),
-        ..World::station(workers, service)
-    }
+    World { transport: Nanos::from_micros(25), ..World::station(workers, service) }
 }
 
 #[test]
@@ -89,10 +79,7 @@ fn a_run_of_poisson_arrivals() {
 #[test]
 fn a_run_into_a_stall() {
     let mut world = station(4, Law::Fixed(Nanos::from_micros(200)));
-    world.server_stalls = vec![Stall {
-        at: Nanos::from_secs(5),
-        length: Nanos::from_secs(1),
-    }];
+    world.server_stalls = vec![Stall { at: Nanos::from_secs(5), length: Nanos::from_secs(1) }];
     let arguments = "run http://127.0.0.1:8080/ --rate 1000 -d 10s --seed 42";
     insta::assert_snapshot!(shown(&report(arguments, &world)));
 }

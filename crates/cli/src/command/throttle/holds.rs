@@ -57,9 +57,7 @@ impl RawThrottle {
             return Err(Failure::argument("--arrival", wrong));
         }
         let length = self.duration.unwrap_or(DURATION);
-        asked
-            .law(length, None)
-            .map_err(|e| Failure::argument("--arrival", e))
+        asked.law(length, None).map_err(|e| Failure::argument("--arrival", e))
     }
 }
 

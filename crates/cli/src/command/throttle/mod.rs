@@ -215,11 +215,7 @@ impl RawThrottle {
             thresholds: self.thresholds,
             output,
         };
-        Ok(ThrottleSpec {
-            table,
-            setup,
-            service,
-        })
+        Ok(ThrottleSpec { table, setup, service })
     }
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {

@@ -136,11 +136,7 @@ impl<X: Experiment<Spec = WaitSpec, Trial = WaitTrial>> TrialRunner<X> for WaitR
         let spec = spec.clone();
         let trial = WaitTrial { spec, waits };
         self.trials.push(trial.clone());
-        Ok(TrialOutput {
-            trial,
-            interrupted,
-            backend: String::new(),
-        })
+        Ok(TrialOutput { trial, interrupted, backend: String::new() })
     }
 
     fn report(_: &WaitTrial) -> Option<&TrialReport> {
@@ -157,9 +153,7 @@ pub struct HoldRunner {
 impl HoldRunner {
     /// For these rows.
     pub fn new(rows: &[HoldSpec]) -> HoldRunner {
-        HoldRunner {
-            rows: Rows::of(rows.iter().map(|row| row.duration).collect()),
-        }
+        HoldRunner { rows: Rows::of(rows.iter().map(|row| row.duration).collect()) }
     }
 
     /// How long all rows take.
@@ -183,11 +177,7 @@ impl<X: Experiment<Spec = HoldSpec, Trial = HoldTrial>> TrialRunner<X> for HoldR
         let interrupted = holds.interrupted;
         let spec = spec.clone();
         let trial = HoldTrial { spec, holds };
-        Ok(TrialOutput {
-            trial,
-            interrupted,
-            backend: String::new(),
-        })
+        Ok(TrialOutput { trial, interrupted, backend: String::new() })
     }
 
     fn report(_: &HoldTrial) -> Option<&TrialReport> {

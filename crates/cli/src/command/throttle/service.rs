@@ -55,11 +55,7 @@ impl OperationService {
         let started: io::Result<OperationService> = match kind {
             OperationKind::Udp => UdpSink::bind(address).map(OperationService::Sink),
             OperationKind::Qotd => {
-                let spec = QotdSpec {
-                    listen: address,
-                    quote: of_the_day(),
-                    allow: Vec::new(),
-                };
+                let spec = QotdSpec { listen: address, quote: of_the_day(), allow: Vec::new() };
                 QotdServer::start(spec).map(OperationService::Qotd)
             }
         };
@@ -91,9 +87,7 @@ impl OperationService {
 /// An address to send to.
 pub fn parse_address(text: &str) -> Result<SocketAddr, ParseError> {
     let wrong = |what: &str| {
-        ParseError(format!(
-            "'{text}' {what}: give ADDR:PORT, such as 127.0.0.1:1717 or [::1]:17"
-        ))
+        ParseError(format!("'{text}' {what}: give ADDR:PORT, such as 127.0.0.1:1717 or [::1]:17"))
     };
     match text.trim().parse::<SocketAddr>() {
         Ok(address) if address.port() == 0 => Err(wrong("has the port 0")),

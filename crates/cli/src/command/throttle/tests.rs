@@ -39,16 +39,9 @@ fn without_options_each_method_waits_for_each_delay() {
     assert_eq!(rows.len(), 130);
     let first: Vec<_> = rows.iter().take(10).map(|row| row.method).collect();
     assert_eq!(first, WaitMethod::ALL);
-    assert!(
-        rows.iter()
-            .take(10)
-            .all(|row| row.delay == Nanos::from_micros(50))
-    );
+    assert!(rows.iter().take(10).all(|row| row.delay == Nanos::from_micros(50)));
     assert_eq!(rows[129].delay, Nanos::from_millis(50));
-    assert!(
-        rows.iter()
-            .all(|row| row.duration == Nanos::from_millis(500))
-    );
+    assert!(rows.iter().all(|row| row.duration == Nanos::from_millis(500)));
     assert!(rows.iter().all(|row| row.chore == Chore::None));
 }
 
@@ -117,10 +110,7 @@ fn without_an_address_a_service_of_its_own_is_asked() {
         let to = service.address().to_string();
         let expected = [Chore::Udp(to.clone()), Chore::Qotd(to)];
         assert!(expected.contains(&table.chore.unwrap()), "{op}");
-        assert!(
-            !spec.setup.options.0.contains_key("to"),
-            "the next one has another port"
-        );
+        assert!(!spec.setup.options.0.contains_key("to"), "the next one has another port");
     }
 }
 
@@ -173,13 +163,9 @@ fn only_the_verdict_can_cross_a_threshold() {
 
 #[test]
 fn times_are_told_roughly() {
-    for (ms, text) in [
-        (40, "0.1 s"),
-        (1_540, "1.6 s"),
-        (9_000, "9 s"),
-        (65_000, "65 s"),
-        (210_000, "3.5 min"),
-    ] {
+    for (ms, text) in
+        [(40, "0.1 s"), (1_540, "1.6 s"), (9_000, "9 s"), (65_000, "65 s"), (210_000, "3.5 min")]
+    {
         assert_eq!(about(Nanos::from_millis(ms)), text);
     }
 }
@@ -195,42 +181,18 @@ const REFUSED: &[(&str, &str)] = &[
         "throttle --methods sleep,doze",
         "--methods: 'doze' is no way to wait: there are sleep, sleep-min-slack,…",
     ),
-    (
-        "throttle --methods naive-sleep",
-        "--methods: 'naive-sleep' is no way to wait:…",
-    ),
-    (
-        "throttle --methods sleep,sleep",
-        "--methods: 'sleep' is there twice: once is enough",
-    ),
-    (
-        "throttle --methods sleep,",
-        "--methods: '' is no way to wait:…",
-    ),
-    (
-        "throttle --delays 1ms,soon",
-        "--delays: 'soon' is not a duration:…",
-    ),
-    (
-        "throttle --delays -5ms",
-        "--delays: '-5ms' is not a duration:…",
-    ),
-    (
-        "throttle --delays 0",
-        "--delays: '0' is no time at all: it takes more than 0, such as 500ms",
-    ),
+    ("throttle --methods naive-sleep", "--methods: 'naive-sleep' is no way to wait:…"),
+    ("throttle --methods sleep,sleep", "--methods: 'sleep' is there twice: once is enough"),
+    ("throttle --methods sleep,", "--methods: '' is no way to wait:…"),
+    ("throttle --delays 1ms,soon", "--delays: 'soon' is not a duration:…"),
+    ("throttle --delays -5ms", "--delays: '-5ms' is not a duration:…"),
+    ("throttle --delays 0", "--delays: '0' is no time at all: it takes more than 0, such as 500ms"),
     (
         "throttle --delays 11s",
         "--delays: '11s' is too long: at most 10s, as each row makes 5 waits or more",
     ),
-    (
-        "throttle --delays 1ms,1000us",
-        "--delays: '1000us' is there twice: once is enough",
-    ),
-    (
-        "throttle -d 0",
-        "--duration: '0' is no time at all: it takes more than 0, such as 500ms",
-    ),
+    ("throttle --delays 1ms,1000us", "--delays: '1000us' is there twice: once is enough"),
+    ("throttle -d 0", "--duration: '0' is no time at all: it takes more than 0, such as 500ms"),
     ("throttle --op http", "--op: 'http' is not one of udp, qotd"),
     (
         "throttle --to 127.0.0.1:17",
@@ -241,14 +203,8 @@ const REFUSED: &[(&str, &str)] = &[
         "--to: 'localhost' is no address to send to: give ADDR:PORT, such as 127.0.0.1:1717 or \
          [::1]:17",
     ),
-    (
-        "throttle --op udp --to 127.0.0.1:0",
-        "--to: '127.0.0.1:0' has the port 0: give ADDR:PORT,…",
-    ),
-    (
-        "throttle --policy skip",
-        "--policy: needs a rate to hold: give --rate, such as --rate 1000",
-    ),
+    ("throttle --op udp --to 127.0.0.1:0", "--to: '127.0.0.1:0' has the port 0: give ADDR:PORT,…"),
+    ("throttle --policy skip", "--policy: needs a rate to hold: give --rate, such as --rate 1000"),
     (
         "throttle --min-wait 1ms",
         "--min-wait: needs a rate to hold: give --rate, such as --rate 1000",
@@ -257,10 +213,7 @@ const REFUSED: &[(&str, &str)] = &[
         "throttle --arrival poisson",
         "--arrival: needs a rate to hold: give --rate, such as --rate 1000",
     ),
-    (
-        "throttle --op-time 1ms",
-        "--op-time: needs a rate to hold: give --rate, such as --rate 1000",
-    ),
+    ("throttle --op-time 1ms", "--op-time: needs a rate to hold: give --rate, such as --rate 1000"),
     (
         "throttle --rate 5 --delays 1ms",
         "--delays: with --rate the rate is what is asked for: leave one out",
@@ -274,31 +227,16 @@ const REFUSED: &[(&str, &str)] = &[
         "throttle --rate 5 --methods sleep",
         "--methods: 'sleep' is no way to hold a rate: there are naive-sleep,…",
     ),
-    (
-        "throttle --rate 5 --policy burst(0)",
-        "--policy: 'burst(0)' is no burst:…",
-    ),
-    (
-        "throttle --rate 5 --policy spread(1)",
-        "--policy: 'spread(1)' never catches up:…",
-    ),
-    (
-        "throttle --rate 5 --policy forgive",
-        "--policy: 'forgive' is no policy:…",
-    ),
-    (
-        "throttle --rate 5 --arrival weekly",
-        "--arrival: 'weekly' is no arrival process:…",
-    ),
+    ("throttle --rate 5 --policy burst(0)", "--policy: 'burst(0)' is no burst:…"),
+    ("throttle --rate 5 --policy spread(1)", "--policy: 'spread(1)' never catches up:…"),
+    ("throttle --rate 5 --policy forgive", "--policy: 'forgive' is no policy:…"),
+    ("throttle --rate 5 --arrival weekly", "--arrival: 'weekly' is no arrival process:…"),
     (
         "throttle --rate 5 --arrival ramp(1,2)",
         "--arrival: 'ramp(1,2)' carries its own rate, but --rate is held here: give constant, \
          poisson, uniform or burst(a,b,period)",
     ),
-    (
-        "throttle --rate 5 --op-time long",
-        "--op-time: 'long' is not a duration:…",
-    ),
+    ("throttle --rate 5 --op-time long", "--op-time: 'long' is not a duration:…"),
     (
         "throttle --rate 5 --fail-if p99>2ms",
         "--fail-if: 'p99>2ms' needs a target that responds: here there is only 'invalid'",
@@ -311,8 +249,5 @@ const REFUSED: &[(&str, &str)] = &[
         "serve qotd --allow everyone",
         "--allow: 'everyone' is no address to allow: give one such as 192.0.2.7 or 2001:db8::7",
     ),
-    (
-        "serve qotd --quote é",
-        "--quote: a quote has printable ASCII…",
-    ),
+    ("serve qotd --quote é", "--quote: a quote has printable ASCII…"),
 ];

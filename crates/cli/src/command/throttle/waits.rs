@@ -17,9 +17,8 @@ use knee_engine::experiment::throttle::is_permitted;
 const DURATION: Nanos = Nanos::from_millis(500);
 
 /// What is asked for, unless given, in microseconds.
-const DELAYS_US: [u64; 13] = [
-    50, 100, 200, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 15_000, 20_000, 30_000, 50_000,
-];
+const DELAYS_US: [u64; 13] =
+    [50, 100, 200, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 15_000, 20_000, 30_000, 50_000];
 
 /// A row of the longest delay takes five of them.
 const DELAY_MAX: Nanos = Nanos::from_secs(10);
@@ -44,12 +43,7 @@ impl RawThrottle {
         Ok(WaitRows {
             methods: list::parse("--methods", methods, &WaitMethod::ALL, WaitMethod::parse)?,
             is_picky: methods.is_some_and(|text| text != list::ALL),
-            delays: list::parse(
-                "--delays",
-                delays,
-                &DELAYS_US.map(Nanos::from_micros),
-                delay,
-            )?,
+            delays: list::parse("--delays", delays, &DELAYS_US.map(Nanos::from_micros), delay)?,
             duration: self.duration.unwrap_or(DURATION),
             chore: None,
         })
@@ -59,10 +53,7 @@ impl RawThrottle {
 impl WaitRows {
     /// The rows: delay by delay, so that the methods of each stand side by side.
     pub fn rows(&self, margins: &Margins) -> Vec<WaitSpec> {
-        let chores: Vec<Chore> = [Chore::None]
-            .into_iter()
-            .chain(self.chore.clone())
-            .collect();
+        let chores: Vec<Chore> = [Chore::None].into_iter().chain(self.chore.clone()).collect();
         let mut rows = Vec::new();
         for &delay in &self.delays {
             for &method in &self.methods {
@@ -120,11 +111,7 @@ fn keep_margins(runner: &WaitRunner, notes: Notes) {
 
 fn announcement(rows: usize, table: &WaitRows, total: Nanos) -> String {
     let s = if rows == 1 { "" } else { "s" };
-    format!(
-        "{rows} row{s} of {}: about {}",
-        table.duration,
-        about(total)
-    )
+    format!("{rows} row{s} of {}: about {}", table.duration, about(total))
 }
 
 fn delay(text: &str) -> Result<Nanos, ParseError> {

@@ -79,21 +79,15 @@ impl RawUdp {
                 "--compare",
                 "takes two kinds of clients or more, such as 'yield*64' 'exp(200us)*128'",
             ),
-            UdpTask::Explain
-                if self
-                    .explain
-                    .as_ref()
-                    .is_some_and(|laws| laws.len() % 3 == 1) =>
-            {
+            UdpTask::Explain if self.explain.as_ref().is_some_and(|laws| laws.len() % 3 == 1) => {
                 refuse(
                     "--explain",
                     "takes two kinds of clients, or none for 'yield*64' 'exp(200us)*128'",
                 )
             }
-            UdpTask::Explain if self.repeats.is_some_and(|n| n < 3) => refuse(
-                "--repeats",
-                "an explanation takes at least 3 to know what chance does",
-            ),
+            UdpTask::Explain if self.repeats.is_some_and(|n| n < 3) => {
+                refuse("--repeats", "an explanation takes at least 3 to know what chance does")
+            }
             _ => Ok(()),
         }
     }

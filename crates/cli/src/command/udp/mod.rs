@@ -62,12 +62,7 @@ pub struct RawUdp {
     /// sleep after each datagram, so that the time for sending and waking adds to it. tick(T): a
     /// short sleep on an old kernel, which ends with the second tick of a clock that all clients
     /// share. An arrival process of --arrival: the times of a schedule.
-    #[arg(
-        long,
-        value_name = "WAIT",
-        help_heading = "Load",
-        conflicts_with = "arrival"
-    )]
+    #[arg(long, value_name = "WAIT", help_heading = "Load", conflicts_with = "arrival")]
     wait: Option<String>,
 
     /// Datagrams offered per second by all clients together: 1000, 2.5k, 90/m

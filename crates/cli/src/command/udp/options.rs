@@ -74,10 +74,9 @@ pub fn parse_size(text: &str) -> Result<u32, ParseError> {
 /// Bytes of a receive buffer.
 pub fn parse_buffer(text: &str) -> Result<u32, ParseError> {
     match parse_count(text)? {
-        n if n > i32::MAX as u32 => Err(ParseError(format!(
-            "'{text}' is too large: at most {}",
-            i32::MAX
-        ))),
+        n if n > i32::MAX as u32 => {
+            Err(ParseError(format!("'{text}' is too large: at most {}", i32::MAX)))
+        }
         n => Ok(n),
     }
 }
@@ -113,9 +112,7 @@ const CPU_MAX: u32 = 65_535;
 /// Processors such as `1` or `0,2-3`.
 pub fn parse_cpus(text: &str) -> Result<Cpus, ParseError> {
     let wrong = || {
-        ParseError(format!(
-            "'{text}' is no list of processors: give numbers such as 1 or 0,2-3"
-        ))
+        ParseError(format!("'{text}' is no list of processors: give numbers such as 1 or 0,2-3"))
     };
     let mut cpus = Vec::new();
     for part in text.split(',') {

@@ -95,12 +95,7 @@ impl RawUdp {
             thresholds: self.thresholds,
             output: self.output.resolve()?,
         };
-        Ok(UdpSpec {
-            plan,
-            service: self.service_address,
-            token,
-            setup,
-        })
+        Ok(UdpSpec { plan, service: self.service_address, token, setup })
     }
 
     /// Puts what a preset stands for in the place of its name; what is given besides stays.
@@ -133,10 +128,7 @@ impl RawUdp {
                 Some(Plan::Compare(trials, repeats))
             }
             (UdpTask::Explain, Some(first), Some(second)) => {
-                let asked = ExplainRequest {
-                    duration: self.duration,
-                    repeats: self.repeats,
-                };
+                let asked = ExplainRequest { duration: self.duration, repeats: self.repeats };
                 let spec = ExplainSpec {
                     first,
                     second,
@@ -175,11 +167,7 @@ impl RawUdp {
             let address = host.parse::<std::net::IpAddr>();
             host == "localhost" || address.is_ok_and(|a| a.to_canonical().is_loopback())
         });
-        if is_here {
-            knee_engine::sys::thread::affinity().unwrap_or_default()
-        } else {
-            Vec::new()
-        }
+        if is_here { knee_engine::sys::thread::affinity().unwrap_or_default() } else { Vec::new() }
     }
 
     /// Trials per kind of clients.
@@ -265,11 +253,7 @@ impl RawUdp {
         let default = Rate::per_second(RATE).filter(|_| nothing_said);
         parse_client_wait(text, self.rate.or(default), duration).map_err(|e| {
             let about_rate = e.0.contains(" rate");
-            let option = if about_rate && self.rate.is_some() {
-                "--rate"
-            } else {
-                option
-            };
+            let option = if about_rate && self.rate.is_some() { "--rate" } else { option };
             if about_rate && self.rate.is_none() {
                 let wrong = format!("'{text}' needs a rate: give --rate, such as --rate 1000");
                 Failure::argument(option, wrong)
@@ -378,11 +362,7 @@ impl Clients {
             1 => name,
             n => format!("{name}*{n}"),
         };
-        Clients {
-            label,
-            wait,
-            clients,
-        }
+        Clients { label, wait, clients }
     }
 
     /// The options that ask for them. `schedule`: a schedule as it was typed.
@@ -394,11 +374,7 @@ impl Clients {
             }
             other => (None, other.name()),
         };
-        RunLoad {
-            clients: self.clients,
-            rate,
-            wait,
-        }
+        RunLoad { clients: self.clients, rate, wait }
     }
 
     /// Datagrams per second of all of them, as far as it is asked for; 0 where it is not.

@@ -27,13 +27,7 @@ pub struct UdpRunner {
 impl UdpRunner {
     /// A runner against this service; `program` is this executable.
     pub fn new(service: String, token: String, program: PathBuf) -> UdpRunner {
-        UdpRunner {
-            service,
-            token,
-            program,
-            trials: None,
-            begun: 0,
-        }
+        UdpRunner { service, token, program, trials: None, begun: 0 }
     }
 
     /// Whether the service may have real-time priority; a service that cannot be asked says why

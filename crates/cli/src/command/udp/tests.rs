@@ -89,10 +89,7 @@ fn kinds_of_clients_are_compared() {
     let labels: Vec<&str> = laws.iter().map(|law| law.label.as_str()).collect();
     assert_eq!(labels, ["yield*64", "exp(200us)*128", "poisson@6000/s*4"]);
     assert_eq!(repeats, 5);
-    assert!(
-        laws.iter()
-            .all(|law| law.carried_as == ClientsAs::Multiplexed)
-    );
+    assert!(laws.iter().all(|law| law.carried_as == ClientsAs::Multiplexed));
 }
 
 #[test]
@@ -131,13 +128,8 @@ fn what_is_resolved_can_be_typed_again() {
         "--explain yield*64 none*2 --service-cpu 1",
     ] {
         let first = resolve(arguments);
-        let words: Vec<String> = first
-            .setup
-            .options
-            .0
-            .iter()
-            .flat_map(|(k, v)| typed(k, v))
-            .collect();
+        let words: Vec<String> =
+            first.setup.options.0.iter().flat_map(|(k, v)| typed(k, v)).collect();
         let again = resolve(&words.join(" "));
         assert_eq!(again.plan, first.plan, "{arguments}");
         assert_eq!(again.setup.options, first.setup.options, "{arguments}");
@@ -166,35 +158,17 @@ const REFUSED: &[(&str, &str)] = &[
     ("udp 1:2:9", "HOST[:PORT]: '1:2:9' is no service:…"),
     ("udp h:0", "HOST[:PORT]: 'h:0' has the port 0:…"),
     ("udp h:9 h:9", "'h:9': one argument too many"),
-    (
-        "udp --wait doze",
-        "--wait: 'doze' is no way to wait: give none, yield,…",
-    ),
+    ("udp --wait doze", "--wait: 'doze' is no way to wait: give none, yield,…"),
     ("udp --wait sleep", "--wait: 'sleep' lacks its time:…"),
-    (
-        "udp --wait poisson",
-        "--wait: 'poisson' needs a rate: give --rate, such as --rate 1000",
-    ),
+    ("udp --wait poisson", "--wait: 'poisson' needs a rate: give --rate, such as --rate 1000"),
     (
         "udp --arrival poisson",
         "--arrival: 'poisson' needs a rate: give --rate, such as --rate 1000",
     ),
-    (
-        "udp --arrival yield",
-        "--arrival: 'yield' is no arrival process:…",
-    ),
-    (
-        "udp --wait yield --rate 5",
-        "--rate: 'yield' has no schedule, so it takes no rate:…",
-    ),
-    (
-        "udp --wait ramp(1,2) --rate 5",
-        "--rate: 'ramp(1,2)' carries its own rate:…",
-    ),
-    (
-        "udp --wait ramp(1,2) -n 5",
-        "--wait: a ramp takes its length from --duration: give it too",
-    ),
+    ("udp --arrival yield", "--arrival: 'yield' is no arrival process:…"),
+    ("udp --wait yield --rate 5", "--rate: 'yield' has no schedule, so it takes no rate:…"),
+    ("udp --wait ramp(1,2) --rate 5", "--rate: 'ramp(1,2)' carries its own rate:…"),
+    ("udp --wait ramp(1,2) -n 5", "--wait: a ramp takes its length from --duration: give it too"),
     (
         "udp --wait yield --arrival poisson",
         "--wait and --arrival exclude each other: leave one out",
@@ -209,37 +183,19 @@ const REFUSED: &[(&str, &str)] = &[
         "udp --clients-as threads --threads 2",
         "--threads: each client has a thread of its own: leave it or --clients-as out",
     ),
-    (
-        "udp --size 39",
-        "--size: '39' is too small: each datagram carries a header of 40 bytes",
-    ),
-    (
-        "udp --size 65508",
-        "--size: '65508' is too large: UDP over IPv4 carries at most 65507 bytes",
-    ),
+    ("udp --size 39", "--size: '39' is too small: each datagram carries a header of 40 bytes"),
+    ("udp --size 65508", "--size: '65508' is too large: UDP over IPv4 carries at most 65507 bytes"),
     ("udp -n 0", "--datagrams: '0' is too few: at least 1"),
-    (
-        "udp --interval 5ms",
-        "--interval: '5ms' is too short: at least 10ms",
-    ),
-    (
-        "udp --mode mirror",
-        "--mode: 'mirror' is not one of sink, echo",
-    ),
+    ("udp --interval 5ms", "--interval: '5ms' is too short: at least 10ms"),
+    ("udp --mode mirror", "--mode: 'mirror' is not one of sink, echo"),
     ("udp --service often", "--service: 'often' is no law:…"),
     ("udp --rcvbuf 0", "--rcvbuf: '0' is too few: at least 1"),
-    (
-        "udp --rcvbuf 3000000000",
-        "--rcvbuf: '3000000000' is too large: at most 2147483647",
-    ),
+    ("udp --rcvbuf 3000000000", "--rcvbuf: '3000000000' is too large: at most 2147483647"),
     (
         "udp --client-cpus 1-",
         "--client-cpus: '1-' is no list of processors: give numbers such as 1 or 0,2-3",
     ),
-    (
-        "udp --token t",
-        "--token: the built-in service needs none: give HOST",
-    ),
+    ("udp --token t", "--token: the built-in service needs none: give HOST"),
     (
         "udp --timer-slack 1us",
         "--timer-slack: only clients that sleep have it: give --wait sleep(T), exp(T) or tick(T)",
@@ -298,14 +254,8 @@ const REFUSED: &[(&str, &str)] = &[
         "serve udp --listen 0.0.0.0:7007",
         "--token: is needed at 0.0.0.0:7007, which others can reach:…",
     ),
-    (
-        "serve udp --mode mirror",
-        "--mode: 'mirror' is not one of sink, echo",
-    ),
-    (
-        "serve udp --cpu one",
-        "--cpu: 'one' is not a whole number such as 100",
-    ),
+    ("serve udp --mode mirror", "--mode: 'mirror' is not one of sink, echo"),
+    ("serve udp --cpu one", "--cpu: 'one' is not a whole number such as 100"),
 ];
 
 #[test]

@@ -35,9 +35,7 @@ fn under_way(ground: &Ground, options: &[&str]) -> Child {
 }
 
 pub fn lost(report: &Value) -> Vec<&str> {
-    let lost = agents(report)
-        .iter()
-        .filter(|a| !a["lost_because"].is_null());
+    let lost = agents(report).iter().filter(|a| !a["lost_because"].is_null());
     lost.map(|a| a["agent"].as_str().unwrap()).collect()
 }
 
@@ -57,18 +55,9 @@ fn an_agent_that_is_killed_is_lost_and_the_trial_invalid() {
     let trial = &report["trials"][0];
     assert_eq!(trial["invalid_clauses"][0], "agent_lost");
     let found = report["findings"].as_array().unwrap();
-    assert!(
-        found.iter().any(|f| f["code"] == "fleet_incomplete"),
-        "{found:?}"
-    );
-    let others: u64 = agents(&report)
-        .iter()
-        .map(|a| a["completed"].as_u64().unwrap())
-        .sum();
-    assert!(
-        others > 0 && trial["completed"] == others,
-        "what was measured is there"
-    );
+    assert!(found.iter().any(|f| f["code"] == "fleet_incomplete"), "{found:?}");
+    let others: u64 = agents(&report).iter().map(|a| a["completed"].as_u64().unwrap()).sum();
+    assert!(others > 0 && trial["completed"] == others, "what was measured is there");
 }
 
 #[test]
@@ -90,15 +79,9 @@ fn agents_whose_coordinator_is_killed_keep_what_they_measured() {
     // The command that the report names makes the same report.
     let text = run(&["fleet", "collect", "--nats", &url, "--full"]).stdout;
     let named = text.find("knee fleet collect ").map(|at| &text[at..]);
-    let line = named
-        .and_then(|rest| rest.lines().next())
-        .unwrap_or_default();
+    let line = named.and_then(|rest| rest.lines().next()).unwrap_or_default();
     let words: Vec<&str> = line.split_whitespace().skip(1).collect();
-    assert_eq!(
-        (words.len(), words.last()),
-        (5, Some(&url.as_str())),
-        "{text}"
-    );
+    assert_eq!((words.len(), words.last()), (5, Some(&url.as_str())), "{text}");
     let again = run(&words);
     assert!(measured(&again), "{again:?}");
     // And the fleet is free: the lease of who died on this host is nobody's.
@@ -147,12 +130,7 @@ fn an_agent_that_is_stopped_for_seconds_makes_the_trial_invalid_and_is_not_lost(
     assert!(lost(&report).is_empty());
     let clauses = report["trials"][0]["invalid_clauses"].to_string();
     assert!(clauses.contains("stalled"), "{clauses}");
-    assert!(
-        !agents(&report)[0]["invalid_because"]
-            .as_array()
-            .unwrap()
-            .is_empty()
-    );
+    assert!(!agents(&report)[0]["invalid_because"].as_array().unwrap().is_empty());
 }
 
 #[test]
@@ -174,12 +152,7 @@ fn a_result_that_jetstream_has_no_room_for_comes_from_its_agent() {
     let advises = |agent: &Agent| agent.has_said("knee fleet clear");
     assert!(ground.agents.iter().any(advises), "no word of what to do");
     let found = report["findings"].to_string();
-    for words in [
-        "results_kept",
-        "JetStream is full",
-        "knee-results",
-        "knee fleet clear",
-    ] {
+    for words in ["results_kept", "JetStream is full", "knee-results", "knee fleet clear"] {
         assert!(found.contains(words), "{words}: {found}");
     }
     let url = ground.nats.url();
@@ -244,14 +217,8 @@ fn agent_killed_in_a_sweep_is_not_an_unreachable_target() {
     assert!(words.iter().all(|w| ended.stderr.contains(w)), "{ended:?}");
     let report = ended.json();
     let found = report["findings"].to_string();
-    assert!(
-        found.contains("fleet_lost") && found.contains("agent a2"),
-        "{found}"
-    );
-    assert!(
-        !report.to_string().contains("target could not be reached"),
-        "{found}"
-    );
+    assert!(found.contains("fleet_lost") && found.contains("agent a2"), "{found}");
+    assert!(!report.to_string().contains("target could not be reached"), "{found}");
 }
 
 #[test]
@@ -259,10 +226,9 @@ fn rows_of_agents_tell_stopped_from_noisy_in_every_experiment() {
     let Some(ground) = Ground::with(2) else {
         return;
     };
-    for arguments in [
-        ["sweep", "--vusers", "2,4", "-d", "6s"],
-        ["overload", "--descriptors", "4,8", "-d", "6s"],
-    ] {
+    for arguments in
+        [["sweep", "--vusers", "2,4", "-d", "6s"], ["overload", "--descriptors", "4,8", "-d", "6s"]]
+    {
         let child = levels_under_way(&ground, &arguments);
         std::thread::sleep(Duration::from_secs(2));
         ground.agents[0].signal(libc::SIGSTOP);
@@ -279,14 +245,8 @@ fn rows_of_agents_tell_stopped_from_noisy_in_every_experiment() {
             continue;
         }
         let rows = agents(&report);
-        assert!(
-            rows[0]["stall_ns_max"].as_u64() > Some(1_500_000_000),
-            "{rows:?}"
-        );
-        assert!(
-            rows[1]["stall_ns_max"].as_u64() < Some(1_500_000_000),
-            "{rows:?}"
-        );
+        assert!(rows[0]["stall_ns_max"].as_u64() > Some(1_500_000_000), "{rows:?}");
+        assert!(rows[1]["stall_ns_max"].as_u64() < Some(1_500_000_000), "{rows:?}");
         let clauses = report["trials"][0]["invalid_clauses"].to_string();
         assert!(clauses.contains("stalled"), "{clauses}");
         let text = run_with_input(&["report", "-", "--full"], &ended.stdout).stdout;

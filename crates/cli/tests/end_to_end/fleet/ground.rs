@@ -10,11 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The users of `deploy/nats.conf`, with the passwords that they have in tests.
-pub const LOGINS: [(&str, &str); 3] = [
-    ("coordinator", "of-the-coordinator"),
-    ("loader1", "of-loader1"),
-    ("loader2", "of-loader2"),
-];
+pub const LOGINS: [(&str, &str); 3] =
+    [("coordinator", "of-the-coordinator"), ("loader1", "of-loader1"), ("loader2", "of-loader2")];
 
 /// A process that ends with this.
 pub struct Running(pub Child);
@@ -45,13 +42,7 @@ impl Nats {
         let folder = TempPath::new(&format!("jetstream-{port}"));
         let options: Vec<String> = options.iter().map(|&o| o.to_owned()).collect();
         let child = spawn(&binary, port, &options, &folder);
-        let nats = Nats {
-            child,
-            binary,
-            port,
-            options,
-            folder,
-        };
+        let nats = Nats { child, binary, port, options, folder };
         nats.wait();
         Some(nats)
     }
@@ -92,10 +83,7 @@ impl Nats {
     fn wait(&self) {
         let since = Instant::now();
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(
-                since.elapsed() < Duration::from_secs(30),
-                "NATS does not start"
-            );
+            assert!(since.elapsed() < Duration::from_secs(30), "NATS does not start");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -146,18 +134,13 @@ impl Agent {
     }
 
     fn spawn(url: &str, name: &str, options: &[&str]) -> Agent {
-        Agent::of(knee(
-            &[&["agent", "--nats", url, "--name", name], options].concat(),
-        ))
+        Agent::of(knee(&[&["agent", "--nats", url, "--name", name], options].concat()))
     }
 
     /// One that is started by this command.
     pub fn of(mut command: Command) -> Agent {
         let child = command.stderr(Stdio::inherit()).spawn().unwrap();
-        Agent {
-            child: Running(child),
-            said: Arc::default(),
-        }
+        Agent { child: Running(child), said: Arc::default() }
     }
 
     pub fn wait(&mut self) {
@@ -208,11 +191,7 @@ impl Ground {
         let start = |n: usize| Agent::spawn(&nats.url(), &format!("a{n}"), &[]);
         let mut agents: Vec<Agent> = (1..=agents).map(start).collect();
         agents.iter_mut().for_each(Agent::wait);
-        Some(Ground {
-            nats,
-            agents,
-            server,
-        })
+        Some(Ground { nats, agents, server })
     }
 
     /// `knee run` of these agents, one worker each, under way.
@@ -223,9 +202,7 @@ impl Ground {
     /// The same of another command, or on a scenario file.
     pub fn begin_of(&self, command: &str, target: &str, options: &[&str]) -> Child {
         let url = self.nats.url();
-        let always = [
-            command, target, "--fleet", &url, "-t", "1", "--json", "-", "--quiet",
-        ];
+        let always = [command, target, "--fleet", &url, "-t", "1", "--json", "-", "--quiet"];
         knee(&[&always[..], options].concat()).spawn().unwrap()
     }
 

@@ -8,11 +8,7 @@ use serde_json::Value;
 fn limited() -> Option<Ground> {
     let nats = Nats::start(&[])?;
     let agent = Agent::start(&nats.url(), "slow", &["--rate-max", "100"]);
-    Some(Ground {
-        nats,
-        agents: vec![agent],
-        server: KneeServer::start(&["--workers", "1"]),
-    })
+    Some(Ground { nats, agents: vec![agent], server: KneeServer::start(&["--workers", "1"]) })
 }
 
 /// Operations that the limit permits in two seconds: one at once, and two at the edges.
@@ -35,10 +31,7 @@ fn closed_loop_keeps_to_the_limit_of_the_agent_and_says_so() {
     assert!(clauses.contains("rate_limited"), "{clauses}");
     assert!(has_finding(&report, "rate_max_reached"), "{report}");
     let because = agents(&report)[0]["invalid_because"].to_string();
-    assert!(
-        because.contains("--rate-max of the agents, 100/s in all"),
-        "{because}"
-    );
+    assert!(because.contains("--rate-max of the agents, 100/s in all"), "{because}");
     let requests = ground.server.served()["requests"].as_u64().unwrap();
     assert!((1..=IN_TWO_SECONDS).contains(&requests), "{requests}");
 }
@@ -52,10 +45,7 @@ fn number_of_operations_takes_the_time_of_the_limit() {
     assert!(super::measured(&ended), "{ended:?}");
     let trial = &ended.json()["trials"][0];
     assert_eq!(trial["outcomes"]["ok"], 101);
-    assert!(
-        trial["duration_ns"].as_u64() >= Some(990_000_000),
-        "{trial}"
-    );
+    assert!(trial["duration_ns"].as_u64() >= Some(990_000_000), "{trial}");
 }
 
 #[test]
@@ -87,23 +77,14 @@ fn overload_keeps_to_the_limit_with_its_connects() {
     };
     let beyond = overload("1000");
     assert_eq!(beyond.status, Some(2), "{beyond:?}");
-    assert!(
-        beyond.stderr.contains("its --rate-max is 100"),
-        "{beyond:?}"
-    );
+    assert!(beyond.stderr.contains("its --rate-max is 100"), "{beyond:?}");
     // Each of these is established at once and replaced: the target would take thousands.
     let within = overload("16");
     assert_eq!(within.status, Some(3), "{within:?}");
-    assert!(
-        has_finding(&within.json(), "rate_max_reached"),
-        "{within:?}"
-    );
+    assert!(has_finding(&within.json(), "rate_max_reached"), "{within:?}");
     let trial = &within.json()["trials"][0];
     let opened = trial["connections_opened"].as_u64();
-    assert!(
-        (Some(1)..=Some(IN_TWO_SECONDS)).contains(&opened),
-        "{trial}"
-    );
+    assert!((Some(1)..=Some(IN_TWO_SECONDS)).contains(&opened), "{trial}");
 }
 
 #[test]

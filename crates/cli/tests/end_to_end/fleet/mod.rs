@@ -25,28 +25,15 @@ fn four_agents_offer_exactly_what_was_asked_for() {
     let report = ended.json();
     let trial = &report["trials"][0];
     assert_eq!(trial["outcomes"]["ok"], 1602, "{trial}");
-    let each: Vec<u64> = agents(&report)
-        .iter()
-        .map(|a| a["attempted"].as_u64().unwrap())
-        .collect();
+    let each: Vec<u64> = agents(&report).iter().map(|a| a["attempted"].as_u64().unwrap()).collect();
     assert_eq!(each, [401, 401, 400, 400]);
     assert!(agents(&report).iter().all(|a| a["lost_because"].is_null()));
-    assert!(
-        agents(&report)
-            .iter()
-            .all(|a| a["clock"]["uncertainty_ns"].as_u64() < Some(1 << 30))
-    );
+    assert!(agents(&report).iter().all(|a| a["clock"]["uncertainty_ns"].as_u64() < Some(1 << 30)));
     let intervals = trial["intervals"].as_array().unwrap();
-    let completed: u64 = intervals
-        .iter()
-        .map(|i| i["completed"].as_u64().unwrap())
-        .sum();
+    let completed: u64 = intervals.iter().map(|i| i["completed"].as_u64().unwrap()).sum();
     assert_eq!(completed, 1602, "each interval has all agents");
     let text = run(&["fleet", "ls", "--nats", &ground.nats.url()]);
-    assert!(
-        text.status == Some(0) && text.stdout.contains("a4"),
-        "{text:?}"
-    );
+    assert!(text.status == Some(0) && text.stdout.contains("a4"), "{text:?}");
     drop(ground.agents);
     assert_eq!(ground.server.served()["requests"], 1602);
 }
@@ -61,9 +48,7 @@ fn users_are_dealt_and_those_without_any_sit_out() {
     let report = ended.json();
     assert_eq!(report["trials"][0]["outcomes"]["ok"], 300);
     assert_eq!(agents(&report).len(), 3, "one worker has no user");
-    let one = ground
-        .run(&["--vusers", "3", "-n", "300", "--agents", "a2"])
-        .json();
+    let one = ground.run(&["--vusers", "3", "-n", "300", "--agents", "a2"]).json();
     assert_eq!(agents(&one)[0]["agent"], "a2");
     assert_eq!(agents(&one).len(), 1);
 }
@@ -76,19 +61,10 @@ fn a_sweep_and_an_overload_are_made_by_agents_too() {
     let _agents = ["x", "y"].map(|name| Agent::start(&nats.url(), name, &[]));
     let server = KneeServer::start(&["--workers", "1", "--service", "1ms"]);
     let (target, url) = (server.url(), nats.url());
-    let times = [
-        "-d", "300ms", "--warmup", "100ms", "--json", "-", "--quiet", "-t", "1",
-    ];
-    let sweep = [
-        &["sweep", &target, "--fleet", &url, "--vusers", "1,4"],
-        &times[..],
-    ]
-    .concat();
-    let overload = [
-        &["overload", &target, "--fleet", &url, "--descriptors", "16"],
-        &times[..],
-    ]
-    .concat();
+    let times = ["-d", "300ms", "--warmup", "100ms", "--json", "-", "--quiet", "-t", "1"];
+    let sweep = [&["sweep", &target, "--fleet", &url, "--vusers", "1,4"], &times[..]].concat();
+    let overload =
+        [&["overload", &target, "--fleet", &url, "--descriptors", "16"], &times[..]].concat();
     for (arguments, agents) in [(sweep, [1, 2]), (overload, [2, 2])] {
         let ended = run(&arguments);
         assert!(measured(&ended), "{ended:?}");
@@ -114,10 +90,7 @@ fn the_server_is_watched_while_agents_load_it() {
     assert!(opened >= 2, "{trial}");
     if observed["source"] == "capture" {
         // Those that come after the warm-up.
-        assert!(
-            observed["first_syns"].as_u64() <= Some(opened),
-            "{observed}"
-        );
+        assert!(observed["first_syns"].as_u64() <= Some(opened), "{observed}");
     }
     assert!(observed["elapsed_ns"].as_u64() > Some(0), "{observed}");
     assert!(observed["server_host"].is_null(), "{observed}");
@@ -134,11 +107,8 @@ fn clocks_that_are_seconds_apart_change_nothing() {
         Agent::start(&url, "ahead", &["--clock-shift-ns", "5000000000"]),
         Agent::start(&url, "behind", &["--clock-shift-ns", "-5000000000"]),
     ];
-    let ground = Ground {
-        nats,
-        agents: Vec::new(),
-        server: KneeServer::start(&["--workers", "1"]),
-    };
+    let ground =
+        Ground { nats, agents: Vec::new(), server: KneeServer::start(&["--workers", "1"]) };
     let ended = ground.run(&["-R", "200", "-n", "200"]);
     assert!(measured(&ended), "{ended:?}");
     let report = ended.json();
@@ -165,10 +135,7 @@ fn fifty_agents_on_one_machine() {
     let mut child = text_of(text);
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), ended.stdout.as_bytes()).unwrap();
     let text = Ended::of(child);
-    assert!(
-        text.stdout.contains("50 agents made the load together"),
-        "{text:?}"
-    );
+    assert!(text.stdout.contains("50 agents made the load together"), "{text:?}");
 }
 
 fn text_of(mut command: std::process::Command) -> std::process::Child {

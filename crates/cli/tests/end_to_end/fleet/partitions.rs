@@ -52,13 +52,7 @@ impl Parted {
             agent("here", &|command| link.here(command)),
             agent("there", &|command| link.there(command)),
         ];
-        Some(Parted {
-            link,
-            _nats,
-            _folder: folder,
-            _agents,
-            _servers,
-        })
+        Some(Parted { link, _nats, _folder: folder, _agents, _servers })
     }
 
     fn here(&self, arguments: &[&str]) -> Child {
@@ -70,9 +64,7 @@ impl Parted {
     /// A run of both agents whose load has begun.
     fn under_way(&self, options: &[&str]) -> Child {
         let (target, url) = (format!("http://{TARGET}/"), url());
-        let always = [
-            "run", &target, "--fleet", &url, "-t", "1", "--json", "-", "--quiet",
-        ];
+        let always = ["run", &target, "--fleet", &url, "-t", "1", "--json", "-", "--quiet"];
         let child = self.here(&[&always[..], options].concat());
         let loaded = |agent: &Agent| agent.has_said("trial 1 of run");
         eventually("the run does not begin", || self._agents.iter().all(loaded));

@@ -15,9 +15,7 @@ const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/nats.co
 fn logged_in(user: &str, arguments: &[&str]) -> Command {
     let (_, password) = LOGINS.iter().find(|(name, _)| *name == user).unwrap();
     let mut command = knee(arguments);
-    command
-        .env("NATS_USER", user)
-        .env("NATS_PASSWORD", password);
+    command.env("NATS_USER", user).env("NATS_PASSWORD", password);
     command
 }
 
@@ -44,18 +42,12 @@ impl Guarded {
             agent.wait();
             agent
         });
-        Some(Guarded {
-            nats,
-            server: KneeServer::start(&["--workers", "1"]),
-            _agents: agents,
-        })
+        Some(Guarded { nats, server: KneeServer::start(&["--workers", "1"]), _agents: agents })
     }
 
     fn run(&self, user: &str, options: &[&str]) -> Ended {
         let (target, url) = (self.secret_target(), self.nats.url());
-        let always = [
-            "run", &target, "--fleet", &url, "-t", "1", "--json", "-", "--quiet",
-        ];
+        let always = ["run", &target, "--fleet", &url, "-t", "1", "--json", "-", "--quiet"];
         let secret = ["-H", "Authorization: Bearer s3cret"];
         ended(user, &[&always[..], &secret[..], options].concat())
     }
@@ -79,12 +71,7 @@ impl Spy {
         let (_, password) = LOGINS.iter().find(|(name, _)| *name == user).unwrap();
         let stream = nats.connect();
         let lines = BufReader::new(stream.try_clone().unwrap());
-        let mut spy = Spy {
-            stream,
-            lines,
-            subscriptions: 0,
-            heard: String::new(),
-        };
+        let mut spy = Spy { stream, lines, subscriptions: 0, heard: String::new() };
         let login = format!(
             "CONNECT {{\"verbose\":false,\"headers\":true,\"user\":\"{user}\",\
              \"pass\":\"{password}\"}}\r\n"
@@ -141,10 +128,7 @@ fn fleet_works_with_the_shipped_permissions() {
     let names: Vec<&Value> = agents(&report).iter().map(|a| &a["agent"]).collect();
     assert_eq!(names, ["loader1", "loader2"]);
     // Stored, and not fetched from the agents.
-    assert!(
-        agents(&report).iter().all(|a| a["kept_because"].is_null()),
-        "{report}"
-    );
+    assert!(agents(&report).iter().all(|a| a["kept_because"].is_null()), "{report}");
     let url = guarded.nats.url();
     let target = guarded.server.url();
     let sweep = [
@@ -211,10 +195,7 @@ fn login_of_an_agent_is_good_for_that_agent_alone() {
     assert!(spy.may_subscribe("knee.inbox.loader2.>"));
     assert!(spy.may_publish("knee.beat.run.loader2"));
     // A whole run on the other agent, and nothing of it is heard.
-    let run = guarded.run(
-        "coordinator",
-        &["-R", "200", "-n", "100", "--agents", "loader1"],
-    );
+    let run = guarded.run("coordinator", &["-R", "200", "-n", "100", "--agents", "loader1"]);
     assert!(measured(&run), "{run:?}");
     assert_eq!(spy.errors(), [""; 0]);
     assert!(!spy.heard.contains("s3cret"), "{}", spy.heard);

@@ -17,36 +17,16 @@ fn refused(ended: &Ended, status: i32, words: &[&str]) {
 #[test]
 fn nobody_there() {
     let run_on = |url: &str| run(&["run", "http://127.0.0.1:9/", "--fleet", url, "--quiet"]);
-    refused(
-        &run_on("nats://127.0.0.1:9"),
-        4,
-        &["no NATS at nats://127.0.0.1:9"],
-    );
-    refused(
-        &run_on("nats://me:secret@127.0.0.1:9"),
-        2,
-        &["NATS_PASSWORD"],
-    );
+    refused(&run_on("nats://127.0.0.1:9"), 4, &["no NATS at nats://127.0.0.1:9"]);
+    refused(&run_on("nats://me:secret@127.0.0.1:9"), 2, &["NATS_PASSWORD"]);
     refused(&run(&["fleet", "ls"]), 2, &["NATS_URL"]);
     let Some(nats) = Nats::start(&[]) else {
         return;
     };
     refused(&run_on(&nats.url()), 4, &["no agents", "knee agent --nats"]);
-    refused(
-        &run(&["fleet", "ls", "--nats", &nats.url()]),
-        4,
-        &["no agents"],
-    );
-    refused(
-        &run(&["fleet", "stop", "--nats", &nats.url()]),
-        2,
-        &["nothing runs"],
-    );
-    refused(
-        &run(&["fleet", "collect", "--nats", &nats.url()]),
-        4,
-        &["no run"],
-    );
+    refused(&run(&["fleet", "ls", "--nats", &nats.url()]), 4, &["no agents"]);
+    refused(&run(&["fleet", "stop", "--nats", &nats.url()]), 2, &["nothing runs"]);
+    refused(&run(&["fleet", "collect", "--nats", &nats.url()]), 4, &["no run"]);
 }
 
 #[test]
@@ -57,17 +37,12 @@ fn credentials_are_asked_for_and_told_apart() {
     let url = nats.url();
     let ls = |password: &str| {
         let mut command = knee(&["fleet", "status", "--nats", &url]);
-        command
-            .env("NATS_USER", "me")
-            .env("NATS_PASSWORD", password);
+        command.env("NATS_USER", "me").env("NATS_PASSWORD", password);
         Ended::of(command.spawn().unwrap())
     };
     refused(&ls("wrong"), 4, &["authorization"]);
     let right = ls("right");
-    assert!(
-        right.status == Some(0) && right.stdout.contains("nothing runs"),
-        "{right:?}"
-    );
+    assert!(right.status == Some(0) && right.stdout.contains("nothing runs"), "{right:?}");
     let file = TempPath::with("password", "right\n");
     let options = ["--nats-user", "me", "--nats-password-file", file.str()];
     let by_file = run(&[&["fleet", "status", "--nats", &url], &options[..]].concat());
@@ -83,37 +58,22 @@ fn an_agent_says_what_it_may_not() {
     let fleet = |target: &str, options: &[&str]| {
         run(&[&["run", target, "--fleet", &url, "--quiet"], options].concat())
     };
-    refused(
-        &fleet("http://192.0.2.1/", &[]),
-        2,
-        &["agent a1", "--allow-target 192.0.2.1"],
-    );
-    refused(
-        &fleet("http://127.0.0.1:9/", &[]),
-        4,
-        &["agent a1", "refused"],
-    );
+    refused(&fleet("http://192.0.2.1/", &[]), 2, &["agent a1", "--allow-target 192.0.2.1"]);
+    refused(&fleet("http://127.0.0.1:9/", &[]), 4, &["agent a1", "refused"]);
     let target = ground.server.url();
-    refused(
-        &fleet(&target, &["--agents", "zone=x"]),
-        2,
-        &["--agents", "a1"],
-    );
+    refused(&fleet(&target, &["--agents", "zone=x"]), 2, &["--agents", "a1"]);
     let taken = run(&["agent", "--nats", &url, "--name", "a1"]);
     refused(&taken, 2, &["a1 is there already", "--name"]);
     // One that may have few descriptors, and one that may make few operations.
     let mut few = Command::new("sh");
     let line = "ulimit -n 80; exec \"$0\" agent --nats \"$1\" --name few";
     let knee = env!("CARGO_BIN_EXE_knee");
-    few.args(["-c", line, knee, &url])
-        .stdout(std::process::Stdio::piped());
+    few.args(["-c", line, knee, &url]).stdout(std::process::Stdio::piped());
     ground.agents.push(Agent::of(few));
     ground.agents[1].wait();
     let many = fleet(&target, &["--agents", "few", "--vusers", "70"]);
     refused(&many, 2, &["70", "ulimit -n"]);
-    ground
-        .agents
-        .push(Agent::start(&url, "slow", &["--rate-max", "50"]));
+    ground.agents.push(Agent::start(&url, "slow", &["--rate-max", "50"]));
     let fast = fleet(&target, &["--agents", "slow", "-R", "100"]);
     refused(&fast, 2, &["agent slow", "--rate-max is 50"]);
 }
@@ -126,15 +86,9 @@ fn a_second_coordinator_is_refused() {
     let first = ground.begin(&["-R", "50", "-d", "60s"]);
     let url = ground.nats.url();
     super::ground::eventually("the first does not begin", || {
-        run(&["fleet", "status", "--nats", &url])
-            .stdout
-            .starts_with("run ")
+        run(&["fleet", "status", "--nats", &url]).stdout.starts_with("run ")
     });
-    refused(
-        &ground.run(&["-R", "10"]),
-        2,
-        &["the fleet is in use", "knee fleet stop"],
-    );
+    refused(&ground.run(&["-R", "10"]), 2, &["the fleet is in use", "knee fleet stop"]);
     run(&["fleet", "stop", "--nats", &url]);
     crate::support::signal(&first, libc::SIGINT);
     let ended = Ended::of(first);
@@ -154,12 +108,7 @@ fn an_agent_of_another_version_is_named_with_both() {
     refused(
         &ground.run(&["-n", "10"]),
         2,
-        &[
-            "agent old",
-            "0.0.9",
-            env!("CARGO_PKG_VERSION"),
-            "one version",
-        ],
+        &["agent old", "0.0.9", env!("CARGO_PKG_VERSION"), "one version"],
     );
     // Left out, it is nobody's business.
     let without = ground.run(&["-R", "100", "-n", "10", "--agents", "a1"]);

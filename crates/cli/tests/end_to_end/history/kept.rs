@@ -13,47 +13,24 @@ fn a_run_is_kept_and_shown_again_to_the_letter() {
     assert_eq!(data.told(&["history", "show", "1"]), ran.stdout);
     assert_eq!(data.told(&["history", "show"]), ran.stdout);
     let json = data.load(&server, &["--json", "-"]);
-    assert_eq!(
-        data.told(&["history", "show", "2", "--json", "-"]),
-        json.stdout
-    );
-    assert_eq!(
-        data.told(&["history", "show", "last", "--json", "-"]),
-        json.stdout
-    );
+    assert_eq!(data.told(&["history", "show", "2", "--json", "-"]), json.stdout);
+    assert_eq!(data.told(&["history", "show", "last", "--json", "-"]), json.stdout);
     let page = TempPath::new("history.html");
     data.told(&["history", "show", "2", "--html", page.str()]);
-    assert!(
-        std::fs::read_to_string(&page.0)
-            .unwrap()
-            .contains("<!doctype html>")
-    );
+    assert!(std::fs::read_to_string(&page.0).unwrap().contains("<!doctype html>"));
 
     let [second, first] = &data.list(&[])[..] else {
         panic!("two runs");
     };
     let report = json.json();
-    assert_eq!(
-        (first["id"].as_i64(), second["id"].as_i64()),
-        (Some(1), Some(2))
-    );
+    assert_eq!((first["id"].as_i64(), second["id"].as_i64()), (Some(1), Some(2)));
     assert_eq!(second["command"], "run");
     assert_eq!(second["target"], server.url());
     assert_eq!(second["state"], "complete");
-    for key in [
-        "verdict",
-        "result",
-        "seed",
-        "started_at",
-        "knee_version",
-        "interrupted",
-    ] {
+    for key in ["verdict", "result", "seed", "started_at", "knee_version", "interrupted"] {
         assert_eq!(second[key], report[key], "{key}");
     }
-    assert!(
-        second["answer"].as_str().unwrap().contains("/s, p50"),
-        "{second}"
-    );
+    assert!(second["answer"].as_str().unwrap().contains("/s, p50"), "{second}");
     assert!(second["duration_ns"].as_u64() > Some(0), "{second}");
     let listed = data.told(&["history"]);
     // Each with its answer below, as there is no room beside the rest.
@@ -100,15 +77,7 @@ fn the_list_can_be_narrowed_and_old_runs_go() {
     for _ in 0..3 {
         data.load(&server, &[]);
     }
-    let row = [
-        "throttle",
-        "--delays",
-        "1ms",
-        "--methods",
-        "spin",
-        "-d",
-        "20ms",
-    ];
+    let row = ["throttle", "--delays", "1ms", "--methods", "spin", "-d", "20ms"];
     data.told(&[&row[..], &["--quiet"]].concat());
     assert_eq!(data.ids(&[]), [4, 3, 2, 1]);
     assert_eq!(data.ids(&["--command", "throttle"]), [4]);
@@ -116,10 +85,7 @@ fn the_list_can_be_narrowed_and_old_runs_go() {
     assert_eq!(data.ids(&["--limit", "2"]), [4, 3]);
     assert!(data.ids(&["--target", "example.org"]).is_empty());
     let listed = data.told(&["history", "--limit", "1"]);
-    assert!(
-        listed.ends_with("and 3 before; --limit 4 lists all\n"),
-        "{listed}"
-    );
+    assert!(listed.ends_with("and 3 before; --limit 4 lists all\n"), "{listed}");
 
     data.told(&["history", "baseline", "main", "1"]);
     let refused = data.refused(&["history", "rm", "2", "77"]);
@@ -127,10 +93,7 @@ fn the_list_can_be_narrowed_and_old_runs_go() {
     assert_eq!(data.ids(&[]), [4, 3, 2, 1], "all of them or none");
     data.told(&["history", "rm", "2"]);
     assert_eq!(data.ids(&[]), [4, 3, 1]);
-    assert_eq!(
-        data.told(&["history", "prune", "--keep", "1"]),
-        "1 run removed\n"
-    );
+    assert_eq!(data.told(&["history", "prune", "--keep", "1"]), "1 run removed\n");
     assert_eq!(data.ids(&[]), [4, 1], "a baseline stays");
     data.load(&server, &[]);
     assert_eq!(data.ids(&["--limit", "1"]), [5], "no id is given twice");
@@ -158,24 +121,12 @@ fn baselines_are_named() {
         assert!(second.stderr.contains("--save-baseline"), "{second:?}");
     }
     assert_eq!(data.told(&["history", "baseline"]), "main  1\n");
-    assert!(
-        data.refused(&["history", "show", "other"])
-            .contains("other")
-    );
+    assert!(data.refused(&["history", "show", "other"]).contains("other"));
     assert!(data.refused(&["history", "show", "3"]).contains("no run 3"));
-    assert!(
-        data.refused(&["history", "baseline", "last", "1"])
-            .contains("last")
-    );
-    assert!(
-        data.refused(&["history", "baseline", "a", "3"])
-            .contains("no run 3")
-    );
+    assert!(data.refused(&["history", "baseline", "last", "1"]).contains("last"));
+    assert!(data.refused(&["history", "baseline", "a", "3"]).contains("no run 3"));
     let url = server.url();
-    for wrong in [
-        &["--save-baseline", "12"][..],
-        &["--no-save", "--save-baseline", "a"],
-    ] {
+    for wrong in [&["--save-baseline", "12"][..], &["--no-save", "--save-baseline", "a"]] {
         let refused = data.refused(&[&["run", &url], wrong].concat());
         assert!(refused.contains("--save-baseline"), "{refused}");
     }

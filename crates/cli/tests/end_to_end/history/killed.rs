@@ -41,60 +41,29 @@ fn finding<'a>(report: &'a Value, code: &str) -> &'a Value {
 fn of_a_run_all_but_the_last_interval_is_there() {
     let (server, data) = (KneeServer::start(&[]), Data::new("killed"));
     let url = server.url();
-    let load = [
-        "run",
-        &url,
-        "-d",
-        "60s",
-        "--warmup",
-        "0",
-        "--interval",
-        "50ms",
-        "-c",
-        "2",
-    ];
+    let load = ["run", &url, "-d", "60s", "--warmup", "0", "--interval", "50ms", "-c", "2"];
     let child = data.knee(&load).spawn().unwrap();
     let before = kill_when(&data, child, |report| intervals(&report["trials"][0]) >= 5);
-    assert!(
-        finding(&before, "cut_short")["text"]
-            .as_str()
-            .unwrap()
-            .contains("goes on")
-    );
+    assert!(finding(&before, "cut_short")["text"].as_str().unwrap().contains("goes on"));
 
     let run = &data.list(&[])[0];
-    assert_eq!(
-        (&run["state"], &run["verdict"]),
-        (&"cut_short".into(), &Value::Null)
-    );
+    assert_eq!((&run["state"], &run["verdict"]), (&"cut_short".into(), &Value::Null));
     let listed = data.told(&["history"]);
     assert!(listed.contains("cut short"), "{listed}");
     let report: Value =
         serde_json::from_str(&data.told(&["history", "show", "1", "--json", "-"])).unwrap();
     assert_eq!(report["schema"], "knee.report/2");
-    assert_eq!(
-        (&report["verdict"], &report["interrupted"]),
-        (&"invalid".into(), &true.into())
-    );
+    assert_eq!((&report["verdict"], &report["interrupted"]), (&"invalid".into(), &true.into()));
     let trial = &report["trials"][0];
     let kept = trial["intervals"].as_array().unwrap();
     let seen = before["trials"][0]["intervals"].as_array().unwrap();
     assert_eq!(&kept[..seen.len()], &seen[..], "what was written stays");
     let completed: u64 = kept.iter().map(|i| i["completed"].as_u64().unwrap()).sum();
     assert_eq!(trial["completed"], completed);
-    assert_eq!(
-        trial["response_time_ns"]["count"], completed,
-        "each response time is there"
-    );
+    assert_eq!(trial["response_time_ns"]["count"], completed, "each response time is there");
     let text = data.told(&["history", "show", "1", "--full"]);
-    assert!(
-        text.contains("INTERRUPTED") && text.contains("cut_short"),
-        "{text}"
-    );
-    assert!(
-        data.refused(&["history", "baseline", "main", "1"])
-            .contains("no whole report")
-    );
+    assert!(text.contains("INTERRUPTED") && text.contains("cut_short"), "{text}");
+    assert!(data.refused(&["history", "baseline", "main", "1"]).contains("no whole report"));
     data.load(&server, &[]);
     assert_eq!(data.ids(&[]), [2, 1], "the file takes further runs");
     data.told(&["history", "rm", "1"]);
@@ -102,18 +71,13 @@ fn of_a_run_all_but_the_last_interval_is_there() {
 
 #[test]
 fn of_a_sweep_the_levels_that_had_ended_count() {
-    let (server, data) = (
-        KneeServer::start(&["--service", "fixed(1ms)"]),
-        Data::new("swept"),
-    );
+    let (server, data) = (KneeServer::start(&["--service", "fixed(1ms)"]), Data::new("swept"));
     let url = server.url();
     let time = ["-d", "2s", "--warmup", "0", "--interval", "50ms"];
     let load = [&["sweep", &url, "--vusers", "1,2,4,8,16,32"][..], &time].concat();
     let child = data.knee(&load).spawn().unwrap();
     // Two levels, and something of the third.
-    kill_when(&data, child, |report| {
-        report["trials"].as_array().unwrap().len() >= 3
-    });
+    kill_when(&data, child, |report| report["trials"].as_array().unwrap().len() >= 3);
     let shown = data.told(&["history", "show", "--json", "-"]);
     let report: Value = serde_json::from_str(&shown).unwrap();
     let ended = finding(&report, "cut_short")["evidence"]["trials_ended"].as_f64();
@@ -134,26 +98,13 @@ fn of_a_sweep_the_levels_that_had_ended_count() {
 #[test]
 fn of_a_table_the_rows_that_had_ended_are_there() {
     let data = Data::new("table");
-    let table = [
-        "throttle",
-        "--delays",
-        "1ms",
-        "-d",
-        "2s",
-        "--methods",
-        "spin,sleep,timerfd",
-    ];
+    let table = ["throttle", "--delays", "1ms", "-d", "2s", "--methods", "spin,sleep,timerfd"];
     let child = data.knee(&table).spawn().unwrap();
-    let before = kill_when(&data, child, |report| {
-        !report["conclusion"]["table"].is_null()
-    });
+    let before = kill_when(&data, child, |report| !report["conclusion"]["table"].is_null());
     let shown = data.told(&["history", "show", "--json", "-"]);
     let report: Value = serde_json::from_str(&shown).unwrap();
     let rows = |report: &Value| report["conclusion"]["table"].as_array().unwrap().clone();
-    assert!(
-        rows(&report).starts_with(&rows(&before)),
-        "what was written stays"
-    );
+    assert!(rows(&report).starts_with(&rows(&before)), "what was written stays");
     let ended = &finding(&report, "cut_short")["evidence"]["trials_ended"];
     assert_eq!(ended.as_f64(), Some(rows(&report).len() as f64));
 }
@@ -169,27 +120,12 @@ fn before_anything_was_measured_there_is_nothing_to_show() {
             break;
         }
     }
-    assert!(
-        data.refused(&["history", "show"])
-            .contains("nothing is measured yet")
-    );
-    assert!(
-        data.refused(&["history", "rm", "1"])
-            .contains("still goes on")
-    );
-    assert_eq!(
-        data.told(&["history", "prune", "--keep", "0"]),
-        "0 runs removed\n"
-    );
+    assert!(data.refused(&["history", "show"]).contains("nothing is measured yet"));
+    assert!(data.refused(&["history", "rm", "1"]).contains("still goes on"));
+    assert_eq!(data.told(&["history", "prune", "--keep", "0"]), "0 runs removed\n");
     signal(&child, libc::SIGKILL);
     child.wait().unwrap();
-    assert!(
-        data.refused(&["history", "show"])
-            .contains("before anything was measured")
-    );
+    assert!(data.refused(&["history", "show"]).contains("before anything was measured"));
     assert_eq!(data.list(&[])[0]["state"], "cut_short");
-    assert_eq!(
-        data.told(&["history", "prune", "--keep", "0"]),
-        "1 run removed\n"
-    );
+    assert_eq!(data.told(&["history", "prune", "--keep", "0"]), "1 run removed\n");
 }

@@ -29,14 +29,8 @@ fn what_is_in_the_place_of_the_file_stays_as_it_is() {
     let garbage = "no database, but notes of a user's\n".repeat(100);
     fs::write(data.file(), &garbage).unwrap();
     assert!(complaint(&load(&data)).contains("is not a history of knee"));
-    assert!(
-        data.refused(&["history"])
-            .contains("is not a history of knee")
-    );
-    assert!(
-        data.refused(&["history", "show", "1"])
-            .contains("is not a history of knee")
-    );
+    assert!(data.refused(&["history"]).contains("is not a history of knee"));
+    assert!(data.refused(&["history", "show", "1"]).contains("is not a history of knee"));
     assert_eq!(fs::read_to_string(data.file()).unwrap(), garbage);
 
     fs::remove_dir_all(data.0.join("knee")).unwrap();
@@ -73,10 +67,7 @@ fn a_file_of_a_newer_knee_is_refused() {
     bytes[60..64].copy_from_slice(&2u32.to_be_bytes());
     fs::write(data.file(), &bytes).unwrap();
     assert!(complaint(&data.load(&server, &[])).contains("another version of knee (schema 2"));
-    assert!(
-        data.refused(&["history"])
-            .contains("another version of knee (schema 2")
-    );
+    assert!(data.refused(&["history"]).contains("another version of knee (schema 2"));
 }
 
 #[test]
@@ -104,9 +95,7 @@ fn run_after(data: &Data, server: &KneeServer, wrap: &[&str], before: &str) -> O
     let mut words = wrap.iter().copied().chain(["sh", "-c", &inside]);
     let mut command = Command::new(words.next().unwrap());
     command.args(words).env("LC_ALL", "C.UTF-8");
-    command
-        .env("XDG_DATA_HOME", &data.0)
-        .env("XDG_STATE_HOME", STATE);
+    command.env("XDG_DATA_HOME", &data.0).env("XDG_STATE_HOME", STATE);
     let output = match command.env_remove("KNEE_HISTORY").output() {
         Ok(output) => output,
         Err(e) => {

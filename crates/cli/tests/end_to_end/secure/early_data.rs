@@ -16,13 +16,8 @@ fn start(more: &[&str]) -> (KneeServer, Vec<String>) {
 fn counts(trial: &Value) -> [u64; 4] {
     let tls = &trial["protocol"]["tls"];
     let early = &tls["early_data"];
-    [
-        &tls["handshakes_full"],
-        &tls["handshakes_resumed"],
-        &early["taken"],
-        &early["refused"],
-    ]
-    .map(|count| count.as_u64().unwrap())
+    [&tls["handshakes_full"], &tls["handshakes_resumed"], &early["taken"], &early["refused"]]
+        .map(|count| count.as_u64().unwrap())
 }
 
 #[test]
@@ -91,12 +86,7 @@ fn attempts_of_an_overload_bring_their_requests() {
     let url = server.url();
     let load = ["overload", &url, "--rate", "200", "-d", "1s", "--http1.1"];
     let report = measured(&[&load[..], &options].concat());
-    let taken: u64 = report["trials"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|t| counts(t)[2])
-        .sum();
+    let taken: u64 = report["trials"].as_array().unwrap().iter().map(|t| counts(t)[2]).sum();
     let served = server.served();
     assert!(taken > 100, "{taken}");
     assert!(served["tls"]["early_data"].as_u64().unwrap() >= taken);

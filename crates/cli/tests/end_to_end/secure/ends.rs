@@ -69,10 +69,7 @@ fn server(certificates: &Certificates, response: &'static [u8], end: End) -> Str
 fn serve(mut stream: Stream, response: &[u8], end: End) {
     let mut request = [0; 4_096];
     if stream.read(&mut request).is_ok_and(|count| count > 0)
-        && stream
-            .write_all(response)
-            .and_then(|()| stream.flush())
-            .is_ok()
+        && stream.write_all(response).and_then(|()| stream.flush()).is_ok()
     {
         let _ = end.of(&mut stream);
     }
@@ -120,11 +117,7 @@ fn only_close_notify_ends_a_response_without_length() {
 fn connection_is_not_used_after_close_notify() {
     let certificates = Certificates::new();
     for backend in backends(&KneeServer::start(&[]).url()) {
-        for end in [
-            End::CloseNotify,
-            End::CloseNotifyOnly,
-            End::CloseNotifyAndMore,
-        ] {
+        for end in [End::CloseNotify, End::CloseNotifyOnly, End::CloseNotifyAndMore] {
             for method in ["GET", "POST"] {
                 let url = server(&certificates, KEPT, end);
                 let more = ["--backend", backend, "-X", method];

@@ -68,10 +68,7 @@ fn every_request_and_byte_over_both_versions_of_http_and_of_tls() {
             let context = format!("HTTP/{http}, TLS {tls}: {:#}", trial["protocol"]);
             let log = logged(&server);
             assert_eq!(log.len() as u64, REQUESTS, "{context}");
-            assert!(
-                log.iter().all(|l| l.status == 200 && l.body == SMALL),
-                "{context}"
-            );
+            assert!(log.iter().all(|l| l.status == 200 && l.body == SMALL), "{context}");
             let version = if http == "2" { "HTTP/2.0" } else { "HTTP/1.1" };
             assert!(log.iter().all(|l| l.http == version), "{context}");
             let sent: u64 = log.iter().map(|l| l.bytes).sum();
@@ -101,16 +98,8 @@ fn sessions_are_resumed_by_ticket_and_not_where_that_is_off() {
             let Some(server) = Nginx::PLAIN.start(&certificates) else {
                 return;
             };
-            let options = [
-                "-c",
-                "4",
-                http,
-                "--no-keepalive",
-                "--tls-resume",
-                how,
-                "--tls-max",
-                tls,
-            ];
+            let options =
+                ["-c", "4", http, "--no-keepalive", "--tls-resume", how, "--tls-max", tls];
             let trial = trial(&server, &certificates, &options);
             let agreed = &trial["protocol"]["tls"];
             let context = format!("TLS {tls}, {how}: {agreed:#}");
@@ -138,10 +127,7 @@ fn early_data(trial: &Value) -> [u64; 2] {
 #[test]
 fn requests_come_with_the_handshake_where_nginx_takes_them_so() {
     let certificates = Certificates::new();
-    let takes = Nginx {
-        more: "ssl_early_data on;",
-        ..Nginx::PLAIN
-    };
+    let takes = Nginx { more: "ssl_early_data on;", ..Nginx::PLAIN };
     let options = ["-c", "2", "--no-keepalive", "--tls-resume", "0rtt"];
     let backends = backends(&KneeServer::start(&[]).url());
     for http in ["--http1.1", "--http2"] {
@@ -174,10 +160,7 @@ fn requests_come_with_the_handshake_where_nginx_takes_them_so() {
 #[test]
 fn a_connection_that_nginx_ends_after_fifty_requests_costs_none() {
     let certificates = Certificates::new();
-    let nginx = Nginx {
-        requests: 50,
-        ..Nginx::PLAIN
-    };
+    let nginx = Nginx { requests: 50, ..Nginx::PLAIN };
     for (http, users) in [("--http2", "8"), ("--http2", "2")] {
         let Some(server) = nginx.start(&certificates) else {
             return;
@@ -185,10 +168,7 @@ fn a_connection_that_nginx_ends_after_fifty_requests_costs_none() {
         let options = ["-c", "2", "--vusers", users, http];
         let trial = trial(&server, &certificates, &options);
         let opened = trial["connections_opened"].as_u64().unwrap();
-        assert!(
-            (4..=12).contains(&opened),
-            "{http}, {users} users: {opened} connections"
-        );
+        assert!((4..=12).contains(&opened), "{http}, {users} users: {opened} connections");
         let log = logged(&server);
         assert_eq!(log.len() as u64, REQUESTS, "{http}, {users} users");
         assert!(log.iter().all(|l| l.body == SMALL));

@@ -25,9 +25,7 @@ fn served(url: &str, options: &[&str]) {
 
 /// Eight requests end as this.
 fn outcomes(url: &str, options: &[impl AsRef<str>], outcome: &str) {
-    let load = [
-        "run", url, "-n", "8", "-c", "2", "-d", "60s", "--warmup", "0s",
-    ];
+    let load = ["run", url, "-n", "8", "-c", "2", "-d", "60s", "--warmup", "0s"];
     let options = options.iter().map(AsRef::as_ref);
     let report = measured(&load.into_iter().chain(options).collect::<Vec<_>>());
     let counts = &report["trials"][0]["outcomes"];
@@ -88,34 +86,17 @@ fn versions_of_tls_that_only_one_side_speaks() {
         (&new, ["--tls-max", "1.2"], ["--tls-min", "1.3"]),
     ] {
         let url = server.url();
-        refused(
-            &url,
-            &[&["-k"], &refusing[..]].concat(),
-            4,
-            NO_COMMON_VERSION,
-        );
+        refused(&url, &[&["-k"], &refusing[..]].concat(), 4, NO_COMMON_VERSION);
         served(&url, &[&["-k"], &taking[..]].concat());
     }
     let certificates = Certificates::new();
-    let only = |versions| {
-        Nginx {
-            versions,
-            ..Nginx::PLAIN
-        }
-        .start(&certificates)
-    };
-    for (versions, refusing) in [
-        ("TLSv1.2", ["--tls-min", "1.3"]),
-        ("TLSv1.3", ["--tls-max", "1.2"]),
-    ] {
+    let only = |versions| Nginx { versions, ..Nginx::PLAIN }.start(&certificates);
+    for (versions, refusing) in
+        [("TLSv1.2", ["--tls-min", "1.3"]), ("TLSv1.3", ["--tls-max", "1.2"])]
+    {
         if let Some(nginx) = only(versions) {
             let url = nginx.secure_url("small");
-            refused(
-                &url,
-                &[&["-k"], &refusing[..]].concat(),
-                4,
-                NO_COMMON_VERSION,
-            );
+            refused(&url, &[&["-k"], &refusing[..]].concat(), 4, NO_COMMON_VERSION);
             served(&url, &["-k"]);
         }
     }
@@ -124,10 +105,7 @@ fn versions_of_tls_that_only_one_side_speaks() {
 #[test]
 fn protocols_that_the_server_does_not_speak() {
     let certificates = Certificates::new();
-    let nginx = Nginx {
-        http2: false,
-        ..Nginx::PLAIN
-    };
+    let nginx = Nginx { http2: false, ..Nginx::PLAIN };
     if let Some(nginx) = nginx.start(&certificates) {
         let url = nginx.secure_url("small");
         refused(&url, &["-k", "--http2"], 4, NO_COMMON_PROTOCOL);
@@ -157,12 +135,7 @@ fn servers_that_do_not_answer_in_tls() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();
     let patience = ["--connect-timeout", "300ms"];
-    refused(
-        &secured(&address),
-        &patience,
-        4,
-        "does not answer in TLS in time",
-    );
+    refused(&secured(&address), &patience, 4, "does not answer in TLS in time");
 }
 
 #[test]
@@ -190,19 +163,10 @@ fn files_that_are_not_what_they_should_be() {
     let missing = "/nonexistent/a.pem";
     let server = KneeServer::start(&["--tls"]);
     for (options, says) in [
-        (
-            vec!["--cacert", missing],
-            "--cacert /nonexistent/a.pem: cannot be read: No such file",
-        ),
-        (
-            vec!["--cacert", nonsense],
-            "holds no certificate in PEM form",
-        ),
+        (vec!["--cacert", missing], "--cacert /nonexistent/a.pem: cannot be read: No such file"),
+        (vec!["--cacert", nonsense], "holds no certificate in PEM form"),
         (vec!["--cacert", key], "holds no certificate in PEM form"),
-        (
-            vec!["--cert", client, "--key", other],
-            "--cert and --key do not fit together",
-        ),
+        (vec!["--cert", client, "--key", other], "--cert and --key do not fit together"),
         (vec!["--cert", client], "--key"),
         (vec!["--key", key], "--cert"),
         (
@@ -213,10 +177,7 @@ fn files_that_are_not_what_they_should_be() {
             vec!["--cert", client, "--key", missing],
             "--key /nonexistent/a.pem: cannot be read: No such file",
         ),
-        (
-            vec!["--cert", nonsense, "--key", key],
-            "holds no certificate in PEM form",
-        ),
+        (vec!["--cert", nonsense, "--key", key], "holds no certificate in PEM form"),
         (vec!["--cert", client, "--key", nonsense], "--key "),
         (vec!["--tls-min", "1.3", "--tls-max", "1.2"], "--tls-m"),
     ] {
@@ -233,22 +194,16 @@ fn a_certificate_that_the_server_asks_of_the_client() {
         [of, files[0], "--key", files[1]].map(String::from)
     };
     let (fits, misfits) = (own("--cert", &certificates), own("--cert", &other));
-    for (tls, http) in [
-        ("1.2", "--http1.1"),
-        ("1.2", "--http2"),
-        ("1.3", "--http1.1"),
-        ("1.3", "--http2"),
-    ] {
+    for (tls, http) in
+        [("1.2", "--http1.1"), ("1.2", "--http2"), ("1.3", "--http1.1"), ("1.3", "--http2")]
+    {
         let with = |own: &[String]| {
             let common = [&trust[..], &[http, "--tls-min", tls, "--tls-max", tls]].concat();
             let words = common.into_iter().map(String::from);
             words.chain(own.iter().cloned()).collect::<Vec<_>>()
         };
         // nginx ends the handshake all the same, and says so with a status.
-        let nginx = Nginx {
-            more: "ssl_verify_client on;",
-            ..Nginx::PLAIN
-        };
+        let nginx = Nginx { more: "ssl_verify_client on;", ..Nginx::PLAIN };
         if let Some(nginx) = nginx.start(&certificates) {
             let url = nginx.secure_url("small");
             outcomes(&url, &with(&fits), "ok");

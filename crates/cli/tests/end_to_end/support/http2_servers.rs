@@ -58,17 +58,11 @@ impl Http2Kind {
                 }
             }
             Http2Kind::Apache => {
-                format!(
-                    "-X -f {}",
-                    site.write("apache.conf", &apache(directory, port, files))
-                )
+                format!("-X -f {}", site.write("apache.conf", &apache(directory, port, files)))
             }
             Http2Kind::Haproxy(behind) => {
                 let pair = tls.map(|c| c.server_pair.str());
-                format!(
-                    "-db -f {}",
-                    site.write("haproxy.conf", &haproxy(port, behind, pair))
-                )
+                format!("-db -f {}", site.write("haproxy.conf", &haproxy(port, behind, pair)))
             }
             Http2Kind::HaproxyAsking => {
                 let authority = tls.map_or("", |c| c.authority.str());
@@ -116,9 +110,7 @@ pub fn go(certificates: &Certificates) -> Option<HttpServer> {
     Some(launch_file(&program, |site, port| {
         let [certificate, key] = [&certificates.server, &certificates.server_key];
         let port = port.to_string();
-        [site.directory(), &port, certificate.str(), key.str()]
-            .map(String::from)
-            .to_vec()
+        [site.directory(), &port, certificate.str(), key.str()].map(String::from).to_vec()
     }))
 }
 
@@ -162,12 +154,8 @@ pub struct Nginx {
 
 impl Nginx {
     /// Both versions of TLS, HTTP/2 and no end of requests.
-    pub const PLAIN: Nginx = Nginx {
-        versions: "TLSv1.2 TLSv1.3",
-        requests: 100_000,
-        more: "",
-        http2: true,
-    };
+    pub const PLAIN: Nginx =
+        Nginx { versions: "TLSv1.2 TLSv1.3", requests: 100_000, more: "", http2: true };
 
     /// Starts it. Its log `access` has a line for each request: version of HTTP, status, bytes
     /// sent, bytes of the body, `r` if the session was resumed,
@@ -176,20 +164,13 @@ impl Nginx {
         launch("nginx", |site, port| {
             let text = self.config(site.directory(), port, certificates);
             let file = site.write("nginx.conf", &text);
-            ["-p", site.directory(), "-e", "error.log", "-c", &file]
-                .map(String::from)
-                .to_vec()
+            ["-p", site.directory(), "-e", "error.log", "-c", &file].map(String::from).to_vec()
         })
     }
 
     /// One process, nothing outside the directory.
     fn config(self, directory: &str, port: u16, certificates: &Certificates) -> String {
-        let Nginx {
-            versions,
-            requests,
-            more,
-            ..
-        } = self;
+        let Nginx { versions, requests, more, .. } = self;
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|name| format!("{name}_temp_path {directory}/{name};"))
             .join("\n");
@@ -238,9 +219,8 @@ const HAPROXY: &str = "global\n  maxconn 200\n  nbthread 1\ndefaults\n  mode htt
     timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n";
 
 fn haproxy(port: u16, behind: u16, pair: Option<&str>) -> String {
-    let how = pair.map_or("proto h2".to_string(), |pair| {
-        format!("ssl crt {pair} alpn h2,http/1.1")
-    });
+    let how =
+        pair.map_or("proto h2".to_string(), |pair| format!("ssl crt {pair} alpn h2,http/1.1"));
     format!(
         "{HAPROXY}frontend in\n  bind 127.0.0.1:{port} {how}\n  default_backend out\n\
          backend out\n  server behind 127.0.0.1:{behind}\n"

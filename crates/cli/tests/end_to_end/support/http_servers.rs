@@ -117,9 +117,7 @@ fn try_launch(
     command.args(arguments(&site, port)).stdin(Stdio::null());
     // Some keep state in the user's folders: let those be the site's.
     command.env("HOME", site.directory());
-    command
-        .env_remove("XDG_CONFIG_HOME")
-        .env_remove("XDG_DATA_HOME");
+    command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_DATA_HOME");
     command.stdout(output.try_clone().unwrap()).stderr(output);
     let child = command.spawn().map_err(|e| e.to_string())?;
     let mut server = HttpServer { child, port, site };
@@ -273,9 +271,5 @@ fn node(directory: &str, port: u16) -> String {
 }
 
 fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

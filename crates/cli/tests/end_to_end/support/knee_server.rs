@@ -50,11 +50,7 @@ impl KneeServer {
         }
         let address = line.trim().strip_prefix("listening on ");
         let address = address.unwrap_or_else(|| panic!("{line:?}")).to_string();
-        KneeServer {
-            child: Some(child),
-            address,
-            certificate,
-        }
+        KneeServer { child: Some(child), address, certificate }
     }
 
     pub fn url(&self) -> String {

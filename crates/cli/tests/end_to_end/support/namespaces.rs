@@ -83,10 +83,7 @@ impl Link {
     }
 
     fn try_through(qdisc: &str) -> Option<Link> {
-        let link = Link {
-            near: Namespace::new()?,
-            far: Namespace::new()?,
-        };
+        let link = Link { near: Namespace::new()?, far: Namespace::new()? };
         let far = link.far.holder.id();
         let end = |address: &str, device: &str| {
             [

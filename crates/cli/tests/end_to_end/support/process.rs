@@ -23,10 +23,7 @@ pub fn knee(arguments: &[&str]) -> Command {
         .env("XDG_DATA_HOME", STATE)
         .env_remove("KNEE_HISTORY")
         .env_remove("NO_COLOR");
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // SAFETY: signal is async-signal-safe.
     unsafe { command.pre_exec(heed_hang_ups) };
     command

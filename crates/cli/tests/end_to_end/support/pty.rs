@@ -46,9 +46,7 @@ impl OnTerminal {
         let mut shell = Command::new("sh");
         let program = env!("CARGO_BIN_EXE_knee");
         shell.args(["-c", "exec \"$0\" \"$@\" >&2", program]);
-        shell
-            .args(arguments)
-            .envs([("XDG_STATE_HOME", STATE), ("LC_ALL", "C.UTF-8")]);
+        shell.args(arguments).envs([("XDG_STATE_HOME", STATE), ("LC_ALL", "C.UTF-8")]);
         OnTerminal::of(shell, size)
     }
 
@@ -88,14 +86,7 @@ impl OnTerminal {
                 seen.more.notify_all();
             }
         });
-        OnTerminal {
-            child,
-            keyboard: master,
-            terminal,
-            settings_before,
-            screen,
-            reader,
-        }
+        OnTerminal { child, keyboard: master, terminal, settings_before, screen, reader }
     }
 
     /// Takes the terminal away, as a window that is closed does, and waits for knee's end.
@@ -111,9 +102,7 @@ impl OnTerminal {
         let written = self.screen.written.lock().unwrap();
         let is_missing = |written: &mut Vec<u8>| !String::from_utf8_lossy(written).contains(text);
         let more = &self.screen.more;
-        let (written, waited) = more
-            .wait_timeout_while(written, PATIENCE, is_missing)
-            .unwrap();
+        let (written, waited) = more.wait_timeout_while(written, PATIENCE, is_missing).unwrap();
         let shown = String::from_utf8_lossy(&written);
         assert!(!waited.timed_out(), "no {text:?} in {shown:?}");
     }
@@ -156,22 +145,13 @@ impl OnTerminal {
 
 /// Waits a little for something to read.
 fn has_more(file: &File) -> bool {
-    let mut poll = libc::pollfd {
-        fd: file.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    };
+    let mut poll = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one pollfd of ours.
     unsafe { libc::poll(&raw mut poll, 1, 20) > 0 }
 }
 
 fn winsize((columns, rows): (u16, u16)) -> libc::winsize {
-    libc::winsize {
-        ws_row: rows,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    }
+    libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
 fn open(size: (u16, u16)) -> (File, OwnedFd) {
@@ -180,13 +160,7 @@ fn open(size: (u16, u16)) -> (File, OwnedFd) {
     let none = std::ptr::null_mut();
     // SAFETY: two integers and a size of ours; no name and no settings are wanted.
     let result = unsafe {
-        libc::openpty(
-            &raw mut master,
-            &raw mut terminal,
-            none,
-            none.cast(),
-            &raw const size,
-        )
+        libc::openpty(&raw mut master, &raw mut terminal, none, none.cast(), &raw const size)
     };
     assert_eq!(result, 0, "{}", io::Error::last_os_error());
     for fd in [master, terminal] {

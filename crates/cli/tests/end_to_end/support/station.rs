@@ -38,11 +38,7 @@ impl Station {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let station = Arc::new(Station {
-            state: Mutex::new(State {
-                idle: workers,
-                inside: 0,
-                policy: Box::new(policy),
-            }),
+            state: Mutex::new(State { idle: workers, inside: 0, policy: Box::new(policy) }),
             worker_is_free: Condvar::new(),
         });
         std::thread::spawn(move || {

@@ -8,10 +8,7 @@ use std::sync::{Mutex, PoisonError};
 /// errors, but what it counts stands.
 pub fn measured(arguments: &[&str]) -> Value {
     let ended = run(&[arguments, &["--json", "-", "--quiet"]].concat());
-    assert!(
-        matches!(ended.status, Some(0 | 1 | 3)),
-        "{arguments:?}: {ended:?}"
-    );
+    assert!(matches!(ended.status, Some(0 | 1 | 3)), "{arguments:?}: {ended:?}");
     ended.json()
 }
 

@@ -49,12 +49,7 @@ struct Case {
     seed: u64,
 }
 
-const ALIKE: Case = Case {
-    login: 1.0,
-    failing: 0.0,
-    steps: 3,
-    seed: 0,
-};
+const ALIKE: Case = Case { login: 1.0, failing: 0.0, steps: 3, seed: 0 };
 
 /// The mean time of a step beside the queue, in seconds.
 const STEPS: [f64; 3] = [0.010, 0.002, 0.002];
@@ -90,18 +85,12 @@ fn operations(case: Case) -> Vec<(f64, f64, usize)> {
 fn trial(case: Case) -> Trial {
     let file = FILE.to_owned() + &ITEM.repeat(case.steps - 1);
     let scenario = parse_scenario(file.as_bytes(), "f", &mut Nothing).unwrap();
-    let load = Load::Closed {
-        vusers: 10,
-        pause: Pause::NONE,
-    };
+    let load = Load::Closed { vusers: 10, pause: Pause::NONE };
     let mut spec = fixture::trial(load, seconds(SECONDS));
     spec.interval = Nanos::from_millis(500);
     spec.target.requests = scenario.requests;
     spec.target.sessions = Some(scenario.plan.into());
-    let window = Window {
-        start: Nanos::ZERO,
-        end: seconds(SECONDS),
-    };
+    let window = Window { start: Nanos::ZERO, end: seconds(SECONDS) };
     let mut recorder = Recorder::new(RecorderConfig {
         window,
         interval: spec.interval,
@@ -116,16 +105,9 @@ fn trial(case: Case) -> Trial {
     let mut failed = 0;
     let last = case.steps - 1;
     for (at, took, step) in operations(case) {
-        let op = Op {
-            intended: seconds(at),
-            lane: 0,
-        };
+        let op = Op { intended: seconds(at), lane: 0 };
         let fails = step == last && rng::unit(&mut rng) < case.failing;
-        let outcome = if fails {
-            Outcome::Unexpected
-        } else {
-            Outcome::Ok
-        };
+        let outcome = if fails { Outcome::Unexpected } else { Outcome::Ok };
         let ended = Completion {
             target: step as u32,
             ..Completion::at_once(op, seconds(at + took), outcome)
@@ -190,12 +172,7 @@ fn each_step_and_each_kind_of_session_has_rows() {
     );
     assert_eq!(
         metrics(|r| r.session.as_deref() == Some("buyer")),
-        [
-            "session_p50_ns",
-            "session_p95_ns",
-            "session_p99_ns",
-            "failed_sessions_percent"
-        ]
+        ["session_p50_ns", "session_p95_ns", "session_p99_ns", "failed_sessions_percent"]
     );
     let rate = row(&same, "rate_per_s", "login");
     assert!(rate.a.is_some_and(|a| (300.0..370.0).contains(&a)) && !rate.matters);
@@ -232,10 +209,7 @@ fn sessions_that_came_to_their_end_have_a_rate_with_an_interval() {
 
 #[test]
 fn only_sessions_that_had_a_response_count_as_answered() {
-    let failing = Case {
-        failing: 0.2,
-        ..ALIKE
-    };
+    let failing = Case { failing: 0.2, ..ALIKE };
     let report = assess(&trial(failing));
     let sessions = report.sessions().unwrap();
     let answered = sessions.answered_per_s.unwrap();
@@ -246,11 +220,7 @@ fn only_sessions_that_had_a_response_count_as_answered() {
 
 #[test]
 fn a_slower_step_is_named() {
-    let b = Case {
-        login: 1.6,
-        seed: 1,
-        ..ALIKE
-    };
+    let b = Case { login: 1.6, seed: 1, ..ALIKE };
     let slower = compared(ALIKE, b);
     assert_eq!(slower.verdict, ComparisonVerdict::Worse);
     let login = row(&slower, "p50_ns", "login");
@@ -264,42 +234,21 @@ fn a_slower_step_is_named() {
 
 #[test]
 fn a_step_that_fails_is_named_and_so_are_its_sessions() {
-    let b = Case {
-        failing: 0.05,
-        seed: 1,
-        ..ALIKE
-    };
+    let b = Case { failing: 0.05, seed: 1, ..ALIKE };
     let failing = compared(ALIKE, b);
     let verdict = |metric, label| row(&failing, metric, label).verdict;
-    assert_eq!(
-        verdict("error_percent", "item (2)"),
-        ComparisonVerdict::Worse
-    );
+    assert_eq!(verdict("error_percent", "item (2)"), ComparisonVerdict::Worse);
     assert_eq!(verdict("error_percent", "item"), ComparisonVerdict::Same);
-    assert_eq!(
-        verdict("failed_sessions_percent", "buyer"),
-        ComparisonVerdict::Worse
-    );
+    assert_eq!(verdict("failed_sessions_percent", "buyer"), ComparisonVerdict::Worse);
 }
 
 #[test]
 fn of_equals_fewer_than_1_pair_in_20_is_called_different() {
     let pair = |i: u64| {
-        let a = Case {
-            seed: 2 * i + 10,
-            ..ALIKE
-        };
-        compared(
-            a,
-            Case {
-                seed: 2 * i + 11,
-                ..a
-            },
-        )
+        let a = Case { seed: 2 * i + 10, ..ALIKE };
+        compared(a, Case { seed: 2 * i + 11, ..a })
     };
-    let found: Vec<u64> = (0..40)
-        .filter(|i| pair(*i).rows.iter().any(|r| r.significant))
-        .collect();
+    let found: Vec<u64> = (0..40).filter(|i| pair(*i).rows.iter().any(|r| r.significant)).collect();
     assert!(found.len() <= 1, "{found:?}");
 }
 
@@ -309,10 +258,7 @@ fn plain_operations_have_no_rows_of_steps() {
     if let crate::trial::detail::Detail::Http(http) = &mut a.trials[0].detail {
         http.sessions = None;
     }
-    let named = NamedReport {
-        name: "x",
-        report: &a,
-    };
+    let named = NamedReport { name: "x", report: &a };
     let same = compare(&[named], &[named], "1").unwrap();
     assert!(same.rows.iter().all(|r| r.label.is_empty()));
 }

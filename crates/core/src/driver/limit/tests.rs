@@ -28,11 +28,7 @@ fn closed(vusers: u32, think: Nanos) -> Load {
 }
 
 fn overload(scheme: ConnectScheme) -> Load {
-    Load::Overload(OverloadLoad {
-        scheme,
-        sources: Vec::new(),
-        close: CloseKind::Fin,
-    })
+    Load::Overload(OverloadLoad { scheme, sources: Vec::new(), close: CloseKind::Fin })
 }
 
 /// When and for when one worker starts operations that take `service` each.
@@ -76,10 +72,7 @@ fn any_load() -> impl Strategy<Value = Load> {
         (1u32..50).prop_map(|clients| overload(ConnectScheme::Simple { clients })),
         (1u32..300).prop_map(|descriptors| {
             let sclients = 1;
-            overload(ConnectScheme::SClients {
-                sclients,
-                descriptors,
-            })
+            overload(ConnectScheme::SClients { sclients, descriptors })
         }),
         rate().prop_map(|per_s| overload(ConnectScheme::Scheduled {
             rate: Rate::per_second(per_s).unwrap(),
@@ -163,11 +156,7 @@ fn load_below_the_limit_is_as_without_one() {
         let late = limited.iter().filter(|(at, op)| *at > op.intended).count();
         // Users that begin together are held back once, by the time of one operation.
         assert!(free.len() - limited.len() <= 1, "{:?}", spec.load);
-        assert!(
-            limit.used().held_back <= 5 && late <= 5,
-            "{:?}",
-            limit.used()
-        );
+        assert!(limit.used().held_back <= 5 && late <= 5, "{:?}", limit.used());
     }
 }
 
@@ -196,10 +185,7 @@ fn late_worker_makes_up_for_no_more_than_a_burst() {
 fn gate_holds_in_order_what_the_limit_does_not_let_through() {
     let mut gate = Gate::of(Some(RateLimit::part_of(10.0, 1)));
     assert_eq!(gate.pass(1, Nanos::ZERO), Some(1));
-    assert_eq!(
-        (gate.pass(2, Nanos::ZERO), gate.next_due()),
-        (None, Nanos::from_millis(100))
-    );
+    assert_eq!((gate.pass(2, Nanos::ZERO), gate.next_due()), (None, Nanos::from_millis(100)));
     // One that comes when the limit is open does not overtake.
     assert_eq!(gate.pass(3, Nanos::from_millis(100)), None);
     assert_eq!(gate.release(Nanos::from_millis(100)), Some(2));

@@ -38,22 +38,12 @@ enum Happens {
 }
 
 fn spec(scheme: ConnectScheme, patience_ms: u64, duration: Nanos) -> TrialSpec {
-    let load = Load::Overload(OverloadLoad {
-        scheme,
-        sources: Vec::new(),
-        close: CloseKind::Fin,
-    });
-    TrialSpec {
-        connect_timeout: Nanos::from_millis(patience_ms),
-        ..trial(load, duration)
-    }
+    let load = Load::Overload(OverloadLoad { scheme, sources: Vec::new(), close: CloseKind::Fin });
+    TrialSpec { connect_timeout: Nanos::from_millis(patience_ms), ..trial(load, duration) }
 }
 
 fn s_clients(descriptors: u32) -> ConnectScheme {
-    ConnectScheme::SClients {
-        sclients: 1,
-        descriptors,
-    }
+    ConnectScheme::SClients { sclients: 1, descriptors }
 }
 
 /// How long a response takes once its connection is established: far longer than T.
@@ -62,9 +52,8 @@ const RESPONSE: Nanos = Nanos::from_millis(1_700);
 /// Runs all workers' drivers at once against one server. Every wake-up is `late`.
 fn run(spec: &TrialSpec, workers: u32, server: Server, late: Nanos) -> Seen {
     let share = |index| Share { index, of: workers };
-    let mut drivers: Vec<AnyDriver> = (0..workers)
-        .map(|index| AnyDriver::new(spec, share(index)))
-        .collect();
+    let mut drivers: Vec<AnyDriver> =
+        (0..workers).map(|index| AnyDriver::new(spec, share(index))).collect();
     let mut agenda: BinaryHeap<Reverse<(Nanos, usize, Happens)>> = BinaryHeap::new();
     let mut seen = Seen::default();
     let (mut now, mut connecting, mut taken) = (Nanos::ZERO, 0_u64, 0_u64);
@@ -162,10 +151,7 @@ fn silent_or_refusing_server_is_offered_d_over_t() {
 #[test]
 fn what_is_established_is_replaced_at_once() {
     let ten = Nanos::from_secs(10);
-    let server = Server::Serves {
-        per_s: 130,
-        queue: 128,
-    };
+    let server = Server::Serves { per_s: 130, queue: 128 };
     for descriptors in [100, 1_000] {
         for workers in [1, 3] {
             let spec = spec(s_clients(descriptors), 500, ten);
@@ -242,26 +228,17 @@ fn schedule_sheds_connects_beyond_the_limit() {
     assert_eq!(seen.starts.len(), 2_000);
     assert_eq!(seen.shed, 8_000);
     assert_eq!(seen.connecting_max, 100);
-    let served = Server::Serves {
-        per_s: 2_000,
-        queue: 1,
-    };
+    let served = Server::Serves { per_s: 2_000, queue: 1 };
     let seen = run(&spec, 1, served, Nanos::ZERO);
     assert_eq!((seen.starts.len(), seen.shed), (10_000, 0));
-    assert_eq!(
-        seen.established, 10_000,
-        "responses take no connect's place"
-    );
+    assert_eq!(seen.established, 10_000, "responses take no connect's place");
 }
 
 #[test]
 fn simple_clients_offer_no_more_than_is_served() {
     let simple = ConnectScheme::Simple { clients: 8 };
     let spec = spec(simple, 500, Nanos::from_secs(10));
-    let server = Server::Serves {
-        per_s: 130,
-        queue: 128,
-    };
+    let server = Server::Serves { per_s: 130, queue: 128 };
     let seen = run(&spec, 2, server, Nanos::ZERO);
     // Six responses of 1.7 s each, one after the other, end within 10 s; the last begin before.
     assert_eq!(seen.starts.len(), 8 * 6);

@@ -54,22 +54,13 @@ fn under_load(conclusion: &LatencyConclusion, rows: &[&ScenarioRow]) -> Option<S
         .filter(|(_, hz)| *hz > 0.0)
         .map(|(row, hz)| {
             let longest = time(1e9 / hz);
-            format!(
-                " (with {} a ping took up to {longest})",
-                row.flows_in_words()
-            )
+            format!(" (with {} a ping took up to {longest})", row.flows_in_words())
         })
         .unwrap_or_default();
-    let known = figures(conclusion)
-        .into_iter()
-        .filter_map(|(name, value, unit)| {
-            let with = if name == RESPONSIVENESS {
-                with.as_str()
-            } else {
-                ""
-            };
-            Some(format!("{name} is {} {unit}{with}", exact(value? as f64)))
-        });
+    let known = figures(conclusion).into_iter().filter_map(|(name, value, unit)| {
+        let with = if name == RESPONSIVENESS { with.as_str() } else { "" };
+        Some(format!("{name} is {} {unit}{with}", exact(value? as f64)))
+    });
     let known: Vec<String> = known.collect();
     (!known.is_empty()).then(|| format!("Under load {}.", list(&known)))
 }

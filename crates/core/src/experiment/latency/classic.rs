@@ -95,9 +95,8 @@ fn min_rtt(value: &str) -> Result<u64, String> {
 
 fn scenario(line: &str) -> Result<ScenarioRow, String> {
     let wrong = |what: &str| format!("{what}: give such as `{EXAMPLE}`");
-    let (_, rest) = line
-        .split_once(':')
-        .ok_or_else(|| wrong("a scenario without a colon after its number"))?;
+    let (_, rest) =
+        line.split_once(':').ok_or_else(|| wrong("a scenario without a colon after its number"))?;
     let (flows, figures) = rest
         .split_once("...")
         .ok_or_else(|| wrong("a scenario without `...` before its figures"))?;
@@ -114,18 +113,13 @@ fn scenario(line: &str) -> Result<ScenarioRow, String> {
         .and_then(|(up, down)| Some((count(up, "upload")?, count(down, "download")?)))
         .filter(|(up, down)| up + down > 0)
         .ok_or_else(|| wrong(&format!("{} are no flows", quoted(flows.trim()))))?;
-    let mut scenario = ScenarioRow {
-        up,
-        down,
-        ..ScenarioRow::default()
-    };
+    let mut scenario = ScenarioRow { up, down, ..ScenarioRow::default() };
     for part in figures.split(',') {
         figure(part.trim(), &mut scenario).map_err(|what| wrong(&what))?;
     }
-    for (flows, figure, way) in [
-        (up, scenario.up_kib_per_s, "up"),
-        (down, scenario.down_kib_per_s, "down"),
-    ] {
+    for (flows, figure, way) in
+        [(up, scenario.up_kib_per_s, "up"), (down, scenario.down_kib_per_s, "down")]
+    {
         if flows == 0 && figure.is_some() {
             return Err(wrong(&format!("a capacity {way} without a flow {way}")));
         }
@@ -194,10 +188,7 @@ pub fn conclude_classic(classic: &Classic) -> (Vec<Finding>, LatencyConclusion) 
         scenarios: rows,
         ..LatencyConclusion::default()
     };
-    let conclusion = LatencyConclusion {
-        answer: answer::in_words(&conclusion),
-        ..conclusion
-    };
+    let conclusion = LatencyConclusion { answer: answer::in_words(&conclusion), ..conclusion };
     (differences(classic), conclusion)
 }
 
@@ -216,25 +207,13 @@ fn differences(classic: &Classic) -> Vec<Finding> {
     let smoothness = recomputed(|row| row.smoothness_hz, hertz, &worst);
     let figures = [
         ("upload capacity", "KiB/s", printed.upload_capacity, up),
-        (
-            "download capacity",
-            "KiB/s",
-            printed.download_capacity,
-            down,
-        ),
-        (
-            "link responsiveness",
-            "Hz",
-            printed.responsiveness_hz,
-            responsiveness,
-        ),
+        ("download capacity", "KiB/s", printed.download_capacity, down),
+        ("link responsiveness", "Hz", printed.responsiveness_hz, responsiveness),
         ("flow smoothness", "Hz", printed.smoothness_hz, smoothness),
     ];
-    let differing = figures
-        .into_iter()
-        .filter_map(|(figure, unit, printed, recomputed)| {
-            difference(figure, unit, printed?, recomputed)
-        });
+    let differing = figures.into_iter().filter_map(|(figure, unit, printed, recomputed)| {
+        difference(figure, unit, printed?, recomputed)
+    });
     differing.collect()
 }
 
@@ -260,10 +239,7 @@ fn difference(
     let (severity, why) = if is_rounding {
         (Severity::Info, "it was computed before rounding")
     } else {
-        (
-            Severity::Warning,
-            "it is of other scenarios, or of another definition",
-        )
+        (Severity::Warning, "it is of other scenarios, or of another definition")
     };
     differs.then(|| {
         RECOMPUTED_DIFFERS.finding(

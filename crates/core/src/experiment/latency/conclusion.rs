@@ -59,38 +59,21 @@ fn check(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
     }
     // Overall figures are of the first congestion control, and scenarios of all of them.
     let first = of.scenarios.first().map(|s| s.congestion_control.as_str());
-    let rows: Vec<&ScenarioRow> = of
-        .scenarios
-        .iter()
-        .filter(|s| Some(s.congestion_control.as_str()) == first)
-        .collect();
+    let rows: Vec<&ScenarioRow> =
+        of.scenarios.iter().filter(|s| Some(s.congestion_control.as_str()) == first).collect();
     let worst_of: [(&str, Option<u64>, RowFigure); 2] = [
-        ("responsiveness", of.responsiveness_hz, |s| {
-            s.responsiveness_hz
-        }),
+        ("responsiveness", of.responsiveness_hz, |s| s.responsiveness_hz),
         ("smoothness", of.smoothness_hz, |s| s.smoothness_hz),
     ];
     for (what, overall, figure) in worst_of {
-        worst(
-            what,
-            overall,
-            rows.iter().filter_map(|row| figure(row)),
-            found,
-        );
+        worst(what, overall, rows.iter().filter_map(|row| figure(row)), found);
     }
     let capacities: [(&str, Option<u64>, RowFigure); 2] = [
         ("upload", of.upload_capacity_kib_per_s, |s| s.up_kib_per_s),
-        ("download", of.download_capacity_kib_per_s, |s| {
-            s.down_kib_per_s
-        }),
+        ("download", of.download_capacity_kib_per_s, |s| s.down_kib_per_s),
     ];
     for (what, overall, figure) in capacities {
-        capacity(
-            what,
-            overall,
-            rows.iter().filter_map(|row| figure(row)),
-            found,
-        );
+        capacity(what, overall, rows.iter().filter_map(|row| figure(row)), found);
     }
     found.unless(of.grade.is_empty() || of.added_latency_ns.is_some(), || {
         format!("grade {} of a latency that is not known", of.grade)
@@ -113,20 +96,11 @@ fn check_row(said: Said<'_>, row: &ScenarioRow, found: &mut Contradictions) {
     let Some((trial, flows)) = trial.and_then(|trial| Some((trial, trial.flows()?))) else {
         return;
     };
-    found.unless(
-        row.state == flows.state && row.reason == flows.reason,
-        || {
-            format!(
-                "{} ({}) of a trial that is {}",
-                row.state, row.reason, flows.state
-            )
-        },
-    );
+    found.unless(row.state == flows.state && row.reason == flows.reason, || {
+        format!("{} ({}) of a trial that is {}", row.state, row.reason, flows.state)
+    });
     let begun = flows.has_begun();
-    let ways = [
-        (row.up, row.up_kib_per_s, &flows.up),
-        (row.down, row.down_kib_per_s, &flows.down),
-    ];
+    let ways = [(row.up, row.up_kib_per_s, &flows.up), (row.down, row.down_kib_per_s, &flows.down)];
     for (n, capacity, direction) in ways {
         let own = direction.as_ref().map(|d| d.capacity_kib_per_s);
         let expected = own.filter(|_| begun);
@@ -140,10 +114,7 @@ fn check_row(said: Said<'_>, row: &ScenarioRow, found: &mut Contradictions) {
     ];
     for (what, figure, is_known) in figures {
         found.unless(figure.is_some() == is_known, || {
-            format!(
-                "{what} {figure:?} of {}, {} pings",
-                trial.label, flows.tcp.sent
-            )
+            format!("{what} {figure:?} of {}, {} pings", trial.label, flows.tcp.sent)
         });
     }
 }
@@ -157,27 +128,15 @@ fn statements(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions
         })
         .collect();
     if let Some(ns) = of.added_latency_ns {
-        words.push(format!(
-            "Bufferbloat {}: load adds {}",
-            of.grade,
-            time(ns as f64)
-        ));
+        words.push(format!("Bufferbloat {}: load adds {}", of.grade, time(ns as f64)));
     }
     for words in words.iter().filter(|_| !of.scenarios.is_empty()) {
         found.unless(of.answer.contains(words), || {
             format!("{words}, and the answer is: {}", of.answer)
         });
     }
-    let forced = of
-        .scenarios
-        .iter()
-        .filter(|row| row.state == "forced")
-        .count() as f64;
-    let worst = of
-        .scenarios
-        .iter()
-        .filter_map(|row| row.added_latency_ns)
-        .max();
+    let forced = of.scenarios.iter().filter(|row| row.state == "forced").count() as f64;
+    let worst = of.scenarios.iter().filter_map(|row| row.added_latency_ns).max();
     for finding in said.findings {
         let evidence = |name: &str| finding.evidence.get(name).copied();
         let (told, table) = match finding.code.as_str() {
@@ -186,10 +145,7 @@ fn statements(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions
             _ => continue,
         };
         found.unless(told == table, || {
-            format!(
-                "`{}` tells of {told:?}, the table of {table:?}",
-                finding.code
-            )
+            format!("`{}` tells of {told:?}, the table of {table:?}", finding.code)
         });
     }
     let says = said.findings.iter().any(|f| f.code == "not_settled");
@@ -221,14 +177,11 @@ fn capacity(
     found: &mut Contradictions,
 ) {
     let all: Vec<f64> = of.collect();
-    let (least, most) = (
-        all.iter().copied().reduce(f64::min),
-        all.iter().copied().reduce(f64::max),
-    );
+    let (least, most) =
+        (all.iter().copied().reduce(f64::min), all.iter().copied().reduce(f64::max));
     if let (Some(overall), Some(least), Some(most)) = (overall, least, most) {
-        found.unless(
-            overall <= most.floor() as u64 && overall >= least.floor() as u64,
-            || format!("{what} capacity {overall} KiB/s of scenarios with {least} to {most}"),
-        );
+        found.unless(overall <= most.floor() as u64 && overall >= least.floor() as u64, || {
+            format!("{what} capacity {overall} KiB/s of scenarios with {least} to {most}")
+        });
     }
 }

@@ -24,37 +24,17 @@ codes! {
 fn figures(of: &LatencyConclusion) -> [(&'static str, &'static str, bool); 7] {
     let others = "the figures of other congestion controls";
     [
-        (
-            "min_rtt_ns",
-            "the minimum round trip",
-            of.min_rtt_ns.is_some(),
-        ),
-        (
-            "upload_capacity_kib_per_s",
-            "upload capacity",
-            of.upload_capacity_kib_per_s.is_some(),
-        ),
+        ("min_rtt_ns", "the minimum round trip", of.min_rtt_ns.is_some()),
+        ("upload_capacity_kib_per_s", "upload capacity", of.upload_capacity_kib_per_s.is_some()),
         (
             "download_capacity_kib_per_s",
             "download capacity",
             of.download_capacity_kib_per_s.is_some(),
         ),
-        (
-            "responsiveness_hz",
-            "link responsiveness",
-            of.responsiveness_hz.is_some(),
-        ),
-        (
-            "smoothness_hz",
-            "flow smoothness",
-            of.smoothness_hz.is_some(),
-        ),
+        ("responsiveness_hz", "link responsiveness", of.responsiveness_hz.is_some()),
+        ("smoothness_hz", "flow smoothness", of.smoothness_hz.is_some()),
         ("grade", "the bufferbloat grade", !of.grade.is_empty()),
-        (
-            "by_congestion_control",
-            others,
-            !of.by_congestion_control.is_empty(),
-        ),
+        ("by_congestion_control", others, !of.by_congestion_control.is_empty()),
     ]
 }
 
@@ -112,11 +92,7 @@ pub(super) fn rests_on_distorted(
     };
     (trials > 0.0).then(|| {
         RESTS_ON_DISTORTED.warning(
-            format!(
-                "{} of {} trials are INVALID: {affected}{rest}",
-                exact(trials),
-                exact(of_all)
-            ),
+            format!("{} of {} trials are INVALID: {affected}{rest}", exact(trials), exact(of_all)),
             [
                 ("distorted_trials", trials),
                 ("trials", of_all),
@@ -130,9 +106,7 @@ pub(super) fn rests_on_distorted(
 
 /// The figures that are known, in words: those that cannot be trusted, and those that stand.
 pub(super) fn distorted_and_sound(conclusion: &LatencyConclusion) -> (Vec<String>, Vec<String>) {
-    let known = figures(conclusion)
-        .into_iter()
-        .filter(|(.., is_known)| *is_known);
+    let known = figures(conclusion).into_iter().filter(|(.., is_known)| *is_known);
     let is_distorted = |key: &str| conclusion.distorted.iter().any(|d| d == key);
     let (resting, standing): (Vec<_>, Vec<_>) = known.partition(|(key, ..)| is_distorted(key));
     let words = |figures: Vec<(&str, &str, bool)>| -> Vec<String> {
@@ -158,11 +132,8 @@ pub(super) struct ScenarioAttempts {
 
 impl ScenarioAttempts {
     pub(super) fn of(past: &[TrialReport]) -> ScenarioAttempts {
-        let mut attempts = ScenarioAttempts {
-            counting: Vec::new(),
-            repeated: Vec::new(),
-            is_to_repeat: false,
-        };
+        let mut attempts =
+            ScenarioAttempts { counting: Vec::new(), repeated: Vec::new(), is_to_repeat: false };
         for (trial, report) in past.iter().enumerate() {
             if attempts.is_to_repeat {
                 attempts.counting.pop();

@@ -15,13 +15,7 @@ use crate::trial::report::TrialReport;
 
 /// All kinds of findings of `knee latency`.
 pub(super) fn codes() -> Vec<Code> {
-    [
-        flows::CODES,
-        queues::CODES,
-        classic::CODES,
-        distorted::CODES,
-    ]
-    .concat()
+    [flows::CODES, queues::CODES, classic::CODES, distorted::CODES].concat()
 }
 
 /// A scenario as findings see it.
@@ -83,16 +77,8 @@ impl LatencyDiagnosis<'_> {
     fn name(&self, row: &ScenarioRow) -> String {
         let flows = row.flows_in_words();
         let asked = &row.congestion_control;
-        let several = || {
-            self.scenarios
-                .iter()
-                .any(|s| s.row.congestion_control != *asked)
-        };
-        if !asked.is_empty() && several() {
-            format!("{flows} ({asked})")
-        } else {
-            flows
-        }
+        let several = || self.scenarios.iter().any(|s| s.row.congestion_control != *asked);
+        if !asked.is_empty() && several() { format!("{flows} ({asked})") } else { flows }
     }
 }
 

@@ -63,12 +63,7 @@ impl Latency {
 
     /// The congestion control that the overall figures are of; empty: the hosts' default.
     fn first_congestion(&self) -> &str {
-        self.plan
-            .congestion
-            .iter()
-            .flatten()
-            .next()
-            .map_or("", |name| name)
+        self.plan.congestion.iter().flatten().next().map_or("", |name| name)
     }
 
     fn idle_trials(&self) -> usize {
@@ -88,22 +83,15 @@ impl Latency {
         let attempts = ScenarioAttempts::of(past);
         let step = attempts.counting.len() - usize::from(attempts.is_to_repeat);
         let idle = step < self.idle_trials();
-        let ((up, down), congestion) = if idle {
-            ((0, 0), self.plan.congestion[0].as_deref())
-        } else {
-            self.scenario(step)?
-        };
+        let ((up, down), congestion) =
+            if idle { ((0, 0), self.plan.congestion[0].as_deref()) } else { self.scenario(step)? };
         let several = self.plan.congestion.len() > 1;
         let of = match congestion.filter(|_| several) {
             Some(name) => format!(", {name}"),
             None => String::new(),
         };
         let mut spec = LatencyTrialSpec {
-            label: if idle {
-                "idle".to_owned()
-            } else {
-                format!("{up} up, {down} down{of}")
-            },
+            label: if idle { "idle".to_owned() } else { format!("{up} up, {down} down{of}") },
             level: Level::Flows { up, down },
             up,
             down,
@@ -158,10 +146,7 @@ impl Experiment for Latency {
         let rows = self.rows(past);
         let idle = self.idle(past);
         let each = rows.iter();
-        let each = each.map(|(row, trial)| MeasuredScenario {
-            row,
-            trial: Some(trial),
-        });
+        let each = each.map(|(row, trial)| MeasuredScenario { row, trial: Some(trial) });
         let scenarios: Vec<MeasuredScenario<'_>> = each.collect();
         let mut findings = latency_findings(&counting, idle, &scenarios);
         let rows: Vec<ScenarioRow> = rows.iter().map(|(row, _)| row.clone()).collect();
@@ -212,13 +197,9 @@ pub fn gone(trial: &TrialReport) -> Option<String> {
 fn min_rtt_ns(idle: &TrialReport) -> Option<u64> {
     let flows = idle.flows()?;
     let kinds = [Some(&flows.tcp), flows.udp.as_ref()];
-    let some_back = kinds
-        .into_iter()
-        .flatten()
-        .filter(|probes| probes.round_trip_ns.count > probes.lost);
-    some_back
-        .filter_map(|probes| probes.round_trip_ns.min)
-        .min()
+    let some_back =
+        kinds.into_iter().flatten().filter(|probes| probes.round_trip_ns.count > probes.lost);
+    some_back.filter_map(|probes| probes.round_trip_ns.min).min()
 }
 
 /// The figures of these scenarios; those of the first congestion control, where there are several.

@@ -96,10 +96,7 @@ impl Settling {
         since_begin: Nanos,
         pings: PingsSoFar,
     ) -> bool {
-        self.seen.push_back(WindowEnd {
-            at: since_begin,
-            received: received_bytes.to_vec(),
-        });
+        self.seen.push_back(WindowEnd { at: since_begin, received: received_bytes.to_vec() });
         if self.seen.len() > self.settle.windows as usize + 1 {
             self.seen.pop_front();
         }
@@ -185,10 +182,7 @@ pub(super) fn still_changed(trial: &LatencyTrial) -> Option<&'static str> {
     let lost = trial.flows.iter().enumerate();
     let lost = lost.filter_map(|(index, flow)| flow.lost.as_ref().map(|_| index));
     lost.for_each(|index| settling.on_flow_lost(index));
-    let came = |p: &Probe| {
-        p.back
-            .map(|back| (p.sent + back.round_trip, back.round_trip))
-    };
+    let came = |p: &Probe| p.back.map(|back| (p.sent + back.round_trip, back.round_trip));
     let mut back: Vec<(Nanos, Nanos)> = trial.tcp.probes.iter().filter_map(came).collect();
     back.sort_unstable();
     let (mut back, mut pings) = (back.into_iter().peekable(), PingsSoFar::default());

@@ -75,11 +75,7 @@ impl Default for Settle {
     /// Long enough to see a queue fill, short enough that all scenarios of a fast path take a few
     /// minutes.
     fn default() -> Settle {
-        Settle {
-            tolerance: 0.05,
-            window: Nanos::from_millis(250),
-            windows: 6,
-        }
+        Settle { tolerance: 0.05, window: Nanos::from_millis(250), windows: 6 }
     }
 }
 
@@ -155,9 +151,7 @@ pub const SCENARIOS_MAX: usize = 100;
 pub fn parse_scenarios(text: &str) -> Result<Vec<(u32, u32)>, ParseError> {
     match text.split(',').count() {
         0..=SCENARIOS_MAX => text.split(',').map(scenario).collect(),
-        n => Err(ParseError(format!(
-            "{n} scenarios are too many: give at most {SCENARIOS_MAX}"
-        ))),
+        n => Err(ParseError(format!("{n} scenarios are too many: give at most {SCENARIOS_MAX}"))),
     }
 }
 
@@ -205,10 +199,7 @@ mod scenarios_tests {
     fn errors_say_what_would_be_right() {
         let many = vec!["1/1"; 101].join(",");
         for (text, wrong) in [
-            (
-                "",
-                "`` is not a scenario: give uploads/downloads, such as 1/1 or 0/32",
-            ),
+            ("", "`` is not a scenario: give uploads/downloads, such as 1/1 or 0/32"),
             ("1/1,,2/2", "`` is not a scenario"),
             ("4", "`4` is not a scenario"),
             ("1/-1", "`1/-1` is not a scenario"),
@@ -221,9 +212,6 @@ mod scenarios_tests {
             let error = parse_scenarios(text).expect_err(text).to_string();
             assert!(error.contains(wrong), "{error}");
         }
-        assert_eq!(
-            parse_scenarios(" 4/4 , 128/128 "),
-            Ok(vec![(4, 4), (128, 128)])
-        );
+        assert_eq!(parse_scenarios(" 4/4 , 128/128 "), Ok(vec![(4, 4), (128, 128)]));
     }
 }

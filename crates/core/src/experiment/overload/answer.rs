@@ -56,21 +56,14 @@ fn nothing_served(summary: &OverloadSummary) -> String {
     };
     let most = all.iter().max_by_key(|&(_, n)| n);
     match most.filter(|&(_, n)| n > 0) {
-        Some((how, n)) => format!(
-            "{attempts}: {}.",
-            unserved(how, n, all.total(), established)
-        ),
+        Some((how, n)) => format!("{attempts}: {}.", unserved(how, n, all.total(), established)),
         None => "Nothing was served.".to_owned(),
     }
 }
 
 /// How most of the attempts ended, where none was served.
 fn unserved(how: Outcome, count: u64, of: u64, established: u64) -> String {
-    let count = if count == of {
-        "all".to_owned()
-    } else {
-        exact(count as f64)
-    };
+    let count = if count == of { "all".to_owned() } else { exact(count as f64) };
     // What is established stays in the accept queue, and then no more is.
     if how == Outcome::ConnectTimeout && established > 0 {
         return format!(
@@ -96,10 +89,7 @@ fn stopped(stop: &ServerStop) -> String {
 fn recovered(recovery: &Recovery) -> String {
     let rows = (recovery.level, &recovery.before, &recovery.again);
     let (Some(level), Some(before), Some(again)) = rows else {
-        return format!(
-            "Whether service came back is not known: {}.",
-            recovery.because
-        );
+        return format!("Whether service came back is not known: {}.", recovery.because);
     };
     let figures = format!(
         "with {} again {}/s are served, {}/s at first",
@@ -113,10 +103,9 @@ fn recovered(recovery: &Recovery) -> String {
             "Service came back late: {figures}, and as much as at first in the second half."
         ),
         CameBack::No => format!("Service did not come back: {figures}."),
-        CameBack::NotJudged => format!(
-            "Whether service came back is not known: {figures}; {}.",
-            recovery.because
-        ),
+        CameBack::NotJudged => {
+            format!("Whether service came back is not known: {figures}; {}.", recovery.because)
+        }
     }
 }
 
@@ -149,16 +138,9 @@ fn pressed(summary: &OverloadSummary) -> Option<String> {
     use crate::experiment::overload::analysis::LevelScheme::Scheduled;
     let most = summary.most_offered_per_s()?;
     let is_scheduled = summary.pressing().any(|p| matches!(p.scheme, Scheduled(_)));
-    let who = if is_scheduled {
-        "the schedule"
-    } else {
-        "S-Clients"
-    };
+    let who = if is_scheduled { "the schedule" } else { "S-Clients" };
     if !summary.is_overloaded() {
-        return Some(format!(
-            "{who} offered up to {}/s: nothing was overloaded",
-            number(most)
-        ));
+        return Some(format!("{who} offered up to {}/s: nothing was overloaded", number(most)));
     }
     Some(format!(
         "{who} offered up to {}/s ({} times)",
@@ -173,10 +155,7 @@ fn relation(summary: &OverloadSummary, conclusion: &OverloadConclusion) -> Optio
     let deviation = conclusion.deviation_percent?;
     let taken = summary.taken();
     if deviation > FOLLOWS_PERCENT || r_squared < FOLLOWS_R_SQUARED {
-        return Some(format!(
-            "The SYN rate is up to {} off {taken} + D/T.",
-            percent(deviation)
-        ));
+        return Some(format!("The SYN rate is up to {} off {taken} + D/T.", percent(deviation)));
     }
     Some(format!(
         "SYN rate = {taken} + D/T to within {}, R² {}.",

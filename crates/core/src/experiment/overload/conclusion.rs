@@ -64,9 +64,7 @@ const COLUMNS: &[(&str, RowColumn)] = &[
     ("first_syn_per_s", |r| Some(r.first_syn_per_s)),
     ("repeated_per_s", |r| Some(r.syn_per_s - r.first_syn_per_s)),
     ("accept_queue_max", |r| r.accept_queue_max.map(f64::from)),
-    ("accept_queue_limit", |r| {
-        r.accept_queue_limit.map(f64::from)
-    }),
+    ("accept_queue_limit", |r| r.accept_queue_limit.map(f64::from)),
 ];
 
 /// The numbers that findings rest on are those of the table.
@@ -80,9 +78,7 @@ fn check_evidence(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradic
                 continue;
             };
             let is_there = rows(of).filter_map(cell).any(|cell| is_near(cell, *value));
-            found.unless(is_there, || {
-                format!("{}: {name} {value} is in no row", finding.code)
-            });
+            found.unless(is_there, || format!("{}: {name} {value} is in no row", finding.code));
         }
         let capacity = finding.evidence.get("capacity_per_s");
         found.unless(capacity.is_none_or(|c| *c == of.capacity_per_s), || {
@@ -95,15 +91,11 @@ fn check_evidence(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradic
 /// One row agrees with itself: what is served, and how attempts end, are of the same level.
 fn check_row(trials: &[TrialReport], row: &LevelRow, found: &mut Contradictions) {
     let (first, all, served) = (row.first_syn_per_s, row.syn_per_s, row.served_per_s);
-    found.unless(at_most(first, all), || {
-        format!("{first} first SYNs per second of {all}")
-    });
+    found.unless(at_most(first, all), || format!("{first} first SYNs per second of {all}"));
     found.interval("served", Some(served), row.served_ci95_per_s.map(widened));
     let range = row.served_range_per_s.as_ref();
     let is_range = range.is_none_or(|r| !r.because.is_empty() && r.at_least <= served);
-    found.unless(is_range, || {
-        format!("served {served}/s, and the range {range:?}")
-    });
+    found.unless(is_range, || format!("served {served}/s, and the range {range:?}"));
     let fine = [Outcome::Ok, Outcome::Served];
     let count: u64 = fine.map(|how| row.outcomes.count(how)).iter().sum();
     // All responses to attempts of the level may come after it.
@@ -133,19 +125,16 @@ fn recovery(of: &OverloadConclusion, found: &mut Contradictions) {
         format!("{:?}, and nothing was measured", recovery.came_back)
     });
     let before = recovery.before.as_ref();
-    found.unless(
-        before.is_none_or(|b| levels(of).any(|row| row == b)),
-        || "the base load at first is in no row".to_owned(),
-    );
+    found.unless(before.is_none_or(|b| levels(of).any(|row| row == b)), || {
+        "the base load at first is in no row".to_owned()
+    });
     let says = |words: &str| of.answer.contains(words);
     let is_said = match recovery.came_back {
         CameBack::No => says("Service did not come back"),
         CameBack::Yes | CameBack::Late => says("Service came back"),
         CameBack::NotJudged => !says("Service "),
     };
-    found.unless(is_said, || {
-        format!("{:?}, and the answer: {}", recovery.came_back, of.answer)
-    });
+    found.unless(is_said, || format!("{:?}, and the answer: {}", recovery.came_back, of.answer));
 }
 
 fn check(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
@@ -161,17 +150,13 @@ fn check(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
     }
     for row in levels(of) {
         let (first, most) = (row.first_syn_per_s, of.max_syn_per_s);
-        found.unless(at_most(first, most), || {
-            format!("{first} SYNs per second, at most {most}")
-        });
+        found.unless(at_most(first, most), || format!("{first} SYNs per second, at most {most}"));
     }
     rows(of).for_each(|row| check_row(said.trials, row, found));
     recovery(of, found);
     check_evidence(said, of, found);
     if let Some(r_squared) = of.r_squared {
-        found.unless((0.0..=1.0).contains(&r_squared), || {
-            format!("R² {r_squared}")
-        });
+        found.unless((0.0..=1.0).contains(&r_squared), || format!("R² {r_squared}"));
     }
     if said.trials.is_empty() {
         return;

@@ -137,9 +137,5 @@ fn overload_verdict(past: &[TrialReport]) -> Verdict {
     let pressing = |t: &&TrialReport| !matches!(t.level, Level::Clients(_));
     let mut pressed = past.iter().filter(pressing).peekable();
     let none_counts = pressed.peek().is_some() && pressed.all(|t| t.verdict == Verdict::Invalid);
-    if none_counts {
-        Verdict::Invalid
-    } else {
-        verdict(past)
-    }
+    if none_counts { Verdict::Invalid } else { verdict(past) }
 }

@@ -154,11 +154,7 @@ fn in_flight_max(facts: &PreflightFacts, spec: &OverloadSpec) -> InFlight {
             is_certain: true,
         };
     }
-    InFlight {
-        label: format!("descriptors={descriptors}"),
-        connections: pressed,
-        is_certain,
-    }
+    InFlight { label: format!("descriptors={descriptors}"), connections: pressed, is_certain }
 }
 
 fn ports(facts: &PreflightFacts) -> u64 {
@@ -178,10 +174,7 @@ fn too_few_files(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
                 exact(needed as f64),
                 exact(facts.files_hard as f64)
             ),
-            [
-                ("needed", needed as f64),
-                ("permitted", facts.files_hard as f64),
-            ],
+            [("needed", needed as f64), ("permitted", facts.files_hard as f64)],
             format!(
                 "raise the hard limit: ulimit -Hn {needed}; or ask for less with a shorter T: \
                  --descriptors, --connect-timeout"
@@ -207,10 +200,7 @@ fn too_few_ports(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
                 exact(level.connections as f64),
                 exact(ports as f64)
             ),
-            [
-                ("in_flight", level.connections as f64),
-                ("ports", ports as f64),
-            ],
+            [("in_flight", level.connections as f64), ("ports", ports as f64)],
             ports_remedy(facts.close),
         )
     })
@@ -221,11 +211,7 @@ fn ports_run_out(facts: &PreflightFacts, spec: &OverloadSpec, level: &InFlight) 
     if facts.close == CloseKind::Rst || !facts.closes_first {
         return None;
     }
-    let kept = if facts.tw_reuse {
-        facts.time_wait.min(REUSE_AFTER)
-    } else {
-        facts.time_wait
-    };
+    let kept = if facts.tw_reuse { facts.time_wait.min(REUSE_AFTER) } else { facts.time_wait };
     let trial = spec.base.window_end();
     // What ends before the first port comes back needs one for each connection, and no more.
     let held = kept.min(Nanos(trial.0.saturating_mul(spec.trials_max() as u64)));
@@ -294,10 +280,7 @@ fn of_server(server: &ServerFacts) -> Vec<Finding> {
                 exact(f64::from(backlog)),
                 exact(f64::from(server.somaxconn))
             ),
-            [
-                ("backlog", f64::from(backlog)),
-                ("somaxconn", f64::from(server.somaxconn)),
-            ],
+            [("backlog", f64::from(backlog)), ("somaxconn", f64::from(server.somaxconn))],
             format!("before the server starts: sysctl -w net.core.somaxconn={backlog}"),
         ));
     }

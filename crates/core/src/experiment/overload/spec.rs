@@ -70,10 +70,7 @@ impl OverloadSpec {
     /// Trial number `trial` (from 0) with this many descriptors.
     pub(super) fn sclient_trial(&self, descriptors: u32, trial: usize) -> TrialSpec {
         let sclients = self.sclients;
-        let scheme = ConnectScheme::SClients {
-            sclients,
-            descriptors,
-        };
+        let scheme = ConnectScheme::SClients { sclients, descriptors };
         self.trial(format!("descriptors={descriptors}"), scheme, trial)
     }
 
@@ -84,20 +81,13 @@ impl OverloadSpec {
             Level::Descriptors(descriptors) => self.sclient_trial(descriptors, trial),
             _ => return None,
         };
-        Some(TrialSpec {
-            label: format!("{BASE_AGAIN}, {}", spec.label),
-            ..spec
-        })
+        Some(TrialSpec { label: format!("{BASE_AGAIN}, {}", spec.label), ..spec })
     }
 
     /// Trial number `trial` (from 0) by the schedule, if there is one.
     pub(super) fn scheduled_trial(&self, trial: usize) -> Option<TrialSpec> {
         let (rate, arrival, descriptors) = self.scheduled.clone()?;
-        let scheme = ConnectScheme::Scheduled {
-            rate,
-            arrival,
-            descriptors,
-        };
+        let scheme = ConnectScheme::Scheduled { rate, arrival, descriptors };
         Some(self.trial(format!("rate={}/s", rate.per_s()), scheme, trial))
     }
 
@@ -114,11 +104,7 @@ impl OverloadSpec {
             Load::Overload(load) => load.sources.clone(),
             Load::Open(_) | Load::Closed { .. } => Vec::new(),
         };
-        let load = Load::Overload(OverloadLoad {
-            scheme,
-            sources,
-            close: self.close(),
-        });
+        let load = Load::Overload(OverloadLoad { scheme, sources, close: self.close() });
         TrialSpec {
             label,
             level: load.level(),
@@ -151,9 +137,7 @@ pub(super) fn automatic(spec: &OverloadSpec, capacity_per_s: f64) -> Vec<u32> {
         (wanted.max(1.0) as u32).min(most)
     };
     let mut levels: Vec<u32> = if capacity_per_s > 0.0 {
-        (0..LEVELS)
-            .map(|k| descriptors(LOWEST * step.powi(k as i32)))
-            .collect()
+        (0..LEVELS).map(|k| descriptors(LOWEST * step.powi(k as i32))).collect()
     } else {
         UNKNOWN.iter().map(|&d| d.min(most)).collect()
     };

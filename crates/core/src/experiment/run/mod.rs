@@ -31,10 +31,7 @@ impl SingleRun {
 
     /// Sets the number of repeats.
     pub fn repeated(self, repeats: u32) -> SingleRun {
-        SingleRun {
-            repeats: repeats.max(1) as usize,
-            ..self
-        }
+        SingleRun { repeats: repeats.max(1) as usize, ..self }
     }
 }
 
@@ -99,11 +96,7 @@ impl Experiment for SingleRun {
             [only] => trial_findings(only),
             _ => with_agents(&all, findings_at_levels(&all, FindingContext::default())),
         };
-        Concluded {
-            verdict: verdict(past),
-            findings,
-            conclusion: conclusion.unwrap_or_default(),
-        }
+        Concluded { verdict: verdict(past), findings, conclusion: conclusion.unwrap_or_default() }
     }
 }
 
@@ -117,13 +110,8 @@ fn repeated(trials: &[TrialReport]) -> Vec<RepeatedFigure> {
             Figure::Within(..) | Figure::Absent => None,
         });
         let logs = exact.filter(|v| *v > 0.0).map(f64::ln);
-        let cells: Vec<BlockCell> = logs
-            .map(|value| BlockCell {
-                level: 0,
-                round: 0,
-                value,
-            })
-            .collect();
+        let cells: Vec<BlockCell> =
+            logs.map(|value| BlockCell { level: 0, round: 0, value }).collect();
         let fit = fit(&cells, 1, 1)?;
         let estimate = fit.level(0)?;
         Some(RepeatedFigure {

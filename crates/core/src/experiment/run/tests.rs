@@ -29,19 +29,10 @@ fn repeats_have_one_answer_with_intervals() {
     let conducted = repeated(&[100.0, 104.0, 98.0, 102.0, 101.0], &[]);
     assert_eq!(conducted.trials.len(), 5);
     let throughput = &conducted.conclusion.repeats[0];
-    assert_eq!(
-        (throughput.metric.as_str(), throughput.repeats),
-        ("throughput_per_s", 5)
-    );
-    assert_eq!(
-        conducted.conclusion.throughput_per_s,
-        Some(throughput.value)
-    );
+    assert_eq!((throughput.metric.as_str(), throughput.repeats), ("throughput_per_s", 5));
+    assert_eq!(conducted.conclusion.throughput_per_s, Some(throughput.value));
     let [lo, hi] = throughput.ci95;
-    assert!(
-        lo > 95.0 && lo < 100.0 && hi > 101.5 && hi < 107.0,
-        "{throughput:?}"
-    );
+    assert!(lo > 95.0 && lo < 100.0 && hi > 101.5 && hi < 107.0, "{throughput:?}");
     assert!((0.5..5.0).contains(&throughput.spread_percent));
 }
 

@@ -68,10 +68,9 @@ pub(super) fn users(
         CurveShape::SaturatedBelow { lowest } if analysis.fallen.is_some() => {
             format!("About {most}; the knee is below {}.", n_users(*lowest))
         }
-        CurveShape::SaturatedBelow { lowest } => format!(
-            "Every level serves the same {most}: the knee is below {}.",
-            n_users(*lowest)
-        ),
+        CurveShape::SaturatedBelow { lowest } => {
+            format!("Every level serves the same {most}: the knee is below {}.", n_users(*lowest))
+        }
         CurveShape::Rising { at_least, .. } => {
             let beyond = at_least.map_or(String::new(), |n| {
                 format!("; the knee is at {} or beyond", n_users(n.round()))
@@ -154,15 +153,12 @@ pub(super) fn rate(
     let most = most.map(|p| p.throughput_per_s).fold(0.0, f64::max);
     let at = |level: f64| table.iter().find(|p| p.level == level);
     let because = |level: f64| match at(level).filter(|p| fails(p)) {
-        Some(p) => format!(
-            " ({} of the operations fail)",
-            percent(100.0 * p.error_share)
-        ),
+        Some(p) => format!(" ({} of the operations fail)", percent(100.0 * p.error_share)),
         None => String::new(),
     };
-    let capacity = limit.capacity_per_s.map_or(String::new(), |c| {
-        format!(" Offered more, the target serves {}/s.", number(c))
-    });
+    let capacity = limit
+        .capacity_per_s
+        .map_or(String::new(), |c| format!(" Offered more, the target serves {}/s.", number(c)));
     let p90 = at_p90(kept.last().and_then(|p| p.p90_ns));
     let mut sentences = vec![match (limit.within, limit.outside) {
         (Some(within), Some(above)) => format!(
@@ -190,10 +186,7 @@ pub(super) fn rate(
         ),
     }];
     if limit.within.is_some() && !limit.unknown.is_empty() {
-        sentences.push(format!(
-            "Whether {} can be served was not decided.",
-            rates(&limit.unknown)
-        ));
+        sentences.push(format!("Whether {} can be served was not decided.", rates(&limit.unknown)));
     }
     sentences.extend(of_goals.iter().filter_map(|(goal, limit)| match goal {
         Goal::NoLoss => None,
@@ -210,12 +203,7 @@ fn rates(per_s: &[f64]) -> String {
 
 /// The rate up to which a bound is kept.
 fn within(text: &str, limit: &GoalLimit, table: &[LevelPoint]) -> String {
-    let p90 = |rate: f64| {
-        table
-            .iter()
-            .find(|p| p.level == rate)
-            .and_then(|p| p.p90_ns)
-    };
+    let p90 = |rate: f64| table.iter().find(|p| p.level == rate).and_then(|p| p.p90_ns);
     match (limit.within, limit.outside) {
         (Some(kept), Some(broken)) => format!(
             "{text} is kept up to {}/s{} and broken at {}/s.",
@@ -242,9 +230,9 @@ fn bent(most: &str, knee: &Knee) -> String {
             between_users(lo, hi)
         );
     }
-    let range = knee.ci95.map_or(String::new(), |[lo, hi]| {
-        format!(" ({} to {})", estimate(lo), estimate(hi))
-    });
+    let range = knee
+        .ci95
+        .map_or(String::new(), |[lo, hi]| format!(" ({} to {})", estimate(lo), estimate(hi)));
     format!(
         "About {most}; the knee is at {}{range}, with {}/s there{}.",
         n_users(knee.level),
@@ -295,11 +283,7 @@ fn within_bound(bounds: &[Bound], table: &[LevelPoint]) -> Option<String> {
         ),
         None => String::new(),
     };
-    let doubt = if best.confident {
-        ""
-    } else {
-        ", though not for certain"
-    };
+    let doubt = if best.confident { "" } else { ", though not for certain" };
     let p90 = at_p90(best.p90_ns.map(|ns| ns as f64));
     Some(format!(
         "Within {text} the most is {}/s, with {}{p90}{doubt}{limit}.",

@@ -25,10 +25,7 @@ pub(super) struct Bracket {
 pub(super) fn bracket(bounds: &[Bound], table: &[LevelPoint]) -> Bracket {
     let outside = table.iter().position(|p| !keeps(bounds, p));
     let within = outside.unwrap_or(table.len()).checked_sub(1);
-    Bracket {
-        within: within.map(|i| table[i].level),
-        outside: outside.map(|i| table[i].level),
-    }
+    Bracket { within: within.map(|i| table[i].level), outside: outside.map(|i| table[i].level) }
 }
 
 /// The level with the most throughput within all bounds; of equal ones the lowest, which answers
@@ -42,13 +39,8 @@ pub(super) fn best(
         return None;
     }
     let within: Vec<&LevelPoint> = table.iter().filter(|p| keeps(bounds, p)).collect();
-    let most = within
-        .iter()
-        .map(|p| p.throughput_per_s)
-        .fold(0.0, f64::max);
-    let best = within
-        .iter()
-        .find(|p| p.throughput_per_s >= (1.0 - SAME_SHARE) * most)?;
+    let most = within.iter().map(|p| p.throughput_per_s).fold(0.0, f64::max);
+    let best = within.iter().find(|p| p.throughput_per_s >= (1.0 - SAME_SHARE) * most)?;
     let times = best.latency.as_ref()?;
     Some(BestWithinBound {
         bound: text(bounds),
@@ -79,9 +71,7 @@ pub(super) fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]
         .filter_map(|b| {
             let figure = |p: &LevelPoint| b.figure(p.latency.as_ref()?).0;
             let (level, ns) = table.iter().find_map(|p| Some((p.level, figure(p)?)))?;
-            let limit = time(1.5 * ns as f64)
-                .replace([' ', ','], "")
-                .replace('µ', "u");
+            let limit = time(1.5 * ns as f64).replace([' ', ','], "").replace('µ', "u");
             Some(BOUND_UNREACHABLE.finding(
                 Severity::Warning,
                 format!(
@@ -90,10 +80,7 @@ pub(super) fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]
                     time(ns as f64)
                 ),
                 [("figure_ns", ns as f64)],
-                format!(
-                    "ask for what it can meet, such as --bound {}={limit}",
-                    b.metric.name()
-                ),
+                format!("ask for what it can meet, such as --bound {}={limit}", b.metric.name()),
             ))
         })
         .collect()

@@ -22,15 +22,9 @@ use crate::words::value;
 
 /// Findings and conclusion of a table of users measured elsewhere.
 pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
-    let found = [
-        findings::idle_users(table),
-        findings::time_not_separated(table),
-    ];
+    let found = [findings::idle_users(table), findings::time_not_separated(table)];
     let mut found: Vec<Finding> = found.into_iter().flatten().collect();
-    let input = ConclusionInput {
-        table,
-        ..ConclusionInput::default()
-    };
+    let input = ConclusionInput { table, ..ConclusionInput::default() };
     let conclusion = of_users(&input, &mut found);
     (once_gravest_first(found), conclusion)
 }
@@ -72,15 +66,9 @@ pub(super) fn users(
     found.extend(periodic.map(|p| pauses_found("", &p, closed_per_s)));
     let mut conclusion = with_open_loop(open, past, conclusion, &mut found);
     conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
-    let concluded = Concluded {
-        verdict: verdict(&merged),
-        findings: once_gravest_first(found),
-        conclusion,
-    };
-    (
-        concluded,
-        merged.into_iter().chain(open.iter().cloned()).collect(),
-    )
+    let concluded =
+        Concluded { verdict: verdict(&merged), findings: once_gravest_first(found), conclusion };
+    (concluded, merged.into_iter().chain(open.iter().cloned()).collect())
 }
 
 /// Slices with failures that are no part of a row. A later slice does not make up for them.
@@ -117,22 +105,13 @@ fn in_time(
         found.retain(|f| !f.is(OUTAGE));
     }
     found.extend(own);
-    found.extend(
-        conclusion
-            .regime_change
-            .as_ref()
-            .map(findings::regime_change),
-    );
+    found.extend(conclusion.regime_change.as_ref().map(findings::regime_change));
     found.extend(conclusion.drift_percent.map(findings::drifts_over_time));
     let varied = findings::host_speed_varied(&conclusion.host_speed, half_percent);
     if conclusion.is_undetermined {
         let range = conclusion.varied_per_s.unwrap_or([0.0; 2]);
         let spread_percent = conclusion.spread_percent.unwrap_or(0.0);
-        found.push(findings::throughput_varies(
-            spread_percent,
-            range,
-            varied.is_some(),
-        ));
+        found.push(findings::throughput_varies(spread_percent, range, varied.is_some()));
     }
     found.extend(varied);
     if let Some(change) = &conclusion.regime_change {
@@ -147,24 +126,13 @@ fn regime_change(spec: &SweepSpec, inference: &Inference, max_per_s: f64) -> Opt
     if change.is_explored && change.factor > 1.0 {
         return None;
     }
-    let factor = if change.is_after {
-        1.0 / change.factor
-    } else {
-        change.factor
-    };
+    let factor = if change.is_after { 1.0 / change.factor } else { change.factor };
     let other = inference.other_max_per_s(spec, &change);
     let other = other.unwrap_or(max_per_s * factor);
-    let [before_per_s, after_per_s] = if change.is_after {
-        [other, max_per_s]
-    } else {
-        [max_per_s, other]
-    };
+    let [before_per_s, after_per_s] =
+        if change.is_after { [other, max_per_s] } else { [max_per_s, other] };
     let (before, first) = (&inference.past[change.at - 1], &inference.past[change.at]);
-    let heavier = if value(first.level) > value(before.level) {
-        first
-    } else {
-        before
-    };
+    let heavier = if value(first.level) > value(before.level) { first } else { before };
     Some(RegimeChange {
         before_per_s,
         after_per_s,
@@ -179,10 +147,7 @@ pub(super) fn rates(spec: &SweepSpec, past: &[TrialReport]) -> Concluded<SweepCo
         merged_rows(past).into_iter().unzip();
     let relevant = relevant(past);
     let all: Vec<&TrialReport> = past.iter().collect();
-    let mut found = with_agents(
-        &all,
-        findings_at_levels(&relevant, FindingContext::default()),
-    );
+    let mut found = with_agents(&all, findings_at_levels(&relevant, FindingContext::default()));
     let input = ConclusionInput {
         table: &table,
         merged: &merged,
@@ -195,11 +160,7 @@ pub(super) fn rates(spec: &SweepSpec, past: &[TrialReport]) -> Concluded<SweepCo
     found.retain(|f| !f.is(TARGET_QUEUE_GROWS));
     let mut conclusion = rate(&input, past, &mut found);
     conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
-    Concluded {
-        verdict: verdict(past),
-        findings: once_gravest_first(found),
-        conclusion,
-    }
+    Concluded { verdict: verdict(past), findings: once_gravest_first(found), conclusion }
 }
 
 /// Adds the trial in open loop to the conclusion.
@@ -209,10 +170,7 @@ fn with_open_loop(
     mut conclusion: SweepConclusion,
     found: &mut Vec<Finding>,
 ) -> SweepConclusion {
-    let valid: Vec<&TrialReport> = open
-        .iter()
-        .filter(|t| t.verdict == Verdict::Valid)
-        .collect();
+    let valid: Vec<&TrialReport> = open.iter().filter(|t| t.verdict == Verdict::Valid).collect();
     let mut of_open = findings_at_levels(&valid, FindingContext::default());
     of_open.retain(|new| found.iter().all(|known| known.code != new.code));
     found.extend(of_open);
@@ -254,10 +212,8 @@ fn of_users(input: &ConclusionInput, found: &mut Vec<Finding>) -> SweepConclusio
         None => knee::analyse(table),
     };
     let Some(analysis) = analysis else {
-        let mut conclusion = SweepConclusion {
-            answer: answer::nothing(table),
-            ..SweepConclusion::default()
-        };
+        let mut conclusion =
+            SweepConclusion { answer: answer::nothing(table), ..SweepConclusion::default() };
         conclusion.levels = rows::levels(axis, table, &[], input.merged, &conclusion);
         return conclusion;
     };
@@ -294,9 +250,7 @@ fn of_users(input: &ConclusionInput, found: &mut Vec<Finding>) -> SweepConclusio
             }
         }
     }
-    conclusion.varied_per_s = conclusion
-        .is_undetermined
-        .then(|| varied_of(input, &analysis));
+    conclusion.varied_per_s = conclusion.is_undetermined.then(|| varied_of(input, &analysis));
     conclusion.answer = answer::users(&analysis, bounds, table, &conclusion);
     conclusion
 }
@@ -310,9 +264,7 @@ fn varied_of(input: &ConclusionInput, analysis: &KneeAnalysis) -> [f64; 2] {
         is_measured && top.is_some_and(|top| top.level == value(t.level))
     });
     here.map(|(_, t)| t.successes_per_s())
-        .fold([f64::INFINITY, 0.0], |[least, most], x| {
-            [least.min(x), most.max(x)]
-        })
+        .fold([f64::INFINITY, 0.0], |[least, most], x| [least.min(x), most.max(x)])
 }
 
 /// Adds the interval of the maximum, whether it is determined, and the fewest users that reach it.
@@ -322,10 +274,8 @@ fn by_rounds(rounds: &Inference, analysis: &KneeAnalysis, conclusion: &mut Sweep
     conclusion.spread_percent = rounds.spread.map(|s| 100.0 * s);
     conclusion.max_throughput_ci95_per_s = half.map(|h| [most * (-h).exp(), most * h.exp()]);
     let is_wide = half.is_none_or(|h| h > STILL_KNOWN);
-    conclusion.is_undetermined = is_wide
-        && conclusion
-            .spread_percent
-            .is_some_and(|s| s > SPREAD_PERCENT);
+    conclusion.is_undetermined =
+        is_wide && conclusion.spread_percent.is_some_and(|s| s > SPREAD_PERCENT);
     if conclusion.recommended_vusers.is_some() {
         let least = answer::NEARLY_MOST * most * (-half.unwrap_or(0.0)).exp();
         let reaches = |p: &&LevelPoint| {
@@ -362,10 +312,8 @@ fn fitted(analysis: &KneeAnalysis, pause_s: Option<f64>) -> Vec<ModelFit> {
 fn describe(knee: &Knee, conclusion: &mut SweepConclusion) {
     let others = [("kneedle", knee.kneedle), ("max_power", knee.max_power)];
     conclusion.throughput_per_user_per_s = Some(knee.x_1_per_s);
-    conclusion.knee_alternatives = others
-        .into_iter()
-        .filter_map(|(name, level)| Some((name.to_owned(), level?)))
-        .collect();
+    conclusion.knee_alternatives =
+        others.into_iter().filter_map(|(name, level)| Some((name.to_owned(), level?))).collect();
     if knee.range.is_some() {
         conclusion.knee_range = knee.range;
         let asymptotes = ("asymptotes".to_owned(), knee.level);
@@ -387,10 +335,8 @@ fn rate(
 ) -> SweepConclusion {
     let (axis, table, bounds) = (AxisKind::Rate, input.table, input.bounds);
     let of_goals = Goal::all(bounds);
-    let of_goals: Vec<(Goal, GoalLimit)> = of_goals
-        .into_iter()
-        .map(|goal| (goal, goals::limit(past, goal)))
-        .collect();
+    let of_goals: Vec<(Goal, GoalLimit)> =
+        of_goals.into_iter().map(|goal| (goal, goals::limit(past, goal))).collect();
     let limit = &of_goals[0].1;
     let good = knee::usable(table);
     let most = good.iter().map(|p| p.throughput_per_s).fold(0.0, f64::max);
@@ -412,11 +358,7 @@ fn rate(
     let kept = up_to(limit.within);
     // Rows up to the highest rate at which all goals are reached.
     let reached = of_goals.iter().map(|(_, limit)| limit.within);
-    let reached = up_to(
-        reached
-            .reduce(|a, b| a.zip(b).map(|(a, b)| a.min(b)))
-            .flatten(),
-    );
+    let reached = up_to(reached.reduce(|a, b| a.zip(b).map(|(a, b)| a.min(b))).flatten());
     let at_knee = kept.last();
     let mut conclusion = SweepConclusion {
         max_throughput_per_s: most,

@@ -41,10 +41,7 @@ impl Answer for SweepConclusion {
     fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
         let knee = self.levels.iter().find(|level| level.is_knee);
         let at_knee = knee.and_then(|knee| trials.iter().rfind(|t| t.level == knee.level));
-        at_knee
-            .or_else(|| most_responses(trials))
-            .into_iter()
-            .collect()
+        at_knee.or_else(|| most_responses(trials)).into_iter().collect()
     }
 
     fn check(&self, said: Said<'_>, found: &mut Contradictions) {
@@ -73,20 +70,12 @@ fn counted(of: &SweepConclusion) -> impl Iterator<Item = &SweepLevel> {
 fn levels(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
     for pair in of.levels.windows(2) {
         found.unless(value(pair[0].level) < value(pair[1].level), || {
-            format!(
-                "level {} before {}",
-                value(pair[0].level),
-                value(pair[1].level)
-            )
+            format!("level {} before {}", value(pair[0].level), value(pair[1].level))
         });
     }
     for level in &of.levels {
         let name = format!("level {}", value(level.level));
-        found.interval(
-            &name,
-            Some(level.throughput_per_s),
-            level.throughput_ci95_per_s,
-        );
+        found.interval(&name, Some(level.throughput_per_s), level.throughput_ci95_per_s);
         found.ascending(
             &name,
             &[
@@ -100,9 +89,7 @@ fn levels(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
         let here = said.trials.iter().filter(|t| t.level == level.level);
         let most = here.map(|t| t.successes_per_s()).reduce(f64::max);
         let of_trials = most.is_none_or(|most| level.throughput_per_s <= most * NEARLY);
-        found.unless(of_trials, || {
-            format!("{:?} has more than any of its trials", level.level)
-        });
+        found.unless(of_trials, || format!("{:?} has more than any of its trials", level.level));
     }
     let marked = of.levels.iter().filter(|l| l.is_knee).count();
     found.unless(marked <= 1, || format!("{marked} levels are the knee"));
@@ -132,9 +119,7 @@ fn in_time(of: &SweepConclusion, found: &mut Contradictions) {
         found.unless(is_marked, || format!("no slice shows {outage:?}"));
     }
     let weights = of.slices.iter().all(|s| (0.0..=1.0).contains(&s.weight));
-    found.unless(weights, || {
-        "a slice weighs less than 0 or more than 1".to_owned()
-    });
+    found.unless(weights, || "a slice weighs less than 0 or more than 1".to_owned());
 }
 
 fn maximum(of: &SweepConclusion, found: &mut Contradictions) {
@@ -159,15 +144,12 @@ fn maximum(of: &SweepConclusion, found: &mut Contradictions) {
 fn knee(of: &SweepConclusion, found: &mut Contradictions) {
     found.interval("the knee", of.knee_vusers, of.knee_ci95);
     let Some(at_knee) = of.throughput_at_knee_per_s else {
-        return found.unless(of.knee_vusers.is_none(), || {
-            "a knee without its throughput".to_owned()
-        });
+        return found
+            .unless(of.knee_vusers.is_none(), || "a knee without its throughput".to_owned());
     };
     let max = of.max_throughput_per_s;
     let is_known = of.knee_vusers.is_some() || of.knee_rate_per_s.is_some();
-    found.unless(is_known, || {
-        format!("{at_knee}/s at a knee that is not known")
-    });
+    found.unless(is_known, || format!("{at_knee}/s at a knee that is not known"));
     found.unless(at_most(at_knee, max * FITTED), || {
         format!("{at_knee}/s at the knee, and {max}/s at the most")
     });
@@ -207,14 +189,10 @@ fn goals(of: &SweepConclusion, found: &mut Contradictions) {
     for goal in &of.goals {
         let (lower, upper) = (goal.lower_per_s, goal.upper_per_s);
         let is_in_order = lower.zip(upper).is_none_or(|(lo, hi)| lo < hi);
-        found.unless(is_in_order, || {
-            format!("{}: {lower:?} to {upper:?}", goal.goal)
-        });
+        found.unless(is_in_order, || format!("{}: {lower:?} to {upper:?}", goal.goal));
         let all = lower.iter().chain(&upper).chain(&goal.undecided_per_s);
         for per_s in all {
-            found.unless(is_listed(*per_s), || {
-                format!("{}: {per_s}/s is no level", goal.goal)
-            });
+            found.unless(is_listed(*per_s), || format!("{}: {per_s}/s is no level", goal.goal));
         }
     }
     if let Some(no_loss) = of.goals.first() {
@@ -230,16 +208,11 @@ fn within_bound(of: &SweepConclusion, found: &mut Contradictions) {
     };
     let level = of.levels.iter().find(|l| l.is_best_within_bound);
     let Some(level) = level else {
-        found.unless(false, || {
-            "the best level within the bound is not listed".into()
-        });
+        found.unless(false, || "the best level within the bound is not listed".into());
         return;
     };
     found.unless(best.p90_ns.is_none() || best.p90_ns == level.p90_ns, || {
-        format!(
-            "p90 {:?} ns, and {:?} in its level",
-            best.p90_ns, level.p90_ns
-        )
+        format!("p90 {:?} ns, and {:?} in its level", best.p90_ns, level.p90_ns)
     });
     for bound in &of.bounds {
         let figure = match bound.metric.as_str() {
@@ -260,24 +233,16 @@ fn within_bound(of: &SweepConclusion, found: &mut Contradictions) {
 fn recommended(of: &SweepConclusion, found: &mut Contradictions) {
     if let Some(best) = &of.best_within_bound {
         let is_it = best.rate_per_s.is_some() || of.recommended_vusers == Some(best.vusers);
-        found.unless(is_it, || {
-            "recommended is not the best within the bound".to_owned()
-        });
+        found.unless(is_it, || "recommended is not the best within the bound".to_owned());
     } else if !of.slices.is_empty() {
         let is_counted = |n: u32| counted(of).any(|l| value(l.level) == f64::from(n));
         found.unless(of.recommended_vusers.is_none_or(is_counted), || {
-            format!(
-                "{:?} users are recommended, and not measured",
-                of.recommended_vusers
-            )
+            format!("{:?} users are recommended, and not measured", of.recommended_vusers)
         });
     } else if let Some(knee) = of.knee_vusers {
         let rounded = knee.round().max(1.0) as u32;
         found.unless(of.recommended_vusers == Some(rounded), || {
-            format!(
-                "{:?} users are recommended, and the knee is at {knee}",
-                of.recommended_vusers
-            )
+            format!("{:?} users are recommended, and the knee is at {knee}", of.recommended_vusers)
         });
     }
 }
@@ -302,7 +267,5 @@ fn statement(finding: &Finding, of: &SweepConclusion, found: &mut Contradictions
         "knee_methods_disagree" => evidence("knee_at_least").is_nan() == of.knee_range.is_none(),
         _ => true,
     };
-    found.unless(agrees, || {
-        format!("{}: {} {:?}", finding.code, finding.text, finding.evidence)
-    });
+    found.unless(agrees, || format!("{}: {} {:?}", finding.code, finding.text, finding.evidence));
 }

@@ -47,10 +47,7 @@ pub(super) struct TrialDemand {
 }
 
 /// Counts all trials alike; the majority of the time decides.
-pub(super) const ANY_TRIAL: TrialDemand = TrialDemand {
-    trial_s: 0.0,
-    sum_s: 0.0,
-};
+pub(super) const ANY_TRIAL: TrialDemand = TrialDemand { trial_s: 0.0, sum_s: 0.0 };
 
 /// Seconds of decided trials at a rate, by length and outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -170,11 +167,7 @@ impl<'a> RateTrials<'a> {
         rates.dedup();
         let valid = past.iter().filter(|t| t.verdict == Verdict::Valid);
         let failing = valid.map(|t| error_share(&t.outcomes));
-        RateTrials {
-            past,
-            failing: failing.fold(f64::INFINITY, f64::min),
-            rates,
-        }
+        RateTrials { past, failing: failing.fold(f64::INFINITY, f64::min), rates }
     }
 
     /// Rates tried, ascending.
@@ -201,9 +194,8 @@ impl<'a> RateTrials<'a> {
     /// Relevant bounds of a goal. `target` gives the demand on trials of a rate.
     pub(super) fn limit(&self, goal: Goal, target: impl Fn(f64) -> TrialDemand) -> GoalLimit {
         let judged = self.rates.iter();
-        let judged: Vec<_> = judged
-            .map(|&rate| (rate, self.verdict(goal, rate, target(rate))))
-            .collect();
+        let judged: Vec<_> =
+            judged.map(|&rate| (rate, self.verdict(goal, rate, target(rate)))).collect();
         let outside = judged.iter().find(|(_, v)| *v == Some(false));
         let outside = outside.map(|(rate, _)| *rate);
         let capacity = outside.and_then(|rate| self.capacity(rate));

@@ -143,12 +143,7 @@ impl<'a> Inference<'a> {
 
     /// Slices at saturated levels, each with its deviation from the level.
     fn timeline(&self, fit: &RoundsFit) -> Vec<(usize, f64)> {
-        let most = fit
-            .levels
-            .iter()
-            .copied()
-            .flatten()
-            .fold(f64::MIN, f64::max);
+        let most = fit.levels.iter().copied().flatten().fold(f64::MIN, f64::max);
         let of = |i: usize| {
             let level = fit.levels[self.place(i)?]?;
             let is_busy = level >= most + SATURATED.ln();
@@ -196,11 +191,7 @@ impl<'a> Inference<'a> {
 
     /// Maximum on the other side of a lasting change, from the slices of that side.
     pub(super) fn other_max_per_s(&self, spec: &SweepSpec, change: &LastingChange) -> Option<f64> {
-        let side = if change.is_after {
-            0..change.at
-        } else {
-            change.at..self.past.len()
-        };
+        let side = if change.is_after { 0..change.at } else { change.at..self.past.len() };
         let other = Inference::of(spec, &self.past[side.clone()], &self.rounds[side]);
         let table: Vec<LevelPoint> = other.table(false).into_iter().map(|row| row.0).collect();
         Some(other.analysis(&table)?.x_max_per_s)
@@ -234,11 +225,7 @@ impl<'a> Inference<'a> {
     fn row(&self, level: u32) -> LevelSlices {
         let here = || (0..self.past.len()).filter(|&i| level_of(&self.past[i]) == level);
         let place = self.levels.iter().position(|&l| l == level);
-        let estimate = self
-            .fit
-            .as_ref()
-            .zip(place)
-            .and_then(|(fit, p)| fit.level(p));
+        let estimate = self.fit.as_ref().zip(place).and_then(|(fit, p)| fit.level(p));
         let mut row = LevelSlices {
             level,
             used: here().collect(),
@@ -254,10 +241,7 @@ impl<'a> Inference<'a> {
             row.used = here().filter(counts).collect();
             if row.used.is_empty() {
                 let far = |i: &usize| self.deviations[*i].map_or(f64::MAX, f64::abs);
-                row.used = here()
-                    .min_by(|a, b| far(a).total_cmp(&far(b)))
-                    .into_iter()
-                    .collect();
+                row.used = here().min_by(|a, b| far(a).total_cmp(&far(b))).into_iter().collect();
             }
         }
         // Series of slices can follow one another only if they have the same length.
@@ -272,11 +256,7 @@ impl<'a> Inference<'a> {
     pub(super) fn table(&self, is_exact: bool) -> Vec<(LevelPoint, TrialReport)> {
         let rows = self.rows.iter().filter_map(|row| {
             let slices: Vec<&TrialReport> = row.used.iter().map(|&i| &self.past[i]).collect();
-            let trial = if is_exact {
-                merged(&slices)?
-            } else {
-                pooled(&slices)?
-            };
+            let trial = if is_exact { merged(&slices)? } else { pooled(&slices)? };
             let per_s = trial.successes_per_s();
             let half = row.half_width;
             let ci95 = half.map(|h| [per_s * (-h).exp(), per_s * h.exp()]);
@@ -325,9 +305,8 @@ impl<'a> Inference<'a> {
         }
         let mut rng = rng::stream(self.seed, rng::ORDER - 1);
         let mut draw = || differences[(rng.next_u64() % n as u64) as usize];
-        let resamples: Vec<f64> = (0..RESAMPLES)
-            .map(|_| (0..n).map(|_| draw()).sum::<f64>() / n as f64)
-            .collect();
+        let resamples: Vec<f64> =
+            (0..RESAMPLES).map(|_| (0..n).map(|_| draw()).sum::<f64>() / n as f64).collect();
         let mean = resamples.iter().sum::<f64>() / RESAMPLES as f64;
         let squares: f64 = resamples.iter().map(|r| (r - mean).powi(2)).sum();
         let small = n as f64 / (n as f64 - 1.0);
@@ -344,16 +323,11 @@ impl<'a> Inference<'a> {
                 && levels.contains(&f64::from(level_of(&self.past[*i])))
         };
         let here = (0..self.past.len()).filter(counts);
-        let here: Vec<(f64, f64)> = here
-            .filter_map(|i| Some((self.weights[i], self.deviations[i]?)))
-            .collect();
+        let here: Vec<(f64, f64)> =
+            here.filter_map(|i| Some((self.weights[i], self.deviations[i]?))).collect();
         let weighted = |weight: &dyn Fn(f64) -> f64| {
             let sum: f64 = here.iter().map(|&(w, d)| weight(w) * d).sum();
-            sum / here
-                .iter()
-                .map(|&(w, _)| weight(w))
-                .sum::<f64>()
-                .max(f64::MIN_POSITIVE)
+            sum / here.iter().map(|&(w, _)| weight(w)).sum::<f64>().max(f64::MIN_POSITIVE)
         };
         (weighted(&|_| 1.0) - weighted(&|w| w)).abs()
     }
@@ -361,12 +335,8 @@ impl<'a> Inference<'a> {
     /// Analysis of the table, with intervals of the rounds.
     pub(super) fn analysis(&self, table: &[LevelPoint]) -> Option<knee::KneeAnalysis> {
         // An explored level counts only if there are no rounds yet.
-        let explored: Vec<f64> = self
-            .rows
-            .iter()
-            .filter(|r| r.is_explored)
-            .map(|r| f64::from(r.level))
-            .collect();
+        let explored: Vec<f64> =
+            self.rows.iter().filter(|r| r.is_explored).map(|r| f64::from(r.level)).collect();
         let counted = table.iter().filter(|p| !explored.contains(&p.level));
         let counted: Vec<LevelPoint> = counted.cloned().collect();
         let mut analysis = knee::analyse(&counted)?;
@@ -385,9 +355,7 @@ impl<'a> Inference<'a> {
         }
         let untold = self.change.filter(|c| c.rounds_after < REGIME_ROUNDS_MIN);
         if let Some(change) = untold.filter(|_| matches!(analysis.shape, CurveShape::Bent(_))) {
-            analysis.shape = CurveShape::Untold {
-                rounds: change.rounds_after,
-            };
+            analysis.shape = CurveShape::Untold { rounds: change.rounds_after };
         }
         Some(analysis)
     }

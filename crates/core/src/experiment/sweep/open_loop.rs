@@ -130,11 +130,7 @@ fn has_pause(trial: &TrialReport) -> bool {
 
 fn offered(most_per_s: f64) -> f64 {
     let per_s = OFFERED_SHARE * most_per_s;
-    if per_s >= WHOLE_FROM {
-        per_s.floor()
-    } else {
-        per_s
-    }
+    if per_s >= WHOLE_FROM { per_s.floor() } else { per_s }
 }
 
 /// The row of the closed loop to compare: that of the knee, otherwise that with the most

@@ -68,22 +68,14 @@ pub(super) fn periodic(slices: &[TrialReport]) -> Option<PausesReport> {
 impl PauseTimes {
     fn of(slices: &[TrialReport]) -> PauseTimes {
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let mut seen = PauseTimes {
-            pauses: Vec::new(),
-            length: 0.0,
-            windows: Vec::new(),
-        };
+        let mut seen = PauseTimes { pauses: Vec::new(), length: 0.0, windows: Vec::new() };
         let mut lengths = Vec::new();
         for trial in slices.iter().filter(|t| t.verdict == Verdict::Valid) {
             let Some(slice) = trial.slice() else { continue };
             let begin = seconds(slice.begin_ns);
-            seen.windows
-                .push([begin, begin + seconds(trial.duration_ns)]);
+            seen.windows.push([begin, begin + seconds(trial.duration_ns)]);
             let late_ns = trial.offered.stall_ns_max;
-            let of_target = slice
-                .pauses_ns
-                .iter()
-                .filter(|p| late_ns < (p[1] - p[0]) / 2);
+            let of_target = slice.pauses_ns.iter().filter(|p| late_ns < (p[1] - p[0]) / 2);
             for pause in of_target {
                 seen.pauses.push(begin + seconds(pause[0]));
                 lengths.push(seconds(pause[1] - pause[0]));
@@ -123,10 +115,8 @@ impl PauseTimes {
             self.windows.iter().any(|w| w[0] <= begin && end <= w[1])
         };
         let multiples = (0..).map(|k| phase + f64::from(k) * period);
-        let expected: Vec<f64> = multiples
-            .take_while(|&t| t <= last + OFF * period)
-            .filter(|&t| is_seen(t))
-            .collect();
+        let expected: Vec<f64> =
+            multiples.take_while(|&t| t <= last + OFF * period).filter(|&t| is_seen(t)).collect();
         let there = expected.iter().filter(|&&t| is_there(t)).count();
         let off = |t: &&f64| ((*t - phase) / period - ((*t - phase) / period).round()).abs();
         let regular = self.pauses.iter().filter(|t| off(t) <= OFF).count();

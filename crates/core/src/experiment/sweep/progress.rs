@@ -107,11 +107,7 @@ pub(super) fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> 
 /// Reason to stop: not even one user is served.
 fn hopeless(past: &[TrialReport]) -> String {
     let share = past.first().map_or(0.0, |t| error_share(&t.outcomes));
-    format!(
-        "with {} already {:.0} % of the operations failed",
-        users(1.0),
-        100.0 * share
-    )
+    format!("with {} already {:.0} % of the operations failed", users(1.0), 100.0 * share)
 }
 
 /// The levels in the random order of a round.
@@ -223,11 +219,7 @@ impl Progress {
         let wanted_s = (10.0 * cycle_s).clamp(EXPLORE_S[0], EXPLORE_S[1]);
         let most_s = spec.base.duration.as_secs_f64() / ROUNDS_MIN as f64;
         let duration = grains(wanted_s.min(most_s.max(10.0 * cycle_s)));
-        let warmup = if past.is_empty() {
-            spec.base.warmup
-        } else {
-            warmup(spec, cycle_s)
-        };
+        let warmup = if past.is_empty() { spec.base.warmup } else { warmup(spec, cycle_s) };
         spec.slice(level, past.len(), warmup, duration)
     }
 
@@ -242,11 +234,7 @@ impl Progress {
         let warmup_of = |level: u32| warmup(spec, self.cycle_s(level));
         if let VuserPlan::List(_) = plan {
             let duration = Nanos(spec.base.duration.0 / list_rounds(spec) as u64);
-            let warmup = if past.is_empty() {
-                spec.base.warmup
-            } else {
-                warmup_of(level)
-            };
+            let warmup = if past.is_empty() { spec.base.warmup } else { warmup_of(level) };
             return [warmup, grains(duration.as_secs_f64())];
         }
         let least_s = spec.base.duration.as_secs_f64() / ROUNDS_MIN as f64;
@@ -267,11 +255,7 @@ impl Progress {
     fn cycle_s(&self, level: u32) -> f64 {
         let up_to = self.seen.iter().filter(|s| s.level <= level);
         let most = up_to.map(|s| s.per_s).fold(0.0, f64::max);
-        if most > 0.0 {
-            f64::from(level) / most
-        } else {
-            0.0
-        }
+        if most > 0.0 { f64::from(level) / most } else { 0.0 }
     }
 }
 
@@ -334,15 +318,10 @@ fn still_rises(levels: &[u32], seen: &[LevelSample]) -> Option<LevelSample> {
         crate::stats::rounds::median(here.map(|s| s.per_s))
     };
     let top = *levels.last()?;
-    let below = levels
-        .iter()
-        .filter(|&&l| f64::from(top) >= 1.4 * f64::from(l));
+    let below = levels.iter().filter(|&&l| f64::from(top) >= 1.4 * f64::from(l));
     let most_below = below.map(|&l| middle(l)).fold(0.0, f64::max);
     let of_top = seen.iter().find(|s| s.level == top)?;
-    (middle(top) > 1.08 * most_below).then_some(LevelSample {
-        per_s: middle(top),
-        ..*of_top
-    })
+    (middle(top) > 1.08 * most_below).then_some(LevelSample { per_s: middle(top), ..*of_top })
 }
 
 /// Levels of a round: the lowest, those around the bend, the first with nearly the maximum, twice

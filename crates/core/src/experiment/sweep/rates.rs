@@ -131,15 +131,13 @@ impl<'a> RateSearch<'a> {
     }
 
     fn of_goal(&self, goal: Goal) -> Option<(f64, Nanos)> {
-        [SearchStage::Short, SearchStage::Long]
-            .into_iter()
-            .find_map(|stage| {
-                let rate = self.of_stage(goal, stage)?;
-                // A long trial may decide where a short one did not.
-                let is_again = stage == SearchStage::Short && self.trials.at(rate).next().is_some();
-                let stage = if is_again { SearchStage::Long } else { stage };
-                Some((rate, self.length(goal, rate, stage)))
-            })
+        [SearchStage::Short, SearchStage::Long].into_iter().find_map(|stage| {
+            let rate = self.of_stage(goal, stage)?;
+            // A long trial may decide where a short one did not.
+            let is_again = stage == SearchStage::Short && self.trials.at(rate).next().is_some();
+            let stage = if is_again { SearchStage::Long } else { stage };
+            Some((rate, self.length(goal, rate, stage)))
+        })
     }
 
     fn of_stage(&self, goal: Goal, stage: SearchStage) -> Option<f64> {
@@ -173,13 +171,11 @@ impl<'a> RateSearch<'a> {
     }
 
     fn limit(&self, goal: Goal, stage: SearchStage) -> GoalLimit {
-        self.trials
-            .limit(goal, |rate| self.target(goal, rate, stage))
+        self.trials.limit(goal, |rate| self.target(goal, rate, stage))
     }
 
     fn verdict(&self, goal: Goal, rate: f64, stage: SearchStage) -> Option<bool> {
-        self.trials
-            .verdict(goal, rate, self.target(goal, rate, stage))
+        self.trials.verdict(goal, rate, self.target(goal, rate, stage))
     }
 
     /// Trials of this rate that are long enough for the stage.
@@ -202,10 +198,7 @@ impl<'a> RateSearch<'a> {
             SearchStage::Short => 1.0,
             SearchStage::Long => LONG_TRIALS,
         };
-        TrialDemand {
-            trial_s,
-            sum_s: trials * trial_s,
-        }
+        TrialDemand { trial_s, sum_s: trials * trial_s }
     }
 
     fn length(&self, goal: Goal, rate: f64, stage: SearchStage) -> Nanos {
@@ -229,15 +222,12 @@ impl<'a> RateSearch<'a> {
                 _ => self.middle(within, unknown[0], NEAR_UNKNOWN),
             },
             (None, Some(outside)) => {
-                let from = unknown
-                    .last()
-                    .and_then(|u| self.middle(*u, outside, NEAR_UNKNOWN));
+                let from = unknown.last().and_then(|u| self.middle(*u, outside, NEAR_UNKNOWN));
                 let lowest = unknown.first().copied().unwrap_or(outside);
                 let lower = rounded(lowest / STEP);
                 let served = limit.capacity_per_s.map(|c| rounded(OF_CAPACITY[0] * c));
                 let guess = served.filter(|&r| r >= least && r < lowest && self.is_apart(r));
-                from.or(guess)
-                    .or_else(|| Some(lower).filter(|&r| r >= least && self.is_apart(r)))
+                from.or(guess).or_else(|| Some(lower).filter(|&r| r >= least && self.is_apart(r)))
             }
             (Some(within), Some(outside)) => self.between(within, outside, limit, near),
         }

@@ -162,11 +162,7 @@ fn silence(found: &Inference, i: usize) -> Option<[u64; 2]> {
     let least = found.past.iter().filter(|t| level_of(t) <= level_of(trial));
     let per_s = median(same().map(|t| t.successes_per_s()));
     let per_s = per_s.max(median(least.map(|t| t.successes_per_s())));
-    let response_ns = median(
-        same()
-            .filter_map(|t| t.response_time_ns.p50)
-            .map(|ns| ns as f64),
-    );
+    let response_ns = median(same().filter_map(|t| t.response_time_ns.p50).map(|ns| ns as f64));
     let length = end - start;
     let is_long = length >= OUTAGE_NS.min(trial.duration_ns * 9 / 10);
     let is_told = per_s * length as f64 / 1e9 >= EXPECTED;

@@ -70,10 +70,7 @@ impl SweepSpec {
     /// Trial number `trial` (from 0) that offers this rate.
     pub(super) fn rate_trial(&self, rate: Rate, trial: usize, duration: Nanos) -> TrialSpec {
         let open = match &self.base.load {
-            Load::Open(open) => OpenLoad {
-                rate,
-                ..open.clone()
-            },
+            Load::Open(open) => OpenLoad { rate, ..open.clone() },
             Load::Closed { .. } | Load::Overload(_) => OpenLoad {
                 rate,
                 arrival: ArrivalLaw::Constant,
@@ -84,10 +81,7 @@ impl SweepSpec {
         let per_s = rate.per_s();
         let label = format!("rate={per_s}/s");
         let level = Level::RatePerS(per_s);
-        TrialSpec {
-            duration,
-            ..self.trial(label, level, Load::Open(open), trial)
-        }
+        TrialSpec { duration, ..self.trial(label, level, Load::Open(open), trial) }
     }
 
     fn trial(&self, label: String, level: Level, load: Load, trial: usize) -> TrialSpec {
@@ -156,10 +150,7 @@ impl Bound {
 
     /// The bound as reported.
     pub(super) fn asked(&self) -> BoundAsked {
-        BoundAsked {
-            metric: self.metric.name().to_owned(),
-            limit_ns: self.limit.0,
-        }
+        BoundAsked { metric: self.metric.name().to_owned(), limit_ns: self.limit.0 }
     }
 
     /// Whether the figure is within the limit.
@@ -193,9 +184,8 @@ impl FromStr for Bound {
                 "{what}; write FIGURE=TIME, such as p90=50ms (mean, p50, p75, p90, p95, p99, p999)"
             ))
         };
-        let (name, limit) = text
-            .split_once('=')
-            .ok_or_else(|| wrong(&format!("`{text}` has no `=`")))?;
+        let (name, limit) =
+            text.split_once('=').ok_or_else(|| wrong(&format!("`{text}` has no `=`")))?;
         let (metric, ..) = *BoundMetric::TABLE
             .iter()
             .find(|row| row.1 == name.trim())

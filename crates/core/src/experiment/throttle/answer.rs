@@ -118,11 +118,7 @@ fn held(trial: &HoldTrial, row: &RateRow) -> String {
 }
 
 fn ppm(value: f64) -> String {
-    if value.abs() < 0.005 {
-        "0".to_owned()
-    } else {
-        number(value)
-    }
+    if value.abs() < 0.005 { "0".to_owned() } else { number(value) }
 }
 
 /// By how much the rate of its row differs from the one asked for, and what the catch-up policy
@@ -160,11 +156,7 @@ impl Answer for ThrottleConclusion {
     }
 
     fn table(&self) -> serde_json::Result<Vec<Value>> {
-        if self.rates.is_empty() {
-            values(&self.table)
-        } else {
-            values(&self.rates)
-        }
+        if self.rates.is_empty() { values(&self.table) } else { values(&self.rates) }
     }
 
     fn check(&self, _said: Said<'_>, found: &mut Contradictions) {
@@ -222,31 +214,19 @@ mod answer_tests {
         let stall: fn(u64) -> u64 = |k| if k < 100 { 5_000_000 } else { 0 };
         for (trials, expected) in [
             (vec![], "Nothing was measured."),
-            (
-                vec![throttle(|_| 70)],
-                "The throttle held 1,000/s exactly (0.00 ppm drift).",
-            ),
+            (vec![throttle(|_| 70)], "The throttle held 1,000/s exactly (0.00 ppm drift)."),
             (
                 vec![naive(), throttle(|k| k / 50)],
                 "The throttle held 1,000/s exactly (0.02 ppm drift); operate-and-sleep reached \
                  500/s.",
             ),
-            (
-                vec![throttle(|k| 40 * k)],
-                "The throttle held 1,000/s to within 40 ppm.",
-            ),
+            (vec![throttle(|k| 40 * k)], "The throttle held 1,000/s to within 40 ppm."),
             (
                 vec![throttle(stall)],
                 "The throttle held 1,000/s, as far as 1 s shows (drift -2,700 ± 4,440 ppm).",
             ),
-            (
-                vec![naive()],
-                "Operate-and-sleep reached 500/s of the 1,000/s asked for.",
-            ),
-            (
-                vec![skipping()],
-                "The throttle held 1,000/s to within 999 ppm.",
-            ),
+            (vec![naive()], "Operate-and-sleep reached 500/s of the 1,000/s asked for."),
+            (vec![skipping()], "The throttle held 1,000/s to within 999 ppm."),
             (vec![tick()], "Tick held 1,000/s exactly (0.00 ppm drift)."),
         ] {
             assert_eq!(rates_in_words(&trials), expected);
@@ -296,10 +276,7 @@ mod answer_tests {
         early.waits.early = 2;
         let sleep = waits(WaitMethod::Sleep, ms, &[60_000; 100]);
         let trials = [sleep, early];
-        assert_eq!(
-            waits_in_words(&trials),
-            "A sleep of 1 ms takes 1.06 ms here."
-        );
+        assert_eq!(waits_in_words(&trials), "A sleep of 1 ms takes 1.06 ms here.");
     }
 
     #[test]
@@ -315,10 +292,7 @@ mod answer_tests {
                 "A sleep of 1 ms takes 1.06 ms here; spin hits 1 ms with a median error of 40 ns \
                  for 0.3 % of a core.",
             ),
-            (
-                vec![spin()],
-                "Spin hits 1 ms with a median error of 40 ns for 0.3 % of a core.",
-            ),
+            (vec![spin()], "Spin hits 1 ms with a median error of 40 ns for 0.3 % of a core."),
         ] {
             assert_eq!(waits_in_words(&trials), expected);
         }

@@ -240,11 +240,7 @@ fn sleep_overshoots(trials: &[WaitTrial]) -> Option<Finding> {
                 "a sleep of {asked} takes {mean} on average; a loop of “operate, sleep {asked}” \
                  makes at most {most}/s, not {thought}/s"
             ),
-            [
-                ("asked_ns", asked_ns),
-                ("mean_ns", mean_ns),
-                ("most_per_s", 1e9 / mean_ns),
-            ],
+            [("asked_ns", asked_ns), ("mean_ns", mean_ns), ("most_per_s", 1e9 / mean_ns)],
             format!(
                 "wait until times of a schedule, not for durations; see the difference: knee \
                  throttle --rate {}",
@@ -271,11 +267,7 @@ fn timer_slack(trials: &[WaitTrial]) -> Option<Finding> {
                 time(least_ns),
                 time(default_ns)
             ),
-            [
-                ("asked_ns", asked_ns),
-                ("default_p50_ns", default_ns),
-                ("least_p50_ns", least_ns),
-            ],
+            [("asked_ns", asked_ns), ("default_p50_ns", default_ns), ("least_p50_ns", least_ns)],
             "in a program that sleeps: prctl(PR_SET_TIMERSLACK, 1); from outside: write 1 to \
              /proc/PID/timerslack_ns",
         )
@@ -336,11 +328,7 @@ pub(crate) fn not_permitted(method: WaitMethod, reason: &str) -> Finding {
 }
 
 pub(crate) fn wait_findings(trials: &[WaitTrial]) -> Vec<Finding> {
-    let single = [
-        sleep_overshoots(trials),
-        timer_slack(trials),
-        host_steals(trials),
-    ];
+    let single = [sleep_overshoots(trials), timer_slack(trials), host_steals(trials)];
     let single = single.into_iter().flatten();
     single.chain(waits_end_early(trials)).collect()
 }

@@ -39,9 +39,7 @@ impl HoldMethod {
         let found = HoldMethod::ALL.into_iter().find(|m| m.name() == text);
         found.ok_or_else(|| {
             let names = HoldMethod::ALL.map(HoldMethod::name).join(", ");
-            ParseError(format!(
-                "'{text}' is no way to hold a rate: there are {names}"
-            ))
+            ParseError(format!("'{text}' is no way to hold a rate: there are {names}"))
         })
     }
 }
@@ -254,10 +252,7 @@ mod hold_tests {
         ] {
             let ParseError(line) = CatchUp::parse(text).unwrap_err();
             let expected = format!("'{text}' {what}: give burst, burst(N) with N from 1, ");
-            assert!(
-                line.starts_with(&expected) && !line.contains('\n'),
-                "{line}"
-            );
+            assert!(line.starts_with(&expected) && !line.contains('\n'), "{line}");
         }
     }
 

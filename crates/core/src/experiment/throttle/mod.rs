@@ -96,10 +96,7 @@ pub struct WaitTable {
 impl WaitTable {
     /// The table of these rows.
     pub fn new(rows: Vec<WaitSpec>) -> WaitTable {
-        WaitTable {
-            rows,
-            left_out: Vec::new(),
-        }
+        WaitTable { rows, left_out: Vec::new() }
     }
 
     /// Without this method, which cannot be used here for a reason, such as `io_uring_setup: not
@@ -126,10 +123,7 @@ impl Experiment for WaitTable {
     }
 
     fn conclude(&self, past: &[WaitTrial]) -> Concluded<ThrottleConclusion> {
-        let left_out = self
-            .left_out
-            .iter()
-            .map(|(method, why)| not_permitted(*method, why));
+        let left_out = self.left_out.iter().map(|(method, why)| not_permitted(*method, why));
         Concluded {
             verdict: Verdict::Valid,
             findings: wait_findings(past).into_iter().chain(left_out).collect(),
@@ -256,10 +250,7 @@ mod wait_table_tests {
         assert_eq!(table.rows().len(), 4);
         let run = |spec: &WaitSpec| Ok::<_, Infallible>(ControlFlow::Continue(machine(spec)));
         let done = conduct(&mut table, run).expect("no error");
-        let told = done
-            .findings
-            .iter()
-            .find(|f| f.code == "wait_not_permitted");
+        let told = done.findings.iter().find(|f| f.code == "wait_not_permitted");
         let text = &told.expect("a finding").text;
         assert_eq!(text, "`io_uring` was left out: io_uring_setup(2): EPERM");
     }

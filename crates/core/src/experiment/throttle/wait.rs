@@ -191,10 +191,7 @@ mod wait_tests {
             assert_eq!(Margins::bucket(least - Nanos(1)), bucket - 1);
         }
         assert_eq!(Margins::length_min(0), Nanos(16_384));
-        assert_eq!(
-            Margins::length_min(99),
-            Margins::length_min(Margins::COUNT - 1)
-        );
+        assert_eq!(Margins::length_min(99), Margins::length_min(Margins::COUNT - 1));
     }
 
     #[test]

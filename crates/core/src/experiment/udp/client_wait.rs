@@ -100,22 +100,14 @@ fn parse_unscheduled(text: &str) -> Result<Option<ClientWait>, ParseError> {
             name @ ("sleep" | "exp" | "tick" | "lognormal") => Err(error(format!(
                 "{} lacks its time: give one, such as {name}({})",
                 quoted(text),
-                if name == "lognormal" {
-                    "200us,0.5"
-                } else {
-                    "200us"
-                }
+                if name == "lognormal" { "200us,0.5" } else { "200us" }
             ))),
             _ => Ok(None),
         };
     };
     let one_time = |arguments: &[&str]| match arguments {
         [t] => parse_duration(t),
-        _ => Err(error(format!(
-            "{} takes one time: such as {}(200us)",
-            quoted(text),
-            call.name
-        ))),
+        _ => Err(error(format!("{} takes one time: such as {}(200us)", quoted(text), call.name))),
     };
     let wait = match call.name {
         "sleep" => match one_time(&call.arguments)? {
@@ -160,14 +152,8 @@ mod tests {
             ("sleep(0)", ClientWait::SleepZero),
             ("sleep(200us)", ClientWait::Sleep(Law::Fixed(us(200)))),
             ("exp(200us)", ClientWait::Sleep(Law::Exp(us(200)))),
-            (
-                "uniform(5us,15us)",
-                ClientWait::Sleep(Law::Uniform(us(5), us(15))),
-            ),
-            (
-                "lognormal(1ms,0.5)",
-                ClientWait::Sleep(Law::LogNormal(us(1_000), 0.5)),
-            ),
+            ("uniform(5us,15us)", ClientWait::Sleep(Law::Uniform(us(5), us(15)))),
+            ("lognormal(1ms,0.5)", ClientWait::Sleep(Law::LogNormal(us(1_000), 0.5))),
             ("tick(10ms)", ClientWait::Tick(us(10_000))),
         ] {
             let wait = parse_client_wait(text, None, RUN);
@@ -197,10 +183,7 @@ mod tests {
             panic!("a ramp is a schedule");
         };
         assert_eq!(rate.per_s(), 2_000.0);
-        assert!(matches!(
-            arrival,
-            ArrivalLaw::Ramp(RampLaw { over: RUN, .. })
-        ));
+        assert!(matches!(arrival, ArrivalLaw::Ramp(RampLaw { over: RUN, .. })));
     }
 
     #[test]
@@ -212,11 +195,7 @@ mod tests {
         for (text, wait, clients) in [
             ("yield*64", ClientWait::Yield, 64),
             ("yield", ClientWait::Yield, 1),
-            (
-                "exp(200us) * 128",
-                ClientWait::Sleep(Law::Exp(us(200))),
-                128,
-            ),
+            ("exp(200us) * 128", ClientWait::Sleep(Law::Exp(us(200))), 128),
             ("poisson@6000*4", poisson("6000"), 4),
             ("poisson@90/m", poisson("90/m"), 1),
         ] {

@@ -65,27 +65,20 @@ fn check_law(law: &LawRow, answer: &str, found: &mut Contradictions) {
         )
     });
     let words = in_words(law);
-    found.unless(answer.contains(&words), || {
-        format!("{words} The answer is: {answer}")
-    });
+    found.unless(answer.contains(&words), || format!("{words} The answer is: {answer}"));
 }
 
 /// There is a finding for each place of a loss, and for no other.
 fn check_places(said: Said<'_>, laws: &[LawRow], found: &mut Contradictions) {
     for place in DropPlace::ALL {
         let code = code_at(place);
-        let lost = laws
-            .iter()
-            .filter_map(|law| law.ledger.lost.get(place.name()));
+        let lost = laws.iter().filter_map(|law| law.ledger.lost.get(place.name()));
         let lost = lost.sum::<u64>() as f64;
         let such = || said.findings.iter().filter(|f| f.code == code);
         let told = such().filter_map(|f| f.evidence.get("lost"));
         let told = told.fold(0.0, |sum, lost| sum + lost);
         found.unless(told == lost, || {
-            format!(
-                "{lost} lost at {}, and `{code}` tells of {told}",
-                place.name()
-            )
+            format!("{lost} lost at {}, and `{code}` tells of {told}", place.name())
         });
         for finding in such() {
             let lost = finding.evidence.get("lost").map(|n| exact(*n));
@@ -106,9 +99,7 @@ fn once_each(of: &UdpConclusion, found: &mut Contradictions) {
     for hypothesis in Hypothesis::ALL {
         let (name, claim) = (hypothesis.name(), hypothesis.claim());
         let ended = lists.map(|list| {
-            let lines = list
-                .iter()
-                .filter(|line| line.split(':').next() == Some(name));
+            let lines = list.iter().filter(|line| line.split(':').next() == Some(name));
             lines.count()
         });
         found.unless(ended.iter().sum::<usize>() == 1, || {

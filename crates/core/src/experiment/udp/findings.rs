@@ -58,14 +58,7 @@ fn findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for (label, trials) in kinds {
         let named = |f: Finding| {
-            if is_one {
-                f
-            } else {
-                Finding {
-                    text: format!("with {label}: {}", f.text),
-                    ..f
-                }
-            }
+            if is_one { f } else { Finding { text: format!("with {label}: {}", f.text), ..f } }
         };
         findings.extend(troubles(&trials, is_explained).into_iter().map(named));
     }

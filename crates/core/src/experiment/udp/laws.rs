@@ -19,10 +19,7 @@ pub(super) fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
     let mean = |of| mean_and_ci95(&each(of)).0;
     let (sent_per_s, sent_ci95) = mean_and_ci95(&each(|d| d.sent_per_s));
     let (_, loss_ci95) = mean_and_ci95(&each(|d| d.loss_percent));
-    let dispersion: Vec<f64> = all
-        .iter()
-        .filter_map(|d| d.arrival_dispersion.ms10)
-        .collect();
+    let dispersion: Vec<f64> = all.iter().filter_map(|d| d.arrival_dispersion.ms10).collect();
     LawRow {
         label: spec.label.clone(),
         wait: spec.wait.name(),
@@ -109,20 +106,12 @@ pub(super) fn in_words(row: &LawRow) -> String {
     } else {
         "lost nothing".to_owned()
     };
-    format!(
-        "{} sent {}/s and {lost}.",
-        row.label,
-        number(row.sent_per_s)
-    )
+    format!("{} sent {}/s and {lost}.", row.label, number(row.sent_per_s))
 }
 
 /// Invalid where the trials of any one law are: then it is not that law that was measured.
 pub(super) fn law_verdict(by_law: &[Vec<&TrialReport>]) -> Verdict {
     let is_invalid =
         |trials: &Vec<&TrialReport>| verdict(trials.iter().copied()) == Verdict::Invalid;
-    if by_law.iter().any(is_invalid) {
-        Verdict::Invalid
-    } else {
-        Verdict::Valid
-    }
+    if by_law.iter().any(is_invalid) { Verdict::Invalid } else { Verdict::Valid }
 }

@@ -83,11 +83,7 @@ impl Experiment for UdpRun {
     type Conclusion = UdpConclusion;
 
     fn next(&mut self, past: &[AssessedUdpTrial]) -> Next<UdpTrialSpec> {
-        if past.is_empty() {
-            Next::Run(Box::new(self.spec.clone()))
-        } else {
-            Next::Converged
-        }
+        if past.is_empty() { Next::Run(Box::new(self.spec.clone())) } else { Next::Converged }
     }
 
     fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
@@ -101,11 +97,7 @@ impl Experiment for UdpRun {
         Concluded {
             verdict: law_verdict(std::slice::from_ref(&reports)),
             findings: datagram_findings(&reports),
-            conclusion: UdpConclusion {
-                laws,
-                answer,
-                ..UdpConclusion::default()
-            },
+            conclusion: UdpConclusion { laws, answer, ..UdpConclusion::default() },
         }
     }
 }
@@ -121,10 +113,7 @@ pub struct UdpCompare {
 impl UdpCompare {
     /// A comparison of these laws (at least one), with `repeats` trials of each (at least 1).
     pub fn new(laws: Vec<UdpTrialSpec>, repeats: u32) -> UdpCompare {
-        UdpCompare {
-            laws,
-            repeats: repeats.max(1),
-        }
+        UdpCompare { laws, repeats: repeats.max(1) }
     }
 
     fn trials_of<'a>(&self, law: usize, past: &'a [AssessedUdpTrial]) -> Vec<&'a TrialReport> {
@@ -149,15 +138,10 @@ impl Experiment for UdpCompare {
     }
 
     fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
-        let by_law: Vec<Vec<&TrialReport>> = (0..self.laws.len())
-            .map(|law| self.trials_of(law, past))
-            .collect();
-        let laws: Vec<LawRow> = self
-            .laws
-            .iter()
-            .zip(&by_law)
-            .map(|(spec, trials)| law_row(spec, trials))
-            .collect();
+        let by_law: Vec<Vec<&TrialReport>> =
+            (0..self.laws.len()).map(|law| self.trials_of(law, past)).collect();
+        let laws: Vec<LawRow> =
+            self.laws.iter().zip(&by_law).map(|(spec, trials)| law_row(spec, trials)).collect();
         let reports: Vec<&TrialReport> = past.iter().map(|t| &t.report).collect();
         Concluded {
             verdict: law_verdict(&by_law),
@@ -172,11 +156,7 @@ impl Experiment for UdpCompare {
 }
 
 fn answer(laws: &[LawRow], reports: &[&TrialReport]) -> String {
-    let rows: Vec<String> = laws
-        .iter()
-        .filter(|row| row.trials > 0)
-        .map(in_words)
-        .collect();
+    let rows: Vec<String> = laws.iter().filter(|row| row.trials > 0).map(in_words).collect();
     let mut answer = rows.join(" ");
     if let [first, second] = laws
         && first.sent_per_s > 0.0

@@ -123,10 +123,8 @@ pub(super) fn dispersion_by_scale(trials: &[&TrialReport]) -> Vec<DispersionAt> 
             *count += 1.0;
         }
     }
-    let mean = |(scale_ns, (sum, count)): (u64, (f64, f64))| DispersionAt {
-        scale_ns,
-        index: sum / count,
-    };
+    let mean =
+        |(scale_ns, (sum, count)): (u64, (f64, f64))| DispersionAt { scale_ns, index: sum / count };
     by_scale.into_iter().map(mean).collect()
 }
 

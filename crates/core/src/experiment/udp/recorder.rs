@@ -61,10 +61,7 @@ impl DatagramRecorder {
             duration,
             arrivals_max,
             memory: MEMORY_MAX,
-            received: UdpReceived {
-                arrivals_until: Nanos::MAX,
-                ..UdpReceived::default()
-            },
+            received: UdpReceived { arrivals_until: Nanos::MAX, ..UdpReceived::default() },
             discarded: BTreeMap::new(),
         }
     }
@@ -117,9 +114,7 @@ impl DatagramRecorder {
             let last = done.arrivals.last().map_or(Nanos::ZERO, |&t| t + Nanos(1));
             done.arrivals_until = self.duration.max(last);
         } else {
-            let known = done
-                .arrivals
-                .partition_point(|&arrived| arrived < done.arrivals_until);
+            let known = done.arrivals.partition_point(|&arrived| arrived < done.arrivals_until);
             done.arrivals.truncate(known);
         }
         done.by_client = self.clients.iter().map(|c| c.received).collect();
@@ -220,10 +215,8 @@ impl ClientNumbers {
         if slots > 0 {
             self.pages.resize_with(index + 1, NumberPage::default);
         }
-        self.pages[index] = NumberPage::Some(Box::new(PageBits {
-            seen: 0,
-            words: [0; PAGE_WORDS],
-        }));
+        self.pages[index] =
+            NumberPage::Some(Box::new(PageBits { seen: 0, words: [0; PAGE_WORDS] }));
         true
     }
 }

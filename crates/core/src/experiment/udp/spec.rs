@@ -71,10 +71,7 @@ impl UdpTrialSpec {
     /// before, the start of the senders, and the service's work on a full buffer after the last
     /// datagram, which it limits to 5 s.
     pub fn around(&self) -> Nanos {
-        let buffer = self
-            .setup
-            .rcvbuf
-            .map_or(RCVBUF, |asked| 2 * u64::from(asked));
+        let buffer = self.setup.rcvbuf.map_or(RCVBUF, |asked| 2 * u64::from(asked));
         let work_ns = self.setup.work.unwrap_or(Law::ZERO).mean_ns();
         let full_ns = work_ns * (buffer / DATAGRAM_MIN) as f64;
         Nanos::from_millis(300) + self.lead() + Nanos(full_ns as u64).min(Nanos::from_secs(5))
@@ -204,10 +201,7 @@ mod tests {
             (ClientWait::Sleep(Law::Exp(us(200))), "exp(200us)"),
             (ClientWait::Sleep(Law::Fixed(us(1_500))), "sleep(1500us)"),
             (ClientWait::Sleep(Law::ZERO), "sleep(0)"),
-            (
-                ClientWait::Sleep(Law::Uniform(Nanos(5), us(2_000))),
-                "uniform(5ns,2ms)",
-            ),
+            (ClientWait::Sleep(Law::Uniform(Nanos(5), us(2_000))), "uniform(5ns,2ms)"),
             (ClientWait::Tick(us(10_000)), "tick(10ms)"),
         ] {
             assert_eq!(wait.name(), name);

@@ -131,13 +131,7 @@ impl Transfer {
         let body = self.body()?;
         let (url, user) = self.url(url, read, &mut unsupported)?;
         let headers = self.headers(user, &body, read, &mut unsupported)?;
-        Ok(CurlRequest {
-            method: self.method(&body),
-            url,
-            headers,
-            body,
-            unsupported,
-        })
+        Ok(CurlRequest { method: self.method(&body), url, headers, body, unsupported })
     }
 
     fn follows(&self) -> bool {
@@ -166,20 +160,13 @@ impl Transfer {
 
     /// The body; with `--get` data belong to the URL.
     fn body(&self) -> Result<CurlBody, ParseError> {
-        let form = self
-            .given
-            .iter()
-            .filter_map(|(option, part)| match option.name {
-                "--form" => Some(part.clone()),
-                "--form-string" => Some(literal_part(part)),
-                _ => None,
-            });
+        let form = self.given.iter().filter_map(|(option, part)| match option.name {
+            "--form" => Some(part.clone()),
+            "--form-string" => Some(literal_part(part)),
+            _ => None,
+        });
         let form: Vec<String> = form.collect();
-        let data = if self.has("--get") {
-            Vec::new()
-        } else {
-            self.data()
-        };
+        let data = if self.has("--get") { Vec::new() } else { self.data() };
         let file = self.last("--upload-file");
         let has_body = [!data.is_empty(), !form.is_empty(), file.is_some()];
         let bodies = has_body.into_iter().filter(|has_body| *has_body).count();
@@ -216,10 +203,7 @@ impl Transfer {
         let (mut headers, mut removed) = (Vec::new(), Vec::new());
         let is_form = matches!(body, CurlBody::Form(_));
         // A browser copies the fields of HTTP/2, which begin with a colon: curl sends none of them.
-        for line in lines
-            .iter()
-            .filter(|line| !line.starts_with(':') && !line.is_empty())
-        {
+        for line in lines.iter().filter(|line| !line.starts_with(':') && !line.is_empty()) {
             match line.split_once(':') {
                 Some((name, value)) if value.trim().is_empty() => {
                     removed.push(name.trim().to_ascii_lowercase());
@@ -283,9 +267,8 @@ impl Transfer {
             let url = url.split(";auto").next().unwrap_or(url);
             headers.push(("Referer", url.to_owned()));
         }
-        let (cookies, files): (Vec<&str>, Vec<&str>) = self
-            .all("--cookie")
-            .partition(|cookie| cookie.contains('='));
+        let (cookies, files): (Vec<&str>, Vec<&str>) =
+            self.all("--cookie").partition(|cookie| cookie.contains('='));
         if !cookies.is_empty() {
             headers.push(("Cookie", cookies.join(";")));
         }
@@ -312,9 +295,7 @@ impl Transfer {
             unsupported.push(format!("a pattern in the URL {given}: write --globoff"));
         }
         let given = encoded(given);
-        let scheme = given
-            .find("://")
-            .filter(|at| !given[..*at].contains(['/', '?']));
+        let scheme = given.find("://").filter(|at| !given[..*at].contains(['/', '?']));
         let (scheme, rest) = match scheme {
             Some(at) => given.split_at(at + "://".len()),
             None => ("http://", given.as_str()),
@@ -379,12 +360,7 @@ impl Transfer {
             None => vec![format!("--url={url}")],
         };
         let is_insecure = self.has("--insecure");
-        for name in [
-            "--insecure",
-            "--http1.1",
-            "--http2",
-            "--http2-prior-knowledge",
-        ] {
+        for name in ["--insecure", "--http1.1", "--http2", "--http2-prior-knowledge"] {
             options.extend(self.has(name).then(|| name.to_owned()));
         }
         if self.follows() {
@@ -460,10 +436,7 @@ fn has_pattern(url: &str) -> bool {
     };
     let mut opened = url.split('[').skip(1);
     let has_range = opened.any(|rest| rest.split_once(']').is_some_and(|(i, _)| is_range(i)));
-    has_range
-        || url
-            .split_once('{')
-            .is_some_and(|(_, rest)| rest.contains('}'))
+    has_range || url.split_once('{').is_some_and(|(_, rest)| rest.contains('}'))
 }
 
 /// The parts between the colons outside of brackets.
@@ -478,9 +451,5 @@ fn parts_of_address(text: &str) -> Vec<&str> {
 
 /// A host as a URL has it: an IPv6 address in brackets.
 fn bracketed(host: &str) -> String {
-    if host.contains(':') && !host.starts_with('[') {
-        format!("[{host}]")
-    } else {
-        host.to_owned()
-    }
+    if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() }
 }

@@ -39,10 +39,9 @@ impl Shell {
     pub(super) fn split(self, line: &str) -> Result<SplitLine, ParseError> {
         match self {
             Shell::Posix => split(line),
-            Shell::WindowsCommandPrompt => Ok(SplitLine {
-                words: windows_words(&without_carets(line)),
-                rest: None,
-            }),
+            Shell::WindowsCommandPrompt => {
+                Ok(SplitLine { words: windows_words(&without_carets(line)), rest: None })
+            }
         }
     }
 }
@@ -247,10 +246,7 @@ mod tests {
                 "curl  'a b'\\\n -H\t\"c \\\"d\\\" \\n $x\"",
                 &["curl", "a b", "-H", "c \"d\" \\n $x"],
             ),
-            (
-                r"a\ b''c '' $'it\'s\n\u0041\x42\\\u00fc'",
-                &["a bc", "", "it's\nAB\\ü"],
-            ),
+            (r"a\ b''c '' $'it\'s\n\u0041\x42\\\u00fc'", &["a bc", "", "it's\nAB\\ü"]),
             ("$x $", &["$x", "$"]),
             ("a \\\r\n b", &["a", "b"]),
             ("a b#c # d e\n f", &["a", "b#c", "f"]),

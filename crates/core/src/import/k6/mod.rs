@@ -29,19 +29,13 @@ pub fn k6(bytes: &[u8]) -> Result<Imported, ParseError> {
     }
     let tokens = tokens(text);
     let mut script = K6Script {
-        values: JsReader {
-            tokens: &tokens,
-            names: HashMap::new(),
-            fuel: FUEL,
-        },
+        values: JsReader { tokens: &tokens, names: HashMap::new(), fuel: FUEL },
         tokens: &tokens,
         all: Collector::default(),
         blocks: Vec::new(),
     };
     script.read();
-    script
-        .all
-        .finish("the script has no literal call of http that a scenario can have")
+    script.all.finish("the script has no literal call of http that a scenario can have")
 }
 
 /// A block whose steps may be done more than once, or not at all.
@@ -211,10 +205,7 @@ impl K6Script<'_> {
             _ => method,
         };
         let url = text("its URL")?;
-        let mut draft = SourceRequest {
-            url,
-            ..SourceRequest::default()
-        };
+        let mut draft = SourceRequest { url, ..SourceRequest::default() };
         if !matches!(method.as_str(), "GET" | "HEAD") {
             match arguments.next() {
                 None | Some(Some(JsValue::Null)) => {}

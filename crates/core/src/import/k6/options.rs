@@ -52,9 +52,7 @@ fn stages(stages: &JsValue, all: &mut Collector) {
     all.load.vusers = Some(most as u32);
     all.load.duration = Some(time);
     let time = time.exactly();
-    all.leave_out(format!(
-        "option stages: {most} users for {time} in their place"
-    ));
+    all.leave_out(format!("option stages: {most} users for {time} in their place"));
 }
 
 fn scenarios(scenarios: &JsValue, all: &mut Collector) {

@@ -27,10 +27,7 @@ pub(super) enum JsTemplatePart {
 
 /// All of them; what is none is left out.
 pub(super) fn tokens(script: &str) -> Vec<JsToken> {
-    let mut reader = Tokenizer {
-        rest: script,
-        line: 1,
-    };
+    let mut reader = Tokenizer { rest: script, line: 1 };
     let mut all = Vec::new();
     loop {
         reader.skip_blanks();
@@ -142,10 +139,7 @@ fn template(script: &str) -> Option<(Option<Vec<JsTemplatePart>>, usize)> {
                 let end = rest.find('}')?;
                 let name = rest[2..end].trim();
                 let is_name = |c: char| c.is_alphanumeric() || c == '_';
-                match parts
-                    .as_mut()
-                    .filter(|_| !name.is_empty() && name.chars().all(is_name))
-                {
+                match parts.as_mut().filter(|_| !name.is_empty() && name.chars().all(is_name)) {
                     Some(parts) => {
                         parts.push(JsTemplatePart::Text(std::mem::take(&mut text)));
                         parts.push(JsTemplatePart::Name(name.to_owned()));

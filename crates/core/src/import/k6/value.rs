@@ -240,10 +240,8 @@ impl JsReader<'_> {
             end += 2;
         }
         // A call, an element, an arrow, a comparison, …: no value that stands there.
-        let goes_on = matches!(
-            self.sign(end),
-            Some('(' | '[' | '=' | '?' | '/' | '%' | '<' | '>' | '&')
-        );
+        let goes_on =
+            matches!(self.sign(end), Some('(' | '[' | '=' | '?' | '/' | '%' | '<' | '>' | '&'));
         (!goes_on).then_some((value, end))
     }
 

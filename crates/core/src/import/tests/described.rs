@@ -57,10 +57,7 @@ fn each_operation_is_a_step() {
     let imported = openapi(YAML.as_bytes(), None).unwrap();
     assert_eq!(imported.target, "https://api.test");
     let all = requests(&imported);
-    let told: Vec<String> = all
-        .iter()
-        .map(|r| format!("{} {}", r.method, r.path))
-        .collect();
+    let told: Vec<String> = all.iter().map(|r| format!("{} {}", r.method, r.path)).collect();
     assert_eq!(
         told,
         [
@@ -73,10 +70,7 @@ fn each_operation_is_a_step() {
     );
     let body = String::from_utf8_lossy(&all[0].body);
     let first = r#"{"name":"cup","parent":{"name":"cup","#;
-    assert!(
-        body.starts_with(first) && body.contains(r#""tags":["a"]"#),
-        "{body}"
-    );
+    assert!(body.starts_with(first) && body.contains(r#""tags":["a"]"#), "{body}");
     assert_eq!(header(&all[1], "x-key"), Some("k"));
     assert_eq!(&*all[3].body, b"n=1&name=ann");
     assert_eq!(
@@ -108,18 +102,12 @@ fn what_is_no_description_is_refused() {
         ("{", "the file is no JSON"),
         ("a: [", "the file is neither JSON nor YAML"),
         ("a: 1", "the file is no OpenAPI description"),
-        (
-            "paths: {}",
-            "the description names no server: give --target URL",
-        ),
+        ("paths: {}", "the description names no server: give --target URL"),
         ("paths: {}\nhost: h", "the description has no operation"),
         ("a: &x [1]\nb: *x", "line 2: aliases are not read"),
     ] {
         let refused = openapi(text.as_bytes(), None).unwrap_err().0;
-        assert!(
-            refused.starts_with(wrong) && !refused.contains('\n'),
-            "{text}: {refused}"
-        );
+        assert!(refused.starts_with(wrong) && !refused.contains('\n'), "{text}: {refused}");
     }
     let deep = format!("paths: {}", "[".repeat(300));
     assert!(openapi(deep.as_bytes(), None).is_err());

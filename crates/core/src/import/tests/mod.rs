@@ -67,22 +67,13 @@ fn a_line_of_curl_is_a_step() {
     let [request] = &requests(&imported)[..] else {
         panic!("one request");
     };
-    assert_eq!(
-        (&*request.method, &*request.path),
-        ("PUT", "/cart?a=%20b&c[]=1")
-    );
+    assert_eq!((&*request.method, &*request.path), ("PUT", "/cart?a=%20b&c[]=1"));
     assert_eq!(&*request.body, br#"{"note":"it's ${x}","n":1}"#);
     assert_eq!(header(request, "cookie"), Some("sid=1; t=${x}"));
-    assert_eq!(
-        header(request, "accept-encoding"),
-        Some("deflate, gzip, br, zstd")
-    );
+    assert_eq!(header(request, "accept-encoding"), Some("deflate, gzip, br, zstd"));
     assert_eq!(header(request, "content-type"), Some("application/json"));
     let yaml = imported.to_yaml("curl");
-    assert!(
-        yaml.contains("json: {\"note\": \"it's $${x}\", \"n\": 1}"),
-        "{yaml}"
-    );
+    assert!(yaml.contains("json: {\"note\": \"it's $${x}\", \"n\": 1}"), "{yaml}");
 }
 
 #[test]
@@ -96,18 +87,8 @@ fn options_of_curl_mean_what_they_mean_there() {
         ("curl --json '{\"a\":1}' h", "POST", "/", "{\"a\":1}"),
         ("curl --json @body.json h", "POST", "/", "{\"a\":[1,2]}"),
         ("curl --data-urlencode 'q=a b' h", "POST", "/", "q=a+b"),
-        (
-            "curl -X PURGE --url h -o /dev/null -w '%{http_code}'",
-            "PURGE",
-            "/",
-            "",
-        ),
-        (
-            "curl -H 'Content-Type: text/plain' -d ' a\\ttext\"' h",
-            "POST",
-            "/",
-            " a\\ttext\"",
-        ),
+        ("curl -X PURGE --url h -o /dev/null -w '%{http_code}'", "PURGE", "/", ""),
+        ("curl -H 'Content-Type: text/plain' -d ' a\\ttext\"' h", "POST", "/", " a\\ttext\""),
     ] {
         let imported = curl(line);
         let request = &requests(&imported)[0];
@@ -150,16 +131,10 @@ fn lines_that_are_no_request_are_refused() {
         ("curl $'--a\\nb' h", "--a b: unknown option of curl"),
         ("curl -= h", "-=: unknown option of curl"),
         ("curl -d @gone h", "gone: is missing"),
-        (
-            "curl ftp://h",
-            "there is no URL that a scenario can have: left out: GET ftp://h: ",
-        ),
+        ("curl ftp://h", "there is no URL that a scenario can have: left out: GET ftp://h: "),
     ] {
         let refused = curl_line(line, &mut no_file).unwrap_err().0;
-        assert!(
-            refused.starts_with(wrong) && !refused.contains('\n'),
-            "{line}: {refused}"
-        );
+        assert!(refused.starts_with(wrong) && !refused.contains('\n'), "{line}: {refused}");
     }
 }
 
@@ -201,10 +176,7 @@ fn headers_that_all_requests_have_are_written_once() {
     assert_eq!(two.headers, [("A".to_owned(), "1".to_owned())]);
     let requests = requests(&two);
     for (request, b) in requests.iter().zip(["2", "3"]) {
-        assert_eq!(
-            (header(request, "a"), header(request, "b")),
-            (Some("1"), Some(b))
-        );
+        assert_eq!((header(request, "a"), header(request, "b")), (Some("1"), Some(b)));
     }
 }
 
@@ -222,10 +194,7 @@ fn targets_of_vegeta_are_steps_in_their_order() {
     let json = r#"{"method":"POST","url":"http://h/x","body":"aGk=","header":{"A":["1"]}}"#;
     let imported = vegeta(json.as_bytes(), &mut no_file).unwrap();
     let all = requests(&imported);
-    assert_eq!(
-        (&*all[0].body, header(&all[0], "a")),
-        (&b"hi"[..], Some("1"))
-    );
+    assert_eq!((&*all[0].body, header(&all[0], "a")), (&b"hi"[..], Some("1")));
     for (bad, wrong) in [
         ("", "the file has no target"),
         ("GET", "line 1: no target"),
@@ -233,16 +202,10 @@ fn targets_of_vegeta_are_steps_in_their_order() {
         ("GET http://h/\nnonsense", "line 2: neither"),
         ("GET http://h/\n@gone", "line 2: gone: is missing"),
         ("{\"method\":1}", "line 1: no target"),
-        (
-            "{\"method\":\"GET\",\"url\":\"h\",\"body\":\"?\"}",
-            "line 1: the body",
-        ),
+        ("{\"method\":\"GET\",\"url\":\"h\",\"body\":\"?\"}", "line 1: the body"),
     ] {
         let refused = vegeta(bad.as_bytes(), &mut no_file).unwrap_err().0;
-        assert!(
-            refused.starts_with(wrong) && !refused.contains('\n'),
-            "{bad}: {refused}"
-        );
+        assert!(refused.starts_with(wrong) && !refused.contains('\n'), "{bad}: {refused}");
     }
 }
 

@@ -13,10 +13,8 @@ const CURL: &str = "curl 'http://h/a?b=1' -X POST -H 'a: b' -b 'c=d' \
 
 /// A source with some of its bytes replaced.
 fn damaged(source: &'static str) -> impl Strategy<Value = Vec<u8>> {
-    let noise = prop::collection::vec(
-        prop_oneof![any::<u8>(), Just(b'"'), Just(b'{'), Just(b'\'')],
-        0..6,
-    );
+    let noise =
+        prop::collection::vec(prop_oneof![any::<u8>(), Just(b'"'), Just(b'{'), Just(b'\'')], 0..6);
     (0..source.len(), 0..8_usize, noise).prop_map(move |(at, length, noise)| {
         let mut bytes = source.as_bytes().to_vec();
         let end = (at + length).min(bytes.len());

@@ -42,17 +42,8 @@ export default function () {
 fn literal_calls_of_k6_are_steps() {
     let imported = k6(K6.as_bytes()).unwrap();
     let all = requests(&imported);
-    let told: Vec<String> = all
-        .iter()
-        .map(|r| format!("{} {}", r.method, r.path))
-        .collect();
-    let expected = [
-        "POST /login",
-        "GET /items",
-        "DELETE /items/1",
-        "POST /form",
-        "PURGE /cache",
-    ];
+    let told: Vec<String> = all.iter().map(|r| format!("{} {}", r.method, r.path)).collect();
+    let expected = ["POST /login", "GET /items", "DELETE /items/1", "POST /form", "PURGE /cache"];
     assert_eq!(told, expected);
     assert_eq!(&*all[0].body, br#"{"name":"ann","n":1.5,"l":[true,null]}"#);
     assert_eq!(read(&imported).plan.requests[0].name, "login");
@@ -82,26 +73,12 @@ fn loads_of_k6() {
         k6(script.as_bytes()).unwrap().load
     };
     let stages = of("{stages: [{duration: '10s', target: 5}, {duration: '1m', target: 20}]}");
-    assert_eq!(
-        (stages.vusers, stages.duration),
-        (Some(20), Some(Nanos::from_secs(70)))
-    );
-    let rate = of(
-        "{scenarios: {a: {executor: 'constant-arrival-rate', rate: 90, timeUnit: '1m', \
-                   duration: '30s', preAllocatedVUs: 5}}}",
-    );
+    assert_eq!((stages.vusers, stages.duration), (Some(20), Some(Nanos::from_secs(70))));
+    let rate = of("{scenarios: {a: {executor: 'constant-arrival-rate', rate: 90, timeUnit: '1m', \
+                   duration: '30s', preAllocatedVUs: 5}}}");
     assert_eq!((rate.rate_per_s, rate.vusers), (Some(1.5), None));
-    for options in [
-        "f()",
-        "{vus: -1, duration: 'soon'}",
-        "{stages: 1}",
-        "{scenarios: {a: 1}}",
-    ] {
-        assert_eq!(
-            of(options),
-            crate::import::ImportedLoad::default(),
-            "{options}"
-        );
+    for options in ["f()", "{vus: -1, duration: 'soon'}", "{stages: 1}", "{scenarios: {a: 1}}"] {
+        assert_eq!(of(options), crate::import::ImportedLoad::default(), "{options}");
     }
     assert!(k6(b"http.get(url)").is_err());
     // However it is nested, it ends.
@@ -204,10 +181,7 @@ fn samplers_of_jmeter_are_steps() {
     let imported = jmeter(JMETER.as_bytes()).unwrap();
     assert_eq!(imported.target, "https://shop.test");
     let all = requests(&imported);
-    let told: Vec<String> = all
-        .iter()
-        .map(|r| format!("{} {}", r.method, r.path))
-        .collect();
+    let told: Vec<String> = all.iter().map(|r| format!("{} {}", r.method, r.path)).collect();
     assert_eq!(told, ["GET /items?q=a%20b", "POST /items"]);
     assert_eq!(header(&all[0], "x-a"), Some("1"));
     assert_eq!(header(&all[1], "x-a"), None);

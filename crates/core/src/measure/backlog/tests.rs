@@ -45,11 +45,7 @@ impl Case {
     fn intended(&self, rng: &mut Rng, count: usize) -> Vec<u64> {
         let mut at = 0.0;
         let gaps = std::iter::repeat_with(|| {
-            at += if self.is_poisson {
-                exponential(rng, self.gap_ns)
-            } else {
-                self.gap_ns
-            };
+            at += if self.is_poisson { exponential(rng, self.gap_ns) } else { self.gap_ns };
             at as u64
         });
         gaps.take(count).collect()
@@ -99,9 +95,7 @@ fn compare(case: &Case, rng: &mut Rng) -> (Vec<u64>, crate::measure::Measurement
             }
         })
         .collect();
-    let station = || Station {
-        free: vec![0; case.servers],
-    };
+    let station = || Station { free: vec![0; case.servers] };
     let mut punctual = station();
     let pairs = intended.iter().zip(&service);
     let mut truth: Vec<u64> = pairs.map(|(&a, &s)| punctual.serve(a, s) - a).collect();
@@ -121,10 +115,7 @@ fn compare(case: &Case, rng: &mut Rng) -> (Vec<u64>, crate::measure::Measurement
 fn record(operations: &[[u64; 3]]) -> crate::measure::Measurement {
     let end = Nanos(1 << 50);
     let mut recorder = Recorder::new(RecorderConfig {
-        window: Window {
-            start: Nanos::ZERO,
-            end,
-        },
+        window: Window { start: Nanos::ZERO, end },
         interval: Nanos::from_secs(1_000),
         open_loop: true,
         counts_whole: true,
@@ -141,10 +132,7 @@ fn record(operations: &[[u64; 3]]) -> crate::measure::Measurement {
     events.sort_unstable();
     for (at, is_start, k) in events {
         let [intended, started, _] = operations[k].map(Nanos);
-        let op = Op {
-            intended,
-            lane: Op::ANY_LANE,
-        };
+        let op = Op { intended, lane: Op::ANY_LANE };
         if is_start {
             recorder.on_start(op, started);
         } else {

@@ -47,13 +47,7 @@ fn latencies_go_by_intention_and_the_series_by_completion() {
         (500, 1_100, 0, 1.0, "from the warm-up into the window"),
         (1_000, 1_001, 1, 1.0, "from the window's first moment"),
         (2_900, 3_500, 1, 0.0, "from the window beyond it"),
-        (
-            3_000,
-            3_001,
-            0,
-            0.0,
-            "from the window's end, which is outside",
-        ),
+        (3_000, 3_001, 0, 0.0, "from the window's end, which is outside"),
     ] {
         let mut recorder = Recorder::new(config(window.0, window.1, true));
         recorder.on_completion(&ok(MS(intended), MS(completed)));
@@ -124,21 +118,13 @@ fn long_operations_across_the_window_do_not_bias_closed_loops() {
         }
         let m = recorder.finish(MS(30_000));
         let per_s = sum(&m.series.completed) / 20.0;
-        assert!(
-            (per_s / 0.8 - 1.0).abs() < 1e-6,
-            "{per_s} from {start_ms} ms"
-        );
+        assert!((per_s / 0.8 - 1.0).abs() < 1e-6, "{per_s} from {start_ms} ms");
     }
 }
 
 #[test]
 fn window_of_unknown_length_has_the_right_slots() {
-    for (end_ms, slots) in [
-        (7, 4..=7),
-        (399, 200..=399),
-        (3_000, 200..=400),
-        (95_000, 200..=400),
-    ] {
+    for (end_ms, slots) in [(7, 4..=7), (399, 200..=399), (3_000, 200..=400), (95_000, 200..=400)] {
         let unknown = Nanos(u64::MAX / 2);
         let mut recorder = Recorder::new(config(MS(0), unknown, false));
         for k in 0..end_ms * 4 {
@@ -195,10 +181,8 @@ fn a_window_that_never_began_is_empty() {
 #[test]
 fn starts_stop_where_the_memory_ends() {
     let starts_max = 3;
-    let mut recorder = Recorder::new(RecorderConfig {
-        starts_max,
-        ..config(MS(10), MS(100), true)
-    });
+    let mut recorder =
+        Recorder::new(RecorderConfig { starts_max, ..config(MS(10), MS(100), true) });
     for t in [5, 10, 20, 30, 30, 40] {
         recorder.on_start(op(MS(t)), MS(t));
     }
@@ -220,11 +204,7 @@ fn a_stall_counts_where_it_touches_the_window() {
         let mut recorder = Recorder::new(config(MS(1_000), MS(3_000), true));
         recorder.roll(MS(now));
         recorder.on_stall(MS(late));
-        assert_eq!(
-            recorder.finish(MS(4_000)).stall_ns_max,
-            MS(kept).0,
-            "{what}"
-        );
+        assert_eq!(recorder.finish(MS(4_000)).stall_ns_max, MS(kept).0, "{what}");
     }
 }
 
@@ -236,9 +216,7 @@ fn intervals_of_two_workers_become_one_when_both_are_in() {
     workers[0].on_completion(&ok(MS(600), MS(700)));
     workers[1].on_completion(&ok(MS(600), MS(900)));
     assert_eq!(workers[0].roll(MS(1_499)), None);
-    let first = workers[0]
-        .roll(MS(1_500))
-        .expect("one second of window is over");
+    let first = workers[0].roll(MS(1_500)).expect("one second of window is over");
     assert_eq!(merger.add(first), None);
     // The other worker stood still and comes with two at once.
     let part = workers[1].roll(MS(2_600)).expect("two are over");
@@ -338,11 +316,7 @@ fn an_interval_knows_how_late_its_operations_were_started() {
 fn late_starts_of_several_workers_make_one_mean() {
     let part = |count, sum_ns, max_ns| IntervalPart {
         end_ns: 1,
-        pacing: Some(crate::measure::Pacing {
-            count,
-            sum_ns,
-            max_ns,
-        }),
+        pacing: Some(crate::measure::Pacing { count, sum_ns, max_ns }),
         ..IntervalPart::default()
     };
     let mut merger = IntervalMerger::new(2);
@@ -365,27 +339,11 @@ fn what_hangs_from_the_warm_up_to_the_last_operation_counts() {
         recorder.finish(end)
     };
     for (what, completions, expected) in [
-        (
-            "it is the last to end",
-            &[before[0], before[1], hangs][..],
-            1,
-        ),
+        ("it is the last to end", &[before[0], before[1], hangs][..], 1),
         ("nothing else was measured", &[hangs], 1),
-        (
-            "the measurement goes on after it",
-            &[before[0], hangs, after],
-            0,
-        ),
-        (
-            "an answer, however late",
-            &[before[0], ok(MS(500), MS(10_500))],
-            0,
-        ),
-        (
-            "it ended in the warm-up",
-            &[ended(MS(100), MS(900), Outcome::Timeout)],
-            0,
-        ),
+        ("the measurement goes on after it", &[before[0], hangs, after], 0),
+        ("an answer, however late", &[before[0], ok(MS(500), MS(10_500))], 0),
+        ("it ended in the warm-up", &[ended(MS(100), MS(900), Outcome::Timeout)], 0),
     ] {
         let m = record(completions, far, MS(10_600));
         assert_eq!(m.carried, expected, "{what}");
@@ -413,10 +371,7 @@ fn responses_that_came_in_one_piece_are_counted_and_no_others() {
     ] {
         let mut recorder = Recorder::new(config(MS(0), MS(100), false));
         for &(at, connection) in arrivals {
-            recorder.on_completion(&Completion {
-                connection,
-                ..ok(MS(1), MS(at))
-            });
+            recorder.on_completion(&Completion { connection, ..ok(MS(1), MS(at)) });
         }
         let m = recorder.finish(MS(100));
         assert_eq!(m.shared_arrivals, shared, "{arrivals:?}");

@@ -79,10 +79,7 @@ fn rates_are_exact_ratios() {
         ("33.333", 33_333, 1_000_000_000_000),
         ("1000M", 1_000_000_000, 1_000_000_000),
     ] {
-        assert_eq!(
-            parse_rate(text),
-            Ok(Rate::new(operations, Nanos(period_ns)).unwrap())
-        );
+        assert_eq!(parse_rate(text), Ok(Rate::new(operations, Nanos(period_ns)).unwrap()));
     }
 }
 
@@ -103,10 +100,7 @@ fn wrong_rates_are_refused_with_a_reason() {
         assert_refusal(parse_rate(text), text, what);
     }
     assert_refusal(parse_rates("100,,5"), "100,,5", "is not a rate");
-    assert_eq!(
-        parse_rates("5, 1k").unwrap(),
-        [5, 1000].map(|n| Rate::per_second(n).unwrap())
-    );
+    assert_eq!(parse_rates("5, 1k").unwrap(), [5, 1000].map(|n| Rate::per_second(n).unwrap()));
 }
 
 #[test]

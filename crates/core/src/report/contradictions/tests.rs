@@ -29,26 +29,13 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 fn measured(faults: Faults) -> TrialReport {
-    let users = Load::Closed {
-        vusers: 4,
-        pause: Pause {
-            kind: PauseKind::Think,
-            law: Law::ZERO,
-        },
-    };
-    let world = World {
-        faults,
-        ..World::station(2, Law::Exp(Nanos::from_millis(1)))
-    };
+    let users = Load::Closed { vusers: 4, pause: Pause { kind: PauseKind::Think, law: Law::ZERO } };
+    let world = World { faults, ..World::station(2, Law::Exp(Nanos::from_millis(1))) };
     assess(&simulate(&spec_of(users, Nanos::from_secs(4)), &world).trial)
 }
 
 fn of_run(trial: &TrialReport, findings: &[Finding]) -> Vec<String> {
-    let said = Said {
-        verdict: trial.verdict,
-        trials: std::slice::from_ref(trial),
-        findings,
-    };
+    let said = Said { verdict: trial.verdict, trials: std::slice::from_ref(trial), findings };
     contradictions(said, &RunConclusion::default())
 }
 
@@ -58,19 +45,12 @@ fn of_conclusion(conclusion: Conclusion) -> Vec<String> {
 
 /// Valid, and these findings.
 fn with(findings: &[Finding]) -> Said<'_> {
-    Said {
-        verdict: Verdict::Valid,
-        trials: &[],
-        findings,
-    }
+    Said { verdict: Verdict::Valid, trials: &[], findings }
 }
 
 #[track_caller]
 fn assert_says(lines: &[String], part: &str) {
-    assert!(
-        lines.iter().any(|line| line.contains(part)),
-        "`{part}` is not in {lines:?}"
-    );
+    assert!(lines.iter().any(|line| line.contains(part)), "`{part}` is not in {lines:?}");
 }
 
 #[test]
@@ -119,19 +99,13 @@ fn a_valid_report_does_not_blame_the_generator() {
 
 #[test]
 fn failures_need_a_finding_that_says_how() {
-    let trial = measured(Faults {
-        errors: 0.2,
-        ..Faults::default()
-    });
+    let trial = measured(Faults { errors: 0.2, ..Faults::default() });
     assert!(trial.outcomes.count(Outcome::Http5xx) > 5);
     let beside = [finding("non_stationary", Severity::Warning)];
     assert_says(&of_run(&trial, &beside), "no finding says how");
     let named = [finding("errors", Severity::Warning)];
     assert_eq!(of_run(&trial, &named), [""; 0]);
-    let few = measured(Faults {
-        errors: 0.000_1,
-        ..Faults::default()
-    });
+    let few = measured(Faults { errors: 0.000_1, ..Faults::default() });
     assert_eq!(of_run(&few, &[]), [""; 0]);
 }
 
@@ -179,10 +153,7 @@ fn the_answer_of_a_sweep_is_held_against_its_levels() {
         (|s| s.answer = "At most 7/s.".into(), "and the answer"),
         (|s| s.max_throughput_per_s = 70_000.0, "no level has more"),
         (|s| s.knee_vusers = Some(4.56), "outside of its interval"),
-        (
-            |s| s.throughput_at_knee_per_s = Some(70_000.0),
-            "at the knee",
-        ),
+        (|s| s.throughput_at_knee_per_s = Some(70_000.0), "at the knee"),
         (|s| s.recommended_vusers = Some(64), "recommended"),
         (|s| s.levels.reverse(), "before"),
     ];
@@ -207,10 +178,7 @@ fn an_overload_that_served_has_a_capacity() {
         Conclusion::Overload(OverloadConclusion {
             capacity_per_s,
             sclients: vec![SClientRow {
-                row: LevelRow {
-                    served_per_s: 130.0,
-                    ..LevelRow::default()
-                },
+                row: LevelRow { served_per_s: 130.0, ..LevelRow::default() },
                 ..SClientRow::default()
             }],
             ..OverloadConclusion::default()
@@ -232,10 +200,7 @@ fn overload() -> OverloadConclusion {
     OverloadConclusion {
         capacity_per_s: 130.0,
         max_syn_per_s: 130.0,
-        simple: vec![SimpleRow {
-            clients: 4,
-            row: row.clone(),
-        }],
+        simple: vec![SimpleRow { clients: 4, row: row.clone() }],
         recovery: Some(Box::new(Recovery {
             came_back: CameBack::Yes,
             level: Some(Level::Clients(4)),
@@ -258,14 +223,8 @@ fn the_answer_of_an_overload_is_held_against_its_rows() {
     type Change = fn(&mut OverloadConclusion);
     let cases: [(Change, &str); 8] = [
         (|o| o.max_syn_per_s = 100.0, "at most 100"),
-        (
-            |o| o.simple[0].row.syn_per_s = 100.0,
-            "first SYNs per second of 100",
-        ),
-        (
-            |o| o.simple[0].row.served_ci95_per_s = Some([140.0, 150.0]),
-            "outside",
-        ),
+        (|o| o.simple[0].row.syn_per_s = 100.0, "first SYNs per second of 100"),
+        (|o| o.simple[0].row.served_ci95_per_s = Some([140.0, 150.0]), "outside"),
         (
             |o| {
                 o.simple[0].row.served_range_per_s = Some(Default::default());
@@ -275,10 +234,7 @@ fn the_answer_of_an_overload_is_held_against_its_rows() {
         (|o| recovery(o).came_back = CameBack::No, "and the answer"),
         (|o| recovery(o).because = "it ended".into(), "because"),
         (|o| recovery(o).again = None, "nothing was measured"),
-        (
-            |o| o.simple[0].row.outcomes.add(Outcome::Served),
-            "in no row",
-        ),
+        (|o| o.simple[0].row.outcomes.add(Outcome::Served), "in no row"),
     ];
     for (change, part) in cases {
         let mut changed = overload();
@@ -331,15 +287,8 @@ fn the_percentiles_of_a_way_to_hold_a_rate_ascend() {
 #[test]
 fn unbalanced_ledgers_and_repeated_causes_are_found() {
     let mut trial = measured(Faults::default());
-    let ledger = LedgerReport {
-        intended: 10,
-        received: 9,
-        ..LedgerReport::default()
-    };
-    let detail = UdpDetail {
-        ledger,
-        ..UdpDetail::default()
-    };
+    let ledger = LedgerReport { intended: 10, received: 9, ..LedgerReport::default() };
+    let detail = UdpDetail { ledger, ..UdpDetail::default() };
     trial.detail = detail.into();
     assert_says(&of_run(&trial, &[]), "the ledger of 10 datagrams sums to 9");
     let udp = UdpConclusion {
@@ -347,10 +296,7 @@ fn unbalanced_ledgers_and_repeated_causes_are_found() {
         ruled_out: vec!["receive_buffer: it is not".into()],
         ..UdpConclusion::default()
     };
-    assert_says(
-        &of_conclusion(Conclusion::Udp(udp)),
-        "`receive_buffer` ended",
-    );
+    assert_says(&of_conclusion(Conclusion::Udp(udp)), "`receive_buffer` ended");
 }
 
 #[test]
@@ -360,14 +306,8 @@ fn the_figures_of_a_path_are_those_of_its_worst_scenario() {
             responsiveness_hz: Some(responsiveness_hz),
             answer: format!("Under load link responsiveness is {responsiveness_hz} Hz."),
             scenarios: vec![
-                ScenarioRow {
-                    responsiveness_hz: Some(2.9),
-                    ..ScenarioRow::default()
-                },
-                ScenarioRow {
-                    responsiveness_hz: Some(30.0),
-                    ..ScenarioRow::default()
-                },
+                ScenarioRow { responsiveness_hz: Some(2.9), ..ScenarioRow::default() },
+                ScenarioRow { responsiveness_hz: Some(30.0), ..ScenarioRow::default() },
             ],
             ..LatencyConclusion::default()
         })
@@ -392,10 +332,7 @@ fn a_path_whose_answer_or_findings_differ_is_found() {
     settled.evidence.insert("not_settled".into(), 2.0);
     let lines = contradictions(with(&[settled]), &path);
     assert_says(&lines, "responsiveness is 2 Hz, and the answer is");
-    assert_says(
-        &lines,
-        "`not_settled` tells of Some(2.0), the table of Some(1.0)",
-    );
+    assert_says(&lines, "`not_settled` tells of Some(2.0), the table of Some(1.0)");
 }
 
 #[test]
@@ -421,16 +358,9 @@ fn datagrams_whose_answer_or_findings_differ_are_found() {
         ..UdpConclusion::default()
     };
     let says = |law: LawRow| contradictions(with(&[]), &of(law));
-    assert_says(
-        &says(law.clone()),
-        "1 lost at qdisc, and the evidence is of 0",
-    );
+    assert_says(&says(law.clone()), "1 lost at qdisc, and the evidence is of 0");
     assert_says(&says(law.clone()), "`lost_in_qdisc` tells of 0");
-    let fewer = LawRow {
-        dropped_per_s: 0.5,
-        loss_percent: 5.0,
-        ..law
-    };
+    let fewer = LawRow { dropped_per_s: 0.5, loss_percent: 5.0, ..law };
     assert_says(&says(fewer.clone()), "5 % lost, and 1 of 10 are missing");
     assert_says(&says(fewer.clone()), "9 received, 0.5 dropped");
     assert_says(&says(fewer), "lost 5 % of it. The answer is");
@@ -441,11 +371,7 @@ fn any_server(number: u64) -> World {
     let mut rng = rng::stream(number, 5);
     let mut any = |lo: f64, hi: f64| lo + (hi - lo) * rng::unit(&mut rng);
     let ms = Nanos::from_millis(1);
-    let service = [
-        Law::Fixed(ms),
-        Law::Exp(ms),
-        Law::LogNormal(ms, any(0.2, 1.0)),
-    ];
+    let service = [Law::Fixed(ms), Law::Exp(ms), Law::LogNormal(ms, any(0.2, 1.0))];
     let workers = any(1.0, 9.0) as u32;
     let mut world = World::station(workers, service[number as usize % 3]);
     world.transport = Nanos::from_micros(any(10.0, 200.0) as u64);
@@ -478,10 +404,7 @@ fn runs_against_any_server_agree_with_themselves() {
         let load = match number % 2 {
             0 => Load::Closed {
                 vusers: 1 + (number % 23) as u32,
-                pause: Pause {
-                    kind: PauseKind::Think,
-                    law: Law::ZERO,
-                },
+                pause: Pause { kind: PauseKind::Think, law: Law::ZERO },
             },
             _ => Load::Open(OpenLoad {
                 rate: Rate::per_second(200 + 5 * number).expect("a rate"),

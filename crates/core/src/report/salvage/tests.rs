@@ -50,21 +50,13 @@ fn running() -> RunningTrial {
 }
 
 fn salvaged(kind: Kind, running: Option<RunningTrial>) -> Result<Report, String> {
-    salvage(PartialExperiment {
-        so_far: begun(kind),
-        ended: 0,
-        running,
-        goes_on: false,
-    })
+    salvage(PartialExperiment { so_far: begun(kind), ended: 0, running, goes_on: false })
 }
 
 #[test]
 fn a_run_is_told_by_its_intervals_and_never_valid() {
     let report = salvaged(Kind::Run, Some(running())).unwrap();
-    assert_eq!(
-        (report.verdict, report.interrupted),
-        (Verdict::Invalid, true)
-    );
+    assert_eq!((report.verdict, report.interrupted), (Verdict::Invalid, true));
     let trial = &report.trials[0];
     assert_eq!((trial.attempted, trial.completed), (151, 150));
     assert_eq!(trial.throughput_per_s, Some(75.0));
@@ -95,11 +87,7 @@ fn each_command_has_an_answer_of_its_own_kind() {
 
 #[test]
 fn before_the_first_interval_there_is_nothing_to_tell() {
-    let none = RunningTrial {
-        intervals: Vec::new(),
-        response: Histogram::default(),
-        ..running()
-    };
+    let none = RunningTrial { intervals: Vec::new(), response: Histogram::default(), ..running() };
     for kind in Kind::all() {
         for running in [None, Some(none.clone())] {
             let wrong = salvaged(kind, running).unwrap_err();
@@ -127,9 +115,5 @@ fn what_had_ended_keeps_its_verdict_and_conclusion() {
     assert_eq!(report.conclusion, so_far.conclusion);
     assert_eq!(report.verdict, Verdict::Valid);
     assert_eq!(report.trials.len(), 1);
-    assert!(
-        report.findings[0]
-            .text
-            .starts_with("it still goes on: 3 trials had ended")
-    );
+    assert!(report.findings[0].text.starts_with("it still goes on: 3 trials had ended"));
 }

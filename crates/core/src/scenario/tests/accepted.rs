@@ -12,12 +12,7 @@ use crate::time::Nanos;
 fn told(scenario: &Scenario, number: usize) -> String {
     let request = &scenario.requests[number];
     let mut parts = vec![request.method.clone(), request.path.clone()];
-    parts.extend(
-        request
-            .headers
-            .iter()
-            .map(|(name, value)| format!("{name}: {value}")),
-    );
+    parts.extend(request.headers.iter().map(|(name, value)| format!("{name}: {value}")));
     parts.push(String::from_utf8_lossy(&request.body).into_owned());
     let headers = request.headers.len();
     let fills = &scenario.plan.requests[number].fills;
@@ -27,10 +22,7 @@ fn told(scenario: &Scenario, number: usize) -> String {
     for (hole, fill) in request.holes.iter().zip(fills).rev() {
         let (part, before) = match hole.part {
             Part::Path => (1, 0),
-            Part::Header(n) => (
-                2 + usize::from(n),
-                request.headers[usize::from(n)].0.len() + 2,
-            ),
+            Part::Header(n) => (2 + usize::from(n), request.headers[usize::from(n)].0.len() + 2),
             Part::Body => (2 + headers, 0),
         };
         parts[part].insert_str(before + hole.at as usize, &shown(fill));
@@ -82,9 +74,7 @@ fn the_example_of_the_specification() {
     assert!(scenario.is_secure);
     assert_eq!(scenario.endpoint.to_string(), "shop.test:443");
     assert_eq!(scenario.timeout, Some(Nanos::from_secs(5)));
-    let requests: Vec<_> = (0..scenario.requests.len())
-        .map(|n| told(&scenario, n))
-        .collect();
+    let requests: Vec<_> = (0..scenario.requests.len()).map(|n| told(&scenario, n)).collect();
     assert_eq!(
         requests,
         [
@@ -99,12 +89,7 @@ fn the_example_of_the_specification() {
             "GET | /items | Accept: application/json | Cookie: <h:cookies> | ",
         ]
     );
-    let names: Vec<_> = scenario
-        .plan
-        .requests
-        .iter()
-        .map(|r| r.name.as_str())
-        .collect();
+    let names: Vec<_> = scenario.plan.requests.iter().map(|r| r.name.as_str()).collect();
     assert_eq!(
         names,
         [
@@ -116,30 +101,13 @@ fn the_example_of_the_specification() {
             "GET /items"
         ]
     );
-    let [buyer, visitor] = scenario.plan.kinds.as_slice() else {
-        panic!("two kinds")
-    };
-    assert_eq!(
-        (
-            buyer.weight,
-            visitor.weight,
-            buyer.variables,
-            buyer.counters
-        ),
-        (3, 7, 3, 1)
-    );
-    assert_eq!(
-        (buyer.data.as_slice(), visitor.data.as_slice()),
-        (&[0][..], &[][..])
-    );
+    let [buyer, visitor] = scenario.plan.kinds.as_slice() else { panic!("two kinds") };
+    assert_eq!((buyer.weight, visitor.weight, buyer.variables, buyer.counters), (3, 7, 3, 1));
+    assert_eq!((buyer.data.as_slice(), visitor.data.as_slice()), (&[0][..], &[][..]));
     let second = Nanos::from_secs(1);
     assert_eq!(
         visitor.program,
-        [
-            Instruction::Request(4),
-            Instruction::Think(Law::Fixed(second)),
-            Instruction::Request(5)
-        ]
+        [Instruction::Request(4), Instruction::Think(Law::Fixed(second)), Instruction::Request(5)]
     );
     let condition = Condition {
         left: Template(vec![Piece::Variable(2)]),
@@ -152,10 +120,7 @@ fn the_example_of_the_specification() {
             Instruction::Request(0),
             Instruction::Think(Law::Exp(Nanos::from_secs(2))),
             Instruction::Request(1),
-            Instruction::Begin {
-                counter: 0,
-                times: 3
-            },
+            Instruction::Begin { counter: 0, times: 3 },
             Instruction::Request(2),
             Instruction::Again { counter: 0, to: 4 },
             Instruction::Unless { condition, to: 8 },
@@ -165,22 +130,13 @@ fn the_example_of_the_specification() {
     let login = &scenario.plan.requests[0];
     assert_eq!(
         login.expect,
-        [
-            Expectation::Status(vec![(200, 200)]),
-            Expectation::Time(Nanos::from_millis(300))
-        ]
+        [Expectation::Status(vec![(200, 200)]), Expectation::Time(Nanos::from_millis(300))]
     );
-    let sources: Vec<_> = login
-        .extract
-        .iter()
-        .map(|e| (e.name.as_str(), e.variable, e.source.clone()))
-        .collect();
+    let sources: Vec<_> =
+        login.extract.iter().map(|e| (e.name.as_str(), e.variable, e.source.clone())).collect();
     assert_eq!(
         sources,
-        [
-            ("token", 0, Source::Json("/token".into())),
-            ("csrf", 1, Source::Header("x-csrf".into()))
-        ]
+        [("token", 0, Source::Json("/token".into())), ("csrf", 1, Source::Header("x-csrf".into()))]
     );
     let ok = Expectation::Value {
         source: Source::Json("/ok".into()),
@@ -203,31 +159,16 @@ fn the_load_of_the_specification() {
     let load = scenario.load.unwrap();
     assert_eq!(load.rate.unwrap().per_s(), 200.0);
     assert_eq!(load.arrival.unwrap().text(), "poisson");
-    let stages: Vec<_> = load
-        .stages
-        .iter()
-        .map(|s| (s.from_per_s, s.to_per_s, s.length.as_secs_f64()))
-        .collect();
+    let stages: Vec<_> =
+        load.stages.iter().map(|s| (s.from_per_s, s.to_per_s, s.length.as_secs_f64())).collect();
     assert_eq!(
         stages,
-        [
-            (0.0, 200.0, 60.0),
-            (200.0, 200.0, 300.0),
-            (600.0, 600.0, 10.0),
-            (200.0, 200.0, 120.0)
-        ]
+        [(0.0, 200.0, 60.0), (200.0, 200.0, 300.0), (600.0, 600.0, 10.0), (200.0, 200.0, 120.0)]
     );
-    let limits: Vec<_> = scenario
-        .fail_if
-        .iter()
-        .map(|t| (t.of(), t.to_string()))
-        .collect();
+    let limits: Vec<_> = scenario.fail_if.iter().map(|t| (t.of(), t.to_string())).collect();
     assert_eq!(
         limits,
-        [
-            (Some("checkout"), "checkout p99>500ms".to_owned()),
-            (None, "errors>0.1%".to_owned())
-        ]
+        [(Some("checkout"), "checkout p99>500ms".to_owned()), (None, "errors>0.1%".to_owned())]
     );
 }
 
@@ -242,31 +183,15 @@ fn the_example_that_is_written_is_one() {
 #[test]
 fn requests() {
     for (name, step, want) in [
-        (
-            "a URL of the target",
-            "get: http://h/a?b=c",
-            "GET | /a?b=c | Cookie: <h:cookies> | ",
-        ),
+        ("a URL of the target", "get: http://h/a?b=c", "GET | /a?b=c | Cookie: <h:cookies> | "),
         (
             "the host with its port",
             "get: \"http://h:80?b=${uuid()}\"",
             "GET | /?b=<c:uuid> | Cookie: <h:cookies> | ",
         ),
-        (
-            "a fragment is left out",
-            "get: \"/a#${uuid()}\"",
-            "GET | /a | Cookie: <h:cookies> | ",
-        ),
-        (
-            "any method",
-            "request: {method: PURGE, url: /a}",
-            "PURGE | /a | Cookie: <h:cookies> | ",
-        ),
-        (
-            "a column",
-            "get: \"/${users.name}/x\"",
-            "GET | /<s:d0.0>/x | Cookie: <h:cookies> | ",
-        ),
+        ("a fragment is left out", "get: \"/a#${uuid()}\"", "GET | /a | Cookie: <h:cookies> | "),
+        ("any method", "request: {method: PURGE, url: /a}", "PURGE | /a | Cookie: <h:cookies> | "),
+        ("a column", "get: \"/${users.name}/x\"", "GET | /<s:d0.0>/x | Cookie: <h:cookies> | "),
         (
             "two in one hole",
             "get: \"/${users.name}${seq()}\"",
@@ -364,34 +289,18 @@ fn what_a_response_has_to_be() {
         ("{status: 2xx}", vec![Expectation::Status(vec![(200, 299)])]),
         (
             "{status: [\"200\", 3XX, 404-410]}",
-            vec![Expectation::Status(vec![
-                (200, 200),
-                (300, 399),
-                (404, 410),
-            ])],
+            vec![Expectation::Status(vec![(200, 200), (300, 399), (404, 410)])],
         ),
         ("{time: 2s}", vec![Expectation::Time(Nanos::from_secs(2))]),
-        (
-            "{header: {X-A: b}}",
-            vec![value(Source::Header("x-a".into()), equals("b"))],
-        ),
+        ("{header: {X-A: b}}", vec![value(Source::Header("x-a".into()), equals("b"))]),
         (
             "{header: {X-A: {contains: b}}}",
             vec![value(Source::Header("x-a".into()), contains("b"))],
         ),
         ("{body: ok}", vec![value(Source::Body, contains("ok"))]),
-        (
-            "{body: {contains: ok}}",
-            vec![value(Source::Body, contains("ok"))],
-        ),
-        (
-            "{body: {equals: ok}}",
-            vec![value(Source::Body, equals("ok"))],
-        ),
-        (
-            "{body: {json: /a}}",
-            vec![value(Source::Json("/a".into()), Match::Exists)],
-        ),
+        ("{body: {contains: ok}}", vec![value(Source::Body, contains("ok"))]),
+        ("{body: {equals: ok}}", vec![value(Source::Body, equals("ok"))]),
+        ("{body: {json: /a}}", vec![value(Source::Json("/a".into()), Match::Exists)]),
         (
             "{body: {json: /a, equals: null}}",
             vec![value(Source::Json("/a".into()), equals("null"))],
@@ -415,26 +324,17 @@ fn what_a_response_has_to_be() {
 fn what_is_kept_of_a_response() {
     for (written, source, otherwise) in [
         ("{json: \"\"}", Source::Json(String::new()), None),
-        (
-            "{header: X-A, default: \"\"}",
-            Source::Header("x-a".into()),
-            Some(""),
-        ),
+        ("{header: X-A, default: \"\"}", Source::Header("x-a".into()), Some("")),
         ("{cookie: Sid}", Source::Cookie("Sid".into()), None),
         (
             "{between: ['\"', 1], default: 0}",
-            Source::Between {
-                before: "\"".into(),
-                after: "1".into(),
-            },
+            Source::Between { before: "\"".into(), after: "1".into() },
             Some("0"),
         ),
         ("{body: true}", Source::Body, None),
         ("{status: true}", Source::Status, None),
     ] {
-        let text = with_steps(&format!(
-            "      - get: /\n        extract: {{v: {written}}}"
-        ));
+        let text = with_steps(&format!("      - get: /\n        extract: {{v: {written}}}"));
         let scenario = parse(&text).unwrap_or_else(|e| panic!("{written}: {e}"));
         let [extract] = scenario.plan.requests[0].extract.as_slice() else {
             panic!("{written}");
@@ -454,21 +354,12 @@ fn a_redirection_has_a_request_of_its_own() {
             {Content-Type: a/b, A: \"${seq()}\"}}\n      - get: /b",
     );
     let scenario = parse(&text).unwrap();
-    assert_eq!(
-        told(&scenario, 1),
-        "GET | <u:> | A: <h:seq> | Cookie: <h:cookies> | "
-    );
+    assert_eq!(told(&scenario, 1), "GET | <u:> | A: <h:seq> | Cookie: <h:cookies> | ");
     let step = &scenario.plan.requests[0];
-    assert_eq!(
-        (step.redirects, step.redirected, step.goes_on),
-        (3, Some(1), true)
-    );
+    assert_eq!((step.redirects, step.redirected, step.goes_on), (3, Some(1), true));
     assert_eq!(step.timeout, Some(Nanos::from_secs(2)));
     assert_eq!(scenario.plan.requests[1].name, "POST /a (redirected)");
-    assert_eq!(
-        scenario.plan.kinds[0].program,
-        [Instruction::Request(0), Instruction::Request(2)]
-    );
+    assert_eq!(scenario.plan.kinds[0].program, [Instruction::Request(0), Instruction::Request(2)]);
 }
 
 #[test]
@@ -477,12 +368,7 @@ fn steps_have_names_of_their_own() {
         "      - get: /a\n      - get: /a\n      - {get: /b, name: GET /a}\n      - get: /a",
     );
     let scenario = parse(&text).unwrap();
-    let names: Vec<_> = scenario
-        .plan
-        .requests
-        .iter()
-        .map(|r| r.name.as_str())
-        .collect();
+    let names: Vec<_> = scenario.plan.requests.iter().map(|r| r.name.as_str()).collect();
     assert_eq!(names, ["GET /a", "GET /a (2)", "GET /a (3)", "GET /a (4)"]);
 }
 
@@ -492,10 +378,7 @@ fn what_a_repetition_extracts_is_there_the_next_time() {
         "      - repeat: 2\n        steps:\n        - {get: \"/${x}\"}\n        - {get: /, \
             extract: {x: {body: true}}}",
     );
-    assert_eq!(
-        told(&parse(&text).unwrap(), 0),
-        "GET | /<s:v0> | Cookie: <h:cookies> | "
-    );
+    assert_eq!(told(&parse(&text).unwrap(), 0), "GET | /<s:v0> | Cookie: <h:cookies> | ");
 }
 
 #[test]
@@ -504,16 +387,9 @@ fn conditions() {
         ("${users.name} == 'a b'", "d0.0", Relation::Equal, "a b"),
         ("${seq()}<5", "seq", Relation::Less, "5"),
         ("a > \\\"\\\"", "a", Relation::Greater, ""),
-        (
-            "'=' != ${base64('a == b')}",
-            "=",
-            Relation::NotEqual,
-            "base64(a == b)",
-        ),
+        ("'=' != ${base64('a == b')}", "=", Relation::NotEqual, "base64(a == b)"),
     ] {
-        let text = with_steps(&format!(
-            "      - {{when: \"{written}\", steps: [{{get: /}}]}}"
-        ));
+        let text = with_steps(&format!("      - {{when: \"{written}\", steps: [{{get: /}}]}}"));
         let scenario = parse(&text).unwrap_or_else(|e| panic!("{written}: {e}"));
         let Instruction::Unless { condition, to: 2 } = &scenario.plan.kinds[0].program[0] else {
             panic!("{written}");

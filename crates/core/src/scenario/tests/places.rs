@@ -46,9 +46,7 @@ impl Sent {
 }
 
 fn pairs(text: &str) -> Vec<(String, String)> {
-    form_urlencoded::parse(text.as_bytes())
-        .into_owned()
-        .collect()
+    form_urlencoded::parse(text.as_bytes()).into_owned().collect()
 }
 
 fn decoded(text: &str) -> String {
@@ -57,11 +55,7 @@ fn decoded(text: &str) -> String {
 
 /// Values of all kinds, those that mean something in some place most of all.
 fn values() -> impl Strategy<Value = String> {
-    prop_oneof![
-        any::<String>(),
-        "[a-z/?#&=%+.;:@\\\\\"'{} \r\n\t\u{0}\u{e4}]{0,12}",
-        "[./]{0,4}",
-    ]
+    prop_oneof![any::<String>(), "[a-z/?#&=%+.;:@\\\\\"'{} \r\n\t\u{0}\u{e4}]{0,12}", "[./]{0,4}",]
 }
 
 proptest! {
@@ -167,10 +161,7 @@ fn a_cookie_of_a_header_adds_no_other() {
     let raw = "get: /\n        headers: {Cookie: \"a=${raw(users.name)}; b=1\"}";
     let cookie = |step, value| sent(step, value).map(|sent| sent.part(Part::Header(0)));
     assert_eq!(cookie(part, "x=y").unwrap(), "a=x=y; b=1");
-    assert_eq!(
-        cookie(part, "x; c=2").unwrap_err().reason,
-        UnfitReason::Semicolon
-    );
+    assert_eq!(cookie(part, "x; c=2").unwrap_err().reason, UnfitReason::Semicolon);
     assert_eq!(cookie(whole, "x; c=2").unwrap(), "x; c=2");
     assert_eq!(cookie(raw, "x; c=2").unwrap(), "a=x; c=2; b=1");
     assert_eq!(cookie(raw, "x\n").unwrap_err().reason, UnfitReason::Control);
@@ -182,73 +173,18 @@ fn what_is_written_raw_is_a_piece_of_its_place() {
     let body = Part::Body;
     let json = "put: /\n        json:\n          ";
     for (step, value, part, want) in [
-        (
-            "get: /a${raw(users.name)}",
-            "/b?c=d&e=%20",
-            Part::Path,
-            "/a/b?c=d&e=%20",
-        ),
-        (
-            "get: /a?${raw(users.name)}&f=1",
-            "c=d&e",
-            Part::Path,
-            "/a?c=d&e&f=1",
-        ),
-        (
-            "get: ${raw(users.name)}",
-            "http://h/a?b#c",
-            Part::Path,
-            "/a?b",
-        ),
-        (
-            "get: ${raw(users.name)}/x?${users.name}",
-            "/a",
-            Part::Path,
-            "/a/x?%2Fa",
-        ),
+        ("get: /a${raw(users.name)}", "/b?c=d&e=%20", Part::Path, "/a/b?c=d&e=%20"),
+        ("get: /a?${raw(users.name)}&f=1", "c=d&e", Part::Path, "/a?c=d&e&f=1"),
+        ("get: ${raw(users.name)}", "http://h/a?b#c", Part::Path, "/a?b"),
+        ("get: ${raw(users.name)}/x?${users.name}", "/a", Part::Path, "/a/x?%2Fa"),
         ("get: ${raw(users.name)}", "?a=b", Part::Path, "/?a=b"),
-        (
-            "get: /${raw('a/b')}/${users.name}",
-            "/",
-            Part::Path,
-            "/a/b/%2F",
-        ),
-        (
-            "get: /${raw(urlencode(users.name))}",
-            "/",
-            Part::Path,
-            "/%2F",
-        ),
-        (
-            "get: /${base64(raw(users.name))}",
-            "??>",
-            Part::Path,
-            "/Pz8%2B",
-        ),
-        (
-            "put: /\n        form: {a: \"${raw(users.name)}\"}",
-            "1&b=2",
-            body,
-            "a=1&b=2",
-        ),
-        (
-            &format!("{json}a: ${{raw(users.name)}}"),
-            "[1, {}]",
-            body,
-            "{\"a\":[1, {}]}",
-        ),
-        (
-            &format!("{json}a: \"${{raw(users.name)}}\""),
-            "\\n",
-            body,
-            "{\"a\":\"\\n\"}",
-        ),
-        (
-            "put: /\n        body: \"<${users.name}>\"",
-            "a&b\"\r\n",
-            body,
-            "<a&b\"\r\n>",
-        ),
+        ("get: /${raw('a/b')}/${users.name}", "/", Part::Path, "/a/b/%2F"),
+        ("get: /${raw(urlencode(users.name))}", "/", Part::Path, "/%2F"),
+        ("get: /${base64(raw(users.name))}", "??>", Part::Path, "/Pz8%2B"),
+        ("put: /\n        form: {a: \"${raw(users.name)}\"}", "1&b=2", body, "a=1&b=2"),
+        (&format!("{json}a: ${{raw(users.name)}}"), "[1, {}]", body, "{\"a\":[1, {}]}"),
+        (&format!("{json}a: \"${{raw(users.name)}}\""), "\\n", body, "{\"a\":\"\\n\"}"),
+        ("put: /\n        body: \"<${users.name}>\"", "a&b\"\r\n", body, "<a&b\"\r\n>"),
     ] {
         let sent = sent(step, value).unwrap_or_else(|unfit| panic!("{step}: {unfit:?}"));
         assert_eq!(sent.part(part), want, "{step}");
@@ -259,21 +195,9 @@ fn what_is_written_raw_is_a_piece_of_its_place() {
 fn a_link_to_elsewhere_fails_the_step() {
     for (value, reason, misfit) in [
         ("", UnfitReason::Empty, "an empty value"),
-        (
-            "https://h/a",
-            UnfitReason::Elsewhere,
-            "a URL of 'https://h'",
-        ),
-        (
-            "http://h:81/a",
-            UnfitReason::Elsewhere,
-            "a URL of 'http://h:81'",
-        ),
-        (
-            "javascript:void(0)",
-            UnfitReason::Elsewhere,
-            "a URL of 'javascript'",
-        ),
+        ("https://h/a", UnfitReason::Elsewhere, "a URL of 'https://h'"),
+        ("http://h:81/a", UnfitReason::Elsewhere, "a URL of 'http://h:81'"),
+        ("javascript:void(0)", UnfitReason::Elsewhere, "a URL of 'javascript'"),
     ] {
         let unfit = sent("get: ${raw(users.name)}", value).err().unwrap();
         let want = (reason, misfit, 0, 0);
@@ -286,10 +210,7 @@ fn a_link_to_elsewhere_fails_the_step() {
 #[test]
 fn values_of_the_environment_are_encoded_too() {
     for (step, want) in [
-        (
-            "get: /${env(SECRET)}/x?a=${env(SECRET)}",
-            "/s3%22cret/x?a=s3%22cret",
-        ),
+        ("get: /${env(SECRET)}/x?a=${env(SECRET)}", "/s3%22cret/x?a=s3%22cret"),
         ("get: /${urlencode('a/${env(SECRET)}')}", "/a%2Fs3%22cret"),
         ("get: /${urlencode('..')}/x", "/%2E%2E/x"),
         ("get: /../x.${urlencode('.')}", "/../x.."),

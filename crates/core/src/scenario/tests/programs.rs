@@ -54,12 +54,7 @@ fn a_program_and_what_it_gives() {
     assert_eq!(
         plan.programs,
         [
-            program(
-                "./sign.py",
-                "/shop/sign.py",
-                &["--key", "s3\"cret"],
-                (12, 16)
-            ),
+            program("./sign.py", "/shop/sign.py", &["--key", "s3\"cret"], (12, 16)),
             program("./nonce.sh", "/shop/nonce.sh", &[], (23, 19)),
         ]
     );
@@ -77,10 +72,7 @@ fn a_program_and_what_it_gives() {
     assert_eq!(told, ["cart", "nonce", "users.name", "users.password"]);
     // Which cookies are sent depends on the path, which waits.
     let cookies = &plan.requests[2].fills[1].value.0[..];
-    assert_eq!(
-        (cookies, &put.waits[..]),
-        (&[Piece::Cookies][..], &[0, 1][..])
-    );
+    assert_eq!((cookies, &put.waits[..]), (&[Piece::Cookies][..], &[0, 1][..]));
 }
 
 #[test]
@@ -90,10 +82,7 @@ fn the_same_program_is_started_once() {
                  {get: /c, exec: [./sign.py, a], gives: y}]";
     let text = format!("target: http://h\nsessions: {{s: {{steps: {steps}}}}}");
     let plan = parse(&text).unwrap().plan;
-    let programs = plan
-        .requests
-        .iter()
-        .map(|r| r.ask.as_ref().unwrap().program);
+    let programs = plan.requests.iter().map(|r| r.ask.as_ref().unwrap().program);
     assert_eq!(programs.collect::<Vec<_>>(), [0, 0, 1]);
     assert_eq!(plan.programs.len(), 2);
     // What follows redirections asks nothing.
@@ -154,8 +143,7 @@ impl World {
         let (path, realtime) = ((holes, path_of), 1_000_000 * self.due.0);
         let (users, fills) = (&mut self.users, &mut self.fills);
         let filled = if is_answered {
-            self.walk
-                .fill_waiting(request, users, realtime, fills, path)
+            self.walk.fill_waiting(request, users, realtime, fills, path)
         } else {
             self.walk.fill(request, users, realtime, fills, path)
         };
@@ -202,10 +190,7 @@ fn what_is_sent_is_what_the_program_was_told() {
     let told = world.ask(1);
     assert_eq!(told["id"], 5);
     assert_eq!(told["session"], 2, "of the second of three workers");
-    assert_eq!(
-        (&told["kind"], &told["step"]),
-        (&json!("buyer"), &json!("order"))
-    );
+    assert_eq!((&told["kind"], &told["step"]), (&json!("buyer"), &json!("order")));
     assert_eq!(told["method"], "POST");
     let variables = json!({"cart": "", "users.name": "bob, jr", "users.password": "b\"2"});
     assert_eq!(told["variables"], variables);
@@ -267,9 +252,5 @@ fn a_user_waits_for_a_value_and_only_the_generator_is_late() {
     assert_eq!(late.on_time(), PendingAction::Still);
     assert_eq!(late.took(MS(150)), (MS(50), MS(30)));
     assert_eq!(late.answered(true), PendingAction::Nothing);
-    assert_eq!(
-        late.until,
-        MS(170),
-        "the step's own limit, from its intended time"
-    );
+    assert_eq!(late.until, MS(170), "the step's own limit, from its intended time");
 }

@@ -32,26 +32,17 @@ fn a_threshold_of_no_step_is_told_with_the_steps_that_there_are() {
     let unnamed = SHOP.replace("name: checkout, ", "");
     let told = parse(&unnamed).unwrap_err();
     assert!(told.starts_with("shop.yaml:27:11: unknown step 'checkout': expected "));
-    assert!(
-        told.contains("'POST /cart'") && told.contains("'buyer'"),
-        "{told}"
-    );
+    assert!(told.contains("'POST /cart'") && told.contains("'buyer'"), "{told}");
     let misspelt = SHOP.replace("checkout p99", "chekout p99");
     let told = parse(&misspelt).unwrap_err();
-    assert!(
-        told.ends_with("unknown step 'chekout': did you mean 'checkout'?"),
-        "{told}"
-    );
+    assert!(told.ends_with("unknown step 'chekout': did you mean 'checkout'?"), "{told}");
 }
 
 #[test]
 fn bytes_that_are_no_text_have_a_place() {
     let told = super::super::parse_scenario(b"a: 1\nb: \"\xff\"", "f", &mut super::Folder);
     let told = told.unwrap_err().0;
-    assert_eq!(
-        told,
-        "f:2:5: this is not UTF-8 text: save the file as UTF-8"
-    );
+    assert_eq!(told, "f:2:5: this is not UTF-8 text: save the file as UTF-8");
 }
 
 #[test]
@@ -61,15 +52,9 @@ fn bombs_are_refused_at_once() {
         let inner = vec![format!("*a{}", n - 1); 10].join(", ");
         aliases += &format!("x-a{n}: &a{n} [{inner}]\n");
     }
-    let long = format!(
-        "x-a: &a \"{}\"\nx-b: [{}]",
-        "y".repeat(1 << 20),
-        "*a, ".repeat(1_000)
-    );
+    let long = format!("x-a: &a \"{}\"\nx-b: [{}]", "y".repeat(1 << 20), "*a, ".repeat(1_000));
     let wide = format!("x-a: [{}]", "1, ".repeat(600_000));
-    let maps = (0..600_000)
-        .map(|n| format!("x-{n}: 1\n"))
-        .collect::<String>();
+    let maps = (0..600_000).map(|n| format!("x-{n}: 1\n")).collect::<String>();
     let rows = [
         ("aliases of aliases", aliases.as_str(), "too many values"),
         ("aliases of a long text", &long, "too many values"),
@@ -77,11 +62,7 @@ fn bombs_are_refused_at_once() {
         ("many keys", &maps, "too many values"),
         ("lists in lists", &"[".repeat(1 << 20), "nested too deeply"),
         ("maps in maps", &"{a: ".repeat(1 << 18), "nested too deeply"),
-        (
-            "blocks in blocks",
-            &"- ".repeat(1 << 18),
-            "nested too deeply",
-        ),
+        ("blocks in blocks", &"- ".repeat(1 << 18), "nested too deeply"),
         ("keys in keys", &"? ".repeat(1 << 18), ""),
         ("brackets that close", &"]".repeat(1 << 20), "not YAML"),
         ("anchors", &"&a ".repeat(1 << 18), "not YAML"),
@@ -93,10 +74,7 @@ fn bombs_are_refused_at_once() {
     for (name, text, want) in rows {
         let told = parse(text).expect_err(name);
         assert!(told.contains(want), "{name}: {told}");
-        assert!(
-            !told.chars().any(char::is_control) && told.len() < 1_000,
-            "{name}"
-        );
+        assert!(!told.chars().any(char::is_control) && told.len() < 1_000, "{name}");
     }
 }
 
@@ -110,10 +88,8 @@ fn products_are_bounded() {
             [{steps}]}}}}"
     );
     assert!(parse(&text).unwrap_err().contains("too large here"));
-    let many = format!(
-        "target: http://h\nsessions: {{s: {{steps: [{}]}}}}",
-        "{get: /}, ".repeat(11_000)
-    );
+    let many =
+        format!("target: http://h\nsessions: {{s: {{steps: [{}]}}}}", "{get: /}, ".repeat(11_000));
     assert!(parse(&many).unwrap_err().contains("at most 10000 requests"));
     let names = (0..200).map(|n| format!("A{n}: b, ")).collect::<String>();
     let headers =

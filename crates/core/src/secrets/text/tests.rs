@@ -23,28 +23,13 @@ fn secrets_of_any_text() {
         ("GET /a?token=x&b=1", "GET /a?token=*&b=1"),
         ("GET /a?code=404&key=abc", "GET /a?code=404&key=*"),
         ("a password='x y' b", "a password='*' b"),
-        (
-            r#"{"password": "a\"b", "n": 1}"#,
-            r#"{"password": "*", "n": 1}"#,
-        ),
+        (r#"{"password": "a\"b", "n": 1}"#, r#"{"password": "*", "n": 1}"#),
         (r#"{"pin":1234,"code":404}"#, r#"{"pin":*,"code":404}"#),
-        (
-            r#"{"token":null,"secret":true}"#,
-            r#"{"token":null,"secret":true}"#,
-        ),
-        (
-            r#"{"secrets":1,"secret":["a",["b"]],"c":1}"#,
-            r#"{"secrets":1,"secret":*,"c":1}"#,
-        ),
-        (
-            r#"'{\"token\":\"abc\",\"a\":1}'"#,
-            r#"'{\"token\":\"*\",\"a\":1}'"#,
-        ),
+        (r#"{"token":null,"secret":true}"#, r#"{"token":null,"secret":true}"#),
+        (r#"{"secrets":1,"secret":["a",["b"]],"c":1}"#, r#"{"secrets":1,"secret":*,"c":1}"#),
+        (r#"'{\"token\":\"abc\",\"a\":1}'"#, r#"'{\"token\":\"*\",\"a\":1}'"#),
         (r#"{"token":"cut"#, r#"{"token":"*"#),
-        (
-            "authorization: Bearer x\r\nHost: h",
-            "authorization: *\r\nHost: h",
-        ),
+        ("authorization: Bearer x\r\nHost: h", "authorization: *\r\nHost: h"),
         ("-H 'X-Api-Key: x' -c 1", "-H 'X-Api-Key: *' -c 1"),
         ("Cookie: a=b; c=d", "Cookie: *"),
         ("<password>x</password>", "<password>*</password>"),
@@ -80,10 +65,7 @@ fn only_ampersands_divide_a_query_or_a_form() {
     let found = secrets_of_url(&names, url);
     assert_eq!(hidden(url, &found), "http://h/token=1?token=*&d=1#token=*");
     let form = "user=me&password=a b;c#d&x=1";
-    assert_eq!(
-        hidden(form, &secrets_of_form(&names, form)),
-        "user=me&password=*&x=1"
-    );
+    assert_eq!(hidden(form, &secrets_of_form(&names, form)), "user=me&password=*&x=1");
 }
 
 #[test]
@@ -94,17 +76,7 @@ fn each_cookie_has_a_value() {
 
 #[test]
 fn hostile_text_is_scanned_in_linear_time() {
-    for part in [
-        r#"\""#,
-        "\"",
-        "x-token:",
-        ":",
-        "=",
-        "://",
-        "<token>",
-        "\"token\":{",
-        "é\"",
-    ] {
+    for part in [r#"\""#, "\"", "x-token:", ":", "=", "://", "<token>", "\"token\":{", "é\""] {
         let _ = of_text(&part.repeat(20_000));
     }
 }

@@ -53,27 +53,14 @@ fn the_whole_text_and_what_is_no_json() {
     assert_eq!(scan(&[b"[1, 2]"], &[""]), [Some("[1, 2]".to_owned())]);
     assert_eq!(scan(&[b"12", b"3"], &[""]), [Some("123".to_owned())]);
     assert_eq!(scan(&[b"\"a\""], &[""]), [Some("a".to_owned())]);
-    for text in [
-        "",
-        "<html>",
-        "{",
-        "{\"a\"",
-        "{\"a\":",
-        "}",
-        "]",
-        "{\"a\" 1}",
-        "{\"a\": \"x",
-    ] {
+    for text in ["", "<html>", "{", "{\"a\"", "{\"a\":", "}", "]", "{\"a\" 1}", "{\"a\": \"x"] {
         assert_eq!(scan(&[text.as_bytes()], &["/a"]), [None], "{text}");
     }
 }
 
 #[test]
 fn a_value_that_is_too_long_is_not_kept() {
-    let long = format!(
-        "{{\"a\": \"{}\", \"b\": 1}}",
-        "x".repeat(VALUE_BYTES_MAX + 1)
-    );
+    let long = format!("{{\"a\": \"{}\", \"b\": 1}}", "x".repeat(VALUE_BYTES_MAX + 1));
     let got = scan(&[long.as_bytes()], &["/a", "/b"]);
     assert_eq!(got, [None, Some("1".to_owned())]);
 }

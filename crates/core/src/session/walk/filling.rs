@@ -172,18 +172,13 @@ fn misfit(value: &[u8], reason: UnfitReason) -> String {
 
 /// Scheme, host and port of a URL, or the scheme alone; no user, path or query.
 fn server_of(url: &[u8]) -> &[u8] {
-    let host = url
-        .windows(2)
-        .position(|pair| pair == b"//")
-        .map(|at| at + 2);
+    let host = url.windows(2).position(|pair| pair == b"//").map(|at| at + 2);
     let Some(host) = host else {
         let scheme = url.iter().position(|byte| *byte == b':');
         return &url[..scheme.unwrap_or_default()];
     };
     let authority = &url[host..];
-    let end = authority
-        .iter()
-        .position(|byte| matches!(byte, b'/' | b'?' | b'#'));
+    let end = authority.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#'));
     let authority = &authority[..end.unwrap_or(authority.len())];
     match authority.iter().rposition(|byte| *byte == b'@') {
         Some(user) => &authority[user + 1..],
@@ -198,19 +193,11 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told_without_the_value() {
         for (value, reason, want) in [
-            (
-                "pass\r\nword",
-                UnfitReason::Control,
-                "a value with '\\r' at byte 5",
-            ),
+            ("pass\r\nword", UnfitReason::Control, "a value with '\\r' at byte 5"),
             ("\0", UnfitReason::Control, "a value with '\\x00' at byte 1"),
             ("a;b", UnfitReason::Semicolon, "a value with ';' at byte 2"),
             ("", UnfitReason::Empty, "an empty value"),
-            (
-                "http://h:1/a?key=b",
-                UnfitReason::Elsewhere,
-                "a URL of 'http://h:1'",
-            ),
+            ("http://h:1/a?key=b", UnfitReason::Elsewhere, "a URL of 'http://h:1'"),
             ("//u:pass@h?key=b", UnfitReason::Elsewhere, "a URL of 'h'"),
             ("mailto:a@b", UnfitReason::Elsewhere, "a URL of 'mailto'"),
         ] {

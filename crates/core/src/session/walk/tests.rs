@@ -15,14 +15,8 @@ fn variable(number: u16) -> Template {
 }
 
 fn step(fills: Vec<Template>) -> RequestStep {
-    let fill = |value| Fill {
-        value,
-        escape: Escape::None,
-    };
-    RequestStep {
-        fills: fills.into_iter().map(fill).collect(),
-        ..RequestStep::default()
-    }
+    let fill = |value| Fill { value, escape: Escape::None };
+    RequestStep { fills: fills.into_iter().map(fill).collect(), ..RequestStep::default() }
 }
 
 fn plan(program: Vec<Instruction>, requests: Vec<RequestStep>) -> SessionPlan {
@@ -74,9 +68,7 @@ impl World {
         let mut fills = Fills::default();
         let path_of = |fills: &Fills, path: &mut Vec<u8>| path.extend_from_slice(fills.get(0));
         let path = (1, path_of);
-        let filled = self
-            .walk
-            .fill(request, &mut self.users, 0, &mut fills, path);
+        let filled = self.walk.fill(request, &mut self.users, 0, &mut fills, path);
         filled.unwrap();
         let text = |at| String::from_utf8(fills.get(at).to_vec()).unwrap();
         (0..fills.count()).map(text).collect()
@@ -96,24 +88,17 @@ impl World {
         }
         self.readings.body(0, body.as_bytes());
         let answered = answered(status);
-        self.walk
-            .answered(request, answered, &mut self.readings, &mut self.users)
+        self.walk.answered(request, answered, &mut self.readings, &mut self.users)
     }
 
     fn told(&mut self, number: u16, request: u32, status: u16) -> Unexpected {
         let (readings, users) = (&mut self.readings, &mut self.users);
-        self.walk
-            .told(number, request, answered(status), readings, users)
+        self.walk.told(number, request, answered(status), readings, users)
     }
 }
 
 fn answered(status: u16) -> WholeResponse {
-    WholeResponse {
-        session: 0,
-        status,
-        response: Nanos::from_millis(20),
-        realtime_ns: 0,
-    }
+    WholeResponse { session: 0, status, response: Nanos::from_millis(20), realtime_ns: 0 }
 }
 
 #[test]
@@ -124,29 +109,17 @@ fn a_program_repeats_pauses_and_asks() {
         right: text("ada"),
     };
     let program = vec![
-        Instruction::Begin {
-            counter: 0,
-            times: 2,
-        },
+        Instruction::Begin { counter: 0, times: 2 },
         Instruction::Request(0),
-        Instruction::Begin {
-            counter: 1,
-            times: 2,
-        },
+        Instruction::Begin { counter: 1, times: 2 },
         Instruction::Request(1),
         Instruction::Again { counter: 1, to: 3 },
         Instruction::Again { counter: 0, to: 1 },
-        Instruction::Unless {
-            condition: is_ada,
-            to: 8,
-        },
+        Instruction::Unless { condition: is_ada, to: 8 },
         Instruction::Request(2),
         Instruction::Think(Law::Fixed(Nanos(5))),
     ];
-    let mut world = World::new(plan(
-        program,
-        vec![step(vec![]), step(vec![]), step(vec![])],
-    ));
+    let mut world = World::new(plan(program, vec![step(vec![]), step(vec![]), step(vec![])]));
     let walked = |world: &mut World| {
         let mut all = Vec::new();
         loop {
@@ -172,10 +145,7 @@ fn a_program_repeats_pauses_and_asks() {
 #[test]
 fn an_endless_program_lets_others_go_on() {
     let program = vec![
-        Instruction::Begin {
-            counter: 0,
-            times: u32::MAX,
-        },
+        Instruction::Begin { counter: 0, times: u32::MAX },
         Instruction::Again { counter: 0, to: 1 },
     ];
     let mut world = World::new(plan(program, Vec::new()));
@@ -185,11 +155,8 @@ fn an_endless_program_lets_others_go_on() {
 #[test]
 fn the_step_after_a_pause_is_settled_before_it() {
     let now = Piece::Call(Box::new(Function::Now(TimeFormat::UnixMs)));
-    let condition = Condition {
-        left: Template(vec![now]),
-        relation: Relation::Equal,
-        right: text("10"),
-    };
+    let condition =
+        Condition { left: Template(vec![now]), relation: Relation::Equal, right: text("10") };
     let pause = |ms| Instruction::Think(Law::Fixed(Nanos::from_millis(ms)));
     let program = vec![
         pause(3),
@@ -230,24 +197,15 @@ fn what_is_extracted_and_set_is_in_the_next_request() {
     let mut world = World::new(plan(program, vec![login, items]));
     assert_eq!(world.next(), Next::Request(0));
     assert_eq!(world.fills(0), ["ada"]);
-    let set = [
-        ("Set-Cookie", "id=1; Path=/items"),
-        ("Set-Cookie", "x=2; Path=/cart"),
-    ];
-    assert_eq!(
-        world.answer(0, 200, &set, "{\"token\": \"t\"}"),
-        AfterResponse::Next
-    );
+    let set = [("Set-Cookie", "id=1; Path=/items"), ("Set-Cookie", "x=2; Path=/cart")];
+    assert_eq!(world.answer(0, 200, &set, "{\"token\": \"t\"}"), AfterResponse::Next);
     assert_eq!(world.next(), Next::Request(1));
     assert_eq!(world.fills(1), ["/items/1", "t", "7", "id=1"]);
     let missing = world.answer(0, 200, &[], "<html>");
     assert_eq!(missing, AfterResponse::Unexpected(0));
     let told = world.told(0, 0, 200);
     assert_eq!(told.expected, "/token in the JSON of the body for 'token'");
-    assert_eq!(
-        (told.came.as_str(), told.sample.as_str()),
-        ("there is none", "'<html>'")
-    );
+    assert_eq!((told.came.as_str(), told.sample.as_str()), ("there is none", "'<html>'"));
 }
 
 #[test]
@@ -257,66 +215,16 @@ fn expectations() {
     let rows = [
         ("a status", Expectation::Status(vec![(200, 201)]), 201, true),
         ("another", Expectation::Status(vec![(200, 201)]), 202, false),
-        (
-            "a failure that is expected",
-            Expectation::Status(vec![(404, 404)]),
-            404,
-            true,
-        ),
-        (
-            "in time",
-            Expectation::Time(Nanos::from_millis(20)),
-            200,
-            true,
-        ),
-        (
-            "too late",
-            Expectation::Time(Nanos::from_millis(19)),
-            200,
-            false,
-        ),
-        (
-            "a part",
-            value(body(), Match::Contains(text("lo"))),
-            200,
-            true,
-        ),
-        (
-            "not a part",
-            value(body(), Match::Contains(text("ol"))),
-            200,
-            false,
-        ),
-        (
-            "the same",
-            value(body(), Match::Equals(text("hello"))),
-            200,
-            true,
-        ),
-        (
-            "not the same",
-            value(body(), Match::Equals(text("hell"))),
-            200,
-            false,
-        ),
-        (
-            "a header",
-            value(Source::Header("x-a".to_owned()), Match::Exists),
-            200,
-            true,
-        ),
-        (
-            "no header",
-            value(Source::Header("x-b".to_owned()), Match::Exists),
-            200,
-            false,
-        ),
-        (
-            "status as a value",
-            value(Source::Status, Match::Equals(text("200"))),
-            200,
-            true,
-        ),
+        ("a failure that is expected", Expectation::Status(vec![(404, 404)]), 404, true),
+        ("in time", Expectation::Time(Nanos::from_millis(20)), 200, true),
+        ("too late", Expectation::Time(Nanos::from_millis(19)), 200, false),
+        ("a part", value(body(), Match::Contains(text("lo"))), 200, true),
+        ("not a part", value(body(), Match::Contains(text("ol"))), 200, false),
+        ("the same", value(body(), Match::Equals(text("hello"))), 200, true),
+        ("not the same", value(body(), Match::Equals(text("hell"))), 200, false),
+        ("a header", value(Source::Header("x-a".to_owned()), Match::Exists), 200, true),
+        ("no header", value(Source::Header("x-b".to_owned()), Match::Exists), 200, false),
+        ("status as a value", value(Source::Status, Match::Equals(text("200"))), 200, true),
     ];
     for (name, expectation, status, is_met) in rows {
         let mut request = step(vec![]);
@@ -324,28 +232,17 @@ fn expectations() {
         let mut world = World::new(plan(vec![Instruction::Request(0)], vec![request]));
         world.next();
         let got = world.answer(0, status, &[("X-A", "1")], "hello");
-        let want = if is_met {
-            AfterResponse::Next
-        } else {
-            AfterResponse::Unexpected(0)
-        };
+        let want = if is_met { AfterResponse::Next } else { AfterResponse::Unexpected(0) };
         assert_eq!(got, want, "{name}");
         if !is_met {
             let told = world.told(0, 0, status);
-            assert!(
-                !told.expected.is_empty() && !told.came.is_empty(),
-                "{name}: {told:?}"
-            );
+            assert!(!told.expected.is_empty() && !told.came.is_empty(), "{name}: {told:?}");
         }
     }
     let mut world = World::new(plan(vec![Instruction::Request(0)], vec![step(vec![])]));
     world.next();
     assert_eq!(world.answer(0, 404, &[], ""), AfterResponse::BadStatus);
-    assert_eq!(
-        world.answer(0, 302, &[], ""),
-        AfterResponse::Next,
-        "not followed"
-    );
+    assert_eq!(world.answer(0, 302, &[], ""), AfterResponse::Next, "not followed");
 }
 
 #[test]
@@ -361,29 +258,19 @@ fn redirections_are_followed_as_far_as_permitted() {
     let redirected = AfterResponse::Redirected(1);
     assert_eq!(world.answer(0, 302, &to("d e"), ""), redirected);
     assert_eq!(world.fills(1), ["/a/d%20e"]);
-    assert_eq!(
-        world.answer(1, 301, &to("http://h:81/x?y#z"), ""),
-        redirected
-    );
+    assert_eq!(world.answer(1, 301, &to("http://h:81/x?y#z"), ""), redirected);
     assert_eq!(world.fills(1), ["/x?y"]);
     assert_eq!(world.walk.clone().redirects_left, 0);
     let last = world.answer(1, 302, &to("/again"), "");
     assert_eq!(last, AfterResponse::Unexpected(0), "two were permitted");
-    assert_eq!(
-        world.told(0, 1, 302).request,
-        0,
-        "it is the step's expectation"
-    );
+    assert_eq!(world.told(0, 1, 302).request, 0, "it is the step's expectation");
 }
 
 #[test]
 fn what_leads_to_another_origin_is_not_followed() {
     let mut first = step(vec![text("/a")]);
     (first.redirects, first.redirected) = (2, Some(1));
-    let plan = plan(
-        vec![Instruction::Request(0)],
-        vec![first, step(vec![text("")])],
-    );
+    let plan = plan(vec![Instruction::Request(0)], vec![first, step(vec![text("")])]);
     for (location, follows) in [
         ("http://other/x", AfterResponse::Next),
         ("https://h:81/x", AfterResponse::Next),
@@ -465,9 +352,6 @@ fn sessions_with_pauses_have_the_throughput_of_theory() {
             waiting = want * response_s;
         }
         let got = simulated(count, think, service, Nanos::from_secs(300));
-        assert!(
-            (got / want - 1.0).abs() < 0.02,
-            "{count} users: {got}/s, not {want}/s"
-        );
+        assert!((got / want - 1.0).abs() < 0.02, "{count} users: {got}/s, not {want}/s");
     }
 }

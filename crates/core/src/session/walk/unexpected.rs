@@ -39,11 +39,7 @@ impl Walk {
         let is_secret = plan.unshown.expectations.contains(&(request, number));
         let number = usize::from(number);
         let shown_value = |value: &[u8]| {
-            if is_secret {
-                format!("'{MASK}'")
-            } else {
-                shown(value)
-            }
+            if is_secret { format!("'{MASK}'") } else { shown(value) }
         };
         let came = match answer.value(number) {
             Some(value) => shown_value(value),
@@ -82,11 +78,7 @@ impl Walk {
             status: answered.status,
             sample: shown(answer.sample()),
         };
-        self.without_secrets(
-            unexpected,
-            &plan,
-            answer.value(number).filter(|_| is_secret),
-        )
+        self.without_secrets(unexpected, &plan, answer.value(number).filter(|_| is_secret))
     }
 
     /// The same without the values of secret variables, of cookies and of `value`.
@@ -140,12 +132,8 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 fn ranges_shown(ranges: &[(u16, u16)]) -> String {
-    let each = ranges.iter().map(|(low, high)| {
-        if low == high {
-            low.to_string()
-        } else {
-            format!("{low} to {high}")
-        }
-    });
+    let each = ranges
+        .iter()
+        .map(|(low, high)| if low == high { low.to_string() } else { format!("{low} to {high}") });
     each.collect::<Vec<_>>().join(" or ")
 }

@@ -9,11 +9,7 @@ fn design(levels: &[f64], rounds: usize, sd: f64, rng: &mut rng::Rng) -> Vec<Blo
         let of_round = 0.2 * normal(rng);
         for (level, value) in levels.iter().enumerate() {
             let value = value + of_round + sd * normal(rng);
-            cells.push(BlockCell {
-                level,
-                round,
-                value,
-            });
+            cells.push(BlockCell { level, round, value });
         }
     }
     cells
@@ -85,11 +81,7 @@ fn a_slow_round_is_an_effect_of_the_round() {
 
 #[test]
 fn nothing_is_fitted_without_freedom() {
-    let cell = |level, round| BlockCell {
-        level,
-        round,
-        value: 1.0,
-    };
+    let cell = |level, round| BlockCell { level, round, value: 1.0 };
     assert!(fit(&[], 0, 0).is_none());
     assert!(fit(&[cell(0, 0), cell(1, 0)], 2, 1).is_none());
     let several = [cell(0, 0), cell(1, 0), cell(0, 1), cell(1, 1)];
@@ -118,9 +110,7 @@ fn a_lasting_change_is_found_where_it_is() {
     for _ in 0..300 {
         let at = 3 + (rng::unit(&mut rng) * 20.0) as usize;
         let value = |i: usize| if i < at { 0.0 } else { -0.4 };
-        let values: Vec<f64> = (0..26)
-            .map(|i| value(i) + 0.04 * normal(&mut rng))
-            .collect();
+        let values: Vec<f64> = (0..26).map(|i| value(i) + 0.04 * normal(&mut rng)).collect();
         let found = change(&values, 2).map(|c| (c.at, c.size()));
         misses += usize::from(!found.is_some_and(|(i, by)| i == at && by < -0.3));
     }
@@ -134,9 +124,7 @@ fn noise_and_a_passing_disturbance_are_no_change() {
     for i in 0..600 {
         let passing = 8..10;
         let value = |at: usize| -0.5 * f64::from(u8::from(i % 2 == 0 && passing.contains(&at)));
-        let values: Vec<f64> = (0..24)
-            .map(|i| value(i) + 0.04 * normal(&mut rng))
-            .collect();
+        let values: Vec<f64> = (0..24).map(|i| value(i) + 0.04 * normal(&mut rng)).collect();
         found += usize::from(change(&values, 2).is_some());
     }
     assert!(found <= 6, "{found} of 600");

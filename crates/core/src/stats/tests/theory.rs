@@ -167,50 +167,18 @@ mod tests {
     fn known_values() {
         for (value, expected, what) in [
             (mm1_response_mean_s(800.0, 1000.0), 0.005, "M/M/1 at 0.8"),
-            (
-                mm1_response_quantile_s(800.0, 1000.0, 0.99),
-                0.023_026,
-                "its 99th percentile",
-            ),
-            (
-                md1_wait_mean_s(500.0, 1000.0),
-                0.000_5,
-                "M/D/1 at 0.5: half of M/M/1's wait",
-            ),
-            (
-                erlang_c(1, 0.7),
-                0.7,
-                "with one server the busy share waits",
-            ),
+            (mm1_response_quantile_s(800.0, 1000.0, 0.99), 0.023_026, "its 99th percentile"),
+            (md1_wait_mean_s(500.0, 1000.0), 0.000_5, "M/D/1 at 0.5: half of M/M/1's wait"),
+            (erlang_c(1, 0.7), 0.7, "with one server the busy share waits"),
             (erlang_c(2, 1.0), 1.0 / 3.0, "two servers, half loaded"),
             (erlang_c(10, 8.0), 0.409_18, "ten servers at 0.8"),
-            (
-                erlang_c(1000, 900.0),
-                0.000_592_67,
-                "a thousand servers do not overflow",
-            ),
+            (erlang_c(1000, 900.0), 0.000_592_67, "a thousand servers do not overflow"),
             (mmc_wait_mean_s(1, 800.0, 1000.0), 0.004, "M/M/1 as M/M/c"),
-            (
-                dm1_response_quantile_s(5e3, 1.0 / 120e-6, 0.5),
-                123.1e-6,
-                "D/M/1 at 0.6, median",
-            ),
-            (
-                dm1_response_quantile_s(5e3, 1.0 / 120e-6, 0.9),
-                408.9e-6,
-                "its 90th percentile",
-            ),
-            (
-                dm1_response_mean_s(1.0, 1e6),
-                1e-6,
-                "an idle D/M/1 only serves",
-            ),
+            (dm1_response_quantile_s(5e3, 1.0 / 120e-6, 0.5), 123.1e-6, "D/M/1 at 0.6, median"),
+            (dm1_response_quantile_s(5e3, 1.0 / 120e-6, 0.9), 408.9e-6, "its 90th percentile"),
+            (dm1_response_mean_s(1.0, 1e6), 1e-6, "an idle D/M/1 only serves"),
             // Near saturation σ → 1 − 2(1 − ρ): half the response time of M/M/1.
-            (
-                dm1_response_mean_s(9999.0, 10_000.0),
-                0.5,
-                "D/M/1 at 0.9999",
-            ),
+            (dm1_response_mean_s(9999.0, 10_000.0), 0.5, "D/M/1 at 0.9999"),
         ] {
             assert_close(value, expected, what);
         }

@@ -35,10 +35,7 @@ pub(crate) fn closed(vusers: u32) -> Load {
 fn trial(load: Load, completions: &[Completion]) -> Trial {
     let open_loop = matches!(load, Load::Open(_));
     let mut recorder = Recorder::new(RecorderConfig {
-        window: Window {
-            start: MS(1_000),
-            end: MS(11_000),
-        },
+        window: Window { start: MS(1_000), end: MS(11_000) },
         interval: MS(1_000),
         open_loop,
         counts_whole: open_loop,
@@ -52,24 +49,14 @@ fn trial(load: Load, completions: &[Completion]) -> Trial {
     for completion in completions {
         while let Some(now) = starts.next_if(|&s| s <= completion.completed) {
             let lane = Op::ANY_LANE;
-            recorder.on_start(
-                Op {
-                    intended: now,
-                    lane,
-                },
-                now,
-            );
+            recorder.on_start(Op { intended: now, lane }, now);
         }
         recorder.on_completion(completion);
     }
     Trial {
         spec: spec(load),
         measurement: recorder.finish(MS(60_000)),
-        generator: GeneratorUse {
-            cpu_user_s: 0.5,
-            cpu_system_s: 1.0,
-            ..GeneratorUse::default()
-        },
+        generator: GeneratorUse { cpu_user_s: 0.5, cpu_system_s: 1.0, ..GeneratorUse::default() },
         kernel: Default::default(),
         observed: None,
         agents: Vec::new(),
@@ -84,10 +71,7 @@ pub(crate) fn spec(load: Load) -> TrialSpec {
         level: Level::Vusers(1),
         load,
         target: HttpTarget {
-            endpoint: Endpoint::Tcp {
-                host: "127.0.0.1".into(),
-                port: 80,
-            },
+            endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: 80 },
             requests: Vec::new(),
             pick: Pick::InOrder,
             keep_alive: true,
@@ -141,22 +125,19 @@ fn stalled(generator: bool) -> Trial {
     };
     let mut schedule = load.arrivals(Share::WHOLE, 1);
     let awake = |t: Nanos| {
-        if (MS(6_000)..MS(7_000)).contains(&t) {
-            MS(7_000)
-        } else {
-            t
-        }
+        if (MS(6_000)..MS(7_000)).contains(&t) { MS(7_000) } else { t }
     };
-    let ops: Vec<Completion> = std::iter::from_fn(|| schedule.next())
-        .take_while(|&t| t < MS(11_000))
-        .map(|t| {
-            if generator {
-                op(t, awake(t), awake(t) + MS(1))
-            } else {
-                op(t, t, awake(t) + MS(1))
-            }
-        })
-        .collect();
+    let ops: Vec<Completion> =
+        std::iter::from_fn(|| schedule.next())
+            .take_while(|&t| t < MS(11_000))
+            .map(|t| {
+                if generator {
+                    op(t, awake(t), awake(t) + MS(1))
+                } else {
+                    op(t, t, awake(t) + MS(1))
+                }
+            })
+            .collect();
     trial(Load::Open(load), &ops)
 }
 
@@ -165,12 +146,7 @@ fn a_queue_in_equilibrium_is_reported_as_theory_has_it() {
     let (mut throughput_held, mut p90_held, runs) = (0, 0, 20);
     for seed in 0..runs {
         let report = assess(&queue(seed, 1_000.0));
-        assert_eq!(
-            report.verdict,
-            Verdict::Valid,
-            "{:?}",
-            report.invalid_because
-        );
+        assert_eq!(report.verdict, Verdict::Valid, "{:?}", report.invalid_because);
         assert!(report.stationary && report.as_http().littles_law.is_none());
         let [lo, hi] = report.throughput_ci95_per_s.expect("it is stationary");
         throughput_held += i32::from(lo <= 500.0 && 500.0 <= hi);
@@ -191,12 +167,7 @@ fn a_queue_that_grows_is_not_stationary_and_valid() {
     let report = assess(&queue(1, 400.0));
     assert!(!report.stationary);
     assert_eq!(report.response_time_ns.p90_ci95, None);
-    assert_eq!(
-        report.verdict,
-        Verdict::Valid,
-        "{:?}",
-        report.invalid_because
-    );
+    assert_eq!(report.verdict, Verdict::Valid, "{:?}", report.invalid_because);
 }
 
 /// The same second of delay in the same response times, but the one is the generator's.
@@ -210,12 +181,7 @@ fn a_stopped_generator_is_invalid_and_a_stopped_server_is_not() {
         assert!((max - 1_001.0).abs() < 2.0, "{max} ms");
         assert_eq!(report.attempted, 5_000);
     }
-    assert_eq!(
-        server.verdict,
-        Verdict::Valid,
-        "{:?}",
-        server.invalid_because
-    );
+    assert_eq!(server.verdict, Verdict::Valid, "{:?}", server.invalid_because);
     assert!(server.response_time_ns.ranges.is_empty());
     assert!(generator.response_time_ns.ranges.contains_key("p99"));
     assert_eq!(generator.verdict, Verdict::Invalid);
@@ -245,9 +211,8 @@ fn draining_backlog_does_not_exceed_the_offered_rate() {
 
 #[test]
 fn a_closed_loop_of_long_operations_is_exact() {
-    let ops: Vec<Completion> = (0..4)
-        .flat_map(|k| [op(MS(k * 5_000), MS(k * 5_000), MS((k + 1) * 5_000)); 4])
-        .collect();
+    let ops: Vec<Completion> =
+        (0..4).flat_map(|k| [op(MS(k * 5_000), MS(k * 5_000), MS((k + 1) * 5_000)); 4]).collect();
     let report = assess(&trial(closed(4), &ops));
     assert!((report.responses_per_s() - 0.8).abs() < 1e-3);
     let law = report.as_http().littles_law.clone().expect("a closed loop");
@@ -275,20 +240,9 @@ fn throughput_is_that_after_the_warm_up() {
         now += took;
     }
     let report = assess(&trial(closed(1), &ops));
-    assert!(
-        (report.responses_per_s() - 500.0).abs() < 1.0,
-        "{}",
-        report.responses_per_s()
-    );
+    assert!((report.responses_per_s() - 500.0).abs() < 1.0, "{}", report.responses_per_s());
     assert!(report.as_http().transient_ns.abs_diff(MS(3_000).0) <= MS(250).0);
-    assert!(
-        report.stationary
-            && report
-                .as_http()
-                .littles_law
-                .as_ref()
-                .is_some_and(|law| law.ok)
-    );
+    assert!(report.stationary && report.as_http().littles_law.as_ref().is_some_and(|law| law.ok));
     let [lo, hi] = report.throughput_ci95_per_s.expect("it is stationary");
     assert!(lo < 500.0 && 500.0 < hi && hi - lo < 5.0);
 }
@@ -306,19 +260,13 @@ fn nothing_measured_gives_a_report_without_numbers() {
 
 #[test]
 fn outcomes_sum_to_attempts_and_goodput_to_good_responses() {
-    let mut ops: Vec<Completion> = (0..5_500)
-        .map(|k| op(MS(k * 2), MS(k * 2), MS(k * 2 + 1)))
-        .collect();
-    for (k, outcome) in [
-        Outcome::Ok,
-        Outcome::Http5xx,
-        Outcome::Timeout,
-        Outcome::Reset,
-    ]
-    .iter()
-    .cycle()
-    .take(5_500)
-    .enumerate()
+    let mut ops: Vec<Completion> =
+        (0..5_500).map(|k| op(MS(k * 2), MS(k * 2), MS(k * 2 + 1))).collect();
+    for (k, outcome) in [Outcome::Ok, Outcome::Http5xx, Outcome::Timeout, Outcome::Reset]
+        .iter()
+        .cycle()
+        .take(5_500)
+        .enumerate()
     {
         ops[k].outcome = *outcome;
     }
@@ -327,14 +275,6 @@ fn outcomes_sum_to_attempts_and_goodput_to_good_responses() {
     assert_eq!(report.outcomes.total(), report.attempted);
     assert!((report.responses_per_s() - 250.0).abs() < 1.0);
     assert!((report.goodput_per_s.expect("some were good") - 125.0).abs() < 1.0);
-    assert_eq!(
-        report.generator.cpu_s_per_million_ops.map(f64::round),
-        Some(600.0)
-    );
-    assert_eq!(
-        report.verdict,
-        Verdict::Valid,
-        "{:?}",
-        report.invalid_because
-    );
+    assert_eq!(report.generator.cpu_s_per_million_ops.map(f64::round), Some(600.0));
+    assert_eq!(report.verdict, Verdict::Valid, "{:?}", report.invalid_because);
 }

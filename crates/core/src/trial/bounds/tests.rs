@@ -25,9 +25,7 @@ fn trial(load: Load, response_ns: u64, undelayed_ns: u64) -> Trial {
     measured.series.completed = vec![100.0; 1_000];
     measured.series.response_sum_ns = vec![100.0 * response_ns as f64; 1_000];
     measured.series.response_count = vec![100; 1_000];
-    measured
-        .outcomes
-        .add_many(crate::measure::Outcome::Ok, 100_000);
+    measured.outcomes.add_many(crate::measure::Outcome::Ok, 100_000);
     measured.response.record_n(Nanos(response_ns), 100_000);
     measured.undelayed.record_n(Nanos(undelayed_ns), 100_000);
     measured.service.record_n(Nanos(response_ns), 100_000);
@@ -45,18 +43,9 @@ fn trial(load: Load, response_ns: u64, undelayed_ns: u64) -> Trial {
 
 /// Whether the median is determined, of a response time and what of it is the generator's delay.
 fn is_determined(response_us: u64, own_us: u64) -> bool {
-    let trial = trial(
-        open(ArrivalLaw::Constant),
-        response_us * US,
-        (response_us - own_us) * US,
-    );
+    let trial = trial(open(ArrivalLaw::Constant), response_us * US, (response_us - own_us) * US);
     let report = assess(&trial);
-    assert_eq!(
-        report.verdict,
-        Verdict::Valid,
-        "{:?}",
-        report.invalid_because
-    );
+    assert_eq!(report.verdict, Verdict::Valid, "{:?}", report.invalid_because);
     let times = &report.response_time_ns;
     match times.figure("p50") {
         Figure::Exactly(ns) => {
@@ -89,10 +78,7 @@ fn service_times_are_as_exact_as_their_timestamps() {
     trial.measurement.by_kernel = 0;
     let mut lateness = Histogram::default();
     lateness.record_n(Nanos(30 * US), 100);
-    trial.generator.wait = Some(crate::measure::WaitUse {
-        lateness,
-        ..wait_use()
-    });
+    trial.generator.wait = Some(crate::measure::WaitUse { lateness, ..wait_use() });
     let times = service(&trial);
     assert!(times.p50.is_none() && times.ranges["p50"].at_least < 71 * US);
 }
@@ -113,9 +99,7 @@ fn closed_trial(response_us: u64, read_after_us: u64) -> Trial {
     let mut trial = trial(closed(10), response_us * US, response_us * US);
     let measured = &mut trial.measurement;
     measured.pick_up = Histogram::default();
-    measured
-        .pick_up
-        .record_n(Nanos(read_after_us * US), 100_000);
+    measured.pick_up.record_n(Nanos(read_after_us * US), 100_000);
     trial
 }
 
@@ -123,20 +107,14 @@ fn closed_trial(response_us: u64, read_after_us: u64) -> Trial {
 fn closed_loop_throughput_lacks_the_generators_share_of_cycles() {
     let range = |response_us, read_after_us| {
         let report = assess(&closed_trial(response_us, read_after_us));
-        assert_eq!(
-            report.throughput_per_s.is_none(),
-            report.throughput_range_per_s.is_some()
-        );
+        assert_eq!(report.throughput_per_s.is_none(), report.throughput_range_per_s.is_some());
         report.throughput_range_per_s
     };
     assert_eq!(range(25, 19), None, "19 µs are not worth a range");
     assert_eq!(range(1_000, 105), None, "nor is less than a tenth");
     let range = range(750, 250).unwrap();
     let most = range.at_most.unwrap();
-    assert!(
-        (most / range.at_least - 4.0 / 3.0).abs() < 0.01,
-        "{range:?}"
-    );
+    assert!((most / range.at_least - 4.0 / 3.0).abs() < 0.01, "{range:?}");
 }
 
 #[test]
@@ -158,17 +136,11 @@ fn nothing_determined_is_invalid() {
     let mut trial = closed_trial(750, 250);
     assert_eq!(assess(&trial).verdict, Verdict::Valid, "the median is");
     trial.measurement.undelayed = Histogram::default();
-    trial
-        .measurement
-        .undelayed
-        .record_n(Nanos(500 * US), 100_000);
+    trial.measurement.undelayed.record_n(Nanos(500 * US), 100_000);
     assert_eq!(assess(&trial).invalid_clauses, [Clause::Undetermined]);
     // Of ten operations each value is stated.
     trial.measurement.outcomes = Default::default();
-    trial
-        .measurement
-        .outcomes
-        .add_many(crate::measure::Outcome::Ok, 10);
+    trial.measurement.outcomes.add_many(crate::measure::Outcome::Ok, 10);
     assert_eq!(assess(&trial).verdict, Verdict::Valid);
 }
 

@@ -41,16 +41,9 @@ pub(super) const STATE_CODES: &[Code] = &[AGENT_STOPPED, RESULTS_KEPT];
 pub(super) fn fleet_incomplete(trials: &TrialGroup) -> Option<Finding> {
     let lost = |t: &TrialReport| {
         let agents = &t.http()?.agents;
-        let mut lost = agents
-            .iter()
-            .filter_map(|a| Some((a, a.lost_because.as_ref()?)));
+        let mut lost = agents.iter().filter_map(|a| Some((a, a.lost_because.as_ref()?)));
         let (first, because) = lost.next()?;
-        Some((
-            first.agent.clone(),
-            because.clone(),
-            1 + lost.count(),
-            agents.len(),
-        ))
+        Some((first.agent.clone(), because.clone(), 1 + lost.count(), agents.len()))
     };
     let (place, (agent, because, lost, of)) = trials.worst(lost, |l| l.2 as f64)?;
     let others = match lost {
@@ -80,10 +73,7 @@ pub(super) fn agent_stopped(trials: &TrialGroup) -> Option<Finding> {
     let (place, (agent, ns)) = trials.worst(stopped, |found| found.1 as f64)?;
     Some(AGENT_STOPPED.finding(
         Severity::Warning,
-        format!(
-            "{place}agent {agent} was stopped: it did not run for {}",
-            time(ns as f64)
-        ),
+        format!("{place}agent {agent} was stopped: it did not run for {}", time(ns as f64)),
         [("stopped_ns", ns as f64)],
         "find what stopped its process or its machine, then repeat",
     ))
@@ -92,9 +82,7 @@ pub(super) fn agent_stopped(trials: &TrialGroup) -> Option<Finding> {
 pub(super) fn results_kept(trials: &TrialGroup) -> Option<Finding> {
     let kept = |t: &TrialReport| {
         let agents = &t.http()?.agents;
-        let mut kept = agents
-            .iter()
-            .filter_map(|a| Some((a, a.kept_because.as_ref()?)));
+        let mut kept = agents.iter().filter_map(|a| Some((a, a.kept_because.as_ref()?)));
         let (first, because) = kept.next()?;
         Some((first.agent.clone(), because.clone(), 1 + kept.count()))
     };
@@ -108,10 +96,8 @@ pub(super) fn results_kept(trials: &TrialGroup) -> Option<Finding> {
 }
 
 pub(super) fn agents_differ(trials: &TrialGroup) -> Option<Finding> {
-    let (place, found) = trials.worst(
-        |t| outlier(&t.http()?.agents),
-        |found| found.differs.weight(),
-    )?;
+    let (place, found) =
+        trials.worst(|t| outlier(&t.http()?.agents), |found| found.differs.weight())?;
     let (what, evidence) = match found.differs {
         AgentDifference::Mean { own_ns, others_ns } => (
             format!(
@@ -132,10 +118,7 @@ pub(super) fn agents_differ(trials: &TrialGroup) -> Option<Finding> {
     };
     Some(AGENTS_DIFFER.finding(
         Severity::Warning,
-        format!(
-            "{place}agent {} differs from the others: {what}",
-            found.agent
-        ),
+        format!("{place}agent {} differs from the others: {what}", found.agent),
         evidence,
         "look at its path and its host; leave it out with --agents and compare",
     ))

@@ -85,10 +85,7 @@ pub(super) fn generator_limited(trials: &TrialGroup) -> Option<Finding> {
              more",
             percent(busy)
         ),
-        [
-            ("busiest_worker_percent", busy),
-            ("workers", f64::from(workers)),
-        ],
+        [("busiest_worker_percent", busy), ("workers", f64::from(workers))],
         format!(
             "give it more cores: --threads {} where as many are idle, or run it on another machine \
              than the server",
@@ -121,17 +118,11 @@ fn has_its_own_finding(clause: Clause) -> bool {
 
 /// The clauses of INVALID, but for those that a finding of their own reports.
 fn distortions(t: &TrialReport) -> Option<Vec<String>> {
-    let (limits, others): (Vec<_>, Vec<_>) = t
-        .clauses()
-        .partition(|(clause, _)| clause.is_some_and(has_its_own_finding));
+    let (limits, others): (Vec<_>, Vec<_>) =
+        t.clauses().partition(|(clause, _)| clause.is_some_and(has_its_own_finding));
     let is_all_said = others.is_empty() && !limits.is_empty();
     let is_distorted = t.verdict == Verdict::Invalid && !is_all_said;
-    is_distorted.then(|| {
-        others
-            .into_iter()
-            .map(|(_, text)| text.to_owned())
-            .collect()
-    })
+    is_distorted.then(|| others.into_iter().map(|(_, text)| text.to_owned()).collect())
 }
 
 pub(super) fn generator_distorted(trials: &TrialGroup) -> Option<Finding> {
@@ -150,10 +141,7 @@ pub(super) fn generator_distorted(trials: &TrialGroup) -> Option<Finding> {
 pub(crate) fn distorted(place: &str, clauses: &[String], lighter: &str) -> Finding {
     GENERATOR_DISTORTED.finding(
         Severity::Error,
-        format!(
-            "{place}the generator distorted the load: {}",
-            clauses.join("; ")
-        ),
+        format!("{place}the generator distorted the load: {}", clauses.join("; ")),
         [("clauses", clauses.len() as f64)],
         format!("{QUIETER}{lighter}"),
     )
@@ -204,10 +192,7 @@ pub(super) fn generator_woken(trials: &TrialGroup) -> Option<Finding> {
             number(per_s),
             number(per_response)
         ),
-        [
-            ("woken_by_target_per_s", per_s),
-            ("woken_per_response", per_response),
-        ],
+        [("woken_by_target_per_s", per_s), ("woken_per_response", per_response)],
         "compare with a generator that polls: --threads 1 --wait spin, on a processor that taskset \
          keeps for it",
     ))
@@ -232,11 +217,7 @@ pub(super) fn littles_law(trials: &TrialGroup) -> Option<Finding> {
             number(law.x_times_r),
             percent(apart)
         ),
-        [
-            ("n", law.n),
-            ("x_times_r", law.x_times_r),
-            ("deviation_percent", apart),
-        ],
+        [("n", law.n), ("x_times_r", law.x_times_r), ("deviation_percent", apart)],
         "repeat it for longer: --duration 60s; until the two agree, trust neither the throughput \
          nor the response times of this load",
     ))

@@ -28,13 +28,7 @@ use crate::words::{levels, value};
 
 /// The codes of these findings.
 pub fn codes() -> impl Iterator<Item = Code> {
-    let modules = [
-        generator::CODES,
-        target::CODES,
-        silence::CODES,
-        sessions::CODES,
-        agents::CODES,
-    ];
+    let modules = [generator::CODES, target::CODES, silence::CODES, sessions::CODES, agents::CODES];
     modules.into_iter().flatten().copied()
 }
 
@@ -134,19 +128,12 @@ struct TrialGroup<'a> {
 
 impl<'a> TrialGroup<'a> {
     fn at_levels(trials: &'a [&'a TrialReport], asked: FindingContext) -> TrialGroup<'a> {
-        TrialGroup {
-            trials,
-            are_named: true,
-            asked,
-        }
+        TrialGroup { trials, are_named: true, asked }
     }
 
     /// Where it holds, in words, and what it found in each of those trials; `None` where nowhere.
     fn all<T>(&self, check: impl Fn(&TrialReport) -> Option<T>) -> Option<(String, Vec<T>)> {
-        let found = self
-            .trials
-            .iter()
-            .filter_map(|t| Some((t.level, check(t)?)));
+        let found = self.trials.iter().filter_map(|t| Some((t.level, check(t)?)));
         let (at, all): (Vec<Level>, Vec<T>) = found.unzip();
         (!all.is_empty()).then(|| (self.place(at), all))
     }
@@ -164,11 +151,7 @@ impl<'a> TrialGroup<'a> {
     ) -> Option<(String, T)> {
         let (place, all) = self.all(check)?;
         let heavier = |worst: T, next: T| {
-            if weight(&next) > weight(&worst) {
-                next
-            } else {
-                worst
-            }
+            if weight(&next) > weight(&worst) { next } else { worst }
         };
         Some((place, all.into_iter().reduce(heavier)?))
     }

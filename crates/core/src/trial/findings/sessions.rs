@@ -49,11 +49,7 @@ pub(super) fn data_exhausted(trials: &TrialGroup) -> Option<Finding> {
     let ran_out = |t: &TrialReport| {
         let sessions = t.sessions()?;
         let after_ns = sessions.ran_out_after_ns.unwrap_or(t.duration_ns);
-        Some((
-            sessions.ran_out.clone()?,
-            sessions.ran_out_records,
-            after_ns,
-        ))
+        Some((sessions.ran_out.clone()?, sessions.ran_out_records, after_ns))
     };
     let (place, (set, records, after_ns)) = trials.worst(ran_out, |found| -(found.2 as f64))?;
     let records = records.unwrap_or_default() as f64;
@@ -121,11 +117,7 @@ pub(super) fn program_failed(trials: &TrialGroup) -> Option<Finding> {
         Some((count, because, programs.has_ended))
     };
     let (place, (count, because, has_ended)) = trials.worst(failed, |found| found.0 as f64)?;
-    let end = if has_ended {
-        ", and the load ended"
-    } else {
-        ""
-    };
+    let end = if has_ended { ", and the load ended" } else { "" };
     Some(PROGRAM_FAILED.finding(
         Severity::Warning,
         format!(
@@ -155,10 +147,7 @@ pub(super) fn program_late(trials: &TrialGroup) -> Option<Finding> {
             time(mean as f64),
             time(slow as f64)
         ),
-        [
-            ("late_mean_ns", mean as f64),
-            ("late_slowest_ns", slow as f64),
-        ],
+        [("late_mean_ns", mean as f64), ("late_slowest_ns", slow as f64)],
         "put a pause before the step, in which the program can answer, or make the program faster",
     ))
 }

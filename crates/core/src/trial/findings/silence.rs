@@ -64,10 +64,7 @@ pub(super) fn outage(t: &TrialReport) -> Option<OutageSummary> {
 /// a closed loop users back off from a target that fails, so that an outage leaves few failures
 /// among many responses. Where nothing ever came, `errors` says so.
 fn dead_intervals(t: &TrialReport) -> Vec<OutageReport> {
-    let dead = t
-        .intervals
-        .iter()
-        .filter(|i| i.completed == 0 && i.errors > 0);
+    let dead = t.intervals.iter().filter(|i| i.completed == 0 && i.errors > 0);
     let mut all: Vec<OutageReport> = Vec::new();
     for i in dead {
         match all.last_mut() {
@@ -90,11 +87,7 @@ fn dead_intervals(t: &TrialReport) -> Vec<OutageReport> {
 pub(super) fn outages(trials: &TrialGroup) -> Option<Finding> {
     let (place, outage) = trials.first(outage)?;
     let all = if outage.count > 1.0 {
-        format!(
-            " ({} such times, {} in all)",
-            number(outage.count),
-            time(outage.lasted_ns)
-        )
+        format!(" ({} such times, {} in all)", number(outage.count), time(outage.lasted_ns))
     } else {
         String::new()
     };

@@ -114,15 +114,8 @@ pub(crate) fn failure_kind(trials: &[&TrialReport]) -> Option<&'static str> {
 pub(super) fn errors(trials: &TrialGroup) -> Option<Finding> {
     let (place, (share, kind)) = trials.worst(failures, |f| f.0)?;
     Some(ERRORS.finding(
-        if share <= ERRORS_PERCENT {
-            Severity::Info
-        } else {
-            Severity::Warning
-        },
-        format!(
-            "{place}{} of the operations failed, most of them with `{kind}`",
-            percent(share)
-        ),
+        if share <= ERRORS_PERCENT { Severity::Info } else { Severity::Warning },
+        format!("{place}{} of the operations failed, most of them with `{kind}`", percent(share)),
         [("error_percent", share)],
         match kind {
             "http_4xx" | "malformed" => {
@@ -341,10 +334,7 @@ fn stall(t: &TrialReport) -> Option<[f64; 2]> {
     let late = t.offered.pacing_error_ns.max.unwrap_or(0);
     let on_time = late < long / 2 && t.offered.stall_ns_max < long / 2;
     let first = stalls.first().filter(|_| on_time && stalls.len() <= 3)?;
-    Some([
-        first[0].start_ns as f64,
-        first[0].max_ns.max(first[1].max_ns) as f64,
-    ])
+    Some([first[0].start_ns as f64, first[0].max_ns.max(first[1].max_ns) as f64])
 }
 
 pub(super) fn server_stalled(trials: &TrialGroup) -> Option<Finding> {

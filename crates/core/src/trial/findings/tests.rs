@@ -51,10 +51,7 @@ fn trial_codes(t: &TrialReport) -> Vec<String> {
 #[test]
 fn an_outage_shows_although_its_failures_are_few() {
     let with = |failures| {
-        let mut t = open(
-            1_000,
-            [1_000, 1_000, 1_000, 0, 0, 1_000, 1_000, 1_000, 1_000, 1_000],
-        );
+        let mut t = open(1_000, [1_000, 1_000, 1_000, 0, 0, 1_000, 1_000, 1_000, 1_000, 1_000]);
         (t.intervals[3].errors, t.intervals[4].errors) = (failures, 2);
         t.outcomes = outcomes(10_000, 0.0);
         trial_findings(&t)
@@ -63,11 +60,7 @@ fn an_outage_shows_although_its_failures_are_few() {
     let outage = found.iter().find(|f| f.code == "outage").expect("one");
     let times = ["from_ns", "lasted_ns"].map(|name| outage.evidence[name]);
     assert_eq!(times, [3e9, 2e9]);
-    assert!(
-        outage
-            .text
-            .contains("from 3 s into the measurement until 5 s")
-    );
+    assert!(outage.text.contains("from 3 s into the measurement until 5 s"));
     assert!(with(2).iter().all(|f| f.code != "outage"), "4 failures");
 }
 
@@ -80,12 +73,7 @@ fn check(what: &str, change: impl Fn(&mut TrialReport), expected: &[&str]) {
 
 fn law(x_times_r: f64) -> Option<LittlesLaw> {
     let deviation_percent = 100.0 * (x_times_r / 10.0 - 1.0);
-    Some(LittlesLaw {
-        n: 10.0,
-        x_times_r,
-        deviation_percent,
-        ok: deviation_percent.abs() <= 2.5,
-    })
+    Some(LittlesLaw { n: 10.0, x_times_r, deviation_percent, ok: deviation_percent.abs() <= 2.5 })
 }
 
 #[test]
@@ -106,11 +94,7 @@ fn a_generator_that_polled_says_so() {
             lateness_ns: Default::default(),
         });
     };
-    check(
-        "polled all the time",
-        |t| polled(t, 80.0),
-        &["generator_polled"],
-    );
+    check("polled all the time", |t| polled(t, 80.0), &["generator_polled"]);
     check("slept, then polled", |t| polled(t, 0.0), &[]);
 }
 
@@ -123,13 +107,7 @@ fn a_generator_that_is_woken_for_each_response_is_told_of() {
     };
     for (users, per_s, of, found, what) in [
         (16, 5_000.0, 50_000.0, true, "once in ten responses"),
-        (
-            15,
-            5_000.0,
-            50_000.0,
-            false,
-            "too few users to keep it busy",
-        ),
+        (15, 5_000.0, 50_000.0, false, "too few users to keep it busy"),
         (16, 4_999.0, 40_000.0, false, "seldom"),
         (16, 5_000.0, 50_100.0, false, "for few of the responses"),
     ] {
@@ -145,32 +123,16 @@ fn a_generator_that_is_woken_for_each_response_is_told_of() {
 
 #[test]
 fn trial_findings_at_their_thresholds() {
-    check(
-        "not stationary",
-        |t| t.stationary = false,
-        &["non_stationary"],
-    );
+    check("not stationary", |t| t.stationary = false, &["non_stationary"]);
     let nothing = |t: &mut TrialReport| (t.stationary, t.completed) = (false, 0);
     check("nothing completed is another matter", nothing, &[]);
 
     let off = &["littles_law_violation"];
-    check(
-        "Little's law 2.6 % off",
-        |t| t.as_http_mut().littles_law = law(10.26),
-        off,
-    );
+    check("Little's law 2.6 % off", |t| t.as_http_mut().littles_law = law(10.26), off);
     let few = |t: &mut TrialReport| (t.as_http_mut().littles_law, t.completed) = (law(10.26), 199);
     check("2.6 % off, but fewer than 20 operations per user", few, &[]);
-    check(
-        "2.6 % off, below",
-        |t| t.as_http_mut().littles_law = law(9.74),
-        off,
-    );
-    check(
-        "2.4 % off",
-        |t| t.as_http_mut().littles_law = law(10.24),
-        &[],
-    );
+    check("2.6 % off, below", |t| t.as_http_mut().littles_law = law(9.74), off);
+    check("2.4 % off", |t| t.as_http_mut().littles_law = law(10.24), &[]);
 
     let busy = |t: &mut TrialReport, all, spin| {
         t.generator.busiest_worker_percent = all;
@@ -184,11 +146,7 @@ fn trial_findings_at_their_thresholds() {
         });
         t.throughput_per_s = None;
     };
-    check(
-        "a range of throughput",
-        undetermined,
-        &["figures_undetermined"],
-    );
+    check("a range of throughput", undetermined, &["figures_undetermined"]);
     let late = |t: &mut TrialReport| {
         let range = TimeRange {
             at_least: 1,
@@ -206,39 +164,19 @@ fn trial_findings_at_their_thresholds() {
     check("96 % of a core", |t| limited(t, 96.0, 0.0), both);
     check("95 % of a core", |t| limited(t, 95.0, 0.0), &both[1..]);
     check("polling", |t| limited(t, 100.0, 30.0), &both[1..]);
-    check(
-        "a busy core that nobody waits for",
-        |t| busy(t, 96.0, 0.0),
-        &[],
-    );
+    check("a busy core that nobody waits for", |t| busy(t, 96.0, 0.0), &[]);
 
-    check(
-        "invalid",
-        |t| t.verdict = Verdict::Invalid,
-        &["generator_distorted"],
-    );
-    check(
-        "1.1 % failed",
-        |t| t.outcomes = outcomes(4_000, 0.011),
-        &["errors"],
-    );
+    check("invalid", |t| t.verdict = Verdict::Invalid, &["generator_distorted"]);
+    check("1.1 % failed", |t| t.outcomes = outcomes(4_000, 0.011), &["errors"]);
     check("none failed", |t| t.outcomes = outcomes(4_000, 0.0), &[]);
 
     // 1,000/s of 20 users at 10 ms: they pause 10 ms.
     let pause = |t: &mut TrialReport, overshoot_ns| {
         t.as_http_mut().littles_law = law(10.0);
-        t.as_http_mut()
-            .littles_law
-            .as_mut()
-            .expect("a law")
-            .x_times_r = 20.0;
+        t.as_http_mut().littles_law.as_mut().expect("a law").x_times_r = 20.0;
         t.offered.pacing_error_ns.p50 = Some(overshoot_ns);
     };
-    check(
-        "pauses 6 % too long",
-        |t| pause(t, 600_000),
-        &["think_deviation"],
-    );
+    check("pauses 6 % too long", |t| pause(t, 600_000), &["think_deviation"]);
     check("pauses 4 % too long", |t| pause(t, 400_000), &[]);
     let no_pause = |t: &mut TrialReport| {
         t.as_http_mut().littles_law = law(10.0);
@@ -248,10 +186,7 @@ fn trial_findings_at_their_thresholds() {
 }
 
 fn waits(p50_ns: u64) -> Option<QuantilesReport> {
-    Some(QuantilesReport {
-        p50: Some(p50_ns),
-        ..QuantilesReport::default()
-    })
+    Some(QuantilesReport { p50: Some(p50_ns), ..QuantilesReport::default() })
 }
 
 #[test]
@@ -285,45 +220,24 @@ fn connections_that_are_too_few_are_told_from_a_slow_target() {
     assert!(trial_codes(&closed).is_empty());
     let finding = trial_findings(&with(&|_| ())).remove(0);
     assert!(finding.text.contains("--connections 4"), "{}", finding.text);
-    assert!(
-        finding.text.contains("13.33/s of the 1,000/s"),
-        "{}",
-        finding.text
-    );
-    assert!(
-        finding.next_step.contains("--connections 360"),
-        "{}",
-        finding.next_step
-    );
+    assert!(finding.text.contains("13.33/s of the 1,000/s"), "{}", finding.text);
+    assert!(finding.next_step.contains("--connections 360"), "{}", finding.next_step);
     assert_eq!(finding.evidence["connections_needed"], 300.0);
 }
 
 #[test]
 fn bytes_that_nobody_asked_for_are_told() {
-    check(
-        "one",
-        |t| t.as_http_mut().traffic.surplus_responses = 1,
-        &["surplus_bytes"],
-    );
-    check(
-        "none",
-        |t| t.as_http_mut().traffic.surplus_responses = 0,
-        &[],
-    );
+    check("one", |t| t.as_http_mut().traffic.surplus_responses = 1, &["surplus_bytes"]);
+    check("none", |t| t.as_http_mut().traffic.surplus_responses = 0, &[]);
 }
 
 #[test]
 fn delayed_acknowledgements_differ_from_slow_responses() {
     let receiving = |p50_ms: u64, bytes: u64| {
         move |t: &mut TrialReport| {
-            let times = QuantilesReport {
-                p50: Some(p50_ms * 1_000_000),
-                ..QuantilesReport::default()
-            };
-            t.as_http_mut()
-                .timing
-                .stages_ns
-                .insert(Stage::Receive, times);
+            let times =
+                QuantilesReport { p50: Some(p50_ms * 1_000_000), ..QuantilesReport::default() };
+            t.as_http_mut().timing.stages_ns.insert(Stage::Receive, times);
             t.bytes_received = t.completed * bytes;
         }
     };
@@ -346,21 +260,13 @@ fn delayed_acknowledgements_differ_from_slow_responses() {
 fn a_queue_that_grows_is_told_from_one_that_stands() {
     let grows = ["target_queue_grows"];
     assert_eq!(trial_codes(&open(1_000, [980; 10])), grows);
-    assert_eq!(
-        trial_codes(&open(1_000, [995; 10])),
-        [""; 0],
-        "half a per cent is noise"
-    );
+    assert_eq!(trial_codes(&open(1_000, [995; 10])), [""; 0], "half a per cent is noise");
     let mut late = [1_000; 10];
     late[9] = 800;
     assert_eq!(trial_codes(&open(1_000, late)), [""; 0], "only at the end");
     let mut soon = [1_000; 10];
     soon[0] = 800;
-    assert_eq!(
-        trial_codes(&open(1_000, soon)),
-        [""; 0],
-        "only at the beginning"
-    );
+    assert_eq!(trial_codes(&open(1_000, soon)), [""; 0], "only at the beginning");
     let mut drifting = open(1_000, [900; 10]);
     drifting.stationary = false;
     assert_eq!(trial_codes(&drifting), grows, "the drift is the queue's");
@@ -374,21 +280,13 @@ fn a_stall_of_the_server_is_told_from_one_of_the_generator() {
     t.intervals[5].max_ns = 1_000_000_000;
     assert_eq!(trial_codes(&t), ["server_stalled"]);
     let finding = trial_findings(&t).remove(0);
-    assert!(
-        finding.text.contains("about 1 s near 4 s"),
-        "{}",
-        finding.text
-    );
+    assert!(finding.text.contains("about 1 s near 4 s"), "{}", finding.text);
     let mut short = t.clone();
     short.intervals[5].max_ns = 150_000_000;
     assert_eq!(trial_codes(&short), [""; 0], "15 medians are no stall");
     let mut own = t.clone();
     own.offered.stall_ns_max = 900_000_000;
-    assert_eq!(
-        trial_codes(&own),
-        [""; 0],
-        "the generator stood still itself"
-    );
+    assert_eq!(trial_codes(&own), [""; 0], "the generator stood still itself");
     let mut steady = t;
     (steady.intervals[4].completed, steady.intervals[5].completed) = (900, 1_100);
     assert_eq!(trial_codes(&steady), [""; 0], "no dip, no burst");
@@ -398,18 +296,11 @@ fn a_stall_of_the_server_is_told_from_one_of_the_generator() {
 fn trials_of_one_kind_make_one_finding_with_the_worst_number() {
     let mut trials: Vec<TrialReport> = [20, 1, 5].map(|n| at_level(n, 0.02)).to_vec();
     trials[1].outcomes = outcomes(4_000, 0.2);
-    let all = findings_at_levels(
-        &trials.iter().collect::<Vec<_>>(),
-        FindingContext::default(),
-    );
+    let all = findings_at_levels(&trials.iter().collect::<Vec<_>>(), FindingContext::default());
     assert_eq!(all.len(), 1);
     let finding = &all[0];
     assert_eq!(finding.evidence["error_percent"], 20.0);
-    assert!(
-        finding.text.starts_with("at 1, 5 and 20 users: 20 %"),
-        "{}",
-        finding.text
-    );
+    assert!(finding.text.starts_with("at 1, 5 and 20 users: 20 %"), "{}", finding.text);
     assert!(finding.text.contains("`http_5xx`"));
 }
 
@@ -448,10 +339,7 @@ fn late_programs_are_found_beyond_a_millisecond() {
     assert!(late.text.starts_with(want), "{}", late.text);
     for late_ns in [0, 999_999] {
         let codes = trial_codes(&asking(late_ns, 0, None));
-        assert!(
-            !codes.iter().any(|c| c.starts_with("program_")),
-            "{codes:?}"
-        );
+        assert!(!codes.iter().any(|c| c.starts_with("program_")), "{codes:?}");
     }
 }
 

@@ -22,10 +22,7 @@ fn level(load: &Load) -> Level {
 }
 
 fn spec_of(load: Load) -> TrialSpec {
-    TrialSpec {
-        level: level(&load),
-        ..spec(load)
-    }
+    TrialSpec { level: level(&load), ..spec(load) }
 }
 
 fn at_rate(per_s: u64) -> Load {
@@ -58,19 +55,9 @@ fn users_who_hang_from_the_warm_up_on_are_seen() {
     let (report, findings) = run(closed(16), &world);
     let hung = found(&findings, "hung_operations").expect("4 of 16 hang");
     assert_eq!(hung.severity, Severity::Error);
-    assert!(
-        hung.text.contains("4 of 16 users never got a response"),
-        "{}",
-        hung.text
-    );
+    assert!(hung.text.contains("4 of 16 users never got a response"), "{}", hung.text);
     assert_eq!(found(&findings, "littles_law_violation"), None);
-    assert_eq!(
-        (
-            report.as_http().silence.hung,
-            report.as_http().silence.hung_throughout
-        ),
-        (4, 4)
-    );
+    assert_eq!((report.as_http().silence.hung, report.as_http().silence.hung_throughout), (4, 4));
     // They are in outcomes and percentiles, and no minimum.
     assert_eq!(report.outcomes.total(), report.attempted);
     assert_eq!(report.outcomes.errors(), 4);
@@ -88,18 +75,9 @@ fn operations_of_an_open_loop_that_hang_are_seen() {
     let mut world = fast();
     world.faults.hangs_every = 4;
     let (report, findings) = run(at_rate(200), &world);
-    assert!(
-        report.as_http().silence.hung_throughout > 0,
-        "{:?}",
-        report.as_http().silence
-    );
+    assert!(report.as_http().silence.hung_throughout > 0, "{:?}", report.as_http().silence);
     assert!(found(&findings, "hung_operations").is_some());
-    assert_eq!(
-        report.verdict,
-        Verdict::Valid,
-        "{:?}",
-        report.invalid_because
-    );
+    assert_eq!(report.verdict, Verdict::Valid, "{:?}", report.invalid_because);
 }
 
 #[test]
@@ -109,17 +87,9 @@ fn long_operations_do_not_hang_and_bias_nothing() {
     for law in [Law::Fixed(MS(5_000)), Law::Uniform(MS(4_000), MS(6_000))] {
         let report = assess(&simulate(&spec, &World::station(None, law)).trial);
         let off = (report.responses_per_s() / 0.8 - 1.0).abs();
-        let chance = if law == Law::Fixed(MS(5_000)) {
-            0.02
-        } else {
-            0.1
-        };
+        let chance = if law == Law::Fixed(MS(5_000)) { 0.02 } else { 0.1 };
         assert!(off < chance, "{law:?}: {off}");
-        assert!(
-            report.as_http().silence.is_none(),
-            "{:?}",
-            report.as_http().silence
-        );
+        assert!(report.as_http().silence.is_none(), "{:?}", report.as_http().silence);
         // So few operations of random length may look like a drift, and that is all.
         let findings = trial_findings(&report);
         let others = findings.iter().find(|f| f.code != "non_stationary");
@@ -136,10 +106,7 @@ fn an_outage_has_a_beginning_and_an_end_and_nothing_is_cut() {
         match until {
             None => world.faults.crash_at = Some(MS(from)),
             Some(until) => {
-                world.server_stalls = vec![Stall {
-                    at: MS(from),
-                    length: MS(until - from),
-                }];
+                world.server_stalls = vec![Stall { at: MS(from), length: MS(until - from) }];
             }
         }
         world
@@ -171,37 +138,23 @@ fn an_outage_has_a_beginning_and_an_end_and_nothing_is_cut() {
 #[test]
 fn silence_for_good_after_many_answers_is_an_outage() {
     let mut world = fast();
-    world.server_stalls = vec![Stall {
-        at: MS(4_000),
-        length: MS(100_000),
-    }];
+    world.server_stalls = vec![Stall { at: MS(4_000), length: MS(100_000) }];
     let (report, findings) = run(closed(16), &world);
     let outage = found(&findings, "outage").expect("it never answers again");
     assert!(outage.text.contains("until its end"), "{}", outage.text);
     assert_eq!(outage.evidence["failures"], 16.0);
     assert_eq!(found(&findings, "hung_operations"), None, "said once");
     let per_s = report.responses_per_s();
-    assert!(
-        (900.0..1_500.0).contains(&per_s),
-        "{per_s}: of all the window"
-    );
+    assert!((900.0..1_500.0).contains(&per_s), "{per_s}: of all the window");
 }
 
 #[test]
 fn a_stall_without_a_failure_is_no_outage() {
     let mut world = fast();
-    world.server_stalls = vec![Stall {
-        at: MS(5_000),
-        length: MS(1_000),
-    }];
+    world.server_stalls = vec![Stall { at: MS(5_000), length: MS(1_000) }];
     for load in [closed(16), at_rate(300)] {
         let (report, findings) = run(load, &world);
-        assert_eq!(
-            found(&findings, "outage"),
-            None,
-            "{:?}",
-            report.as_http().silence
-        );
+        assert_eq!(found(&findings, "outage"), None, "{:?}", report.as_http().silence);
         assert_eq!(found(&findings, "periodic_pauses"), None);
     }
 }
@@ -219,33 +172,20 @@ fn periodic_pauses_are_found_in_closed_and_open_loops() {
         assert!((period - 1_150.0).abs() <= 20.0, "{period}");
         assert!((length - 150.0).abs() <= 20.0, "{length}");
         assert!((pauses.evidence["percent"] - 13.0).abs() < 2.5);
-        assert_eq!(
-            pauses.text.contains("closed loop"),
-            hides,
-            "{}",
-            pauses.text
-        );
+        assert_eq!(pauses.text.contains("closed loop"), hides, "{}", pauses.text);
         assert_eq!(pauses.next_step.contains("--rate"), hides);
     }
 }
 
 #[test]
 fn what_is_not_periodic_or_no_pause_is_not_called_so() {
-    let stall = |ms: u64| Stall {
-        at: MS(ms),
-        length: MS(150),
-    };
+    let stall = |ms: u64| Stall { at: MS(ms), length: MS(150) };
     let once = vec![stall(5_000)];
-    let any_time = [1_300, 2_900, 3_350, 6_000, 8_700, 9_100]
-        .map(stall)
-        .to_vec();
+    let any_time = [1_300, 2_900, 3_350, 6_000, 8_700, 9_100].map(stall).to_vec();
     let slow = World::station(1, Law::Fixed(MS(150)));
     let in_step = World::station(None, Law::Fixed(MS(150)));
     let heavy = World::station(4, Law::LogNormal(MS(5), 2.0));
-    let stalled = |server_stalls| World {
-        server_stalls,
-        ..fast()
-    };
+    let stalled = |server_stalls| World { server_stalls, ..fast() };
     for (what, world) in [
         ("one stall", stalled(once)),
         ("stalls at any time", stalled(any_time)),
@@ -254,12 +194,7 @@ fn what_is_not_periodic_or_no_pause_is_not_called_so() {
         ("single slow operations", heavy),
         ("nothing", fast()),
     ] {
-        for load in [
-            closed(16),
-            closed(1),
-            open(ArrivalLaw::Constant),
-            at_rate(20),
-        ] {
+        for load in [closed(16), closed(1), open(ArrivalLaw::Constant), at_rate(20)] {
             let (report, findings) = run(load, &world);
             let none = found(&findings, "periodic_pauses").is_none();
             assert!(none, "{what}: {:?}", report.as_http().silence);
@@ -288,10 +223,7 @@ fn one_response_is_shown_and_none_is_no_figure() {
     // Every operation ends after the window.
     let long = World::station(None, Law::Fixed(MS(15_000)));
     let report = assess(&simulate(&spec(closed(4)), &long).trial);
-    assert_eq!(
-        (report.throughput_per_s, report.goodput_per_s),
-        (None, None)
-    );
+    assert_eq!((report.throughput_per_s, report.goodput_per_s), (None, None));
     assert_eq!(report.throughput_ci95_per_s, None);
 }
 
@@ -317,12 +249,7 @@ fn any_world() -> impl Strategy<Value = World> {
     (law, 1u32..16, stalls, hangs, crash, errors).prop_map(
         |(service, workers, server_stalls, hangs_every, crash_at, errors)| World {
             server_stalls,
-            faults: Faults {
-                hangs_every,
-                crash_at,
-                errors,
-                ..Faults::default()
-            },
+            faults: Faults { hangs_every, crash_at, errors, ..Faults::default() },
             ..World::station(workers, service)
         },
     )

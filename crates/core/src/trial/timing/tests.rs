@@ -11,10 +11,7 @@ const US: fn(u64) -> Nanos = Nanos::from_micros;
 /// An open loop at 500/s of 10 s whose k-th operation is `change` of one served in 1 ms.
 fn trial(load: Load, change: impl Fn(u64, Completion) -> Completion) -> Trial {
     let spec = spec(load);
-    let window = Window {
-        start: spec.warmup,
-        end: spec.window_end(),
-    };
+    let window = Window { start: spec.warmup, end: spec.window_end() };
     let mut recorder = Recorder::new(RecorderConfig {
         window,
         interval: MS(1_000),
@@ -67,18 +64,8 @@ fn slowest(late: Nanos, stage: Stage) -> Trial {
         for end in &mut ends[stage as usize..Stage::Receive as usize] {
             *end += late;
         }
-        let [
-            started,
-            placed,
-            connected,
-            secured,
-            _,
-            granted,
-            sent,
-            written,
-            first_byte,
-            completed,
-        ] = ends;
+        let [started, placed, connected, secured, _, granted, sent, written, first_byte, completed] =
+            ends;
         Completion {
             started,
             placed,
@@ -120,10 +107,7 @@ fn each_owner_is_named_for_its_own_stage_and_no_other() {
         let generator = all.generator_percent();
         assert_eq!(generator > 0.0, owner == Owner::Generator, "{stage:?}");
         assert_eq!(report.timing().unwrap().slowest.len(), 10);
-        assert_eq!(
-            report.timing().unwrap().slowest[0].response_time_ns,
-            10_000_000
-        );
+        assert_eq!(report.timing().unwrap().slowest[0].response_time_ns, 10_000_000);
     }
 }
 
@@ -160,11 +144,9 @@ fn the_targets_share_is_split_where_both_ends_saw_enough() {
 
 #[test]
 fn slow_starts_make_the_tail_a_range_and_slow_targets_do_not() {
-    for (late_us, stage, is_determined) in [
-        (120, Stage::Pacing, false),
-        (100, Stage::Pacing, true),
-        (460, Stage::FirstByte, true),
-    ] {
+    for (late_us, stage, is_determined) in
+        [(120, Stage::Pacing, false), (100, Stage::Pacing, true), (460, Stage::FirstByte, true)]
+    {
         let times = assess(&slowest(US(late_us), stage)).response_time_ns;
         let is_range = times.ranges.contains_key("p999");
         assert_eq!(times.p999.is_some(), is_determined, "{late_us} {stage:?}");
@@ -181,43 +163,28 @@ fn the_clock_is_the_kernels_where_it_stamped_nearly_all() {
         (4_949, ClockKind::Process),
         (0, ClockKind::Process),
     ] {
-        let trial = trial(open(ArrivalLaw::Constant), |k, c| Completion {
-            by_kernel: k < stamped,
-            ..c
-        });
+        let trial =
+            trial(open(ArrivalLaw::Constant), |k, c| Completion { by_kernel: k < stamped, ..c });
         let timing = assess(&trial).timing().unwrap().clone();
         assert_eq!(timing.clock, Some(clock), "{stamped}");
         assert_eq!(timing.pick_up_ns.is_some(), stamped > 0);
     }
-    let none = trial(open(ArrivalLaw::Constant), |_, c| Completion {
-        outcome: Outcome::Refused,
-        ..c
-    });
+    let none =
+        trial(open(ArrivalLaw::Constant), |_, c| Completion { outcome: Outcome::Refused, ..c });
     assert_eq!(assess(&none).timing().unwrap().clock, None);
 }
 
 #[test]
 fn late_reading_is_the_generators_share_of_a_closed_loop() {
     let picked_up_late = |late: Nanos| {
-        let trial = trial(closed(1), |_, c| Completion {
-            picked_up: c.completed + late,
-            ..c
-        });
+        let trial = trial(closed(1), |_, c| Completion { picked_up: c.completed + late, ..c });
         assess(&trial)
     };
-    let share = |late| {
-        picked_up_late(late)
-            .timing()
-            .unwrap()
-            .generator_cycle_percent
-    };
+    let share = |late| picked_up_late(late).timing().unwrap().generator_cycle_percent;
     assert!((share(US(250)).unwrap() - 20.0).abs() < 0.1);
     assert_eq!(share(Nanos::ZERO), Some(0.0));
     let open = trial(open(ArrivalLaw::Constant), |_, c| c);
-    assert_eq!(
-        assess(&open).timing().unwrap().generator_cycle_percent,
-        None
-    );
+    assert_eq!(assess(&open).timing().unwrap().generator_cycle_percent, None);
 }
 
 #[test]

@@ -8,10 +8,7 @@ const MS: u64 = 1_000_000;
 /// 10,000 operations in 10 s, of 1 ms each, kept to within microseconds.
 fn healthy() -> ValidityEvidence {
     ValidityEvidence {
-        asked: Some(Demand {
-            operations: 10_000.0,
-            slack: 0.0,
-        }),
+        asked: Some(Demand { operations: 10_000.0, slack: 0.0 }),
         window: Nanos::from_secs(10),
         open_loop: true,
         attempted: 10_000,
@@ -29,11 +26,7 @@ fn quantiles(p50: u64, p99: u64) -> PacingQuantiles {
 fn gaps(law: GapLaw, mean_ns: u64, std_dev_ns: u64) -> GapEvidence {
     GapEvidence {
         law,
-        gaps: Gaps {
-            count: 10_000,
-            mean_ns: mean_ns as f64,
-            std_dev_ns: std_dev_ns as f64,
-        },
+        gaps: Gaps { count: 10_000, mean_ns: mean_ns as f64, std_dev_ns: std_dev_ns as f64 },
         exponential: None,
         counts: Vec::new(),
     }
@@ -60,9 +53,7 @@ fn a_healthy_trial_is_valid_and_so_is_an_empty_one() {
 
 #[test]
 fn the_rate_must_be_achieved() {
-    check("0.11 % started too late", "fell behind", |e| {
-        e.started = 9_989
-    });
+    check("0.11 % started too late", "fell behind", |e| e.started = 9_989);
     check("0.1 % started too late", "", |e| e.started = 9_990);
     check("those of the last 10 ms, in a window of 2 s", "", |e| {
         (e.window, e.started) = (Nanos::from_secs(2), 9_951);
@@ -72,23 +63,15 @@ fn the_rate_must_be_achieved() {
     });
     check("few, of few operations", "", |e| {
         let operations = 20.0;
-        e.asked = Some(Demand {
-            operations,
-            slack: 0.0,
-        });
+        e.asked = Some(Demand { operations, slack: 0.0 });
         (e.attempted, e.started) = (10, 10);
     });
     check("as few as chance makes of Poisson arrivals", "", |e| {
         let operations = 10_000.0;
-        e.asked = Some(Demand {
-            operations,
-            slack: 400.0,
-        });
+        e.asked = Some(Demand { operations, slack: 400.0 });
         (e.attempted, e.started) = (9_650, 9_650);
     });
-    check("shed by order", "", |e| {
-        (e.started, e.shed, e.gaps) = (6_000, 4_000, None)
-    });
+    check("shed by order", "", |e| (e.started, e.shed, e.gaps) = (6_000, 4_000, None));
     check("a closed loop owes no rate", "", |e| {
         (e.open_loop, e.started) = (false, 0);
     });
@@ -108,18 +91,12 @@ fn a_standstill_counts_however_long_the_trial() {
         refused_at_once(99 * MS)(e);
         e.replaced_after = Some(Nanos::from_millis(400));
     });
-    check("late by 100 ms once", "stalled for 100 ms", |e| {
-        e.pacing_error_ns.max = 100 * MS
-    });
-    check("late by 99 ms once", "", |e| {
-        e.pacing_error_ns.max = 99 * MS
-    });
+    check("late by 100 ms once", "stalled for 100 ms", |e| e.pacing_error_ns.max = 100 * MS);
+    check("late by 99 ms once", "", |e| e.pacing_error_ns.max = 99 * MS);
     check("late by 98 ms without replacing anything", "", |e| {
         e.pacing_error_ns = quantiles(40 * US, 98 * MS);
     });
-    check("a second in which nothing was due", "", |e| {
-        e.stall_ns_max = 1_000 * MS
-    });
+    check("a second in which nothing was due", "", |e| e.stall_ns_max = 1_000 * MS);
     check("a second in a closed loop", "stalled for 1 s", |e| {
         (e.open_loop, e.stall_ns_max) = (false, 1_000 * MS);
     });
@@ -129,40 +106,16 @@ fn a_standstill_counts_however_long_the_trial() {
 fn gaps_must_vary_as_promised() {
     use GapLaw::{Constant, Poisson, Uniform};
     for (law, mean, std_dev, word, what) in [
-        (
-            Constant,
-            1_000,
-            310,
-            "coefficient of variation",
-            "constant gaps that vary",
-        ),
+        (Constant, 1_000, 310, "coefficient of variation", "constant gaps that vary"),
         (Constant, 1_000, 290, "", "constant gaps that vary by less"),
         (Constant, 20, 60, "", "microseconds of noise at 50,000/s"),
         (Poisson, 1_000, 1_000, "", "exponential gaps"),
-        (
-            Poisson,
-            1_000,
-            1_150,
-            "coefficient of variation",
-            "too irregular for Poisson",
-        ),
+        (Poisson, 1_000, 1_150, "coefficient of variation", "too irregular for Poisson"),
         (Poisson, 1_000, 1_130, "", "within the tolerance"),
-        (
-            Poisson,
-            1_000,
-            0,
-            "coefficient of variation",
-            "a metronome in place of Poisson",
-        ),
+        (Poisson, 1_000, 0, "coefficient of variation", "a metronome in place of Poisson"),
         (Poisson, 20, 150, "", "hiccups at 50,000/s"),
         (Uniform, 1_000, 577, "", "uniform gaps"),
-        (
-            Uniform,
-            1_000,
-            1_000,
-            "coefficient of variation",
-            "exponential, not uniform",
-        ),
+        (Uniform, 1_000, 1_000, "coefficient of variation", "exponential, not uniform"),
     ] {
         let evidence = gaps(law, mean * US, std_dev * US);
         check(what, word, |e| e.gaps = Some(evidence));
@@ -207,13 +160,7 @@ fn poisson_gaps_must_be_exponential() {
 fn poisson_counts_must_be_as_dispersed_as_poisson() {
     for (bins, mean, dispersion, word, what) in [
         (1_000, 10.0, 1.0, "", "as promised"),
-        (
-            1_000,
-            10.0,
-            1.5,
-            "index of dispersion",
-            "half as much again",
-        ),
+        (1_000, 10.0, 1.5, "index of dispersion", "half as much again"),
         (1_000, 10.0, 1.3, "", "significant, but 17 % of the count"),
         (1_000, 10.0, 0.5, "index of dispersion", "too regular"),
         (20, 10.0, 2.0, "", "too few bins to tell"),
@@ -221,11 +168,7 @@ fn poisson_counts_must_be_as_dispersed_as_poisson() {
         (1_000, 0.5, 2.0, "", "hardly anything to count"),
     ] {
         check(what, word, |e| {
-            let counts = Counts {
-                bins,
-                mean,
-                dispersion,
-            };
+            let counts = Counts { bins, mean, dispersion };
             let mut evidence = gaps(GapLaw::Poisson, MS, MS);
             evidence.counts = vec![(Nanos(10 * MS), counts)];
             e.gaps = Some(evidence);

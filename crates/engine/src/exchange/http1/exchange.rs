@@ -82,10 +82,7 @@ impl Exchange for Http1 {
     #[inline]
     fn room(&self, _: &Shared) -> Room {
         let is_free = self.op.is_none() && self.state == ConnectionState::Open;
-        Room {
-            operations: u32::from(is_free),
-            is_targets_limit: false,
-        }
+        Room { operations: u32::from(is_free), is_targets_limit: false }
     }
 
     #[inline]
@@ -112,16 +109,11 @@ impl Exchange for Http1 {
         let Some(op) = self.op else {
             return self.on_unasked(bytes, events);
         };
-        events.push(OpEvent::Received {
-            op,
-            bytes: bytes.len() as u64,
-        });
+        events.push(OpEvent::Received { op, bytes: bytes.len() as u64 });
         let cache = &mut shared.cache;
         let progress = match events.reading(op) {
             None => self.parser.feed(bytes, cache),
-            Some(readings) => self
-                .parser
-                .feed_into(bytes, cache, &mut Read { readings, op }),
+            Some(readings) => self.parser.feed_into(bytes, cache, &mut Read { readings, op }),
         };
         match progress {
             Progress::NeedMore => {}
@@ -129,11 +121,7 @@ impl Exchange for Http1 {
             Progress::Done { status: 101, .. } if !self.asks_upgrade => {
                 self.refuse(op, &Violation::Switching.to_string(), events);
             }
-            Progress::Done {
-                status,
-                keep_alive,
-                surplus,
-            } => {
+            Progress::Done { status, keep_alive, surplus } => {
                 self.op = None;
                 if !keep_alive {
                     self.state = ConnectionState::Closing;
@@ -250,10 +238,7 @@ mod tests {
         let (op, outcome) = (7, Outcome::Malformed);
         let rule = OpEvent::Violated(Violation::Switching.to_string());
         let refused = vec![rule, OpEvent::Failed { op, outcome }];
-        assert_eq!(
-            events(&[], switching),
-            (refused.clone(), ConnectionState::Broken)
-        );
+        assert_eq!(events(&[], switching), (refused.clone(), ConnectionState::Broken));
         assert_eq!(events(&[("Connection", "x")], switching).0, refused);
         let answered = vec![OpEvent::Answered { op, status: 101 }];
         let request = events(&[("UPGRADE", "x"), ("Connection", "upgrade")], switching);
@@ -269,14 +254,8 @@ mod tests {
         let alert = [0x15, 0x03, 0x03, 0, 2, 2, 70];
         assert!(rule(Violation::NotHttp, &alert).contains("https://"));
         for other in [&b"SSH-2.0\r\n"[..], b"\x15", b""] {
-            assert_eq!(
-                rule(Violation::NotHttp, other),
-                Violation::NotHttp.to_string()
-            );
+            assert_eq!(rule(Violation::NotHttp, other), Violation::NotHttp.to_string());
         }
-        assert_eq!(
-            rule(Violation::Status, &alert),
-            Violation::Status.to_string()
-        );
+        assert_eq!(rule(Violation::Status, &alert), Violation::Status.to_string());
     }
 }

@@ -49,9 +49,7 @@ impl HeadCache {
     /// The head that `bytes` begins with, and its length, if it is the one remembered.
     pub(super) fn lookup(&self, bytes: &[u8]) -> Option<(Head, usize)> {
         let head = self.head?;
-        bytes
-            .starts_with(&self.bytes)
-            .then_some((head, self.bytes.len()))
+        bytes.starts_with(&self.bytes).then_some((head, self.bytes.len()))
     }
 
     /// Parses a complete head and remembers it, unless it is interim: those alternate with others.
@@ -120,11 +118,7 @@ fn parse(bytes: &[u8]) -> Result<Head, Violation> {
     if status < 100 {
         return Err(Violation::Status);
     }
-    let mut head = Head {
-        status,
-        framing: Framing::Length(0),
-        keep_alive: false,
-    };
+    let mut head = Head { status, framing: Framing::Length(0), keep_alive: false };
     if !head.is_interim() {
         head.read_headers(response.headers, minor)?;
     }

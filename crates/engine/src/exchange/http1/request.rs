@@ -72,8 +72,7 @@ pub(super) fn segments(request: &HttpRequest, keep_alive: bool) -> Vec<Segment> 
     implied_lines(request, keep_alive, |name, value| {
         made.text(format!("{name}: ").as_bytes());
         if name == "Content-Length" && length_is_open {
-            made.all
-                .push(Segment::Length(request.body.len(), first_of_body));
+            made.all.push(Segment::Length(request.body.len(), first_of_body));
             length_is_open = false;
         } else {
             made.text(value.as_bytes());
@@ -82,8 +81,7 @@ pub(super) fn segments(request: &HttpRequest, keep_alive: bool) -> Vec<Segment> 
     });
     if length_is_open {
         made.text(b"Content-Length: ");
-        made.all
-            .push(Segment::Length(request.body.len(), first_of_body));
+        made.all.push(Segment::Length(request.body.len(), first_of_body));
         made.text(b"\r\n");
     }
     for (number, (name, _)) in request.headers.iter().enumerate() {
@@ -198,12 +196,7 @@ mod tests {
         check(
             "headers given replace those of the same name",
             "GET",
-            &[
-                "host: x",
-                "USER-AGENT: y",
-                "Accept: z",
-                "Connection: upgrade",
-            ],
+            &["host: x", "USER-AGENT: y", "Accept: z", "Connection: upgrade"],
             "",
             false,
             "GET /a?b HTTP/1.1\r\nhost: x\r\nUSER-AGENT: y\r\nAccept: z\r\n\
@@ -261,14 +254,7 @@ mod tests {
     fn methods_that_imply_a_body_say_when_there_is_none() {
         for method in ["POST", "PUT", "PATCH"] {
             let want = "/a?b HTTP/1.1\r\nHost: h:81\r\n<agent>Accept: */*\r\nContent-Length: 0";
-            check(
-                method,
-                method,
-                &[],
-                "",
-                true,
-                &format!("{method} {want}\r\n\r\n"),
-            );
+            check(method, method, &[], "", true, &format!("{method} {want}\r\n\r\n"));
         }
     }
 }

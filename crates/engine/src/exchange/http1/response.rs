@@ -236,9 +236,7 @@ impl ResponseParser {
     pub fn at_eof(&mut self) -> Eof {
         let eof = match self.state {
             State::Idle => Eof::Closed,
-            State::UntilClose => Eof::Done {
-                status: self.status,
-            },
+            State::UntilClose => Eof::Done { status: self.status },
             _ if self.begun => Eof::Truncated,
             _ => Eof::Closed,
         };

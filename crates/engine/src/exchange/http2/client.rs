@@ -155,15 +155,7 @@ impl Exchange for Http2 {
         events: &mut EventQueue,
     ) {
         let out = out.bytes();
-        self.start(
-            op,
-            request,
-            &mut Io {
-                shared,
-                out,
-                events,
-            },
-        );
+        self.start(op, request, &mut Io { shared, out, events });
     }
 
     fn feed(
@@ -177,11 +169,7 @@ impl Exchange for Http2 {
             return;
         }
         let out = out.bytes();
-        let mut io = Io {
-            shared,
-            out,
-            events,
-        };
+        let mut io = Io { shared, out, events };
         if let Err(violation) = self.read(bytes, &mut io) {
             self.break_off(violation, &mut io);
         }
@@ -197,21 +185,13 @@ impl Exchange for Http2 {
     fn sent(&mut self, shared: &mut Http2Shared, out: &mut Outbox, events: &mut EventQueue) {
         self.answers = 0;
         let out = out.bytes();
-        self.send_bodies(&mut Io {
-            shared,
-            out,
-            events,
-        });
+        self.send_bodies(&mut Io { shared, out, events });
     }
 
     fn ended(&mut self, end: StreamEnd, events: &mut EventQueue) {
         for id in self.streams.ids() {
             if let Some(stream) = self.streams.close(id) {
-                let outcome = if stream.has_begun {
-                    Outcome::Truncated
-                } else {
-                    Outcome::Closed
-                };
+                let outcome = if stream.has_begun { Outcome::Truncated } else { Outcome::Closed };
                 let op = stream.op;
                 events.push(OpEvent::Failed { op, outcome });
             }

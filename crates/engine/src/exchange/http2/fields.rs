@@ -235,11 +235,7 @@ mod tests {
         }
         let other = block(&mut encoder, &[(":status", "200"), ("content-length", "8")]);
         assert_eq!(sections.read(&other).unwrap().length, Some(8));
-        assert_eq!(
-            sections.read(&again).unwrap().length,
-            Some(8),
-            "the same bytes"
-        );
+        assert_eq!(sections.read(&again).unwrap().length, Some(8), "the same bytes");
     }
 
     /// As nginx does it: each block adds its fields again, and refers to none that was added.
@@ -252,17 +248,13 @@ mod tests {
             block.push(value.len() as u8);
             block.extend_from_slice(value.as_bytes());
         }
-        let (mut sections, mut plain) = (
-            SectionReader::<ResponseSection>::default(),
-            Decoder::default(),
-        );
+        let (mut sections, mut plain) =
+            (SectionReader::<ResponseSection>::default(), Decoder::default());
         for round in 0..200 {
             let section = sections.read(&block).unwrap();
             assert_eq!((section.status, section.length), (200, Some(1_294)));
             assert!(sections.remembered.iter().any(|known| known.block == block));
-            plain
-                .decode(&block, LIST_BYTES_MAX, &mut |_, _| {})
-                .unwrap();
+            plain.decode(&block, LIST_BYTES_MAX, &mut |_, _| {}).unwrap();
             assert_eq!(sections.decoder.changes(), plain.changes(), "{round}");
             // What was added can be referred to: the newest entry, and the one before it.
             if round % 50 == 49 {
@@ -273,16 +265,10 @@ mod tests {
         let mut of_plain = Vec::new();
         let mut of_sections = Vec::new();
         let all: Vec<u8> = (62..62 + 40).map(|index| 0x80 | index).collect();
-        plain
-            .decode(&all, LIST_BYTES_MAX, &mut |n, v| {
-                of_plain.push([n, v].concat())
-            })
-            .unwrap();
+        plain.decode(&all, LIST_BYTES_MAX, &mut |n, v| of_plain.push([n, v].concat())).unwrap();
         sections
             .decoder
-            .decode(&all, LIST_BYTES_MAX, &mut |n, v| {
-                of_sections.push([n, v].concat())
-            })
+            .decode(&all, LIST_BYTES_MAX, &mut |n, v| of_sections.push([n, v].concat()))
             .unwrap();
         assert_eq!(of_plain, of_sections);
     }

@@ -57,10 +57,7 @@ pub(crate) struct ReceiveWindow {
 
 impl ReceiveWindow {
     pub(crate) fn new(bytes: u32) -> ReceiveWindow {
-        ReceiveWindow {
-            left: bytes,
-            full: bytes,
-        }
+        ReceiveWindow { left: bytes, full: bytes }
     }
 
     /// Subtracts received bytes. Whether they were permitted.

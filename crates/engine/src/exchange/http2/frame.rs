@@ -80,12 +80,7 @@ impl FrameHead {
 /// Appends a frame.
 #[inline]
 pub(crate) fn put(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-    let head = FrameHead {
-        length: payload.len() as u32,
-        kind,
-        flags,
-        stream,
-    };
+    let head = FrameHead { length: payload.len() as u32, kind, flags, stream };
     out.extend_from_slice(&head.bytes());
     out.extend_from_slice(payload);
 }
@@ -120,13 +115,7 @@ pub(crate) fn put_reset(out: &mut Vec<u8>, stream: u32, code: ErrorCode) {
 
 /// Appends WINDOW_UPDATE; stream 0 is the connection.
 pub(crate) fn put_window_update(out: &mut Vec<u8>, stream: u32, increment: u32) {
-    put(
-        out,
-        kind::WINDOW_UPDATE,
-        0,
-        stream,
-        &increment.to_be_bytes(),
-    );
+    put(out, kind::WINDOW_UPDATE, 0, stream, &increment.to_be_bytes());
 }
 
 /// Appends GOAWAY with a reason in words.
@@ -217,11 +206,7 @@ mod tests {
         bytes.push(7);
         assert_eq!(FrameHead::read(&bytes), Some((head, &[7][..])));
         bytes[5] |= 0x80;
-        assert_eq!(
-            FrameHead::read(&bytes),
-            Some((head, &[7][..])),
-            "the reserved bit"
-        );
+        assert_eq!(FrameHead::read(&bytes), Some((head, &[7][..])), "the reserved bit");
         for cut in 0..HEAD_BYTES {
             assert_eq!(FrameHead::read(&bytes[..cut]), None);
         }

@@ -117,11 +117,7 @@ fn put_segments(segments: &[Segment], (fills, body_bytes): (&Fills, usize), out:
 
 impl Requests {
     pub(super) fn new(target: &HttpTarget) -> Requests {
-        let scheme = if target.tls.is_some() {
-            "https"
-        } else {
-            "http"
-        };
+        let scheme = if target.tls.is_some() { "https" } else { "http" };
         let all: Vec<Vec<Field>> = target.requests.iter().map(|r| fields(r, scheme)).collect();
         let texts: Vec<Vec<TextField>> = all.iter().map(|fields| texts(fields)).collect();
         let mut made = Requests {
@@ -155,11 +151,7 @@ impl Requests {
                 body: request.body.clone(),
                 is_head: request.method == "HEAD",
                 is_filled: !request.holes.is_empty(),
-                filled_body: request
-                    .holes
-                    .iter()
-                    .any(in_body)
-                    .then(|| cut(request, Part::Body)),
+                filled_body: request.holes.iter().any(in_body).then(|| cut(request, Part::Body)),
             });
         }
         made
@@ -229,8 +221,7 @@ impl Requests {
 
     fn put_fixed(&mut self, field: &TextField, pieces: &mut Vec<Piece>) {
         let from = self.fixed.len() as u32;
-        self.fixed
-            .extend_from_slice(&literal(field, Indexing::Without));
+        self.fixed.extend_from_slice(&literal(field, Indexing::Without));
         let to = self.fixed.len() as u32;
         match pieces.last_mut() {
             Some(Piece::Fixed { to: end, .. }) if *end == from => *end = to,
@@ -247,10 +238,7 @@ fn literal((name, value): &TextField, indexing: Indexing) -> Vec<u8> {
 
 /// Fields of a request in order (RFC 9113 §8.3.1), without those of HTTP/1.1 alone (§8.2.2).
 fn fields(request: &HttpRequest, scheme: &str) -> Vec<Field> {
-    let host = request
-        .headers
-        .iter()
-        .find(|(n, _)| n.eq_ignore_ascii_case("host"));
+    let host = request.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case("host"));
     let authority = host.map_or(&request.host, |(_, value)| value);
     let mut fields = Vec::with_capacity(request.headers.len() + 7);
     let has = |part: Part| request.holes.iter().any(|hole| hole.part == part);
@@ -258,10 +246,7 @@ fn fields(request: &HttpRequest, scheme: &str) -> Vec<Field> {
         let name = name.to_ascii_lowercase();
         fields.push(match part.filter(|part| has(*part)) {
             Some(Part::Body) => Field::Open { name, part: None },
-            Some(part) => Field::Open {
-                name,
-                part: Some(part),
-            },
+            Some(part) => Field::Open { name, part: Some(part) },
             None => Field::Text((name, value.to_owned())),
         });
     };
@@ -293,10 +278,7 @@ fn fields(request: &HttpRequest, scheme: &str) -> Vec<Field> {
 fn is_for_http2(name: &str, value: &str) -> bool {
     let is = |other: &str| name.eq_ignore_ascii_case(other);
     let of_connection = ["host", "connection", "keep-alive", "proxy-connection"];
-    let dropped = of_connection
-        .into_iter()
-        .chain(["transfer-encoding", "upgrade"])
-        .any(is);
+    let dropped = of_connection.into_iter().chain(["transfer-encoding", "upgrade"]).any(is);
     !dropped && (!is("te") || value.eq_ignore_ascii_case("trailers"))
 }
 
@@ -330,11 +312,8 @@ struct Remembered {
     bytes: [u8; REMEMBERED_BYTES],
 }
 
-const NOTHING: Remembered = Remembered {
-    request: u32::MAX,
-    length: 0,
-    bytes: [0; REMEMBERED_BYTES],
-};
+const NOTHING: Remembered =
+    Remembered { request: u32::MAX, length: 0, bytes: [0; REMEMBERED_BYTES] };
 
 impl Blocks {
     pub(super) fn new(requests: &Requests) -> Blocks {
@@ -364,10 +343,7 @@ impl Blocks {
             self.count = 0;
         }
         self.table_bytes = bytes;
-        let fit = requests
-            .entries
-            .iter()
-            .take_while(|entry| entry.size_up_to <= bytes);
+        let fit = requests.entries.iter().take_while(|entry| entry.size_up_to <= bytes);
         self.usable = fit.count() as u8;
         self.remembered = [NOTHING; REMEMBERED];
     }
@@ -425,10 +401,7 @@ impl Blocks {
         };
         let inserted = &mut self.inserted[usize::from(entry)];
         if *inserted > 0 {
-            put_indexed(
-                out,
-                STATIC_ENTRIES + usize::from(self.count - *inserted) + 1,
-            );
+            put_indexed(out, STATIC_ENTRIES + usize::from(self.count - *inserted) + 1);
         } else if entry < self.usable {
             out.extend_from_slice(&requests.entries[usize::from(entry)].remember);
             self.count += 1;

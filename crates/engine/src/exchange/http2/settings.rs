@@ -109,14 +109,7 @@ mod tests {
 
     #[test]
     fn the_last_of_each_counts_and_unknown_ones_do_not() {
-        let given = [
-            (1, 7),
-            (3, 5),
-            (4, MAX_31),
-            (5, 16_384),
-            (5, (1 << 24) - 1),
-            (3, 6),
-        ];
+        let given = [(1, 7), (3, 5), (4, MAX_31), (5, 16_384), (5, (1 << 24) - 1), (3, 6)];
         let peer = Settings {
             table_bytes: 7,
             table_bytes_least: 7,
@@ -125,10 +118,7 @@ mod tests {
             frame_bytes: (1 << 24) - 1,
         };
         assert_eq!(applied(&given), Ok(peer));
-        assert_eq!(
-            applied(&[(2, 0), (6, 1), (0x99, 9)]),
-            Ok(Settings::default())
-        );
+        assert_eq!(applied(&[(2, 0), (6, 1), (0x99, 9)]), Ok(Settings::default()));
     }
 
     #[test]
@@ -159,11 +149,7 @@ mod tests {
             assert_eq!(applied(&[setting]), Err(want));
         }
         let mut peer = Settings::default();
-        assert_eq!(
-            peer.apply(&[0, 2, 0, 0, 0, 1], false),
-            Ok(()),
-            "a client may"
-        );
+        assert_eq!(peer.apply(&[0, 2, 0, 0, 0, 1], false), Ok(()), "a client may");
         assert_eq!(peer.apply(&[0; 7], true), Err(Violation::SettingsLength));
     }
 }

@@ -49,11 +49,7 @@ pub(super) struct Streams {
 
 impl Streams {
     pub(super) fn new() -> Streams {
-        Streams {
-            places: Vec::new(),
-            open: 0,
-            next: 1,
-        }
+        Streams { places: Vec::new(), open: 0, next: 1 }
     }
 
     /// Number of open streams.
@@ -117,10 +113,7 @@ impl Streams {
     #[inline]
     pub(super) fn close(&mut self, id: u32) -> Option<Stream> {
         let place = self.place(id);
-        let taken = self
-            .places
-            .get_mut(place)?
-            .take_if(|stream| stream.id == id);
+        let taken = self.places.get_mut(place)?.take_if(|stream| stream.id == id);
         self.open -= u32::from(taken.is_some());
         taken
     }

@@ -188,10 +188,9 @@ impl fmt::Display for Violation {
             Violation::ContinuationFlood => ("a header block has over 128 frames", "10.5"),
             Violation::EmptyFrames => ("over 1,000 empty DATA frames in a row", "10.5"),
             Violation::InterimFlood => ("a request has over 100 interim responses", "10.5"),
-            Violation::AnswerFlood => (
-                "over 1,000 PING or SETTINGS frames before one answer is sent",
-                "10.5",
-            ),
+            Violation::AnswerFlood => {
+                ("over 1,000 PING or SETTINGS frames before one answer is sent", "10.5")
+            }
         };
         write!(f, "{what} (RFC 9113 §{section})")
     }

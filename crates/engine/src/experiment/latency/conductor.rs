@@ -267,10 +267,7 @@ impl<'a> Conductor<'a> {
             let (up, all) = (self.spec.up as usize, self.spec.flows() as usize);
             let down = self.course.carried(up..all);
             let longest = Nanos(self.desk.longest_ns.load(Ordering::Relaxed));
-            let pings = PingsSoFar {
-                longest,
-                ..self.pings
-            };
+            let pings = PingsSoFar { longest, ..self.pings };
             self.windows.push_back((self.window_end, down, pings));
             let window = self.settling.as_ref().map_or(Nanos::MAX, |s| s.1);
             self.window_end += window;
@@ -347,8 +344,5 @@ fn is_aborted(how: &ScenarioEnded) -> bool {
 }
 
 fn first(length: Nanos) -> Interval {
-    Interval {
-        end_ns: length.0.max(1),
-        ..Interval::default()
-    }
+    Interval { end_ns: length.0.max(1), ..Interval::default() }
 }

@@ -50,21 +50,14 @@ impl LatencyControl {
         let sharing = Sharing::with(&welcome.boot, &welcome.namespace);
         Ok(LatencyControl {
             client,
-            facts: LatencyServiceFacts {
-                same_host: sharing.is_some(),
-                ..welcome.facts
-            },
+            facts: LatencyServiceFacts { same_host: sharing.is_some(), ..welcome.facts },
             pings: FIRST_PING,
         })
     }
 
     /// Goes on over a connection after a session.
     pub(super) fn resumed(client: ControlClient, facts: LatencyServiceFacts) -> LatencyControl {
-        LatencyControl {
-            client,
-            facts,
-            pings: 2 * FIRST_PING,
-        }
+        LatencyControl { client, facts, pings: 2 * FIRST_PING }
     }
 
     /// Reads the service's clock, and the round trip in nanoseconds, by the ping with the shortest
@@ -80,17 +73,11 @@ impl LatencyControl {
             self.pings += 1;
             self.client.send(&LatencyRequest::Ping { n })?;
             match self.client.receive(SILENCE_NS, None)? {
-                LatencyReply::Pong {
-                    n: pong, left_ns, ..
-                } if pong == n => Ok(left_ns),
+                LatencyReply::Pong { n: pong, left_ns, .. } if pong == n => Ok(left_ns),
                 other => Err(unexpected(&other)),
             }
         })?;
-        let best = if one_clock {
-            ServiceClock::default()
-        } else {
-            best
-        };
+        let best = if one_clock { ServiceClock::default() } else { best };
         Ok((best, best_ns))
     }
 
@@ -107,25 +94,14 @@ impl LatencyControl {
         if let Some(dscp) = begin.sockets.dscp {
             let _ = stream::set_dscp(self.client.stream(), dscp);
         }
-        self.request(
-            &LatencyRequest::Begin(begin.clone()),
-            &LatencyReply::Ready,
-            stop,
-        )?;
+        self.request(&LatencyRequest::Begin(begin.clone()), &LatencyReply::Ready, stop)?;
         let count = (begin.up + begin.down) as usize;
         let flows = sockets::connect(self.client.address, count, &begin.sockets)?;
         for (n, mut flow) in flows.iter().enumerate() {
             let n = n as u32;
-            let (direction, number) = if n < begin.up {
-                (Direction::Up, n)
-            } else {
-                (Direction::Down, n - begin.up)
-            };
-            let join = LatencyRequest::Join {
-                session: begin.session,
-                direction,
-                number,
-            };
+            let (direction, number) =
+                if n < begin.up { (Direction::Up, n) } else { (Direction::Down, n - begin.up) };
+            let join = LatencyRequest::Join { session: begin.session, direction, number };
             // A new connection's buffer has room for a line.
             flow.write_all(&wire::line(&join)).map_err(|e| {
                 RunError::Unreachable(format!("flow {n} cannot begin: {}", reason(&e)))
@@ -146,11 +122,7 @@ impl LatencyControl {
         end_ns: u64,
         stop: &AtomicBool,
     ) -> Result<(), RunError> {
-        self.request(
-            &LatencyRequest::Start { origin_ns, end_ns },
-            &LatencyReply::Started,
-            stop,
-        )
+        self.request(&LatencyRequest::Start { origin_ns, end_ns }, &LatencyReply::Started, stop)
     }
 
     fn request(
@@ -159,9 +131,7 @@ impl LatencyControl {
         wanted: &LatencyReply,
         stop: &AtomicBool,
     ) -> Result<(), RunError> {
-        self.client
-            .send(request)
-            .map_err(|lost| self.client.lost(lost))?;
+        self.client.send(request).map_err(|lost| self.client.lost(lost))?;
         self.await_reply(wanted, stop)
     }
 

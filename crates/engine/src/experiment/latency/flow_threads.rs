@@ -134,10 +134,7 @@ impl FlowThreads {
         for (n, flow) in flows.into_iter().enumerate() {
             shares[n % count].push(flow);
         }
-        let mut carriers = FlowThreads {
-            course,
-            threads: Vec::new(),
-        };
+        let mut carriers = FlowThreads { course, threads: Vec::new() };
         for share in shares {
             let course = carriers.course.clone();
             let thread = thread::Builder::new().name("flows".to_owned());
@@ -289,10 +286,7 @@ impl FlowThread {
         for token in 0..self.halves.len() {
             self.finish(token, ended, None);
         }
-        Ok(FlowThreadResult {
-            flows: self.ended,
-            used,
-        })
+        Ok(FlowThreadResult { flows: self.ended, used })
     }
 
     fn pass(&mut self, token: usize) {
@@ -361,11 +355,7 @@ impl FlowThread {
         let is_lost = lost.is_some();
         self.course.lost[index].store(is_lost, Ordering::Relaxed);
         let (side, stream) = half.finish(ended, lost);
-        self.ended.push(EndedFlow {
-            index,
-            side,
-            stream: (!is_lost).then_some(stream),
-        });
+        self.ended.push(EndedFlow { index, side, stream: (!is_lost).then_some(stream) });
     }
 }
 
@@ -395,10 +385,7 @@ pub(super) struct ReceiveNap {
 impl ReceiveNap {
     /// Begins at `now_ns`.
     pub(super) fn new(now_ns: u64) -> ReceiveNap {
-        ReceiveNap {
-            bytes: 0,
-            at_ns: now_ns,
-        }
+        ReceiveNap { bytes: 0, at_ns: now_ns }
     }
 
     /// Length of a nap, where `bytes` have come by `now_ns` in all; `None`: no nap.

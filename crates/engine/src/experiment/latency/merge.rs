@@ -33,13 +33,7 @@ pub(super) fn flows(
             }
             FlowSide::Received(received) => {
                 let sent = down.next().unwrap_or_default();
-                merge(
-                    Direction::Down,
-                    place as u32 - spec.up,
-                    sent,
-                    received,
-                    elapsed,
-                )
+                merge(Direction::Down, place as u32 - spec.up, sent, received, elapsed)
             }
         };
         flow.by_interval.resize(intervals, 0);
@@ -96,10 +90,7 @@ fn pieced(
     interval: Nanos,
     elapsed: Nanos,
 ) -> ReceivedSide {
-    let mut side = ReceivedSide {
-        ended: elapsed,
-        ..ReceivedSide::default()
-    };
+    let mut side = ReceivedSide { ended: elapsed, ..ReceivedSide::default() };
     let mut moved_at = Nanos::ZERO;
     let lengthen = |side: &mut ReceivedSide, from: Nanos, to: Nanos| {
         if to - from > side.gap_max {
@@ -153,10 +144,7 @@ mod tests {
     fn a_flow_that_ends_with_its_scenario_is_not_lost() {
         let merged = |at: u64| {
             let sent = SentSide {
-                lost: Some(FlowLost {
-                    at: Nanos(at),
-                    why: "connection reset by peer".to_owned(),
-                }),
+                lost: Some(FlowLost { at: Nanos(at), why: "connection reset by peer".to_owned() }),
                 ..SentSide::default()
             };
             merge(Direction::Up, 0, sent, ReceivedSide::default(), Nanos(600))
@@ -170,10 +158,7 @@ mod tests {
     fn the_first_to_notice_tells_why_a_flow_was_lost() {
         let lost = |at: u64, why: &str| {
             let at = Nanos(at);
-            Some(FlowLost {
-                at,
-                why: why.to_owned(),
-            })
+            Some(FlowLost { at, why: why.to_owned() })
         };
         assert_eq!(earlier(lost(2, "b"), lost(1, "a")), lost(1, "a"));
         assert_eq!(earlier(None, lost(1, "a")), lost(1, "a"));

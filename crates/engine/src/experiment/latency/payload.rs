@@ -43,11 +43,7 @@ impl RecordHeader {
     pub fn decode(bytes: &[u8; HEADER_BYTES], number: u64) -> Option<RecordHeader> {
         let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
         let eight = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
-        let header = RecordHeader {
-            length: four(4),
-            number: eight(8),
-            sent_ns: eight(16),
-        };
+        let header = RecordHeader { length: four(4), number: eight(8), sent_ns: eight(16) };
         let whole = four(0) == RECORD_MAGIC && (RECORD_MIN..=RECORD_MAX).contains(&header.length);
         (whole && header.number == number).then_some(header)
     }
@@ -77,13 +73,7 @@ impl ProbeDatagram {
     /// Encodes it: little-endian, one field after the other.
     pub fn encode(&self) -> [u8; PROBE_BYTES] {
         let mut bytes = [0; PROBE_BYTES];
-        let fields = [
-            PROBE_MAGIC,
-            self.session,
-            self.number,
-            self.reached_ns,
-            self.left_ns,
-        ];
+        let fields = [PROBE_MAGIC, self.session, self.number, self.reached_ns, self.left_ns];
         for (to, field) in bytes.chunks_exact_mut(8).zip(fields) {
             to.copy_from_slice(&field.to_le_bytes());
         }
@@ -141,11 +131,7 @@ mod tests {
             (RECORD_MAX, true),
             (RECORD_MAX + 1, false),
         ] {
-            let header = RecordHeader {
-                length,
-                number: 0,
-                sent_ns: 1,
-            };
+            let header = RecordHeader { length, number: 0, sent_ns: 1 };
             assert_eq!(RecordHeader::decode(&header.encode(), 0).is_some(), fits);
         }
     }

@@ -123,10 +123,7 @@ impl Pinger {
         }
         let mut round = PingerState {
             tcp: ProbeLog::default(),
-            udp: ProbeLog {
-                timeout: Some(self.probes.timeout),
-                ..ProbeLog::default()
-            },
+            udp: ProbeLog { timeout: Some(self.probes.timeout), ..ProbeLog::default() },
             due_ns: self.origin_ns,
             heard_ns: clock::monotonic_ns(),
             out: Vec::new(),
@@ -175,11 +172,7 @@ impl PingerState {
     }
 
     fn patience(&self, now_ns: u64) -> Nanos {
-        let until_ns = if self.due_ns < self.end_ns() {
-            self.due_ns
-        } else {
-            u64::MAX
-        };
+        let until_ns = if self.due_ns < self.end_ns() { self.due_ns } else { u64::MAX };
         Nanos(until_ns.saturating_sub(now_ns).min(GLANCE_NS))
     }
 
@@ -216,9 +209,7 @@ impl PingerState {
             self.flush();
         }
         let longest = &self.pinger.desk.longest_ns;
-        let waiting = self
-            .tcp
-            .waiting(Nanos(now_ns.saturating_sub(self.pinger.origin_ns)));
+        let waiting = self.tcp.waiting(Nanos(now_ns.saturating_sub(self.pinger.origin_ns)));
         longest.fetch_max(waiting.max(self.tcp.measured.longest).0, Ordering::Relaxed);
     }
 
@@ -228,12 +219,8 @@ impl PingerState {
         };
         let sent = Nanos(clock::monotonic_ns() - self.pinger.origin_ns);
         let number = self.udp.sent(intended, sent);
-        let probe = ProbeDatagram {
-            session: self.pinger.session,
-            number,
-            reached_ns: 0,
-            left_ns: 0,
-        };
+        let probe =
+            ProbeDatagram { session: self.pinger.session, number, reached_ns: 0, left_ns: 0 };
         // A probe that this host does not send is lost like any other.
         let _ = udp.send(&probe.encode());
     }
@@ -282,14 +269,8 @@ impl PingerState {
                 Err(_) => None,
             };
             let event = match said {
-                Some(LatencyReply::Pong {
-                    n,
-                    reached_ns,
-                    left_ns,
-                }) => {
-                    let back = self
-                        .pinger
-                        .back(&mut self.tcp, n, [reached_ns, left_ns, now_ns]);
+                Some(LatencyReply::Pong { n, reached_ns, left_ns }) => {
+                    let back = self.pinger.back(&mut self.tcp, n, [reached_ns, left_ns, now_ns]);
                     match back {
                         Some(round_trip) => PingerEvent::Back(round_trip),
                         None => continue,
@@ -377,11 +358,7 @@ impl Pinger {
         let forward = |ns: u64| Nanos((ns as i64).max(0) as u64);
         let held = Nanos(left_ns.saturating_sub(reached_ns));
         let round_trip = elapsed - held;
-        probe.back = Some(ProbeBack {
-            round_trip,
-            up: forward(there_ns),
-            down: forward(back_ns),
-        });
+        probe.back = Some(ProbeBack { round_trip, up: forward(there_ns), down: forward(back_ns) });
         let sent = probe.sent;
         probes.back += 1;
         probes.lengthen(round_trip, sent);

@@ -25,12 +25,7 @@ impl ProbeLog {
         self.measured.sent += 1;
         self.measured.pacing_error.record(sent - intended);
         if self.measured.probes.len() < PROBES_MAX {
-            self.measured.probes.push(Probe {
-                intended,
-                sent,
-                back: None,
-                waited: Nanos::ZERO,
-            });
+            self.measured.probes.push(Probe { intended, sent, back: None, waited: Nanos::ZERO });
         } else {
             // A probe that is not kept is not waited for.
             self.back += 1;
@@ -44,9 +39,7 @@ impl ProbeLog {
         while probes.get(self.oldest).is_some_and(|p| p.back.is_some()) {
             self.oldest += 1;
         }
-        probes
-            .get(self.oldest)
-            .map_or(Nanos::ZERO, |p| now - p.sent)
+        probes.get(self.oldest).map_or(Nanos::ZERO, |p| now - p.sent)
     }
 
     pub(super) fn lengthen(&mut self, wait: Nanos, sent: Nanos) {
@@ -82,12 +75,7 @@ pub(super) fn add_held(tcp: &mut ProbesMeasured, every: Nanos, [since, until]: [
     }
     tcp.held_back -= 1;
     tcp.sent += 1;
-    tcp.probes.push(Probe {
-        intended: since,
-        sent: since,
-        back: None,
-        waited,
-    });
+    tcp.probes.push(Probe { intended: since, sent: since, back: None, waited });
     (tcp.longest, tcp.longest_at) = (waited, since);
 }
 
@@ -101,11 +89,7 @@ mod tests {
     /// One ping that took 1 ms, and 19 that could not leave.
     fn measured() -> ProbesMeasured {
         let round_trip = MS(1);
-        let back = ProbeBack {
-            round_trip,
-            up: Nanos::ZERO,
-            down: Nanos::ZERO,
-        };
+        let back = ProbeBack { round_trip, up: Nanos::ZERO, down: Nanos::ZERO };
         ProbesMeasured {
             sent: 1,
             held_back: 19,
@@ -132,10 +116,7 @@ mod tests {
     #[test]
     fn short_or_passed_waits_add_no_lost_ping() {
         for (longest, since) in [(MS(1_300), MS(50)), (MS(1), MS(850))] {
-            let mut tcp = ProbesMeasured {
-                longest,
-                ..measured()
-            };
+            let mut tcp = ProbesMeasured { longest, ..measured() };
             add_held(&mut tcp, MS(50), [since, MS(1_000)]);
             assert_eq!((tcp.sent, tcp.held_back), (1, 19));
         }

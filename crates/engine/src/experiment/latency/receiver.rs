@@ -109,9 +109,7 @@ impl FlowReceiver {
         self.held = 0;
         self.number += 1;
         self.left = u64::from(header.length) - HEADER_BYTES as u64;
-        let delay_ns = now_ns
-            .wrapping_add(course.ahead_ns)
-            .wrapping_sub(header.sent_ns);
+        let delay_ns = now_ns.wrapping_add(course.ahead_ns).wrapping_sub(header.sent_ns);
         // An inexact clock may put it before the send.
         let delay = Nanos((delay_ns as i64).max(0) as u64);
         self.side.inside.record(delay);

@@ -148,10 +148,7 @@ impl PreparedRun<'_> {
         let course = FlowRun::new(flows.len(), times, self.ahead.ahead_ns, spec.interval);
         let desk = PingerControl::new(self.end_ns)?;
         let (news, heard) = mpsc::channel();
-        let udp = spec
-            .probes
-            .udp
-            .then(|| self.probe_socket(control.client.address));
+        let udp = spec.probes.udp.then(|| self.probe_socket(control.client.address));
         let (stream, lines) = control.client.into_parts();
         let pinger = Pinger {
             desk: desk.clone(),
@@ -165,22 +162,17 @@ impl PreparedRun<'_> {
             probes: spec.probes,
         };
         let up = spec.up as usize;
-        let ends = flows
-            .into_iter()
-            .enumerate()
-            .map(|(index, stream)| FlowEnd {
-                index,
-                stream,
-                sends: index < up,
-                acts: Vec::new(),
-            });
+        let ends = flows.into_iter().enumerate().map(|(index, stream)| FlowEnd {
+            index,
+            stream,
+            sends: index < up,
+            acts: Vec::new(),
+        });
         let carriers = FlowThreads::start(course.clone(), ends.collect(), spec.engine.workers)?;
         let conductor = Conductor::new(spec, course, desk);
         thread::scope(|scope| {
             let pinger = threads::spawn(scope, "pinger", || pinger.run());
-            let pinger = pinger
-                .inspect_err(|_| carriers.end_at(0))
-                .map_err(io::Error::other)?;
+            let pinger = pinger.inspect_err(|_| carriers.end_at(0)).map_err(io::Error::other)?;
             let conducted = conductor.conduct(&heard, observer, stop);
             // No earlier: a thread that has not run since then would end its flows before their
             // time.
@@ -233,11 +225,7 @@ fn used(
     elapsed: Nanos,
     steal_percent: Option<f64>,
 ) -> knee_core::measure::GeneratorUse {
-    let of = |used| WorkerUse {
-        used,
-        polled: Nanos::ZERO,
-        over: elapsed,
-    };
+    let of = |used| WorkerUse { used, polled: Nanos::ZERO, over: elapsed };
     let threads = carried.iter().map(|c| c.used).chain([pinged.used]);
     let threads: Vec<WorkerUse> = threads.map(of).collect();
     let mut all = generator_use("epoll", &threads, steal_percent);

@@ -159,10 +159,7 @@ mod tests {
         assert_eq!(check(&how("reno")), Ok(()));
         for bad in ["nosuch", "", "very-long-and-not-a-name", "a\nb"] {
             let told = check(&how(bad)).unwrap_err();
-            assert!(
-                told.contains("available") && told.contains("reno"),
-                "{told}"
-            );
+            assert!(told.contains("available") && told.contains("reno"), "{told}");
             assert!(!told.contains('\n'), "{told}");
         }
     }

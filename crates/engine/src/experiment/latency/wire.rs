@@ -106,9 +106,7 @@ impl LatencySessionSpec {
         }
         if self.limit > session_max {
             let limit = self.limit;
-            return Err(format!(
-                "a session of up to {limit}: this service permits {session_max}"
-            ));
+            return Err(format!("a session of up to {limit}: this service permits {session_max}"));
         }
         for (what, length) in [("intervals", self.interval), ("windows", self.window)] {
             let is_none = what == "windows" && length == Nanos::ZERO;
@@ -237,10 +235,7 @@ mod tests {
             bytes_max: None,
         };
         assert_eq!(good.check(hour), Ok(()));
-        let sockets = FlowSockets {
-            dscp: Some(64),
-            ..FlowSockets::default()
-        };
+        let sockets = FlowSockets { dscp: Some(64), ..FlowSockets::default() };
         let with = |change: &dyn Fn(&mut LatencySessionSpec)| {
             let mut begin = good.clone();
             change(&mut begin);

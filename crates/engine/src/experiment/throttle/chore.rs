@@ -156,9 +156,7 @@ fn reach_sink(address: SocketAddr) -> Result<ConnectedPeer, String> {
     };
     let peer = ConnectedPeer::connect(address).map_err(refused)?;
     peer.send().map_err(refused)?;
-    peer.socket
-        .set_read_timeout(Some(REFUSAL_PATIENCE))
-        .map_err(refused)?;
+    peer.socket.set_read_timeout(Some(REFUSAL_PATIENCE)).map_err(refused)?;
     match peer.socket.recv(&mut [0; 64]) {
         Err(e) if e.kind() == ErrorKind::ConnectionRefused => Err(refused(e)),
         _ => Ok(peer),
@@ -171,13 +169,8 @@ fn reach_service(address: SocketAddr) -> Result<QuoteClient, String> {
         format!("no quote of the day service at UDP {address}: {reason} (`knee serve qotd` is one)")
     };
     let peer = ConnectedPeer::connect(address).map_err(refused)?;
-    peer.socket
-        .set_read_timeout(Some(QUOTE_PATIENCE))
-        .map_err(refused)?;
-    let mut asker = QuoteClient {
-        peer,
-        is_owed: false,
-    };
+    peer.socket.set_read_timeout(Some(QUOTE_PATIENCE)).map_err(refused)?;
+    let mut asker = QuoteClient { peer, is_owed: false };
     for _ in 0..PINGS {
         if asker.ask().map_err(refused)? {
             return Ok(asker);

@@ -29,11 +29,7 @@ pub(super) fn hold(spec: &HoldSpec, stop: &AtomicBool) -> Result<HoldStats, RunE
     let mut asked = schedule(spec);
     let mut holds = HoldStats::default();
     let cpu_before = thread_cpu_ns();
-    let course = HoldRun {
-        clock: MonotonicClock::start(),
-        end: spec.duration,
-        stop,
-    };
+    let course = HoldRun { clock: MonotonicClock::start(), end: spec.duration, stop };
     'run: while course.goes_on() {
         let (count, intended) = match pace.due(&course)? {
             DueOperations::Next(count) => (count, None),
@@ -107,16 +103,9 @@ fn pacer(spec: &HoldSpec, arrivals: Arrivals) -> Result<Box<dyn RatePacer>, RunE
     let gap = spec.rate.moment(1);
     let throttle = || Throttle::new(arrivals, spec.catch_up, spec.wait_min);
     Ok(match spec.method {
-        HoldMethod::NaiveSleep => Box::new(NaiveSleep {
-            gap,
-            has_begun: false,
-        }),
+        HoldMethod::NaiveSleep => Box::new(NaiveSleep { gap, has_begun: false }),
         HoldMethod::RelativeSleep => Box::new(RelativeSleep { gap, last: None }),
-        HoldMethod::Tick => Box::new(Tick {
-            rate: spec.rate,
-            made: 0,
-            next: Nanos::ZERO,
-        }),
+        HoldMethod::Tick => Box::new(Tick { rate: spec.rate, made: 0, next: Nanos::ZERO }),
         HoldMethod::TokenBucket => Box::new(TokenBucket::new(spec.rate)),
         HoldMethod::IntervalTimer => Box::new(IntervalTimer::new(gap)?),
         HoldMethod::Spin => Box::new(Spin(throttle())),
@@ -362,11 +351,7 @@ impl HoldRun<'_> {
     /// Sleeps until at most [`LAST_PIECE`] before `until`. Returns false where the run ends, or is
     /// stopped, before `until`.
     fn approach(&self, until: Nanos) -> bool {
-        let goal = if until > self.end {
-            self.end
-        } else {
-            until - LAST_PIECE
-        };
+        let goal = if until > self.end { self.end } else { until - LAST_PIECE };
         loop {
             let now = self.now();
             if now >= goal {

@@ -69,11 +69,8 @@ fn no_way_of_waiting_ends_early() {
 
 #[test]
 fn the_fewest_waits_are_made_however_long_they_take() {
-    let spec = WaitSpec {
-        duration: Nanos(1),
-        delay: Nanos::from_millis(2),
-        ..a_wait(WaitMethod::Sleep)
-    };
+    let spec =
+        WaitSpec { duration: Nanos(1), delay: Nanos::from_millis(2), ..a_wait(WaitMethod::Sleep) };
     let waits = wait(&spec, &RUNS_ON).unwrap();
     assert_eq!(waits.samples, WaitSpec::SAMPLES_MIN);
 }
@@ -121,10 +118,7 @@ fn a_stop_ends_both_early() {
 #[test]
 fn a_wait_that_the_stop_cut_short_is_no_sample() {
     let stop = AtomicBool::new(false);
-    let spec = WaitSpec {
-        delay: Nanos::from_secs(3_600),
-        ..a_wait(WaitMethod::Hybrid)
-    };
+    let spec = WaitSpec { delay: Nanos::from_secs(3_600), ..a_wait(WaitMethod::Hybrid) };
     let waits = thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(20));
@@ -155,11 +149,7 @@ fn the_chore_is_done_once_for_each_wait() {
     }
     // One to see whether anybody is there, one for each wait, and a few waits to warm up.
     let beside = datagrams - waits.samples;
-    assert!(
-        (2..=4).contains(&beside),
-        "{beside} beside {}",
-        waits.samples
-    );
+    assert!((2..=4).contains(&beside), "{beside} beside {}", waits.samples);
 }
 
 #[test]
@@ -177,35 +167,20 @@ fn quotes_are_asked_for_and_counted() {
     let stats = server.stop();
     assert!(holds.operations > 0 && holds.operating > Nanos::ZERO);
     assert_eq!(stats.answered, stats.datagrams);
-    assert!(
-        (1..=3).contains(&(stats.answered - holds.operations)),
-        "the pings"
-    );
+    assert!((1..=3).contains(&(stats.answered - holds.operations)), "the pings");
 }
 
 #[test]
 fn nobody_there_is_told_before_anything_is_measured() {
     // A port that was free a moment ago, on an address of its own.
-    let free = UdpSocket::bind("127.1.2.3:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let free = UdpSocket::bind("127.1.2.3:0").unwrap().local_addr().unwrap();
     for chore in [Chore::Qotd(free.to_string()), Chore::Udp(free.to_string())] {
-        let spec = WaitSpec {
-            chore: chore.clone(),
-            ..a_wait(WaitMethod::Sleep)
-        };
+        let spec = WaitSpec { chore: chore.clone(), ..a_wait(WaitMethod::Sleep) };
         let line = wait(&spec, &RUNS_ON).unwrap_err().to_string();
         assert!(line.contains(&free.to_string()), "{line}");
         assert!(line.contains("refused"), "{line}");
-        let spec = HoldSpec {
-            chore,
-            ..a_hold(HoldMethod::Spin)
-        };
-        assert!(matches!(
-            hold(&spec, &RUNS_ON),
-            Err(RunError::Unreachable(_))
-        ));
+        let spec = HoldSpec { chore, ..a_hold(HoldMethod::Spin) };
+        assert!(matches!(hold(&spec, &RUNS_ON), Err(RunError::Unreachable(_))));
     }
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let spec = WaitSpec {
@@ -214,10 +189,7 @@ fn nobody_there_is_told_before_anything_is_measured() {
     };
     let line = wait(&spec, &RUNS_ON).unwrap_err().to_string();
     assert!(line.contains("no quote"), "{line}");
-    let spec = WaitSpec {
-        chore: Chore::Udp("127.0.0.1".to_owned()),
-        ..a_wait(WaitMethod::Sleep)
-    };
+    let spec = WaitSpec { chore: Chore::Udp("127.0.0.1".to_owned()), ..a_wait(WaitMethod::Sleep) };
     let line = wait(&spec, &RUNS_ON).unwrap_err().to_string();
     assert!(line.contains("HOST:PORT"), "{line}");
 }
@@ -227,20 +199,13 @@ fn no_method_makes_more_than_the_schedule_has() {
     for method in HoldMethod::ALL {
         let holds = hold(&a_hold(method), &RUNS_ON).unwrap();
         // 100/s for 0.2 s; a machine that stalls makes fewer, and at the least the first.
-        assert!(
-            (1..=20).contains(&holds.operations),
-            "{method:?}: {holds:?}"
-        );
+        assert!((1..=20).contains(&holds.operations), "{method:?}: {holds:?}");
         assert_eq!(holds.error.count(), holds.operations, "{method:?}");
         assert_eq!(holds.early, 0, "{method:?}");
         assert_eq!(holds.gap.count, holds.operations - 1, "{method:?}");
         assert!(holds.last < holds.elapsed, "{method:?}");
         assert!(holds.elapsed >= Nanos::from_millis(200), "{method:?}");
-        assert_eq!(
-            (holds.skipped, holds.shifted),
-            (0, Nanos::ZERO),
-            "{method:?}"
-        );
+        assert_eq!((holds.skipped, holds.shifted), (0, Nanos::ZERO), "{method:?}");
         assert!(!holds.interrupted, "{method:?}");
     }
 }
@@ -249,10 +214,7 @@ fn no_method_makes_more_than_the_schedule_has() {
 fn those_that_make_up_for_lost_time_make_all_of_them() {
     // Operations so long that each of them misses its successor's moment: whoever keeps to the
     // schedule makes them back to back, whoever does not sleeps besides.
-    let spec = |method| HoldSpec {
-        chore: Chore::Busy(Nanos::from_millis(11)),
-        ..a_hold(method)
-    };
+    let spec = |method| HoldSpec { chore: Chore::Busy(Nanos::from_millis(11)), ..a_hold(method) };
     for method in [HoldMethod::Throttle, HoldMethod::Spin, HoldMethod::Tick] {
         let holds = hold(&spec(method), &RUNS_ON).unwrap();
         assert!(holds.operations <= 19, "{method:?} has no time for more");
@@ -283,9 +245,7 @@ fn grouped_operations_are_counted_as_early() {
 #[test]
 fn measured_margins_are_within_bounds_and_never_decrease() {
     for budget_ms in [0, 5, 60] {
-        let margins = measure_margins(Nanos::from_millis(budget_ms))
-            .unwrap()
-            .by_bucket();
+        let margins = measure_margins(Nanos::from_millis(budget_ms)).unwrap().by_bucket();
         assert!(margins.is_sorted(), "{margins:?}");
         let bounds = 3_000..=1_000_000;
         assert!(margins.iter().all(|m| bounds.contains(m)), "{margins:?}");

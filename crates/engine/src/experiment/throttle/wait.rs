@@ -131,12 +131,7 @@ struct StealWatch {
 
 impl StealWatch {
     fn new(now: Nanos) -> StealWatch {
-        StealWatch {
-            last: HostTime::now(),
-            read_at: now,
-            samples: 0,
-            cpu: Nanos::ZERO,
-        }
+        StealWatch { last: HostTime::now(), read_at: now, samples: 0, cpu: Nanos::ZERO }
     }
 
     /// Ends a block of samples at `now` where it is long enough: all of them count as stolen if

@@ -212,10 +212,7 @@ mod tests {
         control.sharing = None;
         let clock = control.clock().unwrap();
         let off_ns = (clock.ahead_ns as i64).unsigned_abs();
-        assert!(
-            clock.uncertainty_ns > 0 && off_ns <= clock.uncertainty_ns + 1,
-            "{clock:?}"
-        );
+        assert!(clock.uncertainty_ns > 0 && off_ns <= clock.uncertainty_ns + 1, "{clock:?}");
         drop(server);
         assert!(matches!(control.clock(), Err(ServiceLost::Because(_))));
     }

@@ -196,10 +196,7 @@ fn merge(
     let [there_named, here_named] = match sharing {
         None => [" on the service's host", " on the client's host"],
         Some(Sharing::Namespace) => [""; 2],
-        Some(_) => [
-            " in the service's network namespace",
-            " in the client's network namespace",
-        ],
+        Some(_) => [" in the service's network namespace", " in the client's network namespace"],
     };
     let mut drops = record.at_socket;
     drops.extend(record.in_namespace);
@@ -231,10 +228,7 @@ fn merge(
 /// datagram was received, so this is an upper bound. `each`: fragments of a datagram as it was
 /// sent.
 fn count_fragments(record: &mut UdpServiceRecord, each: u64) {
-    let Reassembly {
-        fragments,
-        reassembled,
-    } = record.reassembly;
+    let Reassembly { fragments, reassembled } = record.reassembly;
     if each < 2 {
         return;
     }
@@ -259,11 +253,7 @@ fn named(mut counters: Vec<DropCounter>, host: &str) -> Vec<DropCounter> {
 fn alone(here: Drops, sharing: Option<Sharing>) -> Vec<DropCounter> {
     let over_loopback = sharing == Some(Sharing::Namespace);
     let here = here.only_path(over_loopback);
-    if over_loopback {
-        here.counters(true)
-    } else {
-        here.of_sender().counters(false)
-    }
+    if over_loopback { here.counters(true) } else { here.of_sender().counters(false) }
 }
 
 fn in_words(lost: ServiceLost) -> String {
@@ -292,10 +282,7 @@ mod tests {
     fn unfinished_fragments_of_the_service_are_named() {
         let lost = |each| {
             let mut record = UdpServiceRecord {
-                reassembly: Reassembly {
-                    fragments: 270,
-                    reassembled: 80,
-                },
+                reassembly: Reassembly { fragments: 270, reassembled: 80 },
                 in_namespace: vec![counter(DropPlace::Reassembly, "Ip: ReasmFails")],
                 ..UdpServiceRecord::default()
             };

@@ -107,10 +107,7 @@ impl UdpSessionSpec {
             return Err(format!("{} is longer than a week", self.duration));
         }
         if self.duration.0.div_ceil(self.interval.0.max(1)) > INTERVALS_MAX {
-            return Err(format!(
-                "{} cut into intervals of {}",
-                self.duration, self.interval
-            ));
+            return Err(format!("{} cut into intervals of {}", self.duration, self.interval));
         }
         let work = self.setup.work.unwrap_or(Law::ZERO).mean_ns();
         if work.is_nan() || work > WORK_MAX.0 as f64 {
@@ -224,9 +221,8 @@ impl DatagramHeader {
     /// There are fewer bytes.
     #[inline]
     pub fn write(&self, to: &mut [u8]) {
-        let to: &mut [u8; DatagramHeader::BYTES] = (&mut to[..DatagramHeader::BYTES])
-            .try_into()
-            .expect("the slice has this length");
+        let to: &mut [u8; DatagramHeader::BYTES] =
+            (&mut to[..DatagramHeader::BYTES]).try_into().expect("the slice has this length");
         to[..4].copy_from_slice(&MAGIC);
         to[4..8].copy_from_slice(&self.client.to_le_bytes());
         to[8..16].copy_from_slice(&self.session.to_le_bytes());
@@ -288,35 +284,15 @@ mod tests {
             sharing: None,
         };
         assert_eq!(good.check(), Ok(()));
-        let slow = ServiceSetup {
-            work: Some(Law::Exp(Nanos::from_secs(20))),
-            ..ServiceSetup::default()
-        };
+        let slow =
+            ServiceSetup { work: Some(Law::Exp(Nanos::from_secs(20))), ..ServiceSetup::default() };
         for bad in [
-            UdpSessionSpec {
-                size: 39,
-                ..good.clone()
-            },
-            UdpSessionSpec {
-                size: 65_508,
-                ..good.clone()
-            },
-            UdpSessionSpec {
-                clients: 0,
-                ..good.clone()
-            },
-            UdpSessionSpec {
-                duration: Nanos::MAX,
-                ..good.clone()
-            },
-            UdpSessionSpec {
-                interval: Nanos(0),
-                ..good.clone()
-            },
-            UdpSessionSpec {
-                setup: slow,
-                ..good.clone()
-            },
+            UdpSessionSpec { size: 39, ..good.clone() },
+            UdpSessionSpec { size: 65_508, ..good.clone() },
+            UdpSessionSpec { clients: 0, ..good.clone() },
+            UdpSessionSpec { duration: Nanos::MAX, ..good.clone() },
+            UdpSessionSpec { interval: Nanos(0), ..good.clone() },
+            UdpSessionSpec { setup: slow, ..good.clone() },
         ] {
             let reason = bad.check().unwrap_err();
             assert!(!reason.is_empty() && !reason.contains('\n'), "{reason}");

@@ -75,9 +75,6 @@ impl Drops {
     /// What of reassembly the counters tell.
     pub(crate) fn reassembly(&self) -> Reassembly {
         let (fragments, reassembled) = (self.ip.fragments, self.ip.reassembled);
-        Reassembly {
-            fragments,
-            reassembled,
-        }
+        Reassembly { fragments, reassembled }
     }
 }

@@ -25,15 +25,8 @@ fn bytes(hexadecimal: &str) -> Vec<u8> {
 #[test]
 fn a_recorded_dump_of_qdiscs_is_read() {
     let dump = bytes(&[NOQUEUE, TBF].concat());
-    let root = |interface, kind: &str, drops| Qdisc {
-        interface,
-        kind: kind.to_owned(),
-        drops,
-    };
-    assert_eq!(
-        qdisc::parse(&dump),
-        [root(2, "noqueue", 0), root(3, "tbf", 38)]
-    );
+    let root = |interface, kind: &str, drops| Qdisc { interface, kind: kind.to_owned(), drops };
+    assert_eq!(qdisc::parse(&dump), [root(2, "noqueue", 0), root(3, "tbf", 38)]);
     // The older statistics alone tell the same.
     let mut old = bytes(TBF);
     let stats2 = old.windows(4).position(|w| w == [0x30, 0, 7, 0]).unwrap();
@@ -73,12 +66,8 @@ fn sample(step: u64) -> Drops {
     for (source, count) in [rule("nft netdev t in, rule 1"), rule("nft ip t in, rule 2")] {
         drops.add(DropPlace::Firewall, Scope::Namespace, source, None, count);
     }
-    drops.add_snmp6(&format!(
-        "Udp6NoPorts \t 5\nUdp6InCsumErrors {step}\nUdpLite6NoPorts 8\n"
-    ));
-    drops.add_softnet(&format!(
-        "0cca2a8b {step:08x} 00000001\n0cda1005 0000000a 00000002\n"
-    ));
+    drops.add_snmp6(&format!("Udp6NoPorts \t 5\nUdp6InCsumErrors {step}\nUdpLite6NoPorts 8\n"));
+    drops.add_softnet(&format!("0cca2a8b {step:08x} 00000001\n0cda1005 0000000a 00000002\n"));
     drops.add_neighbours(
         "arp_cache",
         &format!("entries  allocs unresolved_discards table_fulls\n2 2 {step:08x} 0\n2 0 1 0\n"),
@@ -102,11 +91,7 @@ fn every_place_is_told_once() {
         .map(|c| (c.place, c.source, c.count))
         .collect();
     let expected = [
-        (
-            DropPlace::NeighbourQueue,
-            "arp_cache unresolved_discards",
-            20,
-        ),
+        (DropPlace::NeighbourQueue, "arp_cache unresolved_discards", 20),
         (DropPlace::Device, "receive drop on lo", 20),
         (DropPlace::Device, "receive errs on eth0", 20),
         (DropPlace::Device, "transmit drop on eth0", 20),
@@ -124,19 +109,14 @@ fn every_place_is_told_once() {
         (DropPlace::ReceiveBuffer, "Udp: RcvbufErrors", 20),
         (DropPlace::UdpMemory, "Udp: MemErrors", 20),
     ];
-    let mut expected = expected
-        .map(|(place, source, n)| (place, source.to_owned(), n))
-        .to_vec();
+    let mut expected = expected.map(|(place, source, n)| (place, source.to_owned(), n)).to_vec();
     let mut sorted = told.clone();
     sorted.sort();
     expected.sort();
     assert_eq!(sorted, expected);
     assert_eq!(moved.clone().of_machine().counters(false).len(), 2);
     let lo = moved.clone().only_path(true);
-    assert_eq!(
-        (lo.at(DropPlace::Device), lo.at(DropPlace::NoSocket)),
-        (20, 20)
-    );
+    assert_eq!((lo.at(DropPlace::Device), lo.at(DropPlace::NoSocket)), (20, 20));
     let sender = moved.clone().of_sender();
     assert_eq!(
         (sender.at(DropPlace::IpLayer), sender.at(DropPlace::Device)),
@@ -151,13 +131,9 @@ fn every_place_is_told_once() {
 fn what_moves_in_quiet_times_is_taken_off_to_scale() {
     let (quiet, time) = (Nanos::from_millis(100), Nanos::from_secs(1));
     let usual = sample(1).since(&sample(0));
-    let moved = sample(25)
-        .since(&sample(0))
-        .without_quiet(&usual, quiet, time);
+    let moved = sample(25).since(&sample(0)).without_quiet(&usual, quiet, time);
     assert_eq!(moved.at(DropPlace::NoSocket), 15);
-    let moved = sample(3)
-        .since(&sample(0))
-        .without_quiet(&usual, quiet, time);
+    let moved = sample(3).since(&sample(0)).without_quiet(&usual, quiet, time);
     assert_eq!(moved.at(DropPlace::NoSocket), 0);
     assert!(moved.counters(false).is_empty());
 }
@@ -173,20 +149,13 @@ fn drops_counted_twice_are_subtracted_without_underflow() {
     let mut new = sample(20);
     new.add_neighbours("ndisc_cache", "unresolved_discards\n5\n");
     let moved = new.since(&sample(20));
-    assert_eq!(
-        moved,
-        Drops::default(),
-        "a counter that was not there tells nothing"
-    );
+    assert_eq!(moved, Drops::default(), "a counter that was not there tells nothing");
 }
 
 /// Some that IP received and nobody got, some that a rule counted, some of which the kernel tells.
 fn filtered(undelivered: u64, counted: u64, by_reason: u64) -> Drops {
     let mut drops = Drops::default();
-    drops.add_snmp(&format!(
-        "Ip: InReceives InDelivers\nIp: {} 100\n",
-        100 + undelivered
-    ));
+    drops.add_snmp(&format!("Ip: InReceives InDelivers\nIp: {} 100\n", 100 + undelivered));
     let mut rule = |source: &str, scope, count| {
         drops.add(DropPlace::Firewall, scope, source.to_owned(), None, count);
     };
@@ -208,10 +177,7 @@ fn uncounted_rules_show_in_kernel_reasons_or_undelivered() {
     assert_eq!(moved(30, 0, 0), [(rest, false, 30)], "nobody tells");
     assert_eq!(moved(30, 0, 30), [(rule, kernel, 30)]);
     // What the rule counts the kernel tells again: it is not another's.
-    assert_eq!(
-        moved(30, 20, 20),
-        [(rule, false, 20), (rule, kernel, 20), (rest, false, 10)]
-    );
+    assert_eq!(moved(30, 20, 20), [(rule, false, 20), (rule, kernel, 20), (rest, false, 10)]);
     assert_eq!(
         moved(30, 20, 30),
         [(rule, false, 20), (rule, kernel, 30)],
@@ -231,14 +197,7 @@ fn kernel_reasons_belong_to_the_machine_and_stay_whole() {
 #[test]
 fn rubbish_is_left_out() {
     let mut drops = Drops::default();
-    for text in [
-        "",
-        "\n",
-        "Udp: NoPorts\n",
-        "Udp: NoPorts\nUdp: x\n",
-        "zz zz zz\n",
-        "a:b c:d",
-    ] {
+    for text in ["", "\n", "Udp: NoPorts\n", "Udp: NoPorts\nUdp: x\n", "zz zz zz\n", "a:b c:d"] {
         drops.add_snmp(text);
         drops.add_snmp6(text);
         drops.add_softnet(text);
@@ -271,10 +230,7 @@ fn fragments_of_both_ends_are_counted() {
     };
     let moved = sample(100).since(&sample(0));
     assert_eq!(moved.fragments_each(), 3);
-    let expected = Reassembly {
-        fragments: 200,
-        reassembled: 50,
-    };
+    let expected = Reassembly { fragments: 200, reassembled: 50 };
     assert_eq!(moved.reassembly(), expected);
     assert_eq!(moved.at(DropPlace::IpLayer), 0);
     assert_eq!(Drops::default().fragments_each(), 1, "none was sent so");

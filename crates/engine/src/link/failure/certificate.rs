@@ -28,8 +28,7 @@ pub(super) fn words(what: &CertificateError) -> String {
             )
         }
         CertificateError::UnsupportedSignatureAlgorithmContext {
-            signature_algorithm_id,
-            ..
+            signature_algorithm_id, ..
         } => {
             let algorithm = algorithm(signature_algorithm_id);
             format!("its certificate is signed with {algorithm}: make one with SHA-256, {TAKE}")
@@ -40,10 +39,9 @@ pub(super) fn words(what: &CertificateError) -> String {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "its certificate is not valid yet: compare the clocks of both hosts".to_owned()
         }
-        CertificateError::NotValidForNameContext {
-            expected,
-            presented,
-        } => other_name(expected, presented),
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            other_name(expected, presented)
+        }
         CertificateError::NotValidForName => {
             "its certificate is for another name: use that name, or --sni NAME".to_owned()
         }
@@ -141,11 +139,7 @@ fn purpose(presented: &[ExtendedKeyPurpose]) -> String {
     let mut names: Vec<&str> = names.collect();
     names.dedup();
     names.truncate(NAMES_MAX);
-    let names = if names.is_empty() {
-        "nothing".to_owned()
-    } else {
-        names.join(", ")
-    };
+    let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
     format!(
         "its certificate is for {names} and not for servers (extended key usage): make one for \
          server authentication, {TAKE}"
@@ -198,11 +192,7 @@ fn other_name(expected: &ServerName<'_>, presented: &[String]) -> String {
     }
     let more = texts.len().saturating_sub(NAMES_MAX);
     texts.truncate(NAMES_MAX);
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!(
         "its certificate is for {}{more} and not for {wanted}: use that name, or --sni NAME",
         texts.join(", ")

@@ -90,10 +90,7 @@ fn incompatible(why: &PeerIncompatible) -> String {
         PeerIncompatible::ServerRejectedEncryptedClientHello(_) => {
             "it refused the encrypted ClientHello".to_owned()
         }
-        other => format!(
-            "it permits nothing that was offered ({}): {options}",
-            spelt(other)
-        ),
+        other => format!("it permits nothing that was offered ({}): {options}", spelt(other)),
     }
 }
 
@@ -128,10 +125,7 @@ fn told(alert: AlertDescription) -> String {
              offered, or it wants a certificate (--cert, --key)"
                 .to_owned()
         }
-        other => format!(
-            "it ended the connection with the TLS alert {}",
-            alert_name(other)
-        ),
+        other => format!("it ended the connection with the TLS alert {}", alert_name(other)),
     }
 }
 

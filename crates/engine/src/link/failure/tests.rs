@@ -25,9 +25,7 @@ struct Authority {
 fn params(names: &[&str], common_name: &str) -> CertificateParams {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut params = CertificateParams::new(names).unwrap();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, common_name);
+    params.distinguished_name.push(DnType::CommonName, common_name);
     params
 }
 
@@ -38,10 +36,7 @@ fn authority(name: &str, change: impl FnOnce(&mut CertificateParams)) -> Authori
     let key = KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap().der().clone();
     let issuer = Issuer::new(params, key);
-    Authority {
-        certificate,
-        issuer,
-    }
+    Authority { certificate, issuer }
 }
 
 impl Authority {
@@ -56,10 +51,7 @@ impl Authority {
         params.is_ca = is_ca;
         let key = KeyPair::generate().unwrap();
         let signed = params.signed_by(&key, &self.issuer).unwrap();
-        Authority {
-            certificate: signed.der().clone(),
-            issuer: Issuer::new(params, key),
-        }
+        Authority { certificate: signed.der().clone(), issuer: Issuer::new(params, key) }
     }
 }
 
@@ -95,10 +87,7 @@ fn plain(line: &str) -> String {
 fn constraints_of_issuers_are_named() {
     let leaf = params(&["localhost"], "leaf");
     let plain = authority("root", |_| {});
-    assert_eq!(
-        said(&plain.certificate, &[plain.signs(&leaf)], "localhost"),
-        "it is taken"
-    );
+    assert_eq!(said(&plain.certificate, &[plain.signs(&leaf)], "localhost"), "it is taken");
     let short = authority("short", |params| {
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     });
@@ -111,10 +100,7 @@ fn constraints_of_issuers_are_named() {
     let issuers = [&below.certificate, &middle.certificate].map(Clone::clone);
     let chain = [&[below.signs(&leaf)][..], &issuers].concat();
     let line = said(&plain.certificate, &chain, "localhost");
-    assert!(
-        line.contains("permits fewer issuers below it (path length)"),
-        "{line}"
-    );
+    assert!(line.contains("permits fewer issuers below it (path length)"), "{line}");
 
     let narrow = authority("narrow", |params| {
         params.name_constraints = Some(NameConstraints {
@@ -123,21 +109,14 @@ fn constraints_of_issuers_are_named() {
         });
     });
     let line = said(&narrow.certificate, &[narrow.signs(&leaf)], "localhost");
-    assert!(
-        line.contains("may not issue for its names (name constraints)"),
-        "{line}"
-    );
+    assert!(line.contains("may not issue for its names (name constraints)"), "{line}");
 
     let no_issuer = plain.issuer("no issuer", IsCa::ExplicitNoCa);
     let chain = [no_issuer.signs(&leaf), no_issuer.certificate.clone()];
     let line = said(&plain.certificate, &chain, "localhost");
     assert!(line.contains("may not issue any (CA:FALSE)"), "{line}");
 
-    let line = said(
-        &plain.certificate,
-        std::slice::from_ref(&plain.certificate),
-        "localhost",
-    );
+    let line = said(&plain.certificate, std::slice::from_ref(&plain.certificate), "localhost");
     assert!(line.contains("(CA:TRUE) and not of a server"), "{line}");
 
     let other = authority("root", |_| {});
@@ -173,10 +152,7 @@ fn purposes_and_dates_are_named() {
         extension.set_criticality(true);
         params.custom_extensions.push(extension);
     });
-    assert!(
-        critical.contains("a critical extension that is not known here"),
-        "{critical}"
-    );
+    assert!(critical.contains("a critical extension that is not known here"), "{critical}");
 }
 
 #[test]
@@ -196,17 +172,9 @@ fn name_of_another_kind_is_told_from_another_name() {
             "its certificate has 127.0.0.1 as a DNS name and not as an IP address: make one with \
              IP:127.0.0.1, or give --insecure to take it",
         ),
+        (vec![dns("127.0.0.1"), ip("127.0.0.1")], "127.0.0.1", "it is taken"),
         (
-            vec![dns("127.0.0.1"), ip("127.0.0.1")],
-            "127.0.0.1",
-            "it is taken",
-        ),
-        (
-            vec![
-                dns("a"),
-                ip("::1"),
-                SanType::URI("http://b".try_into().unwrap()),
-            ],
+            vec![dns("a"), ip("::1"), SanType::URI("http://b".try_into().unwrap())],
             "127.0.0.1",
             "its certificate is for a, ::1 and not for 127.0.0.1: use that name, or --sni NAME",
         ),
@@ -226,20 +194,14 @@ fn name_of_another_kind_is_told_from_another_name() {
     }
     let many = (0..100).map(|n| dns(&format!("host{n}"))).collect();
     let line = named(many, "localhost");
-    assert!(
-        line.contains("host7 and 92 more and not for localhost"),
-        "{line}"
-    );
+    assert!(line.contains("host7 and 92 more and not for localhost"), "{line}");
 }
 
 #[test]
 fn keys_and_signatures_that_are_too_weak_are_named() {
     let read = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
     let line = said(&read(SHA1_ISSUER), &[read(SIGNED_WITH_SHA1)], "localhost");
-    assert!(
-        line.contains("signed with SHA-1, which is not accepted"),
-        "{line}"
-    );
+    assert!(line.contains("signed with SHA-1, which is not accepted"), "{line}");
     let chain = [read(SIGNED_BY_SHORT_KEY), read(SHORT_KEY_ISSUER)];
     for chain in [&chain[..], &chain[..1]] {
         let line = said(&read(SHORT_KEY_ISSUER), chain, "localhost");
@@ -250,22 +212,12 @@ fn keys_and_signatures_that_are_too_weak_are_named() {
     }
     // Its own key, with which it signs the handshake.
     let wrong = || Error::InvalidCertificate(CertificateError::BadSignature);
-    let of = |certificate| {
-        plain(&words(&super::super::verify::of_handshake(
-            wrong(),
-            &certificate,
-        )))
-    };
+    let of =
+        |certificate| plain(&words(&super::super::verify::of_handshake(wrong(), &certificate)));
     let line = of(read(SHORT_KEY_ISSUER));
-    assert!(
-        line.contains("an RSA key of 1024 bits: 2048 to 8192 are accepted"),
-        "{line}"
-    );
+    assert!(line.contains("an RSA key of 1024 bits: 2048 to 8192 are accepted"), "{line}");
     let line = of(read(SHA1_ISSUER));
-    assert!(
-        line.contains("does not hold the key of its certificate"),
-        "{line}"
-    );
+    assert!(line.contains("does not hold the key of its certificate"), "{line}");
 }
 
 /// Errors that carry something, and some that do not.
@@ -304,18 +256,9 @@ fn no_error_of_a_server_is_in_the_syntax_of_rust() {
             },
             "it broke the rules of TLS: an unexpected message (certificate request)",
         ),
-        (
-            Error::PeerSentOversizedRecord,
-            "it broke the rules of TLS: a record that is too long",
-        ),
-        (
-            Error::DecryptError,
-            "it broke the rules of TLS: a record that cannot be decrypted",
-        ),
-        (
-            Error::FailedToGetRandomBytes,
-            "the TLS handshake failed: failed to get random bytes",
-        ),
+        (Error::PeerSentOversizedRecord, "it broke the rules of TLS: a record that is too long"),
+        (Error::DecryptError, "it broke the rules of TLS: a record that cannot be decrypted"),
+        (Error::FailedToGetRandomBytes, "the TLS handshake failed: failed to get random bytes"),
         (
             Error::PeerIncompatible(PeerIncompatible::ServerRejectedEncryptedClientHello(Some(
                 vec![],

@@ -14,30 +14,20 @@ use std::sync::Mutex;
 
 fn client(tls: TlsSpec) -> TlsTarget {
     let target = HttpTarget {
-        endpoint: Endpoint::Tcp {
-            host: "localhost".to_owned(),
-            port: 1,
-        },
+        endpoint: Endpoint::Tcp { host: "localhost".to_owned(), port: 1 },
         requests: Vec::new(),
         pick: Pick::InOrder,
         keep_alive: true,
         version: HttpVersion::Auto,
         http2: Default::default(),
-        tls: Some(Box::new(TlsSpec {
-            is_insecure: true,
-            ..tls
-        })),
+        tls: Some(Box::new(TlsSpec { is_insecure: true, ..tls })),
         sessions: None,
     };
     tls_target(&target).unwrap().unwrap()
 }
 
 fn only(version: TlsVersion) -> TlsSpec {
-    TlsSpec {
-        version_min: Some(version),
-        version_max: Some(version),
-        ..TlsSpec::default()
-    }
+    TlsSpec { version_min: Some(version), version_max: Some(version), ..TlsSpec::default() }
 }
 
 fn server(provider: CryptoProvider) -> ServerConfig {
@@ -73,12 +63,7 @@ impl Pair {
     fn new(shared: &mut TlsTarget, config: &Arc<ServerConfig>, piece: usize) -> Pair {
         let mut server = ServerConnection::new(Arc::clone(config)).unwrap();
         server.set_buffer_limit(None);
-        Pair {
-            tls: Tls::new(shared).unwrap(),
-            server,
-            piece,
-            got: Vec::new(),
-        }
+        Pair { tls: Tls::new(shared).unwrap(), server, piece, got: Vec::new() }
     }
 
     /// What the client sends, with `plain` at its end.
@@ -114,8 +99,7 @@ impl Pair {
                 self.tls.secure(&mut rest)?;
             }
             let got = &mut self.got;
-            self.tls
-                .open(rest, |plain, _| got.extend_from_slice(plain))?;
+            self.tls.open(rest, |plain, _| got.extend_from_slice(plain))?;
         }
         Ok(())
     }
@@ -155,10 +139,7 @@ fn every_suite_carries_data_both_ways_however_it_is_split() {
         for piece in [1, 2, 1_000, usize::MAX] {
             let mut pair = Pair::new(&mut shared, &config, piece);
             pair.shake_hands();
-            assert!(
-                pair.server_takes(&text).unwrap() == text,
-                "{suite:?} {piece}"
-            );
+            assert!(pair.server_takes(&text).unwrap() == text, "{suite:?} {piece}");
             let wire = pair.of_server(&text);
             pair.client_takes(&wire).unwrap();
             assert!(pair.got == text, "{suite:?} {piece}");
@@ -217,10 +198,7 @@ fn early(max: u32, then: impl Fn(&mut ServerConfig)) -> (TlsTarget, Arc<ServerCo
     let mut config = without_tickets(aws_lc_rs::default_provider());
     config.max_early_data_size = max;
     config.send_half_rtt_data = true;
-    let mut shared = client(TlsSpec {
-        resume: TlsResume::EarlyData,
-        ..TlsSpec::default()
-    });
+    let mut shared = client(TlsSpec { resume: TlsResume::EarlyData, ..TlsSpec::default() });
     let first = Arc::new(config.clone());
     let mut pair = Pair::new(&mut shared, &first, 100);
     assert!(!pair.tls.takes_early(), "there is no session yet");
@@ -363,10 +341,7 @@ fn alerts_are_named_and_close_notify_is_no_error() {
     pair.server.process_new_packets().unwrap_err();
     let wire = pair.of_server(b"");
     let why = pair.client_takes(&wire).unwrap_err();
-    assert_eq!(
-        why,
-        "it ended the connection with the TLS alert bad_record_mac"
-    );
+    assert_eq!(why, "it ended the connection with the TLS alert bad_record_mac");
 
     let mut pair = Pair::new(&mut shared, &config, 3);
     pair.shake_hands();
@@ -410,9 +385,7 @@ fn a_handshake_that_fails_is_named_and_the_server_told() {
             Arc::new(roots()),
             provider,
         );
-        strict
-            .dangerous()
-            .set_certificate_verifier(verifier.build().unwrap());
+        strict.dangerous().set_certificate_verifier(verifier.build().unwrap());
         target.config = Arc::new(strict);
         let mut pair = Pair::new(&mut shared, &config, piece);
         pair.server_takes(b"").unwrap();
@@ -429,9 +402,7 @@ fn a_handshake_that_fails_is_named_and_the_server_told() {
 /// Roots that have issued nothing.
 fn roots() -> rustls::RootCertStore {
     let mut params = rcgen::CertificateParams::default();
-    params
-        .distinguished_name
-        .push(rcgen::DnType::CommonName, "elsewhere");
+    params.distinguished_name.push(rcgen::DnType::CommonName, "elsewhere");
     let made = params.self_signed(&rcgen::KeyPair::generate().unwrap());
     let mut roots = rustls::RootCertStore::empty();
     roots.add(made.unwrap().der().clone()).unwrap();

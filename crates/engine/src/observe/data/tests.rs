@@ -72,12 +72,7 @@ fn the_filter_takes_both_ways_of_followed_clients() {
     let [v4, v6] = [data_v4(), data_v6()];
     for (packet, tcp, protocol) in [(&v4, 20, 0x0800), (&v6, 40, 0x86dd)] {
         let back = back(packet, tcp);
-        let both = |kind| {
-            [
-                kept(1, packet, kind, protocol),
-                kept(1, &back, kind, protocol),
-            ]
-        };
+        let both = |kind| [kept(1, packet, kind, protocol), kept(1, &back, kind, protocol)];
         assert_eq!(both(FOR_THIS_HOST), [true, false]);
         assert_eq!(both(OUTGOING), [false, true]);
         assert_eq!(both(3), [false, false], "for another host");

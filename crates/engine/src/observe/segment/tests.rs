@@ -71,10 +71,7 @@ fn what_is_no_segment_is_not_read() {
         ("UDP", with(&SYN_V4, 9, 17)),
         ("a later fragment", with(&SYN_V4, 7, 5)),
         ("a header of 16 bytes", with(&SYN_V4, 0, 0x44)),
-        (
-            "a header longer than the packet",
-            with(&SYN_V4[..50], 0, 0x4f),
-        ),
+        ("a header longer than the packet", with(&SYN_V4[..50], 0, 0x4f)),
         ("version 5", with(&SYN_V4, 0, 0x55)),
         ("an extension header", with(&syn_v6(), 6, 43)),
         ("cut off before the flags", SYN_V4[..33].to_vec()),
@@ -93,12 +90,7 @@ fn what_is_no_segment_is_not_read() {
 pub(crate) fn run(program: &[Instruction], packet: &[u8], kind: u32, protocol: u32) -> Option<u32> {
     let (mut a, mut x, mut kept, mut at) = (0_u32, 0_u32, 0_u32, 0);
     loop {
-        let Instruction {
-            code,
-            jump_true,
-            jump_false,
-            operand,
-        } = *program.get(at)?;
+        let Instruction { code, jump_true, jump_false, operand } = *program.get(at)?;
         at += 1;
         let bytes = |from: u32, count: u32| {
             let range = packet.get(from as usize..(from + count) as usize)?;
@@ -137,11 +129,7 @@ fn the_filter_takes_what_came_in_for_this_host() {
     assert_eq!(kept(&SYN_V4, 4, 0x0800), Some(0), "sent, not received");
     assert_eq!(kept(&SYN_V4, 3, 0x0800), Some(0), "for another host");
     assert_eq!(kept(&SYN_V4, 0, 0x0806), Some(0), "another protocol");
-    assert_eq!(
-        run(&filter(8081), &SYN_V4, 0, 0x0800),
-        Some(0),
-        "another port"
-    );
+    assert_eq!(run(&filter(8081), &SYN_V4, 0, 0x0800), Some(0), "another port");
 }
 
 proptest! {

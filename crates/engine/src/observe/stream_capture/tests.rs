@@ -194,8 +194,6 @@ fn a_slow_link_is_the_networks_time_and_not_the_hosts() {
     }
     let parts = check(&join(&seen, &sampled), &log);
     // What the first requests leave of the burst, and time in which the link rested, helps some.
-    let slow = parts
-        .iter()
-        .filter(|p| p.network_first > Nanos::from_millis(10));
+    let slow = parts.iter().filter(|p| p.network_first > Nanos::from_millis(10));
     assert!(slow.count() >= 6, "{parts:?}");
 }

@@ -51,11 +51,7 @@ fn a_capture_sees_each_attempt_once() {
         }
         let observed = watch.finish();
         assert_eq!(observed.source, SynSource::Capture);
-        assert_eq!(
-            (observed.first_syns, observed.repeated_syns),
-            (100, 0),
-            "{host}"
-        );
+        assert_eq!((observed.first_syns, observed.repeated_syns), (100, 0), "{host}");
         assert_eq!(observed.client_ends, 100, "each client sent its FIN");
         assert_eq!(observed.first_syns_by_interval.iter().sum::<u64>(), 100);
         assert_eq!(observed.capture_lost, 0);
@@ -71,14 +67,10 @@ fn a_window_that_is_told_of_late_misses_nothing() {
     let address = listener.local_addr().unwrap();
     for because in [None, Some("a test")] {
         let port = address.port();
-        let armed = because.map_or_else(
-            || ArmedWatch::new(port),
-            |why| ArmedWatch::with_counters(port, why),
-        );
+        let armed = because
+            .map_or_else(|| ArmedWatch::new(port), |why| ArmedWatch::with_counters(port, why));
         let begin = monotonic_ns();
-        let clients: Vec<_> = (0..20)
-            .map(|_| TcpStream::connect(address).unwrap())
-            .collect();
+        let clients: Vec<_> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
         let watch = armed.begin(begin, INTERVAL, LONG);
         let source = watch.source();
         let observed = watch.finish();
@@ -161,10 +153,7 @@ fn only_what_comes_in_the_window_counts() {
     }
     let observed = watch.finish();
     let seen = observed.first_syns;
-    assert!(
-        seen >= inside && seen <= inside + unsure,
-        "{inside} {unsure} {observed:?}"
-    );
+    assert!(seen >= inside && seen <= inside + unsure, "{inside} {unsure} {observed:?}");
     assert_eq!(observed.elapsed_ns, duration.0);
     assert_eq!(observed.first_syns_by_interval.len(), 3);
     assert_eq!(observed.first_syns_by_interval.iter().sum::<u64>(), seen);
@@ -178,17 +167,12 @@ fn counters_stand_for_a_capture() {
     let armed = ArmedWatch::with_counters(address.port(), "the test says so");
     let watch = armed.begin(now, INTERVAL, LONG);
     assert_eq!(watch.source(), SynSource::Counters);
-    let _clients: Vec<_> = (0..50)
-        .map(|_| TcpStream::connect(address).unwrap())
-        .collect();
+    let _clients: Vec<_> = (0..50).map(|_| TcpStream::connect(address).unwrap()).collect();
     let observed = watch.finish();
     assert_eq!(observed.because.as_deref(), Some("the test says so"));
     // Other tests connect at the same time: the counters are of all ports.
     assert!(observed.first_syns >= 50, "{observed:?}");
-    assert_eq!(
-        observed.first_syns_by_interval.iter().sum::<u64>(),
-        observed.first_syns
-    );
+    assert_eq!(observed.first_syns_by_interval.iter().sum::<u64>(), observed.first_syns);
     assert_eq!((observed.repeated_syns, observed.client_ends), (0, 0));
     assert_eq!(observed.accept_queue_max, Some(50));
 }
@@ -198,10 +182,8 @@ fn a_window_of_no_length_and_one_that_is_over_are_empty() {
     for origin in [monotonic_ns(), monotonic_ns() + LONG.0, 0] {
         for because in [None, Some("a test")] {
             let zero = Nanos::ZERO;
-            let armed = because.map_or_else(
-                || ArmedWatch::new(1),
-                |why| ArmedWatch::with_counters(1, why),
-            );
+            let armed =
+                because.map_or_else(|| ArmedWatch::new(1), |why| ArmedWatch::with_counters(1, why));
             let observed = armed.begin(origin, zero, zero).finish();
             assert_eq!((observed.elapsed_ns, observed.first_syns), (0, 0));
         }

@@ -30,11 +30,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             flight.placed = free_from;
         }
         // What a first attempt took, whose connection the server closed, counts as connecting.
-        flight.connected = if flight.repeated {
-            now
-        } else {
-            flight.placed.max(connection.connected)
-        };
+        flight.connected =
+            if flight.repeated { now } else { flight.placed.max(connection.connected) };
         flight.secured = flight.connected.max(connection.secured);
         flight.granted = flight.secured.max(free_from);
         if X::MULTIPLEXED {
@@ -54,10 +51,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 if let Some(readings) = &mut events.readings {
                     readings.begin(op, flight.session, flight.read_as as usize);
                 }
-                RequestRef {
-                    number: flight.request,
-                    fills,
-                }
+                RequestRef { number: flight.request, fills }
             }
         };
         exchange.begin(op, request, shared, &mut connection.out, events);
@@ -267,8 +261,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             let before = events.len();
             exchange.feed(plain, shared, out, events);
             if X::MULTIPLEXED {
-                self.followed
-                    .opened(slot, &events[before..], [behind, left]);
+                self.followed.opened(slot, &events[before..], [behind, left]);
             }
             behind = left;
         });
@@ -305,9 +298,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 OpEvent::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),
                 OpEvent::Unprocessed(op) => self.on_unprocessed(slot, op, time),
                 OpEvent::Written(op) => {
-                    self.connections[slot as usize]
-                        .leaving
-                        .push((op, SendProgress::End));
+                    self.connections[slot as usize].leaving.push((op, SendProgress::End));
                 }
                 OpEvent::Violated(rule) => {
                     self.violation.get_or_insert(rule);

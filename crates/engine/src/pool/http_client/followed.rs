@@ -32,15 +32,9 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     pub(crate) fn followed(self, one_of: Option<u16>) -> HttpClient<L, X, P> {
         let slots = self.connections.len();
         let following = one_of.map(|one_of| {
-            Box::new(Following {
-                sampler: Sampler::new(slots, one_of),
-                places: Vec::new(),
-            })
+            Box::new(Following { sampler: Sampler::new(slots, one_of), places: Vec::new() })
         });
-        HttpClient {
-            followed: Followed(following),
-            ..self
-        }
+        HttpClient { followed: Followed(following), ..self }
     }
 }
 
@@ -129,10 +123,8 @@ impl Followed {
     #[inline]
     pub(super) fn ended_among_others(&mut self, slot: u32, op: FlightId, completion: &Completion) {
         if let Some(Following { sampler, places }) = self.0.as_deref_mut()
-            && let Some(&Place {
-                request_end: request_end @ 1..,
-                response: Some([begin, end]),
-            }) = places.get(op as usize)
+            && let Some(&Place { request_end: request_end @ 1.., response: Some([begin, end]) }) =
+                places.get(op as usize)
         {
             sampler.ended_at(slot, [request_end, begin, end], times(completion));
         }

@@ -34,11 +34,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         self.tally.open += 1;
         self.tally.open_max = self.tally.open_max.max(self.tally.open);
         let limit = now + self.config.connect_timeout;
-        let limit = if P::WAITS {
-            flight.until.min(limit)
-        } else {
-            limit
-        };
+        let limit = if P::WAITS { flight.until.min(limit) } else { limit };
         self.connecting.set(slot, limit);
         // Of an earlier attempt: nothing of it was sent over this connection.
         flight.sent = Nanos::ZERO;
@@ -130,10 +126,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let flight = *self.flights.remove(opener, &mut connection.first);
         self.policy.established(flight.lane);
         let exchange = &self.connections[slot as usize].exchange;
-        if exchange
-            .as_ref()
-            .is_some_and(|x| x.room(&self.exchange).operations > 0)
-        {
+        if exchange.as_ref().is_some_and(|x| x.room(&self.exchange).operations > 0) {
             self.begin(io, slot, flight, (now, now));
         } else {
             self.waiting.push(flight.until, flight);
@@ -158,11 +151,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             State::Draining | State::Free => return self.retire(io, slot, now),
         }
         if let Some(exchange) = &mut connection.exchange {
-            let end = if L::IS_CLEAR {
-                StreamEnd::Fin
-            } else {
-                StreamEnd::Cut
-            };
+            let end = if L::IS_CLEAR { StreamEnd::Fin } else { StreamEnd::Cut };
             exchange.ended(end, &mut self.events);
         }
         // What ends with the connection ends when that was seen.

@@ -142,11 +142,7 @@ impl Policy for OnePerOperation {
             self.next_source = 0;
         }
         let opening = ConnectOptions::to(to);
-        ConnectOptions {
-            from,
-            nodelay: self.nodelay && opening.nodelay,
-            ..opening
-        }
+        ConnectOptions { from, nodelay: self.nodelay && opening.nodelay, ..opening }
     }
 
     fn outcome_of(error: &io::Error) -> Outcome {

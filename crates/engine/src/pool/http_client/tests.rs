@@ -42,10 +42,7 @@ pub(in crate::pool) fn parts(
         holes: Vec::new(),
     };
     let target = HttpTarget {
-        endpoint: Endpoint::Tcp {
-            host: "127.0.0.1".to_owned(),
-            port: 1,
-        },
+        endpoint: Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 1 },
         requests: vec![request],
         pick: Pick::InOrder,
         keep_alive: true,
@@ -82,27 +79,17 @@ impl Bench {
     }
 
     fn start_lane(&mut self, at: u64, lane: u32) {
-        self.client.start(
-            &mut self.io,
-            Op {
-                intended: Nanos(at),
-                lane,
-            },
-            Nanos(at),
-        );
+        self.client.start(&mut self.io, Op { intended: Nanos(at), lane }, Nanos(at));
     }
 
     fn event(&mut self, at: u64, slot: u32, event: Event<'_>) {
-        self.client
-            .on_event(&mut self.io, slot, event, EventTime::seen(Nanos(at)));
+        self.client.on_event(&mut self.io, slot, event, EventTime::seen(Nanos(at)));
     }
 
     /// The outcomes of what has ended since the last call, with their response times.
     fn ended(&mut self) -> Vec<(Outcome, u64)> {
         let completed = std::iter::from_fn(|| self.client.take_completed().copied());
-        completed
-            .map(|c| (c.outcome, c.response_time().0))
-            .collect()
+        completed.map(|c| (c.outcome, c.response_time().0)).collect()
     }
 }
 
@@ -114,24 +101,13 @@ fn a_connection_is_kept_and_used_again() {
     b.event(18, 0, Event::Received(Piece::of(&OK[..20])));
     b.event(20, 0, Event::Received(Piece::of(&OK[20..])));
     let completion = *b.client.take_completed().unwrap();
-    assert_eq!(
-        completion.connection_wait(),
-        Nanos(5),
-        "the connect is a wait"
-    );
+    assert_eq!(completion.connection_wait(), Nanos(5), "the connect is a wait");
     assert_eq!(completion.service_time(), Nanos(5));
-    assert_eq!(
-        (completion.first_byte, completion.bytes),
-        (Nanos(18), OK.len() as u64)
-    );
+    assert_eq!((completion.first_byte, completion.bytes), (Nanos(18), OK.len() as u64));
     b.start(30);
     assert_eq!((b.io.opened.len(), b.io.sent.len()), (1, 2));
     b.start(31);
-    assert_eq!(
-        b.io.opened,
-        [0, 1],
-        "none is idle, and one more is permitted"
-    );
+    assert_eq!(b.io.opened, [0, 1], "none is idle, and one more is permitted");
 }
 
 #[test]
@@ -146,21 +122,10 @@ fn beyond_the_most_connections_operations_wait_in_order() {
     b.event(30, 0, Event::Received(Piece::of(OK)));
     b.event(40, 0, Event::Received(Piece::of(OK)));
     let all = std::iter::from_fn(|| b.client.take_completed().copied()).collect::<Vec<_>>();
-    let mut waits: Vec<_> = all
-        .iter()
-        .map(|c| (c.intended.0, c.connection_wait().0))
-        .collect();
+    let mut waits: Vec<_> = all.iter().map(|c| (c.intended.0, c.connection_wait().0)).collect();
     waits.sort_unstable();
     assert_eq!(waits, [(10, 0), (11, 9), (12, 18)]);
-    assert_eq!(
-        b.client.tally(),
-        Tally {
-            opened: 1,
-            open: 1,
-            open_max: 1,
-            ..Tally::default()
-        }
-    );
+    assert_eq!(b.client.tally(), Tally { opened: 1, open: 1, open_max: 1, ..Tally::default() });
 }
 
 #[test]
@@ -187,16 +152,8 @@ fn timeouts_count_from_the_intended_time_in_every_state() {
     assert_eq!(b.ended(), []);
     b.client.expire(&mut b.io, Nanos(110));
     assert_eq!(b.ended(), [(Outcome::Timeout, 100)]);
-    assert_eq!(
-        b.io.closed,
-        [0],
-        "its answer may still come: the connection is of no use"
-    );
-    assert_eq!(
-        b.io.opened,
-        [0],
-        "the other has 10 left, and 100 were not enough"
-    );
+    assert_eq!(b.io.closed, [0], "its answer may still come: the connection is of no use");
+    assert_eq!(b.io.opened, [0], "the other has 10 left, and 100 were not enough");
     assert_eq!(b.client.next_deadline(), Nanos(120));
     b.client.expire(&mut b.io, Nanos(120));
     assert_eq!(b.ended(), [(Outcome::Timeout, 100)]);
@@ -236,10 +193,7 @@ fn what_the_end_of_a_connection_means() {
         Some(Outcome::Ok),
         "as a frame"
     );
-    assert_eq!(
-        first(Event::Received(Piece::of(b"SSH-2.0\r\n\r\n"))),
-        Some(Outcome::Malformed)
-    );
+    assert_eq!(first(Event::Received(Piece::of(b"SSH-2.0\r\n\r\n"))), Some(Outcome::Malformed));
     assert_eq!(failed(libc::ECONNRESET), Some(Outcome::Reset));
 }
 
@@ -265,11 +219,7 @@ fn end_of_a_used_connection(method: &str, event: Event<'_>) -> Bench {
     let mut b = bench(1, 0, method);
     b.start(0);
     b.event(1, 0, Event::Connected);
-    b.event(
-        2,
-        0,
-        Event::Received(Piece::of(b"HTTP/1.1 204 No Content\r\n\r\n")),
-    );
+    b.event(2, 0, Event::Received(Piece::of(b"HTTP/1.1 204 No Content\r\n\r\n")));
     assert_eq!(b.ended().len(), 1);
     b.start(10);
     b.event(12, 0, event);
@@ -287,15 +237,9 @@ fn an_idle_connection_closed_as_the_request_left_is_no_error() {
 
 #[test]
 fn nothing_is_repeated_that_is_not_idempotent_or_was_reset() {
-    assert_eq!(
-        end_of_a_used_connection("POST", Event::Ended).ended(),
-        [(Outcome::Closed, 2)]
-    );
+    assert_eq!(end_of_a_used_connection("POST", Event::Ended).ended(), [(Outcome::Closed, 2)]);
     let reset = Event::Failed(io::Error::from_raw_os_error(libc::ECONNRESET));
-    assert_eq!(
-        end_of_a_used_connection("GET", reset).ended(),
-        [(Outcome::Reset, 2)]
-    );
+    assert_eq!(end_of_a_used_connection("GET", reset).ended(), [(Outcome::Reset, 2)]);
 }
 
 #[test]
@@ -322,11 +266,7 @@ fn a_server_that_says_close_closes_first() {
     b.start_lane(1, 0);
     b.event(1, 0, Event::Connected);
     b.event(2, 0, Event::Received(Piece::of(OK_CLOSE)));
-    assert_eq!(
-        (b.ended().len(), b.io.closed.len()),
-        (1, 0),
-        "it is left to the server"
-    );
+    assert_eq!((b.ended().len(), b.io.closed.len()), (1, 0), "it is left to the server");
     b.start_lane(3, 0);
     assert_eq!(b.io.opened, [0, 1], "the lane does not wait for that");
     b.event(4, 0, Event::Ended);
@@ -356,10 +296,7 @@ fn bytes_with_the_end_close_only_their_own_connection() {
         b.start(2);
         b.event(3, 0, Event::ReceivedLast(Piece::of(bytes)));
         assert_eq!(b.ended().first().map(|e| e.0), Some(outcome));
-        assert_eq!(
-            (b.io.closed.as_slice(), b.client.tally().open),
-            (&[0][..], 1)
-        );
+        assert_eq!((b.io.closed.as_slice(), b.client.tally().open), (&[0][..], 1));
         b.event(4, 0, Event::Connected);
         b.event(5, 0, Event::Received(Piece::of(OK)));
         assert_eq!(b.ended(), [(Outcome::Ok, 3)], "the new one lives");
@@ -437,10 +374,7 @@ fn a_pool_that_is_too_small_serves_what_it_can() {
     assert_eq!(b.io.opened.len(), 4, "no connection is lost");
     assert_eq!(ended.len(), 3_000);
     let late = ended.iter().filter(|(o, _)| *o == Outcome::Timeout);
-    assert!(
-        late.clone().all(|&(_, waited)| waited == 100),
-        "each has its whole time"
-    );
+    assert!(late.clone().all(|&(_, waited)| waited == 100), "each has its whole time");
     assert_eq!(late.count() + ok, 3_000);
 }
 
@@ -462,14 +396,7 @@ fn a_line_whose_time_is_over_ends_at_once_and_opens_nothing() {
     assert_eq!(b.ended().len(), 10_000);
     assert_eq!(b.io.opened.len(), 2);
     // Nor is anything opened for what the generator came to only after its time was over.
-    b.client.start(
-        &mut b.io,
-        Op {
-            intended: Nanos(300),
-            lane: Op::ANY_LANE,
-        },
-        Nanos(600),
-    );
+    b.client.start(&mut b.io, Op { intended: Nanos(300), lane: Op::ANY_LANE }, Nanos(600));
     assert_eq!(b.ended(), [(Outcome::Timeout, 300)]);
     assert_eq!(b.io.opened.len(), 2);
 }
@@ -496,11 +423,7 @@ fn surplus_ends_the_connection_and_not_the_response() {
 
 #[test]
 fn empty_lines_and_an_unrequested_408_are_no_surplus() {
-    for pieces in [
-        vec![&b"\r\n"[..]],
-        vec![b"\r", b"\n"],
-        vec![b"\r\n\r", b"\n"],
-    ] {
+    for pieces in [vec![&b"\r\n"[..]], vec![b"\r", b"\n"], vec![b"\r\n\r", b"\n"]] {
         let mut b = bench(1, 0, "GET");
         b.start(0);
         b.event(1, 0, Event::Connected);
@@ -519,11 +442,7 @@ fn empty_lines_and_an_unrequested_408_are_no_surplus() {
     b.start(0);
     b.event(1, 0, Event::Connected);
     b.event(2, 0, Event::Received(Piece::of(OK)));
-    b.event(
-        3,
-        0,
-        Event::Received(Piece::of(b"HTTP/1.1 408 Request Timeout\r\n\r\n")),
-    );
+    b.event(3, 0, Event::Received(Piece::of(b"HTTP/1.1 408 Request Timeout\r\n\r\n")));
     assert_eq!((b.io.closed.len(), b.client.tally().surplus), (1, 0));
 }
 

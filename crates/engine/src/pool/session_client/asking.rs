@@ -260,14 +260,9 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         now: Nanos,
     ) {
         self.note_begun(session);
-        let op = Op {
-            intended: due,
-            lane: session,
-        };
-        self.completed.push(Completion {
-            target: request,
-            ..Completion::at_once(op, now, outcome)
-        });
+        let op = Op { intended: due, lane: session };
+        self.completed
+            .push(Completion { target: request, ..Completion::at_once(op, now, outcome) });
     }
 
     /// At the end of the load: a due step that waited for its program has begun.

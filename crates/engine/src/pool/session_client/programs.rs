@@ -70,10 +70,8 @@ impl Programs {
             let mut steps = kind.program.iter();
             steps.any(|step| matches!(step, Instruction::Request(request) if asks(*request)))
         });
-        let asked = plan.programs.iter().map(|_| WorkerProgram {
-            running: None,
-            open: VecDeque::new(),
-        });
+        let asked =
+            plan.programs.iter().map(|_| WorkerProgram { running: None, open: VecDeque::new() });
         Some(Box::new(Programs {
             asked: asked.collect(),
             questions: questions.collect(),

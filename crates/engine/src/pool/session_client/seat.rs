@@ -43,10 +43,7 @@ impl SessionSeat {
     pub(super) fn free() -> SessionSeat {
         SessionSeat {
             walk: Walk::default(),
-            op: Op {
-                intended: Nanos::ZERO,
-                lane: Op::ANY_LANE,
-            },
+            op: Op { intended: Nanos::ZERO, lane: Op::ANY_LANE },
             due: Nanos::ZERO,
             is_taken: false,
             is_new: false,
@@ -170,8 +167,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             match follows {
                 AfterResponse::Unexpected(number) => {
                     let walk = &seat.walk;
-                    self.measured
-                        .keep(|| walk.told(number, request, answered, readings, users));
+                    self.measured.keep(|| walk.told(number, request, answered, readings, users));
                     outcome = Outcome::Unexpected;
                 }
                 // A status that was expected is no error.
@@ -328,10 +324,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         let seat = &self.seats[session as usize];
         let read_as = seat.walk.reads_as(request);
         let limit = self.users.plan().requests[read_as as usize].timeout;
-        let op = Op {
-            intended: seat.due,
-            lane: session,
-        };
+        let op = Op { intended: seat.due, lane: session };
         let until = from + limit.unwrap_or(self.config.timeout);
         let mut flight = Flight::new(op, request as usize, until, started);
         (flight.session, flight.read_as) = (session, read_as);
@@ -466,13 +459,8 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     /// At the end of the load: sessions under way stay unfinished.
     pub(super) fn cut_off(&mut self, now: Nanos) {
         while let Some(completion) = self.inner.take_step() {
-            let step = self.seats[completion.lane as usize]
-                .walk
-                .reads_as(completion.target);
-            self.completed.push(Completion {
-                target: step,
-                ..completion
-            });
+            let step = self.seats[completion.lane as usize].walk.reads_as(completion.target);
+            self.completed.push(Completion { target: step, ..completion });
         }
         for (session, request) in self.limited.give_up() {
             self.end_held(session, request, now);

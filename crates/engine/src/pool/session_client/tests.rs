@@ -27,11 +27,7 @@ fn plan() -> SessionPlan {
         new_connection: false,
     };
     let pause = Instruction::Think(Law::Fixed(Nanos(20)));
-    let step = |kind| RequestStep {
-        name: "step".to_owned(),
-        kind,
-        ..RequestStep::default()
-    };
+    let step = |kind| RequestStep { name: "step".to_owned(), kind, ..RequestStep::default() };
     SessionPlan {
         kinds: vec![
             kind("visitor", vec![Instruction::Request(0)]),
@@ -58,10 +54,7 @@ impl Bench {
         let inner = HttpClient::new(config, Pooled, requests, (), http1::Shared::new(&target));
         let config = SessionConfig {
             sessions_max,
-            window: Window {
-                start: Nanos::ZERO,
-                end: Nanos(1_000),
-            },
+            window: Window { start: Nanos::ZERO, end: Nanos(1_000) },
             timeout: Nanos(100),
         };
         let users = Users::new(plan, (0, 1), 1);
@@ -72,10 +65,7 @@ impl Bench {
     }
 
     fn start(&mut self, at: u64) {
-        let op = Op {
-            intended: Nanos(at),
-            lane: Op::ANY_LANE,
-        };
+        let op = Op { intended: Nanos(at), lane: Op::ANY_LANE };
         self.client.start(&mut self.io, op, Nanos(at));
     }
 
@@ -124,10 +114,7 @@ fn sessions_that_wait_too_long_fail_at_their_first_step() {
     let measured = bench.client.take_sessions().unwrap();
     for (request, kind) in (0..).zip(&measured.kinds) {
         assert_eq!((kind.completed, kind.unfinished), (0, 0));
-        assert_eq!(
-            (kind.failed, kind.unanswered),
-            (waited[&request], waited[&request])
-        );
+        assert_eq!((kind.failed, kind.unanswered), (waited[&request], waited[&request]));
         assert_eq!(kind.failed_at, BTreeMap::from([(request, kind.failed)]));
     }
 }

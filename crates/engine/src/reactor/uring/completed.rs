@@ -20,11 +20,7 @@ pub(super) struct Completed {
 
 impl From<cqueue::Entry> for Completed {
     fn from(entry: cqueue::Entry) -> Completed {
-        Completed {
-            user_data: entry.user_data(),
-            result: entry.result(),
-            flags: entry.flags(),
-        }
+        Completed { user_data: entry.user_data(), result: entry.result(), flags: entry.flags() }
     }
 }
 

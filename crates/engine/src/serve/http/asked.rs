@@ -141,10 +141,7 @@ mod tests {
     #[test]
     fn values_come_from_json_and_from_forms() {
         let of = |content_type: &str, body: &str, name: &str| {
-            let mut asked = Asked {
-                content_type: content_type.to_owned(),
-                ..Asked::default()
-            };
+            let mut asked = Asked { content_type: content_type.to_owned(), ..Asked::default() };
             asked.add_body(body.as_bytes());
             asked.value(name)
         };

@@ -85,11 +85,7 @@ impl Context {
 
     /// A reader of the requests of one connection.
     pub(super) fn request_reader(&self) -> RequestReader {
-        if self.has_app() {
-            RequestReader::keeping()
-        } else {
-            RequestReader::default()
-        }
+        if self.has_app() { RequestReader::keeping() } else { RequestReader::default() }
     }
 
     /// The application's response, unless a fault replaces it.

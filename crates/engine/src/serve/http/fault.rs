@@ -40,17 +40,13 @@ pub fn parse_fault(text: &str) -> Result<Fault, ParseError> {
              garbage(P) or error(P,STATUS)"
         ))
     };
-    let call = text
-        .trim()
-        .strip_suffix(')')
-        .and_then(|t| t.split_once('('));
+    let call = text.trim().strip_suffix(')').and_then(|t| t.split_once('('));
     let (name, arguments) = call.ok_or_else(unknown)?;
     let arguments: Vec<&str> = arguments.split(',').map(str::trim).collect();
     match (name.trim(), &arguments[..]) {
-        ("stall", [at, length]) => Ok(Fault::Stall {
-            at: parse_duration(at)?,
-            length: parse_duration(length)?,
-        }),
+        ("stall", [at, length]) => {
+            Ok(Fault::Stall { at: parse_duration(at)?, length: parse_duration(length)? })
+        }
         ("reset", [p]) => parse_probability(p).map(Fault::Reset),
         ("truncate", [p]) => parse_probability(p).map(Fault::Truncate),
         ("garbage", [p]) => parse_probability(p).map(Fault::Garbage),
@@ -109,11 +105,7 @@ impl Mishaps {
                 Fault::Stall { .. } | Fault::Slow(_) => {}
             }
         }
-        Mishaps {
-            chances,
-            statuses,
-            rng,
-        }
+        Mishaps { chances, statuses, rng }
     }
 
     pub(super) fn statuses(&self) -> &[u16] {
@@ -163,10 +155,7 @@ impl Stalls {
 
     /// End of the stall that `now` lies in.
     pub(super) fn end_of_stall(&self, now: Nanos) -> Option<Nanos> {
-        let around = self
-            .stalls
-            .iter()
-            .find(|&&(at, l)| at <= now && now < at + l);
+        let around = self.stalls.iter().find(|&&(at, l)| at <= now && now < at + l);
         around.map(|&(at, length)| at + length)
     }
 
@@ -225,10 +214,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_read() {
-        let stall = Fault::Stall {
-            at: Nanos::from_secs(2),
-            length: Nanos::from_millis(500),
-        };
+        let stall = Fault::Stall { at: Nanos::from_secs(2), length: Nanos::from_millis(500) };
         assert_eq!(parse_fault("stall(2s,500ms)"), Ok(stall));
     }
 
@@ -254,24 +240,13 @@ mod tests {
     #[test]
     fn work_stands_still_during_stalls() {
         let stalls = Stalls::new(&[stall(100, 10), stall(20, 5), stall(22, 8)]);
-        for (now, worked) in [
-            (0, 0),
-            (20, 20),
-            (25, 20),
-            (30, 20),
-            (31, 21),
-            (100, 90),
-            (105, 90),
-            (120, 100),
-        ] {
+        for (now, worked) in
+            [(0, 0), (20, 20), (25, 20), (30, 20), (31, 21), (100, 90), (105, 90), (120, 100)]
+        {
             assert_eq!(stalls.worked(Nanos(now)), Nanos(worked), "at {now}");
         }
         for (worked, moment) in [(20, 20), (21, 31), (90, 100), (91, 111)] {
-            assert_eq!(
-                stalls.moment(Nanos(worked)),
-                Nanos(moment),
-                "after {worked}"
-            );
+            assert_eq!(stalls.moment(Nanos(worked)), Nanos(moment), "after {worked}");
         }
     }
 

@@ -38,19 +38,11 @@ enum Phase {
     /// For a request.
     Reading,
     /// For the station.
-    Serving {
-        answer: Answer,
-        arrival: Nanos,
-        finish: Nanos,
-    },
+    Serving { answer: Answer, arrival: Nanos, finish: Nanos },
     /// For room in the socket.
     Writing { answer: Answer, sent: usize },
     /// For time: a slow body.
-    Trickling {
-        answer: Answer,
-        sent: usize,
-        begun: Nanos,
-    },
+    Trickling { answer: Answer, sent: usize, begun: Nanos },
     /// For the end of the input of a refused client.
     Draining { dropped: usize },
     /// For the end of a handshake that the last request came with: before that, no ticket for the
@@ -98,12 +90,7 @@ impl Http1 {
 
     /// Handles the timer that it had set.
     pub(super) fn on_timer(&mut self, tools: &mut Tools<'_>) -> Fate {
-        if let Phase::Serving {
-            answer,
-            arrival,
-            finish,
-        } = self.phase
-        {
+        if let Phase::Serving { answer, arrival, finish } = self.phase {
             let tally = &mut tools.context.tally;
             tally.sojourn.record(finish - arrival);
             let late = tools.context.read_clock() - finish;
@@ -121,11 +108,9 @@ impl Http1 {
                 Phase::Reading => self.read_request(tools),
                 Phase::Serving { .. } => Err(Pause::Wait),
                 Phase::Writing { answer, sent } => self.write(answer, sent, tools),
-                Phase::Trickling {
-                    answer,
-                    sent,
-                    begun,
-                } => self.trickle(answer, sent, begun, tools.context),
+                Phase::Trickling { answer, sent, begun } => {
+                    self.trickle(answer, sent, begun, tools.context)
+                }
                 Phase::Draining { dropped } => self.drain(dropped, tools),
                 Phase::Finishing => self.finish(tools),
             };
@@ -153,10 +138,8 @@ impl Http1 {
             tools.context.tally.on_trouble(Trouble::Write);
             return Fate::Closed(None);
         }
-        let reads = matches!(
-            self.phase,
-            Phase::Reading | Phase::Draining { .. } | Phase::Finishing
-        );
+        let reads =
+            matches!(self.phase, Phase::Reading | Phase::Draining { .. } | Phase::Finishing);
         if !self.wire.watch(reads, tools.epoll) {
             tools.context.tally.on_trouble(Trouble::Accept);
             return Fate::Closed(None);
@@ -260,11 +243,7 @@ impl Http1 {
         let finish = context.stalls.moment(visit.finish);
         self.log(context.stalls.moment(visit.start), finish, context);
         context.set_timer(finish, self.wire.token());
-        Phase::Serving {
-            answer,
-            arrival,
-            finish,
-        }
+        Phase::Serving { answer, arrival, finish }
     }
 
     /// Begins to answer.
@@ -272,11 +251,7 @@ impl Http1 {
         let has_body = !answer.head_only && !matches!(answer.kind, ResponseKind::Garbage);
         if context.slow.is_some() && has_body && !answer.reset {
             let begun = context.read_clock();
-            return Phase::Trickling {
-                answer,
-                sent: 0,
-                begun,
-            };
+            return Phase::Trickling { answer, sent: 0, begun };
         }
         writing(answer)
     }
@@ -315,11 +290,7 @@ impl Http1 {
         if sent == length && !self.wire.is_pending() {
             return self.end(answer, context);
         }
-        self.phase = Phase::Trickling {
-            answer,
-            sent,
-            begun,
-        };
+        self.phase = Phase::Trickling { answer, sent, begun };
         let next = context.due_at(begun, (sent + 1).saturating_sub(head));
         let next = next.max(context.now() + TRICKLE_TICK);
         let last = context.due_at(begun, length - head.min(length));
@@ -355,10 +326,7 @@ impl Http1 {
     fn end(&mut self, answer: Answer, context: &mut Context) -> Progress {
         if let Some(line) = &mut self.wire.line {
             let written = context.read_clock();
-            context
-                .log
-                .iter_mut()
-                .for_each(|log| line.end(log, Some(written)));
+            context.log.iter_mut().for_each(|log| line.end(log, Some(written)));
         }
         match answer.kind {
             ResponseKind::Ok(_) | ResponseKind::Own(_) if answer.halved => {
@@ -383,11 +351,7 @@ impl Http1 {
         if answer.closes() && !self.wire.in_handshake() {
             return Err(Pause::Close);
         }
-        self.phase = if answer.closes() {
-            Phase::Finishing
-        } else {
-            Phase::Reading
-        };
+        self.phase = if answer.closes() { Phase::Finishing } else { Phase::Reading };
         Ok(())
     }
 

@@ -25,10 +25,7 @@ pub(super) fn bind(listen: &Address, backlog: u32) -> io::Result<(Listener, Opti
         bound => bound?,
     };
     let made = fs::symlink_metadata(path)?;
-    let file = SocketFile {
-        path: path.clone(),
-        id: id(&made),
-    };
+    let file = SocketFile { path: path.clone(), id: id(&made) };
     Ok((listener, Some(file)))
 }
 

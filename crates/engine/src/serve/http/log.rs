@@ -88,17 +88,8 @@ pub(super) struct Log {
 impl Log {
     /// An empty one with room for `max` requests; times count from `origin_ns`.
     pub(super) fn new(max: usize, origin_ns: u64) -> Log {
-        let kept = RequestLog {
-            origin_ns,
-            entries: Vec::with_capacity(max),
-            left_out: 0,
-        };
-        Log {
-            kept,
-            max,
-            connections: 0,
-            ahead: None,
-        }
+        let kept = RequestLog { origin_ns, entries: Vec::with_capacity(max), left_out: 0 };
+        Log { kept, max, connections: 0, ahead: None }
     }
 
     pub(super) fn finish(self) -> RequestLog {
@@ -219,10 +210,7 @@ mod tests {
 
     /// A log whose clocks are a second apart.
     fn log(max: usize) -> Log {
-        Log {
-            ahead: Some((1_000_000_000, Nanos::ZERO)),
-            ..Log::new(max, 5_000)
-        }
+        Log { ahead: Some((1_000_000_000, Nanos::ZERO)), ..Log::new(max, 5_000) }
     }
 
     fn written(log: Log) -> String {

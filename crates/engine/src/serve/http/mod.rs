@@ -59,10 +59,7 @@ impl HttpServer {
         let server = HttpServerLoop::bind(&spec, &wake)?;
         let address = server.address()?;
         let thread = StoppableThread::start("serve-http", Some(wake), |_| server.run());
-        Ok(HttpServer {
-            address,
-            thread: thread.map_err(|e| threads::error(&e))?,
-        })
+        Ok(HttpServer { address, thread: thread.map_err(|e| threads::error(&e))? })
     }
 
     /// Address that it listens on, with the port that the kernel picked where 0 was asked for.

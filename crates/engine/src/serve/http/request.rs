@@ -66,10 +66,7 @@ pub struct RequestReader {
 impl RequestReader {
     /// A reader that keeps all of each request, for an application.
     pub(super) fn keeping() -> RequestReader {
-        RequestReader {
-            body: None,
-            asked: Some(Box::default()),
-        }
+        RequestReader { body: None, asked: Some(Box::default()) }
     }
 
     /// The request that was read last, if it is kept.
@@ -210,10 +207,7 @@ impl RequestHead {
             Some(remaining) => BodyPart::Length { remaining },
         };
         Ok(RequestHead {
-            request: Request {
-                head_only,
-                persistence,
-            },
+            request: Request { head_only, persistence },
             expects_continue: expects_continue && !is_10,
             body,
         })
@@ -333,10 +327,7 @@ mod tests {
     }
 
     fn request(head_only: bool, persistence: Persistence) -> Step {
-        Step::Request(Request {
-            head_only,
-            persistence,
-        })
+        Step::Request(Request { head_only, persistence })
     }
 
     #[test]
@@ -346,32 +337,12 @@ mod tests {
             ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", false, KeepAlive),
             ("GET / HTTP/1.1\nHost: a\n\n", false, KeepAlive),
             ("HEAD /x HTTP/1.1\r\nhost: a\r\n\r\n", true, KeepAlive),
-            (
-                "GET / HTTP/1.1\r\nHost: a\r\nConnection: Close\r\n\r\n",
-                false,
-                Close,
-            ),
-            (
-                "GET / HTTP/1.1\r\nHost: a\r\nConnection: x, close\r\n\r\n",
-                false,
-                Close,
-            ),
+            ("GET / HTTP/1.1\r\nHost: a\r\nConnection: Close\r\n\r\n", false, Close),
+            ("GET / HTTP/1.1\r\nHost: a\r\nConnection: x, close\r\n\r\n", false, Close),
             ("GET / HTTP/1.0\r\n\r\n", false, Close),
-            (
-                "GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n",
-                false,
-                KeepAlive10,
-            ),
-            (
-                "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
-                false,
-                KeepAlive,
-            ),
-            (
-                "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
-                false,
-                KeepAlive,
-            ),
+            ("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", false, KeepAlive10),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", false, KeepAlive),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", false, KeepAlive),
             (
                 "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
                  3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\nX: y\r\n\r\n",
@@ -380,11 +351,7 @@ mod tests {
             ),
         ] {
             let steps = read_in_pieces(input.as_bytes(), &[]);
-            assert_eq!(
-                steps,
-                Ok(vec![request(head_only, persistence)]),
-                "{input:?}"
-            );
+            assert_eq!(steps, Ok(vec![request(head_only, persistence)]), "{input:?}");
         }
     }
 
@@ -401,34 +368,18 @@ mod tests {
             (framed("Host: b"), Refusal::Malformed),
             (framed("Content-Length: +3"), Refusal::Malformed),
             (framed("Content-Length: "), Refusal::Malformed),
-            (
-                framed("Content-Length: 3\r\nContent-Length: 4"),
-                Refusal::Malformed,
-            ),
-            (
-                framed("Content-Length: 3\r\nTransfer-Encoding: chunked"),
-                Refusal::Malformed,
-            ),
-            (
-                framed("Transfer-Encoding: gzip, chunked"),
-                Refusal::UnknownCoding,
-            ),
+            (framed("Content-Length: 3\r\nContent-Length: 4"), Refusal::Malformed),
+            (framed("Content-Length: 3\r\nTransfer-Encoding: chunked"), Refusal::Malformed),
+            (framed("Transfer-Encoding: gzip, chunked"), Refusal::UnknownCoding),
             (chunked("x\r\n"), Refusal::Malformed),
             (chunked("1\r\nabc"), Refusal::Malformed),
             (framed(&format!("X: {long}")), Refusal::HeadTooLarge),
             (format!("GET /{long}"), Refusal::HeadTooLarge),
             (chunked(&format!("0\r\nX: {long}")), Refusal::HeadTooLarge),
-            (
-                framed(&"X: y\r\n".repeat(HEADERS_MAX)),
-                Refusal::HeadTooLarge,
-            ),
+            (framed(&"X: y\r\n".repeat(HEADERS_MAX)), Refusal::HeadTooLarge),
         ] {
             let shown = &input[..input.len().min(80)];
-            assert_eq!(
-                read_in_pieces(input.as_bytes(), &[]),
-                Err(refusal),
-                "{shown:?}"
-            );
+            assert_eq!(read_in_pieces(input.as_bytes(), &[]), Err(refusal), "{shown:?}");
         }
     }
 
@@ -439,15 +390,8 @@ mod tests {
         let done = request(false, Persistence::KeepAlive);
         let whole = format!("{head}ab");
         let (reads, length) = (whole.as_bytes(), head.len());
-        assert_eq!(
-            read_in_pieces(reads, &[length]),
-            Ok(vec![Step::Continue, done])
-        );
-        assert_eq!(
-            read_in_pieces(reads, &[]),
-            Ok(vec![done]),
-            "it did not wait"
-        );
+        assert_eq!(read_in_pieces(reads, &[length]), Ok(vec![Step::Continue, done]));
+        assert_eq!(read_in_pieces(reads, &[]), Ok(vec![done]), "it did not wait");
     }
 
     const PIPELINE: &str = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n\

@@ -17,12 +17,7 @@ pub(super) struct Reply {
 
 impl Reply {
     pub(super) fn new(status: u16, content_type: &'static str, body: String) -> Reply {
-        Reply {
-            status,
-            content_type,
-            fields: Vec::new(),
-            body,
-        }
+        Reply { status, content_type, fields: Vec::new(), body }
     }
 
     /// The same with one field more.
@@ -101,12 +96,7 @@ pub(super) struct Answer {
 impl Answer {
     /// All of a response.
     pub(super) fn whole(kind: ResponseKind) -> Answer {
-        Answer {
-            kind,
-            head_only: false,
-            halved: false,
-            reset: false,
-        }
+        Answer { kind, head_only: false, halved: false, reset: false }
     }
 
     /// The answer to a request that something goes wrong with.
@@ -124,11 +114,7 @@ impl Answer {
     /// How many bytes of `response` are sent.
     pub(super) fn length(self, response: &Response) -> usize {
         let (head, whole) = (response.head_length, response.bytes.len());
-        let length = if self.head_only && head > 0 {
-            head
-        } else {
-            whole
-        };
+        let length = if self.head_only && head > 0 { head } else { whole };
         match length - head.min(length) {
             _ if !self.halved => length,
             0 => length / 2,
@@ -201,21 +187,14 @@ impl Responses {
 }
 
 /// In the order of their numbers, which are indices of the arrays above.
-const PERSISTENCES: [Persistence; 3] = [
-    Persistence::KeepAlive,
-    Persistence::KeepAlive10,
-    Persistence::Close,
-];
+const PERSISTENCES: [Persistence; 3] =
+    [Persistence::KeepAlive, Persistence::KeepAlive10, Persistence::Close];
 
 /// A response without Date, which a server without a clock for it leaves out (RFC 9110 6.6.1).
 fn build(status: u16, persistence: Persistence, body_size: usize) -> Response {
     let connection = connection(persistence);
     // These two never have a body (RFC 9110 15.3.5, 15.4.5), nor may 204 speak of its length.
-    let body_size = if matches!(status, 204 | 304) {
-        0
-    } else {
-        body_size
-    };
+    let body_size = if matches!(status, 204 | 304) { 0 } else { body_size };
     let length = match status {
         204 | 304 => String::new(),
         _ => format!("Content-Type: text/plain\r\nContent-Length: {body_size}\r\n"),
@@ -225,11 +204,7 @@ fn build(status: u16, persistence: Persistence, body_size: usize) -> Response {
     let mut bytes = head.into_bytes();
     let head_length = bytes.len();
     bytes.extend(BODY.iter().cycle().take(body_size));
-    Response {
-        bytes: bytes.into(),
-        head_length,
-        block: block(status, body_size),
-    }
+    Response { bytes: bytes.into(), head_length, block: block(status, body_size) }
 }
 
 fn connection(persistence: Persistence) -> &'static str {
@@ -252,10 +227,7 @@ pub(super) fn build_reply(reply: &Reply, persistence: Persistence) -> Response {
     };
     put(":status", &status.to_string());
     put("server", "knee");
-    let content = [
-        ("content-type", reply.content_type),
-        ("content-length", &length),
-    ];
+    let content = [("content-type", reply.content_type), ("content-length", &length)];
     let further = reply.fields.iter().map(|(n, v)| (*n, v.as_str()));
     for (name, value) in content.into_iter().chain(further) {
         put(name, value);
@@ -265,11 +237,7 @@ pub(super) fn build_reply(reply: &Reply, persistence: Persistence) -> Response {
     let head_length = head.len();
     let mut bytes = head.into_bytes();
     bytes.extend_from_slice(reply.body.as_bytes());
-    Response {
-        bytes: bytes.into(),
-        head_length,
-        block: block.into(),
-    }
+    Response { bytes: bytes.into(), head_length, block: block.into() }
 }
 
 /// `set-cookie` is `Set-Cookie`, as HTTP/1.1 mostly has it.
@@ -293,12 +261,7 @@ fn block(status: u16, body_size: usize) -> Box<[u8]> {
     }
     let mut block = Vec::new();
     for (name, value) in fields {
-        hpack::put_field(
-            &mut block,
-            name.as_bytes(),
-            value.as_bytes(),
-            Indexing::Without,
-        );
+        hpack::put_field(&mut block, name.as_bytes(), value.as_bytes(), Indexing::Without);
     }
     block.into()
 }
@@ -333,19 +296,13 @@ fn reason(status: u16) -> &'static str {
 }
 
 fn bare(bytes: Vec<u8>) -> Response {
-    Response {
-        bytes: bytes.into(),
-        head_length: 0,
-        block: Box::default(),
-    }
+    Response { bytes: bytes.into(), head_length: 0, block: Box::default() }
 }
 
 /// Random bytes. No HTTP response begins with the first of them.
 fn garbage(seed: u64) -> Response {
     let mut rng = rng::stream(seed, 3);
-    let mut bytes: Vec<u8> = (0..256)
-        .map(|_| (rng::unit(&mut rng) * 256.0) as u8)
-        .collect();
+    let mut bytes: Vec<u8> = (0..256).map(|_| (rng::unit(&mut rng) * 256.0) as u8).collect();
     bytes[0] = 0xFF;
     bare(bytes)
 }
@@ -359,10 +316,7 @@ mod tests {
         let responses = Responses::new(5, &[503, 204], 1);
         let text = |kind| String::from_utf8_lossy(responses.of(kind).bytes()).into_owned();
         let ok = text(ResponseKind::Ok(Persistence::KeepAlive));
-        assert!(
-            ok.starts_with("HTTP/1.1 200 OK\r\n") && ok.ends_with("\r\n\r\nThe k"),
-            "{ok}"
-        );
+        assert!(ok.starts_with("HTTP/1.1 200 OK\r\n") && ok.ends_with("\r\n\r\nThe k"), "{ok}");
         assert!(ok.contains("\r\nContent-Length: 5\r\n") && !ok.contains("Connection"));
         let closing = text(ResponseKind::Error(0, Persistence::Close));
         assert!(closing.starts_with("HTTP/1.1 503 "), "{closing}");
@@ -385,14 +339,8 @@ mod tests {
         let (responses, none) = (Responses::new(10, &[], 1), Responses::new(0, &[], 1));
         let answer = Answer::whole(ResponseKind::Ok(Persistence::KeepAlive));
         let head = responses.of(answer.kind).head_length();
-        let halved = Answer {
-            halved: true,
-            ..answer
-        };
-        let head_only = Answer {
-            head_only: true,
-            ..answer
-        };
+        let halved = Answer { halved: true, ..answer };
+        let head_only = Answer { head_only: true, ..answer };
         assert_eq!(answer.length(responses.of(answer.kind)), head + 10);
         assert_eq!(head_only.length(responses.of(answer.kind)), head);
         assert_eq!(halved.length(responses.of(answer.kind)), head + 5);

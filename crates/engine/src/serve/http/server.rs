@@ -105,9 +105,7 @@ impl HttpServerLoop {
         HttpServerStats {
             tls: self.tls.map(|_| context.tally.tls),
             log: context.log.map(Log::finish).unwrap_or_default(),
-            ..context
-                .tally
-                .finish(elapsed, used, context.station.as_ref())
+            ..context.tally.finish(elapsed, used, context.station.as_ref())
         }
     }
 
@@ -257,9 +255,7 @@ impl HttpServerLoop {
         let mut fate = act(connection, &mut tools);
         if fate == Fate::Switched {
             let before = place.take()?;
-            fate = place
-                .insert(before.into_http2(tools.context))
-                .drive(&mut tools);
+            fate = place.insert(before.into_http2(tools.context)).drive(&mut tools);
         }
         let occupies = place.as_ref().is_some_and(Connection::occupies_worker);
         let after = !matches!(fate, Fate::Closed(_)) && occupies;
@@ -314,11 +310,7 @@ impl ConnectionSlab {
         });
         let (generation, content) = &mut self.places[place as usize];
         let token = u64::from(*generation) << 32 | u64::from(place);
-        *content = Some(Connection::new(
-            Wire::new(socket, token, secure),
-            ready_since,
-            reader,
-        ));
+        *content = Some(Connection::new(Wire::new(socket, token, secure), ready_since, reader));
         token
     }
 

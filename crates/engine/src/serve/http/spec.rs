@@ -123,9 +123,7 @@ pub fn parse_listen(text: &str) -> Result<Address, ParseError> {
 pub fn parse_capacity(text: &str) -> Result<Law, ParseError> {
     let rate = parse_rate(text)?;
     let (operations, period) = (rate.operations(), rate.period());
-    Ok(Law::Fixed(Nanos(
-        period.0.saturating_add(operations / 2) / operations,
-    )))
+    Ok(Law::Fixed(Nanos(period.0.saturating_add(operations / 2) / operations)))
 }
 
 #[cfg(test)]

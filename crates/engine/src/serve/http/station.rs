@@ -63,10 +63,7 @@ impl Station {
             self.waiting.pop_front();
         }
         let service = self.law.sample(&mut self.rng);
-        let mut earliest = self
-            .free_at
-            .peek_mut()
-            .expect("there is at least one server");
+        let mut earliest = self.free_at.peek_mut().expect("there is at least one server");
         let start = arrival.max(earliest.0);
         let finish = start + service;
         *earliest = Reverse(finish);
@@ -79,11 +76,7 @@ impl Station {
             self.waiting.push_back(start);
             self.queue_max = self.queue_max.max(self.waiting.len());
         }
-        Visit {
-            arrival,
-            start,
-            finish,
-        }
+        Visit { arrival, start, finish }
     }
 
     /// Number of servers.
@@ -163,11 +156,7 @@ mod tests {
             let mut station = fixed(servers, MS);
             let last = (0..burst).map(|_| station.arrive(Nanos::ZERO)).last();
             let last = last.expect("the burst is not empty").finish;
-            assert_eq!(
-                last.0,
-                u64::from(burst / servers) * MS.0,
-                "{servers} servers"
-            );
+            assert_eq!(last.0, u64::from(burst / servers) * MS.0, "{servers} servers");
         }
     }
 

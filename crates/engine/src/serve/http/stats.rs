@@ -179,9 +179,7 @@ impl HttpServerStats {
     /// # Errors
     /// Those of `out`.
     pub fn write_arrivals(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.arrivals
-            .iter()
-            .try_for_each(|at| writeln!(out, "{}", at.0))
+        self.arrivals.iter().try_for_each(|at| writeln!(out, "{}", at.0))
     }
 }
 
@@ -193,24 +191,12 @@ impl fmt::Display for HttpServerStats {
             "served {} of {} requests on {} connections (at most {} at once) in {:.1} s",
             self.responses, self.requests, self.connections, self.connections_max, self.elapsed_s
         )?;
-        writeln!(
-            f,
-            "bytes  {} in, {} out",
-            self.bytes_received, self.bytes_sent
-        )?;
+        writeln!(f, "bytes  {} in, {} out", self.bytes_received, self.bytes_sent)?;
         self.tls.as_ref().map_or(Ok(()), |tls| tls.fmt(f))?;
         self.http2.as_ref().map_or(Ok(()), |http2| http2.fmt(f))?;
-        write!(
-            f,
-            "cpu    {:.2} s user, {:.2} s system",
-            self.cpu_user_s, self.cpu_system_s
-        )?;
+        write!(f, "cpu    {:.2} s user, {:.2} s system", self.cpu_user_s, self.cpu_system_s)?;
         if self.requests > 0 {
-            write!(
-                f,
-                ", {:.1} µs per request",
-                cpu_s * 1e6 / self.requests as f64
-            )?;
+            write!(f, ", {:.1} µs per request", cpu_s * 1e6 / self.requests as f64)?;
         }
         writeln!(f)?;
         if let Some(cv) = self.gap_cv {
@@ -310,11 +296,7 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new(arrivals_max: usize) -> Tally {
-        Tally {
-            arrivals: Vec::with_capacity(arrivals_max),
-            arrivals_max,
-            ..Tally::default()
-        }
+        Tally { arrivals: Vec::with_capacity(arrivals_max), arrivals_max, ..Tally::default() }
     }
 
     /// Counts a whole request at `at`.
@@ -438,10 +420,6 @@ mod tests {
         let json = serde_json::to_string(&stats).unwrap();
         let back: HttpServerStats = serde_json::from_str(&json).unwrap();
         assert_eq!(back.errors, stats.errors);
-        assert!(
-            stats
-                .to_string()
-                .contains("errors 1 accept\nfaults 2 error\n")
-        );
+        assert!(stats.to_string().contains("errors 1 accept\nfaults 2 error\n"));
     }
 }

@@ -61,9 +61,7 @@ fn read_response(stream: &mut impl Read, has_body: bool) -> (u16, String, Vec<u8
         head.push(byte[0]);
     }
     let head = String::from_utf8(head).unwrap();
-    let field = head
-        .lines()
-        .find_map(|l| l.strip_prefix("Content-Length: "));
+    let field = head.lines().find_map(|l| l.strip_prefix("Content-Length: "));
     let length = field.filter(|_| has_body).map_or(0, |l| l.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).expect("the rest of the body");
@@ -112,10 +110,7 @@ fn connections_are_kept_or_closed_as_asked() {
         }
     }
     let stats = server.stop();
-    assert_eq!(
-        (stats.requests, stats.responses, stats.connections),
-        (7, 7, 4)
-    );
+    assert_eq!((stats.requests, stats.responses, stats.connections), (7, 7, 4));
     assert!(stats.errors.is_empty() && stats.faults.is_empty() && stats.station.is_none());
     assert!(stats.bytes_sent > 700 && stats.gap_cv.is_some());
 }
@@ -143,9 +138,7 @@ fn pipelined_requests_are_answered_in_order() {
         let mut stream = connect(&server);
         let head = "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n";
         let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
-        stream
-            .write_all(format!("{GET}{head}{post}{GET_CLOSE}").as_bytes())
-            .unwrap();
+        stream.write_all(format!("{GET}{head}{post}{GET_CLOSE}").as_bytes()).unwrap();
         for (has_body, closes) in [(true, false), (false, false), (true, false), (true, true)] {
             let (status, head, _) = read_response(&mut stream, has_body);
             assert_eq!(status, 200);
@@ -161,11 +154,7 @@ fn many_more_requests_than_fit_are_answered_all_the_same() {
     // More than the read buffer holds, and responses that overflow the socket's buffers while the
     // client is still sending: writes are partial and reads pause.
     let body_size = 20_000;
-    let server = HttpServer::start(HttpServerSpec {
-        body_size,
-        ..spec()
-    })
-    .unwrap();
+    let server = HttpServer::start(HttpServerSpec { body_size, ..spec() }).unwrap();
     let mut stream = connect(&server);
     let mut sender = stream.try_clone().unwrap();
     let requests = 4_000;
@@ -203,18 +192,12 @@ fn a_long_body_is_consumed_after_100_continue() {
 #[test]
 fn bad_requests_are_refused_and_the_connection_closed() {
     let server = HttpServer::start(spec()).unwrap();
-    let long = format!(
-        "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
-        "x".repeat(100_000)
-    );
+    let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(100_000));
     for (input, status) in [
         ("nonsense\r\n\r\n", "400"),
         ("GET / HTTP/1.1\r\n\r\n", "400"),
         ("GET / HTTP/3.0\r\nHost: a\r\n\r\n", "505"),
-        (
-            "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
-            "501",
-        ),
+        ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", "501"),
         (&long, "431"),
     ] {
         let mut stream = connect(&server);
@@ -304,19 +287,14 @@ fn a_slow_fault_never_sends_ahead_of_its_speed() {
     let begin = Instant::now();
     get_ok(&mut stream);
     assert!(begin.elapsed() >= Duration::from_millis(100));
-    stream
-        .write_all(b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
-        .unwrap();
+    stream.write_all(b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     assert_eq!(read_response(&mut stream, false).0, 200);
     assert_eq!(server.stop().responses, 2);
 }
 
 #[test]
 fn a_stalled_server_stands_still_and_then_goes_on() {
-    let stall = Fault::Stall {
-        at: Nanos::ZERO,
-        length: Nanos::from_millis(150),
-    };
+    let stall = Fault::Stall { at: Nanos::ZERO, length: Nanos::from_millis(150) };
     let begin = Instant::now();
     let server = with_fault(stall);
     // The kernel accepts; the server answers after the stall alone. (Its clock begins within
@@ -325,10 +303,7 @@ fn a_stalled_server_stands_still_and_then_goes_on() {
     assert!(begin.elapsed() >= Duration::from_millis(150));
     assert_eq!(server.stop().responses, 1);
 
-    let forever = Fault::Stall {
-        at: Nanos::ZERO,
-        length: Nanos::from_secs(3600),
-    };
+    let forever = Fault::Stall { at: Nanos::ZERO, length: Nanos::from_secs(3600) };
     assert_eq!(with_fault(forever).stop().requests, 0, "it can be stopped");
 }
 
@@ -364,10 +339,7 @@ fn a_client_that_leaves_early_harms_nobody() {
 #[test]
 fn a_worker_accepts_only_when_it_is_free() {
     let accept = AcceptPolicy::PerWorker;
-    let spec = HttpServerSpec {
-        accept,
-        ..with_station(2, 5)
-    };
+    let spec = HttpServerSpec { accept, ..with_station(2, 5) };
     let server = HttpServer::start(spec).unwrap();
     let begin = Instant::now();
     let mut clients: Vec<_> = (0..8).map(|_| connect(&server)).collect();
@@ -385,10 +357,7 @@ fn a_worker_accepts_only_when_it_is_free() {
 #[test]
 fn what_finds_no_free_worker_stays_in_the_kernels_queue() {
     let accept = AcceptPolicy::PerWorker;
-    let spec = HttpServerSpec {
-        accept,
-        ..with_station(1, 60_000)
-    };
+    let spec = HttpServerSpec { accept, ..with_station(1, 60_000) };
     let server = HttpServer::start(spec).unwrap();
     let mut first = connect(&server);
     first.write_all(GET.as_bytes()).unwrap();
@@ -403,10 +372,7 @@ fn what_finds_no_free_worker_stays_in_the_kernels_queue() {
 #[test]
 fn a_connection_without_a_request_takes_no_worker_up() {
     let accept = AcceptPolicy::PerWorker;
-    let spec = HttpServerSpec {
-        accept,
-        ..with_station(1, 5)
-    };
+    let spec = HttpServerSpec { accept, ..with_station(1, 5) };
     let server = HttpServer::start(spec).unwrap();
     let silent: Vec<_> = (0..3).map(|_| connect(&server)).collect();
     get_ok(&mut connect(&server));
@@ -420,10 +386,7 @@ fn a_connection_without_a_request_takes_no_worker_up() {
 
 #[test]
 fn arrivals_are_kept_as_asked_and_ascend() {
-    let spec = HttpServerSpec {
-        arrivals_max: 3,
-        ..spec()
-    };
+    let spec = HttpServerSpec { arrivals_max: 3, ..spec() };
     let server = HttpServer::start(spec).unwrap();
     let mut stream = connect(&server);
     (0..5).for_each(|_| get_ok(&mut stream));
@@ -452,10 +415,7 @@ fn a_dropped_server_ends_and_closes_its_connections() {
 
 #[test]
 fn each_request_is_logged_with_its_way_through_the_station() {
-    let spec = HttpServerSpec {
-        log_max: 3,
-        ..with_station(1, 2)
-    };
+    let spec = HttpServerSpec { log_max: 3, ..with_station(1, 2) };
     let server = HttpServer::start(spec).unwrap();
     let mut stream = connect(&server);
     let port = stream.local_addr().unwrap().port();
@@ -493,11 +453,8 @@ fn each_request_is_logged_with_its_way_through_the_station() {
 
 #[test]
 fn a_request_without_a_response_is_logged_without_its_end() {
-    let server = HttpServer::start(HttpServerSpec {
-        log_max: 9,
-        faults: vec![Fault::Reset(1.0)],
-        ..spec()
-    });
+    let server =
+        HttpServer::start(HttpServerSpec { log_max: 9, faults: vec![Fault::Reset(1.0)], ..spec() });
     let server = server.unwrap();
     let mut stream = connect(&server);
     stream.write_all(GET.as_bytes()).unwrap();

@@ -30,10 +30,7 @@ pub(super) struct Audit<C> {
 impl<C: Client> Audit<C> {
     pub(super) fn new(inner: C) -> (Audit<C>, Books) {
         let books = Books::default();
-        let audit = Audit {
-            inner,
-            books: Rc::clone(&books),
-        };
+        let audit = Audit { inner, books: Rc::clone(&books) };
         (audit, books)
     }
 }
@@ -41,8 +38,7 @@ impl<C: Client> Audit<C> {
 impl Counted {
     fn ended(&mut self, completion: &Completion) {
         self.ended += 1;
-        self.last_of_lane
-            .insert(completion.lane, completion.picked_up);
+        self.last_of_lane.insert(completion.lane, completion.picked_up);
     }
 }
 

@@ -94,8 +94,7 @@ impl<const AT_ONCE: bool> FakeKernel<AT_ONCE> {
         of.last = of.last.max(self.clock.read() + delay);
         self.number += 1;
         let (at, generation) = (of.last, of.generation);
-        self.calendar
-            .insert((at, self.number), (slot, generation, what));
+        self.calendar.insert((at, self.number), (slot, generation, what));
     }
 
     fn plan_all(&mut self, slot: u32, acts: Vec<(Nanos, Act)>) {
@@ -201,10 +200,7 @@ impl<const AT_ONCE: bool> Backend for FakeKernel<AT_ONCE> {
     fn close(&mut self, slot: u32, _: Close) {
         let of = &mut self.slots[slot as usize];
         assert!(of.peer.is_some(), "slot {slot} is open");
-        *of = Slot {
-            generation: of.generation + 1,
-            ..Slot::default()
-        };
+        *of = Slot { generation: of.generation + 1, ..Slot::default() };
     }
 
     fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {
@@ -213,10 +209,7 @@ impl<const AT_ONCE: bool> Backend for FakeKernel<AT_ONCE> {
         let now = self.clock.read();
         let late = Nanos(pick(&mut self.rng, 20_000));
         let until = now + timeout;
-        let first = self
-            .calendar
-            .first_key_value()
-            .map_or(until, |((at, _), _)| *at);
+        let first = self.calendar.first_key_value().map_or(until, |((at, _), _)| *at);
         if timeout > Nanos::ZERO {
             self.clock.advance_to(first.min(until) + late);
         }

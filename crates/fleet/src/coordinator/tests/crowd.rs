@@ -72,10 +72,7 @@ fn nats(folder: &PathBuf) -> Option<(Running, String)> {
 }
 
 fn access(url: &str) -> NatsAccess {
-    NatsAccess {
-        url: url.to_owned(),
-        ..NatsAccess::default()
-    }
+    NatsAccess { url: url.to_owned(), ..NatsAccess::default() }
 }
 
 fn name(number: usize) -> String {
@@ -165,10 +162,7 @@ impl Simulant {
             let part = IntervalShare::of(&part);
             self.sum.accumulate(&part.coarse());
             self.parts.push(part);
-            told.push(json(&Snapshot {
-                key: key.clone(),
-                sum: self.sum.clone(),
-            }));
+            told.push(json(&Snapshot { key: key.clone(), sum: self.sum.clone() }));
         }
         (told, now - begin_ns > (spec.window_end() + spec.timeout).0)
     }
@@ -297,12 +291,7 @@ struct Took {
 /// The processor time that this process has used: user and system, in ticks of 10 ms.
 fn cpu_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap()
-        .split_whitespace()
-        .collect();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
     let ticks = |n: usize| fields[n].parse::<f64>().unwrap();
     (ticks(11) + ticks(12)) / 100.0
 }
@@ -310,12 +299,7 @@ fn cpu_s() -> f64 {
 fn memory_mib_max() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib: u64 = line
-        .unwrap()
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .unwrap();
+    let kib: u64 = line.unwrap().trim().trim_end_matches(" kB").parse().unwrap();
     kib / 1024
 }
 
@@ -351,9 +335,7 @@ fn coordinate(agents: usize, duration: Nanos) -> Option<Took> {
     (spec.duration, spec.interval) = (duration, Nanos::from_secs(1));
     let mut watched = Watched::default();
     let (before, since) = (cpu_s(), Instant::now());
-    let trial = fleet
-        .run(&spec, None, &mut watched, &AtomicBool::new(false))
-        .unwrap();
+    let trial = fleet.run(&spec, None, &mut watched, &AtomicBool::new(false)).unwrap();
     let took = Took {
         cpu_s: cpu_s() - before,
         wall_s: since.elapsed().as_secs_f64(),
@@ -364,18 +346,9 @@ fn coordinate(agents: usize, duration: Nanos) -> Option<Took> {
     assert!(trial.agents.iter().all(|a| a.lost_because.is_none()));
     assert_eq!(trial.agents.len(), agents);
     assert!(watched.intervals > 0 && watched.attempted <= all);
-    let kept: u64 = trial
-        .measurement
-        .intervals
-        .iter()
-        .map(|i| i.attempted)
-        .sum();
+    let kept: u64 = trial.measurement.intervals.iter().map(|i| i.attempted).sum();
     assert_eq!(kept, all);
-    let by_name: BTreeMap<_, _> = trial
-        .agents
-        .iter()
-        .map(|a| (&a.agent, a.attempted))
-        .collect();
+    let by_name: BTreeMap<_, _> = trial.agents.iter().map(|a| (&a.agent, a.attempted)).collect();
     assert!(by_name.values().all(|&n| n == all / agents as u64));
     drop(fleet);
     let _ = std::fs::remove_dir_all(folder);

@@ -9,14 +9,8 @@ pub(super) fn show(doc: &mut Document, c: &LatencyConclusion) {
     let first = c.scenarios.first();
     let control = first.map_or("", |row| row.congestion_control.as_str());
     let mut lines = Vec::new();
-    lines.extend(
-        c.min_rtt_ns
-            .map(|ns| format!("MinRTT: {:.1}ms", ns as f64 / 1e6)),
-    );
-    let of_first = c
-        .scenarios
-        .iter()
-        .filter(|row| row.congestion_control == control);
+    lines.extend(c.min_rtt_ns.map(|ns| format!("MinRTT: {:.1}ms", ns as f64 / 1e6)));
+    let of_first = c.scenarios.iter().filter(|row| row.congestion_control == control);
     lines.extend(of_first.enumerate().map(|(i, row)| scenario(i + 1, row)));
     lines.push("OVERALL:".to_owned());
     let overall = [
@@ -25,9 +19,7 @@ pub(super) fn show(doc: &mut Document, c: &LatencyConclusion) {
         ("Link Responsiveness", c.responsiveness_hz, "Hz"),
         ("Flow Smoothness", c.smoothness_hz, "Hz"),
     ];
-    let known = overall
-        .into_iter()
-        .filter_map(|(name, value, unit)| Some((name, value?, unit)));
+    let known = overall.into_iter().filter_map(|(name, value, unit)| Some((name, value?, unit)));
     lines.extend(known.map(|(name, value, unit)| format!("{name:>19}: {value} {unit}")));
     doc.only(Medium::Lines, |doc| doc.push(Block::Verbatim(lines)));
 }
@@ -39,16 +31,8 @@ fn scenario(number: usize, row: &ScenarioRow) -> String {
     for (kib_per_s, direction) in [(row.up_kib_per_s, "up"), (row.down_kib_per_s, "down")] {
         parts.extend(kib_per_s.map(|n| format!("{:.0} KiB/s {direction}", n.floor())));
     }
-    parts.extend(
-        row.smoothness_hz
-            .map(|hz| format!("{} Hz smoothness", hundredths(hz))),
-    );
-    format!(
-        "Scenario {number}: {} uploads, {} downloads... {}",
-        row.up,
-        row.down,
-        parts.join(", ")
-    )
+    parts.extend(row.smoothness_hz.map(|hz| format!("{} Hz smoothness", hundredths(hz))));
+    format!("Scenario {number}: {} uploads, {} downloads... {}", row.up, row.down, parts.join(", "))
 }
 
 /// With two decimals, rounded down as the overall figure is, so that one made of this text is the

@@ -78,14 +78,8 @@ fn overall(c: &LatencyConclusion) -> Vec<Fact> {
     let figure = |value, unit: &str| known(value, |n| format!("{}{TIE}{unit}", count(n)));
     vec![
         fact("least round trip", known(c.min_rtt_ns, time_short)),
-        fact(
-            "upload capacity",
-            figure(c.upload_capacity_kib_per_s, "KiB/s"),
-        ),
-        fact(
-            "download capacity",
-            figure(c.download_capacity_kib_per_s, "KiB/s"),
-        ),
+        fact("upload capacity", figure(c.upload_capacity_kib_per_s, "KiB/s")),
+        fact("download capacity", figure(c.download_capacity_kib_per_s, "KiB/s")),
         fact("responsiveness", figure(c.responsiveness_hz, "Hz")),
         fact("smoothness", figure(c.smoothness_hz, "Hz")),
     ]
@@ -110,9 +104,7 @@ fn scenarios_table(rows: &[ScenarioRow]) -> Table {
     table.right_if_any("up KiB/s", "", |row| row.up_kib_per_s.map(number));
     table.right_if_any("down KiB/s", "", |row| row.down_kib_per_s.map(number));
     table.right_if_any("smoothness Hz", "", |row| row.smoothness_hz.map(number));
-    table.right_if_any("responsiveness Hz", "", |row| {
-        row.responsiveness_hz.map(number)
-    });
+    table.right_if_any("responsiveness Hz", "", |row| row.responsiveness_hz.map(number));
     table.done()
 }
 

@@ -47,9 +47,11 @@ fn capacity(rows: &[ScenarioRow]) -> Plot {
     let all = up.iter().chain(&down).map(|p| p.x);
     let x = Scale::from_zero(all, Unit::KibPerS, "goodput");
     let rows: Vec<&ScenarioRow> = rows.iter().collect();
-    plot("Capacity", x, &rows)
-        .with(marked("up", aside(up, -ASIDE), UP))
-        .with(marked("down", aside(down, ASIDE), DOWN))
+    plot("Capacity", x, &rows).with(marked("up", aside(up, -ASIDE), UP)).with(marked(
+        "down",
+        aside(down, ASIDE),
+        DOWN,
+    ))
 }
 
 fn aside(mut points: Vec<Point>, by: f64) -> Vec<Point> {
@@ -58,12 +60,7 @@ fn aside(mut points: Vec<Point>, by: f64) -> Vec<Point> {
 }
 
 /// A figure of each scenario: its name, its look, and where it stands.
-type Figure = (
-    &'static str,
-    Tone,
-    Mark,
-    fn(&MeasuredScenario) -> Option<u64>,
-);
+type Figure = (&'static str, Tone, Mark, fn(&MeasuredScenario) -> Option<u64>);
 
 /// From the median to the longest ping of each scenario, with the idle path's median to compare.
 fn latency_of_rows(c: &LatencyConclusion, shown: &[MeasuredScenario]) -> Option<Plot> {
@@ -71,15 +68,9 @@ fn latency_of_rows(c: &LatencyConclusion, shown: &[MeasuredScenario]) -> Option<
         return None;
     }
     let figures: [Figure; 3] = [
-        ("p50", Tone::First, Mark::Dot, |s| {
-            s.flows.tcp.round_trip_ns.p50
-        }),
-        ("p99", Tone::Second, Mark::Square, |s| {
-            s.flows.tcp.round_trip_ns.p99
-        }),
-        ("longest", Tone::Muted, Mark::Ring, |s| {
-            Some(s.flows.latency_ns_max)
-        }),
+        ("p50", Tone::First, Mark::Dot, |s| s.flows.tcp.round_trip_ns.p50),
+        ("p99", Tone::Second, Mark::Square, |s| s.flows.tcp.round_trip_ns.p99),
+        ("longest", Tone::Muted, Mark::Ring, |s| Some(s.flows.latency_ns_max)),
     ];
     let idle = c.idle_ns.as_ref().and_then(|idle| Some(idle.p50? as f64));
     let all = shown.iter().flat_map(|s| figures.map(|f| f.3(s)));
@@ -116,11 +107,7 @@ fn frequencies(rows: &[ScenarioRow]) -> Option<Plot> {
             "smoothness: 1 / the longest gap in the data of any flow; responsiveness: 1 / the \
              longest round trip",
         )
-        .with_any(marked(
-            "responsiveness",
-            responsive,
-            (Tone::Second, Mark::Square),
-        ))
+        .with_any(marked("responsiveness", responsive, (Tone::Second, Mark::Square)))
         .with(marked("smoothness", smooth, (Tone::Fourth, Mark::Ring)));
     Some(plot)
 }

@@ -18,10 +18,8 @@ use knee_core::trial::report::TimesReport;
 type Side = for<'a> fn(&MeasuredScenario<'a>) -> Option<&'a DirectionReport>;
 
 /// Both directions by name.
-const SIDES: [(&str, Side); 2] = [
-    ("up", |s| s.flows.up.as_ref()),
-    ("down", |s| s.flows.down.as_ref()),
-];
+const SIDES: [(&str, Side); 2] =
+    [("up", |s| s.flows.up.as_ref()), ("down", |s| s.flows.down.as_ref())];
 
 /// The grade, and the idle path for comparison.
 pub(super) fn grade_facts(conclusion: &LatencyConclusion) -> Vec<Fact> {
@@ -117,17 +115,13 @@ pub(super) fn flows_table(shown: &[MeasuredScenario]) -> Table {
     }
     let gap = |s: &MeasuredScenario| s.flows.smoothness_hz.map(|_| s.flows.gap_ns_max);
     table.right("gap", |s| or_none(gap(s), time));
-    table.left("state", |s| {
-        Line::of(state_ink(&s.flows.state), s.flows.state.as_str())
-    });
+    table.left("state", |s| Line::of(state_ink(&s.flows.state), s.flows.state.as_str()));
     table.right("after", |s| time(s.trial.duration_ns));
     table.right_if_any("CPU s/GiB", "", |s| s.flows.cpu_s_per_gib.map(estimate));
     let both = |s: &MeasuredScenario| [s.row.up_kib_per_s, s.row.down_kib_per_s];
     let axis = Axis::from_zero(shown.iter().flat_map(both).flatten());
     for (i, side, ink) in [(0, "up", Ink::Data), (1, "down", Ink::Guide)] {
-        table.bars(side, ink, |s| {
-            Some(axis.position(both(s)[i].filter(|kib| *kib > 0.0)?))
-        });
+        table.bars(side, ink, |s| Some(axis.position(both(s)[i].filter(|kib| *kib > 0.0)?)));
     }
     table.done()
 }
@@ -162,15 +156,9 @@ pub(super) fn show_controls(doc: &mut Document, rows: &[CongestionRow]) {
     doc.section(title, "the same scenarios with each of them");
     type Capacity = fn(&CongestionRow) -> Option<u64>;
     let figures: [(&str, Unit, Tone, Capacity); 3] = [
-        ("Latency added under load", Unit::Time, Tone::Second, |r| {
-            r.added_latency_ns
-        }),
-        ("Upload capacity", Unit::KibPerS, Tone::First, |r| {
-            r.upload_capacity_kib_per_s
-        }),
-        ("Download capacity", Unit::KibPerS, Tone::Third, |r| {
-            r.download_capacity_kib_per_s
-        }),
+        ("Latency added under load", Unit::Time, Tone::Second, |r| r.added_latency_ns),
+        ("Upload capacity", Unit::KibPerS, Tone::First, |r| r.upload_capacity_kib_per_s),
+        ("Download capacity", Unit::KibPerS, Tone::Third, |r| r.download_capacity_kib_per_s),
     ];
     let plots = figures.map(|(title, unit, tone, figure)| {
         let value = |row: &CongestionRow| figure(row).map_or(f64::NAN, |n| n as f64);
@@ -196,9 +184,7 @@ fn controls_table(rows: &[CongestionRow]) -> Table {
     let mut table = TableOf::new(rows);
     table.left("", |r| r.congestion_control.as_str());
     table.right("up KiB/s", |r| known(r.upload_capacity_kib_per_s, count));
-    table.right("down KiB/s", |r| {
-        known(r.download_capacity_kib_per_s, count)
-    });
+    table.right("down KiB/s", |r| known(r.download_capacity_kib_per_s, count));
     table.right("responsiveness Hz", |r| known(r.responsiveness_hz, count));
     table.right("smoothness Hz", |r| known(r.smoothness_hz, count));
     table.right("added", |r| known(r.added_latency_ns, time));
@@ -241,11 +227,7 @@ pub(super) fn show_worst(
 fn worst_table(flows: &[&FlowReport]) -> Table {
     let mut table = TableOf::new(flows);
     table.left("", |f| {
-        let way = if f.direction == Direction::Up {
-            "up"
-        } else {
-            "down"
-        };
+        let way = if f.direction == Direction::Up { "up" } else { "down" };
         format!("{way} {}", f.number)
     });
     table.right("KiB/s", |f| number(f.goodput_kib_per_s));

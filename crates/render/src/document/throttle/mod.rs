@@ -33,21 +33,11 @@ fn least_and_most(values: impl Iterator<Item = u64>) -> [f64; 2] {
 
 /// Adds the sections on rates.
 fn show_rates(doc: &mut Document, rows: &[RateRow]) {
-    let key = [
-        "method", "asked", "achieved", "p50", "p99", "CV", "CPU", "skipped",
-    ];
+    let key = ["method", "asked", "achieved", "p50", "p99", "CV", "CPU", "skipped"];
     let key = table(rows).with_columns(&key);
     doc.only(Medium::Screen, |doc| doc.table("Rates held", key));
-    doc.section(
-        "Rates held",
-        "each way of holding the rate asked for; per second",
-    );
-    let plots = [
-        plot_achieved(rows),
-        plot_late(rows),
-        plot_uneven(rows),
-        plot_cost(rows),
-    ];
+    doc.section("Rates held", "each way of holding the rate asked for; per second");
+    let plots = [plot_achieved(rows), plot_late(rows), plot_uneven(rows), plot_cost(rows)];
     doc.only(Medium::Page, |doc| doc.plots(plots, Layout::Pairs));
     doc.table("Rates held", table(rows));
     doc.note(notes(rows));
@@ -144,9 +134,7 @@ fn table(rows: &[RateRow]) -> Table {
     where_any("skipped", |r| r.skipped, count);
     where_any("shifted", |r| r.shifted_ns, time);
     let axis = Axis::from_zero(rows.iter().flat_map(|r| [r.achieved_per_s, r.asked_per_s]));
-    table.bars("achieved", Ink::Data, |r| {
-        Some(axis.position(r.achieved_per_s))
-    });
+    table.bars("achieved", Ink::Data, |r| Some(axis.position(r.achieved_per_s)));
     table.done()
 }
 
@@ -170,12 +158,9 @@ mod tests {
 
     #[test]
     fn drift_has_no_idle_digits() {
-        for (ppm, text) in [
-            (-0.001, "0.00"),
-            (0.0213, "0.02"),
-            (-12.345, "-12.35"),
-            (1_003_241.7, "1,003,242"),
-        ] {
+        for (ppm, text) in
+            [(-0.001, "0.00"), (0.0213, "0.02"), (-12.345, "-12.35"), (1_003_241.7, "1,003,242")]
+        {
             assert_eq!(drift(ppm), text);
         }
     }

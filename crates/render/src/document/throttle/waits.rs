@@ -76,10 +76,7 @@ fn show_methods(doc: &mut Document, rows: &[WaitRow]) {
     let lateness = Scale::around(least_and_most(ends), Unit::Time, "late by");
     let cost = drawn().map(|r| r.cpu_percent).chain([1.0]);
     let cost = Scale::from_zero(cost.map(|v| 1.1 * v), Unit::Percent, "of a core");
-    doc.section(
-        "Methods compared",
-        "how late waits end, and what that costs",
-    );
+    doc.section("Methods compared", "how late waits end, and what that costs");
     for delay in &delays {
         let there: Vec<&WaitRow> = drawn().filter(|r| r.delay_ns == *delay).collect();
         let delay = time_short(*delay);
@@ -130,9 +127,7 @@ fn show_delays(doc: &mut Document, rows: &[WaitRow]) {
         return;
     }
     let (first, last) = (*first as f64, *last as f64);
-    let ends = rows
-        .iter()
-        .flat_map(|r| [r.overshoot_p50_ns, r.overshoot_max_ns]);
+    let ends = rows.iter().flat_map(|r| [r.overshoot_p50_ns, r.overshoot_max_ns]);
     let late = Scale::around(least_and_most(ends), Unit::Time, "late by");
     let plot = |method: String| {
         let of_method: Vec<&WaitRow> = rows.iter().filter(|r| name(r) == method).collect();
@@ -196,9 +191,7 @@ fn show_margins(doc: &mut Document, conclusion: &ThrottleConclusion) {
         .high(160)
         .with(Series::line("margin", points.collect()).marked(Mark::Dot));
     doc.only(Medium::Page, |doc| doc.plots([plot], Layout::Wide));
-    doc.only(Medium::Lines, |doc| {
-        doc.table("Margins", margins_table(margins))
-    });
+    doc.only(Medium::Lines, |doc| doc.table("Margins", margins_table(margins)));
 }
 
 fn margins_table(margins: &[MarginRow]) -> Table {
@@ -246,13 +239,12 @@ fn advice_table(advice: &[WaitAdvice]) -> Table {
     });
     let rows: Vec<(bool, &WaitAdvice, String)> = rows.collect();
     let mut table = TableOf::new(&rows);
-    table.right("every", |(is_first, a, _)| {
-        if *is_first {
-            time_short(a.delay_ns)
-        } else {
-            String::new()
-        }
-    });
+    table.right(
+        "every",
+        |(is_first, a, _)| {
+            if *is_first { time_short(a.delay_ns) } else { String::new() }
+        },
+    );
     table.right("budget", |(.., budget)| budget.as_str());
     table.left("method", |(_, a, _)| a.method.as_str());
     table.right("margin", |(_, a, _)| known(a.margin_ns, time));
@@ -265,10 +257,7 @@ fn advice_table(advice: &[WaitAdvice]) -> Table {
 /// Joins neighbours with the same advice for one delay, with the range of their budgets.
 fn merged(advice: &[WaitAdvice]) -> Vec<(&WaitAdvice, String)> {
     let same = |a: &WaitAdvice, b: &WaitAdvice| {
-        let of = |a: &WaitAdvice| WaitAdvice {
-            budget_percent: 0.0,
-            ..a.clone()
-        };
+        let of = |a: &WaitAdvice| WaitAdvice { budget_percent: 0.0, ..a.clone() };
         of(a) == of(b)
     };
     let budget = |group: &[WaitAdvice]| {
@@ -280,9 +269,7 @@ fn merged(advice: &[WaitAdvice]) -> Vec<(&WaitAdvice, String)> {
         }
     };
     let groups = advice.chunk_by(same);
-    groups
-        .filter_map(|group| Some((group.first()?, budget(group))))
-        .collect()
+    groups.filter_map(|group| Some((group.first()?, budget(group)))).collect()
 }
 
 /// The marks of a row, explained below the table.

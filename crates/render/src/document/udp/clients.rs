@@ -22,9 +22,7 @@ pub(super) const TRIALS_NOTE: &str = "gap CV: coefficient of variation of the ga
 pub(super) fn table(laws: &[LawRow]) -> Table {
     let dispersion_1_ms = |law: &LawRow| {
         let mut scales = law.dispersion_by_scale.iter();
-        scales
-            .find(|at| at.scale_ns == 1_000_000)
-            .map(|at| at.index)
+        scales.find(|at| at.scale_ns == 1_000_000).map(|at| at.index)
     };
     let mut table = TableOf::new(laws);
     table.left("", |law| law.label.as_str());
@@ -33,12 +31,8 @@ pub(super) fn table(laws: &[LawRow]) -> Table {
         table.right("95 %", |law| interval(law.sent_ci95_per_s, estimate));
     }
     table.right("received", |law| number(law.received_per_s));
-    table.right("dropped", |law| {
-        Line::of(loss_ink(law), number(law.dropped_per_s))
-    });
-    table.right("loss", |law| {
-        Line::of(loss_ink(law), percent(law.loss_percent))
-    });
+    table.right("dropped", |law| Line::of(loss_ink(law), number(law.dropped_per_s)));
+    table.right("loss", |law| Line::of(loss_ink(law), percent(law.loss_percent)));
     if laws.iter().any(|law| law.loss_ci95_percent.is_some()) {
         table.right("95 %", |law| interval(law.loss_ci95_percent, estimate));
     }
@@ -49,11 +43,7 @@ pub(super) fn table(laws: &[LawRow]) -> Table {
 }
 
 fn loss_ink(law: &LawRow) -> Ink {
-    if law.dropped_per_s > 0.0 {
-        Ink::Warn
-    } else {
-        Ink::Plain
-    }
+    if law.dropped_per_s > 0.0 { Ink::Warn } else { Ink::Plain }
 }
 
 /// A confidence interval.
@@ -65,27 +55,16 @@ pub(super) fn interval(ci: Option<[f64; 2]>, shown: fn(f64) -> String) -> Line {
 /// A row for each trial.
 pub(super) fn trials_table(trials: &[TrialReport]) -> Table {
     let nothing = DatagramReport::default();
-    let rows = trials
-        .iter()
-        .map(|t| (t, t.datagrams().unwrap_or(&nothing)));
+    let rows = trials.iter().map(|t| (t, t.datagrams().unwrap_or(&nothing)));
     let rows: Vec<(&TrialReport, &DatagramReport)> = rows.collect();
     let mut table = TableOf::new(&rows);
     table.left("", |(t, _)| t.label.as_str());
     table.right("sent/s", |(_, d)| number(d.sent_per_s));
     table.right("loss", |(_, d)| percent(d.loss_percent));
-    table.right_if_any("in theory", MISSING, |(_, d)| {
-        d.theory_loss_percent.map(percent)
-    });
-    table.right("gap CV", |(t, _)| {
-        known(t.offered.gap_cv, |cv| fixed(cv, 2))
-    });
-    if trials
-        .iter()
-        .any(|t| t.offered.pacing_error_ns.max > Some(0))
-    {
-        table.right("late p99", |(t, _)| {
-            known(t.offered.pacing_error_ns.p99, time)
-        });
+    table.right_if_any("in theory", MISSING, |(_, d)| d.theory_loss_percent.map(percent));
+    table.right("gap CV", |(t, _)| known(t.offered.gap_cv, |cv| fixed(cv, 2)));
+    if trials.iter().any(|t| t.offered.pacing_error_ns.max > Some(0)) {
+        table.right("late p99", |(t, _)| known(t.offered.pacing_error_ns.p99, time));
     }
     table.right("delay p50", |(_, d)| known(d.one_way_delay_ns.p50, time));
     table.right("p99", |(_, d)| known(d.one_way_delay_ns.p99, time));

@@ -46,10 +46,7 @@ fn show_effects(doc: &mut Document, effects: &[EffectRow]) {
     let Some(first) = effects.first() else {
         return;
     };
-    let remark = format!(
-        "to {}, pairs of trials with their 95 % confidence",
-        first.base
-    );
+    let remark = format!("to {}, pairs of trials with their 95 % confidence", first.base);
     doc.section("What each change does", remark);
     doc.only(Medium::Page, |doc| {
         doc.plots([losses(effects), rates(effects)], Layout::Pairs);
@@ -74,9 +71,9 @@ fn rates(effects: &[EffectRow]) -> Plot {
 fn explanation(ink: Ink, mark: &str, text: &str) -> Line {
     let line = Line::of(ink, format!("{mark} "));
     match text.split_once(": ") {
-        Some((name, rest)) => line
-            .with(Ink::Strong, words(name))
-            .with(Ink::Plain, format!(": {rest}")),
+        Some((name, rest)) => {
+            line.with(Ink::Strong, words(name)).with(Ink::Plain, format!(": {rest}"))
+        }
         None => line.with(Ink::Plain, text),
     }
 }
@@ -94,9 +91,7 @@ fn table(effects: &[EffectRow]) -> Table {
     table.right("sent", |e| format!("×{}", fixed(e.sent_ratio, 2)));
     table.right("95 %", |e| interval(e.sent_ratio_ci95, |v| fixed(v, 2)));
     table.right("loss", |e| Line::of(ink(e), signed(e.loss_change_points)));
-    table.right("95 %", |e| {
-        Line::of(Ink::Dim, known(e.loss_change_ci95_points, to))
-    });
+    table.right("95 %", |e| Line::of(Ink::Dim, known(e.loss_change_ci95_points, to)));
     table.done()
 }
 
@@ -142,8 +137,7 @@ fn plot(
     let points = |clear: bool| -> Vec<Point> {
         let effects = effects.iter().enumerate();
         let such = effects.filter(|(_, e)| is_clear(e) == clear);
-        such.map(|(i, e)| Point::with(of(e).0, i as f64, of(e).1))
-            .collect()
+        such.map(|(i, e)| Point::with(of(e).0, i as f64, of(e).1)).collect()
     };
     Plot::of_rows(title, x, effects.iter().map(|e| e.change.as_str()), 44)
         .with_any(Series::marks("effect", points(true)))
@@ -157,13 +151,9 @@ mod tests {
 
     #[test]
     fn points_have_a_sign_unless_they_are_nothing() {
-        for (points, text) in [
-            (0.0, "0"),
-            (-0.001, "0"),
-            (0.25, "+0.25"),
-            (-17.23, "-17.2"),
-            (10.0, "+10"),
-        ] {
+        for (points, text) in
+            [(0.0, "0"), (-0.001, "0"), (0.25, "+0.25"), (-17.23, "-17.2"), (10.0, "+10")]
+        {
             assert_eq!(signed(points), text);
         }
     }

@@ -28,9 +28,7 @@ pub(super) fn show(doc: &mut Document, laws: &[LawRow]) {
     let lines = ledger_lines(&ledgers);
     doc.section("Ledger", remark);
     let plots = [Some(whole(laws)), missing(laws, &lines)];
-    doc.only(Medium::Page, |doc| {
-        doc.plots(plots.into_iter().flatten(), Layout::Pairs)
-    });
+    doc.only(Medium::Page, |doc| doc.plots(plots.into_iter().flatten(), Layout::Pairs));
     doc.table("Ledger", table(laws, &lines, &ledgers));
     let is_host_wide = |l: &&LedgerReport| l.evidence.iter().any(|e| e.host_wide);
     if ledgers.iter().any(is_host_wide) {
@@ -85,12 +83,8 @@ fn missing(laws: &[LawRow], lines: &[LedgerLine]) -> Option<Plot> {
     let all = all.into_iter().map(|n| n * 1.2);
     let x = Scale::from_zero(all, Unit::Count, "datagrams");
     let names = shown.iter().map(|line| line.name.as_str());
-    let mut plot = Plot::of_rows(
-        "What is missing, by place",
-        x,
-        names,
-        14 + 14 * laws.len() as u32,
-    );
+    let mut plot =
+        Plot::of_rows("What is missing, by place", x, names, 14 + 14 * laws.len() as u32);
     plot.height = plot.height.max(60);
     let width = 0.6 / laws.len() as f64;
     for (i, law) in laws.iter().enumerate() {
@@ -162,28 +156,20 @@ fn ledger_lines(ledgers: &[&LedgerReport]) -> Vec<LedgerLine> {
     let mut places: Vec<&String> = places.into_iter().collect();
     let on_path = |place: &str| DropPlace::ALL.iter().position(|p| p.name() == place);
     places.sort_by_key(|place| on_path(place).unwrap_or(usize::MAX));
-    let mut lines = vec![LedgerLine {
-        is_trouble: false,
-        ..line("received", &|l| l.received as i64)
-    }];
+    let mut lines =
+        vec![LedgerLine { is_trouble: false, ..line("received", &|l| l.received as i64) }];
     if places.is_empty() {
         lines.push(line("lost on the way", &|_| 0));
     }
     for place in places {
         let name = format!("lost: {}", place_in_words(place));
         let count = |l: &LedgerReport| l.lost.get(place).copied().unwrap_or(0) as i64;
-        lines.push(LedgerLine {
-            place: Some(place.clone()),
-            ..line(&name, &count)
-        });
+        lines.push(LedgerLine { place: Some(place.clone()), ..line(&name, &count) });
     }
     lines.push(line("discarded by the service", &|l| l.discarded as i64));
     lines.push(line("refused by the kernel", &|l| l.send_errors as i64));
     lines.push(line("not attempted", &|l| l.not_attempted as i64));
-    lines.push(LedgerLine {
-        is_unexplained: true,
-        ..line("unexplained", &|l| l.unexplained)
-    });
+    lines.push(LedgerLine { is_unexplained: true, ..line("unexplained", &|l| l.unexplained) });
     lines
 }
 

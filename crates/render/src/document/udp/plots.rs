@@ -23,16 +23,9 @@ pub(super) fn show_over_time(doc: &mut Document, laws: &[LawRow]) {
         return;
     };
     let most = (POINTS_MAX / laws.len()).max(2);
-    let sums = if laws.iter().any(|law| law.trials > 1) {
-        ", sums over all trials"
-    } else {
-        ""
-    };
-    let thinned = if longest.len() > most {
-        "; of neighbours the least and the most are drawn"
-    } else {
-        ""
-    };
+    let sums = if laws.iter().any(|law| law.trials > 1) { ", sums over all trials" } else { "" };
+    let thinned =
+        if longest.len() > most { "; of neighbours the least and the most are drawn" } else { "" };
     let remark = format!(
         "{} of {}{sums}{thinned}",
         plural(longest.len() as u64, "interval"),
@@ -40,28 +33,16 @@ pub(super) fn show_over_time(doc: &mut Document, laws: &[LawRow]) {
     );
     doc.section("Over time", remark);
     let sent = laws.iter().flat_map(|law| counts(law, most, |i| i.sent));
-    let y = Scale::from_zero(
-        span(sent.map(|p| p.y)).unwrap_or_default(),
-        Unit::Count,
-        "datagrams",
-    );
+    let y = Scale::from_zero(span(sent.map(|p| p.y)).unwrap_or_default(), Unit::Count, "datagrams");
     let known = laws.iter().filter(|law| !law.intervals.is_empty());
     let plots: Vec<Plot> = known.map(|law| over_time(law, most, y.clone())).collect();
-    let layout = if plots.len() == 1 || is_dense(longest) {
-        Layout::Wide
-    } else {
-        Layout::Pairs
-    };
+    let layout = if plots.len() == 1 || is_dense(longest) { Layout::Wide } else { Layout::Pairs };
     doc.plots(plots, layout);
 }
 
 fn over_time(law: &LawRow, most: usize, y: Scale) -> Plot {
     // Dashes of many short levels would only be noise.
-    let received = if is_dense(&law.intervals) {
-        Dash::Solid
-    } else {
-        Dash::Dashed
-    };
+    let received = if is_dense(&law.intervals) { Dash::Solid } else { Dash::Dashed };
     Plot::new(law.label.clone(), time_scale(&law.intervals), y)
         .zooming()
         .with(Series::step("sent", counts(law, most, |i| i.sent)).toned(Tone::Muted))
@@ -97,9 +78,7 @@ pub(super) fn show_arrivals(doc: &mut Document, report: &Report, laws: &[LawRow]
 fn dispersion(laws: &[LawRow], sent: Option<&Dispersion>) -> Option<Plot> {
     let arrived = |law: &LawRow| -> Vec<Point> {
         let scales = law.dispersion_by_scale.iter();
-        scales
-            .map(|at| Point::new(at.scale_ns as f64, at.index))
-            .collect()
+        scales.map(|at| Point::new(at.scale_ns as f64, at.index)).collect()
     };
     let sent: Vec<Point> = sent.map_or_else(Vec::new, dispersion_points);
     let arrived: Vec<Vec<Point>> = laws.iter().map(arrived).collect();
@@ -138,9 +117,7 @@ fn per_ms(laws: &[LawRow]) -> Option<Plot> {
     let points = |law: &LawRow| -> Vec<Point> {
         let counts = law.arrivals_per_ms.iter().enumerate();
         let counts = counts.filter(|(_, n)| **n > 0);
-        counts
-            .map(|(i, n)| Point::new(i as f64, *n as f64))
-            .collect()
+        counts.map(|(i, n)| Point::new(i as f64, *n as f64)).collect()
     };
     let curves: Vec<Vec<Point>> = laws.iter().map(points).collect();
     let last = (longest - 1) as f64;
@@ -160,10 +137,7 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_where_nothing_arrived() {
-        let law = LawRow {
-            arrivals_per_ms: vec![10],
-            ..LawRow::default()
-        };
+        let law = LawRow { arrivals_per_ms: vec![10], ..LawRow::default() };
         assert!(per_ms(std::slice::from_ref(&law)).is_none());
         assert!(dispersion(&[law], None).is_none());
         assert!(per_ms(&[]).is_none());

@@ -33,17 +33,12 @@ fn against_theory(measured: f64, theory: f64) -> Plot {
     let rows = [("measured", measured), ("in theory", theory)];
     let bars = Series::bars("loss", row_points(&rows, |(_, loss)| Some(*loss)), 0.6);
     let labels = rows.map(|(_, loss)| percent(loss));
-    Plot::of_rows(
-        "Loss, measured and in theory",
-        x,
-        rows.map(|(name, _)| name),
-        32,
-    )
-    .noted(
-        "theory: these times of sending through a buffer of this room and a server of this \
+    Plot::of_rows("Loss, measured and in theory", x, rows.map(|(name, _)| name), 32)
+        .noted(
+            "theory: these times of sending through a buffer of this room and a server of this \
              fixed work (G/D/1/K)",
-    )
-    .with(bars.toned(Tone::Bad).labelled(labels))
+        )
+        .with(bars.toned(Tone::Bad).labelled(labels))
 }
 
 fn sending(t: &TrialReport, d: &DatagramReport) -> Vec<Fact> {
@@ -89,11 +84,8 @@ fn arrival(t: &TrialReport, d: &DatagramReport) -> Vec<Fact> {
         dispersion: Some(d.arrival_dispersion.clone()),
         ..OfferedReport::default()
     }));
-    let order = format!(
-        "{} out of order, {} more than once",
-        count(d.reordered),
-        count(d.duplicates)
-    );
+    let order =
+        format!("{} out of order, {} more than once", count(d.reordered), count(d.duplicates));
     let is_orderly = d.reordered == 0 && d.duplicates == 0;
     let ink = if is_orderly { Ink::Plain } else { Ink::Warn };
     facts.push(fact("order", Line::of(ink, order)));
@@ -111,12 +103,7 @@ fn arrival(t: &TrialReport, d: &DatagramReport) -> Vec<Fact> {
 
 fn round_trip(l: &TimesReport) -> String {
     let echoes = plural(l.count, "echo").replace("echos", "echoes");
-    let times = quantiles(&QuantilesReport {
-        p50: l.p50,
-        p99: l.p99,
-        p999: l.p999,
-        max: l.max,
-    });
+    let times = quantiles(&QuantilesReport { p50: l.p50, p99: l.p99, p999: l.p999, max: l.max });
     format!("{echoes}, {times}")
 }
 
@@ -157,8 +144,6 @@ fn buffer(d: &DatagramReport) -> String {
 }
 
 fn by_name(counts: &BTreeMap<String, u64>) -> String {
-    let counts = counts
-        .iter()
-        .map(|(name, n)| format!("{name} {}", count(*n)));
+    let counts = counts.iter().map(|(name, n)| format!("{name} {}", count(*n)));
     counts.collect::<Vec<_>>().join(", ")
 }

@@ -119,13 +119,11 @@ fn of_all_next_steps_only_commands_and_options_are_to_be_typed() {
 /// The sentence with brackets around what is found in it.
 fn marked_again(marked: &str) -> String {
     let pieces = pieces(&marked.replace(['<', '>'], ""));
-    let marked = pieces.iter().map(|(is_code, text)| {
-        if *is_code {
-            format!("<{text}>")
-        } else {
-            text.clone()
-        }
-    });
+    let marked = pieces.iter().map(
+        |(is_code, text)| {
+            if *is_code { format!("<{text}>") } else { text.clone() }
+        },
+    );
     marked.collect()
 }
 

@@ -54,11 +54,7 @@ impl Plot {
         let left = longest(&mut y_ticks.iter().map(|(_, t)| t.chars().count()));
         let right = longest(&mut side.iter().map(|l| l.name.chars().count()));
         let margins = Margins {
-            left: if self.names_stand_over() {
-                OVER_LEFT_PX
-            } else {
-                left * CHAR_PX + GAP_PX
-            },
+            left: if self.names_stand_over() { OVER_LEFT_PX } else { left * CHAR_PX + GAP_PX },
             right: (right * BOLD_CHAR_PX + GAP_PX).max(self.overhang()).max(20),
             figure: least_px,
         };
@@ -94,10 +90,7 @@ impl Plot {
             self.height,
             self.y.categories.len() * OVER_ROW_PX,
         );
-        let frame = m
-            .el("div")
-            .attr("class", self.frame_class())
-            .attr("style", style);
+        let frame = m.el("div").attr("class", self.frame_class()).attr("style", style);
         let frame = frame.attr("tabindex", "0").attr("role", "group");
         let frame = frame
             .attr("aria-label", &self.title)
@@ -109,12 +102,8 @@ impl Plot {
             let svg = m.el("svg").attr("role", "img");
             let svg = svg.attr("aria-labelledby", format_args!("t{id} d{id}"));
             svg.with(|m| {
-                m.el("title")
-                    .attr("id", format_args!("t{id}"))
-                    .text(&self.title);
-                m.el("desc")
-                    .attr("id", format_args!("d{id}"))
-                    .text(self.described_or_not());
+                m.el("title").attr("id", format_args!("t{id}")).text(&self.title);
+                m.el("desc").attr("id", format_args!("d{id}")).text(self.described_or_not());
                 self.grid(m, &y_ticks, margins);
                 self.area(m, rows);
                 self.category_names(m, &y_ticks);
@@ -180,10 +169,7 @@ impl Plot {
             }
             let base = m.el("line").attr("class", "axis").attr("x2", "100%");
             base.attr("y1", "100%").attr("y2", "100%").void();
-            m.el("text")
-                .attr("class", "name")
-                .attr("y", "-14")
-                .text(self.y.title());
+            m.el("text").attr("class", "name").attr("y", "-14").text(self.y.title());
         });
         let ticks = self.x.ticks(TICKS.0);
         let fitting_in = |figure: usize| {
@@ -203,10 +189,7 @@ impl Plot {
                 let at = percent(*position);
                 m.el("g").attr("class", class).with(|m| {
                     let line = m.el("line").attr("x1", &at).attr("x2", &at);
-                    line.attr("y1", "100%")
-                        .attr("y2", "100%")
-                        .attr("class", "tick")
-                        .void();
+                    line.attr("y1", "100%").attr("y2", "100%").attr("class", "tick").void();
                     let text = m.el("text").attr("x", &at).attr("y", "100%");
                     text.attr("dy", "18").text(label);
                 });
@@ -350,11 +333,7 @@ impl Plot {
 
     /// The share from the top at which a position on y lies.
     pub(super) fn depth_of(&self, position: f64) -> f64 {
-        if self.y.is_of_categories() {
-            position
-        } else {
-            1.0 - position
-        }
+        if self.y.is_of_categories() { position } else { 1.0 - position }
     }
 }
 

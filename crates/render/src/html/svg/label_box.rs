@@ -146,9 +146,8 @@ mod tests {
 
     #[test]
     fn marks_are_thinned_out_evenly_where_they_are_even() {
-        let words: Vec<(f64, String)> = (0..9)
-            .map(|i| (f64::from(i) / 8.0, "1,000".into()))
-            .collect();
+        let words: Vec<(f64, String)> =
+            (0..9).map(|i| (f64::from(i) / 8.0, "1,000".into())).collect();
         let shown = |even, width| {
             let fits = fitting(&words, even, width);
             let shown = fits.iter().map(|f| if *f { 'x' } else { '.' });

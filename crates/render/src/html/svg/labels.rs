@@ -108,11 +108,7 @@ impl PlotLabels {
         }
         for label in &side {
             let at = (1.0, label.from_top, 6, 4);
-            for (taken, room) in words
-                .taken
-                .iter_mut()
-                .zip(rooms(plot, margins, at, &label.name))
-            {
+            for (taken, room) in words.taken.iter_mut().zip(rooms(plot, margins, at, &label.name)) {
                 taken.push(room);
             }
         }
@@ -191,11 +187,7 @@ impl PlotLabels {
         };
         let clutter = |corner: &&Anchor| rooms(plot, margins, **corner, words)[0].clutter(plot);
         let found = *corners.iter().filter(is_free).min_by_key(clutter)?;
-        for (taken, room) in self
-            .taken
-            .iter_mut()
-            .zip(rooms(plot, margins, found, words))
-        {
+        for (taken, room) in self.taken.iter_mut().zip(rooms(plot, margins, found, words)) {
             taken.push(room);
         }
         Some(found)
@@ -203,11 +195,7 @@ impl PlotLabels {
 
     fn put(&mut self, corner: Anchor, tone: Tone, words: &str) {
         if !words.is_empty() {
-            self.inner.push(PlacedLabel {
-                corner,
-                tone,
-                words: words.to_owned(),
-            });
+            self.inner.push(PlacedLabel { corner, tone, words: words.to_owned() });
         }
     }
 
@@ -221,12 +209,7 @@ impl PlotLabels {
 
     /// Writes the labels within the plot and beside it.
     pub(super) fn write(&self, m: &mut Markup) {
-        for PlacedLabel {
-            corner: (x, y, dx, dy),
-            tone,
-            words,
-        } in &self.inner
-        {
+        for PlacedLabel { corner: (x, y, dx, dy), tone, words } in &self.inner {
             let anchor = if *dx < 0 { " end" } else { "" };
             let class = format!("on {}{anchor}", tone_class(*tone));
             let text = m.el("text").attr("class", class);
@@ -243,9 +226,7 @@ impl PlotLabels {
             let class = format!("side {}", tone_class(label.tone));
             let text = m.el("text").attr("class", class);
             let text = text.attr("x", "100%").attr("dx", "6");
-            text.attr("y", percent(label.from_top))
-                .attr("dy", ".32em")
-                .text(&label.name);
+            text.attr("y", percent(label.from_top)).attr("dy", ".32em").text(&label.name);
         }
     }
 
@@ -315,11 +296,7 @@ fn rooms(plot: &Plot, margins: &Margins, (x, y, dx, dy): Anchor, words: &str) ->
     let mut widths = margins.widths().into_iter();
     WITH_BRACKETS.map(|with_brackets| {
         let plot_px = widths.next().unwrap_or(1.0);
-        let shown = if with_brackets {
-            words
-        } else {
-            without_brackets(words).0
-        };
+        let shown = if with_brackets { words } else { without_brackets(words).0 };
         // The wider the plot, the nearer they are to their place.
         let dx = f64::from(dx);
         let near = x + dx / WIDEST_PX;
@@ -371,10 +348,8 @@ impl Plot {
                 let between = [0.2, 0.35, 0.5, 0.65, 0.8].map(|y| (y, 4));
                 let rows = rows.into_iter().chain(between);
                 let rows: Vec<(f64, i32)> = rows.collect();
-                let of = |x| {
-                    rows.iter()
-                        .flat_map(move |(y, dy)| [6, -6].map(|dx| (x, *y, dx, *dy)))
-                };
+                let of =
+                    |x| rows.iter().flat_map(move |(y, dy)| [6, -6].map(|dx| (x, *y, dx, *dy)));
                 at.into_iter().flat_map(of).collect()
             }
         }
@@ -395,9 +370,7 @@ impl Plot {
     /// The number of rows of names above the plot.
     pub(super) fn rows_above(&self) -> usize {
         let placed = self.references.iter().enumerate();
-        placed
-            .filter(|(i, r)| self.place_above(r, *i).is_some())
-            .count()
+        placed.filter(|(i, r)| self.place_above(r, *i).is_some()).count()
     }
 
     /// Whether the name of a series stands beside the right edge.
@@ -417,10 +390,7 @@ impl Plot {
             Shape::Step(points) => &points[..points.len().saturating_sub(1)],
             _ => return None,
         };
-        let mut places = points
-            .iter()
-            .rev()
-            .filter_map(|p: &Point| self.y.position(p.y));
+        let mut places = points.iter().rev().filter_map(|p: &Point| self.y.position(p.y));
         places.find(|p| (0.0..=1.0).contains(p))
     }
 
@@ -434,10 +404,7 @@ impl Plot {
             Some((self.x.position(p.x)?, self.depth_of(y)))
         });
         let named = self.series.len() > 1 && !series.name.is_empty();
-        places
-            .into_iter()
-            .next()
-            .filter(|(x, _)| named && *x < EARLY)
+        places.into_iter().next().filter(|(x, _)| named && *x < EARLY)
     }
 }
 
@@ -446,11 +413,7 @@ mod tests {
     use super::*;
     use crate::plot::{Scale, Unit};
 
-    const MARGINS: Margins = Margins {
-        left: 60,
-        right: 60,
-        figure: 300,
-    };
+    const MARGINS: Margins = Margins { left: 60, right: 60, figure: 300 };
 
     fn plot(points: &[(f64, f64)]) -> Plot {
         let points = points.iter().map(|(x, y)| Point::new(*x, *y)).collect();
@@ -473,9 +436,7 @@ mod tests {
 
     #[test]
     fn names_of_levels_that_lie_close_together_do_not_overlap() {
-        let plot = plot(&[])
-            .against(level(50.0, "one"))
-            .against(level(49.0, "two"));
+        let plot = plot(&[]).against(level(50.0, "one")).against(level(49.0, "two"));
         let words = words(&plot);
         assert_eq!(placed(&words), ["one", "two"]);
         for taken in &words.taken {
@@ -509,9 +470,8 @@ mod tests {
 
     #[test]
     fn the_name_of_a_place_stands_above_rows() {
-        let mut plot = plot(&[])
-            .against(Reference::x(10.0, "idle 20 ms"))
-            .against(Reference::x(12.0, "b"));
+        let mut plot =
+            plot(&[]).against(Reference::x(10.0, "idle 20 ms")).against(Reference::x(12.0, "b"));
         assert_eq!(plot.rows_above(), 0);
         plot.y = Scale::categories(vec!["1/1".into()]);
         assert_eq!(plot.rows_above(), 2);

@@ -19,11 +19,7 @@ type Position = (f64, f64);
 impl PathData<'_> {
     /// An empty path in this plot.
     pub(super) fn new(plot: &Plot) -> PathData<'_> {
-        PathData {
-            plot,
-            out: String::new(),
-            at: (0, 0),
-        }
+        PathData { plot, out: String::new(), at: (0, 0) }
     }
 
     /// The value of the attribute `d`.
@@ -111,9 +107,7 @@ impl PathData<'_> {
     /// The area between the edges of the points' ranges.
     pub(super) fn band(&mut self, points: &[Point]) {
         let edge = |path: &Self, which: usize| -> Vec<Position> {
-            let edge = points
-                .iter()
-                .filter_map(|p| path.place(p.x, p.range?[which]));
+            let edge = points.iter().filter_map(|p| path.place(p.x, p.range?[which]));
             edge.collect()
         };
         let (mut low, high) = (edge(self, 0), edge(self, 1));
@@ -164,10 +158,7 @@ impl PathData<'_> {
     pub(super) fn medians(&mut self, boxes: &[BoxPlot]) {
         for b in boxes {
             let middle = b.percentiles[2];
-            self.stroke(
-                self.turned(b.at - 0.38, middle),
-                self.turned(b.at + 0.38, middle),
-            );
+            self.stroke(self.turned(b.at - 0.38, middle), self.turned(b.at + 0.38, middle));
         }
     }
 

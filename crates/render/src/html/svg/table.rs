@@ -43,10 +43,8 @@ impl DataTable {
                 continue;
             }
             let found = keys_of(series, lying).into_iter();
-            let find = |k: f64| {
-                keys.binary_search_by_key(&in_order(k), |key| in_order(*key))
-                    .unwrap_or(0)
-            };
+            let find =
+                |k: f64| keys.binary_search_by_key(&in_order(k), |key| in_order(*key)).unwrap_or(0);
             let found: Vec<usize> = found.map(find).collect();
             // The label of a bar is its value, which has its own cell.
             let labels = match series.shape {
@@ -65,28 +63,24 @@ impl DataTable {
         let lying = plot.y.is_of_categories();
         let scale = if lying { &plot.x } else { &plot.y };
         let first_column = self.heads.len();
-        let cells: Vec<Vec<String>> = match &series.shape {
-            Shape::Boxes(boxes, figures) => {
-                let several = plot.series.len() > 1;
-                self.heads.extend(figures.iter().map(|f| {
-                    if several {
-                        format!("{} {f}", series.name)
-                    } else {
-                        f.to_string()
-                    }
-                }));
-                let five = boxes.iter().map(|b| b.percentiles);
-                five.map(|five| five.map(|v| scale.value(v)).into())
-                    .collect()
-            }
-            shape => {
-                let is_named = !series.name.is_empty();
-                let name = if is_named { &series.name } else { &scale.name };
-                self.heads.push(name.clone());
-                let points = series.points().iter();
-                points.map(|p| vec![cell(scale, p, lying, shape)]).collect()
-            }
-        };
+        let cells: Vec<Vec<String>> =
+            match &series.shape {
+                Shape::Boxes(boxes, figures) => {
+                    let several = plot.series.len() > 1;
+                    self.heads.extend(figures.iter().map(|f| {
+                        if several { format!("{} {f}", series.name) } else { f.to_string() }
+                    }));
+                    let five = boxes.iter().map(|b| b.percentiles);
+                    five.map(|five| five.map(|v| scale.value(v)).into()).collect()
+                }
+                shape => {
+                    let is_named = !series.name.is_empty();
+                    let name = if is_named { &series.name } else { &scale.name };
+                    self.heads.push(name.clone());
+                    let points = series.points().iter();
+                    points.map(|p| vec![cell(scale, p, lying, shape)]).collect()
+                }
+            };
         let columns = self.heads.len() - first_column;
         for row in &mut self.rows {
             row.resize(self.heads.len(), String::new());
@@ -100,11 +94,7 @@ impl DataTable {
                 there.push_str(&cell);
             }
         }
-        self.of_series.push(SeriesCells {
-            rows: found,
-            first_column,
-            columns,
-        });
+        self.of_series.push(SeriesCells { rows: found, first_column, columns });
     }
 
     /// The rows of a series: the first if they are consecutive, else all.

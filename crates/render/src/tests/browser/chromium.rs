@@ -12,12 +12,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the browser is called, as Debian and others name it.
-const PROGRAMS: [&str; 4] = [
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-];
+const PROGRAMS: [&str; 4] =
+    ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// The shell gives the browser its ends of our pipes under the numbers that it looks for.
 const START: &str = "exec 3<&0 4>&1 </dev/null >/dev/null 2>\"$0\"; exec \"$@\"";
@@ -111,11 +107,7 @@ impl Chromium {
         let sent = self.to.write_all(&bytes);
         sent.unwrap_or_else(|e| panic!("{method}: {e}: {}", self.log()));
         let answer = self.wait(method, |message| message["id"] == id);
-        assert!(
-            answer.get("error").is_none(),
-            "{method}: {}",
-            answer["error"]
-        );
+        assert!(answer.get("error").is_none(), "{method}: {}", answer["error"]);
         answer["result"].clone()
     }
 

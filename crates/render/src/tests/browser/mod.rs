@@ -42,11 +42,7 @@ fn troubles(browser: &mut Chromium) -> Vec<String> {
     let found = browser.evaluate(CHECKS);
     let found = found.as_array().unwrap().iter();
     let mut troubles: Vec<String> = found.map(|t| t.as_str().unwrap().to_owned()).collect();
-    let errors = [
-        "Runtime.exceptionThrown",
-        "Runtime.consoleAPICalled",
-        "Log.entryAdded",
-    ];
+    let errors = ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"];
     let errors = browser.events(&errors).into_iter();
     troubles.extend(errors.map(|e| format!("error: {}", e["params"])));
     let requests = browser.events(&["Network.requestWillBeSent"]);
@@ -92,10 +88,7 @@ fn nameless(browser: &mut Chromium) -> Vec<String> {
         let name = node["name"]["value"].as_str().unwrap_or_default();
         node["ignored"] == false && named.contains(&role) && name.trim().is_empty()
     };
-    nodes
-        .filter(is_nameless)
-        .map(|node| format!("nameless {}", node["role"]["value"]))
-        .collect()
+    nodes.filter(is_nameless).map(|node| format!("nameless {}", node["role"]["value"])).collect()
 }
 
 /// Keeps a page itself beside its pictures.
@@ -170,11 +163,7 @@ fn every_page_prints() {
         assert!(pdf.starts_with(b"%PDF-") && pdf.len() > 5_000, "{name}");
         // On paper there is no dark, and no room for what is wider than it.
         browser.appear(700, "dark", "print");
-        add(
-            &mut all,
-            &format!("{name} in print"),
-            troubles(&mut browser),
-        );
+        add(&mut all, &format!("{name} in print"), troubles(&mut browser));
     }
     none(&all);
 }

@@ -115,10 +115,7 @@ fn keys_walk_through_the_values_and_tell_them() {
         keys.iter().for_each(|key| browser.key(key));
         let said = browser.evaluate(&said);
         let expected = format!("{name} {}", told(interval)[series]);
-        assert!(
-            said.as_str().unwrap().ends_with(&expected),
-            "{said} {expected}"
-        );
+        assert!(said.as_str().unwrap().ends_with(&expected), "{said} {expected}");
     }
     browser.key("Escape");
     assert_eq!(tip(&mut browser, FIGURE), "");
@@ -202,10 +199,7 @@ fn what_can_be_seen_needs_no_script() {
     let Some(mut browser) = Chromium::start() else {
         return;
     };
-    browser.call(
-        "Emulation.setScriptExecutionDisabled",
-        serde_json::json!({"value": true}),
-    );
+    browser.call("Emulation.setScriptExecutionDisabled", serde_json::json!({"value": true}));
     let mut all = Vec::new();
     for (name, html) in pages() {
         browser.show(&html, 1_280, "light");
@@ -233,10 +227,7 @@ fn nothing_in_a_report_becomes_markup_or_is_fetched() {
             c.laws[0].label = evil.into();
         }
         browser.show(&page_of(&report), 1_280, "light");
-        assert_eq!(
-            browser.evaluate("document.querySelectorAll('img').length"),
-            0
-        );
+        assert_eq!(browser.evaluate("document.querySelectorAll('img').length"), 0);
         let found = troubles(&mut browser);
         let grave = |t: &&String| t.starts_with("error") || t.starts_with("fetched");
         assert_eq!(found.iter().find(grave), None);

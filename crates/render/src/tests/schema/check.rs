@@ -33,10 +33,7 @@ impl Checker<'_> {
             wrong.push(format!("{place}: {value} is no {}", schema["type"]));
             return;
         }
-        if schema["enum"]
-            .as_array()
-            .is_some_and(|e| !e.contains(value))
-        {
+        if schema["enum"].as_array().is_some_and(|e| !e.contains(value)) {
             wrong.push(format!("{place}: {value} is not in {}", schema["enum"]));
         }
         self.items(place, schema, value, wrong);
@@ -45,10 +42,7 @@ impl Checker<'_> {
 
     fn items(&self, place: &str, schema: &Value, value: &Value, wrong: &mut Vec<String>) {
         let items = value.as_array().map_or(&[][..], Vec::as_slice);
-        if schema["maxItems"]
-            .as_u64()
-            .is_some_and(|n| n != items.len() as u64)
-        {
+        if schema["maxItems"].as_u64().is_some_and(|n| n != items.len() as u64) {
             wrong.push(format!("{place}: {} items", items.len()));
         }
         for (i, item) in items.iter().enumerate() {
@@ -74,10 +68,8 @@ impl Checker<'_> {
         }
         for (key, value) in keys {
             let place = format!("{place}/{key}");
-            let described: Vec<&Value> = all
-                .iter()
-                .filter_map(|of| of["properties"].get(key))
-                .collect();
+            let described: Vec<&Value> =
+                all.iter().filter_map(|of| of["properties"].get(key)).collect();
             for of in &described {
                 self.at(&place, of, value, wrong);
             }

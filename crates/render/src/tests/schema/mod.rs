@@ -38,10 +38,7 @@ impl Writer {
             let twin = items.insert(item.name.clone(), item.clone());
             assert!(twin.is_none(), "two types are written as {}", item.name);
         }
-        Writer {
-            items,
-            defs: Map::new(),
-        }
+        Writer { items, defs: Map::new() }
     }
 
     fn schema(mut self) -> Value {
@@ -95,8 +92,7 @@ impl Writer {
 
     fn item(&self, name: &str) -> Item {
         let item = self.items.get(name);
-        item.unwrap_or_else(|| panic!("{name} is no type that is written"))
-            .clone()
+        item.unwrap_or_else(|| panic!("{name} is no type that is written")).clone()
     }
 
     fn described(&mut self, name: &str) -> Value {
@@ -110,11 +106,7 @@ impl Writer {
 
     fn variants(&mut self, doc: &str, variants: &[Variant]) -> Value {
         let is_unit = |v: &&Variant| v.fields.is_empty() && v.inner.is_empty();
-        let names: Vec<&str> = variants
-            .iter()
-            .filter(is_unit)
-            .map(|v| v.name.as_str())
-            .collect();
+        let names: Vec<&str> = variants.iter().filter(is_unit).map(|v| v.name.as_str()).collect();
         let mut choices = Vec::new();
         if !names.is_empty() {
             choices.push(json!({"type": "string", "enum": names}));
@@ -260,11 +252,7 @@ fn the_schema_in_the_documentation_is_up_to_date() {
         std::fs::write(&path, &expected).expect("it can be written");
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == expected,
-        "{} is stale: run `cargo xtask docs`",
-        path.display()
-    );
+    assert!(found == expected, "{} is stale: run `cargo xtask docs`", path.display());
 }
 
 /// The report as it is written, read back as a document.
@@ -306,18 +294,12 @@ fn a_document_that_breaks_the_schema_is_found() {
         (|d| d["trials"][0]["ledger"] = json!({}), "ledger"),
         (|d| d["trials"][0]["kind"] = json!("udp"), "datagrams"),
         (|d| d["conclusion"]["surprise"] = json!(1), "surprise"),
-        (
-            |d| drop(d.as_object_mut().and_then(|d| d.remove("host"))),
-            "host",
-        ),
+        (|d| drop(d.as_object_mut().and_then(|d| d.remove("host"))), "host"),
     ];
     for (change, place) in changes {
         let mut changed = document.clone();
         change(&mut changed);
         let wrong = Checker { whole: &schema }.check(&changed);
-        assert!(
-            wrong.iter().any(|w| w.contains(place)),
-            "{place}: {wrong:?}"
-        );
+        assert!(wrong.iter().any(|w| w.contains(place)), "{place}: {wrong:?}");
     }
 }

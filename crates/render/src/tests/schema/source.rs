@@ -96,11 +96,7 @@ fn item(lines: &[&str], doc: &str, serde: &str) -> Option<Item> {
         }
         _ => Body::Struct(fields(&inside, 4)),
     };
-    Some(Item {
-        name,
-        doc: doc.to_owned(),
-        body,
-    })
+    Some(Item { name, doc: doc.to_owned(), body })
 }
 
 /// The fields among lines that are moved in by `indent`.
@@ -115,9 +111,7 @@ fn fields(lines: &[&str], indent: usize) -> Vec<Field> {
         } else if !line.is_empty() && !line.starts_with("//") {
             declared.push_str(line);
             if let Some(whole) = declared.strip_suffix(',') {
-                let whole = whole
-                    .trim_start_matches("pub(crate) ")
-                    .trim_start_matches("pub ");
+                let whole = whole.trim_start_matches("pub(crate) ").trim_start_matches("pub ");
                 let (name, of) = whole.split_once(": ").expect("a name and a type");
                 let field = Field {
                     name: quoted(&serde, "rename = ").unwrap_or(name).to_owned(),

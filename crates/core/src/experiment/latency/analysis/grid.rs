@@ -108,10 +108,7 @@ impl Grid {
         let every = trial.spec.probes.every;
         let mut series = vec![self.beside("tcp", &trial.tcp, every)];
         series.extend(trial.udp.as_ref().map(|udp| self.beside("udp", udp, every)));
-        for (kind, direction) in [
-            ("inside_up", Direction::Up),
-            ("inside_down", Direction::Down),
-        ] {
+        for (kind, direction) in [("inside_up", Direction::Up), ("inside_down", Direction::Down)] {
             if trial.flows.iter().any(|f| f.direction == direction) {
                 series.push(self.inside(kind, trial, direction));
             }
@@ -124,10 +121,7 @@ impl Grid {
         let known = |of: &ProbeTally, value: Nanos| (!of.times.is_empty()).then_some(value.0);
         LatencySeries {
             kind: kind.to_owned(),
-            p50_ns: ended
-                .iter()
-                .map(|of| known(of, of.times.quantile(0.5)))
-                .collect(),
+            p50_ns: ended.iter().map(|of| known(of, of.times.quantile(0.5))).collect(),
             max_ns: ended.iter().map(|of| known(of, of.times.max())).collect(),
         }
     }
@@ -261,11 +255,7 @@ mod standing_tests {
         Probe {
             intended: sent,
             sent,
-            back: Some(ProbeBack {
-                round_trip,
-                up: round_trip,
-                down: Nanos::ZERO,
-            }),
+            back: Some(ProbeBack { round_trip, up: round_trip, down: Nanos::ZERO }),
             waited: Nanos::ZERO,
         }
     }

@@ -35,11 +35,7 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
     let answered = outcomes.count(Outcome::Ok);
     let length_s = trial.elapsed.as_secs_f64();
     let per_s = |n: u64| {
-        if length_s > 0.0 {
-            n as f64 / length_s
-        } else {
-            0.0
-        }
+        if length_s > 0.0 { n as f64 / length_s } else { 0.0 }
     };
     let every = trial.spec.probes.every;
     let late = |p: &Probe| (p.sent - p.intended) + p.time();
@@ -64,11 +60,7 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
         // Its operations are pings: what flows cost is reported per byte.
         generator: generator_report(&trial.generator, 0.0),
         stationary: grid::is_steady(&intervals),
-        verdict: if invalid_because.is_empty() {
-            Verdict::Valid
-        } else {
-            Verdict::Invalid
-        },
+        verdict: if invalid_because.is_empty() { Verdict::Valid } else { Verdict::Invalid },
         invalid_because,
         invalid_clauses,
         bytes_received: received_bytes(trial),
@@ -144,10 +136,7 @@ fn flows_report(trial: &LatencyTrial, grid: Grid) -> FlowsReport {
         reason,
         flows: trial.flows.iter().map(|f| flow(f, grid)).collect(),
         tcp: probes(&trial.tcp, trial.spec.probes.every),
-        udp: trial
-            .udp
-            .as_ref()
-            .map(|udp| probes(udp, trial.spec.probes.every)),
+        udp: trial.udp.as_ref().map(|udp| probes(udp, trial.spec.probes.every)),
         series: grid.series(trial),
         clock_uncertainty_ns: trial.service.clock_uncertainty_ns,
         cpu_s_per_gib: cpu_s_per_gib(trial),
@@ -176,19 +165,12 @@ fn ended(trial: &LatencyTrial) -> (String, String) {
 fn smoothness_hz(flows: &[FlowMeasured]) -> Option<f64> {
     let longest = flows.iter().map(|f| f.gap_max).max()?;
     let whole = |f: &FlowMeasured| f.lost.is_none() && f.received_bytes > 0;
-    Some(if flows.iter().all(whole) {
-        hz(longest)
-    } else {
-        0.0
-    })
+    Some(if flows.iter().all(whole) { hz(longest) } else { 0.0 })
 }
 
 fn direction(trial: &LatencyTrial, direction: Direction) -> Option<DirectionReport> {
-    let flows: Vec<&FlowMeasured> = trial
-        .flows
-        .iter()
-        .filter(|f| f.direction == direction)
-        .collect();
+    let flows: Vec<&FlowMeasured> =
+        trial.flows.iter().filter(|f| f.direction == direction).collect();
     let goodputs: Vec<f64> = flows.iter().map(|f| goodput_kib_per_s(f)).collect();
     let mut inside = Histogram::default();
     flows.iter().for_each(|f| inside.merge(&f.inside));

@@ -50,17 +50,10 @@ pub fn row(
 
 fn in_short(flow: &FlowReport) -> ScenarioFlow {
     let lost = flow.lost_at_ns.map_or(String::new(), |at| {
-        let why = flow
-            .lost_because
-            .as_deref()
-            .unwrap_or("for no known reason");
+        let why = flow.lost_because.as_deref().unwrap_or("for no known reason");
         format!("after {}: {why}", Nanos(at))
     });
-    ScenarioFlow {
-        direction: flow.direction,
-        goodput_kib_per_s: flow.goodput_kib_per_s,
-        lost,
-    }
+    ScenarioFlow { direction: flow.direction, goodput_kib_per_s: flow.goodput_kib_per_s, lost }
 }
 
 /// The median round trip of a trial's pings; `None` where none came back.
@@ -183,11 +176,7 @@ pub fn capacity(goodputs: &[f64]) -> f64 {
 pub fn jain_index(goodputs: &[f64]) -> f64 {
     let sum: f64 = goodputs.iter().sum();
     let squares: f64 = goodputs.iter().map(|x| x * x).sum();
-    if squares > 0.0 {
-        sum * sum / (goodputs.len() as f64 * squares)
-    } else {
-        1.0
-    }
+    if squares > 0.0 { sum * sum / (goodputs.len() as f64 * squares) } else { 1.0 }
 }
 
 /// A longest time as a frequency, in Hz: how often per second it fits.
@@ -202,9 +191,7 @@ pub fn hz(longest: Nanos) -> f64 {
 /// scenario adds to the median, as a mean hides a direction behind the other.
 pub fn grade(added: Nanos) -> &'static str {
     const STEPS_MS: [(u64, &str); 5] = [(5, "A+"), (30, "A"), (60, "B"), (200, "C"), (400, "D")];
-    let step = STEPS_MS
-        .iter()
-        .find(|(ms, _)| added < Nanos::from_millis(*ms));
+    let step = STEPS_MS.iter().find(|(ms, _)| added < Nanos::from_millis(*ms));
     step.map_or("F", |(_, grade)| grade)
 }
 

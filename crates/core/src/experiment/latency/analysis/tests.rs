@@ -7,11 +7,7 @@ const MS: Nanos = Nanos::from_millis(1);
 
 /// 10 Mbit/s with a round trip of 10 ms.
 pub(crate) fn path(queue: Nanos) -> Path {
-    Path {
-        bytes_per_s: 1_250_000,
-        queue,
-        delay: Nanos::from_millis(5),
-    }
+    Path { bytes_per_s: 1_250_000, queue, delay: Nanos::from_millis(5) }
 }
 
 /// Two uploads and a download, measured on a path with a short queue.
@@ -33,10 +29,7 @@ fn capacity_and_fairness_follow_from_the_goodputs() {
     trial.flows[2].received_bytes = 2 << 20;
     trial.flows[2].begun = Nanos::from_secs(2);
     let report = flows(&trial);
-    let (up, down) = (
-        report.up.expect("uploads"),
-        report.down.expect("a download"),
-    );
+    let (up, down) = (report.up.expect("uploads"), report.down.expect("a download"));
     assert_eq!((up.flows, down.flows), (2, 1));
     // 2 · 2/(1/1024 + 1/3072)
     assert!((up.capacity_kib_per_s - 3_072.0).abs() < 1e-6, "{up:?}");
@@ -63,10 +56,8 @@ fn a_gap_of_334_ms_in_one_flow_is_2_hz() {
 fn a_lost_flow_carries_its_zero() {
     let mut trial = measured();
     trial.flows[1].ended = Nanos::from_secs(2);
-    trial.flows[1].lost = Some(FlowLost {
-        at: Nanos::from_secs(2),
-        why: "connection reset by peer".to_owned(),
-    });
+    trial.flows[1].lost =
+        Some(FlowLost { at: Nanos::from_secs(2), why: "connection reset by peer".to_owned() });
     let report = flows(&trial);
     assert_eq!(report.smoothness_hz, Some(0.0));
     let up = report.up.as_ref().expect("uploads");
@@ -119,10 +110,7 @@ fn the_idle_path_has_latencies_alone() {
     let report = assess(&trial);
     assert!(row(&report, None, None).is_none());
     let flows = report.flows().cloned().expect("flows");
-    assert_eq!(
-        (flows.smoothness_hz, flows.up, flows.down),
-        (None, None, None)
-    );
+    assert_eq!((flows.smoothness_hz, flows.up, flows.down), (None, None, None));
     assert!((flows.responsiveness_hz - 100.0).abs() < 0.5, "10 ms");
     assert_eq!(flows.tcp.up_ns.p50.map(|ns| ns / 1_000_000), Some(5));
     assert_eq!(flows.cpu_s_per_gib, None);
@@ -149,10 +137,7 @@ fn a_long_scenario_is_coarsened_and_loses_nothing() {
         let kinds: Vec<&str> = flows.series.iter().map(|s| s.kind.as_str()).collect();
         assert_eq!(kinds, ["tcp", "udp", "inside_up", "inside_down"]);
         for series in &flows.series {
-            assert_eq!(
-                (series.p50_ns.len(), series.max_ns.len()),
-                (intervals, intervals)
-            );
+            assert_eq!((series.p50_ns.len(), series.max_ns.len()), (intervals, intervals));
         }
         assert!(flows.flows.iter().all(|f| f.bytes.len() == intervals));
         let most = |kind: usize| flows.series[kind].max_ns.iter().flatten().max().copied();
@@ -172,10 +157,7 @@ fn a_long_queue_bloats_and_a_short_one_does_not() {
         assert_eq!(hz <= 2.0, bloated, "{queue_ms} ms: {hz} Hz");
         assert_eq!(hz >= 15.0, !bloated, "{queue_ms} ms: {hz} Hz");
         let up = flows.up.as_ref().expect("an upload");
-        assert!(
-            up.capacity_kib_per_s > 0.75 * 1_250_000.0 / 1_024.0,
-            "{up:?}"
-        );
+        assert!(up.capacity_kib_per_s > 0.75 * 1_250_000.0 / 1_024.0, "{up:?}");
         assert_eq!(report.verdict, Verdict::Valid);
     }
 }
@@ -197,15 +179,8 @@ fn a_scenario_settles_in_virtual_time_and_a_forced_one_says_so() {
     };
     let settled = run(0.05);
     let flows = settled.flows().expect("flows");
-    assert_eq!(
-        (flows.state.as_str(), flows.reason.as_str()),
-        ("settled", "")
-    );
-    assert!(
-        settled.duration_ns < 20_000_000_000,
-        "{}",
-        settled.duration_ns
-    );
+    assert_eq!((flows.state.as_str(), flows.reason.as_str()), ("settled", ""));
+    assert!(settled.duration_ns < 20_000_000_000, "{}", settled.duration_ns);
     let forced = run(0.0).flows().cloned().expect("flows");
     assert_eq!(forced.state, "forced");
     let reason = "not settled within 20 s: its goodput still changed";
@@ -236,16 +211,9 @@ fn a_late_pinger_is_invalid_and_a_busy_worker_is_not() {
 #[test]
 fn processor_time_is_of_both_ends() {
     let mut trial = measured();
-    trial
-        .flows
-        .iter_mut()
-        .for_each(|f| f.received_bytes = 1 << 30);
+    trial.flows.iter_mut().for_each(|f| f.received_bytes = 1 << 30);
     (trial.generator.cpu_user_s, trial.generator.cpu_system_s) = (1.0, 2.0);
-    assert_eq!(
-        flows(&trial).cpu_s_per_gib,
-        None,
-        "the service's is not known"
-    );
+    assert_eq!(flows(&trial).cpu_s_per_gib, None, "the service's is not known");
     trial.service_cpu = Some(Nanos::from_secs(3));
     let cost = flows(&trial).cpu_s_per_gib.expect("known");
     assert!((cost - 2.0).abs() < 1e-9, "{cost}");

@@ -53,62 +53,26 @@ fn errors_name_the_line_and_what_is_right() {
     for (line, wrong) in [
         ("Scenario 4 1 uploads", "line 2: a scenario without a colon"),
         ("Scenario 4: 1 uploads, 1 downloads", "without `...`"),
-        (
-            "Scenario 4: 1 uploads... 5 KiB/s up",
-            "`1 uploads` are no flows",
-        ),
+        ("Scenario 4: 1 uploads... 5 KiB/s up", "`1 uploads` are no flows"),
         ("Scenario 4: x uploads, 1 downloads... ", "are no flows"),
         ("Scenario 4: 0 uploads, 0 downloads... ", "are no flows"),
-        (
-            "Scenario 4: 1 uploads, 1 downloads... x KiB/s up",
-            "`x` is no number of KiB/s",
-        ),
-        (
-            "Scenario 4: 1 uploads, 1 downloads... -5 KiB/s up",
-            "`-5` is no number of KiB/s",
-        ),
-        (
-            "Scenario 4: 1 uploads, 1 downloads... NaN KiB/s up",
-            "`NaN` is no number",
-        ),
-        (
-            "Scenario 4: 1 uploads, 1 downloads... 1e9 KiB/s up",
-            "`1e9` is no number",
-        ),
-        (
-            "Scenario 4: 1 uploads, 1 downloads... 5 KiB/s left",
-            "`5 KiB/s left` is no figure",
-        ),
-        (
-            "Scenario 4: 1 uploads, 1 downloads... 5 Hz smoth",
-            "`5 Hz smoth` is no figure",
-        ),
-        (
-            "Scenario 4: 0 uploads, 1 downloads... 5 KiB/s up",
-            "without a flow up",
-        ),
-        (
-            "Scenario 4: 1 uploads, 0 downloads... 5 KiB/s down",
-            "without a flow down",
-        ),
+        ("Scenario 4: 1 uploads, 1 downloads... x KiB/s up", "`x` is no number of KiB/s"),
+        ("Scenario 4: 1 uploads, 1 downloads... -5 KiB/s up", "`-5` is no number of KiB/s"),
+        ("Scenario 4: 1 uploads, 1 downloads... NaN KiB/s up", "`NaN` is no number"),
+        ("Scenario 4: 1 uploads, 1 downloads... 1e9 KiB/s up", "`1e9` is no number"),
+        ("Scenario 4: 1 uploads, 1 downloads... 5 KiB/s left", "`5 KiB/s left` is no figure"),
+        ("Scenario 4: 1 uploads, 1 downloads... 5 Hz smoth", "`5 Hz smoth` is no figure"),
+        ("Scenario 4: 0 uploads, 1 downloads... 5 KiB/s up", "without a flow up"),
+        ("Scenario 4: 1 uploads, 0 downloads... 5 KiB/s down", "without a flow down"),
         ("MinRTT: fast", "line 2: MinRTT: "),
-        (
-            "Upload Capacity: 5 MB/s",
-            "`5 MB/s` is no Upload Capacity: give such as `50450 KiB/s`",
-        ),
+        ("Upload Capacity: 5 MB/s", "`5 MB/s` is no Upload Capacity: give such as `50450 KiB/s`"),
         ("Flow Smoothness: Hz", "`Hz` is no Flow Smoothness"),
     ] {
         let error = parse_classic(&format!("{good}{line}\n")).expect_err(line);
-        assert!(
-            error.contains(wrong) && error.starts_with("line 2: "),
-            "{error}"
-        );
+        assert!(error.contains(wrong) && error.starts_with("line 2: "), "{error}");
     }
     let error = parse_classic("").expect_err("nothing");
-    assert!(
-        error.starts_with("no scenario found; give lines such as `Scenario 4: "),
-        "{error}"
-    );
+    assert!(error.starts_with("no scenario found; give lines such as `Scenario 4: "), "{error}");
 }
 
 proptest! {

@@ -101,11 +101,7 @@ impl LatencyDiagnosis<'_> {
         let starved = directions.iter().flat_map(|(row, flows)| {
             let fair = mean(flows);
             let share = move |f: &FlowReport| {
-                if fair > 0.0 {
-                    f.goodput_kib_per_s / fair
-                } else {
-                    0.0
-                }
+                if fair > 0.0 { f.goodput_kib_per_s / fair } else { 0.0 }
             };
             let low = flows.iter();
             let low = low.filter(move |f| f.lost_at_ns.is_none() && share(f) < STARVED_SHARE);
@@ -171,11 +167,7 @@ impl LatencyDiagnosis<'_> {
             ),
             evidence(
                 row,
-                [
-                    ("jain_index", jain_index),
-                    ("least_kib_per_s", least),
-                    ("most_kib_per_s", most),
-                ],
+                [("jain_index", jain_index), ("least_kib_per_s", least), ("most_kib_per_s", most)],
             ),
             share_evenly(row),
         ))
@@ -203,12 +195,7 @@ impl LatencyDiagnosis<'_> {
     /// Only scenarios that mirror each other are compared, as one upload against 31 downloads is
     /// no measure of either direction. A zero is another finding.
     pub(super) fn asymmetric(&self) -> Option<Finding> {
-        let clean = || {
-            self.scenarios
-                .iter()
-                .map(|s| s.row)
-                .filter(|row| is_clean(row))
-        };
+        let clean = || self.scenarios.iter().map(|s| s.row).filter(|row| is_clean(row));
         // Acknowledgements of one direction share the other with its flows.
         let is_one_way = |row: &&ScenarioRow| row.up == 0 || row.down == 0;
         let has_both = clean().any(|row| row.down == 0) && clean().any(|row| row.up == 0);
@@ -223,11 +210,8 @@ impl LatencyDiagnosis<'_> {
         let (ups, downs): (Vec<f64>, Vec<f64>) = mirrored.unzip();
         let (up, down) = (harmonic_mean(&ups)?, harmonic_mean(&downs)?);
         let factor = up.max(down) / up.min(down);
-        let (more, less) = if up > down {
-            ("uploads", "downloads")
-        } else {
-            ("downloads", "uploads")
-        };
+        let (more, less) =
+            if up > down { ("uploads", "downloads") } else { ("downloads", "uploads") };
         (up > 0.0 && down > 0.0 && factor >= ASYMMETRIC_FACTOR).then(|| {
             ASYMMETRIC.info(
                 format!(
@@ -249,15 +233,10 @@ impl LatencyDiagnosis<'_> {
             rows.filter(|row| row.state == "forced")
         };
         let longest_ns = forced().map(|row| row.duration_ns).max()? as f64;
-        let flows = |row: &ScenarioRow| Level::Flows {
-            up: row.up,
-            down: row.down,
-        };
+        let flows = |row: &ScenarioRow| Level::Flows { up: row.up, down: row.down };
         let at: Vec<Level> = forced().map(flows).collect();
         let first = forced().take(4);
-        let first: Vec<String> = first
-            .map(|row| format!("{}/{}", row.up, row.down))
-            .collect();
+        let first: Vec<String> = first.map(|row| format!("{}/{}", row.up, row.down)).collect();
         let of = self.scenarios.len() as f64;
         Some(NOT_SETTLED.warning(
             format!(
@@ -268,11 +247,7 @@ impl LatencyDiagnosis<'_> {
                 time(longest_ns),
                 levels(&at)
             ),
-            [
-                ("not_settled", at.len() as f64),
-                ("scenarios", of),
-                ("longest_ns", longest_ns),
-            ],
+            [("not_settled", at.len() as f64), ("scenarios", of), ("longest_ns", longest_ns)],
             format!(
                 "give them time to settle, without --duration: --scenarios {} --scenario-limit {}s",
                 first.join(","),

@@ -52,19 +52,11 @@ impl LatencyDiagnosis<'_> {
         let inside = inside.filter(|times| times.count > 0);
         let inside_ns = inside.filter_map(|times| times.p50).max();
         let inside = inside_ns.map_or(String::new(), |ns| {
-            format!(
-                "; inside the flows the median byte takes {}",
-                time(ns as f64)
-            )
+            format!("; inside the flows the median byte takes {}", time(ns as f64))
         });
-        let is_bbr = flows
-            .and_then(|f| f.flows.first())
-            .is_some_and(|f| is_bbr(&f.congestion_control));
-        let compare = if is_bbr {
-            ""
-        } else {
-            "; compare congestion controls: --cc cubic,bbr"
-        };
+        let is_bbr =
+            flows.and_then(|f| f.flows.first()).is_some_and(|f| is_bbr(&f.congestion_control));
+        let compare = if is_bbr { "" } else { "; compare congestion controls: --cc cubic,bbr" };
         let scenarios = bloated().count() as f64;
         Some(BLOATED.warning(
             format!(
@@ -133,11 +125,7 @@ impl LatencyDiagnosis<'_> {
             ),
             evidence(
                 row,
-                [
-                    ("tcp_ns", tcp as f64),
-                    ("udp_ns", udp as f64),
-                    ("held_back", held_back as f64),
-                ],
+                [("tcp_ns", tcp as f64), ("udp_ns", udp as f64), ("held_back", held_back as f64)],
             ),
             format!(
                 "send fewer pings, so that none waits for another, and look at the queues of both \
@@ -150,10 +138,7 @@ impl LatencyDiagnosis<'_> {
     pub(super) fn hides_bloat(&self) -> Option<Finding> {
         let mut by_name: BTreeMap<&str, Vec<&ScenarioRow>> = BTreeMap::new();
         for MeasuredScenario { row, .. } in self.scenarios {
-            by_name
-                .entry(&row.congestion_control)
-                .or_default()
-                .push(row);
+            by_name.entry(&row.congestion_control).or_default().push(row);
         }
         let added = by_name
             .iter()
@@ -173,10 +158,7 @@ impl LatencyDiagnosis<'_> {
                     time(hidden),
                     time(shown)
                 ),
-                [
-                    ("hidden_added_latency_ns", hidden),
-                    ("shown_added_latency_ns", shown),
-                ],
+                [("hidden_added_latency_ns", hidden), ("shown_added_latency_ns", shown)],
                 format!(
                     "use the figures of {showing} for the path: --cc {showing}; shorten the queue \
                      with cake or fq_codel at the bottleneck"

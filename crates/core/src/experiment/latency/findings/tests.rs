@@ -41,12 +41,8 @@ fn found_with(scenarios: &[(LatencyTrial, Option<&str>)]) -> Vec<Finding> {
         .map(|(report, name)| row(report, Some(&idle), name).expect("a scenario"))
         .collect();
     let each = rows.iter().zip(&reports);
-    let scenarios: Vec<MeasuredScenario<'_>> = each
-        .map(|(row, trial)| MeasuredScenario {
-            row,
-            trial: Some(trial),
-        })
-        .collect();
+    let scenarios: Vec<MeasuredScenario<'_>> =
+        each.map(|(row, trial)| MeasuredScenario { row, trial: Some(trial) }).collect();
     let past: Vec<&TrialReport> = std::iter::once(&idle).chain(&reports).collect();
     latency_findings(&past, Some(&idle), &scenarios)
 }
@@ -82,11 +78,7 @@ fn bloated_from_60_ms_on() {
         finding.text
     );
     assert!(finding.text.ends_with("1 of 2 scenarios are bloated"));
-    assert!(
-        finding.next_step.contains("--cc cubic,bbr"),
-        "{}",
-        finding.next_step
-    );
+    assert!(finding.next_step.contains("--cc cubic,bbr"), "{}", finding.next_step);
     let added = finding.evidence["added_latency_ns"];
     assert!((added / 60.1e6 - 1.0).abs() < 0.002, "{added}");
     let mut bbr = with(70.1);
@@ -108,17 +100,12 @@ fn starved_below_a_tenth_of_the_mean() {
          307.5 KiB/s"
     );
     let nothing = starved(&[trial(1, 0, 10.0, &[0.0])]).expect("found");
-    assert!(
-        nothing.starts_with("upload 0 of 1 upload carried no data (0 KiB/s)"),
-        "{nothing}"
-    );
+    assert!(nothing.starts_with("upload 0 of 1 upload carried no data (0 KiB/s)"), "{nothing}");
 }
 
 fn starved(trials: &[LatencyTrial]) -> Option<String> {
     let all = found(trials);
-    all.iter()
-        .find(|f| f.code == "starved_flow")
-        .map(|f| f.text.clone())
+    all.iter().find(|f| f.code == "starved_flow").map(|f| f.text.clone())
 }
 
 #[test]
@@ -130,36 +117,26 @@ fn unfair_below_an_index_of_four_fifths() {
         "with 2 uploads the uploads share the path unfairly: each gets 99 to 300 KiB/s; Jain's \
          index is 0.7976 (1 is fair, 0.5 is one flow alone)"
     );
-    assert!(
-        finding.next_step.contains("--scenarios 2/0 -d 60s"),
-        "{}",
-        finding.next_step
-    );
+    assert!(finding.next_step.contains("--scenarios 2/0 -d 60s"), "{}", finding.next_step);
 }
 
 #[test]
 fn a_killed_flow_is_named_with_time_and_reason() {
     let whole = trial(2, 0, 10.0, &[300.0, 300.0]);
     let mut killed = whole.clone();
-    killed.flows[1].lost = Some(FlowLost {
-        at: Nanos::from_millis(600),
-        why: "connection reset by peer".to_owned(),
-    });
+    killed.flows[1].lost =
+        Some(FlowLost { at: Nanos::from_millis(600), why: "connection reset by peer".to_owned() });
     let finding = check("flow_killed", &[killed.clone()], &[whole]);
     assert_eq!(
         finding.text,
         "upload 1 of 2 uploads was lost after 600 ms: connection reset by peer; a lost flow \
          counts as 0, so that upload capacity and flow smoothness are 0 over all scenarios"
     );
-    killed.flows[0].lost = Some(FlowLost {
-        at: Nanos::from_millis(500),
-        why: "broken pipe".to_owned(),
-    });
+    killed.flows[0].lost =
+        Some(FlowLost { at: Nanos::from_millis(500), why: "broken pipe".to_owned() });
     let finding = only("flow_killed", &found(&[killed]));
     assert!(
-        finding
-            .text
-            .contains("500 ms: broken pipe; 1 more flow was lost later"),
+        finding.text.contains("500 ms: broken pipe; 1 more flow was lost later"),
         "{}",
         finding.text
     );
@@ -172,9 +149,7 @@ fn asymmetric_from_a_factor_of_two_on() {
     let finding = check("asymmetric", &with(499.0), &with(501.0));
     assert_eq!(finding.severity, Severity::Info);
     assert!(
-        finding
-            .text
-            .contains("downloads carry 2 times as much as uploads"),
+        finding.text.contains("downloads carry 2 times as much as uploads"),
         "{}",
         finding.text
     );
@@ -199,8 +174,7 @@ fn bbr_hides_what_cubic_shows() {
     let of = |name: &'static str, ms: f64| (trial(1, 0, ms, &[900.0]), Some(name));
     let hides = |cubic_ms, bbr_ms| {
         let all = found_with(&[of("cubic", cubic_ms), of("bbr", bbr_ms)]);
-        all.into_iter()
-            .find(|f| f.code == "congestion_control_hides_bloat")
+        all.into_iter().find(|f| f.code == "congestion_control_hides_bloat")
     };
     assert_eq!(hides(69.0, 12.0), None, "cubic does not bloat it either");
     assert_eq!(hides(120.0, 71.0), None, "bbr shows it too");
@@ -220,9 +194,7 @@ fn bbr_hides_what_cubic_shows() {
 #[test]
 fn a_default_of_bbr_may_hide_bloat_unless_it_was_asked_for() {
     let mut bbr = trial(1, 1, 12.0, &[900.0, 900.0]);
-    bbr.flows
-        .iter_mut()
-        .for_each(|f| f.congestion_control = "bbr".to_owned());
+    bbr.flows.iter_mut().for_each(|f| f.congestion_control = "bbr".to_owned());
     let mut mixed = bbr.clone();
     mixed.flows[1].congestion_control = "cubic".to_owned();
     let finding = check("congestion_control_hides_bloat", &[bbr.clone()], &[mixed]);
@@ -235,11 +207,7 @@ fn a_default_of_bbr_may_hide_bloat_unless_it_was_asked_for() {
 fn a_forced_scenario_has_not_settled() {
     let mut forced = trial(16, 16, 10.0, &[30.0; 32]);
     forced.spec.end = ScenarioEnd::Settled {
-        settle: Settle {
-            tolerance: 0.05,
-            window: Nanos::from_millis(100),
-            windows: 5,
-        },
+        settle: Settle { tolerance: 0.05, window: Nanos::from_millis(100), windows: 5 },
         limit: Nanos::from_secs(1),
     };
     let settled = forced.clone();
@@ -263,11 +231,7 @@ fn a_late_pinger_is_told() {
     assert_eq!(found(&[late.clone()]), []);
     late.tcp.pacing_error.record(Nanos::from_millis(101));
     let finding = only("generator_distorted", &found(&[late]));
-    assert!(
-        finding.next_step.contains("--scenarios 1/1,4/4"),
-        "{}",
-        finding.next_step
-    );
+    assert!(finding.next_step.contains("--scenarios 1/1,4/4"), "{}", finding.next_step);
 }
 
 #[test]
@@ -290,11 +254,7 @@ fn probes_that_disagree_are_told() {
          that of TCP"
     );
     let finding = check("probes_disagree", &with(50.1), &with(49.9));
-    assert!(
-        finding.text.contains("the queue prefers TCP"),
-        "{}",
-        finding.text
-    );
+    assert!(finding.text.contains("the queue prefers TCP"), "{}", finding.text);
     let mut held = with(20.0);
     held[0].tcp.held_back = 1_234;
     let finding = only("probes_disagree", &found(&held));
@@ -322,10 +282,7 @@ fn an_end_before_the_first_data_is_no_zero() {
     }
     let report = assess(&ended);
     let of = row(&report, None, None).expect("a scenario");
-    assert_eq!(
-        (of.up_kib_per_s, of.down_kib_per_s, of.smoothness_hz),
-        (None, None, None)
-    );
+    assert_eq!((of.up_kib_per_s, of.down_kib_per_s, of.smoothness_hz), (None, None, None));
     assert_eq!(found(&[ended.clone()]), []);
     ended.interrupted = false;
     let standing = row(&assess(&ended), None, None).expect("a scenario");

@@ -8,11 +8,7 @@ const MS: Nanos = Nanos::from_millis(1);
 const JUDGED: u64 = (BATCHES * WINDOWS_PER_BATCH) as u64;
 
 fn settle(windows: u32) -> Settle {
-    Settle {
-        tolerance: 0.05,
-        window: Nanos::from_millis(100),
-        windows,
-    }
+    Settle { tolerance: 0.05, window: Nanos::from_millis(100), windows }
 }
 
 /// The number of windows after which it has settled, of at most 1,000.
@@ -29,11 +25,7 @@ fn settles_after(
 
 /// Pings of 1 ms, one in each window, where the longest of all took so long.
 fn level(windows: u64, longest: Nanos) -> PingsSoFar {
-    PingsSoFar {
-        answered: windows,
-        round_trips: Nanos(windows * MS.0),
-        longest,
-    }
+    PingsSoFar { answered: windows, round_trips: Nanos(windows * MS.0), longest }
 }
 
 #[test]
@@ -91,19 +83,13 @@ fn a_lost_flow_keeps_nothing_from_settling() {
         settles_after(&mut told, received, early).expect("settles"),
     );
     assert_eq!(told, JUDGED);
-    assert!(
-        kept > 80,
-        "its mean falls by a twentieth over 5 windows until window 100: {kept}"
-    );
+    assert!(kept > 80, "its mean falls by a twentieth over 5 windows until window 100: {kept}");
 }
 
 #[test]
 fn a_flow_that_never_moved_is_steady_beside_one_that_does() {
     let mut rule = Settling::new(settle(3));
-    assert_eq!(
-        settles_after(&mut rule, |w| vec![0, w], |_| MS),
-        Some(JUDGED)
-    );
+    assert_eq!(settles_after(&mut rule, |w| vec![0, w], |_| MS), Some(JUDGED));
 }
 
 #[test]
@@ -213,10 +199,7 @@ impl Queue {
                 pings.add(Nanos((ms * 1e6) as u64));
             }
             // What the longest ping does is another part of the rule.
-            let pings = PingsSoFar {
-                longest: MS,
-                ..pings
-            };
+            let pings = PingsSoFar { longest: MS, ..pings };
             rule.on_window(&[(at_s * 1e6) as u64], Nanos((at_s * 1e9) as u64), pings)
         })
     }
@@ -242,18 +225,10 @@ fn settled_share(queue: impl Fn(&mut Rng) -> Queue, counts: impl Fn(f64, &Queue)
 fn climbing(rng: &mut Rng, overshoots: bool) -> Queue {
     let from_ms = within(rng, 20.0, 100.0);
     let per_s = from_ms * within(rng, 0.3, 2.0);
-    let over_s = if overshoots {
-        within(rng, 0.5, 2.0)
-    } else {
-        0.0
-    };
+    let over_s = if overshoots { within(rng, 0.5, 2.0) } else { 0.0 };
     Queue {
         delay_ms: Box::new(move |at| {
-            if at < over_s {
-                from_ms + per_s * PATIENCE as f64
-            } else {
-                from_ms + per_s * at
-            }
+            if at < over_s { from_ms + per_s * PATIENCE as f64 } else { from_ms + per_s * at }
         }),
         noise: within(rng, 0.0, 0.3),
         correlation: within(rng, 0.0, 0.8),
@@ -316,12 +291,10 @@ fn still_changed_with(delay_ms: impl Fn(f64) -> f64) -> Option<&'static str> {
     );
     for probe in &mut trial.tcp.probes {
         let delay = Nanos((delay_ms(probe.sent.as_secs_f64()) * 1e6) as u64);
-        probe.back = probe
-            .back
-            .map(|back| crate::experiment::latency::measure::ProbeBack {
-                round_trip: delay,
-                ..back
-            });
+        probe.back = probe.back.map(|back| crate::experiment::latency::measure::ProbeBack {
+            round_trip: delay,
+            ..back
+        });
     }
     still_changed(&trial)
 }

@@ -19,10 +19,7 @@ fn plan(scenarios: &[(u32, u32)], congestion: &[&str]) -> LatencyPlan {
         base: fixture::flows(0, 0, Nanos::from_secs(4)),
         scenarios: scenarios.to_vec(),
         idle: Nanos::from_secs(1),
-        congestion: congestion
-            .iter()
-            .map(|&name| Some(name.to_owned()))
-            .collect(),
+        congestion: congestion.iter().map(|&name| Some(name.to_owned())).collect(),
     }
 }
 
@@ -72,10 +69,7 @@ fn idle_path_comes_first_then_each_scenario_and_control() {
     );
     assert_eq!(conducted.ended, EndReason::Converged);
     let conclusion = conclusion(&conducted);
-    let names = conclusion
-        .scenarios
-        .iter()
-        .map(|r| r.congestion_control.as_str());
+    let names = conclusion.scenarios.iter().map(|r| r.congestion_control.as_str());
     assert!(names.eq(["cubic", "cubic", "bbr", "bbr"]));
     let by: Vec<&str> = conclusion
         .by_congestion_control
@@ -89,11 +83,7 @@ fn idle_path_comes_first_then_each_scenario_and_control() {
     assert_eq!(conclusion.grade, cubic.grade, "that of the first");
     assert!(cubic.added_latency_ns > bbr.added_latency_ns);
     assert!(codes(&conducted.findings).contains(&"congestion_control_hides_bloat"));
-    assert!(
-        conclusion.answer.contains("By congestion control"),
-        "{}",
-        conclusion.answer
-    );
+    assert!(conclusion.answer.contains("By congestion control"), "{}", conclusion.answer);
 }
 
 #[test]
@@ -110,15 +100,9 @@ fn without_an_idle_time_only_the_scenarios_are_run() {
     assert_eq!(spec.end, plan.base.end);
     let conducted = run(plan, 100, |_, _| {});
     let conclusion = conclusion(&conducted);
-    assert_eq!(
-        (conclusion.min_rtt_ns, conclusion.added_latency_ns),
-        (None, None)
-    );
+    assert_eq!((conclusion.min_rtt_ns, conclusion.added_latency_ns), (None, None));
     assert_eq!(conclusion.grade, "");
-    assert_eq!(
-        conclusion.upload_capacity_kib_per_s, None,
-        "no scenario uploads"
-    );
+    assert_eq!(conclusion.upload_capacity_kib_per_s, None, "no scenario uploads");
     assert!(conclusion.download_capacity_kib_per_s > Some(0));
 }
 
@@ -129,11 +113,7 @@ fn a_long_queue_is_found_and_a_short_one_is_not() {
     assert!(of_long.responsiveness_hz <= Some(2), "{of_long:?}");
     let min_ms = of_long.min_rtt_ns.expect("measured") as f64 / 1e6;
     assert!((min_ms - 10.0).abs() < 0.01, "{min_ms}");
-    assert!(
-        codes(&long.findings).contains(&"bloated"),
-        "{:?}",
-        long.findings
-    );
+    assert!(codes(&long.findings).contains(&"bloated"), "{:?}", long.findings);
     assert_eq!(of_long.grade, "F");
     assert!(
         of_long.answer.contains("Bufferbloat F") && of_long.answer.contains("bends with 1 "),
@@ -143,16 +123,8 @@ fn a_long_queue_is_found_and_a_short_one_is_not() {
     let short = run(plan(&[(1, 0), (0, 1), (1, 1)], &[]), 20, |_, _| {});
     let of_short = conclusion(&short);
     assert!(of_short.responsiveness_hz >= Some(15), "{of_short:?}");
-    assert!(
-        !codes(&short.findings).contains(&"bloated"),
-        "{:?}",
-        short.findings
-    );
-    assert!(
-        ["A", "B"].contains(&of_short.grade.as_str()),
-        "{}",
-        of_short.grade
-    );
+    assert!(!codes(&short.findings).contains(&"bloated"), "{:?}", short.findings);
+    assert!(["A", "B"].contains(&of_short.grade.as_str()), "{}", of_short.grade);
     assert_eq!(short.verdict, Verdict::Valid);
 }
 
@@ -176,10 +148,7 @@ fn killed_flow_makes_figures_zero_and_the_run_goes_on() {
     assert!(conclusion.responsiveness_hz > Some(0));
     let killed = conducted.findings.iter().find(|f| f.code == "flow_killed");
     let text = &killed.expect("a finding").text;
-    assert!(
-        text.starts_with("upload 1 of 2 uploads and 2 downloads was lost after 2 s"),
-        "{text}"
-    );
+    assert!(text.starts_with("upload 1 of 2 uploads and 2 downloads was lost after 2 s"), "{text}");
 }
 
 #[test]
@@ -194,18 +163,11 @@ fn a_service_that_dies_ends_it_with_what_there_is() {
     let EndReason::Doomed(reason) = &conducted.ended else {
         panic!("{:?}", conducted.ended);
     };
-    assert_eq!(
-        reason,
-        "0 up, 1 down was aborted: the service closed the control"
-    );
+    assert_eq!(reason, "0 up, 1 down was aborted: the service closed the control");
     assert_eq!(conclusion(&conducted).scenarios.len(), 2);
     let stopped = &conducted.findings[0];
     assert_eq!(stopped.code, "stopped_early");
-    assert!(
-        stopped
-            .next_step
-            .contains("knee latency 127.0.0.1:7008 --scenarios 1/0")
-    );
+    assert!(stopped.next_step.contains("knee latency 127.0.0.1:7008 --scenarios 1/0"));
 }
 
 #[test]
@@ -218,10 +180,7 @@ fn a_cap_on_bytes_ends_only_its_scenario() {
     };
     let conducted = run(plan(&[(1, 0), (0, 1)], &[]), 50, ends);
     assert_eq!(conducted.ended, EndReason::Converged);
-    let states = conclusion(&conducted)
-        .scenarios
-        .iter()
-        .map(|r| r.state.as_str());
+    let states = conclusion(&conducted).scenarios.iter().map(|r| r.state.as_str());
     assert!(states.eq(["aborted", "aborted"]));
 }
 
@@ -247,31 +206,19 @@ fn what_rests_on_distorted_trials_is_told_and_what_stands() {
     assert!(distorted.contains(&"download_capacity_kib_per_s".to_owned()));
     assert!(!distorted.contains(&"upload_capacity_kib_per_s".to_owned()));
     let answer = &conclusion(&down).answer;
-    assert!(
-        answer.contains("what stands is the minimum round trip, upload capacity"),
-        "{answer}"
-    );
+    assert!(answer.contains("what stands is the minimum round trip, upload capacity"), "{answer}");
     let found = codes(&down.findings);
     for code in ["generator_distorted", "rests_on_distorted", "run_again"] {
         assert!(found.contains(&code), "{found:?}");
     }
-    let rests = down
-        .findings
-        .iter()
-        .find(|f| f.code == "rests_on_distorted");
+    let rests = down.findings.iter().find(|f| f.code == "rests_on_distorted");
     let text = &rests.expect("a finding").text;
-    assert!(
-        text.starts_with("1 of 3 trials are INVALID: download capacity"),
-        "{text}"
-    );
+    assert!(text.starts_with("1 of 3 trials are INVALID: download capacity"), "{text}");
     // Where no figure is known, none rests on them.
     let all: Vec<&TrialReport> = down.trials.iter().collect();
     let of_none = super::distorted::rests_on_distorted(&LatencyConclusion::default(), &all)
         .expect("a finding");
-    assert_eq!(
-        of_none.text,
-        "2 of 4 trials are INVALID: no overall figure rests on them"
-    );
+    assert_eq!(of_none.text, "2 of 4 trials are INVALID: no overall figure rests on them");
     // The idle path is what the grade compares with.
     let idle = run(scenarios(), 100, late(&[0, 1]));
     assert_eq!(idle.verdict, Verdict::Invalid);
@@ -282,23 +229,14 @@ fn what_rests_on_distorted_trials_is_told_and_what_stands() {
 fn a_distorted_trial_is_run_again_and_its_second_run_counts() {
     let again = run(plan(&[(1, 0), (0, 1)], &[]), 100, late(&[0, 3]));
     let labels: Vec<&str> = again.trials.iter().map(|t| t.label.as_str()).collect();
-    let expected = [
-        "idle",
-        "idle",
-        "1 up, 0 down",
-        "0 up, 1 down",
-        "0 up, 1 down",
-    ];
+    let expected = ["idle", "idle", "1 up, 0 down", "0 up, 1 down", "0 up, 1 down"];
     assert_eq!(labels, expected);
     assert_eq!(again.verdict, Verdict::Valid);
     let rows = &conclusion(&again).scenarios;
     let trials: Vec<Option<usize>> = rows.iter().map(|row| row.trial).collect();
     assert_eq!(trials, [Some(2), Some(4)]);
     let found = codes(&again.findings);
-    assert!(
-        found.contains(&"run_again") && !found.contains(&"generator_distorted"),
-        "{found:?}"
-    );
+    assert!(found.contains(&"run_again") && !found.contains(&"generator_distorted"), "{found:?}");
     // Where everything is distorted, only the first few are tried twice.
     let always = run(plan(&[(1, 0); 6], &[]), 100, |_, measured| {
         measured.tcp.pacing_error.record(Nanos::from_millis(150));
@@ -352,27 +290,12 @@ fn consistent(report: &Conducted<TrialReport, LatencyConclusion>) {
     let is_valid = report.verdict == Verdict::Valid;
     assert_eq!(is_valid, !has("generator_distorted"), "{codes:?}");
     assert_eq!(is_valid, !has("rests_on_distorted"), "{codes:?}");
-    assert_eq!(
-        is_valid,
-        conclusion.distorted.is_empty(),
-        "{:?}",
-        conclusion.distorted
-    );
-    assert_eq!(
-        is_valid,
-        !answer.contains("The generator distorted"),
-        "{answer}"
-    );
+    assert_eq!(is_valid, conclusion.distorted.is_empty(), "{:?}", conclusion.distorted);
+    assert_eq!(is_valid, !answer.contains("The generator distorted"), "{answer}");
     let rows = &conclusion.scenarios;
     for row in rows {
         let trial = &report.trials[row.trial.expect("a trial")];
-        assert_eq!(
-            trial.level,
-            Level::Flows {
-                up: row.up,
-                down: row.down
-            }
-        );
+        assert_eq!(trial.level, Level::Flows { up: row.up, down: row.down });
         assert_eq!(row.distorted, trial.verdict == Verdict::Invalid);
     }
     // What is the worst is at least as bad as every scenario; a zero carries.
@@ -389,35 +312,18 @@ fn consistent(report: &Conducted<TrialReport, LatencyConclusion>) {
         assert!(!lost || conclusion.smoothness_hz == Some(0) && has("flow_killed"));
     }
     let worst = rows.iter().filter_map(|r| r.added_latency_ns).max();
-    assert_eq!(
-        conclusion.added_latency_ns,
-        worst.map(|ns| ns.max(0) as u64)
-    );
+    assert_eq!(conclusion.added_latency_ns, worst.map(|ns| ns.max(0) as u64));
     if let Some(added) = conclusion.added_latency_ns {
         let grade = grade(Nanos(added));
         assert_eq!(conclusion.grade, grade);
-        assert!(
-            answer.contains(&format!("Bufferbloat {grade}:")),
-            "{answer}"
-        );
-        assert_eq!(
-            answer.contains("no scenario bends it"),
-            added < 30_000_000,
-            "{answer}"
-        );
+        assert!(answer.contains(&format!("Bufferbloat {grade}:")), "{answer}");
+        assert_eq!(answer.contains("no scenario bends it"), added < 30_000_000, "{answer}");
         assert_eq!(has("bloated"), added >= 60_000_000, "{codes:?}");
     }
     let other_grade = conclusion.udp_grade != conclusion.grade && !conclusion.udp_grade.is_empty();
-    assert_eq!(
-        other_grade,
-        answer.contains("by probes over UDP"),
-        "{answer}"
-    );
+    assert_eq!(other_grade, answer.contains("by probes over UDP"), "{answer}");
     for finding in &report.findings {
-        assert!(
-            finding.evidence.values().all(|v| v.is_finite()),
-            "{finding:?}"
-        );
+        assert!(finding.evidence.values().all(|v| v.is_finite()), "{finding:?}");
         if finding.code == "bloated" {
             let told = finding.evidence["added_latency_ns"];
             assert_eq!(Some(told as u64), conclusion.added_latency_ns);
@@ -425,12 +331,7 @@ fn consistent(report: &Conducted<TrialReport, LatencyConclusion>) {
         if finding.code == "probes_disagree" {
             let (tcp, udp) = (finding.evidence["tcp_ns"], finding.evidence["udp_ns"]);
             assert!((tcp / udp).max(udp / tcp) >= 1.25, "{}", finding.text);
-            assert_eq!(
-                tcp > udp,
-                finding.text.contains("TCP adds waits"),
-                "{}",
-                finding.text
-            );
+            assert_eq!(tcp > udp, finding.text.contains("TCP adds waits"), "{}", finding.text);
         }
     }
 }
@@ -455,11 +356,7 @@ const PUBLISHED: [(u32, u32, f64); 14] = [
 fn published() -> String {
     let mut text = "MinRTT: 0.0ms\n".to_owned();
     for (up, down) in SCENARIOS {
-        let index = SCENARIOS
-            .iter()
-            .position(|s| *s == (up, down))
-            .expect("it is")
-            + 1;
+        let index = SCENARIOS.iter().position(|s| *s == (up, down)).expect("it is") + 1;
         text += &format!("Scenario {index}: {up} uploads, {down} downloads...");
         if let Some((_, _, kib)) = PUBLISHED.iter().find(|p| (p.0, p.1) == (up, down)) {
             text += &format!(" {kib} KiB/s up,");
@@ -493,13 +390,7 @@ fn the_published_run_gives_its_overall_figures_again() {
          was computed before rounding"
     );
     assert_eq!(findings[0].severity, crate::finding::Severity::Info);
-    assert!(
-        conclusion
-            .answer
-            .contains("upload capacity is 50,449 KiB/s"),
-        "{}",
-        conclusion.answer
-    );
+    assert!(conclusion.answer.contains("upload capacity is 50,449 KiB/s"), "{}", conclusion.answer);
 }
 
 #[test]
@@ -508,9 +399,6 @@ fn overall_figure_unlike_its_scenarios_is_a_warning() {
     classic.overall.upload_capacity = Some(60_000.0);
     let (findings, _) = conclude_classic(&classic);
     assert_eq!(findings[0].severity, crate::finding::Severity::Warning);
-    classic.overall = PathFigures {
-        upload_capacity: Some(50_449.0),
-        ..PathFigures::default()
-    };
+    classic.overall = PathFigures { upload_capacity: Some(50_449.0), ..PathFigures::default() };
     assert_eq!(conclude_classic(&classic).0, []);
 }

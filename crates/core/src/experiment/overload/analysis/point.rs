@@ -50,11 +50,7 @@ pub struct ServerObservation {
 impl ServerObservation {
     fn of(seen: &Observed) -> ServerObservation {
         let moved = |name: &str| seen.kernel.get(name).copied().unwrap_or(0).max(0) as u64;
-        let names = [
-            "TcpExtListenDrops",
-            "TcpExtListenOverflows",
-            "TcpExtTCPReqQFullDrop",
-        ];
+        let names = ["TcpExtListenDrops", "TcpExtListenOverflows", "TcpExtTCPReqQFullDrop"];
         let drops = names.map(moved).into_iter().fold(0, u64::max);
         ServerObservation {
             listen_drops: (seen.elapsed_ns > 0).then_some(drops),
@@ -302,10 +298,7 @@ impl OverloadPoint {
 /// is one connection, but for sessions whose connection the server closed.
 fn connects(trial: &TrialReport, started_per_s: f64, seconds: f64) -> (f64, f64) {
     match trial.sessions().and_then(|s| s.attempts.as_ref()) {
-        Some(of) => (
-            of.connections as f64 / seconds,
-            of.established as f64 / seconds,
-        ),
+        Some(of) => (of.connections as f64 / seconds, of.established as f64 / seconds),
         None => (started_per_s, established(&trial.outcomes) as f64 / seconds),
     }
 }
@@ -332,11 +325,8 @@ impl SynRates {
             },
             Some((SynSource::Counters, o)) => {
                 let all_per_s = per_s(o, o.first_syns);
-                let first_per_s = if is_sent_again {
-                    all_per_s.min(attempts_per_s)
-                } else {
-                    all_per_s
-                };
+                let first_per_s =
+                    if is_sent_again { all_per_s.min(attempts_per_s) } else { all_per_s };
                 SynRates {
                     source: SynSource::Counters,
                     first_per_s,
@@ -387,10 +377,7 @@ fn served_range(trial: &TrialReport) -> Option<RateRange> {
 /// The 95 % bounds of a rate by a count of independent events.
 pub(super) fn count_between(count: f64, seconds: f64) -> [f64; 2] {
     let half = 2.0 * (count + 1.0).sqrt();
-    [
-        (count - half).max(0.0) / seconds,
-        (count + half + 2.0) / seconds,
-    ]
+    [(count - half).max(0.0) / seconds, (count + half + 2.0) / seconds]
 }
 
 fn served_count(outcomes: &Outcomes) -> u64 {
@@ -442,38 +429,16 @@ mod tests {
         // The observer's window may be cut shorter than the trial's.
         observed.elapsed_ns = 5_000_000_000;
         let captured = point(&trial);
-        assert_eq!(
-            (captured.first_syn_per_s, captured.syn_per_s()),
-            (400.0, 410.0)
-        );
-        trial
-            .as_http_mut()
-            .observed
-            .as_mut()
-            .expect("counted")
-            .source = SynSource::Counters;
+        assert_eq!((captured.first_syn_per_s, captured.syn_per_s()), (400.0, 410.0));
+        trial.as_http_mut().observed.as_mut().expect("counted").source = SynSource::Counters;
         let counted = point(&trial);
-        assert_eq!(
-            (counted.source, counted.first_syn_per_s),
-            (SynSource::Counters, 400.0)
-        );
-        trial
-            .as_http_mut()
-            .observed
-            .as_mut()
-            .expect("nothing")
-            .elapsed_ns = 0;
+        assert_eq!((counted.source, counted.first_syn_per_s), (SynSource::Counters, 400.0));
+        trial.as_http_mut().observed.as_mut().expect("nothing").elapsed_ns = 0;
         let own = point(&trial);
         // 1,300 served and 20 for each of 64 descriptors, in 10 s.
         assert_eq!((own.source, own.syn_per_s()), (SynSource::Attempts, 258.0));
         trial.as_http_mut().observed = None;
-        assert_eq!(
-            point(&trial),
-            OverloadPoint {
-                server: None,
-                ..own
-            }
-        );
+        assert_eq!(point(&trial), OverloadPoint { server: None, ..own });
     }
 
     #[test]
@@ -488,10 +453,7 @@ mod tests {
     #[test]
     fn saturation_shows_in_time_outs_or_in_a_full_queue() {
         let ends = |unanswered| {
-            let ends = [
-                (Outcome::Served, 1_000),
-                (Outcome::ConnectTimeout, unanswered),
-            ];
+            let ends = [(Outcome::Served, 1_000), (Outcome::ConnectTimeout, unanswered)];
             report(Level::Descriptors(10), &ends)
         };
         assert!(point(&ends(21)).past_saturation);
@@ -500,17 +462,9 @@ mod tests {
         let observed = full.as_http_mut().observed.as_mut().expect("captured");
         (observed.accept_queue_max, observed.accept_queue_limit) = (Some(128), Some(128));
         assert!(!point(&full).past_saturation, "all that came was served");
-        full.as_http_mut()
-            .observed
-            .as_mut()
-            .expect("captured")
-            .first_syns = 1_021;
+        full.as_http_mut().observed.as_mut().expect("captured").first_syns = 1_021;
         assert!(point(&full).past_saturation);
-        full.as_http_mut()
-            .observed
-            .as_mut()
-            .expect("captured")
-            .accept_queue_max = Some(127);
+        full.as_http_mut().observed.as_mut().expect("captured").accept_queue_max = Some(127);
         assert!(!point(&full).past_saturation);
     }
 
@@ -529,11 +483,8 @@ mod tests {
         let mut trial = report(Level::Descriptors(64), &steps);
         // Of 2,580 sessions in 10 s 20 opened another connection.
         trial.offered.achieved_per_s = 258.0;
-        let ends = [
-            (Outcome::Served, 1_200),
-            (Outcome::Http5xx, 100),
-            (Outcome::ConnectTimeout, 1_280),
-        ];
+        let ends =
+            [(Outcome::Served, 1_200), (Outcome::Http5xx, 100), (Outcome::ConnectTimeout, 1_280)];
         let mut attempts = SessionAttempts {
             established: 1_300,
             connections: 2_600,

@@ -95,12 +95,7 @@ fn second_half(trial: &TrialReport, point: &OverloadPoint) -> Option<[f64; 2]> {
     if point.of_sessions || trial.outcomes.responses() > point.served() {
         return None;
     }
-    let late = || {
-        trial
-            .intervals
-            .iter()
-            .filter(|i| i.start_ns >= trial.duration_ns / 2)
-    };
+    let late = || trial.intervals.iter().filter(|i| i.start_ns >= trial.duration_ns / 2);
     let ns: u64 = late().map(|i| i.end_ns - i.start_ns).sum();
     let served: u64 = late().map(|i| i.completed).sum();
     (ns > 0).then(|| count_between(served as f64, ns as f64 / 1e9))
@@ -113,27 +108,11 @@ mod tests {
     #[test]
     fn service_is_back_or_not_by_intervals() {
         let before = [126.0, 134.0];
-        assert_eq!(
-            is_back(before, [112.0, 124.0]),
-            Some(true),
-            "lower by chance"
-        );
-        assert_eq!(
-            is_back(before, [108.0, 113.5]),
-            Some(true),
-            "a tenth less at most"
-        );
+        assert_eq!(is_back(before, [112.0, 124.0]), Some(true), "lower by chance");
+        assert_eq!(is_back(before, [108.0, 113.5]), Some(true), "a tenth less at most");
         assert_eq!(is_back(before, [108.0, 113.3]), Some(false));
         assert_eq!(is_back(before, [0.0, 0.4]), Some(false));
-        assert_eq!(
-            is_back(before, [200.0, 210.0]),
-            Some(true),
-            "more than before"
-        );
-        assert_eq!(
-            is_back(before, [40.0, 200.0]),
-            None,
-            "hardly anything is known"
-        );
+        assert_eq!(is_back(before, [200.0, 210.0]), Some(true), "more than before");
+        assert_eq!(is_back(before, [40.0, 200.0]), None, "hardly anything is known");
     }
 }

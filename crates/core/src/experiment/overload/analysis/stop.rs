@@ -93,10 +93,7 @@ impl ServerStop {
     /// Whether this stop says why attempts of that trial ended so.
     pub fn explains(&self, trial: usize, outcome: Outcome) -> bool {
         // Connections that were open as the process ended.
-        let is_of_crash = matches!(
-            outcome,
-            Outcome::Reset | Outcome::Closed | Outcome::Truncated
-        );
+        let is_of_crash = matches!(outcome, Outcome::Reset | Outcome::Closed | Outcome::Truncated);
         let is_there = (self.trials.0..=self.trials.1).contains(&trial);
         is_there && (outcome == self.how || self.has_crashed() && is_of_crash)
     }
@@ -198,10 +195,8 @@ mod stop_tests {
     use crate::trial::report::TrialReport;
 
     fn stops(trials: &[TrialReport]) -> Vec<ServerStop> {
-        let points: Vec<OverloadPoint> = trials
-            .iter()
-            .filter_map(|t| OverloadPoint::of(t, &SETTING))
-            .collect();
+        let points: Vec<OverloadPoint> =
+            trials.iter().filter_map(|t| OverloadPoint::of(t, &SETTING)).collect();
         ServerStop::all(&points, None, 130.0)
     }
 
@@ -220,10 +215,7 @@ mod stop_tests {
         let [stop] = found.as_slice() else {
             panic!("{found:?}");
         };
-        assert_eq!(
-            (stop.at, stop.from_ns),
-            (Level::Descriptors(64), 2_000_000_000)
-        );
+        assert_eq!((stop.at, stop.from_ns), (Level::Descriptors(64), 2_000_000_000));
         assert_eq!((stop.served_before, stop.until), (260, StopEnd::End));
         assert!(stop.has_crashed() && stop.count == 1_000, "{stop:?}");
         assert_eq!((stop.unserved, stop.trials), (2_280, (1, 2)));
@@ -238,10 +230,7 @@ mod stop_tests {
     fn unserved_level_is_a_stop_if_much_was_expected() {
         let hung = dead(64, Outcome::ConnectTimeout);
         let found = stops(&[sclients(16, 1_300), hung.clone()]);
-        assert!(
-            !found[0].has_crashed() && found[0].from_ns == 0,
-            "{found:?}"
-        );
+        assert!(!found[0].has_crashed() && found[0].from_ns == 0, "{found:?}");
         let mut short = hung;
         short.duration_ns = 100_000_000;
         assert_eq!(stops(&[sclients(16, 1_300), short]), []);

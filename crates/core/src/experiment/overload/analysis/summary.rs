@@ -95,11 +95,7 @@ impl OverloadSummary {
 
     /// What becomes of connects that are replaced before T is over.
     pub fn taken(&self) -> &'static str {
-        if self.points.iter().any(|p| p.of_sessions) {
-            "established"
-        } else {
-            "served"
-        }
+        if self.points.iter().any(|p| p.of_sessions) { "established" } else { "served" }
     }
 
     /// S-Clients, or the schedule in their place.
@@ -156,9 +152,7 @@ impl OverloadSummary {
             return at_most < HALVED_SHARE * self.capacity_per_s * least.seconds;
         };
         let counted = self.points.iter().filter(|p| p.counts());
-        let lows = counted
-            .filter_map(|p| p.served_bounds_per_s)
-            .map(|[low, _]| low);
+        let lows = counted.filter_map(|p| p.served_bounds_per_s).map(|[low, _]| low);
         high < lows.fold(0.0, f64::max)
     }
 
@@ -222,16 +216,13 @@ fn capacity_per_s(points: &[OverloadPoint]) -> f64 {
     let counted = || points.iter().filter(|p| grade(p));
     let most = counted().map(|p| p.served_per_s).fold(0.0, f64::max);
     let saturated = counted().filter(|p| p.served_per_s >= SATURATED_SHARE * most);
-    let (served, seconds) = saturated.fold((0.0, 0.0), |(n, s), p| {
-        (n + p.served_per_s * p.seconds, s + p.seconds)
-    });
+    let (served, seconds) =
+        saturated.fold((0.0, 0.0), |(n, s), p| (n + p.served_per_s * p.seconds, s + p.seconds));
     if seconds > 0.0 { served / seconds } else { 0.0 }
 }
 
 fn generator_limit_per_s(points: &[OverloadPoint]) -> Option<f64> {
-    let kept = points
-        .iter()
-        .filter(|p| p.is_pressing() && p.is_valid && !p.is_limited());
+    let kept = points.iter().filter(|p| p.is_pressing() && p.is_valid && !p.is_limited());
     kept.map(|p| p.attempts_per_s).reduce(f64::max)
 }
 
@@ -240,10 +231,7 @@ fn deviation_percent(p: &OverloadPoint) -> f64 {
 }
 
 fn simple_row(p: &OverloadPoint) -> Option<SimpleRow> {
-    p.clients().map(|clients| SimpleRow {
-        clients,
-        row: p.row(),
-    })
+    p.clients().map(|clients| SimpleRow { clients, row: p.row() })
 }
 
 fn sclient_row(p: &OverloadPoint, setting: &OverloadSetting) -> Option<SClientRow> {
@@ -293,11 +281,7 @@ impl LineFit {
             slope,
             intercept: y - slope * x,
             // A constant has no variance to account for.
-            r_squared: if yy > 0.0 {
-                (xy * xy / (xx * yy)).min(1.0)
-            } else {
-                0.0
-            },
+            r_squared: if yy > 0.0 { (xy * xy / (xx * yy)).min(1.0) } else { 0.0 },
         })
     }
 }
@@ -308,9 +292,8 @@ mod fit_tests {
 
     #[test]
     fn a_line_is_found_again() {
-        let points: Vec<(f64, f64)> = [16.0, 128.0, 512.0, 975.0]
-            .map(|d| (d, 130.0 + 2.0 * d))
-            .into();
+        let points: Vec<(f64, f64)> =
+            [16.0, 128.0, 512.0, 975.0].map(|d| (d, 130.0 + 2.0 * d)).into();
         let line = LineFit::through(&points).expect("four points");
         assert!((line.slope - 2.0).abs() < 1e-12 && (line.intercept - 130.0).abs() < 1e-9);
         assert!((line.r_squared - 1.0).abs() < 1e-12);
@@ -321,10 +304,7 @@ mod fit_tests {
 
     #[test]
     fn two_points_are_no_evidence_of_a_line() {
-        assert_eq!(
-            LineFit::through(&[(1.0, 2.0), (2.0, 4.0), (2.0, 4.1)]),
-            None
-        );
+        assert_eq!(LineFit::through(&[(1.0, 2.0), (2.0, 4.0), (2.0, 4.1)]), None);
         assert_eq!(LineFit::through(&[]), None);
         let flat = LineFit::through(&[(1.0, 5.0), (2.0, 5.0), (3.0, 5.0)]).expect("three");
         assert_eq!((flat.slope, flat.r_squared), (0.0, 0.0));

@@ -89,11 +89,7 @@ impl OverloadPoint {
         let holds = u64::from(holds.max(most)) + 1;
         let is_full = server.is_some_and(ServerObservation::is_queue_full);
         let stays = is_full || f64::from(most) >= ACCEPTING_SHARE * established as f64;
-        if stays && established <= QUEUES * holds {
-            AcceptState::No
-        } else {
-            AcceptState::Yes
-        }
+        if stays && established <= QUEUES * holds { AcceptState::No } else { AcceptState::Yes }
     }
 }
 
@@ -106,10 +102,7 @@ mod tests {
 
     /// 1,000 connects without an answer, and so many established ones.
     fn point(established: u64, see: impl FnOnce(&mut Observed)) -> OverloadPoint {
-        let ends = [
-            (Outcome::ConnectTimeout, 1_000),
-            (Outcome::ResponseTimeout, established),
-        ];
+        let ends = [(Outcome::ConnectTimeout, 1_000), (Outcome::ResponseTimeout, established)];
         let mut trial = report(Level::Descriptors(50), &ends);
         see(trial.as_http_mut().observed.as_mut().expect("captured"));
         OverloadPoint::of(&trial, &SETTING).expect("an overload")
@@ -126,34 +119,19 @@ mod tests {
                 o.kernel.insert("TcpExtListenDrops".to_owned(), n);
             }
         };
-        assert_eq!(
-            point(129, drops(500)).why_unanswered(),
-            UnansweredCause::QueueFull
-        );
-        assert_eq!(
-            point(129, drops(499)).why_unanswered(),
-            UnansweredCause::DroppedThere
-        );
+        assert_eq!(point(129, drops(500)).why_unanswered(), UnansweredCause::QueueFull);
+        assert_eq!(point(129, drops(499)).why_unanswered(), UnansweredCause::DroppedThere);
         let full = |o: &mut Observed| {
             (o.accept_queue_max, o.accept_queue_limit) = (Some(129), Some(128));
         };
-        assert_eq!(
-            point(129, full).why_unanswered(),
-            UnansweredCause::QueueFull
-        );
+        assert_eq!(point(129, full).why_unanswered(), UnansweredCause::QueueFull);
         let both = |o: &mut Observed| {
             full(o);
             drops(10)(o);
         };
-        assert_eq!(
-            point(129, both).why_unanswered(),
-            UnansweredCause::DroppedThere
-        );
+        assert_eq!(point(129, both).why_unanswered(), UnansweredCause::DroppedThere);
         let few = |o: &mut Observed| o.first_syns = 499;
-        assert_eq!(
-            point(0, few).why_unanswered(),
-            UnansweredCause::DroppedBefore
-        );
+        assert_eq!(point(0, few).why_unanswered(), UnansweredCause::DroppedBefore);
         assert_eq!(
             point(0, |o| o.first_syns = 500).why_unanswered(),
             UnansweredCause::DroppedThere
@@ -171,16 +149,8 @@ mod tests {
         };
         assert_eq!(point(500, queue(49)).accepts(), AcceptState::Yes);
         assert_eq!(point(500, queue(50)).accepts(), AcceptState::No);
-        assert_eq!(
-            point(8_194, queue(4_096)).accepts(),
-            AcceptState::No,
-            "full"
-        );
-        assert_eq!(
-            point(8_195, queue(4_096)).accepts(),
-            AcceptState::Yes,
-            "full, but it moves"
-        );
+        assert_eq!(point(8_194, queue(4_096)).accepts(), AcceptState::No, "full");
+        assert_eq!(point(8_195, queue(4_096)).accepts(), AcceptState::Yes, "full, but it moves");
         assert_eq!(unseen(500).accepts(), AcceptState::Unknown);
     }
 }

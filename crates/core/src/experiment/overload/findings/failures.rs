@@ -129,10 +129,7 @@ const FAILURES: &[FailureFinding] = &[
         next_step: "look at the response: `curl -v`",
     },
     REJECTS,
-    FailureFinding {
-        how: Outcome::Http4xx,
-        ..REJECTS
-    },
+    FailureFinding { how: Outcome::Http4xx, ..REJECTS },
     FailureFinding {
         how: Outcome::ResponseTimeout,
         code: RESPONSE_TIMEOUTS,
@@ -161,28 +158,20 @@ const FAILURES: &[FailureFinding] = &[
         why: "the answer to their SYN took longer",
         next_step: "",
     },
-    FailureFinding {
-        how: Outcome::Timeout,
-        ..OTHERWISE
-    },
+    FailureFinding { how: Outcome::Timeout, ..OTHERWISE },
     OTHERWISE,
 ];
 
 /// One finding for each end that is worth it and is not said already.
 pub(super) fn all(summary: &OverloadSummary, is_said: impl Fn(Outcome) -> bool) -> Vec<Finding> {
     let unsaid = FAILURES.iter().filter(|failure| !is_said(failure.how));
-    unsaid
-        .filter_map(|failure| failure.found(summary))
-        .collect()
+    unsaid.filter_map(|failure| failure.found(summary)).collect()
 }
 
 impl FailureFinding {
     fn found(&self, summary: &OverloadSummary) -> Option<Finding> {
         let (share, of): (fn(&OverloadPoint, Outcome) -> f64, _) = if self.of_established {
-            (
-                OverloadPoint::percent_of_established,
-                " of those established",
-            )
+            (OverloadPoint::percent_of_established, " of those established")
         } else {
             (OverloadPoint::percent, "")
         };
@@ -191,11 +180,7 @@ impl FailureFinding {
             _ => WORTH_PERCENT,
         };
         let (p, count, of_all) = worst_of(summary, self.how, share, worth)?;
-        let severity = if self.next_step.is_empty() {
-            Severity::Info
-        } else {
-            Severity::Warning
-        };
+        let severity = if self.next_step.is_empty() { Severity::Info } else { Severity::Warning };
         Some(self.code.finding(
             severity,
             format!(
@@ -207,11 +192,7 @@ impl FailureFinding {
                 number(p.served_per_s),
                 self.why
             ),
-            [
-                ("count", count),
-                ("percent", of_all),
-                ("served_per_s", p.served_per_s),
-            ],
+            [("count", count), ("percent", of_all), ("served_per_s", p.served_per_s)],
             self.next_step,
         ))
     }

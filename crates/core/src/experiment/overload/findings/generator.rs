@@ -101,9 +101,7 @@ pub(super) fn limits_syn_rate(summary: &OverloadSummary, verdict: Verdict) -> Op
     let limited = || summary.pressing().filter(|p| p.is_limited());
     let first = limited().min_by(|a, b| a.due_per_s.total_cmp(&b.due_per_s))?;
     let kept = summary.generator_limit_per_s;
-    let kept_up = kept.map_or(String::new(), |kept| {
-        format!("; it kept up at {}/s", number(kept))
-    });
+    let kept_up = kept.map_or(String::new(), |kept| format!("; it kept up at {}/s", number(kept)));
     let is_left_out = limited().all(|p| !p.is_valid);
     let left_out = match verdict {
         Verdict::Valid if is_left_out => "; the conclusion leaves such levels out",

@@ -48,11 +48,7 @@ const AGAIN_SHARE: f64 = 0.01;
 pub(super) fn syncookies(trials: &[TrialReport]) -> Option<Finding> {
     let sent = |t: &TrialReport| {
         let names = ["TcpExtSyncookiesSent", "TcpExtTCPReqQFullDoCookies"];
-        let seen = t
-            .observed()
-            .into_iter()
-            .map(|o| &o.kernel)
-            .chain([&t.kernel]);
+        let seen = t.observed().into_iter().map(|o| &o.kernel).chain([&t.kernel]);
         let counts = seen.flat_map(|kernel| names.iter().filter_map(|name| kernel.get(*name)));
         counts.copied().max().unwrap_or(0).max(0)
     };
@@ -88,10 +84,7 @@ pub(super) fn retransmissions(
     // Clients that wait as long as they have to send again: that is how they are.
     let (severity, next_step) = match worst.level {
         Level::Clients(_) => (Severity::Info, ""),
-        _ => (
-            Severity::Warning,
-            "keep T below the first repetition: --connect-timeout 500ms",
-        ),
+        _ => (Severity::Warning, "keep T below the first repetition: --connect-timeout 500ms"),
     };
     Some(SYN_RETRANSMISSIONS.finding(
         severity,
@@ -156,10 +149,7 @@ pub(super) fn not_overloaded(summary: &OverloadSummary) -> Option<Finding> {
                 number(offered_per_s),
                 number(capacity_per_s)
             ),
-            [
-                ("offered_per_s", offered_per_s),
-                ("capacity_per_s", capacity_per_s),
-            ],
+            [("offered_per_s", offered_per_s), ("capacity_per_s", capacity_per_s)],
             "offer more: a higher --descriptors, or a shorter --connect-timeout",
         )
     })

@@ -48,10 +48,7 @@ pub(super) fn service(summary: &OverloadSummary, setting: &OverloadSetting) -> O
         CameBack::No => (
             SERVICE_NOT_BACK,
             Severity::Error,
-            format!(
-                "service did not come back: {served} ({}){failures}",
-                percent(share)
-            ),
+            format!("service did not come back: {served} ({}){failures}", percent(share)),
         ),
         CameBack::Late => (
             SERVICE_NOT_AS_BEFORE,
@@ -66,11 +63,7 @@ pub(super) fn service(summary: &OverloadSummary, setting: &OverloadSetting) -> O
         CameBack::Yes => return None,
         CameBack::NotJudged => (
             RECOVERY_UNKNOWN,
-            if fails_more {
-                Severity::Warning
-            } else {
-                Severity::Info
-            },
+            if fails_more { Severity::Warning } else { Severity::Info },
             format!(
                 "whether service came back is not known: {served}; {}{failures}",
                 recovery.because
@@ -105,16 +98,11 @@ fn failures(row: &LevelRow) -> String {
         return "; attempts from before its window received no response within it".to_owned();
     }
     let fine = [Outcome::Ok, Outcome::Served, Outcome::InFlight];
-    let failed = row
-        .outcomes
-        .iter()
-        .filter(|(how, n)| *n > 0 && !fine.contains(how));
-    failed
-        .max_by_key(|&(_, n)| n)
-        .map_or(String::new(), |(how, n)| {
-            let (n, of) = (exact(n as f64), exact(row.outcomes.total() as f64));
-            format!("; {n} of {of} attempts {}", end(how))
-        })
+    let failed = row.outcomes.iter().filter(|(how, n)| *n > 0 && !fine.contains(how));
+    failed.max_by_key(|&(_, n)| n).map_or(String::new(), |(how, n)| {
+        let (n, of) = (exact(n as f64), exact(row.outcomes.total() as f64));
+        format!("; {n} of {of} attempts {}", end(how))
+    })
 }
 
 /// The next step: the base load and the heaviest level alone, with more time between them.

@@ -171,12 +171,7 @@ fn queue(p: &OverloadPoint) -> Option<(u32, u32)> {
 }
 
 fn timed_out(summary: &OverloadSummary) -> Option<(&OverloadPoint, f64, f64)> {
-    worst_of(
-        summary,
-        Outcome::ConnectTimeout,
-        OverloadPoint::percent,
-        WORTH_PERCENT,
-    )
+    worst_of(summary, Outcome::ConnectTimeout, OverloadPoint::percent, WORTH_PERCENT)
 }
 
 pub(super) fn unanswered(summary: &OverloadSummary) -> Option<Finding> {
@@ -228,16 +223,14 @@ fn unanswered_because(p: &OverloadPoint, drops: u64) -> Unanswered {
             code: ACCEPT_QUEUE_FULL,
             severity: Severity::Info,
             because: {
-                let full = queue(p).map_or(
-                    "or the queue of requests was full".into(),
-                    |(most, limit)| {
+                let full =
+                    queue(p).map_or("or the queue of requests was full".into(), |(most, limit)| {
                         format!(
                             "was full ({} of {})",
                             exact(f64::from(most)),
                             exact(f64::from(limit))
                         )
-                    },
-                );
+                    });
                 let dropped = match drops {
                     0 => String::new(),
                     n => format!(", and the server's kernel dropped {}", exact(n as f64)),

@@ -13,11 +13,7 @@ use crate::trial::validity::Clause;
 fn found(trials: &[TrialReport], setting: &OverloadSetting) -> Vec<Finding> {
     let summary = OverloadSummary::of(trials, setting);
     let is_any_valid = trials.iter().any(|t| t.verdict == Verdict::Valid);
-    let verdict = if is_any_valid {
-        Verdict::Valid
-    } else {
-        Verdict::Invalid
-    };
+    let verdict = if is_any_valid { Verdict::Valid } else { Verdict::Invalid };
     overload_findings(trials, &summary, setting, verdict)
 }
 
@@ -30,10 +26,7 @@ fn finds_with(code: &str, trials: &[TrialReport], setting: &OverloadSetting) -> 
     let found = found(trials, setting);
     let finding = found.iter().find(|f| f.code == code);
     if let Some(finding) = finding {
-        assert!(
-            !finding.text.is_empty() && !finding.text.contains("unknown"),
-            "{finding:?}"
-        );
+        assert!(!finding.text.is_empty() && !finding.text.contains("unknown"), "{finding:?}");
         assert!(!finding.evidence.is_empty(), "{finding:?}");
         let is_info = finding.severity == Severity::Info;
         assert!(is_info || !finding.next_step.is_empty(), "{finding:?}");
@@ -49,34 +42,20 @@ fn with(mut trial: TrialReport, change: impl FnOnce(&mut TrialReport)) -> TrialR
 /// One S-Client level with so many of 10,000 attempts ended in this way, 1,300 served and the rest
 /// unanswered.
 fn ending(outcome: Outcome, n: u64) -> TrialReport {
-    let ends = [
-        (Outcome::Served, 1_300),
-        (Outcome::ConnectTimeout, 8_700 - n),
-        (outcome, n),
-    ];
+    let ends = [(Outcome::Served, 1_300), (Outcome::ConnectTimeout, 8_700 - n), (outcome, n)];
     report(Level::Descriptors(435), &ends)
 }
 
 #[test]
 fn a_server_that_does_not_mind() {
     let trials = [clients(8, 1_300), sclients(64, 1_300), sclients(975, 1_290)];
-    let codes: Vec<String> = found(&trials, &SETTING)
-        .into_iter()
-        .map(|f| f.code)
-        .collect();
+    let codes: Vec<String> = found(&trials, &SETTING).into_iter().map(|f| f.code).collect();
     assert_eq!(
         codes,
-        [
-            "accept_queue_full",
-            "simple_clients_flatten",
-            "throughput_flat_under_overload"
-        ]
+        ["accept_queue_full", "simple_clients_flatten", "throughput_flat_under_overload"]
     );
     let text = &found(&trials, &SETTING)[1].text;
-    assert!(
-        text.contains("8 of them never asked for more than 130/s"),
-        "{text}"
-    );
+    assert!(text.contains("8 of them never asked for more than 130/s"), "{text}");
 }
 
 #[test]
@@ -84,68 +63,35 @@ fn simple_clients_flatten_where_others_offer_twice_as_much() {
     let code = "simple_clients_flatten";
     let simple = clients(8, 1_300);
     assert!(finds(code, &[simple.clone(), sclients(65, 1_300)]), "260/s");
-    assert!(
-        !finds(code, &[simple.clone(), sclients(64, 1_300)]),
-        "258/s"
-    );
+    assert!(!finds(code, &[simple.clone(), sclients(64, 1_300)]), "258/s");
     assert!(!finds(code, &[simple]), "nobody else");
     let silent = report(Level::Clients(8), &[(Outcome::ResponseTimeout, 8)]);
     let unserved = report(Level::Descriptors(200), &[(Outcome::ConnectTimeout, 4_000)]);
     assert!(!finds(code, &[silent, unserved]), "nothing is served");
-    assert!(
-        !finds(code, &[clients(1, 1_300), sclients(500, 1_300)]),
-        "one alone"
-    );
+    assert!(!finds(code, &[clients(1, 1_300), sclients(500, 1_300)]), "one alone");
     let refused = [(Outcome::Served, 1_300), (Outcome::Refused, 140)];
     let storm = report(Level::Clients(8), &refused);
-    assert!(
-        !finds(code, &[storm, sclients(500, 1_300)]),
-        "144/s of 130/s"
-    );
+    assert!(!finds(code, &[storm, sclients(500, 1_300)]), "144/s of 130/s");
 }
 
 #[test]
 fn throughput_falls_or_is_flat_only_with_certainty() {
-    let (falls, flat) = (
-        "throughput_falls_under_overload",
-        "throughput_flat_under_overload",
-    );
+    let (falls, flat) = ("throughput_falls_under_overload", "throughput_flat_under_overload");
     let at = |served| [sclients(64, 1_300), sclients(975, served)];
-    assert!(
-        finds(flat, &at(1_240)) && !finds(falls, &at(1_240)),
-        "95.4 %"
-    );
-    assert!(
-        finds(falls, &at(1_230)) && !finds(flat, &at(1_230)),
-        "94.6 %"
-    );
+    assert!(finds(flat, &at(1_240)) && !finds(falls, &at(1_240)), "95.4 %");
+    assert!(finds(falls, &at(1_230)) && !finds(flat, &at(1_230)), "94.6 %");
     let mut doubtful = at(1_230);
     doubtful[1].throughput_ci95_per_s = Some([110.0, 136.0]);
-    assert!(
-        !finds(falls, &doubtful) && !finds(flat, &doubtful),
-        "intervals meet"
-    );
+    assert!(!finds(falls, &doubtful) && !finds(flat, &doubtful), "intervals meet");
     doubtful[1].throughput_ci95_per_s = None;
     assert!(!finds(falls, &doubtful), "no interval");
-    let invalid = [
-        sclients(64, 1_300),
-        with(sclients(975, 100), |t| t.verdict = Verdict::Invalid),
-    ];
+    let invalid = [sclients(64, 1_300), with(sclients(975, 100), |t| t.verdict = Verdict::Invalid)];
     assert!(!finds(falls, &invalid), "the generator's doing");
     let ends = |closed| [(Outcome::Served, 130), (Outcome::Closed, closed)];
     let closing = |closed| report(Level::Descriptors(975), &ends(closed));
-    assert!(
-        finds(falls, &[clients(8, 1_300), closing(20_000)]),
-        "accepted and closed"
-    );
-    assert!(
-        !finds(falls, &[clients(8, 1_300), closing(2)]),
-        "it asked for no more"
-    );
-    assert!(
-        !finds(flat, &[sclients(64, 1_300)]),
-        "less than twice is offered"
-    );
+    assert!(finds(falls, &[clients(8, 1_300), closing(20_000)]), "accepted and closed");
+    assert!(!finds(falls, &[clients(8, 1_300), closing(2)]), "it asked for no more");
+    assert!(!finds(flat, &[sclients(64, 1_300)]), "less than twice is offered");
 }
 
 #[test]
@@ -153,11 +99,7 @@ fn syns_that_came_again() {
     let code = "syn_retransmissions";
     let again = |trial: TrialReport, n| {
         with(trial, |t| {
-            t.as_http_mut()
-                .observed
-                .as_mut()
-                .expect("captured")
-                .repeated_syns = n;
+            t.as_http_mut().observed.as_mut().expect("captured").repeated_syns = n;
         })
     };
     assert!(finds(code, &[again(clients(256, 1_300), 14)]), "1.1 %");
@@ -166,14 +108,8 @@ fn syns_that_came_again() {
         let found = found(&[trial], &SETTING);
         found.iter().find(|f| f.code == code).map(|f| f.severity)
     };
-    assert_eq!(
-        severity(again(clients(256, 1_300), 14)),
-        Some(Severity::Info)
-    );
-    assert_eq!(
-        severity(again(sclients(64, 1_300), 99)),
-        Some(Severity::Warning)
-    );
+    assert_eq!(severity(again(clients(256, 1_300), 14)), Some(Severity::Info));
+    assert_eq!(severity(again(sclients(64, 1_300), 99)), Some(Severity::Warning));
     // Counters do not tell them apart: what came beyond what was started came again.
     let counted = |trial: TrialReport, n| {
         with(trial, |t| {
@@ -183,10 +119,7 @@ fn syns_that_came_again() {
     };
     assert!(finds(code, &[counted(clients(256, 1_300), 1_314)]));
     assert!(!finds(code, &[counted(clients(256, 1_300), 1_312)]));
-    assert!(
-        !finds(code, &[counted(sclients(64, 1_300), 2_700)]),
-        "not within T"
-    );
+    assert!(!finds(code, &[counted(sclients(64, 1_300), 2_700)]), "not within T");
 }
 
 /// A server that accepts nothing, with 129 of 128 in its accept queue.
@@ -203,18 +136,12 @@ fn stuck(level: Level, ends: &[(Outcome, u64)], drops: i64) -> TrialReport {
 fn accept_queue_finding_is_of_its_fullest_level() {
     let ends = [(Outcome::ResponseTimeout, 129), (Outcome::InFlight, 60)];
     let emptier = with(stuck(Level::Clients(189), &ends, 0), |t| {
-        t.as_http_mut()
-            .observed
-            .as_mut()
-            .expect("captured")
-            .accept_queue_max = Some(3);
+        t.as_http_mut().observed.as_mut().expect("captured").accept_queue_max = Some(3);
     });
     let full = stuck(Level::Descriptors(50), &[(Outcome::ConnectTimeout, 900)], 0);
     let queue = |trials: &[TrialReport]| {
         let found = found(trials, &SETTING);
-        let silent = found
-            .into_iter()
-            .find(|f| f.evidence.contains_key("attempts"));
+        let silent = found.into_iter().find(|f| f.evidence.contains_key("attempts"));
         let silent = silent.expect("nothing is answered");
         (silent.code, silent.evidence["accept_queue_max"])
     };
@@ -241,16 +168,9 @@ fn nobody_reads_of_no_drops() {
 
 #[test]
 fn that_t_is_too_long_is_foreseen_and_said_once() {
-    let setting = OverloadSetting {
-        patience: Nanos::from_secs(1),
-        ..SETTING
-    };
+    let setting = OverloadSetting { patience: Nanos::from_secs(1), ..SETTING };
     // What is foreseen stands in the report too.
-    assert!(!finds_with(
-        "patience_too_long",
-        &[sclients(64, 1_300)],
-        &setting
-    ));
+    assert!(!finds_with("patience_too_long", &[sclients(64, 1_300)], &setting));
 }
 
 #[test]
@@ -291,14 +211,8 @@ fn what_the_generators_host_ran_out_of() {
         ports.expect("ports ran out").clone()
     };
     let fin = of(CloseKind::Fin);
-    assert!(
-        fin.next_step.contains("--source 127.0.0.2-127.0.0.20"),
-        "{fin:?}"
-    );
-    assert!(
-        fin.next_step.contains("--close rst") && fin.next_step.contains("sysctl"),
-        "{fin:?}"
-    );
+    assert!(fin.next_step.contains("--source 127.0.0.2-127.0.0.20"), "{fin:?}");
+    assert!(fin.next_step.contains("--close rst") && fin.next_step.contains("sysctl"), "{fin:?}");
     assert!(!of(CloseKind::Rst).next_step.contains("--close rst"));
 }
 
@@ -329,22 +243,13 @@ fn missing_starts_or_a_full_core_make_generator_the_limit() {
     let limit = OverloadSummary::of(&trials, &SETTING).generator_limit_per_s;
     assert_eq!(limit, Some(1_130.0), "500 descriptors and 130/s served");
     let text = &found(&trials, &SETTING)[0].text;
-    assert!(
-        text.starts_with("from 975 descriptors on the generator is the limit"),
-        "{text}"
-    );
+    assert!(text.starts_with("from 975 descriptors on the generator is the limit"), "{text}");
     let left_out = "it kept up at 1,130/s; the conclusion leaves such levels out";
     assert!(text.ends_with(left_out), "{text}");
     let valid = with(busy(99.0), |t| t.verdict = Verdict::Valid);
     let text = &found(&[sclients(64, 1_300), valid], &SETTING)[0].text;
-    assert!(
-        text.contains("it started 2,080/s, all that was due"),
-        "{text}"
-    );
-    assert!(
-        !text.contains("leaves such levels out"),
-        "it does not: {text}"
-    );
+    assert!(text.contains("it started 2,080/s, all that was due"), "{text}");
+    assert!(!text.contains("leaves such levels out"), "it does not: {text}");
 }
 
 #[test]
@@ -359,10 +264,7 @@ fn what_else_the_generator_did_is_said_as_of_any_load() {
     assert!(!finds("generator_distorted", &both) && finds("levels_left_out", &both));
     let unanswered = [sclients(975, 1_300)];
     assert!(!finds("generator_distorted", &unanswered));
-    assert!(
-        !finds("errors", &unanswered),
-        "time-outs are what S-Clients are made of"
-    );
+    assert!(!finds("errors", &unanswered), "time-outs are what S-Clients are made of");
     let drifts = with(sclients(64, 1_300), |t| t.stationary = false);
     assert!(finds("non_stationary", &[drifts]));
 }
@@ -373,11 +275,7 @@ fn a_capture_that_counts_something_else() {
     // 20,800 are started.
     let captured = |n| {
         with(sclients(975, 1_300), |t| {
-            t.as_http_mut()
-                .observed
-                .as_mut()
-                .expect("captured")
-                .first_syns = n;
+            t.as_http_mut().observed.as_mut().expect("captured").first_syns = n;
         })
     };
     assert!(finds(code, &[captured(20_779)]));
@@ -388,11 +286,7 @@ fn a_capture_that_counts_something_else() {
     });
     assert!(!finds(code, &[counted]), "counters do not claim as much");
     let few = with(sclients(8, 100), |t| {
-        t.as_http_mut()
-            .observed
-            .as_mut()
-            .expect("captured")
-            .first_syns -= 10;
+        t.as_http_mut().observed.as_mut().expect("captured").first_syns -= 10;
     });
     assert!(!finds(code, &[few]), "ends of the window");
 }
@@ -418,11 +312,7 @@ fn a_server_that_never_accepts_or_never_answers() {
         found.into_iter().map(|f| f.code).collect()
     };
     assert_eq!(codes(&queue(129)), ["never_accepts", "accept_queue_full"]);
-    assert_eq!(
-        codes(&queue(2)),
-        ["never_answers", "no_syn_ack"],
-        "it accepts"
-    );
+    assert_eq!(codes(&queue(2)), ["never_answers", "no_syn_ack"], "it accepts");
     // The queue was full before the window began: none was established in it.
     let full = with(queue(129), |t| {
         t.outcomes = report(t.level, &[(Outcome::ConnectTimeout, 1_000)]).outcomes;
@@ -430,10 +320,7 @@ fn a_server_that_never_accepts_or_never_answers() {
     assert_eq!(codes(&full), ["never_accepts", "accept_queue_full"]);
     let unseen = with(ends(0), |t| t.as_http_mut().observed = None);
     assert_eq!(codes(&unseen), ["never_answers", "connects_unanswered"]);
-    assert!(!finds(
-        "never_answers",
-        &[with(ends(1), |t| t.as_http_mut().observed = None)]
-    ));
+    assert!(!finds("never_answers", &[with(ends(1), |t| t.as_http_mut().observed = None)]));
     let refused = report(Level::Descriptors(50), &[(Outcome::Refused, 1_000)]);
     assert_eq!(codes(&refused), ["refuses_connections"]);
     let dropped = report(Level::Descriptors(50), &[(Outcome::ConnectTimeout, 1_000)]);
@@ -476,37 +363,19 @@ fn cookies_are_told_by_the_servers_counters() {
             observed.kernel.insert(name.to_owned(), n);
         })
     };
-    assert!(finds(
-        "syncookies_active",
-        &[sent("TcpExtSyncookiesSent", 1)]
-    ));
-    assert!(finds(
-        "syncookies_active",
-        &[sent("TcpExtTCPReqQFullDoCookies", 1)]
-    ));
-    assert!(!finds(
-        "syncookies_active",
-        &[sent("TcpExtSyncookiesSent", 0)]
-    ));
+    assert!(finds("syncookies_active", &[sent("TcpExtSyncookiesSent", 1)]));
+    assert!(finds("syncookies_active", &[sent("TcpExtTCPReqQFullDoCookies", 1)]));
+    assert!(!finds("syncookies_active", &[sent("TcpExtSyncookiesSent", 0)]));
     assert!(!finds("syncookies_active", &[sent("TcpExtListenDrops", 9)]));
 }
 
 #[test]
 fn an_automatic_choice_that_ended_early() {
-    let wants = OverloadSetting {
-        wanted_factor: Some(16.0),
-        ..SETTING
-    };
+    let wants = OverloadSetting { wanted_factor: Some(16.0), ..SETTING };
     let of = |d| [clients(8, 1_300), sclients(64, 1_300), sclients(d, 1_300)];
     // 0.9 · 16 · 130/s are 1,872/s.
-    assert!(
-        finds_with("factor_not_reached", &of(870), &wants),
-        "1,870/s"
-    );
-    assert!(
-        !finds_with("factor_not_reached", &of(872), &wants),
-        "1,874/s"
-    );
+    assert!(finds_with("factor_not_reached", &of(870), &wants), "1,870/s");
+    assert!(!finds_with("factor_not_reached", &of(872), &wants), "1,874/s");
     assert!(!finds("factor_not_reached", &of(100)), "as it was told");
     let interrupted = &of(870)[..2];
     assert!(!finds_with("factor_not_reached", interrupted, &wants));
@@ -516,14 +385,8 @@ fn an_automatic_choice_that_ended_early() {
 fn no_level_beyond_the_capacity_is_told() {
     let light = report(Level::Descriptors(4), &[(Outcome::Served, 1_300)]);
     let simple = clients(8, 1_300);
-    assert!(
-        finds("not_overloaded", &[simple.clone(), light]),
-        "130/s of 130/s"
-    );
-    assert!(
-        !finds("not_overloaded", &[simple.clone(), sclients(64, 1_300)]),
-        "258/s"
-    );
+    assert!(finds("not_overloaded", &[simple.clone(), light]), "130/s of 130/s");
+    assert!(!finds("not_overloaded", &[simple.clone(), sclients(64, 1_300)]), "258/s");
     assert!(!finds("not_overloaded", &[simple]), "nobody else");
 }
 
@@ -537,12 +400,6 @@ fn a_full_accept_queue_is_not_nearly_empty() {
         observed.accept_queue_limit = Some(128);
     });
     let found = found(&[silent], &SETTING);
-    let finding = found
-        .iter()
-        .find(|f| f.code == "never_answers")
-        .expect("it is silent");
-    assert!(
-        finding.text.contains("held at most 129 of 128"),
-        "{finding:?}"
-    );
+    let finding = found.iter().find(|f| f.code == "never_answers").expect("it is silent");
+    assert!(finding.text.contains("held at most 129 of 128"), "{finding:?}");
 }

@@ -115,10 +115,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn new(server: Server, spec: &TrialSpec, trial: usize) -> Run<'_> {
-        let window = Window {
-            start: spec.warmup,
-            end: spec.window_end(),
-        };
+        let window = Window { start: spec.warmup, end: spec.window_end() };
         let mut agenda = BinaryHeap::new();
         let mut has_crashed = false;
         match server.fault {
@@ -181,10 +178,7 @@ impl Run<'_> {
                 Action::WaitUntil(moment) => moment,
                 _ => Nanos::MAX,
             };
-            let next = self
-                .agenda
-                .peek()
-                .map_or(Nanos::MAX, |Reverse((at, _))| *at);
+            let next = self.agenda.peek().map_or(Nanos::MAX, |Reverse((at, _))| *at);
             if wakes == Nanos::MAX && next == Nanos::MAX {
                 break;
             }
@@ -195,9 +189,7 @@ impl Run<'_> {
                 self.happens(event, now);
             }
         }
-        self.observed
-            .kernel
-            .insert("TcpExtListenDrops".to_owned(), self.drops);
+        self.observed.kernel.insert("TcpExtListenDrops".to_owned(), self.drops);
         assess(&Trial {
             spec: self.spec.clone(),
             measurement: self.recorder.finish(self.window.end),
@@ -217,12 +209,7 @@ impl Run<'_> {
     fn start(&mut self, op: Op, now: Nanos) {
         self.recorder.on_start(op, now);
         let id = self.connects.len();
-        self.connects.push(Connect {
-            op,
-            started: now,
-            is_established: false,
-            has_ended: false,
-        });
+        self.connects.push(Connect { op, started: now, is_established: false, has_ended: false });
         let patience = match &self.spec.load {
             Load::Overload(load) if matches!(load.scheme, ConnectScheme::Simple { .. }) => {
                 self.spec.timeout
@@ -230,8 +217,7 @@ impl Run<'_> {
             _ => self.spec.connect_timeout,
         };
         self.agenda.push(Reverse((now, Event::Syn(id, 0))));
-        self.agenda
-            .push(Reverse((now + patience, Event::GiveUp(id))));
+        self.agenda.push(Reverse((now + patience, Event::GiveUp(id))));
         let too_late = op.intended + self.spec.timeout;
         self.agenda.push(Reverse((too_late, Event::TooLate(id))));
     }

@@ -41,10 +41,7 @@ pub(crate) fn spec() -> OverloadSpec {
 pub(crate) fn conducted(
     spec: OverloadSpec,
     server: Server,
-) -> (
-    Conducted<TrialReport, OverloadConclusion>,
-    OverloadConclusion,
-) {
+) -> (Conducted<TrialReport, OverloadConclusion>, OverloadConclusion) {
     let mut trials = 0..;
     let run = |spec: &TrialSpec| {
         let trial = server.run(spec, trials.next().unwrap_or(0));
@@ -79,20 +76,11 @@ fn the_two_curves_of_the_paper() {
         let expected = row.row.served_per_s + f64::from(row.descriptors) / 0.5;
         assert!(near(row.offered_per_s, expected, 1e-9), "{row:?}");
         assert!(near(row.row.first_syn_per_s, expected, 0.03), "{row:?}");
-        assert!(
-            row.past_saturation && near(row.row.served_per_s, 130.0, 0.05),
-            "{row:?}"
-        );
-        assert_eq!(
-            row.row.syn_per_s, row.row.first_syn_per_s,
-            "none is sent again within T"
-        );
+        assert!(row.past_saturation && near(row.row.served_per_s, 130.0, 0.05), "{row:?}");
+        assert_eq!(row.row.syn_per_s, row.row.first_syn_per_s, "none is sent again within T");
         assert!(row.row.served_ci95_per_s.is_some(), "{row:?}");
     }
-    assert!(
-        near(c.slope_per_descriptor.expect("a line"), 2.0, 0.01),
-        "{c:?}"
-    );
+    assert!(near(c.slope_per_descriptor.expect("a line"), 2.0, 0.01), "{c:?}");
     assert!(c.r_squared.expect("a line") > 0.999, "{c:?}");
     assert!(c.deviation_percent.expect("levels") < 3.0, "{c:?}");
     assert!(c.max_syn_per_s > 2_040.0, "{}", c.max_syn_per_s);
@@ -108,22 +96,14 @@ fn the_two_curves_of_the_paper() {
             "throughput_flat_under_overload"
         ]
     );
-    assert!(
-        c.answer
-            .starts_with("The server serves 130/s whatever is offered; "),
-        "{}",
-        c.answer
-    );
+    assert!(c.answer.starts_with("The server serves 130/s whatever is offered; "), "{}", c.answer);
 }
 
 #[test]
 fn trials_are_named_and_seeded_each_for_itself() {
     let (conducted, _) = conducted(spec(), Server::REFERENCE);
     let labels: Vec<&str> = conducted.trials.iter().map(|t| t.label.as_str()).collect();
-    assert_eq!(
-        labels[..4],
-        ["clients=1", "clients=16", "clients=256", "descriptors=17"]
-    );
+    assert_eq!(labels[..4], ["clients=1", "clients=16", "clients=256", "descriptors=17"]);
     let mut overload = Overload::new(spec());
     let mut seeds = std::collections::BTreeSet::new();
     let mut past = Vec::new();
@@ -137,10 +117,7 @@ fn trials_are_named_and_seeded_each_for_itself() {
 
 #[test]
 fn a_server_that_every_syn_costs_something_falls() {
-    let server = Server {
-        per_syn: Nanos::from_micros(300),
-        ..Server::REFERENCE
-    };
+    let server = Server { per_syn: Nanos::from_micros(300), ..Server::REFERENCE };
     let (conducted, c) = conducted(spec(), server);
     let last = c.sclients.last().expect("levels");
     // Of each second 2,000 · 300 µs go into SYNs.
@@ -161,23 +138,13 @@ fn levels_that_are_given_are_run_as_they_are() {
     assert_eq!(conducted.trials[0].level, Level::Descriptors(256));
     let descriptors: Vec<u32> = c.sclients.iter().map(|row| row.descriptors).collect();
     assert_eq!(descriptors, [64, 64, 256]);
-    assert_eq!(
-        (c.simple.len(), c.r_squared),
-        (0, None),
-        "two different levels only"
-    );
-    assert_eq!(
-        codes(&conducted),
-        ["accept_queue_full", "throughput_flat_under_overload"]
-    );
+    assert_eq!((c.simple.len(), c.r_squared), (0, None), "two different levels only");
+    assert_eq!(codes(&conducted), ["accept_queue_full", "throughput_flat_under_overload"]);
 }
 
 #[test]
 fn without_simple_clients_a_first_level_finds_the_capacity() {
-    let alone = OverloadSpec {
-        simple: Vec::new(),
-        ..spec()
-    };
+    let alone = OverloadSpec { simple: Vec::new(), ..spec() };
     let (_, c) = conducted(alone, Server::REFERENCE);
     assert_eq!(c.sclients[0].descriptors, 16);
     assert_eq!(c.sclients.len(), 10);
@@ -199,11 +166,7 @@ fn a_schedule_takes_the_place_of_s_clients() {
     assert_eq!((row.descriptors, row.past_saturation), (1_000, true));
     assert!(near(row.row.first_syn_per_s, 800.0, 0.05), "{row:?}");
     assert!(near(row.offered_per_s, 800.0, 1e-9), "{row:?}");
-    assert!(
-        c.answer.contains("the schedule offered up to "),
-        "{}",
-        c.answer
-    );
+    assert!(c.answer.contains("the schedule offered up to "), "{}", c.answer);
 }
 
 #[test]
@@ -220,37 +183,19 @@ fn s_clients_none_of_which_counts_make_it_invalid() {
     let mut pressed = sclients(1_000, 1_300);
     pressed.verdict = Verdict::Invalid;
     let valid = sclients(100, 1_300);
-    assert_eq!(
-        overload_verdict(&[clients(8, 1_300), pressed.clone()]),
-        Verdict::Invalid
-    );
-    assert_eq!(
-        overload_verdict(&[clients(8, 1_300), valid, pressed]),
-        Verdict::Valid
-    );
+    assert_eq!(overload_verdict(&[clients(8, 1_300), pressed.clone()]), Verdict::Invalid);
+    assert_eq!(overload_verdict(&[clients(8, 1_300), valid, pressed]), Verdict::Valid);
     assert_eq!(overload_verdict(&[clients(8, 1_300)]), Verdict::Valid);
 }
 
 /// Two levels, and the base load again, of a server with this fault.
 fn after_overload(fault: Fault) -> OverloadConclusion {
-    let spec = OverloadSpec {
-        simple: vec![4],
-        descriptors: Descriptors::List(vec![256]),
-        ..spec()
-    };
-    let (conducted, c) = conducted(
-        spec,
-        Server {
-            fault,
-            ..Server::REFERENCE
-        },
-    );
+    let spec =
+        OverloadSpec { simple: vec![4], descriptors: Descriptors::List(vec![256]), ..spec() };
+    let (conducted, c) = conducted(spec, Server { fault, ..Server::REFERENCE });
     assert_consistent(&conducted);
     let labels: Vec<&str> = conducted.trials.iter().map(|t| t.label.as_str()).collect();
-    assert_eq!(
-        labels,
-        ["clients=4", "descriptors=256", "base again, clients=4"]
-    );
+    assert_eq!(labels, ["clients=4", "descriptors=256", "base again, clients=4"]);
     assert_eq!((c.simple.len(), c.sclients.len()), (1, 1), "it is no level");
     let is_said = codes(&conducted).contains(&"service_not_back");
     let came_back = c.recovery.as_ref().expect("two levels").came_back;
@@ -259,10 +204,7 @@ fn after_overload(fault: Fault) -> OverloadConclusion {
 }
 
 fn came_back(fault: Fault) -> CameBack {
-    after_overload(fault)
-        .recovery
-        .expect("two levels")
-        .came_back
+    after_overload(fault).recovery.expect("two levels").came_back
 }
 
 #[test]
@@ -287,11 +229,7 @@ fn a_server_that_recovers_is_back() {
     let hung = after_overload(hung);
     let stopped = "until the base load was offered again: ";
     assert!(hung.answer.contains(stopped), "{}", hung.answer);
-    assert!(
-        hung.answer.contains("Service came back: "),
-        "{}",
-        hung.answer
-    );
+    assert!(hung.answer.contains("Service came back: "), "{}", hung.answer);
 }
 
 #[test]
@@ -310,11 +248,7 @@ fn the_base_load_again_enters_no_figure_of_the_levels() {
     let broken = after_overload(Fault::Hang((2, Nanos::ZERO), None));
     assert_eq!(hung(&sound), hung(&broken));
     assert_eq!(sound.simple, broken.simple);
-    assert!(
-        broken.answer.contains("whatever is offered"),
-        "{}",
-        broken.answer
-    );
+    assert!(broken.answer.contains("whatever is offered"), "{}", broken.answer);
 }
 
 #[test]
@@ -345,10 +279,7 @@ fn a_base_load_that_is_missing_or_served_nothing_is_not_judged() {
     assert_eq!(falling, alone);
     let interrupted = because(listed(&[64, 256]), Server::REFERENCE, 2);
     assert_eq!(interrupted, "the base load was not offered again");
-    let dead = Server {
-        fault: Fault::Crash(0, Nanos::ZERO),
-        ..Server::REFERENCE
-    };
+    let dead = Server { fault: Fault::Crash(0, Nanos::ZERO), ..Server::REFERENCE };
     let dead = because(listed(&[64, 256]), dead, 2);
     assert_eq!(dead, "nothing was served before the heaviest level");
 }

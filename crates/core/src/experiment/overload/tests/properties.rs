@@ -51,20 +51,15 @@ fn faults() -> impl Strategy<Value = Fault> {
 }
 
 fn servers() -> impl Strategy<Value = Server> {
-    (
-        services(),
-        4..64_usize,
-        0..150_000_u64,
-        faults(),
-        any::<bool>(),
-    )
-        .prop_map(|(service, queue, per_syn, fault, is_seen)| Server {
+    (services(), 4..64_usize, 0..150_000_u64, faults(), any::<bool>()).prop_map(
+        |(service, queue, per_syn, fault, is_seen)| Server {
             service,
             queue,
             per_syn: Nanos(per_syn),
             fault,
             is_seen,
-        })
+        },
+    )
 }
 
 /// Two numbers of simple clients and three of descriptors, 3 s each.
@@ -93,24 +88,15 @@ fn names(server: Server, trials: &[TrialReport]) -> Vec<&'static str> {
     trials.iter().for_each(|t| all.merge(&t.outcomes));
     let count = |outcome| all.count(outcome);
     // Where nobody looked, nothing more is known of connects that are not answered.
-    let unseen: &[&'static str] = if server.is_seen {
-        &[]
-    } else {
-        &["no_syn_ack", "connects_unanswered"]
-    };
+    let unseen: &[&'static str] =
+        if server.is_seen { &[] } else { &["no_syn_ack", "connects_unanswered"] };
     let wanted = match server.fault {
         Fault::Crash(..) if count(Outcome::Refused) > 0 => {
             vec!["server_crashed", "refuses_connections"]
         }
         // Of a few responses it is not known that more were to come.
         Fault::Hang(..) if trials.iter().any(has_hung) && !(1..20).contains(&all.responses()) => {
-            vec![
-                "server_stopped",
-                "outage",
-                "never_accepts",
-                "never_answers",
-                "service_not_back",
-            ]
+            vec!["server_stopped", "outage", "never_accepts", "never_answers", "service_not_back"]
         }
         Fault::Closes(share) if share >= 0.05 => vec!["accepted_and_closed"],
         Fault::Rejects(share) if share >= 0.05 => vec!["error_responses"],
@@ -143,15 +129,9 @@ fn check(
         assert!(!codes.iter().any(|c| DISTORTED.contains(c)), "{context}");
     }
     let served = |o: &Outcomes| o.count(Outcome::Served);
-    let rates = c
-        .simple
-        .iter()
-        .map(|r| (r.row.served_per_s, served(&r.row.outcomes)));
-    let rates = rates.chain(
-        c.sclients
-            .iter()
-            .map(|r| (r.row.served_per_s, served(&r.row.outcomes))),
-    );
+    let rates = c.simple.iter().map(|r| (r.row.served_per_s, served(&r.row.outcomes)));
+    let rates =
+        rates.chain(c.sclients.iter().map(|r| (r.row.served_per_s, served(&r.row.outcomes))));
     let most = rates.clone().map(|(per_s, _)| per_s).fold(0.0, f64::max);
     let total: u64 = rates.map(|(_, served)| served).sum();
     let says_none = answer.starts_with("None of ") || answer.starts_with("Nothing was served");
@@ -159,19 +139,11 @@ fn check(
     assert_eq!(is_none, says_none, "{total} served: {context}");
     assert!(c.capacity_per_s <= most * (1.0 + 1e-9), "{context}");
     assert!((c.capacity_per_s > 0.0) == (most > 0.0), "{context}");
-    let has_failed = codes
-        .iter()
-        .any(|code| matches!(*code, "server_crashed" | "server_stopped" | "outage"));
-    assert_eq!(
-        answer.contains("The server stopped "),
-        has_failed,
-        "{context}"
-    );
+    let has_failed =
+        codes.iter().any(|code| matches!(*code, "server_crashed" | "server_stopped" | "outage"));
+    assert_eq!(answer.contains("The server stopped "), has_failed, "{context}");
     if answer.contains("whatever is offered") {
-        assert!(
-            codes.contains(&"throughput_flat_under_overload"),
-            "{context}"
-        );
+        assert!(codes.contains(&"throughput_flat_under_overload"), "{context}");
         let pressed = c.sclients.iter().filter(|r| r.past_saturation);
         pressed.for_each(|r| assert!(r.row.served_per_s >= 0.95 * c.capacity_per_s, "{context}"));
     }
@@ -188,19 +160,11 @@ fn check_sentences(answer: &str, codes: &[&str], c: &OverloadConclusion, context
     let falls = codes.contains(&"throughput_falls_under_overload");
     assert_eq!(answer.contains(" under overload"), falls, "{context}");
     if let Some((_, claim)) = answer.split_once("never asked for more than ") {
-        let first = c
-            .simple
-            .iter()
-            .map(|r| r.row.first_syn_per_s)
-            .fold(0.0, f64::max);
+        let first = c.simple.iter().map(|r| r.row.first_syn_per_s).fold(0.0, f64::max);
         assert!(claim.starts_with(&number(first)), "{first}: {context}");
     }
     if let Some((_, claim)) = answer.split_once("S-Clients offered up to ") {
-        let first = c
-            .sclients
-            .iter()
-            .map(|r| r.row.first_syn_per_s)
-            .fold(0.0, f64::max);
+        let first = c.sclients.iter().map(|r| r.row.first_syn_per_s).fold(0.0, f64::max);
         assert!(claim.starts_with(&number(first)), "{first}: {context}");
     }
     if answer.contains("SYN rate = served + D/T to within") {

@@ -39,10 +39,7 @@ pub(crate) fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
         goodput_per_s: Some(served),
         response_time_ns: TimesReport::default(),
         service_time_ns: TimesReport::default(),
-        offered: OfferedReport {
-            achieved_per_s: started_per_s,
-            ..OfferedReport::default()
-        },
+        offered: OfferedReport { achieved_per_s: started_per_s, ..OfferedReport::default() },
         generator: GeneratorReport {
             workers: 1,
             busiest_worker_percent: 20.0,
@@ -74,10 +71,7 @@ pub(crate) fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
 /// server's kernel dropped the SYNs of the others.
 pub(crate) fn sclients(descriptors: u32, served: u64) -> TrialReport {
     let unanswered = 20 * u64::from(descriptors);
-    let ends = [
-        (Outcome::Served, served),
-        (Outcome::ConnectTimeout, unanswered),
-    ];
+    let ends = [(Outcome::Served, served), (Outcome::ConnectTimeout, unanswered)];
     let mut trial = report(Level::Descriptors(descriptors), &ends);
     if let Some(observed) = &mut trial.as_http_mut().observed {
         let drops = ("TcpExtListenDrops".to_owned(), unanswered as i64);

@@ -40,9 +40,7 @@ pub(in crate::experiment::sweep) fn errors_rise(
     let worst = risen.iter().map(|p| p.error_share).fold(0.0, f64::max);
     let mut at: Vec<Level> = risen.iter().map(|p| axis.level(p.level)).collect();
     at.sort_by(|a, b| value(*a).total_cmp(&value(*b)));
-    let kind = failure.map_or(String::new(), |kind| {
-        format!(", most of them with `{kind}`")
-    });
+    let kind = failure.map_or(String::new(), |kind| format!(", most of them with `{kind}`"));
     (!at.is_empty()).then(|| {
         ERRORS_RISE.finding(
             Severity::Warning,
@@ -53,10 +51,7 @@ pub(in crate::experiment::sweep) fn errors_rise(
                 percent(100.0 * worst),
                 levels(&at)
             ),
-            [
-                ("lowest_level_error_percent", 100.0 * lowest),
-                ("error_percent", 100.0 * worst),
-            ],
+            [("lowest_level_error_percent", 100.0 * lowest), ("error_percent", 100.0 * worst)],
             FIND_THE_FAILURES,
         )
     })
@@ -73,23 +68,15 @@ pub(super) const IDLE_USERS: Code = Code {
 /// were. The pause of the level with the shortest one is allowed for.
 pub(in crate::experiment::sweep) fn idle_users(points: &[LevelPoint]) -> Option<Finding> {
     let idle_ns = |p: &LevelPoint| Some((1e9 * p.level / p.throughput_per_s - p.mean_ns?).max(0.0));
-    let rows: Vec<(&LevelPoint, f64)> = points
-        .iter()
-        .filter_map(|p| Some((p, idle_ns(p)?)))
-        .collect();
+    let rows: Vec<(&LevelPoint, f64)> =
+        points.iter().filter_map(|p| Some((p, idle_ns(p)?))).collect();
     let pause_ns = rows.iter().map(|r| r.1).reduce(f64::min)?;
     let idle = |&(p, idle_ns): &(&LevelPoint, f64)| (idle_ns - pause_ns) * p.throughput_per_s / 1e9;
-    let found: Vec<&(&LevelPoint, f64)> = rows
-        .iter()
-        .filter(|r| idle(r) >= 1.0 && idle(r) > IDLE_MIN * r.0.level)
-        .collect();
-    let worst = found
-        .iter()
-        .max_by(|a, b| (idle(a) / a.0.level).total_cmp(&(idle(b) / b.0.level)))?;
-    let at: Vec<Level> = found
-        .iter()
-        .map(|r| AxisKind::Vusers.level(r.0.level))
-        .collect();
+    let found: Vec<&(&LevelPoint, f64)> =
+        rows.iter().filter(|r| idle(r) >= 1.0 && idle(r) > IDLE_MIN * r.0.level).collect();
+    let worst =
+        found.iter().max_by(|a, b| (idle(a) / a.0.level).total_cmp(&(idle(b) / b.0.level)))?;
+    let at: Vec<Level> = found.iter().map(|r| AxisKind::Vusers.level(r.0.level)).collect();
     let (all, active) = (worst.0.level, worst.0.level - idle(worst));
     Some(IDLE_USERS.finding(
         Severity::Warning,

@@ -86,11 +86,7 @@ impl AxisKind {
             .take_while(|&level| level < lowest)
             .map(|level| level.to_string())
             .collect();
-        let steps = if steps.is_empty() {
-            "1".to_owned()
-        } else {
-            steps.join(",")
-        };
+        let steps = if steps.is_empty() { "1".to_owned() } else { steps.join(",") };
         match self {
             AxisKind::Vusers => format!("start at 1: --vusers {steps} (or --vusers auto)"),
             AxisKind::Rate => format!("start lower: --axis rate --rates {steps}"),
@@ -147,11 +143,7 @@ fn shape(points: &[LevelPoint], analysis: &KneeAnalysis, all: &[LevelPoint]) -> 
         CurveShape::SaturatedBelow { lowest } => {
             Some(saturated_below(axis, [lowest, last], analysis.x_max_per_s))
         }
-        CurveShape::Rising {
-            at_least,
-            gain_percent,
-            before,
-        } => {
+        CurveShape::Rising { at_least, gain_percent, before } => {
             let failing = all.iter().find(|p| p.level > last && fails(p));
             Some(users_not_saturated(
                 [before, last],
@@ -212,9 +204,8 @@ fn users_not_saturated(
     at_least: Option<f64>,
     failing: Option<f64>,
 ) -> Finding {
-    let served = failing.map_or(String::new(), |n| {
-        format!(" before operations fail at {}", users(n))
-    });
+    let served =
+        failing.map_or(String::new(), |n| format!(" before operations fail at {}", users(n)));
     let knee = at_least.map_or("the knee lies beyond".to_owned(), |n| {
         format!("the knee is at {} or beyond", users(n.round()))
     });
@@ -294,15 +285,9 @@ fn past_knee(points: &[LevelPoint], knee: &Knee, recommended: Option<u32>) -> Op
     let most = past.iter().map(|p| p.throughput_per_s).fold(0.0, f64::max);
     let gain = most / before.throughput_per_s - 1.0;
     let first = past.first().filter(|_| gain <= LITTLE_GAIN)?;
-    let at: Vec<Level> = past
-        .iter()
-        .map(|p| AxisKind::Vusers.level(p.level))
-        .collect();
+    let at: Vec<Level> = past.iter().map(|p| AxisKind::Vusers.level(p.level)).collect();
     let all = || past.iter().map(|p| times(p));
-    let [least, longest] = [
-        all().fold(f64::INFINITY, f64::min),
-        all().fold(0.0, f64::max),
-    ];
+    let [least, longest] = [all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max)];
     let gained = match 100.0 * gain {
         more if more <= 0.05 => "no more throughput".to_owned(),
         more => format!("at most {} more throughput", percent(more)),

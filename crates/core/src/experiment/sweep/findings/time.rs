@@ -29,11 +29,7 @@ pub(in crate::experiment::sweep) fn regime_change(change: &RegimeChange) -> Find
             number(before),
             number(after)
         ),
-        [
-            ("before_per_s", before),
-            ("after_per_s", after),
-            ("at_ns", change.at_ns as f64),
-        ],
+        [("before_per_s", before), ("after_per_s", after), ("at_ns", change.at_ns as f64)],
         "see whether the target comes back by itself: knee recover URL",
     )
 }
@@ -148,11 +144,7 @@ pub(in crate::experiment::sweep) fn throughput_varies(
             number(range[1]),
             percent(spread_percent)
         ),
-        [
-            ("spread_percent", spread_percent),
-            ("least_per_s", range[0]),
-            ("most_per_s", range[1]),
-        ],
+        [("spread_percent", spread_percent), ("least_per_s", range[0]), ("most_per_s", range[1])],
         "measure for longer on a quieter host: --budget 5m",
     )
 }

@@ -44,19 +44,12 @@ pub(super) fn disagreement(knee: &Knee, analysis: &KneeAnalysis) -> Option<Findi
              its maximum{}; the knee is {}",
             users(knee.level),
             percent(reached_percent),
-            if said.is_empty() {
-                String::new()
-            } else {
-                format!("; {}", list(&said))
-            },
+            if said.is_empty() { String::new() } else { format!("; {}", list(&said)) },
             between_users(lo, hi)
         ),
     };
     let all = || others.iter().map(|o| o.1).chain([knee.level]);
-    let span = [
-        all().fold(f64::INFINITY, f64::min),
-        all().fold(0.0, f64::max),
-    ];
+    let span = [all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max)];
     let [lo, hi] = knee.range.unwrap_or([f64::NAN; 2]);
     let own = [
         ("asymptotes", knee.level),

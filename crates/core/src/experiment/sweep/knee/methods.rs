@@ -63,20 +63,13 @@ pub(super) fn kneedle(points: &[LevelPoint]) -> Option<f64> {
 /// time.
 pub(super) fn max_power(points: &[LevelPoint]) -> Option<f64> {
     let power = |p: &LevelPoint| {
-        if fails(p) {
-            0.0
-        } else {
-            p.throughput_per_s / p.response_ns()
-        }
+        if fails(p) { 0.0 } else { p.throughput_per_s / p.response_ns() }
     };
     (points.len() >= 3).then(|| best(points, power))?
 }
 
 fn best(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> Option<f64> {
-    points
-        .iter()
-        .max_by(|a, b| f(a).total_cmp(&f(b)))
-        .map(|p| p.level)
+    points.iter().max_by(|a, b| f(a).total_cmp(&f(b))).map(|p| p.level)
 }
 
 /// Smallest fall, as a logarithm.
@@ -122,11 +115,8 @@ fn standard_error(p: &LevelPoint) -> Option<f64> {
 
 /// Whether each of at least two levels beyond the maximum has less than the one before.
 fn fell_steadily(rows: &[&LevelPoint], top: f64) -> bool {
-    let beyond: Vec<f64> = rows
-        .iter()
-        .filter(|p| p.level >= top)
-        .map(|p| p.throughput_per_s)
-        .collect();
+    let beyond: Vec<f64> =
+        rows.iter().filter(|p| p.level >= top).map(|p| p.throughput_per_s).collect();
     beyond.len() >= 3 && beyond.windows(2).all(|pair| pair[1] < pair[0])
 }
 

@@ -57,8 +57,7 @@ impl KneeAnalysis {
 }
 
 fn most_throughput(rows: &[LevelPoint]) -> Option<&LevelPoint> {
-    rows.iter()
-        .max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))
+    rows.iter().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))
 }
 
 /// Whether and where throughput bends.
@@ -217,16 +216,10 @@ fn shape(
     let linear = lowest.level == 1.0 || slope(lowest, &points[1]) >= LINEAR_SLOPE;
     if let Some((before, gain_percent)) = rise(points, top) {
         let at_least = linear.then(|| last.throughput_per_s * per_user(lowest));
-        return CurveShape::Rising {
-            at_least,
-            gain_percent,
-            before,
-        };
+        return CurveShape::Rising { at_least, gain_percent, before };
     }
     if lowest.level > 1.0 && saturated(points, top) {
-        return CurveShape::SaturatedBelow {
-            lowest: lowest.level,
-        };
+        return CurveShape::SaturatedBelow { lowest: lowest.level };
     }
     let level = x_max * per_user(lowest);
     if !linear {
@@ -240,9 +233,7 @@ fn knee(points: &[LevelPoint], [x_max, full]: [f64; 2], x_max_half_width: Option
     // The generator's part of a cycle at the lowest level is not the target's.
     let level = x_max * per_user(lowest) * (1.0 - lowest.generator_share);
     let x_1_half_width = lowest.half_width();
-    let half_width = x_max_half_width
-        .zip(x_1_half_width)
-        .map(|(a, b)| a.hypot(b));
+    let half_width = x_max_half_width.zip(x_1_half_width).map(|(a, b)| a.hypot(b));
     let sound = |p: &LevelPoint| !fails(p);
     let mut knee = Knee {
         level,

@@ -122,10 +122,7 @@ pub(super) fn fit(data: &[(f64, f64)], pause_s: Option<f64>, asymptotes: &ModelF
     let (cost, model) = best.expect("one server is always possible");
     let response_1_s = model.service_s + model.overhead_s;
     let mut parameters = vec![
-        (
-            "max_throughput_per_s",
-            f64::from(model.servers) / model.service_s,
-        ),
+        ("max_throughput_per_s", f64::from(model.servers) / model.service_s),
         ("response_time_1_ns", 1e9 * response_1_s),
     ];
     let rmse = |cost: f64| (cost / data.len() as f64).sqrt();
@@ -143,19 +140,13 @@ pub(super) fn fit(data: &[(f64, f64)], pause_s: Option<f64>, asymptotes: &ModelF
             ("overhead_ns", 1e9 * model.overhead_s),
         ]);
     }
-    model_fit("machine_repair", &parameters, data, |n| {
-        model.throughput_per_s(n as u32)
-    })
+    model_fit("machine_repair", &parameters, data, |n| model.throughput_per_s(n as u32))
 }
 
 /// The model with m servers from the logarithms of X(1) and of the ceiling.
 fn with_asymptotes(servers: u32, [ln_x_1, ln_x_max]: [f64; 2]) -> MachineRepair {
     let service_s = f64::from(servers) / ln_x_max.exp();
-    MachineRepair {
-        servers,
-        service_s,
-        overhead_s: ((-ln_x_1).exp() - service_s).max(0.0),
-    }
+    MachineRepair { servers, service_s, overhead_s: ((-ln_x_1).exp() - service_s).max(0.0) }
 }
 
 /// Numbers of servers from 1 to a little above the knee. More servers than users at the knee make
@@ -166,11 +157,7 @@ fn server_counts(knee: f64) -> impl Iterator<Item = u32> {
     (0..=SERVERS_TRIED).filter_map(move |i| {
         let spaced = most.powf(f64::from(i) / f64::from(SERVERS_TRIED)).round() as u32;
         let all = i + 1;
-        let servers = if most <= f64::from(SERVERS_TRIED) {
-            all
-        } else {
-            spaced.max(last + 1)
-        };
+        let servers = if most <= f64::from(SERVERS_TRIED) { all } else { spaced.max(last + 1) };
         let wanted = f64::from(servers) <= most && servers > last;
         last = last.max(servers);
         wanted.then_some(servers)
@@ -178,9 +165,7 @@ fn server_counts(knee: f64) -> impl Iterator<Item = u32> {
 }
 
 fn squares(model: &MachineRepair, data: &[(f64, f64)]) -> f64 {
-    data.iter()
-        .map(|&(n, x)| (model.throughput_per_s(n as u32) / x - 1.0).powi(2))
-        .sum()
+    data.iter().map(|&(n, x)| (model.throughput_per_s(n as u32) / x - 1.0).powi(2)).sum()
 }
 
 /// Limits of the simplex method.
@@ -190,11 +175,7 @@ const TOLERANCE: f64 = 1e-7;
 /// Simplex method of Nelder and Mead (The Computer Journal 7(4), 1965) in two dimensions. Minimises
 /// `f` from `start` with a first simplex of size `step`; gives the place and the value.
 fn minimise(start: [f64; 2], step: f64, f: impl Fn([f64; 2]) -> f64) -> ([f64; 2], f64) {
-    let corners = [
-        start,
-        [start[0] + step, start[1]],
-        [start[0], start[1] + step],
-    ];
+    let corners = [start, [start[0] + step, start[1]], [start[0], start[1] + step]];
     let mut simplex = corners.map(|p| (p, f(p)));
     for _ in 0..STEPS_MAX {
         simplex.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -210,11 +191,7 @@ fn minimise(start: [f64; 2], step: f64, f: impl Fn([f64; 2]) -> f64) -> ([f64; 2
         let reflected = try_at(-1.0);
         let replacement = if reflected.1 < best.1 {
             let expanded = try_at(-2.0);
-            if expanded.1 < reflected.1 {
-                expanded
-            } else {
-                reflected
-            }
+            if expanded.1 < reflected.1 { expanded } else { reflected }
         } else if reflected.1 < second.1 {
             reflected
         } else {
@@ -234,10 +211,7 @@ fn minimise(start: [f64; 2], step: f64, f: impl Fn([f64; 2]) -> f64) -> ([f64; 2
 }
 
 fn along(from: [f64; 2], to: [f64; 2], t: f64) -> [f64; 2] {
-    [
-        from[0] + t * (to[0] - from[0]),
-        from[1] + t * (to[1] - from[1]),
-    ]
+    [from[0] + t * (to[0] - from[0]), from[1] + t * (to[1] - from[1])]
 }
 
 fn spread(a: [f64; 2], b: [f64; 2]) -> f64 {
@@ -253,11 +227,7 @@ mod tests {
     #[test]
     fn one_server_agrees_with_mean_value_analysis() {
         let (service_s, overhead_s) = (0.002, 0.050);
-        let model = MachineRepair {
-            servers: 1,
-            service_s,
-            overhead_s,
-        };
+        let model = MachineRepair { servers: 1, service_s, overhead_s };
         let mut queue = 0.0;
         for users in 1..=80 {
             let response = service_s * (1.0 + queue);

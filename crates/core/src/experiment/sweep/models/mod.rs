@@ -58,16 +58,11 @@ fn model_fit(
     data: &[(f64, f64)],
     throughput: impl Fn(f64) -> f64,
 ) -> ModelFit {
-    let squares: f64 = data
-        .iter()
-        .map(|&(n, x)| (throughput(n) / x - 1.0).powi(2))
-        .sum();
+    let squares: f64 = data.iter().map(|&(n, x)| (throughput(n) / x - 1.0).powi(2)).sum();
     let rmse_percent = 100.0 * (squares / data.len() as f64).sqrt();
     let good = rmse_percent < GOOD_RMSE_PERCENT;
-    let parameters: BTreeMap<String, f64> = parameters
-        .iter()
-        .map(|&(name, value)| (name.to_owned(), value))
-        .collect();
+    let parameters: BTreeMap<String, f64> =
+        parameters.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
     ModelFit {
         name: name.to_owned(),
         parameters: if good { parameters } else { BTreeMap::new() },
@@ -139,10 +134,7 @@ mod tests {
         let fit = fitted(&points, "machine_repair");
         assert!(fit.rmse_percent < 0.5, "{fit:?}");
         assert_eq!(fit.parameters["servers"], 6.0);
-        assert!(
-            (fit.parameters["service_ns"] / 1e7 - 1.0).abs() < 0.02,
-            "{fit:?}"
-        );
+        assert!((fit.parameters["service_ns"] / 1e7 - 1.0).abs() < 0.02, "{fit:?}");
     }
 
     #[test]
@@ -150,11 +142,7 @@ mod tests {
         for (servers, service_s, overhead_s) in
             [(1, 0.01, 0.05), (4, 0.02, 0.02), (10, 0.02, 0.004)]
         {
-            let truth = MachineRepair {
-                servers,
-                service_s,
-                overhead_s,
-            };
+            let truth = MachineRepair { servers, service_s, overhead_s };
             let levels = [1, 2, 4, 8, 12, 16, 24, 32, 64, 128, 256];
             let points = table(&levels, |n| truth.throughput_per_s(n as u32));
             let fit = fitted(&points, "machine_repair");
@@ -167,18 +155,11 @@ mod tests {
 
     #[test]
     fn servers_that_the_data_do_not_tell_are_not_stated() {
-        let truth = MachineRepair {
-            servers: 10,
-            service_s: 0.001,
-            overhead_s: 0.04,
-        };
+        let truth = MachineRepair { servers: 10, service_s: 0.001, overhead_s: 0.04 };
         let levels = [1, 2, 4, 16, 64, 256, 1_024, 2_048];
         let points = table(&levels, |n| truth.throughput_per_s(n as u32));
         let fit = fitted(&points, "machine_repair");
-        assert!(
-            fit.good && !fit.parameters.contains_key("servers"),
-            "{fit:?}"
-        );
+        assert!(fit.good && !fit.parameters.contains_key("servers"), "{fit:?}");
         let most = fit.parameters["max_throughput_per_s"];
         assert!((most / 10_000.0 - 1.0).abs() < 0.01, "{fit:?}");
     }
@@ -201,11 +182,7 @@ mod tests {
 
     #[test]
     fn usl_gives_back_its_parameters() {
-        let truth = UniversalScalability {
-            lambda_per_s: 1_000.0,
-            sigma: 0.05,
-            kappa: 0.001,
-        };
+        let truth = UniversalScalability { lambda_per_s: 1_000.0, sigma: 0.05, kappa: 0.001 };
         let points = table(&[1, 2, 4, 8, 16, 32, 64], |n| truth.throughput_per_s(n));
         let fit = fitted(&points, "universal_scalability_law");
         assert!(fit.rmse_percent < 1e-6, "{fit:?}");
@@ -215,18 +192,12 @@ mod tests {
         assert!((peak - (0.95f64 / 0.001).sqrt()).abs() < 1e-3);
         let points = table(&[1, 2, 4, 8, 16, 30], |n| truth.throughput_per_s(n));
         let fit = fitted(&points, "universal_scalability_law");
-        assert!(
-            !fit.parameters.contains_key("peak_vusers"),
-            "beyond: {fit:?}"
-        );
+        assert!(!fit.parameters.contains_key("peak_vusers"), "beyond: {fit:?}");
     }
 
     #[test]
     fn a_bad_fit_shows_no_parameters() {
-        let points = table(
-            &[1, 2, 4, 8, 16],
-            |n| if n == 4.0 { 10.0 } else { 100.0 * n },
-        );
+        let points = table(&[1, 2, 4, 8, 16], |n| if n == 4.0 { 10.0 } else { 100.0 * n });
         for fit in fit_all(&points, None) {
             assert!(!fit.good && fit.parameters.is_empty(), "{fit:?}");
         }

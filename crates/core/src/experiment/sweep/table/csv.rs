@@ -22,10 +22,7 @@ const COLUMNS: &str = "vusers,throughput_per_s[,mean_ms,p90_ms]";
 /// the mean of each column and, from three rows on, a confidence interval.
 pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, ParseError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
-        let line = 1 + bytes[..e.valid_up_to()]
-            .iter()
-            .filter(|&&b| b == b'\n')
-            .count();
+        let line = 1 + bytes[..e.valid_up_to()].iter().filter(|&&b| b == b'\n').count();
         ParseError(format!("line {line} is not UTF-8 text; give {COLUMNS}"))
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -35,9 +32,8 @@ pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, ParseError> {
         .map(|(i, line)| (i + 1, line.split('#').next().unwrap_or("").trim()))
         .filter(|(_, line)| !line.is_empty())
         .collect();
-    let &(number, first) = lines
-        .first()
-        .ok_or_else(|| ParseError(format!("line 1: no table; give {COLUMNS}")))?;
+    let &(number, first) =
+        lines.first().ok_or_else(|| ParseError(format!("line 1: no table; give {COLUMNS}")))?;
     let separator = Separator::of(&lines);
     let names = separator.split(number, first)?;
     let is_header = names.iter().all(|name| name.number().is_none());
@@ -50,10 +46,7 @@ pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, ParseError> {
     let row = |(number, line): &(usize, &str)| {
         parse_row(*number, &separator.split(*number, line)?, &columns)
     };
-    let rows = of_levels
-        .iter()
-        .map(row)
-        .collect::<Result<Vec<LevelPoint>, ParseError>>()?;
+    let rows = of_levels.iter().map(row).collect::<Result<Vec<LevelPoint>, ParseError>>()?;
     if rows.is_empty() {
         let line = number + 1;
         return Err(ParseError(format!(
@@ -96,11 +89,7 @@ impl Separator {
 
     /// The values of a line. A unit apart from its number (`3.2 ms`) belongs to it.
     fn split(self, line: usize, text: &str) -> Result<Vec<TableField>, ParseError> {
-        let apart = |c| {
-            text.split(c)
-                .map(|part| unquoted(part.trim(), true))
-                .collect()
-        };
+        let apart = |c| text.split(c).map(|part| unquoted(part.trim(), true)).collect();
         Ok(match self {
             Separator::Comma => fields(line, text)?,
             Separator::Semicolon => apart(';'),
@@ -152,25 +141,16 @@ enum TableColumn {
 }
 
 impl TableColumn {
-    const ALL: [TableColumn; 4] = [
-        TableColumn::Vusers,
-        TableColumn::Throughput,
-        TableColumn::Mean,
-        TableColumn::P90,
-    ];
+    const ALL: [TableColumn; 4] =
+        [TableColumn::Vusers, TableColumn::Throughput, TableColumn::Mean, TableColumn::P90];
 
     /// Names in a header; the first is the own one.
     fn names(self) -> &'static [&'static str] {
         match self {
             TableColumn::Vusers => &["vusers", "users", "connections", "concurrency", "clients"],
-            TableColumn::Throughput => &[
-                "throughput_per_s",
-                "throughput",
-                "throughput/s",
-                "req/s",
-                "requests/s",
-                "rps",
-            ],
+            TableColumn::Throughput => {
+                &["throughput_per_s", "throughput", "throughput/s", "req/s", "requests/s", "rps"]
+            }
             TableColumn::Mean => &["mean_ms", "mean"],
             TableColumn::P90 => &["p90_ms", "p90"],
         }
@@ -259,11 +239,7 @@ fn parse_row(
              put numbers with thousands separators in quotes"
         )));
     }
-    let mut point = LevelPoint {
-        valid: true,
-        trials: 1,
-        ..LevelPoint::default()
-    };
+    let mut point = LevelPoint { valid: true, trials: 1, ..LevelPoint::default() };
     for (i, (field, &column)) in fields.iter().zip(columns).enumerate() {
         let optional = matches!(column, TableColumn::Mean | TableColumn::P90);
         if optional && field.text.is_empty() {
@@ -334,10 +310,7 @@ fn fields(line: usize, text: &str) -> Result<Vec<TableField>, ParseError> {
             "line {line}, column {column}: a quote is not closed; write \"88,318\""
         )));
     }
-    Ok(parts
-        .iter()
-        .map(|part| unquoted(part.trim(), false))
-        .collect())
+    Ok(parts.iter().map(|part| unquoted(part.trim(), false)).collect())
 }
 
 fn unquoted(part: &str, is_apart: bool) -> TableField {
@@ -364,10 +337,7 @@ fn number(text: &str, is_apart: bool) -> Option<f64> {
     };
     // `f64` also parses `inf` and `nan`, which are no measurements.
     let digits = plain.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    plain
-        .parse::<f64>()
-        .ok()
-        .filter(|v| digits && v.is_finite())
+    plain.parse::<f64>().ok().filter(|v| digits && v.is_finite())
 }
 
 fn excerpt(text: &str) -> String {

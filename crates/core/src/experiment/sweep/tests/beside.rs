@@ -62,10 +62,7 @@ fn pauses_that_a_closed_loop_hides_are_shown_by_an_open_one() {
     // The levels are those of the closed loop, and the pauses are said without a call to look.
     let is_of_users = |level: Level| matches!(level, Level::Vusers(_));
     assert!(conclusion.levels.iter().all(|l| is_of_users(l.level)));
-    let pauses = conducted
-        .findings
-        .iter()
-        .find(|f| f.code == "periodic_pauses");
+    let pauses = conducted.findings.iter().find(|f| f.code == "periodic_pauses");
     assert!(!pauses.expect("pauses").next_step.contains("--rate"));
 }
 

@@ -18,11 +18,7 @@ fn failures_are_named_from_the_level_on() {
     let (conducted, conclusion) = sweep(&mut fake, automatic(1));
     let found = codes(&conducted.findings);
     assert!(found.contains(&"errors_rise"), "{found:?}");
-    assert!(
-        conclusion.answer.contains("operations fail (30 %"),
-        "{}",
-        conclusion.answer
-    );
+    assert!(conclusion.answer.contains("operations fail (30 %"), "{}", conclusion.answer);
 }
 
 #[test]
@@ -33,11 +29,7 @@ fn where_everything_fails_the_sweep_ends_at_once() {
     assert_eq!(levels(&conducted), [1.0]);
     assert!(matches!(conducted.ended, EndReason::Doomed(_)));
     assert_eq!(conducted.findings[0].code, "stopped_early");
-    assert!(
-        conclusion.answer.contains("failed"),
-        "{}",
-        conclusion.answer
-    );
+    assert!(conclusion.answer.contains("failed"), "{}", conclusion.answer);
 }
 
 proptest! {
@@ -102,10 +94,7 @@ fn an_interrupted_sweep_concludes_from_what_it_has() {
     let seen: Vec<Level> = conducted.trials.iter().map(|t| t.level).collect();
     assert_eq!(seen, levels);
     let found = codes(&conducted.findings);
-    assert!(
-        found.contains(&"interrupted") && found.contains(&"not_saturated"),
-        "{found:?}"
-    );
+    assert!(found.contains(&"interrupted") && found.contains(&"not_saturated"), "{found:?}");
 }
 
 #[test]
@@ -125,8 +114,5 @@ fn a_single_run_runs_once() {
     assert_eq!(conducted.trials.len(), 1);
     assert_eq!(codes(&conducted.findings), ["errors"]);
     let conclusion = conducted.conclusion;
-    assert_eq!(
-        (conclusion.throughput_per_s, conclusion.error_percent),
-        (Some(100.0), 25.0)
-    );
+    assert_eq!((conclusion.throughput_per_s, conclusion.error_percent), (Some(100.0), 25.0));
 }

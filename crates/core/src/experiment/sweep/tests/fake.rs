@@ -55,11 +55,7 @@ impl Fake {
 
     /// `servers` servers of this service time, and that much time outside.
     pub(crate) fn station(servers: u32, service_s: f64, overhead_s: f64) -> Fake {
-        let station = MachineRepair {
-            servers,
-            service_s,
-            overhead_s,
-        };
+        let station = MachineRepair { servers, service_s, overhead_s };
         Fake::new(move |n| station.throughput_per_s(n))
     }
 
@@ -193,14 +189,9 @@ pub(crate) fn base(seed: u64) -> TrialSpec {
     TrialSpec {
         label: "vusers=1".into(),
         level: Level::Vusers(1),
-        load: Load::Closed {
-            vusers: 1,
-            pause: Pause::NONE,
-        },
+        load: Load::Closed { vusers: 1, pause: Pause::NONE },
         target: HttpTarget {
-            endpoint: Endpoint::Unix {
-                path: "/fake".into(),
-            },
+            endpoint: Endpoint::Unix { path: "/fake".into() },
             requests: vec![HttpRequest {
                 method: "GET".into(),
                 path: "/".into(),
@@ -249,10 +240,7 @@ pub(crate) fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
         response_time_ns: TimesReport::default(),
         service_time_ns: TimesReport::default(),
         offered: OfferedReport::default(),
-        generator: GeneratorReport {
-            workers: 1,
-            ..GeneratorReport::default()
-        },
+        generator: GeneratorReport { workers: 1, ..GeneratorReport::default() },
         stationary: true,
         verdict: Verdict::Valid,
         invalid_because: Vec::new(),

@@ -39,23 +39,13 @@ fn sweep_findings_at_their_thresholds() {
     check_table("flat", &[(2.0, 100.0), (4.0, 100.0)], None, flat);
     check_table("a knee at 1", &[(1.0, 100.0), (2.0, 100.0)], None, &[]);
     let bends = &["knee_not_bracketed"];
-    check_table(
-        "bends",
-        &[(2.0, 90.0), (4.0, 100.0), (8.0, 100.0)],
-        None,
-        bends,
-    );
+    check_table("bends", &[(2.0, 90.0), (4.0, 100.0), (8.0, 100.0)], None, bends);
 
     let rises = &["not_saturated"];
     check_table("rises", &[(1.0, 100.0), (2.0, 110.0)], None, rises);
     check_table("hardly rises", &[(1.0, 100.0), (2.0, 104.0)], None, &[]);
     let noisy = Some(0.05);
-    check_table(
-        "hardly rises, noisily",
-        &[(1.0, 100.0), (2.0, 107.0)],
-        noisy,
-        &[],
-    );
+    check_table("hardly rises, noisily", &[(1.0, 100.0), (2.0, 107.0)], noisy, &[]);
 
     check_table("one level", &[(9.0, 100.0)], None, &["too_few_levels"]);
 
@@ -64,21 +54,11 @@ fn sweep_findings_at_their_thresholds() {
     check_table("two levels tell no noise", &two, None, &[]);
     check_table("falls by 4 %", &[(1.0, 100.0), (2.0, 96.0)], None, &[]);
     let exact = Some(0.01);
-    check_table(
-        "by 4 %, exactly",
-        &[(1.0, 100.0), (2.0, 96.0)],
-        exact,
-        falls,
-    );
+    check_table("by 4 %, exactly", &[(1.0, 100.0), (2.0, 96.0)], exact, falls);
     check_table("by 6 %, noisily", &[(1.0, 100.0), (2.0, 94.0)], noisy, &[]);
 
     let past = &["past_knee"];
-    check_table(
-        "three times as long",
-        &[(1.0, 100.0), (3.0, 100.0)],
-        None,
-        past,
-    );
+    check_table("three times as long", &[(1.0, 100.0), (3.0, 100.0)], None, past);
     check_table("2.9 times", &[(10.0, 100.0), (29.0, 100.0)], None, flat);
     check_table("twice as long", &[(1.0, 100.0), (2.0, 100.0)], None, &[]);
 }
@@ -87,31 +67,14 @@ fn sweep_findings_at_their_thresholds() {
 fn methods_disagree_beyond_a_factor_of_two() {
     let at = |n: f64, x: f64| (n, x);
     // The asymptotes cross at 10; throughput bends long before and rises long after.
-    let gradual = [
-        at(1.0, 100.0),
-        at(4.0, 250.0),
-        at(30.0, 980.0),
-        at(60.0, 1_000.0),
-    ];
+    let gradual = [at(1.0, 100.0), at(4.0, 250.0), at(30.0, 980.0), at(60.0, 1_000.0)];
     let findings = sweep_findings(&table(&gradual, None));
     let found = findings.iter().find(|f| f.code == "knee_methods_disagree");
     let found = found.expect("kneedle says 30");
     assert!(found.text.contains("kneedle at 30 users"), "{}", found.text);
-    assert!(
-        found.text.ends_with("between 9.9 and 30 users"),
-        "{}",
-        found.text
-    );
-    assert_eq!(
-        found.next_step,
-        "measure between them: --vusers 1,10,13,17,23,30"
-    );
-    let sharp = [
-        at(1.0, 100.0),
-        at(5.0, 500.0),
-        at(10.0, 990.0),
-        at(20.0, 1_000.0),
-    ];
+    assert!(found.text.ends_with("between 9.9 and 30 users"), "{}", found.text);
+    assert_eq!(found.next_step, "measure between them: --vusers 1,10,13,17,23,30");
+    let sharp = [at(1.0, 100.0), at(5.0, 500.0), at(10.0, 990.0), at(20.0, 1_000.0)];
     assert_eq!(sweep_findings(&table(&sharp, None)), []);
 }
 
@@ -121,25 +84,14 @@ fn failures_that_rise_are_told_from_failures_everywhere() {
     points[2].error_share = 0.011;
     let found = sweep_findings(&points);
     assert_eq!(found[0].code, "errors_rise");
-    assert!(
-        found[0].text.contains("up to 1.1 % at 4 users"),
-        "{}",
-        found[0].text
-    );
+    assert!(found[0].text.contains("up to 1.1 % at 4 users"), "{}", found[0].text);
     for p in &mut points {
         p.error_share = 0.03;
     }
     assert_eq!(sweep_findings(&points), []);
     points[2].error_share = 0.3;
-    let codes: Vec<String> = sweep_findings(&points)
-        .into_iter()
-        .map(|f| f.code)
-        .collect();
-    assert_eq!(
-        codes,
-        ["errors_rise"],
-        "what is served stays the same: rejections at the maximum"
-    );
+    let codes: Vec<String> = sweep_findings(&points).into_iter().map(|f| f.code).collect();
+    assert_eq!(codes, ["errors_rise"], "what is served stays the same: rejections at the maximum");
 }
 
 /// Levels of 1, 2 and 4 users at which these of so many operations failed.
@@ -172,18 +124,9 @@ fn operations_fail_from_the_row_after_the_last_clean_one() {
         let answer = answer(failed);
         assert!(answer.contains(from), "{answer}");
     };
-    said(
-        [0, 10, 100],
-        "From 2 users on operations fail (1 % of them there, 10 % at 4)",
-    );
-    said(
-        [10, 0, 100],
-        "From 4 users on operations fail (10 % of them there)",
-    );
-    said(
-        [100, 100, 100],
-        "From 1 user on operations fail (10 % of them there)",
-    );
+    said([0, 10, 100], "From 2 users on operations fail (1 % of them there, 10 % at 4)");
+    said([10, 0, 100], "From 4 users on operations fail (10 % of them there)");
+    said([100, 100, 100], "From 1 user on operations fail (10 % of them there)");
     for failed in [[0, 100, 0], [0, 10, 20], [0, 0, 0]] {
         assert!(!answer(failed).contains("fail"), "{}", answer(failed));
     }
@@ -196,11 +139,7 @@ fn a_level_that_breaks_does_not_bend_the_curve() {
     let found = sweep_findings(&points);
     let codes: Vec<&str> = found.iter().map(|f| f.code.as_str()).collect();
     assert_eq!(codes, ["not_saturated", "errors_rise"]);
-    assert!(
-        found[0].text.contains("before operations fail at 4 users"),
-        "{}",
-        found[0].text
-    );
+    assert!(found[0].text.contains("before operations fail at 4 users"), "{}", found[0].text);
 }
 
 #[test]
@@ -230,10 +169,6 @@ fn a_wide_interval_is_told_and_a_narrow_one_is_not() {
     assert!(wide.text.contains("after 14 rounds"), "{}", wide.text);
     assert_eq!(wide.evidence["rounds"], 14.0);
     let unknown = of(None).expect("nothing is known");
-    assert!(
-        unknown.text.contains("without a confidence interval"),
-        "{}",
-        unknown.text
-    );
+    assert!(unknown.text.contains("without a confidence interval"), "{}", unknown.text);
     assert_eq!(of(Some(0.001)), None);
 }

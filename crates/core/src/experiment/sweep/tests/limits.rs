@@ -13,10 +13,7 @@ use std::ops::ControlFlow;
 
 #[test]
 fn a_bound_below_saturation_is_approached_from_both_sides() {
-    let bound = Bound {
-        metric: BoundMetric::P90,
-        limit: Nanos::from_millis(21),
-    };
+    let bound = Bound { metric: BoundMetric::P90, limit: Nanos::from_millis(21) };
     let station = |n: u32| {
         // One server of 1 ms behind 20 ms: throughput bends gently.
         let station = crate::experiment::sweep::models::MachineRepair {
@@ -27,10 +24,7 @@ fn a_bound_below_saturation_is_approached_from_both_sides() {
         station.throughput_per_s(n)
     };
     let within = |n: u32| 1.02 * 1e3 * f64::from(n) / station(n) <= 21.0;
-    let truth = (1..100)
-        .filter(|&n| within(n))
-        .max()
-        .expect("one user is within");
+    let truth = (1..100).filter(|&n| within(n)).max().expect("one user is within");
     let mut fake = Fake::new(station);
     let (conducted, conclusion) = sweep(&mut fake, bounded(automatic(1), &[bound]));
     let best = conclusion.best_within_bound.expect("some level is within");
@@ -46,33 +40,19 @@ fn a_bound_below_saturation_is_approached_from_both_sides() {
 
 #[test]
 fn a_bound_that_no_level_meets_is_said() {
-    let bound = Bound {
-        metric: BoundMetric::Mean,
-        limit: Nanos::from_millis(5),
-    };
+    let bound = Bound { metric: BoundMetric::Mean, limit: Nanos::from_millis(5) };
     let mut fake = Fake::station(6, 0.01, 0.0);
     let (conducted, conclusion) = sweep(&mut fake, bounded(automatic(1), &[bound]));
     assert_eq!(conclusion.best_within_bound, None);
     let code = |f: &&Finding| f.code == "bound_unreachable";
-    let unmet = conducted
-        .findings
-        .iter()
-        .find(code)
-        .expect("no level meets it");
+    let unmet = conducted.findings.iter().find(code).expect("no level meets it");
     assert!(unmet.text.contains("even 1 user takes"), "{}", unmet.text);
-    assert!(
-        unmet.next_step.contains("--bound mean="),
-        "{}",
-        unmet.next_step
-    );
+    assert!(unmet.next_step.contains("--bound mean="), "{}", unmet.next_step);
 }
 
 #[test]
 fn beyond_the_knee_the_fewest_users_are_best_within_a_bound() {
-    let bound = Bound {
-        metric: BoundMetric::P90,
-        limit: Nanos::from_millis(500),
-    };
+    let bound = Bound { metric: BoundMetric::P90, limit: Nanos::from_millis(500) };
     let mut fake = Fake::station(6, 0.01, 0.0);
     let (_, conclusion) = sweep(&mut fake, bounded(automatic(1), &[bound]));
     let best = conclusion.best_within_bound.expect("all levels are within");
@@ -102,28 +82,18 @@ fn the_highest_rate_served_is_found() {
         let rate = conclusion.knee_rate_per_s.expect("some rate is served");
         // A few operations a second cannot be told apart within seconds.
         let share = if capacity < 10.0 { 0.1 } else { 0.05 };
-        assert!(
-            near(rate, capacity, share),
-            "{rate} of {capacity}: {:?}",
-            levels(&conducted)
-        );
+        assert!(near(rate, capacity, share), "{rate} of {capacity}: {:?}", levels(&conducted));
         assert!(conducted.trials.len() <= 30, "{:?}", levels(&conducted));
         let first = conducted.trials[0].level;
         assert_eq!(first, Level::RatePerS(100.0));
-        assert!(
-            !codes(&conducted.findings).contains(&"target_queue_grows"),
-            "no news here"
-        );
+        assert!(!codes(&conducted.findings).contains(&"target_queue_grows"), "no news here");
     }
 }
 
 #[test]
 fn bounds_are_read_from_the_command_line() {
     let bound: Bound = "p90=50ms".parse().expect("a bound");
-    assert_eq!(
-        (bound.metric, bound.limit),
-        (BoundMetric::P90, Nanos::from_millis(50))
-    );
+    assert_eq!((bound.metric, bound.limit), (BoundMetric::P90, Nanos::from_millis(50)));
     assert_eq!(bound.to_string(), "p90<=50ms");
     assert!("p95=50ms".parse::<Bound>().is_ok());
     assert!("p999=1.5s".parse::<Bound>().is_ok());
@@ -177,11 +147,7 @@ fn where_no_trial_is_valid_no_rate_is_said_to_be_refused() {
     };
     let Ok(conducted) = conduct(&mut Sweep::new(rates(1)), run);
     let conclusion = &conducted.conclusion;
-    assert!(
-        conclusion.answer.starts_with("No rate could be measured"),
-        "{}",
-        conclusion.answer
-    );
+    assert!(conclusion.answer.starts_with("No rate could be measured"), "{}", conclusion.answer);
     assert!(conducted.trials.len() <= 6, "{:?}", levels(&conducted));
     let found = codes(&conducted.findings);
     assert!(!found.contains(&"saturated_below_range"), "{found:?}");

@@ -214,11 +214,7 @@ fn a_thousand_random_servers_are_reported_right() {
         }
     }
     let wrong = wrong.join("\n");
-    assert!(
-        wrong.is_empty(),
-        "{wrong}\n{tallies:?}\n{}",
-        missed.join("\n")
-    );
+    assert!(wrong.is_empty(), "{wrong}\n{tallies:?}\n{}", missed.join("\n"));
     let all = tallies.values();
     let (covered, stated) = all.fold((0, 0), |(c, s), t| (c + t.covered, s + t.stated));
     let is_enough = |kind: &Tally| 2 * kind.covered >= kind.stated;
@@ -229,10 +225,7 @@ fn a_thousand_random_servers_are_reported_right() {
     );
     let steady = tallies.iter().filter(|(kind, _)| **kind != "retrograde");
     let (all, false_ones) = steady.fold((0, 0), |(n, f), (_, t)| (n + t.servers, f + t.retrograde));
-    assert!(
-        100 * false_ones <= all,
-        "{false_ones} of {all} are called retrograde: {tallies:?}"
-    );
+    assert!(100 * false_ones <= all, "{false_ones} of {all} are called retrograde: {tallies:?}");
     let falling = &tallies["retrograde"];
     assert!(2 * falling.retrograde >= falling.servers, "{tallies:?}");
 }
@@ -262,11 +255,8 @@ fn rates_of_random_servers_are_reported_right() {
         let mut capacity = f64::from(workers) / service_s;
         if number % 4 == 3 {
             capacity *= 0.5;
-            server.world.faults.rejects = Some(RejectAbove {
-                per_s: capacity,
-                burst: 5.0,
-                takes: Nanos::from_micros(100),
-            });
+            server.world.faults.rejects =
+                Some(RejectAbove { per_s: capacity, burst: 5.0, takes: Nanos::from_micros(100) });
         }
         let mut spec = rates(number);
         spec.base.duration = Nanos::from_secs(3);
@@ -282,8 +272,5 @@ fn rates_of_random_servers_are_reported_right() {
             told.push(format!("{number}: capacity {capacity}: {}", c.answer));
         }
     }
-    assert!(
-        10 * covered >= 9 * stated,
-        "{covered} of {stated}: {told:#?}"
-    );
+    assert!(10 * covered >= 9 * stated, "{covered} of {stated}: {told:#?}");
 }

@@ -44,10 +44,7 @@ fn recorded() -> Recorded {
 }
 
 fn target(goal: &RecordedGoal) -> TrialDemand {
-    TrialDemand {
-        trial_s: goal.final_trial_duration,
-        sum_s: goal.duration_sum,
-    }
+    TrialDemand { trial_s: goal.final_trial_duration, sum_s: goal.duration_sum }
 }
 
 #[test]
@@ -128,9 +125,7 @@ fn disturbed(
     let mut number = 0;
     let run = |spec: &TrialSpec| {
         let mut report = fake.run(spec);
-        let Level::RatePerS(rate) = report.level else {
-            unreachable!("a search over rates")
-        };
+        let Level::RatePerS(rate) = report.level else { unreachable!("a search over rates") };
         if is_invalid(rate, number) {
             report.verdict = Verdict::Invalid;
         }
@@ -160,10 +155,7 @@ fn undecided_trials_never_lower_the_rate() {
     // The nearest case: a decided trial is a reason to go down.
     let (tried, c) = disturbed(of_capacity(40.0), two_seconds(1), |_, _| false);
     assert_eq!(tried[0], 100.0);
-    assert!(
-        near(c.knee_rate_per_s.unwrap_or(0.0), 40.0, 0.06),
-        "{tried:?}"
-    );
+    assert!(near(c.knee_rate_per_s.unwrap_or(0.0), 40.0, 0.06), "{tried:?}");
 }
 
 #[test]
@@ -180,16 +172,11 @@ fn the_limit_of_the_generator_is_no_upper_bound() {
 fn a_bound_and_the_loss_are_one_search() {
     // Response times are those of one server, 1/(1 − ρ) of the time alone, which is 0.5 ms.
     let limit = Nanos::from_millis(2);
-    let bound = Bound {
-        metric: BoundMetric::P90,
-        limit,
-    };
+    let bound = Bound { metric: BoundMetric::P90, limit };
     let mut fake = of_capacity(4_000.0);
     let (conducted, c) = sweep(&mut fake, bounded(two_seconds(1), &[bound]));
     let what = format!("{} {:?}", c.answer, levels(&conducted));
-    let [no_loss, within] = &c.goals[..] else {
-        panic!("{what}")
-    };
+    let [no_loss, within] = &c.goals[..] else { panic!("{what}") };
     assert_eq!(no_loss.goal, "no_loss");
     assert_eq!(within.goal, "p90<=2ms");
     let enclosed = |goal: &crate::experiment::sweep::report::GoalBounds, truth: f64| {
@@ -230,9 +217,6 @@ fn bounds_of_many_servers_hold() {
         }
     }
     assert!(found >= 190, "{found} of 200: {missed:#?}");
-    assert!(
-        100 * covered >= 95 * found,
-        "{covered} of {found}: {missed:#?}"
-    );
+    assert!(100 * covered >= 95 * found, "{covered} of {found}: {missed:#?}");
     assert!(100 * narrow >= 85 * found, "{narrow} of {found}");
 }

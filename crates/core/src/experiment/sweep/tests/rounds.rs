@@ -17,14 +17,7 @@ const SERVERS: u64 = 240;
 /// The longest time from the begin to what happens once.
 const WITHIN_S: f64 = 22.0;
 
-const KINDS: [&str; 6] = [
-    "plain",
-    "retrograde",
-    "rejects",
-    "limit",
-    "outage",
-    "change",
-];
+const KINDS: [&str; 6] = ["plain", "retrograde", "rejects", "limit", "outage", "change"];
 
 /// A server by its number of users, and how the host treats it.
 struct Case {
@@ -53,11 +46,7 @@ impl Case {
         let kind = KINDS[(number % KINDS.len() as u64) as usize];
         let service_s = 10f64.powf(unit(-4.0, -2.3));
         let servers = 10f64.powf(unit(0.0, 1.5)) as u32;
-        let station = MachineRepair {
-            servers,
-            service_s,
-            overhead_s: service_s * unit(0.02, 1.0),
-        };
+        let station = MachineRepair { servers, service_s, overhead_s: service_s * unit(0.02, 1.0) };
         let most = f64::from(servers) / service_s;
         let knee = f64::from(servers) * (1.0 + station.overhead_s / service_s);
         let at = unit(0.3, 0.75) * WITHIN_S;
@@ -65,16 +54,8 @@ impl Case {
             kind,
             station,
             falls: (kind == "retrograde").then(|| (knee * unit(1.5, 2.5), unit(0.1, 0.3))),
-            rejects_above: if kind == "rejects" {
-                most * unit(0.4, 0.9)
-            } else {
-                f64::MAX
-            },
-            limit: if kind == "limit" {
-                (knee * unit(0.4, 1.5)).ceil()
-            } else {
-                f64::MAX
-            },
+            rejects_above: if kind == "rejects" { most * unit(0.4, 0.9) } else { f64::MAX },
+            limit: if kind == "limit" { (knee * unit(0.4, 1.5)).ceil() } else { f64::MAX },
             sd: unit(0.002, 0.04),
             burst_share: unit(0.0, 0.12),
             slow: [unit(0.0, 0.08), unit(5.0, 60.0)],
@@ -141,9 +122,7 @@ fn tell(number: u64) -> Told {
         kept.borrow_mut().push(speed);
         let changed = server.change.filter(|c| (begin_s + end_s) / 2.0 >= c.0);
         let factor = changed.map_or(1.0, |c| c.1);
-        let out = server
-            .outage
-            .map(|[from, to]| [from.max(begin_s), to.min(end_s)]);
+        let out = server.outage.map(|[from, to]| [from.max(begin_s), to.min(end_s)]);
         let out = out.filter(|[from, to]| from < to);
         let lost = out.map_or(0.0, |[from, to]| (to - from) / (end_s - begin_s));
         let per_s = server.curve(users)[1] * speed * factor * (1.0 - lost);
@@ -157,10 +136,7 @@ fn tell(number: u64) -> Told {
     let speeds = speeds.borrow();
     let all = c.slices.iter().zip(speeds.iter());
     let measured = all.filter(|(s, _)| s.round > 0 && (s.begin_ns >= at_ns) == is_last);
-    let factor = case
-        .change
-        .filter(|_| is_last)
-        .map_or(1.0, |change| change.1);
+    let factor = case.change.filter(|_| is_last).map_or(1.0, |change| change.1);
     let capacity = case.capacity() * factor * median(measured.map(|(_, speed)| *speed));
     let covers = |ci: Option<[f64; 2]>, x: f64| ci.is_some_and(|[lo, hi]| lo <= x && x <= hi);
     let knee = case.knee();
@@ -251,14 +227,8 @@ fn random_servers_on_noisy_hosts_are_told_right() {
     let false_falls = share(|t| t.retrograde, of_all, &flat);
     assert!(max >= 0.93, "maximum {max}: {told}");
     assert!(knee >= 0.9, "knee {knee}: {told}");
-    assert!(
-        changed >= 0.9,
-        "maximum of servers that change {changed}: {told}"
-    );
+    assert!(changed >= 0.9, "maximum of servers that change {changed}: {told}");
     assert!(named >= 0.99, "named {named}: {told}");
     assert!(falls >= 0.95, "retrograde {falls}: {told}");
-    assert!(
-        false_falls <= 0.01,
-        "false retrograde {false_falls}: {told}"
-    );
+    assert!(false_falls <= 0.01, "false retrograde {false_falls}: {told}");
 }

@@ -77,23 +77,14 @@ fn six_workers_of_700_us_are_found_as_asked() {
     let mut world = World::station(6, Law::Fixed(service));
     world.transport = Nanos::from_micros(25);
     let (conducted, conclusion) = sweep(&world, automatic(1));
-    assert!(
-        near(conclusion.max_throughput_per_s, 8_571.0, 0.03),
-        "{conclusion:?}"
-    );
+    assert!(near(conclusion.max_throughput_per_s, 8_571.0, 0.03), "{conclusion:?}");
     let knee = conclusion.knee_vusers.expect("a knee");
     assert!((6.0..=7.0).contains(&knee), "{knee}");
     let found = codes(&conducted.findings);
     assert!(found.iter().all(|c| *c == "past_knee"), "{found:?}");
-    let repair = conclusion
-        .models
-        .iter()
-        .find(|m| m.name == "machine_repair");
+    let repair = conclusion.models.iter().find(|m| m.name == "machine_repair");
     let servers = repair.and_then(|m| m.parameters.get("servers"));
-    assert!(
-        servers.is_none_or(|n| *n == 6.0),
-        "service is not exponential: {servers:?}"
-    );
+    assert!(servers.is_none_or(|n| *n == 6.0), "service is not exponential: {servers:?}");
 }
 
 #[test]
@@ -126,10 +117,7 @@ fn a_row_of_a_repeated_rate_is_of_all_its_trials() {
     assert!(near(row.throughput_per_s, 400.0, 0.01), "{row:?}");
     let ms = |ns: Option<u64>| ns.map_or(0.0, |ns| ns as f64 / 1e6);
     assert!(near(ms(row.mean_ns), 11.0 / 3.0, 0.01), "{row:?}");
-    assert!(
-        near(ms(row.p50_ns), 1.0, 0.01) && near(ms(row.p90_ns), 9.0, 0.01),
-        "{row:?}"
-    );
+    assert!(near(ms(row.p50_ns), 1.0, 0.01) && near(ms(row.p90_ns), 9.0, 0.01), "{row:?}");
 }
 
 /// Times that an observer saw are of all slices of a row, and their percentiles are not averaged.
@@ -144,10 +132,8 @@ fn times_inside_the_server_host_stay_in_merged_rows() {
         let mut times = HostTimes::default();
         times.set(&both_ends);
         trial.measurement.both_ends = both_ends;
-        trial.observed = Some(Observed {
-            server_host: is_observed.then_some(times),
-            ..Observed::default()
-        });
+        trial.observed =
+            Some(Observed { server_host: is_observed.then_some(times), ..Observed::default() });
         slice_of(&trial, &mut 0.0)
     };
     let row = |slices: &[TrialReport]| {

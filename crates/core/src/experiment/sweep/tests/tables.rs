@@ -51,23 +51,11 @@ fn a_table_that_falls_has_its_peak_first() {
 fn the_classic_mistake_is_caught() {
     let (findings, conclusion) = analyzed(TABLE_ONE);
     assert_eq!(codes(&findings), ["saturated_below_range"]);
-    assert!(
-        findings[0].text.contains("the knee is below 5,000"),
-        "{}",
-        findings[0].text
-    );
-    assert!(
-        findings[0].next_step.contains("--vusers 1,"),
-        "{}",
-        findings[0].next_step
-    );
+    assert!(findings[0].text.contains("the knee is below 5,000"), "{}", findings[0].text);
+    assert!(findings[0].next_step.contains("--vusers 1,"), "{}", findings[0].next_step);
     assert_eq!(conclusion.knee_vusers, None);
     assert!(near(conclusion.max_throughput_per_s, 88_400.0, 0.001));
-    assert!(
-        conclusion.answer.contains("below 5,000"),
-        "{}",
-        conclusion.answer
-    );
+    assert!(conclusion.answer.contains("below 5,000"), "{}", conclusion.answer);
     assert!(
         conclusion.answer.contains("the same 88,380/s"),
         "as many digits as in the table: {}",
@@ -105,16 +93,9 @@ fn the_classic_table_bends_at_48_users() {
     let (findings, conclusion) = analyzed(TABLE_TWO);
     let knee = conclusion.knee_vusers.expect("a knee");
     assert!((knee - 48.0).abs() <= 3.0, "{knee}");
-    assert_eq!(
-        conclusion.knee_ci95, None,
-        "a table without intervals gives none"
-    );
+    assert_eq!(conclusion.knee_ci95, None, "a table without intervals gives none");
     assert_eq!(codes(&findings), ["past_knee"]);
-    assert!(
-        findings[0].text.starts_with("200 and 300 users"),
-        "{}",
-        findings[0].text
-    );
+    assert!(findings[0].text.starts_with("200 and 300 users"), "{}", findings[0].text);
     assert_eq!(conclusion.recommended_vusers, Some(48));
     assert_eq!(conclusion.levels.len(), 6);
     assert!(conclusion.levels[2].is_knee, "50 users are nearest");
@@ -138,52 +119,18 @@ fn tables_of_every_shape_are_read_right() {
             &["retrograde"][..],
             Some(6.0),
         ),
-        (
-            "still rising",
-            "1,100\n2,199\n4,396\n8,788",
-            &["not_saturated"][..],
-            None,
-        ),
-        (
-            "rising ever less",
-            "1,100\n10,900\n100,4000",
-            &["not_saturated"][..],
-            None,
-        ),
-        (
-            "one server",
-            "1,100\n2,100\n3,100",
-            &["past_knee"][..],
-            Some(1.0),
-        ),
+        ("still rising", "1,100\n2,199\n4,396\n8,788", &["not_saturated"][..], None),
+        ("rising ever less", "1,100\n10,900\n100,4000", &["not_saturated"][..], None),
+        ("one server", "1,100\n2,100\n3,100", &["past_knee"][..], Some(1.0)),
         ("one level", "7,100", &["too_few_levels"][..], None),
-        (
-            "from 100 on",
-            "100,86069\n200,88455\n300,88375",
-            &["saturated_below_range"][..],
-            None,
-        ),
-        (
-            "bends below the first",
-            "5,500\n10,600\n20,600",
-            &["knee_not_bracketed"][..],
-            None,
-        ),
-        (
-            "linear from 2 on",
-            "2,200\n4,398\n8,600\n16,598",
-            &[][..],
-            Some(5.99),
-        ),
+        ("from 100 on", "100,86069\n200,88455\n300,88375", &["saturated_below_range"][..], None),
+        ("bends below the first", "5,500\n10,600\n20,600", &["knee_not_bracketed"][..], None),
+        ("linear from 2 on", "2,200\n4,398\n8,600\n16,598", &[][..], Some(5.99)),
     ] {
         let (findings, conclusion) = analyzed(&format!("vusers,throughput_per_s\n{rows}"));
         let found = codes(&findings);
         let found: Vec<&str> = found.into_iter().filter(|c| *c != "past_knee").collect();
-        let expected: Vec<&str> = expected
-            .iter()
-            .copied()
-            .filter(|c| *c != "past_knee")
-            .collect();
+        let expected: Vec<&str> = expected.iter().copied().filter(|c| *c != "past_knee").collect();
         assert_eq!(found, expected, "{what}");
         match (conclusion.knee_vusers, knee) {
             (Some(found), Some(knee)) => assert!(near(found, knee, 0.02), "{what}: {found}"),

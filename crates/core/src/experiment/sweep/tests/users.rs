@@ -15,10 +15,7 @@ fn six_workers_are_found() {
     let mut fake = Fake::station(6, 700e-6, 60e-6);
     fake.noise = 0.003;
     let (conducted, conclusion) = sweep(&mut fake, automatic(1));
-    assert!(
-        near(conclusion.max_throughput_per_s, 8_571.0, 0.03),
-        "{conclusion:?}"
-    );
+    assert!(near(conclusion.max_throughput_per_s, 8_571.0, 0.03), "{conclusion:?}");
     let knee = conclusion.knee_vusers.expect("a knee");
     assert!((6.0..7.0).contains(&knee), "{knee}");
     let levels = levels(&conducted);
@@ -31,10 +28,7 @@ fn a_knee_at_a_thousand_is_found_within_the_trials() {
     let mut fake = Fake::station(1_000, 0.01, 0.0);
     fake.noise = 0.003;
     let (conducted, conclusion) = sweep(&mut fake, automatic(3));
-    assert!(
-        near(conclusion.knee_vusers.expect("a knee"), 1_000.0, 0.03),
-        "{conclusion:?}"
-    );
+    assert!(near(conclusion.knee_vusers.expect("a knee"), 1_000.0, 0.03), "{conclusion:?}");
     assert!(levels(&conducted).iter().all(|&n| n <= 4_096.0));
 }
 
@@ -72,10 +66,7 @@ fn noise_that_cannot_be_averaged_out_is_said() {
     let mut fake = Fake::station(8, 0.01, 0.0);
     fake.noise = 0.5;
     let (conducted, conclusion) = sweep(&mut fake, automatic(5));
-    assert!(
-        codes(&conducted.findings).contains(&"throughput_varies"),
-        "{conclusion:?}"
-    );
+    assert!(codes(&conducted.findings).contains(&"throughput_varies"), "{conclusion:?}");
     assert_eq!(conducted.ended, EndReason::Converged);
 }
 
@@ -91,15 +82,8 @@ fn a_server_that_warms_up_does_not_drag_its_first_seconds_in() {
         });
         let (conducted, conclusion) = sweep(&mut fake, automatic(seed));
         let found = codes(&conducted.findings);
-        assert!(
-            found.contains(&"regime_change"),
-            "{found:?} {:?}",
-            levels(&conducted)
-        );
-        assert!(
-            near(conclusion.max_throughput_per_s, 6_000.0, 0.03),
-            "{conclusion:?}"
-        );
+        assert!(found.contains(&"regime_change"), "{found:?} {:?}", levels(&conducted));
+        assert!(near(conclusion.max_throughput_per_s, 6_000.0, 0.03), "{conclusion:?}");
         let knee = conclusion.knee_vusers.expect("a knee");
         assert!(near(knee, 6.0, 0.05), "{knee} {:?}", levels(&conducted));
     }
@@ -117,14 +101,8 @@ fn a_falling_target_is_retrograde() {
     let found = codes(&conducted.findings);
     assert!(found.contains(&"retrograde"), "{found:?}");
     let most = (1..100).map(law).fold(0.0, f64::max);
-    assert!(
-        near(conclusion.max_throughput_per_s, most, 0.05),
-        "{conclusion:?}"
-    );
-    let usl = conclusion
-        .models
-        .iter()
-        .find(|m| m.name == "universal_scalability_law");
+    assert!(near(conclusion.max_throughput_per_s, most, 0.05), "{conclusion:?}");
+    let usl = conclusion.models.iter().find(|m| m.name == "universal_scalability_law");
     assert!(usl.is_some_and(|m| m.good), "{:?}", conclusion.models);
 }
 
@@ -136,11 +114,7 @@ fn a_target_without_a_limit_is_not_saturated() {
     assert_eq!(codes(&conducted.findings), ["not_saturated"]);
     assert_eq!(conclusion.knee_vusers, None);
     assert_eq!(levels(&conducted).last(), Some(&10_000.0));
-    assert!(
-        conclusion.answer.contains("still rises"),
-        "{}",
-        conclusion.answer
-    );
+    assert!(conclusion.answer.contains("still rises"), "{}", conclusion.answer);
 }
 
 #[test]
@@ -167,15 +141,9 @@ fn an_invalid_level_does_not_end_the_climb() {
     let Ok(conducted) = conduct(&mut experiment, run);
     let conclusion = &conducted.conclusion;
     assert!(levels(&conducted).contains(&64.0), "the climb goes on");
-    let row = conclusion
-        .levels
-        .iter()
-        .find(|l| l.level == Level::Vusers(16));
+    let row = conclusion.levels.iter().find(|l| l.level == Level::Vusers(16));
     let excluded = row.and_then(|l| l.excluded_because.as_deref());
-    assert!(
-        matches!(excluded, Some("invalid" | "explored only")),
-        "{row:?}"
-    );
+    assert!(matches!(excluded, Some("invalid" | "explored only")), "{row:?}");
     let knee = conclusion.knee_vusers.expect("other levels show it");
     assert!(near(knee, 10.0, 0.03), "{knee}");
 }
@@ -188,11 +156,7 @@ fn a_list_runs_just_its_levels() {
     let mut asked: Vec<f64> = levels_asked.iter().map(|&n| f64::from(n)).collect();
     asked.sort_by(f64::total_cmp);
     assert_eq!(levels(&conducted), asked);
-    assert_eq!(
-        conclusion.slices.len(),
-        10 * asked.len(),
-        "4 s in slices of 400 ms"
-    );
+    assert_eq!(conclusion.slices.len(), 10 * asked.len(), "4 s in slices of 400 ms");
     assert!(near(conclusion.knee_vusers.expect("a knee"), 48.0, 0.03));
     let seeds: std::collections::BTreeSet<String> =
         conducted.trials.iter().map(|t| t.label.clone()).collect();
@@ -225,10 +189,7 @@ fn rounds_visit_each_level_once_in_random_order() {
         assert_eq!(levels, [1, 2, 3, 4].map(Level::Vusers));
     }
     assert!((2..=10).any(|round| order(round) != order(1)));
-    assert!(
-        conclusion.levels.iter().all(|l| l.trials >= 5),
-        "slices of a row"
-    );
+    assert!(conclusion.levels.iter().all(|l| l.trials >= 5), "slices of a row");
 }
 
 #[test]
@@ -254,13 +215,7 @@ fn a_target_that_slows_with_time_is_not_retrograde() {
 
 #[test]
 fn a_list_that_falls_is_retrograde() {
-    let mut fake = Fake::new(|n| {
-        if n <= 8 {
-            1_000.0 * f64::from(n)
-        } else {
-            5_000.0
-        }
-    });
+    let mut fake = Fake::new(|n| if n <= 8 { 1_000.0 * f64::from(n) } else { 5_000.0 });
     fake.noise = 0.004;
     let (conducted, _) = sweep(&mut fake, list(&[1, 2, 4, 8, 16]));
     assert_eq!(levels(&conducted), [1.0, 2.0, 4.0, 8.0, 16.0]);

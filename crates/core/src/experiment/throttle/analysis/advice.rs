@@ -42,10 +42,7 @@ pub fn recommendations(trials: &[WaitTrial]) -> Vec<WaitAdvice> {
         return Vec::new();
     };
     let short = trials.iter().any(|t| t.spec.delay == SHORT) && at_reference_delay != SHORT;
-    let delays = short
-        .then_some(SHORT)
-        .into_iter()
-        .chain([at_reference_delay]);
+    let delays = short.then_some(SHORT).into_iter().chain([at_reference_delay]);
     let cases = delays.flat_map(|delay| BUDGETS_PERCENT.map(|budget| (delay, budget)));
     cases
         .filter_map(|(delay, budget)| {
@@ -174,11 +171,7 @@ impl Lateness {
             (spun, at) = (next, late);
             slope += share;
         }
-        let beyond = if slope > 0.0 {
-            (spin_ns - spun).max(0.0) / slope
-        } else {
-            0.0
-        };
+        let beyond = if slope > 0.0 { (spin_ns - spun).max(0.0) / slope } else { 0.0 };
         Nanos((at + beyond) as u64).min(most)
     }
 
@@ -241,11 +234,7 @@ mod advice_tests {
         let late: Vec<u64> = (1..=100).map(|k| 50_000 + k * 1_000).collect();
         let mut spin = waits(WaitMethod::Spin, delay, &[40; 100]);
         spin.waits.cpu = spin.waits.elapsed;
-        vec![
-            waits(WaitMethod::Sleep, delay, &[110_000; 100]),
-            waits(SLEEP, delay, &late),
-            spin,
-        ]
+        vec![waits(WaitMethod::Sleep, delay, &[110_000; 100]), waits(SLEEP, delay, &late), spin]
     }
 
     fn told(trials: &[WaitTrial]) -> Vec<(f64, String)> {
@@ -329,17 +318,11 @@ mod model_tests {
     /// Late by 60 µs and an exponential tail of mean 20 µs.
     fn late() -> Vec<u64> {
         let mut rng = rng::stream(7, 1);
-        (0..5_000)
-            .map(|_| 60_000 + (20_000.0 * rng::exp1(&mut rng)) as u64)
-            .collect()
+        (0..5_000).map(|_| 60_000 + (20_000.0 * rng::exp1(&mut rng)) as u64).collect()
     }
 
     fn sleeper(late: &[u64]) -> Sleeper {
-        let trial = waits(
-            WaitMethod::SleepAbsoluteMinSlack,
-            Nanos::from_millis(1),
-            late,
-        );
+        let trial = waits(WaitMethod::SleepAbsoluteMinSlack, Nanos::from_millis(1), late);
         Sleeper::of(&trial).expect("sleeps")
     }
 

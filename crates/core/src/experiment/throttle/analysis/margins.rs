@@ -21,9 +21,8 @@ const MARGIN_MAX: Nanos = Nanos::from_millis(1);
 /// rise or fall as their neighbours do; those beyond the shortest or the longest take its margin.
 pub fn margins_of(trials: &[WaitTrial]) -> Option<Margins> {
     let measured = by_bucket(trials);
-    let known: Vec<(usize, u64)> = (0..Margins::COUNT)
-        .filter_map(|bucket| Some((bucket, measured[bucket]?.0)))
-        .collect();
+    let known: Vec<(usize, u64)> =
+        (0..Margins::COUNT).filter_map(|bucket| Some((bucket, measured[bucket]?.0))).collect();
     let (first, last) = (*known.first()?, *known.last()?);
     let filled = std::array::from_fn(|bucket| {
         let below = known.iter().rev().find(|k| k.0 <= bucket).unwrap_or(&first);
@@ -31,20 +30,14 @@ pub fn margins_of(trials: &[WaitTrial]) -> Option<Margins> {
         let apart = above.0.saturating_sub(below.0).max(1) as f64;
         let share = bucket.saturating_sub(below.0) as f64 / apart;
         let (low, high) = (below.1 as f64, above.1 as f64);
-        if bucket >= last.0 {
-            last.1
-        } else {
-            (low + share * (high - low)).round() as u64
-        }
+        if bucket >= last.0 { last.1 } else { (low + share * (high - low)).round() as u64 }
     });
     Some(Margins::from_buckets(filled))
 }
 
 /// The margin for a deadline 1 ms away; `None` where nothing tells it.
 pub fn hybrid_margin(trials: &[WaitTrial]) -> Option<Nanos> {
-    let there = trials
-        .iter()
-        .filter(|t| t.spec.delay == super::REFERENCE_DELAY);
+    let there = trials.iter().filter(|t| t.spec.delay == super::REFERENCE_DELAY);
     let hybrid = at_reference_delay(there.filter(|t| t.spec.method == WaitMethod::Hybrid));
     let direct = hybrid.and_then(learnt);
     direct.or_else(|| Some(margins_of(trials)?.at(super::REFERENCE_DELAY)))
@@ -53,16 +46,9 @@ pub fn hybrid_margin(trials: &[WaitTrial]) -> Option<Nanos> {
 /// The margins of those lengths of sleep that were measured, the shortest first.
 pub fn margin_rows(trials: &[WaitTrial]) -> Vec<MarginRow> {
     let row = |(bucket, margin): (usize, Option<Nanos>)| {
-        Some(MarginRow {
-            sleep_ns: Margins::length_min(bucket).0,
-            margin_ns: margin?.0,
-        })
+        Some(MarginRow { sleep_ns: Margins::length_min(bucket).0, margin_ns: margin?.0 })
     };
-    by_bucket(trials)
-        .into_iter()
-        .enumerate()
-        .filter_map(row)
-        .collect()
+    by_bucket(trials).into_iter().enumerate().filter_map(row).collect()
 }
 
 /// What each length was measured to need; of several delays that fall into one, the most.
@@ -102,11 +88,7 @@ mod tests {
     use crate::experiment::throttle::tests::waits;
 
     fn hybrid(delay_us: u64, margin_us: u64) -> WaitTrial {
-        let mut trial = waits(
-            WaitMethod::Hybrid,
-            Nanos::from_micros(delay_us),
-            &[100, 100],
-        );
+        let mut trial = waits(WaitMethod::Hybrid, Nanos::from_micros(delay_us), &[100, 100]);
         trial.waits.margin = Some(Nanos::from_micros(margin_us));
         trial
     }
@@ -123,10 +105,7 @@ mod tests {
             .expect("measured");
         let us = margins.by_bucket().map(|ns| ns / 1_000);
         // 100 µs are of bucket 2, 1 ms of bucket 5, 20 ms of bucket 10.
-        assert_eq!(
-            us,
-            [60, 60, 60, 70, 80, 90, 100, 110, 120, 130, 140, 140, 140]
-        );
+        assert_eq!(us, [60, 60, 60, 70, 80, 90, 100, 110, 120, 130, 140, 140, 140]);
         assert!(margins_of(&[]).is_none());
         let spin = waits(WaitMethod::Spin, Nanos::from_millis(1), &[30, 40]);
         assert!(margins_of(&[spin]).is_none());
@@ -137,10 +116,7 @@ mod tests {
         let trials = [sleeps(1_000, 100), hybrid(1_000, 77)];
         assert_eq!(hybrid_margin(&trials), Some(Nanos::from_micros(77)));
         let slept = hybrid_margin(&trials[..1]).expect("sleeps");
-        assert!(
-            slept.0.abs_diff(85_000) < 100,
-            "85 % of 1 to 100 µs: {slept}"
-        );
+        assert!(slept.0.abs_diff(85_000) < 100, "85 % of 1 to 100 µs: {slept}");
         assert_eq!(hybrid_margin(&[]), None);
         let rows = margin_rows(&trials);
         assert_eq!(rows.len(), 1);

@@ -143,11 +143,7 @@ impl HeldRate {
         let shortfall = if is_constant {
             let took = holds.last.as_secs_f64();
             let by_count = missed_by(took * spec.rate.per_s() / (wanted - 1).max(1) as f64);
-            if by_count.abs() < by_slope.abs() {
-                by_count
-            } else {
-                by_slope
-            }
+            if by_count.abs() < by_slope.abs() { by_count } else { by_slope }
         } else {
             by_slope
         };
@@ -293,10 +289,7 @@ mod rates_tests {
         trial.holds.record(Nanos::ZERO, Nanos(5));
         trial.holds.elapsed = Nanos::from_millis(500);
         let row = rate_row(&trial).expect("one operation");
-        assert_eq!(
-            (row.achieved_per_s, row.drift_ppm, row.gap_cv),
-            (2.0, 0.0, 0.0)
-        );
+        assert_eq!((row.achieved_per_s, row.drift_ppm, row.gap_cv), (2.0, 0.0, 0.0));
         assert_eq!(HeldRate::of(&trial), None);
     }
 }

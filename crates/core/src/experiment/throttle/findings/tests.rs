@@ -63,11 +63,7 @@ fn most_of_an_overshoot_may_be_timer_slack() {
         [
             waits(WaitMethod::Timerfd, MS, &[default; 100]),
             waits(WaitMethod::Sleep, Nanos::from_secs(1), &[default; 100]),
-            waits(
-                WaitMethod::SleepMinSlack,
-                Nanos::from_secs(1),
-                &[least; 100],
-            ),
+            waits(WaitMethod::SleepMinSlack, Nanos::from_secs(1), &[least; 100]),
         ]
     };
     let found = ["timer_slack"];
@@ -79,10 +75,7 @@ fn most_of_an_overshoot_may_be_timer_slack() {
     apart[2].spec.delay = Nanos::from_secs(2);
     check_waits("different delays", &apart, &[]);
     let (text, next) = only(&wait_findings(&sleeps(53_000, 2_500)));
-    assert!(
-        text.ends_with("the median overshoot is 2.5 µs, not 53 µs"),
-        "{text}"
-    );
+    assert!(text.ends_with("the median overshoot is 2.5 µs, not 53 µs"), "{text}");
     assert!(next.contains("prctl(PR_SET_TIMERSLACK, 1)"), "{next}");
 }
 
@@ -137,10 +130,7 @@ fn a_rate_is_missed_by_more_than_a_thousandth() {
     let found = ["rate_not_held"];
     check_holds("0.11 %", &[drifting(RelativeSleep, 1_100)], &found);
     check_holds("0.09 %", &[drifting(RelativeSleep, 900)], &[]);
-    let both = [
-        drifting(NaiveSleep, 1_000_000),
-        drifting(RelativeSleep, 60_000),
-    ];
+    let both = [drifting(NaiveSleep, 1_000_000), drifting(RelativeSleep, 60_000)];
     check_holds("each by itself", &both, &["rate_not_held", "rate_not_held"]);
     let (text, _) = only(&hold_findings(&both[..1]));
     assert_eq!(
@@ -182,16 +172,8 @@ fn the_throttle_is_to_blame_only_where_it_had_time() {
     assert!(next.contains("--rate 720,"), "{next}");
     let finding = &hold_findings(&[throttle(100, 100_000)])[0];
     assert_eq!(finding.severity, Severity::Error);
-    assert!(
-        finding.text.contains("made 909.1/s of the 1,000/s"),
-        "{}",
-        finding.text
-    );
-    assert!(
-        finding.text.contains("take only 10 % of the time"),
-        "{}",
-        finding.text
-    );
+    assert!(finding.text.contains("made 909.1/s of the 1,000/s"), "{}", finding.text);
+    assert!(finding.text.contains("take only 10 % of the time"), "{}", finding.text);
 }
 
 /// Ten operations at each tick of 10 ms, the last of them just after its moment.
@@ -223,11 +205,7 @@ fn stalled(method: HoldMethod, operations: u64, late_us: u64) -> HoldTrial {
 #[test]
 fn a_throttle_that_was_held_up_now_and_then_says_so() {
     let found = ["throttle_late"];
-    check_holds(
-        "11 of 1,000 by 1.1 ms",
-        &[stalled(Throttle, 11, 1_100)],
-        &found,
-    );
+    check_holds("11 of 1,000 by 1.1 ms", &[stalled(Throttle, 11, 1_100)], &found);
     check_holds("9 of 1,000 by 1.1 ms", &[stalled(Throttle, 9, 1_100)], &[]);
     check_holds("11 of 1,000 by 0.9 ms", &[stalled(Throttle, 11, 900)], &[]);
     check_holds("another", &[stalled(RelativeSleep, 11, 1_100)], &[]);
@@ -235,10 +213,7 @@ fn a_throttle_that_was_held_up_now_and_then_says_so() {
     grouped.spec.wait_min = Nanos::from_millis(10);
     check_holds("groups as it is told", &[grouped], &[]);
     let (text, next) = only(&hold_findings(&[stalled(Throttle, 20, 2_000)]));
-    assert!(
-        text.contains("began 2 ms late or more, the latest 2 ms"),
-        "{text}"
-    );
+    assert!(text.contains("began 2 ms late or more, the latest 2 ms"), "{text}");
     assert!(next.contains("quieter machine"), "{next}");
 }
 

@@ -27,10 +27,7 @@ pub(super) fn dispersion_by_scale(times: &[Nanos], known: Window) -> Vec<Dispers
     scales
         .filter_map(|scale_ns| {
             let Counts { dispersion, .. } = counts(times, known, Nanos(scale_ns))?;
-            Some(DispersionAt {
-                scale_ns,
-                index: dispersion,
-            })
+            Some(DispersionAt { scale_ns, index: dispersion })
         })
         .collect()
 }
@@ -91,10 +88,7 @@ pub(super) fn theory_loss_percent(trial: &UdpTrial, sent_per_s: f64) -> Option<f
     }
     let percent = |lost: u64, of: usize| 100.0 * lost as f64 / of as f64;
     if starts.len() as u64 == trial.sent.sent {
-        return Some(percent(
-            buffer.lost(starts.iter().copied(), work),
-            starts.len(),
-        ));
+        return Some(percent(buffer.lost(starts.iter().copied(), work), starts.len()));
     }
     let ClientWait::Schedule { arrival, .. } = &trial.spec.wait else {
         return None;

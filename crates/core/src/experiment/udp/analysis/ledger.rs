@@ -7,11 +7,8 @@ use crate::trial::datagrams::{LedgerReport, LossEvidence};
 const NOT_OF_THIS_RUN: &str = "not_of_this_run";
 
 /// Where a receiving socket drops, in the order of the path.
-const AT_SOCKET: [DropPlace; 3] = [
-    DropPlace::Checksum,
-    DropPlace::ReceiveBuffer,
-    DropPlace::UdpMemory,
-];
+const AT_SOCKET: [DropPlace; 3] =
+    [DropPlace::Checksum, DropPlace::ReceiveBuffer, DropPlace::UdpMemory];
 
 /// Puts every datagram that was intended to one line of the ledger.
 ///
@@ -56,11 +53,8 @@ pub fn ledger(trial: &UdpTrial) -> LedgerReport {
         book.put(&counter);
     }
     for host_wide in [false, true] {
-        let mut counters: Vec<&DropCounter> = trial
-            .drops
-            .iter()
-            .filter(|d| d.host_wide == host_wide && !d.whole_kernel)
-            .collect();
+        let mut counters: Vec<&DropCounter> =
+            trial.drops.iter().filter(|d| d.host_wide == host_wide && !d.whole_kernel).collect();
         counters.sort_by_key(|d| d.place);
         counters.into_iter().for_each(|counter| book.put(counter));
     }
@@ -95,13 +89,7 @@ impl LedgerBuilder {
     fn put(&mut self, counter: &DropCounter) {
         if counter.count > 0 {
             let attributed = self.take(counter.count);
-            self.lose(
-                counter.place,
-                counter.count,
-                attributed,
-                &counter.source,
-                counter.host_wide,
-            );
+            self.lose(counter.place, counter.count, attributed, &counter.source, counter.host_wide);
         }
     }
 
@@ -169,9 +157,7 @@ fn rest(trial: &UdpTrial) -> Option<(DropPlace, &str)> {
 
 fn of_this_run(received: &UdpReceived) -> u64 {
     let own = received.discarded.iter();
-    own.filter(|(why, _)| why.as_str() != NOT_OF_THIS_RUN)
-        .map(|(_, n)| n)
-        .sum()
+    own.filter(|(why, _)| why.as_str() != NOT_OF_THIS_RUN).map(|(_, n)| n).sum()
 }
 
 /// Drops of whole kernels that no other counter has.
@@ -188,10 +174,7 @@ fn of_kernels(trial: &UdpTrial) -> Vec<DropCounter> {
             let again = known.min(counter.count);
             known -= again;
             let count = counter.count - again;
-            rest.push(DropCounter {
-                count,
-                ..counter.clone()
-            });
+            rest.push(DropCounter { count, ..counter.clone() });
         }
     }
     rest

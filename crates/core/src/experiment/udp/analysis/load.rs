@@ -103,17 +103,11 @@ fn others_percent(trial: &UdpTrial) -> Option<f64> {
 
 /// The part of the trial in which all times of sending are known.
 fn known(trial: &UdpTrial, length: Nanos) -> Window {
-    Window {
-        start: Nanos::ZERO,
-        end: length.min(trial.sent.starts_until),
-    }
+    Window { start: Nanos::ZERO, end: length.min(trial.sent.starts_until) }
 }
 
 fn whole(length: Nanos) -> Window {
-    Window {
-        start: Nanos::ZERO,
-        end: length,
-    }
+    Window { start: Nanos::ZERO, end: length }
 }
 
 /// The rate and the arrival process of senders that keep a schedule.

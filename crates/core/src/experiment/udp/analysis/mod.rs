@@ -57,11 +57,7 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
         offered: load::offered_report(trial, length),
         generator: generator_report(&trial.generator, trial.sent.sent as f64),
         stationary,
-        verdict: if invalid_because.is_empty() {
-            Verdict::Valid
-        } else {
-            Verdict::Invalid
-        },
+        verdict: if invalid_because.is_empty() { Verdict::Valid } else { Verdict::Invalid },
         invalid_because,
         invalid_clauses,
         bytes_received: ledger.received * u64::from(trial.spec.size),
@@ -109,19 +105,12 @@ fn datagrams(trial: &UdpTrial, length: Nanos) -> DatagramReport {
     let got = trial.received.as_ref().unwrap_or(&nothing);
     let length_s = length.as_secs_f64();
     let per_s = |n: u64| {
-        if length_s > 0.0 {
-            n as f64 / length_s
-        } else {
-            0.0
-        }
+        if length_s > 0.0 { n as f64 / length_s } else { 0.0 }
     };
     // A service that lags behind works, and waits for its processor, beyond the time of sending.
     let over = got.over.max(length);
     let missing = sent.sent.saturating_sub(got.received);
-    let known = Window {
-        start: Nanos::ZERO,
-        end: length.min(got.arrivals_until),
-    };
+    let known = Window { start: Nanos::ZERO, end: length.min(got.arrivals_until) };
     let work_ns = facts.work.map_or(0.0, |law| law.mean_ns());
     DatagramReport {
         sent_per_s: per_s(sent.sent),
@@ -176,18 +165,11 @@ fn intervals(trial: &UdpTrial, length: Nanos) -> Vec<Interval> {
     let step = trial.spec.interval.0.max(1);
     let asked = length.min(trial.spec.duration);
     let count = (asked.0.div_ceil(step) as usize).max(1);
-    let told = [
-        Some(&trial.sent.by_interval),
-        trial.received.as_ref().map(|r| &r.by_interval),
-    ];
+    let told = [Some(&trial.sent.by_interval), trial.received.as_ref().map(|r| &r.by_interval)];
     // What has no number is 0, so that endless empty intervals need not be kept.
     let known = told.iter().flatten().map(|n| n.len()).max().unwrap_or(0);
     let of = |counts: &Vec<u64>, index: usize| -> u64 {
-        let last = if index + 1 == count {
-            counts.len()
-        } else {
-            index + 1
-        };
+        let last = if index + 1 == count { counts.len() } else { index + 1 };
         counts.get(index..last).map_or(0, |n| n.iter().sum())
     };
     (0..count.min(known.max(INTERVALS_MAX)))

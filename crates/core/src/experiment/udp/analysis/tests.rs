@@ -55,21 +55,10 @@ pub(crate) fn schedule(per_s: u64, arrival: ArrivalLaw) -> ClientWait {
 /// A trial on one host of which nothing was sent.
 pub(crate) fn blank(spec: UdpTrialSpec) -> UdpTrial {
     UdpTrial {
-        sent: UdpSent {
-            elapsed: spec.duration,
-            starts_until: spec.duration,
-            ..UdpSent::default()
-        },
-        received: Some(UdpReceived {
-            arrivals_until: spec.duration,
-            ..UdpReceived::default()
-        }),
+        sent: UdpSent { elapsed: spec.duration, starts_until: spec.duration, ..UdpSent::default() },
+        received: Some(UdpReceived { arrivals_until: spec.duration, ..UdpReceived::default() }),
         service_lost: None,
-        service: ServiceFacts {
-            same_host: true,
-            same_namespace: true,
-            ..ServiceFacts::default()
-        },
+        service: ServiceFacts { same_host: true, same_namespace: true, ..ServiceFacts::default() },
         kernel: BTreeMap::new(),
         drops: Vec::new(),
         not_read: Vec::new(),
@@ -103,10 +92,7 @@ pub(crate) fn served(spec: UdpTrialSpec, starts: Vec<Nanos>, work: Nanos, buffer
     trial.sent.intended = starts.len() as u64;
     trial.sent.sent = starts.len() as u64;
     trial.sent.starts = starts;
-    trial.received = Some(UdpReceived {
-        socket_drops: lost,
-        ..recorder.finish()
-    });
+    trial.received = Some(UdpReceived { socket_drops: lost, ..recorder.finish() });
     trial.service.work = Some(Law::Fixed(work));
     trial.service.buffer_datagrams = Some(buffer);
     trial
@@ -116,9 +102,7 @@ pub(crate) fn served(spec: UdpTrialSpec, starts: Vec<Nanos>, work: Nanos, buffer
 pub(crate) fn moments(per_s: u64, arrival: &ArrivalLaw, until: Nanos) -> Vec<Nanos> {
     let rate = Rate::per_second(per_s).expect("not zero");
     let mut schedule = Arrivals::of(rate, arrival, Share::WHOLE, 1);
-    std::iter::from_fn(|| schedule.next())
-        .take_while(|&t| t < until)
-        .collect()
+    std::iter::from_fn(|| schedule.next()).take_while(|&t| t < until).collect()
 }
 
 fn scheduled(per_s: u64, arrival: ArrivalLaw, work_us: u64, buffer: u64) -> TrialReport {
@@ -143,10 +127,7 @@ fn counter(place: DropPlace, count: u64, host_wide: bool) -> DropCounter {
 fn lossy(received: u64, drops: Vec<DropCounter>) -> UdpTrial {
     let mut trial = blank(spec(1, ClientWait::Yield, Nanos::from_secs(1)));
     (trial.sent.intended, trial.sent.sent) = (100, 100);
-    trial.received = Some(UdpReceived {
-        received,
-        ..UdpReceived::default()
-    });
+    trial.received = Some(UdpReceived { received, ..UdpReceived::default() });
     trial.drops = drops;
     trial
 }
@@ -174,11 +155,8 @@ fn exact_counters_go_before_those_of_the_host() {
     ));
     assert_eq!(lost(&l), [("receive_buffer", 4), ("send_buffer", 6)]);
     assert_eq!(l.unexplained, 0);
-    let told: Vec<(u64, u64, bool)> = l
-        .evidence
-        .iter()
-        .map(|e| (e.counted, e.attributed, e.host_wide))
-        .collect();
+    let told: Vec<(u64, u64, bool)> =
+        l.evidence.iter().map(|e| (e.counted, e.attributed, e.host_wide)).collect();
     let expected = [(4, 4, false), (50, 6, true), (50, 0, true)];
     assert_eq!(told, expected, "in the order of the path");
 }
@@ -187,10 +165,7 @@ fn exact_counters_go_before_those_of_the_host() {
 #[test]
 fn of_what_a_whole_kernel_dropped_only_the_rest_is_new() {
     use DropPlace::{Firewall, IpLayer, Qdisc};
-    let all = |place, count| DropCounter {
-        whole_kernel: true,
-        ..counter(place, count, true)
-    };
+    let all = |place, count| DropCounter { whole_kernel: true, ..counter(place, count, true) };
     let with = |received, drops: Vec<DropCounter>, errors: &[(&str, u64)]| {
         let mut trial = lossy(received, drops);
         (trial.service.same_host, trial.service.same_namespace) = (true, false);
@@ -228,10 +203,7 @@ fn of_what_a_whole_kernel_dropped_only_the_rest_is_new() {
 fn a_kernel_tells_of_its_own_host() {
     let mut here = counter(DropPlace::Qdisc, 10, true);
     here.at_service = false;
-    let there = DropCounter {
-        whole_kernel: true,
-        ..counter(DropPlace::Qdisc, 10, true)
-    };
+    let there = DropCounter { whole_kernel: true, ..counter(DropPlace::Qdisc, 10, true) };
     let mut trial = lossy(80, vec![here, there]);
     (trial.service.same_host, trial.service.same_namespace) = (false, false);
     assert_eq!(lost(&ledger(&trial)), [("qdisc", 20)]);
@@ -247,11 +219,7 @@ fn what_the_socket_dropped_is_told_apart_by_the_host() {
         trial.received.as_mut().expect("it told").socket_drops = 10;
         let l = ledger(&trial);
         assert_eq!(l.unexplained, 0);
-        lost(&l)
-            .into_iter()
-            .map(|(place, n)| format!("{place} {n}"))
-            .collect::<Vec<_>>()
-            .join(", ")
+        lost(&l).into_iter().map(|(place, n)| format!("{place} {n}")).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(with(vec![]), "receive_buffer 10");
     let memory = || counter(UdpMemory, 3, true);
@@ -263,20 +231,14 @@ fn what_the_socket_dropped_is_told_apart_by_the_host() {
         "memory was short for others"
     );
     let checksum = counter(Checksum, 9, true);
-    assert_eq!(
-        with(vec![memory(), buffer(4), checksum]),
-        "checksum 6, receive_buffer 4"
-    );
+    assert_eq!(with(vec![memory(), buffer(4), checksum]), "checksum 6, receive_buffer 4");
     assert_eq!(
         with(vec![counter(ReceiveBuffer, 10, false)]),
         "receive_buffer 10",
         "told twice, counted once"
     );
     assert_eq!(
-        with(vec![
-            counter(Checksum, 4, false),
-            counter(UdpMemory, 5, false)
-        ]),
+        with(vec![counter(Checksum, 4, false), counter(UdpMemory, 5, false)]),
         "checksum 4, receive_buffer 1, udp_memory 5",
         "the service told them apart, but for one"
     );
@@ -293,11 +255,7 @@ fn what_no_counter_tells_of() {
     (trial.service.same_host, trial.service.same_namespace) = (false, false);
     assert_eq!(rest(&trial), (None, 10), "the other's counters are unknown");
     trial.service.kernel = "6.1".into();
-    assert_eq!(
-        rest(&trial).1,
-        0,
-        "a kernel that is told tells its counters"
-    );
+    assert_eq!(rest(&trial).1, 0, "a kernel that is told tells its counters");
     trial.service.kernel.clear();
     trial.drops = vec![counter(DropPlace::Backlog, 0, true)];
     assert_eq!(rest(&trial), (Some(("path".into(), 10)), 0));
@@ -351,12 +309,7 @@ fn poisson_through_a_known_queue_loses_what_theory_says() {
     let index = report.offered.dispersion.as_ref().and_then(|x| x.ms10);
     assert!((index.expect("1,000 bins") - 1.0).abs() < 0.2);
     assert!(report.offered.ks_p_value.expect("poisson") > 0.01);
-    assert_eq!(
-        report.verdict,
-        Verdict::Valid,
-        "{:?}",
-        report.invalid_because
-    );
+    assert_eq!(report.verdict, Verdict::Valid, "{:?}", report.invalid_because);
 }
 
 #[test]
@@ -386,12 +339,7 @@ fn moments_that_were_not_all_kept_leave_the_formula() {
     let mut trial = served(spec, starts, Nanos::from_micros(200), 5);
     trial.sent.starts.truncate(1_000);
     let load = trial.sent.sent as f64 * 200e-6;
-    let d = |trial: &UdpTrial| {
-        assess(trial)
-            .datagrams()
-            .cloned()
-            .expect("they are datagrams")
-    };
+    let d = |trial: &UdpTrial| assess(trial).datagrams().cloned().expect("they are datagrams");
     let theory = d(&trial).theory_loss_percent.expect("it is Poisson");
     let overload = 100.0 * (1.0 - 1.0 / load);
     assert!((overload..overload * 1.3).contains(&theory), "{theory}");
@@ -432,24 +380,18 @@ fn a_cost_of_sending_promises_processors_of_ones_own() {
         trial.sent.processors_busy = Some(Nanos::from_millis(busy_s));
         (trial.generator.cpu_user_s, trial.generator.cpu_system_s) = (5.0, 2.0);
         trial.service.cpus = vec![1];
-        trial.received = Some(UdpReceived {
-            cpu: Nanos::from_secs(1),
-            ..UdpReceived::default()
-        });
+        trial.received = Some(UdpReceived { cpu: Nanos::from_secs(1), ..UdpReceived::default() });
         trial
     };
     let clauses = assess(&shared(9_500, 75)).invalid_because;
     assert_eq!(
         clauses,
-        [
-            "others used 15 % of the processors that the clients are bound to, where each send is \
-             to cost 75 µs: the rate is not what these clients alone would make of them"
-        ]
+        ["others used 15 % of the processors that the clients are bound to, where each send is \
+             to cost 75 µs: the rate is not what these clients alone would make of them"]
     );
-    for (what, trial) in [
-        ("a tenth", shared(9_000, 75)),
-        ("a send costs what it does", shared(9_500, 0)),
-    ] {
+    for (what, trial) in
+        [("a tenth", shared(9_000, 75)), ("a send costs what it does", shared(9_500, 0))]
+    {
         assert_eq!(assess(&trial).verdict, Verdict::Valid, "{what}");
     }
     let mut elsewhere = shared(9_000, 75);
@@ -468,10 +410,7 @@ fn a_service_that_lags_behind_waits_no_more_than_all_the_time() {
         received.kept_waiting = Nanos::from_millis(1_080);
         received.over = Nanos::from_millis(over_ms);
         let report = assess(trial);
-        report
-            .datagrams()
-            .cloned()
-            .map(|d| d.service_waiting_percent)
+        report.datagrams().cloned().map(|d| d.service_waiting_percent)
     };
     assert_eq!(waits(&mut trial, 1_200), Some(90.0));
     assert_eq!(waits(&mut trial, 0), Some(100.0), "an older record");
@@ -486,11 +425,7 @@ fn what_ends_early_is_counted_over_its_own_time() {
     trial.spec.datagrams_max = None;
     assert_eq!(assess(&trial).throughput_per_s, Some(50.0));
     trial.sent.elapsed = Nanos::from_secs(2);
-    assert_eq!(
-        assess(&trial).throughput_per_s,
-        Some(25.0),
-        "blocked at the end"
-    );
+    assert_eq!(assess(&trial).throughput_per_s, Some(25.0), "blocked at the end");
 }
 
 #[test]

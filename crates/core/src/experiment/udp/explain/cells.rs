@@ -150,10 +150,7 @@ pub(super) fn block(
 ) -> Vec<DesignCell> {
     let mut cells = vec![DesignCell::First, DesignCell::Second];
     cells.extend(changes.iter().map(|&change| DesignCell::Changed(change)));
-    rng::shuffle(
-        &mut cells,
-        &mut rng::stream(seed, rng::ORDER + number as u64),
-    );
+    rng::shuffle(&mut cells, &mut rng::stream(seed, rng::ORDER + number as u64));
     let is_derived =
         |cell: &DesignCell| matches!(cell, DesignCell::Changed(change) if change.is_derived());
     let base = cells.iter().position(|cell| *cell == subject);
@@ -252,11 +249,7 @@ fn placed(spec: &UdpTrialSpec) -> &'static str {
 }
 
 fn other_slack(slack: Nanos) -> Nanos {
-    if slack > SLACKS[0] {
-        SLACKS[0]
-    } else {
-        SLACKS[1]
-    }
+    if slack > SLACKS[0] { SLACKS[0] } else { SLACKS[1] }
 }
 
 fn has_work(spec: &UdpTrialSpec) -> bool {

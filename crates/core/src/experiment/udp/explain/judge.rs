@@ -140,8 +140,7 @@ impl ExplainEvidence<'_> {
 
     /// What a single sender in the place of all clients does, if it reached their rate.
     pub(super) fn at_same_rate(&self, change: CellChange) -> Option<&Effect> {
-        self.effect(change)
-            .filter(|effect| effect.sent_ratio.0 >= RATE_REACHED)
+        self.effect(change).filter(|effect| effect.sent_ratio.0 >= RATE_REACHED)
     }
 }
 
@@ -156,11 +155,7 @@ pub(super) fn mean(trials: &[&TrialReport], figure: impl Fn(&DatagramReport) -> 
 pub(super) fn judge(evidence: &ExplainEvidence) -> Vec<Judgement> {
     let judged = Hypothesis::ALL.into_iter().map(|hypothesis| {
         let (ruling, because) = super::rules::apply(hypothesis, evidence);
-        Judgement {
-            hypothesis,
-            ruling,
-            because,
-        }
+        Judgement { hypothesis, ruling, because }
     });
     judged.collect()
 }

@@ -126,9 +126,7 @@ impl UdpExplain {
     fn subject(&self, past: &[AssessedUdpTrial]) -> [DesignCell; 2] {
         let loss = |of: DesignCell| {
             let tried = self.pilot().iter().position(|cell| *cell == of);
-            let datagrams = tried
-                .and_then(|i| past.get(i))
-                .and_then(|t| t.report.datagrams());
+            let datagrams = tried.and_then(|i| past.get(i)).and_then(|t| t.report.datagrams());
             datagrams.map_or(0.0, |d| d.loss_percent)
         };
         let (first, second) = (loss(DesignCell::First), loss(DesignCell::Second));
@@ -184,12 +182,7 @@ impl UdpExplain {
         let pairs: Vec<TrialPair> = blocks
             .iter()
             .filter_map(|b| Some((&b[of(b, cell)?].1.report, &b[of(b, against)?].1.report)))
-            .filter(|pair| {
-                [cell, against]
-                    .iter()
-                    .zip([pair.0, pair.1])
-                    .all(is_as_meant)
-            })
+            .filter(|pair| [cell, against].iter().zip([pair.0, pair.1]).all(is_as_meant))
             .collect();
         Effect::of(&pairs)
     }
@@ -201,9 +194,7 @@ impl UdpExplain {
         past: &'a [AssessedUdpTrial],
     ) -> Vec<&'a TrialReport> {
         let made = self.plan(past).into_iter().zip(past);
-        made.filter(|(c, _)| *c == cell)
-            .map(|(_, tried)| &tried.report)
-            .collect()
+        made.filter(|(c, _)| *c == cell).map(|(_, tried)| &tried.report).collect()
     }
 
     fn effect_rows(&self, past: &[AssessedUdpTrial], evidence: &ExplainEvidence) -> Vec<EffectRow> {
@@ -345,11 +336,8 @@ fn without_loss(made: &[&LawRow], evidence: &ExplainEvidence) -> [String; 2] {
     } else {
         "So there is no loss to explain on this machine."
     };
-    let mut worse: Vec<&(CellChange, Effect)> = evidence
-        .effects
-        .iter()
-        .filter(|(_, effect)| effect.rises())
-        .collect();
+    let mut worse: Vec<&(CellChange, Effect)> =
+        evidence.effects.iter().filter(|(_, effect)| effect.rises()).collect();
     worse.sort_by(|a, b| b.1.loss.total_cmp(&a.1.loss));
     let worse: Vec<String> = worse
         .iter()

@@ -122,14 +122,10 @@ fn wakeups(e: &ExplainEvidence) -> (Ruling, String) {
         return rule(Undecided, "too little was sent to tell");
     }
     let index = indices.iter().sum::<f64>() / indices.len() as f64;
-    let bursts = format!(
-        "an index of dispersion of {} at 1 to 10 ms, where Poisson has 1",
-        number(index)
-    );
-    let (replay, constant) = (
-        e.at_same_rate(CellChange::Replay),
-        e.at_same_rate(CellChange::Constant),
-    );
+    let bursts =
+        format!("an index of dispersion of {} at 1 to 10 ms, where Poisson has 1", number(index));
+    let (replay, constant) =
+        (e.at_same_rate(CellChange::Replay), e.at_same_rate(CellChange::Constant));
     match (replay, constant) {
         _ if index <= BURSTS[0] => rule(RuledOut, bursts),
         (Some(replay), _) if replay.falls() => rule(
@@ -156,10 +152,7 @@ fn wakeups(e: &ExplainEvidence) -> (Ruling, String) {
 /// The larger of the indices of dispersion of sending at 1 and 10 ms.
 fn burstiness(t: &TrialReport) -> Option<f64> {
     let dispersion = t.offered.dispersion.as_ref()?;
-    [dispersion.ms1, dispersion.ms10]
-        .into_iter()
-        .flatten()
-        .reduce(f64::max)
+    [dispersion.ms1, dispersion.ms10].into_iter().flatten().reduce(f64::max)
 }
 
 /// Supported if at least 90 % of what is missing is there by the ledger, ruled out at 10 % or less.
@@ -168,10 +161,7 @@ fn receive_buffer(e: &ExplainEvidence) -> (Ruling, String) {
     let all: u64 = places.iter().map(|(_, n)| n).sum();
     let there = places.iter().find(|(place, _)| place == "receive_buffer");
     let share = there.map_or(0, |(_, n)| *n) as f64 / all.max(1) as f64;
-    let mut because = format!(
-        "{} of what is missing was lost there",
-        percent(100.0 * share)
-    );
+    let mut because = format!("{} of what is missing was lost there", percent(100.0 * share));
     if let Some(effect) = e.effect(CellChange::Buffer) {
         because += &format!("; with 4 MiB: {}", effect.lost());
     }
@@ -186,10 +176,9 @@ fn receive_buffer(e: &ExplainEvidence) -> (Ruling, String) {
 /// than evenly spaced datagrams do. Ruled out if it loses next to nothing, or the even ones lose as
 /// much.
 fn poisson(e: &ExplainEvidence) -> (Ruling, String) {
-    let (Some(poisson), Some(even)) = (
-        e.at_same_rate(CellChange::Poisson),
-        e.at_same_rate(CellChange::Constant),
-    ) else {
+    let (Some(poisson), Some(even)) =
+        (e.at_same_rate(CellChange::Poisson), e.at_same_rate(CellChange::Constant))
+    else {
         return rule(Undecided, "no single sender kept its schedule at this rate");
     };
     let because = format!(
@@ -218,9 +207,7 @@ fn pauses(e: &ExplainEvidence) -> (Ruling, String) {
         .filter(|d| d.loss_percent > 0.0)
         .filter_map(|d| Some((d.service_pause_ns_max as f64, buffer_covers_ns(d)?)))
         .collect();
-    let longest = against
-        .iter()
-        .max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+    let longest = against.iter().max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
     let Some(&(pause_ns, covers_ns)) = longest else {
         return rule(Undecided, "how much its buffer holds is not known");
     };
@@ -235,10 +222,9 @@ fn pauses(e: &ExplainEvidence) -> (Ruling, String) {
     match longer {
         0 => rule(RuledOut, because),
         // A cause is named once.
-        _ if processor::is_the_cause(e) => rule(
-            RuledOut,
-            format!("others had its processor in its pauses: {because}"),
-        ),
+        _ if processor::is_the_cause(e) => {
+            rule(RuledOut, format!("others had its processor in its pauses: {because}"))
+        }
         n if 2 * n >= against.len() => rule(Supported, because),
         _ => rule(Undecided, because),
     }
@@ -259,10 +245,7 @@ fn capacity(e: &ExplainEvidence) -> (Ruling, String) {
         );
         return rule(Supported, because);
     }
-    let (used, waited) = (
-        e.mean(|d| d.service_cpu_percent),
-        e.mean(|d| d.service_waiting_percent),
-    );
+    let (used, waited) = (e.mean(|d| d.service_cpu_percent), e.mean(|d| d.service_waiting_percent));
     let service = format!(
         "the service used {} of a processor and waited for it {} of the time",
         percent(used),
@@ -297,9 +280,7 @@ fn sender(e: &ExplainEvidence) -> (Ruling, String) {
     let places = lost_by_place(&e.trials);
     let at_sender = |(place, _): &&(String, u64)| AT_SENDER.contains(&place.as_str());
     let dropped: u64 = places.iter().filter(at_sender).map(|(_, n)| n).sum();
-    let tried: u64 = ledgers()
-        .map(|l| l.intended - l.not_attempted.min(l.intended))
-        .sum();
+    let tried: u64 = ledgers().map(|l| l.intended - l.not_attempted.min(l.intended)).sum();
     if tried == 0 {
         return rule(Undecided, "nothing was sent");
     }

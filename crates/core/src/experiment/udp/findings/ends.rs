@@ -54,11 +54,7 @@ pub(super) fn receive_buffer(
     let (holds, covers_ns) = (d.buffer_datagrams, buffer_covers_ns(d));
     // The kernel doubles what it is asked for.
     let asked = (2 * d.rcvbuf_bytes).max(4_096);
-    let explain = if is_explained {
-        ""
-    } else {
-        "find what fills it: knee udp ADDR --explain; "
-    };
+    let explain = if is_explained { "" } else { "find what fills it: knee udp ADDR --explain; " };
     (lost > 0).then(|| {
         RECEIVE_BUFFER_OVERFLOW.warning(
             format!(
@@ -113,10 +109,7 @@ pub(super) fn saturated(d: &DatagramReport) -> Option<Finding> {
                 number(d.sent_per_s),
                 number(capacity_per_s)
             ),
-            [
-                ("offered_per_s", d.sent_per_s),
-                ("capacity_per_s", capacity_per_s),
-            ],
+            [("offered_per_s", d.sent_per_s), ("capacity_per_s", capacity_per_s)],
             format!(
                 "offer less: --rate {}, or give it less work: knee serve udp --service",
                 (0.8 * capacity_per_s).max(1.0).floor()
@@ -195,17 +188,11 @@ fn remedy(error: &str) -> &'static str {
 }
 
 pub(super) fn limited(trials: &[&TrialReport]) -> Option<Finding> {
-    let such: Vec<&TrialReport> = trials
-        .iter()
-        .filter(|t| t.offered.asked_per_s.is_some())
-        .copied()
-        .collect();
+    let such: Vec<&TrialReport> =
+        trials.iter().filter(|t| t.offered.asked_per_s.is_some()).copied().collect();
     let d = pool::datagrams(&such)?;
     let l = pool::ledger(&such);
-    let behind = such
-        .iter()
-        .filter_map(|t| t.offered.pacing_error_ns.p50)
-        .max();
+    let behind = such.iter().filter_map(|t| t.offered.pacing_error_ns.p50).max();
     let behind_ns = behind.unwrap_or(0) as f64;
     let limit = NOT_ATTEMPTED_SHARE * l.intended as f64;
     let is_limited = l.not_attempted as f64 > limit || behind_ns > BEHIND_NS;

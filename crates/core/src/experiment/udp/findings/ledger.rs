@@ -97,11 +97,7 @@ pub(super) fn duplicates(l: &LedgerReport, d: &DatagramReport) -> Option<Finding
     let percent = percent_of(d.duplicates, l.received);
     (d.duplicates > 0).then(|| {
         DUPLICATES.warning(
-            format!(
-                "{} ({}) arrived more than once",
-                datagrams(d.duplicates),
-                share(percent)
-            ),
+            format!("{} ({}) arrived more than once", datagrams(d.duplicates), share(percent)),
             [("count", d.duplicates as f64), ("percent", percent)],
             "look for loops and mirrored ports on the path; tc -s qdisc shows a netem that \
              duplicates",

@@ -78,10 +78,9 @@ pub(super) fn code_and_next_step(place: DropPlace) -> Option<(Code, &'static str
             NEIGHBOUR,
             "find out why the next hop's address is not resolved: ip neigh; is that host up?",
         ),
-        DropPlace::Device => (
-            DEVICE,
-            "look at the device's counters: ip -s link, ethtool -S DEVICE",
-        ),
+        DropPlace::Device => {
+            (DEVICE, "look at the device's counters: ip -s link, ethtool -S DEVICE")
+        }
         DropPlace::TimeToLive => (
             TIME_TO_LIVE,
             "look at the way and its length: tracepath HOST, ip route get, sysctl \
@@ -98,10 +97,9 @@ pub(super) fn code_and_next_step(place: DropPlace) -> Option<(Code, &'static str
              devices between them; another network namespace of this machine has counters of its \
              own: ip netns exec NAME nstat -az, tc -s qdisc, nft list ruleset",
         ),
-        DropPlace::Backlog => (
-            BACKLOG,
-            "raise net.core.netdev_max_backlog, or lower the rate: --rate",
-        ),
+        DropPlace::Backlog => {
+            (BACKLOG, "raise net.core.netdev_max_backlog, or lower the rate: --rate")
+        }
         DropPlace::Firewall => (
             FIREWALL,
             "permit them, where that is wanted: nft -a list ruleset shows the rule by its handle; \
@@ -124,10 +122,9 @@ pub(super) fn code_and_next_step(place: DropPlace) -> Option<(Code, &'static str
             CHECKSUM,
             "look for what changes datagrams on the path, and at offloads: ethtool -k DEVICE",
         ),
-        DropPlace::UdpMemory => (
-            UDP_MEMORY,
-            "raise net.ipv4.udp_mem, or close other sockets: ss -uam",
-        ),
+        DropPlace::UdpMemory => {
+            (UDP_MEMORY, "raise net.ipv4.udp_mem, or close other sockets: ss -uam")
+        }
         DropPlace::ReceiveBuffer | DropPlace::Service => return None,
     })
 }

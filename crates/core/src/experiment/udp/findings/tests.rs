@@ -17,10 +17,7 @@ fn sound() -> TrialReport {
     let wait = schedule(10_000, ArrivalLaw::Constant);
     let mut trial = blank(spec(1, wait, Nanos::from_secs(1)));
     (trial.sent.intended, trial.sent.sent) = (10_000, 10_000);
-    trial.received = Some(UdpReceived {
-        received: 10_000,
-        ..UdpReceived::default()
-    });
+    trial.received = Some(UdpReceived { received: 10_000, ..UdpReceived::default() });
     trial.service.rcvbuf_bytes = 212_992;
     assess(&trial)
 }
@@ -85,11 +82,7 @@ fn a_full_buffer_is_a_place() {
     );
     assert!(found[0].next_step.contains("--rcvbuf 425984"));
     assert_eq!(found[0].evidence["buffer_covers_ns"], 27.7e6);
-    let elsewhere = check(
-        "elsewhere",
-        |l, _| lose(l, "qdisc", 1, false),
-        &["lost_in_qdisc"],
-    );
+    let elsewhere = check("elsewhere", |l, _| lose(l, "qdisc", 1, false), &["lost_in_qdisc"]);
     assert_eq!(
         elsewhere[0].text,
         "1 datagram (0.01 %) was lost in a queueing discipline: test counted 1"
@@ -179,21 +172,14 @@ fn senders_are_limited_by_what_they_never_came_to() {
     t.invalid_clauses.push(Clause::GapsVary);
     let found = datagram_findings(&[&t]);
     assert_eq!(found[0].code, "generator_distorted");
-    assert!(
-        found[0]
-            .text
-            .ends_with("the load: gaps between starts vary")
-    );
+    assert!(found[0].text.ends_with("the load: gaps between starts vary"));
 }
 
 #[test]
 fn what_is_not_explained_is_said() {
     let rest = |n| move |l: &mut LedgerReport, _: &mut DatagramReport| l.unexplained = n;
     let code = &["datagrams_unexplained"];
-    assert_eq!(
-        check("1 missing", rest(1), code)[0].severity,
-        Severity::Warning
-    );
+    assert_eq!(check("1 missing", rest(1), code)[0].severity, Severity::Warning);
     let more = check("1 too many", rest(-1), code);
     assert_eq!(more[0].severity, Severity::Error);
     assert!(more[0].text.starts_with("1 datagram more was received"));
@@ -213,11 +199,7 @@ fn counters_of_the_host_are_told_as_such() {
             lose(l, "no_socket", 7, host_wide);
         }
     };
-    let found = check(
-        "of the host",
-        lost(true),
-        &["no_socket", "host_wide_evidence"],
-    );
+    let found = check("of the host", lost(true), &["no_socket", "host_wide_evidence"]);
     assert!(
         found[1].text.starts_with(
             "counters of the whole host show 7 datagrams lost where no socket listens;"
@@ -234,11 +216,7 @@ fn a_vanished_service_is_an_error() {
     let found = datagram_findings(&[&assess(&trial)]);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].severity, Severity::Error);
-    assert!(
-        found[0]
-            .text
-            .contains("(it closed the connection); what became of 50 datagrams")
-    );
+    assert!(found[0].text.contains("(it closed the connection); what became of 50 datagrams"));
 }
 
 /// 10,000 datagrams of clients of this kind, so many of which came out of order.
@@ -253,15 +231,10 @@ fn reordered(label: &str, count: u64) -> TrialReport {
 fn each_kind_of_clients_has_findings_with_its_own_figures() {
     let trials = [("a", 1), ("b", 9), ("a", 2), ("c", 0)].map(|(label, n)| reordered(label, n));
     let found = datagram_findings(&trials.each_ref());
-    let said: Vec<(&str, f64, f64)> = found
-        .iter()
-        .map(|f| (&f.text[..18], f.evidence["count"], f.evidence["percent"]))
-        .collect();
+    let said: Vec<(&str, f64, f64)> =
+        found.iter().map(|f| (&f.text[..18], f.evidence["count"], f.evidence["percent"])).collect();
     // Of the two trials of a together.
-    let expected = [
-        ("with a: 3 datagram", 3.0, 0.015),
-        ("with b: 9 datagram", 9.0, 0.09),
-    ];
+    let expected = [("with a: 3 datagram", 3.0, 0.015), ("with b: 9 datagram", 9.0, 0.09)];
     assert_eq!(said, expected);
     // Trials of one kind alone need no name.
     let alone = [("a", 1), ("a", 2)].map(|(label, n)| reordered(label, n));
@@ -285,10 +258,7 @@ fn a_wrong_count_is_not_hidden_by_other_trials() {
 fn a_place_that_nobody_counted_is_told_as_inferred() {
     let mut trial = blank(spec(1, ClientWait::Yield, Nanos::from_secs(1)));
     (trial.sent.intended, trial.sent.sent) = (100, 100);
-    trial.received = Some(UdpReceived {
-        received: 90,
-        ..UdpReceived::default()
-    });
+    trial.received = Some(UdpReceived { received: 90, ..UdpReceived::default() });
     trial.service.kernel = "6".into();
     trial.not_read = vec!["rules of nft".into()];
     (trial.service.same_host, trial.service.same_namespace) = (false, false);
@@ -323,10 +293,7 @@ fn a_place_that_nobody_counted_is_told_as_inferred() {
     }];
     let (code, text) = said(&trial);
     assert_eq!(code, "dropped_by_firewall");
-    assert_eq!(
-        text,
-        "10 datagrams (10 %) were lost in a firewall: nft ip filter INPUT counted 10"
-    );
+    assert_eq!(text, "10 datagrams (10 %) were lost in a firewall: nft ip filter INPUT counted 10");
 }
 
 #[test]
@@ -357,14 +324,8 @@ fn every_finding_says_what_to_do() {
 #[test]
 fn each_code_is_listed_once() {
     let names: Vec<&str> = codes().iter().map(|code| code.name).collect();
-    let of_places = DropPlace::ALL
-        .into_iter()
-        .filter_map(places::code_and_next_step);
-    assert!(
-        of_places
-            .clone()
-            .all(|(code, _)| names.contains(&code.name))
-    );
+    let of_places = DropPlace::ALL.into_iter().filter_map(places::code_and_next_step);
+    assert!(of_places.clone().all(|(code, _)| names.contains(&code.name)));
     assert_eq!(of_places.count(), 13);
     let distinct: std::collections::BTreeSet<&&str> = names.iter().collect();
     assert_eq!(distinct.len(), names.len());

@@ -83,11 +83,7 @@ pub(in crate::experiment::udp) fn tried(
     let share = |share: f64, of: u64| (share * of as f64).round() as u64;
     let refused = share(made.refused, intended);
     let is_scheduled = matches!(spec.wait, ClientWait::Schedule { .. });
-    let behind = if made.falls_behind && is_scheduled {
-        intended / 2
-    } else {
-        0
-    };
+    let behind = if made.falls_behind && is_scheduled { intended / 2 } else { 0 };
     let sent = intended - refused.max(behind);
     trial.sent.not_attempted = behind.saturating_sub(refused);
     let lost = share(made.lost, sent);
@@ -132,11 +128,7 @@ where
     let conducted = made.unwrap_or_else(|never| match never {});
     let conclusion = conducted.conclusion.clone();
     let trials: Vec<TrialReport> = conducted.trials.iter().map(|t| t.report.clone()).collect();
-    let said = Said {
-        verdict: conducted.verdict,
-        trials: &trials,
-        findings: &conducted.findings,
-    };
+    let said = Said { verdict: conducted.verdict, trials: &trials, findings: &conducted.findings };
     assert_eq!(contradictions(said, &conclusion), [""; 0]);
     (conducted, conclusion)
 }

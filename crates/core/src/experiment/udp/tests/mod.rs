@@ -15,29 +15,17 @@ use crate::trial::report::Verdict;
 /// 20,000/s without loss, or 10,000/s of which 2 % is lost.
 fn world(spec: &UdpTrialSpec) -> TrialBehaviour {
     match spec.wait {
-        ClientWait::Yield => TrialBehaviour {
-            sent_per_s: 20_000.0,
-            ..TrialBehaviour::default()
-        },
-        _ => TrialBehaviour {
-            lost: 0.02,
-            ..TrialBehaviour::default()
-        },
+        ClientWait::Yield => TrialBehaviour { sent_per_s: 20_000.0, ..TrialBehaviour::default() },
+        _ => TrialBehaviour { lost: 0.02, ..TrialBehaviour::default() },
     }
 }
 
 #[test]
 fn one_law_is_one_trial() {
     let (conducted, conclusion) = run(&mut UdpRun::new(sleeps(128, 200)), world);
-    assert_eq!(
-        (conducted.trials.len(), conducted.ended),
-        (1, EndReason::Converged)
-    );
+    assert_eq!((conducted.trials.len(), conducted.ended), (1, EndReason::Converged));
     let row = &conclusion.laws[0];
-    assert_eq!(
-        (row.wait.as_str(), row.clients, row.trials),
-        ("exp(200us)", 128, 1)
-    );
+    assert_eq!((row.wait.as_str(), row.clients, row.trials), ("exp(200us)", 128, 1));
     assert_eq!((row.sent_per_s, row.dropped_per_s), (10_000.0, 200.0));
     assert_eq!((row.sent_ci95_per_s, row.loss_percent), (None, 2.0));
     assert_eq!(
@@ -55,19 +43,12 @@ fn one_law_is_one_trial() {
 fn laws_alternate_and_are_pooled() {
     let mut compare = UdpCompare::new(vec![yields(64), sleeps(128, 200)], 3);
     let (conducted, conclusion) = run(&mut compare, world);
-    let labels: Vec<&str> = conducted
-        .trials
-        .iter()
-        .map(|t| t.report.label.as_str())
-        .collect();
+    let labels: Vec<&str> = conducted.trials.iter().map(|t| t.report.label.as_str()).collect();
     assert_eq!(labels, ["yield*64", "exp(200us)*128"].repeat(3));
     let [first, second] = conclusion.laws.as_slice() else {
         panic!("two laws");
     };
-    assert_eq!(
-        (first.trials, first.sent_per_s, first.loss_percent),
-        (3, 20_000.0, 0.0)
-    );
+    assert_eq!((first.trials, first.sent_per_s, first.loss_percent), (3, 20_000.0, 0.0));
     assert_eq!((second.trials, second.loss_percent), (3, 2.0));
     assert_eq!(second.sent_ci95_per_s, Some([10_000.0, 10_000.0]));
     assert_eq!(
@@ -77,11 +58,7 @@ fn laws_alternate_and_are_pooled() {
          receive buffer. Why, is what --explain in the place of --compare finds out."
     );
     assert_eq!(conducted.findings.len(), 1);
-    assert!(
-        conducted.findings[0]
-            .text
-            .starts_with("with exp(200us)*128: 600 datagrams (2 %)")
-    );
+    assert!(conducted.findings[0].text.starts_with("with exp(200us)*128: 600 datagrams (2 %)"));
     assert_eq!(conducted.verdict, Verdict::Valid);
     let seeds = |n| {
         let trials = &conducted.trials[..n];
@@ -99,9 +76,8 @@ fn laws_alternate_and_are_pooled() {
 fn a_comparison_cut_short_still_concludes() {
     let compare = UdpCompare::new(vec![yields(64), sleeps(128, 200)], 3);
     for made in 0..3 {
-        let past: Vec<AssessedUdpTrial> = (0..made)
-            .map(|_| tried(&yields(64), TrialBehaviour::default()))
-            .collect();
+        let past: Vec<AssessedUdpTrial> =
+            (0..made).map(|_| tried(&yields(64), TrialBehaviour::default())).collect();
         let concluded = compare.conclude(&past);
         assert_eq!(concluded.verdict, Verdict::Valid, "{made}");
     }
@@ -111,11 +87,7 @@ fn a_comparison_cut_short_still_concludes() {
 
 #[test]
 fn one_invalid_law_makes_the_comparison_invalid() {
-    let promised = spec(
-        1,
-        schedule(10_000, ArrivalLaw::Constant),
-        Nanos::from_secs(1),
-    );
+    let promised = spec(1, schedule(10_000, ArrivalLaw::Constant), Nanos::from_secs(1));
     let behind = |spec: &UdpTrialSpec| {
         let mut tried = tried(spec, TrialBehaviour::default());
         if spec.wait != ClientWait::Yield {
@@ -135,10 +107,7 @@ fn moments_are_kept_up_to_a_limit() {
     let starts = |n: usize| (0..n as u64).map(|k| Nanos(k / 2)).collect::<Vec<_>>();
     trial.sent.starts = starts(100);
     let kept = AssessedUdpTrial::of(&trial);
-    assert_eq!(
-        (kept.starts.len(), kept.starts_until),
-        (100, Nanos::from_secs(1))
-    );
+    assert_eq!((kept.starts.len(), kept.starts_until), (100, Nanos::from_secs(1)));
     trial.sent.starts = starts(STARTS_MAX + 7);
     let kept = AssessedUdpTrial::of(&trial);
     let until = Nanos(STARTS_MAX as u64 / 2);

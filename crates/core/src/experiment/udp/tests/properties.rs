@@ -42,9 +42,10 @@ struct World(u64);
 
 impl World {
     fn kind(&self, spec: &UdpTrialSpec) -> Kind {
-        let name = spec.label.bytes().fold(self.0, |hash, byte| {
-            hash.wrapping_mul(1_099_511_628_211) ^ u64::from(byte)
-        });
+        let name = spec
+            .label
+            .bytes()
+            .fold(self.0, |hash, byte| hash.wrapping_mul(1_099_511_628_211) ^ u64::from(byte));
         let mut rng = rng::stream(name, rng::TRIALS);
         let places = (0..below(&mut rng, 4))
             .map(|_| DropPlace::ALL[below(&mut rng, 12) as usize])
@@ -88,11 +89,7 @@ impl World {
         let (mut left, mut at_socket) = (lost, 0);
         for (index, &place) in kind.places.iter().enumerate() {
             let is_last = index + 1 == kind.places.len();
-            let here = if is_last && kind.is_told {
-                left
-            } else {
-                below(&mut rng, left + 1)
-            };
+            let here = if is_last && kind.is_told { left } else { below(&mut rng, left + 1) };
             left -= here;
             if place == DropPlace::ReceiveBuffer {
                 at_socket += here;
@@ -145,20 +142,14 @@ where
 /// The findings about this kind of clients.
 fn about<'a>(findings: &'a [Finding], label: &str, is_one: bool) -> Vec<&'a Finding> {
     let name = format!("with {label}: ");
-    let such = findings
-        .iter()
-        .filter(|f| is_one || f.text.starts_with(&name));
+    let such = findings.iter().filter(|f| is_one || f.text.starts_with(&name));
     such.collect()
 }
 
 /// All that must hold of a conclusion, whatever was measured.
 fn check(trials: &[TrialReport], concluded: &Concluded<UdpConclusion>) {
     let (findings, conclusion) = (&concluded.findings, &concluded.conclusion);
-    let said = Said {
-        verdict: concluded.verdict,
-        trials,
-        findings,
-    };
+    let said = Said { verdict: concluded.verdict, trials, findings };
     assert_eq!(contradictions(said, conclusion), [""; 0]);
     for row in &conclusion.laws {
         let (l, label) = (&row.ledger, &row.label);
@@ -174,14 +165,10 @@ fn check(trials: &[TrialReport], concluded: &Concluded<UdpConclusion>) {
         assert_eq!(count("send_errors", "count"), l.send_errors as f64);
         // No figure of one kind stands with another's name.
         for finding in &found {
-            if let (Some(&lost), Some(&percent)) = (
-                finding.evidence.get("lost"),
-                finding.evidence.get("percent"),
-            ) {
-                assert!(
-                    (percent - 100.0 * lost / sent as f64).abs() < 1e-9,
-                    "{finding:?}"
-                );
+            if let (Some(&lost), Some(&percent)) =
+                (finding.evidence.get("lost"), finding.evidence.get("percent"))
+            {
+                assert!((percent - 100.0 * lost / sent as f64).abs() < 1e-9, "{finding:?}");
                 assert!(finding.text.contains(&exact(lost)), "{finding:?}");
                 assert!(finding.text.contains(&share(percent)), "{finding:?}");
             }
@@ -221,10 +208,7 @@ fn check_explained(conclusion: &UdpConclusion) {
 const WORLDS: u64 = 1_000;
 
 fn short(spec: UdpTrialSpec) -> UdpTrialSpec {
-    UdpTrialSpec {
-        duration: Nanos::from_millis(50),
-        ..spec
-    }
+    UdpTrialSpec { duration: Nanos::from_millis(50), ..spec }
 }
 
 #[test]

@@ -174,10 +174,7 @@ impl Http2 {
         if data.is_padded {
             let overhead = 1 + u32::from(bytes[0]);
             data.is_padded = false;
-            data.content = data
-                .length
-                .checked_sub(overhead)
-                .ok_or(Violation::Padding)?;
+            data.content = data.length.checked_sub(overhead).ok_or(Violation::Padding)?;
         }
         let here = bytes.len().min(data.left as usize);
         data.left -= here as u32;

@@ -128,21 +128,13 @@ impl Http2 {
             100..200 => {
                 stream.interims += 1;
                 let is_flood = stream.interims > INTERIMS_MAX;
-                return if is_flood {
-                    Err(Violation::InterimFlood)
-                } else {
-                    Ok(())
-                };
+                return if is_flood { Err(Violation::InterimFlood) } else { Ok(()) };
             }
             _ => {}
         }
         stream.status = section.status;
         stream.is_bare = stream.is_head || matches!(section.status, 204 | 304);
-        stream.left = if stream.is_bare {
-            Some(0)
-        } else {
-            section.length
-        };
+        stream.left = if stream.is_bare { Some(0) } else { section.length };
         self.empties = 0;
         Ok(())
     }
@@ -171,12 +163,7 @@ impl Http2 {
     /// A DATA frame is whole.
     #[inline]
     pub(super) fn end_data(&mut self, io: &mut Io) -> Result<(), Violation> {
-        let Data {
-            stream: id,
-            content,
-            ends_stream,
-            ..
-        } = self.reader.data;
+        let Data { stream: id, content, ends_stream, .. } = self.reader.data;
         if content > 0 {
             self.empties = 0;
         } else if !ends_stream {
@@ -273,11 +260,7 @@ impl Http2 {
     /// So that the outbox stays bounded where the server asks on and does not read.
     fn count_answer(&mut self) -> Result<(), Violation> {
         self.answers += 1;
-        if self.answers > ANSWERS_MAX {
-            Err(Violation::AnswerFlood)
-        } else {
-            Ok(())
-        }
+        if self.answers > ANSWERS_MAX { Err(Violation::AnswerFlood) } else { Ok(()) }
     }
 
     fn take_window_update(
@@ -312,18 +295,11 @@ impl Http2 {
         io.events.push(match code {
             // It could not be known how many streams are permitted.
             ErrorCode::REFUSED_STREAM if id < self.first_informed => OpEvent::Unprocessed(op),
-            ErrorCode::REFUSED_STREAM => OpEvent::Failed {
-                op,
-                outcome: Outcome::RefusedStream,
-            },
-            _ => OpEvent::Failed {
-                op,
-                outcome: Outcome::StreamReset,
-            },
+            ErrorCode::REFUSED_STREAM => OpEvent::Failed { op, outcome: Outcome::RefusedStream },
+            _ => OpEvent::Failed { op, outcome: Outcome::StreamReset },
         });
         if code != ErrorCode::REFUSED_STREAM {
-            io.events
-                .push(OpEvent::Reset(format!("RST_STREAM with {code}")));
+            io.events.push(OpEvent::Reset(format!("RST_STREAM with {code}")));
         }
         Ok(())
     }
@@ -351,8 +327,7 @@ impl Http2 {
             // The server closes the connection now (§5.4.1): nothing more will come.
             if !self.streams.ids().is_empty() {
                 self.fail_all(Outcome::StreamReset, io.events);
-                io.events
-                    .push(OpEvent::Reset(goaway_words(code, &payload[8..])));
+                io.events.push(OpEvent::Reset(goaway_words(code, &payload[8..])));
             }
             self.state = ConnectionState::Broken;
         }
@@ -383,11 +358,7 @@ impl Http2 {
     /// Whether HEADERS and DATA on a stream that is no longer open are to be passed over: if they
     /// may have been sent before the server knew (§5.4.2).
     fn check_forgiven(&self, id: u32) -> Result<(), Violation> {
-        if id <= self.forgiven {
-            Ok(())
-        } else {
-            Err(Violation::ClosedStream)
-        }
+        if id <= self.forgiven { Ok(()) } else { Err(Violation::ClosedStream) }
     }
 }
 

@@ -66,17 +66,14 @@ impl Http2 {
         let shared = &mut io.shared;
         if shared.requests.is_filled(request.number) {
             let fills = (request.fills, body_bytes);
-            self.blocks
-                .put_filled(request.number, fills, &shared.requests, io.out);
+            self.blocks.put_filled(request.number, fills, &shared.requests, io.out);
         } else {
             self.blocks.put(request.number, &shared.requests, io.out)
         }
         let length = io.out.len() - at - HEAD_BYTES;
         if length > self.core.peer.frame_bytes as usize {
             io.shared.block.clear();
-            io.shared
-                .block
-                .extend_from_slice(&io.out[at + HEAD_BYTES..]);
+            io.shared.block.extend_from_slice(&io.out[at + HEAD_BYTES..]);
             io.out.truncate(at);
             let block = &io.shared.block;
             return frame::put_headers(io.out, id, !has_body, block, self.core.peer.frame_bytes);

@@ -161,11 +161,7 @@ impl Decoder {
             self.must_shrink = false;
             rest = after;
         }
-        if self.must_shrink {
-            Err(Error::TableSizeMissing)
-        } else {
-            Ok(rest)
-        }
+        if self.must_shrink { Err(Error::TableSizeMissing) } else { Ok(rest) }
     }
 }
 

@@ -135,10 +135,7 @@ fn check_padding(window: u64, held: u32) -> Result<(), Error> {
 
 /// How many bytes [`encode`] appends for `text`.
 pub(super) fn encoded_len(text: &[u8]) -> usize {
-    let bits: usize = text
-        .iter()
-        .map(|&b| usize::from(BITS[usize::from(b)]))
-        .sum();
+    let bits: usize = text.iter().map(|&b| usize::from(BITS[usize::from(b)])).sum();
     bits.div_ceil(8)
 }
 
@@ -213,10 +210,7 @@ mod tests {
     #[test]
     fn strings_of_the_rfc() {
         for (text, code) in [
-            (
-                "www.example.com",
-                &b"\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff"[..],
-            ),
+            ("www.example.com", &b"\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff"[..]),
             ("no-cache", b"\xa8\xeb\x10\x64\x9c\xbf"),
             ("307", b"\x64\x0e\xff"),
             ("", b""),
@@ -241,11 +235,7 @@ mod tests {
             ("eight ones", &[0x07, 0xff], padding.clone()),
             ("eight ones alone", &[0xff], padding.clone()),
             ("30 ones: EOS", &[0xff; 4], Err(Error::HuffmanEos)),
-            (
-                "EOS after a symbol",
-                &[0x07, 0xff, 0xff, 0xff, 0xff],
-                Err(Error::HuffmanEos),
-            ),
+            ("EOS after a symbol", &[0x07, 0xff, 0xff, 0xff, 0xff], Err(Error::HuffmanEos)),
             ("27 ones", &[0x07, 0xff, 0xff, 0xff], padding),
         ] {
             assert_eq!(decoded(bytes), want, "{name}");

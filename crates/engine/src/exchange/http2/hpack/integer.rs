@@ -11,11 +11,7 @@ pub(super) fn read(bytes: &[u8], prefix: u32) -> Result<(usize, &[u8]), Error> {
     let (&first, rest) = bytes.split_first().ok_or(Error::Cut)?;
     let max = (1 << prefix) - 1;
     let value = usize::from(first) & max;
-    if value < max {
-        Ok((value, rest))
-    } else {
-        read_long(max, rest)
-    }
+    if value < max { Ok((value, rest)) } else { read_long(max, rest) }
 }
 
 #[cold]
@@ -79,16 +75,8 @@ mod tests {
         for (name, bytes, want) in [
             ("nothing", &[][..], Error::Cut),
             ("no end", &[31, 0x80], Error::Cut),
-            (
-                "beyond 32 bits",
-                &[31, 255, 255, 255, 255, 127],
-                Error::Integer,
-            ),
-            (
-                "zeros without end",
-                &[31, 128, 128, 128, 128, 128, 0],
-                Error::Integer,
-            ),
+            ("beyond 32 bits", &[31, 255, 255, 255, 255, 127], Error::Integer),
+            ("zeros without end", &[31, 128, 128, 128, 128, 128, 0], Error::Integer),
         ] {
             assert_eq!(read(bytes, 5), Err(want), "{name}");
         }

@@ -77,12 +77,8 @@ pub(crate) const TABLE_BYTES_DEFAULT: usize = 4096;
 /// too.
 pub(super) fn find_static(name: &[u8], value: &[u8]) -> Option<Result<usize, usize>> {
     let first = STATIC.iter().position(|(n, _)| n.as_bytes() == name)?;
-    let same_name = STATIC[first..]
-        .iter()
-        .take_while(|(n, _)| n.as_bytes() == name);
-    let whole = same_name
-        .map(|(_, v)| v.as_bytes())
-        .position(|v| v == value);
+    let same_name = STATIC[first..].iter().take_while(|(n, _)| n.as_bytes() == name);
+    let whole = same_name.map(|(_, v)| v.as_bytes()).position(|v| v == value);
     Some(match whole {
         Some(at) if !value.is_empty() => Ok(first + at + 1),
         _ => Err(first + 1),
@@ -209,10 +205,7 @@ impl Table {
     }
 
     fn move_to_front(&mut self) {
-        let start = self
-            .entries
-            .back()
-            .map_or(self.bytes.len() as u32, |oldest| oldest.at);
+        let start = self.entries.back().map_or(self.bytes.len() as u32, |oldest| oldest.at);
         self.bytes.drain(..start as usize);
         for entry in &mut self.entries {
             entry.at -= start;
@@ -249,24 +242,12 @@ mod tests {
     fn of_the_static_table() {
         for (name, field, want) in [
             ("a whole field", (":method", "POST"), Some(Ok(3))),
-            (
-                "a name with another value",
-                (":method", "PUT"),
-                Some(Err(2)),
-            ),
+            ("a name with another value", (":method", "PUT"), Some(Err(2))),
             ("a name alone", ("accept", "*/*"), Some(Err(19))),
-            (
-                "a name without a value there",
-                ("accept", ""),
-                Some(Err(19)),
-            ),
+            ("a name without a value there", ("accept", ""), Some(Err(19))),
             ("neither", ("x", ""), None),
         ] {
-            assert_eq!(
-                find_static(field.0.as_bytes(), field.1.as_bytes()),
-                want,
-                "{name}"
-            );
+            assert_eq!(find_static(field.0.as_bytes(), field.1.as_bytes()), want, "{name}");
         }
     }
 
@@ -281,21 +262,13 @@ mod tests {
         table.insert(b"d", b"1");
         assert_eq!(entries(&table), ["d=1", "c=1", "b=1"]);
         table.insert(b"e", b"12");
-        assert_eq!(
-            entries(&table),
-            ["e=12", "d=1"],
-            "a byte more costs an entry more"
-        );
+        assert_eq!(entries(&table), ["e=12", "d=1"], "a byte more costs an entry more");
         table.set_max(34);
         assert_eq!(entries(&table), [""; 0], "smaller than the newest");
         table.insert(b"f", b"1");
         assert_eq!(entries(&table), ["f=1"]);
         table.insert(b"g", b"12");
-        assert_eq!(
-            entries(&table),
-            [""; 0],
-            "an entry larger than the table empties it"
-        );
+        assert_eq!(entries(&table), [""; 0], "an entry larger than the table empties it");
         assert_eq!(table.size, 0);
         table.set_max(0);
         table.insert(b"", b"");

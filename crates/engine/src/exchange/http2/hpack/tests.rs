@@ -23,11 +23,7 @@ fn decoded(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<String>, Error> {
 
 /// Blocks of one direction, in order, each with its fields as `name: value` lines and the sizes of
 /// the entries that the dynamic table then has.
-type Example = (
-    &'static str,
-    usize,
-    &'static [(&'static str, &'static str, usize)],
-);
+type Example = (&'static str, usize, &'static [(&'static str, &'static str, usize)]);
 
 const EXAMPLES: [Example; 9] = [
     (
@@ -39,24 +35,8 @@ const EXAMPLES: [Example; 9] = [
             55,
         )],
     ),
-    (
-        "C.2.2",
-        4096,
-        &[(
-            "040c 2f73 616d 706c 652f 7061 7468",
-            ":path: /sample/path",
-            0,
-        )],
-    ),
-    (
-        "C.2.3",
-        4096,
-        &[(
-            "1008 7061 7373 776f 7264 0673 6563 7265 74",
-            "password: secret",
-            0,
-        )],
-    ),
+    ("C.2.2", 4096, &[("040c 2f73 616d 706c 652f 7061 7468", ":path: /sample/path", 0)]),
+    ("C.2.3", 4096, &[("1008 7061 7373 776f 7264 0673 6563 7265 74", "password: secret", 0)]),
     ("C.2.4", 4096, &[("82", ":method: GET", 0)]),
     (
         "C.3",
@@ -212,11 +192,7 @@ fn faults() {
         ("a literal without a value", "4001 61", Error::Cut),
         ("a value that is cut", "4001 6105 61", Error::Cut),
         ("a value that is cut, unindexed", "0001 6105 61", Error::Cut),
-        (
-            "a length beyond 32 bits",
-            "0001 617f ffffffff7f",
-            Error::Integer,
-        ),
+        ("a length beyond 32 bits", "0001 617f ffffffff7f", Error::Integer),
         ("padding of zeros", "0001 6181 00", Error::HuffmanPadding),
         ("padding of 8 bits", "0001 6182 07ff", Error::HuffmanPadding),
         ("EOS", "0001 6184 ffffffff", Error::HuffmanEos),
@@ -246,11 +222,7 @@ fn allowed_if_unusual() {
             decoder.table.insert(b"an entry", b"");
         }
         let got = decoded(&mut decoder, &bytes(hex)).unwrap().join("|");
-        assert_eq!(
-            got.trim_end_matches(": "),
-            want.trim_end_matches(": "),
-            "{name}"
-        );
+        assert_eq!(got.trim_end_matches(": "), want.trim_end_matches(": "), "{name}");
     }
 }
 
@@ -270,18 +242,11 @@ fn a_lowered_limit_has_to_be_followed() {
     assert_eq!(decoded(&mut decoder, &[0x82]), Err(Error::TableSizeMissing));
     let mut decoder = Decoder::default();
     decoder.set_limit(100);
-    assert_eq!(
-        decoded(&mut decoder, &bytes("3f46")),
-        Err(Error::TableSize),
-        "101"
-    );
+    assert_eq!(decoded(&mut decoder, &bytes("3f46")), Err(Error::TableSize), "101");
     assert!(decoded(&mut decoder, &bytes("3f45 82")).is_ok(), "100");
     assert!(decoded(&mut decoder, &bytes("82")).is_ok(), "once");
     decoder.set_limit(4096);
-    assert!(
-        decoded(&mut decoder, &bytes("82")).is_ok(),
-        "raised: it may stay"
-    );
+    assert!(decoded(&mut decoder, &bytes("82")).is_ok(), "raised: it may stay");
 }
 
 /// An entry that is named by one which its own insertion evicts (§4.4).
@@ -290,14 +255,8 @@ fn a_new_entry_may_be_named_by_the_one_it_evicts() {
     let mut decoder = Decoder::default();
     decoded(&mut decoder, &bytes("3f0f")).unwrap();
     assert_eq!(decoder.table.max(), 46);
-    assert_eq!(
-        decoded(&mut decoder, &bytes("4003 616161 0162")).unwrap(),
-        ["aaa: b"]
-    );
-    assert_eq!(
-        decoded(&mut decoder, &bytes("7e02 6363")).unwrap(),
-        ["aaa: cc"]
-    );
+    assert_eq!(decoded(&mut decoder, &bytes("4003 616161 0162")).unwrap(), ["aaa: b"]);
+    assert_eq!(decoded(&mut decoder, &bytes("7e02 6363")).unwrap(), ["aaa: cc"]);
     assert_eq!(decoded(&mut decoder, &bytes("be")).unwrap(), ["aaa: cc"]);
     assert_eq!(decoded(&mut decoder, &bytes("bf")), Err(Error::Index));
 }

@@ -20,10 +20,7 @@ struct Peer {
 
 impl Peer {
     fn new(requests: &Requests) -> Peer {
-        Peer {
-            blocks: Blocks::new(requests),
-            decoder: Decoder::default(),
-        }
+        Peer { blocks: Blocks::new(requests), decoder: Decoder::default() }
     }
 
     fn set_limit(&mut self, bytes: u32, requests: &Requests) {
@@ -46,9 +43,7 @@ impl Peer {
 }
 
 fn paths(count: usize, length: usize) -> Vec<String> {
-    (0..count)
-        .map(|n| format!("/{n:05}{}", "x".repeat(length)))
-        .collect()
+    (0..count).map(|n| format!("/{n:05}{}", "x".repeat(length))).collect()
 }
 
 #[test]
@@ -74,9 +69,7 @@ fn what_does_not_fit_goes_in_full_and_the_rest_by_index() {
             assert!(round + n == 0 || length <= path.len() + 10, "{length}");
         }
     }
-    let short = (0..paths.len())
-        .filter(|n| peer.path(*n, &requests).1 < 10)
-        .count();
+    let short = (0..paths.len()).filter(|n| peer.path(*n, &requests).1 < 10).count();
     assert!((20..40).contains(&short), "{short} paths are in the table");
 }
 

@@ -81,11 +81,9 @@ impl Service for LatencyService {
 
     fn admit(&mut self, id: u64, request: LatencyRequest) -> Result<(), String> {
         match request {
-            LatencyRequest::Join {
-                session,
-                direction,
-                number,
-            } => self.join(id, session, direction, number),
+            LatencyRequest::Join { session, direction, number } => {
+                self.join(id, session, direction, number)
+            }
             _ => return Err(Self::NO_HELLO.to_owned()),
         }
         Ok(())
@@ -229,8 +227,7 @@ impl LatencyService {
             self.clients.send_to_holder(&message);
         }
         if let Some((record, carried)) = session.record() {
-            self.clients
-                .send_to_holder(&LatencyReply::Record(Box::new(record)));
+            self.clients.send_to_holder(&LatencyReply::Record(Box::new(record)));
             session::reset(&carried);
             self.account(&carried);
             self.session = None;
@@ -259,11 +256,7 @@ impl LatencyService {
         }
         let left_ns = clock::monotonic_ns();
         for (n, reached_ns) in self.pings.drain(..) {
-            connection.send(&LatencyReply::Pong {
-                n,
-                reached_ns,
-                left_ns,
-            });
+            connection.send(&LatencyReply::Pong { n, reached_ns, left_ns });
         }
         connection.flush(left_ns);
         self.gate.has_written(connection.stream());
@@ -285,11 +278,7 @@ impl LatencyService {
                 self.stats.discarded += 1;
                 continue;
             };
-            let back = ProbeDatagram {
-                reached_ns,
-                left_ns: clock::monotonic_ns(),
-                ..probe
-            };
+            let back = ProbeDatagram { reached_ns, left_ns: clock::monotonic_ns(), ..probe };
             if self.probes.send_to(&back.encode(), from).is_ok() {
                 self.stats.probes += 1;
             }

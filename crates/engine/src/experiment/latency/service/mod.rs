@@ -116,11 +116,7 @@ impl fmt::Display for LatencyServerStats {
         writeln!(f)?;
         writeln!(f, "received {:.3} GiB", gib(self.received_bytes))?;
         writeln!(f, "sent     {:.3} GiB", gib(self.sent_bytes))?;
-        writeln!(
-            f,
-            "answered {} pings over TCP, {} probes over UDP",
-            self.pings, self.probes
-        )?;
+        writeln!(f, "answered {} pings over TCP, {} probes over UDP", self.pings, self.probes)?;
         if self.discarded > 0 {
             writeln!(f, "discarded  {} datagrams", self.discarded)?;
         }
@@ -158,10 +154,7 @@ impl LatencyServer {
             LatencyService::new(spec, facts, probes, (listener, wake.clone())).map_err(cannot)?;
         let run = |stop: &Arc<_>| service.run(stop);
         let thread = StoppableThread::start("serve-latency", Some(wake), run);
-        Ok(LatencyServer {
-            address,
-            thread: thread.map_err(|e| threads::refused(&e))?,
-        })
+        Ok(LatencyServer { address, thread: thread.map_err(|e| threads::refused(&e))? })
     }
 
     /// Address that it listens on, with the port that the kernel picked where 0 was asked for.

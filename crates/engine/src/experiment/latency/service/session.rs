@@ -44,12 +44,7 @@ impl LatencySession {
     /// A session whose flows are still to join.
     pub(super) fn new(begin: LatencySessionSpec, peer: IpAddr) -> LatencySession {
         let count = (begin.up + begin.down) as usize;
-        LatencySession {
-            begin,
-            peer,
-            flows: (0..count).map(|_| None).collect(),
-            running: None,
-        }
+        LatencySession { begin, peer, flows: (0..count).map(|_| None).collect(), running: None }
     }
 
     /// Flows that are still to join.
@@ -171,9 +166,7 @@ impl LatencySession {
             let reason = format!("the service permits no more than {max} bytes a session");
             return Some(LatencyReply::Over { reason });
         }
-        let end = running
-            .course
-            .since(running.course.end_ns.load(Ordering::Relaxed));
+        let end = running.course.since(running.course.end_ns.load(Ordering::Relaxed));
         let at = running.due;
         if at > now || at > end {
             return None;

@@ -14,10 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 fn server(change: impl FnOnce(&mut LatencyServerSpec)) -> LatencyServer {
-    let mut spec = LatencyServerSpec {
-        workers: 1,
-        ..LatencyServerSpec::default()
-    };
+    let mut spec = LatencyServerSpec { workers: 1, ..LatencyServerSpec::default() };
     change(&mut spec);
     LatencyServer::start(spec).unwrap()
 }
@@ -153,12 +150,7 @@ fn a_reset_flow_is_told_and_the_others_go_on() {
     for direction in [Direction::Up, Direction::Down] {
         let at = Nanos::from_millis(100);
         let server = server(|spec| {
-            spec.faults = vec![FlowFault {
-                direction,
-                number: 1,
-                at,
-                kind: FlowFaultKind::Reset,
-            }];
+            spec.faults = vec![FlowFault { direction, number: 1, at, kind: FlowFaultKind::Reset }];
         });
         let trial = run(&scenario(&server, 2, 2, SHORT));
         assert_eq!(trial.ended, ScenarioEnded::Forced);
@@ -201,22 +193,12 @@ fn a_stalled_flow_has_a_gap() {
 fn a_scenario_settles_or_is_ended_by_force() {
     let server = server(|_| {});
     let mut spec = scenario(&server, 1, 1, SHORT);
-    let settle = |tolerance| Settle {
-        tolerance,
-        window: Nanos::from_millis(40),
-        windows: 6,
-    };
-    spec.end = ScenarioEnd::Settled {
-        settle: settle(1e9),
-        limit: Nanos::from_secs(30),
-    };
+    let settle = |tolerance| Settle { tolerance, window: Nanos::from_millis(40), windows: 6 };
+    spec.end = ScenarioEnd::Settled { settle: settle(1e9), limit: Nanos::from_secs(30) };
     let trial = run(&spec);
     assert_eq!(trial.ended, ScenarioEnded::Settled);
     assert!(trial.elapsed < Nanos::from_secs(30));
-    spec.end = ScenarioEnd::Settled {
-        settle: settle(0.0),
-        limit: SHORT,
-    };
+    spec.end = ScenarioEnd::Settled { settle: settle(0.0), limit: SHORT };
     let trial = run(&spec);
     assert_eq!((trial.ended, trial.elapsed), (ScenarioEnded::Forced, SHORT));
 }
@@ -363,11 +345,7 @@ fn mute_service(listener: &std::net::TcpListener) {
                 let welcome = HelloReply::Welcome(Welcome::with_facts(facts));
                 (&stream).write_all(&line(&welcome)).unwrap();
             }
-            LatencyRequest::Ping { n } => say(LatencyReply::Pong {
-                n,
-                reached_ns: 1,
-                left_ns: 2,
-            }),
+            LatencyRequest::Ping { n } => say(LatencyReply::Pong { n, reached_ns: 1, left_ns: 2 }),
             LatencyRequest::Begin(_) => {
                 say(LatencyReply::Ready);
                 say(LatencyReply::Joined);

@@ -67,10 +67,7 @@ impl QotdServer {
         let server = QuoteServer::bind(spec, &wake)?;
         let address = server.address()?;
         let thread = StoppableThread::start("serve-qotd", Some(wake), |_| server.run());
-        Ok(QotdServer {
-            address,
-            thread: thread.map_err(|e| threads::error(&e))?,
-        })
+        Ok(QotdServer { address, thread: thread.map_err(|e| threads::error(&e))? })
     }
 
     /// Address that it listens on, with the port that was picked where 0 was asked for.
@@ -302,10 +299,7 @@ impl UdpSink {
     pub fn bind(address: SocketAddr) -> io::Result<UdpSink> {
         let socket = UdpSocket::bind(address)?;
         let address = socket.local_addr()?;
-        Ok(UdpSink {
-            _socket: socket,
-            address,
-        })
+        Ok(UdpSink { _socket: socket, address })
     }
 
     /// Address that it is bound to.

@@ -38,11 +38,7 @@ fn datagrams_and_connections_get_the_quote() {
             assert_eq!(ask(&socket), "Wait for it.\r\n");
         }
         socket.send(b"").unwrap();
-        assert_eq!(
-            socket.recv(&mut [0; 64]).unwrap(),
-            14,
-            "an empty one asks as well"
-        );
+        assert_eq!(socket.recv(&mut [0; 64]).unwrap(), 14, "an empty one asks as well");
         for speaks in [false, true] {
             let mut stream = TcpStream::connect(server.address()).unwrap();
             stream.set_read_timeout(PATIENCE).unwrap();
@@ -58,23 +54,14 @@ fn datagrams_and_connections_get_the_quote() {
                 Err(e) => assert!(speaks && e.kind() == ErrorKind::ConnectionReset, "{e}"),
             }
         }
-        let stats = QotdStats {
-            datagrams: 4,
-            answered: 4,
-            refused: 0,
-            connections: 2,
-        };
+        let stats = QotdStats { datagrams: 4, answered: 4, refused: 0, connections: 2 };
         assert_eq!(server.stop(), stats);
     }
 }
 
 #[test]
 fn loopback_clients_are_answered_wherever_it_listens() {
-    for (listen, from) in [
-        ("0.0.0.0:0", "127.0.0.1"),
-        ("[::]:0", "::1"),
-        ("[::]:0", "127.0.0.1"),
-    ] {
+    for (listen, from) in [("0.0.0.0:0", "127.0.0.1"), ("[::]:0", "::1"), ("[::]:0", "127.0.0.1")] {
         let server = QotdServer::start(spec(listen)).unwrap();
         let at = (from.parse::<IpAddr>().unwrap(), server.address().port());
         assert_eq!(ask(&client(at.into())), "Wait for it.\r\n");
@@ -88,10 +75,7 @@ fn loopback_clients_are_answered_wherever_it_listens() {
 fn beyond_loopback_only_those_allowed_are_answered() {
     let wake = EventFd::new().unwrap();
     let friend: IpAddr = "192.0.2.7".parse().unwrap();
-    let beyond = |listen| QotdSpec {
-        allow: vec![friend],
-        ..spec(listen)
-    };
+    let beyond = |listen| QotdSpec { allow: vec![friend], ..spec(listen) };
     let server = QuoteServer::bind(beyond("0.0.0.0:0"), &wake).unwrap();
     for (from, expected) in [
         ("127.0.0.1:5000", true),
@@ -120,15 +104,9 @@ fn another_service_is_not_answered() {
 #[test]
 fn an_address_in_use_and_a_bad_quote_are_errors() {
     let server = QotdServer::start(spec("127.0.0.1:0")).unwrap();
-    let twice = QotdServer::start(QotdSpec {
-        listen: server.address(),
-        ..QotdSpec::default()
-    });
+    let twice = QotdServer::start(QotdSpec { listen: server.address(), ..QotdSpec::default() });
     assert_eq!(twice.unwrap_err().kind(), ErrorKind::AddrInUse);
-    let bad = QotdServer::start(QotdSpec {
-        quote: "\u{7}".to_owned(),
-        ..spec("127.0.0.1:0")
-    });
+    let bad = QotdServer::start(QotdSpec { quote: "\u{7}".to_owned(), ..spec("127.0.0.1:0") });
     assert_eq!(bad.unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 

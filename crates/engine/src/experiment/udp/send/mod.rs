@@ -94,16 +94,8 @@ pub fn send(
     let mut sent = tally::merge(done.into_iter().map(|d| d.sent));
     sent.processors_busy = processors_busy;
     intervals.finish(&sent.by_interval, tell);
-    let backend = if plan.spec.gso {
-        "udp_segment"
-    } else {
-        "sendmmsg"
-    };
-    Ok(Sent {
-        sent,
-        generator: generator_use(backend, &costs, steal_percent),
-        interrupted,
-    })
+    let backend = if plan.spec.gso { "udp_segment" } else { "sendmmsg" };
+    Ok(Sent { sent, generator: generator_use(backend, &costs, steal_percent), interrupted })
 }
 
 /// Runs one client in this process: reads its order from `input`, sends, and writes its result to

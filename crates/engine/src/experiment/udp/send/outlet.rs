@@ -129,11 +129,7 @@ impl DatagramOutlet {
     pub(super) fn push(&mut self, client: usize, intended: Option<Nanos>) {
         let number = self.numbers[client];
         self.numbers[client] += 1;
-        self.due.push(DueDatagram {
-            client,
-            number,
-            intended,
-        });
+        self.due.push(DueDatagram { client, number, intended });
     }
 
     /// Sends all that was added, and returns the time. What the kernel refuses is not tried again,
@@ -211,11 +207,7 @@ impl DatagramOutlet {
         tally: &mut SendTally,
     ) -> io::Result<()> {
         let until = term.now() + patience;
-        while self
-            .replies
-            .as_ref()
-            .is_some_and(|r| r.count < tally.sent.sent)
-        {
+        while self.replies.as_ref().is_some_and(|r| r.count < tally.sent.sent) {
             let now = term.now();
             if now >= until {
                 break;
@@ -230,11 +222,8 @@ impl DatagramOutlet {
     fn hand_over(&mut self, from: usize, to: usize, blocks: bool) -> io::Result<usize> {
         if self.mode == Mode::Cut || to - from == 1 {
             let bytes = self.batch.side_by_side(from, to);
-            let sent = if blocks {
-                self.socket.send(bytes)
-            } else {
-                udp::try_send(&self.socket, bytes)
-            };
+            let sent =
+                if blocks { self.socket.send(bytes) } else { udp::try_send(&self.socket, bytes) };
             return sent.map(|_| to - from);
         }
         udp::send_batch(&self.socket, &mut self.batch, from, to)

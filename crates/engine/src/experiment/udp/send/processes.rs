@@ -50,10 +50,7 @@ pub(super) fn client(mut input: impl Read, mut output: impl Write) -> io::Result
     let stop = interrupt::install()?;
     let failed = AtomicBool::new(false);
     let term = threads::term(&order.plan, stop, &failed);
-    let share = Share {
-        index: order.client,
-        of: order.plan.spec.clients,
-    };
+    let share = Share { index: order.client, of: order.plan.spec.clients };
     let mut emit = |index, sent| {
         // Nobody reads any more: the parent process is gone.
         if write_message(&mut output, &ClientMessage::Passed { index, sent }).is_err() {
@@ -106,9 +103,7 @@ pub(super) fn run(
             }
         }
         drop(told);
-        let over = plan
-            .origin
-            .saturating_add((plan.spec.duration + PATIENCE).0);
+        let over = plan.origin.saturating_add((plan.spec.duration + PATIENCE).0);
         let mut told_to_stop = false;
         loop {
             match heard.recv_timeout(LOOK) {
@@ -179,10 +174,7 @@ impl Processes {
         let (Some(mut input), Some(output)) = (input, output) else {
             return Err(refused(io::ErrorKind::BrokenPipe.into()));
         };
-        let order = ClientOrder {
-            plan: plan.clone(),
-            client,
-        };
+        let order = ClientOrder { plan: plan.clone(), client };
         let order = serde_json::to_vec(&order).map_err(|e| refused(e.into()))?;
         input.write_all(&order).map_err(refused)?;
         Ok(output)

@@ -102,11 +102,7 @@ pub(super) struct SendCost {
 impl SendCost {
     /// Cost of each datagram; zero: whatever it takes.
     pub(super) fn new(each: Nanos) -> SendCost {
-        SendCost {
-            each_ns: each.0,
-            since_ns: 0,
-            handed_over_ns: 0,
-        }
+        SendCost { each_ns: each.0, since_ns: 0, handed_over_ns: 0 }
     }
 
     /// Whether no cost is set.
@@ -176,11 +172,7 @@ mod tests {
         cost.begin(500);
         assert_eq!(spent(&mut cost, &cpu_ns, 1), 75);
         cpu_ns.set(cpu_ns.get() + 20);
-        assert_eq!(
-            spent(&mut cost, &cpu_ns, 1),
-            55,
-            "20 were used for the last"
-        );
+        assert_eq!(spent(&mut cost, &cpu_ns, 1), 55, "20 were used for the last");
         assert_eq!(cpu_ns.get(), 500 + 2 * 75);
         cpu_ns.set(cpu_ns.get() + 80);
         assert_eq!(spent(&mut cost, &cpu_ns, 1), 1, "it takes longer by itself");

@@ -65,10 +65,7 @@ impl<'a> DatagramSender<'a> {
     ) -> Result<DatagramSender<'a>, String> {
         if !spec.client_cpus.is_empty() {
             thread::set_affinity(&spec.client_cpus).map_err(|e| {
-                format!(
-                    "clients cannot run on processors {:?}: {e}",
-                    spec.client_cpus
-                )
+                format!("clients cannot run on processors {:?}: {e}", spec.client_cpus)
             })?;
         }
         let slack = match spec.wait {
@@ -104,10 +101,7 @@ impl<'a> DatagramSender<'a> {
     /// # Errors
     /// The kernel refuses to wait.
     pub(super) fn run(mut self, emit: &mut dyn FnMut(u64, u64)) -> io::Result<SenderResult> {
-        let max = self
-            .spec
-            .datagrams_max
-            .map_or(u64::MAX, |n| self.share.part(n));
+        let max = self.spec.datagrams_max.map_or(u64::MAX, |n| self.share.part(n));
         let clients = self.outlet.clients();
         let spec = self.spec;
         let pause = ClientPause::of(spec, self.share, self.term.clock.origin);
@@ -134,15 +128,10 @@ impl<'a> DatagramSender<'a> {
             _ => self.unpaced(max, emit),
         }
         let end = self.term.now();
-        let cost = WorkerUse {
-            used: ThreadUse::now().since(used),
-            polled: self.polled,
-            over: end,
-        };
+        let cost = WorkerUse { used: ThreadUse::now().since(used), polled: self.polled, over: end };
         let interrupted = self.term.is_stopped();
         if !interrupted {
-            self.outlet
-                .await_replies(&self.term, ECHO_PATIENCE, &mut self.tally)?;
+            self.outlet.await_replies(&self.term, ECHO_PATIENCE, &mut self.tally)?;
         }
         self.tally.roll(end, emit);
         Ok(SenderResult {
@@ -201,11 +190,7 @@ impl<'a> DatagramSender<'a> {
                     self.cost.handed_over(clock::thread_cpu_ns());
                 }
                 source.sent(if is_schedule { now } else { self.term.now() });
-                expected = if let NextSend::WaitUntil(t) = next {
-                    t
-                } else {
-                    Nanos::MAX
-                };
+                expected = if let NextSend::WaitUntil(t) = next { t } else { Nanos::MAX };
                 continue;
             }
             let until = match next {

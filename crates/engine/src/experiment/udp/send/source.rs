@@ -23,11 +23,7 @@ pub(super) enum NextSend {
 /// Send times of the clients of one sender.
 pub(super) enum SendSource {
     /// One schedule, whose times go to each client in turn.
-    Schedule {
-        throttle: Throttle,
-        clients: usize,
-        next: usize,
-    },
+    Schedule { throttle: Throttle, clients: usize, next: usize },
     /// Each client's own times, which follow from the end of its last send.
     Clients(PausingClients),
 }
@@ -37,11 +33,7 @@ impl SendSource {
     #[inline]
     pub(super) fn poll(&mut self, now: Nanos) -> NextSend {
         match self {
-            SendSource::Schedule {
-                throttle,
-                clients,
-                next,
-            } => match throttle.poll(now) {
+            SendSource::Schedule { throttle, clients, next } => match throttle.poll(now) {
                 Turn::Operate { intended } => {
                     let client = *next;
                     *next = if client + 1 < *clients { client + 1 } else { 0 };
@@ -113,10 +105,7 @@ impl ClientPause {
             ClientWait::Sleep(law) => {
                 Some(ClientPause::For(law, (0..clients).map(stream).collect()))
             }
-            ClientWait::Tick(period) => Some(ClientPause::Tick {
-                period: period.0.max(1),
-                origin,
-            }),
+            ClientWait::Tick(period) => Some(ClientPause::Tick { period: period.0.max(1), origin }),
             _ => None,
         }
     }

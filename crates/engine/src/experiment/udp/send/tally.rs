@@ -124,10 +124,7 @@ impl SendTally {
 
 /// Merges the counts of the senders of one trial.
 pub(super) fn merge(parts: impl IntoIterator<Item = UdpSent>) -> UdpSent {
-    let mut sum = UdpSent {
-        starts_until: Nanos::MAX,
-        ..UdpSent::default()
-    };
+    let mut sum = UdpSent { starts_until: Nanos::MAX, ..UdpSent::default() };
     for part in parts {
         sum.intended += part.intended;
         sum.not_attempted += part.not_attempted;
@@ -192,11 +189,7 @@ pub(super) struct SentIntervals {
 impl SentIntervals {
     /// No counts yet of `senders` senders.
     pub(super) fn new(senders: usize) -> SentIntervals {
-        SentIntervals {
-            reached: vec![0; senders],
-            sums: Vec::new(),
-            told: 0,
-        }
+        SentIntervals { reached: vec![0; senders], sums: Vec::new(), told: 0 }
     }
 
     /// Notes that a sender has passed interval `index`, in which it sent `sent`. Intervals of a
@@ -233,10 +226,7 @@ impl SentIntervals {
         // Later intervals of senders that have ended are known only at the end.
         let is_running = all < u64::MAX;
         while is_running && self.told < all {
-            tell(
-                self.told,
-                self.sums.get(self.told as usize).copied().unwrap_or(0),
-            );
+            tell(self.told, self.sums.get(self.told as usize).copied().unwrap_or(0));
             self.told += 1;
         }
     }

@@ -21,10 +21,8 @@ const ALL: u64 = 210;
 /// 10,000/s by no wait, sleeps of a blink, or a schedule: small runs of every kind.
 fn waits() -> Vec<ClientWait> {
     let blink = Nanos::from_micros(100);
-    let schedule = |arrival| ClientWait::Schedule {
-        rate: Rate::per_second(10_000).unwrap(),
-        arrival,
-    };
+    let schedule =
+        |arrival| ClientWait::Schedule { rate: Rate::per_second(10_000).unwrap(), arrival };
     vec![
         ClientWait::None,
         ClientWait::Yield,
@@ -110,11 +108,7 @@ impl Service {
                 }
             }
         });
-        Service {
-            address,
-            datagrams,
-            closing,
-        }
+        Service { address, datagrams, closing }
     }
 
     /// All that came, once nothing more comes.
@@ -130,10 +124,7 @@ fn clients_of(datagrams: &[(DatagramHeader, usize)]) -> BTreeMap<u32, usize> {
     for (header, _) in datagrams {
         assert_eq!(header.session, SESSION);
         assert!(header.intended <= header.sent);
-        numbers
-            .entry(header.client)
-            .or_default()
-            .push(header.number);
+        numbers.entry(header.client).or_default().push(header.number);
     }
     let mut counts = BTreeMap::new();
     for (client, mut numbers) in numbers {
@@ -178,10 +169,7 @@ fn every_wait_sends_what_it_says_from_every_client() {
                 && matches!(wait, ClientWait::Sleep(_) | ClientWait::Tick(_));
             if !emulated {
                 // Two workers have 105 each for four and three clients.
-                assert!(
-                    clients.values().all(|n| (26..=35).contains(n)),
-                    "{what}: {clients:?}"
-                );
+                assert!(clients.values().all(|n| (26..=35).contains(n)), "{what}: {clients:?}");
             }
         }
     }
@@ -199,11 +187,7 @@ fn a_process_does_what_a_thread_does() {
         let said: serde_json::Value = serde_json::from_str(last.lines().last().unwrap()).unwrap();
         let sent: UdpSent = serde_json::from_value(said["done"]["sent"].clone()).unwrap();
         assert_books(&sent, matches!(wait, ClientWait::Schedule { .. }));
-        assert_eq!(
-            clients_of(&service.all()),
-            BTreeMap::from([(2, 30)]),
-            "{wait:?}"
-        );
+        assert_eq!(clients_of(&service.all()), BTreeMap::from([(2, 30)]), "{wait:?}");
     }
     let bad = client_process(&b"{}"[..], &mut Vec::new());
     assert!(bad.is_err(), "no order");
@@ -213,10 +197,7 @@ fn a_process_does_what_a_thread_does() {
 fn a_program_that_is_no_client_is_told() {
     let service = Service::start(0);
     let mut plan = plan_to(service.address, ClientWait::None, ClientsAs::Processes);
-    for (program, why) in [
-        ("/nonexistent/knee", "cannot run"),
-        ("/bin/true", "ended early"),
-    ] {
+    for (program, why) in [("/nonexistent/knee", "cannot run"), ("/bin/true", "ended early")] {
         plan.program = program.into();
         let error = send(&plan, &AtomicBool::new(false), &mut |_, _| {}).unwrap_err();
         // A program that ends at once may not even read its order.
@@ -275,10 +256,7 @@ fn what_is_too_long_is_refused_by_name() {
 
 #[test]
 fn a_dead_port_is_told_by_name_and_ends() {
-    let dead = UdpSocket::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let dead = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for wait in waits() {
         for (gso, carried_as) in [
             (false, ClientsAs::Multiplexed),
@@ -306,13 +284,8 @@ fn time_ends_a_trial_and_the_rest_was_not_attempted() {
             plan.spec.duration = Nanos::from_millis(30);
             plan.spec.interval = Nanos::from_millis(10);
             plan.spec.datagrams_max = None;
-            let constant = matches!(
-                wait,
-                ClientWait::Schedule {
-                    arrival: ArrivalLaw::Constant,
-                    ..
-                }
-            );
+            let constant =
+                matches!(wait, ClientWait::Schedule { arrival: ArrivalLaw::Constant, .. });
             let mut told = Vec::new();
             let stop = AtomicBool::new(false);
             let result = send(&plan, &stop, &mut |index, sent| told.push((index, sent))).unwrap();
@@ -338,9 +311,7 @@ fn a_datagram_costs_its_client_what_it_is_to() {
             plan.spec.send_cost = cost;
             plan.spec.duration = Nanos::from_millis(100);
             plan.spec.datagrams_max = None;
-            let Sent {
-                sent, generator, ..
-            } = run(&plan);
+            let Sent { sent, generator, .. } = run(&plan);
             assert_books(&sent, false);
             let used_s = generator.cpu_user_s + generator.cpu_system_s;
             let least_s = cost.as_secs_f64() * sent.sent as f64;
@@ -352,12 +323,7 @@ fn a_datagram_costs_its_client_what_it_is_to() {
 
 #[test]
 fn sending_ends_with_its_time_however_late_that_is_seen() {
-    let mut spec = plan_to(
-        ([127, 0, 0, 1], 9).into(),
-        ClientWait::Yield,
-        ClientsAs::Threads,
-    )
-    .spec;
+    let mut spec = plan_to(([127, 0, 0, 1], 9).into(), ClientWait::Yield, ClientsAs::Threads).spec;
     spec.duration = Nanos::from_millis(500);
     let elapsed = |last_ms, now_ms| {
         let mut tally = SendTally::new(&spec, 10);
@@ -388,10 +354,7 @@ fn a_hopeless_schedule_leaves_what_it_never_came_to() {
 
 #[test]
 fn a_stop_ends_it_early_with_what_there_is() {
-    for wait in waits()
-        .into_iter()
-        .chain([ClientWait::Sleep(Law::Fixed(Nanos::from_secs(50)))])
-    {
+    for wait in waits().into_iter().chain([ClientWait::Sleep(Law::Fixed(Nanos::from_secs(50)))]) {
         for carried_as in [ClientsAs::Multiplexed, ClientsAs::Threads] {
             let service = Service::start(0);
             let mut plan = plan_to(service.address, wait.clone(), carried_as);
@@ -426,11 +389,7 @@ fn echoes_are_matched_and_copies_are_strays() {
                 let what = format!("{wait:?} {carried_as:?}");
                 assert_eq!((sent.sent, sent.round_trip.count()), (70, 70), "{what}");
                 let strays = if copies == 1 { 0..=0 } else { 1..=70 };
-                assert!(
-                    strays.contains(&sent.stray_replies),
-                    "{what}: {}",
-                    sent.stray_replies
-                );
+                assert!(strays.contains(&sent.stray_replies), "{what}: {}", sent.stray_replies);
                 assert!(sent.round_trip.min() > Nanos::ZERO, "{what}");
             }
         }
@@ -442,9 +401,7 @@ fn datagrams_leave_over_ipv6_as_well() {
     let Ok(socket) = UdpSocket::bind("[::1]:0") else {
         return;
     };
-    socket
-        .set_read_timeout(Some(Duration::from_secs(5)))
-        .unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     for gso in [false, true] {
         let target = socket.local_addr().unwrap();
         let mut plan = plan_to(target, ClientWait::None, ClientsAs::Multiplexed);

@@ -36,9 +36,8 @@ pub(super) fn run(
         ClientsAs::Multiplexed => spec.engine.workers.clamp(1, spec.clients.max(1)),
         ClientsAs::Threads | ClientsAs::Processes => spec.clients.max(1),
     };
-    let sockets: Vec<UdpSocket> = (0..of)
-        .map(|_| connect(plan.target))
-        .collect::<Result<_, _>>()?;
+    let sockets: Vec<UdpSocket> =
+        (0..of).map(|_| connect(plan.target)).collect::<Result<_, _>>()?;
     let failed = AtomicBool::new(false);
     let term = term(plan, stop, &failed);
     let mut intervals = SentIntervals::new(of as usize);
@@ -46,10 +45,7 @@ pub(super) fn run(
     let done: Result<Vec<SenderResult>, String> = thread::scope(|scope| {
         let start = |(index, socket): (usize, UdpSocket)| {
             let told = told.clone();
-            let share = Share {
-                index: index as u32,
-                of,
-            };
+            let share = Share { index: index as u32, of };
             thread::Builder::new().spawn_scoped(scope, move || {
                 // The receiver outlives the senders; where it is gone its thread has panicked.
                 let mut emit = |interval, sent| {
@@ -101,9 +97,7 @@ pub(super) fn term<'a>(
     failed: &'a AtomicBool,
 ) -> SendPeriod<'a> {
     SendPeriod {
-        clock: MonotonicClock {
-            origin: plan.origin,
-        },
+        clock: MonotonicClock { origin: plan.origin },
         end: plan.spec.duration,
         stop,
         failed,

@@ -70,9 +70,7 @@ fn counts_the_next() -> bool {
 }
 
 fn is_from_6_18(release: &str) -> bool {
-    let mut numbers = release
-        .split(['.', '-'])
-        .map(|n| n.parse::<u32>().unwrap_or(0));
+    let mut numbers = release.split(['.', '-']).map(|n| n.parse::<u32>().unwrap_or(0));
     (numbers.next(), numbers.next()) >= (Some(6), Some(18))
 }
 
@@ -99,9 +97,6 @@ mod tests {
         let small = capacity(ip, 8_192, 64).expect("it can be filled");
         let large = capacity(ip, 65_536, 64).expect("it can be filled");
         let long = capacity(ip, 65_536, 1_400).expect("it can be filled");
-        assert!(
-            0 < small && small < long && long < large,
-            "{small} {long} {large}"
-        );
+        assert!(0 < small && small < long && long < large, "{small} {long} {large}");
     }
 }

@@ -102,10 +102,8 @@ impl DataThread {
         epoll.add(&*link.wake, WAKE, flags::READ)?;
         let rcvbuf_limit = socket.memory()?.limit;
         let now_ns = clock::monotonic_ns();
-        let stats = UdpServerStats {
-            interval_s: spec.interval.as_secs_f64(),
-            ..UdpServerStats::default()
-        };
+        let stats =
+            UdpServerStats { interval_s: spec.interval.as_secs_f64(), ..UdpServerStats::default() };
         Ok(DataThread {
             spec,
             socket,
@@ -254,10 +252,7 @@ impl DataThread {
         else {
             return;
         };
-        let there_ns = self
-            .clocks
-            .to_monotonic(real_ns, now_ns)
-            .max(waited_from_ns);
+        let there_ns = self.clocks.to_monotonic(real_ns, now_ns).max(waited_from_ns);
         session.pause_ns_max = session.pause_ns_max.max(now_ns - there_ns);
     }
 
@@ -320,16 +315,9 @@ impl DataThread {
         let size = begin.size as usize;
         self.batch = Batch::new((BATCH_BYTES / size).clamp(1, BATCH), size);
         self.empty();
-        let memory = self
-            .socket
-            .memory()
-            .map_err(|e| format!("SO_MEMINFO: {e}"))?;
+        let memory = self.socket.memory().map_err(|e| format!("SO_MEMINFO: {e}"))?;
         let local = self.socket.local_address().map_err(|e| e.to_string())?;
-        let ip = if local.ip().is_unspecified() {
-            peer
-        } else {
-            local.ip()
-        };
+        let ip = if local.ip().is_unspecified() { peer } else { local.ip() };
         let is_measurable = begin.sharing.is_some() && !begin.gso;
         let measured = is_measurable.then(|| buffer::capacity(ip, memory.limit, begin.size));
         let mode = setup.mode.unwrap_or(self.spec.mode);

@@ -118,8 +118,7 @@ impl UdpServerStats {
     fn interval(&mut self, at: Nanos, length: Nanos) -> &mut UdpServerInterval {
         let index = ((at.0 / length.0.max(1)) as usize).min(INTERVALS_MAX - 1);
         if index >= self.intervals.len() {
-            self.intervals
-                .resize(index + 1, UdpServerInterval::default());
+            self.intervals.resize(index + 1, UdpServerInterval::default());
         }
         &mut self.intervals[index]
     }
@@ -196,11 +195,7 @@ impl UdpServer {
         let data = data.map_err(|e| threads::refused(&e))?;
         let control = move |stop: &Arc<_>| service.run(stop);
         let control = StoppableThread::start("serve-udp-tcp", Some(control_wake), control);
-        Ok(UdpServer {
-            address,
-            control: control.map_err(|e| threads::refused(&e))?,
-            data,
-        })
+        Ok(UdpServer { address, control: control.map_err(|e| threads::refused(&e))?, data })
     }
 
     /// Address that it listens on, with the port that the kernel picked where 0 was asked for.

@@ -23,10 +23,7 @@ fn enter_new_namespace() -> bool {
 fn shell(line: &str) -> bool {
     let mut words = line.split(' ');
     let mut command = Command::new(words.next().unwrap());
-    command
-        .args(words)
-        .output()
-        .is_ok_and(|out| out.status.success())
+    command.args(words).output().is_ok_and(|out| out.status.success())
 }
 
 fn thread_id() -> i32 {
@@ -55,16 +52,13 @@ fn what_a_queue_drops_is_found_there() {
                 spec.token = "t".into();
             })
         });
-        listening
-            .send(server.as_ref().map(|s| s.address()))
-            .unwrap();
+        listening.send(server.as_ref().map(|s| s.address())).unwrap();
         let _ = end.recv();
     });
     let client = thread::spawn(move || {
         let peer = make.recv().unwrap().filter(|_| enter_new_namespace())?;
-        let is_linked = shell(&format!(
-            "ip link add kneea type veth peer name kneeb netns {peer}"
-        )) && shell("ip addr add 10.99.7.1/24 dev kneea")
+        let is_linked = shell(&format!("ip link add kneea type veth peer name kneeb netns {peer}"))
+            && shell("ip addr add 10.99.7.1/24 dev kneea")
             && shell("ip link set kneea up")
             && shell("tc qdisc add dev kneea root tbf rate 1mbit burst 3000 limit 6000");
         if !is_linked {
@@ -94,10 +88,7 @@ fn check(address: SocketAddr) {
     // The sender is told of what its own queue drops, so that is no loss on the way.
     let refused = trial.sent.send_errors.get("ENOBUFS").copied().unwrap_or(0);
     let lost = trial.sent.sent - received.received;
-    assert!(
-        refused + lost > 0,
-        "6,000 datagrams of 8,000 bits a second over 1 Mbit/s"
-    );
+    assert!(refused + lost > 0, "6,000 datagrams of 8,000 bits a second over 1 Mbit/s");
     // Where the kernel tells its reasons, it tells again of what the sender was told.
     let at = |place| -> u64 {
         let own = trial.drops.iter().filter(|c| !c.whole_kernel);
@@ -111,10 +102,7 @@ fn check(address: SocketAddr) {
         "{lost} lost, {refused} refused: {:?}",
         trial.drops
     );
-    assert_eq!(
-        (at(DropPlace::Device), at(DropPlace::ReceiveBuffer)),
-        (0, 0)
-    );
+    assert_eq!((at(DropPlace::Device), at(DropPlace::ReceiveBuffer)), (0, 0));
     let ledger = knee_core::experiment::udp::analysis::ledger(&trial);
     assert_eq!(ledger.unexplained, 0, "{ledger:?}");
     a_socket_that_is_not_told(address);
@@ -128,14 +116,7 @@ fn a_socket_that_is_not_told(address: SocketAddr) {
         let mut lines = snmp.lines().filter(|l| l.starts_with("Udp: "));
         let names = lines.next().unwrap().split(' ');
         let index = names.clone().position(|n| n == "SndbufErrors").unwrap();
-        lines
-            .next()
-            .unwrap()
-            .split(' ')
-            .nth(index)
-            .unwrap()
-            .parse()
-            .unwrap()
+        lines.next().unwrap().split(' ').nth(index).unwrap().parse().unwrap()
     };
     let (before, refused_before) = (Drops::now(), refused());
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
@@ -145,14 +126,8 @@ fn a_socket_that_is_not_told(address: SocketAddr) {
     let (moved, refused) = (Drops::now().since(&before), refused() - refused_before);
     assert!(refused > 0);
     let counters = moved.counters(false);
-    let told = counters
-        .iter()
-        .find(|c| c.place == DropPlace::Qdisc)
-        .unwrap();
-    assert_eq!(
-        (told.source.as_str(), told.count),
-        ("qdisc tbf on kneea", refused)
-    );
+    let told = counters.iter().find(|c| c.place == DropPlace::Qdisc).unwrap();
+    assert_eq!((told.source.as_str(), told.count), ("qdisc tbf on kneea", refused));
     assert!(told.host_wide && !told.at_service);
 }
 
@@ -238,9 +213,7 @@ fn firewall_drops_are_found_by_counter_or_by_undelivered_count() {
         assert!(!ledger.evidence[0].inferred);
         // Of what is dropped on its way out the sender is told.
         assert!(shell("nft flush chain inet t in"));
-        assert!(shell(
-            "nft add chain inet t out { type filter hook output priority 0 ; }"
-        ));
+        assert!(shell("nft add chain inet t out { type filter hook output priority 0 ; }"));
         let rule = format!("nft add rule inet t out udp dport {port} numgen inc mod 3 0");
         assert!(shell(&format!("{rule} counter drop")), "{rule}");
         let ledger = ledger_of(server.address());
@@ -316,16 +289,10 @@ impl Place {
 fn routed() -> Option<[Place; 3]> {
     let places = [Place::new()?, Place::new()?, Place::new()?];
     let [client, router, service] = &places;
-    let ends = [
-        (client, "kneeca", "kneecb", 5),
-        (service, "kneesa", "kneesb", 6),
-    ];
+    let ends = [(client, "kneeca", "kneecb", 5), (service, "kneesa", "kneesb", 6)];
     for (end, near, far, net) in ends {
         let is_linked = router.shell(vec![
-            format!(
-                "ip link add {far} type veth peer name {near} netns {}",
-                end.thread
-            ),
+            format!("ip link add {far} type veth peer name {near} netns {}", end.thread),
             format!("ip addr add 10.99.{net}.1/24 dev {far}"),
             format!("ip link set {far} up"),
             "sysctl -w net.ipv4.ip_forward=1".to_owned(),
@@ -402,9 +369,7 @@ fn drops_between_namespaces_have_the_kernels_reason() {
     };
     assert_eq!(client.run(told), [""; 0], "nothing is in the way");
     let by = |place: &str, reason: &str| {
-        [format!(
-            "{place}: skb:kfree_skb {reason} (all network namespaces)"
-        )]
+        [format!("{place}: skb:kfree_skb {reason} (all network namespaces)")]
     };
     if !router.shell(every_third("forward", port, "counter drop")) {
         eprintln!("skipped: nftables are not permitted here");

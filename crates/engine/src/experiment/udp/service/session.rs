@@ -114,11 +114,7 @@ impl UdpSession {
     /// Ends the session: the client has sent `sent` datagrams and sends no more.
     pub(super) fn end(&mut self, sent: u64) {
         let now_ns = clock::monotonic_ns();
-        self.ending = Some(EndingSession {
-            sent,
-            since_ns: now_ns,
-            last_ns: now_ns,
-        });
+        self.ending = Some(EndingSession { sent, since_ns: now_ns, last_ns: now_ns });
     }
 
     /// Takes one datagram. Returns its arrival, or why it is not of this run.
@@ -205,10 +201,7 @@ impl UdpSession {
     }
 
     fn drops(&self, socket_drops: u32) -> u64 {
-        let before = self
-            .running
-            .as_ref()
-            .map_or(socket_drops, |r| r.socket_drops);
+        let before = self.running.as_ref().map_or(socket_drops, |r| r.socket_drops);
         socket_drops.wrapping_sub(before).into()
     }
 
@@ -229,9 +222,7 @@ impl UdpSession {
             received.scheduled = used.scheduled;
             let over_loopback = self.begin.sharing == Some(Sharing::Namespace);
             let now = DropReading::now(watched(&self.freed));
-            moved = now
-                .moved_since(&running.begun, &self.quiet)
-                .only_path(over_loopback);
+            moved = now.moved_since(&running.begun, &self.quiet).only_path(over_loopback);
         }
         let at_socket = split(drops, &mut moved);
         let not_watched = self.freed.and_then(Result::err);
@@ -260,11 +251,7 @@ fn watched(freed: &Option<Result<FreedPackets, String>>) -> Option<&FreedPackets
 fn split(drops: u64, moved: &mut Drops) -> Vec<DropCounter> {
     let mut left = drops;
     let mut counters = Vec::new();
-    for place in [
-        DropPlace::ReceiveBuffer,
-        DropPlace::Checksum,
-        DropPlace::UdpMemory,
-    ] {
+    for place in [DropPlace::ReceiveBuffer, DropPlace::Checksum, DropPlace::UdpMemory] {
         let count = moved.take(place, left);
         left -= count;
         counters.push((place, count));
@@ -305,10 +292,7 @@ impl RealtimeOffset {
     pub(super) fn now() -> RealtimeOffset {
         let best = (0..8).map(|_| reading()).min_by_key(|&(width, _)| width);
         let (_, ahead_ns) = best.expect("eight readings");
-        RealtimeOffset {
-            ahead_ns,
-            read_at_ns: clock::monotonic_ns(),
-        }
+        RealtimeOffset { ahead_ns, read_at_ns: clock::monotonic_ns() }
     }
 
     /// Reads it anew where that is due.
@@ -345,10 +329,7 @@ mod tests {
         let real = clock::realtime_ns();
         let after = clock::monotonic_ns();
         let at = clocks.to_monotonic(real, after);
-        assert!(
-            before.saturating_sub(1_000) <= at && at <= after,
-            "{before} {at} {after}"
-        );
+        assert!(before.saturating_sub(1_000) <= at && at <= after, "{before} {at} {after}");
         assert_eq!(clocks.to_monotonic(u64::MAX, after), after);
         clocks.refresh(after + 2 * GOOD_FOR_NS);
         assert!(clocks.read_at_ns >= after);

@@ -113,16 +113,9 @@ fn every_datagram_is_accounted_for() {
     assert_eq!(trial.service.pid, std::process::id());
     assert!(trial.service_lost.is_none() && !trial.interrupted);
     let stats = server.stop();
-    assert_eq!(
-        (stats.sessions, stats.sessions_lost, stats.received),
-        (1, 0, 300)
-    );
+    assert_eq!((stats.sessions, stats.sessions_lost, stats.received), (1, 0, 300));
     assert_eq!(stats.intervals.iter().map(|i| i.received).sum::<u64>(), 300);
-    assert!(
-        stats
-            .to_string()
-            .starts_with("received 300 datagrams of 1 sessions")
-    );
+    assert!(stats.to_string().starts_with("received 300 datagrams of 1 sessions"));
 }
 
 #[test]
@@ -168,24 +161,15 @@ fn small_buffer_drops_equal_the_kernels_count() {
         assert_eq!(sent, received.received + drops, "{received:?}");
         let ours = trial.drops.iter().filter(|c| !c.host_wide);
         assert_eq!(ours.map(|c| c.count).sum::<u64>(), drops);
-        let full = trial
-            .drops
-            .iter()
-            .filter(|c| c.place == DropPlace::ReceiveBuffer);
+        let full = trial.drops.iter().filter(|c| c.place == DropPlace::ReceiveBuffer);
         assert_eq!(full.map(|c| c.count).sum::<u64>(), drops);
-        assert!(
-            work_us < 1_000 || drops > 0,
-            "1,800 datagrams find room for some 300"
-        );
+        assert!(work_us < 1_000 || drops > 0, "1,800 datagrams find room for some 300");
         assert!(received.cpu > Nanos::ZERO);
         assert_eq!(trial.service.rcvbuf_bytes, 8192);
         assert_eq!(trial.service.work, spec.setup.work);
     }
     let stats = server.stop();
-    assert_eq!(
-        stats.intervals.iter().map(|i| i.dropped).sum::<u64>(),
-        stats.drops
-    );
+    assert_eq!(stats.intervals.iter().map(|i| i.dropped).sum::<u64>(), stats.drops);
 }
 
 #[test]
@@ -203,10 +187,7 @@ fn an_echo_comes_back_and_a_setup_lasts_for_its_session_alone() {
     assert_eq!(trial.received.unwrap().replies, 300);
     assert_eq!(trial.sent.round_trip.count(), 300);
     let large = trial.service;
-    assert_eq!(
-        (large.mode, large.rcvbuf_bytes),
-        (Some(ServiceMode::Echo), 4 << 20)
-    );
+    assert_eq!((large.mode, large.rcvbuf_bytes), (Some(ServiceMode::Echo), 4 << 20));
     let trial = run(&trial_of(server.address()));
     assert_eq!(trial.received.unwrap().replies, 0);
     let usual = preflight(&server.address().to_string(), "").unwrap();
@@ -220,17 +201,9 @@ fn a_processor_that_is_not_there_is_refused() {
     let server = server(|_| {});
     let mut spec = trial_of(server.address());
     spec.setup.cpu = Some(1_000);
-    let refused = udp::run(
-        &spec,
-        Path::new("none"),
-        &mut Seen::default(),
-        &false.into(),
-    );
+    let refused = udp::run(&spec, Path::new("none"), &mut Seen::default(), &false.into());
     let line = refused.unwrap_err().to_string();
-    assert!(
-        line.contains("refuses") && line.contains("processor 1000"),
-        "{line}"
-    );
+    assert!(line.contains("refuses") && line.contains("processor 1000"), "{line}");
     spec.setup.cpu = None;
     run(&spec);
 }
@@ -252,10 +225,7 @@ fn who_cannot_be_served_is_told_why() {
 
     drop(server);
     let line = refusal(&service, "secret");
-    assert!(
-        line.contains(&service) && line.contains("knee serve udp"),
-        "{line}"
-    );
+    assert!(line.contains(&service) && line.contains("knee serve udp"), "{line}");
     for nowhere in ["127.0.0.1", "", "no.such.host.invalid:9"] {
         let line = refusal(nowhere, "");
         assert!(line.contains("HOST:PORT"), "{line}");
@@ -264,11 +234,7 @@ fn who_cannot_be_served_is_told_why() {
 
 #[test]
 fn another_kind_of_server_is_no_service() {
-    for answer in [
-        &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
-        b"",
-        b"{\"say\":\"alive\"}\n",
-    ] {
+    for answer in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"", b"{\"say\":\"alive\"}\n"] {
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = other.local_addr().unwrap().to_string();
         let thread = thread::spawn(move || {
@@ -284,10 +250,8 @@ fn another_kind_of_server_is_no_service() {
 
 #[test]
 fn an_address_that_others_reach_needs_a_token() {
-    let mut spec = UdpServerSpec {
-        listen: "0.0.0.0:0".parse().unwrap(),
-        ..UdpServerSpec::default()
-    };
+    let mut spec =
+        UdpServerSpec { listen: "0.0.0.0:0".parse().unwrap(), ..UdpServerSpec::default() };
     let line = UdpServer::start(spec.clone()).unwrap_err().to_string();
     assert!(line.contains("--token"), "{line}");
     spec.token = "t".into();
@@ -347,12 +311,8 @@ struct Client {
 impl Client {
     fn connect(service: &str) -> Client {
         let stream = TcpStream::connect(service).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
-        Client {
-            stream: BufReader::new(stream),
-        }
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Client { stream: BufReader::new(stream) }
     }
 
     fn ask(&mut self, ask: &UdpRequest) -> UdpReply {
@@ -381,10 +341,7 @@ impl Client {
     fn begin(&mut self, session: u64) {
         let begin = UdpSessionSpec {
             session,
-            setup: ServiceSetup {
-                mode: Some(ServiceMode::Echo),
-                ..ServiceSetup::default()
-            },
+            setup: ServiceSetup { mode: Some(ServiceMode::Echo), ..ServiceSetup::default() },
             clients: 1,
             interval: Nanos::from_secs(1),
             duration: Nanos::from_secs(1),
@@ -399,13 +356,7 @@ impl Client {
 
 fn datagram(session: u64, client: u32, number: u64) -> [u8; 40] {
     let mut bytes = [0; 40];
-    let header = DatagramHeader {
-        session,
-        client,
-        number,
-        intended: Nanos(1),
-        sent: Nanos(2),
-    };
+    let header = DatagramHeader { session, client, number, intended: Nanos(1), sent: Nanos(2) };
     header.write(&mut bytes);
     bytes
 }
@@ -418,10 +369,7 @@ fn what_is_not_of_the_session_is_told_apart_and_never_answered() {
     client.hello("");
     client.begin(7);
     let origin_ns = crate::sys::clock::monotonic_ns();
-    assert!(matches!(
-        client.ask(&UdpRequest::Start { origin_ns }),
-        UdpReply::Started
-    ));
+    assert!(matches!(client.ask(&UdpRequest::Start { origin_ns }), UdpReply::Started));
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
     let others = UdpSocket::bind("127.0.0.2:0").unwrap();
     let send = |socket: &UdpSocket, bytes: &[u8]| socket.send_to(bytes, &service).unwrap();
@@ -440,25 +388,13 @@ fn what_is_not_of_the_session_is_told_apart_and_never_answered() {
     };
     record.unpack();
     let received = record.received;
-    assert_eq!(
-        (received.received, received.duplicates, received.reordered),
-        (3, 1, 1)
-    );
+    assert_eq!((received.received, received.duplicates, received.reordered), (3, 1, 1));
     let counts: Vec<_> = received.discarded.into_iter().collect();
-    assert_eq!(
-        counts,
-        [
-            ("malformed".to_owned(), 4),
-            ("not_of_this_run".to_owned(), 2)
-        ]
-    );
+    assert_eq!(counts, [("malformed".to_owned(), 4), ("not_of_this_run".to_owned(), 2)]);
     assert_eq!((received.replies, received.arrivals.len()), (4, 3));
     assert!(received.arrivals.is_sorted());
     others.set_nonblocking(true).unwrap();
-    assert!(
-        others.recv(&mut [0; 64]).is_err(),
-        "nobody else is answered"
-    );
+    assert!(others.recv(&mut [0; 64]).is_err(), "nobody else is answered");
     drop(client);
     send(&sender, &datagram(7, 0, 10));
     preflight(&service, "").unwrap();
@@ -476,10 +412,7 @@ fn a_session_whose_client_is_gone_leaves_the_service_free() {
         client.hello("");
         client.begin(session);
     }
-    assert_eq!(
-        run(&trial_of(server.address())).received.unwrap().received,
-        300
-    );
+    assert_eq!(run(&trial_of(server.address())).received.unwrap().received, 300);
     let stats = server.stop();
     assert_eq!((stats.sessions, stats.sessions_lost), (4, 3));
 }
@@ -491,19 +424,11 @@ fn rubbish_on_the_control_port_harms_nobody() {
     let long = vec![b'x'; 100_000];
     let deep = "[".repeat(5_000) + "\n";
     let begin = b"{\"ask\":\"end\",\"sent\":1}\n";
-    let rubbish: [&[u8]; 6] = [
-        b"GET / HTTP/1.1\r\n\r\n",
-        b"\n",
-        b"\0\xff\n",
-        &long,
-        deep.as_bytes(),
-        begin,
-    ];
+    let rubbish: [&[u8]; 6] =
+        [b"GET / HTTP/1.1\r\n\r\n", b"\n", b"\0\xff\n", &long, deep.as_bytes(), begin];
     for bytes in rubbish {
         let mut stream = TcpStream::connect(&service).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let _ = stream.write_all(bytes);
         let mut said = Vec::new();
         // A reset where more was sent than is read is as good an answer.
@@ -513,9 +438,7 @@ fn rubbish_on_the_control_port_harms_nobody() {
         }
     }
     // Those who say nothing do not hold the service.
-    let silent: Vec<_> = (0..40)
-        .map(|_| TcpStream::connect(&service).unwrap())
-        .collect();
+    let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(&service).unwrap()).collect();
     preflight(&service, "").unwrap();
     drop(silent);
     preflight(&service, "").unwrap();

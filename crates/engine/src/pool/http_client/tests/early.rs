@@ -24,11 +24,7 @@ impl Link for Lettered {
     const IS_CLEAR: bool = false;
 
     fn new((): &mut ()) -> Result<Lettered, String> {
-        Ok(Lettered {
-            stage: Stage::Begun,
-            early: Vec::new(),
-            out: b"H".to_vec(),
-        })
+        Ok(Lettered { stage: Stage::Begun, early: Vec::new(), out: b"H".to_vec() })
     }
 
     fn secure(&mut self, wire: &mut &[u8]) -> Result<(), String> {
@@ -103,22 +99,13 @@ fn http1(method: &str) -> Early<Http1> {
 /// Up to four operations share a connection.
 fn letters() -> Early<multiplexed::Letters> {
     let (config, requests, _) = parts(1, 0, "GET");
-    let config = ClientConfig {
-        streams_max: 4,
-        ..config
-    };
-    Early {
-        client: HttpClient::new(config, Pooled, requests, (), 4),
-        io: Remembers::default(),
-    }
+    let config = ClientConfig { streams_max: 4, ..config };
+    Early { client: HttpClient::new(config, Pooled, requests, (), 4), io: Remembers::default() }
 }
 
 impl<X: Exchange> Early<X> {
     fn start(&mut self, at: u64) {
-        let op = Op {
-            intended: Nanos(at),
-            lane: Op::ANY_LANE,
-        };
+        let op = Op { intended: Nanos(at), lane: Op::ANY_LANE };
         self.client.start(&mut self.io, op, Nanos(at));
     }
 
@@ -273,10 +260,7 @@ fn a_handshake_that_fails_is_named_though_the_request_went_out() {
 #[test]
 fn timeout_during_handshake_closes_connection() {
     let (config, requests, _) = parts(1, 0, "GET");
-    let config = ClientConfig {
-        connect_timeout: Nanos(500),
-        ..config
-    };
+    let config = ClientConfig { connect_timeout: Nanos(500), ..config };
     let mut e = Early::<multiplexed::Letters> {
         client: HttpClient::new(config, Pooled, requests, (), 4),
         io: Remembers::default(),

@@ -24,10 +24,7 @@ impl Exchange for Letters {
 
     fn established(permitted: &mut u32, out: &mut Outbox) -> Letters {
         out.bytes().push(b'P');
-        Letters {
-            permitted: *permitted,
-            ..Letters::default()
-        }
+        Letters { permitted: *permitted, ..Letters::default() }
     }
 
     fn room(&self, _: &u32) -> Room {
@@ -61,10 +58,10 @@ impl Exchange for Letters {
                 b'g' => self.state = ConnectionState::Closing,
                 b'w' => {
                     self.state = ConnectionState::Broken;
-                    let failed = self.under_way.drain(..).map(|op| OpEvent::Failed {
-                        op,
-                        outcome: Outcome::Malformed,
-                    });
+                    let failed = self
+                        .under_way
+                        .drain(..)
+                        .map(|op| OpEvent::Failed { op, outcome: Outcome::Malformed });
                     events.extend(failed);
                     events.push(OpEvent::Violated("a rule".to_owned()));
                 }
@@ -84,10 +81,8 @@ impl Exchange for Letters {
 
     fn ended(&mut self, end: StreamEnd, events: &mut EventQueue) {
         self.state = end.state_after(self.state);
-        let closed = self.under_way.drain(..).map(|op| OpEvent::Failed {
-            op,
-            outcome: Outcome::Truncated,
-        });
+        let closed =
+            self.under_way.drain(..).map(|op| OpEvent::Failed { op, outcome: Outcome::Truncated });
         events.extend(closed);
     }
 
@@ -110,10 +105,7 @@ struct Shared {
 /// So many connections, each of which carries so many operations at once.
 fn shared(connections_max: u32, permitted: u32) -> Shared {
     let (config, requests, _) = parts(connections_max, 0, "GET");
-    let config = ClientConfig {
-        streams_max: permitted,
-        ..config
-    };
+    let config = ClientConfig { streams_max: permitted, ..config };
     Shared {
         client: HttpClient::new(config, Pooled, requests, (), permitted),
         io: Remembers::default(),
@@ -122,10 +114,7 @@ fn shared(connections_max: u32, permitted: u32) -> Shared {
 
 impl Shared {
     fn start(&mut self, at: u64) {
-        let op = Op {
-            intended: Nanos(at),
-            lane: Op::ANY_LANE,
-        };
+        let op = Op { intended: Nanos(at), lane: Op::ANY_LANE };
         self.client.start(&mut self.io, op, Nanos(at));
     }
 
@@ -170,10 +159,8 @@ fn what_is_due_goes_out_in_one_write() {
     assert_eq!(s.io.owned[1], b"rr");
     s.letters(9, 0, b"aaaaa");
     let times = s.ended();
-    let times: Vec<_> = times
-        .iter()
-        .map(|c| (c.started.0, c.granted.0, c.written.0, c.completed.0))
-        .collect();
+    let times: Vec<_> =
+        times.iter().map(|c| (c.started.0, c.granted.0, c.written.0, c.completed.0)).collect();
     let early = (1, 2, 2, 9);
     assert_eq!(times, [early, early, early, (3, 3, 4, 9), (3, 3, 4, 9)]);
 }
@@ -304,10 +291,7 @@ fn repeated_request_waits_for_the_limit() {
     s.client.expire(&mut s.io, Nanos(50));
     assert_eq!(limit.used().started, 2);
     s.client.abandon(Nanos(60));
-    assert_eq!(
-        (s.outcomes(), s.client.tally().in_flight),
-        (vec![Outcome::InFlight], 0)
-    );
+    assert_eq!((s.outcomes(), s.client.tally().in_flight), (vec![Outcome::InFlight], 0));
 }
 
 #[test]
@@ -315,10 +299,7 @@ fn the_end_of_a_connection_ends_all_that_it_carries() {
     for (event, outcome) in [
         (Event::Ended, Outcome::Truncated),
         (Event::Received(Piece::of(b"w")), Outcome::Malformed),
-        (
-            Event::Failed(io::Error::from_raw_os_error(libc::ECONNRESET)),
-            Outcome::Reset,
-        ),
+        (Event::Failed(io::Error::from_raw_os_error(libc::ECONNRESET)), Outcome::Reset),
     ] {
         let mut s = shared(1, 2);
         s.start(0);

@@ -14,26 +14,17 @@ struct Bench {
 
 fn bench(close: CloseKind) -> Bench {
     let (config, requests, target) = parts(2, 0, "GET");
-    let config = ClientConfig {
-        keep_alive: false,
-        ..config
-    };
+    let config = ClientConfig { keep_alive: false, ..config };
     let policy = OnePerOperation::new(Vec::new(), close, 100);
     let exchange = http1::Shared::new(&target);
     Bench {
         client: HttpClient::new(config, policy, requests, (), exchange),
-        io: Remembers {
-            state: Some(phase(TcpPhase::Connecting)),
-            ..Remembers::default()
-        },
+        io: Remembers { state: Some(phase(TcpPhase::Connecting)), ..Remembers::default() },
     }
 }
 
 fn phase(phase: TcpPhase) -> TcpState {
-    TcpState {
-        phase,
-        is_acknowledged: false,
-    }
+    TcpState { phase, is_acknowledged: false }
 }
 
 impl Remembers {
@@ -52,8 +43,7 @@ impl Bench {
     }
 
     fn event(&mut self, at: u64, slot: u32, event: Event<'_>) {
-        self.client
-            .on_event(&mut self.io, slot, event, EventTime::seen(Nanos(at)));
+        self.client.on_event(&mut self.io, slot, event, EventTime::seen(Nanos(at)));
     }
 
     fn expire(&mut self, at: u64) {
@@ -107,11 +97,7 @@ fn a_server_that_has_closed_with_its_response_is_not_waited_for() {
         b.event(20, 0, Event::Connected);
         b.event(30, 0, Event::ReceivedLast(Piece::of(response)));
         assert_eq!(b.ended(), Some(served));
-        assert_eq!(
-            b.io.closed.len(),
-            1,
-            "closed once, before another is opened"
-        );
+        assert_eq!(b.io.closed.len(), 1, "closed once, before another is opened");
         assert_eq!((b.client.tally().open, b.client.tally().in_flight), (0, 0));
         assert_eq!(b.client.next_deadline(), Nanos::MAX);
     }
@@ -180,10 +166,7 @@ fn missing_response_without_acknowledgement_is_a_ghost() {
         let mut b = bench(CloseKind::Fin);
         b.start(0, 0);
         b.event(5, 0, Event::Connected);
-        b.io.state = Some(TcpState {
-            phase: TcpPhase::Established,
-            is_acknowledged,
-        });
+        b.io.state = Some(TcpState { phase: TcpPhase::Established, is_acknowledged });
         b.expire(99);
         assert_eq!(b.ended(), None);
         b.expire(100);
@@ -220,11 +203,7 @@ fn a_connection_that_breaks_off_has_its_own_outcome() {
         (b"", reset(), Outcome::Reset),
         (b"", Event::Ended, Outcome::Closed),
         (&OK[..20], Event::Ended, Outcome::Truncated),
-        (
-            b"",
-            Event::Received(Piece::of(b"220 mail\r\n\r\n")),
-            Outcome::Malformed,
-        ),
+        (b"", Event::Received(Piece::of(b"220 mail\r\n\r\n")), Outcome::Malformed),
     ];
     for (bytes, event, outcome) in cases {
         let mut b = bench(CloseKind::Fin);
@@ -267,19 +246,13 @@ fn addresses_take_turns_and_small_requests_need_no_nodelay() {
         |nodelay| [libc::AF_INET, libc::AF_INET6, libc::AF_INET].map(|from| (Some(from), nodelay));
     assert_eq!((opened(500), opened(501)), (in_turn(false), in_turn(true)));
     let mut one = OnePerOperation::new(Vec::new(), CloseKind::Fin, 1);
-    assert!(
-        (0..3).all(|_| one.opening(&to).from.is_none()),
-        "the kernel's choice"
-    );
+    assert!((0..3).all(|_| one.opening(&to).from.is_none()), "the kernel's choice");
 }
 
 #[test]
 fn a_connect_has_its_whole_time_whatever_the_operation_has_left() {
     let mut b = bench(CloseKind::Fin);
-    let op = Op {
-        intended: Nanos(0),
-        lane: 3,
-    };
+    let op = Op { intended: Nanos(0), lane: 3 };
     // Its response is overdue before its connection is opened.
     b.client.start(&mut b.io, op, Nanos(110));
     assert_eq!((b.ended(), b.client.next_deadline()), (None, Nanos(140)));

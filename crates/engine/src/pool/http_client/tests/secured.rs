@@ -19,10 +19,7 @@ impl Link for Announced {
     const IS_CLEAR: bool = false;
 
     fn new((): &mut ()) -> Result<Announced, String> {
-        Ok(Announced {
-            greets: true,
-            ..Announced::default()
-        })
+        Ok(Announced { greets: true, ..Announced::default() })
     }
 
     fn secure(&mut self, wire: &mut &[u8]) -> Result<(), String> {
@@ -79,10 +76,7 @@ fn http1(connections_max: u32, method: &str) -> Secured<Http1, Pooled> {
 
 fn one_each(close: CloseKind) -> Secured<Http1, OnePerOperation> {
     let (config, requests, target) = parts(2, 0, "GET");
-    let config = ClientConfig {
-        keep_alive: false,
-        ..config
-    };
+    let config = ClientConfig { keep_alive: false, ..config };
     let policy = OnePerOperation::new(Vec::new(), close, 100);
     Secured {
         client: HttpClient::new(config, policy, requests, (), http1::Shared::new(&target)),
@@ -92,10 +86,7 @@ fn one_each(close: CloseKind) -> Secured<Http1, OnePerOperation> {
 
 impl<X: Exchange, P: Policy> Secured<X, P> {
     fn start(&mut self, at: u64) {
-        let op = Op {
-            intended: Nanos(at),
-            lane: if P::WAITS { Op::ANY_LANE } else { 0 },
-        };
+        let op = Op { intended: Nanos(at), lane: if P::WAITS { Op::ANY_LANE } else { 0 } };
         self.client.start(&mut self.io, op, Nanos(at));
         self.client.flush(&mut self.io, || Nanos(at));
     }
@@ -224,10 +215,9 @@ fn server_that_never_closes_after_close_notify_is_left() {
 
 #[test]
 fn close_notify_instead_of_an_answer_is_as_a_fin() {
-    for (method, outcomes) in [
-        ("POST", vec![Outcome::Ok, Outcome::Closed]),
-        ("GET", vec![Outcome::Ok]),
-    ] {
+    for (method, outcomes) in
+        [("POST", vec![Outcome::Ok, Outcome::Closed]), ("GET", vec![Outcome::Ok])]
+    {
         let mut s = http1(1, method);
         s.start(0);
         s.secure(1, 0);
@@ -286,10 +276,7 @@ fn operation_with_its_own_connection_needs_close_notify() {
 #[test]
 fn close_notify_ends_all_operations_of_a_connection() {
     let (config, requests, _) = parts(1, 0, "GET");
-    let config = ClientConfig {
-        streams_max: 2,
-        ..config
-    };
+    let config = ClientConfig { streams_max: 2, ..config };
     let mut s: Secured<Letters, Pooled> = Secured {
         client: HttpClient::new(config, Pooled, requests, (), 2),
         io: Remembers::default(),
@@ -300,8 +287,5 @@ fn close_notify_ends_all_operations_of_a_connection() {
     assert_eq!(s.outcomes(), [Outcome::Ok, Outcome::Truncated]);
     s.secure(5, 0);
     s.receive(6, 0, b"a");
-    assert_eq!(
-        (s.outcomes(), s.client.tally().opened),
-        (vec![Outcome::Ok], 2)
-    );
+    assert_eq!((s.outcomes(), s.client.tally().opened), (vec![Outcome::Ok], 2));
 }

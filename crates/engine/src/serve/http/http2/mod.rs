@@ -241,12 +241,7 @@ impl Http2 {
             _ => Trouble::Malformed,
         });
         let reason = violation.to_string();
-        frame::put_goaway(
-            self.out.bytes(),
-            self.last_stream,
-            violation.code(),
-            &reason,
-        );
+        frame::put_goaway(self.out.bytes(), self.last_stream, violation.code(), &reason);
         self.close(context);
     }
 
@@ -283,10 +278,8 @@ impl Http2 {
         let arrival = self.ready_since.take().unwrap_or(now);
         context.tally.on_request(arrival);
         let mishap: Option<Mishap> = context.mishaps.draw();
-        let mut answer = Answer {
-            head_only: stream.head_only,
-            ..Answer::with(mishap, Persistence::KeepAlive)
-        };
+        let mut answer =
+            Answer { head_only: stream.head_only, ..Answer::with(mishap, Persistence::KeepAlive) };
         stream.own = context.reply(stream.asked.take().as_deref(), &mut answer);
         let (mut start, mut end) = (now, now);
         if let Some(station) = &mut context.station {
@@ -318,18 +311,13 @@ impl Http2 {
             context.tally.on_trouble(Trouble::Garbage);
             return self.close(context);
         }
-        let body = if answer.head_only {
-            0
-        } else {
-            response.body().len()
-        };
+        let body = if answer.head_only { 0 } else { response.body().len() };
         if answer.halved && body == 0 {
             context.tally.on_trouble(Trouble::Truncate);
             return self.reset(id, ErrorCode::INTERNAL_ERROR, context);
         }
         let block = response.block();
-        self.out
-            .put_head(id, body == 0, block, self.core.peer.frame_bytes);
+        self.out.put_head(id, body == 0, block, self.core.peer.frame_bytes);
         if body == 0 {
             return self.complete(id, answer.kind);
         }

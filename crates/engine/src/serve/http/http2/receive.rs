@@ -214,8 +214,7 @@ impl Http2 {
             self.end_request(id, context);
         } else if request.expects_continue {
             let block = context.responses.of(ResponseKind::Continue).block();
-            self.out
-                .put_head(id, false, block, self.core.peer.frame_bytes);
+            self.out.put_head(id, false, block, self.core.peer.frame_bytes);
         }
         Ok(())
     }
@@ -248,10 +247,7 @@ impl Http2 {
         let Some(stream) = self.streams.find(id) else {
             return;
         };
-        if stream
-            .length
-            .is_some_and(|length| length != stream.received)
-        {
+        if stream.length.is_some_and(|length| length != stream.received) {
             context.tally.on_trouble(Trouble::Malformed);
             return self.reset(id, ErrorCode::PROTOCOL_ERROR, context);
         }

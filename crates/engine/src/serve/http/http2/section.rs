@@ -105,12 +105,8 @@ mod tests {
     use crate::exchange::http2::fields::SectionReader;
     use crate::exchange::http2::hpack::Encoder;
 
-    const GET: [(&str, &str); 4] = [
-        (":method", "GET"),
-        (":scheme", "https"),
-        (":path", "/"),
-        (":authority", "a"),
-    ];
+    const GET: [(&str, &str); 4] =
+        [(":method", "GET"), (":scheme", "https"), (":path", "/"), (":authority", "a")];
 
     fn read(fields: &[(&str, &str)]) -> RequestSection {
         let (mut encoder, mut block) = (Encoder::default(), Vec::new());
@@ -126,16 +122,8 @@ mod tests {
         assert_eq!(read(&GET).request(), Some(Head::default()));
         let mut head = GET;
         head[0].1 = "HEAD";
-        let more = [
-            ("content-length", "7"),
-            ("expect", "100-Continue"),
-            ("te", "trailers"),
-        ];
-        let told = Head {
-            head_only: true,
-            length: Some(7),
-            expects_continue: true,
-        };
+        let more = [("content-length", "7"), ("expect", "100-Continue"), ("te", "trailers")];
+        let told = Head { head_only: true, length: Some(7), expects_continue: true };
         assert_eq!(read(&[&head[..], &more].concat()).request(), Some(told));
         let connect = [(":method", "CONNECT"), (":authority", "a:1")];
         assert!(read(&connect).request().is_some());
@@ -155,11 +143,7 @@ mod tests {
             &[&GET[..], &[("te", "gzip")]].concat(),
             &[&GET[..], &[("x", "a\nb")]].concat(),
             &[&GET[..], &[("content-length", "+1")]].concat(),
-            &[
-                &GET[..],
-                &[("content-length", "1"), ("content-length", "2")],
-            ]
-            .concat(),
+            &[&GET[..], &[("content-length", "1"), ("content-length", "2")]].concat(),
         ] {
             let section = read(fields);
             assert_eq!(section.request(), None, "{fields:?}");
@@ -169,10 +153,8 @@ mod tests {
 
     #[test]
     fn equal_bytes_mean_the_same_only_while_the_table_is_the_same() {
-        let (mut encoder, mut sections) = (
-            Encoder::default(),
-            SectionReader::<RequestSection>::default(),
-        );
+        let (mut encoder, mut sections) =
+            (Encoder::default(), SectionReader::<RequestSection>::default());
         let mut block = |length: &str| {
             let mut block = Vec::new();
             for (name, value) in GET.iter().chain(&[("content-length", length)]) {

@@ -153,21 +153,12 @@ impl Http2 {
         while self.out.held_back() < OUT_TARGET
             && let Some((id, stream)) = self.streams.next()
         {
-            let Stage::Sending {
-                answer,
-                sent,
-                begun,
-            } = stream.stage
-            else {
+            let Stage::Sending { answer, sent, begun } = stream.stage else {
                 continue;
             };
             let own = stream.own.as_deref();
             let body = context.responses.pick(answer.kind, own).body();
-            let until = if answer.halved {
-                body.len() / 2
-            } else {
-                body.len()
-            };
+            let until = if answer.halved { body.len() / 2 } else { body.len() };
             if until > sent && self.core.send_window.left() == 0 {
                 self.streams.put_back(id);
                 return;
@@ -191,21 +182,11 @@ impl Http2 {
             }
             let ends = after == until && !answer.halved;
             let flags = if ends { flag::END_STREAM } else { 0 };
-            frame::put(
-                &mut self.out.bytes,
-                kind::DATA,
-                flags,
-                id,
-                &body[sent..after],
-            );
+            frame::put(&mut self.out.bytes, kind::DATA, flags, id, &body[sent..after]);
             stream.send_window.take(length);
             self.core.send_window.take(length);
             let kind = answer.kind;
-            stream.stage = Stage::Sending {
-                answer,
-                sent: after,
-                begun,
-            };
+            stream.stage = Stage::Sending { answer, sent: after, begun };
             match (after == until, answer.halved) {
                 (true, true) => {
                     context.tally.on_trouble(Trouble::Truncate);

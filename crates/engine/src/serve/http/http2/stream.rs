@@ -141,11 +141,7 @@ impl Streams {
     /// Starts the body of a response, after its head.
     pub(super) fn begin_body(&mut self, id: u32, answer: Answer, begun: Option<Nanos>) {
         if let Some(stream) = self.find(id) {
-            stream.stage = Stage::Sending {
-                answer,
-                sent: 0,
-                begun,
-            };
+            stream.stage = Stage::Sending { answer, sent: 0, begun };
             self.resume(id);
         }
     }

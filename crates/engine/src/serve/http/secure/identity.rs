@@ -57,11 +57,7 @@ impl Identity {
     pub fn read(certificate: &Path, key: &Path) -> Result<Identity, IdentityError> {
         let chain = read_chain(certificate).map_err(IdentityError::Certificate)?;
         let key = read_key(key).map_err(IdentityError::Key)?;
-        Ok(Identity {
-            chain,
-            key,
-            authority: None,
-        })
+        Ok(Identity { chain, key, authority: None })
     }
 
     /// The certificate of the authority that signed a certificate made here, as PEM: what clients
@@ -127,9 +123,7 @@ fn make(names: Vec<String>) -> Result<Identity, rcgen::Error> {
     let params = |names: Vec<String>, common_name: &str| {
         let mut params = CertificateParams::new(names)?;
         (params.not_before, params.not_after) = (from, until);
-        params
-            .distinguished_name
-            .push(DnType::CommonName, common_name);
+        params.distinguished_name.push(DnType::CommonName, common_name);
         Ok::<_, rcgen::Error>(params)
     };
     let mut authority = params(Vec::new(), "knee serve, made on the spot")?;
@@ -172,10 +166,7 @@ mod tests {
         let IdentityError::Certificate(line) = error else {
             panic!("{error:?}");
         };
-        assert!(
-            line.starts_with("'/nonexistent/a.pem' cannot be read"),
-            "{line}"
-        );
+        assert!(line.starts_with("'/nonexistent/a.pem' cannot be read"), "{line}");
     }
 
     #[test]

@@ -140,9 +140,7 @@ pub(super) struct Secure {
 
 impl fmt::Debug for Secure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secure")
-            .field("is_done", &self.is_done)
-            .finish_non_exhaustive()
+        f.debug_struct("Secure").field("is_done", &self.is_done).finish_non_exhaustive()
     }
 }
 

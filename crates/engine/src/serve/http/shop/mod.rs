@@ -23,11 +23,7 @@ pub(super) struct Shop {
 impl Shop {
     /// An empty one, whose tokens are signed by `seed`.
     pub(super) fn new(seed: u64) -> Shop {
-        Shop {
-            signer: Signer::new(seed),
-            carts: Carts::default(),
-            pages: 0,
-        }
+        Shop { signer: Signer::new(seed), carts: Carts::default(), pages: 0 }
     }
 
     /// Replies to the control thread. HEAD is answered as GET: the body is left out elsewhere.
@@ -82,21 +78,15 @@ impl Shop {
         let token = self.signer.token("login", &name);
         json_reply(200, &json!({"token": token, "user": name}))
             .with("x-csrf", &self.signer.sign("csrf", &name))
-            .with(
-                "set-cookie",
-                &format!("session={session}; Path=/; HttpOnly"),
-            )
+            .with("set-cookie", &format!("session={session}; Path=/; HttpOnly"))
     }
 
     /// Puts an item into the cart of the user whose token comes with it.
     fn add(&mut self, asked: &Asked) -> Reply {
-        let token = asked
-            .authorization
-            .split_once(' ')
-            .and_then(|(kind, token)| {
-                let is_bearer = kind.eq_ignore_ascii_case("bearer");
-                is_bearer.then_some(token.trim())
-            });
+        let token = asked.authorization.split_once(' ').and_then(|(kind, token)| {
+            let is_bearer = kind.eq_ignore_ascii_case("bearer");
+            is_bearer.then_some(token.trim())
+        });
         let Some(user) = token.and_then(|token| self.signer.user("login", token)) else {
             return error(401, "the token of a login is needed").with("www-authenticate", "Bearer");
         };
@@ -215,13 +205,8 @@ fn find_item(id: &str) -> Option<ShopItem> {
 
 /// The items of a page, from 1; none beyond the last page.
 fn page_items(page: u32) -> impl Iterator<Item = ShopItem> {
-    let first = page
-        .saturating_sub(1)
-        .saturating_mul(PAGE)
-        .saturating_add(1);
-    (first..first.saturating_add(PAGE))
-        .take_while(|&number| number <= ITEMS)
-        .map(item_of)
+    let first = page.saturating_sub(1).saturating_mul(PAGE).saturating_add(1);
+    (first..first.saturating_add(PAGE)).take_while(|&number| number <= ITEMS).map(item_of)
 }
 
 fn item_of(number: u32) -> ShopItem {

@@ -2,11 +2,7 @@ use super::*;
 use serde_json::Value;
 
 fn asked(method: &str, target: &str) -> Asked {
-    Asked {
-        method: method.to_owned(),
-        target: target.to_owned(),
-        ..Asked::default()
-    }
+    Asked { method: method.to_owned(), target: target.to_owned(), ..Asked::default() }
 }
 
 fn json(reply: &Reply) -> Value {
@@ -23,10 +19,7 @@ fn login(shop: &mut Shop, body: &str) -> Reply {
 /// A token and a session cookie of this user.
 fn credentials(shop: &mut Shop, user: &str) -> (String, String) {
     let reply = login(shop, &json!({"name": user, "password": "x"}).to_string());
-    assert_eq!(
-        (reply.status, json(&reply)["user"].as_str()),
-        (200, Some(user))
-    );
+    assert_eq!((reply.status, json(&reply)["user"].as_str()), (200, Some(user)));
     let token = json(&reply)["token"].as_str().expect("a token").to_owned();
     let cookie = reply.field("set-cookie").expect("a cookie");
     let pair = cookie.split(';').next().unwrap_or_default();
@@ -47,10 +40,7 @@ fn a_login_needs_a_name_and_a_password() {
     let fine = login(&mut shop, r#"{"name":"ann","password":"p"}"#);
     assert_eq!((fine.status, fine.content_type), (200, "application/json"));
     assert_eq!(fine.field("x-csrf").map(str::len), Some(16));
-    assert!(
-        fine.field("set-cookie")
-            .is_some_and(|c| c.starts_with("session="))
-    );
+    assert!(fine.field("set-cookie").is_some_and(|c| c.starts_with("session=")));
     let long = "n".repeat(NAME_MAX + 1);
     for bad in [
         "",
@@ -76,10 +66,7 @@ fn the_catalogue_has_pages_of_ten() {
     assert_eq!(first.body, shop.answer(&asked("GET", "/items?page=1")).body);
     let page = json(&shop.answer(&asked("GET", "/items?page=7")));
     assert_eq!(
-        (
-            page["page"].as_u64(),
-            page["items"].as_array().map(Vec::len)
-        ),
+        (page["page"].as_u64(), page["items"].as_array().map(Vec::len)),
         (Some(7), Some(10))
     );
     let id = page["items"][3]["id"].as_str().expect("an id");
@@ -93,11 +80,7 @@ fn the_catalogue_has_pages_of_ten() {
         assert_eq!(reply.status, 400, "{page}");
     }
     for id in ["", "i0", "i1001", "i01", "i+1", "x", "1"] {
-        assert_eq!(
-            shop.answer(&asked("GET", &format!("/items/{id}"))).status,
-            404,
-            "{id}"
-        );
+        assert_eq!(shop.answer(&asked("GET", &format!("/items/{id}"))).status, 404, "{id}");
     }
 }
 
@@ -106,16 +89,8 @@ fn a_cart_takes_items_of_whoever_has_logged_in() {
     let mut shop = Shop::new(1);
     let (token, session) = credentials(&mut shop, "ann");
     let bearer = format!("Bearer {token}");
-    let one = add(
-        &mut shop,
-        &bearer,
-        "application/x-www-form-urlencoded",
-        "id=i3",
-    );
-    assert_eq!(
-        (one.status, json(&one)),
-        (201, json!({"ok": true, "items": 1}))
-    );
+    let one = add(&mut shop, &bearer, "application/x-www-form-urlencoded", "id=i3");
+    assert_eq!((one.status, json(&one)), (201, json!({"ok": true, "items": 1})));
     let two = add(&mut shop, &bearer, "application/json", r#"{"id":"i5"}"#);
     assert_eq!(json(&two)["items"], 2);
     let mut request = asked("GET", "/cart");
@@ -164,9 +139,7 @@ fn other_pages_and_methods() {
     assert_eq!((old.status, old.field("location")), (302, Some("/items")));
     let hidden = |shop: &mut Shop| {
         let page = shop.answer(&asked("GET", "/")).body;
-        let (_, rest) = page
-            .split_once("name=\"csrf\" value=\"")
-            .expect("a hidden field");
+        let (_, rest) = page.split_once("name=\"csrf\" value=\"").expect("a hidden field");
         rest.split('"').next().unwrap_or_default().to_owned()
     };
     let (first, second) = (hidden(&mut shop), hidden(&mut shop));
@@ -197,9 +170,8 @@ fn the_oldest_go_first() {
     }
     assert_eq!((carts.of.len(), carts.begun.len()), (CARTS_MAX, CARTS_MAX));
     assert!(carts.of("u0").is_empty() && carts.of("u1") == ["i1"]);
-    let counts: Vec<usize> = (0..=ITEMS_MAX)
-        .map(|n| carts.add("x".to_owned(), format!("i{n}")))
-        .collect();
+    let counts: Vec<usize> =
+        (0..=ITEMS_MAX).map(|n| carts.add("x".to_owned(), format!("i{n}"))).collect();
     assert_eq!((counts[0], counts[ITEMS_MAX]), (1, ITEMS_MAX));
     assert_eq!(carts.of("x")[0], "i1");
 }

@@ -19,10 +19,7 @@ pub(super) fn with_client<T, F: Future<Output = T>>(
     let Address::Tcp(address) = *server.address() else {
         panic!("a TCP server");
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let (client, connection) = builder.handshake(stream).await.unwrap();
@@ -40,9 +37,7 @@ async fn begin(
 ) -> impl Future<Output = Answered> + use<> {
     let request = Request::builder().method(method).uri("http://a/").body(());
     *client = client.clone().ready().await.unwrap();
-    let (response, mut sender) = client
-        .send_request(request.unwrap(), body.is_empty())
-        .unwrap();
+    let (response, mut sender) = client.send_request(request.unwrap(), body.is_empty()).unwrap();
     if !body.is_empty() {
         sender.send_data(body.into(), true).unwrap();
     }
@@ -54,10 +49,7 @@ async fn begin(
             let Ok(data) = data else {
                 return Err((data.unwrap_err(), all));
             };
-            incoming
-                .flow_control()
-                .release_capacity(data.len())
-                .unwrap();
+            incoming.flow_control().release_capacity(data.len()).unwrap();
             all.extend_from_slice(&data);
         }
         Ok((status, all))
@@ -91,11 +83,7 @@ fn is_body(body: &[u8], length: usize) -> bool {
 #[test]
 fn many_streams_share_a_connection_and_each_is_whole() {
     let body_size = 100_000;
-    let server = HttpServer::start(HttpServerSpec {
-        body_size,
-        ..spec()
-    })
-    .unwrap();
+    let server = HttpServer::start(HttpServerSpec { body_size, ..spec() }).unwrap();
     for answer in get_at_once(&server, 300) {
         let (status, body) = answer.unwrap();
         assert_eq!(status, 200);
@@ -112,11 +100,7 @@ fn many_streams_share_a_connection_and_each_is_whole() {
 #[test]
 fn small_windows_only_slow_a_response_down() {
     let body_size = 50_000;
-    let server = HttpServer::start(HttpServerSpec {
-        body_size,
-        ..spec()
-    })
-    .unwrap();
+    let server = HttpServer::start(HttpServerSpec { body_size, ..spec() }).unwrap();
     let mut builder = h2::client::Builder::new();
     builder.initial_window_size(1_000);
     let answers = with_client(&server, &builder, async |mut client| {
@@ -146,11 +130,7 @@ fn long_bodies_of_requests_are_consumed() {
 
 #[test]
 fn streams_queue_at_the_station_as_connections_do() {
-    let spec = HttpServerSpec {
-        log_max: 100,
-        arrivals_max: 100,
-        ..with_station(2, 20)
-    };
+    let spec = HttpServerSpec { log_max: 100, arrivals_max: 100, ..with_station(2, 20) };
     let server = HttpServer::start(spec).unwrap();
     let begin = Instant::now();
     let answers = get_at_once(&server, 8);
@@ -166,10 +146,7 @@ fn streams_queue_at_the_station_as_connections_do() {
     entries.sort_by_key(|entry| entry.request);
     for (number, entry) in entries.iter().enumerate() {
         assert_eq!((entry.connection, entry.request), (0, number as u32));
-        assert!(
-            entry.arrival <= entry.read && entry.read <= entry.start,
-            "{entry:?}"
-        );
+        assert!(entry.arrival <= entry.read && entry.read <= entry.start, "{entry:?}");
         assert_eq!(entry.end - entry.start, Nanos::from_millis(20));
         assert!(entry.written.unwrap() >= entry.end);
     }

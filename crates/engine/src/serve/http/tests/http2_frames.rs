@@ -6,12 +6,8 @@ use crate::exchange::http2::frame::{self, FrameHead, HEAD_BYTES, PREFACE, flag, 
 use crate::exchange::http2::hpack::Encoder;
 use crate::exchange::http2::settings;
 
-const FIELDS: [(&str, &str); 4] = [
-    (":method", "GET"),
-    (":scheme", "http"),
-    (":path", "/"),
-    (":authority", "a"),
-];
+const FIELDS: [(&str, &str); 4] =
+    [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
 
 /// A client that may do what it likes.
 struct Client {
@@ -25,18 +21,13 @@ impl Client {
     fn new(server: &HttpServer) -> Client {
         let mut out = PREFACE.to_vec();
         settings::put(&mut out, &[]);
-        Client {
-            stream: connect(server),
-            encoder: Encoder::default(),
-            out,
-        }
+        Client { stream: connect(server), encoder: Encoder::default(), out }
     }
 
     fn block(&mut self, fields: &[(&str, &str)]) -> Vec<u8> {
         let mut block = Vec::new();
         for (name, value) in fields {
-            self.encoder
-                .encode(name.as_bytes(), value.as_bytes(), &mut block);
+            self.encoder.encode(name.as_bytes(), value.as_bytes(), &mut block);
         }
         block
     }
@@ -155,11 +146,7 @@ fn what_is_unusual_but_permitted() {
 
 #[test]
 fn windows_hold_bodies_back_and_streams_take_turns() {
-    let server = HttpServer::start(HttpServerSpec {
-        body_size: 30_000,
-        ..spec()
-    })
-    .unwrap();
+    let server = HttpServer::start(HttpServerSpec { body_size: 30_000, ..spec() }).unwrap();
     let mut client = Client::new(&server);
     client.out = PREFACE.to_vec();
     settings::put(&mut client.out, &[(settings::id::INITIAL_WINDOW_SIZE, 10)]);
@@ -170,10 +157,7 @@ fn windows_hold_bodies_back_and_streams_take_turns() {
         assert!(payload.len() == 10 && !head.has(flag::END_STREAM));
     }
     // A larger window for all, by settings; then for one alone.
-    settings::put(
-        &mut client.out,
-        &[(settings::id::INITIAL_WINDOW_SIZE, 20_000)],
-    );
+    settings::put(&mut client.out, &[(settings::id::INITIAL_WINDOW_SIZE, 20_000)]);
     client.send();
     let mut order = Vec::new();
     for _ in 0..4 {
@@ -185,9 +169,7 @@ fn windows_hold_bodies_back_and_streams_take_turns() {
     frame::put_window_update(&mut client.out, 3, 10_000);
     client.send();
     assert_eq!(client.body(3).len(), 10_000);
-    client
-        .frame(kind::RST_STREAM, 0, 1, &8_u32.to_be_bytes())
-        .send();
+    client.frame(kind::RST_STREAM, 0, 1, &8_u32.to_be_bytes()).send();
     client.headers(5, true, &FIELDS).send();
     frame::put_window_update(&mut client.out, 5, 10_000);
     frame::put_window_update(&mut client.out, 0, 20_000);
@@ -201,10 +183,7 @@ fn windows_hold_bodies_back_and_streams_take_turns() {
 #[test]
 fn streams_beyond_the_limit_are_refused_and_nothing_else_is_lost() {
     let streams_max = 2;
-    let spec = HttpServerSpec {
-        streams_max,
-        ..with_station(4, 50)
-    };
+    let spec = HttpServerSpec { streams_max, ..with_station(4, 50) };
     let server = HttpServer::start(spec).unwrap();
     let mut client = Client::new(&server);
     for id in [1, 3, 5] {
@@ -212,10 +191,7 @@ fn streams_beyond_the_limit_are_refused_and_nothing_else_is_lost() {
     }
     client.send();
     let (head, payload) = client.await_kind(kind::RST_STREAM).unwrap();
-    assert_eq!(
-        (head.stream, code(&payload)),
-        (5, ErrorCode::REFUSED_STREAM)
-    );
+    assert_eq!((head.stream, code(&payload)), (5, ErrorCode::REFUSED_STREAM));
     assert_eq!((client.body(1).len(), client.body(3).len()), (100, 100));
     let stats = server.stop();
     assert_eq!((stats.requests, stats.http2.unwrap().refused), (2, 1));
@@ -227,19 +203,14 @@ fn a_stream_that_breaks_a_rule_ends_alone() {
     let mut client = Client::new(&server);
     client.headers(1, true, &FIELDS[1..]);
     client.headers(3, true, &[&FIELDS[..], &[("content-length", "4")]].concat());
-    client
-        .headers(5, false, &FIELDS)
-        .headers(5, false, &[("x", "y")]);
+    client.headers(5, false, &FIELDS).headers(5, false, &[("x", "y")]);
     client.headers(7, false, &FIELDS);
     frame::put_window_update(&mut client.out, 7, 0);
     client.headers(9, true, &FIELDS);
     client.send();
     for id in [1, 3, 5, 7] {
         let (head, payload) = client.await_kind(kind::RST_STREAM).unwrap();
-        assert_eq!(
-            (head.stream, code(&payload)),
-            (id, ErrorCode::PROTOCOL_ERROR)
-        );
+        assert_eq!((head.stream, code(&payload)), (id, ErrorCode::PROTOCOL_ERROR));
     }
     assert_eq!(client.body(9).len(), 100);
     let stats = server.stop();
@@ -254,35 +225,17 @@ fn a_connection_that_breaks_a_rule_is_told_which_and_closed() {
         (kind::DATA, 0, 0, b"", protocol),
         (kind::DATA, 0, 1, b"", protocol),
         (kind::HEADERS, 0, 2, b"", protocol),
-        (
-            kind::HEADERS,
-            flag::END_HEADERS,
-            1,
-            b"\xff\xff\xff",
-            ErrorCode::COMPRESSION_ERROR,
-        ),
+        (kind::HEADERS, flag::END_HEADERS, 1, b"\xff\xff\xff", ErrorCode::COMPRESSION_ERROR),
         (kind::HEADERS, flag::PADDED, 1, b"\x09abc", protocol),
         (kind::PRIORITY, 0, 1, b"", size),
         (kind::RST_STREAM, 0, 1, &[0; 4], protocol),
         (kind::SETTINGS, 0, 0, &[0; 5], size),
         (kind::SETTINGS, 0, 1, &[], protocol),
-        (
-            kind::SETTINGS,
-            0,
-            0,
-            &[0, 4, 0xff, 0, 0, 0],
-            ErrorCode::FLOW_CONTROL_ERROR,
-        ),
+        (kind::SETTINGS, 0, 0, &[0, 4, 0xff, 0, 0, 0], ErrorCode::FLOW_CONTROL_ERROR),
         (kind::PUSH_PROMISE, 0, 1, &[0; 4], protocol),
         (kind::PING, 0, 0, &[0; 7], size),
         (kind::GOAWAY, 0, 0, &[0; 7], size),
-        (
-            kind::WINDOW_UPDATE,
-            0,
-            0,
-            &[0x7f, 0xff, 0xff, 0xff],
-            ErrorCode::FLOW_CONTROL_ERROR,
-        ),
+        (kind::WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff], ErrorCode::FLOW_CONTROL_ERROR),
         (kind::CONTINUATION, 0, 1, b"", protocol),
     ];
     for (kind, flags, id, payload, expected) in cases {
@@ -312,10 +265,7 @@ fn what_begins_as_http2_and_is_none_is_neither() {
     cut.shutdown(Shutdown::Write).unwrap();
     assert_eq!(read_to_end(&mut cut), b"");
     let stats = server.stop();
-    assert_eq!(
-        (stats.errors["version"], stats.errors["incomplete"]),
-        (1, 1)
-    );
+    assert_eq!((stats.errors["version"], stats.errors["incomplete"]), (1, 1));
     assert_eq!(stats.http2, None);
 }
 
@@ -338,10 +288,7 @@ fn pings_without_end_from_a_client_that_does_not_read_are_left_unread() {
     let server = HttpServer::start(spec()).unwrap();
     let mut client = Client::new(&server);
     client.send();
-    client
-        .stream
-        .set_write_timeout(Some(Duration::from_millis(300)))
-        .unwrap();
+    client.stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
     let mut pings = Vec::new();
     (0..10_000).for_each(|_| frame::put(&mut pings, kind::PING, 0, 0, &[7; 8]));
     // The buffers of both sockets fill up, then nothing more is taken.

@@ -27,9 +27,7 @@ fn start_with(
     let tls = Some(ServerTls::new(identity, versions, resume).unwrap());
     let server = HttpServer::start(HttpServerSpec { tls, ..spec }).unwrap();
     let mut roots = RootCertStore::empty();
-    roots
-        .add(CertificateDer::from_pem_slice(&authority).unwrap())
-        .unwrap();
+    roots.add(CertificateDer::from_pem_slice(&authority).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut client = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -62,10 +60,9 @@ fn ask(server: &HttpServer, client: &Arc<ClientConfig>) -> Option<HandshakeKind>
 fn sessions_are_resumed_by_ticket_or_not_at_all() {
     use TlsVersion::{Tls12, Tls13};
     for version in [Tls12, Tls13] {
-        for (resume, again) in [
-            (TlsResume::Ticket, HandshakeKind::Resumed),
-            (TlsResume::Off, HandshakeKind::Full),
-        ] {
+        for (resume, again) in
+            [(TlsResume::Ticket, HandshakeKind::Resumed), (TlsResume::Off, HandshakeKind::Full)]
+        {
             let (server, client) = start_with(spec(), (version, version), resume);
             assert_eq!(ask(&server, &client), Some(HandshakeKind::Full));
             assert_eq!(ask(&server, &client), Some(again), "{version:?} {resume:?}");
@@ -95,10 +92,7 @@ fn early_data_is_a_request_as_any_other() {
     get_ok(&mut stream);
     let stats = server.stop();
     let tls = stats.tls.unwrap();
-    assert_eq!(
-        (tls.full, tls.resumed, tls.early_data, tls.failed),
-        (1, 1, 1, 0)
-    );
+    assert_eq!((tls.full, tls.resumed, tls.early_data, tls.failed), (1, 1, 1, 0));
     assert_eq!((stats.requests, stats.responses), (3, 3));
 }
 
@@ -199,10 +193,7 @@ fn records_may_come_in_pieces_of_any_size() {
 #[test]
 fn large_bodies_and_many_requests_in_a_row_are_whole() {
     let body_size = 300_000;
-    let spec = HttpServerSpec {
-        body_size,
-        ..spec()
-    };
+    let spec = HttpServerSpec { body_size, ..spec() };
     let (server, client) = start(spec, TlsResume::Ticket);
     let mut stream = secured(&server, &client);
     let requests = 200;
@@ -252,10 +243,7 @@ fn faults_are_those_of_cleartext() {
 #[test]
 fn the_log_has_each_request_with_its_times_in_order() {
     let log_max = 10;
-    let spec = HttpServerSpec {
-        log_max,
-        ..with_station(1, 2)
-    };
+    let spec = HttpServerSpec { log_max, ..with_station(1, 2) };
     let (server, client) = start(spec, TlsResume::Ticket);
     let mut stream = secured(&server, &client);
     (0..3).for_each(|_| get_ok(&mut stream));
@@ -271,10 +259,7 @@ fn the_log_has_each_request_with_its_times_in_order() {
 
 #[test]
 fn a_worker_is_taken_up_by_requests_not_by_handshakes() {
-    let spec = HttpServerSpec {
-        accept: AcceptPolicy::PerWorker,
-        ..with_station(1, 1)
-    };
+    let spec = HttpServerSpec { accept: AcceptPolicy::PerWorker, ..with_station(1, 1) };
     let (server, client) = start(spec, TlsResume::Ticket);
     let mut idle = secured(&server, &client);
     idle.conn.complete_io(&mut idle.sock).unwrap();

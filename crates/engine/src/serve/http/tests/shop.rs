@@ -7,10 +7,7 @@ use bytes::Bytes;
 use http::Request;
 
 fn shop() -> HttpServerSpec {
-    HttpServerSpec {
-        app: Some(App::Shop),
-        ..spec()
-    }
+    HttpServerSpec { app: Some(App::Shop), ..spec() }
 }
 
 const LOGIN: &str = r#"{"name":"ann","password":"p"}"#;
@@ -38,13 +35,7 @@ fn a_user_shops_over_http1() {
     for (spec, split) in [
         (shop(), false),
         (shop(), true),
-        (
-            HttpServerSpec {
-                app: Some(App::Shop),
-                ..with_station(2, 1)
-            },
-            false,
-        ),
+        (HttpServerSpec { app: Some(App::Shop), ..with_station(2, 1) }, false),
     ] {
         let server = HttpServer::start(spec).unwrap();
         let mut stream = connect(&server);
@@ -60,29 +51,16 @@ fn a_user_shops_over_http1() {
             format!("{put}Transfer-Encoding: chunked\r\n\r\n3\r\nid=\r\n2\r\ni8\r\n0\r\n\r\n");
         for (request, items) in [(form, 1), (chunked, 2)] {
             let (status, _, body) = ask(&mut stream, &request, split);
-            assert_eq!(
-                (status, body),
-                (201, format!(r#"{{"items":{items},"ok":true}}"#))
-            );
+            assert_eq!((status, body), (201, format!(r#"{{"items":{items},"ok":true}}"#)));
         }
         let (status, head, _) = ask(&mut stream, &request("GET /old", ""), split);
-        assert!(
-            status == 302 && head.contains("\r\nLocation: /items\r\n"),
-            "{head}"
-        );
-        let (status, head, _) = ask(
-            &mut stream,
-            "HEAD /items HTTP/1.1\r\nHost: a\r\n\r\n",
-            split,
-        );
+        assert!(status == 302 && head.contains("\r\nLocation: /items\r\n"), "{head}");
+        let (status, head, _) = ask(&mut stream, "HEAD /items HTTP/1.1\r\nHost: a\r\n\r\n", split);
         assert!(status == 200 && head.contains("Content-Length: "), "{head}");
         assert_eq!(ask(&mut stream, &request("GET /nothing", ""), split).0, 404);
         let stats = server.stop();
         assert_eq!((stats.requests, stats.responses), (6, 6));
-        assert!(
-            stats.errors.is_empty() && stats.faults.is_empty(),
-            "{stats}"
-        );
+        assert!(stats.errors.is_empty() && stats.faults.is_empty(), "{stats}");
     }
 }
 
@@ -90,17 +68,12 @@ fn a_user_shops_over_http1() {
 fn pipelined_requests_have_answers_of_their_own() {
     let server = HttpServer::start(shop()).unwrap();
     let mut stream = connect(&server);
-    let all: String = (1..=20)
-        .map(|n| request(&format!("GET /items/i{n}"), ""))
-        .collect();
+    let all: String = (1..=20).map(|n| request(&format!("GET /items/i{n}"), "")).collect();
     stream.write_all(all.as_bytes()).unwrap();
     for n in 1..=20 {
         let (status, _, body) = read_response(&mut stream, true);
         let body = String::from_utf8(body).unwrap();
-        assert!(
-            status == 200 && body.contains(&format!(r#""id":"i{n}""#)),
-            "{body}"
-        );
+        assert!(status == 200 && body.contains(&format!(r#""id":"i{n}""#)), "{body}");
     }
 }
 
@@ -109,40 +82,19 @@ fn a_body_that_is_too_large_is_read_and_refused() {
     let server = HttpServer::start(shop()).unwrap();
     let mut stream = connect(&server);
     let large = "x".repeat(70_000);
-    assert_eq!(
-        ask(&mut stream, &request("POST /login", &large), false).0,
-        413
-    );
-    assert_eq!(
-        ask(&mut stream, &request("POST /login", LOGIN), false).0,
-        200
-    );
+    assert_eq!(ask(&mut stream, &request("POST /login", &large), false).0, 413);
+    assert_eq!(ask(&mut stream, &request("POST /login", LOGIN), false).0, 200);
 }
 
 #[test]
 fn faults_take_the_place_of_its_answers() {
-    let with = |fault| {
-        HttpServer::start(HttpServerSpec {
-            faults: vec![fault],
-            ..shop()
-        })
-        .unwrap()
-    };
+    let with = |fault| HttpServer::start(HttpServerSpec { faults: vec![fault], ..shop() }).unwrap();
     let server = with(Fault::Error(1.0, 503));
-    assert_eq!(
-        ask(&mut connect(&server), &request("GET /items", ""), false).0,
-        503
-    );
+    assert_eq!(ask(&mut connect(&server), &request("GET /items", ""), false).0, 503);
     let server = with(Fault::Truncate(1.0));
-    let whole = exchange(
-        &HttpServer::start(shop()).unwrap(),
-        b"GET /items HTTP/1.0\r\n\r\n",
-    );
+    let whole = exchange(&HttpServer::start(shop()).unwrap(), b"GET /items HTTP/1.0\r\n\r\n");
     let half = exchange(&server, b"GET /items HTTP/1.0\r\n\r\n");
-    assert!(
-        half.len() < whole.len() && whole.starts_with(&half),
-        "{half}"
-    );
+    assert!(half.len() < whole.len() && whole.starts_with(&half), "{half}");
     let server = with(Fault::Slow(1_000_000));
     assert_eq!(exchange(&server, b"GET /items HTTP/1.0\r\n\r\n"), whole);
 }
@@ -161,24 +113,15 @@ fn a_user_shops_over_http2() {
             ("HEAD", "/items/i3", ""),
             ("GET", "/old", ""),
         ] {
-            let request = Request::builder()
-                .method(method)
-                .uri(format!("http://a{path}"));
-            let request = request
-                .header("authorization", format!("Bearer {token}"))
-                .body(());
+            let request = Request::builder().method(method).uri(format!("http://a{path}"));
+            let request = request.header("authorization", format!("Bearer {token}")).body(());
             client = client.ready().await.unwrap();
-            let (response, mut sender) = client
-                .send_request(request.unwrap(), body.is_empty())
-                .unwrap();
+            let (response, mut sender) =
+                client.send_request(request.unwrap(), body.is_empty()).unwrap();
             // In two frames.
             if let Some((first, rest)) = body.split_at_checked(3) {
-                sender
-                    .send_data(Bytes::copy_from_slice(first.as_bytes()), false)
-                    .unwrap();
-                sender
-                    .send_data(Bytes::copy_from_slice(rest.as_bytes()), true)
-                    .unwrap();
+                sender.send_data(Bytes::copy_from_slice(first.as_bytes()), false).unwrap();
+                sender.send_data(Bytes::copy_from_slice(rest.as_bytes()), true).unwrap();
             }
             let response = response.await.unwrap();
             let (status, fields) = (response.status().as_u16(), response.headers().clone());

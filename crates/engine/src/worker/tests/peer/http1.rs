@@ -43,11 +43,7 @@ impl Peer {
             self.head.push(rest[0]);
             rest = &rest[1..];
             if self.head.ends_with(b"\r\n\r\n") {
-                self.body_left = if self.head.starts_with(b"POST") {
-                    90_000
-                } else {
-                    0
-                };
+                self.body_left = if self.head.starts_with(b"POST") { 90_000 } else { 0 };
                 self.head.clear();
                 if self.body_left == 0 || chance(rng, 10) {
                     acts.extend(answer(rng));
@@ -73,11 +69,7 @@ fn answer(rng: &mut Rng) -> Acts {
         5 => sends(b"220 smtp.example ESMTP\r\n", rng),
         6 => floods(CONTINUES, rng),
         7 => floods(b"\r\n", rng),
-        8 => with(
-            ENDLESS[pick(rng, 4) as usize],
-            floods(b"aaaaaaaa", rng),
-            rng,
-        ),
+        8 => with(ENDLESS[pick(rng, 4) as usize], floods(b"aaaaaaaa", rng), rng),
         9 => with(CLOSES, vec![(soon(rng), Act::Ends)], rng),
         10 => sends(CLOSES, rng),
         11 => with(UNTIL_CLOSE, vec![(soon(rng), Act::Ends)], rng),

@@ -34,9 +34,7 @@ impl Peer {
 
     pub(super) fn accept(&mut self, rng: &mut Rng) -> Acts {
         let mut out = Vec::new();
-        let limit = self
-            .streams_max
-            .map(|n| (settings::id::MAX_CONCURRENT_STREAMS, n));
+        let limit = self.streams_max.map(|n| (settings::id::MAX_CONCURRENT_STREAMS, n));
         settings::put(&mut out, &limit.into_iter().collect::<Vec<_>>());
         if self.grants_window {
             frame::put_window_update(&mut out, 0, 1 << 24);
@@ -69,10 +67,7 @@ impl Peer {
         let mut out = Vec::new();
         if head.kind == kind::HEADERS {
             self.last = head.stream;
-            if self
-                .streams_max
-                .is_some_and(|max| self.open.len() >= max as usize)
-            {
+            if self.streams_max.is_some_and(|max| self.open.len() >= max as usize) {
                 frame::put_reset(&mut out, head.stream, code(7));
                 return sends(&out, rng);
             }
@@ -88,11 +83,7 @@ impl Peer {
         if asks && self.open.contains(&head.stream) {
             return self.answer(head.stream, out, rng);
         }
-        if out.is_empty() {
-            Acts::new()
-        } else {
-            sends(&out, rng)
-        }
+        if out.is_empty() { Acts::new() } else { sends(&out, rng) }
     }
 
     fn answer(&mut self, id: u32, mut out: Vec<u8>, rng: &mut Rng) -> Acts {
@@ -126,13 +117,7 @@ impl Peer {
                 &[(settings::id::MAX_CONCURRENT_STREAMS, pick(rng, 4) as u32)],
             ),
             14 => frame::put(&mut out, 0xEE, 0, 0, &[1; 40]),
-            15 => frame::put(
-                &mut out,
-                kind::HEADERS,
-                end,
-                id + 2 * pick(rng, 3) as u32,
-                &[0xFF],
-            ),
+            15 => frame::put(&mut out, kind::HEADERS, end, id + 2 * pick(rng, 3) as u32, &[0xFF]),
             16 => {
                 frame::put(&mut out, kind::HEADERS, end, id, STATUS_200);
                 return vec![(soon(rng), Act::SendsLast(out))];
@@ -142,11 +127,7 @@ impl Peer {
                 frame::put(&mut out, kind::DATA, flag::END_STREAM, id, b"hello");
             }
         }
-        if out.is_empty() {
-            Acts::new()
-        } else {
-            sends(&out, rng)
-        }
+        if out.is_empty() { Acts::new() } else { sends(&out, rng) }
     }
 }
 

@@ -75,11 +75,7 @@ fn sends(bytes: &[u8], rng: &mut Rng) -> Acts {
     let mut rest = bytes;
     while !rest.is_empty() {
         let whole = acts.len() > 8 || chance(rng, 70);
-        let here = if whole {
-            rest.len()
-        } else {
-            1 + pick(rng, rest.len() as u64) as usize
-        };
+        let here = if whole { rest.len() } else { 1 + pick(rng, rest.len() as u64) as usize };
         acts.push((soon(rng), Act::Sends(rest[..here].to_vec())));
         rest = &rest[here..];
     }

@@ -5,10 +5,7 @@ use proptest::prelude::*;
 
 fn rows(text: &str) -> Vec<(f64, f64, Option<f64>, Option<f64>)> {
     let points = parse_csv(text.as_bytes()).unwrap_or_else(|e| panic!("{text:?}: {e}"));
-    points
-        .iter()
-        .map(|p| (p.level, p.throughput_per_s, p.mean_ns, p.p90_ns))
-        .collect()
+    points.iter().map(|p| (p.level, p.throughput_per_s, p.mean_ns, p.p90_ns)).collect()
 }
 
 #[test]
@@ -16,39 +13,15 @@ fn reads_what_people_write() {
     let plain = vec![(1.0, 1833.0, None, None), (300.0, 88_375.0, None, None)];
     for (what, text) in [
         ("plain", "vusers,throughput_per_s\n1,1833\n300,88375\n"),
-        (
-            "no newline at the end",
-            "vusers,throughput_per_s\n1,1833\n300,88375",
-        ),
-        (
-            "other order of columns",
-            "throughput_per_s,vusers\n1833,1\n88375,300",
-        ),
+        ("no newline at the end", "vusers,throughput_per_s\n1,1833\n300,88375"),
+        ("other order of columns", "throughput_per_s,vusers\n1833,1\n88375,300"),
         ("descending", "vusers,throughput_per_s\n300,88375\n1,1833"),
-        (
-            "spaces and Windows",
-            " vusers , throughput_per_s \r\n 1 , 1833 \r\n300,88375\r\n",
-        ),
-        (
-            "comments",
-            "# mine\n\nvusers,throughput_per_s # head\n1,1833#x\n#\n300,88375",
-        ),
-        (
-            "thousands in quotes",
-            "vusers,throughput_per_s\n1,\"1,833\"\n300,\"88,375.0\"",
-        ),
-        (
-            "byte order mark",
-            "\u{feff}VUSERS,Throughput_per_s\n1,1833\n300,88375",
-        ),
-        (
-            "optional cells empty",
-            "vusers,throughput_per_s,mean_ms\n1,1833,\n300,88375,",
-        ),
-        (
-            "a level twice",
-            "vusers,throughput_per_s\n1,1832\n300,88375\n1,1834",
-        ),
+        ("spaces and Windows", " vusers , throughput_per_s \r\n 1 , 1833 \r\n300,88375\r\n"),
+        ("comments", "# mine\n\nvusers,throughput_per_s # head\n1,1833#x\n#\n300,88375"),
+        ("thousands in quotes", "vusers,throughput_per_s\n1,\"1,833\"\n300,\"88,375.0\""),
+        ("byte order mark", "\u{feff}VUSERS,Throughput_per_s\n1,1833\n300,88375"),
+        ("optional cells empty", "vusers,throughput_per_s,mean_ms\n1,1833,\n300,88375,"),
+        ("a level twice", "vusers,throughput_per_s\n1,1832\n300,88375\n1,1834"),
     ] {
         assert_eq!(rows(text), plain, "{what}");
     }
@@ -76,10 +49,7 @@ fn tables_of_web_pages_are_read_without_header() {
     ] {
         assert_eq!(rows(text), plain, "{text:?}");
     }
-    assert_eq!(
-        rows("10 4k/s 2ms 2.5 ms"),
-        [(10.0, 4000.0, Some(2e6), Some(2.5e6))]
-    );
+    assert_eq!(rows("10 4k/s 2ms 2.5 ms"), [(10.0, 4000.0, Some(2e6), Some(2.5e6))]);
 }
 
 #[test]
@@ -104,62 +74,18 @@ fn errors_name_line_and_column_and_what_is_right() {
         ("1 5 parsecs", "line 1, column 3", "`parsecs`"),
         ("1;1,83;", "line 1, column 2", "per second"),
         ("1 5 ms", "line 1, column 2", "per second"),
-        (
-            "vusers",
-            "line 1, column 2",
-            "`throughput_per_s` is missing",
-        ),
+        ("vusers", "line 1, column 2", "`throughput_per_s` is missing"),
         ("vusers,vusers", "line 1, column 2", "comes twice"),
-        (
-            "vusers,throughput_per_s",
-            "line 2",
-            "one line per number of users",
-        ),
-        (
-            "vusers,throughput_per_s\n1",
-            "line 2, column 2",
-            "1 values where",
-        ),
-        (
-            "vusers,throughput_per_s\n1,88,318",
-            "line 2, column 3",
-            "in quotes",
-        ),
-        (
-            "vusers,throughput_per_s\n\n0,5",
-            "line 3, column 1 (vusers)",
-            "from 1",
-        ),
-        (
-            "vusers,throughput_per_s\n1.5,5",
-            "line 2, column 1 (vusers)",
-            "whole",
-        ),
-        (
-            "vusers,throughput_per_s\n1,x",
-            "line 2, column 2 (throughput_per_s)",
-            "`x`",
-        ),
-        (
-            "vusers,throughput_per_s\n1,nan",
-            "line 2, column 2",
-            "per second",
-        ),
-        (
-            "vusers,throughput_per_s\n1,\"8,31\"",
-            "line 2, column 2",
-            "88,318",
-        ),
-        (
-            "vusers,throughput_per_s\n1,\"5",
-            "line 2, column 2",
-            "not closed",
-        ),
-        (
-            "vusers,throughput_per_s,p90_ms\n1,5,-1",
-            "line 2, column 3 (p90_ms)",
-            "above 0",
-        ),
+        ("vusers,throughput_per_s", "line 2", "one line per number of users"),
+        ("vusers,throughput_per_s\n1", "line 2, column 2", "1 values where"),
+        ("vusers,throughput_per_s\n1,88,318", "line 2, column 3", "in quotes"),
+        ("vusers,throughput_per_s\n\n0,5", "line 3, column 1 (vusers)", "from 1"),
+        ("vusers,throughput_per_s\n1.5,5", "line 2, column 1 (vusers)", "whole"),
+        ("vusers,throughput_per_s\n1,x", "line 2, column 2 (throughput_per_s)", "`x`"),
+        ("vusers,throughput_per_s\n1,nan", "line 2, column 2", "per second"),
+        ("vusers,throughput_per_s\n1,\"8,31\"", "line 2, column 2", "88,318"),
+        ("vusers,throughput_per_s\n1,\"5", "line 2, column 2", "not closed"),
+        ("vusers,throughput_per_s,p90_ms\n1,5,-1", "line 2, column 3 (p90_ms)", "above 0"),
     ] {
         let error = parse_csv(text.as_bytes()).expect_err(text).to_string();
         assert!(error.contains(place), "{text:?}: {error}");

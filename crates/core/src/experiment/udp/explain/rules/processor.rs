@@ -37,17 +37,12 @@ pub(super) fn preempted(e: &ExplainEvidence) -> (Ruling, String) {
     let kept = ProcessorWaits::of(e);
     match (ruling, kept.how()) {
         (Supported, WaitOrigin::Preempted) => rule(Supported, because),
-        (Supported, WaitOrigin::Waits) => rule(
-            RuledOut,
-            format!("few of its waits began so: {}", kept.in_words()),
-        ),
-        (Supported, WaitOrigin::Open) => rule(
-            Undecided,
-            format!(
-                "how many of its waits began so is open: {}",
-                kept.in_words()
-            ),
-        ),
+        (Supported, WaitOrigin::Waits) => {
+            rule(RuledOut, format!("few of its waits began so: {}", kept.in_words()))
+        }
+        (Supported, WaitOrigin::Open) => {
+            rule(Undecided, format!("how many of its waits began so is open: {}", kept.in_words()))
+        }
         (ruling, _) => rule(ruling, because),
     }
 }
@@ -59,10 +54,7 @@ pub(super) fn waits(e: &ExplainEvidence) -> (Ruling, String) {
     match (ruling, kept.how()) {
         (Supported, WaitOrigin::Preempted) => rule(
             RuledOut,
-            format!(
-                "its waits began as clients interrupted it: {}",
-                kept.in_words()
-            ),
+            format!("its waits began as clients interrupted it: {}", kept.in_words()),
         ),
         (ruling, _) => rule(ruling, because),
     }
@@ -177,10 +169,7 @@ fn costs(e: &ExplainEvidence) -> (Ruling, String) {
             "with a processor of its own, the same times from a single sender on another",
         ),
         (replay, "the same times from a single sender"),
-        (
-            e.effect(CellChange::OtherCore),
-            "with a processor of its own",
-        ),
+        (e.effect(CellChange::OtherCore), "with a processor of its own"),
     ]
     .into_iter()
     .filter_map(|(effect, what)| Some((effect?, what)))
@@ -202,10 +191,7 @@ fn costs(e: &ExplainEvidence) -> (Ruling, String) {
             (false, _) => "; real-time priority was not tried, as the service may not have it",
             (true, _) => "",
         };
-        return (
-            Supported,
-            format!("{service}; {}{not_tried}", falls.join("; ")),
-        );
+        return (Supported, format!("{service}; {}{not_tried}", falls.join("; ")));
     }
     match replay {
         Some(alone) if alone.loss > LOSES_MORE * alone.loss_before => (

@@ -14,9 +14,7 @@ use crate::trial::report::TrialReport;
 fn no_loss_is_an_answer() {
     let conclusion = explain(losers(&[]));
     assert!(
-        conclusion
-            .answer
-            .contains("no loss to explain on this machine. No change that was tried"),
+        conclusion.answer.contains("no loss to explain on this machine. No change that was tried"),
         "{}",
         conclusion.answer
     );
@@ -28,9 +26,7 @@ fn no_loss_is_an_answer() {
     };
     let (_, conclusion) = run(&mut UdpExplain::new(asked(&[])), with_work);
     assert!(
-        conclusion
-            .answer
-            .ends_with("lost here: work per datagram: as it is → 20 µs (10 % lost)."),
+        conclusion.answer.ends_with("lost here: work per datagram: as it is → 20 µs (10 % lost)."),
         "{}",
         conclusion.answer
     );
@@ -42,9 +38,7 @@ fn findings_beside_an_explanation_lead_to_no_other() {
     let mut experiment = UdpExplain::new(asked(&[0, 1]));
     let (conducted, _) = run(&mut experiment, |spec| world(who(spec)));
     let full = |findings: &[Finding]| {
-        let found = findings
-            .iter()
-            .find(|f| f.code == "receive_buffer_overflow");
+        let found = findings.iter().find(|f| f.code == "receive_buffer_overflow");
         found.map(|f| f.next_step.contains("--explain"))
     };
     assert_eq!(full(&conducted.findings), Some(false));
@@ -62,10 +56,7 @@ fn a_cause_is_named_once_with_what_a_cell_changes_besides() {
         ..kept(0.9, 2, &[Who::Sleeping])(who)
     };
     let conclusion = explain(world);
-    assert_eq!(
-        names(&conclusion.supported),
-        ["per_send_overhead", "receive_buffer", WAITS]
-    );
+    assert_eq!(names(&conclusion.supported), ["per_send_overhead", "receive_buffer", WAITS]);
     let line = conclusion.supported.last().expect("the cause");
     assert_eq!(
         line.strip_prefix(WAITS),
@@ -85,10 +76,7 @@ fn a_cause_is_named_once_with_what_a_cell_changes_besides() {
     let mut without = UdpExplain::new(asked(&[0, 1]));
     let (_, conclusion) = run(&mut without, |spec| world(who(spec)));
     assert!(
-        conclusion
-            .supported
-            .iter()
-            .any(|line| line.contains("real-time priority was not tried")),
+        conclusion.supported.iter().any(|line| line.contains("real-time priority was not tried")),
         "{:#?}",
         conclusion.supported
     );

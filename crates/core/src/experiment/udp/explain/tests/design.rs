@@ -32,34 +32,20 @@ fn the_design_has_each_cell_once_in_each_block() {
     assert!(conducted.findings.iter().all(|f| !f.text.contains("4 MiB")));
     let one_core = UdpExplain::new(asked(&[0]));
     assert_eq!(one_core.trials(), 2 + 3 * 10);
-    let with_priority = UdpExplain::new(ExplainSpec {
-        realtime: true,
-        ..asked(&[0])
-    });
+    let with_priority = UdpExplain::new(ExplainSpec { realtime: true, ..asked(&[0]) });
     assert_eq!(with_priority.trials(), 2 + 3 * 11);
 }
 
 #[test]
 fn a_block_has_the_unchanged_before_what_is_derived_from_it() {
-    let changes = [
-        CellChange::Constant,
-        CellChange::Buffer,
-        CellChange::Poisson,
-        CellChange::Replay,
-    ];
+    let changes =
+        [CellChange::Constant, CellChange::Buffer, CellChange::Poisson, CellChange::Replay];
     for seed in 0..200 {
         let cells = block(DesignCell::Second, &changes, seed, 1);
         assert_eq!(cells.len(), 6);
         let at = |cell| cells.iter().position(|c| *c == cell).expect("once");
-        for change in [
-            CellChange::Constant,
-            CellChange::Poisson,
-            CellChange::Replay,
-        ] {
-            assert!(
-                at(DesignCell::Second) < at(DesignCell::Changed(change)),
-                "{cells:?}"
-            );
+        for change in [CellChange::Constant, CellChange::Poisson, CellChange::Replay] {
+            assert!(at(DesignCell::Second) < at(DesignCell::Changed(change)), "{cells:?}");
         }
     }
 }
@@ -107,10 +93,7 @@ fn a_replay_sends_the_moments_of_its_own_block() {
 
 #[test]
 fn clients_that_send_nothing_cannot_be_sent_again() {
-    let world = |_: &UdpTrialSpec| TrialBehaviour {
-        refused: 1.0,
-        ..TrialBehaviour::default()
-    };
+    let world = |_: &UdpTrialSpec| TrialBehaviour { refused: 1.0, ..TrialBehaviour::default() };
     let (conducted, conclusion) = run(&mut UdpExplain::new(asked(&[])), world);
     assert_eq!(
         conducted.ended,

@@ -59,10 +59,7 @@ fn who(spec: &UdpTrialSpec) -> Who {
 }
 
 fn explain(world: impl Fn(Who) -> TrialBehaviour) -> UdpConclusion {
-    let mut experiment = UdpExplain::new(ExplainSpec {
-        realtime: true,
-        ..asked(&[0, 1])
-    });
+    let mut experiment = UdpExplain::new(ExplainSpec { realtime: true, ..asked(&[0, 1]) });
     run(&mut experiment, |spec| world(who(spec))).1
 }
 
@@ -77,19 +74,11 @@ fn losers(of: &'static [Who]) -> impl Fn(Who) -> TrialBehaviour {
 const CROWD: &[Who] = &[Who::Sleeping, Who::Apart];
 
 /// Everybody that sleeps or replays.
-const ALL: &[Who] = &[
-    Who::Sleeping,
-    Who::Apart,
-    Who::RealTime,
-    Who::Replaying,
-    Who::ReplayingApart,
-];
+const ALL: &[Who] =
+    &[Who::Sleeping, Who::Apart, Who::RealTime, Who::Replaying, Who::ReplayingApart];
 
 fn names(lines: &[String]) -> Vec<&str> {
-    lines
-        .iter()
-        .map(|line| line.split(':').next().unwrap_or(""))
-        .collect()
+    lines.iter().map(|line| line.split(':').next().unwrap_or("")).collect()
 }
 
 /// How `name` ended: `supported`, `ruled_out`, `undecided`.

@@ -23,16 +23,8 @@ fn a_crowd_has_the_processor() {
     check_both("it waits", &world(0.9, 5, crowd), [supported, ruled_out]);
     check_both("just", &world(0.01, 4, crowd), [supported, ruled_out]);
     // 600 of them can be 60 % of the time, which is more than half of what it waited.
-    check_both(
-        "it is preempted",
-        &world(0.9, 600, crowd),
-        [ruled_out, supported],
-    );
-    check_both(
-        "preempted alone",
-        &world(0.0, 10, crowd),
-        [ruled_out, supported],
-    );
+    check_both("it is preempted", &world(0.9, 600, crowd), [ruled_out, supported]);
+    check_both("preempted alone", &world(0.0, 10, crowd), [ruled_out, supported]);
     check_both("little of either", &world(0.005, 0, crowd), [undecided; 2]);
     check_both("it never waited", &world(0.0009, 0, crowd), [ruled_out; 2]);
     check_both("nothing helps", &world(0.3, 99, ALL), [ruled_out; 2]);
@@ -43,12 +35,8 @@ fn a_crowd_has_the_processor() {
 /// The same service, which is given its processor so often a second.
 #[test]
 fn turns_tell_preemption_from_waiting() {
-    let turns = |turns| {
-        move |who| TrialBehaviour {
-            turns,
-            ..kept(0.9, 600, &[Who::Sleeping])(who)
-        }
-    };
+    let turns =
+        |turns| move |who| TrialBehaviour { turns, ..kept(0.9, 600, &[Who::Sleeping])(who) };
     check_both("each turn", turns(1_200), ["ruled_out", "supported"]);
     check_both("few turns", turns(6_000), ["supported", "undecided"]);
     check_both("fewer", turns(6_010), ["supported", "ruled_out"]);
@@ -58,11 +46,7 @@ fn turns_tell_preemption_from_waiting() {
 fn a_replay_that_loses_more_tells_nothing() {
     let more = |times: f64| {
         move |who| TrialBehaviour {
-            lost: if who == Who::Replaying {
-                0.02 * times
-            } else {
-                0.02
-            },
+            lost: if who == Who::Replaying { 0.02 * times } else { 0.02 },
             ..kept(0.3, 99, ALL)(who)
         }
     };

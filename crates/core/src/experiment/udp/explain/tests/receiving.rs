@@ -8,10 +8,7 @@ use crate::time::Nanos;
 fn a_place_is_told_by_the_ledger() {
     let name = "receive_buffer";
     check("all there", name, losers(CROWD), "supported");
-    let uncounted = |who| TrialBehaviour {
-        is_counted: false,
-        ..losers(CROWD)(who)
-    };
+    let uncounted = |who| TrialBehaviour { is_counted: false, ..losers(CROWD)(who) };
     check("none there", name, uncounted, "ruled_out");
 }
 
@@ -20,11 +17,7 @@ fn a_pause_is_held_against_the_buffer() {
     let name = "receiver_pauses";
     // 100 datagrams at 10,000/s fill it in 10 ms.
     let pause = |ms, buffer| {
-        move |who| TrialBehaviour {
-            pause: Nanos::from_millis(ms),
-            buffer,
-            ..losers(CROWD)(who)
-        }
+        move |who| TrialBehaviour { pause: Nanos::from_millis(ms), buffer, ..losers(CROWD)(who) }
     };
     check("11 ms", name, pause(11, Some(100)), "supported");
     check("10 ms", name, pause(10, Some(100)), "ruled_out");

@@ -40,10 +40,8 @@ fn simulated(spec: &UdpTrialSpec) -> AssessedUdpTrial {
 #[test]
 fn clients_on_one_clock_overflow_a_simulated_queue() {
     let tick = ClientWait::Tick(Nanos::from_millis(10));
-    let mut experiment = UdpExplain::new(ExplainSpec {
-        second: spec(64, tick, Nanos::from_secs(1)),
-        ..asked(&[])
-    });
+    let mut experiment =
+        UdpExplain::new(ExplainSpec { second: spec(64, tick, Nanos::from_secs(1)), ..asked(&[]) });
     let made = conduct(&mut experiment, |spec| {
         Ok::<_, Infallible>(ControlFlow::Continue(simulated(spec)))
     });
@@ -51,10 +49,7 @@ fn clients_on_one_clock_overflow_a_simulated_queue() {
     let conclusion = conducted.conclusion;
     // Of 64 at once 40 find room in the buffer and one is served.
     assert_eq!(conclusion.laws[1].loss_percent, 100.0 * 23.0 / 64.0);
-    assert_eq!(
-        names(&conclusion.supported),
-        ["receive_buffer", "synchronised_wakeups"]
-    );
+    assert_eq!(names(&conclusion.supported), ["receive_buffer", "synchronised_wakeups"]);
     let cured: Vec<&str> = conclusion
         .effects
         .iter()
@@ -73,12 +68,7 @@ fn clients_on_one_clock_overflow_a_simulated_queue() {
     );
     for tried in &conducted.trials {
         let d = tried.report.datagrams().expect("they are datagrams");
-        assert_eq!(
-            d.theory_loss_percent,
-            Some(d.loss_percent),
-            "{}",
-            tried.report.label
-        );
+        assert_eq!(d.theory_loss_percent, Some(d.loss_percent), "{}", tried.report.label);
     }
     assert!(
         conclusion.answer.contains(

@@ -24,10 +24,7 @@ fn takes(spec: ExplainSpec) -> Nanos {
 }
 
 fn with(clients: u32, carried_as: ClientsAs, work: Nanos) -> ExplainSpec {
-    let mut spec = ExplainSpec {
-        realtime: true,
-        ..asked(&[0, 1])
-    };
+    let mut spec = ExplainSpec { realtime: true, ..asked(&[0, 1]) };
     for of in [&mut spec.first, &mut spec.second] {
         of.clients = clients;
         of.carried_as = carried_as;
@@ -40,21 +37,12 @@ fn with(clients: u32, carried_as: ClientsAs, work: Nanos) -> ExplainSpec {
 #[test]
 fn an_explanation_takes_a_minute_at_most() {
     let ms = Nanos::from_millis;
-    let carriers = [
-        ClientsAs::Multiplexed,
-        ClientsAs::Threads,
-        ClientsAs::Processes,
-    ];
+    let carriers = [ClientsAs::Multiplexed, ClientsAs::Threads, ClientsAs::Processes];
     let (mut fitting, mut refused) = (0, 0);
     for carried_as in carriers {
         for clients in [1, 64, 128, 400, 5_000] {
             for work in [Nanos::ZERO, Nanos::from_micros(100), ms(1), ms(50)] {
-                for duration in [
-                    None,
-                    Some(ms(1)),
-                    Some(ms(300)),
-                    Some(Nanos::from_secs(3_600)),
-                ] {
+                for duration in [None, Some(ms(1)), Some(ms(300)), Some(Nanos::from_secs(3_600))] {
                     for repeats in [None, Some(3), Some(7), Some(4_000_000)] {
                         let asked = ExplainRequest { duration, repeats };
                         let Ok(spec) = with(clients, carried_as, work).fit(asked) else {
@@ -80,8 +68,7 @@ fn an_explanation_takes_a_minute_at_most() {
 fn what_was_cut_is_said_and_only_that() {
     let fit = |duration, repeats| {
         let spec = with(128, ClientsAs::Processes, Nanos::ZERO);
-        spec.fit(ExplainRequest { duration, repeats })
-            .expect("fits")
+        spec.fit(ExplainRequest { duration, repeats }).expect("fits")
     };
     let usual = fit(None, None);
     assert_eq!((usual.cut.as_deref(), usual.left_out), (None, 0));
@@ -94,8 +81,5 @@ fn what_was_cut_is_said_and_only_that() {
         "{cut}"
     );
     let short = fit(Some(Nanos::from_millis(100)), Some(3));
-    assert_eq!(
-        (short.cut, short.first.duration),
-        (None, Nanos::from_millis(100))
-    );
+    assert_eq!((short.cut, short.first.duration), (None, Nanos::from_millis(100)));
 }

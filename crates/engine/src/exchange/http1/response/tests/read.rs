@@ -51,12 +51,7 @@ fn fields_and_body_of_the_final_response_however_it_is_cut() {
             &[("Transfer-Encoding", "chunked")],
             "body",
         ),
-        (
-            "until the end of the stream",
-            "HTTP/1.1 200 OK\r\n\r\nbody",
-            &[],
-            "body",
-        ),
+        ("until the end of the stream", "HTTP/1.1 200 OK\r\n\r\nbody", &[], "body"),
         (
             "what comes before says nothing",
             "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n\
@@ -72,24 +67,15 @@ fn fields_and_body_of_the_final_response_however_it_is_cut() {
         ),
     ];
     for (name, bytes, fields, body) in rows {
-        let fields = fields
-            .iter()
-            .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
-        let want = Seen {
-            fields: fields.collect(),
-            body: body.to_owned(),
-        };
+        let fields = fields.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+        let want = Seen { fields: fields.collect(), body: body.to_owned() };
         let bytes = bytes.as_bytes();
         let mut warm = HeadCache::default();
         for cut in 0..=bytes.len() {
             let (first, second) = bytes.split_at(cut);
             let mut cold = HeadCache::default();
             assert_eq!(seen(&[first, second], &mut cold), want, "{name}: {cut}");
-            assert_eq!(
-                seen(&[first, second], &mut warm),
-                want,
-                "{name}: {cut}, warm"
-            );
+            assert_eq!(seen(&[first, second], &mut warm), want, "{name}: {cut}, warm");
         }
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         assert_eq!(seen(&single, &mut HeadCache::default()), want, "{name}");

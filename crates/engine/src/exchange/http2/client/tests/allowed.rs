@@ -30,10 +30,7 @@ fn check(name: &str, request: usize, bytes: &[u8], end: Result<u16, Outcome>) {
             rig.feed(piece);
         }
         let events = summed(&rig.events());
-        assert!(
-            !events.iter().any(|t| matches!(t, OpEvent::Violated(_))),
-            "{name}: {events:?}"
-        );
+        assert!(!events.iter().any(|t| matches!(t, OpEvent::Violated(_))), "{name}: {events:?}");
         assert_eq!(end_of(&events, 1), Some(end), "{name}: {events:?}");
         rig.feed(&ok(3));
         assert_eq!(end_of(&rig.events(), 2), Some(Ok(200)), "{name}");
@@ -59,12 +56,7 @@ fn responses_framed_in_any_way() {
             vec![headers(1, true, &[(":status", "200"), ("te", "trailers")])],
             Ok(200),
         ),
-        (
-            "with content",
-            GET,
-            vec![status("200"), data(1, true, b"abc")],
-            Ok(200),
-        ),
+        ("with content", GET, vec![status("200"), data(1, true, b"abc")], Ok(200)),
         (
             "ended by empty DATA",
             GET,
@@ -72,12 +64,7 @@ fn responses_framed_in_any_way() {
             Ok(200),
         ),
         ("padded", GET, vec![status("200"), padded], Ok(200)),
-        (
-            "padding alone",
-            GET,
-            vec![head(&length("0")), only_padding],
-            Ok(200),
-        ),
+        ("padding alone", GET, vec![head(&length("0")), only_padding], Ok(200)),
         (
             "HEADERS with priority",
             GET,
@@ -87,20 +74,10 @@ fn responses_framed_in_any_way() {
         (
             "HEADERS with padding and priority",
             GET,
-            vec![f(
-                kind::HEADERS,
-                WHOLE | END | flag::PRIORITY | flag::PADDED,
-                1,
-                &both,
-            )],
+            vec![f(kind::HEADERS, WHOLE | END | flag::PRIORITY | flag::PADDED, 1, &both)],
             Ok(200),
         ),
-        (
-            "trailers",
-            GET,
-            vec![status("200"), headers(1, true, &[("a", "b")])],
-            Ok(200),
-        ),
+        ("trailers", GET, vec![status("200"), headers(1, true, &[("a", "b")])], Ok(200)),
         (
             "empty trailers",
             GET,
@@ -118,12 +95,7 @@ fn responses_with_unusual_heads() {
     let status = |status| headers(1, false, &[(":status", status)]);
     let length = |n| [(":status", "200"), ("content-length", n)];
     for (name, request, frames, end) in [
-        (
-            "interim ones",
-            GET,
-            vec![status("100"), status("103"), ok(1)],
-            Ok(200),
-        ),
+        ("interim ones", GET, vec![status("100"), status("103"), ok(1)], Ok(200)),
         (
             "an interim one with a length",
             GET,
@@ -140,75 +112,33 @@ fn responses_with_unusual_heads() {
             ],
             Ok(200),
         ),
-        (
-            "the length announced",
-            GET,
-            vec![head(&length("2")), data(1, true, b"ab")],
-            Ok(200),
-        ),
+        ("the length announced", GET, vec![head(&length("2")), data(1, true, b"ab")], Ok(200)),
         (
             "the same length twice",
             GET,
             vec![
-                head(&[
-                    (":status", "200"),
-                    ("content-length", "1"),
-                    ("content-length", "1"),
-                ]),
+                head(&[(":status", "200"), ("content-length", "1"), ("content-length", "1")]),
                 data(1, true, b"x"),
             ],
             Ok(200),
         ),
-        (
-            "a length of HEAD",
-            HEAD,
-            vec![headers(1, true, &length("9"))],
-            Ok(200),
-        ),
-        (
-            "HEAD ended by empty DATA",
-            HEAD,
-            vec![head(&length("9")), data(1, true, b"")],
-            Ok(200),
-        ),
+        ("a length of HEAD", HEAD, vec![headers(1, true, &length("9"))], Ok(200)),
+        ("HEAD ended by empty DATA", HEAD, vec![head(&length("9")), data(1, true, b"")], Ok(200)),
         (
             "304 with a length",
             GET,
-            vec![headers(
-                1,
-                true,
-                &[(":status", "304"), ("content-length", "9")],
-            )],
+            vec![headers(1, true, &[(":status", "304"), ("content-length", "9")])],
             Ok(304),
         ),
-        (
-            "204",
-            GET,
-            vec![headers(1, true, &[(":status", "204")])],
-            Ok(204),
-        ),
-        (
-            "999",
-            GET,
-            vec![headers(1, true, &[(":status", "999")])],
-            Ok(999),
-        ),
+        ("204", GET, vec![headers(1, true, &[(":status", "204")])], Ok(204)),
+        ("999", GET, vec![headers(1, true, &[(":status", "999")])], Ok(999)),
         (
             "values with blanks and bytes beyond ASCII",
             GET,
-            vec![headers(
-                1,
-                true,
-                &[(":status", "200"), ("a", "b \t ä"), ("c", "")],
-            )],
+            vec![headers(1, true, &[(":status", "200"), ("a", "b \t ä"), ("c", "")])],
             Ok(200),
         ),
-        (
-            "an error",
-            GET,
-            vec![headers(1, true, &[(":status", "503")])],
-            Ok(503),
-        ),
+        ("an error", GET, vec![headers(1, true, &[(":status", "503")])], Ok(503)),
     ] {
         check(name, request, &frames.concat(), end);
     }
@@ -220,83 +150,31 @@ fn other_frames() {
     let most = (1 << 31) - 1 - 65_535;
     for (name, frames, end) in [
         ("unknown", vec![f(0x77, 0xff, 9, b"abc"), ok(1)], Ok(200)),
-        (
-            "unknown, of 16,384 bytes",
-            vec![f(0x77, 0, 0, &[0; 16_384]), ok(1)],
-            Ok(200),
-        ),
-        (
-            "PRIORITY on any stream",
-            vec![f(kind::PRIORITY, 0, 9, &[0; 5]), ok(1)],
-            Ok(200),
-        ),
-        (
-            "PRIORITY of 4 bytes on none",
-            vec![f(kind::PRIORITY, 0, 9, &[0; 4]), ok(1)],
-            Ok(200),
-        ),
-        (
-            "PING answered",
-            vec![f(kind::PING, 1, 0, &[0; 8]), ok(1)],
-            Ok(200),
-        ),
-        (
-            "SETTINGS that mean nothing",
-            vec![settings(&[(0x99, 1)]), ok(1)],
-            Ok(200),
-        ),
+        ("unknown, of 16,384 bytes", vec![f(0x77, 0, 0, &[0; 16_384]), ok(1)], Ok(200)),
+        ("PRIORITY on any stream", vec![f(kind::PRIORITY, 0, 9, &[0; 5]), ok(1)], Ok(200)),
+        ("PRIORITY of 4 bytes on none", vec![f(kind::PRIORITY, 0, 9, &[0; 4]), ok(1)], Ok(200)),
+        ("PING answered", vec![f(kind::PING, 1, 0, &[0; 8]), ok(1)], Ok(200)),
+        ("SETTINGS that mean nothing", vec![settings(&[(0x99, 1)]), ok(1)], Ok(200)),
         ("ENABLE_PUSH 0", vec![settings(&[(2, 0)]), ok(1)], Ok(200)),
         (
             "the largest values",
             vec![settings(&[(4, (1 << 31) - 1), (5, 0xff_ffff)]), ok(1)],
             Ok(200),
         ),
-        (
-            "a window up to 2^31-1",
-            vec![update(0, most), update(1, most), ok(1)],
-            Ok(200),
-        ),
-        (
-            "WINDOW_UPDATE after the end",
-            vec![ok(1), update(1, 1), update(1, 0)],
-            Ok(200),
-        ),
-        (
-            "RST_STREAM after the end",
-            vec![ok(1), reset(1, 0), reset(1, 8)],
-            Ok(200),
-        ),
-        (
-            "PRIORITY after the end",
-            vec![ok(1), f(kind::PRIORITY, 0, 1, &[0; 5])],
-            Ok(200),
-        ),
+        ("a window up to 2^31-1", vec![update(0, most), update(1, most), ok(1)], Ok(200)),
+        ("WINDOW_UPDATE after the end", vec![ok(1), update(1, 1), update(1, 0)], Ok(200)),
+        ("RST_STREAM after the end", vec![ok(1), reset(1, 0), reset(1, 8)], Ok(200)),
+        ("PRIORITY after the end", vec![ok(1), f(kind::PRIORITY, 0, 1, &[0; 5])], Ok(200)),
         ("RST_STREAM", vec![reset(1, 8)], Err(Outcome::StreamReset)),
-        (
-            "RST_STREAM with NO_ERROR",
-            vec![reset(1, 0)],
-            Err(Outcome::StreamReset),
-        ),
-        (
-            "RST_STREAM with an unknown code",
-            vec![reset(1, 99)],
-            Err(Outcome::StreamReset),
-        ),
+        ("RST_STREAM with NO_ERROR", vec![reset(1, 0)], Err(Outcome::StreamReset)),
+        ("RST_STREAM with an unknown code", vec![reset(1, 99)], Err(Outcome::StreamReset)),
         ("refused", vec![reset(1, 7)], Err(Outcome::RefusedStream)),
         (
             "RST_STREAM in the middle",
-            vec![
-                headers(1, false, &[(":status", "200")]),
-                data(1, false, b"x"),
-                reset(1, 2),
-            ],
+            vec![headers(1, false, &[(":status", "200")]), data(1, false, b"x"), reset(1, 2)],
             Err(Outcome::StreamReset),
         ),
-        (
-            "GOAWAY with all streams",
-            vec![goaway(3, 0), ok(1)],
-            Ok(200),
-        ),
+        ("GOAWAY with all streams", vec![goaway(3, 0), ok(1)], Ok(200)),
         (
             "GOAWAY twice",
             vec![goaway((1 << 31) - 1, 0), goaway(3, 0), goaway(3, 0), ok(1)],
@@ -367,10 +245,7 @@ fn goaway_with_an_error_ends_all() {
     let events = rig.events();
     assert_eq!(end_of(&events, 1), Some(Err(Outcome::StreamReset)));
     assert_eq!(end_of(&events, 2), Some(Err(Outcome::Unprocessed)));
-    assert_eq!(
-        (events.len(), rig.http2.state()),
-        (3, ConnectionState::Broken)
-    );
+    assert_eq!((events.len(), rig.http2.state()), (3, ConnectionState::Broken));
 }
 
 #[test]
@@ -382,25 +257,13 @@ fn how_the_server_ended_a_stream_is_told() {
     let long = [b'x'; 5_000];
     let calm = "GOAWAY with ENHANCE_YOUR_CALM";
     for (bytes, words) in [
-        (
-            reset(1, 2),
-            Some("RST_STREAM with INTERNAL_ERROR".to_owned()),
-        ),
-        (
-            reset(1, 99),
-            Some("RST_STREAM with error code 99".to_owned()),
-        ),
+        (reset(1, 2), Some("RST_STREAM with INTERNAL_ERROR".to_owned())),
+        (reset(1, 99), Some("RST_STREAM with error code 99".to_owned())),
         // An outcome of its own says that.
         (reset(1, 7), None),
         (say(11, b""), Some(calm.to_owned())),
-        (
-            say(11, b"too_many_pings"),
-            Some(format!("{calm}: too_many_pings")),
-        ),
-        (
-            say(11, b"\x1b[2Ja\xff\0 "),
-            Some(format!("{calm}: [2Ja\u{fffd}")),
-        ),
+        (say(11, b"too_many_pings"), Some(format!("{calm}: too_many_pings"))),
+        (say(11, b"\x1b[2Ja\xff\0 "), Some(format!("{calm}: [2Ja\u{fffd}"))),
         (say(11, &long), Some(format!("{calm}: {}", "x".repeat(200)))),
         (goaway(1, 0), None),
     ] {
@@ -460,9 +323,6 @@ fn bytes_are_those_of_the_frames_of_a_stream() {
     let status = 200;
     assert_eq!(
         rig.events(),
-        [
-            OpEvent::Received { op: 7, bytes },
-            OpEvent::Answered { op: 7, status }
-        ]
+        [OpEvent::Received { op: 7, bytes }, OpEvent::Answered { op: 7, status }]
     );
 }

@@ -38,47 +38,24 @@ fn floods() {
     let priority = f(kind::PRIORITY, 0, 9, &[0; 5]);
     let padding = f(kind::DATA, flag::PADDED, 1, &[1, 0]);
     for (name, bytes, is_sent, want) in [
-        (
-            "PING, nothing read",
-            ping.clone(),
-            false,
-            Some("over 1,000 PING"),
-        ),
+        ("PING, nothing read", ping.clone(), false, Some("over 1,000 PING")),
         ("PING, answers read", ping, true, None),
-        (
-            "SETTINGS, nothing read",
-            settings(&[(3, 100)]),
-            false,
-            Some("over 1,000 PING"),
-        ),
+        ("SETTINGS, nothing read", settings(&[(3, 100)]), false, Some("over 1,000 PING")),
         ("SETTINGS, answers read", settings(&[(4, 9)]), true, None),
         ("interim responses", interim, true, Some("over 100 interim")),
-        (
-            "RST_STREAM of what has ended",
-            f(kind::RST_STREAM, 0, 1, &[0; 4]),
-            true,
-            None,
-        ),
+        ("RST_STREAM of what has ended", f(kind::RST_STREAM, 0, 1, &[0; 4]), true, None),
         ("unknown frames", unknown, true, None),
         ("PRIORITY", priority, true, None),
     ] {
         let (rig, rule) = flood(&bytes, 3000, is_sent);
         match want {
             Some(want) => assert!(rule.is_some_and(|rule| rule.contains(want)), "{name}"),
-            None => assert_eq!(
-                (rule, rig.http2.state()),
-                (None, ConnectionState::Open),
-                "{name}"
-            ),
+            None => assert_eq!((rule, rig.http2.state()), (None, ConnectionState::Open), "{name}"),
         }
     }
     for (name, bytes, want) in [
         ("empty DATA", empty, Some("over 1,000 empty DATA")),
-        (
-            "nothing but padding",
-            padding,
-            Some("over 1,000 empty DATA"),
-        ),
+        ("nothing but padding", padding, Some("over 1,000 empty DATA")),
         ("a byte each", data(1, false, b"x"), None),
     ] {
         let mut rig = Rig::greeted();
@@ -187,19 +164,12 @@ fn connection_closes_before_identifiers_run_out() {
     assert_eq!(rig.room().operations, 0);
     rig.events.clear();
     rig.feed(&ok(near_the_end));
-    assert_eq!(
-        end_of(&rig.events(), 1),
-        Some(Ok(200)),
-        "what is open ends well"
-    );
+    assert_eq!(end_of(&rig.events(), 1), Some(Ok(200)), "what is open ends well");
 }
 
 #[test]
 fn room_is_the_lower_limit() {
-    let limits = |streams_max| Http2Limits {
-        streams_max,
-        ..Http2Limits::default()
-    };
+    let limits = |streams_max| Http2Limits { streams_max, ..Http2Limits::default() };
     for (name, configured, set, want) in [
         ("neither", None, None, (100, false)),
         ("the target's", None, Some(7), (7, true)),
@@ -210,11 +180,7 @@ fn room_is_the_lower_limit() {
     ] {
         let mut rig = Rig::new(limits(configured));
         let before = rig.room();
-        assert_eq!(
-            before.operations,
-            configured.unwrap_or(100).min(100),
-            "{name}"
-        );
+        assert_eq!(before.operations, configured.unwrap_or(100).min(100), "{name}");
         assert!(!before.is_targets_limit, "{name}");
         let set: Vec<_> = set.map(|n| (3, n)).into_iter().collect();
         rig.feed(&settings(&set));

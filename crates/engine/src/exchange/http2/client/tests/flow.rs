@@ -11,9 +11,7 @@ fn update(stream: u32, increment: u32) -> Vec<u8> {
 
 /// The sum of all DATA of a stream, and whether it ended.
 fn sent_data(all: &[(FrameHead, Vec<u8>)], id: u32) -> (usize, bool) {
-    let of = all
-        .iter()
-        .filter(|(head, _)| head.kind == kind::DATA && head.stream == id);
+    let of = all.iter().filter(|(head, _)| head.kind == kind::DATA && head.stream == id);
     of.fold((0, false), |(sum, ended), (head, payload)| {
         assert!(!ended && payload.iter().all(|b| *b == b'b') && payload.len() <= 16_384);
         (sum + payload.len(), head.has(flag::END_STREAM))
@@ -34,19 +32,12 @@ fn a_body_waits_for_the_outbox_and_for_both_windows() {
     }
     rig.feed(&update(1, 100_000));
     let rest = 165_535 - 150_000;
-    assert_eq!(
-        sent_data(&frames(&rig.sent()), 1),
-        (rest, false),
-        "the connection's window"
-    );
+    assert_eq!(sent_data(&frames(&rig.sent()), 1), (rest, false), "the connection's window");
     assert_eq!(rig.events(), []);
     rig.feed(&update(0, 1));
     assert_eq!(sent_data(&frames(&rig.sent()), 1), (1, false));
     rig.feed(&update(0, 1 << 20));
-    assert_eq!(
-        sent_data(&frames(&rig.sent()), 1),
-        (BODY_BYTES - 165_536, true)
-    );
+    assert_eq!(sent_data(&frames(&rig.sent()), 1), (BODY_BYTES - 165_536, true));
     assert_eq!(rig.events(), [OpEvent::Written(1)], "with the last byte");
 }
 
@@ -94,10 +85,7 @@ fn answered_before_all_was_sent() {
     rig.sent();
     rig.feed(&[ok(1), f(kind::RST_STREAM, 0, 1, &[0; 4])].concat());
     let events = rig.events();
-    assert_eq!(
-        events.last(),
-        Some(&OpEvent::Answered { op: 1, status: 200 })
-    );
+    assert_eq!(events.last(), Some(&OpEvent::Answered { op: 1, status: 200 }));
     assert_eq!(codes(&rig.sent()), [(kind::RST_STREAM, 1, 8)]);
     rig.feed(&update(0, 1 << 20));
     assert!(rig.sent().is_empty(), "nothing more of it");
@@ -105,10 +93,7 @@ fn answered_before_all_was_sent() {
 
 #[test]
 fn windows_for_responses() {
-    let window = |bytes| Http2Limits {
-        window_bytes: Some(bytes),
-        ..Http2Limits::default()
-    };
+    let window = |bytes| Http2Limits { window_bytes: Some(bytes), ..Http2Limits::default() };
     for (bytes, piece, want) in [
         (10, 4, vec![8, 8]),
         (10, 5, vec![5, 5, 5]),

@@ -71,11 +71,7 @@ pub(super) fn check_stream((name, section, code, bytes): Row, request: usize) {
         assert_eq!(end_of(&events, 1), Some(Err(Outcome::Malformed)), "{name}");
         assert_eq!(end_of(&events, 2), Some(Ok(200)), "{name}");
         assert_eq!(rig.http2.state(), ConnectionState::Open, "{name}");
-        assert_eq!(
-            codes(rig.out.bytes()),
-            [(kind::RST_STREAM, 1, code)],
-            "{name}"
-        );
+        assert_eq!(codes(rig.out.bytes()), [(kind::RST_STREAM, 1, code)], "{name}");
     }
 }
 
@@ -112,56 +108,16 @@ fn a_connection_that_does_not_begin_with_settings() {
 #[test]
 fn settings_that_break_the_connection() {
     let rows: Vec<Row> = vec![
-        (
-            "over 16,384 bytes",
-            "4.2",
-            SIZE,
-            f(kind::DATA, 0, 1, &[0; 16_385]),
-        ),
-        (
-            "unknown and too large",
-            "4.2",
-            SIZE,
-            f(0x77, 0, 0, &[0; 16_385]),
-        ),
-        (
-            "SETTINGS of 5 bytes",
-            "6.5",
-            SIZE,
-            f(kind::SETTINGS, 0, 0, &[0; 5]),
-        ),
-        (
-            "SETTINGS on a stream",
-            "5.1.1",
-            PROTOCOL,
-            f(kind::SETTINGS, 0, 1, b""),
-        ),
-        (
-            "SETTINGS acknowledged at length",
-            "6.5",
-            SIZE,
-            f(kind::SETTINGS, 1, 0, &[0; 6]),
-        ),
+        ("over 16,384 bytes", "4.2", SIZE, f(kind::DATA, 0, 1, &[0; 16_385])),
+        ("unknown and too large", "4.2", SIZE, f(0x77, 0, 0, &[0; 16_385])),
+        ("SETTINGS of 5 bytes", "6.5", SIZE, f(kind::SETTINGS, 0, 0, &[0; 5])),
+        ("SETTINGS on a stream", "5.1.1", PROTOCOL, f(kind::SETTINGS, 0, 1, b"")),
+        ("SETTINGS acknowledged at length", "6.5", SIZE, f(kind::SETTINGS, 1, 0, &[0; 6])),
         ("ENABLE_PUSH 2", "6.5.2", PROTOCOL, settings(&[(2, 2)])),
         ("ENABLE_PUSH 1", "6.5.2", PROTOCOL, settings(&[(2, 1)])),
-        (
-            "INITIAL_WINDOW_SIZE 2^31",
-            "6.5.2",
-            FLOW,
-            settings(&[(4, 1 << 31)]),
-        ),
-        (
-            "MAX_FRAME_SIZE 16,383",
-            "6.5.2",
-            PROTOCOL,
-            settings(&[(5, 16_383)]),
-        ),
-        (
-            "MAX_FRAME_SIZE 2^24",
-            "6.5.2",
-            PROTOCOL,
-            settings(&[(5, 1 << 24)]),
-        ),
+        ("INITIAL_WINDOW_SIZE 2^31", "6.5.2", FLOW, settings(&[(4, 1 << 31)])),
+        ("MAX_FRAME_SIZE 16,383", "6.5.2", PROTOCOL, settings(&[(5, 16_383)])),
+        ("MAX_FRAME_SIZE 2^24", "6.5.2", PROTOCOL, settings(&[(5, 1 << 24)])),
         (
             "a window raised by SETTINGS",
             "6.9.2",
@@ -177,81 +133,21 @@ fn frames_of_the_wrong_length_or_stream() {
     let rows: Vec<Row> = vec![
         ("PING of 7 bytes", "4.2", SIZE, f(kind::PING, 0, 0, &[0; 7])),
         ("PING of 9 bytes", "4.2", SIZE, f(kind::PING, 0, 0, &[0; 9])),
-        (
-            "PING on a stream",
-            "5.1.1",
-            PROTOCOL,
-            f(kind::PING, 0, 1, &[0; 8]),
-        ),
-        (
-            "GOAWAY of 7 bytes",
-            "6.8",
-            SIZE,
-            f(kind::GOAWAY, 0, 0, &[0; 7]),
-        ),
-        (
-            "GOAWAY on a stream",
-            "5.1.1",
-            PROTOCOL,
-            f(kind::GOAWAY, 0, 1, &[0; 8]),
-        ),
-        (
-            "GOAWAY that rises",
-            "6.8",
-            PROTOCOL,
-            [goaway(3, 0), goaway(5, 0)].concat(),
-        ),
-        (
-            "RST_STREAM of 3 bytes",
-            "4.2",
-            SIZE,
-            f(kind::RST_STREAM, 0, 1, &[0; 3]),
-        ),
+        ("PING on a stream", "5.1.1", PROTOCOL, f(kind::PING, 0, 1, &[0; 8])),
+        ("GOAWAY of 7 bytes", "6.8", SIZE, f(kind::GOAWAY, 0, 0, &[0; 7])),
+        ("GOAWAY on a stream", "5.1.1", PROTOCOL, f(kind::GOAWAY, 0, 1, &[0; 8])),
+        ("GOAWAY that rises", "6.8", PROTOCOL, [goaway(3, 0), goaway(5, 0)].concat()),
+        ("RST_STREAM of 3 bytes", "4.2", SIZE, f(kind::RST_STREAM, 0, 1, &[0; 3])),
         ("RST_STREAM on stream 0", "5.1.1", PROTOCOL, reset(0, 8)),
         ("RST_STREAM on an idle stream", "5.1", PROTOCOL, reset(5, 8)),
-        (
-            "RST_STREAM on a stream of its own",
-            "5.1.1",
-            PROTOCOL,
-            reset(2, 8),
-        ),
-        (
-            "WINDOW_UPDATE of 5 bytes",
-            "4.2",
-            SIZE,
-            f(kind::WINDOW_UPDATE, 0, 1, &[0; 5]),
-        ),
+        ("RST_STREAM on a stream of its own", "5.1.1", PROTOCOL, reset(2, 8)),
+        ("WINDOW_UPDATE of 5 bytes", "4.2", SIZE, f(kind::WINDOW_UPDATE, 0, 1, &[0; 5])),
         ("WINDOW_UPDATE of 0", "6.9", PROTOCOL, update(0, 0)),
-        (
-            "WINDOW_UPDATE of 0, reserved bit set",
-            "6.9",
-            PROTOCOL,
-            update(0, 1 << 31),
-        ),
-        (
-            "the window over 2^31-1",
-            "6.9.1",
-            FLOW,
-            update(0, (1 << 31) - 1),
-        ),
-        (
-            "WINDOW_UPDATE on an idle stream",
-            "5.1",
-            PROTOCOL,
-            update(5, 1),
-        ),
-        (
-            "PRIORITY on stream 0",
-            "5.1.1",
-            PROTOCOL,
-            f(kind::PRIORITY, 0, 0, &[0; 5]),
-        ),
-        (
-            "PUSH_PROMISE",
-            "6.6",
-            PROTOCOL,
-            f(kind::PUSH_PROMISE, WHOLE, 1, &[0, 0, 0, 2, 0x82]),
-        ),
+        ("WINDOW_UPDATE of 0, reserved bit set", "6.9", PROTOCOL, update(0, 1 << 31)),
+        ("the window over 2^31-1", "6.9.1", FLOW, update(0, (1 << 31) - 1)),
+        ("WINDOW_UPDATE on an idle stream", "5.1", PROTOCOL, update(5, 1)),
+        ("PRIORITY on stream 0", "5.1.1", PROTOCOL, f(kind::PRIORITY, 0, 0, &[0; 5])),
+        ("PUSH_PROMISE", "6.6", PROTOCOL, f(kind::PUSH_PROMISE, WHOLE, 1, &[0, 0, 0, 2, 0x82])),
     ];
     rows.into_iter().for_each(check_connection);
 }
@@ -262,37 +158,12 @@ fn streams_that_break_the_connection() {
     let begun = |frames: Vec<u8>| [headers(1, false, STATUS), frames].concat();
     let rows: Vec<Row> = vec![
         ("DATA on stream 0", "5.1.1", PROTOCOL, data(0, true, b"x")),
-        (
-            "DATA on an idle stream",
-            "5.1",
-            PROTOCOL,
-            data(5, true, b"x"),
-        ),
-        (
-            "DATA on a stream of its own",
-            "5.1.1",
-            PROTOCOL,
-            data(2, true, b"x"),
-        ),
-        (
-            "DATA after the end",
-            "5.1",
-            CLOSED,
-            ended(data(1, true, b"x")),
-        ),
-        (
-            "empty DATA after the end",
-            "5.1",
-            CLOSED,
-            ended(data(1, false, b"")),
-        ),
+        ("DATA on an idle stream", "5.1", PROTOCOL, data(5, true, b"x")),
+        ("DATA on a stream of its own", "5.1.1", PROTOCOL, data(2, true, b"x")),
+        ("DATA after the end", "5.1", CLOSED, ended(data(1, true, b"x"))),
+        ("empty DATA after the end", "5.1", CLOSED, ended(data(1, false, b""))),
         ("HEADERS after the end", "5.1", CLOSED, ended(ok(1))),
-        (
-            "DATA after RST_STREAM",
-            "5.1",
-            CLOSED,
-            [reset(1, 8), data(1, true, b"x")].concat(),
-        ),
+        ("DATA after RST_STREAM", "5.1", CLOSED, [reset(1, 8), data(1, true, b"x")].concat()),
         ("HEADERS on stream 0", "5.1.1", PROTOCOL, ok(0)),
         ("HEADERS on an idle stream", "5.1", PROTOCOL, ok(5)),
         ("HEADERS on a stream of its own", "5.1.1", PROTOCOL, ok(2)),
@@ -302,12 +173,7 @@ fn streams_that_break_the_connection() {
             PROTOCOL,
             begun(f(kind::DATA, flag::PADDED, 1, &[3, 0, 0])),
         ),
-        (
-            "padding without a length",
-            "4.2",
-            SIZE,
-            begun(f(kind::DATA, flag::PADDED, 1, b"")),
-        ),
+        ("padding without a length", "4.2", SIZE, begun(f(kind::DATA, flag::PADDED, 1, b""))),
         (
             "padding over the block",
             "6.1",
@@ -326,12 +192,7 @@ fn streams_that_break_the_connection() {
             SIZE,
             f(kind::HEADERS, WHOLE | END | flag::PRIORITY, 1, &[0; 4]),
         ),
-        (
-            "CONTINUATION alone",
-            "6.10",
-            PROTOCOL,
-            f(kind::CONTINUATION, WHOLE, 1, &[0x88]),
-        ),
+        ("CONTINUATION alone", "6.10", PROTOCOL, f(kind::CONTINUATION, WHOLE, 1, &[0x88])),
         (
             "CONTINUATION after a whole block",
             "6.10",
@@ -348,11 +209,7 @@ fn streams_that_break_the_connection() {
             "a block interrupted by PING",
             "4.3",
             PROTOCOL,
-            [
-                f(kind::HEADERS, 0, 1, &[0x88]),
-                f(kind::PING, 0, 0, &[0; 8]),
-            ]
-            .concat(),
+            [f(kind::HEADERS, 0, 1, &[0x88]), f(kind::PING, 0, 0, &[0; 8])].concat(),
         ),
         (
             "a block interrupted by an unknown frame",
@@ -364,11 +221,7 @@ fn streams_that_break_the_connection() {
             "a block continued on another stream",
             "4.3",
             PROTOCOL,
-            [
-                f(kind::HEADERS, 0, 1, &[0x88]),
-                f(kind::CONTINUATION, WHOLE, 3, b""),
-            ]
-            .concat(),
+            [f(kind::HEADERS, 0, 1, &[0x88]), f(kind::CONTINUATION, WHOLE, 3, b"")].concat(),
         ),
     ];
     rows.into_iter().for_each(check_connection);
@@ -394,21 +247,9 @@ fn blocks_that_break_the_connection() {
         empty.extend(f(kind::CONTINUATION, 0, 1, b""));
     }
     let rows: Vec<(_, _, _, _, Vec<u8>)> = vec![
-        (
-            "an index without an entry",
-            "7541",
-            "2.3.3",
-            COMPRESSION,
-            block(&[0xbe]),
-        ),
+        ("an index without an entry", "7541", "2.3.3", COMPRESSION, block(&[0xbe])),
         ("index 0", "7541", "2.3.3", COMPRESSION, block(&[0x80])),
-        (
-            "a block that is cut",
-            "7541",
-            "3.1",
-            COMPRESSION,
-            block(&[0x88, 0x40, 1]),
-        ),
+        ("a block that is cut", "7541", "3.1", COMPRESSION, block(&[0x88, 0x40, 1])),
         (
             "a huge integer",
             "7541",
@@ -416,13 +257,7 @@ fn blocks_that_break_the_connection() {
             COMPRESSION,
             block(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
         ),
-        (
-            "padding of zeros",
-            "7541",
-            "5.2",
-            COMPRESSION,
-            block(&[0x88, 0, 1, b'a', 0x81, 0]),
-        ),
+        ("padding of zeros", "7541", "5.2", COMPRESSION, block(&[0x88, 0, 1, b'a', 0x81, 0])),
         (
             "EOS in a string",
             "7541",
@@ -430,20 +265,8 @@ fn blocks_that_break_the_connection() {
             COMPRESSION,
             block(&[0x88, 0, 1, b'a', 0x84, 255, 255, 255, 255]),
         ),
-        (
-            "a table over 4,096",
-            "7541",
-            "6.3",
-            COMPRESSION,
-            block(&[0x3f, 0xe2, 0x1f, 0x88]),
-        ),
-        (
-            "a change within a block",
-            "7541",
-            "4.2",
-            COMPRESSION,
-            block(&[0x88, 0x20]),
-        ),
+        ("a table over 4,096", "7541", "6.3", COMPRESSION, block(&[0x3f, 0xe2, 0x1f, 0x88])),
+        ("a change within a block", "7541", "4.2", COMPRESSION, block(&[0x88, 0x20])),
         ("fields over 64 KiB", "9113", "10.5.1", CALM, block(&large)),
         ("a block over 64 KiB", "9113", "10.5.1", CALM, endless),
         ("a block of 129 frames", "9113", "10.5", CALM, empty),
@@ -451,9 +274,6 @@ fn blocks_that_break_the_connection() {
     for (name, rfc, section, code, bytes) in rows {
         check_connection((name, section, code, bytes.clone()));
         let mut rig = run(&bytes, usize::MAX, [GET, GET]);
-        assert!(
-            rule_of(&rig.events()).contains(&format!("(RFC {rfc} ")),
-            "{name}"
-        );
+        assert!(rule_of(&rig.events()).contains(&format!("(RFC {rfc} ")), "{name}");
     }
 }

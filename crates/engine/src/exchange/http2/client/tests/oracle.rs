@@ -54,15 +54,9 @@ async fn answer(
     }
     let mut head = format!("{} {}", parts.method, parts.uri);
     for (name, value) in &parts.headers {
-        head.push_str(&format!(
-            " {name}: {}",
-            String::from_utf8_lossy(value.as_bytes())
-        ));
+        head.push_str(&format!(" {name}: {}", String::from_utf8_lossy(value.as_bytes())));
     }
-    let bytes = parts
-        .headers
-        .get("x-bytes")
-        .map(|v| v.to_str().unwrap().parse().unwrap());
+    let bytes = parts.headers.get("x-bytes").map(|v| v.to_str().unwrap().parse().unwrap());
     let bytes: usize = bytes.unwrap_or(0);
     let response = Response::builder()
         .header("content-length", bytes)
@@ -71,9 +65,7 @@ async fn answer(
         .unwrap();
     let mut stream = respond.send_response(response, bytes == 0).unwrap();
     if bytes > 0 {
-        stream
-            .send_data(Bytes::from(vec![b'x'; bytes]), true)
-            .unwrap();
+        stream.send_data(Bytes::from(vec![b'x'; bytes]), true).unwrap();
     }
     Seen { head, body_bytes }
 }
@@ -141,9 +133,7 @@ fn exchange(
     count: u32,
     at_once: u32,
 ) -> (HashMap<u32, Vec<OpEvent>>, Vec<Seen>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {
         let (near, far) = tokio::io::duplex(1 << 20);
@@ -169,34 +159,16 @@ fn check_told(all: &HashMap<u32, Vec<OpEvent>>, content_bytes: impl Fn(u32) -> u
         let content = content_bytes(op);
         let frames = content.div_ceil(16_384);
         let least = content + frames * 9 + 9;
-        assert!(
-            (least..least + 1000).contains(&received),
-            "{received} of {content}"
-        );
+        assert!((least..least + 1000).contains(&received), "{received} of {content}");
     }
 }
 
 #[test]
 fn requests_arrive_as_they_were_meant() {
     let requests = vec![
-        request(
-            "GET",
-            "/a?b",
-            &["Host: other", "X-A: Ä b", "Connection: close"],
-            Vec::new(),
-        ),
-        request(
-            "POST",
-            "/c",
-            &["TE: trailers", "Upgrade: x", "Cookie: d=e"],
-            b"body".to_vec(),
-        ),
-        request(
-            "PUT",
-            "/f",
-            &["TE: gzip", "User-Agent: g", "Accept: h"],
-            Vec::new(),
-        ),
+        request("GET", "/a?b", &["Host: other", "X-A: Ä b", "Connection: close"], Vec::new()),
+        request("POST", "/c", &["TE: trailers", "Upgrade: x", "Cookie: d=e"], b"body".to_vec()),
+        request("PUT", "/f", &["TE: gzip", "User-Agent: g", "Accept: h"], Vec::new()),
     ];
     let agent = concat!("knee/", env!("CARGO_PKG_VERSION"));
     let want = [
@@ -227,27 +199,19 @@ fn many_at_once_with_bodies_both_ways() {
     builder.max_concurrent_streams(7);
     let (events, seen) = exchange(target(requests), builder, 60, 30);
     check_told(&events, |op| [0, 200_000, 5][op as usize % 3]);
-    let uploads = seen
-        .iter()
-        .filter(|seen| seen.body_bytes == 300_000)
-        .count();
+    let uploads = seen.iter().filter(|seen| seen.body_bytes == 300_000).count();
     assert_eq!((seen.len(), uploads), (60, 20));
 }
 
 #[test]
 fn more_paths_than_the_table_holds() {
     let path = |n: usize| format!("/{n:04}/{}", "p".repeat(100));
-    let requests: Vec<_> = (0..500)
-        .map(|n| request("GET", &path(n), &[], Vec::new()))
-        .collect();
+    let requests: Vec<_> = (0..500).map(|n| request("GET", &path(n), &[], Vec::new())).collect();
     let (events, seen) = exchange(target(requests), server::Builder::new(), 1500, 50);
     check_told(&events, |_| 0);
     let mut paths: Vec<String> = seen.iter().map(|s| s.head[26..].to_owned()).collect();
     paths.sort();
     for (n, path_seen) in paths.iter().enumerate() {
-        assert!(
-            path_seen.contains(&format!("/{:04}/", n / 3)),
-            "{path_seen}"
-        );
+        assert!(path_seen.contains(&format!("/{:04}/", n / 3)), "{path_seen}");
     }
 }

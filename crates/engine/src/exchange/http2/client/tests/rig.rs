@@ -39,12 +39,7 @@ impl Rig {
         let http2 = Http2::established(&mut shared, &mut out);
         assert!(out.bytes().starts_with(frame::PREFACE));
         out.clear();
-        Rig {
-            http2,
-            shared,
-            out,
-            events: EventQueue::default(),
-        }
+        Rig { http2, shared, out, events: EventQueue::default() }
     }
 
     /// The same with the server's empty SETTINGS and its acknowledgement.
@@ -68,8 +63,7 @@ impl Rig {
     pub(super) fn begin(&mut self, op: FlightId, request: usize) {
         assert!(self.room().operations > 0);
         let (shared, out) = (&mut self.shared, &mut self.out);
-        self.http2
-            .begin(op, request.into(), shared, out, &mut self.events);
+        self.http2.begin(op, request.into(), shared, out, &mut self.events);
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) {
@@ -167,12 +161,7 @@ pub(super) fn settings(entries: &[(u16, u32)]) -> Vec<u8> {
 pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in fields {
-        put_field(
-            &mut bytes,
-            name.as_bytes(),
-            value.as_bytes(),
-            Indexing::Without,
-        );
+        put_field(&mut bytes, name.as_bytes(), value.as_bytes(), Indexing::Without);
     }
     bytes
 }
@@ -180,12 +169,7 @@ pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
 /// HEADERS with these fields.
 pub(super) fn headers(stream: u32, end: bool, fields: &[(&str, &str)]) -> Vec<u8> {
     let end = if end { flag::END_STREAM } else { 0 };
-    f(
-        kind::HEADERS,
-        flag::END_HEADERS | end,
-        stream,
-        &block(fields),
-    )
+    f(kind::HEADERS, flag::END_HEADERS | end, stream, &block(fields))
 }
 
 pub(super) fn data(stream: u32, end: bool, content: &[u8]) -> Vec<u8> {

@@ -14,20 +14,13 @@ use knee_core::time::Nanos;
 use std::sync::Arc;
 
 fn plan() -> SessionPlan {
-    let sources = [
-        Source::Json("/a/1".to_owned()),
-        Source::Header("x-b".to_owned()),
-        Source::Body,
-    ];
-    let extract = sources
-        .into_iter()
-        .enumerate()
-        .map(|(number, source)| Extraction {
-            name: "x".to_owned(),
-            variable: number as u16,
-            source,
-            otherwise: None,
-        });
+    let sources = [Source::Json("/a/1".to_owned()), Source::Header("x-b".to_owned()), Source::Body];
+    let extract = sources.into_iter().enumerate().map(|(number, source)| Extraction {
+        name: "x".to_owned(),
+        variable: number as u16,
+        source,
+        otherwise: None,
+    });
     SessionPlan {
         kinds: vec![SessionKind {
             name: "one".to_owned(),
@@ -65,12 +58,7 @@ fn follows<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> AfterResponse {
         rig.feed(piece);
     }
     assert_eq!(end_of(&rig.events, 5), Some(Ok(200)));
-    let answered = WholeResponse {
-        session: 0,
-        status: 200,
-        response: Nanos(1),
-        realtime_ns: 0,
-    };
+    let answered = WholeResponse { session: 0, status: 200, response: Nanos(1), realtime_ns: 0 };
     let mut readings = rig.events.readings.take().expect("as given");
     walk.answered(0, answered, &mut readings, &mut users)
 }
@@ -80,12 +68,7 @@ fn responses_are_read_through_padding_and_other_streams() {
     let body: &[u8] = br#"{"a": [0, "right"]}"#;
     let (first, second) = body.split_at(9);
     let padded = |id, content: &[u8], end| {
-        f(
-            kind::DATA,
-            flag::PADDED | end,
-            id,
-            &[&[3][..], content, b"\"\"\""].concat(),
-        )
+        f(kind::DATA, flag::PADDED | end, id, &[&[3][..], content, b"\"\"\""].concat())
     };
     let bytes = [
         headers(1, false, &[(":status", "103"), ("x-b", "wrong")]),
@@ -101,23 +84,10 @@ fn responses_are_read_through_padding_and_other_streams() {
     assert_eq!(follows(bytes.chunks(1)), AfterResponse::Next);
     for cut in 1..bytes.len() {
         let (a, b) = bytes.split_at(cut);
-        assert_eq!(
-            follows([a, b].into_iter()),
-            AfterResponse::Next,
-            "cut at {cut}"
-        );
+        assert_eq!(follows([a, b].into_iter()), AfterResponse::Next, "cut at {cut}");
     }
-    let none = [
-        ok(3),
-        headers(1, false, &[(":status", "200")]),
-        data(1, true, body),
-    ]
-    .concat();
-    assert_eq!(
-        follows([&none[..]].into_iter()),
-        AfterResponse::Unexpected(2),
-        "no header"
-    );
+    let none = [ok(3), headers(1, false, &[(":status", "200")]), data(1, true, body)].concat();
+    assert_eq!(follows([&none[..]].into_iter()), AfterResponse::Unexpected(2), "no header");
 }
 
 /// A connection over which requests with holes go, and what its peer decodes.
@@ -133,13 +103,7 @@ impl Filled {
     /// The fields and the body of a request whose holes are filled so.
     fn sent(&mut self, op: u32, fills: &Fills) -> (Vec<String>, Vec<u8>) {
         let request = RequestRef { number: 0, fills };
-        self.http2.begin(
-            op,
-            request,
-            &mut self.shared,
-            &mut self.out,
-            &mut self.events,
-        );
+        self.http2.begin(op, request, &mut self.shared, &mut self.out, &mut self.events);
         let bytes = std::mem::take(self.out.bytes());
         let mut fields = Vec::new();
         let mut body = Vec::new();
@@ -178,16 +142,9 @@ fn requests_are_filled_anew_each_time() {
     let mut out = Outbox::default();
     let http2 = Http2::established(&mut shared, &mut out);
     out.clear();
-    let mut filled = Filled {
-        http2,
-        shared,
-        out,
-        events: EventQueue::default(),
-        decoder: Decoder::default(),
-    };
-    for (op, (cookie, content)) in [("c=1", "12345678"), ("", ""), ("c=2", "1")]
-        .iter()
-        .enumerate()
+    let mut filled =
+        Filled { http2, shared, out, events: EventQueue::default(), decoder: Decoder::default() };
+    for (op, (cookie, content)) in [("c=1", "12345678"), ("", ""), ("c=2", "1")].iter().enumerate()
     {
         let mut fills = Fills::new();
         for value in ["items", "x", cookie, content] {
@@ -196,19 +153,9 @@ fn requests_are_filled_anew_each_time() {
         let (fields, body) = filled.sent(op as u32, &fills);
         assert_eq!(body, format!("<{content}>").into_bytes());
         let has = |field: &str| fields.iter().any(|other| other == field);
-        assert!(
-            has(":path: /items") && has("x-a: [x]") && has("b: c"),
-            "{fields:?}"
-        );
-        assert!(
-            has(&format!("content-length: {}", content.len() + 2)),
-            "{fields:?}"
-        );
+        assert!(has(":path: /items") && has("x-a: [x]") && has("b: c"), "{fields:?}");
+        assert!(has(&format!("content-length: {}", content.len() + 2)), "{fields:?}");
         let cookies = fields.iter().filter(|field| field.starts_with("cookie"));
-        assert_eq!(
-            cookies.count(),
-            usize::from(!cookie.is_empty()),
-            "{fields:?}"
-        );
+        assert_eq!(cookies.count(), usize::from(!cookie.is_empty()), "{fields:?}");
     }
 }

@@ -8,19 +8,8 @@ use proptest::prelude::*;
 /// Pieces of a conversation on streams 1 to 7, most of them as they should be.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let stream = || prop_oneof![8 => (0_u32..4).prop_map(|n| 2 * n + 1), 1 => 0_u32..12];
-    let status = prop_oneof![
-        Just("200"),
-        Just("100"),
-        Just("204"),
-        Just("404"),
-        Just("101")
-    ];
-    let length = prop_oneof![
-        Just(None),
-        Just(Some("0")),
-        Just(Some("5")),
-        Just(Some("x"))
-    ];
+    let status = prop_oneof![Just("200"), Just("100"), Just("204"), Just("404"), Just("101")];
+    let length = prop_oneof![Just(None), Just(Some("0")), Just(Some("5")), Just(Some("x"))];
     prop_oneof![
         4 => (stream(), any::<bool>(), status, length).prop_map(|(id, end, status, length)| {
             let mut fields = vec![(":status", status)];
@@ -65,11 +54,7 @@ fn outcome<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<OpEvent>, Vec<u8>
     for piece in pieces {
         rig.feed(piece);
     }
-    (
-        summed(&rig.events),
-        rig.out.bytes().clone(),
-        rig.http2.state(),
-    )
+    (summed(&rig.events), rig.out.bytes().clone(), rig.http2.state())
 }
 
 /// Each operation ends once at most, and says nothing thereafter; its answer follows bytes.
