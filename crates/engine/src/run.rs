@@ -13,7 +13,7 @@ use crate::link::{self, TlsTarget};
 use crate::observe::Vantage;
 use crate::pool::client::Client;
 use crate::pool::requests::{RequestSet, serialise_all};
-use crate::reactor::{Backend, COVERED, ReceiveClock, Requests, Waiter};
+use crate::reactor::{Backend, COVERED, ReceiveClock, Waiter, WireRequests};
 use crate::resolve;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::socket::{Address, RawAddress};
@@ -260,7 +260,7 @@ struct RunPlan<'a> {
     backend: BackendChoice,
     address: RawAddress,
     sources: Vec<RawAddress>,
-    requests: Requests,
+    requests: WireRequests,
     /// TLS settings, if any.
     tls: Option<TlsTarget>,
     /// Whether the kernel timestamps received bytes.

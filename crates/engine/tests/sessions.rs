@@ -37,7 +37,7 @@ fn shop() -> (HttpServer, u16) {
     (server, port)
 }
 
-fn piece(piece: Piece) -> Template {
+fn piece(piece: TemplatePiece) -> Template {
     Template(vec![piece])
 }
 
@@ -84,8 +84,8 @@ fn extract(variable: u16, source: Source) -> Extraction {
 /// and a page that is redirected to the items.
 fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
     let url = Url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
-    let name = || piece(Piece::Column { data: 0, column: 0 });
-    let cookies = || piece(Piece::Cookies);
+    let name = || piece(TemplatePiece::Column { data: 0, column: 0 });
+    let cookies = || piece(TemplatePiece::Cookies);
     let page = Function::Random { low: 1, high: 3 };
     let mut login = step("login", vec![name(), name()], 200);
     login.extract = vec![
@@ -96,19 +96,19 @@ fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
         source: Source::Json("/user".to_owned()),
         is: Match::Equals(name()),
     });
-    let mut items = step("items", vec![piece(Piece::Call(Box::new(page))), cookies()], 200);
+    let mut items = step("items", vec![piece(TemplatePiece::Call(Box::new(page))), cookies()], 200);
     items.extract = vec![extract(1, Source::Json("/items/3/id".to_owned()))];
-    let item = step("item", vec![piece(Piece::Variable(1)), cookies()], 200);
-    let token = piece(Piece::Variable(0));
-    let add = step("add", vec![token, cookies(), piece(Piece::Variable(1))], 201);
+    let item = step("item", vec![piece(TemplatePiece::Variable(1)), cookies()], 200);
+    let token = piece(TemplatePiece::Variable(0));
+    let add = step("add", vec![token, cookies(), piece(TemplatePiece::Variable(1))], 201);
     let mut cart = step("cart", vec![cookies()], 200);
     cart.expect.push(Expectation::Value {
         source: Source::Body,
-        is: Match::Contains(piece(Piece::Variable(1))),
+        is: Match::Contains(piece(TemplatePiece::Variable(1))),
     });
     let mut old = step("old", vec![cookies()], 200);
     (old.redirects, old.redirected) = (1, Some(6));
-    let redirected = step("redirected", vec![piece(Piece::Cookies), cookies()], 200);
+    let redirected = step("redirected", vec![piece(TemplatePiece::Cookies), cookies()], 200);
     let form = "Content-Type: application/x-www-form-urlencoded";
     let asked = |method, path, headers: &[&str], body| request(&url, method, path, headers, body);
     let requests = vec![
@@ -264,7 +264,7 @@ fn what_was_not_expected_ends_a_session_and_is_told() {
     let plan = Arc::make_mut(target.sessions.as_mut().unwrap());
     plan.requests[2].expect.push(Expectation::Value {
         source: Source::Json("/price".to_owned()),
-        is: Match::Equals(piece(Piece::Text("free".to_owned()))),
+        is: Match::Equals(piece(TemplatePiece::Text("free".to_owned()))),
     });
     let spec = spec(target, users(4), Some(20));
     let trial = run_over(&spec, BackendChoice::Epoll).unwrap();

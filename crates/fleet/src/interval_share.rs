@@ -2,7 +2,7 @@
 //! a histogram, not the histogram, so that a coordinator of many agents can hold it.
 
 use knee_core::measure::{
-    AgentInterval, Counts, EndedCounts, Histogram, Interval, IntervalPart, Pacing,
+    AgentInterval, EndedCounts, Histogram, HistogramCounts, Interval, IntervalPart, Pacing,
 };
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct IntervalShare {
     /// All but the response times.
     but: IntervalPart,
-    response: Counts,
+    response: HistogramCounts,
 }
 
 impl IntervalShare {

@@ -43,7 +43,7 @@ pub struct Imported {
     /// Headers that all requests have.
     pub headers: Vec<(String, String)>,
     /// What a user does, at least one request.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ImportedStep>,
     /// The load, where the source has one.
     pub load: ImportedLoad,
     /// What is worth knowing about the file, a sentence each.
@@ -65,7 +65,7 @@ pub struct ImportedLoad {
 
 /// One thing that a user does.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum ImportedStep {
     /// Sends a request.
     Request(Box<ImportedRequest>),
     /// Waits.

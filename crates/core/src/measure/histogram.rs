@@ -15,9 +15,9 @@ pub struct Histogram(hdrhistogram::Histogram<u64>);
 /// How often which times were counted, without room for those that were not: what a histogram tells
 /// of few operations in a hundredth of its 270 KB. Times ascend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts(Vec<(u64, u64)>);
+pub struct HistogramCounts(Vec<(u64, u64)>);
 
-impl Counts {
+impl HistogramCounts {
     /// Whether it has no observation.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -36,23 +36,23 @@ impl Counts {
     }
 
     /// Adds another's.
-    pub fn merge(&mut self, other: &Counts) {
+    pub fn merge(&mut self, other: &HistogramCounts) {
         self.0 = self.joined(other, |mine, theirs| mine + theirs);
     }
 
     /// What was counted since an earlier state of it. Where that had more of anything, it is no
     /// earlier state, and all of this is new.
-    pub fn since(&self, earlier: &Counts) -> Counts {
+    pub fn since(&self, earlier: &HistogramCounts) -> HistogramCounts {
         let mut is_later = true;
         let more = self.joined(earlier, |now, before| {
             is_later &= now >= before;
             now.saturating_sub(before)
         });
-        if is_later { Counts(more) } else { self.clone() }
+        if is_later { HistogramCounts(more) } else { self.clone() }
     }
 
     /// The same with times within 0.8 %: enough to look at, in a tenth of the room.
-    pub fn coarse(&self) -> Counts {
+    pub fn coarse(&self) -> HistogramCounts {
         let mut coarse: Vec<(u64, u64)> = Vec::new();
         for &(t, n) in &self.0 {
             // Seven bits tell them apart; the middle stands for what these leave open.
@@ -63,11 +63,15 @@ impl Counts {
                 _ => coarse.push((t, n)),
             }
         }
-        Counts(coarse)
+        HistogramCounts(coarse)
     }
 
     /// Both in one pass, each time with what `of` makes of its two counts.
-    fn joined(&self, other: &Counts, mut of: impl FnMut(u64, u64) -> u64) -> Vec<(u64, u64)> {
+    fn joined(
+        &self,
+        other: &HistogramCounts,
+        mut of: impl FnMut(u64, u64) -> u64,
+    ) -> Vec<(u64, u64)> {
         let mut all = Vec::with_capacity(self.0.len().max(other.0.len()));
         let (mut mine, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
         loop {
@@ -129,12 +133,12 @@ impl Histogram {
     }
 
     /// The counts without the rest.
-    pub fn counts(&self) -> Counts {
-        Counts(self.iter_recorded().map(|(t, n)| (t.0, n)).collect())
+    pub fn counts(&self) -> HistogramCounts {
+        HistogramCounts(self.iter_recorded().map(|(t, n)| (t.0, n)).collect())
     }
 
     /// Adds these.
-    pub fn add(&mut self, counts: &Counts) {
+    pub fn add(&mut self, counts: &HistogramCounts) {
         counts.0.iter().for_each(|&(t, n)| self.record_n(Nanos(t), n));
     }
 

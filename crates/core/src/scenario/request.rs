@@ -5,11 +5,11 @@ use super::fault::{Position, Read, bail, fault};
 use super::fields::{Fields, named};
 use super::holed::TextWithHoles;
 use super::names::TemplateScope;
-use super::target::Origin;
+use super::target::TargetOrigin;
 use super::template;
 use super::tree::{Entry, Node};
 use crate::quantity::parse::quoted;
-use crate::session::{Escape, Fill, Piece, Template};
+use crate::session::{Escape, Fill, Template, TemplatePiece};
 use crate::spec::{Body, Hole, HttpRequest, Part, Url};
 
 /// The most headers of a request.
@@ -42,7 +42,7 @@ struct HeaderDraft<'a> {
 impl RequestDraft<'_> {
     pub(super) fn compile(
         &self,
-        origin: &Origin,
+        origin: &TargetOrigin,
         scope: &mut TemplateScope<'_>,
     ) -> Read<CompiledRequest> {
         let (url, path) = origin.path(self.url, scope)?;
@@ -95,7 +95,7 @@ impl RequestDraft<'_> {
             headers.push(header(entry, scope)?);
         }
         if let Some(value) = content_type.filter(|_| find(&headers, "Content-Type").is_none()) {
-            let value = Template(vec![Piece::Text(value.to_owned())]);
+            let value = Template(vec![TemplatePiece::Text(value.to_owned())]);
             headers.push(HeaderDraft {
                 name: "Content-Type",
                 at: self.at,
@@ -111,7 +111,7 @@ impl RequestDraft<'_> {
             headers.push(HeaderDraft {
                 name: "Cookie",
                 at: self.at,
-                value: TextWithHoles::hole(Template(vec![Piece::Cookies]), Escape::Header),
+                value: TextWithHoles::hole(Template(vec![TemplatePiece::Cookies]), Escape::Header),
             });
         }
         if headers.len() > HEADERS_MAX {

@@ -8,7 +8,7 @@ use super::template;
 use super::tree::{Entry, Node, Value};
 use crate::quantity::parse::{error, quoted};
 use crate::quantity::parse_duration;
-use crate::session::{Expectation, Match, Piece, Source, Template};
+use crate::session::{Expectation, Match, Source, Template, TemplatePiece};
 use crate::spec::{ParseError, parse_header};
 use crate::time::Nanos;
 
@@ -122,7 +122,7 @@ fn value(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Template> {
         && node.is_null()
         && !scalar.text.is_empty()
     {
-        return Ok(Template(vec![Piece::Text("null".to_owned())]));
+        return Ok(Template(vec![TemplatePiece::Text("null".to_owned())]));
     }
     template::read_text(node, "a text, a number or a truth value", scope)
 }

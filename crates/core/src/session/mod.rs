@@ -23,9 +23,9 @@ pub use origin::Origin;
 pub(crate) use origin::remove_dot_segments;
 pub use plan::{
     Ask, Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function, HiddenValues,
-    Instruction, Match, Piece, Program, Relation, RequestStep, SessionKind, SessionPlan, Source,
-    Template, TimeFormat,
+    Instruction, Match, Program, Relation, RequestStep, SessionKind, SessionPlan, Source, Template,
+    TemplatePiece, TimeFormat,
 };
 pub use response_reader::{ResponseReader, ResponseReaders};
 pub use users::{Plan, Users};
-pub use walk::{AfterResponse, Next, Unexpected, UnfitValue, Walk, WholeResponse};
+pub use walk::{AfterResponse, SessionAction, Unexpected, UnfitValue, Walk, WholeResponse};

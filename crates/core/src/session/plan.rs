@@ -57,7 +57,7 @@ pub struct Ask {
     /// The variables that it sets, with their names.
     pub gives: Vec<(String, u16)>,
     /// Values of the session that the program receives with the request, by their names.
-    pub tells: Vec<(String, Piece)>,
+    pub tells: Vec<(String, TemplatePiece)>,
     /// The holes of the request that are filled once it has answered, by their numbers.
     pub waits: Vec<u16>,
 }
@@ -215,12 +215,12 @@ pub enum Escape {
 
 /// A text with parts that are put in when it is needed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Template(pub Vec<Piece>);
+pub struct Template(pub Vec<TemplatePiece>);
 
 /// A part of a [`Template`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Piece {
+pub enum TemplatePiece {
     /// This text.
     Text(String),
     /// The value of a variable, empty until it has one.
@@ -271,13 +271,13 @@ pub enum Function {
     Raw(Template),
 }
 
-impl Piece {
+impl TemplatePiece {
     /// Whether one of these pieces, or of those that a call among them is made with, is such.
-    pub(crate) fn any(pieces: &[Piece], is_such: &impl Fn(&Piece) -> bool) -> bool {
+    pub(crate) fn any(pieces: &[TemplatePiece], is_such: &impl Fn(&TemplatePiece) -> bool) -> bool {
         pieces.iter().any(|piece| {
-            let within = |template: &Template| Piece::any(&template.0, is_such);
+            let within = |template: &Template| TemplatePiece::any(&template.0, is_such);
             let inside = match piece {
-                Piece::Call(function) => match &**function {
+                TemplatePiece::Call(function) => match &**function {
                     Function::Base64(of) | Function::UrlEncode(of) | Function::Raw(of) => {
                         within(of)
                     }
@@ -286,9 +286,10 @@ impl Piece {
                         false
                     }
                 },
-                Piece::Text(_) | Piece::Variable(_) | Piece::Column { .. } | Piece::Cookies => {
-                    false
-                }
+                TemplatePiece::Text(_)
+                | TemplatePiece::Variable(_)
+                | TemplatePiece::Column { .. }
+                | TemplatePiece::Cookies => false,
             };
             inside || is_such(piece)
         })

@@ -4,9 +4,10 @@ use super::escape::encode_path;
 use super::fill::FillScope;
 use super::jar::Jar;
 use super::plan::{
-    Ask, Condition, Expectation, Instruction, Match, Piece, Relation, SessionPlan, Source, Template,
+    Ask, Condition, Expectation, Instruction, Match, Relation, SessionPlan, Source, Template,
+    TemplatePiece,
 };
-use super::response_reader::{Answer, ResponseReaders, find};
+use super::response_reader::{ReadResponse, ResponseReaders, find};
 use super::users::{DealtRecord, Users};
 use crate::time::Nanos;
 use std::rc::Rc;
@@ -48,7 +49,7 @@ impl UserState {
 
 /// What a session does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum SessionAction {
     /// It sends this request of the target.
     Request(u32),
     /// It pauses.
@@ -148,21 +149,21 @@ impl Walk {
     }
 
     /// What it does next.
-    pub fn next(&mut self, users: &mut Users, realtime_ns: u64) -> Next {
+    pub fn next(&mut self, users: &mut Users, realtime_ns: u64) -> SessionAction {
         let plan = Rc::clone(users.plan());
         let program = &plan.kinds[usize::from(self.kind)].program;
         for _ in 0..STEPS_AT_ONCE_MAX {
             let Some(instruction) = program.get(self.at as usize) else {
-                return Next::Over;
+                return SessionAction::Over;
             };
             self.at += 1;
             match instruction {
                 Instruction::Request(request) => {
                     self.redirected_from = None;
                     self.redirects_left = plan.requests[*request as usize].redirects;
-                    return Next::Request(*request);
+                    return SessionAction::Request(*request);
                 }
-                Instruction::Think(law) => return Next::Think(law.sample(users.rng())),
+                Instruction::Think(law) => return SessionAction::Think(law.sample(users.rng())),
                 Instruction::Begin { counter, times } => {
                     self.counters[usize::from(*counter)] = *times;
                 }
@@ -180,21 +181,21 @@ impl Walk {
                 }
             }
         }
-        Next::Think(Nanos::ZERO)
+        SessionAction::Think(Nanos::ZERO)
     }
 
     /// What it does after how long a pause: settled before that begins, so that a program can be
     /// asked meanwhile what it gives for the next step. Of all that a condition may ask only the
     /// time of day changes in a pause: it is that of the pause's end.
-    pub fn ahead(&mut self, users: &mut Users, realtime_ns: u64) -> (Nanos, Next) {
+    pub fn ahead(&mut self, users: &mut Users, realtime_ns: u64) -> (Nanos, SessionAction) {
         let mut pause = Nanos::ZERO;
         for _ in 0..STEPS_AT_ONCE_MAX {
             match self.next(users, realtime_ns.saturating_add(pause.0)) {
-                Next::Think(time) => pause += time,
+                SessionAction::Think(time) => pause += time,
                 next => return (pause, next),
             }
         }
-        (pause, Next::Think(Nanos::ZERO))
+        (pause, SessionAction::Think(Nanos::ZERO))
     }
 
     /// A program is asked for values: those that it gave before are gone.
@@ -212,7 +213,7 @@ impl Walk {
     }
 
     /// The value of a piece of a template.
-    pub fn value(&self, piece: &Piece, users: &mut Users, realtime_ns: u64) -> Vec<u8> {
+    pub fn value(&self, piece: &TemplatePiece, users: &mut Users, realtime_ns: u64) -> Vec<u8> {
         let mut value = Vec::new();
         let mut scope = self.scope(users, realtime_ns);
         scope.put(std::slice::from_ref(piece), &mut value);
@@ -259,7 +260,7 @@ impl Walk {
         plan: &SessionPlan,
         step: u32,
         answered: WholeResponse,
-        answer: &Answer<'_>,
+        answer: &ReadResponse<'_>,
         users: &mut Users,
     ) -> AfterResponse {
         let step = &plan.requests[step as usize];

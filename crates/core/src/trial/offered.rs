@@ -4,7 +4,9 @@ use super::validity::{Demand, GapEvidence};
 use crate::arrival::GapLaw;
 use crate::measure::{Histogram, Measurement, Trial, Window};
 use crate::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Rate};
-use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov, counts, dispersion, exponential_test};
+use crate::stats::gaps::{
+    Gaps, KolmogorovSmirnov, WindowCounts, counts, dispersion, exponential_test,
+};
 use crate::time::Nanos;
 use crate::trial::report::{OfferedReport, QuantilesReport};
 
@@ -70,7 +72,7 @@ pub(crate) fn gap_evidence_of(
     known: Window,
 ) -> Option<GapEvidence> {
     let law = schedule.1.gaps()?;
-    let scales: Vec<(Nanos, Counts)> = COUNT_SCALES_MS
+    let scales: Vec<(Nanos, WindowCounts)> = COUNT_SCALES_MS
         .iter()
         .map(|&ms| Nanos::from_millis(ms))
         .filter_map(|bin| Some((bin, counts(starts, known, bin)?)))

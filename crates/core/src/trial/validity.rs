@@ -9,7 +9,7 @@ pub use explained::{INVALID, reasons};
 
 use crate::arrival::GapLaw;
 use crate::measure::{Histogram, RateLimitUse};
-use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
+use crate::stats::gaps::{Gaps, KolmogorovSmirnov, WindowCounts};
 use crate::time::Nanos;
 use crate::words::{exact, number, percent, time};
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ pub struct GapEvidence {
     /// Their test against the exponential law; Poisson only.
     pub exponential: Option<KolmogorovSmirnov>,
     /// Counts of starts per bin of several lengths.
-    pub counts: Vec<(Nanos, Counts)>,
+    pub counts: Vec<(Nanos, WindowCounts)>,
 }
 
 /// What is compared of a distribution of times, in nanoseconds; 0 where there is none. Of few

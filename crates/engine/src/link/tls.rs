@@ -18,7 +18,7 @@ use std::time::Instant;
 pub(crate) struct TlsTarget {
     pub(super) config: Arc<ClientConfig>,
     pub(super) name: ServerName<'static>,
-    pub(super) client_certificate: Arc<super::config::ClientCertificate>,
+    pub(super) client_certificate: Arc<super::config::CertificateResolver>,
     pub(super) resume: TlsResume,
 }
 

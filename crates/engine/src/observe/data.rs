@@ -2,7 +2,7 @@
 //! and here as a parser. As in [`super::segment`], IPv4 and IPv6 without extension headers.
 
 use super::segment::{headers, jump, load_byte, load_half, load_word, unless_equal};
-use crate::sys::packet::{Instruction, SNAP};
+use crate::sys::packet::{BpfInstruction, SNAP};
 use knee_core::both_ends::port_mask;
 use std::net::Ipv6Addr;
 
@@ -63,7 +63,7 @@ pub fn parse(packet: &[u8]) -> Option<StreamSegment> {
 /// The same selection for the kernel: of the packets that came for `port` of this host, and of
 /// those that it sends from there, those with a SYN or bytes whose client's port is one of
 /// `one_of`, which is rounded up to a power of two.
-pub fn filter(port: u16, one_of: u16) -> Vec<Instruction> {
+pub fn filter(port: u16, one_of: u16) -> Vec<BpfInstruction> {
     // Words that the kernel adds to a packet: its protocol and its type.
     const PROTOCOL: u32 = 0xffff_f000;
     const PACKET_TYPE: u32 = PROTOCOL + 4;

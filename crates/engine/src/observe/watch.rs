@@ -7,7 +7,7 @@ use crate::error::reason;
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::sys::clock::{monotonic_ns, realtime_ahead_ns};
-use crate::sys::packet::{Batch, PacketSocket};
+use crate::sys::packet::{PacketBatch, PacketSocket};
 use crate::threads::StoppableThread;
 use knee_core::measure::{Observed, SynSource};
 use knee_core::time::Nanos;
@@ -218,7 +218,7 @@ impl WatchThread {
     }
 
     fn run(mut self, stop: &AtomicBool) -> Observed {
-        let (mut batch, mut is_over) = (Batch::for_packets(), false);
+        let (mut batch, mut is_over) = (PacketBatch::for_packets(), false);
         let is_small = self.tap.as_ref().is_some_and(|t| t.buffer() < BUFFER / 8);
         let look_every = if is_small { LOOK_OFTEN } else { LOOK_EVERY };
         loop {
@@ -277,7 +277,7 @@ impl WatchThread {
     }
 
     /// Counts packets that have come.
-    fn read_packets(&mut self, batch: &mut Batch) {
+    fn read_packets(&mut self, batch: &mut PacketBatch) {
         let Some(tap) = &self.tap else {
             return;
         };

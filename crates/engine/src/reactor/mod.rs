@@ -13,7 +13,7 @@ mod wait;
 
 pub(crate) use epoll::EpollBackend;
 pub(crate) use receive_clock::{EventTime, ReceiveClock};
-pub(crate) use requests::{Requests, WireRequest};
+pub(crate) use requests::{WireRequest, WireRequests};
 pub(crate) use uring::UringBackend;
 pub(crate) use wait::{COVERED, Waiter, margin_within_bounds};
 

@@ -45,10 +45,10 @@ impl Log {
     }
 }
 
-fn requests() -> Requests {
+fn requests() -> WireRequests {
     let long = Body::from(vec![b'x'; 2_999_999]);
     let ping = WireRequest::new(b"ping".to_vec(), &Body::default());
-    Requests::new([ping, WireRequest::new(b"x".to_vec(), &long)])
+    WireRequests::new([ping, WireRequest::new(b"x".to_vec(), &long)])
 }
 
 /// How long a test waits for what must come.

@@ -2,8 +2,8 @@
 //! the worker share; sends without success reports; one system call per pass.
 
 use super::{
-    Backend, Buffers, Close, ConnectOptions, Event, POLL_BYTES_MAX, Payload, Piece, Requests, Sink,
-    place,
+    Backend, Buffers, Close, ConnectOptions, Event, POLL_BYTES_MAX, Payload, Piece, Sink,
+    WireRequests, place,
 };
 mod completed;
 
@@ -36,7 +36,7 @@ pub(crate) struct UringBackend {
     // Dropped first: after it the kernel holds no pointer into the fields below.
     ring: IoUring,
     connections: Vec<Connection>,
-    requests: Requests,
+    requests: WireRequests,
     /// Buffers of closed connections that the kernel may still read from, each with the user data
     /// of its send.
     lent: Vec<(u64, Vec<u8>)>,
@@ -72,7 +72,7 @@ impl UringBackend {
     /// io_uring, or it is older than Linux 6.0.
     pub(crate) fn new(
         capacity: usize,
-        requests: Requests,
+        requests: WireRequests,
         timestamps: bool,
     ) -> io::Result<UringBackend> {
         let ring = IoUring::builder()

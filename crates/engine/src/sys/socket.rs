@@ -439,12 +439,12 @@ pub fn set_user_timeout(socket: &impl AsFd, timeout_ms: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::epoll::{Epoll, Event, flags};
+    use crate::sys::epoll::{Epoll, EpollEvent, flags};
 
     fn wait_for(socket: &impl AsFd, what: u32) {
         let epoll = Epoll::new().unwrap();
         epoll.add(socket, 0, what).unwrap();
-        epoll.wait(&mut [Event::EMPTY], None).unwrap();
+        epoll.wait(&mut [EpollEvent::EMPTY], None).unwrap();
     }
 
     fn exchange(listen: &Address) {

@@ -1,7 +1,7 @@
 //! What follows from a sweep.
 
 use super::inference::Inference;
-use super::progress::Progress;
+use super::progress::SweepProgress;
 use super::{Bound, SweepSpec, VuserPlan, answer, bound, goals, open_loop, pauses, rows};
 use crate::experiment::sweep::findings::{self, AxisKind, ERRORS_RISE};
 use crate::experiment::sweep::goals::{Goal, GoalLimit};
@@ -37,7 +37,7 @@ pub(super) fn users(
     past: &[TrialReport],
 ) -> (Concluded<SweepConclusion>, Vec<TrialReport>) {
     let (closed, open) = open_loop::split(past);
-    let course = Progress::of(spec, plan, closed);
+    let course = SweepProgress::of(spec, plan, closed);
     let inference = Inference::of(spec, closed, &course.rounds);
     let (table, merged): (Vec<LevelPoint>, Vec<TrialReport>) =
         inference.table(true).into_iter().unzip();

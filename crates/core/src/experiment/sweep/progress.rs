@@ -70,7 +70,7 @@ impl LevelSample {
 
 /// Progress of a sweep.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct SweepProgress {
     /// Round of each slice; 0 where it explored.
     pub(super) rounds: Vec<u32>,
     /// Levels of each round; empty while the sweep explores.
@@ -86,7 +86,7 @@ pub(super) struct Progress {
 
 /// The next step after these slices.
 pub(super) fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next<TrialSpec> {
-    let course = Progress::of(spec, plan, past);
+    let course = SweepProgress::of(spec, plan, past);
     if let Some(level) = course.exploring {
         return Next::Run(Box::new(course.explore(spec, level, past)));
     }
@@ -125,10 +125,10 @@ fn elapsed_s(past: &[TrialReport]) -> f64 {
     past.last().and_then(end).unwrap_or_else(sum) as f64 / 1e9
 }
 
-impl Progress {
+impl SweepProgress {
     /// Progress after these slices.
-    pub(super) fn of(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Progress {
-        let mut course = Progress::default();
+    pub(super) fn of(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> SweepProgress {
+        let mut course = SweepProgress::default();
         match plan {
             VuserPlan::List(list) => {
                 course.seen = past.iter().map(|t| LevelSample::of(spec, t)).collect();

@@ -3,8 +3,8 @@
 use super::super::{EXAMPLE, schema};
 use super::parse;
 use crate::session::{
-    Fills, Next, PendingAction, PendingStep, Piece, Program, ProgramAnswer, SessionPlan, Users,
-    Walk,
+    Fills, PendingAction, PendingStep, Program, ProgramAnswer, SessionAction, SessionPlan,
+    TemplatePiece, Users, Walk,
 };
 use crate::spec::{Cut, HttpRequest, Part, Question};
 use crate::time::Nanos;
@@ -72,7 +72,7 @@ fn a_program_and_what_it_gives() {
     assert_eq!(told, ["cart", "nonce", "users.name", "users.password"]);
     // Which cookies are sent depends on the path, which waits.
     let cookies = &plan.requests[2].fills[1].value.0[..];
-    assert_eq!((cookies, &put.waits[..]), (&[Piece::Cookies][..], &[0, 1][..]));
+    assert_eq!((cookies, &put.waits[..]), (&[TemplatePiece::Cookies][..], &[0, 1][..]));
 }
 
 #[test]
@@ -128,7 +128,7 @@ impl World {
         world
     }
 
-    fn ahead(&mut self) -> Next {
+    fn ahead(&mut self) -> SessionAction {
         let (pause, next) = self.walk.ahead(&mut self.users, 0);
         self.due += pause;
         next
@@ -185,8 +185,8 @@ impl World {
 #[test]
 fn what_is_sent_is_what_the_program_was_told() {
     let mut world = World::new();
-    assert_eq!(world.ahead(), Next::Request(0));
-    assert_eq!(world.ahead(), Next::Request(1));
+    assert_eq!(world.ahead(), SessionAction::Request(0));
+    assert_eq!(world.ahead(), SessionAction::Request(1));
     let told = world.ask(1);
     assert_eq!(told["id"], 5);
     assert_eq!(told["session"], 2, "of the second of three workers");
@@ -219,7 +219,7 @@ fn values_of_the_time_before_are_forgotten_and_others_kept() {
     world.ask(1);
     world.take(1, r#"{"set": {"signature": "first", "nonce": "n"}}"#);
     for round in 0..2 {
-        assert_eq!(world.ahead(), Next::Request(2));
+        assert_eq!(world.ahead(), SessionAction::Request(2));
         let told = world.ask(2);
         assert_eq!(told["path"], "/orders/", "round {round}");
         assert_eq!(told["variables"]["nonce"], "n");
@@ -227,7 +227,7 @@ fn values_of_the_time_before_are_forgotten_and_others_kept() {
         world.take(2, r#"{"set": {"signature": "x y"}}"#);
         assert_eq!(world.sent(2, Part::Path), "/orders/x%20y");
     }
-    assert_eq!(world.ahead(), Next::Over);
+    assert_eq!(world.ahead(), SessionAction::Over);
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_user_waits_for_a_value_and_only_the_generator_is_late() {
     world.ahead();
     // The order was answered at 100 ms: the pause begins, and the program is asked.
     world.due = MS(100);
-    let Next::Request(request) = world.ahead() else {
+    let SessionAction::Request(request) = world.ahead() else {
         panic!("it puts next");
     };
     assert_eq!(world.due, MS(120), "after the pause");

@@ -1,17 +1,17 @@
 use super::*;
 use crate::law::Law;
 use crate::session::{
-    DataSet, Deal, Escape, Extraction, Fill, Fills, Function, Origin, Piece, RequestStep,
-    SessionKind, TimeFormat,
+    DataSet, Deal, Escape, Extraction, Fill, Fills, Function, Origin, RequestStep, SessionKind,
+    TemplatePiece, TimeFormat,
 };
 use std::sync::Arc;
 
 fn text(text: &str) -> Template {
-    Template(vec![Piece::Text(text.to_owned())])
+    Template(vec![TemplatePiece::Text(text.to_owned())])
 }
 
 fn variable(number: u16) -> Template {
-    Template(vec![Piece::Variable(number)])
+    Template(vec![TemplatePiece::Variable(number)])
 }
 
 fn step(fills: Vec<Template>) -> RequestStep {
@@ -60,7 +60,7 @@ impl World {
         world
     }
 
-    fn next(&mut self) -> Next {
+    fn next(&mut self) -> SessionAction {
         self.walk.next(&mut self.users, 0)
     }
 
@@ -104,7 +104,7 @@ fn answered(status: u16) -> WholeResponse {
 #[test]
 fn a_program_repeats_pauses_and_asks() {
     let is_ada = Condition {
-        left: Template(vec![Piece::Column { data: 0, column: 0 }]),
+        left: Template(vec![TemplatePiece::Column { data: 0, column: 0 }]),
         relation: Relation::Equal,
         right: text("ada"),
     };
@@ -124,19 +124,19 @@ fn a_program_repeats_pauses_and_asks() {
         let mut all = Vec::new();
         loop {
             match world.next() {
-                Next::Over => return all,
+                SessionAction::Over => return all,
                 next => all.push(next),
             }
         }
     };
-    let request = Next::Request;
+    let request = SessionAction::Request;
     let repeated = [request(0), request(1), request(1)].repeat(2);
     let mut ada = repeated.clone();
-    ada.extend([request(2), Next::Think(Nanos(5))]);
+    ada.extend([request(2), SessionAction::Think(Nanos(5))]);
     assert_eq!(walked(&mut world), ada);
     assert!(world.walk.begin(&mut world.users, false), "bob");
     let mut bob = repeated;
-    bob.push(Next::Think(Nanos(5)));
+    bob.push(SessionAction::Think(Nanos(5)));
     assert_eq!(walked(&mut world), bob);
     assert!(!world.walk.begin(&mut world.users, false), "no third");
     assert_eq!(world.users.exhausted().map(|set| &*set.name), Some("users"));
@@ -149,12 +149,12 @@ fn an_endless_program_lets_others_go_on() {
         Instruction::Again { counter: 0, to: 1 },
     ];
     let mut world = World::new(plan(program, Vec::new()));
-    assert_eq!(world.next(), Next::Think(Nanos::ZERO));
+    assert_eq!(world.next(), SessionAction::Think(Nanos::ZERO));
 }
 
 #[test]
 fn the_step_after_a_pause_is_settled_before_it() {
-    let now = Piece::Call(Box::new(Function::Now(TimeFormat::UnixMs)));
+    let now = TemplatePiece::Call(Box::new(Function::Now(TimeFormat::UnixMs)));
     let condition =
         Condition { left: Template(vec![now]), relation: Relation::Equal, right: text("10") };
     let pause = |ms| Instruction::Think(Law::Fixed(Nanos::from_millis(ms)));
@@ -169,14 +169,14 @@ fn the_step_after_a_pause_is_settled_before_it() {
         let mut world = World::new(plan(program.clone(), vec![step(vec![]), step(vec![])]));
         let realtime_ns = Nanos::from_millis(from_ms).0;
         let next = world.walk.ahead(&mut world.users, realtime_ns);
-        let want = (Nanos::from_millis(7), Next::Request(request));
+        let want = (Nanos::from_millis(7), SessionAction::Request(request));
         assert_eq!(next, want, "from {from_ms} ms on");
     }
 }
 
 #[test]
 fn what_is_extracted_and_set_is_in_the_next_request() {
-    let mut login = step(vec![Template(vec![Piece::Column { data: 0, column: 0 }])]);
+    let mut login = step(vec![Template(vec![TemplatePiece::Column { data: 0, column: 0 }])]);
     login.extract = vec![
         Extraction {
             name: "token".to_owned(),
@@ -191,15 +191,15 @@ fn what_is_extracted_and_set_is_in_the_next_request() {
             otherwise: Some("7".to_owned()),
         },
     ];
-    let cookies = Template(vec![Piece::Cookies]);
+    let cookies = Template(vec![TemplatePiece::Cookies]);
     let items = step(vec![text("/items/1"), variable(0), variable(1), cookies]);
     let program = vec![Instruction::Request(0), Instruction::Request(1)];
     let mut world = World::new(plan(program, vec![login, items]));
-    assert_eq!(world.next(), Next::Request(0));
+    assert_eq!(world.next(), SessionAction::Request(0));
     assert_eq!(world.fills(0), ["ada"]);
     let set = [("Set-Cookie", "id=1; Path=/items"), ("Set-Cookie", "x=2; Path=/cart")];
     assert_eq!(world.answer(0, 200, &set, "{\"token\": \"t\"}"), AfterResponse::Next);
-    assert_eq!(world.next(), Next::Request(1));
+    assert_eq!(world.next(), SessionAction::Request(1));
     assert_eq!(world.fills(1), ["/items/1", "t", "7", "id=1"]);
     let missing = world.answer(0, 200, &[], "<html>");
     assert_eq!(missing, AfterResponse::Unexpected(0));
@@ -321,13 +321,15 @@ fn simulated(count: u32, think: Nanos, service: Nanos, end: Nanos) -> f64 {
         }
         let walk = &mut walks[user as usize];
         let mut next = walk.next(&mut users, now);
-        if next == Next::Over {
+        if next == SessionAction::Over {
             completed += 1;
             assert!(walk.begin(&mut users, false));
             next = walk.next(&mut users, now);
         }
         match next {
-            Next::Think(time) => agenda.push(std::cmp::Reverse((now + time.0, user, false))),
+            SessionAction::Think(time) => {
+                agenda.push(std::cmp::Reverse((now + time.0, user, false)))
+            }
             _ => {
                 queue.push_back(user);
                 if queue.len() == 1 {

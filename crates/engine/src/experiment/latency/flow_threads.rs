@@ -4,7 +4,7 @@ use super::receiver::FlowReceiver;
 use super::sender::{CHUNK_BYTES, FlowSender};
 use super::wire::FlowSide;
 use crate::sys::clock::{self, ThreadUse};
-use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::epoll::{Epoll, EpollEvent, flags};
 use crate::sys::{stream, thread as sys_thread, timer};
 use crate::threads;
 use knee_core::time::Nanos;
@@ -250,7 +250,7 @@ impl FlowThread {
         let _ = sys_thread::set_timer_slack_ns(1);
         timer::sleep_until(self.course.origin_ns);
         let used = ThreadUse::now();
-        let mut events = [Event::EMPTY; 64];
+        let mut events = [EpollEvent::EMPTY; 64];
         let mut sample_at = Nanos::ZERO;
         let mut now_ns = clock::monotonic_ns();
         let mut nap = ReceiveNap::new(now_ns);

@@ -7,7 +7,7 @@ use crate::error::RunError;
 use crate::kernel::host::HostTime;
 use crate::reactor::{COVERED, Waiter};
 use crate::sys::clock::{MonotonicClock, monotonic_ns, thread_cpu_ns};
-use crate::sys::epoll::{Epoll, Event};
+use crate::sys::epoll::{Epoll, EpollEvent};
 use crate::sys::timer::UringTimer;
 use crate::sys::timer::{self, TimerFd};
 use knee_core::experiment::throttle::wait::WaitStats;
@@ -217,7 +217,7 @@ impl OpenWait {
                 timer.read()?;
             }
             OpenWait::Epoll(epoll) => {
-                epoll.wait(&mut [Event::EMPTY], Some(delay))?;
+                epoll.wait(&mut [EpollEvent::EMPTY], Some(delay))?;
             }
             OpenWait::Uring(timer) => timer.wait_until(clock.origin + until.0)?,
             OpenWait::Hybrid(hybrid) => hybrid.wait_until(clock, until, stop),

@@ -277,7 +277,7 @@ const TROUBLES: [(&str, bool); 12] = [
 
 /// The counts while the server runs.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct ServerTally {
     pub(super) requests: u64,
     pub(super) responses: u64,
     pub(super) connections: u64,
@@ -294,9 +294,13 @@ pub(super) struct Tally {
     arrivals_max: usize,
 }
 
-impl Tally {
-    pub(super) fn new(arrivals_max: usize) -> Tally {
-        Tally { arrivals: Vec::with_capacity(arrivals_max), arrivals_max, ..Tally::default() }
+impl ServerTally {
+    pub(super) fn new(arrivals_max: usize) -> ServerTally {
+        ServerTally {
+            arrivals: Vec::with_capacity(arrivals_max),
+            arrivals_max,
+            ..ServerTally::default()
+        }
     }
 
     /// Counts a whole request at `at`.
@@ -404,7 +408,7 @@ mod tests {
 
     #[test]
     fn troubles_are_told_by_name_and_purpose() {
-        let mut tally = Tally::new(1);
+        let mut tally = ServerTally::new(1);
         tally.on_request(Nanos(3));
         tally.on_request(Nanos(9));
         tally.on_trouble(Trouble::Accept);

@@ -7,7 +7,7 @@ use crate::law::Law;
 use crate::measure::Window;
 use crate::spec::{ArrivalLaw, Rate, Share};
 use crate::stats::buffer::Buffer;
-use crate::stats::gaps::{Counts, counts};
+use crate::stats::gaps::{WindowCounts, counts};
 use crate::time::Nanos;
 use crate::trial::datagrams::DispersionAt;
 
@@ -26,7 +26,7 @@ pub(super) fn dispersion_by_scale(times: &[Nanos], known: Window) -> Vec<Dispers
         .flat_map(|decade| SCALE_STEPS.map(|step| step * SCALE_MIN_NS * 10u64.pow(decade)));
     scales
         .filter_map(|scale_ns| {
-            let Counts { dispersion, .. } = counts(times, known, Nanos(scale_ns))?;
+            let WindowCounts { dispersion, .. } = counts(times, known, Nanos(scale_ns))?;
             Some(DispersionAt { scale_ns, index: dispersion })
         })
         .collect()

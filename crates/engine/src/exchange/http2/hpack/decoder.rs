@@ -1,6 +1,6 @@
 //! Header blocks to fields (RFC 7541 §3).
 
-use super::table::{ENTRY_OVERHEAD, STATIC, TABLE_BYTES_DEFAULT, Table};
+use super::table::{DynamicTable, ENTRY_OVERHEAD, STATIC, TABLE_BYTES_DEFAULT};
 use super::{Error, huffman, integer};
 
 /// The room for decoded strings that is kept between header blocks; more is given back.
@@ -31,7 +31,7 @@ impl Additions {
 /// Reads the header blocks of one direction of a connection, in their order.
 #[derive(Debug)]
 pub struct Decoder {
-    pub(super) table: Table,
+    pub(super) table: DynamicTable,
     /// The most that the peer may set the table's size to.
     limit: usize,
     /// The limit was lowered below the table's size, which the next block has to lower too.
@@ -46,7 +46,7 @@ pub struct Decoder {
 impl Default for Decoder {
     fn default() -> Decoder {
         Decoder {
-            table: Table::default(),
+            table: DynamicTable::default(),
             limit: TABLE_BYTES_DEFAULT,
             must_shrink: false,
             name: Vec::new(),

@@ -1,6 +1,6 @@
 //! Fields to header blocks (RFC 7541 §6).
 
-use super::table::{Table, find_static};
+use super::table::{DynamicTable, find_static};
 use super::{huffman, integer};
 
 /// Whether the peer is to remember a field that is sent in full.
@@ -61,7 +61,7 @@ fn put_string(out: &mut Vec<u8>, text: &[u8]) {
 /// It looks for each field among all entries: for few fields, or where nothing is measured.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    pub(super) table: Table,
+    pub(super) table: DynamicTable,
     /// Sizes that the next block begins with.
     sizes: Vec<usize>,
 }

@@ -10,7 +10,7 @@ use super::send_period::SendPeriod;
 use super::tally::SendTally;
 use crate::experiment::udp::wire::DatagramHeader;
 use crate::sys::clock::{MonotonicClock, monotonic_ns, realtime_ahead_ns};
-use crate::sys::udp::{self, ReceiveBatch, SendBatch};
+use crate::sys::udp::{self, PrefixBatch, SendBatch};
 use knee_core::experiment::udp::spec::{ServiceMode, UdpTrialSpec};
 use knee_core::spec::Share;
 use knee_core::time::Nanos;
@@ -296,7 +296,7 @@ const CALLS_MAX: usize = 4;
 
 /// Receives echoes, each counted once.
 pub(super) struct Replies {
-    batch: ReceiveBatch,
+    batch: PrefixBatch,
     session: u64,
     share: Share,
     /// A bit for each datagram of each client.
@@ -318,7 +318,7 @@ impl Replies {
     ) -> io::Result<Replies> {
         udp::set_timestamps(socket)?;
         Ok(Replies {
-            batch: ReceiveBatch::new(REPLIES_AT_ONCE, DatagramHeader::BYTES),
+            batch: PrefixBatch::new(REPLIES_AT_ONCE, DatagramHeader::BYTES),
             session,
             share,
             seen: vec![Vec::new(); clients],

@@ -4,7 +4,7 @@ use crate::experiment::udp::wire::{DatagramHeader, Sharing, UdpServiceRecord, Ud
 use crate::kernel::drops::{DropReading, Drops};
 use crate::kernel::freed::{self, FreedPackets};
 use crate::sys::clock::{self, ThreadUse};
-use crate::sys::datagrams::{Batch, DatagramSocket};
+use crate::sys::datagrams::{DatagramBatch, DatagramSocket};
 use crate::sys::thread;
 use knee_core::experiment::udp::measure::{DropCounter, DropPlace};
 use knee_core::experiment::udp::recorder::DatagramRecorder;
@@ -121,7 +121,7 @@ impl UdpSession {
     #[inline]
     pub(super) fn take(
         &mut self,
-        batch: &Batch,
+        batch: &DatagramBatch,
         index: usize,
         clocks: RealtimeOffset,
         now_ns: u64,
@@ -179,7 +179,12 @@ impl UdpSession {
 
     /// Sends a datagram of this run back, in echo mode. Returns whether it did.
     #[inline]
-    pub(super) fn reply(&mut self, socket: &DatagramSocket, batch: &Batch, index: usize) -> bool {
+    pub(super) fn reply(
+        &mut self,
+        socket: &DatagramSocket,
+        batch: &DatagramBatch,
+        index: usize,
+    ) -> bool {
         let replied = self.mode == ServiceMode::Echo && socket.send_back(batch, index);
         self.replies += u64::from(replied);
         replied
