@@ -1,5 +1,5 @@
-//! Users who log in, take what they are told from step to step, and fill carts, against the
-//! reference server's shop: over both versions of HTTP and both backends, in both loops.
+//! Users who log in, carry values from step to step, and fill carts, against the reference server's
+//! shop. Over both versions of HTTP and both backends, in both loops.
 
 mod support;
 
@@ -80,8 +80,8 @@ fn extract(variable: u16, source: Source) -> Extraction {
     Extraction { name: format!("v{variable}"), variable, source, otherwise: None }
 }
 
-/// A login, a page of items, one of them looked at twice, put into the cart, which is looked at,
-/// and a page that is redirected to the items.
+/// A login, a page of items, and one of them viewed twice and put into the cart. Then the cart, and
+/// a page that is redirected to the items.
 fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
     let url = Url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
     let name = || piece(TemplatePiece::Column { data: 0, column: 0 });
@@ -205,7 +205,7 @@ fn both() -> [BackendChoice; 2] {
 }
 
 #[test]
-fn users_find_all_they_were_told_over_both_versions_and_backends() {
+fn users_get_their_values_over_both_versions_and_backends() {
     for version in [HttpVersion::Http11, HttpVersion::Http2] {
         for backend in both() {
             let (_server, port) = shop();
@@ -334,7 +334,7 @@ fn attempts(trial: &Trial) -> &SessionAttempts {
 }
 
 #[test]
-fn each_session_of_an_overload_opens_one_connection_and_keeps_it() {
+fn overload_session_keeps_its_one_connection() {
     for (backend, close) in both().into_iter().zip([CloseKind::Rst, CloseKind::Fin]) {
         let (_server, port) = shop();
         let load = overload(s_clients(4), close);
@@ -414,7 +414,7 @@ fn a_session_ends_as_the_step_that_it_fails_at() {
 }
 
 #[test]
-fn a_session_whose_connect_is_not_answered_has_failed_at_its_first_step() {
+fn session_without_a_connection_fails_at_its_first_step() {
     let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
     // A backlog of 0 has room for one.
     let listener = Listener::bind(&RawAddress::new(&any).unwrap(), 0).unwrap();

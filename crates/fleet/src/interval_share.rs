@@ -72,7 +72,7 @@ impl IntervalShare {
         (self.but.interval(), self.but.response)
     }
 
-    /// Adds an agent's next interval to the sum of those before: bounds, what is under way and the
+    /// Adds an agent's next interval to the sum of those before. Bounds, what is under way and the
     /// largest lateness are those of the last one.
     pub(crate) fn accumulate(&mut self, part: &IntervalShare) {
         self.but.under_way = None;

@@ -1,9 +1,8 @@
 //! Arrival processes: pure, seeded objects that say when the next operation is intended.
 //!
 //! One file per process holds all of it: its name, its help, its properties and its schedule. Each
-//! is built for one worker's [`Share`] of a schedule:
-//! superposed over all workers, the parts are the whole schedule (in law for Poisson, time by
-//! time for all others).
+//! is built for one worker's [`Share`] of a schedule. Superposed over all workers, the parts are
+//! the whole schedule (in law for Poisson, time by time for all others).
 //!
 //! ```
 //! use knee_core::arrival::{ArrivalProcess, Constant};

@@ -25,13 +25,13 @@ fn ramp(from: u64, to: u64, over: Nanos) -> ArrivalLaw {
     })
 }
 
-/// All moments of one worker before `end`.
+/// All times of one worker before `end`.
 fn part(load: &OpenLoad, share: Share, seed: u64, end: Nanos) -> Vec<Nanos> {
     let mut arrivals = load.arrivals(share, seed);
     std::iter::from_fn(|| arrivals.next()).take_while(|&t| t < end).collect()
 }
 
-/// All moments before `end`, of all workers together.
+/// All times before `end`, of all workers together.
 fn union(load: &OpenLoad, of: u32, seed: u64, end: Nanos) -> Vec<Nanos> {
     let parts = (0..of).flat_map(|index| part(load, Share { index, of }, seed, end));
     let mut all: Vec<Nanos> = parts.collect();

@@ -18,7 +18,7 @@ use crate::trial::report::TrialReport;
 
 const PAIRS: u64 = 40;
 
-/// What is run: a load on a station of so many workers.
+/// What is run: a load on a station of this number of workers.
 #[derive(Clone, Copy)]
 struct Case {
     name: &'static str,
@@ -50,10 +50,7 @@ fn run(case: Case, slowness: f64, seed: u64) -> TrialReport {
     spec.seed = seed;
     let drift = (case.drift * normal(&mut rng::stream(seed, 99))).exp();
     let mean = Nanos((case.service_us * 1e3 * slowness * drift) as u64);
-    let service = match case.is_fixed {
-        true => Law::Fixed(mean),
-        false => Law::Exp(mean),
-    };
+    let service = if case.is_fixed { Law::Fixed(mean) } else { Law::Exp(mean) };
     assess(&simulate(&spec, &World::station(case.workers, service)).trial)
 }
 

@@ -90,8 +90,8 @@ pub struct Multipart {
     pub body: Vec<u8>,
 }
 
-/// The body that `--form` options make: each `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`, which
-/// `;type=TYPE` and `;filename=NAME` may follow; texts and names of files may be in double quotes.
+/// The body that `--form` options make: each `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`.
+/// `;type=TYPE` and `;filename=NAME` may follow. Texts and names of files may be in double quotes.
 /// The same parts have the same boundary, which is in none of them.
 ///
 /// # Errors
@@ -193,8 +193,8 @@ impl<'a> FormPart<'a> {
     }
 }
 
-/// The word that a value or a parameter begins with, up to `;` or in double quotes, in which `\\`
-/// escapes quotes and itself; and what follows, from the `;` on.
+/// The word that a value or a parameter begins with, and what follows, from the `;` on. The word
+/// ends at `;` or is in double quotes, in which `\\` escapes quotes and itself.
 fn word(text: &str) -> (String, &str) {
     let text = text.trim_start();
     if let Some(inside) = text.strip_prefix('"') {

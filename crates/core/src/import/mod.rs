@@ -1,5 +1,5 @@
-//! What other programs know of a load, as a scenario file: requests of a curl line, of a browser's
-//! recording, of an API's description, and of the files of other load generators.
+//! Loads of other programs as a scenario file. Sources are curl lines, browsers' recordings,
+//! descriptions of APIs, and files of other load generators.
 //!
 //! Each format has a file of its own, which reads into a `Collector`; `write` makes YAML of what
 //! came together. What has no place in a scenario is named, so that nobody takes the file for more

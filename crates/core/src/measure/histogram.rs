@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram(hdrhistogram::Histogram<u64>);
 
-/// How often which times were counted, without room for those that were not: what a histogram tells
-/// of few operations in a hundredth of its 270 KB. Times ascend.
+/// Times with their counts, without room for times that were not counted. A histogram of few
+/// operations in a hundredth of its 270 KB. Times ascend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistogramCounts(Vec<(u64, u64)>);
 
@@ -93,8 +93,8 @@ impl HistogramCounts {
 /// How many bands of [`Histogram::bands`] there are between a time and its double.
 const BANDS_PER_OCTAVE: f64 = 8.0;
 
-/// The band that a time falls in: each is 2^(1/8), about 9 %, longer than the one below; 0 holds
-/// 1 ns, the highest is below 350.
+/// The band that a time falls in. Each is 2^(1/8), about 9 %, longer than the one below. Band 0
+/// holds 1 ns, the highest is below 350.
 pub fn band_of(t: Nanos) -> u16 {
     ((t.0.max(1) as f64).log2() * BANDS_PER_OCTAVE) as u16
 }
@@ -187,9 +187,9 @@ impl Histogram {
         Nanos(self.0.value_at_quantile(q))
     }
 
-    /// The time that a share `q` of them did not exceed, where they tell it: a percentile needs at
-    /// least 1/(1 − q) observations, so that one lies beyond it (p75: 4, p90: 10, p95: 20,
-    /// p99: 100, p99.9: 1,000). The median needs one. `None` with fewer.
+    /// The time that a share `q` of them did not exceed. A percentile needs at least 1/(1 − q)
+    /// observations, so that one lies beyond it (p75: 4, p90: 10, p95: 20, p99: 100, p99.9: 1,000).
+    /// The median needs one. `None` with fewer.
     pub fn percentile(&self, q: f64) -> Option<Nanos> {
         let needed = if q <= 0.5 { 1.0 } else { 1.0 / (1.0 - q) };
         // The hair is for 1/(1 − 0.9), which is not 10 but a little more.

@@ -175,8 +175,8 @@ fn finished(
     Ok(CompiledRequest { request, fills })
 }
 
-/// What follows a redirection of a request: a GET, or a HEAD after one, with the same headers but
-/// those of a body, whose first hole is its whole path.
+/// What follows a redirection of a request: a GET, or a HEAD after one. It has the same headers
+/// except those of a body. Its first hole is its whole path.
 pub(super) fn redirected(of: &CompiledRequest) -> CompiledRequest {
     let is_of_body = |name: &str| {
         let name = name.to_ascii_lowercase();

@@ -191,8 +191,8 @@ pub enum Escape {
     /// A part of a URL, such as a name or a value of its query: all but unreserved characters are
     /// percent-encoded (RFC 3986 §2.3).
     Component,
-    /// What may be a whole segment of a path: as a part of a URL, and `.` and `..` are
-    /// percent-encoded too, as they would lead to another path.
+    /// What may be a whole segment of a path. Percent-encodes what a part of a URL does, and also
+    /// `.` and `..`, as they would lead to another path.
     Segment,
     /// A piece of a URL: only bytes that no request line may have are percent-encoded (RFC 3986
     /// §2.1); `/`, `?`, `&` and `%` stay.

@@ -13,7 +13,7 @@ const SET_COOKIES_BYTES_MAX: usize = 16 << 10;
 /// No session.
 const NONE: u32 = u32::MAX;
 
-/// Readers of the responses of a worker, by operation.
+/// Readers of the responses that one worker receives, by operation.
 ///
 /// An exchange knows operations only, and tells what comes for them; whose session that is was
 /// said when it began.

@@ -49,7 +49,7 @@ impl UserState {
 
 /// What a session does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionAction {
+pub enum Next {
     /// It sends this request of the target.
     Request(u32),
     /// It pauses.
@@ -149,21 +149,21 @@ impl Walk {
     }
 
     /// What it does next.
-    pub fn next(&mut self, users: &mut Users, realtime_ns: u64) -> SessionAction {
+    pub fn next(&mut self, users: &mut Users, realtime_ns: u64) -> Next {
         let plan = Rc::clone(users.plan());
         let program = &plan.kinds[usize::from(self.kind)].program;
         for _ in 0..STEPS_AT_ONCE_MAX {
             let Some(instruction) = program.get(self.at as usize) else {
-                return SessionAction::Over;
+                return Next::Over;
             };
             self.at += 1;
             match instruction {
                 Instruction::Request(request) => {
                     self.redirected_from = None;
                     self.redirects_left = plan.requests[*request as usize].redirects;
-                    return SessionAction::Request(*request);
+                    return Next::Request(*request);
                 }
-                Instruction::Think(law) => return SessionAction::Think(law.sample(users.rng())),
+                Instruction::Think(law) => return Next::Think(law.sample(users.rng())),
                 Instruction::Begin { counter, times } => {
                     self.counters[usize::from(*counter)] = *times;
                 }
@@ -181,21 +181,21 @@ impl Walk {
                 }
             }
         }
-        SessionAction::Think(Nanos::ZERO)
+        Next::Think(Nanos::ZERO)
     }
 
-    /// What it does after how long a pause: settled before that begins, so that a program can be
-    /// asked meanwhile what it gives for the next step. Of all that a condition may ask only the
-    /// time of day changes in a pause: it is that of the pause's end.
-    pub fn ahead(&mut self, users: &mut Users, realtime_ns: u64) -> (Nanos, SessionAction) {
+    /// The next action and the pause before it. Both are settled before the pause begins, so that a
+    /// program can be asked for the next step's values meanwhile. Of all that a condition may ask
+    /// only the time of day changes in a pause: it is that of the pause's end.
+    pub fn ahead(&mut self, users: &mut Users, realtime_ns: u64) -> (Nanos, Next) {
         let mut pause = Nanos::ZERO;
         for _ in 0..STEPS_AT_ONCE_MAX {
             match self.next(users, realtime_ns.saturating_add(pause.0)) {
-                SessionAction::Think(time) => pause += time,
+                Next::Think(time) => pause += time,
                 next => return (pause, next),
             }
         }
-        (pause, SessionAction::Think(Nanos::ZERO))
+        (pause, Next::Think(Nanos::ZERO))
     }
 
     /// A program is asked for values: those that it gave before are gone.

@@ -58,9 +58,9 @@ impl Gaps {
     }
 }
 
-/// Index of dispersion (variance over mean) of the counts of ascending starts, at four time scales,
-/// within the part of the window in which starts are known. It does not depend on where bins begin:
-/// see [`counts`].
+/// Index of dispersion (variance over mean) of the counts of ascending starts, at four time scales.
+/// Only the part of the window in which starts are known counts. It does not depend on where bins
+/// begin: see [`counts`].
 pub fn dispersion(starts: &[Nanos], known: Window) -> Dispersion {
     let at = |ms| counts(starts, known, Nanos::from_millis(ms)).map(|c| c.dispersion);
     Dispersion { ms1: at(1), ms10: at(10), ms100: at(100), s1: at(1_000) }
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Bursts of 128 every 20 ms, the first at this moment.
+    /// Bursts of 128 every 20 ms, the first at this time.
     fn bursts(first: Nanos, until: Nanos) -> Vec<Nanos> {
         let moment = |k: u64| first + Nanos(k / 128 * 20_000_000 + k % 128 * 1_000);
         (0..).map(moment).take_while(|&t| t < until).collect()

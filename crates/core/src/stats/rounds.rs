@@ -1,6 +1,6 @@
 //! Model of a randomised complete block design: value = level + round + residual. Every level is
-//! measured once in each round, in random order (Fisher, *The Design of Experiments*, 1935), so
-//! that changes with time meet all levels alike.
+//! measured once in each round, in random order. So changes with time meet all levels alike
+//! (Fisher, *The Design of Experiments*, 1935).
 //!
 //! The fit is robust: residuals have Huber's weights (Annals of Mathematical Statistics 35, 1964),
 //! starting from Tukey's median polish. Values are usually logarithms, so that effects are ratios.

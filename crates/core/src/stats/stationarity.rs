@@ -22,9 +22,9 @@ pub const THROUGHPUT_SHARE: f64 = 0.02;
 /// The same for response time, which is noisier and magnifies changes of the load.
 pub const RESPONSE_SHARE: f64 = 0.10;
 
-/// Number of slots of the initial transient, by MSER-5 (White, Simulation 69, 1997): the cut, in
-/// batches of five slots, with the least standard error of the mean of the rest. At most half, and
-/// none unless the cut part differs from the rest beyond noise and autocorrelation.
+/// Number of slots of the initial transient, by MSER-5 (White, Simulation 69, 1997). The cut, in
+/// batches of five slots, is where the standard error of the mean of the rest is least. At most
+/// half, and none unless the cut part differs from the rest beyond noise and autocorrelation.
 pub fn transient_slots(series: &[f64]) -> usize {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
     let n = batches.len();
@@ -87,7 +87,8 @@ fn shifts(batches: &[f64], floor: f64) -> bool {
     (0..thirds.len()).any(|i| (0..i).any(|j| exceeds(thirds[i], thirds[j])))
 }
 
-/// The variance of residuals after fitting so many `parameters`, inflated for their correlation.
+/// The variance of residuals after fitting this number of `parameters`, inflated for their
+/// correlation.
 fn noise(residuals: &[f64], parameters: usize) -> f64 {
     let n = residuals.len();
     let degrees = (n - parameters).max(1) as f64;

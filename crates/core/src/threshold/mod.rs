@@ -24,9 +24,9 @@ impl Threshold {
     /// Parses `METRIC OPERATOR BOUND`, or `invalid`; `STEP METRIC OPERATOR BOUND` for a step of a
     /// session, or for a session by its name.
     ///
-    /// Metrics are the rows of [`STATISTICS`] that have thresholds: times against a duration
-    /// (`200ms`), rates against a rate (`5k/s`), `errors` against a share (`0.1%`) or a number.
-    /// Operators: `>`, `>=`, `<`, `<=`.
+    /// Metrics are the rows of [`STATISTICS`] that have thresholds. Times have a duration
+    /// (`200ms`), rates a rate (`5k/s`), `errors` a share (`0.1%`) or a number. Operators: `>`,
+    /// `>=`, `<`, `<=`.
     ///
     /// # Errors
     /// One line that says what is wrong and what would be right.
@@ -219,7 +219,7 @@ fn known(statistic: &TrialStatistic, trial: &TrialReport) -> KnownValue {
         (Figure::Within(low, high), _) => {
             KnownValue::Undetermined(low, high.unwrap_or(f64::INFINITY))
         }
-        // Where all were given up, each might have taken any time.
+        // Where all timed out, each might have taken any time.
         (Figure::Absent, StatisticSource::Time { figure, .. })
             if figure.kind == FigureKind::Min && times.ranges.is_empty() =>
         {

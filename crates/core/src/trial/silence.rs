@@ -1,7 +1,7 @@
 //! When a target did not answer: users who hang, outages, periodic pauses.
 //!
-//! All of it from the fine counts of [`ResponseBins`], whose bins do not grow with the window: a
-//! pause of 150 ms shows in an hour as it does in ten seconds.
+//! All of it comes from the fine counts of [`ResponseBins`], whose bins do not grow with the
+//! window. A pause of 150 ms shows in an hour as it does in ten seconds.
 
 use crate::measure::{Measurement, Outcome, ResponseBins, Trial};
 use crate::spec::{Load, PauseKind};

@@ -111,10 +111,10 @@ pub enum StatisticSource {
     Share(fn(&TrialReport) -> f64),
 }
 
-/// Spreads that are assumed, not what holds everywhere. 12 runs of 1 s each of an unchanged
-/// built-in server (4 workers, exponential 1 ms, closed loop) on a virtual machine with two
-/// processors differed in throughput by 0.7 to 1.6 % and in the median by 1.2 to 2.2 %, beyond
-/// their own uncertainty. The further out in the tail, the more is allowed for.
+/// Assumed spreads, which do not hold everywhere. The source is 12 runs of 1 s each of an unchanged
+/// built-in server (4 workers, exponential 1 ms, closed loop). They ran on a virtual machine with
+/// two processors. Beyond their own uncertainty they differed in throughput by 0.7 to 1.6 % and in
+/// the median by 1.2 to 2.2 %. The allowance grows towards the tail.
 pub(crate) const SPREAD_THROUGHPUT: f64 = 0.02;
 pub(crate) const SPREAD_P50: f64 = 0.02;
 const SPREAD_P90: f64 = 0.025;

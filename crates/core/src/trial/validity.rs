@@ -324,9 +324,9 @@ fn judged_gaps(e: &ValidityEvidence) -> Option<&GapEvidence> {
     e.gaps.as_ref().filter(|_| few_shed)
 }
 
-/// Whether a deviation of gaps by so much comes from single late starts, which the ranges of the
-/// figures cover: most operations started when they were due. A start that is late by Δ makes the
-/// gaps before and after it longer and shorter by Δ.
+/// Whether such a deviation of gaps comes from single late starts, which the ranges of the figures
+/// cover: most operations started when they were due. A start that is late by Δ makes the gaps
+/// before and after it longer and shorter by Δ.
 fn is_lateness(e: &ValidityEvidence, deviation_ns: f64) -> bool {
     let mean_gap_ns = e.gaps.as_ref().map_or(0.0, |g| g.gaps.mean_ns);
     let punctual_ns = PUNCTUAL_NS.max((PUNCTUAL_SHARE * mean_gap_ns) as u64);

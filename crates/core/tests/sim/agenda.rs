@@ -5,7 +5,7 @@ use knee_core::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that happens at a moment.
+/// Something that happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     /// A request comes to the station.
@@ -22,7 +22,7 @@ pub(super) enum Event {
     Interrupt,
 }
 
-/// Events in the order of their moments; those of the same moment in the order they were added.
+/// Events in the order of their times; those of the same time in the order they were added.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,

@@ -14,7 +14,7 @@ pub struct Faults {
     /// The share of operations that are served in full and then answered with a status of 500, 0 to
     /// 1.
     pub errors: f64,
-    /// Its process dies at this moment of the run: connections are reset, further ones refused.
+    /// Its process dies at this time of the run: connections are reset, further ones refused.
     pub crash_at: Option<Nanos>,
 }
 
@@ -29,7 +29,7 @@ pub struct RejectAbove {
     pub takes: Nanos,
 }
 
-/// A refused connection takes so long at least, so that time passes.
+/// Least time of a refused connection, so that time passes.
 const REFUSAL: Nanos = Nanos::from_micros(20);
 
 /// The faults of one trial as they happen.

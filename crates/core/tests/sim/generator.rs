@@ -52,7 +52,7 @@ struct Ticket {
     generation: u32,
 }
 
-/// Starts are kept for the gap statistics up to so many.
+/// Maximum starts that are kept for the gap statistics.
 const STARTS_MAX: usize = 1 << 20;
 
 /// All operations of a trial, those that wait for a connection included.

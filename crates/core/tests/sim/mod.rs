@@ -1,8 +1,8 @@
 //! Simulated servers in virtual time: what takes the engine's place in tests of everything that is
 //! decided in core.
 //!
-//! The load comes from the real drivers and is written down by the real recorder; only the network,
-//! the server and the clock are made up. The same spec and world give the same trial, to the
+//! The load comes from the real drivers and is recorded by the real recorder. Only the network, the
+//! server and the clock are simulated. The same spec and world give the same trial, to the
 //! nanosecond.
 
 mod agenda;
@@ -37,9 +37,9 @@ pub struct World {
     pub capacity: Option<u32>,
     /// Time from the generator to the station, and the same back.
     pub transport: Nanos,
-    /// When the station stands still: it neither starts nor goes on nor finishes.
+    /// When the station is stalled: it neither starts nor goes on nor finishes.
     pub server_stalls: Vec<Stall>,
-    /// When the generator stands still: it neither starts nor notices anything.
+    /// When the generator is stalled: it neither starts nor notices anything.
     pub client_stalls: Vec<Stall>,
     /// The station is slower at first.
     pub slow_start: Option<SlowStart>,
@@ -56,8 +56,8 @@ pub struct World {
 }
 
 impl World {
-    /// A station of so many workers (`None`: as many as it takes) with an endless queue, no
-    /// transport and no trouble.
+    /// A station of this number of workers (`None`: unlimited) with an endless queue, no transport
+    /// and no trouble.
     pub fn station(workers: impl Into<Option<u32>>, service: Law) -> World {
         World {
             workers: workers.into(),
@@ -75,7 +75,7 @@ impl World {
     }
 }
 
-/// A time in which something stands still.
+/// A time in which something is stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
     /// When it begins, in run time.
@@ -108,8 +108,9 @@ pub struct SlowStart {
 pub struct Simulated {
     /// What the generator measured.
     pub trial: Trial,
-    /// Response times as the station logged them itself, from arrival there to the end of service,
-    /// of the operations that came to it within the window and were served before the trial ended.
+    /// Response times as the station logged them itself, from arrival to the end of service. They
+    /// are of the operations that came to it within the window and were served before the trial
+    /// ended.
     pub station: Histogram,
 }
 

@@ -1,4 +1,4 @@
-//! Times in which something stands still.
+//! Times in which something is stalled.
 
 use super::Stall;
 use knee_core::time::Nanos;

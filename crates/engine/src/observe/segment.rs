@@ -39,8 +39,8 @@ const ACK: u8 = 0x10;
 
 const TCP: u8 = 6;
 
-/// Reads a packet from its network header on, as far as it was kept; `None` where it is no such
-/// segment, is cut off before its flags, or contradicts itself.
+/// Reads a packet from its network header on, within the bytes that were kept. `None` where it is
+/// no such segment, is cut off before its flags, or contradicts itself.
 pub fn parse(packet: &[u8]) -> Option<ControlSegment> {
     let (from, to, tcp) = headers(packet)?;
     let flags = *tcp.get(13)?;
@@ -96,8 +96,9 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// The same selection for the kernel: of the packets that came in for this host (not those it sent,
-/// so that loopback counts each once), those segments to `port`. Keeps [`SNAP`] bytes of each.
+/// The same selection for the kernel: segments to `port` in packets that came in for this host.
+/// Packets that it sent are left out, so that loopback counts each once. Keeps [`SNAP`] bytes of
+/// each.
 ///
 /// Classic BPF over a packet from its network header on (Documentation/networking/filter.rst in the
 /// kernel's source).

@@ -119,8 +119,8 @@ impl FollowedStreams {
 
     /// Returns what was seen. `lost`: segments that the capture lost.
     pub(super) fn finish(self, lost: u64) -> ObservedStreams {
-        // The client counts what it sent something over. One that it had given up before the
-        // server's SYN came carried nothing.
+        // The client counts connections that it sent something over. A connection that timed out
+        // before the server's SYN came carried nothing.
         let carried = self.connections.into_iter().filter(|c| c.has_carried);
         let connections = carried.filter_map(|followed| {
             let (_, responses) = followed.responses?;

@@ -123,18 +123,19 @@ impl HostReading {
 /// A port of this host (in this network namespace) that is being watched, until it is finished or
 /// dropped.
 ///
-/// With CAP_NET_RAW a capture counts, filtered in the kernel: every SYN that came for the port, as
-/// it left the interface, before a firewall or the listening socket could drop it.
+/// With CAP_NET_RAW a capture counts, filtered in the kernel. It has every SYN that came for the
+/// port, as it left the interface, before a firewall or the listening socket could drop it.
 ///
-/// Without, counters of the kernel stand for it: the first SYNs are then PassiveOpens +
-/// ListenDrops, where nothing tells first ones from repeated ones. PassiveOpens moves as a
-/// handshake ends and its connection is made (also one by SYN cookie), so not for a handshake that
-/// never ends. ListenDrops moves for each SYN that a listening socket dropped, as the accept queue
-/// (ListenOverflows) or the queue of requests (TCPReqQFullDrop) was full, repeated ones included;
-/// and for each segment that would have ended a handshake but met a full accept queue. Both are of
-/// all listening sockets of the network namespace, and are read up to a millisecond off the
-/// window's edges. So the figure is exact while nothing is dropped and no other port is in use; it
-/// is too high where clients wait long enough to repeat their SYNs (a second).
+/// Without it, counters of the kernel take its place. The first SYNs are then PassiveOpens +
+/// ListenDrops, and nothing tells first ones from repeated ones. PassiveOpens moves as a handshake
+/// ends and its connection is made, also one by SYN cookie. So it does not move for a handshake
+/// that never ends. ListenDrops moves for each SYN that a listening socket dropped, repeated ones
+/// included. The reason was a full accept queue (ListenOverflows) or a full queue of requests
+/// (TCPReqQFullDrop). It moves too for each segment that would have ended a handshake but met a
+/// full accept queue. Both are of all listening sockets of the network namespace, and are read up
+/// to a millisecond off the window's edges. So the figure is exact while nothing is dropped and no
+/// other port is in use. It is too high where clients wait long enough to repeat their SYNs (a
+/// second).
 #[derive(Debug)]
 pub struct PortWatch {
     source: SynSource,

@@ -132,8 +132,8 @@ impl EpollBackend {
                 Some(known) => *known = ending.max(*known),
             }
         }
-        // After what has come: a server may answer and close before it has read the whole request,
-        // and sending on then fails although its answer is here.
+        // Follows what has come. A server may answer and close before it has read the whole
+        // request. Sending on then fails although its answer has arrived.
         let connection = &mut self.connections[slot as usize];
         if connection.generation == generation
             && event.is_writable()

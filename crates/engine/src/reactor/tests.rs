@@ -328,7 +328,7 @@ fn watches_what_is_no_connection<B: Backend>(mut io: B) {
         io.poll(Nanos::from_millis(10), &mut sink).unwrap();
     }
     assert_eq!((&sink.1[..], sink.2), (&b"abcde"[..], true));
-    // Its end is told once, although it stays there.
+    // Its end is reported once, although the condition stays.
     assert_eq!(io.poll(Nanos::from_millis(5), &mut sink).unwrap(), 0);
 }
 

@@ -1,5 +1,5 @@
-//! The io_uring backend: one multishot receive per connection, into buffers that all connections of
-//! the worker share; sends without success reports; one system call per pass.
+//! The io_uring backend. One multishot receive per connection goes into buffers that all
+//! connections of the worker share. Sends have no success reports. A pass makes one system call.
 
 use super::{
     Backend, Buffers, Close, ConnectOptions, Event, POLL_BYTES_MAX, Payload, Piece, Sink,
@@ -123,8 +123,8 @@ impl UringBackend {
 
     /// Queues a submission.
     fn push(&mut self, entry: squeue::Entry) -> io::Result<()> {
-        // SAFETY: every pointer in an entry is to a request, an address or a shared buffer, all of
-        // which this backend owns and keeps in place until the ring is gone.
+        // SAFETY: every pointer in an entry is to a request, an address or a shared buffer. This
+        // backend owns them all and keeps them in place until the ring is gone.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.ring.submit()?;
         }

@@ -98,11 +98,11 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_DEL, fd.as_fd(), 0, 0)
     }
 
-    /// Waits until something is ready or `timeout` has passed (`None`: for ever; zero: only looks)
-    /// and returns what is ready, in `events`; nothing also where a signal came.
+    /// Waits until something is ready or `timeout` has passed (`None`: for ever; zero: only looks).
+    /// Returns what is ready, in `events`; nothing also where a signal came.
     ///
-    /// Kernels before 5.11 know only whole milliseconds: there it rounds down, so that it is never
-    /// late on that account, and the caller polls through the rest.
+    /// Kernels before 5.11 know only whole milliseconds. The time is then rounded down, so that it
+    /// is never late on that account, and the caller polls through the rest.
     ///
     /// # Errors
     /// None in correct use.

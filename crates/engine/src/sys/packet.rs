@@ -53,10 +53,10 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Taps all interfaces of this network namespace, for packets that `filter` accepts: those that
-    /// came in, and where `outgoing` is wanted those that go out as well. The kernel keeps up to
-    /// `buffer` bytes of packets that were not read yet (where that is permitted; each counts with
-    /// the kernel's own overhead, about 800 bytes).
+    /// Taps all interfaces of this network namespace, for packets that `filter` accepts. These are
+    /// packets that came in, and with `outgoing` also those that go out. The kernel keeps up to
+    /// `buffer` bytes of packets that were not read yet, where that is permitted. Each counts with
+    /// the kernel's own overhead, about 800 bytes.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW; no such family of sockets; a filter that is none.

@@ -66,8 +66,8 @@ impl SendBatch {
 /// many the kernel took; where it took some, what was wrong with the next one is not told.
 ///
 /// # Errors
-/// Of the first one: `WouldBlock` where the send buffer is full, or what the network has answered
-/// to an earlier datagram (which then was not sent instead, see udp(7)).
+/// Of the first datagram: `WouldBlock` where the send buffer is full, or what the network has
+/// answered to an earlier one. The first was then not sent, see udp(7).
 #[inline]
 pub fn send_batch(
     socket: &UdpSocket,
@@ -78,8 +78,8 @@ pub fn send_batch(
     let headers = &mut batch.headers[from..to];
     let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
     check_count(|| {
-        // SAFETY: the headers are ours, as many as we say; the iovecs and payloads that they point
-        // to live in vectors of the batch that never grow, and are only read.
+        // SAFETY: the headers are ours, and their number is the one passed. The iovecs and payloads
+        // that they point to live in vectors of the batch that never grow, and are only read.
         let count = unsafe {
             libc::sendmmsg(fd, headers.as_mut_ptr(), headers.len() as libc::c_uint, flags as _)
         };
@@ -114,10 +114,10 @@ pub fn set_timestamps(socket: &UdpSocket) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
 }
 
-/// From now on what the network answers to a datagram, and a datagram that this host drops itself
-/// (`ENOBUFS`), is told by a later call or by that very one: IP_RECVERR. Without it Linux tells
-/// neither of hosts that are not there nor of full queues of devices (ip(7), udp(7)). What was
-/// told stays in a queue, which makes the socket look ready, until [`forget_errors`].
+/// Turns IP_RECVERR on. A later call then reports what the network answers to a datagram. The same
+/// call reports that this host dropped the datagram itself (`ENOBUFS`). Without it Linux reports
+/// neither absent hosts nor full queues of devices (ip(7), udp(7)). What was reported stays in a
+/// queue, which makes the socket look ready, until [`forget_errors`].
 ///
 /// # Errors
 /// None in correct use.

@@ -78,8 +78,8 @@ impl Point {
     }
 }
 
-/// The percentiles of a distribution in one row of a plot of categories: the ends of the whisker
-/// outermost, then the ends of the box, the median in the middle.
+/// The percentiles of a distribution in one row of a plot of categories. The ends of the whisker
+/// are outermost, then the ends of the box, the median in the middle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BoxPlot {
     /// The category, from 0.

@@ -394,8 +394,8 @@ mod tests {
         all
     }
 
-    /// Without its names a plot is the same but for empty cells: no name covers anything, and each
-    /// stands in the plot or in the legend, whole.
+    /// Without its names a plot is the same except for empty cells. No name covers anything, and
+    /// each stands in the plot or in the legend, whole.
     #[test]
     fn no_name_covers_anything_in_any_plot() {
         let mut named = 0;

@@ -72,8 +72,9 @@ pub struct RawLatency {
 
     /// Tolerance for settling: no flow's mean goodput changes by more [default: 5%]
     ///
-    /// Besides, no ping takes longer than all before, and the mean ping is level: over the second
-    /// half of the scenario its trend, with a confidence of 95 %, is within 20 % or 5 ms.
+    /// Besides, no ping takes longer than all before, and the mean ping is level. Level means that
+    /// over the second half of the scenario its trend, with a confidence of 95 %, is within 20 % or
+    /// 5 ms.
     #[arg(long, value_name = "PERCENT", value_parser = options::parse_tolerance)]
     #[arg(help_heading = "Scenarios", hide_short_help = true)]
     #[serde(serialize_with = "options::percent")]

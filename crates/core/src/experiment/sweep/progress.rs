@@ -3,7 +3,7 @@
 
 use super::inference::Inference;
 use super::{SweepSpec, VuserPlan};
-use crate::experiment::Next;
+use crate::experiment::NextTrial;
 use crate::measure::error_share;
 use crate::rng;
 use crate::spec::{Level, TrialSpec};
@@ -85,23 +85,27 @@ pub(super) struct SweepProgress {
 }
 
 /// The next step after these slices.
-pub(super) fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next<TrialSpec> {
+pub(super) fn next(
+    spec: &SweepSpec,
+    plan: &VuserPlan,
+    past: &[TrialReport],
+) -> NextTrial<TrialSpec> {
     let course = SweepProgress::of(spec, plan, past);
     if let Some(level) = course.exploring {
-        return Next::Run(Box::new(course.explore(spec, level, past)));
+        return NextTrial::Run(Box::new(course.explore(spec, level, past)));
     }
     if course.levels.is_empty() {
-        return Next::Doomed(hopeless(past));
+        return NextTrial::Doomed(hopeless(past));
     }
     let done = past.len() - course.begin;
     let round = course.rounds_before + done / course.levels.len();
     let place = done % course.levels.len();
     if place == 0 && course.is_enough(spec, plan, past, round) {
-        return Next::Converged;
+        return NextTrial::Converged;
     }
     let level = order(spec, &course.levels, round)[place];
     let [warmup, duration] = course.times(spec, plan, past, level);
-    Next::Run(Box::new(spec.slice(level, past.len(), warmup, duration)))
+    NextTrial::Run(Box::new(spec.slice(level, past.len(), warmup, duration)))
 }
 
 /// Reason to stop: not even one user is served.

@@ -20,15 +20,15 @@ use crate::experiment::throttle::hold::HoldTrial;
 use crate::experiment::throttle::report::ThrottleConclusion;
 use crate::experiment::throttle::wait::WaitTrial;
 use crate::experiment::throttle::wait::{WaitMethod, WaitSpec};
-use crate::experiment::{Concluded, Experiment, Next};
+use crate::experiment::{Concluded, Experiment, NextTrial};
 use crate::trial::report::Verdict;
 pub use analysis::margins_of;
 
 /// The next row of a table that is run in the order given.
-fn next_row<S: Clone>(rows: &[S], done: usize) -> Next<S> {
+fn next_row<S: Clone>(rows: &[S], done: usize) -> NextTrial<S> {
     match rows.get(done) {
-        Some(row) => Next::Run(Box::new(row.clone())),
-        None => Next::Converged,
+        Some(row) => NextTrial::Run(Box::new(row.clone())),
+        None => NextTrial::Converged,
     }
 }
 
@@ -61,7 +61,7 @@ impl Experiment for RateTable {
     type Trial = HoldTrial;
     type Conclusion = ThrottleConclusion;
 
-    fn next(&mut self, past: &[HoldTrial]) -> Next<HoldSpec> {
+    fn next(&mut self, past: &[HoldTrial]) -> NextTrial<HoldSpec> {
         next_row(&self.rows, past.len())
     }
 
@@ -118,7 +118,7 @@ impl Experiment for WaitTable {
     type Trial = WaitTrial;
     type Conclusion = ThrottleConclusion;
 
-    fn next(&mut self, past: &[WaitTrial]) -> Next<WaitSpec> {
+    fn next(&mut self, past: &[WaitTrial]) -> NextTrial<WaitSpec> {
         next_row(&self.rows, past.len())
     }
 

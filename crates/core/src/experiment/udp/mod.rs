@@ -1,7 +1,7 @@
 //! `knee udp`: one law of sending, several compared, or the difference between two explained.
 //!
-//! What comes back of a trial is a [`AssessedUdpTrial`]: its report, and the times of sending,
-//! which a report does not carry and which the explanation sends again.
+//! A trial gives an [`AssessedUdpTrial`]: its report, and the times of sending. A report does not
+//! carry these; the explanation sends at them again.
 
 pub mod analysis;
 pub mod client_wait;
@@ -22,7 +22,7 @@ use crate::experiment::udp::findings::datagram_findings;
 use crate::experiment::udp::measure::UdpTrial;
 use crate::experiment::udp::report::{LawRow, UdpConclusion};
 use crate::experiment::udp::spec::UdpTrialSpec;
-use crate::experiment::{Concluded, Experiment, Next};
+use crate::experiment::{Concluded, Experiment, NextTrial};
 use crate::rng;
 use crate::time::Nanos;
 use crate::trial::report::TrialReport;
@@ -82,8 +82,12 @@ impl Experiment for UdpRun {
     type Trial = AssessedUdpTrial;
     type Conclusion = UdpConclusion;
 
-    fn next(&mut self, past: &[AssessedUdpTrial]) -> Next<UdpTrialSpec> {
-        if past.is_empty() { Next::Run(Box::new(self.spec.clone())) } else { Next::Converged }
+    fn next(&mut self, past: &[AssessedUdpTrial]) -> NextTrial<UdpTrialSpec> {
+        if past.is_empty() {
+            NextTrial::Run(Box::new(self.spec.clone()))
+        } else {
+            NextTrial::Converged
+        }
     }
 
     fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
@@ -127,14 +131,14 @@ impl Experiment for UdpCompare {
     type Trial = AssessedUdpTrial;
     type Conclusion = UdpConclusion;
 
-    fn next(&mut self, past: &[AssessedUdpTrial]) -> Next<UdpTrialSpec> {
+    fn next(&mut self, past: &[AssessedUdpTrial]) -> NextTrial<UdpTrialSpec> {
         if past.len() >= self.laws.len() * self.repeats as usize {
-            return Next::Converged;
+            return NextTrial::Converged;
         }
         let mut spec = self.laws[past.len() % self.laws.len()].clone();
         // Neither the same waits in each repeat nor, of two laws, the same random numbers.
         spec.seed = rng::stream(spec.seed, rng::TRIALS + past.len() as u64).next_u64();
-        Next::Run(Box::new(spec))
+        NextTrial::Run(Box::new(spec))
     }
 
     fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {

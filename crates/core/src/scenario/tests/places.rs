@@ -2,7 +2,7 @@
 //! value, and nothing around it has changed.
 
 use super::{parse, with_steps};
-use crate::session::{Fills, Origin, SessionAction, UnfitReason, UnfitValue, Users, Walk};
+use crate::session::{Fills, Next, Origin, UnfitReason, UnfitValue, Users, Walk};
 use crate::spec::{Cut, HttpRequest, Part};
 use percent_encoding::percent_decode_str;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn sent(step: &str, value: &str) -> Result<Sent, UnfitValue> {
     let mut users = users.of_origin(Origin::new(false, "h"));
     let mut walk = Walk::default();
     assert!(walk.begin(&mut users, false));
-    assert_eq!(walk.next(&mut users, 0), SessionAction::Request(0));
+    assert_eq!(walk.next(&mut users, 0), Next::Request(0));
     let request = scenario.requests.remove(0);
     let mut fills = Fills::new();
     let cuts = request.cut(Part::Path);

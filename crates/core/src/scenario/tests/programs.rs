@@ -3,8 +3,8 @@
 use super::super::{EXAMPLE, schema};
 use super::parse;
 use crate::session::{
-    Fills, PendingAction, PendingStep, Program, ProgramAnswer, SessionAction, SessionPlan,
-    TemplatePiece, Users, Walk,
+    Fills, Next, PendingAction, PendingStep, Program, ProgramAnswer, SessionPlan, TemplatePiece,
+    Users, Walk,
 };
 use crate::spec::{Cut, HttpRequest, Part, Question};
 use crate::time::Nanos;
@@ -128,7 +128,7 @@ impl World {
         world
     }
 
-    fn ahead(&mut self) -> SessionAction {
+    fn ahead(&mut self) -> Next {
         let (pause, next) = self.walk.ahead(&mut self.users, 0);
         self.due += pause;
         next
@@ -150,7 +150,7 @@ impl World {
         filled.unwrap();
     }
 
-    /// Asks for the step of this request; what the program is told.
+    /// Asks for the step of this request, and returns what the program receives.
     fn ask(&mut self, request: u32) -> Value {
         let plan = std::rc::Rc::clone(self.users.plan());
         let step = &plan.requests[request as usize];
@@ -185,8 +185,8 @@ impl World {
 #[test]
 fn what_is_sent_is_what_the_program_was_told() {
     let mut world = World::new();
-    assert_eq!(world.ahead(), SessionAction::Request(0));
-    assert_eq!(world.ahead(), SessionAction::Request(1));
+    assert_eq!(world.ahead(), Next::Request(0));
+    assert_eq!(world.ahead(), Next::Request(1));
     let told = world.ask(1);
     assert_eq!(told["id"], 5);
     assert_eq!(told["session"], 2, "of the second of three workers");
@@ -219,7 +219,7 @@ fn values_of_the_time_before_are_forgotten_and_others_kept() {
     world.ask(1);
     world.take(1, r#"{"set": {"signature": "first", "nonce": "n"}}"#);
     for round in 0..2 {
-        assert_eq!(world.ahead(), SessionAction::Request(2));
+        assert_eq!(world.ahead(), Next::Request(2));
         let told = world.ask(2);
         assert_eq!(told["path"], "/orders/", "round {round}");
         assert_eq!(told["variables"]["nonce"], "n");
@@ -227,7 +227,7 @@ fn values_of_the_time_before_are_forgotten_and_others_kept() {
         world.take(2, r#"{"set": {"signature": "x y"}}"#);
         assert_eq!(world.sent(2, Part::Path), "/orders/x%20y");
     }
-    assert_eq!(world.ahead(), SessionAction::Over);
+    assert_eq!(world.ahead(), Next::Over);
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_user_waits_for_a_value_and_only_the_generator_is_late() {
     world.ahead();
     // The order was answered at 100 ms: the pause begins, and the program is asked.
     world.due = MS(100);
-    let SessionAction::Request(request) = world.ahead() else {
+    let Next::Request(request) = world.ahead() else {
         panic!("it puts next");
     };
     assert_eq!(world.due, MS(120), "after the pause");

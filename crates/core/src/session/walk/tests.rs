@@ -60,7 +60,7 @@ impl World {
         world
     }
 
-    fn next(&mut self) -> SessionAction {
+    fn next(&mut self) -> Next {
         self.walk.next(&mut self.users, 0)
     }
 
@@ -124,19 +124,19 @@ fn a_program_repeats_pauses_and_asks() {
         let mut all = Vec::new();
         loop {
             match world.next() {
-                SessionAction::Over => return all,
+                Next::Over => return all,
                 next => all.push(next),
             }
         }
     };
-    let request = SessionAction::Request;
+    let request = Next::Request;
     let repeated = [request(0), request(1), request(1)].repeat(2);
     let mut ada = repeated.clone();
-    ada.extend([request(2), SessionAction::Think(Nanos(5))]);
+    ada.extend([request(2), Next::Think(Nanos(5))]);
     assert_eq!(walked(&mut world), ada);
     assert!(world.walk.begin(&mut world.users, false), "bob");
     let mut bob = repeated;
-    bob.push(SessionAction::Think(Nanos(5)));
+    bob.push(Next::Think(Nanos(5)));
     assert_eq!(walked(&mut world), bob);
     assert!(!world.walk.begin(&mut world.users, false), "no third");
     assert_eq!(world.users.exhausted().map(|set| &*set.name), Some("users"));
@@ -149,7 +149,7 @@ fn an_endless_program_lets_others_go_on() {
         Instruction::Again { counter: 0, to: 1 },
     ];
     let mut world = World::new(plan(program, Vec::new()));
-    assert_eq!(world.next(), SessionAction::Think(Nanos::ZERO));
+    assert_eq!(world.next(), Next::Think(Nanos::ZERO));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn the_step_after_a_pause_is_settled_before_it() {
         let mut world = World::new(plan(program.clone(), vec![step(vec![]), step(vec![])]));
         let realtime_ns = Nanos::from_millis(from_ms).0;
         let next = world.walk.ahead(&mut world.users, realtime_ns);
-        let want = (Nanos::from_millis(7), SessionAction::Request(request));
+        let want = (Nanos::from_millis(7), Next::Request(request));
         assert_eq!(next, want, "from {from_ms} ms on");
     }
 }
@@ -195,11 +195,11 @@ fn what_is_extracted_and_set_is_in_the_next_request() {
     let items = step(vec![text("/items/1"), variable(0), variable(1), cookies]);
     let program = vec![Instruction::Request(0), Instruction::Request(1)];
     let mut world = World::new(plan(program, vec![login, items]));
-    assert_eq!(world.next(), SessionAction::Request(0));
+    assert_eq!(world.next(), Next::Request(0));
     assert_eq!(world.fills(0), ["ada"]);
     let set = [("Set-Cookie", "id=1; Path=/items"), ("Set-Cookie", "x=2; Path=/cart")];
     assert_eq!(world.answer(0, 200, &set, "{\"token\": \"t\"}"), AfterResponse::Next);
-    assert_eq!(world.next(), SessionAction::Request(1));
+    assert_eq!(world.next(), Next::Request(1));
     assert_eq!(world.fills(1), ["/items/1", "t", "7", "id=1"]);
     let missing = world.answer(0, 200, &[], "<html>");
     assert_eq!(missing, AfterResponse::Unexpected(0));
@@ -287,8 +287,8 @@ fn what_leads_to_another_origin_is_not_followed() {
 /// What happens next in the simulated network: at a time, to a user, whose pause or service ends.
 type Agenda = std::collections::BinaryHeap<std::cmp::Reverse<(u64, u32, bool)>>;
 
-/// Sessions per second of so many users, each of whom asks three times and pauses after each, where
-/// one worker serves all in turn.
+/// Sessions per second of `count` users where one worker serves all in turn. Each user asks three
+/// times and pauses after each.
 fn simulated(count: u32, think: Nanos, service: Nanos, end: Nanos) -> f64 {
     let pause = || Instruction::Think(Law::Exp(think));
     let ask = || Instruction::Request(0);
@@ -321,15 +321,13 @@ fn simulated(count: u32, think: Nanos, service: Nanos, end: Nanos) -> f64 {
         }
         let walk = &mut walks[user as usize];
         let mut next = walk.next(&mut users, now);
-        if next == SessionAction::Over {
+        if next == Next::Over {
             completed += 1;
             assert!(walk.begin(&mut users, false));
             next = walk.next(&mut users, now);
         }
         match next {
-            SessionAction::Think(time) => {
-                agenda.push(std::cmp::Reverse((now + time.0, user, false)))
-            }
+            Next::Think(time) => agenda.push(std::cmp::Reverse((now + time.0, user, false))),
             _ => {
                 queue.push_back(user);
                 if queue.len() == 1 {

@@ -245,8 +245,8 @@ pub(super) fn connections_limit(trials: &TrialGroup) -> Option<Finding> {
     ))
 }
 
-/// All connections were open, and either operations timed out as none came free, or more than half
-/// of the operations waited longer for one than they then took.
+/// All connections were open. Operations timed out as none came free, or more than half of the
+/// operations waited longer for one than they then took.
 fn too_few_connections(t: &TrialReport) -> Option<ConnectionShortage> {
     let http = t.http()?;
     let few = ConnectionShortage {
@@ -286,8 +286,8 @@ const DELAYED_ACK_NS: [u64; 2] = [38_000_000, 50_000_000];
 /// Of as many bytes at the most the last one comes with the first, or shortly after it.
 const SHORT_RESPONSE_BYTES: f64 = 65_536.0;
 
-/// What responses wait for an acknowledgement, and of how many bytes they are: half of them at
-/// least have just that time between their first byte and their last.
+/// The time that responses wait for an acknowledgement, and their bytes. At least half of them have
+/// just that time between their first byte and their last.
 fn waits_for_acknowledgement(t: &TrialReport) -> Option<[f64; 2]> {
     let wait_ns = t.timing()?.stages_ns.get(&Stage::Receive)?.p50?;
     let [least, most] = DELAYED_ACK_NS;
@@ -311,8 +311,8 @@ pub(super) fn delayed_ack(trials: &TrialGroup) -> Option<Finding> {
     ))
 }
 
-/// A stall shows as an interval with few completions and a burst in the same interval's end or in
-/// the next, with response times far beyond the median; all while the generator was on time.
+/// A stall shows as an interval with few completions and a burst at its end or in the next, while
+/// the generator was on time. Response times are far beyond the median.
 fn stall(t: &TrialReport) -> Option<[f64; 2]> {
     let pauses = t.http().is_some_and(|http| http.silence.pauses.is_some());
     if t.verdict == Verdict::Invalid || t.intervals.len() < 4 || pauses {

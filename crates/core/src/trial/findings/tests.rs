@@ -22,7 +22,7 @@ fn sound() -> TrialReport {
     t
 }
 
-/// An open loop of ten intervals with so many started and completed in each.
+/// An open loop of ten intervals with these operations started and completed in each.
 fn open(started: u64, completed: [u64; 10]) -> TrialReport {
     let mut t = sound();
     t.level = Level::RatePerS(started as f64);
@@ -311,7 +311,8 @@ fn at_level(n: u32, failed: f64) -> TrialReport {
     t
 }
 
-/// A trial of sessions whose programs answered 10 times; of the operations so many were not sent.
+/// A trial of sessions whose programs answered 10 times; `not_sent` of the operations were not
+/// sent.
 fn asking(late_max_ns: u64, not_sent: u64, because: Option<&str>) -> TrialReport {
     let mut t = sound();
     t.outcomes.add_many(Outcome::ProgramFailed, not_sent);

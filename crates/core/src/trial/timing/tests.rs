@@ -64,7 +64,7 @@ fn slowest(late: Nanos, stage: Stage) -> Trial {
         for end in &mut ends[stage as usize..Stage::Receive as usize] {
             *end += late;
         }
-        let [started, placed, connected, secured, _, granted, sent, written, first_byte, completed] =
+        let [started, placed, connected, secured, _, granted, sent, written, first_byte, end] =
             ends;
         Completion {
             started,
@@ -76,8 +76,8 @@ fn slowest(late: Nanos, stage: Stage) -> Trial {
             sent,
             written,
             first_byte,
-            completed,
-            picked_up: completed,
+            completed: end,
+            picked_up: end,
             ..c
         }
     })
@@ -111,7 +111,7 @@ fn each_owner_is_named_for_its_own_stage_and_no_other() {
     }
 }
 
-/// Both ends saw so many operations of 1 ms, of which the server's host had 3 of 4 parts.
+/// Both ends saw `count` operations of 1 ms. The server's host had 3 of 4 parts of each.
 fn seen_at_both_ends(count: u64) -> TimingReport {
     let mut trial = slowest(MS(9), Stage::Pacing);
     for _ in 0..count {

@@ -23,7 +23,7 @@ pub struct Http1 {
     empty_bytes: u16,
 }
 
-/// What the connections of a worker share.
+/// State shared by all HTTP/1.1 connections of one thread.
 pub struct Shared {
     /// Whether a request is a HEAD, whose response has no body.
     heads: Box<[bool]>,
@@ -175,9 +175,9 @@ impl Http1 {
         events.push(OpEvent::Failed { op, outcome });
     }
 
-    /// Bytes on a connection that nobody uses. However they come, with a response, after it or in
-    /// pieces, that response stays what it was, and the connection is given up: the server is out
-    /// of step. Empty lines mean nothing, and 408 is how some servers announce that they close.
+    /// Bytes on a connection that nobody uses. They may come with a response, after it or in
+    /// pieces: that response stays what it was. The connection is closed, as the server is out of
+    /// step. Empty lines mean nothing, and 408 is how some servers announce that they close.
     fn on_unasked(&mut self, bytes: &[u8], events: &mut EventQueue) {
         if only_empty_lines(bytes)
             && let Some(count) = count_empty(self.empty_bytes, bytes.len())
@@ -213,7 +213,8 @@ mod tests {
     use super::*;
     use knee_core::spec::{HttpRequest, Pick, Url};
 
-    /// What is told of a request with these headers whose response is `bytes`, and the standing.
+    /// The events of a request with these headers whose response is `bytes`, and the connection's
+    /// state.
     fn events(headers: &[(&str, &str)], bytes: &[u8]) -> (Vec<OpEvent>, ConnectionState) {
         let url = Url::parse("http://h/").unwrap();
         let headers = headers.iter();

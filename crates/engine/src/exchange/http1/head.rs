@@ -125,8 +125,8 @@ fn parse(bytes: &[u8]) -> Result<Head, Http1Violation> {
     Ok(head)
 }
 
-/// A head of HTTP/1.2 or later as one of HTTP/1.1, which is how it is to be read by whom knows no
-/// later one (RFC 9110 §2.5).
+/// A head of HTTP/1.2 or later as one of HTTP/1.1. Who knows no later version reads it so (RFC 9110
+/// §2.5).
 fn later_version(bytes: &[u8]) -> Option<Vec<u8>> {
     let minor = *bytes.get(START.len())?;
     matches!(minor, b'2'..=b'9').then(|| {

@@ -12,9 +12,9 @@ pub(super) const EMPTY_BYTES_MAX: u16 = 256;
 /// The capacity that a connection keeps for heads that arrive in pieces; more is given back.
 const PENDING_KEPT_BYTES: usize = 1024;
 
-/// Reads one HTTP/1.1 response at a time off a connection. It is told of each request
-/// ([`begin`](Self::begin)), of all bytes that arrive ([`feed`](Self::feed)) and of the end of the
-/// stream ([`at_eof`](Self::at_eof)); it says when the response is complete.
+/// Reads one HTTP/1.1 response at a time off a connection. The caller passes each request
+/// ([`begin`](Self::begin)), all bytes that arrive ([`feed`](Self::feed)) and the end of the stream
+/// ([`at_eof`](Self::at_eof)). Both latter calls return whether the response is complete.
 ///
 /// The body is counted through, not kept. Nothing is allocated unless a head arrives in pieces.
 /// However the bytes are cut, the answer is the same.

@@ -158,8 +158,8 @@ pub(super) enum OpenWait {
     SleepFor,
     SleepUntil,
     Timerfd(TimerFd),
-    /// Kernels before 5.11 know only whole milliseconds here and are asked for the next lower
-    /// number: the waits then end early, and are counted as such.
+    /// Kernels before 5.11 know only whole milliseconds and are asked for the next lower number.
+    /// The waits then end early, and are counted as such.
     Epoll(Epoll),
     Uring(Box<UringTimer>),
     Hybrid(Box<Hybrid>),

@@ -8,7 +8,7 @@ use crate::link::Link;
 use crate::pool::http_client::Policy;
 use crate::reactor::Backend;
 use knee_core::measure::{Completion, Op, Outcome};
-use knee_core::session::{PendingAction, PendingStep, SessionAction, UnfitValue};
+use knee_core::session::{Next, PendingAction, PendingStep, UnfitValue};
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
 
@@ -67,8 +67,8 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             let due = seat.due;
             let is_over = due >= self.config.window.end;
             let asks = match next {
-                SessionAction::Request(request) => self.program_of(request).map(|_| request),
-                SessionAction::Think(_) | SessionAction::Over => None,
+                Next::Request(request) => self.program_of(request).map(|_| request),
+                Next::Think(_) | Next::Over => None,
             };
             if let Some(request) = asks.filter(|_| !is_over)
                 && self.seats[session as usize].awaited.is_none()
@@ -90,15 +90,11 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
                 return self.thinking.push(Reverse((due, session)));
             }
             match (next, &mut seat.awaited) {
-                (SessionAction::Over, _) => {
-                    return self.leave(io, session, SessionEnd::Completed, now);
-                }
+                (Next::Over, _) => return self.leave(io, session, SessionEnd::Completed, now),
                 _ if is_over => return self.leave(io, session, SessionEnd::Unfinished, now),
-                (SessionAction::Think(_), _) => {}
-                (SessionAction::Request(request), None) => {
-                    return self.send(io, session, request, times);
-                }
-                (SessionAction::Request(request), Some(awaited)) => match awaited.on_time() {
+                (Next::Think(_), _) => {}
+                (Next::Request(request), None) => return self.send(io, session, request, times),
+                (Next::Request(request), Some(awaited)) => match awaited.on_time() {
                     PendingAction::Still => return seat.planned = Some(next),
                     PendingAction::Nothing => {
                         seat.awaited = None;

@@ -9,7 +9,7 @@ use crate::pool::http_client::Policy;
 use crate::reactor::Backend;
 use knee_core::measure::{Completion, Op, Outcome, RanOut};
 use knee_core::session::{
-    AfterResponse, Fills, PendingStep, SessionAction, UnfitValue, Walk, WholeResponse,
+    AfterResponse, Fills, Next, PendingStep, UnfitValue, Walk, WholeResponse,
 };
 use knee_core::spec::Cut;
 use knee_core::time::Nanos;
@@ -31,7 +31,7 @@ pub(super) struct SessionSeat {
     /// It has had a connection.
     pub(super) is_established: bool,
     /// Its next step, if settled.
-    pub(super) planned: Option<SessionAction>,
+    pub(super) planned: Option<Next>,
     /// The wait of the settled step, if any.
     pub(super) awaited: Option<PendingStep>,
     /// How it ends when it goes on.
@@ -208,12 +208,12 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         for _ in 0..STEPS_AT_ONCE_MAX {
             let seat = &mut self.seats[session as usize];
             match seat.walk.next(&mut self.users, realtime_ns) {
-                SessionAction::Over => return self.leave(io, session, SessionEnd::Completed, now),
+                Next::Over => return self.leave(io, session, SessionEnd::Completed, now),
                 _ if seat.due >= self.config.window.end => {
                     return self.leave(io, session, SessionEnd::Unfinished, now);
                 }
-                SessionAction::Request(request) => return self.send(io, session, request, times),
-                SessionAction::Think(time) => {
+                Next::Request(request) => return self.send(io, session, request, times),
+                Next::Think(time) => {
                     seat.due += time;
                     if seat.due > now {
                         return self.thinking.push(Reverse((seat.due, session)));

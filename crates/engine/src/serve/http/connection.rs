@@ -95,7 +95,7 @@ impl ServerConnection {
 
     /// Whether it occupies a worker. A connection without any byte of a request does not: the
     /// request may never come. Where the accept queue was full when its handshake ended the kernel
-    /// has dropped the request, and the client sends it again seconds later, if it is still there.
+    /// has dropped the request. The client sends it again seconds later, if it still exists.
     pub(super) fn occupies_worker(&self) -> bool {
         match self {
             ServerConnection::Http1(http1) => http1.has_asked(),

@@ -12,8 +12,8 @@ use std::io;
 
 /// A connection with HTTP/1.1, or one that has said nothing yet.
 ///
-/// It serves one request at a time: a pipelined one is taken up, and arrives at the station, when
-/// the one before it has been answered.
+/// It serves one request at a time. A pipelined one is read, and arrives at the station, when the
+/// one before it has been answered.
 #[derive(Debug)]
 pub(super) struct Http1ServerConnection {
     wire: Wire,

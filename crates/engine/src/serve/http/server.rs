@@ -26,9 +26,8 @@ const WAKE: u64 = u64::MAX - 1;
 /// Connections accepted in a row before open ones get their turn.
 const ACCEPTS_PER_PASS: usize = 64;
 
-/// A response should be written when its service ends: the margin for late wake-ups covers this
-/// share of them, more than a generator needs, as whoever waits for it counts the rest as service
-/// time.
+/// Share of late wake-ups that the margin covers, so that a response is written when its service
+/// ends. Higher than a generator's, as clients count the rest as service time.
 const PUNCTUAL: f64 = 0.98;
 
 /// A server that listens and is ready to run.
@@ -284,8 +283,8 @@ fn listen(spec: &HttpServerSpec) -> io::Result<(Listener, Option<SocketFile>)> {
     Ok((listener, file))
 }
 
-/// The open connections by token: a place in the low half, a generation in the high half, so that a
-/// late event or timer of a connection that is gone never meets its successor.
+/// The open connections by token: a place in the low half, a generation in the high half. So a late
+/// event or timer of a closed connection never meets its successor.
 #[derive(Default)]
 struct ConnectionSlab {
     places: Vec<(u32, Option<ServerConnection>)>,

@@ -28,9 +28,9 @@ pub struct HttpServerStats {
     pub bytes_received: u64,
     /// Bytes written, before encryption.
     pub bytes_sent: u64,
-    /// What went wrong, by kind: `malformed`, `head_too_large`, `unknown_coding`, `version` (bad
-    /// requests), `incomplete` (ended within a request), `client_reset` (reset by the client while
-    /// it was read from), `write` (gone when the response was written), `accept`.
+    /// What went wrong, by kind. Bad requests are `malformed`, `head_too_large`, `unknown_coding`
+    /// and `version`. `incomplete`: ended within a request. `client_reset`: reset by the client
+    /// while it was read from. `write`: gone when the response was written. `accept`: not accepted.
     pub errors: BTreeMap<String, u64>,
     /// What went wrong on purpose, by kind: `reset`, `truncate`, `garbage`, `error`.
     pub faults: BTreeMap<String, u64>,
@@ -64,7 +64,7 @@ pub struct TlsStats {
     pub resumed: u64,
     /// Those of the resumed that brought early data, which were accepted.
     pub early_data: u64,
-    /// Handshakes that failed: no TLS, nothing in common, given up by the client.
+    /// Handshakes that failed: no TLS, nothing in common, or abandoned by the client.
     pub failed: u64,
     /// Bytes read from sockets, handshakes and all.
     pub bytes_received: u64,

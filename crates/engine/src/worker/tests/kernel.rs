@@ -56,8 +56,8 @@ struct Slot {
     last: Nanos,
 }
 
-/// A kernel that is not there. `AT_ONCE`: what is sent is with the kernel at once, as over epoll;
-/// otherwise a buffer is busy until the kernel has taken it, as over io_uring.
+/// A simulated kernel. `AT_ONCE`: what is sent is with the kernel at once, as over epoll. Otherwise
+/// a buffer is busy until the kernel has taken it, as over io_uring.
 pub(super) struct FakeKernel<const AT_ONCE: bool> {
     clock: VirtualClock,
     rng: Rng,

@@ -1,5 +1,5 @@
-//! The JSON Schema of the report, made from the types that are written: their fields, their doc
-//! comments and what serde is told of them. Reports of all kinds are checked against it.
+//! The JSON Schema of the report, made from the types that are written: their fields, doc comments
+//! and serde attributes. Reports of all kinds are checked against it.
 
 mod check;
 mod source;
@@ -12,7 +12,7 @@ use source::{Body, Field, Item, Variant};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Those of which an analysis of others' numbers makes reports as well.
+/// Kinds that an analysis of others' numbers makes reports of as well.
 const ANALYZED: [Kind; 2] = [Kind::Sweep, Kind::Latency];
 
 /// The commands that make reports.

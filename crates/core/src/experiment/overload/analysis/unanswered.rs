@@ -100,7 +100,7 @@ mod tests {
     use crate::measure::Observed;
     use crate::spec::Level;
 
-    /// 1,000 connects without an answer, and so many established ones.
+    /// 1,000 connects without an answer, and this number of established ones.
     fn point(established: u64, see: impl FnOnce(&mut Observed)) -> OverloadPoint {
         let ends = [(Outcome::ConnectTimeout, 1_000), (Outcome::ResponseTimeout, established)];
         let mut trial = report(Level::Descriptors(50), &ends);

@@ -79,7 +79,7 @@ pub enum CurveShape {
         /// The level that it is compared with.
         before: f64,
     },
-    /// The bend lies between the lowest levels, none of which shows the linear region.
+    /// The bend lies between the lowest levels. None of them shows the linear region.
     Unbracketed {
         /// Upper bound of the knee.
         at_most: f64,
@@ -96,9 +96,9 @@ pub enum CurveShape {
 /// The knee with the figures there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knee {
-    /// Where the asymptotes X₁·N and X_max cross: N* = X_max/X₁, which without pauses is
-    /// X_max·R(1) (Denning and Buzen, Computing Surveys 10(3), 1978; Lazowska et al.,
-    /// Quantitative System Performance, 1984, chapter 5).
+    /// Where the asymptotes X₁·N and X_max cross: N* = X_max/X₁. Without pauses that is X_max·R(1)
+    /// (Denning and Buzen, Computing Surveys 10(3), 1978). Lazowska et al. describe it too
+    /// (Quantitative System Performance, 1984, chapter 5).
     pub level: f64,
     /// 95 % confidence interval of it, by the delta method on a logarithmic scale.
     pub ci95: Option<[f64; 2]>,

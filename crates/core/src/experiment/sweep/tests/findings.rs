@@ -94,7 +94,7 @@ fn failures_that_rise_are_told_from_failures_everywhere() {
     assert_eq!(codes, ["errors_rise"], "what is served stays the same: rejections at the maximum");
 }
 
-/// Levels of 1, 2 and 4 users at which these of so many operations failed.
+/// Levels of 1, 2 and 4 users with these failures among `operations` each.
 fn failing(failed: [u64; 3], operations: u64) -> Vec<LevelPoint> {
     let mut points = table(&[(1.0, 100.0), (2.0, 200.0), (4.0, 200.0)], None);
     for (p, failed) in points.iter_mut().zip(failed) {

@@ -7,7 +7,7 @@ use crate::finding::{Finding, codes};
 use crate::time::Nanos;
 use crate::words::list;
 
-/// The longest time that an explanation takes in all.
+/// The longest time that a whole explanation takes.
 pub const EXPLAIN_LIMIT: Nanos = Nanos::from_secs(60);
 
 /// Blocks, unless asked for: with three, losses that come in bouts leave the intervals wide.

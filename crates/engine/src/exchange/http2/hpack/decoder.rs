@@ -6,8 +6,8 @@ use super::{Error, huffman, integer};
 /// The room for decoded strings that is kept between header blocks; more is given back.
 const SCRATCH_KEPT_BYTES: usize = 4096;
 
-/// The entries that a block adds to the table, where it says the same whatever the table holds: it
-/// refers to no entry of it, and does not set its size.
+/// The entries that a block adds to the table, where its meaning does not depend on the table. It
+/// refers to no entry of the table, and does not set its size.
 #[derive(Clone, Debug, Default)]
 pub struct Additions {
     texts: Vec<u8>,

@@ -18,8 +18,8 @@ pub(crate) fn put_indexed(out: &mut Vec<u8>, index: usize) {
     integer::write(out, 0x80, 7, index);
 }
 
-/// Appends a field in the shortest form that needs nothing of the dynamic table: as an index of the
-/// static one, where it has the whole field, or with its value in full.
+/// Appends a field in the shortest form without the dynamic table. That is an index of the static
+/// one, where it has the whole field, or the value in full.
 pub(crate) fn put_field(out: &mut Vec<u8>, name: &[u8], value: &[u8], indexing: Indexing) {
     match find_static(name, value) {
         Some(Ok(index)) => put_indexed(out, index),

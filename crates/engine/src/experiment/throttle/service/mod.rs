@@ -43,8 +43,8 @@ pub struct QotdStats {
     pub datagrams: u64,
     /// Datagrams answered.
     pub answered: u64,
-    /// Of them, those not answered on purpose: the sender is not one of those allowed, or its port
-    /// is below 1024 or the service's own, where an answer might be answered again, for ever.
+    /// Of them, those not answered on purpose. The sender is not one of those allowed. Or its port
+    /// is below 1024 or the service's own: an answer might be answered again, for ever.
     pub refused: u64,
     /// Connections. Each was sent the quote.
     pub connections: u64,

@@ -282,9 +282,9 @@ const GOOD_FOR_NS: u64 = 100_000_000;
 
 /// The difference between CLOCK_REALTIME and CLOCK_MONOTONIC.
 ///
-/// It is known to half the time between two readings of the latter with one of the former between
-/// them: some 30 ns where clocks are read without a system call, always below a microsecond
-/// otherwise. A datagram that was queued while CLOCK_REALTIME was set is off by as much as that.
+/// It is exact to half the time between two readings of the latter with one of the former between
+/// them. That is some 30 ns where clocks are read without a system call, otherwise below a
+/// microsecond. A datagram that was queued while CLOCK_REALTIME was set is off by as much as that.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RealtimeOffset {
     /// CLOCK_REALTIME less CLOCK_MONOTONIC, modulo 2^64.

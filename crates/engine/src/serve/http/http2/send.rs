@@ -1,5 +1,5 @@
-//! Frames to the client: control frames and heads at once, bodies in turn, one frame of each, as
-//! far as the client's windows, its socket and the speed of slow bodies permit.
+//! Frames to the client: control frames and heads at once, bodies in turn, one frame of each. The
+//! client's windows, its socket and the speed of slow bodies limit them.
 
 use super::super::connection::{DriveStop, TRICKLE_TICK, Tools};
 use super::super::context::Context;
@@ -58,7 +58,7 @@ impl Outgoing {
         if self.has_block {
             return frame::put_headers(&mut self.bytes, id, ends, block, frame_max);
         }
-        // No dynamic table is used: it is given up before the client can limit it (RFC 7541 4.2).
+        // No dynamic table is used: it is set to 0 before the client can limit it (RFC 7541 4.2).
         self.has_block = true;
         let mut first = Vec::with_capacity(block.len() + 1);
         hpack::put_table_size(&mut first, 0);
