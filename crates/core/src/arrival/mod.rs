@@ -25,6 +25,7 @@
 mod asked;
 mod burst;
 mod constant;
+mod hyperexp;
 mod poisson;
 mod ramp;
 mod table;
@@ -37,6 +38,7 @@ pub use asked::{AskedArrival, either, help, names_with_rate, parse_arrival, shap
 pub(crate) use asked::{is_name, schedules};
 pub use burst::{Burst, BurstLaw};
 pub use constant::Constant;
+pub use hyperexp::Hyperexp;
 pub use poisson::Poisson;
 pub use ramp::{Ramp, RampLaw};
 pub use trace::{Trace, length_of_trace};
@@ -55,6 +57,9 @@ table::processes! {
     Poisson;
     /// Independent gaps, uniform between 0 and 2/rate.
     Uniform;
+    /// Independent gaps that vary more than exponential ones. The law is their coefficient of
+    /// variation, at least 1.
+    Hyperexp(cv: f64);
     /// Two rates in turn.
     Burst(law: BurstLaw);
     /// A rate that moves linearly over the whole run.
