@@ -20,7 +20,7 @@ use clap::Args;
 use knee_core::experiment::latency::{Latency, LatencyPlan};
 use knee_core::spec::parse_duration;
 use knee_core::time::Nanos;
-use knee_core::trial::statistics::threshold_names;
+use knee_core::trial::statistics::{StatisticUnit, threshold_names};
 use runner::LatencyRunner;
 use serde::Serialize;
 
@@ -150,7 +150,7 @@ fn fail_if_long_help() -> String {
     format!(
         "{FAIL_IF_HELP}\n\nOf the pings beside the flows, in any scenario: {} against a time. \
          errors are pings that did not come back, against a share (0.1%) or a number.",
-        threshold_names(true).join(", ")
+        threshold_names(StatisticUnit::Nanoseconds).join(", ")
     )
 }
 

@@ -25,7 +25,7 @@ use knee_core::experiment::udp::{ExplainSpec, UdpCompare, UdpExplain, UdpRun};
 use knee_core::law::Law;
 use knee_core::spec::{AskedArrival, Rate, WaitPolicy, parse_law, parse_rate};
 use knee_core::time::Nanos;
-use knee_core::trial::statistics::threshold_names;
+use knee_core::trial::statistics::{StatisticUnit, threshold_names};
 use knee_engine::experiment::udp::send::client_process;
 use runner::UdpRunner;
 use serde::Serialize;
@@ -229,7 +229,7 @@ fn fail_if_long_help() -> String {
         "{FAIL_IF_HELP}\n\nerrors are all datagrams intended that were not received, throughput \
          those received per second. Of several trials any may cross it. With --mode echo also \
          round trips: {} against a time.",
-        threshold_names(true).join(", ")
+        threshold_names(StatisticUnit::Nanoseconds).join(", ")
     )
 }
 
