@@ -98,6 +98,7 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         silence::periodic_pauses,
         generator::think_deviation,
         target::server_stalled,
+        target::redirects,
         target::surplus_bytes,
         target::delayed_ack,
         generator::generator_polled,

@@ -57,6 +57,12 @@ codes! {
                Content-Length is smaller than the body.",
         remedy "Compare Content-Length with the body that the target sends: curl -i URL.";
 
+    REDIRECTS = "redirects":
+        cause "Most responses redirect to another address, and no redirection was followed. What \
+               is measured is the redirection and not the page that it leads to.",
+        remedy "Measure the page itself: give the address that curl -I URL shows as Location, or \
+                follow redirections with --location.";
+
     DELAYED_ACK = "delayed_ack":
         cause "The end of a short response comes about 40 ms after its beginning. As long does \
                Linux wait before it acknowledges data without sending any. The target, or a proxy \
@@ -277,6 +283,32 @@ pub(super) fn surplus_bytes(trials: &TrialGroup) -> Option<Finding> {
         [("responses", responses as f64)],
         "see what the target sends after its body: does Content-Length say less than there is? \
          curl -i URL",
+    ))
+}
+
+/// Redirections among the responses where they are most of them. Sessions may follow them.
+fn redirections(t: &TrialReport) -> Option<[f64; 2]> {
+    let http = t.http()?;
+    let is_redirection = |status: u16| matches!(status, 301 | 302 | 303 | 307 | 308);
+    let mut count = [0.0, 0.0];
+    for (status, n) in http.traffic.status_codes.iter() {
+        count[usize::from(!is_redirection(status))] += n as f64;
+    }
+    (http.sessions.is_none() && count[0] > count[1]).then_some(count)
+}
+
+pub(super) fn redirects(trials: &TrialGroup) -> Option<Finding> {
+    let (place, [redirections, others]) = trials.first(redirections)?;
+    let share = 100.0 * redirections / (redirections + others);
+    Some(REDIRECTS.finding(
+        Severity::Warning,
+        format!(
+            "{place}{} of the responses are redirections, which were not followed",
+            percent(share)
+        ),
+        [("redirections", redirections), ("redirect_percent", share)],
+        "measure the page that they lead to: --location, or the address that curl -I URL shows as \
+         Location",
     ))
 }
 

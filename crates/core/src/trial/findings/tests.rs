@@ -6,7 +6,7 @@ use crate::trial::figure::{RateRange, TimeRange};
 use crate::trial::report::{LittlesLaw, QuantilesReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{ProgramsReport, SessionsReport};
 use crate::trial::waiting::WaitReport;
-use knee_load::measure::{Interval, Outcome, Stage};
+use knee_load::measure::{Interval, Outcome, Stage, StatusCodes};
 use knee_load::spec::{Level, WaitPolicy};
 
 /// A sound trial of 10 users: 1,000/s at 10 ms.
@@ -229,6 +229,26 @@ fn connections_that_are_too_few_are_told_from_a_slow_target() {
 fn bytes_that_nobody_asked_for_are_told() {
     check("one", |t| t.as_http_mut().traffic.surplus_responses = 1, &["surplus_bytes"]);
     check("none", |t| t.as_http_mut().traffic.surplus_responses = 0, &[]);
+}
+
+#[test]
+fn redirections_are_a_finding_where_they_are_most_responses() {
+    let statuses = |counts: &'static [(u16, u64)]| {
+        move |t: &mut TrialReport| {
+            let codes = &mut t.as_http_mut().traffic.status_codes;
+            *codes = StatusCodes::default();
+            counts.iter().for_each(|&(status, n)| (0..n).for_each(|_| codes.add(status)));
+        }
+    };
+    check("all", statuses(&[(301, 10)]), &["redirects"]);
+    check("most", statuses(&[(200, 4), (302, 3), (308, 3)]), &["redirects"]);
+    check("half", statuses(&[(200, 5), (302, 5)]), &[]);
+    check("not modified", statuses(&[(304, 10)]), &[]);
+    let followed = |t: &mut TrialReport| {
+        statuses(&[(301, 10)])(t);
+        t.as_http_mut().sessions = Some(SessionsReport::default());
+    };
+    check("followed", followed, &[]);
 }
 
 #[test]
