@@ -8,12 +8,8 @@ use super::names::TemplateScope;
 use super::template;
 use super::tree::{Node, Scalar, Value};
 use knee_load::percent;
-use knee_load::percent;
 use knee_load::quantity::parse::quoted;
-use knee_load::quantity::parse::quoted;
-use knee_load::session::{Escape, Piece};
 use knee_load::session::{Escape, TemplatePiece};
-use knee_load::spec::Body;
 use knee_load::spec::Body;
 
 /// What is sent after the head.

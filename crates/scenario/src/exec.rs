@@ -9,10 +9,8 @@ use super::request::CompiledRequest;
 use super::template;
 use super::tree::Node;
 use knee_load::quantity::parse::quoted;
-use knee_load::quantity::parse::quoted;
-use knee_load::session::{Ask, Piece, Program};
-use knee_load::session::{Ask, Program, TemplatePiece};
-use knee_load::spec::Part;
+use knee_load::session::TemplatePiece;
+use knee_load::session::{Ask, Program};
 use knee_load::spec::Part;
 
 /// The most programs of a scenario: each worker has one process of each.

@@ -1,9 +1,8 @@
 //! Text with holes, for the pieces of a template whose values only the run knows.
 
 use knee_load::percent;
-use knee_load::percent;
-use knee_load::session::{Escape, Fill, Function, Piece, Template, is_bare_json};
-use knee_load::session::{Escape, Fill, Function, Template, TemplatePiece, is_bare_json};
+use knee_load::session::TemplatePiece;
+use knee_load::session::{Escape, Fill, Function, Template, is_bare_json};
 
 /// A text, and the fills that go in before some of its bytes.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,9 +3,8 @@
 use super::holed::TextWithHoles;
 use super::template::TemplatePart;
 use knee_load::percent::component;
-use knee_load::percent::component;
-use knee_load::session::{Escape, Function, Piece};
-use knee_load::session::{Escape, Function, TemplatePiece};
+use knee_load::session::TemplatePiece;
+use knee_load::session::{Escape, Function};
 
 /// A part of a template in a URL.
 enum UrlPart {

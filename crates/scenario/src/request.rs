@@ -9,10 +9,8 @@ use super::target::TargetOrigin;
 use super::template;
 use super::tree::{Entry, Node};
 use knee_load::quantity::parse::quoted;
-use knee_load::quantity::parse::quoted;
-use knee_load::session::{Escape, Fill, Piece, Template};
-use knee_load::session::{Escape, Fill, Template, TemplatePiece};
-use knee_load::spec::{Body, Hole, HttpRequest, Part, Url};
+use knee_load::session::TemplatePiece;
+use knee_load::session::{Escape, Fill, Template};
 use knee_load::spec::{Body, Hole, HttpRequest, Part, Url};
 
 /// The most headers of a request.

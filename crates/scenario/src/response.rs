@@ -3,18 +3,13 @@
 use super::fault::{Read, bail, fault};
 use super::fields::{Fields, named, one_or_more, parsed, text};
 use super::names::{TemplateScope, is_name};
-use super::schema;
-use super::template;
 use super::tree::{Entry, Node, Value};
-use knee_load::quantity::parse::{error, quoted};
+use super::{schema, template};
 use knee_load::quantity::parse::{error, quoted};
 use knee_load::quantity::parse_duration;
-use knee_load::quantity::parse_duration;
-use knee_load::session::{Expectation, Match, Piece, Source, Template};
-use knee_load::session::{Expectation, Match, Source, Template, TemplatePiece};
+use knee_load::session::TemplatePiece;
+use knee_load::session::{Expectation, Match, Source, Template};
 use knee_load::spec::{ParseError, parse_header};
-use knee_load::spec::{ParseError, parse_header};
-use knee_load::time::Nanos;
 use knee_load::time::Nanos;
 
 /// Reads `expect`.

@@ -6,9 +6,8 @@ use super::fields::text;
 use super::names::{FUNCTIONS, Names, TemplateScope, is_name_part, is_name_start};
 use super::tree::{Node, Scalar};
 use knee_load::quantity::parse::quoted;
-use knee_load::quantity::parse::quoted;
-use knee_load::session::{Function, Piece, Template, TimeFormat};
-use knee_load::session::{Function, Template, TemplatePiece, TimeFormat};
+use knee_load::session::TemplatePiece;
+use knee_load::session::{Function, Template, TimeFormat};
 
 /// The deepest nesting of calls and quoted texts.
 const DEPTH_MAX: usize = 16;

@@ -1,8 +1,7 @@
 //! A YAML file as a tree whose nodes know where they stand. JSON is YAML too.
 
-use super::fault::{Fault, Position, Read, bail, fault};
-use super::fault::{Position, Read, ScenarioError, bail, fault};
-use knee_load::quantity::parse::quoted;
+use super::fault::ScenarioError;
+use super::fault::{Position, Read, bail, fault};
 use knee_load::quantity::parse::quoted;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 use std::borrow::Cow;

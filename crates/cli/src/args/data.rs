@@ -2,7 +2,6 @@
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
 use knee_scenario::import::data::{CurlData, DataKind};
-use knee_scenario::import::data::{Data, DataKind};
 
 /// The options. Their order among each other is not in them.
 #[derive(Args, Clone, Debug)]

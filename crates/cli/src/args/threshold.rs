@@ -5,7 +5,6 @@ use crate::resolved_options::typed;
 use clap::Args;
 use knee_core::report::{Report, ThresholdReport, thresholds};
 use knee_core::threshold::Threshold;
-use knee_core::trial::statistics::threshold_names;
 use knee_core::trial::statistics::{StatisticUnit, threshold_names};
 use knee_load::spec::HttpTarget;
 use knee_scenario::{Scenario, check_part};

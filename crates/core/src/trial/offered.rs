@@ -3,18 +3,11 @@
 use super::validity::{Demand, GapEvidence};
 use crate::trial::report::{OfferedReport, QuantilesReport};
 use knee_load::arrival::GapLaw;
-use knee_load::arrival::GapLaw;
-use knee_load::measure::{Histogram, Measurement, Trial, Window};
 use knee_load::measure::{Histogram, Measurement, Trial, Window};
 use knee_load::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Rate};
-use knee_load::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Rate};
-use knee_load::stats::gaps::{
-    Counts, Gaps, KolmogorovSmirnov, counts, dispersion, exponential_test,
-};
 use knee_load::stats::gaps::{
     Gaps, KolmogorovSmirnov, WindowCounts, counts, dispersion, exponential_test,
 };
-use knee_load::time::Nanos;
 use knee_load::time::Nanos;
 
 /// Scales at which counts are held against Poisson's, in ms.

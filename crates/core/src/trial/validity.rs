@@ -9,12 +9,8 @@ pub use explained::{INVALID, reasons};
 
 use crate::words::{exact, number, percent, time};
 use knee_load::arrival::GapLaw;
-use knee_load::arrival::GapLaw;
 use knee_load::measure::{Histogram, RateLimitUse};
-use knee_load::measure::{Histogram, RateLimitUse};
-use knee_load::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
 use knee_load::stats::gaps::{Gaps, KolmogorovSmirnov, WindowCounts};
-use knee_load::time::Nanos;
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 

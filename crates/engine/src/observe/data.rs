@@ -3,8 +3,6 @@
 
 use super::segment::{headers, jump, load_byte, load_half, load_word, unless_equal};
 use crate::sys::packet::{BpfInstruction, SNAP};
-use crate::sys::packet::{Instruction, SNAP};
-use knee_load::both_ends::port_mask;
 use knee_load::both_ends::port_mask;
 use std::net::Ipv6Addr;
 

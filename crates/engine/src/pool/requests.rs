@@ -1,11 +1,8 @@
 //! Requests of a run, serialised in advance, and their order.
 
 use crate::exchange::http1::serialise_head;
-use crate::reactor::{Requests, WireRequest};
 use crate::reactor::{WireRequest, WireRequests};
 use knee_load::rng::{self, Rng};
-use knee_load::rng::{self, Rng};
-use knee_load::spec::{HttpTarget, Pick};
 use knee_load::spec::{HttpTarget, Pick};
 
 /// One worker's view of the requests.

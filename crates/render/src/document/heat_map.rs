@@ -4,9 +4,7 @@ use super::series::time_scale;
 use super::{Block, Document, Layout, Medium, keep_first_of_levels};
 use crate::number::{count, plural, time_short};
 use crate::plot::{Plot, PlotSeries, Point, Scale, Shade, Unit};
-use crate::plot::{Plot, Point, Scale, Series, Shade, Unit};
 use knee_core::trial::report::TrialReport;
-use knee_load::measure::HeatReport;
 use knee_load::measure::HeatReport;
 
 /// Height of one of several heat maps, in CSS pixels.

@@ -2,9 +2,7 @@
 
 use crate::number;
 use crate::plot::{Dash, Plot, PlotSeries, Point, Scale, Tone, Unit};
-use crate::plot::{Dash, Plot, Point, Scale, Series, Tone, Unit};
 use knee_core::trial::report::TrialReport;
-use knee_load::measure::Interval;
 use knee_load::measure::Interval;
 
 /// From more intervals than this a figure needs the whole width.

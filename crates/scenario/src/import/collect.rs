@@ -2,16 +2,10 @@
 
 use super::json_text::one_line;
 use super::{Imported, ImportedBody, ImportedLoad, ImportedRequest, ImportedStep, error};
-use super::{Imported, ImportedBody, ImportedLoad, ImportedRequest, Step, error};
-use knee_load::percent;
 use knee_load::percent;
 use knee_load::quantity::ParseError;
-use knee_load::quantity::ParseError;
-use knee_load::shown::shown;
 use knee_load::shown::shown;
 use knee_load::spec::{HttpRequest, Url};
-use knee_load::spec::{HttpRequest, Url};
-use knee_load::time::Nanos;
 use knee_load::time::Nanos;
 use std::collections::HashSet;
 

@@ -1,8 +1,6 @@
 //! A scenario file in YAML.
 
 use super::{Imported, ImportedBody, ImportedLoad, ImportedRequest, ImportedStep};
-use super::{Imported, ImportedBody, ImportedLoad, ImportedRequest, Step};
-use knee_load::time::Nanos;
 use knee_load::time::Nanos;
 
 /// The methods that are keys of a step.

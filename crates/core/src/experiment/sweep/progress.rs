@@ -3,17 +3,12 @@
 
 use super::inference::Inference;
 use super::{SweepSpec, VuserPlan};
-use crate::experiment::Next;
 use crate::experiment::NextTrial;
 use crate::trial::report::TrialReport;
 use crate::words::{users, value};
 use knee_load::measure::error_share;
-use knee_load::measure::error_share;
-use knee_load::rng;
 use knee_load::rng;
 use knee_load::spec::{Level, TrialSpec};
-use knee_load::spec::{Level, TrialSpec};
-use knee_load::time::Nanos;
 use knee_load::time::Nanos;
 
 /// Least number of rounds: fewer do not determine the spread between them.

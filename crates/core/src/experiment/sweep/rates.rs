@@ -5,13 +5,10 @@
 
 use super::goals::{Goal, GoalLimit, RateTrials, TrialDemand};
 use super::{RatePlan, SweepSpec};
-use crate::experiment::Next;
 use crate::experiment::NextTrial;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
 use knee_load::spec::{Rate, TrialSpec};
-use knee_load::spec::{Rate, TrialSpec};
-use knee_load::time::Nanos;
 use knee_load::time::Nanos;
 
 /// First rate of an automatic plan, in operations per second.

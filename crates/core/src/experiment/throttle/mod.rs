@@ -7,6 +7,7 @@ pub mod report;
 #[cfg(test)]
 mod tests;
 
+use crate::experiment::NextTrial;
 use crate::experiment::throttle::analysis::{
     hybrid_margin, margin_rows, rate_row, recommendations, wait_row,
 };
@@ -14,16 +15,11 @@ use crate::experiment::throttle::findings::{
     THROTTLE_NOT_HELD, hold_findings, not_permitted, wait_findings,
 };
 use crate::experiment::throttle::report::ThrottleConclusion;
-use crate::experiment::{Concluded, Experiment, Next};
-use crate::experiment::{Concluded, Experiment, NextTrial};
+use crate::experiment::{Concluded, Experiment};
 use crate::trial::report::Verdict;
 pub use analysis::margins_of;
-use knee_load::experiment::throttle::hold::HoldSpec;
-use knee_load::experiment::throttle::hold::HoldTrial;
-use knee_load::experiment::throttle::wait::WaitTrial;
-use knee_load::experiment::throttle::wait::WaitTrial;
-use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec};
-use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec};
+use knee_load::experiment::throttle::hold::{HoldSpec, HoldTrial};
+use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec, WaitTrial};
 
 /// The next row of a table that is run in the order given.
 fn next_row<S: Clone>(rows: &[S], done: usize) -> NextTrial<S> {

@@ -14,20 +14,17 @@ pub mod report;
 #[cfg(test)]
 mod tests;
 
+use crate::experiment::NextTrial;
 use crate::experiment::udp::analysis::assess;
 use crate::experiment::udp::findings::datagram_findings;
 use crate::experiment::udp::report::{LawRow, UdpConclusion};
-use crate::experiment::{Concluded, Experiment, Next};
-use crate::experiment::{Concluded, Experiment, NextTrial};
+use crate::experiment::{Concluded, Experiment};
 use crate::trial::report::TrialReport;
 use crate::words::ratio;
 pub use explain::{EXPLAIN_LIMIT, ExplainRequest, ExplainSpec, UdpExplain};
 use knee_load::experiment::udp::measure::UdpTrial;
 use knee_load::experiment::udp::spec::UdpTrialSpec;
-use knee_load::experiment::udp::spec::UdpTrialSpec;
 use knee_load::rng;
-use knee_load::rng;
-use knee_load::time::Nanos;
 use knee_load::time::Nanos;
 use laws::{in_words, law_row, law_verdict, lost_where};
 use std::sync::Arc;

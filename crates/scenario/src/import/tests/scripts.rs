@@ -2,8 +2,6 @@
 
 use super::{header, read, requests};
 use crate::import::{ImportedStep, jmeter, k6};
-use crate::import::{Step, jmeter, k6};
-use knee_load::time::Nanos;
 use knee_load::time::Nanos;
 
 pub(super) const K6: &str = r#"

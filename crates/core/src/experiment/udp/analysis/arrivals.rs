@@ -2,22 +2,13 @@
 
 use crate::trial::datagrams::DispersionAt;
 use knee_load::arrival::{ArrivalProcess, Arrivals};
-use knee_load::arrival::{ArrivalProcess, Arrivals};
-use knee_load::experiment::udp::measure::UdpTrial;
 use knee_load::experiment::udp::measure::UdpTrial;
 use knee_load::experiment::udp::spec::ClientWait;
-use knee_load::experiment::udp::spec::ClientWait;
-use knee_load::law::Law;
 use knee_load::law::Law;
 use knee_load::measure::Window;
-use knee_load::measure::Window;
-use knee_load::spec::{ArrivalLaw, Rate, Share};
 use knee_load::spec::{ArrivalLaw, Rate, Share};
 use knee_load::stats::buffer::Buffer;
-use knee_load::stats::buffer::Buffer;
-use knee_load::stats::gaps::{Counts, counts};
 use knee_load::stats::gaps::{WindowCounts, counts};
-use knee_load::time::Nanos;
 use knee_load::time::Nanos;
 
 const MS: Nanos = Nanos::from_millis(1);

@@ -35,11 +35,11 @@ mod rules;
 mod tests;
 
 use super::AssessedUdpTrial;
+use crate::experiment::NextTrial;
 use crate::experiment::udp::findings::explained_findings;
 use crate::experiment::udp::laws::{in_words, law_row, law_verdict, lost_where};
 use crate::experiment::udp::report::{EffectRow, LawRow, UdpConclusion};
-use crate::experiment::{Concluded, Experiment, Next};
-use crate::experiment::{Concluded, Experiment, NextTrial};
+use crate::experiment::{Concluded, Experiment};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::list;
 pub(super) use budget::CODES as BUDGET_CODES;
@@ -48,8 +48,6 @@ use cells::{CellChange, DISPENSABLE, DesignCell, block, changed, changes};
 pub(super) use judge::Hypothesis;
 use judge::{Effect, ExplainEvidence, Judgement, Ruling, TrialPair, judge};
 use knee_load::experiment::udp::spec::UdpTrialSpec;
-use knee_load::experiment::udp::spec::UdpTrialSpec;
-use knee_load::rng;
 use knee_load::rng;
 
 /// A loss below this share, in percent, is none that needs to be explained.

@@ -3,12 +3,11 @@
 use super::super::cells::{CellChange, DesignCell, block};
 use super::super::{ExplainSpec, UdpExplain};
 use super::{CROWD, Who, asked, explain, losers, standing, who};
+use crate::experiment::NextTrial;
 use crate::experiment::udp::report::{EffectRow, UdpConclusion};
 use crate::experiment::udp::tests::fake::{TrialBehaviour, run};
-use crate::experiment::{EndReason, Experiment, Next};
-use crate::experiment::{EndReason, Experiment, NextTrial};
+use crate::experiment::{EndReason, Experiment};
 use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
-use knee_load::spec::{ArrivalLaw, WaitPolicy};
 use knee_load::spec::{ArrivalLaw, WaitPolicy};
 
 #[test]
