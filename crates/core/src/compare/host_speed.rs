@@ -7,10 +7,10 @@ use crate::experiment::sweep::findings::host_speed_differs;
 use crate::experiment::sweep::report::EarlierHostSpeed;
 use crate::finding::gravest_first;
 use crate::report::{Conclusion, Report};
-use crate::stats::rounds::median;
 use crate::trial::report::TrialReport;
 use crate::trial::statistics::Better;
 use crate::words::percent;
+use knee_load::stats::rounds::median;
 
 /// Share within which speeds are equal.
 const SAME_SHARE: f64 = 0.05;

@@ -1,10 +1,10 @@
 //! Short trials of one load that become one trial: the slices of a level of a sweep.
 
-use crate::measure::Trial;
-use crate::time::Nanos;
 use crate::trial::assess::assess;
 use crate::trial::report::TrialReport;
 use crate::trial::silence::{longest_silence, pauses_within};
+use knee_load::measure::Trial;
+use knee_load::time::Nanos;
 use std::sync::Arc;
 
 /// A trial as a slice of an experiment in rounds.
@@ -92,8 +92,10 @@ mod tests {
         let mut middle = (*sorted.get(slices.len() / 2)?).clone();
         let length: u64 = slices.iter().map(|t| t.duration_ns).sum();
         let mean = |of: fn(&TrialReport) -> Option<f64>| {
-            let sum =
-                slices.iter().map(|t| of(t).map(|x| x * t.duration_ns as f64)).sum::<Option<f64>>()?;
+            let sum = slices
+                .iter()
+                .map(|t| of(t).map(|x| x * t.duration_ns as f64))
+                .sum::<Option<f64>>()?;
             Some(sum / length.max(1) as f64)
         };
         middle.throughput_per_s = mean(|t| t.throughput_at_least_per_s().or(Some(0.0)));

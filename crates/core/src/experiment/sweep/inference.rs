@@ -7,12 +7,12 @@ use super::progress::{ROUNDS_MIN, users_of};
 use super::report::SweepSlice;
 use super::rows;
 use super::table::LevelPoint;
-use crate::measure::error_share;
-use crate::rng;
-use crate::stats::rounds::{self, BlockCell, Estimate, LevelShift, RoundsFit, median};
-use crate::stats::sample::{self, t_beyond};
 use crate::trial::report::TrialReport;
 use crate::trial::slice::merged;
+use knee_load::measure::error_share;
+use knee_load::rng;
+use knee_load::stats::rounds::{self, BlockCell, Estimate, LevelShift, RoundsFit, median};
+use knee_load::stats::sample::{self, t_beyond};
 use rand_core::RngCore;
 
 /// Target half width of the intervals of the maximum and of the knee.
@@ -284,8 +284,9 @@ impl<'a> Inference<'a> {
             let served: Vec<usize> = here().filter(served).collect();
             row.used = if served.is_empty() { row.used } else { served };
         } else {
-            let counts =
-                |i: &usize| self.slices[*i].round > 0 && self.weights[*i] >= rounds::huber_weight(OUTLIER);
+            let counts = |i: &usize| {
+                self.slices[*i].round > 0 && self.weights[*i] >= rounds::huber_weight(OUTLIER)
+            };
             row.used = here().filter(counts).collect();
             if row.used.is_empty() {
                 let far = |i: &usize| self.deviations[*i].map_or(f64::MAX, f64::abs);

@@ -6,8 +6,8 @@ mod methods;
 pub use methods::DISAGREEMENT;
 
 use super::table::LevelPoint;
-use crate::stats::rounds::TrendLine;
-use crate::stats::sample::Z975;
+use knee_load::stats::rounds::TrendLine;
+use knee_load::stats::sample::Z975;
 use methods::fell;
 
 /// Share of failures above which a level says nothing about capacity.

@@ -3,8 +3,8 @@
 use crate::experiment::sweep::progress::users_of;
 use crate::experiment::sweep::report::SweepSlice;
 use crate::experiment::sweep::rows;
-use crate::quantity::ParseError;
-use crate::spec::Level;
+use knee_load::quantity::ParseError;
+use knee_load::spec::Level;
 
 /// Most rows with rounds; larger tables count as one without.
 const FITTED_MAX: usize = 10_000;
