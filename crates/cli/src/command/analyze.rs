@@ -37,8 +37,8 @@ enum RawAnalyzeKind {
 /// separators (88,318; in quotes between commas) and units (88,318/s, 3.2 ms) are read. Empty lines
 /// and what follows a # are skipped.
 ///
-/// With rounds, changes over time are told apart from effects of the load, as in knee sweep. A
-/// round is a part of the table with each level once, or the lines with the same number in a column
+/// With rounds, the analysis separates changes over time from effects of the load, as knee sweep
+/// does. A round is a part of the table with each level once, or the lines with the same number in a column
 /// named round. A throughput of 0 in a round is an outage. A column begin_s has the time of each
 /// line. The JSON report of a sweep is read as well.
 #[derive(Args, Clone, Debug)]

@@ -176,7 +176,7 @@ fn a_server_whose_speed_wavers_has_a_maximum_and_a_knee() {
         let most = c["max_throughput_per_s"].as_f64().unwrap();
         let ends = |name: &str| [0, 1].map(|i| c[name][i].as_f64().unwrap_or(f64::NAN));
         let [lo, hi] = ends("max_throughput_ci95_per_s");
-        // What is not known well is said to be so.
+        // A finding names what is not known well.
         let is_named = ["throughput_varies", "confidence_not_reached", "host_speed_varied"];
         let is_named = is_named.iter().any(|code| finding(&report, code).is_some());
         assert!((hi - lo) / most <= 0.1 || is_named, "{report:#}");

@@ -22,8 +22,8 @@ const BUSY_MIN_PERCENT: f64 = 50.0;
 /// for fewer responses at a time, which costs processor time as a slower host does.
 const WAKEUPS_DIFFER: f64 = 0.05;
 
-/// Whether the speed of the host in a report can be compared with that of earlier ones: it is of a
-/// sweep by one machine, whose generator was busy.
+/// Whether the speed of the host can be compared with that in earlier reports. That needs a sweep
+/// by one machine with a busy generator.
 pub fn has_host_speed(report: &Report) -> bool {
     let is_sweep = matches!(report.conclusion, Conclusion::Sweep(_));
     is_sweep && !report.spec.contains_key("agents") && Costs::of(report.trials.iter()).is_some()

@@ -375,8 +375,8 @@ fn a_difference_that_the_host_explains_is_no_regression() {
     assert!(throughput.because.contains("speed of the host differs by 35 %"));
     let says = |c: &Comparison| c.warnings.iter().any(|w| w.contains("the host was slower"));
     assert!(says(&explained), "{:?}", explained.warnings);
-    // The nearest cases: the same speed, a speed that does not reach, no speed known, and a target
-    // that answers later, so that the generator wakes up for each response.
+    // The nearest cases: the same speed, a speed that does not reach, and no speed known. In the
+    // last a target answers later, so that the generator wakes up for each response.
     let same = compared(&a, &busy(slower(), 10.2));
     assert!(!says(&same));
     let waking = |mut trial: TrialReport, per_op: f64, cost: f64| {

@@ -68,8 +68,8 @@ pub fn merged(slices: &[&TrialReport]) -> Option<TrialReport> {
 mod tests {
     use super::*;
 
-    /// The 95 % interval of a mean throughput over these reports. Its standard error is the larger of
-    /// what their own intervals imply and what the scatter between them shows.
+    /// The 95 % interval of a mean throughput over these reports. Its standard error is the larger
+    /// of what their own intervals imply and what the scatter between them shows.
     fn interval(slices: &[&TrialReport], mean: Option<f64>) -> Option<[f64; 2]> {
         let mean = mean?;
         let length: u64 = slices.iter().map(|t| t.duration_ns).sum();

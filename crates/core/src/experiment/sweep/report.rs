@@ -162,7 +162,7 @@ pub struct SweepSlice {
 }
 
 impl SweepSlice {
-    /// A slice of which nothing but the level is known.
+    /// A slice with only its level known.
     pub(super) fn blank(level: Level) -> SweepSlice {
         SweepSlice {
             round: 0,
@@ -198,8 +198,8 @@ pub struct RegimeChange {
     pub after_level: Level,
 }
 
-/// Speed of the host against earlier runs of the same sweep on the same host, from the generator's
-/// processor time per operation at levels in common.
+/// Speed of the host against earlier runs of the same sweep on the same host. It follows from the
+/// generator's processor time per operation at levels in common.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EarlierHostSpeed {
     /// Number of earlier runs.

@@ -122,7 +122,7 @@ pub(in crate::experiment::sweep) fn host_speed_varied(
 pub(super) const HOST_SPEED_DIFFERS: Code = Code {
     name: "host_speed_differs",
     cause: "The generator's processor time per operation differs from that in earlier runs of the \
-            same sweep on this host: the host is slower or faster now.",
+            same sweep on this host. So the host is slower or faster now.",
     remedy: "Repeat it later, or compare targets in turns with knee compare --live.",
 };
 
