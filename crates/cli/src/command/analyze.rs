@@ -38,9 +38,9 @@ enum RawAnalyzeKind {
 /// and what follows a # are skipped.
 ///
 /// With rounds, the analysis separates changes over time from effects of the load, as knee sweep
-/// does. A round is a part of the table with each level once, or the lines with the same number in a column
-/// named round. A throughput of 0 in a round is an outage. A column begin_s has the time of each
-/// line. The JSON report of a sweep is read as well.
+/// does. A round is a part of the table with each level once, or the lines with the same number in
+/// a column named round. A throughput of 0 in a round is an outage. A column begin_s has the time
+/// of each line. The JSON report of a sweep is read as well.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  \
     printf 'vusers,throughput_per_s\\n1,1833\\n10,18226\\n100,86069\\n300,88375\\n' |\n  \

@@ -350,7 +350,10 @@ impl<'a> Inference<'a> {
             let half = t_beyond(0.05, n as u64 - 1) * error;
             [mean - half, mean + half]
         });
-        let means: Vec<f64> = used().filter_map(|s| s.mean_ns).map(|ns| ns as f64).collect();
+        // Each operation counts alike.
+        let timed = used().filter_map(|s| Some((s.throughput_per_s, s.mean_ns? as f64)));
+        let (operations_timed, time) =
+            timed.fold((0.0, 0.0), |(n, time), (per_s, ns)| (n + per_s, time + per_s * ns));
         let p90s: Vec<f64> = used().filter_map(|s| s.p90_ns).map(|ns| ns as f64).collect();
         let failed: f64 = used().map(|s| s.errors as f64).sum();
         let good = used().filter_map(|s| Some(s.throughput_per_s * s.duration_ns? as f64 / 1e9));
@@ -359,7 +362,7 @@ impl<'a> Inference<'a> {
             level: f64::from(row.level),
             throughput_per_s: mean,
             throughput_ci95: interval,
-            mean_ns: (!means.is_empty()).then(|| sample::mean(&means)),
+            mean_ns: (operations_timed > 0.0).then(|| time / operations_timed),
             p90_ns: (!p90s.is_empty()).then(|| median(p90s.into_iter())),
             error_share: if operations > 0.0 { failed / operations } else { 0.0 },
             valid: used().any(|s| s.marks.iter().all(|mark| mark != rows::INVALID)),
