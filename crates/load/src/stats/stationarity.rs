@@ -1,5 +1,6 @@
 //! Steady state: whether a series has one, and when it begins.
 
+use super::rounds::TrendLine;
 use super::sample::{autocorrelation, batch_means, inflation, mean, variance};
 
 /// Slots per batch of MSER-5.
@@ -62,16 +63,12 @@ pub fn is_stationary(series: &[f64], matters: f64) -> bool {
 
 /// Least squares; the residuals tell the noise and its correlation.
 fn drifts(batches: &[f64], floor: f64) -> bool {
-    let n = batches.len() as f64;
-    let (middle, average) = ((n - 1.0) / 2.0, mean(batches));
-    let moment: f64 =
-        (0..batches.len()).zip(batches).map(|(i, x)| (i as f64 - middle) * (x - average)).sum();
-    let squares = n * (n * n - 1.0) / 12.0;
-    let slope = moment / squares;
-    let line = |i: usize| average + slope * (i as f64 - middle);
-    let residuals: Vec<f64> = (0..).zip(batches).map(|(i, x)| x - line(i)).collect();
-    let error = (noise(&residuals, 2) / squares).sqrt();
-    slope.abs() * n > floor && slope.abs() > DRIFT_Z * error
+    let points: Vec<(f64, f64)> = (0..).map(f64::from).zip(batches.iter().copied()).collect();
+    let line = TrendLine::through(&points);
+    let residuals: Vec<f64> = points.iter().map(|p| line.residual(p)).collect();
+    let error = (noise(&residuals, 2) / line.sxx).sqrt();
+    let slope = line.slope.abs();
+    slope * batches.len() as f64 > floor && slope > DRIFT_Z * error
 }
 
 fn shifts(batches: &[f64], floor: f64) -> bool {

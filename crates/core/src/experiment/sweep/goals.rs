@@ -101,7 +101,7 @@ impl Goal {
     pub(super) fn operations(self) -> f64 {
         let quantile = match self {
             Goal::NoLoss => 0.0,
-            Goal::Within(bound) => bound.metric.quantile(),
+            Goal::Within(bound) => bound.quantile(),
         };
         OPERATIONS_MIN.max(BEYOND_MIN / (1.0 - quantile))
     }

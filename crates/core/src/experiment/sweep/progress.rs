@@ -371,9 +371,9 @@ fn choose(seen: &[LevelSample], spec: &SweepSpec) -> Vec<u32> {
     chosen
 }
 
-/// The level of a slice.
-pub(super) fn level_of(trial: &TrialReport) -> u32 {
-    match trial.level {
+/// The users of a slice's level.
+pub(super) fn users_of(level: Level) -> u32 {
+    match level {
         Level::Vusers(n) => n,
         _ => 0,
     }

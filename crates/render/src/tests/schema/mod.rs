@@ -34,7 +34,8 @@ struct Writer {
 impl Writer {
     fn new() -> Writer {
         let mut items: BTreeMap<String, Item> = BTreeMap::new();
-        for item in source::items(&root().join("crates/core/src")) {
+        let folders = ["crates/load/src", "crates/core/src"].map(|folder| root().join(folder));
+        for item in folders.iter().flat_map(|folder| source::items(folder)) {
             let twin = items.insert(item.name.clone(), item.clone());
             assert!(twin.is_none(), "two types are written as {}", item.name);
         }

@@ -35,8 +35,6 @@ pub struct LevelPoint {
     pub valid: bool,
     /// Number of its trials.
     pub trials: usize,
-    /// Whether all levels were measured in rounds, so that changes with time affect them alike.
-    pub in_rounds: bool,
 }
 
 impl LevelPoint {
