@@ -144,7 +144,7 @@ fn run_crew(
         crew,
         barrier,
         backend,
-        address,
+        address: address.clone(),
         sources,
         requests: serialise_all(&spec.target),
         tls,
