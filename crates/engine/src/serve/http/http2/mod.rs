@@ -6,7 +6,7 @@ mod section;
 mod send;
 mod stream;
 
-use super::connection::{DRAIN_MAX, Fate, Pause, Progress, Tools};
+use super::connection::{Fate, Pause, Progress, Tools};
 use super::context::Context;
 use super::fault::Mishap;
 use super::log::Log;
@@ -168,7 +168,9 @@ impl Http2 {
     /// Reads once, if possible, and writes as much as possible.
     fn step(&mut self, tools: &mut Tools<'_>) -> Progress {
         if let Phase::Draining { dropped } = self.phase {
-            return self.drain(dropped, tools);
+            let dropped = self.wire.drain(dropped, tools.buffer)?;
+            self.phase = Phase::Draining { dropped };
+            return Ok(());
         }
         if self.wants_read()
             && let Err(Pause::Close) = self.read(tools)
@@ -336,18 +338,5 @@ impl Http2 {
     pub(super) fn abandon(&mut self, log: &mut Log) {
         self.streams.abandon(log);
         self.out.abandon(log);
-    }
-
-    fn drain(&mut self, dropped: usize, tools: &mut Tools<'_>) -> Progress {
-        if !self.wire.is_readable() {
-            return Err(Pause::Wait);
-        }
-        let read = self.wire.drop_input(tools.buffer)?;
-        if read == 0 || dropped + read >= DRAIN_MAX {
-            return Err(Pause::Close);
-        }
-        let dropped = dropped + read;
-        self.phase = Phase::Draining { dropped };
-        Ok(())
     }
 }

@@ -8,8 +8,7 @@ use super::section::RequestSection;
 use super::stream::{Stage, Stream};
 use super::{Http2, Phase};
 use crate::exchange::http2::frame::{self, FrameHead, PREFACE, flag, kind};
-use crate::exchange::http2::settings;
-use crate::exchange::http2::{ErrorCode, Violation};
+use crate::exchange::http2::{ErrorCode, Violation, settings};
 
 impl Http2 {
     /// Processes all whole frames. Returns their length in bytes.
