@@ -58,8 +58,7 @@ fn check_with_ratchet(sources: &[RepoFile]) -> Result<Vec<TidyViolation>, String
 }
 
 fn rust(sources: &[RepoFile]) -> Vec<RustFile> {
-    let rust = sources.iter().filter(|s| s.path.ends_with(".rs"));
-    rust.map(RustFile::new).collect()
+    sources.iter().filter(|s| s.path.ends_with(".rs")).map(RustFile::new).collect()
 }
 
 /// All violations in these files.

@@ -130,8 +130,7 @@ pub(super) fn plain(line: &str) -> String {
 
 /// Words of a sentence; a sign alone is none.
 pub(super) fn word_count(sentence: &str) -> usize {
-    let words = sentence.split_whitespace();
-    words.filter(|w| w.contains(char::is_alphanumeric)).count()
+    sentence.split_whitespace().filter(|w| w.contains(char::is_alphanumeric)).count()
 }
 
 pub(super) fn sentences(text: &str) -> Vec<&str> {

@@ -134,8 +134,7 @@ fn exceeded(rust: &[RustFile], allowed: &Counts) -> Vec<TidyViolation> {
 
 /// The crate of a file.
 fn part(path: &str) -> String {
-    let inside = path.strip_prefix("crates/").unwrap_or(path);
-    inside.split('/').next().unwrap_or_default().to_owned()
+    path.strip_prefix("crates/").unwrap_or(path).split('/').next().unwrap_or_default().to_owned()
 }
 
 /// Comments that go on over several lines, each with its first line.
@@ -227,8 +226,7 @@ fn types_twice(rust: &[RustFile]) -> Vec<(&str, usize)> {
             }
         }
     }
-    let twice = declared.into_values().filter(|places| places.len() > 1);
-    twice.flatten().collect()
+    declared.into_values().filter(|places| places.len() > 1).flatten().collect()
 }
 
 /// The name that `pub struct Name`, `pub(crate) enum Name`, … declares.
@@ -265,10 +263,8 @@ fn in_crates<'a, I: IntoIterator<Item = usize>>(
     lines: impl Fn(&'a RustFile) -> I,
 ) -> Vec<(&'a str, usize)> {
     let inside = rust.iter().filter(|code| is_in_crate(code));
-    let places = inside.flat_map(|code| {
-        let lines = lines(code).into_iter();
-        lines.map(|line| (code.path.as_str(), line))
-    });
+    let places =
+        inside.flat_map(|code| lines(code).into_iter().map(|line| (code.path.as_str(), line)));
     places.collect()
 }
 

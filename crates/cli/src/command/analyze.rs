@@ -6,8 +6,7 @@ use crate::output::OutputArgs;
 use crate::resolved_options::ResolvedOptions;
 use crate::started_at;
 use clap::{Args, Subcommand};
-use knee_core::experiment::latency::conclude_classic;
-use knee_core::experiment::latency::parse_classic;
+use knee_core::experiment::latency::{conclude_classic, parse_classic};
 use knee_core::experiment::sweep::conclude_table;
 use knee_core::experiment::sweep::table::parse_csv;
 use knee_core::finding::Finding;
@@ -83,8 +82,7 @@ fn latency(raw: &RawAnalyzeLatency) -> Result<Exit, Failure> {
 }
 
 fn sweep(raw: &RawAnalyzeSweep) -> Result<Exit, Failure> {
-    let table = parse_csv(&input::read(&raw.file)?);
-    let table = table.map_err(|e| Failure::argument(&raw.file, e))?;
+    let table = parse_csv(&input::read(&raw.file)?).map_err(|e| Failure::argument(&raw.file, e))?;
     let (findings, conclusion) = conclude_table(&table);
     let report = report(Kind::Sweep, &raw.file, findings, Conclusion::Sweep(conclusion));
     raw.output.resolve()?.deliver(&report)?;

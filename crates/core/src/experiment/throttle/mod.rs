@@ -17,10 +17,8 @@ use crate::experiment::throttle::report::ThrottleConclusion;
 use crate::experiment::{Concluded, Experiment, Next};
 use crate::trial::report::Verdict;
 pub use analysis::margins_of;
-use knee_load::experiment::throttle::hold::HoldSpec;
-use knee_load::experiment::throttle::hold::HoldTrial;
-use knee_load::experiment::throttle::wait::WaitTrial;
-use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec};
+use knee_load::experiment::throttle::hold::{HoldSpec, HoldTrial};
+use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec, WaitTrial};
 
 /// The next row of a table that is run in the order given.
 fn next_row<S: Clone>(rows: &[S], done: usize) -> Next<S> {
@@ -255,8 +253,7 @@ mod wait_table_tests {
 
     #[test]
     fn nothing_measured_is_valid_and_says_so() {
-        let concluded = WaitTable::new(rows()).conclude(&[]);
-        let conclusion = concluded.conclusion;
+        let conclusion = WaitTable::new(rows()).conclude(&[]).conclusion;
         assert_eq!(conclusion.answer, "Nothing was measured.");
         assert_eq!(conclusion.hybrid_margin_ns, None);
     }

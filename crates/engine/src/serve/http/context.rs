@@ -3,8 +3,7 @@
 use super::asked::Asked;
 use super::fault::{Fault, Mishaps, Stalls};
 use super::log::Log;
-use super::request::LastHead;
-use super::request::RequestReader;
+use super::request::{LastHead, RequestReader};
 use super::response::{Answer, Response, ResponseKind, Responses, build_reply};
 use super::shop::Shop;
 use super::spec::{App, HttpServerSpec};
