@@ -181,10 +181,8 @@ impl Release {
     }
 
     fn checksums(&self) -> Result<(), String> {
-        let made = self.made()?;
-        let files: Vec<&str> = made.iter().map(String::as_str).collect();
         let sums = Command::new("sha256sum")
-            .args(&files)
+            .args(self.made()?)
             .current_dir(&self.dist)
             .output()
             .map_err(|e| format!("sha256sum: {e}"))?;

@@ -60,6 +60,5 @@ pub fn write(file: &Path, content: impl AsRef<[u8]>) -> Result<(), String> {
 /// Copies a file, and makes the folder that it goes to.
 pub fn copy(from: &Path, to: &Path) -> Result<(), String> {
     to.parent().map_or(Ok(()), make)?;
-    let copied = fs::copy(from, to);
-    copied.map(|_| ()).map_err(|e| format!("{}: {e}", from.display()))
+    fs::copy(from, to).map(|_| ()).map_err(|e| format!("{}: {e}", from.display()))
 }

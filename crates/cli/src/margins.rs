@@ -12,9 +12,8 @@ use knee_load::spec::Margins;
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The time that a first measurement takes.
 const BUDGET: Nanos = Nanos::from_millis(150);

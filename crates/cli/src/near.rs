@@ -62,8 +62,7 @@ pub fn meant(command: &Command, typed: &str) -> Option<String> {
 /// The command that is meant, if there is one.
 pub fn command_meant(command: &Command, typed: &str) -> Option<String> {
     let (_, ours) = COMMANDS.iter().find(|(theirs, _)| has_word(theirs, typed))?;
-    let is_there = command.find_subcommand(ours).is_some();
-    is_there.then(|| ours.to_string())
+    command.find_subcommand(ours).is_some().then(|| ours.to_string())
 }
 
 #[cfg(test)]

@@ -73,8 +73,7 @@ impl ScenarioInputs for Folder {
             return Err(format!("is not executable: run chmod +x {name}"));
         }
         let text = |path: &Path| path.to_str().map(str::to_owned);
-        let both = text(&path).zip(text(&self.0));
-        both.ok_or_else(|| "is not UTF-8: rename it".to_owned())
+        text(&path).zip(text(&self.0)).ok_or_else(|| "is not UTF-8: rename it".to_owned())
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {

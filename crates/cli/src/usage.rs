@@ -48,8 +48,7 @@ pub fn one_line(error: &clap::Error, command: &Command) -> String {
 
 /// `--rate <N>` without its value's name; a positional's name without its brackets.
 fn option_name(argument: &str) -> String {
-    let name = argument.split(' ').next().unwrap_or_default();
-    let name = name.split('=').next().unwrap_or_default();
+    let name = argument.split(' ').next().unwrap_or_default().split('=').next().unwrap_or_default();
     let within = |open, close| name.strip_prefix(open)?.strip_suffix(close);
     within('<', '>').or(within('[', ']')).unwrap_or(name).to_string()
 }
@@ -78,7 +77,7 @@ fn text(error: &clap::Error, kind: ContextKind) -> String {
 }
 
 fn first_line(error: &clap::Error) -> String {
-    let whole = error.render().to_string();
-    let line = whole.lines().next().unwrap_or_default();
+    let message = error.render().to_string();
+    let line = message.lines().next().unwrap_or_default();
     line.trim_start_matches("error: ").to_string()
 }

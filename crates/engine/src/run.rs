@@ -145,7 +145,7 @@ fn run_crew(
         crew,
         barrier,
         backend,
-        address,
+        address: address.clone(),
         sources,
         requests: serialise_all(&spec.target),
         tls,

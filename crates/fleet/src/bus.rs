@@ -125,8 +125,7 @@ impl Bus {
             told.note(&event);
             std::future::ready(())
         });
-        let url = access.url.as_str();
-        let urls: Vec<&str> = url.split(',').map(str::trim).collect();
+        let urls: Vec<&str> = access.url.as_str().split(',').map(str::trim).collect();
         let client = runtime
             .handle
             .block_on(async { options.connect(urls).await })
@@ -228,8 +227,7 @@ fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
 impl Stores {
     /// The coordinator that holds the lease.
     pub(crate) async fn conductor(&self) -> Option<CoordinatorFacts> {
-        let held = self.coordinator.get(LEASE_KEY).await.ok().flatten();
-        held.as_deref().and_then(parse)
+        self.coordinator.get(LEASE_KEY).await.ok().flatten().as_deref().and_then(parse)
     }
 
     /// How full JetStream is, in words; empty where it does not say.

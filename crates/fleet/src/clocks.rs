@@ -134,8 +134,7 @@ impl PauseWatch {
     /// Ends it and returns all stops.
     pub(crate) fn end(self) -> Vec<TimeSpan> {
         self.is_over.store(true, Ordering::Relaxed);
-        let stops = self.thread.map(JoinHandle::join);
-        stops.and_then(Result::ok).unwrap_or_default()
+        self.thread.map(JoinHandle::join).and_then(Result::ok).unwrap_or_default()
     }
 }
 

@@ -66,8 +66,7 @@ impl IntervalShare {
     /// The interval and its response times, where this share is the whole.
     pub(crate) fn whole(mut self) -> (Interval, Option<Histogram>) {
         if !self.response.is_empty() {
-            let response = self.but.response.get_or_insert_default();
-            response.add(&self.response);
+            self.but.response.get_or_insert_default().add(&self.response);
         }
         (self.but.interval(), self.but.response)
     }
@@ -110,6 +109,5 @@ impl IntervalShare {
 fn ended_since(now: &[EndedCounts], before: &[EndedCounts]) -> Vec<EndedCounts> {
     let none = std::iter::repeat(EndedCounts::default());
     let before = before.iter().copied().chain(none);
-    let both = now.iter().zip(before);
-    both.map(|(now, before)| now.since(&before)).collect()
+    now.iter().zip(before).map(|(now, before)| now.since(&before)).collect()
 }

@@ -107,14 +107,12 @@ pub(crate) enum Verb {
 
 impl Verb {
     fn word(self) -> &'static str {
-        let named = VERBS.iter().find(|(verb, _)| *verb == self);
-        named.map_or("", |(_, word)| *word)
+        VERBS.iter().find(|(verb, _)| *verb == self).map_or("", |(_, word)| *word)
     }
 
     pub(crate) fn of_subject(subject: &str) -> Option<Verb> {
         let word = subject.rsplit('.').next()?;
-        let named = VERBS.iter().find(|(_, other)| *other == word);
-        named.map(|(verb, _)| *verb)
+        VERBS.iter().find(|(_, other)| *other == word).map(|(verb, _)| *verb)
     }
 }
 

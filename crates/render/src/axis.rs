@@ -101,8 +101,7 @@ impl Axis {
     /// About `wanted` round values (at least 2) within it, ascending.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<f64> {
         if self.kind == ScaleKind::Percentile {
-            let known = PERCENTILES.into_iter().filter(|p| *p <= self.hi);
-            return known.collect();
+            return PERCENTILES.into_iter().filter(|p| *p <= self.hi).collect();
         }
         if self.kind == ScaleKind::Log {
             for digits in [&[1.0][..], &[1.0, 3.0], &[1.0, 2.0, 5.0]] {

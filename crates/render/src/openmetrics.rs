@@ -297,8 +297,7 @@ fn quantiles(out: &mut String, running: &[Trial]) {
         let help = "Response times (or pings) of the last interval; the quantile 1 is the largest.";
         head(out, name, "gauge", "seconds", help);
         let of_q = STATISTICS.iter();
-        let of_q = of_q.filter_map(|row| Some((row.quantile_level()?, row.in_interval(i)?)));
-        for (q, ns) in of_q {
+        for (q, ns) in of_q.filter_map(|row| Some((row.quantile_level()?, row.in_interval(i)?))) {
             let q = canonical(q);
             let sample = format!("{name}{{{},quantile=\"{q}\"}}", trial.labels);
             line(out, &sample, Nanos(ns).as_secs_f64());

@@ -74,8 +74,7 @@ fn side(
     let mut text = text.trim();
     let is_empty = text.is_empty();
     for quote in ['\'', '"'] {
-        let inner = text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
-        if let Some(inner) = inner {
+        if let Some(inner) = text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote)) {
             (text, begin) = (inner, begin + 1);
             break;
         }

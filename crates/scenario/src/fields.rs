@@ -82,8 +82,7 @@ impl<'a> Fields<'a> {
 /// The text as it continues a sentence after a colon.
 fn decapitalised(text: &str) -> String {
     let mut chars = text.chars();
-    let first = chars.next().map(|c| c.to_ascii_lowercase());
-    first.into_iter().chain(chars).collect()
+    chars.next().map(|c| c.to_ascii_lowercase()).into_iter().chain(chars).collect()
 }
 
 fn unknown_key(kind: MapKind, key: &str, value: &Node) -> String {
@@ -100,8 +99,7 @@ fn unknown_key(kind: MapKind, key: &str, value: &Node) -> String {
 /// `'a', 'b' or 'c'`.
 pub(super) fn list(words: &[&str]) -> String {
     let quoted = |words: &[&str]| {
-        let words = words.iter().map(|word| format!("'{word}'"));
-        words.collect::<Vec<_>>().join(", ")
+        words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(", ")
     };
     match words {
         [] => String::new(),

@@ -68,8 +68,7 @@ impl RequestDraft<'_> {
         let path_holes = path.holes.into_iter().map(|hole| (Part::Path, hole));
         let numbered = (0u16..).zip(headers);
         let header_holes = numbered.flat_map(|(number, header)| {
-            let holes = header.value.holes.into_iter();
-            holes.map(move |hole| (Part::Header(number), hole))
+            header.value.holes.into_iter().map(move |hole| (Part::Header(number), hole))
         });
         let body_holes = holed.holes.into_iter().map(|hole| (Part::Body, hole));
         let holes = path_holes.chain(header_holes).chain(body_holes);
@@ -179,10 +178,7 @@ fn finished(
 /// What follows a redirection of a request: a GET, or a HEAD after one. It has the same headers
 /// except those of a body. Its first hole is its whole path.
 pub(super) fn redirected(of: &CompiledRequest) -> CompiledRequest {
-    let is_of_body = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        name.starts_with("content-")
-    };
+    let is_of_body = |name: &str| name.to_ascii_lowercase().starts_with("content-");
     let method = match &*of.request.method {
         "HEAD" => "HEAD",
         _ => "GET",

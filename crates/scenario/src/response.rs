@@ -17,8 +17,7 @@ pub(super) fn expectations(node: &Node, scope: &mut TemplateScope<'_>) -> Read<V
     let fields = Fields::read(node, schema::EXPECT)?;
     let mut expect = Vec::new();
     if let Some(node) = fields.get("status") {
-        let ranges = one_or_more(node).iter();
-        let ranges = ranges.map(|node| parsed(node, STATUS, status));
+        let ranges = one_or_more(node).iter().map(|node| parsed(node, STATUS, status));
         let ranges = ranges.collect::<Read<Vec<_>>>()?;
         if ranges.is_empty() {
             bail!(node.at, "an empty list where {STATUS} belongs");
@@ -136,8 +135,7 @@ pub(super) struct Extract<'a> {
 
 /// Reads `extract`.
 pub(super) fn extractions(node: &Node) -> Read<Vec<Extract<'_>>> {
-    let entries = named(node, "extract: {name: {json: /place}}")?;
-    entries.iter().map(extraction).collect()
+    named(node, "extract: {name: {json: /place}}")?.iter().map(extraction).collect()
 }
 
 fn extraction(entry: &Entry) -> Read<Extract<'_>> {
@@ -173,8 +171,7 @@ fn extraction(entry: &Entry) -> Read<Extract<'_>> {
         }
     };
     let default = |node| text(node, "a text ('' for an empty one)");
-    let otherwise = fields.read_key("default", default)?;
-    let otherwise = otherwise.map(|scalar| scalar.text.to_string());
+    let otherwise = fields.read_key("default", default)?.map(|scalar| scalar.text.to_string());
     Ok(Extract { entry, source, otherwise })
 }
 

@@ -38,16 +38,14 @@ impl MapKind {
     /// The keys in the order of the schema.
     pub(super) fn keys(self) -> impl Iterator<Item = &'static str> + Clone {
         let properties = self.definition().and_then(|map| map.get("properties"));
-        let keys = properties.map_or(&[][..], Node::entries);
-        keys.iter().map(|key| &*key.key)
+        properties.map_or(&[][..], Node::entries).iter().map(|key| &*key.key)
     }
 
     /// The purpose of a key.
     pub(super) fn description(self, key: &str) -> &'static str {
         let properties = self.definition().and_then(|map| map.get("properties"));
         let key = properties.and_then(|keys| keys.get(key));
-        let description = key.and_then(|key| key.get("description")?.scalar());
-        description.map_or("", |scalar| &*scalar.text)
+        key.and_then(|key| key.get("description")?.scalar()).map_or("", |scalar| &*scalar.text)
     }
 
     /// The keys that exclude each other; a map has exactly one.

@@ -1,8 +1,5 @@
 //! Sessions: steps that lie in one another become a program that knows no names.
 
-use super::ScenarioInputs;
-use super::condition;
-use super::exec;
 use super::fault::{Position, Read, bail, fault, unknown};
 use super::fields::{Fields, duration, named, one_or_more, parsed, text, whole, word};
 use super::names::{Names, TemplateScope};
@@ -11,6 +8,7 @@ use super::response::{Extract, expectations, extractions};
 use super::schema::{self, STEP};
 use super::target::TargetOrigin;
 use super::tree::{Entry, Node, Value};
+use super::{ScenarioInputs, condition, exec};
 use knee_load::quantity::parse::quoted;
 use knee_load::quantity::parse_law;
 use knee_load::session::{
@@ -354,8 +352,7 @@ fn step_name(
             let place = url
                 .split_once("://")
                 .map_or(url, |(_, rest)| rest.find(['/', '?']).map_or("/", |at| &rest[at..]));
-            let name = format!("{method} {place}");
-            name.chars().take(NAME_MAX).collect()
+            format!("{method} {place}").chars().take(NAME_MAX).collect()
         }
     };
     let mut unique = name.clone();

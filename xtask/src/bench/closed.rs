@@ -63,8 +63,7 @@ const CONTENDERS: &[Contender] = &[
 pub fn run(lab: &Lab) -> Result<String, String> {
     let contenders = lab.present(CONTENDERS);
     let values = |port| {
-        let values = LineValues::of(lab.seconds(TURN_S));
-        values.with("port", port).with("connections", CONNECTIONS)
+        LineValues::of(lab.seconds(TURN_S)).with("port", port).with("connections", CONNECTIONS)
     };
     let rounds = round::alternate(lab, ROUNDS_FACTOR, &contenders, |contender| {
         let server = lab.serve_lean(None)?;

@@ -4,13 +4,12 @@
 use super::contender::split;
 use super::lab::Lab;
 use super::open::{ScheduleFit, compare};
-use super::process::{self, free_port, pinned};
+use super::process::{self, Quiet, free_port, pinned};
 use super::table::{MarkdownTable, median, spread};
 use crate::shell::LINTED;
 use crate::{repo, tools};
 use serde_json::Value;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 const AGENTS: usize = 4;
@@ -22,22 +21,10 @@ const POISSON_PER_S: f64 = 200.0;
 /// Agents' shares of so slow a schedule cannot be taken for one another's.
 const SKEW_PER_S: f64 = 40.0;
 
-/// Processes that end with this.
-struct Running(Vec<Child>);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 /// NATS and agents on the generator's core; two of them have clocks that are `shift_s` off.
 struct Fleet {
     url: String,
-    _running: Running,
+    _running: Vec<Quiet>,
 }
 
 impl Fleet {
@@ -47,14 +34,7 @@ impl Fleet {
         let folder = lab.scratch(&format!("nats-{port}"));
         let mut nats = Command::new(program);
         nats.args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"]).arg(&folder);
-        let mut running = Running(Vec::new());
-        let mut start = |mut command: Command| {
-            let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
-            let child = quiet.spawn().map_err(|e| format!("{command:?}: {e}"))?;
-            running.0.push(child);
-            Ok::<_, String>(())
-        };
-        start(nats)?;
+        let mut running = vec![Quiet::start(nats)?];
         let url = format!("nats://127.0.0.1:{port}");
         let ls = || {
             let mut ls = Command::new(&lab.knee);
@@ -76,7 +56,7 @@ impl Fleet {
             let arguments = split(&line);
             // One after another, as the first may come before NATS listens.
             for _ in 0..50 {
-                start(pinned(lab.generator_core, &lab.knee, &arguments))?;
+                running.push(Quiet::start(pinned(lab.generator_core, &lab.knee, &arguments))?);
                 std::thread::sleep(Duration::from_millis(200));
                 if listed(number + 1) {
                     break;
@@ -104,7 +84,9 @@ fn arrivals(lab: &Lab, fleet: Option<&Fleet>, load: &str) -> Result<Vec<i64>, St
     }
     let report = knee(lab, &line)?;
     server.stop()?;
-    let stamps = read_log(&log)?;
+    let rows = process::log_columns(&process::read(&log)?, ["arrival_ns"])?;
+    let mut stamps: Vec<i64> = rows.into_iter().flatten().collect();
+    stamps.sort_unstable();
     let completed = report["trials"][0]["completed"].as_u64().unwrap_or_default();
     if completed as usize == stamps.len() {
         Ok(stamps)
@@ -119,19 +101,6 @@ fn knee(lab: &Lab, line: &str) -> Result<Value, String> {
     let ended = process::run(command, Duration::from_secs(300))?;
     serde_json::from_str(&ended.stdout)
         .map_err(|e| format!("knee {line}: {e}: {}{}", ended.stdout, ended.stderr))
-}
-
-/// The arrivals of `knee serve http --log`, in order.
-fn read_log(file: &Path) -> Result<Vec<i64>, String> {
-    let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let mut lines = text.lines();
-    let head = lines.next().unwrap_or_default();
-    let column = head.split(',').position(|name| name.starts_with("arrival"));
-    let column = column.ok_or(format!("no arrivals in {head}"))?;
-    let stamp = |line: &str| line.split(',').nth(column)?.parse().ok();
-    let mut stamps: Vec<i64> = lines.filter_map(stamp).collect();
-    stamps.sort_unstable();
-    Ok(stamps)
 }
 
 /// The largest distance between the distribution of gaps and an exponential one of this rate, and

@@ -147,8 +147,7 @@ impl Lab {
     /// It fails, or prints nothing that can be understood.
     pub fn measure_line(&self, contender: &Contender, line: &str) -> Result<Measured, String> {
         let name = contender.name;
-        let program = self.program(contender.program);
-        let program = program.ok_or(format!("{name} is not here"))?;
+        let program = self.program(contender.program).ok_or(format!("{name} is not here"))?;
         let run = process::run(
             process::pinned(self.generator_core, &program, &split(line)),
             process::LIMIT,

@@ -2,9 +2,8 @@
 
 use super::contender::{BenchProgram, Contender, LineValues, bare, peer};
 use super::lab::{Lab, Measured};
-use super::reader;
-use super::round;
 use super::table::{column, command_lines, contender_table, ratio};
+use super::{reader, round};
 
 /// Connections at once of those who wait for the answer.
 const CONNECTIONS: usize = 64;

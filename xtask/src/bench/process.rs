@@ -83,6 +83,34 @@ fn children_cpu_s() -> Result<(f64, f64), String> {
     Ok((seconds(usage.user_time()), seconds(usage.system_time())))
 }
 
+/// Columns of the log of requests that `knee serve http --log` wrote, by their names.
+///
+/// # Errors
+/// It has no such column.
+pub fn log_columns<const N: usize>(log: &str, names: [&str; N]) -> Result<Vec<[i64; N]>, String> {
+    let mut lines = log.lines().filter(|line| !line.starts_with('#'));
+    let heads: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let mut places = [0; N];
+    for (place, name) in places.iter_mut().zip(names) {
+        let found = heads.iter().position(|head| *head == name);
+        *place = found.ok_or(format!("no {name} in {heads:?}"))?;
+    }
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let cells = places.map(|place| cells.get(place)?.parse().ok());
+        cells.iter().all(Option::is_some).then(|| cells.map(Option::unwrap_or_default))
+    };
+    Ok(lines.filter_map(row).collect())
+}
+
+/// A file's text.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))
+}
+
 /// A port that nobody listens on now.
 ///
 /// # Errors
@@ -95,7 +123,7 @@ pub fn free_port() -> Result<u16, String> {
 
 /// A server that listens until it is stopped or dropped.
 pub struct BenchServer {
-    child: Child,
+    child: Quiet,
     stdout: BufReader<ChildStdout>,
     /// The port that it listens on.
     pub port: u16,
@@ -112,7 +140,8 @@ impl BenchServer {
         let Some(stdout) = child.stdout.take() else {
             return Err("no standard output".into());
         };
-        let mut server = BenchServer { child, stdout: BufReader::new(stdout), port: 0 };
+        let mut server =
+            BenchServer { child: Quiet(child), stdout: BufReader::new(stdout), port: 0 };
         let mut line = String::new();
         // With TLS knee's server says first where its certificate is.
         while line.is_empty() || line.starts_with("certificate ") {
@@ -136,9 +165,9 @@ impl BenchServer {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
         let stdout = child.stdout.take().ok_or("no standard output")?;
-        let mut server = BenchServer { child, stdout: BufReader::new(stdout), port };
+        let mut server = BenchServer { child: Quiet(child), stdout: BufReader::new(stdout), port };
         for _ in 0..1_000 {
-            if let Ok(Some(status)) = server.child.try_wait() {
+            if let Ok(Some(status)) = server.child.0.try_wait() {
                 return Err(format!("{command:?}: {status}"));
             }
             if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
@@ -156,7 +185,7 @@ impl BenchServer {
     pub fn output(mut self) -> Result<String, String> {
         let mut said = String::new();
         self.stdout.read_to_string(&mut said).map_err(|e| format!("the server: {e}"))?;
-        self.child.wait().map_err(|e| format!("the server: {e}"))?;
+        self.child.0.wait().map_err(|e| format!("the server: {e}"))?;
         Ok(said)
     }
 
@@ -165,30 +194,22 @@ impl BenchServer {
     /// # Errors
     /// Its output cannot be read.
     pub fn stop(self) -> Result<String, String> {
-        let pid = Pid::from_raw(self.child.id().cast_signed());
+        let pid = Pid::from_raw(self.child.0.id().cast_signed());
         kill(pid, Signal::SIGTERM).map_err(|e| format!("stopping the server: {e}"))?;
         self.output()
     }
 }
 
-impl Drop for BenchServer {
-    fn drop(&mut self) {
-        // Nothing is left to tell if it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A process whose output nobody reads, ended when dropped.
+/// A process that is ended when dropped.
 pub struct Quiet(Child);
 
 impl Quiet {
-    /// Starts it.
+    /// Starts one whose output nobody reads.
     ///
     /// # Errors
     /// It does not start.
     pub fn start(mut command: Command) -> Result<Quiet, String> {
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
         Ok(Quiet(child))
     }
@@ -196,6 +217,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
+        // Nothing is left to tell if it has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -228,8 +228,7 @@ fn open(lab: &Lab) -> Result<String, String> {
     ];
     let knee = "{target} --http2-prior-knowledge{arrivals} -c 1";
     let values = |port: &str| {
-        let values = values(lab, knee, 1, "http", port);
-        values.with_rate(OfferedRate::Constant(RATE_PER_S))
+        values(lab, knee, 1, "http", port).with_rate(OfferedRate::Constant(RATE_PER_S))
     };
     let file = lab.scratch("arrivals");
     let serve = format!("http --listen 127.0.0.1:0 --arrivals {}", file.display());
@@ -250,7 +249,7 @@ fn open(lab: &Lab) -> Result<String, String> {
 
 /// Nanoseconds, one per line.
 fn read_arrivals(file: &Path) -> Result<Vec<i64>, String> {
-    let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let text = process::read(file)?;
     let number = |line: &str| line.parse().map_err(|_| format!("an arrival {line:?}"));
     text.lines().map(number).collect()
 }

@@ -73,8 +73,7 @@ pub fn bare(out: &str) -> Result<ContenderReport, String> {
 /// `  N requests in 1.00s, …`, `  Socket errors: connect 0, read 0, …`, `  Non-2xx …: N` and, with
 /// `--latency`, lines such as `     50%   81.81us`; wrk2 writes `50.000%`.
 pub fn wrk(out: &str) -> Result<ContenderReport, String> {
-    let total = line_with(out, " requests in ")?;
-    let words: Vec<&str> = total.split_whitespace().collect();
+    let words: Vec<&str> = line_with(out, " requests in ")?.split_whitespace().collect();
     let seconds = words.get(3).and_then(|w| micros(w.trim_end_matches(',')));
     let sum_of_numbers = |line: &str| -> f64 {
         line.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse::<f64>().ok()).sum()

@@ -3,9 +3,8 @@
 
 use super::contender::{Contender, LineValues, knee, peer};
 use super::lab::{Lab, Measured};
-use super::reader;
-use super::round;
 use super::table::{column, command_lines, contender_table, ratio};
+use super::{reader, round};
 use crate::shell::write;
 
 const TURN_S: f64 = 2.0;

@@ -5,10 +5,10 @@ use super::contender::{
     OfferedRate, ResponseTimes,
 };
 use super::lab::{Lab, Measured};
+use super::process;
 use super::reader::number;
 use super::round::{self, ServedTurn};
 use super::table::{MarkdownTable, column, contender_table, ratio, spread};
-use std::fs;
 use std::path::Path;
 
 const RATE_PER_S: f64 = 5_000.0;
@@ -199,8 +199,7 @@ fn truth_table(lab: &Lab, cases: &[Case], generators: &[Contender]) -> Result<St
         "permitted",
     ]);
     for case in cases {
-        let rounds = round::alternate(lab, 1, generators, |c| truth_turn(lab, *case, c))?;
-        for one in rounds {
+        for one in round::alternate(lab, 1, generators, |c| truth_turn(lab, *case, c))? {
             let cell =
                 |of: fn(&ServedTurn<RequestLog>) -> f64, digits| spread(&one.each(of), digits);
             let permitted = |us: f64| MAY_DIFFER_US + MAY_DIFFER_SHARE * us;
@@ -245,8 +244,7 @@ fn truth_turn(
         if is_tls { ("https", CONNECTIONS_TLS) } else { ("http", CONNECTIONS) };
     let url = format!("{scheme}://127.0.0.1:{} {options}", server.port);
     let line = generator.line.replace("{url}", &url);
-    let values = LineValues::of(lab.seconds(3.0)).with_rate(rate);
-    let values = values.with("connections", connections);
+    let values = LineValues::of(lab.seconds(3.0)).with_rate(rate).with("connections", connections);
     let measured = lab.measure_line(generator, &values.fill(&line))?;
     server.stop()?;
     let seen = RequestLog::read(&file)?;
@@ -261,7 +259,7 @@ struct StationLog {
 
 impl StationLog {
     fn read(file: &Path) -> Result<Self, String> {
-        let text = fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+        let text = process::read(file)?;
         let log = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", file.display()))?;
         let us = |name: &str| number(&log, &format!("/station/sojourn/{name}")).map(|ns| ns / 1e3);
         let sojourn = ResponseTimes {
@@ -285,24 +283,13 @@ fn dm1_quantile_us(lambda: f64, mu: f64, q: f64) -> f64 {
 impl RequestLog {
     /// Reads the log that `knee serve http --log` wrote.
     fn read(file: &Path) -> Result<RequestLog, String> {
-        let text = fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
-        RequestLog::parse(&text).map_err(|e| format!("{}: {e}", file.display()))
+        RequestLog::parse(&process::read(file)?).map_err(|e| format!("{}: {e}", file.display()))
     }
 
     fn parse(text: &str) -> Result<RequestLog, String> {
-        let mut lines = text.lines().filter(|line| !line.starts_with('#'));
-        let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-        let place = |name: &str| names.iter().position(|known| *known == name);
-        let (Some(arrival), Some(end)) = (place("arrival_ns"), place("end_ns")) else {
-            return Err(format!("no arrival_ns and end_ns in {names:?}"));
-        };
-        let mut times_us: Vec<f64> = lines
-            .filter_map(|line| {
-                let cells: Vec<&str> = line.split(',').collect();
-                let at = |place: usize| cells.get(place)?.parse::<f64>().ok();
-                Some((at(end)? - at(arrival)?) / 1e3)
-            })
-            .collect();
+        let rows = process::log_columns(text, ["arrival_ns", "end_ns"])?;
+        let mut times_us: Vec<f64> =
+            rows.iter().map(|[arrival, end]| (end - arrival) as f64 / 1e3).collect();
         times_us.sort_by(f64::total_cmp);
         let quantile = |q: f64| times_us.get((times_us.len() as f64 * q) as usize).copied();
         match (quantile(0.5), quantile(0.9)) {

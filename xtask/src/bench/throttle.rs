@@ -82,8 +82,7 @@ fn each(rounds: &Rounds, row: usize, key: &str, unit: f64) -> Result<Vec<f64>, S
 }
 
 fn name(row: &Value) -> String {
-    let name = row.get("method").and_then(Value::as_str);
-    name.unwrap_or("?").to_string()
+    row.get("method").and_then(Value::as_str).unwrap_or("?").to_string()
 }
 
 fn hold_table(rounds: &Rounds) -> Result<String, String> {

@@ -2,10 +2,9 @@
 
 use super::contender::{BenchProgram, Contender, LineValues, bare, split};
 use super::lab::{Lab, Measured};
-use super::process;
-use super::reader;
 use super::round::{self, Rounds};
 use super::table::{MarkdownTable, column, command_lines, contender_table, median, ratio, spread};
+use super::{process, reader};
 use std::time::Duration;
 
 /// The host may change its speed from second to second: short turns, and several times the rounds.

@@ -1,8 +1,9 @@
 //! A Rust file with its comments and literals blanked, and its test code marked.
 //!
-//! A scanner, not a parser: enough to know that a word is code.
+//! Tokens, not a tree: enough to know that a word is code.
 
 use crate::repo::RepoFile;
+use proc_macro2::{TokenStream, TokenTree};
 
 /// A scanned file.
 pub struct RustFile {
@@ -19,8 +20,7 @@ pub struct RustFile {
 impl RustFile {
     /// Scans a file.
     pub fn new(source: &RepoFile) -> Self {
-        let bare_text = blank(&source.text);
-        let bare: Vec<String> = bare_text.lines().map(Into::into).collect();
+        let bare: Vec<String> = blank(&source.text).lines().map(Into::into).collect();
         let test =
             if is_test_file(&source.path) { vec![true; bare.len()] } else { test_lines(&bare) };
         let lines = source.text.lines().map(Into::into).collect();
@@ -92,93 +92,40 @@ fn test_lines(bare: &[String]) -> Vec<bool> {
     test
 }
 
-/// The text with comments and the insides of literals replaced by blanks, line by line.
+/// The text with comments and the insides of literals replaced by blanks, character by character.
 fn blank(text: &str) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    let mut out = String::with_capacity(text.len());
-    let mut i = 0;
-    while i < chars.len() {
-        let end = match (chars[i], chars.get(i + 1)) {
-            ('/', Some('/')) => line_end(&chars, i),
-            ('/', Some('*')) => comment_end(&chars, i),
-            ('"', _) => string_end(&chars, i),
-            ('r', Some('"' | '#')) if !after_name(&chars, i) => raw_string_end(&chars, i),
-            ('\'', _) => char_end(&chars, i),
-            _ => i + 1,
-        };
-        if end == i + 1 {
-            out.push(chars[i]);
-        } else {
-            let quote = if chars[i] == '/' { ' ' } else { '"' };
-            for (k, c) in chars[i..end].iter().enumerate() {
-                let edge = k == 0 || k + 1 == end - i;
-                out.push(if *c == '\n' {
-                    '\n'
-                } else if edge {
-                    quote
-                } else {
-                    ' '
-                });
-            }
-        }
-        i = end;
-    }
-    out
-}
-
-/// Whether the character before `i` continues a name (`br"…"` is a literal, `var"` is not Rust).
-fn after_name(chars: &[char], i: usize) -> bool {
-    i > 0 && chars[i - 1] != 'b' && (chars[i - 1].is_alphanumeric() || chars[i - 1] == '_')
-}
-
-fn line_end(chars: &[char], i: usize) -> usize {
-    let rest = &chars[i..];
-    i + rest.iter().position(|c| *c == '\n').unwrap_or(rest.len())
-}
-
-fn comment_end(chars: &[char], i: usize) -> usize {
-    let (mut depth, mut k) = (0, i);
-    while k + 1 < chars.len() {
-        match (chars[k], chars[k + 1]) {
-            ('/', '*') => (depth, k) = (depth + 1, k + 2),
-            ('*', '/') => (depth, k) = (depth - 1, k + 2),
-            _ => k += 1,
-        }
-        if depth == 0 {
-            return k;
-        }
-    }
-    chars.len()
-}
-
-fn string_end(chars: &[char], i: usize) -> usize {
-    let mut k = i + 1;
-    while k < chars.len() && chars[k] != '"' {
-        k += if chars[k] == '\\' { 2 } else { 1 };
-    }
-    (k + 1).min(chars.len())
-}
-
-/// `i` where no raw string begins there after all (`r#name`), so that one character is taken.
-fn raw_string_end(chars: &[char], i: usize) -> usize {
-    let hashes = chars[i + 1..].iter().take_while(|c| **c == '#').count();
-    let open = i + 1 + hashes;
-    if chars.get(open) != Some(&'"') {
-        return i + 1;
-    }
-    let closes = |k: &usize| {
-        chars[*k] == '"' && chars[k + 1..].iter().take_while(|c| **c == '#').count() >= hashes
+    let Ok(tokens) = text.parse::<TokenStream>() else {
+        return text.to_string();
     };
-    (open + 1..chars.len()).find(closes).map_or(chars.len(), |k| k + 1 + hashes)
+    let bytes = text.as_bytes();
+    let mut out: Vec<u8> = bytes.iter().map(|b| if *b == b'\n' { b'\n' } else { b' ' }).collect();
+    keep_code(tokens, bytes, &mut out);
+    let blanked = |(i, c): (usize, char)| if out[i] == bytes[i] { c } else { char::from(out[i]) };
+    text.char_indices().map(blanked).collect()
 }
 
-/// The end of a character literal, or of the tick alone where a lifetime begins.
-fn char_end(chars: &[char], i: usize) -> usize {
-    if chars.get(i + 1) == Some(&'\\') {
-        let rest = chars[i + 3..].iter().position(|c| *c == '\'');
-        return rest.map_or(chars.len(), |k| i + 4 + k);
+/// Copies tokens from `text` to `out`; of a literal in quotes these alone.
+fn keep_code(tokens: TokenStream, text: &[u8], out: &mut [u8]) {
+    for token in tokens {
+        let at = token.span().byte_range();
+        let written = &text[at.clone()];
+        // Comments that document are tokens too.
+        if written.starts_with(b"//") || written.starts_with(b"/*") {
+            continue;
+        }
+        match token {
+            TokenTree::Group(group) => {
+                out[at.start] = text[at.start];
+                out[at.end - 1] = text[at.end - 1];
+                keep_code(group.stream(), text, out);
+            }
+            TokenTree::Literal(_) if b"\"'#".contains(&text[at.end - 1]) => {
+                out[at.start] = b'"';
+                out[at.end - 1] = b'"';
+            }
+            _ => out[at].copy_from_slice(written),
+        }
     }
-    if chars.get(i + 2) == Some(&'\'') { i + 3 } else { i + 1 }
 }
 
 #[cfg(test)]

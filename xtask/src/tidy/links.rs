@@ -52,8 +52,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
         if is_code {
             continue;
         }
-        let outside_code = line.split('`').step_by(2);
-        for part in outside_code {
+        for part in line.split('`').step_by(2) {
             let ends = part.split("](").skip(1);
             found.extend(ends.filter_map(|end| Some((i + 1, end.split_once(')')?.0))));
         }
@@ -118,8 +117,7 @@ mod tests {
         let source =
             |(path, text): &(&str, &str)| RepoFile { path: (*path).into(), text: (*text).into() };
         let sources: Vec<RepoFile> = pages.iter().map(source).collect();
-        let broken = check(&sources);
-        broken.iter().map(|v| format!("{}: {}", v.path, v.rule)).collect()
+        check(&sources).iter().map(|v| format!("{}: {}", v.path, v.rule)).collect()
     }
 
     #[test]

@@ -153,8 +153,7 @@ fn plain(line: &str) -> String {
 
 /// Words of a sentence; a sign alone is none.
 fn word_count(sentence: &str) -> usize {
-    let words = sentence.split_whitespace();
-    words.filter(|w| w.contains(char::is_alphanumeric)).count()
+    sentence.split_whitespace().filter(|w| w.contains(char::is_alphanumeric)).count()
 }
 
 fn sentences(text: &str) -> Vec<&str> {

@@ -30,8 +30,7 @@ pub fn check(files: &[RustFile]) -> Vec<TidyViolation> {
 fn is_root(path: &str) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let mut folders = folder.rsplit('/');
-    let last = folders.next().unwrap_or(folder);
-    match last {
+    match folders.next().unwrap_or(folder) {
         // A test of several files: `tests/NAME/main.rs`.
         _ if name == "main.rs" && folders.next() == Some("tests") => true,
         "src" => name == "lib.rs" || name == "main.rs",

@@ -35,14 +35,12 @@ impl ArrivalArgs {
 
     /// The trace, where `--arrival` names one.
     pub fn trace(&self) -> Result<Option<RecordedArrivals>, Failure> {
-        let file = self.arrival.as_ref().and_then(AskedArrival::file);
-        file.map(trace::read).transpose()
+        self.arrival.as_ref().and_then(AskedArrival::file).map(trace::read).transpose()
     }
 
     /// Whether the arrivals carry their own rate.
     pub fn carries_rate(&self) -> bool {
-        let asked = self.arrival.as_ref();
-        asked.is_some_and(AskedArrival::carries_rate)
+        self.arrival.as_ref().is_some_and(AskedArrival::carries_rate)
     }
 
     /// The mean rate and the process at this rate (`None`: the arrivals carry it) over the whole

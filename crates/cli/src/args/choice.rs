@@ -11,14 +11,11 @@ pub fn one_of<T: Copy + Send + Sync + 'static>(
 ) -> impl TypedValueParser<Value = T> {
     let words = choices.iter().map(|(word, _)| *word);
     // The parser rejects any other word.
-    PossibleValuesParser::new(words).map(|typed| {
-        let row = choices.iter().find(|(word, _)| *word == typed);
-        row.unwrap_or(&choices[0]).1
-    })
+    PossibleValuesParser::new(words)
+        .map(|typed| choices.iter().find(|(word, _)| *word == typed).unwrap_or(&choices[0]).1)
 }
 
 /// The word of a value; each value has one.
 pub fn word_of<T: PartialEq>(choices: Choices<T>, value: T) -> &'static str {
-    let row = choices.iter().find(|(_, known)| *known == value);
-    row.map_or("", |(word, _)| word)
+    choices.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
 }

@@ -105,8 +105,7 @@ impl ClosedArgs {
 
     /// The option that was given, if any.
     pub fn given(&self) -> Option<&'static str> {
-        let think = self.think.map(|_| "--think");
-        think.or(self.cycle.map(|_| "--cycle"))
+        self.think.map(|_| "--think").or(self.cycle.map(|_| "--cycle"))
     }
 }
 
@@ -170,8 +169,7 @@ const INTERVAL_MIN: Nanos = Nanos::from_millis(10);
 
 /// 1 s; a tenth of the duration where that is shorter, but not below 100 ms.
 fn default_interval(duration: Nanos) -> Nanos {
-    let tenth = Nanos(duration.0 / 10);
-    tenth.clamp(Nanos::from_millis(100), Nanos::from_secs(1))
+    Nanos(duration.0 / 10).clamp(Nanos::from_millis(100), Nanos::from_secs(1))
 }
 
 #[cfg(test)]

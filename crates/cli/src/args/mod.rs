@@ -39,6 +39,8 @@ pub use trace::{RecordedArrivals, read as read_trace};
 pub use values::{Levels, SeedArgs, listen_address, rate_levels, vuser_levels};
 pub use values::{parse_count, parse_positive, parse_whole, service_address};
 
+use crate::failure::Failure;
+
 /// The end of a command's `--help`: its examples, and what the exit codes mean.
 pub fn with_exits(examples: &str) -> String {
     format!("{examples}\n\n{EXITS}")
@@ -61,6 +63,13 @@ the code, but for 2. A second Ctrl-C or SIGTERM aborts at once, without a report
 
 /// The first of these options that is given.
 pub fn first_given(options: &[(bool, &'static str)]) -> Option<&'static str> {
-    let given = options.iter().find(|(is_given, _)| *is_given);
-    given.map(|(_, option)| *option)
+    options.iter().find(|(is_given, _)| *is_given).map(|(_, option)| *option)
+}
+
+/// Refuses the first of these options that contradicts others: whether it does, its name, and why.
+pub fn refuse_first(rows: &[(bool, &str, &str)]) -> Result<(), Failure> {
+    match rows.iter().find(|(is_wrong, ..)| *is_wrong) {
+        Some((_, option, wrong)) => Err(Failure::argument(option, *wrong)),
+        None => Ok(()),
+    }
 }

@@ -30,8 +30,7 @@ const SOURCES_MAX: u32 = 4096;
 impl SourceArgs {
     /// The addresses; none where the kernel is to choose.
     pub fn addresses(&self) -> Vec<String> {
-        let addresses = self.source.iter().flat_map(|s| &s.addresses);
-        addresses.map(ToString::to_string).collect()
+        self.source.iter().flat_map(|s| &s.addresses).map(ToString::to_string).collect()
     }
 }
 

@@ -13,8 +13,7 @@ use crate::secrets::of_command_line_and;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
-use knee_load::spec::parse_targets;
-use knee_load::spec::{Endpoint, HttpRequest, HttpTarget, ParseError, Pick, Url};
+use knee_load::spec::{Endpoint, HttpRequest, HttpTarget, ParseError, Pick, Url, parse_targets};
 use knee_scenario::Scenario;
 use knee_scenario::import::data;
 use serde::{Serialize, Serializer};
@@ -155,8 +154,7 @@ impl TargetArgs {
         };
         let url = Url::parse(&text).map_err(|e| Failure::argument("URL", e))?;
         let has_body = self.body.is_some() || content_type.is_some();
-        let method = self.method.as_deref();
-        let method = method.unwrap_or(self.curl.method(has_body));
+        let method = self.method.as_deref().unwrap_or(self.curl.method(has_body));
         let request = HttpRequest::new(method, &url, Vec::new(), body, 1)
             .map_err(|e| Failure::argument("--method", e))?;
         let content_type = content_type.filter(|_| !self.curl.get);
@@ -176,8 +174,7 @@ impl TargetArgs {
             return Ok((form.body, Some(form.content_type)));
         }
         let pieces = &self.curl.data;
-        let body = data::join(&pieces.0, &mut read);
-        let body = body.map_err(|e| Failure::argument("--data", e))?;
+        let body = data::join(&pieces.0, &mut read).map_err(|e| Failure::argument("--data", e))?;
         let content_type = if pieces.is_json() { JSON } else { FORM };
         Ok((body, pieces.is_given().then(|| content_type.to_owned())))
     }
@@ -190,8 +187,7 @@ impl TargetArgs {
             .map_err(|e| Failure::argument("--targets", format!("{file}: {e}")))
             .map_err(|failure| failure.without_secrets(&of_command_line_and(&text)))?;
         let with_headers = |r| self.with_headers(r, None);
-        let requests = targets.requests.into_iter().map(with_headers);
-        let requests = requests.collect::<Result<_, _>>()?;
+        let requests = targets.requests.into_iter().map(with_headers).collect::<Result<_, _>>()?;
         Ok((targets.endpoint, targets.is_secure, requests))
     }
 

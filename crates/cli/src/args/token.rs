@@ -127,8 +127,7 @@ mod tests {
             ("/tmp", "cannot be read: "),
             ("/proc/self/cmdline", ""),
         ] {
-            let refused = token(None, Some(file), ("--token", "--token-file"));
-            if let Err(failure) = refused {
+            if let Err(failure) = token(None, Some(file), ("--token", "--token-file")) {
                 let line = failure.line;
                 assert!(line.starts_with(&format!("--token-file: {file}: {why}")), "{line}");
             }

@@ -163,13 +163,11 @@ fn compare_reports(raw: &RawCompare) -> Result<Comparison, Failure> {
     let a = hidden(load_all(&sides.a, raw.baseline.is_some())?);
     let b = hidden(load_all(&sides.b, false)?);
     let version = env!("CARGO_PKG_VERSION");
-    let comparison = compare(&named(&sides.a, &a), &named(&sides.b, &b), version);
-    comparison.map_err(Failure::input)
+    compare(&named(&sides.a, &a), &named(&sides.b, &b), version).map_err(Failure::input)
 }
 
 fn named<'a>(names: &'a [String], reports: &'a [Report]) -> Vec<NamedReport<'a>> {
-    let pairs = names.iter().zip(reports);
-    pairs.map(|(name, report)| NamedReport { name, report }).collect()
+    names.iter().zip(reports).map(|(name, report)| NamedReport { name, report }).collect()
 }
 
 fn load_all(names: &[String], is_baseline: bool) -> Result<Vec<Report>, Failure> {

@@ -110,8 +110,7 @@ fn finish([mut a, mut b]: [LiveTarget; 2]) -> Result<Comparison, Failure> {
     let rounds = a.live.slices.len().min(b.live.slices.len());
     a.live.slices.truncate(rounds);
     b.live.slices.truncate(rounds);
-    let comparison = compare_live(&a.live, &b.live, env!("CARGO_PKG_VERSION"));
-    comparison.map_err(Failure::nothing_measured)
+    compare_live(&a.live, &b.live, env!("CARGO_PKG_VERSION")).map_err(Failure::nothing_measured)
 }
 
 /// A target and what runs its trials.
@@ -135,8 +134,8 @@ impl LiveTarget {
         let argv = ["knee", "run", url].into_iter().chain(words.clone());
         let read = RawArgs::read(argv.chain(length));
         let read = read.map_err(|e| {
-            let text = e.to_string();
-            let line = text.lines().next().unwrap_or_default();
+            let message = e.to_string();
+            let line = message.lines().next().unwrap_or_default();
             Failure::input(line.trim_start_matches("error: "))
         })?;
         let RawCommand::Run(run) = read.command else {

@@ -74,8 +74,8 @@ mod tests {
             }
         }
         // `knee overload` has no keep-alive to switch off, and does not offer it.
-        let knee = without_hidden(&RawArgs::command());
-        let overload = knee.find_subcommand("overload").unwrap();
+        let command = without_hidden(&RawArgs::command());
+        let overload = command.find_subcommand("overload").unwrap();
         assert!(overload.get_arguments().all(|a| a.get_id() != "no_keepalive"));
     }
 }

@@ -66,8 +66,7 @@ fn near(typed: &str) -> Vec<&'static str> {
         .filter(|(similarity, _)| *similarity >= SIMILAR)
         .collect();
     names.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let names = names.into_iter().take(SUGGESTED_MAX);
-    names.map(|(_, name)| name).collect()
+    names.into_iter().take(SUGGESTED_MAX).map(|(_, name)| name).collect()
 }
 
 #[cfg(test)]

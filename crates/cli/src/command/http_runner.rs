@@ -1,9 +1,13 @@
 //! Runs trials against an HTTP server.
 
-use super::laboratory::{TrialOutput, TrialRunner};
-use crate::args::ObserveArgs;
+use super::demo::DemoServer;
+use super::laboratory::{ReportSetup, TrialOutput, TrialRunner};
+use crate::args::{FleetArgs, ObserveArgs, ThresholdArgs};
+use crate::output::Output;
+use crate::resolved_options::ResolvedOptions;
 use crate::watch::{LiveKind, UpcomingTrial};
 use knee_core::experiment::Experiment;
+use knee_core::report::Kind;
 use knee_core::trial::assess::assess;
 use knee_core::trial::figure::Figure;
 use knee_core::trial::report::TrialReport;
@@ -17,6 +21,44 @@ use knee_load::spec::{HttpTarget, HttpVersion, Level, TrialSpec};
 use knee_load::time::Nanos;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+
+/// An experiment over HTTP that cannot be wrong, and what it needs beside its spec.
+#[derive(Debug)]
+pub struct PreparedHttp<S> {
+    pub spec: S,
+    /// What of a scenario's load is not used, in a line.
+    pub unused: Option<String>,
+    pub observe: ObserveArgs,
+    pub setup: ReportSetup,
+    /// Who makes the trials; `None`: this process.
+    pub fleet: Option<Fleet>,
+    /// The reference server, where no URL was given; it serves as long as this lives.
+    pub demo: Option<DemoServer>,
+}
+
+impl<S> PreparedHttp<S> {
+    /// Says which server stands in for a URL, and what of a scenario's load is not used.
+    pub fn announce(&self) {
+        let demo = self.demo.as_ref().map(DemoServer::announcement);
+        for line in demo.iter().chain(&self.unused) {
+            self.setup.output.note(line);
+        }
+    }
+}
+
+/// What the report of an experiment over HTTP needs; `base`: what its trials are made of.
+pub fn report_setup(
+    kind: Kind,
+    base: &mut TrialSpec,
+    fleet: Option<&Fleet>,
+    mut options: ResolvedOptions,
+    thresholds: ThresholdArgs,
+    mut output: Output,
+) -> ReportSetup {
+    FleetArgs::tell(fleet, &mut options);
+    output.secrets_mut().learn_target(&mut base.target);
+    ReportSetup::new(kind, base.seed, options, thresholds, output)
+}
 
 /// An HTTP target, and who sends the load to it.
 #[derive(Debug)]

@@ -9,12 +9,9 @@ use crate::resolved_options::ResolvedOptions;
 use crate::started_at;
 use crate::watch::{ExperimentStart, UpcomingTrial, Watchers};
 use knee_core::compare::{has_host_speed, state_host_speed};
-use knee_core::experiment::ending;
-use knee_core::experiment::{self, Concluded, Conducted, EndReason, Experiment};
+use knee_core::experiment::{self, Concluded, Conducted, EndReason, Experiment, ending};
 use knee_core::finding::Finding;
-use knee_core::report::Command;
-use knee_core::report::{Conclusion, Reported};
-use knee_core::report::{Host, Report, ReportResult, SCHEMA};
+use knee_core::report::{Command, Conclusion, Host, Kind, Report, ReportResult, Reported, SCHEMA};
 use knee_core::trial::report::{TrialReport, Verdict};
 use knee_core::trial::sessions::SessionNames;
 use knee_engine::error::RunError;
@@ -89,8 +86,7 @@ pub fn conduct<X: Reported, S: TrialRunner<X>>(
 ) -> Result<Exit, Failure> {
     setup.hide_secrets();
     let secrets = setup.output.secrets().clone();
-    let exit = conduct_hidden(setup, experiment, runner);
-    exit.map_err(|failure| failure.without_secrets(&secrets))
+    conduct_hidden(setup, experiment, runner).map_err(|failure| failure.without_secrets(&secrets))
 }
 
 /// The same where the options have no secret.
@@ -224,6 +220,17 @@ pub fn ended_by_signal() -> Option<Exit> {
 }
 
 impl ReportSetup {
+    /// What the report of such an experiment needs.
+    pub fn new(
+        kind: Kind,
+        seed: u64,
+        options: ResolvedOptions,
+        thresholds: ThresholdArgs,
+        output: Output,
+    ) -> ReportSetup {
+        ReportSetup { command: Command::of(kind), seed, options, thresholds, output }
+    }
+
     /// Takes the secrets out of the options: from now on they are in what is sent alone.
     pub fn hide_secrets(&mut self) {
         self.output.secrets_mut().hide_options(&mut self.options.0);

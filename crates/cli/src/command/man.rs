@@ -4,9 +4,8 @@ use crate::failure::{Exit, Failure};
 use crate::{stdout, whole_file};
 use clap::{Args, Command};
 use clap_mangen::Man;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Write a manual page, or all of them
 #[derive(Args, Clone, Debug)]
@@ -72,8 +71,7 @@ fn pages(knee: Command) -> Vec<Command> {
 
 /// The same with every option described, also those that `-h` leaves out.
 fn told_in_full(command: Command) -> Command {
-    let command = command.mut_args(|argument| argument.hide_short_help(false));
-    command.mut_subcommands(told_in_full)
+    command.mut_args(|argument| argument.hide_short_help(false)).mut_subcommands(told_in_full)
 }
 
 fn collect(command: &Command, pages: &mut Vec<Command>) {
@@ -120,8 +118,8 @@ mod tests {
         for page in &pages {
             let text = String::from_utf8(rendered(page)).unwrap();
             assert!(text.contains(".TH"), "{}", name(page));
-            let defined = defined(name(page));
-            let options = defined.get_arguments().filter(|a| !a.is_hide_set());
+            let command = defined(name(page));
+            let options = command.get_arguments().filter(|a| !a.is_hide_set());
             for option in options.filter_map(|a| a.get_long()) {
                 let long = option.replace('-', "\\-");
                 let name_of = format!("\\fB\\-\\-{long}\\fR");

@@ -51,8 +51,7 @@ pub fn execute(raw: &RawReport) -> Result<Exit, Failure> {
     let report = report.without_secrets(output.secrets());
     output.deliver(&report)?;
     let asked = |t: &&ThresholdReport| judged.iter().any(|j| j.expression == t.expression);
-    let shown = report.thresholds.iter().filter(asked);
-    let failures = shown.flat_map(ThresholdReport::failures);
+    let failures = report.thresholds.iter().filter(asked).flat_map(ThresholdReport::failures);
     failures.for_each(|line| Output::explain(&format!("failed: {line}")));
     Ok(match report.verdict {
         _ if judged.is_empty() => Exit::Fine,

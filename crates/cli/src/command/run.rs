@@ -1,6 +1,6 @@
 //! `knee run`: one load, reported.
 
-use super::http_runner::{self, HttpRunner};
+use super::http_runner::{self, HttpRunner, report_setup};
 use super::laboratory::{self, ReportSetup};
 use crate::args::{ClosedArgs, HttpArgs, ObserveArgs, OpenArgs, RecordedArrivals, TargetArgs};
 use crate::args::{FleetArgs, parse_count, parse_positive, parse_whole, with_exits};
@@ -11,7 +11,7 @@ use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::{ResolvedOptions, typed};
 use clap::Args;
 use knee_core::experiment::SingleRun;
-use knee_core::report::{Command, Kind};
+use knee_core::report::Kind;
 use knee_fleet::Fleet;
 use knee_load::spec::{
     AskedArrival, HttpTarget, Load, Rate, TrialSpec, parse_duration, parse_rate,
@@ -149,18 +149,11 @@ impl RawRun {
         let fleet = self.http.gather(&self.target)?;
         let machine = FleetArgs::machine(fleet.as_ref(), machine);
         let mut trial = self.trial(&machine, fleet.as_ref())?;
-        let mut options = self.settle(&trial);
-        FleetArgs::tell(fleet.as_ref(), &mut options);
+        let options = self.settle(&trial);
         let observe = self.http.observe.with_token()?;
-        let mut output = self.output.resolve()?;
-        output.secrets_mut().learn_target(&mut trial.target);
-        let setup = ReportSetup {
-            command: Command::of(Kind::Run),
-            seed: trial.seed,
-            options,
-            thresholds: self.http.thresholds,
-            output,
-        };
+        let (output, thresholds) = (self.output.resolve()?, self.http.thresholds);
+        let setup =
+            report_setup(Kind::Run, &mut trial, fleet.as_ref(), options, thresholds, output);
         Ok(RunSpec { trial, repeats: self.repeat.unwrap_or(1), fleet, observe, setup })
     }
 

@@ -1,11 +1,11 @@
 //! `knee sweep`: throughput and its price.
 
 use super::demo::DemoServer;
-use super::http_runner::{self, HttpRunner};
-use super::laboratory::{self, ReportSetup};
-use crate::args::{ClosedArgs, HttpArgs, ObserveArgs, OpenArgs, TargetArgs};
+use super::http_runner::{self, HttpRunner, PreparedHttp, report_setup};
+use super::laboratory;
+use crate::args::{ClosedArgs, HttpArgs, OpenArgs, TargetArgs};
 use crate::args::{
-    FleetArgs, Levels, first_given, parse_positive, rate_levels, vuser_levels, with_exits,
+    FleetArgs, Levels, parse_positive, rate_levels, refuse_first, vuser_levels, with_exits,
 };
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
@@ -15,7 +15,7 @@ use crate::resolved_options::{ResolvedOptions, typed};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use knee_core::experiment::sweep::{Bound, RatePlan, Sweep, SweepAxis, SweepSpec, VuserPlan};
-use knee_core::report::{Command, Kind};
+use knee_core::report::Kind;
 use knee_fleet::Fleet;
 use knee_load::arrival;
 use knee_load::spec::{HttpTarget, Level, Load, Rate, TrialSpec, parse_duration};
@@ -126,43 +126,18 @@ const CONNECTIONS_HELP: &str = "With --axis rate: the most connections that may 
     [default: as many as the descriptors permit, up to 10,000]";
 
 /// A sweep that cannot be wrong.
-#[derive(Debug)]
-pub struct ResolvedSweep {
-    pub(super) spec: SweepSpec,
-    /// What of a scenario's load is not used, in a line.
-    pub(super) unused: Option<String>,
-    observe: ObserveArgs,
-    pub(super) setup: ReportSetup,
-    /// Who makes the trials; `None`: this process.
-    fleet: Option<Fleet>,
-    /// The reference server, where no URL was given; it serves as long as this lives.
-    demo: Option<DemoServer>,
-}
+pub type ResolvedSweep = PreparedHttp<SweepSpec>;
 
 /// Makes the sweep and reports it.
 pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
-    let demo = sweep.demo.take();
-    if let Some(demo) = &demo {
-        sweep.setup.output.note(&demo.announcement());
-    }
-    if let Some(unused) = &sweep.unused {
-        sweep.setup.output.note(unused);
-    }
+    sweep.announce();
     let fleet = sweep.fleet.take();
     if fleet.is_none() {
         sweep.spec.base.engine.margins = margins::of_this_machine(sweep.setup.output.notes());
     }
     let runner = HttpRunner::new(&sweep.spec.base, true, sweep.observe.clone());
     let mut runner = runner.made_by(fleet).in_slices();
-    let (setup, mut experiment) = sweep.split();
-    laboratory::conduct(setup, &mut experiment, &mut runner)
-}
-
-impl ResolvedSweep {
-    /// The policy, and what its report needs.
-    pub(super) fn split(self) -> (ReportSetup, Sweep) {
-        (self.setup, Sweep::new(self.spec))
-    }
+    laboratory::conduct(sweep.setup, &mut Sweep::new(sweep.spec), &mut runner)
 }
 
 impl RawSweep {
@@ -175,34 +150,21 @@ impl RawSweep {
             unused = self.target.unused_load("a sweep", takes_arrival);
         }
         self.refuse_contradictions()?;
-        let mut output = self.output.resolve()?;
+        let output = self.output.resolve()?;
         let (demo, share) = DemoServer::stand_in(&mut self.target, machine, DemoServer::station)?;
         let fleet = self.http.gather(&self.target)?;
         let share = FleetArgs::machine(fleet.as_ref(), &share);
         let mut spec = self.spec(&share, fleet.as_ref())?;
         let mut options = self.settle(&spec.base);
-        output.secrets_mut().learn_target(&mut spec.base.target);
-        FleetArgs::tell(fleet.as_ref(), &mut options);
         if demo.is_some() {
             spec.budget = self.budget.unwrap_or(DEMO_BUDGET);
             // The next sweep without a URL brings its own server again, on another port.
             options.leave_out("url");
         }
-        let setup = ReportSetup {
-            command: Command::of(Kind::Sweep),
-            seed: spec.base.seed,
-            options,
-            thresholds: self.http.thresholds,
-            output,
-        };
-        Ok(ResolvedSweep {
-            spec,
-            unused,
-            observe: self.http.observe.with_token()?,
-            setup,
-            fleet,
-            demo,
-        })
+        let observe = self.http.observe.with_token()?;
+        let (base, thresholds) = (&mut spec.base, self.http.thresholds);
+        let setup = report_setup(Kind::Sweep, base, fleet.as_ref(), options, thresholds, output);
+        Ok(ResolvedSweep { spec, unused, observe, setup, fleet, demo })
     }
 
     fn spec(&self, machine: &Machine, fleet: Option<&Fleet>) -> Result<SweepSpec, Failure> {
@@ -279,32 +241,27 @@ impl RawSweep {
     }
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {
-        let refuse = |argument: &str, wrong: &str| Err(Failure::argument(argument, wrong));
-        if self.is_open() {
-            if self.vusers.is_some() {
-                return refuse("--vusers", "with --axis rate the levels are --rates");
-            }
-            if let Some(pause) = self.closed.given() {
-                return refuse(pause, "only virtual users pause: leave out --axis rate");
-            }
-            if self.open.arrivals.carries_rate() {
-                let own = arrival::names_with_rate();
-                return refuse(
-                    "--arrival",
-                    &format!("the rate is what a sweep varies: not {}", arrival::either(&own)),
-                );
-            }
-            return Ok(());
-        }
-        let open_only = first_given(&[
-            (self.rates.is_some(), "--rates"),
-            (self.open.arrivals.arrival.is_some(), "--arrival"),
-            (self.open.max_in_flight.is_some(), "--max-in-flight"),
-        ]);
-        match open_only {
-            Some(open_only) => refuse(open_only, "needs --axis rate"),
-            None => Ok(()),
-        }
+        let (is_open, arrivals) = (self.is_open(), &self.open.arrivals);
+        let pause = self.closed.given();
+        let own = arrival::either(&arrival::names_with_rate());
+        let varies = format!("the rate is what a sweep varies: not {own}");
+        let open_only = "needs --axis rate";
+        refuse_first(&[
+            (
+                is_open && self.vusers.is_some(),
+                "--vusers",
+                "with --axis rate the levels are --rates",
+            ),
+            (
+                is_open && pause.is_some(),
+                pause.unwrap_or_default(),
+                "only virtual users pause: leave out --axis rate",
+            ),
+            (is_open && arrivals.carries_rate(), "--arrival", &varies),
+            (!is_open && self.rates.is_some(), "--rates", open_only),
+            (!is_open && arrivals.arrival.is_some(), "--arrival", open_only),
+            (!is_open && self.open.max_in_flight.is_some(), "--max-in-flight", open_only),
+        ])
     }
 
     /// Puts what the trials use in the place of defaults; the options that repeat the sweep.

@@ -162,8 +162,7 @@ impl HistoryStore {
                 "no run is kept yet".to_string()
             }
             RunReference::Baseline(name) => {
-                let found = one("SELECT run FROM baselines WHERE name = ?", name)?;
-                if let Some(id) = found {
+                if let Some(id) = one("SELECT run FROM baselines WHERE name = ?", name)? {
                     return Ok(id);
                 }
                 "no baseline has this name; 'knee history baseline' lists them".to_string()
@@ -219,8 +218,7 @@ impl HistoryStore {
         let sql = "SELECT report_schema, ended, running, running_trial FROM runs WHERE id = ?";
         let mut statement = self.connection.prepare(sql).map_err(in_words)?;
         let mut rows = statement.query([entry.id]).map_err(in_words)?;
-        let row = rows.next().map_err(in_words)?;
-        let row = row.ok_or_else(|| no_run(entry.id))?;
+        let row = rows.next().map_err(in_words)?.ok_or_else(|| no_run(entry.id))?;
         let schema: String = row.get(0).map_err(in_words)?;
         check_schema(&schema)?;
         let ended: i64 = row.get(1).map_err(in_words)?;
@@ -320,8 +318,7 @@ impl HistoryStore {
         let entries = self.entries(&HistoryFilter::default())?;
         let goes =
             |entry: &&HistoryEntry| entry.baselines.is_empty() && entry.state != RunState::Running;
-        let older = entries.iter().skip(keep).filter(goes);
-        let ids: Vec<i64> = older.map(|entry| entry.id).collect();
+        let ids: Vec<i64> = entries.iter().skip(keep).filter(goes).map(|entry| entry.id).collect();
         self.change(|transaction| delete(transaction, &ids))?;
         self.shrink();
         Ok(ids.len())

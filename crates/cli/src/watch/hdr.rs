@@ -11,8 +11,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
 };
-use knee_core::report::Kind;
-use knee_core::report::Report;
+use knee_core::report::{Kind, Report};
 use knee_load::measure::{Histogram, Interval};
 use std::cell::RefCell;
 use std::io;
@@ -98,8 +97,7 @@ struct Trial {
 impl HdrWriter {
     /// A log that stayed empty is worth a word.
     fn end(&mut self) {
-        let ended = self.log.take().map(|(log, _)| log.into_inner().finish());
-        let ended = ended.unwrap_or(Ok(()));
+        let ended = self.log.take().map(|(log, _)| log.into_inner().finish()).unwrap_or(Ok(()));
         self.keep(ended);
         if self.written == 0 && self.failure.borrow().is_none() {
             self.remark = Some(format!(

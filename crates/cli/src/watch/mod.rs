@@ -13,8 +13,7 @@ pub use live_view::LiveView;
 pub use progress::ProgressWatcher;
 
 use crate::notes::Notes;
-use knee_core::report::Command;
-use knee_core::report::Report;
+use knee_core::report::{Command, Report};
 use knee_core::trial::report::TrialReport;
 use knee_core::trial::sessions::SessionNames;
 use knee_load::measure::{Histogram, Interval, IntervalWatcher};

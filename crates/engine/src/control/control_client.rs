@@ -1,8 +1,7 @@
 //! The client's end of a control connection.
 
 use super::lines::{Lines, line};
-use crate::error::RunError;
-use crate::error::reason;
+use crate::error::{RunError, reason};
 use crate::names::lookup_text;
 use crate::sys::{clock, socket};
 use serde::Serialize;
@@ -277,8 +276,7 @@ impl ServiceLost {
 
 /// Text of a service for the terminal: one line of up to 200 characters.
 pub(crate) fn printable(text: &str) -> String {
-    let printed = text.chars().filter(|c| !c.is_control());
-    printed.take(200).collect()
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
 fn is_no_data(error: &io::Error) -> bool {

@@ -4,11 +4,10 @@ use super::control_client::{ControlClient, ServiceLost};
 use crate::error::RunError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+use std::{fmt, fs};
 
 /// Version of the control protocol of all services. Client and service have to be of the same.
 /// Raise it whenever a message changes.
@@ -213,8 +212,7 @@ impl<F> Welcome<F> {
 
 /// Identifies the running kernel of one machine. Empty where the kernel does not tell it.
 fn boot_id() -> String {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 /// Network namespace of the calling thread, such as `net:[4026531840]`. Empty where the kernel

@@ -92,8 +92,7 @@ impl<F: Serialize> ServiceClients<F> {
         let mut dismissed = 0;
         while let Ok(accepted) = self.listener.accept() {
             if self.all.len() >= CONNECTIONS_MAX + expected {
-                let others = self.all.iter().enumerate();
-                let others = others.filter(|(_, c)| Some(c.id) != self.holder);
+                let others = self.all.iter().enumerate().filter(|(_, c)| Some(c.id) != self.holder);
                 let closed = oldest_of_busiest(others.map(|(index, c)| (index, c.peer)));
                 dismissed += u64::from(closed.map(|index| self.all.remove(index)).is_some());
             }
@@ -221,8 +220,7 @@ fn oldest_of_busiest<C>(connections: impl Iterator<Item = (C, IpAddr)>) -> Optio
         }
     }
     // Of several with as many, the first.
-    let most = by_peer.into_iter().reduce(|a, b| if b.1 > a.1 { b } else { a });
-    most.map(|(.., oldest)| oldest)
+    by_peer.into_iter().reduce(|a, b| if b.1 > a.1 { b } else { a }).map(|(.., oldest)| oldest)
 }
 
 #[cfg(test)]

@@ -100,8 +100,7 @@ mod tests {
             Counters(counters)
         };
         let before = read("Tcp: InSegs RetransSegs OutRsts\nTcp: 5 10 3\n");
-        let after = read("Tcp: InSegs RetransSegs OutRsts\nTcp: 9 12 3\n");
-        let moved = after.moved_since(&before);
+        let moved = read("Tcp: InSegs RetransSegs OutRsts\nTcp: 9 12 3\n").moved_since(&before);
         assert_eq!(moved, BTreeMap::from([("TcpRetransSegs".to_owned(), 2)]));
     }
 }

@@ -9,8 +9,7 @@ use fragments::IpFlow;
 use knee_load::experiment::udp::measure::{DropCounter, DropPlace};
 use knee_load::time::Nanos;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::{fs, io};
 
 /// What a counter covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -177,8 +176,7 @@ impl Drops {
 
     /// Drops at a place.
     pub(crate) fn at(&self, place: DropPlace) -> u64 {
-        let here = self.counts.iter().filter(|(key, _)| key.place == place);
-        here.map(|(_, &count)| count).sum()
+        self.counts.iter().filter(|(key, _)| key.place == place).map(|(_, &count)| count).sum()
     }
 
     /// Subtracts up to `count` drops of a place that another counter has too. Returns the number
@@ -253,8 +251,7 @@ impl Drops {
     /// known by the kernel's reasons, if watched.
     fn with_undelivered(mut self, undelivered: u64) -> Drops {
         let sum = |tells: &dyn Fn(&Key) -> bool| -> u64 {
-            let told = self.counts.iter().filter(|(key, _)| tells(key));
-            told.map(|(_, &count)| count).sum()
+            self.counts.iter().filter(|(key, _)| tells(key)).map(|(_, &count)| count).sum()
         };
         let told = sum(&|key| match key.place {
             DropPlace::IpLayer => key.scope != Scope::Kernel && !key.source.contains(": Out"),
@@ -332,8 +329,7 @@ impl Drops {
     fn add_softnet(&mut self, text: &str) {
         for line in text.lines() {
             let dropped = line.split_whitespace().nth(1);
-            let dropped = dropped.and_then(|d| u64::from_str_radix(d, 16).ok());
-            if let Some(count) = dropped {
+            if let Some(count) = dropped.and_then(|d| u64::from_str_radix(d, 16).ok()) {
                 let source = SOFTNET.to_owned();
                 self.add(DropPlace::Backlog, Scope::Machine, source, None, count);
             }
@@ -343,15 +339,13 @@ impl Drops {
     /// A header that names the columns, then a line for each processor, in hexadecimal.
     fn add_neighbours(&mut self, table: &str, text: &str) {
         let mut lines = text.lines();
-        let header = lines.next().unwrap_or_default();
-        let mut names = header.split_whitespace();
+        let mut names = lines.next().unwrap_or_default().split_whitespace();
         let Some(column) = names.position(|name| name == "unresolved_discards") else {
             return;
         };
         for line in lines {
             let count = line.split_whitespace().nth(column);
-            let count = count.and_then(|c| u64::from_str_radix(c, 16).ok());
-            if let Some(count) = count {
+            if let Some(count) = count.and_then(|c| u64::from_str_radix(c, 16).ok()) {
                 let source = format!("{table} unresolved_discards");
                 self.add(DropPlace::NeighbourQueue, Scope::Machine, source, None, count);
             }
@@ -374,8 +368,7 @@ impl Drops {
                 (11, "transmit drop"),
             ];
             for (column, source) in columns_told {
-                let count = columns.get(column).and_then(|c| c.parse().ok());
-                if let Some(count) = count {
+                if let Some(count) = columns.get(column).and_then(|c| c.parse().ok()) {
                     let (interface, source) = (name.trim().to_owned(), source.to_owned());
                     let (place, scope) = (DropPlace::Device, Scope::Namespace);
                     self.add(place, scope, source, Some(interface), count);

@@ -2,6 +2,7 @@
 //! on nftables. Reading changes nothing.
 
 use crate::sys::netlink::{self, Message};
+use rustix::net::netlink::NETFILTER;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -58,7 +59,7 @@ pub(crate) struct Dropped {
 /// Not permitted (CAP_NET_ADMIN), no nftables in this kernel, or more rules than can be read
 /// between two datagrams.
 pub(crate) fn now() -> io::Result<Vec<Dropped>> {
-    let ask = |kind| netlink::dump_of(libc::NETLINK_NETFILTER, kind, &[0; NFGENMSG], DUMP_MAX);
+    let ask = |kind| netlink::dump_of(Some(NETFILTER), kind, &[0; NFGENMSG], DUMP_MAX);
     Ok(parse(&ask(GET_CHAIN)?, &ask(GET_RULE)?))
 }
 
@@ -163,8 +164,7 @@ fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
 }
 
 fn packets(counter: &[u8]) -> Option<u64> {
-    let packets = attribute(counter, COUNTER_PACKETS)?;
-    packets.try_into().ok().map(u64::from_be_bytes)
+    attribute(counter, COUNTER_PACKETS)?.try_into().ok().map(u64::from_be_bytes)
 }
 
 fn big_endian(value: &[u8]) -> Option<u32> {

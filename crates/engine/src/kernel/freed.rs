@@ -5,9 +5,8 @@
 use crate::sys::tracepoint::{self, Count};
 use knee_load::experiment::udp::measure::DropPlace;
 use std::ffi::CString;
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 /// Reasons (enum skb_drop_reason) for drops between two network namespaces that may have no
 /// readable counter.

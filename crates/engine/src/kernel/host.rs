@@ -107,8 +107,7 @@ fn idle_ticks(stat: &str, cpus: &[u32]) -> Option<u64> {
         let is_it = |line: &&str| line.split_whitespace().next() == Some(name.as_str());
         let line = stat.lines().find(is_it)?;
         // Waiting for a disk is idling too.
-        let ticks = line.split_whitespace().skip(4).take(2);
-        ticks.map(|t| t.parse::<u64>().ok()).sum()
+        line.split_whitespace().skip(4).take(2).map(|t| t.parse::<u64>().ok()).sum()
     };
     cpus.iter().map(of).sum()
 }
@@ -130,8 +129,7 @@ fn parse(stat: &str) -> HostTime {
 pub(crate) fn peak_rss_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
+    line.and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //! Only tables in use are read, as reading would create others.
 
 use super::firewall::{Dropped, text};
+use crate::sys::field;
 use crate::sys::xtables::{self, Family};
-use std::fs;
-use std::io;
+use std::{fs, io};
 
 /// Longest table. A longer one would delay the trial.
 const ENTRIES_MAX: usize = 1 << 20;
@@ -80,11 +80,11 @@ pub(crate) fn parse(family: Family, table: &str, info: &[u8], entries: &[u8]) ->
         Family::V4 => "iptables-legacy",
         Family::V6 => "ip6tables-legacy",
     };
-    let valid = u32_at(info, VALID_HOOKS).unwrap_or(0);
+    let valid = field(info, VALID_HOOKS).map_or(0, u32::from_ne_bytes);
     let hook_at = |base: usize, at: usize| {
         let is_there = |&hook: &usize| valid & 1 << hook != 0;
         let mut hooks = (0..HOOKS.len()).filter(is_there);
-        hooks.find(|hook| u32_at(info, base + 4 * hook) == Some(at as u32))
+        hooks.find(|hook| field(info, base + 4 * hook) == Some((at as u32).to_ne_bytes()))
     };
     let mut all = Vec::new();
     let (mut chain, mut is_out, mut number) = (String::new(), false, 0);
@@ -131,33 +131,21 @@ enum Target {
 
 impl Entry {
     fn read(bytes: &[u8], layout: Layout) -> Option<Entry> {
-        let length = usize::from(u16_at(bytes, layout.next_offset)?);
+        let length = usize::from(u16::from_ne_bytes(field(bytes, layout.next_offset)?));
         // One that leads nowhere would be read for ever.
         let entry = bytes.get(..length).filter(|_| length > layout.packets)?;
-        let packets = entry.get(layout.packets..layout.packets + 8)?;
-        let target = entry.get(usize::from(u16_at(entry, layout.target_offset)?)..)?;
+        let packets = u64::from_ne_bytes(field(entry, layout.packets)?);
+        let target =
+            entry.get(usize::from(u16::from_ne_bytes(field(entry, layout.target_offset)?))..)?;
         let name = target.get(TARGET_NAME..TARGET_NAME + TARGET_NAME_LENGTH)?;
         let target = match text(name).as_str() {
-            "" => match target.get(TARGET..TARGET + 4)?.try_into() {
-                Ok(verdict) if i32::from_ne_bytes(verdict) == DROP => Target::Drops,
-                _ => Target::Other,
-            },
+            "" if i32::from_ne_bytes(field(target, TARGET)?) == DROP => Target::Drops,
             "REJECT" => Target::Drops,
             "ERROR" => Target::Chain(text(target.get(TARGET..)?)),
             _ => Target::Other,
         };
-        Some(Entry { length, packets: packets.try_into().ok().map(u64::from_ne_bytes)?, target })
+        Some(Entry { length, packets, target })
     }
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    let bytes = bytes.get(at..at + 2)?.try_into().ok()?;
-    Some(u16::from_ne_bytes(bytes))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
-    Some(u32::from_ne_bytes(bytes))
 }
 
 #[cfg(test)]

@@ -1,14 +1,11 @@
 //! Limits of this process, checked before any load is sent.
 
 use crate::error::RunError;
-use crate::sys::thread::OpenFilesLimit;
+use crate::sys::thread::raise_open_files;
 
 /// Open files beside connections: standard streams, output files, the history, and those of each
 /// worker's backend.
 pub const RESERVED_FILES: u64 = 64;
-
-/// Usual limit, if the kernel does not tell one.
-const USUAL_LIMIT: u64 = 1_024;
 
 /// Limit and use of open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +19,7 @@ pub struct OpenFiles {
 impl OpenFiles {
     /// Limit of this process, with the soft limit raised to the hard one if permitted.
     pub fn of_this_process() -> OpenFiles {
-        let limit = OpenFilesLimit::raise().or_else(|_| OpenFilesLimit::now());
-        OpenFiles { limit: limit.map_or(USUAL_LIMIT, |l| l.soft), per_connection: 1 }
+        OpenFiles { limit: raise_open_files(), per_connection: 1 }
     }
 
     /// Connections that fit.

@@ -1,5 +1,6 @@
 //! Drops of queueing disciplines, by rtnetlink(7).
 
+use crate::sys::field;
 use crate::sys::netlink::{self, Message};
 use std::io;
 
@@ -45,7 +46,7 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Qdisc> {
 }
 
 fn qdisc(message: Message) -> Option<Qdisc> {
-    let parent = number(message.body, PARENT)?;
+    let parent = u32::from_ne_bytes(field(message.body, PARENT)?);
     if message.kind != NEW_QDISC || !ROOTS.contains(&parent) {
         return None;
     }
@@ -61,17 +62,16 @@ fn qdisc(message: Message) -> Option<Qdisc> {
                 let mut nested = netlink::attributes(value);
                 drops = nested
                     .find(|&(a, _)| a == STATS2_QUEUE)
-                    .and_then(|(_, queue)| number(queue, 8));
+                    .and_then(|(_, queue)| field(queue, 8).map(u32::from_ne_bytes));
             }
             // struct tc_stats: bytes (64 bits), packets, drops.
-            STATS => drops_old = number(value, 12),
+            STATS => drops_old = field(value, 12).map(u32::from_ne_bytes),
             _ => {}
         }
     }
-    Some(Qdisc { interface: number(message.body, INTERFACE)?, kind, drops: drops.or(drops_old)? })
-}
-
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
-    let four = bytes.get(at..at + 4)?;
-    Some(u32::from_ne_bytes(four.try_into().ok()?))
+    Some(Qdisc {
+        interface: u32::from_ne_bytes(field(message.body, INTERFACE)?),
+        kind,
+        drops: drops.or(drops_old)?,
+    })
 }

@@ -1,6 +1,6 @@
 //! Settings of the kernel that limit the connections of this host.
 
-use crate::sys::thread::OpenFilesLimit;
+use crate::sys::thread::raise_open_files;
 use knee_load::experiment::overload::{PreflightFacts, ServerFacts};
 use knee_load::spec::CloseKind;
 use knee_load::time::Nanos;
@@ -19,7 +19,6 @@ pub fn preflight_facts(target: IpAddr, on_this_host: bool) -> PreflightFacts {
         1 => true,
         _ => target.to_canonical().is_loopback(),
     };
-    let files = OpenFilesLimit::raise().or_else(|_| OpenFilesLimit::now());
     PreflightFacts {
         port_range: port_range(),
         sources: 1,
@@ -27,7 +26,7 @@ pub fn preflight_facts(target: IpAddr, on_this_host: bool) -> PreflightFacts {
         close: CloseKind::Fin,
         closes_first: false,
         syn_retries: number("ipv4/tcp_syn_retries", 6),
-        files_hard: files.map_or(u64::MAX, |limit| limit.soft),
+        files_hard: raise_open_files(),
         time_wait: TIME_WAIT,
         served_per_s: None,
         server: on_this_host.then(server_facts),
@@ -46,8 +45,8 @@ fn server_facts() -> ServerFacts {
 }
 
 fn port_range() -> (u16, u16) {
-    let set = setting("ipv4/ip_local_port_range");
-    let ports = set.as_deref().map(str::split_whitespace);
+    let range = setting("ipv4/ip_local_port_range");
+    let ports = range.as_deref().map(str::split_whitespace);
     let mut ports = ports.into_iter().flatten().map(str::parse);
     match (ports.next(), ports.next()) {
         (Some(Ok(first)), Some(Ok(last))) => (first, last),
@@ -57,9 +56,7 @@ fn port_range() -> (u16, u16) {
 
 /// A setting with one number, or Linux's default.
 fn number(name: &str, otherwise: u32) -> u32 {
-    let set = setting(name);
-    let set = set.and_then(|text| text.trim().parse().ok());
-    set.unwrap_or(otherwise)
+    setting(name).and_then(|text| text.trim().parse().ok()).unwrap_or(otherwise)
 }
 
 fn setting(name: &str) -> Option<String> {

@@ -2,6 +2,7 @@
 //! and here as a parser. As in [`super::segment`], IPv4 and IPv6 without extension headers.
 
 use super::segment::{headers, jump, load_byte, load_half, load_word, unless_equal};
+use crate::sys::field;
 use crate::sys::packet::{BpfInstruction, SNAP};
 use knee_load::both_ends::port_mask;
 use std::net::Ipv6Addr;
@@ -38,23 +39,19 @@ pub const OUTGOING: u32 = 4;
 pub fn parse(packet: &[u8]) -> Option<StreamSegment> {
     let (from, to, tcp) = headers(packet)?;
     let header = packet.len() - tcp.len();
-    let u16_at = |bytes: &[u8], at: usize| {
-        let bytes = bytes.get(at..at + 2)?.try_into().ok()?;
-        Some(u16::from_be_bytes(bytes))
-    };
     let segment_length = match packet[0] >> 4 {
-        4 => usize::from(u16_at(packet, 2)?).checked_sub(header)?,
-        _ => usize::from(u16_at(packet, 4)?),
+        4 => usize::from(u16::from_be_bytes(field(packet, 2)?)).checked_sub(header)?,
+        _ => usize::from(u16::from_be_bytes(field(packet, 4)?)),
     };
     let is_syn = *tcp.get(13)? & SYN != 0;
     let tcp_header = usize::from(tcp[12] >> 4) * 4;
     let length = segment_length.checked_sub(tcp_header)?;
     (tcp_header >= 20 && (is_syn || length > 0)).then_some(StreamSegment {
         from,
-        from_port: u16_at(tcp, 0)?,
+        from_port: u16::from_be_bytes(field(tcp, 0)?),
         to,
-        to_port: u16_at(tcp, 2)?,
-        sequence: u32::from_be_bytes(tcp.get(4..8)?.try_into().ok()?),
+        to_port: u16::from_be_bytes(field(tcp, 2)?),
+        sequence: u32::from_be_bytes(field(tcp, 4)?),
         is_syn,
         length: length as u32,
     })

@@ -1,5 +1,6 @@
 //! The accept queue of a listening socket, as the kernel tells it.
 
+use crate::sys::field;
 use crate::sys::netlink::SocketDiagnostics;
 use std::fs;
 
@@ -97,8 +98,8 @@ fn question(family: u8, port: u16) -> Vec<u8> {
 /// is an error or is cut off.
 fn parse_answer(mut answer: &[u8], port: u16, sockets: &mut Vec<AcceptQueue>) -> Option<bool> {
     while !answer.is_empty() {
-        let length = u32_at(answer, 0)? as usize;
-        let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
+        let length = u32::from_ne_bytes(field(answer, 0)?) as usize;
+        let kind = u16::from_ne_bytes(field(answer, 4)?);
         let body = answer.get(HEADER..length)?;
         match kind {
             MESSAGE_DONE => return Some(true),
@@ -116,13 +117,10 @@ fn parse_answer(mut answer: &[u8], port: u16, sockets: &mut Vec<AcceptQueue>) ->
 /// receive queue, send queue. Of a listening socket the queues are the accept queue and its limit.
 fn parse_socket(body: &[u8], port: u16) -> Option<Option<AcceptQueue>> {
     let state = *body.get(1)?;
-    let its_port = u16::from_be_bytes(body.get(4..6)?.try_into().ok()?);
-    let queue = AcceptQueue { waiting: u32_at(body, 56)?, limit: Some(u32_at(body, 60)?) };
+    let its_port = u16::from_be_bytes(field(body, 4)?);
+    let [waiting, limit] = [field(body, 56)?, field(body, 60)?].map(u32::from_ne_bytes);
+    let queue = AcceptQueue { waiting, limit: Some(limit) };
     Some((state == STATE_LISTEN && its_port == port).then_some(queue))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
 /// The sockets that listen on `port` in a table such as /proc/net/tcp: `sl local_address

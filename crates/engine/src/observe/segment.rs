@@ -2,8 +2,9 @@
 //! parser. Both read IPv4 and IPv6 without extension headers; fragments but the first are no
 //! segments.
 
+use crate::sys::field;
 use crate::sys::packet::{BpfInstruction, SNAP};
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What a client's segment does to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,10 +52,10 @@ pub fn parse(packet: &[u8]) -> Option<ControlSegment> {
     };
     Some(ControlSegment {
         from,
-        from_port: u16_at(tcp, 0)?,
+        from_port: u16::from_be_bytes(field(tcp, 0)?),
         to,
-        to_port: u16_at(tcp, 2)?,
-        sequence: u32::from_be_bytes(tcp.get(4..8)?.try_into().ok()?),
+        to_port: u16::from_be_bytes(field(tcp, 2)?),
+        sequence: u32::from_be_bytes(field(tcp, 4)?),
         kind,
     })
 }
@@ -70,14 +71,11 @@ pub(super) fn headers(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, &[u8])> {
 
 fn ipv4(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, &[u8])> {
     let header = usize::from(packet[0] & 0x0f) * 4;
-    let is_later_fragment = u16_at(packet, 6)? & 0x1fff != 0;
+    let is_later_fragment = u16::from_be_bytes(field(packet, 6)?) & 0x1fff != 0;
     if header < 20 || *packet.get(9)? != TCP || is_later_fragment {
         return None;
     }
-    let address = |at: usize| {
-        let bytes: [u8; 4] = packet.get(at..at + 4)?.try_into().ok()?;
-        Some(std::net::Ipv4Addr::from(bytes).to_ipv6_mapped())
-    };
+    let address = |at| Some(Ipv4Addr::from(field::<4>(packet, at)?).to_ipv6_mapped());
     Some((address(12)?, address(16)?, packet.get(header..)?))
 }
 
@@ -85,15 +83,8 @@ fn ipv6(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, &[u8])> {
     if *packet.get(6)? != TCP {
         return None;
     }
-    let address = |at: usize| {
-        let bytes: [u8; 16] = packet.get(at..at + 16)?.try_into().ok()?;
-        Some(Ipv6Addr::from(bytes))
-    };
+    let address = |at| Some(Ipv6Addr::from(field::<16>(packet, at)?));
     Some((address(8)?, address(24)?, packet.get(40..)?))
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 /// The same selection for the kernel: segments to `port` in packets that came in for this host.

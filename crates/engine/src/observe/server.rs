@@ -119,8 +119,7 @@ impl ObserveServer {
 
 /// Time until the end of a window.
 fn window_left_ns(at_ns: u64, duration_ns: u64) -> u64 {
-    let begin_ns = at_ns.saturating_sub(monotonic_ns()).min(BEGIN_WITHIN_NS);
-    begin_ns.saturating_add(duration_ns)
+    at_ns.saturating_sub(monotonic_ns()).min(BEGIN_WITHIN_NS).saturating_add(duration_ns)
 }
 
 /// The clients, and what is watched for the one that holds the observer.

@@ -212,8 +212,8 @@ mod tests {
         streams.came(&segment(true, 7_000, 0), 11);
         streams.goes(&back(true, 8_000, 0), 12);
         streams.came(&segment(false, 7_001, 5), 13);
-        let seen = streams.finish(0);
-        let marks = seen.connections.iter().map(|c| &c.requests.marks[..]);
+        let observed = streams.finish(0);
+        let marks = observed.connections.iter().map(|c| &c.requests.marks[..]);
         assert_eq!(marks.collect::<Vec<_>>(), [[(5, 13)]]);
     }
 

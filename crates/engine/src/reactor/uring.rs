@@ -337,8 +337,8 @@ impl Backend for UringBackend {
         let connection = &mut self.connections[slot as usize];
         connection.socket = Some(socket);
         (connection.unsent, connection.send_error) = (0, None);
-        let kept = connection.address.get_or_insert_with(|| Box::new(*opening.to));
-        **kept = *opening.to;
+        let kept = connection.address.get_or_insert_with(|| Box::new(opening.to.clone()));
+        (**kept).clone_from(opening.to);
         let (pointer, length) = (kept.as_ptr(), kept.length());
         let entry = opcode::Connect::new(self.fd(slot), pointer, length).build();
         let data = self.user_data(slot, KIND_CONNECT);

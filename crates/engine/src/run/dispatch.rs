@@ -191,7 +191,7 @@ impl Dispatch<'_> {
     fn config_of(&self, connections_max: u32) -> ClientConfig {
         let spec = self.plan.spec;
         ClientConfig {
-            address: self.plan.address,
+            address: self.plan.address.clone(),
             keep_alive: spec.target.keep_alive,
             connections_max,
             lanes: 0,

@@ -97,8 +97,7 @@ fn answer(mut client: TcpStream, page: &ExposedPage, stop: &AtomicBool) -> io::R
     for _ in 0..READS_MAX {
         let n = client.read(&mut piece)?;
         request.extend_from_slice(&piece[..n]);
-        let asked = ask(&request, page);
-        if let Some(asked) = asked {
+        if let Some(asked) = ask(&request, page) {
             return client.write_all(&respond(asked, page));
         }
         if n == 0 || stop.load(Ordering::Relaxed) {

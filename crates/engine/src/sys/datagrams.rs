@@ -1,10 +1,12 @@
 //! Receiving datagrams: many in one call, each with the kernel's receive timestamp, and what the
 //! kernel knows of the socket's buffer.
 
-use super::{check_count, set_option, socket_memory};
+use super::{set_option, socket_memory};
+use rustix::io::retry_on_intr;
+use rustix::net::{SendFlags, SocketAddrAny, sendto};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// A non-blocking UDP socket that receives with timestamps.
 #[derive(Debug)]
@@ -87,20 +89,8 @@ impl DatagramSocket {
     /// Sends datagram `index` of the batch back to where it came from; whether the kernel took it.
     #[inline]
     pub fn send_back(&self, batch: &DatagramBatch, index: usize) -> bool {
-        let (bytes, (name, length)) = (batch.bytes(index), batch.address(index));
-        let flags = libc::MSG_DONTWAIT;
-        // SAFETY: the bytes and the address are the batch's and have the lengths that we say.
-        let sent = check_count(|| unsafe {
-            libc::sendto(
-                self.0.as_raw_fd(),
-                bytes.as_ptr().cast(),
-                bytes.len(),
-                flags,
-                (&raw const *name).cast(),
-                length,
-            )
-        });
-        sent.is_ok()
+        let (bytes, to) = (batch.bytes(index), batch.from(index));
+        retry_on_intr(|| sendto(&self.0, bytes, SendFlags::DONTWAIT, &to)).is_ok()
     }
 }
 
@@ -117,23 +107,15 @@ impl DatagramBatch {
     /// Where datagram `index` came from; IPv4 in IPv6 as plain IPv4. `None` for another family.
     #[inline]
     pub fn source(&self, index: usize) -> Option<IpAddr> {
-        let (name, _) = self.address(index);
-        let from = &raw const *name;
-        // SAFETY: the family says which struct the kernel wrote; the storage is large enough and
-        // aligned for each, and all of its bytes are initialised.
-        unsafe {
-            match libc::c_int::from(name.ss_family) {
-                libc::AF_INET => {
-                    let v4 = from.cast::<libc::sockaddr_in>().read();
-                    Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
-                }
-                libc::AF_INET6 => {
-                    let v6 = from.cast::<libc::sockaddr_in6>().read();
-                    Some(IpAddr::from(Ipv6Addr::from(v6.sin6_addr.s6_addr)).to_canonical())
-                }
-                _ => None,
-            }
-        }
+        let from = SocketAddr::try_from(self.from(index));
+        from.ok().map(|from| from.ip().to_canonical())
+    }
+
+    #[inline]
+    fn from(&self, index: usize) -> SocketAddrAny {
+        let (name, length) = self.address(index);
+        // SAFETY: the kernel wrote a whole address of this length.
+        unsafe { SocketAddrAny::read((&raw const *name).cast(), length) }
     }
 }
 

@@ -1,7 +1,9 @@
 //! epoll(7): readiness of many descriptors, with timeouts in nanoseconds.
 
-use super::{check, owned};
+use super::check;
+use super::timer::timespec;
 use knee_load::time::Nanos;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,8 +72,7 @@ impl Epoll {
     /// # Errors
     /// Out of descriptors or memory.
     pub fn new() -> io::Result<Epoll> {
-        // SAFETY: no pointers.
-        owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).map(Epoll)
+        Ok(Epoll(epoll::create(CreateFlags::CLOEXEC)?))
     }
 
     /// Begins to watch `fd` for `flags`. Closing the descriptor ends the watch.
@@ -79,7 +80,8 @@ impl Epoll {
     /// # Errors
     /// Already watched, not watchable, out of memory.
     pub fn add(&self, fd: &impl AsFd, token: u64, flags: u32) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd.as_fd(), token, flags)
+        let flags = EventFlags::from_bits_retain(flags);
+        Ok(epoll::add(&self.0, fd, EventData::new_u64(token), flags)?)
     }
 
     /// Changes what `fd` is watched for, and rearms an edge.
@@ -87,7 +89,8 @@ impl Epoll {
     /// # Errors
     /// Not watched.
     pub fn modify(&self, fd: &impl AsFd, token: u64, flags: u32) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd.as_fd(), token, flags)
+        let flags = EventFlags::from_bits_retain(flags);
+        Ok(epoll::modify(&self.0, fd, EventData::new_u64(token), flags)?)
     }
 
     /// Ends the watch of `fd`.
@@ -95,7 +98,7 @@ impl Epoll {
     /// # Errors
     /// Not watched.
     pub fn delete(&self, fd: &impl AsFd) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, fd.as_fd(), 0, 0)
+        Ok(epoll::delete(&self.0, fd)?)
     }
 
     /// Waits until something is ready or `timeout` has passed (`None`: for ever; zero: only looks).
@@ -140,10 +143,7 @@ impl Epoll {
 
     /// Called by number: glibc wraps it only since 2.35.
     fn pwait2(&self, events: &mut [EpollEvent], timeout: Nanos) -> io::Result<usize> {
-        let timeout = libc::timespec {
-            tv_sec: (timeout.0 / 1_000_000_000) as _,
-            tv_nsec: (timeout.0 % 1_000_000_000) as libc::c_long,
-        };
+        let timeout = timespec(timeout.0);
         let capacity = events.len().min(i32::MAX as usize) as i32;
         // SAFETY: the buffer holds `capacity` events, the timeout outlives the call, and no signal
         // mask is given (null, of length 0).
@@ -159,21 +159,6 @@ impl Epoll {
             )
         };
         check(count as libc::c_int).map(|n| n as usize)
-    }
-
-    fn control(
-        &self,
-        operation: libc::c_int,
-        fd: BorrowedFd<'_>,
-        token: u64,
-        flags: u32,
-    ) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: flags, u64: token };
-        // SAFETY: both descriptors are open for as long as they are borrowed; the event is ours.
-        let result = unsafe {
-            libc::epoll_ctl(self.0.as_raw_fd(), operation, fd.as_raw_fd(), &raw mut event)
-        };
-        check(result).map(drop)
     }
 }
 

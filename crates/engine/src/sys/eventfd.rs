@@ -1,8 +1,8 @@
 //! eventfd(2): wakes a thread that waits in epoll.
 
-use super::owned;
+use rustix::event::{EventfdFlags, eventfd};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Readable from the first [`EventFd::notify`] until [`EventFd::drain`].
 #[derive(Debug)]
@@ -14,23 +14,18 @@ impl EventFd {
     /// # Errors
     /// Out of descriptors or memory.
     pub fn new() -> io::Result<EventFd> {
-        // SAFETY: no pointers.
-        owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(EventFd)
+        Ok(EventFd(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
     /// Makes it readable. Can be called from any thread and from a signal handler.
     pub fn notify(&self) {
-        let one = 1_u64;
-        // SAFETY: eight bytes of our own. It fails only where the counter is full, and then it is
-        // readable already.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+        // It fails only where the counter is full, and then it is readable already.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
     /// Makes it unreadable again; whether it was readable.
     pub fn drain(&self) -> bool {
-        let mut count = 0_u64;
-        // SAFETY: eight bytes of our own.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) == 8 }
+        rustix::io::read(&self.0, &mut [0_u8; 8]) == Ok(8)
     }
 }
 

@@ -8,7 +8,7 @@
 use super::check;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -34,16 +34,12 @@ pub struct Lifeline {
 /// # Errors
 /// Out of descriptors.
 pub fn put_before(command: &mut Command) -> io::Result<Lifeline> {
-    let mut ends: [RawFd; 2] = [-1; 2];
-    // SAFETY: the pointer is to two descriptors of our own.
-    check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: the descriptors are new and nobody else's.
-    let [reader, writer] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    let (reader, writer) = io::pipe()?;
     command.process_group(0);
     let part = move || part(reader.as_raw_fd());
     // SAFETY: between fork and exec it makes system calls and allocates nothing.
     unsafe { command.pre_exec(part) };
-    Ok(Lifeline { _end: writer })
+    Ok(Lifeline { _end: writer.into() })
 }
 
 /// Parts a process that was just forked into the guard, which does not return, and its child, which

@@ -1,7 +1,8 @@
 //! Listening stream sockets.
 
 use super::socket::{Address, RawAddress, Socket};
-use super::{check, owned, set_option};
+use rustix::io::retry_on_intr;
+use rustix::net::{self, SocketFlags, sockopt};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -17,12 +18,9 @@ impl Listener {
     /// In use, not permitted, not an address of this machine.
     pub fn bind(address: &RawAddress, backlog: u32) -> io::Result<Listener> {
         let socket = Socket::new(address)?;
-        set_option(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, &1_i32)?;
-        // SAFETY: the address is whole and outlives the call.
-        check(unsafe { libc::bind(socket.raw(), address.as_ptr(), address.length()) })?;
-        let backlog = backlog.min(i32::MAX as u32) as libc::c_int;
-        // SAFETY: no pointers.
-        check(unsafe { libc::listen(socket.raw(), backlog) })?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        socket.bind(address)?;
+        net::listen(&socket, backlog.min(i32::MAX as u32) as i32)?;
         Ok(Listener(socket))
     }
 
@@ -32,16 +30,8 @@ impl Listener {
     /// `WouldBlock` where there is none; `ConnectionAborted` where it is gone already; out of
     /// descriptors.
     pub fn accept(&self) -> io::Result<Socket> {
-        let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        let (address, length) = (std::ptr::null_mut(), std::ptr::null_mut());
-        loop {
-            // SAFETY: null pointers ask for no address.
-            match owned(unsafe { libc::accept4(self.0.raw(), address, length, flags) }) {
-                Ok(fd) => return Ok(Socket(fd)),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        Ok(Socket(retry_on_intr(|| net::accept_with(&self.0, flags))?))
     }
 
     /// Sends small writes at once (TCP_NODELAY) on every connection accepted from now on: they

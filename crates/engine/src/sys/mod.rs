@@ -63,20 +63,16 @@ fn set_option<T: Copy>(
     name: libc::c_int,
     value: &T,
 ) -> io::Result<()> {
-    set_option_bytes(socket, level, name, std::slice::from_ref(value))
-}
-
-/// setsockopt(2) with a slice of integers or structs of the C library.
-fn set_option_bytes<T: Copy>(
-    socket: &impl AsFd,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: &[T],
-) -> io::Result<()> {
     let fd = socket.as_fd().as_raw_fd();
     let length = size_of_val(value) as libc::socklen_t;
     // SAFETY: the value is borrowed and has this length.
-    check(unsafe { libc::setsockopt(fd, level, name, value.as_ptr().cast(), length) }).map(drop)
+    check(unsafe { libc::setsockopt(fd, level, name, (&raw const *value).cast(), length) })
+        .map(drop)
+}
+
+/// The bytes of a field at a place, where what was given reaches that far.
+pub(crate) fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
 }
 
 /// Types for which any bytes are valid.

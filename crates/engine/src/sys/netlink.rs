@@ -1,16 +1,22 @@
 //! netlink(7): dumps of the kernel's tables, and its socket diagnostics.
 
-use super::{check_count, owned, set_option};
+use super::field;
+use rustix::io::retry_on_intr;
+use rustix::net::netdevice::index_to_name;
+use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{recv, send, sendto, socket, socket_with};
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 /// Longest piece of a dump; the kernel fills up to 32 KiB at a time.
 const PIECE: usize = 64 << 10;
 /// Longest dump that is read: no machine has as many entries.
 const DUMP_MAX: usize = 16 << 20;
 /// The kernel answers a dump at once; whatever keeps it longer than this is not waited for.
-const PATIENCE_S: u8 = 2;
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Length of the header of a netlink message (struct nlmsghdr).
 pub const HEADER: usize = 16;
@@ -22,7 +28,7 @@ pub const HEADER: usize = 16;
 /// # Errors
 /// Netlink is not permitted here, the kernel refuses the question, or the answer has no end.
 pub fn dump(kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
-    dump_of(libc::NETLINK_ROUTE, kind, body, DUMP_MAX)
+    dump_of(None, kind, body, DUMP_MAX)
 }
 
 /// The same of another protocol of netlink, such as NETLINK_NETFILTER, which may need rights. A
@@ -31,20 +37,17 @@ pub fn dump(kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`dump`].
 pub fn dump_of(
-    protocol: libc::c_int,
+    protocol: Option<Protocol>,
     kind: u16,
     body: &[u8],
     longest: usize,
 ) -> io::Result<Vec<u8>> {
-    let socket = open(libc::SOCK_RAW, protocol)?;
+    let socket = open(SocketType::RAW, protocol)?;
     ask(&socket, kind, body)?;
     let mut answers = Vec::new();
     let mut piece = vec![0_u8; PIECE];
     loop {
-        let fd = socket.as_raw_fd();
-        // SAFETY: the buffer is ours and has the length that we say.
-        let length =
-            check_count(|| unsafe { libc::recv(fd, piece.as_mut_ptr().cast(), piece.len(), 0) })?;
+        let (length, _) = retry_on_intr(|| recv(&socket, &mut piece[..], RecvFlags::empty()))?;
         if length == 0 || answers.len() + length > longest {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -52,8 +55,7 @@ pub fn dump_of(
             match message.kind {
                 // struct nlmsgerr begins with the error, negative.
                 k if k == libc::NLMSG_ERROR as u16 => {
-                    let code = message.body.get(..4).and_then(|b| b.try_into().ok());
-                    let code = i32::from_ne_bytes(code.unwrap_or([0; 4]));
+                    let code = i32::from_ne_bytes(field(message.body, 0).unwrap_or_default());
                     return Err(io::Error::from_raw_os_error(code.saturating_neg()));
                 }
                 k if k == libc::NLMSG_DONE as u16 => return Ok(answers),
@@ -78,8 +80,8 @@ pub struct Message<'a> {
 pub fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
-        let length = u32::from_ne_bytes(rest.get(..4)?.try_into().ok()?) as usize;
-        let kind = u16::from_ne_bytes(rest.get(4..6)?.try_into().ok()?);
+        let length = u32::from_ne_bytes(field(rest, 0)?) as usize;
+        let kind = u16::from_ne_bytes(field(rest, 4)?);
         let body = rest.get(HEADER..length)?;
         let (whole, behind) = rest.split_at(padded(length).min(rest.len()));
         rest = behind;
@@ -92,8 +94,8 @@ pub fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
-        let length = usize::from(u16::from_ne_bytes(rest.get(..2)?.try_into().ok()?));
-        let kind = u16::from_ne_bytes(rest.get(2..4)?.try_into().ok()?);
+        let length = usize::from(u16::from_ne_bytes(field(rest, 0)?));
+        let kind = u16::from_ne_bytes(field(rest, 2)?);
         let value = rest.get(4..length)?;
         rest = &rest[padded(length).min(rest.len())..];
         // The two highest bits are flags.
@@ -108,23 +110,14 @@ fn padded(length: usize) -> usize {
 
 /// The name of the interface with this index in the network namespace of this thread.
 pub fn interface_name(index: u32) -> Option<String> {
-    let mut name = [0_u8; libc::IF_NAMESIZE];
-    // SAFETY: the buffer has the length that the call asks for, and ends up with a zero in it.
-    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
-    if found.is_null() {
-        return None;
-    }
-    let end = name.iter().position(|&b| b == 0)?;
-    String::from_utf8(name[..end].to_vec()).ok()
+    let any = socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    index_to_name(any, index).ok()
 }
 
-/// Opens a netlink socket of this kind that waits for an answer at most [`PATIENCE_S`] seconds.
-fn open(kind: libc::c_int, protocol: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
-    let socket =
-        owned(unsafe { libc::socket(libc::AF_NETLINK, kind | libc::SOCK_CLOEXEC, protocol) })?;
-    let patience = libc::timeval { tv_sec: PATIENCE_S.into(), tv_usec: 0 };
-    set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &patience)?;
+/// Opens a netlink socket of this kind that waits for an answer at most [`PATIENCE`].
+fn open(kind: SocketType, protocol: Option<Protocol>) -> io::Result<OwnedFd> {
+    let socket = socket_with(AddressFamily::NETLINK, kind, SocketFlags::CLOEXEC, protocol)?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
     Ok(socket)
 }
 
@@ -138,9 +131,8 @@ fn ask(socket: &OwnedFd, kind: u16, body: &[u8]) -> io::Result<()> {
     // Sequence number and port, which a dump on a socket of its own does not need.
     question.extend_from_slice(&[0; 8]);
     question.extend_from_slice(body);
-    let fd = socket.as_raw_fd();
-    // SAFETY: the buffer is ours and has the length that we say.
-    check_count(|| unsafe { libc::send(fd, question.as_ptr().cast(), question.len(), 0) }).map(drop)
+    retry_on_intr(|| send(socket, &question, SendFlags::empty()))?;
+    Ok(())
 }
 
 /// A socket to the kernel's socket diagnostics (sock_diag(7)); closed when dropped.
@@ -153,7 +145,7 @@ impl SocketDiagnostics {
     /// # Errors
     /// A kernel without socket diagnostics; out of descriptors.
     pub fn open() -> io::Result<SocketDiagnostics> {
-        open(libc::SOCK_DGRAM, libc::NETLINK_INET_DIAG).map(SocketDiagnostics)
+        open(SocketType::DGRAM, Some(netlink::INET_DIAG)).map(SocketDiagnostics)
     }
 
     /// Sends a message to the kernel.
@@ -161,14 +153,9 @@ impl SocketDiagnostics {
     /// # Errors
     /// Out of memory.
     pub fn send(&self, message: &[u8]) -> io::Result<()> {
-        // SAFETY: a struct of integers, for which all zeroes are valid; port 0 is the kernel.
-        let mut kernel: libc::sockaddr_nl = unsafe { MaybeUninit::zeroed().assume_init() };
-        kernel.nl_family = libc::AF_NETLINK as libc::sa_family_t;
-        let length = size_of_val(&kernel) as libc::socklen_t;
-        let (fd, from, to) = (self.0.as_raw_fd(), message.as_ptr().cast(), &raw const kernel);
-        // SAFETY: message and address are borrowed and have the lengths that we say.
-        check_count(|| unsafe { libc::sendto(fd, from, message.len(), 0, to.cast(), length) })
-            .map(drop)
+        let kernel = SocketAddrNetlink::new(0, 0);
+        retry_on_intr(|| sendto(&self.0, message, SendFlags::empty(), &kernel))?;
+        Ok(())
     }
 
     /// Receives one datagram of messages.
@@ -176,10 +163,7 @@ impl SocketDiagnostics {
     /// # Errors
     /// `WouldBlock` where none came in time.
     pub fn receive<'a>(&self, into: &'a mut [u8]) -> io::Result<&'a [u8]> {
-        let fd = self.0.as_raw_fd();
-        // SAFETY: the buffer is ours and has the length that we say.
-        let count =
-            check_count(|| unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), 0) })?;
+        let (count, _) = retry_on_intr(|| recv(&self.0, &mut *into, RecvFlags::empty()))?;
         Ok(&into[..count])
     }
 }

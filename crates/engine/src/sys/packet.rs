@@ -1,7 +1,8 @@
 //! A tap on all network interfaces (packet(7)): packets from the network header on, filtered in the
 //! kernel, each with the time of its arrival.
 
-use super::{check, get_option, owned, set_option};
+use super::{check, get_option, set_option};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -60,24 +61,17 @@ impl PacketSocket {
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW; no such family of sockets; a filter that is none.
-    pub fn open(
-        filter: &[BpfInstruction],
-        buffer: usize,
-        outgoing: bool,
-    ) -> io::Result<PacketSocket> {
-        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    pub fn open(filter: &[BpfInstruction], buffer: usize, outgoing: bool) -> io::Result<PacketSocket> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // With protocol 0 nothing arrives until it is bound: no packet passes by the filter.
-        // SAFETY: no pointers.
-        let fd = owned(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
+        let fd = socket_with(AddressFamily::PACKET, SocketType::DGRAM, flags, None)?;
         attach(&fd, filter)?;
-        let buffer = libc::c_int::try_from(buffer).unwrap_or(libc::c_int::MAX);
+        let buffer = buffer.min(i32::MAX as usize);
         // Beyond the host's limit only with CAP_NET_ADMIN, else as far as it goes.
-        if set_option(&fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &buffer).is_err() {
-            set_option(&fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &buffer)?;
+        if sockopt::set_socket_recv_buffer_size_force(&fd, buffer).is_err() {
+            sockopt::set_socket_recv_buffer_size(&fd, buffer)?;
         }
-        let mut granted = [0];
-        get_option(&fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &mut granted)?;
-        let buffer = usize::try_from(granted[0]).unwrap_or(0);
+        let buffer = sockopt::socket_recv_buffer_size(&fd)?;
         set_option(&fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
         // Spares the filter what was sent; before Linux 4.20 the filter alone keeps it away.
         let ignores = libc::c_int::from(!outgoing);

@@ -1,29 +1,26 @@
 //! Processes that we have started: signals to them, their end, pipes to them.
 
-use super::check;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 /// Asks a child process to end: kill(2) with SIGTERM. `pid` is of a child that was not waited for
 /// yet, so that no other process can have its number.
 pub fn terminate(pid: u32) {
-    if let Ok(pid) = libc::pid_t::try_from(pid) {
-        // SAFETY: no pointers. That it has ended already is no error worth telling.
-        unsafe { libc::kill(pid, libc::SIGTERM) };
-    }
+    // That it has ended already is no error worth telling.
+    let _ = child(pid).map(|pid| kill_process(pid, Signal::TERM));
 }
 
 /// Whether a child has ended; it can be waited for afterwards: waitid(2) with WNOWAIT.
 pub fn has_ended(pid: u32) -> bool {
-    // SAFETY: all zeroes are a valid siginfo_t.
-    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: the pointer is to a siginfo_t of our own.
-    let result = unsafe { libc::waitid(libc::P_PID, pid, &raw mut info, flags) };
-    // SAFETY: waitid fills it, or leaves it as it was: zero where none has ended.
-    let of = unsafe { info.si_pid() };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let waited = child(pid).map(|pid| waitid(WaitId::Pid(pid), options));
     // One that was waited for already has ended too.
-    result < 0 || of != 0
+    !matches!(waited, Some(Ok(None)))
+}
+
+fn child(pid: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(pid).ok()?)
 }
 
 /// Has reads and writes of this end of a pipe return at once: O_NONBLOCK.
@@ -31,17 +28,10 @@ pub fn has_ended(pid: u32) -> bool {
 /// # Errors
 /// None for an open pipe.
 pub fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
-    let fd = pipe.as_fd().as_raw_fd();
-    // SAFETY: no pointers; the descriptor is borrowed.
-    let flags = check(unsafe { libc::fcntl(fd, libc::F_GETFL) })?;
-    // SAFETY: as above.
-    check(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
+    Ok(rustix::io::ioctl_fionbio(pipe, true)?)
 }
 
 /// Whether there is something to read from a pipe by now: FIONREAD (ioctl(2)).
 pub fn has_input(pipe: &impl AsFd) -> bool {
-    let mut count: libc::c_int = 0;
-    // SAFETY: the pointer is to an int of our own; the descriptor is borrowed.
-    let result = unsafe { libc::ioctl(pipe.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut count) };
-    result == 0 && count > 0
+    rustix::io::ioctl_fionread(pipe).is_ok_and(|count| count > 0)
 }

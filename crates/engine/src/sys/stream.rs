@@ -1,10 +1,13 @@
 //! Transfer of payload over TCP, and what the kernel tells and permits of a flow.
 
-use super::{check_count, get_option, set_option, set_option_bytes, socket_memory};
+use super::{check_count, field, get_option, socket_memory};
 use knee_load::experiment::latency::measure::TcpSample;
 use knee_load::time::Nanos;
+use rustix::io::retry_on_intr;
+use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, sockopt};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 /// Sends as much of the buffers as fits, without blocking and without a signal: sendmsg(2).
 ///
@@ -12,16 +15,18 @@ use std::os::fd::{AsFd, AsRawFd};
 /// `WouldBlock` where nothing fits; reset, broken pipe.
 #[inline]
 pub fn send(stream: &impl AsFd, from: &[IoSlice<'_>]) -> io::Result<usize> {
-    let fd = stream.as_fd().as_raw_fd();
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    // SAFETY: all zeroes are a valid msghdr: no address, no buffers, no control.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = from.as_ptr().cast_mut().cast();
-    // Its type, like that of flags and times, is another one with musl.
-    message.msg_iovlen = from.len() as _;
-    // SAFETY: an IoSlice has the layout of an iovec (the standard library promises it). The slices
-    // are borrowed, their number is the one passed, and they are only read.
-    check_count(|| unsafe { libc::sendmsg(fd, &raw const message, flags) })
+    send_pieces(stream, from, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+}
+
+/// Sends pieces in one call.
+#[inline]
+pub(super) fn send_pieces(
+    stream: &impl AsFd,
+    pieces: &[IoSlice<'_>],
+    flags: SendFlags,
+) -> io::Result<usize> {
+    let mut none = SendAncillaryBuffer::default();
+    Ok(retry_on_intr(|| net::sendmsg(stream, pieces, &mut none, flags))?)
 }
 
 /// Takes up to `length` bytes off what has come and throws them away, without copying them and
@@ -43,9 +48,7 @@ pub fn discard(stream: &impl AsFd, length: usize) -> io::Result<usize> {
 /// `WouldBlock` where nothing is there; reset.
 #[inline]
 pub fn receive(stream: &impl AsFd, into: &mut [u8]) -> io::Result<usize> {
-    let (fd, flags) = (stream.as_fd().as_raw_fd(), libc::MSG_DONTWAIT);
-    // SAFETY: the buffer is ours and has the length that we say.
-    check_count(|| unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), flags) })
+    Ok(retry_on_intr(|| net::recv(stream, &mut *into, RecvFlags::DONTWAIT))?.0)
 }
 
 /// Uses this congestion control: TCP_CONGESTION (tcp(7)).
@@ -53,17 +56,12 @@ pub fn receive(stream: &impl AsFd, into: &mut [u8]) -> io::Result<usize> {
 /// # Errors
 /// The kernel does not have it (`ENOENT`), or not for everyone (`EPERM`).
 pub fn set_congestion_control(stream: &impl AsFd, name: &str) -> io::Result<()> {
-    set_option_bytes(stream, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
+    Ok(sockopt::set_tcp_congestion(stream, name)?)
 }
 
 /// The congestion control in use; empty where the kernel does not tell.
 pub fn congestion_control(stream: &impl AsFd) -> String {
-    // TCP_CA_NAME_MAX of the kernel.
-    let mut name = [0_u8; 16];
-    let count = get_option(stream, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name).unwrap_or(0);
-    let name = &name[..count];
-    let end = name.iter().position(|&b| b == 0).unwrap_or(count);
-    String::from_utf8_lossy(&name[..end]).into_owned()
+    sockopt::tcp_congestion(stream).unwrap_or_default()
 }
 
 /// Marks what is sent with a differentiated services code point, 0 to 63: IP_TOS, IPV6_TCLASS.
@@ -72,10 +70,9 @@ pub fn congestion_control(stream: &impl AsFd) -> String {
 /// # Errors
 /// None in correct use.
 pub fn set_dscp(socket: &impl AsFd, dscp: u8) -> io::Result<()> {
-    let class = libc::c_int::from(dscp) << 2;
-    let v4 = set_option(socket, libc::IPPROTO_IP, libc::IP_TOS, &class);
+    let v4 = sockopt::set_ip_tos(socket, dscp << 2);
     // A socket of IPv6 may carry either.
-    set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &class).or(v4)
+    Ok(sockopt::set_ipv6_tclass(socket, u32::from(dscp) << 2).or(v4)?)
 }
 
 /// Makes close(2) reset the connection and throw away what waits to be sent, instead of ending it
@@ -84,8 +81,7 @@ pub fn set_dscp(socket: &impl AsFd, dscp: u8) -> io::Result<()> {
 /// # Errors
 /// None in correct use.
 pub fn set_reset_on_close(stream: &impl AsFd) -> io::Result<()> {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    set_option(stream, libc::SOL_SOCKET, libc::SO_LINGER, &linger)
+    Ok(sockopt::set_socket_linger(stream, Some(Duration::ZERO))?)
 }
 
 /// What TCP knows of a flow.
@@ -135,11 +131,7 @@ impl TcpInfo {
     /// `tcpi_delivery_rate` at 160. Times are in microseconds.
     fn read(info: &[u8]) -> Option<TcpInfo> {
         const ECN: u8 = 8;
-        let number = |at: usize| {
-            let bytes = info.get(at..at + 4).and_then(|b| b.try_into().ok());
-            bytes.map_or(0, u32::from_ne_bytes)
-        };
-        let rate = info.get(160..168).and_then(|b| b.try_into().ok());
+        let number = |at: usize| field(info, at).map_or(0, u32::from_ne_bytes);
         // The kernel's word for a smallest round trip that it does not know yet is the largest.
         let rtt_min = Some(number(148)).filter(|&us| us != u32::MAX);
         Some(TcpInfo {
@@ -149,7 +141,7 @@ impl TcpInfo {
                 rtt: Nanos::from_micros(number(68).into()),
                 rtt_min: Nanos::from_micros(rtt_min.unwrap_or(0).into()),
                 window_bytes: u64::from(number(80)) * u64::from(number(16)),
-                delivery_bytes_per_s: rate.map_or(0, u64::from_ne_bytes),
+                delivery_bytes_per_s: field(info, 160).map_or(0, u64::from_ne_bytes),
                 unsent_bytes: number(144).into(),
                 retransmitted: number(100).into(),
             },
@@ -163,11 +155,10 @@ impl TcpInfo {
 /// # Errors
 /// Not TCP, or already reset.
 pub fn keep_alive(stream: &impl AsFd) -> io::Result<()> {
-    let tcp = libc::IPPROTO_TCP;
-    set_option(stream, libc::SOL_SOCKET, libc::SO_KEEPALIVE, &1_i32)?;
-    set_option(stream, tcp, libc::TCP_KEEPIDLE, &10_i32)?;
-    set_option(stream, tcp, libc::TCP_KEEPINTVL, &5_i32)?;
-    set_option(stream, tcp, libc::TCP_KEEPCNT, &3_i32)
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_secs(10))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(5))?;
+    Ok(sockopt::set_tcp_keepcnt(stream, 3)?)
 }
 
 #[cfg(test)]

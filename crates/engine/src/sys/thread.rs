@@ -1,7 +1,10 @@
 //! What the kernel grants a thread: timer slack, processors, descriptors.
 
 use super::check;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use std::io;
+use std::num::NonZero;
 
 /// Permits timers of this thread to fire up to `ns` nanoseconds late for the kernel's batching. 1
 /// is the least, 50,000 the default. Zero would mean the default.
@@ -9,9 +12,7 @@ use std::io;
 /// # Errors
 /// None on Linux for a value above zero.
 pub fn set_timer_slack_ns(slack_ns: u32) -> io::Result<()> {
-    let slack = libc::c_ulong::from(slack_ns);
-    // SAFETY: PR_SET_TIMERSLACK takes a number and no pointer.
-    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack) }).map(drop)
+    Ok(set_current_timer_slack(NonZero::new(slack_ns.into()))?)
 }
 
 /// The shortest slice that the scheduler gives.
@@ -142,48 +143,23 @@ pub fn preempted() -> u64 {
 /// # Errors
 /// None of them exists or is permitted; a number of 1024 or more.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
-    let mut mask = [0_u64; 16];
+    let mut mask = CpuSet::new();
     for &cpu in cpus {
-        let word = mask.get_mut(cpu as usize / 64);
-        *word.ok_or(io::ErrorKind::InvalidInput)? |= 1 << (cpu % 64);
+        if cpu as usize >= CpuSet::MAX_CPU {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        mask.set(cpu as usize);
     }
-    // SAFETY: the mask is ours and has the length that we say.
-    let result = unsafe { libc::sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) };
-    check(result).map(drop)
+    Ok(sched_setaffinity(None, &mask)?)
 }
 
-/// How many descriptors this process may open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenFilesLimit {
-    /// The limit in force.
-    pub soft: u64,
-    /// Up to where the process may raise it.
-    pub hard: u64,
-}
-
-impl OpenFilesLimit {
-    /// RLIMIT_NOFILE as it stands.
-    ///
-    /// # Errors
-    /// None on Linux.
-    pub fn now() -> io::Result<OpenFilesLimit> {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the pointer is to an rlimit of our own.
-        check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
-        Ok(OpenFilesLimit { soft: limit.rlim_cur, hard: limit.rlim_max })
-    }
-
-    /// Raises the soft limit to the hard one, for the whole process, and returns what holds then.
-    ///
-    /// # Errors
-    /// The kernel refuses; the old limit holds on.
-    pub fn raise() -> io::Result<OpenFilesLimit> {
-        let now = OpenFilesLimit::now()?;
-        let limit = libc::rlimit { rlim_cur: now.hard, rlim_max: now.hard };
-        // SAFETY: the pointer is to an rlimit of our own.
-        check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
-        OpenFilesLimit::now()
-    }
+/// Raises the most open files of this process as far as is permitted, to the hard limit
+/// (RLIMIT_NOFILE); how many there may be now.
+pub fn raise_open_files() -> u64 {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // What is not permitted leaves the limit as it was.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 fn bits(mask: &[u64]) -> Vec<u32> {
@@ -235,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_descriptor_limit_can_be_raised_to_the_hard_one() {
-        let limit = OpenFilesLimit::raise().unwrap();
-        assert_eq!(limit.soft, limit.hard);
+        let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        assert_eq!(raise_open_files(), hard);
     }
 }

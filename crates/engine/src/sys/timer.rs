@@ -2,29 +2,24 @@
 //!
 //! Times are those of [`super::clock::monotonic_ns`].
 
-use super::{check, check_count, owned};
-use io_uring::types::{TimeoutFlags, Timespec};
+use io_uring::types::{TimeoutFlags, Timespec as UringTime};
 use io_uring::{IoUring, opcode};
-use std::fmt;
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use rustix::io::retry_on_intr;
+use rustix::thread::{ClockId, clock_nanosleep_absolute, clock_nanosleep_relative};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use rustix::time::{timerfd_create, timerfd_settime};
+use std::os::fd::OwnedFd;
+use std::{fmt, io};
 
 /// Sleeps for a time: clock_nanosleep(2). A signal ends it early, as it would end a user's.
 pub fn sleep_for(length_ns: u64) {
-    nanosleep(0, length_ns);
+    let _ = clock_nanosleep_relative(ClockId::Monotonic, &timespec(length_ns));
 }
 
 /// Sleeps until a time of CLOCK_MONOTONIC: clock_nanosleep(2) with TIMER_ABSTIME. A signal ends it
 /// early.
 pub fn sleep_until(moment_ns: u64) {
-    nanosleep(libc::TIMER_ABSTIME, moment_ns);
-}
-
-fn nanosleep(flags: libc::c_int, ns: u64) {
-    let time = timespec(ns);
-    let no_rest = std::ptr::null_mut();
-    // SAFETY: the timespec outlives the call; what was left is not asked for.
-    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, flags, &raw const time, no_rest) };
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &timespec(moment_ns));
 }
 
 /// A descriptor that becomes readable when a timer expires: timerfd_create(2). Reads block.
@@ -37,9 +32,7 @@ impl TimerFd {
     /// # Errors
     /// Out of descriptors or memory.
     pub fn new() -> io::Result<TimerFd> {
-        let flags = libc::TFD_CLOEXEC;
-        // SAFETY: no pointers.
-        owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) }).map(TimerFd)
+        Ok(TimerFd(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?))
     }
 
     /// It expires at `first_ns` (a time, above 0) and from then on every `every_ns`; 0: never
@@ -48,12 +41,9 @@ impl TimerFd {
     /// # Errors
     /// None in correct use.
     pub fn arm(&self, first_ns: u64, every_ns: u64) -> io::Result<()> {
-        let times =
-            libc::itimerspec { it_interval: timespec(every_ns), it_value: timespec(first_ns) };
-        let (fd, old) = (self.0.as_raw_fd(), std::ptr::null_mut());
-        // SAFETY: the times outlive the call; the old ones are not asked for.
-        check(unsafe { libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &raw const times, old) })
-            .map(drop)
+        let times = Itimerspec { it_interval: timespec(every_ns), it_value: timespec(first_ns) };
+        timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &times)?;
+        Ok(())
     }
 
     /// Waits until it has expired and returns how often it did since it was last read or armed.
@@ -61,26 +51,22 @@ impl TimerFd {
     /// # Errors
     /// None in correct use.
     pub fn read(&self) -> io::Result<u64> {
-        let mut count = 0_u64;
-        let fd = self.0.as_raw_fd();
-        // SAFETY: eight bytes of our own.
-        check_count(|| unsafe { libc::read(fd, (&raw mut count).cast(), 8) })?;
-        Ok(count)
+        let mut count = [0; 8];
+        retry_on_intr(|| rustix::io::read(&self.0, &mut count))?;
+        Ok(u64::from_ne_bytes(count))
     }
 }
 
-fn timespec(ns: u64) -> libc::timespec {
-    libc::timespec {
-        tv_sec: (ns / 1_000_000_000) as _,
-        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
-    }
+/// A length or a time as the kernel takes it.
+pub(super) fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
 /// A ring for one timeout at a time.
 pub struct UringTimer {
     // Dropped first: after it the kernel reads no time.
     ring: IoUring,
-    time: Box<Timespec>,
+    time: Box<UringTime>,
 }
 
 impl UringTimer {
@@ -90,7 +76,7 @@ impl UringTimer {
     /// Where this kernel or its policy (`kernel.io_uring_disabled`, seccomp in containers) does
     /// not permit io_uring.
     pub fn new() -> io::Result<UringTimer> {
-        Ok(UringTimer { ring: IoUring::new(2)?, time: Box::new(Timespec::new()) })
+        Ok(UringTimer { ring: IoUring::new(2)?, time: Box::new(UringTime::new()) })
     }
 
     /// Waits until a time of CLOCK_MONOTONIC.
@@ -98,7 +84,7 @@ impl UringTimer {
     /// # Errors
     /// The kernel knows no absolute timeouts (before 5.5).
     pub fn wait_until(&mut self, moment_ns: u64) -> io::Result<()> {
-        let seconds = Timespec::new().sec(moment_ns / 1_000_000_000);
+        let seconds = UringTime::new().sec(moment_ns / 1_000_000_000);
         *self.time = seconds.nsec((moment_ns % 1_000_000_000) as u32);
         let timeout = opcode::Timeout::new(&raw const *self.time).flags(TimeoutFlags::ABS);
         // SAFETY: the time stays in its box until the ring is gone.

@@ -1,6 +1,7 @@
 //! Counting what passes a tracepoint of the kernel: perf_event_open(2).
 
-use super::{check, check_count, owned};
+use super::{check, owned};
+use rustix::io::retry_on_intr;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -68,10 +69,7 @@ impl Count {
     /// It counts no more, as its processor left.
     pub fn now(&self) -> io::Result<u64> {
         let mut count = [0; 8];
-        let fd = self.0.as_raw_fd();
-        // SAFETY: the buffer is ours and has the length that we say.
-        let length =
-            check_count(|| unsafe { libc::read(fd, count.as_mut_ptr().cast(), count.len()) })?;
+        let length = retry_on_intr(|| rustix::io::read(&self.0, &mut count))?;
         if length == count.len() {
             Ok(u64::from_ne_bytes(count))
         } else {

@@ -1,7 +1,11 @@
 //! Many datagrams in one system call, over connected UDP sockets.
 
-use super::{check, check_count, set_option};
+use super::timer::timespec;
+use super::{check_count, set_option};
 use knee_load::time::Nanos;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{self, SendFlags};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -93,9 +97,8 @@ pub fn send_batch(
 /// As [`send_batch`].
 #[inline]
 pub fn try_send(socket: &UdpSocket, payload: &[u8]) -> io::Result<usize> {
-    let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
-    // SAFETY: the buffer is borrowed and has the length that we say.
-    check_count(|| unsafe { libc::send(fd, payload.as_ptr().cast(), payload.len(), flags) })
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    Ok(retry_on_intr(|| net::send(socket, payload, flags))?)
 }
 
 /// From now on whatever is sent in one piece is cut into datagrams of `bytes`: UDP_SEGMENT.
@@ -163,7 +166,7 @@ pub struct UdpReadiness {
 /// # Errors
 /// None in correct use; a signal ends it early without one.
 pub fn wait_readable(socket: Option<&UdpSocket>, timeout: Nanos) -> io::Result<UdpReadiness> {
-    wait_for(socket, libc::POLLIN, timeout)
+    wait_for(socket, PollFlags::IN, timeout)
 }
 
 /// Waits until there is room in the send buffer, or `timeout` has passed: ppoll(2).
@@ -171,30 +174,18 @@ pub fn wait_readable(socket: Option<&UdpSocket>, timeout: Nanos) -> io::Result<U
 /// # Errors
 /// None in correct use; a signal ends it early without one.
 pub fn wait_writable(socket: &UdpSocket, timeout: Nanos) -> io::Result<UdpReadiness> {
-    wait_for(Some(socket), libc::POLLOUT, timeout)
+    wait_for(Some(socket), PollFlags::OUT, timeout)
 }
 
-fn wait_for(
-    socket: Option<&UdpSocket>,
-    events: libc::c_short,
-    timeout: Nanos,
-) -> io::Result<UdpReadiness> {
-    let timeout = libc::timespec {
-        tv_sec: (timeout.0 / 1_000_000_000) as _,
-        tv_nsec: (timeout.0 % 1_000_000_000) as libc::c_long,
-    };
-    let mut watched =
-        libc::pollfd { fd: socket.map_or(-1, AsRawFd::as_raw_fd), events, revents: 0 };
-    let (count, no_mask) = (libc::nfds_t::from(socket.is_some()), std::ptr::null());
-    // SAFETY: the descriptor's record and the timeout are ours; no signal mask is given.
-    let ready = unsafe { libc::ppoll(&raw mut watched, count, &raw const timeout, no_mask) };
-    match check(ready) {
-        Err(e) if e.kind() != io::ErrorKind::Interrupted => Err(e),
-        _ => Ok(UdpReadiness {
-            found: watched.revents & events != 0,
-            error: watched.revents & libc::POLLERR != 0,
-        }),
+fn wait_for(socket: Option<&UdpSocket>, events: PollFlags, timeout: Nanos) -> io::Result<UdpReadiness> {
+    let mut watched: Vec<PollFd<'_>> = Vec::new();
+    watched.extend(socket.map(|socket| PollFd::new(socket, events)));
+    match poll(&mut watched, Some(&timespec(timeout.0))) {
+        Err(Errno::INTR) | Ok(_) => {}
+        Err(e) => return Err(e.into()),
     }
+    let found = watched.first().map_or(PollFlags::empty(), PollFd::revents);
+    Ok(UdpReadiness { found: found.intersects(events), error: found.contains(PollFlags::ERR) })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The tables of ip_tables and ip6_tables as the kernel has them: getsockopt(2) of a raw socket.
 
-use super::{get_option, owned};
+use super::get_option;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 use std::io;
 
 /// Options of linux/netfilter_ipv4/ip_tables.h, the same of IPv6.
@@ -29,12 +30,11 @@ pub enum Family {
 /// bytes.
 pub fn table(family: Family, name: &str, max: usize) -> io::Result<([u8; INFO], Vec<u8>)> {
     let (domain, level) = match family {
-        Family::V4 => (libc::AF_INET, libc::IPPROTO_IP),
-        Family::V6 => (libc::AF_INET6, libc::IPPROTO_IPV6),
+        Family::V4 => (AddressFamily::INET, libc::IPPROTO_IP),
+        Family::V6 => (AddressFamily::INET6, libc::IPPROTO_IPV6),
     };
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: socket(2) is a system call without pointers.
-    let socket = owned(unsafe { libc::socket(domain, kind, libc::IPPROTO_RAW) })?;
+    let protocol = Some(ipproto::RAW);
+    let socket = socket_with(domain, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
     let mut info = [0; INFO];
     let length = name.len().min(NAME - 1);
     info[..length].copy_from_slice(&name.as_bytes()[..length]);

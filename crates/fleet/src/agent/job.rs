@@ -312,8 +312,7 @@ impl Storing {
             let subject = result_subject(&self.key, &self.tools.agent, &number.to_string());
             let stream = &self.tools.stream;
             let sent = stream.publish_with_headers(subject, headers, piece.clone()).await;
-            let acknowledged = sent.map_err(|e| not_stored(&e))?.await;
-            acknowledged.map_err(|e| not_stored(&e))?;
+            sent.map_err(|e| not_stored(&e))?.await.map_err(|e| not_stored(&e))?;
         }
         Ok(())
     }

@@ -54,8 +54,11 @@ impl AgentLeases {
             match timeout(READ_PATIENCE, self.holder(&facts.name)).await {
                 Ok(Ok(Some(other))) if !is_dead(&other.host, other.pid) => return Ok(false),
                 Ok(Ok(_)) => {
-                    let put = self.put(facts, None).await;
-                    return put.map(|()| true).map_err(|e| self.refusal(&e));
+                    return self
+                        .put(facts, None)
+                        .await
+                        .map(|()| true)
+                        .map_err(|e| self.refusal(&e));
                 }
                 // It may not read who has it. A lease that nobody renews ends by itself.
                 _ if since.elapsed() > LEASE + EXPIRY_SLACK => return Ok(false),
@@ -92,8 +95,7 @@ impl AgentLeases {
 
     /// Who has it; `None`: nobody, or somebody who cannot be made out.
     async fn holder(&self, name: &str) -> Result<Option<AgentFacts>, String> {
-        let store = self.stream.get_key_value(AGENTS).await;
-        let store = store.map_err(|e| chain(&e))?;
+        let store = self.stream.get_key_value(AGENTS).await.map_err(|e| chain(&e))?;
         let held = store.get(name).await.map_err(|e| chain(&e))?;
         Ok(held.as_deref().and_then(parse::<AgentFacts>))
     }

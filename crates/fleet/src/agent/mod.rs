@@ -124,8 +124,7 @@ fn is_name(name: &str) -> bool {
 /// The name of an agent after its host.
 fn name_of_host(host: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let letters = host.chars().map(|c| if fits(c) { c } else { '-' });
-    let name: String = letters.take(56).collect();
+    let name: String = host.chars().map(|c| if fits(c) { c } else { '-' }).take(56).collect();
     if is_name(&name) { name } else { "agent".to_owned() }
 }
 
@@ -422,8 +421,7 @@ impl AgentService {
     fn on_result(&self, message: &Message) -> Option<bytes::Bytes> {
         let (key, piece) = parse::<(TrialKey, usize)>(&message.payload)?;
         let state = lock(&self.state);
-        let job = state.job.as_ref().filter(|job| job.key == key)?;
-        job.piece(piece)
+        state.job.as_ref().filter(|job| job.key == key)?.piece(piece)
     }
 }
 

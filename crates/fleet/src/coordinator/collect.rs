@@ -98,8 +98,7 @@ pub(super) fn join(
     }
     let Some(mut trial) = whole else {
         let lost = agents.iter().find_map(|a| Some((&a.agent, a.lost_because.as_ref()?)));
-        let why = lost.map(|(agent, why)| format!(": agent {agent}: {why}"));
-        let why = why.unwrap_or_default();
+        let why = lost.map(|(agent, why)| format!(": agent {agent}: {why}")).unwrap_or_default();
         return Err(FleetError::Gone(format!("no agent delivered anything{why}")));
     };
     let intervals = parts.into_values().map(|part| part.whole().0.kept());
@@ -232,9 +231,7 @@ pub fn clear(access: &NatsAccess) -> Result<(), FleetError> {
             )));
         }
         let failed = |why: String| FleetError::Gone(format!("nothing was deleted: {why}"));
-        let plans = stores.plans.stream.purge().await;
-        plans.map_err(|e| failed(chain(&e)))?;
-        let results = stores.results.purge().await;
-        results.map(drop).map_err(|e| failed(chain(&e)))
+        stores.plans.stream.purge().await.map_err(|e| failed(chain(&e)))?;
+        stores.results.purge().await.map(drop).map_err(|e| failed(chain(&e)))
     })
 }

@@ -44,13 +44,11 @@ pub fn present(
 /// Agents that hold a lease, by name.
 async fn leases(stores: &Stores) -> Result<Vec<AgentFacts>, FleetError> {
     let unreachable = |why: String| FleetError::Gone(format!("the agents cannot be listed: {why}"));
-    let keys = stores.agents.keys().await;
-    let mut keys = keys.map_err(|e| unreachable(chain(&e)))?;
+    let mut keys = stores.agents.keys().await.map_err(|e| unreachable(chain(&e)))?;
     let mut agents = Vec::new();
     while let Some(key) = keys.next().await {
         let key = key.map_err(|e| unreachable(chain(&e)))?;
-        let held = stores.agents.get(&key).await;
-        let held = held.map_err(|e| unreachable(chain(&e)))?;
+        let held = stores.agents.get(&key).await.map_err(|e| unreachable(chain(&e)))?;
         let facts = held.as_deref().and_then(parse::<AgentFacts>);
         agents.extend(facts.map(|facts| AgentFacts { name: key, ..facts }));
     }

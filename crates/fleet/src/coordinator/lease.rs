@@ -33,14 +33,12 @@ impl CoordinatorLease {
         let revision = match store.create(LEASE_KEY, json(&facts)).await {
             Ok(revision) => revision,
             Err(_) => {
-                let held = store.get(LEASE_KEY).await;
-                let held = held.map_err(|e| none(not_stored(&e)))?;
+                let held = store.get(LEASE_KEY).await.map_err(|e| none(not_stored(&e)))?;
                 let other = held.as_deref().and_then(parse::<CoordinatorFacts>);
                 if let Some(other) = other.filter(|other| !is_dead(&other.host, other.pid)) {
                     return Err(refusal(&other));
                 }
-                let put = store.put(LEASE_KEY, json(&facts)).await;
-                put.map_err(|e| none(not_stored(&e)))?
+                store.put(LEASE_KEY, json(&facts)).await.map_err(|e| none(not_stored(&e)))?
             }
         };
         let shared = Arc::new(LeaseState::default());

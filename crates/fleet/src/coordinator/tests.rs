@@ -4,8 +4,7 @@ mod crowd;
 
 use super::collect::join;
 use crate::interval_share::IntervalShare;
-use crate::parcel::outline;
-use crate::parcel::pack;
+use crate::parcel::{outline, pack};
 use crate::protocol::DeliveredPart;
 use knee_load::arrival::{ArrivalLaw, ArrivalProcess, Arrivals};
 use knee_load::measure::{

@@ -176,8 +176,7 @@ impl FleetTrial<'_> {
             self.read_clocks(members).await?;
             let uncertain = members.iter().map(|m| m.clock.uncertainty_ns);
             let begin_ns = now_ns() + lead.as_nanos() as u64 + 8 * uncertain.max().unwrap_or(0);
-            let refused = self.go(members, crews, begin_ns).await;
-            let Some(why) = refused else {
+            let Some(why) = self.go(members, crews, begin_ns).await else {
                 return Ok(begin_ns);
             };
             // Nobody has sent anything: the beginning is still ahead for those who were told in
@@ -236,8 +235,7 @@ impl FleetTrial<'_> {
 
     async fn read_clocks(&self, members: &mut [Member]) -> Result<(), FleetError> {
         let read = members.iter_mut().map(|member| async {
-            let asked = AgentClient::new(self.client, &member.facts.name);
-            let clock = asked.clock(READINGS).await;
+            let clock = AgentClient::new(self.client, &member.facts.name).clock(READINGS).await;
             clock.map(|clock| member.clock = clock).map_err(|why| {
                 FleetError::Gone(format!("agent {} is lost: {why}", member.facts.name))
             })
@@ -446,8 +444,7 @@ fn with_crews<'m>(
     members: &'m [Member],
     crews: &'m [WorkerRange],
 ) -> impl Iterator<Item = (&'m Member, WorkerRange)> {
-    let both = members.iter().zip(crews.iter().copied());
-    both.filter(|(_, crew)| crew.workers > 0)
+    members.iter().zip(crews.iter().copied()).filter(|(_, crew)| crew.workers > 0)
 }
 
 fn last_word(subject: &str) -> &str {

@@ -83,8 +83,7 @@ impl SecretNames {
 
 /// The name without case and signs.
 fn plain(name: &str) -> String {
-    let letters = name.chars().filter(|c| c.is_alphanumeric());
-    letters.flat_map(char::to_lowercase).collect()
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// The words of a name in lower case: signs divide them, and capitals after small letters do.

@@ -162,8 +162,7 @@ impl Secrets {
         if value.starts_with(['@', '<']) || !self.names.is_secret(name) {
             return Vec::new();
         }
-        let ends = [";type=", ";filename="].into_iter();
-        let end = ends.filter_map(|end| value.find(end)).min();
+        let end = [";type=", ";filename="].into_iter().filter_map(|end| value.find(end)).min();
         let begin = name.len() + 1;
         let at = begin..begin + end.unwrap_or(value.len());
         let name = name.to_owned();

@@ -110,8 +110,7 @@ mod tests {
     fn found(value: &str, text: &str) -> Vec<String> {
         let mut values = SecretValues::default();
         values.learn(value);
-        let places = values.find(text);
-        places.into_iter().map(|at| text[at].to_owned()).collect()
+        values.find(text).into_iter().map(|at| text[at].to_owned()).collect()
     }
 
     #[test]

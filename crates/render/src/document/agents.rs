@@ -28,8 +28,7 @@ pub(super) fn show(doc: &mut Document, trial: &TrialReport, of: &str) {
     };
     doc.section("Agents", made);
     let is_off = |a: &&AgentMeasured| a.clock.is_some_and(|c| c.agrees_with_chrony == Some(false));
-    let off = agents.iter().filter(is_off).map(|a| a.agent.as_str());
-    let off: Vec<&str> = off.collect();
+    let off: Vec<&str> = agents.iter().filter(is_off).map(|a| a.agent.as_str()).collect();
     if !off.is_empty() {
         doc.note(format!(
             "The time of day of {} is further from the coordinator's than chrony permits. The \

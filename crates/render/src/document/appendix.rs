@@ -101,10 +101,9 @@ fn text_of<'a>(report: &'a Report, name: &str) -> Option<&'a str> {
 /// The variables to be set before the command repeats the run, as a report has no secrets.
 fn missing_secrets(report: &Report) -> Option<String> {
     let texts: Vec<String> = report.spec.values().map(Value::to_string).collect();
-    let names = texts.iter().flat_map(|text| {
-        let variables = variables_of(text).into_iter();
-        variables.map(move |at| &text[at.start + 1..at.end])
-    });
+    let names = texts
+        .iter()
+        .flat_map(|text| variables_of(text).into_iter().map(move |at| &text[at.start + 1..at.end]));
     let names = BTreeSet::from_iter(names);
     let names = Vec::from_iter(names).join(", ");
     (!names.is_empty()).then(|| {

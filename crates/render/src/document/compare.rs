@@ -177,8 +177,7 @@ fn plot(title: &str, rows: &[&ComparisonRow], name: fn(&ComparisonRow) -> String
     let [low, high] = span(bounds.chain([0.9, 1.1]))?;
     let x = Scale::logarithmic(low / 1.02, high * 1.02, Unit::Number, "B/A");
     let points = |is_significant: bool| -> Vec<Point> {
-        let rows = (0..).zip(rows);
-        let such = rows.filter(|(_, r)| r.significant == is_significant);
+        let such = (0..).zip(rows).filter(|(_, r)| r.significant == is_significant);
         such.map(|(i, r)| Point::with(r.ratio.unwrap_or(f64::NAN), f64::from(i), r.ratio_ci95))
             .collect()
     };

@@ -128,6 +128,5 @@ pub(super) fn gap_facts(o: &OfferedReport) -> Vec<Fact> {
 /// The percentiles in a line.
 pub(super) fn quantiles(q: &QuantilesReport) -> String {
     let named = [("p50", q.p50), ("p99", q.p99), ("p99.9", q.p999), ("max", q.max)];
-    let named = named.map(|(name, ns)| format!("{name} {}", known(ns, time_short)));
-    named.join(", ")
+    named.map(|(name, ns)| format!("{name} {}", known(ns, time_short))).join(", ")
 }

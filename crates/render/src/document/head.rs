@@ -49,8 +49,7 @@ pub(crate) fn first_words(report: &Report, answer: &str) -> String {
     }
     let because = report.failed_because.join("; ");
     let mut letters = because.chars();
-    let first = letters.next().map(|c| c.to_uppercase().to_string());
-    first.unwrap_or_default() + letters.as_str()
+    letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default() + letters.as_str()
 }
 
 /// The head of a document.
@@ -153,8 +152,7 @@ pub(crate) fn findings_title(findings: &[Finding]) -> &'static str {
 
 /// The code of a finding and its numbers.
 pub(crate) fn evidence(finding: &Finding) -> String {
-    let evidence = finding.evidence.iter();
-    let numbers: Vec<String> = evidence.map(|(n, v)| number::named(n, *v)).collect();
+    let numbers: Vec<String> = finding.evidence.iter().map(|(n, v)| number::named(n, *v)).collect();
     let colon = if numbers.is_empty() { "" } else { ": " };
     format!("{}{colon}{}", finding.code, numbers.join(", "))
 }

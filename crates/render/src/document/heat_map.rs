@@ -108,8 +108,7 @@ mod tests {
             levels: vec![[1, 5]],
         };
         let ranges = |level| -> Vec<(f64, Option<[f64; 2]>)> {
-            let cells = cells(&heat, level).into_iter();
-            cells.map(|p| (p.x, p.range)).collect()
+            cells(&heat, level).into_iter().map(|p| (p.x, p.range)).collect()
         };
         let [whole, low, high] = [[1.0, 3.0], [1.0, 2.0], [3.0, 4.0]].map(Some);
         assert_eq!(ranges([4, 5]), [(5.0, whole), (15.0, low), (15.0, high)]);

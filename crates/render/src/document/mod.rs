@@ -273,10 +273,8 @@ impl Document {
 
 /// Verdict, result and answer in a line without colour, in ASCII unless `unicode`.
 pub fn headline(report: &Report, unicode: bool) -> String {
-    let words = head::verdicts(report).into_iter().map(|(_, word)| word);
-    let words: Vec<&str> = words.collect();
-    let line = Line::plain(format!("{}  {}", words.join(", "), answer(report)));
-    line.cleaned(unicode).text()
+    let words: Vec<&str> = head::verdicts(report).into_iter().map(|(_, word)| word).collect();
+    Line::plain(format!("{}  {}", words.join(", "), answer(report))).cleaned(unicode).text()
 }
 
 /// The answer in one or two sentences, or the reason why nothing was measured.

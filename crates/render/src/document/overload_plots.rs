@@ -17,8 +17,7 @@ const TONES: [Tone; 4] = [Tone::Second, Tone::Fourth, Tone::Bad, Tone::Third];
 /// The top of both plots of arrivals; that of simple clients looks flat in comparison.
 fn top(c: &OverloadConclusion) -> f64 {
     let simple = c.simple.iter().map(|r| r.row.syn_per_s);
-    let sclients = c.sclients.iter();
-    let sclients = sclients.flat_map(|r| [r.row.syn_per_s, r.offered_per_s]);
+    let sclients = c.sclients.iter().flat_map(|r| [r.row.syn_per_s, r.offered_per_s]);
     axis::top(simple.chain(sclients).chain([c.capacity_per_s]))
 }
 

@@ -82,8 +82,7 @@ pub(super) fn rates(trial: &TrialReport) -> Plot {
     let of = |value: fn(&Interval) -> u64| stair(intervals, |i| i.per_s(value(i)));
     let (started, answered) = (of(|i| i.attempted), of(|i| i.completed));
     // With sessions their rate was asked for, but these are rates of operations.
-    let asked = trial.offered.asked_per_s;
-    let asked = asked.filter(|_| trial.sessions().is_none());
+    let asked = trial.offered.asked_per_s.filter(|_| trial.sessions().is_none());
     let values = started.iter().chain(&answered).map(|p| p.y).chain(asked);
     let y = Scale::from_zero(values, Unit::PerS, "operations per second");
     let mut plot = Plot::new("Rate over time", time_scale(intervals), y).zooming();

@@ -101,8 +101,7 @@ fn facts(trial: &str, sessions: &SessionsReport) -> Vec<Fact> {
         );
         facts.push(fact("unexpected", told(line)));
     }
-    let programs = sessions.programs.iter();
-    let programs = programs.filter_map(programs_line);
+    let programs = sessions.programs.iter().filter_map(programs_line);
     facts.extend(programs.map(|line| fact("programs", told(line))));
     facts
 }

@@ -41,8 +41,7 @@ pub(super) fn latency_table(t: &TrialReport) -> Table {
         add_times(&mut table, "service", |row| &row.1);
     }
     let most = |key| t.response_time_ns.figure(key).at_most();
-    let ends = [most("min").or(most("p50")), most("max")];
-    let ends = ends.map(|ns| ns.unwrap_or(1).max(1) as f64);
+    let ends = [most("min").or(most("p50")), most("max")].map(|ns| ns.unwrap_or(1).max(1) as f64);
     let axis = Axis::decades(ends, |ns| time_short(ns as u64));
     let title = format!("log scale from {}", (axis.label)(axis.lo));
     table.bars(title, Ink::Data, |((_, figure, _), _)| {
@@ -62,8 +61,7 @@ pub(super) fn key_times_table(t: &TrialReport) -> Table {
             _ => false,
         }
     };
-    let table = latency_table(t).with_columns(&["", "response", "service"]);
-    table.with_rows(is_key)
+    latency_table(t).with_columns(&["", "response", "service"]).with_rows(is_key)
 }
 
 /// Adds the figures of one kind of time with their intervals.

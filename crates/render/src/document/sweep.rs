@@ -349,8 +349,7 @@ fn mark(level: &SweepLevel) -> Line {
 /// Residual and parameters of each model.
 fn model_facts(c: &SweepConclusion) -> Vec<Fact> {
     let residual = |m: &ModelFit| percent(m.rmse_percent);
-    let widths = c.models.iter().map(|m| residual(m).chars().count());
-    let widest = widths.max().unwrap_or(0);
+    let widest = c.models.iter().map(|m| residual(m).chars().count()).max().unwrap_or(0);
     let facts = c.models.iter().map(|m| {
         let line = Line::plain(format!("{:>widest$}  ", residual(m)));
         fact(words(&m.name), parameters(m, line))
@@ -366,7 +365,6 @@ fn parameters(model: &ModelFit, line: Line) -> Line {
         let text = "fits, but these levels do not tell its parameters";
         return line.with(Ink::Dim, text);
     }
-    let parameters = model.parameters.iter();
-    let parameters = parameters.map(|(name, value)| named(name, *value));
+    let parameters = model.parameters.iter().map(|(name, value)| named(name, *value));
     line.with(Ink::Plain, parameters.collect::<Vec<_>>().join(", "))
 }

@@ -63,8 +63,7 @@ const PERCENTILES: [Percentile; 3] = [
 /// Response times with the bounds asked for; `None` if no time is known.
 pub(super) fn response(c: &SweepConclusion) -> Option<Plot> {
     let times = |l: &SweepLevel| PERCENTILES.map(|(_, of, _)| of(l));
-    let all = c.levels.iter().flat_map(times).flatten();
-    let all: Vec<f64> = all.map(|ns| ns as f64).collect();
+    let all: Vec<f64> = c.levels.iter().flat_map(times).flatten().map(|ns| ns as f64).collect();
     if all.is_empty() {
         return None;
     }
@@ -95,8 +94,7 @@ pub(super) fn trade(c: &SweepConclusion) -> Option<Plot> {
     let has_p90 = c.levels.iter().any(|l| l.p90_ns.is_some());
     let (name, of, _) = if has_p90 { p90 } else { mean };
     let counted = c.levels.iter().filter(|l| l.excluded_because.is_none());
-    let known = counted.filter_map(|l| Some((l, of(l)? as f64)));
-    let known: Vec<(&SweepLevel, f64)> = known.collect();
+    let known: Vec<(&SweepLevel, f64)> = counted.filter_map(|l| Some((l, of(l)? as f64))).collect();
     if known.len() < 2 {
         return None;
     }
@@ -104,8 +102,7 @@ pub(super) fn trade(c: &SweepConclusion) -> Option<Plot> {
     let x = Scale::from_zero(x, Unit::PerS, "responses per second");
     let y = known.iter().map(|(_, ns)| *ns);
     let y = Scale::fitting(y, Unit::Time, format!("{name} response time"));
-    let points = known.iter();
-    let points = points.map(|(l, ns)| Point::new(l.throughput_per_s, *ns));
+    let points = known.iter().map(|(l, ns)| Point::new(l.throughput_per_s, *ns));
     let labels = known.iter().map(|(l, _)| level_name(l.level));
     let series = PlotSeries::line("", points.collect()).marked(Mark::Dot);
     let plot = Plot::new("Response time against throughput", x, y)
@@ -168,8 +165,7 @@ pub(super) fn over_time(report: &Report) -> Vec<Plot> {
         points <= POINTS_MAX
     });
     trials.sort_by_key(|(i, _)| *i);
-    let trials = trials.into_iter();
-    trials.map(|(_, trial)| trial_over_time(trial)).collect()
+    trials.into_iter().map(|(_, trial)| trial_over_time(trial)).collect()
 }
 
 /// Throughput by round, one figure for each level on the same rounds.
@@ -179,8 +175,7 @@ pub(super) fn rounds(c: &SweepConclusion) -> Vec<Plot> {
         return Vec::new();
     }
     let of_level = |l: &SweepLevel| {
-        let slices = c.slices.iter();
-        let slices = slices.filter(|s| s.round > 0 && s.level == l.level);
+        let slices = c.slices.iter().filter(|s| s.round > 0 && s.level == l.level);
         let points = slices.map(|s| Point::new(f64::from(s.round), s.throughput_per_s));
         let points: Vec<Point> = points.collect();
         (points.len() > 1).then(|| {

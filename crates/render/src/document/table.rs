@@ -50,8 +50,7 @@ impl Table {
 
     /// The columns with these titles, without bars.
     pub(crate) fn with_columns(&self, titles: &[&str]) -> Table {
-        let columns = self.columns.iter();
-        let kept = columns.filter(|column| titles.contains(&column.title.as_str()));
+        let kept = self.columns.iter().filter(|column| titles.contains(&column.title.as_str()));
         Table { columns: kept.cloned().collect(), bars: Vec::new() }
     }
 

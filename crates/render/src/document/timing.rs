@@ -171,8 +171,7 @@ pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &
 /// The group named in the sentence: the slowest 1 %, or the slowest group that has enough
 /// operations.
 fn slowest_group(timing: &TimingReport) -> Option<&AnatomyReport> {
-    let tail = timing.anatomy.iter().filter(|a| a.of <= AnatomyGroup::Slowest1);
-    tail.max_by_key(|a| a.of)
+    timing.anatomy.iter().filter(|a| a.of <= AnatomyGroup::Slowest1).max_by_key(|a| a.of)
 }
 
 /// The stages with their shares, the longest first.
@@ -292,8 +291,7 @@ fn parts<'a>(
 }
 
 fn legend(stages: BTreeSet<Stage>) -> Vec<(&'static str, Tone)> {
-    let each = stages.into_iter();
-    each.map(|stage| (title_of(stage), tone_of(stage))).collect()
+    stages.into_iter().map(|stage| (title_of(stage), tone_of(stage))).collect()
 }
 
 /// The step, if any, and the end of an operation.
@@ -333,6 +331,5 @@ fn slowest_table(slowest: &[SlowOperation]) -> Table {
 
 /// All stages of these operations.
 fn stages_of(slowest: &[SlowOperation]) -> BTreeSet<Stage> {
-    let stages = slowest.iter().flat_map(|slow| slow.stages_ns.keys());
-    stages.copied().collect()
+    slowest.iter().flat_map(|slow| slow.stages_ns.keys()).copied().collect()
 }

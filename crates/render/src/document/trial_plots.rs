@@ -27,8 +27,7 @@ pub(super) fn spectrum_line(
     name: impl Into<String>,
     times: &TimesReport,
 ) -> (PlotSeries, &TimesReport) {
-    let points = times.spectrum.iter();
-    let points = points.map(|p| Point::new(p.percentile, p.ns as f64));
+    let points = times.spectrum.iter().map(|p| Point::new(p.percentile, p.ns as f64));
     (PlotSeries::line(name, points.collect()), times)
 }
 
@@ -96,8 +95,7 @@ pub(super) fn pacing(t: &TrialReport) -> Option<Plot> {
 /// The points of an index of dispersion by time scale, in nanoseconds.
 pub(super) fn dispersion_points(dispersion: &Dispersion) -> Vec<Point> {
     let Dispersion { ms1, ms10, ms100, s1 } = dispersion.clone();
-    let scales = [(1e6, ms1), (1e7, ms10), (1e8, ms100), (1e9, s1)];
-    let known = scales.into_iter();
+    let known = [(1e6, ms1), (1e7, ms10), (1e8, ms100), (1e9, s1)].into_iter();
     known.filter_map(|(ns, index)| Some(Point::new(ns, index?))).collect()
 }
 

@@ -100,8 +100,7 @@ impl HtmlPage {
                 for (i, option) in command.split(" --").enumerate() {
                     m.text(if i > 0 { " " } else { "" });
                     let dashes = if i > 0 { "--" } else { "" };
-                    let span = m.el("span").attr("class", "option");
-                    span.text(format_args!("{dashes}{option}"));
+                    m.el("span").attr("class", "option").text(format_args!("{dashes}{option}"));
                 }
             });
         });
@@ -219,8 +218,7 @@ fn write_bar(m: &mut Markup, row: &StackedBar) {
             let mut left = 0.0;
             for (_, tone, ns) in &row.parts {
                 let width = BAR_VIEW * *ns as f64 / row.whole_ns.max(1) as f64;
-                let group = m.el("g").attr("class", tone_class(*tone));
-                group.with(|m| rectangle(m, left, width));
+                m.el("g").attr("class", tone_class(*tone)).with(|m| rectangle(m, left, width));
                 left += width;
             }
         });
@@ -230,6 +228,5 @@ fn write_bar(m: &mut Markup, row: &StackedBar) {
 
 fn rectangle(m: &mut Markup, x: f64, width: f64) {
     let rect = m.el("rect").attr("x", format_args!("{x:.1}"));
-    let rect = rect.attr("width", format_args!("{width:.1}"));
-    rect.attr("height", 10).void();
+    rect.attr("width", format_args!("{width:.1}")).attr("height", 10).void();
 }

@@ -86,8 +86,7 @@ fn write_row(m: &mut Markup, table: &Table, row: usize) {
             0 => m.el("th").attr("scope", "row"),
             _ => m.el("td"),
         };
-        let cell = cell.maybe("class", side(column.align));
-        cell.with(|m| write_line(m, &column.cells[row]));
+        cell.maybe("class", side(column.align)).with(|m| write_line(m, &column.cells[row]));
     }
 }
 

@@ -84,8 +84,7 @@ pub(super) fn columns(live: &LiveState, width: usize) -> Vec<Option<&LiveInterva
     let mut columns = Vec::with_capacity(width);
     'all: for (i, moment) in live.intervals.iter().enumerate().rev() {
         let gap = moment.begins && i > 0;
-        let cells = std::iter::repeat_n(Some(moment), each).chain(gap.then_some(None));
-        for cell in cells {
+        for cell in std::iter::repeat_n(Some(moment), each).chain(gap.then_some(None)) {
             if columns.len() == width {
                 break 'all;
             }
@@ -100,8 +99,7 @@ pub(super) fn columns(live: &LiveState, width: usize) -> Vec<Option<&LiveInterva
 fn column_width(live: &LiveState, width: usize) -> usize {
     let mut expected = live.intervals.len();
     if let Some(trial) = &live.trial {
-        let of_this = live.intervals.iter().rev();
-        let so_far = of_this.take_while(|m| !m.begins).count() + 1;
+        let so_far = live.intervals.iter().rev().take_while(|m| !m.begins).count() + 1;
         let in_all = match (trial.kind, trial.total) {
             (LiveKind::Row { .. }, _) | (_, None) => so_far,
             (_, Some(total)) => ((total - trial.warmup).0 / trial.interval.0.max(1)) as usize,
@@ -114,8 +112,7 @@ fn column_width(live: &LiveState, width: usize) -> usize {
 
 /// The time of these columns since the begin of the trial; empty if they show several trials.
 pub(super) fn span(live: &LiveState, columns: &[Option<&LiveInterval>]) -> String {
-    let ends = (columns.first(), columns.last());
-    let (Some(Some(first)), Some(Some(last))) = ends else {
+    let (Some(Some(first)), Some(Some(last))) = (columns.first(), columns.last()) else {
         return String::new();
     };
     if columns.iter().any(Option::is_none) {
@@ -161,8 +158,7 @@ fn round_up(value: f64) -> f64 {
         return 1.0;
     }
     let unit = 10f64.powf(value.log10().floor());
-    let round = [1.0, 2.0, 2.5, 5.0].map(|r| r * unit);
-    round.into_iter().find(|r| value <= *r).unwrap_or(10.0 * unit)
+    [1.0, 2.0, 2.5, 5.0].map(|r| r * unit).into_iter().find(|r| value <= *r).unwrap_or(10.0 * unit)
 }
 
 #[cfg(test)]

@@ -13,8 +13,7 @@ use std::cmp::Reverse;
 
 /// Rows of the whole log at this width.
 pub(super) fn log_rows(live: &LiveState, width: usize, style: TerminalStyle) -> usize {
-    let lines = live.entries.iter().map(|e| entry(e, width, style).len());
-    lines.sum()
+    live.entries.iter().map(|e| entry(e, width, style).len()).sum()
 }
 
 /// Draws the latest entries of the log under a heading.
@@ -115,16 +114,14 @@ pub(super) fn draw_agents(live: &LiveState, style: TerminalStyle, buffer: &mut B
     style.heading(buffer, area, "agents, last interval", &remark);
     let head = ["completed", "p99", "errors"].map(str::to_string);
     let head = agent_row(Ink::Dim, "agent", &head);
-    let rows = ordered.into_iter().take(room);
-    let rows = rows.map(|a| agent(a, &last.interval));
+    let rows = ordered.into_iter().take(room).map(|a| agent(a, &last.interval));
     let rows = [head].into_iter().chain(rows).enumerate();
     rows.for_each(|(row, line)| style.write(buffer, below(area), row, &line));
 }
 
 fn agent(agent: &AgentInterval, interval: &Interval) -> Line {
     if agent.is_silent {
-        let line = agent_row(Ink::Plain, &agent.agent, &Default::default());
-        return line.with(Ink::Bad, "  silent");
+        return agent_row(Ink::Plain, &agent.agent, &Default::default()).with(Ink::Bad, "  silent");
     }
     let completed = rate(interval.per_s(agent.completed));
     let figures = [completed, known(agent.p99_ns, time_short), count(agent.errors)];

@@ -385,6 +385,5 @@ impl Plot {
 /// A point in each row that has the figure.
 pub(crate) fn row_points<T>(rows: &[T], figure: impl Fn(&T) -> Option<f64>) -> Vec<Point> {
     let rows = rows.iter().enumerate();
-    let points = rows.filter_map(|(i, row)| Some(Point::new(figure(row)?, i as f64)));
-    points.collect()
+    rows.filter_map(|(i, row)| Some(Point::new(figure(row)?, i as f64))).collect()
 }

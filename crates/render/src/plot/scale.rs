@@ -182,15 +182,13 @@ impl Scale {
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
         if self.is_of_categories() {
             let names = self.categories.iter().enumerate();
-            let named = names.map(|(i, name)| (self.axis.position(i as f64), name.clone()));
-            return named.collect();
+            return names.map(|(i, name)| (self.axis.position(i as f64), name.clone())).collect();
         }
         let ticks = match self.marked.as_slice() {
             [] => self.axis.ticks(wanted),
             marked => marked.to_vec(),
         };
-        let ticks = ticks.into_iter();
-        ticks.map(|v| (self.axis.position(v), (self.axis.label)(v))).collect()
+        ticks.into_iter().map(|v| (self.axis.position(v), (self.axis.label)(v))).collect()
     }
 
     /// For the script: kind, begin, end.

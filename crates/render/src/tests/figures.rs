@@ -1,8 +1,7 @@
 //! A figure that text and page both show has the same digits in both. No form shows a number that
 //! is not in the JSON.
 
-use crate::number;
-use crate::{Html, Json, Markdown, Renderer, Text, fixtures};
+use crate::{Html, Json, Markdown, Renderer, Text, fixtures, number};
 use knee_core::compare::report::Comparison;
 use serde_json::Value;
 use std::collections::BTreeSet;

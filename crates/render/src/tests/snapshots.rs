@@ -1,9 +1,8 @@
 //! What the text looks like: each report as a person sees it.
 
 use crate::{Json, Renderer, Text, fixtures, parse_report};
-use knee_core::experiment::latency::conclude_classic;
-use knee_core::experiment::latency::parse_classic;
 use knee_core::experiment::latency::report::LatencyConclusion;
+use knee_core::experiment::latency::{conclude_classic, parse_classic};
 use knee_core::experiment::sweep::conclude_table;
 use knee_core::experiment::sweep::table::parse_csv;
 use knee_core::report::{Conclusion, Report};

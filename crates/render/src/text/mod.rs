@@ -156,8 +156,7 @@ fn show_block(page: &mut TextPage, block: &Block) {
         Block::Note(text) => page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, text)),
         Block::Paragraph(line) => page.paragraph(INDENT, INDENT, line.clone()),
         Block::List(lines) => {
-            let lines = lines.iter().cloned();
-            lines.for_each(|line| page.paragraph(INDENT, INDENT + 2, line));
+            lines.iter().cloned().for_each(|line| page.paragraph(INDENT, INDENT + 2, line));
         }
         Block::Subheading(title) => page.heading(title, ""),
         Block::Folded(title, blocks) => {
@@ -186,8 +185,7 @@ fn show_findings(page: &mut TextPage, findings: &[Finding]) {
         page.paragraph(INDENT, hang, line.with(ink_of_text, &finding.text));
         page.paragraph(hang, hang, Line::of(Ink::Dim, evidence(finding)));
         if !finding.next_step.is_empty() {
-            let line = Line::of(Ink::Good, format!("→{tie}"));
-            let line = line.with(Ink::Plain, &finding.next_step);
+            let line = Line::of(Ink::Good, format!("→{tie}")).with(Ink::Plain, &finding.next_step);
             page.paragraph(hang, hang + 2, line);
         }
     }

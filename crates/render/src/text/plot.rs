@@ -145,8 +145,7 @@ impl Drawing {
     /// The lines of the figure, all `width` columns wide, `rows` of them within the axes.
     pub(super) fn laid_out(&self, width: usize, rows: usize, unicode: bool) -> Vec<Line> {
         let ticks: Vec<(f64, String)> = labelled(&self.y, (rows / 3).max(2), unicode);
-        let margin = ticks.iter().map(|(_, l)| l.chars().count()).max();
-        let margin = margin.unwrap_or(0);
+        let margin = ticks.iter().map(|(_, l)| l.chars().count()).max().unwrap_or(0);
         let columns = width.saturating_sub(margin + 2).max(10);
         let mut canvas = Canvas::new(columns, rows, unicode);
         for layer in &self.layers {
@@ -155,8 +154,7 @@ impl Drawing {
         let labels = self.labels.iter();
         let without_room: Vec<&Label> =
             labels.filter(|label| !self.name(label, &mut canvas, unicode)).collect();
-        let title = Line::of(Ink::Plain, cleaned(&self.title, unicode));
-        let mut lines = title.wrapped(width, 0);
+        let mut lines = Line::of(Ink::Plain, cleaned(&self.title, unicode)).wrapped(width, 0);
         for line in &mut lines {
             *line = Line::plain(line.text().trim_end());
         }
@@ -215,8 +213,7 @@ impl Drawing {
                 let last = columns.saturating_sub(length + 1);
                 let starts = [1, last, columns / 3, columns / 2];
                 let of_row = |row: usize| starts.map(|column| Some((row, column)));
-                let rows = [row.checked_sub(1), Some(row + 1)].into_iter().flatten();
-                rows.flat_map(of_row).collect()
+                [row.checked_sub(1), Some(row + 1)].into_iter().flatten().flat_map(of_row).collect()
             }
             LabelPlace::Upright(x) => {
                 let x = self.x.position(*x);
@@ -282,8 +279,7 @@ pub(super) fn x_axis(x: &Axis, margin: usize, columns: usize, unicode: bool) -> 
 }
 
 fn labelled(axis: &Axis, wanted: usize, unicode: bool) -> Vec<(f64, String)> {
-    let ticks = axis.ticks(wanted).into_iter();
-    ticks.map(|v| (v, cleaned(&(axis.label)(v), unicode))).collect()
+    axis.ticks(wanted).into_iter().map(|v| (v, cleaned(&(axis.label)(v), unicode))).collect()
 }
 
 /// The sign of a dashed line.
@@ -351,8 +347,7 @@ mod tests {
 
     fn text(lines: &[Line]) -> Vec<String> {
         let line = |line: &Line| -> String {
-            let pieces = line.pieces().iter();
-            pieces.map(|(_, text)| text.as_str()).collect()
+            line.pieces().iter().map(|(_, text)| text.as_str()).collect()
         };
         lines.iter().map(line).collect()
     }

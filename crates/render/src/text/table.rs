@@ -145,8 +145,7 @@ fn row(columns: &[&TableColumn], cell: impl Fn(&TableColumn) -> Line) -> Line {
 }
 
 fn column_width(column: &TableColumn) -> usize {
-    let cells = column.cells.iter().map(Line::width);
-    cells.fold(column.title.chars().count(), usize::max)
+    column.cells.iter().map(Line::width).fold(column.title.chars().count(), usize::max)
 }
 
 #[cfg(test)]

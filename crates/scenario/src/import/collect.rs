@@ -164,8 +164,7 @@ impl Collector {
         }
         let body = String::from_utf8(draft.body).map_err(|_| "its body is not text".to_owned())?;
         let headers = self.headers(draft.headers, draft.drops_cookies, &host);
-        let checked = HttpRequest::new(&draft.method, &url, headers.clone(), Vec::new(), 1);
-        checked.map_err(|e| e.0)?;
+        HttpRequest::new(&draft.method, &url, headers.clone(), Vec::new(), 1).map_err(|e| e.0)?;
         let (headers, content) = content(headers, body);
         Ok(ImportedRequest {
             method: draft.method,
@@ -217,8 +216,7 @@ impl Collector {
     /// No request.
     pub(super) fn finish(self, nothing: &str) -> Result<Imported, ParseError> {
         let is_request = |step: &ImportedStep| matches!(step, ImportedStep::Request(_));
-        let origin = self.origin.filter(|_| self.steps.iter().any(is_request));
-        let Some(origin) = origin else {
+        let Some(origin) = self.origin.filter(|_| self.steps.iter().any(is_request)) else {
             let first = self.left_out.first();
             let why = first.map_or(String::new(), |(line, _)| format!(": left out: {line}"));
             return error(format!("{nothing}{why}"));

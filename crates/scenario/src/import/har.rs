@@ -117,8 +117,7 @@ fn draft(request: HarRequest) -> SourceRequest {
     {
         draft.header("Content-Type", media);
     }
-    let pairs = data.params.iter();
-    let pairs = pairs.map(|param| percent::pair(&param.name, &param.value));
+    let pairs = data.params.iter().map(|param| percent::pair(&param.name, &param.value));
     let body = data.text.unwrap_or_else(|| pairs.collect::<Vec<_>>().join("&"));
     draft.body = body.into_bytes();
     draft

@@ -67,8 +67,7 @@ impl<'a> ApiDescription<'a> {
     fn server(&self) -> Result<String, ParseError> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let first = self.root.pointer("/servers/0");
-        let url = first.and_then(|server| server.get("url")).and_then(text);
-        if let Some(url) = url {
+        if let Some(url) = first.and_then(|server| server.get("url")).and_then(text) {
             let url = self.with_variables(url, first);
             if url.contains("://") {
                 return Ok(url.trim_end_matches('/').to_owned());
@@ -175,8 +174,7 @@ impl<'a> ApiDescription<'a> {
 /// The type of a schema; of several the first.
 fn kind(schema: &Value) -> &str {
     let kind = schema.get("type").unwrap_or(&Value::Null);
-    let first = kind.get(0).unwrap_or(kind);
-    first.as_str().unwrap_or_default()
+    kind.get(0).unwrap_or(kind).as_str().unwrap_or_default()
 }
 
 fn text_of(schema: &Value) -> &'static str {

@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::OutputArgs;
 use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::{Concluded, Conducted, EndReason, Experiment, SingleRun};
-use knee_core::report::{Command, Host, Kind};
+use knee_core::report::{Host, Kind};
 use knee_core::trial::assess::assess;
 use knee_engine::error::RunError;
 use knee_fleet::NatsAccess;
@@ -24,13 +24,8 @@ pub(super) fn execute(
     options.put("collected", collected.key.run.as_str());
     options.put("nats", access.place());
     options.put("trial", collected.key.trial + 1);
-    let setup = ReportSetup {
-        command: Command::of(Kind::Run),
-        seed: trial.spec.seed,
-        options,
-        thresholds: ThresholdArgs::default(),
-        output,
-    };
+    let (seed, thresholds) = (trial.spec.seed, ThresholdArgs::default());
+    let setup = ReportSetup::new(Kind::Run, seed, options, thresholds, output);
     let host = Host { backend: trial.generator.backend.clone(), ..knee_engine::host() };
     let trials = vec![assess(trial)];
     let Concluded { verdict, findings, conclusion } =

@@ -80,8 +80,7 @@ pub(super) fn execute(raw: &RawFleetDemo) -> Result<Exit, Failure> {
     stdout::write(|out| writeln!(out, "$ knee {arguments}"))?;
     let mut sweep = Command::new(&knee);
     sweep.args(["sweep", "--fleet", &url, "-t", "1", "-d", "500ms", "--warmup", "200ms"]);
-    let status = sweep.args(["--html", &raw.html]).status();
-    let status = status.map_err(|e| cannot("the sweep", &e))?;
+    let status = sweep.args(["--html", &raw.html]).status().map_err(|e| cannot("the sweep", &e))?;
     stdout::write(|out| writeln!(out, "the page: {}", raw.html))?;
     Ok(match status.code() {
         Some(0) => Exit::Fine,

@@ -151,8 +151,7 @@ fn words_or_dash(words: String) -> String {
 
 fn table(heads: &[String; 8], rows: &[[String; 8]], out: &mut dyn Write) -> std::io::Result<()> {
     let wide = |column: usize| {
-        let cells = rows.iter().chain([heads]).map(|row| row[column].chars().count());
-        cells.max().unwrap_or(0)
+        rows.iter().chain([heads]).map(|row| row[column].chars().count()).max().unwrap_or(0)
     };
     for row in [heads].into_iter().chain(rows) {
         let cells = row.iter().enumerate().map(|(column, cell)| {

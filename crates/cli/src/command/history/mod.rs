@@ -86,8 +86,7 @@ fn remove(runs: &[String]) -> Result<Exit, Failure> {
     for run in runs {
         ids.push(id(&store, run)?);
     }
-    let removed = store.remove(&ids);
-    removed.map_err(|wrong| Failure::argument(&runs.join(" "), wrong))?;
+    store.remove(&ids).map_err(|wrong| Failure::argument(&runs.join(" "), wrong))?;
     Ok(Exit::Fine)
 }
 

@@ -10,8 +10,7 @@ pub use options::{PORT, parse_amount};
 
 use super::laboratory::{self, ReportSetup};
 use super::service;
-use crate::args::{SeedArgs, ThresholdArgs, TokenArgs, with_exits};
-use crate::args::{parse_count, parse_positive};
+use crate::args::{SeedArgs, ThresholdArgs, TokenArgs, parse_count, parse_positive, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::margins;
 use crate::output::MeasuredOutputArgs;

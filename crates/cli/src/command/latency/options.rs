@@ -21,8 +21,7 @@ pub struct Scenarios(pub Vec<(u32, u32)>);
 
 impl Typed for Scenarios {
     fn typed(&self) -> Value {
-        let each = self.0.iter().map(|(up, down)| format!("{up}/{down}"));
-        each.collect::<Vec<_>>().join(",").into()
+        self.0.iter().map(|(up, down)| format!("{up}/{down}")).collect::<Vec<_>>().join(",").into()
     }
 }
 
@@ -47,8 +46,7 @@ pub fn parse_tolerance(text: &str) -> Result<f64, ParseError> {
 /// Serializes a share as it is typed: 0.05 is `5%`.
 pub fn percent<S: Serializer>(share: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     // Twice a hundred leaves no trace of the binary fraction.
-    let percent = share.map(|share| format!("{}%", (share * 1e6).round() / 1e4));
-    percent.serialize(serializer)
+    share.map(|share| format!("{}%", (share * 1e6).round() / 1e4)).serialize(serializer)
 }
 
 /// Serializes a switch as `on` or `off`.

@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::notes::about;
 use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::latency::{LatencyPlan, QUICK, SCENARIOS};
-use knee_core::report::{Command, Kind};
+use knee_core::report::Kind;
 use knee_load::experiment::latency::spec::{
     FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd, Settle,
 };
@@ -51,13 +51,9 @@ impl RawLatency {
         if self.service_address.is_some() {
             plan.base.token = self.token.resolve()?;
         }
-        let setup = ReportSetup {
-            command: Command::of(Kind::Latency),
-            seed,
-            options: self.settle(interval, seed),
-            thresholds: self.thresholds,
-            output: self.output.resolve()?,
-        };
+        let options = self.settle(interval, seed);
+        let output = self.output.resolve()?;
+        let setup = ReportSetup::new(Kind::Latency, seed, options, self.thresholds, output);
         Ok(LatencySpec { plan, service: self.service_address, setup })
     }
 

@@ -6,10 +6,11 @@ mod runner;
 mod tests;
 
 use super::demo::DemoServer;
-use super::laboratory::{self, ReportSetup};
+use super::http_runner::PreparedHttp;
+use super::laboratory;
 use crate::args::{
-    ArrivalArgs, Choices, HttpArgs, Levels, ObserveArgs, SourceArgs, TargetArgs, one_of,
-    parse_count, parse_positive, vuser_levels, with_exits, word_of,
+    ArrivalArgs, Choices, HttpArgs, Levels, SourceArgs, TargetArgs, one_of, parse_count,
+    parse_positive, vuser_levels, with_exits, word_of,
 };
 use crate::failure::{Exit, Failure};
 use crate::margins;
@@ -21,7 +22,6 @@ use knee_core::experiment::overload::{
 };
 use knee_core::experiment::{Concluded, Experiment, NextTrial};
 use knee_core::finding::{Finding, Severity};
-use knee_fleet::Fleet;
 use knee_load::arrival::{either, shapes};
 use knee_load::spec::{CloseKind, Rate, parse_duration, parse_rate};
 use knee_load::time::Nanos;
@@ -149,29 +149,12 @@ const PATIENCE_HELP: &str = "T: time after which an unanswered connect is abando
     should be below 1s, when a SYN is repeated";
 
 /// An overload that cannot be wrong.
-#[derive(Debug)]
-pub struct ResolvedOverload {
-    pub(super) spec: OverloadSpec,
-    /// What of a scenario's load is not used, in a line.
-    pub(super) unused: Option<String>,
-    observe: ObserveArgs,
-    pub(super) setup: ReportSetup,
-    /// Who makes the trials; `None`: this process.
-    fleet: Option<Fleet>,
-    /// The reference server, where no URL was given; it serves as long as this lives.
-    demo: Option<DemoServer>,
-}
+pub type ResolvedOverload = PreparedHttp<OverloadSpec>;
 
 /// Makes the overload and reports it.
 pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
-    let demo = overload.demo.take();
+    overload.announce();
     let notes = overload.setup.output.notes();
-    if let Some(demo) = &demo {
-        notes.tell(&demo.announcement());
-    }
-    if let Some(unused) = &overload.unused {
-        notes.tell(unused);
-    }
     let fleet = overload.fleet.take();
     let is_here = fleet.is_none();
     let mut runner = match OverloadRunner::find(&overload.spec, &overload.observe, fleet) {
@@ -188,7 +171,7 @@ pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
         overload.spec.base.engine.margins = margins::of_this_machine(notes);
     }
     notes.tell(&announcement(&overload.spec));
-    let facts = known(runner.facts(&overload.spec)?, demo.is_some());
+    let facts = known(runner.facts(&overload.spec)?, overload.demo.is_some());
     // What is foretold rests on what is known of one host that all connections come from.
     let foreseen = if is_here { predict(&facts, &overload.spec) } else { Vec::new() };
     for finding in &foreseen {

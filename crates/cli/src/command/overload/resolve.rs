@@ -1,15 +1,14 @@
 //! From what was typed to an overload that cannot be wrong.
 
 use super::super::demo::DemoServer;
-use super::super::http_runner;
-use super::super::laboratory::ReportSetup;
+use super::super::http_runner::{self, report_setup};
 use super::{RawOverload, ResolvedOverload};
-use crate::args::{FleetArgs, Levels};
+use crate::args::{FleetArgs, Levels, refuse_first};
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
-use knee_core::report::{Command, Kind};
+use knee_core::report::Kind;
 use knee_load::spec::{
     ArrivalLaw, ConnectScheme, HttpTarget, HttpVersion, Load, OverloadLoad, Rate, TrialSpec,
 };
@@ -37,34 +36,21 @@ impl RawOverload {
             .expect
             .refuse("an overload reads no more of a response than its status: leave it out")?;
         self.refuse_contradictions()?;
-        let mut output = self.output.resolve()?;
+        let output = self.output.resolve()?;
         let (demo, share) = DemoServer::stand_in(&mut self.target, machine, DemoServer::small)?;
         let served_per_s = demo.as_ref().map(|_| DemoServer::SMALL.0);
         let fleet = self.http.gather(&self.target)?;
         let share = FleetArgs::machine(fleet.as_ref(), &share);
         let mut spec = self.spec(&share, served_per_s)?;
         let mut options = self.settle(&spec);
-        output.secrets_mut().learn_target(&mut spec.base.target);
-        FleetArgs::tell(fleet.as_ref(), &mut options);
         if demo.is_some() {
             // The next overload without a URL brings its own server again, on another port.
             options.leave_out("url");
         }
-        let setup = ReportSetup {
-            command: Command::of(Kind::Overload),
-            seed: spec.base.seed,
-            options,
-            thresholds: self.http.thresholds,
-            output,
-        };
-        Ok(ResolvedOverload {
-            spec,
-            unused,
-            observe: self.http.observe.with_token()?,
-            fleet,
-            setup,
-            demo,
-        })
+        let observe = self.http.observe.with_token()?;
+        let (base, thresholds) = (&mut spec.base, self.http.thresholds);
+        let setup = report_setup(Kind::Overload, base, fleet.as_ref(), options, thresholds, output);
+        Ok(ResolvedOverload { spec, unused, observe, setup, fleet, demo })
     }
 
     /// `served_per_s`: what the target serves, where that is known.
@@ -182,49 +168,49 @@ impl RawOverload {
     }
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {
-        let refuse = |argument: &str, wrong: &str| Err(Failure::argument(argument, wrong));
-        if self.target.unix_socket.is_some() {
-            return refuse(
+        let (limits, arrivals) = (&self.http.limits, &self.arrivals);
+        let (is_scheduled, is_closed) = (self.is_scheduled(), !self.is_scheduled());
+        let shares_nothing =
+            self.sclients.is_some() && self.simple.is_some() && self.descriptors.is_none();
+        let is_list = matches!(&self.descriptors, Some(Levels::List(list)) if list.len() > 1);
+        refuse_first(&[
+            (
+                self.target.unix_socket.is_some(),
                 "--unix-socket",
                 "a Unix socket has no SYNs and no T: give the URL of a TCP port",
-            );
-        }
-        if self.http.limits.timeout() <= self.http.limits.connect_timeout {
-            return refuse(
+            ),
+            (
+                limits.timeout() <= limits.connect_timeout,
                 "--timeout",
                 "must be longer than --connect-timeout, as the response comes after the connect",
-            );
-        }
-        if self.rate.is_some() && self.arrivals.carries_rate() {
-            return refuse("--rate", "the arrivals carry their own: leave one out");
-        }
-        if !self.is_scheduled() {
-            if self.arrivals.arrival.is_some() {
-                return refuse("--arrival", "needs a rate: give --rate, such as --rate 1000");
-            }
-            if self.sclients.is_some() && self.simple.is_some() && self.descriptors.is_none() {
-                return refuse("--sclients", "they need --descriptors to share");
-            }
-            return Ok(());
-        }
-        if self.simple.is_some() {
-            return refuse(
+            ),
+            (
+                self.rate.is_some() && arrivals.carries_rate(),
+                "--rate",
+                "the arrivals carry their own: leave one out",
+            ),
+            (
+                is_closed && arrivals.arrival.is_some(),
+                "--arrival",
+                "needs a rate: give --rate, such as --rate 1000",
+            ),
+            (is_closed && shares_nothing, "--sclients", "they need --descriptors to share"),
+            (
+                is_scheduled && self.simple.is_some(),
                 "--simple",
                 "simple clients keep no schedule: leave them or the rate out",
-            );
-        }
-        if self.sclients.is_some() {
-            return refuse(
+            ),
+            (
+                is_scheduled && self.sclients.is_some(),
                 "--sclients",
                 "with a rate the schedule takes their place: leave one out",
-            );
-        }
-        match &self.descriptors {
-            Some(Levels::List(list)) if list.len() > 1 => {
-                refuse("--descriptors", "with a rate they are the most in flight: give one number")
-            }
-            _ => Ok(()),
-        }
+            ),
+            (
+                is_scheduled && is_list,
+                "--descriptors",
+                "with a rate they are the most in flight: give one number",
+            ),
+        ])
     }
 
     /// Puts what the trials use in the place of defaults; the options that repeat the overload.

@@ -164,15 +164,13 @@ fn execute(service: HttpService) -> Result<Exit, Failure> {
     let server =
         HttpServer::start(service.server).map_err(|e| super::cannot_listen(&listen, &e))?;
     // There for as long as it is of use.
-    let trust = service.authority.as_deref().map(TrustFile::write);
-    let trust = trust.transpose()?;
+    let trust = service.authority.as_deref().map(TrustFile::write).transpose()?;
     if let Some(file) = &trust {
         stdout::write(|out| writeln!(out, "certificate {}", file.path.display()))?;
     }
     stop.wait(server.address())?;
     let stats = server.stop();
-    let arrivals = service.arrivals;
-    let arrivals = arrivals.map_or(Ok(()), |p| p.write(|out| stats.write_arrivals(out)));
+    let arrivals = service.arrivals.map_or(Ok(()), |p| p.write(|out| stats.write_arrivals(out)));
     let log = service.log;
     let log = log.map_or(Ok(()), |p| p.write(|out| stats.log.write(out)));
     arrivals.and(log)?;

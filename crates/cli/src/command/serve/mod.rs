@@ -12,10 +12,9 @@ use crate::whole_file::OutputPlace;
 use clap::{Args, Subcommand};
 use knee_engine::interrupt;
 use serde::Serialize;
-use std::fmt;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::{fmt, io};
 
 /// Run a reference server, whose behaviour is known exactly
 #[derive(Args, Clone, Debug)]
@@ -130,8 +129,7 @@ impl Stats {
             Stats::Text => show(text),
             Stats::Json => show(&document),
             Stats::TextAndFile(place) => {
-                let written = place.write(|out| out.write_all(document.as_bytes()));
-                written.and(show(text))
+                place.write(|out| out.write_all(document.as_bytes())).and(show(text))
             }
         }
     }

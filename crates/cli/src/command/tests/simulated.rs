@@ -5,9 +5,9 @@
 use super::{MACHINE, parse};
 use crate::command::laboratory::{self, ReportSetup};
 use crate::command::raw::RawCommand;
+use knee_core::experiment::sweep::Sweep;
 use knee_core::experiment::{self, Experiment};
-use knee_core::report::Conclusion;
-use knee_core::report::{Host, Report};
+use knee_core::report::{Conclusion, Host, Report};
 use knee_core::trial::assess::assess;
 use knee_core::trial::report::TrialReport;
 use knee_load::law::Law;
@@ -26,8 +26,8 @@ fn report(arguments: &str, world: &World) -> Report {
             simulated(&setup, &mut experiment, world)
         }
         RawCommand::Sweep(raw) => {
-            let (setup, mut experiment) = raw.resolve(&MACHINE).unwrap().split();
-            simulated(&setup, &mut experiment, world)
+            let sweep = raw.resolve(&MACHINE).unwrap();
+            simulated(&sweep.setup, &mut Sweep::new(sweep.spec), world)
         }
         other => panic!("{other:?} conducts nothing"),
     };

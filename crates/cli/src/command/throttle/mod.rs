@@ -10,13 +10,13 @@ mod waits;
 mod tests;
 
 use super::laboratory::{self, ReportSetup};
-use crate::args::{SeedArgs, ThresholdArgs, first_given, one_of, parse_positive, with_exits};
+use crate::args::{SeedArgs, ThresholdArgs, one_of, parse_positive, refuse_first, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::{ResolvedOptions, Typed, typed};
 use clap::Args;
 use holds::HoldRows;
-use knee_core::report::{Command, Kind};
+use knee_core::report::Kind;
 use knee_load::arrival::shapes;
 use knee_load::experiment::throttle::hold::HoldMethod;
 use knee_load::experiment::throttle::wait::WaitMethod;
@@ -208,45 +208,29 @@ impl RawThrottle {
                 table.base.chore = chore.unwrap_or(holds::busy(self.op_time));
             }
         }
-        let setup = ReportSetup {
-            command: Command::of(Kind::Throttle),
-            seed,
-            options,
-            thresholds: self.thresholds,
-            output,
-        };
+        let setup = ReportSetup::new(Kind::Throttle, seed, options, self.thresholds, output);
         Ok(ThrottleSpec { table, setup, service })
     }
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {
-        if self.to.is_some() && self.op.is_none() {
-            return Err(Failure::argument(
+        let is_free = self.rate.is_none();
+        let needs_rate = "needs a rate to hold: give --rate, such as --rate 1000";
+        refuse_first(&[
+            (
+                self.to.is_some() && self.op.is_none(),
                 "--to",
                 "needs an operation that is sent there: give --op udp or --op qotd",
-            ));
-        }
-        if self.rate.is_some() {
-            return match &self.delays {
-                Some(_) => Err(Failure::argument(
-                    "--delays",
-                    "with --rate the rate is what is asked for: leave one out",
-                )),
-                None => Ok(()),
-            };
-        }
-        let only_with_rate = first_given(&[
-            (self.op_time.is_some(), "--op-time"),
-            (self.policy.is_some(), "--policy"),
-            (self.min_wait.is_some(), "--min-wait"),
-            (self.arrival.is_some(), "--arrival"),
-        ]);
-        match only_with_rate {
-            Some(option) => Err(Failure::argument(
-                option,
-                "needs a rate to hold: give --rate, such as --rate 1000",
-            )),
-            None => Ok(()),
-        }
+            ),
+            (
+                !is_free && self.delays.is_some(),
+                "--delays",
+                "with --rate the rate is what is asked for: leave one out",
+            ),
+            (is_free && self.op_time.is_some(), "--op-time", needs_rate),
+            (is_free && self.policy.is_some(), "--policy", needs_rate),
+            (is_free && self.min_wait.is_some(), "--min-wait", needs_rate),
+            (is_free && self.arrival.is_some(), "--arrival", needs_rate),
+        ])
     }
 
     /// Puts what the rows use in the place of defaults; the options that repeat them. The port of a

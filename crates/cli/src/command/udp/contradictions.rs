@@ -1,7 +1,7 @@
 //! Options of `knee udp` that make no sense together.
 
 use super::RawUdp;
-use crate::args::first_given;
+use crate::args::refuse_first;
 use crate::failure::Failure;
 use knee_load::experiment::udp::spec::ClientsAs;
 use knee_load::spec::AskedArrival;
@@ -25,74 +25,60 @@ impl RawUdp {
     }
 
     pub(super) fn refuse_contradictions(&self) -> Result<(), Failure> {
-        if let (Some(option), None) = (self.token.option(), &self.service_address) {
-            return refuse(option, "the built-in service needs none: give HOST");
-        }
-        if self.threads.is_some() && self.carried_as() != ClientsAs::Multiplexed {
-            return refuse(
-                "--threads",
-                "each client has a thread of its own: leave it or --clients-as out",
-            );
-        }
-        match self.kind() {
-            UdpTask::Run => self.refuse_for_a_run(),
-            UdpTask::Compare | UdpTask::Explain => self.refuse_for_several(),
-        }
-    }
-
-    fn refuse_for_a_run(&self) -> Result<(), Failure> {
-        if self.repeats.is_some() {
-            return refuse("--repeats", "needs --compare or --explain");
-        }
-        let asked = self.schedule().filter(AskedArrival::takes_length);
-        match asked {
-            Some(asked) if self.datagrams.is_some() && self.duration.is_none() => {
-                let name = asked.name();
-                let wrong = format!("a {name} takes its length from --duration: give it too");
-                refuse("--wait", &wrong)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn refuse_for_several(&self) -> Result<(), Failure> {
-        let (option, how) = match self.kind() {
+        let kind = self.kind();
+        let is_own = self.service_address.is_none();
+        let token = self.token.option();
+        let with_length = self.schedule().filter(AskedArrival::takes_length);
+        let lasts = self.datagrams.is_some() && self.duration.is_none();
+        let name = with_length.as_ref().map_or("", AskedArrival::name);
+        let (option, how) = match kind {
             UdpTask::Explain => ("--explain", "WAIT*N, such as 'yield*64'"),
             _ => ("--compare", "WAIT*N or ARRIVAL@RATE*N"),
         };
-        let of_a_run = first_given(&[
-            (self.wait.is_some(), "--wait"),
-            (self.arrival.is_some(), "--arrival"),
-            (self.rate.is_some(), "--rate"),
-            (self.clients.is_some(), "--clients"),
-        ]);
-        if let Some(given) = of_a_run {
-            let wrong = format!("{option} says of each kind of clients what it does: {how}");
-            return refuse(given, &wrong);
-        }
-        if self.datagrams.is_some() {
-            let wrong = format!("with {option} each trial lasts for --duration: leave one out");
-            return refuse("--datagrams", &wrong);
-        }
-        match self.kind() {
-            UdpTask::Compare if self.compare.len() < 2 => refuse(
+        let (is_run, is_several) = (kind == UdpTask::Run, kind != UdpTask::Run);
+        let (compares, explains) = (kind == UdpTask::Compare, kind == UdpTask::Explain);
+        let each = format!("{option} says of each kind of clients what it does: {how}");
+        refuse_first(&[
+            (
+                is_own && token.is_some(),
+                token.unwrap_or_default(),
+                "the built-in service needs none: give HOST",
+            ),
+            (
+                self.threads.is_some() && self.carried_as() != ClientsAs::Multiplexed,
+                "--threads",
+                "each client has a thread of its own: leave it or --clients-as out",
+            ),
+            (is_run && self.repeats.is_some(), "--repeats", "needs --compare or --explain"),
+            (
+                is_run && lasts && with_length.is_some(),
+                "--wait",
+                &format!("a {name} takes its length from --duration: give it too"),
+            ),
+            (is_several && self.wait.is_some(), "--wait", &each),
+            (is_several && self.arrival.is_some(), "--arrival", &each),
+            (is_several && self.rate.is_some(), "--rate", &each),
+            (is_several && self.clients.is_some(), "--clients", &each),
+            (
+                is_several && self.datagrams.is_some(),
+                "--datagrams",
+                &format!("with {option} each trial lasts for --duration: leave one out"),
+            ),
+            (
+                compares && self.compare.len() < 2,
                 "--compare",
                 "takes two kinds of clients or more, such as 'yield*64' 'exp(200us)*128'",
             ),
-            UdpTask::Explain if self.explain.as_ref().is_some_and(|laws| laws.len() % 3 == 1) => {
-                refuse(
-                    "--explain",
-                    "takes two kinds of clients, or none for 'yield*64' 'exp(200us)*128'",
-                )
-            }
-            UdpTask::Explain if self.repeats.is_some_and(|n| n < 3) => {
-                refuse("--repeats", "an explanation takes at least 3 to know what chance does")
-            }
-            _ => Ok(()),
-        }
+            (
+                explains && self.explain.as_ref().is_some_and(|laws| laws.len() % 3 == 1),
+                "--explain",
+                "takes two kinds of clients, or none for 'yield*64' 'exp(200us)*128'",
+            ),
+            (
+                explains && self.repeats.is_some_and(|n| n < 3),
+                "--repeats",
+                "an explanation takes at least 3 to know what chance does",
+            ),
+        ])
     }
-}
-
-fn refuse(argument: &str, wrong: &str) -> Result<(), Failure> {
-    Err(Failure::argument(argument, wrong))
 }

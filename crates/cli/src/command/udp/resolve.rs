@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::udp::client_wait::{parse_client_wait, parse_clients};
 use knee_core::experiment::udp::{ExplainRequest, ExplainSpec};
-use knee_core::report::{Command, Kind};
+use knee_core::report::Kind;
 use knee_load::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
 use knee_load::spec::{
     ArrivalLaw, AskedArrival, BackendChoice, EngineOptions, Level, OpenLoad, Rate, WaitPolicy,
@@ -88,13 +88,9 @@ impl RawUdp {
             }
             Plan::Run(_) | Plan::Compare(..) => [duration, interval],
         };
-        let setup = ReportSetup {
-            command: Command::of(Kind::Udp),
-            seed,
-            options: self.settle(times, run, seed),
-            thresholds: self.thresholds,
-            output: self.output.resolve()?,
-        };
+        let options = self.settle(times, run, seed);
+        let output = self.output.resolve()?;
+        let setup = ReportSetup::new(Kind::Udp, seed, options, self.thresholds, output);
         Ok(UdpSpec { plan, service: self.service_address, token, setup })
     }
 
@@ -140,8 +136,8 @@ impl RawUdp {
                     left_out: 0,
                     cut: None,
                 };
-                let spec = spec.fit(asked);
-                let spec = spec.map_err(|wrong| Failure::argument("--explain", wrong))?;
+                let spec =
+                    spec.fit(asked).map_err(|wrong| Failure::argument("--explain", wrong))?;
                 Some(Plan::Explain(Box::new(spec)))
             }
             _ => None,
@@ -160,8 +156,7 @@ impl RawUdp {
     /// Where an explanation may put clients and service: only on the machine that both are on.
     fn cpus(&self) -> Vec<u32> {
         let host = self.service_address.as_deref().map(|address| {
-            let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-            host.trim_matches(['[', ']'])
+            address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']'])
         });
         let is_here = host.is_none_or(|host| {
             let address = host.parse::<std::net::IpAddr>();
@@ -196,9 +191,7 @@ impl RawUdp {
     }
 
     fn trace(&self) -> Result<Option<RecordedArrivals>, Failure> {
-        let asked = self.schedule();
-        let file = asked.as_ref().and_then(AskedArrival::file);
-        file.map(read_trace).transpose()
+        self.schedule().as_ref().and_then(AskedArrival::file).map(read_trace).transpose()
     }
 
     /// The schedule, where one is asked for.

@@ -8,8 +8,7 @@ use knee_load::time::Nanos;
 
 /// What the path is like, and where it bends.
 pub(super) fn in_words(conclusion: &LatencyConclusion) -> String {
-    let first = conclusion.scenarios.first();
-    let name = first.map_or("", |row| &row.congestion_control);
+    let name = conclusion.scenarios.first().map_or("", |row| &row.congestion_control);
     let own = conclusion.scenarios.iter();
     let rows: Vec<&ScenarioRow> = own.filter(|r| r.congestion_control == name).collect();
     if rows.is_empty() {
@@ -113,8 +112,7 @@ fn stands(conclusion: &LatencyConclusion) -> Option<String> {
 }
 
 fn congestion(conclusion: &LatencyConclusion) -> Option<String> {
-    let others = conclusion.by_congestion_control.iter();
-    let known = others.filter(|row| !row.grade.is_empty());
+    let known = conclusion.by_congestion_control.iter().filter(|row| !row.grade.is_empty());
     let each = known.map(|row| format!("{} with {}", row.grade, row.congestion_control));
     let each: Vec<String> = each.collect();
     (each.len() > 1).then(|| format!("By congestion control the grade is {}.", list(&each)))

@@ -41,8 +41,7 @@ pub fn parse_classic(text: &str) -> Result<Classic, String> {
         while let Some((_, rest)) = lines.next_if(|_| is_scenario(&line) && line.ends_with(',')) {
             line = format!("{line} {rest}");
         }
-        let read = read_line(&line, &mut classic);
-        read.map_err(|what| format!("line {}: {what}", index + 1))?;
+        read_line(&line, &mut classic).map_err(|what| format!("line {}: {what}", index + 1))?;
     }
     if classic.scenarios.is_empty() {
         return Err(format!("no scenario found; give lines such as `{EXAMPLE}`"));

@@ -110,8 +110,7 @@ pub(super) fn distorted_and_sound(conclusion: &LatencyConclusion) -> (Vec<String
     let is_distorted = |key: &str| conclusion.distorted.iter().any(|d| d == key);
     let (resting, standing): (Vec<_>, Vec<_>) = known.partition(|(key, ..)| is_distorted(key));
     let words = |figures: Vec<(&str, &str, bool)>| -> Vec<String> {
-        let words = figures.into_iter().map(|(_, words, _)| words.to_owned());
-        words.collect()
+        figures.into_iter().map(|(_, words, _)| words.to_owned()).collect()
     };
     (words(resting), words(standing))
 }

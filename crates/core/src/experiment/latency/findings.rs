@@ -87,8 +87,7 @@ fn evidence<const N: usize>(
     row: &ScenarioRow,
     more: [(&'static str, f64); N],
 ) -> impl IntoIterator<Item = (&'static str, f64)> {
-    let flows = [("up", f64::from(row.up)), ("down", f64::from(row.down))];
-    flows.into_iter().chain(more)
+    [("up", f64::from(row.up)), ("down", f64::from(row.down))].into_iter().chain(more)
 }
 
 fn noun(direction: Direction) -> &'static str {

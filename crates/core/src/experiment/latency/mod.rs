@@ -107,8 +107,8 @@ impl Latency {
     /// The scenarios, each with the trial that counts.
     fn rows<'a>(&self, past: &'a [TrialReport]) -> Vec<(ScenarioRow, &'a TrialReport)> {
         let idle = self.idle(past);
-        let counting = ScenarioAttempts::of(past).counting;
-        let each = counting.iter().enumerate();
+        let attempts = ScenarioAttempts::of(past);
+        let each = attempts.counting.iter().enumerate();
         let row = |(step, &trial): (usize, &usize)| {
             let report = &past[trial];
             let row = row(report, idle, self.scenario(step)?.1)?;
@@ -144,8 +144,7 @@ impl Experiment for Latency {
         let counting: Vec<&TrialReport> = attempts.counting.iter().map(|&t| &past[t]).collect();
         let rows = self.rows(past);
         let idle = self.idle(past);
-        let each = rows.iter();
-        let each = each.map(|(row, trial)| MeasuredScenario { row, trial: Some(trial) });
+        let each = rows.iter().map(|(row, trial)| MeasuredScenario { row, trial: Some(trial) });
         let scenarios: Vec<MeasuredScenario<'_>> = each.collect();
         let mut findings = latency_findings(&counting, idle, &scenarios);
         let rows: Vec<ScenarioRow> = rows.iter().map(|(row, _)| row.clone()).collect();
@@ -205,8 +204,7 @@ fn min_rtt_ns(idle: &TrialReport) -> Option<u64> {
 fn conclusion(rows: Vec<ScenarioRow>, congestion: &[Option<String>]) -> LatencyConclusion {
     let of = |name: &Option<String>| -> Vec<&ScenarioRow> {
         let name = name.as_deref().unwrap_or_default();
-        let own = rows.iter().filter(|row| row.congestion_control == name);
-        own.collect()
+        rows.iter().filter(|row| row.congestion_control == name).collect()
     };
     let first = of(congestion.first().unwrap_or(&None));
     let figures = overall(&first);

@@ -31,8 +31,7 @@ pub(super) fn waits_in_words(trials: &[WaitTrial]) -> String {
     let hybrid = of(WaitMethod::Hybrid).filter(|t| !ends_early(t));
     let best = hybrid.or_else(|| {
         let there = trials.iter().filter(|t| t.spec.delay == any.spec.delay);
-        let there = there.filter(|t| !ends_early(t));
-        let rows = there.filter(|t| wait_row(t).is_some());
+        let rows = there.filter(|t| !ends_early(t)).filter(|t| wait_row(t).is_some());
         rows.min_by_key(|t| t.waits.overshoot.quantile(0.5))
     });
     let mut parts = Vec::new();
@@ -136,10 +135,9 @@ fn missed_ppm(trial: &HoldTrial, row: &RateRow) -> f64 {
 
 /// With a capital and a full stop.
 fn sentence(parts: &[String]) -> String {
-    let text = parts.join("; ");
-    let mut letters = text.chars();
-    let first = letters.next().map(|c| c.to_ascii_uppercase());
-    first.into_iter().chain(letters).chain(['.']).collect()
+    let sentence = parts.join("; ");
+    let mut letters = sentence.chars();
+    letters.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(letters).chain(['.']).collect()
 }
 
 impl Answer for ThrottleConclusion {

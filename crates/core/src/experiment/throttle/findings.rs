@@ -6,10 +6,8 @@ mod tests;
 use crate::experiment::throttle::analysis::{EARLY, HeldRate, at_reference_delay, rate_row};
 use crate::finding::{Finding, codes};
 use crate::words::{exact, number, percent, time};
-use knee_load::experiment::throttle::hold::HoldMethod;
-use knee_load::experiment::throttle::hold::HoldTrial;
-use knee_load::experiment::throttle::wait::WaitMethod;
-use knee_load::experiment::throttle::wait::WaitTrial;
+use knee_load::experiment::throttle::hold::{HoldMethod, HoldTrial};
+use knee_load::experiment::throttle::wait::{WaitMethod, WaitTrial};
 use knee_load::spec::ArrivalLaw;
 use knee_load::time::Nanos;
 
@@ -212,8 +210,7 @@ pub(crate) fn hold_findings(trials: &[HoldTrial]) -> Vec<Finding> {
     // One that groups operations on request makes lumps of its own.
     let is_plain =
         |t: &&HoldTrial| t.spec.method == HoldMethod::Throttle && t.spec.wait_min == Nanos::ZERO;
-    let throttle = trials.iter().find(is_plain).and_then(rate_row);
-    let disturbance = throttle.map_or(0.0, |row| row.gap_cv);
+    let disturbance = trials.iter().find(is_plain).and_then(rate_row).map_or(0.0, |row| row.gap_cv);
     let of = |trial: &HoldTrial| {
         let other = || late(trial).or_else(|| in_lumps(trial, disturbance));
         missed(trial).or_else(other)
@@ -329,6 +326,5 @@ pub(crate) fn not_permitted(method: WaitMethod, reason: &str) -> Finding {
 
 pub(crate) fn wait_findings(trials: &[WaitTrial]) -> Vec<Finding> {
     let single = [sleep_overshoots(trials), timer_slack(trials), host_steals(trials)];
-    let single = single.into_iter().flatten();
-    single.chain(waits_end_early(trials)).collect()
+    single.into_iter().flatten().chain(waits_end_early(trials)).collect()
 }

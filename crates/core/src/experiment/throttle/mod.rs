@@ -254,8 +254,7 @@ mod wait_table_tests {
 
     #[test]
     fn nothing_measured_is_valid_and_says_so() {
-        let concluded = WaitTable::new(rows()).conclude(&[]);
-        let conclusion = concluded.conclusion;
+        let conclusion = WaitTable::new(rows()).conclude(&[]).conclusion;
         assert_eq!(conclusion.answer, "Nothing was measured.");
         assert_eq!(conclusion.hybrid_margin_ns, None);
     }

@@ -1,9 +1,7 @@
 //! Made-up measurements for tests.
 
-use knee_load::experiment::throttle::hold::{HoldMethod, HoldSpec};
-use knee_load::experiment::throttle::hold::{HoldStats, HoldTrial};
-use knee_load::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
-use knee_load::experiment::throttle::wait::{WaitStats, WaitTrial};
+use knee_load::experiment::throttle::hold::{HoldMethod, HoldSpec, HoldStats, HoldTrial};
+use knee_load::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec, WaitStats, WaitTrial};
 use knee_load::spec::{ArrivalLaw, Margins, Rate};
 use knee_load::throttle::CatchUp;
 use knee_load::time::Nanos;

@@ -75,8 +75,7 @@ fn check_places(said: Said<'_>, laws: &[LawRow], found: &mut Contradictions) {
         let lost = laws.iter().filter_map(|law| law.ledger.lost.get(place.name()));
         let lost = lost.sum::<u64>() as f64;
         let such = || said.findings.iter().filter(|f| f.code == code);
-        let told = such().filter_map(|f| f.evidence.get("lost"));
-        let told = told.fold(0.0, |sum, lost| sum + lost);
+        let told = such().filter_map(|f| f.evidence.get("lost")).fold(0.0, |sum, lost| sum + lost);
         found.unless(told == lost, || {
             format!("{lost} lost at {}, and `{code}` tells of {told}", place.name())
         });
@@ -98,10 +97,8 @@ fn once_each(of: &UdpConclusion, found: &mut Contradictions) {
     }
     for hypothesis in Hypothesis::ALL {
         let (name, claim) = (hypothesis.name(), hypothesis.claim());
-        let ended = lists.map(|list| {
-            let lines = list.iter().filter(|line| line.split(':').next() == Some(name));
-            lines.count()
-        });
+        let ended = lists
+            .map(|list| list.iter().filter(|line| line.split(':').next() == Some(name)).count());
         found.unless(ended.iter().sum::<usize>() == 1, || {
             format!("`{name}` ended {ended:?} times as supported, ruled out, undecided")
         });

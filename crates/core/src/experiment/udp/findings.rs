@@ -72,8 +72,7 @@ fn generator_distorted(trials: &[&TrialReport]) -> Option<Finding> {
     let (mut at, mut clauses): (Vec<Level>, Vec<String>) = Default::default();
     for trial in trials {
         let is_said = ends::limited(&[trial]).is_some();
-        let others = trial.clauses();
-        let others = others.filter(|(c, _)| !(is_said && *c == Some(Clause::FellBehind)));
+        let others = trial.clauses().filter(|(c, _)| !(is_said && *c == Some(Clause::FellBehind)));
         let known = clauses.len();
         clauses.extend(others.map(|(_, text)| text.to_owned()));
         if clauses.len() > known && !at.contains(&trial.level) {
@@ -108,8 +107,7 @@ fn troubles(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
         ledger::duplicates(l, d),
         places::host_wide(l),
     ];
-    let elsewhere = places::lost(l, d).into_iter();
-    elsewhere.chain(single.into_iter().flatten()).collect()
+    places::lost(l, d).into_iter().chain(single.into_iter().flatten()).collect()
 }
 
 fn percent_of(part: u64, whole: u64) -> f64 {

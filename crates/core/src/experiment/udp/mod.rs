@@ -118,8 +118,7 @@ impl UdpCompare {
     }
 
     fn trials_of<'a>(&self, law: usize, past: &'a [AssessedUdpTrial]) -> Vec<&'a TrialReport> {
-        let own = past.iter().skip(law).step_by(self.laws.len().max(1));
-        own.map(|t| &t.report).collect()
+        past.iter().skip(law).step_by(self.laws.len().max(1)).map(|t| &t.report).collect()
     }
 }
 

@@ -225,8 +225,7 @@ impl<'a> Conductor<'a> {
         while let Some((at, down, pings)) = self.windows.front() {
             let mut bytes = Vec::new();
             if self.spec.up > 0 {
-                let found = self.progress.binary_search_by_key(at, |p| p.0);
-                let Ok(found) = found else {
+                let Ok(found) = self.progress.binary_search_by_key(at, |p| p.0) else {
                     return false;
                 };
                 bytes.extend(&self.progress[found].1);
@@ -297,8 +296,7 @@ impl<'a> Conductor<'a> {
     fn cut_last_interval(&mut self, end: Nanos) {
         let sum = |f: fn(&Interval) -> u64, all: &Self| {
             let ended = all.ended_intervals.iter().map(|i| &i.0);
-            let so_far = all.shown.iter().chain(ended).chain([&all.current.0]);
-            so_far.map(f).sum::<u64>()
+            all.shown.iter().chain(ended).chain([&all.current.0]).map(f).sum::<u64>()
         };
         let sent = sum(|i| i.attempted, self);
         self.current.0.errors = sent.saturating_sub(sum(|i| i.completed, self));

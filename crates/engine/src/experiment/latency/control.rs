@@ -3,8 +3,7 @@
 use super::sockets;
 use super::wire::{self, LINE_MAX, LatencyReply, LatencyRequest, LatencySessionSpec, SERVICE};
 use crate::control::{ControlClient, SILENCE_NS, ServiceClock, ServiceLogin, ServiceLost, Sharing};
-use crate::error::RunError;
-use crate::error::reason;
+use crate::error::{RunError, reason};
 use crate::sys::stream;
 use knee_load::experiment::latency::measure::LatencyServiceFacts;
 use knee_load::experiment::latency::spec::FlowSockets;

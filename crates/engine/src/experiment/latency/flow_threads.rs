@@ -61,8 +61,7 @@ impl FlowRun {
 
     /// Bytes of each flow in `range` so far.
     pub(crate) fn carried(&self, range: std::ops::Range<usize>) -> Vec<u64> {
-        let flows = self.bytes[range].iter();
-        flows.map(|b| b.load(Ordering::Relaxed)).collect()
+        self.bytes[range].iter().map(|b| b.load(Ordering::Relaxed)).collect()
     }
 
     /// Bytes of all flows so far.

@@ -78,8 +78,7 @@ fn merge(
 }
 
 fn earlier(one: Option<FlowLost>, other: Option<FlowLost>) -> Option<FlowLost> {
-    let both = one.into_iter().chain(other);
-    both.min_by_key(|lost| lost.at)
+    one.into_iter().chain(other).min_by_key(|lost| lost.at)
 }
 
 /// Reconstructs what the receiver of an upload measured from its progress. Gaps are known to a step

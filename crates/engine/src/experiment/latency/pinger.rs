@@ -270,8 +270,7 @@ impl PingerState {
             };
             let event = match said {
                 Some(LatencyReply::Pong { n, reached_ns, left_ns }) => {
-                    let back = self.pinger.back(&mut self.tcp, n, [reached_ns, left_ns, now_ns]);
-                    match back {
+                    match self.pinger.back(&mut self.tcp, n, [reached_ns, left_ns, now_ns]) {
                         Some(round_trip) => PingerEvent::Back(round_trip),
                         None => continue,
                     }

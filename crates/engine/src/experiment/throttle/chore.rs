@@ -1,8 +1,7 @@
 //! The operation after each wait: nothing, busy work, a datagram, or a question.
 
 use super::wait::spin_until;
-use crate::error::RunError;
-use crate::error::reason;
+use crate::error::{RunError, reason};
 use crate::names::lookup_text;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::udp;

@@ -202,8 +202,7 @@ fn merge(
     drops.extend(record.in_namespace);
     drops = named(drops, there_named);
     if sharing != Some(Sharing::Namespace) {
-        let here = here.clone().of_sender().only_path(false);
-        let here = here.in_namespace();
+        let here = here.clone().of_sender().only_path(false).in_namespace();
         drops.extend(named(here.counters(false), here_named));
     }
     let mut machine = record.on_machine;

@@ -1,6 +1,7 @@
 //! A request as an application sees it, of either version of HTTP.
 
 use httparse::{EMPTY_HEADER, Status};
+use percent_encoding::percent_decode;
 
 /// Bytes of a body that are kept.
 pub(super) const BODY_MAX: usize = 64 * 1024;
@@ -105,19 +106,8 @@ fn form_value(data: &[u8], name: &str) -> Option<String> {
 
 /// `a+b%20c` is `a b c`; a `%` without two hexadecimal digits stands for itself.
 fn decoded(text: &[u8]) -> String {
-    let digit = |at: usize| text.get(at).and_then(|&b| (b as char).to_digit(16));
-    let (mut bytes, mut at) = (Vec::with_capacity(text.len()), 0);
-    while let Some(&byte) = text.get(at) {
-        let coded = digit(at + 1).zip(digit(at + 2)).filter(|_| byte == b'%');
-        let (value, length) = match (byte, coded) {
-            (_, Some((high, low))) => ((high * 16 + low) as u8, 3),
-            (b'+', None) => (b' ', 1),
-            (other, None) => (other, 1),
-        };
-        bytes.push(value);
-        at += length;
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let spaced: Vec<u8> = text.iter().map(|&b| if b == b'+' { b' ' } else { b }).collect();
+    percent_decode(&spaced).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -115,8 +115,7 @@ impl Mishaps {
     #[inline]
     pub(super) fn draw(&mut self) -> Option<Mishap> {
         let rng = &mut self.rng;
-        let hit = self.chances.iter().find(|(p, _)| rng::unit(rng) < *p);
-        hit.map(|&(_, mishap)| mishap)
+        self.chances.iter().find(|(p, _)| rng::unit(rng) < *p).map(|&(_, mishap)| mishap)
     }
 }
 
@@ -149,8 +148,7 @@ impl Stalls {
 
     /// Begin of the first stall after `now`.
     pub(super) fn next_after(&self, now: Nanos) -> Option<Nanos> {
-        let begins = self.stalls.iter().map(|&(at, _)| at);
-        begins.into_iter().find(|&at| at > now)
+        self.stalls.iter().map(|&(at, _)| at).into_iter().find(|&at| at > now)
     }
 
     /// End of the stall that `now` lies in.

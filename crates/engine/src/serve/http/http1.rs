@@ -1,6 +1,6 @@
 //! A connection with HTTP/1.1: reads a request, has it served, writes the response, and so on.
 
-use super::connection::{DRAIN_MAX, DriveResult, DriveStop, Fate, TRICKLE_TICK, Tools};
+use super::connection::{Fate, DriveStop, DriveResult, TRICKLE_TICK, Tools};
 use super::context::Context;
 use super::log::Log;
 use super::request::{Refusal, Request, RequestRead, RequestReader};
@@ -115,7 +115,10 @@ impl Http1ServerConnection {
                 Phase::Trickling { answer, sent, begun } => {
                     self.trickle(answer, sent, begun, tools.context)
                 }
-                Phase::Draining { dropped } => self.drain(dropped, tools),
+                Phase::Draining { dropped } => {
+                    let drained = self.wire.drain(dropped, tools.buffer);
+                    drained.map(|dropped| self.phase = Phase::Draining { dropped })
+                }
                 Phase::Finishing => self.finish(tools),
             };
             match progress {
@@ -299,8 +302,7 @@ impl Http1ServerConnection {
         self.phase = Phase::Trickling { answer, sent, begun };
         let next = context.due_at(begun, (sent + 1).saturating_sub(head));
         let next = next.max(context.now() + TRICKLE_TICK);
-        let last = context.due_at(begun, length - head.min(length));
-        let last = last.max(context.now() + Nanos(1));
+        let last = context.due_at(begun, length - head.min(length)).max(context.now() + Nanos(1));
         context.set_timer(next.min(last), self.wire.token());
         Err(DriveStop::Wait)
     }
@@ -362,26 +364,12 @@ impl Http1ServerConnection {
     }
 
     fn finish(&mut self, tools: &mut Tools<'_>) -> DriveResult {
-        let read = self.wire.read(0, tools);
-        match read {
+        match self.wire.read(0, tools) {
             _ if !self.wire.in_handshake() => Err(DriveStop::Close),
             Ok(0) => Err(DriveStop::Close),
             Ok(_) => Ok(()),
             Err(pause) => Err(pause),
         }
-    }
-
-    fn drain(&mut self, dropped: usize, tools: &mut Tools<'_>) -> DriveResult {
-        if !self.wire.is_readable() {
-            return Err(DriveStop::Wait);
-        }
-        let read = self.wire.drop_input(tools.buffer)?;
-        if read == 0 || dropped + read >= DRAIN_MAX {
-            return Err(DriveStop::Close);
-        }
-        let dropped = dropped + read;
-        self.phase = Phase::Draining { dropped };
-        Ok(())
     }
 }
 

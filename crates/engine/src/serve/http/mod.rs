@@ -33,7 +33,7 @@ pub use stats::{Http2Stats, HttpServerStats, StationStats, TimeQuantiles, TlsSta
 
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::Address;
-use crate::sys::thread::OpenFilesLimit;
+use crate::sys::thread::raise_open_files;
 use crate::threads::{self, StoppableThread};
 use server::HttpServerLoop;
 use std::io;
@@ -54,7 +54,7 @@ impl HttpServer {
     /// The address is in use, not permitted or not this machine's; out of descriptors or threads.
     pub fn start(spec: HttpServerSpec) -> io::Result<HttpServer> {
         // A descriptor per connection; where it may not be raised, the limit in force must do.
-        let _ = OpenFilesLimit::raise();
+        raise_open_files();
         let wake = Arc::new(EventFd::new()?);
         let server = HttpServerLoop::bind(&spec, &wake)?;
         let address = server.address()?;

@@ -221,8 +221,7 @@ impl RequestHead {
 /// A Content-Length is digits and nothing else (RFC 9110 8.6); `str::parse` would take a `+`.
 fn parse_length(value: &[u8]) -> Option<u64> {
     let digits = value.iter().all(u8::is_ascii_digit);
-    let text = std::str::from_utf8(value).ok().filter(|_| digits)?;
-    text.parse().ok()
+    std::str::from_utf8(value).ok().filter(|_| digits)?.parse().ok()
 }
 
 /// Rest of a body, which is dropped unless an application wants it.

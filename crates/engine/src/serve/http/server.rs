@@ -321,8 +321,7 @@ impl ConnectionSlab {
     }
 
     fn each(&mut self, act: impl FnMut(&mut ServerConnection)) {
-        let places = self.places.iter_mut();
-        places.filter_map(|(_, c)| c.as_mut()).for_each(act);
+        self.places.iter_mut().filter_map(|(_, c)| c.as_mut()).for_each(act);
     }
 
     fn remove(&mut self, token: u64) {

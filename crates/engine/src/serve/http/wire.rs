@@ -1,6 +1,6 @@
 //! The bytes of one connection, in clear or through TLS, and the events that it waits for.
 
-use super::connection::{DriveStop, Tools};
+use super::connection::{DRAIN_MAX, DriveStop, Tools};
 use super::context::Context;
 use super::log::ConnectionLog;
 use super::secure::Secure;
@@ -209,10 +209,16 @@ impl Wire {
         Ok(read)
     }
 
-    /// Reads and drops input. Returns the number of bytes; 0 at the end.
-    pub(super) fn drop_input(&mut self, buffer: &mut [u8]) -> Result<usize, DriveStop> {
+    /// Reads and drops input; how much has been dropped now, after `dropped` before. It is over
+    /// with the end of input, or when enough was dropped.
+    pub(super) fn drain(&mut self, dropped: usize, buffer: &mut [u8]) -> Result<usize, DriveStop> {
+        if !self.readable {
+            return Err(DriveStop::Wait);
+        }
         match self.socket.read(buffer) {
-            Ok(read) => Ok(read),
+            Ok(0) => Err(DriveStop::Close),
+            Ok(read) if dropped + read >= DRAIN_MAX => Err(DriveStop::Close),
+            Ok(read) => Ok(dropped + read),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 self.readable = false;
                 Err(DriveStop::Wait)

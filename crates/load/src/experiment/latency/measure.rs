@@ -1,8 +1,7 @@
 //! What was measured of flows, and of the latency inside and beside them.
 
 use crate::experiment::latency::spec::LatencyTrialSpec;
-use crate::measure::Direction;
-use crate::measure::{GeneratorUse, Histogram, Interval};
+use crate::measure::{Direction, GeneratorUse, Histogram, Interval};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -169,8 +169,7 @@ fn scenario(text: &str) -> Result<(u32, u32), ParseError> {
         // More digits than a u32 has are too many flows, not a number that cannot be read.
         is_plain.then(|| digits.parse::<u32>().unwrap_or(u32::MAX))
     };
-    let flows = text.split_once('/');
-    let flows = flows.and_then(|(up, down)| Some((count(up)?, count(down)?)));
+    let flows = text.split_once('/').and_then(|(up, down)| Some((count(up)?, count(down)?)));
     match flows.ok_or_else(|| wrong("is not a scenario"))? {
         (0, 0) => Err(wrong("has no flow")),
         (up, down) if up.saturating_add(down) > FLOWS_MAX => {

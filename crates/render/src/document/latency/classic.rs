@@ -6,8 +6,7 @@ use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 
 /// Adds the text. Of several congestion controls it covers the first, as the overall figures do.
 pub(super) fn show(doc: &mut Document, c: &LatencyConclusion) {
-    let first = c.scenarios.first();
-    let control = first.map_or("", |row| row.congestion_control.as_str());
+    let control = c.scenarios.first().map_or("", |row| row.congestion_control.as_str());
     let mut lines = Vec::new();
     lines.extend(c.min_rtt_ns.map(|ns| format!("MinRTT: {:.1}ms", ns as f64 / 1e6)));
     let of_first = c.scenarios.iter().filter(|row| row.congestion_control == control);

@@ -73,8 +73,7 @@ fn latency_of_rows(c: &LatencyConclusion, shown: &[ScenarioTrial]) -> Option<Plo
         ("longest", Tone::Muted, Mark::Ring, |s| Some(s.flows.latency_ns_max)),
     ];
     let idle = c.idle_ns.as_ref().and_then(|idle| Some(idle.p50? as f64));
-    let all = shown.iter().flat_map(|s| figures.map(|f| f.3(s)));
-    let all = all.flatten().map(|ns| ns as f64);
+    let all = shown.iter().flat_map(|s| figures.map(|f| f.3(s))).flatten().map(|ns| ns as f64);
     let x = Scale::fitting(all.chain(idle), Unit::Time, "round trip");
     let rows: Vec<&ScenarioRow> = shown.iter().map(|s| s.row).collect();
     let mut plot = plot("Latency under load", x, &rows);
@@ -191,8 +190,7 @@ impl Scales {
         let carried =
             intervals().flat_map(|i| [kib_per_s(i, i.up_bytes), kib_per_s(i, i.down_bytes)]);
         let series = shown.iter().flat_map(|s| &s.flows.series);
-        let longest = series.flat_map(|s| s.max_ns.iter().flatten());
-        let longest = longest.map(|ns| *ns as f64);
+        let longest = series.flat_map(|s| s.max_ns.iter().flatten()).map(|ns| *ns as f64);
         Scales {
             goodput: Scale::from_zero(span(carried).unwrap_or_default(), Unit::KibPerS, "goodput"),
             latency: Scale::fitting(longest, Unit::Time, "longest latency"),

@@ -57,8 +57,7 @@ fn marks(name: &str, rows: &[RateRow], figure: fn(&RateRow) -> f64) -> PlotSerie
 
 fn plot_achieved(rows: &[RateRow]) -> Plot {
     // Room for the words beside the longest bar.
-    let ends = rows.iter();
-    let ends = ends.flat_map(|r| [r.asked_per_s, 1.25 * r.achieved_per_s]);
+    let ends = rows.iter().flat_map(|r| [r.asked_per_s, 1.25 * r.achieved_per_s]);
     let x = Scale::from_zero(ends, Unit::PerS, "operations");
     let achieved = bars("achieved", rows, |r| r.achieved_per_s);
     let plot = plot("Achieved", x, rows).with(achieved.labelled(rows.iter().map(achieved_text)));
@@ -70,8 +69,7 @@ fn plot_achieved(rows: &[RateRow]) -> Plot {
 }
 
 fn plot_late(rows: &[RateRow]) -> Plot {
-    let ends = rows.iter();
-    let ends = ends.flat_map(|r| [r.error_p50_ns, r.error_p99_ns, r.error_max_ns]);
+    let ends = rows.iter().flat_map(|r| [r.error_p50_ns, r.error_p99_ns, r.error_max_ns]);
     let x = Scale::around(least_and_most(ends), Unit::Time, "after its intended time");
     let p99 = marks("p99", rows, |r| r.error_p99_ns as f64).toned(Tone::Second);
     let max = marks("max", rows, |r| r.error_max_ns as f64).toned(Tone::Muted);

@@ -132,9 +132,7 @@ fn show_delays(doc: &mut Document, rows: &[WaitRow]) {
     let plot = |method: String| {
         let of_method: Vec<&WaitRow> = rows.iter().filter(|r| name(r) == method).collect();
         let figure = |of: fn(&WaitRow) -> u64| -> Vec<Point> {
-            let points = of_method.iter();
-            let points = points.map(|r| Point::new(r.delay_ns as f64, of(r) as f64));
-            points.collect()
+            of_method.iter().map(|r| Point::new(r.delay_ns as f64, of(r) as f64)).collect()
         };
         // A logarithmic scale has no place for zero.
         let clamped = |ns: u64| (ns as f64).max(LEAST_NS);
@@ -185,8 +183,7 @@ fn show_margins(doc: &mut Document, conclusion: &ThrottleConclusion) {
     let x = Scale::fitting(sleeps, Unit::Time, "length of the sleep, from");
     let all = margins.iter().map(|m| m.margin_ns as f64);
     let y = Scale::from_zero(all, Unit::Time, "margin");
-    let points = margins.iter();
-    let points = points.map(|m| Point::new(m.sleep_ns as f64, m.margin_ns as f64));
+    let points = margins.iter().map(|m| Point::new(m.sleep_ns as f64, m.margin_ns as f64));
     let plot = Plot::new("How long before its deadline a sleep has to end", x, y)
         .high(160)
         .with(PlotSeries::line("margin", points.collect()).marked(Mark::Dot));
@@ -209,8 +206,7 @@ fn by_delay(rows: &[WaitRow]) -> Vec<(String, Vec<&WaitRow>)> {
     let mut sorted: Vec<&WaitRow> = rows.iter().collect();
     sorted.sort_by_key(|row| (row.delay_ns, place(row), row.op != NOTHING));
     let groups = sorted.chunk_by(|a, b| a.delay_ns == b.delay_ns);
-    let groups = groups.map(|rows| (time_short(rows[0].delay_ns), rows.to_vec()));
-    groups.collect()
+    groups.map(|rows| (time_short(rows[0].delay_ns), rows.to_vec())).collect()
 }
 
 /// A row for each method at one delay.
@@ -268,8 +264,7 @@ fn merged(advice: &[WaitAdvice]) -> Vec<(&WaitAdvice, String)> {
             [] => String::new(),
         }
     };
-    let groups = advice.chunk_by(same);
-    groups.filter_map(|group| Some((group.first()?, budget(group)))).collect()
+    advice.chunk_by(same).filter_map(|group| Some((group.first()?, budget(group)))).collect()
 }
 
 /// The marks of a row, explained below the table.

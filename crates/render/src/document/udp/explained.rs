@@ -135,8 +135,7 @@ fn plot(
     // What may be chance is drawn apart.
     let is_clear = |e: &EffectRow| of(e).1.is_some_and(|[lo, hi]| lo > none || hi < none);
     let points = |clear: bool| -> Vec<Point> {
-        let effects = effects.iter().enumerate();
-        let such = effects.filter(|(_, e)| is_clear(e) == clear);
+        let such = effects.iter().enumerate().filter(|(_, e)| is_clear(e) == clear);
         such.map(|(i, e)| Point::with(of(e).0, i as f64, of(e).1)).collect()
     };
     Plot::of_rows(title, x, effects.iter().map(|e| e.change.as_str()), 44)

@@ -65,8 +65,7 @@ pub(super) fn show_arrivals(doc: &mut Document, report: &Report, laws: &[LawRow]
         [only] => only.offered.dispersion.as_ref(),
         _ => None,
     };
-    let plots = [dispersion(laws, sent), per_ms(laws)];
-    let plots: Vec<Plot> = plots.into_iter().flatten().collect();
+    let plots: Vec<Plot> = [dispersion(laws, sent), per_ms(laws)].into_iter().flatten().collect();
     if !plots.is_empty() {
         doc.section("How they arrive", "those that were received");
         doc.plots(plots, Layout::Pairs);
@@ -77,8 +76,7 @@ pub(super) fn show_arrivals(doc: &mut Document, report: &Report, laws: &[LawRow]
 /// the bins.
 fn dispersion(laws: &[LawRow], sent: Option<&Dispersion>) -> Option<Plot> {
     let arrived = |law: &LawRow| -> Vec<Point> {
-        let scales = law.dispersion_by_scale.iter();
-        scales.map(|at| Point::new(at.scale_ns as f64, at.index)).collect()
+        law.dispersion_by_scale.iter().map(|at| Point::new(at.scale_ns as f64, at.index)).collect()
     };
     let sent: Vec<Point> = sent.map_or_else(Vec::new, dispersion_points);
     let arrived: Vec<Vec<Point>> = laws.iter().map(arrived).collect();
@@ -115,8 +113,7 @@ fn per_ms(laws: &[LawRow]) -> Option<Plot> {
         return None;
     }
     let points = |law: &LawRow| -> Vec<Point> {
-        let counts = law.arrivals_per_ms.iter().enumerate();
-        let counts = counts.filter(|(_, n)| **n > 0);
+        let counts = law.arrivals_per_ms.iter().enumerate().filter(|(_, n)| **n > 0);
         counts.map(|(i, n)| Point::new(i as f64, *n as f64)).collect()
     };
     let curves: Vec<Vec<Point>> = laws.iter().map(points).collect();

@@ -144,6 +144,5 @@ fn buffer(d: &DatagramReport) -> String {
 }
 
 fn by_name(counts: &BTreeMap<String, u64>) -> String {
-    let counts = counts.iter().map(|(name, n)| format!("{name} {}", count(*n)));
-    counts.collect::<Vec<_>>().join(", ")
+    counts.iter().map(|(name, n)| format!("{name} {}", count(*n))).collect::<Vec<_>>().join(", ")
 }

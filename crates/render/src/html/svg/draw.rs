@@ -159,11 +159,9 @@ impl Plot {
     /// Writes lines and labels of both axes.
     fn grid(&self, m: &mut Markup, y_ticks: &[(f64, String)], margins: &PlotMargins) {
         m.el("g").attr("class", "grid").with(|m| {
-            let numbers = y_ticks.iter().filter(|_| !self.y.is_of_categories());
-            for (position, label) in numbers {
+            for (position, label) in y_ticks.iter().filter(|_| !self.y.is_of_categories()) {
                 let at = percent(self.depth_of(*position));
-                let line = m.el("line").attr("x2", "100%");
-                line.attr("y1", &at).attr("y2", &at).void();
+                m.el("line").attr("x2", "100%").attr("y1", &at).attr("y2", &at).void();
                 let text = m.el("text").attr("class", "y").attr("x", "-8");
                 text.attr("y", &at).attr("dy", ".32em").text(label);
             }
@@ -190,8 +188,7 @@ impl Plot {
                 m.el("g").attr("class", class).with(|m| {
                     let line = m.el("line").attr("x1", &at).attr("x2", &at);
                     line.attr("y1", "100%").attr("y2", "100%").attr("class", "tick").void();
-                    let text = m.el("text").attr("x", &at).attr("y", "100%");
-                    text.attr("dy", "18").text(label);
+                    m.el("text").attr("x", &at).attr("y", "100%").attr("dy", "18").text(label);
                 });
             }
             let name = m.el("text").attr("class", "name end").attr("x", "100%");
@@ -239,10 +236,7 @@ impl Plot {
             Shape::Stack(points, _) | Shape::Cells(points, ..) => {
                 points.iter().map(|p| self.piece_place(p)).unzip()
             }
-            _ => {
-                let points = series.points().iter();
-                points.map(|p| (p.x.to_string(), p.y.to_string())).unzip()
-            }
+            _ => series.points().iter().map(|p| (p.x.to_string(), p.y.to_string())).unzip(),
         };
         let xs = xs.join(" ");
         let same = xs == *last_x;

@@ -71,10 +71,7 @@ impl LabelBox {
         let drawn = plot.series.iter().map(|s| match &s.shape {
             Shape::Line(points) => self.on_line(plot, points, false),
             Shape::Step(points) => self.on_line(plot, points, true),
-            _ => {
-                let points = s.points().iter();
-                points.filter(|p| self.holds(place(plot, p))).count()
-            }
+            _ => s.points().iter().filter(|p| self.holds(place(plot, p))).count(),
         });
         drawn.sum()
     }
@@ -149,8 +146,7 @@ mod tests {
         let words: Vec<(f64, String)> =
             (0..9).map(|i| (f64::from(i) / 8.0, "1,000".into())).collect();
         let shown = |even, width| {
-            let fits = fitting(&words, even, width);
-            let shown = fits.iter().map(|f| if *f { 'x' } else { '.' });
+            let shown = fitting(&words, even, width).into_iter().map(|f| if f { 'x' } else { '.' });
             shown.collect::<String>()
         };
         assert_eq!(shown(true, 800.0), "xxxxxxxxx");

@@ -144,8 +144,7 @@ impl PlotLabels {
     fn add_of_points(&mut self, plot: &Plot, margins: &PlotMargins, series: &PlotSeries) {
         let lying = matches!(series.shape, Shape::Bars(..)) && plot.y.is_of_categories();
         for (point, label) in series.points().iter().zip(&series.labels) {
-            let place = (plot.x.position(point.x), plot.y.position(point.y));
-            let (Some(x), Some(y)) = place else {
+            let (Some(x), Some(y)) = (plot.x.position(point.x), plot.y.position(point.y)) else {
                 continue;
             };
             let y = plot.depth_of(y);
@@ -157,8 +156,7 @@ impl PlotLabels {
                     ReferenceAt::X(x) => plot.x.position(x),
                     ReferenceAt::Y(_) => None,
                 });
-                let crossing = places.filter(|x| narrow.reaches(*x));
-                let x = crossing.fold(x, f64::max);
+                let x = places.filter(|x| narrow.reaches(*x)).fold(x, f64::max);
                 self.put((x, y, 5, 4), series.tone, label);
                 continue;
             }
@@ -212,8 +210,7 @@ impl PlotLabels {
         for PlacedLabel { corner: (x, y, dx, dy), tone, words } in &self.inner {
             let anchor = if *dx < 0 { " end" } else { "" };
             let class = format!("on {}{anchor}", tone_class(*tone));
-            let text = m.el("text").attr("class", class);
-            let text = text.attr("x", percent(*x)).attr("dx", dx);
+            let text = m.el("text").attr("class", class).attr("x", percent(*x)).attr("dx", dx);
             let (name, more) = without_brackets(words);
             text.attr("y", percent(*y)).attr("dy", dy).with(|m| {
                 m.text(name);
@@ -224,8 +221,7 @@ impl PlotLabels {
         }
         for label in &self.side {
             let class = format!("side {}", tone_class(label.tone));
-            let text = m.el("text").attr("class", class);
-            let text = text.attr("x", "100%").attr("dx", "6");
+            let text = m.el("text").attr("class", class).attr("x", "100%").attr("dx", "6");
             text.attr("y", percent(label.from_top)).attr("dy", ".32em").text(&label.name);
         }
     }
@@ -259,8 +255,7 @@ impl PlotLabels {
 
 fn write_key(m: &mut Markup, class: &str, name: &str, sample: impl FnOnce(&mut Markup)) {
     m.el("span").attr("class", "key").with(|m| {
-        let svg = m.el("svg").attr("class", class);
-        let svg = svg.attr("viewBox", "0 0 20 10");
+        let svg = m.el("svg").attr("class", class).attr("viewBox", "0 0 20 10");
         svg.attr("aria-hidden", "true").with(sample);
         m.text(name);
     });
@@ -324,8 +319,7 @@ impl PlotMargins {
 fn beside_end(x: f64, y: f64) -> Vec<Anchor> {
     let near = [(-6, 16), (-6, -6), (6, 16), (6, -6), (8, 4), (-8, 4)];
     let far = [(-6, 30), (-6, -20), (6, 30), (6, -20)];
-    let all = near.into_iter().chain(far);
-    all.map(|(dx, dy)| (x, y, dx, dy)).collect()
+    near.into_iter().chain(far).map(|(dx, dy)| (x, y, dx, dy)).collect()
 }
 
 impl Plot {
@@ -346,8 +340,7 @@ impl Plot {
                 let at = self.x.position(x).filter(inside);
                 let rows = [(0.0, 12), (0.0, 27), (1.0, -6), (1.0, -21)];
                 let between = [0.2, 0.35, 0.5, 0.65, 0.8].map(|y| (y, 4));
-                let rows = rows.into_iter().chain(between);
-                let rows: Vec<(f64, i32)> = rows.collect();
+                let rows: Vec<(f64, i32)> = rows.into_iter().chain(between).collect();
                 let of =
                     |x| rows.iter().flat_map(move |(y, dy)| [6, -6].map(|dx| (x, *y, dx, *dy)));
                 at.into_iter().flat_map(of).collect()
@@ -475,8 +468,7 @@ mod tests {
         assert_eq!(plot.rows_above(), 0);
         plot.y = Scale::categories(vec!["1/1".into()]);
         assert_eq!(plot.rows_above(), 2);
-        let words = words(&plot);
-        let rows: Vec<i32> = words.inner.iter().map(|p| p.corner.3).collect();
+        let rows: Vec<i32> = words(&plot).inner.iter().map(|p| p.corner.3).collect();
         assert_eq!(rows, [-12, -28]);
     }
 

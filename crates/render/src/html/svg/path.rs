@@ -107,8 +107,7 @@ impl PathData<'_> {
     /// The area between the edges of the points' ranges.
     pub(super) fn band(&mut self, points: &[Point]) {
         let edge = |path: &Self, which: usize| -> Vec<Position> {
-            let edge = points.iter().filter_map(|p| path.place(p.x, p.range?[which]));
-            edge.collect()
+            points.iter().filter_map(|p| path.place(p.x, p.range?[which])).collect()
         };
         let (mut low, high) = (edge(self, 0), edge(self, 1));
         low.reverse();

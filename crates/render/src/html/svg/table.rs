@@ -77,8 +77,7 @@ impl DataTable {
                     let is_named = !series.name.is_empty();
                     let name = if is_named { &series.name } else { &scale.name };
                     self.heads.push(name.clone());
-                    let points = series.points().iter();
-                    points.map(|p| vec![cell(scale, p, lying, shape)]).collect()
+                    series.points().iter().map(|p| vec![cell(scale, p, lying, shape)]).collect()
                 }
             };
         let columns = self.heads.len() - first_column;

@@ -134,8 +134,7 @@ fn transfers(words: &[String]) -> Result<Vec<Transfer>, ParseError> {
         [first, rest @ ..] if is_curl(first) => rest,
         words => words,
     };
-    let transfers = words.split(|word| word == "--next" || word == "-:");
-    transfers.map(Transfer::read).collect()
+    words.split(|word| word == "--next" || word == "-:").map(Transfer::read).collect()
 }
 
 /// The URLs and options of one transfer.
@@ -232,8 +231,7 @@ impl Transfer {
     /// All values of an option, in their order.
     fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let of_name = move |given: &&(CurlOption, String)| given.0.name == name;
-        let values = self.given.iter().filter(of_name);
-        values.map(|(_, value)| value.as_str())
+        self.given.iter().filter(of_name).map(|(_, value)| value.as_str())
     }
 
     /// The value of an option that counts: the last one.
@@ -248,8 +246,7 @@ impl Transfer {
 
     /// The options that knee does not support, with their values.
     fn refused_options(&self) -> Vec<String> {
-        let given = self.given.iter();
-        let refused = given.filter(|(option, _)| option.effect == Effect::Refused);
+        let refused = self.given.iter().filter(|(option, _)| option.effect == Effect::Refused);
         let named = refused.map(|(option, value)| format!("option {} {value}", option.name));
         named.map(|line| line.trim_end().to_owned()).collect()
     }

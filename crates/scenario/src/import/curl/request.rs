@@ -404,8 +404,7 @@ impl Transfer {
         });
         let resolved = || {
             self.all("--resolve").find_map(|rule| {
-                let rule = rule.strip_prefix('+').unwrap_or(rule);
-                let mut parts = rule.splitn(3, ':');
+                let mut parts = rule.strip_prefix('+').unwrap_or(rule).splitn(3, ':');
                 let (of, at, to) = (parts.next()?, parts.next()?, parts.next()?);
                 let is_it = (of == "*" || of.eq_ignore_ascii_case(host)) && at == own[1];
                 let first = to.split(',').next().filter(|_| is_it)?;

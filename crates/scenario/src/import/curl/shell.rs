@@ -121,8 +121,7 @@ fn split(line: &str) -> Result<SplitLine, ParseError> {
             }
             '\\' => {
                 rest = after;
-                let escaped = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n'));
-                if let Some(after) = escaped {
+                if let Some(after) = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n')) {
                     rest = after;
                 } else if let Some(next) = rest.chars().next() {
                     word.get_or_insert_default().push(next);

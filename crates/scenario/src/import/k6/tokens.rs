@@ -156,10 +156,8 @@ fn template(script: &str) -> Option<(Option<Vec<JsTemplatePart>>, usize)> {
 /// What follows a backslash; how many bytes it has.
 fn escape(rest: &str, text: &mut String) -> Option<usize> {
     let c = rest.chars().next()?;
-    let coded = |digits: Option<&str>| {
-        let code = u32::from_str_radix(digits?, 16).ok();
-        code.and_then(char::from_u32)
-    };
+    let coded =
+        |digits: Option<&str>| u32::from_str_radix(digits?, 16).ok().and_then(char::from_u32);
     let simple = match c {
         'n' => '\n',
         't' => '\t',

@@ -76,8 +76,7 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
 }
 
 fn received_bytes(trial: &LatencyTrial) -> u64 {
-    let bytes = trial.flows.iter().map(|f| f.received_bytes);
-    bytes.fold(0, u64::saturating_add)
+    trial.flows.iter().map(|f| f.received_bytes).fold(0, u64::saturating_add)
 }
 
 fn outcomes(pings: &ProbesMeasured) -> Outcomes {

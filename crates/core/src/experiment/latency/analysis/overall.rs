@@ -94,8 +94,7 @@ pub fn overall(rows: &[&ScenarioRow]) -> PathFigures<u64> {
         harmonic_mean(&of.collect::<Vec<f64>>()).map(rounded_down)
     };
     let worst = |figure: fn(&ScenarioRow) -> Option<f64>| {
-        let of = rows.iter().filter_map(|row| figure(row));
-        of.reduce(f64::min).map(rounded_down)
+        rows.iter().filter_map(|row| figure(row)).reduce(f64::min).map(rounded_down)
     };
     PathFigures {
         upload_capacity: capacity(Direction::Up),
@@ -111,8 +110,7 @@ pub type Added = fn(&ScenarioRow) -> Option<i64>;
 /// What the worst scenario adds to the idle path's median, at least 0; `None` where that is not
 /// known of any.
 pub fn added_latency_ns(rows: &[&ScenarioRow], by: Added) -> Option<u64> {
-    let added = rows.iter().filter_map(|row| by(row));
-    added.max().map(|ns| ns.max(0) as u64)
+    rows.iter().filter_map(|row| by(row)).max().map(|ns| ns.max(0) as u64)
 }
 
 /// The grade of these scenarios; empty where it is not known.
@@ -191,8 +189,7 @@ pub fn hz(longest: Nanos) -> f64 {
 /// a mean hides one direction behind the other.
 pub fn grade(added: Nanos) -> &'static str {
     const STEPS_MS: [(u64, &str); 5] = [(5, "A+"), (30, "A"), (60, "B"), (200, "C"), (400, "D")];
-    let step = STEPS_MS.iter().find(|(ms, _)| added < Nanos::from_millis(*ms));
-    step.map_or("F", |(_, grade)| grade)
+    STEPS_MS.iter().find(|(ms, _)| added < Nanos::from_millis(*ms)).map_or("F", |(_, grade)| grade)
 }
 
 #[cfg(test)]

@@ -177,8 +177,7 @@ impl LatencyDiagnosis<'_> {
     fn directions(&self) -> Vec<(&ScenarioRow, Vec<&FlowReport>)> {
         let mut directions = Vec::new();
         for scenario in self.scenarios {
-            let begun = scenario.flows().filter(|flows| flows.has_begun());
-            let Some(report) = begun else {
+            let Some(report) = scenario.flows().filter(|flows| flows.has_begun()) else {
                 continue;
             };
             for direction in [Direction::Up, Direction::Down] {
@@ -228,10 +227,7 @@ impl LatencyDiagnosis<'_> {
     }
 
     pub(super) fn not_settled(&self) -> Option<Finding> {
-        let forced = || {
-            let rows = self.scenarios.iter().map(|s| s.row);
-            rows.filter(|row| row.state == "forced")
-        };
+        let forced = || self.scenarios.iter().map(|s| s.row).filter(|row| row.state == "forced");
         let longest_ns = forced().map(|row| row.duration_ns).max()? as f64;
         let flows = |row: &ScenarioRow| Level::Flows { up: row.up, down: row.down };
         let at: Vec<Level> = forced().map(flows).collect();

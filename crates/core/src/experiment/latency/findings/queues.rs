@@ -48,8 +48,7 @@ impl LatencyDiagnosis<'_> {
         let longest_ns = flows.map_or(f64::NAN, |f| f.latency_ns_max as f64);
         let idle_ns = self.idle.and_then(median_ping_ns).unwrap_or(0) as f64;
         let directions = flows.map(|f| [&f.up, &f.down]).into_iter().flatten();
-        let inside = directions.flatten().map(|d| &d.inside_ns);
-        let inside = inside.filter(|times| times.count > 0);
+        let inside = directions.flatten().map(|d| &d.inside_ns).filter(|times| times.count > 0);
         let inside_ns = inside.filter_map(|times| times.p50).max();
         let inside = inside_ns.map_or(String::new(), |ns| {
             format!("; inside the flows the median byte takes {}", time(ns as f64))

@@ -1,9 +1,7 @@
 use super::distorted::REPEATS_MAX;
 use super::*;
-use crate::experiment::latency::analysis::PathFigures;
-use crate::experiment::latency::analysis::assess;
-use crate::experiment::latency::analysis::grade;
 use crate::experiment::latency::analysis::tests::path;
+use crate::experiment::latency::analysis::{PathFigures, assess, grade};
 use crate::experiment::latency::parse_classic;
 use crate::experiment::{Conducted, EndReason, conduct};
 use crate::finding::Finding;

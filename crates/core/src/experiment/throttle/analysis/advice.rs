@@ -2,8 +2,7 @@
 
 use super::{SAMPLES_MIN, at_reference_delay};
 use crate::experiment::throttle::report::WaitAdvice;
-use knee_load::experiment::throttle::wait::WaitTrial;
-use knee_load::experiment::throttle::wait::{Chore, WaitMethod};
+use knee_load::experiment::throttle::wait::{Chore, WaitMethod, WaitTrial};
 use knee_load::measure::Histogram;
 use knee_load::time::Nanos;
 
@@ -147,8 +146,7 @@ impl Lateness {
     /// before the deadline.
     fn spin_ns(&self, margin: Nanos) -> f64 {
         let margin = margin.0 as f64;
-        let spun = self.shares.iter().map(|(l, p)| (margin - l).max(0.0) * p);
-        spun.sum()
+        self.shares.iter().map(|(l, p)| (margin - l).max(0.0) * p).sum()
     }
 
     /// The quantile `q` of the remaining lateness, max(0, L − m): that of L, less the margin. The
@@ -238,8 +236,7 @@ mod advice_tests {
     }
 
     fn told(trials: &[WaitTrial]) -> Vec<(f64, String)> {
-        let advice = recommendations(trials).into_iter();
-        advice.map(|a| (a.budget_percent, a.method)).collect()
+        recommendations(trials).into_iter().map(|a| (a.budget_percent, a.method)).collect()
     }
 
     #[test]

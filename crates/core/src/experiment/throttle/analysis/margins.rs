@@ -2,8 +2,7 @@
 
 use super::at_reference_delay;
 use crate::experiment::throttle::report::MarginRow;
-use knee_load::experiment::throttle::wait::WaitTrial;
-use knee_load::experiment::throttle::wait::{Chore, WaitMethod};
+use knee_load::experiment::throttle::wait::{Chore, WaitMethod, WaitTrial};
 use knee_load::spec::Margins;
 use knee_load::time::Nanos;
 
@@ -39,8 +38,7 @@ pub fn margins_of(trials: &[WaitTrial]) -> Option<Margins> {
 pub fn hybrid_margin(trials: &[WaitTrial]) -> Option<Nanos> {
     let there = trials.iter().filter(|t| t.spec.delay == super::REFERENCE_DELAY);
     let hybrid = at_reference_delay(there.filter(|t| t.spec.method == WaitMethod::Hybrid));
-    let direct = hybrid.and_then(learnt);
-    direct.or_else(|| Some(margins_of(trials)?.at(super::REFERENCE_DELAY)))
+    hybrid.and_then(learnt).or_else(|| Some(margins_of(trials)?.at(super::REFERENCE_DELAY)))
 }
 
 /// The margins of those lengths of sleep that were measured, the shortest first.
@@ -63,10 +61,7 @@ fn by_bucket(trials: &[WaitTrial]) -> [Option<Nanos>; Margins::COUNT] {
         margins
     };
     let (learnt, slept) = (most(&learnt), most(&covering));
-    std::array::from_fn(|bucket| {
-        let margin = learnt[bucket].or(slept[bucket]);
-        margin.map(|m| m.min(MARGIN_MAX))
-    })
+    std::array::from_fn(|bucket| learnt[bucket].or(slept[bucket]).map(|m| m.min(MARGIN_MAX)))
 }
 
 /// The margin at which a hybrid wait arrived. One that is as long as the delay left nothing to
@@ -126,8 +121,7 @@ mod tests {
     #[test]
     fn a_margin_that_left_nothing_to_sleep_for_is_nothing_learnt() {
         let trials = [hybrid(50, 120), sleeps(50, 70), hybrid(1_000, 90)];
-        let margins = margins_of(&trials).expect("measured");
-        let short = margins.at(Nanos::from_micros(50));
+        let short = margins_of(&trials).expect("measured").at(Nanos::from_micros(50));
         assert!(short.0.abs_diff(59_500) < 100, "85 % of 70 µs: {short}");
         let elsewhere = margins_of(&[hybrid(50, 120), hybrid(1_000, 90)]).expect("measured");
         assert_eq!(elsewhere.at(Nanos::from_micros(50)), Nanos::from_micros(90));

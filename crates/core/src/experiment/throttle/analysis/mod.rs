@@ -5,10 +5,8 @@ mod margins;
 
 use crate::experiment::throttle::report::{RateRow, WaitRow};
 pub use advice::{BUDGETS_PERCENT, EARLY, ends_early, recommendations};
-use knee_load::experiment::throttle::hold::HoldMethod;
-use knee_load::experiment::throttle::hold::HoldTrial;
-use knee_load::experiment::throttle::wait::Chore;
-use knee_load::experiment::throttle::wait::WaitTrial;
+use knee_load::experiment::throttle::hold::{HoldMethod, HoldTrial};
+use knee_load::experiment::throttle::wait::{Chore, WaitTrial};
 use knee_load::spec::ArrivalLaw;
 use knee_load::stats::sample::t9995;
 use knee_load::time::Nanos;
@@ -182,8 +180,7 @@ mod waits_tests {
 
     #[test]
     fn the_row_of_five_waits_by_hand() {
-        let took = [1_050_000, 1_060_000, 1_070_000, 1_080_000, 1_090_000];
-        let late = took.map(|t| t - 1_000_000);
+        let late = [1_050_000, 1_060_000, 1_070_000, 1_080_000, 1_090_000].map(|t| t - 1_000_000);
         let mut trial = waits(WaitMethod::Sleep, Nanos::from_millis(1), &late);
         trial.waits.cpu = Nanos::from_micros(10);
         trial.waits.elapsed = Nanos::from_millis(5);

@@ -8,8 +8,7 @@ use knee_load::experiment::throttle::hold::HoldMethod::{
     NaiveSleep, RelativeSleep, Spin, Throttle, Tick,
 };
 use knee_load::experiment::throttle::hold::HoldTrial;
-use knee_load::experiment::throttle::wait::WaitMethod;
-use knee_load::experiment::throttle::wait::WaitTrial;
+use knee_load::experiment::throttle::wait::{WaitMethod, WaitTrial};
 use knee_load::spec::{ArrivalLaw, Rate};
 use knee_load::time::Nanos;
 

@@ -207,8 +207,7 @@ fn known_at(trial: &UdpTrial, place: DropPlace, at_service: bool) -> u64 {
 fn at_socket(trial: &UdpTrial) -> Vec<DropCounter> {
     let told = |d: &&DropCounter| !d.host_wide && d.at_service && AT_SOCKET.contains(&d.place);
     let listed: u64 = trial.drops.iter().filter(told).map(|d| d.count).sum();
-    let whole = trial.received.as_ref().map_or(0, |r| r.socket_drops);
-    let socket = whole.saturating_sub(listed);
+    let socket = trial.received.as_ref().map_or(0, |r| r.socket_drops).saturating_sub(listed);
     let host = |place| -> u64 {
         let such = |d: &&DropCounter| d.host_wide && d.at_service && d.place == place;
         trial.drops.iter().filter(such).map(|d| d.count).sum()

@@ -137,10 +137,10 @@ fn datagrams(trial: &UdpTrial, length: Nanos) -> DatagramReport {
             .filter(|_| work_ns > 0.0)
             .map(|holds| (holds as f64 * work_ns).round() as u64),
         service_work_ns: (work_ns > 0.0).then_some(work_ns.round() as u64),
-        service_lost: trial.received.is_none().then(|| {
-            let why = trial.service_lost.as_deref();
-            why.unwrap_or("it told nothing").to_owned()
-        }),
+        service_lost: trial
+            .received
+            .is_none()
+            .then(|| trial.service_lost.as_deref().unwrap_or("it told nothing").to_owned()),
         not_read: trial.not_read.clone(),
         service_pause_ns_max: got.pause_ns_max,
         service_preempted: got.preempted,
@@ -199,6 +199,5 @@ const INTERVALS_MAX: usize = 100_000;
 /// Datagrams received of each whole interval.
 fn whole_intervals(trial: &UdpTrial, intervals: &[Interval]) -> Vec<f64> {
     let whole = |i: &&Interval| i.end_ns - i.start_ns == trial.spec.interval.0;
-    let received = intervals.iter().filter(whole).map(|i| i.completed as f64);
-    received.collect()
+    intervals.iter().filter(whole).map(|i| i.completed as f64).collect()
 }

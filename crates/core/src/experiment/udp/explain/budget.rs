@@ -53,8 +53,7 @@ impl ExplainSpec {
             (None, Some(_)) => CELL_MIN,
             (None, None) => CELL_SHORT,
         };
-        let repeats_max = asked.repeats.unwrap_or(REPEATS);
-        let repeats_max = repeats_max.clamp(REPEATS_MIN, REPEATS_MAX);
+        let repeats_max = asked.repeats.unwrap_or(REPEATS).clamp(REPEATS_MIN, REPEATS_MAX);
         let whole = (REPEATS_MIN..=repeats_max).rev().map(|n| (0, n, short));
         let least = (0..=super::DISPENSABLE.len()).map(|n| (n, REPEATS_MIN, CELL_MIN));
         for (left_out, repeats, least) in whole.chain(least) {

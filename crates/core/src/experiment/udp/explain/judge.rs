@@ -134,8 +134,7 @@ impl ExplainEvidence<'_> {
 
     /// What a change does; `None` where it was not tried.
     pub(super) fn effect(&self, change: CellChange) -> Option<&Effect> {
-        let tried = self.effects.iter().find(|(tried, _)| *tried == change);
-        tried.map(|(_, effect)| effect)
+        self.effects.iter().find(|(tried, _)| *tried == change).map(|(_, effect)| effect)
     }
 
     /// What a single sender in the place of all clients does, if it reached their rate.

@@ -163,8 +163,7 @@ impl UdpExplain {
         let size = 2 + self.changes(past).len();
         let made: Vec<(DesignCell, &AssessedUdpTrial)> =
             self.plan(past).into_iter().zip(past).collect();
-        let blocks = made.get(PILOT..).unwrap_or_default();
-        blocks.chunks(size).map(<[_]>::to_vec).collect()
+        made.get(PILOT..).unwrap_or_default().chunks(size).map(<[_]>::to_vec).collect()
     }
 
     /// What `cell` did against `against`, over the blocks that have both. A single sender that did
@@ -277,8 +276,7 @@ impl Experiment for UdpExplain {
         let evidence = self.evidence(past);
         let judged = judge(&evidence);
         let with = |ruling| -> Vec<String> {
-            let such = judged.iter().filter(|j| j.ruling == ruling);
-            such.map(Judgement::line).collect()
+            judged.iter().filter(|j| j.ruling == ruling).map(Judgement::line).collect()
         };
         // What was changed on purpose is in the effects; findings are about what was asked for.
         let as_asked: Vec<&TrialReport> = by_law.iter().flatten().copied().collect();

@@ -135,10 +135,8 @@ pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
         let (code, next_step) = code_and_next_step(place)?;
         let lost = lost_at(l, place);
         let percent = percent_of(lost, l.sent());
-        let evidence = || {
-            let here = l.evidence.iter().filter(|e| e.place == place.name());
-            here.filter(|e| e.attributed > 0)
-        };
+        let evidence =
+            || l.evidence.iter().filter(|e| e.place == place.name()).filter(|e| e.attributed > 0);
         let is_inferred = evidence().any(|e| e.inferred);
         let sources: Vec<String> = evidence()
             .map(|e| {
@@ -180,10 +178,7 @@ pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
 }
 
 pub(super) fn host_wide(l: &LedgerReport) -> Option<Finding> {
-    let told = || {
-        let wide = l.evidence.iter().filter(|e| e.host_wide);
-        wide.filter(|e| e.attributed > 0)
-    };
+    let told = || l.evidence.iter().filter(|e| e.host_wide).filter(|e| e.attributed > 0);
     let count: u64 = told().map(|e| e.attributed).sum();
     let mut places: Vec<String> = told().map(|e| drop_place(&e.place)).collect();
     places.dedup();

@@ -106,8 +106,7 @@ impl Service for LatencyService {
         if !self.pings.is_empty() {
             return PING_RETRY;
         }
-        let session = self.session.as_ref();
-        session.map_or(Nanos::MAX, |s| s.patience(clock::monotonic_ns()))
+        self.session.as_ref().map_or(Nanos::MAX, |s| s.patience(clock::monotonic_ns()))
     }
 
     fn on_wake(&mut self) {
@@ -271,8 +270,7 @@ impl LatencyService {
             };
             let reached_ns = clock::monotonic_ns();
             let probe = ProbeDatagram::decode(&buffer[..count]);
-            let ours = self.session.as_ref();
-            let ours = ours.filter(|s| s.peer == from.ip().to_canonical());
+            let ours = self.session.as_ref().filter(|s| s.peer == from.ip().to_canonical());
             let probe = probe.filter(|p| ours.is_some_and(|s| s.begin.session == p.session));
             let Some(probe) = probe else {
                 self.stats.discarded += 1;

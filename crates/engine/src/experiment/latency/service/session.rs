@@ -191,8 +191,7 @@ impl LatencySession {
     /// The record and the threads' results, once it was asked for and all flows have ended.
     pub(super) fn record(&mut self) -> Option<(LatencyServiceRecord, Vec<FlowThreadResult>)> {
         let running = self.running.as_mut().filter(|r| r.is_ending)?;
-        let carriers = running.carriers.take_if(|c| c.has_ended())?;
-        let carried = carriers.join().unwrap_or_default();
+        let carried = running.carriers.take_if(|c| c.has_ended())?.join().unwrap_or_default();
         let mut record = LatencyServiceRecord::default();
         let used = ThreadUse::now().since(running.used);
         let used = carried.iter().map(|c| c.used).chain([used]);
@@ -214,8 +213,7 @@ impl LatencySession {
     /// Ends the session at any stage, and drops what waits to be sent.
     pub(super) fn abandon(mut self) -> Vec<FlowThreadResult> {
         self.end(clock::monotonic_ns());
-        let carriers = self.running.and_then(|r| r.carriers);
-        let carried = carriers.map(|c| c.join().unwrap_or_default());
+        let carried = self.running.and_then(|r| r.carriers).map(|c| c.join().unwrap_or_default());
         let carried = carried.unwrap_or_default();
         reset(&carried);
         carried

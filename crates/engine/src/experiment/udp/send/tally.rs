@@ -29,8 +29,7 @@ impl SendTally {
     /// No counts yet; keeps up to `starts_max` start times.
     pub(super) fn new(spec: &UdpTrialSpec, starts_max: usize) -> SendTally {
         let interval = Nanos(spec.interval.0.max(1));
-        let intervals = spec.duration.0.div_ceil(interval.0);
-        let intervals = intervals.clamp(1, INTERVALS_MAX) as usize;
+        let intervals = spec.duration.0.div_ceil(interval.0).clamp(1, INTERVALS_MAX) as usize;
         let mut tally = SendTally {
             sent: UdpSent {
                 by_interval: vec![0; intervals],

@@ -80,10 +80,9 @@ pub(super) fn run(
                 SenderEvent::Ended(sender) => intervals.ended(sender, tell),
             }
         }
-        let done = threads.into_iter().map(|thread| {
-            let done = thread.join();
-            done.unwrap_or_else(|panic| resume_unwind(panic))
-        });
+        let done = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         let done = done.collect::<Result<Vec<SenderResult>, String>>();
         refused.map_or(done, Err)
     });
@@ -114,8 +113,7 @@ pub(super) fn send_share(
 ) -> Result<SenderResult, String> {
     let starts_max = STARTS_MAX / share.of as usize;
     let sender = DatagramSender::new(&plan.spec, plan.session, share, term, socket, starts_max)?;
-    let done = sender.run(emit);
-    done.map_err(|e| format!("a sender could not wait: {e}"))
+    sender.run(emit).map_err(|e| format!("a sender could not wait: {e}"))
 }
 
 /// A socket connected to `target`, so that the network's answers come back to it (udp(7)).

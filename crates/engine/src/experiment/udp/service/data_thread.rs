@@ -220,8 +220,7 @@ impl DataThread {
     }
 
     fn left(&self, is_empty: bool, now_ns: u64) -> Option<u64> {
-        let session = self.session.as_ref()?;
-        session.left(is_empty, now_ns, self.socket_drops)
+        self.session.as_ref()?.left(is_empty, now_ns, self.socket_drops)
     }
 
     fn wait(&mut self, timeout: Option<Nanos>) {

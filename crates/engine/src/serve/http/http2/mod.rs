@@ -6,7 +6,7 @@ mod section;
 mod send;
 mod stream;
 
-use super::connection::{DRAIN_MAX, DriveResult, DriveStop, Fate, Tools};
+use super::connection::{Fate, DriveStop, DriveResult, Tools};
 use super::context::Context;
 use super::fault::Mishap;
 use super::log::Log;
@@ -168,7 +168,9 @@ impl Http2ServerConnection {
     /// Reads once, if possible, and writes as much as possible.
     fn step(&mut self, tools: &mut Tools<'_>) -> DriveResult {
         if let Phase::Draining { dropped } = self.phase {
-            return self.drain(dropped, tools);
+            let dropped = self.wire.drain(dropped, tools.buffer)?;
+            self.phase = Phase::Draining { dropped };
+            return Ok(());
         }
         if self.wants_read()
             && let Err(DriveStop::Close) = self.read(tools)
@@ -338,18 +340,5 @@ impl Http2ServerConnection {
     pub(super) fn abandon(&mut self, log: &mut Log) {
         self.streams.abandon(log);
         self.out.abandon(log);
-    }
-
-    fn drain(&mut self, dropped: usize, tools: &mut Tools<'_>) -> DriveResult {
-        if !self.wire.is_readable() {
-            return Err(DriveStop::Wait);
-        }
-        let read = self.wire.drop_input(tools.buffer)?;
-        if read == 0 || dropped + read >= DRAIN_MAX {
-            return Err(DriveStop::Close);
-        }
-        let dropped = dropped + read;
-        self.phase = Phase::Draining { dropped };
-        Ok(())
     }
 }

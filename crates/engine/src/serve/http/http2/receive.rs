@@ -8,8 +8,7 @@ use super::section::RequestSection;
 use super::stream::{ServerStream, StreamPhase};
 use super::{Http2ServerConnection, Phase};
 use crate::exchange::http2::frame::{self, FrameHead, PREFACE, flag, kind};
-use crate::exchange::http2::settings;
-use crate::exchange::http2::{ErrorCode, Violation};
+use crate::exchange::http2::{ErrorCode, Violation, settings};
 
 impl Http2ServerConnection {
     /// Processes all whole frames. Returns their length in bytes.

@@ -94,8 +94,7 @@ impl Outgoing {
         if !is_over(self.complete.front()) {
             return;
         }
-        let is_logged = context.log.is_some();
-        let written = is_logged.then(|| context.read_clock());
+        let written = context.log.is_some().then(|| context.read_clock());
         while is_over(self.complete.front())
             && let Some(complete) = self.complete.pop_front()
         {
@@ -108,8 +107,7 @@ impl Outgoing {
 
     /// Logs responses that will not be sent.
     pub(super) fn abandon(&mut self, log: &mut Log) {
-        let entries = self.complete.drain(..).filter_map(|c| c.entry);
-        entries.for_each(|entry| log.push(entry));
+        self.complete.drain(..).filter_map(|c| c.entry).for_each(|entry| log.push(entry));
     }
 }
 
@@ -200,8 +198,7 @@ impl Http2ServerConnection {
 
     /// Sets the timer for the next bytes of a slow body.
     fn wait_for_time(&mut self, begun: Nanos, sent: usize, until: usize, context: &mut Context) {
-        let next = context.due_at(begun, sent + 1);
-        let next = next.max(context.now() + TRICKLE_TICK);
+        let next = context.due_at(begun, sent + 1).max(context.now() + TRICKLE_TICK);
         let at = next.min(context.due_at(begun, until).max(context.now() + Nanos(1)));
         if self.tick.is_none_or(|tick| at < tick) {
             self.tick = Some(at);

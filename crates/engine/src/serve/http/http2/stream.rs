@@ -123,8 +123,7 @@ impl ServerStreams {
 
     /// Logs the requests, which will have no response.
     pub(super) fn abandon(&mut self, log: &mut Log) {
-        let entries = self.streams.iter_mut().filter_map(|s| s.entry.take());
-        entries.for_each(|entry| log.push(entry));
+        self.streams.iter_mut().filter_map(|s| s.entry.take()).for_each(|entry| log.push(entry));
     }
 
     /// Changes all windows. Whether all stay within their limit.

@@ -91,8 +91,7 @@ fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
 }
 
 fn read_pem(file: &Path) -> Result<Vec<u8>, String> {
-    let pem = input::read(file, input::SECRETS_MAX);
-    pem.map_err(|why| format!("'{}' {why}", file.display()))
+    input::read(file, input::SECRETS_MAX).map_err(|why| format!("'{}' {why}", file.display()))
 }
 
 fn wrong_file(path: &Path, what: &str, error: &pem::Error) -> String {

@@ -83,10 +83,10 @@ impl Shop {
 
     /// Puts an item into the cart of the user whose token comes with it.
     fn add(&mut self, asked: &Asked) -> Reply {
-        let token = asked.authorization.split_once(' ').and_then(|(kind, token)| {
-            let is_bearer = kind.eq_ignore_ascii_case("bearer");
-            is_bearer.then_some(token.trim())
-        });
+        let token = asked
+            .authorization
+            .split_once(' ')
+            .and_then(|(kind, token)| kind.eq_ignore_ascii_case("bearer").then_some(token.trim()));
         let Some(user) = token.and_then(|token| self.signer.user("login", token)) else {
             return error(401, "the token of a login is needed").with("www-authenticate", "Bearer");
         };
@@ -175,8 +175,7 @@ impl Carts {
 
     /// The ids in a cart, the first first.
     pub(super) fn of(&self, user: &str) -> Vec<&str> {
-        let cart = self.of.get(user).into_iter().flatten();
-        cart.map(String::as_str).collect()
+        self.of.get(user).into_iter().flatten().map(String::as_str).collect()
     }
 }
 
@@ -196,8 +195,7 @@ pub(super) struct ShopItem {
 
 /// The item with this id.
 fn find_item(id: &str) -> Option<ShopItem> {
-    let digits = id.strip_prefix('i')?;
-    let number = digits.parse().ok()?;
+    let number = id.strip_prefix('i')?.parse().ok()?;
     // One id each: neither `i01` nor `i+1` is another.
     let item = (1..=ITEMS).contains(&number).then(|| item_of(number))?;
     (item.id == id).then_some(item)
