@@ -18,7 +18,7 @@ pub type FlightId = u32;
 
 /// Protocol state of one connection, from its establishment to its end.
 pub trait Exchange: Sized {
-    /// State shared by all connections of a worker: encoded requests and caches.
+    /// State shared by all connections of one thread: encoded requests and caches.
     type Shared;
 
     /// Whether several operations may share a connection. If not, a request is sent as soon as it

@@ -79,7 +79,7 @@ impl DatagramSocket {
     /// # Errors
     /// Those of recvmmsg(2) but `WouldBlock`.
     #[inline]
-    pub fn receive(&self, batch: &mut Batch, limit: usize) -> io::Result<usize> {
+    pub fn receive(&self, batch: &mut DatagramBatch, limit: usize) -> io::Result<usize> {
         match batch.receive(&self.0, limit) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
             received => received,
@@ -88,7 +88,7 @@ impl DatagramSocket {
 
     /// Sends datagram `index` of the batch back to where it came from; whether the kernel took it.
     #[inline]
-    pub fn send_back(&self, batch: &Batch, index: usize) -> bool {
+    pub fn send_back(&self, batch: &DatagramBatch, index: usize) -> bool {
         let (bytes, to) = (batch.bytes(index), batch.from(index));
         retry_on_intr(|| sendto(&self.0, bytes, SendFlags::DONTWAIT, &to)).is_ok()
     }
@@ -101,9 +101,9 @@ impl AsFd for DatagramSocket {
 }
 
 /// Buffers for the datagrams of one receive call.
-pub type Batch = super::receive_batch::ReceiveBatch<libc::sockaddr_storage>;
+pub type DatagramBatch = super::receive_batch::ReceiveBatch<libc::sockaddr_storage>;
 
-impl Batch {
+impl DatagramBatch {
     /// Where datagram `index` came from; IPv4 in IPv6 as plain IPv4. `None` for another family.
     #[inline]
     pub fn source(&self, index: usize) -> Option<IpAddr> {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::sys::clock;
 
-    fn wait(socket: &DatagramSocket, batch: &mut Batch, limit: usize) -> usize {
+    fn wait(socket: &DatagramSocket, batch: &mut DatagramBatch, limit: usize) -> usize {
         for _ in 0..2_000 {
             match socket.receive(batch, limit).unwrap() {
                 0 => std::thread::sleep(std::time::Duration::from_millis(1)),
@@ -140,7 +140,7 @@ mod tests {
             let socket = DatagramSocket::bind(listen.parse().unwrap()).unwrap();
             let to = socket.local_address().unwrap();
             let sender = UdpSocket::bind((to.ip(), 0)).unwrap();
-            let mut batch = Batch::new(8, 10);
+            let mut batch = DatagramBatch::new(8, 10);
             assert_eq!(socket.receive(&mut batch, 8).unwrap(), 0);
             let before = clock::realtime_ns();
             sender.send_to(b"short", to).unwrap();
@@ -169,7 +169,7 @@ mod tests {
             sender.send_to(&[7; 64], to).unwrap();
         }
         let drops = socket.memory().unwrap().drops;
-        let mut batch = Batch::new(128, 64);
+        let mut batch = DatagramBatch::new(128, 64);
         let received = wait(&socket, &mut batch, 128);
         assert_eq!(received + drops as usize, 100);
         assert!(drops > 0 && received > 0);

@@ -152,8 +152,8 @@ impl Socket {
         Ok(sockopt::set_tcp_nodelay(self, true)?)
     }
 
-    /// Fixes the local address that a connect comes from, but not its port: that is chosen when it
-    /// connects, so that a port in use towards one peer is free towards another
+    /// Fixes the local address that a connect comes from, but not its port. The port is chosen when
+    /// it connects, so that a port in use towards one peer is free towards another
     /// (IP_BIND_ADDRESS_NO_PORT, ip(7)).
     ///
     /// # Errors
@@ -314,12 +314,12 @@ pub fn set_user_timeout(socket: &impl AsFd, timeout_ms: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::epoll::{Epoll, Event, flags};
+    use crate::sys::epoll::{Epoll, EpollEvent, flags};
 
     fn wait_for(socket: &impl AsFd, what: u32) {
         let epoll = Epoll::new().unwrap();
         epoll.add(socket, 0, what).unwrap();
-        epoll.wait(&mut [Event::EMPTY], None).unwrap();
+        epoll.wait(&mut [EpollEvent::EMPTY], None).unwrap();
     }
 
     fn exchange(listen: &Address) {

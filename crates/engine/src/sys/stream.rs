@@ -125,9 +125,9 @@ impl TcpInfo {
     /// Of `struct tcp_info` up to and with `tcpi_delivery_rate` (Linux 4.9).
     const BYTES: usize = 168;
 
-    /// Reads what the kernel wrote (include/uapi/linux/tcp.h): `tcpi_options` at byte 5, where
-    /// 8 is TCPI_OPT_ECN, `tcpi_snd_mss` at 16, `tcpi_rtt` at 68, `tcpi_snd_cwnd` at 80,
-    /// `tcpi_total_retrans` at 100, `tcpi_notsent_bytes` at 144, `tcpi_min_rtt` at 148 and
+    /// Reads what the kernel wrote (include/uapi/linux/tcp.h). `tcpi_options` is at byte 5, where 8
+    /// is TCPI_OPT_ECN, `tcpi_snd_mss` at 16, `tcpi_rtt` at 68, `tcpi_snd_cwnd` at 80.
+    /// `tcpi_total_retrans` is at 100, `tcpi_notsent_bytes` at 144, `tcpi_min_rtt` at 148 and
     /// `tcpi_delivery_rate` at 160. Times are in microseconds.
     fn read(info: &[u8]) -> Option<TcpInfo> {
         const ECN: u8 = 8;
@@ -149,8 +149,8 @@ impl TcpInfo {
     }
 }
 
-/// Lets the kernel ask the peer of a quiet TCP connection whether it is still there, first after
-/// 10 s; one that does not answer for 15 s more ends it with an error.
+/// Lets the kernel probe the peer of a quiet TCP connection, first after 10 s. A peer that does not
+/// answer for 15 s more ends it with an error.
 ///
 /// # Errors
 /// Not TCP, or already reset.
