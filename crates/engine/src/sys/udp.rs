@@ -189,7 +189,7 @@ fn wait_for(
         Err(e) => return Err(e.into()),
     }
     let found = watched.first().map_or(PollFlags::empty(), PollFd::revents);
-    Ok(Ready { found: found.intersects(events), error: found.contains(PollFlags::ERR) })
+    Ok(UdpReadiness { found: found.intersects(events), error: found.contains(PollFlags::ERR) })
 }
 
 #[cfg(test)]
