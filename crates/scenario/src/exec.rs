@@ -78,15 +78,18 @@ pub(super) fn waits(ask: &Ask, compiled: &CompiledRequest) -> Vec<u16> {
     let holes = || compiled.request.holes.iter().zip(&compiled.fills);
     let mut of_path = holes().filter(|(hole, _)| hole.part == Part::Path);
     let path_waits = of_path.any(|(_, fill)| TemplatePiece::any(&fill.value.0, &is_given));
-    let is_late = |piece: &TemplatePiece| is_given(piece) || path_waits && *piece == TemplatePiece::Cookies;
-    let late = (0u16..).zip(holes()).filter(|(_, (_, fill))| TemplatePiece::any(&fill.value.0, &is_late));
+    let is_late =
+        |piece: &TemplatePiece| is_given(piece) || path_waits && *piece == TemplatePiece::Cookies;
+    let late =
+        (0u16..).zip(holes()).filter(|(_, (_, fill))| TemplatePiece::any(&fill.value.0, &is_late));
     late.map(|(number, _)| number).collect()
 }
 
 /// What a session knows by now, as templates name it.
 fn known(names: &Names) -> Vec<(String, TemplatePiece)> {
     let variables = (0u16..).zip(&names.variables).filter(|(_, (_, is_known))| *is_known);
-    let variables = variables.map(|(number, (name, _))| (name.clone(), TemplatePiece::Variable(number)));
+    let variables =
+        variables.map(|(number, (name, _))| (name.clone(), TemplatePiece::Variable(number)));
     let columns = (0u16..).zip(&names.data).flat_map(|(data, (set, columns))| {
         let columns = (0u16..).zip(columns);
         columns.map(move |(column, name)| {

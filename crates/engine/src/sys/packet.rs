@@ -61,7 +61,11 @@ impl PacketSocket {
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW; no such family of sockets; a filter that is none.
-    pub fn open(filter: &[BpfInstruction], buffer: usize, outgoing: bool) -> io::Result<PacketSocket> {
+    pub fn open(
+        filter: &[BpfInstruction],
+        buffer: usize,
+        outgoing: bool,
+    ) -> io::Result<PacketSocket> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // With protocol 0 nothing arrives until it is bound: no packet passes by the filter.
         let fd = socket_with(AddressFamily::PACKET, SocketType::DGRAM, flags, None)?;

@@ -177,7 +177,11 @@ pub fn wait_writable(socket: &UdpSocket, timeout: Nanos) -> io::Result<UdpReadin
     wait_for(Some(socket), PollFlags::OUT, timeout)
 }
 
-fn wait_for(socket: Option<&UdpSocket>, events: PollFlags, timeout: Nanos) -> io::Result<UdpReadiness> {
+fn wait_for(
+    socket: Option<&UdpSocket>,
+    events: PollFlags,
+    timeout: Nanos,
+) -> io::Result<UdpReadiness> {
     let mut watched: Vec<PollFd<'_>> = Vec::new();
     watched.extend(socket.map(|socket| PollFd::new(socket, events)));
     match poll(&mut watched, Some(&timespec(timeout.0))) {

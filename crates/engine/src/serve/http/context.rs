@@ -4,7 +4,7 @@ use super::asked::Asked;
 use super::fault::{Fault, Mishaps, Stalls};
 use super::log::Log;
 use super::request::{LastHead, RequestReader};
-use super::response::{ServerResponse, Response, ResponseKind, Responses, build_reply};
+use super::response::{Response, ResponseKind, Responses, ServerResponse, build_reply};
 use super::shop::Shop;
 use super::spec::{App, HttpServerSpec};
 use super::station::Station;

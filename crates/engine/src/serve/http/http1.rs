@@ -1,6 +1,6 @@
 //! A connection with HTTP/1.1: reads a request, has it served, writes the response, and so on.
 
-use super::connection::{Fate, DriveStop, DriveResult, TRICKLE_TICK, Tools};
+use super::connection::{DriveResult, DriveStop, Fate, TRICKLE_TICK, Tools};
 use super::context::Context;
 use super::log::Log;
 use super::request::{Refusal, Request, RequestRead, RequestReader};

@@ -6,7 +6,7 @@ mod section;
 mod send;
 mod stream;
 
-use super::connection::{Fate, DriveStop, DriveResult, Tools};
+use super::connection::{DriveResult, DriveStop, Fate, Tools};
 use super::context::Context;
 use super::fault::Mishap;
 use super::log::Log;
