@@ -2,8 +2,11 @@
 //! are answered the same; each operation ends once at most. Nothing panics.
 
 use knee_core::spec::{HttpRequest, HttpTarget, Pick, Url};
+use knee_core::time::Nanos;
 use knee_engine::exchange::http2::{Http2, Http2Shared};
-use knee_engine::exchange::{ConnectionState, EventQueue, Exchange, OpEvent, Outbox, StreamEnd};
+use knee_engine::exchange::{
+    CallContext, ConnectionState, Conversation, EventQueue, OpEvent, Outbox, Received, StreamEnd,
+};
 
 /// What is told, put into the outbox, and the standing thereafter.
 type Outcome = (Vec<OpEvent>, Vec<u8>, ConnectionState);
@@ -34,24 +37,26 @@ pub fn check(data: &[u8]) {
 fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> Outcome {
     let mut shared = Http2Shared::new(&target());
     let (mut out, mut events) = (Outbox::default(), EventQueue::default());
-    let mut http2 = Http2::established(&mut shared, &mut out);
+    let at = Nanos::ZERO;
+    let mut cx = CallContext { now: at, shared: &mut shared, out: &mut out, events: &mut events };
+    let mut http2 = Http2::established(&mut cx);
     if choice & 1 == 1 {
-        http2.feed(SETTINGS, &mut shared, &mut out, &mut events);
+        http2.receive(Received { bytes: SETTINGS, at }, &mut cx);
     }
     for op in 0..OPERATIONS {
-        http2.begin(op, (op as usize % 3).into(), &mut shared, &mut out, &mut events);
+        http2.start(op, (op as usize % 3).into(), &mut cx);
     }
     if choice & 2 == 2 {
-        http2.cancel(3, &mut out);
+        http2.cancel(3, &mut cx);
     }
     let mut rest = stream;
     while !rest.is_empty() {
         let (here, after) = rest.split_at(piece(rest.len()));
-        http2.feed(here, &mut shared, &mut out, &mut events);
+        http2.receive(Received { bytes: here, at }, &mut cx);
         rest = after;
     }
     let state = http2.state();
-    http2.ended(StreamEnd::Fin, &mut events);
+    http2.ended(StreamEnd::Fin, &mut cx);
     (summed(std::mem::take(&mut *events)), std::mem::take(out.bytes()), state)
 }
 

@@ -17,7 +17,7 @@ use super::flight::Flight;
 use super::flights::{self, Flights};
 use super::ready::Ready;
 use super::requests::RequestSet;
-use crate::exchange::{EventQueue, Exchange};
+use crate::exchange::{Conversation, EventQueue};
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::socket::RawAddress;
@@ -72,9 +72,8 @@ const NONE: u32 = u32::MAX;
 
 /// Carries operations over connections of one kind of link, exchange and policy. An operation of a
 /// lane takes the lane's own connection. Any other takes the idle connection used last; or opens
-/// one, up to the most permitted; or shares the one with the fewest operations, if the exchange is
-/// multiplexed; or waits, if the policy does. Has no schedule and no statistics.
-pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Pooled> {
+/// one, up to the most permitted; or shares the one with the fewest operations, if that has room; or waits, if the policy does. Has no schedule and no statistics.
+pub(crate) struct HttpClient<L: Link, X: Conversation, P: Policy = Pooled> {
     config: ClientConfig,
     policy: P,
     requests: RequestSet,
@@ -103,6 +102,8 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Pooled> {
     /// Deadlines of connections that the server is to close. Each list is nearly in order by
     /// itself.
     draining: Deadlines,
+    /// Times at which conversations are to be called.
+    timers: Deadlines,
     events: EventQueue,
     /// Values for the holes of requests, by session.
     fills: Vec<Fills>,
@@ -114,7 +115,7 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Pooled> {
     followed: Followed,
 }
 
-impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Creates a client without connections.
     pub(crate) fn new(
         config: ClientConfig,
@@ -137,6 +138,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             responding: Deadlines::new(slots),
             connecting: Deadlines::new(slots),
             draining: Deadlines::new(slots),
+            timers: Deadlines::new(0),
             events: EventQueue::default(),
             fills: Vec::new(),
             completed: Completions::default(),
@@ -170,8 +172,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     }
 }
 
-impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
-    const STARTS_SEND: bool = !X::MULTIPLEXED;
+impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
+    const STARTS_SEND: bool = X::DEPARTURE.is_at_once();
 
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.tally.in_flight += 1;
@@ -228,6 +230,7 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
         first(&self.responding)
             .min(first(&self.connecting))
             .min(first(&self.draining))
+            .min(first(&self.timers))
             .min(self.waiting.next_deadline())
             .min(self.limited.next_deadline(|flight| flight.until))
     }
@@ -253,6 +256,11 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
             && at <= now
         {
             self.retire(io, slot, now);
+        }
+        while let Some((slot, at)) = self.timers.first()
+            && at <= now
+        {
+            self.on_timer(io, slot, now);
         }
         while let Some((op, at)) = self.responding.first()
             && at <= now
@@ -323,7 +331,7 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
 }
 
 /// Steps of sessions.
-impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Reads responses from now on, of `sessions` sessions.
     pub(super) fn read_into(&mut self, readings: ResponseReaders, sessions: usize) {
         self.events.readings = Some(Box::new(readings));

@@ -8,7 +8,7 @@ mod seat;
 use super::client::{Client, Completions, Tally};
 use super::http_client::{HttpClient, Policy};
 use crate::error::RunError;
-use crate::exchange::Exchange;
+use crate::exchange::Conversation;
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::clock;
@@ -40,7 +40,7 @@ pub(crate) struct SessionConfig {
 /// are shared. So a user keeps a connection, and leaves it to the next with this number. In an
 /// overload each session opens its own connection, fails unless that is established, and closes it
 /// at its end.
-pub(crate) struct SessionClient<L: Link, X: Exchange, P: Policy> {
+pub(crate) struct SessionClient<L: Link, X: Conversation, P: Policy> {
     inner: HttpClient<L, X, P>,
     config: SessionConfig,
     users: Users,
@@ -75,7 +75,7 @@ pub(crate) struct SessionClient<L: Link, X: Exchange, P: Policy> {
     now: Nanos,
 }
 
-impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
     /// Creates a client without sessions. `inner` carries their steps.
     pub(crate) fn new(
         mut inner: HttpClient<L, X, P>,
@@ -130,7 +130,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     }
 }
 
-impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> Client for SessionClient<L, X, P> {
     const CARRIES_SESSIONS: bool = true;
 
     // Filling in a session's first request takes time as well.

@@ -3,7 +3,7 @@
 
 use super::{RunPlan, connections_of};
 use crate::error::RunError;
-use crate::exchange::Exchange;
+use crate::exchange::Conversation;
 use crate::exchange::http1::{self, Http1};
 use crate::exchange::http2::{Http2, Http2Shared};
 use crate::kernel::limits;
@@ -76,7 +76,7 @@ impl Dispatch<'_> {
     }
 
     /// Chooses the link.
-    fn with_exchange<X: Exchange, P: Policy>(
+    fn with_exchange<X: Conversation, P: Policy>(
         &self,
         config: ClientConfig,
         policy: P,
@@ -101,7 +101,7 @@ impl Dispatch<'_> {
     }
 
     /// Chooses whether operations are requests or sessions.
-    fn with_client<L: Link, X: Exchange, P: Policy>(
+    fn with_client<L: Link, X: Conversation, P: Policy>(
         &self,
         client: HttpClient<L, X, P>,
     ) -> io::Result<WorkerResult> {

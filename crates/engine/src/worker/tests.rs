@@ -9,7 +9,7 @@ mod kernel;
 mod peer;
 
 use super::{Worker, WorkerResult};
-use crate::exchange::Exchange;
+use crate::exchange::Conversation;
 use crate::exchange::http1::{self, Http1};
 use crate::exchange::http2::{Http2, Http2Shared};
 use crate::link::Cleartext;
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    fn client<X: Exchange, P: Policy>(
+    fn client<X: Conversation, P: Policy>(
         &mut self,
         policy: P,
         set: RequestSet,
@@ -145,7 +145,11 @@ impl World {
         HttpClient::new(config, policy, set, (), shared)
     }
 
-    fn of_users<X: Exchange>(self, client: HttpClient<Cleartext, X, Pooled>, requests: Requests) {
+    fn of_users<X: Conversation>(
+        self,
+        client: HttpClient<Cleartext, X, Pooled>,
+        requests: Requests,
+    ) {
         let slots = client.slots();
         let Some(plan) = &self.spec.target.sessions else {
             return self.over_kernel(client, slots, requests);

@@ -4,7 +4,8 @@ use super::request::{Segment, put_filled, segments};
 use super::response::{Sink, count_empty};
 use super::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use crate::exchange::{
-    ConnectionState, EventQueue, Exchange, FlightId, OpEvent, Outbox, RequestRef, Room, StreamEnd,
+    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, EventQueue,
+    FlightId, OpEvent, Received, RequestRef, StreamEnd,
 };
 use knee_core::measure::Outcome;
 use knee_core::session::ResponseReaders;
@@ -70,30 +71,24 @@ impl Shared {
     }
 }
 
-impl Exchange for Http1 {
+impl Conversation for Http1 {
     type Shared = Shared;
 
-    const MULTIPLEXED: bool = false;
+    const DEPARTURE: Departure = Departure::AtOnce;
 
-    fn established(_: &mut Shared, _: &mut Outbox) -> Http1 {
+    fn established(_: &mut CallContext<'_, Shared>) -> Http1 {
         Http1::default()
     }
 
     #[inline]
-    fn room(&self, _: &Shared) -> Room {
+    fn capacity(&self, _: &Shared) -> Capacity {
         let is_free = self.op.is_none() && self.state == ConnectionState::Open;
-        Room { operations: u32::from(is_free), is_targets_limit: false }
+        Capacity { operations: u32::from(is_free), is_targets_limit: false }
     }
 
     #[inline]
-    fn begin(
-        &mut self,
-        op: FlightId,
-        request: RequestRef<'_>,
-        shared: &mut Shared,
-        out: &mut Outbox,
-        _: &mut EventQueue,
-    ) {
+    fn start(&mut self, op: FlightId, request: RequestRef<'_>, cx: &mut CallContext<'_, Shared>) {
+        let CallContext { shared, out, .. } = cx;
         self.op = Some(op);
         self.empty_bytes = 0;
         self.asks_upgrade = shared.upgrades[request.number];
@@ -105,7 +100,8 @@ impl Exchange for Http1 {
     }
 
     #[inline]
-    fn feed(&mut self, bytes: &[u8], shared: &mut Shared, _: &mut Outbox, events: &mut EventQueue) {
+    fn receive(&mut self, Received { bytes, .. }: Received<'_>, cx: &mut CallContext<'_, Shared>) {
+        let CallContext { shared, events, .. } = cx;
         let Some(op) = self.op else {
             return self.on_unasked(bytes, events);
         };
@@ -136,15 +132,15 @@ impl Exchange for Http1 {
         }
     }
 
-    fn sent(&mut self, _: &mut Shared, _: &mut Outbox, _: &mut EventQueue) {}
+    fn sent(&mut self, _: &mut CallContext<'_, Shared>) {}
 
-    fn ended(&mut self, end: StreamEnd, events: &mut EventQueue) {
+    fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, Shared>) {
         self.state = end.state_after(self.state);
         let Some(op) = self.op.take() else {
             return;
         };
         let failed = |outcome| OpEvent::Failed { op, outcome };
-        events.push(match self.parser.at_eof() {
+        cx.events.push(match self.parser.at_eof() {
             Eof::Done { status } if end != StreamEnd::Cut => OpEvent::Answered { op, status },
             // Only the end of the stream delimits the body, and that is not the server's word.
             Eof::Done { .. } | Eof::Truncated => failed(Outcome::Truncated),
@@ -152,10 +148,10 @@ impl Exchange for Http1 {
         });
     }
 
-    fn cancel(&mut self, _: FlightId, _: &mut Outbox) -> bool {
+    fn cancel(&mut self, _: FlightId, _: &mut CallContext<'_, Shared>) -> AfterCancel {
         // Its answer may still come, and would be taken for the next one's.
         self.state = ConnectionState::Broken;
-        false
+        AfterCancel::Broken
     }
 
     #[inline]
@@ -211,7 +207,9 @@ fn only_empty_lines(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::Outbox;
     use knee_core::spec::{HttpRequest, Pick, Url};
+    use knee_core::time::Nanos;
 
     /// What is told of a request with these headers whose response is `bytes`, and the standing.
     fn events(headers: &[(&str, &str)], bytes: &[u8]) -> (Vec<OpEvent>, ConnectionState) {
@@ -223,10 +221,12 @@ mod tests {
         let target = HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
         let mut shared = Shared::new(&target);
         let (mut out, mut tell) = (Outbox::default(), EventQueue::default());
-        let mut http1 = Http1::established(&mut shared, &mut out);
-        http1.begin(7, 0.into(), &mut shared, &mut out, &mut tell);
-        for byte in bytes.chunks(1) {
-            http1.feed(byte, &mut shared, &mut out, &mut tell);
+        let (now, shared) = (Nanos::ZERO, &mut shared);
+        let mut cx = CallContext { now, shared, out: &mut out, events: &mut tell };
+        let mut http1 = Http1::established(&mut cx);
+        http1.start(7, 0.into(), &mut cx);
+        for bytes in bytes.chunks(1) {
+            http1.receive(Received { bytes, at: now }, &mut cx);
         }
         tell.retain(|event| !matches!(event, OpEvent::Received { .. }));
         (std::mem::take(&mut *tell), http1.state())

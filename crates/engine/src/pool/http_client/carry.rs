@@ -2,7 +2,10 @@
 
 use super::connection::SendProgress;
 use super::{Connection, DRAIN_MAX, HttpClient, Policy, State};
-use crate::exchange::{ConnectionState, Exchange, FlightId, OpEvent, RequestRef, StreamEnd};
+use crate::exchange::{
+    CallContext, ConnectionState, Conversation, Departure, FlightId, OpEvent, Received, RequestRef,
+    StreamEnd,
+};
 use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime, Payload};
@@ -12,7 +15,7 @@ use knee_core::time::Nanos;
 /// Most bytes of a request that are sealed at once.
 const SEAL_MAX: usize = 128 << 10;
 
-impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Begins an operation on an open connection with room for it since `free_from`.
     #[inline]
     pub(super) fn begin<B: Backend>(
@@ -34,9 +37,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             if flight.repeated { now } else { flight.placed.max(connection.connected) };
         flight.secured = flight.connected.max(connection.secured);
         flight.granted = flight.secured.max(free_from);
-        if X::MULTIPLEXED {
-            flight.is_targets_limit = exchange.room(&self.exchange).is_targets_limit;
-        }
+        flight.is_targets_limit = exchange.capacity(&self.exchange).is_targets_limit;
         (flight.sent, flight.written) = (now, Nanos::ZERO);
         flight.connection = slot;
         flight.bytes_sent = self.requests.length(flight.request);
@@ -54,14 +55,16 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 RequestRef { number: flight.request, fills }
             }
         };
-        exchange.begin(op, request, shared, &mut connection.out, events);
-        if X::MULTIPLEXED {
+        let out = &mut connection.out;
+        exchange.start(op, request, &mut CallContext { now, shared, out, events });
+        if X::DEPARTURE.is_at_once() {
+            self.send_out(io, slot, now);
+        } else {
             self.followed.begun(op);
             self.note_leaving(slot, SendProgress::Whole);
             self.mark_dirty(slot);
-        } else {
-            self.send_out(io, slot, now);
         }
+        self.set_timer(slot);
     }
 
     /// Notes requests that are in the outbox to their end.
@@ -133,7 +136,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     #[inline]
     fn on_sent(&mut self, slot: u32, now: Nanos, is_whole: bool) {
         let connection = &mut self.connections[slot as usize];
-        if !X::MULTIPLEXED {
+        if X::DEPARTURE.is_at_once() {
             if is_whole && connection.sealing.is_none() && connection.carries > 0 {
                 // What goes out after the request is the link's own.
                 let flight = self.flights.get_mut(connection.first);
@@ -184,16 +187,19 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             // What was written when it was handed over keeps that time.
             let first = connection.first;
             let is_new = |flight: &Flight| flight.written == Nanos::ZERO;
-            if X::MULTIPLEXED {
+            if !X::DEPARTURE.is_at_once() {
                 self.on_rest_sent(slot, now);
             } else if connection.carries > 0 && is_new(self.flights.get(first)) {
                 self.on_sent(slot, now, true);
             }
             let connection = &mut self.connections[slot as usize];
             if let Some(exchange) = &mut connection.exchange {
-                exchange.sent(&mut self.exchange, &mut connection.out, &mut self.events);
+                let (shared, events) = (&mut self.exchange, &mut self.events);
+                let out = &mut connection.out;
+                exchange.sent(&mut CallContext { now, shared, out, events });
             }
             self.note_leaving(slot, SendProgress::End);
+            self.set_timer(slot);
         }
         self.send_out(io, slot, now);
     }
@@ -213,8 +219,10 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 && let Some(exchange) = &mut connection.exchange
             {
                 let (shared, events) = (&mut self.exchange, &mut self.events);
-                exchange.feed(bytes, shared, &mut connection.out, events);
-                if X::MULTIPLEXED {
+                let out = &mut connection.out;
+                let mut cx = CallContext { now: time.seen, shared, out, events };
+                exchange.receive(Received { bytes, at: time.happened }, &mut cx);
+                if !X::DEPARTURE.is_at_once() {
                     self.followed.came(slot, events, [bytes.len(), 0]);
                 }
                 self.heed(io, slot, time);
@@ -256,19 +264,20 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             return;
         }
         let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
+        let mut cx = CallContext { now: time.seen, shared, out, events };
         let mut behind = wire.len();
         let opened = link.open(wire, |plain, left| {
-            let before = events.len();
-            exchange.feed(plain, shared, out, events);
-            if X::MULTIPLEXED {
-                self.followed.opened(slot, &events[before..], [behind, left]);
+            let before = cx.events.len();
+            exchange.receive(Received { bytes: plain, at: time.happened }, &mut cx);
+            if !X::DEPARTURE.is_at_once() {
+                self.followed.opened(slot, &cx.events[before..], [behind, left]);
             }
             behind = left;
         });
         let is_ended = opened.is_ok() && link.is_ended();
         if is_ended {
             // Before anything else can begin on it.
-            exchange.ended(StreamEnd::CloseNotify, events);
+            exchange.ended(StreamEnd::CloseNotify, &mut cx);
         }
         self.heed(io, slot, time);
         if is_ended {
@@ -331,8 +340,9 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let began_early = std::mem::take(&mut self.connections[slot as usize].began_early);
         let flight = self.end(slot, op);
         // What is being sent may be the end of the handshake.
-        let is_whole =
-            X::MULTIPLEXED || !is_sending || (began_early && flight.written > Nanos::ZERO);
+        let is_whole = !X::DEPARTURE.is_at_once()
+            || !is_sending
+            || (began_early && flight.written > Nanos::ZERO);
         if !is_whole {
             flight.bytes_sent = 0;
         }
@@ -341,10 +351,10 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let had_connection = time.seen - flight.placed;
         self.waiting.note(had_connection, true);
         if is_whole && is_in_step {
-            match (X::MULTIPLEXED, began_early) {
-                (true, _) => self.followed.ended_among_others(slot, op, &completion),
-                (false, false) => self.followed.ended(slot, &completion),
-                (false, true) => self.followed.passed_over(slot),
+            match (X::DEPARTURE, began_early) {
+                (Departure::PerPass, _) => self.followed.ended_among_others(slot, op, &completion),
+                (Departure::AtOnce, false) => self.followed.ended(slot, &completion),
+                (Departure::AtOnce, true) => self.followed.passed_over(slot),
             }
         }
         self.complete(completion);
@@ -390,7 +400,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let connection = &mut self.connections[slot as usize];
         self.responding.clear(op);
         connection.carries -= 1;
-        if X::MULTIPLEXED && !connection.leaving.is_empty() {
+        if !X::DEPARTURE.is_at_once() && !connection.leaving.is_empty() {
             connection.leaving.retain(|&(other, _)| other != op);
         }
         self.flights.remove(op, &mut connection.first)
@@ -415,17 +425,22 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             (false, _) => ConnectionState::Broken,
             (true, state) if connection.carries > 0 => state,
             // One that carries several is not closed by the server after one response.
-            (true, ConnectionState::Open) if X::MULTIPLEXED && !keeps => ConnectionState::Broken,
+            (true, ConnectionState::Open) if !X::DEPARTURE.is_at_once() && !keeps => {
+                ConnectionState::Broken
+            }
             (true, state) => self.policy.idle(state, keeps),
         };
-        if X::MULTIPLEXED && !connection.out.is_empty() {
+        if !X::DEPARTURE.is_at_once() && !connection.out.is_empty() {
             match state {
                 ConnectionState::Broken => self.send_out(io, slot, now),
                 ConnectionState::Open | ConnectionState::Closing => self.mark_dirty(slot),
             }
         }
         match state {
-            ConnectionState::Open => self.fill(io, slot, (time.happened, now)),
+            ConnectionState::Open => {
+                self.set_timer(slot);
+                self.fill(io, slot, (time.happened, now));
+            }
             ConnectionState::Broken => self.break_off(io, slot, now),
             ConnectionState::Closing => {
                 self.ready.remove(slot);
@@ -435,6 +450,25 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 }
             }
         }
+    }
+
+    /// Notes when a conversation is to be called again, if at all.
+    #[inline]
+    pub(super) fn set_timer(&mut self, slot: u32) {
+        let exchange = self.connections[slot as usize].exchange.as_ref();
+        self.timers.move_to(slot, exchange.map_or(Nanos::MAX, Conversation::poll_timeout));
+    }
+
+    /// Calls a conversation whose time has come.
+    pub(super) fn on_timer<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        self.timers.clear(slot);
+        let connection = &mut self.connections[slot as usize];
+        let (State::Open, Some(exchange)) = (connection.state, &mut connection.exchange) else {
+            return;
+        };
+        let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
+        exchange.handle_timeout(&mut CallContext { now, shared, out, events });
+        self.heed(io, slot, EventTime::seen(now));
     }
 
     /// Waits for the server to close a connection.

@@ -2,7 +2,7 @@
 
 use super::connection::SendProgress;
 use super::{HttpClient, NONE, Policy, State};
-use crate::exchange::{Exchange, StreamEnd};
+use crate::exchange::{AfterCancel, CallContext, Conversation, StreamEnd};
 use crate::link::{HUNG_UP, Link, note_secured};
 use crate::pool::flight::Flight;
 use crate::pool::flights;
@@ -11,7 +11,7 @@ use knee_core::measure::Outcome;
 use knee_core::time::Nanos;
 use std::io;
 
-impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Opens a connection for an operation.
     pub(super) fn open<B: Backend>(
         &mut self,
@@ -83,11 +83,18 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Early;
         connection.began_early = true;
-        let exchange = X::established(&mut self.exchange, &mut connection.out);
-        connection.exchange = Some(exchange);
+        self.begin_conversation(slot, now);
+        let connection = &mut self.connections[slot as usize];
         let opener = connection.first;
         let flight = *self.flights.remove(opener, &mut connection.first);
         self.begin(io, slot, flight, (now, now));
+    }
+
+    fn begin_conversation(&mut self, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
+        let exchange = X::established(&mut CallContext { now, shared, out, events });
+        connection.exchange = Some(exchange);
     }
 
     /// Handles the end of the handshake on a connection that carries an operation already.
@@ -99,7 +106,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             let flight = self.flights.get_mut(op);
             (flight.secured, flight.granted) = (now, now);
             (flight.sent, flight.written) = (now, Nanos::ZERO);
-            if X::MULTIPLEXED {
+            if !X::DEPARTURE.is_at_once() {
                 connection.leaving = vec![(op, SendProgress::Whole)];
             }
         }
@@ -119,14 +126,14 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             self.connecting.clear(slot);
             return self.on_secured_early(io, slot, now);
         }
-        let exchange = X::established(&mut self.exchange, &mut connection.out);
-        connection.exchange = Some(exchange);
+        self.begin_conversation(slot, now);
         self.connecting.clear(slot);
+        let connection = &mut self.connections[slot as usize];
         let opener = connection.first;
         let flight = *self.flights.remove(opener, &mut connection.first);
         self.policy.established(flight.lane);
         let exchange = &self.connections[slot as usize].exchange;
-        if exchange.as_ref().is_some_and(|x| x.room(&self.exchange).operations > 0) {
+        if exchange.as_ref().is_some_and(|x| x.capacity(&self.exchange).operations > 0) {
             self.begin(io, slot, flight, (now, now));
         } else {
             self.waiting.push(flight.until, flight);
@@ -134,9 +141,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             // limits.
             self.send_out(io, slot, now);
         }
-        if X::MULTIPLEXED {
-            self.fill(io, slot, (now, now));
-        }
+        self.set_timer(slot);
+        self.fill(io, slot, (now, now));
     }
 
     pub(super) fn on_end<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
@@ -152,7 +158,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
         if let Some(exchange) = &mut connection.exchange {
             let end = if L::IS_CLEAR { StreamEnd::Fin } else { StreamEnd::Cut };
-            exchange.ended(end, &mut self.events);
+            let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
+            exchange.ended(end, &mut CallContext { now, shared, out, events });
         }
         // What ends with the connection ends when that was seen.
         self.heed(io, slot, EventTime::seen(now));
@@ -246,13 +253,15 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     pub(super) fn expire_operation<B: Backend>(&mut self, io: &mut B, op: u32, now: Nanos) {
         let slot = self.flights.get(op).connection;
         let connection = &mut self.connections[slot as usize];
-        let goes_on = match &mut connection.exchange {
+        let after = match &mut connection.exchange {
             Some(exchange) if connection.state == State::Open => {
-                exchange.cancel(op, &mut connection.out)
+                let (shared, events) = (&mut self.exchange, &mut self.events);
+                let out = &mut connection.out;
+                exchange.cancel(op, &mut CallContext { now, shared, out, events })
             }
-            _ => false,
+            _ => AfterCancel::Broken,
         };
-        if !goes_on {
+        if after == AfterCancel::Broken {
             let outcome = P::late_response(|| io.tcp_state(slot));
             return self.fail(io, slot, outcome, now);
         }
@@ -322,6 +331,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         io.close(slot, how);
         self.connecting.clear(slot);
         self.draining.clear(slot);
+        self.timers.clear(slot);
         self.ready.remove(slot);
         self.unlane(slot);
         let connection = &mut self.connections[slot as usize];

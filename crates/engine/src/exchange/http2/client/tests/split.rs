@@ -2,7 +2,7 @@
 
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
-use crate::exchange::{ConnectionState, Exchange, OpEvent};
+use crate::exchange::{ConnectionState, Conversation, OpEvent};
 use proptest::prelude::*;
 
 /// Pieces of a conversation on streams 1 to 7, most of them as they should be.
