@@ -1,7 +1,7 @@
 //! Any bytes from the server, however they are cut, mean the same for operations over HTTP/2, and
 //! are answered the same; each operation ends once at most. Nothing panics.
 
-use knee_core::spec::{HttpRequest, HttpTarget, Pick, Url};
+use knee_core::spec::{HttpRequest, Pick, Target, Url};
 use knee_core::time::Nanos;
 use knee_engine::exchange::http2::{Http2, Http2Shared};
 use knee_engine::exchange::{
@@ -60,14 +60,14 @@ fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> 
     (summed(std::mem::take(&mut *events)), std::mem::take(out.bytes()), state)
 }
 
-fn target() -> HttpTarget {
+fn target() -> Target {
     let url = Url::parse("http://h/").expect("a URL");
     let request = |method: &str, body: &[u8]| {
         HttpRequest::new(method, &url, Vec::new(), body.to_vec(), 1).expect("a request")
     };
     let requests =
         vec![request("GET", b""), request("POST", &[b'b'; 70_000]), request("HEAD", b"")];
-    HttpTarget::new(url.endpoint().clone(), requests, Pick::InOrder, true).expect("a target")
+    Target::new(url.endpoint().clone(), requests, Pick::InOrder, true).expect("a target")
 }
 
 /// All bytes of an operation in one telling, where the first one was.

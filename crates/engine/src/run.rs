@@ -28,9 +28,7 @@ use knee_core::measure::{
     Observed, Recorder, RecorderConfig, Trial, WaitUse, Window,
 };
 use knee_core::rng;
-use knee_core::spec::{
-    BackendChoice, HttpVersion, Load, Share, TimestampsChoice, TrialSpec, WorkerRange,
-};
+use knee_core::spec::{BackendChoice, Load, Share, TimestampsChoice, TrialSpec, WorkerRange};
 use knee_core::time::Clock;
 use std::collections::BTreeMap;
 use std::io;
@@ -405,10 +403,10 @@ impl RunPlan<'_> {
 pub fn connections_of(spec: &TrialSpec) -> u32 {
     match &spec.load {
         Load::Open(open) => open.connections_max,
-        Load::Closed { vusers, .. } => match spec.target.version() {
-            HttpVersion::Http2 => spec.target.http2.connections_max.unwrap_or(*vusers),
-            HttpVersion::Auto | HttpVersion::Http11 => *vusers,
-        },
+        Load::Closed { vusers, .. } => {
+            let shared = spec.target.shared_by().and(spec.target.connections_max);
+            shared.unwrap_or(*vusers)
+        }
         Load::Overload(load) => load.scheme.connecting_max(),
     }
 }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_core::scenario::{Expected, parse_status};
-use knee_core::spec::HttpTarget;
+use knee_core::spec::Target;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl ExpectArgs {
     }
 
     /// The same target with what is expected of its only request.
-    pub fn apply(&self, mut target: HttpTarget) -> HttpTarget {
+    pub fn apply(&self, mut target: Target) -> Target {
         let expected = Expected {
             status: self.expect_status.clone(),
             body: self.expect_body.clone(),

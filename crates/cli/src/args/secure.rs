@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_core::spec::{
-    ClientCertificate, Http2Limits, HttpTarget, HttpVersion, TlsGroup, TlsResume, TlsSpec,
-    TlsVersion,
+    ClientCertificate, Http2Limits, HttpSettings, HttpVersion, Protocol, Target, TlsGroup,
+    TlsResume, TlsSpec, TlsVersion,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -90,7 +90,7 @@ const WINDOW_MAX: i64 = (1 << 31) - 1;
 
 impl SecureArgs {
     /// The same target with its connections secured and spoken over as asked for.
-    pub fn apply(&self, target: HttpTarget, is_secure: bool) -> Result<HttpTarget, Failure> {
+    pub fn apply(&self, target: Target, is_secure: bool) -> Result<Target, Failure> {
         if let Some(option) = self.given().filter(|_| !is_secure) {
             let wrong = "is of TLS: write https:// in the URL, or leave it out";
             return Err(Failure::argument(option, wrong));
@@ -104,13 +104,11 @@ impl SecureArgs {
             (_, true) => HttpVersion::Http2,
             _ => HttpVersion::Auto,
         };
-        Ok(HttpTarget {
-            version,
-            http2: Http2Limits {
-                streams_max: self.streams,
-                window_bytes: self.window,
-                connections_max: None,
-            },
+        Ok(Target {
+            protocol: Protocol::Http(HttpSettings {
+                version,
+                http2: Http2Limits { streams_max: self.streams, window_bytes: self.window },
+            }),
             tls: is_secure.then(|| Box::new(self.tls())),
             ..target
         })

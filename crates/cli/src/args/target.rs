@@ -16,7 +16,7 @@ use clap::Args;
 use knee_core::import::data;
 use knee_core::scenario::Scenario;
 use knee_core::spec::parse_targets;
-use knee_core::spec::{Endpoint, HttpRequest, HttpTarget, ParseError, Pick, Url};
+use knee_core::spec::{Endpoint, HttpRequest, ParseError, Pick, Target, Url};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl TargetArgs {
     }
 
     /// The target; files are read here.
-    pub fn resolve(&self) -> Result<HttpTarget, Failure> {
+    pub fn resolve(&self) -> Result<Target, Failure> {
         if let Some(scenario) = &self.scenario {
             return self.target_of(scenario);
         }
@@ -130,7 +130,7 @@ impl TargetArgs {
             }
             (None, None) => (endpoint, requests),
         };
-        let target = HttpTarget::new(endpoint, requests, self.pick, !self.no_keepalive)
+        let target = Target::new(endpoint, requests, self.pick, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
         let target = self.secure.apply(target, is_secure)?;
         Ok(self.expect.apply(target))

@@ -5,7 +5,7 @@ use crate::resolved_options::typed;
 use clap::Args;
 use knee_core::report::{Report, ThresholdReport, thresholds};
 use knee_core::scenario::{Scenario, check_part};
-use knee_core::spec::HttpTarget;
+use knee_core::spec::Target;
 use knee_core::threshold::Threshold;
 use knee_core::trial::statistics::threshold_names;
 use serde::Serialize;
@@ -42,7 +42,7 @@ impl ThresholdArgs {
     }
 
     /// Refuses thresholds of steps and targets that there are not.
-    pub fn check(&self, target: &HttpTarget) -> Result<(), Failure> {
+    pub fn check(&self, target: &Target) -> Result<(), Failure> {
         let plan = target.sessions.as_deref();
         let mut all = self.fail_if.iter();
         all.try_for_each(|threshold| check_part(threshold, &target.requests, plan))

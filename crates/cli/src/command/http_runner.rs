@@ -5,7 +5,7 @@ use crate::args::ObserveArgs;
 use crate::watch::{LiveKind, UpcomingTrial};
 use knee_core::experiment::Experiment;
 use knee_core::measure::IntervalWatcher;
-use knee_core::spec::{HttpTarget, HttpVersion, Level, TrialSpec};
+use knee_core::spec::{HttpVersion, Level, Target, TrialSpec};
 use knee_core::time::Nanos;
 use knee_core::trial::assess::assess;
 use knee_core::trial::report::TrialReport;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct HttpRunner {
     /// What every trial is sent to.
-    target: HttpTarget,
+    target: Target,
     /// How long the first connect may take.
     connect_timeout: Nanos,
     /// Whether a line follows each trial.
@@ -150,16 +150,16 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> TrialRunner<X> for Ht
 /// # Errors
 /// It does not answer, or not as it should.
 pub(super) fn settle(
-    target: HttpTarget,
+    target: Target,
     connect_timeout: Nanos,
     fleet: Option<&Fleet>,
-) -> Result<HttpTarget, RunError> {
+) -> Result<Target, RunError> {
     let version = match (target.version(), fleet) {
         (HttpVersion::Auto, None) => knee_engine::preflight(&target, connect_timeout)?.1.version,
         (HttpVersion::Auto, Some(fleet)) => fleet.greet(&target, connect_timeout)?.version,
         (version, _) => version,
     };
-    Ok(HttpTarget { version, ..target })
+    Ok(target.with_version(version))
 }
 
 /// What is known of an HTTP trial before it begins.

@@ -13,9 +13,7 @@ use clap::Args;
 use knee_core::experiment::SingleRun;
 use knee_core::report::{Command, Kind};
 use knee_core::scenario::ScenarioLoad;
-use knee_core::spec::{
-    AskedArrival, HttpTarget, Load, Rate, TrialSpec, parse_duration, parse_rate,
-};
+use knee_core::spec::{AskedArrival, Load, Rate, Target, TrialSpec, parse_duration, parse_rate};
 use knee_core::time::Nanos;
 use knee_fleet::Fleet;
 use serde::Serialize;
@@ -314,7 +312,7 @@ impl RawRun {
 
     fn load(
         &self,
-        target: &HttpTarget,
+        target: &Target,
         trace: Option<&RecordedArrivals>,
         run_length: Nanos,
         machine: &Machine,
@@ -327,7 +325,7 @@ impl RawRun {
             (None, Some(connections)) => ("--connections", connections),
             (vusers, _) => ("--vusers", vusers.unwrap_or(10)),
         };
-        let connections = target.http2.connections_max.unwrap_or(vusers);
+        let connections = target.connections_max.unwrap_or(vusers);
         machine.check_connections(argument, connections)?;
         Ok(Load::Closed { vusers, pause: self.closed.pause() })
     }
@@ -338,7 +336,7 @@ impl RawRun {
             Load::Open(load) => self.open.connections = Some(load.connections_max),
             Load::Closed { vusers, .. } => {
                 self.vusers = Some(*vusers);
-                self.open.connections = trial.target.http2.connections_max;
+                self.open.connections = trial.target.connections_max;
                 self.closed.settle();
             }
             Load::Overload(_) => {}

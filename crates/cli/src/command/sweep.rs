@@ -17,7 +17,7 @@ use clap::builder::PossibleValuesParser;
 use knee_core::arrival;
 use knee_core::experiment::sweep::{Bound, RatePlan, Sweep, SweepAxis, SweepSpec, VuserPlan};
 use knee_core::report::{Command, Kind};
-use knee_core::spec::{HttpTarget, Level, Load, Rate, TrialSpec, parse_duration};
+use knee_core::spec::{Level, Load, Rate, Target, TrialSpec, parse_duration};
 use knee_core::time::Nanos;
 use knee_fleet::Fleet;
 use serde::Serialize;
@@ -253,11 +253,7 @@ impl RawSweep {
     }
 
     /// The level and load that the base of all trials has; the sweep sets both per trial.
-    fn first_level(
-        &self,
-        target: &HttpTarget,
-        machine: &Machine,
-    ) -> Result<(Level, Load), Failure> {
+    fn first_level(&self, target: &Target, machine: &Machine) -> Result<(Level, Load), Failure> {
         if self.is_open() {
             let rate = match &self.rates {
                 Some(Levels::List(rates)) => rates.first().copied(),
@@ -320,7 +316,7 @@ impl RawSweep {
             }
             Load::Closed { .. } | Load::Overload(_) => {
                 self.vusers.get_or_insert(Levels::Auto);
-                self.open.connections = base.target.http2.connections_max;
+                self.open.connections = base.target.connections_max;
                 self.closed.settle();
                 ResolvedOptions::of(self)
             }

@@ -1,7 +1,30 @@
-//! Protocols of connections: HTTP and TLS.
+//! Protocols of connections, each with its own settings, and TLS.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// What is spoken with a target, and the settings that only this protocol has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// HTTP.
+    Http(HttpSettings),
+}
+
+impl Default for Protocol {
+    fn default() -> Protocol {
+        Protocol::Http(HttpSettings::default())
+    }
+}
+
+/// Settings of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpSettings {
+    /// The version.
+    pub version: HttpVersion,
+    /// The limits of HTTP/2 connections.
+    pub http2: Http2Limits,
+}
 
 /// A version of HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,9 +58,6 @@ pub struct Http2Limits {
     /// Most concurrent streams of a connection, at least 1; `None`: as many as the target permits,
     /// up to [`Http2Limits::STREAMS_DEFAULT`].
     pub streams_max: Option<u32>,
-    /// Connections that the virtual users of a closed loop share, at least 1; `None`: each has one
-    /// of its own.
-    pub connections_max: Option<u32>,
     /// The flow-control window of a stream in bytes, 1 to 2³¹ − 1 (RFC 9113 §6.9.1); `None`: so
     /// large that it never limits.
     pub window_bytes: Option<u32>,

@@ -89,8 +89,8 @@ pub fn protocol_report(trial: &Trial) -> Option<ProtocolReport> {
     }
     Some(ProtocolReport {
         http,
-        streams_max: target.http2.streams_max.filter(|_| is_http2),
-        window_bytes: target.http2.window_bytes.filter(|_| is_http2),
+        streams_max: target.http().http2.streams_max.filter(|_| is_http2),
+        window_bytes: target.http().http2.window_bytes.filter(|_| is_http2),
         tls: (target.tls.as_ref()).map(|spec| tls_report(spec, &trial.measurement.handshakes)),
     })
 }

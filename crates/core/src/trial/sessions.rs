@@ -3,7 +3,7 @@
 use super::assess::times_report;
 use crate::measure::{ProgramsMeasured, SessionAttempts, SessionMeasured, TARGETS_MAX, Trial};
 use crate::session::{SessionPlan, Unexpected, UnfitReason};
-use crate::spec::{HttpTarget, Part};
+use crate::spec::{Part, Target};
 use crate::time::Nanos;
 use crate::trial::report::TimesReport;
 use crate::trial::traffic::{rate_ci95, step_effect};
@@ -271,7 +271,7 @@ pub struct SessionNames {
 
 impl SessionNames {
     /// The names for a target; empty where operations are no steps.
-    pub fn of(target: &HttpTarget) -> SessionNames {
+    pub fn of(target: &Target) -> SessionNames {
         let Some(plan) = target.sessions.as_deref() else {
             return SessionNames::default();
         };

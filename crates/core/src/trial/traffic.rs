@@ -2,7 +2,7 @@
 
 use super::assess::times_report;
 use crate::measure::{Series, Stage, TargetMeasured, Trial, known_keys};
-use crate::spec::{HttpTarget, Load};
+use crate::spec::{Load, Target};
 use crate::stats::batch::mean_ci95;
 use crate::stats::order::design_effect;
 use crate::stats::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary};
@@ -33,7 +33,7 @@ pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
 }
 
 /// Where there are fewer measurements than requests, the last is of all further ones.
-fn targets(measured: &[TargetMeasured], target: &HttpTarget, window: Nanos) -> Vec<TargetReport> {
+fn targets(measured: &[TargetMeasured], target: &Target, window: Nanos) -> Vec<TargetReport> {
     let (requests, plan) = (&target.requests, target.sessions.as_deref());
     let is_step = |index: usize| !plan.is_some_and(|plan| plan.is_redirected(index as u32));
     let rows = measured.iter().enumerate().map(|(index, target)| {

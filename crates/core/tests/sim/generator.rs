@@ -38,7 +38,7 @@ impl Answer {
     fn outcome(self) -> Outcome {
         match self {
             Answer::Served => Outcome::Ok,
-            Answer::Rejected => Outcome::Http5xx,
+            Answer::Rejected => Outcome::HTTP_5XX,
             Answer::Refused => Outcome::Refused,
             Answer::Reset => Outcome::Reset,
         }
@@ -370,8 +370,8 @@ impl Generator {
 fn status_of(outcome: Outcome) -> u16 {
     match outcome {
         Outcome::Ok | Outcome::Served => 200,
-        Outcome::Http4xx => 404,
-        Outcome::Http5xx => 503,
+        Outcome::HTTP_4XX => 404,
+        Outcome::HTTP_5XX => 503,
         _ => 0,
     }
 }

@@ -6,7 +6,7 @@
 pub mod http1;
 pub mod http2;
 
-use knee_core::measure::Outcome;
+use knee_core::measure::{Outcome, Status};
 use knee_core::session::{Fills, ResponseReaders};
 use knee_core::time::Nanos;
 use std::ops::{Deref, DerefMut};
@@ -223,7 +223,7 @@ pub enum OpEvent {
         /// The operation.
         op: FlightId,
         /// The final status.
-        status: u16,
+        status: Status,
     },
     /// The operation ended without a complete response.
     Failed {

@@ -4,7 +4,7 @@ use super::{HUNG_UP, Link, Tls, TlsTarget};
 use crate::error::{RunError, reason};
 use crate::exchange::http2::frame::PREFACE;
 use knee_core::measure::Agreed;
-use knee_core::spec::{HttpTarget, HttpVersion};
+use knee_core::spec::{HttpVersion, Target};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
 /// [`RunError::Unreachable`]: the target speaks another protocol, or its identity is wrong.
 pub(crate) fn greet(
     stream: &mut (impl Read + Write),
-    target: &HttpTarget,
+    target: &Target,
     tls: Option<TlsTarget>,
     patience: Duration,
 ) -> Result<Greeting, RunError> {

@@ -2,7 +2,7 @@
 
 use crate::reactor::EventTime;
 use knee_core::measure::Op;
-use knee_core::measure::{Completion, Outcome};
+use knee_core::measure::{Completion, Outcome, Status};
 use knee_core::time::Nanos;
 use std::io;
 
@@ -139,8 +139,8 @@ impl Flight {
 
     /// Completion with a whole response of this status.
     #[inline]
-    pub(super) fn answered(&self, outcome: Outcome, status: u16, time: EventTime) -> Completion {
-        Completion { status, ..self.ended(outcome, time) }
+    pub(super) fn answered(&self, outcome: Outcome, status: Status, time: EventTime) -> Completion {
+        Completion { status: status.code(), ..self.ended(outcome, time) }
     }
 
     /// Completion of an operation that was never sent.
@@ -168,14 +168,5 @@ pub(super) fn outcome_of(error: &io::Error) -> Outcome {
             Outcome::NoResources
         }
         _ => Outcome::OtherError,
-    }
-}
-
-/// Outcome that follows from the status of a response.
-pub(super) fn status_outcome(status: u16) -> Outcome {
-    match status {
-        0..400 => Outcome::Ok,
-        400..500 => Outcome::Http4xx,
-        _ => Outcome::Http5xx,
     }
 }

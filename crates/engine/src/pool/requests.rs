@@ -3,7 +3,7 @@
 use crate::exchange::http1::serialise_head;
 use crate::reactor::{Requests, WireRequest};
 use knee_core::rng::{self, Rng};
-use knee_core::spec::{HttpTarget, Pick};
+use knee_core::spec::{Pick, Target};
 
 /// One worker's view of the requests.
 pub(crate) struct RequestSet {
@@ -19,7 +19,7 @@ pub(crate) struct RequestSet {
 }
 
 /// Serialises all requests of a target.
-pub(crate) fn serialise_all(target: &HttpTarget) -> Requests {
+pub(crate) fn serialise_all(target: &Target) -> Requests {
     let wires = target.requests.iter();
     Requests::new(wires.map(|r| WireRequest::new(serialise_head(r, target.keep_alive), &r.body)))
 }
@@ -28,7 +28,7 @@ impl RequestSet {
     /// Requests of `target`, serialised in `bytes`. Random picks use `rng`; picks in order begin
     /// with
     /// `first`.
-    pub(crate) fn new(target: &HttpTarget, bytes: Requests, first: usize, rng: Rng) -> RequestSet {
+    pub(crate) fn new(target: &Target, bytes: Requests, first: usize, rng: Rng) -> RequestSet {
         let methods = target.requests.iter().map(|request| request.method.as_str());
         // RFC 9110 §9.2.1
         let is_safe = |method: &str| matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE");
@@ -79,7 +79,7 @@ impl RequestSet {
     }
 }
 
-fn running_sums(target: &HttpTarget) -> Box<[u64]> {
+fn running_sums(target: &Target) -> Box<[u64]> {
     let mut sum = 0;
     let weights = target.requests.iter().map(|r| u64::from(r.weight));
     weights

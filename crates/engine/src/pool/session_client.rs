@@ -18,7 +18,7 @@ use knee_core::measure::{
     Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured, Window,
 };
 use knee_core::session::{ResponseReaders, Users};
-use knee_core::spec::{Cut, HttpTarget, Part};
+use knee_core::spec::{Cut, Part, Target};
 use knee_core::time::Nanos;
 use programs::Programs;
 use seat::SessionSeat;
@@ -81,7 +81,7 @@ impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
         mut inner: HttpClient<L, X, P>,
         config: SessionConfig,
         users: Users,
-        target: &HttpTarget,
+        target: &Target,
     ) -> SessionClient<L, X, P> {
         let count = config.sessions_max.max(1);
         let readings = ResponseReaders::new(users.plan(), count as usize);

@@ -17,7 +17,9 @@ use crate::worker::WorkerResult;
 use knee_core::driver::RateLimit;
 use knee_core::measure::IntervalPart;
 use knee_core::session::{Origin, Users};
-use knee_core::spec::{BackendChoice, ConnectScheme, HttpVersion, Load, OverloadLoad, Share};
+use knee_core::spec::{
+    BackendChoice, ConnectScheme, HttpVersion, Load, OverloadLoad, Protocol, Share,
+};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -64,14 +66,12 @@ impl Dispatch<'_> {
             return self.with_exchange::<Http1, _>(config, policy, requests, http1);
         }
         let config = self.client_config();
-        match target.version() {
-            HttpVersion::Http2 => {
+        match target.protocol {
+            Protocol::Http(_) if target.version() == HttpVersion::Http2 => {
                 let http2 = Http2Shared::new(target);
                 self.with_exchange::<Http2, _>(config, Pooled, requests, http2)
             }
-            HttpVersion::Auto | HttpVersion::Http11 => {
-                self.with_exchange::<Http1, _>(config, Pooled, requests, http1)
-            }
+            Protocol::Http(_) => self.with_exchange::<Http1, _>(config, Pooled, requests, http1),
         }
     }
 
@@ -171,15 +171,11 @@ impl Dispatch<'_> {
     fn client_config(&self) -> ClientConfig {
         let spec = self.plan.spec;
         let connections = self.share.part(connections_of(spec).into()) as u32;
-        let is_multiplexed = spec.target.version() == HttpVersion::Http2;
         // A session keeps its connection.
         let keeps_lanes =
             matches!(spec.load, Load::Closed { .. }) || spec.target.sessions.is_some();
-        if is_multiplexed {
-            ClientConfig {
-                streams_max: spec.target.http2.streams(),
-                ..self.config_of(connections.max(1))
-            }
+        if let Some(streams_max) = spec.target.shared_by() {
+            ClientConfig { streams_max, ..self.config_of(connections.max(1)) }
         } else if keeps_lanes {
             ClientConfig { lanes: connections, ..self.config_of(connections) }
         } else {

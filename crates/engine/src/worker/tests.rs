@@ -29,8 +29,8 @@ use knee_core::quantity::Rate;
 use knee_core::rng::{self, Rng};
 use knee_core::session::{Instruction, RequestStep, SessionKind, SessionPlan, Users};
 use knee_core::spec::{
-    CloseKind, ConnectScheme, EngineOptions, Http2Limits, HttpRequest, HttpTarget, Load, Margins,
-    OpenLoad, OverloadLoad, Pause, Pick, Share, TrialSpec, Url, WaitPolicy,
+    CloseKind, ConnectScheme, EngineOptions, Http2Limits, HttpRequest, Load, Margins, OpenLoad,
+    OverloadLoad, Pause, Pick, Share, Target, TrialSpec, Url, WaitPolicy,
 };
 use knee_core::time::Nanos;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -132,7 +132,7 @@ impl World {
             Load::Overload(_) => 200,
             _ => lanes.max(self.connections_max),
         };
-        let streams_max = if self.is_multiplexed { spec.target.http2.streams() } else { 1 };
+        let streams_max = if self.is_multiplexed { spec.target.http().http2.streams() } else { 1 };
         let config = ClientConfig {
             address: address(),
             keep_alive: spec.target.keep_alive,
@@ -252,13 +252,12 @@ fn load(rng: &mut Rng, connections_max: u32) -> Load {
 }
 
 /// A short request and a long one, alone or as the steps of sessions.
-fn target(with_sessions: bool, keep_alive: bool) -> HttpTarget {
+fn target(with_sessions: bool, keep_alive: bool) -> Target {
     let url = Url::parse("http://h:81/").unwrap();
     let request = |method, body| HttpRequest::new(method, &url, Vec::new(), body, 1).unwrap();
     let requests = vec![request("GET", Vec::new()), request("POST", vec![b'b'; 90_000])];
     let endpoint = url.endpoint().clone();
-    let mut target = HttpTarget::new(endpoint, requests, Pick::InOrder, keep_alive).unwrap();
-    target.http2 = Http2Limits::default();
+    let mut target = Target::new(endpoint, requests, Pick::InOrder, keep_alive).unwrap();
     target.sessions = with_sessions.then(|| Arc::new(plan()));
     target
 }

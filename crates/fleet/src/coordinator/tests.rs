@@ -13,8 +13,8 @@ use knee_core::measure::{
     RecorderConfig, Trial, Window,
 };
 use knee_core::spec::{
-    Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, OpenLoad, Pick, Rate,
-    Share, TrialSpec, Url, WorkerRange,
+    Body, Endpoint, EngineOptions, HttpRequest, Level, Load, OpenLoad, Pick, Rate, Share, Target,
+    TrialSpec, Url, WorkerRange,
 };
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
@@ -31,7 +31,7 @@ fn spec(arrival: ArrivalLaw) -> TrialSpec {
         label: "a trial".to_owned(),
         level: Level::RatePerS(2_000.0),
         load: Load::Open(OpenLoad { rate, arrival, connections_max: 100, in_flight_max: None }),
-        target: HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap(),
+        target: Target::new(endpoint, vec![request], Pick::InOrder, true).unwrap(),
         warmup: Nanos::from_millis(200),
         duration: Nanos::from_secs(3),
         operations_max: None,

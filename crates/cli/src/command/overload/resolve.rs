@@ -11,7 +11,7 @@ use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
 use knee_core::report::{Command, Kind};
 use knee_core::spec::{
-    ArrivalLaw, ConnectScheme, HttpTarget, HttpVersion, Load, OverloadLoad, Rate, TrialSpec,
+    ArrivalLaw, ConnectScheme, HttpVersion, Load, OverloadLoad, Rate, TrialSpec,
 };
 use knee_core::time::Nanos;
 
@@ -75,12 +75,9 @@ impl RawOverload {
             let wrong = "each operation has a connection of its own here: leave it out";
             return Err(Failure::argument("--http2", wrong));
         }
-        let target = HttpTarget {
-            // Steps of a session share its connection.
-            keep_alive: target.keep_alive && target.sessions.is_some(),
-            version: HttpVersion::Http11,
-            ..target
-        };
+        let mut target = target.with_version(HttpVersion::Http11);
+        // Steps of a session share its connection.
+        target.keep_alive &= target.sessions.is_some();
         let warmup = self.warmup.unwrap_or(WARMUP.max(self.http.limits.connect_timeout));
         let scheduled = self.scheduled(warmup + self.duration, machine)?;
         let simple = self.simple(machine)?;

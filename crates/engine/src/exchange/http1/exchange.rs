@@ -7,9 +7,9 @@ use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, EventQueue,
     FlightId, OpEvent, Received, RequestRef, StreamEnd,
 };
-use knee_core::measure::Outcome;
+use knee_core::measure::{Outcome, Status};
 use knee_core::session::ResponseReaders;
-use knee_core::spec::HttpTarget;
+use knee_core::spec::Target;
 
 /// One connection that speaks HTTP/1.1.
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl Sink for Read<'_> {
 
 impl Shared {
     /// For the requests of `target`.
-    pub fn new(target: &HttpTarget) -> Shared {
+    pub fn new(target: &Target) -> Shared {
         Shared {
             heads: target.requests.iter().map(|r| r.method == "HEAD").collect(),
             upgrades: (target.requests.iter())
@@ -127,7 +127,7 @@ impl Conversation for Http1 {
                     self.state = ConnectionState::Broken;
                     events.push(OpEvent::Surplus);
                 }
-                events.push(OpEvent::Answered { op, status });
+                events.push(OpEvent::Answered { op, status: Status::Http(status) });
             }
         }
     }
@@ -141,7 +141,9 @@ impl Conversation for Http1 {
         };
         let failed = |outcome| OpEvent::Failed { op, outcome };
         cx.events.push(match self.parser.at_eof() {
-            Eof::Done { status } if end != StreamEnd::Cut => OpEvent::Answered { op, status },
+            Eof::Done { status } if end != StreamEnd::Cut => {
+                OpEvent::Answered { op, status: Status::Http(status) }
+            }
             // Only the end of the stream delimits the body, and that is not the server's word.
             Eof::Done { .. } | Eof::Truncated => failed(Outcome::Truncated),
             Eof::Closed => failed(Outcome::Closed),
@@ -218,7 +220,7 @@ mod tests {
         let headers = headers.map(|(name, value)| ((*name).into(), (*value).into()));
         let request = HttpRequest::new("GET", &url, headers.collect(), Vec::new(), 1).unwrap();
         let endpoint = url.endpoint().clone();
-        let target = HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
+        let target = Target::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
         let mut shared = Shared::new(&target);
         let (mut out, mut tell) = (Outbox::default(), EventQueue::default());
         let (now, shared) = (Nanos::ZERO, &mut shared);
@@ -240,12 +242,12 @@ mod tests {
         let refused = vec![rule, OpEvent::Failed { op, outcome }];
         assert_eq!(events(&[], switching), (refused.clone(), ConnectionState::Broken));
         assert_eq!(events(&[("Connection", "x")], switching).0, refused);
-        let answered = vec![OpEvent::Answered { op, status: 101 }];
+        let answered = vec![OpEvent::Answered { op, status: Status::Http(101) }];
         let request = events(&[("UPGRADE", "x"), ("Connection", "upgrade")], switching);
         assert_eq!(request, (answered, ConnectionState::Closing));
         // The other interim responses only announce the final one.
         let early = b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 x\r\n\r\n";
-        let answered = vec![OpEvent::Answered { op, status: 204 }];
+        let answered = vec![OpEvent::Answered { op, status: Status::Http(204) }];
         assert_eq!(events(&[], early), (answered, ConnectionState::Open));
     }
 

@@ -20,7 +20,7 @@ use crate::exchange::{
     FlightId, OpEvent, Received, RequestRef, StreamEnd,
 };
 use knee_core::measure::Outcome;
-use knee_core::spec::{Http2Limits, HttpTarget};
+use knee_core::spec::{Http2Limits, Target};
 use receive::Reader;
 use std::collections::VecDeque;
 
@@ -42,10 +42,10 @@ pub struct Http2Shared {
 
 impl Http2Shared {
     /// Encodes the requests of `target`.
-    pub fn new(target: &HttpTarget) -> Http2Shared {
+    pub fn new(target: &Target) -> Http2Shared {
         Http2Shared {
             requests: Requests::new(target),
-            limits: target.http2,
+            limits: target.http().http2,
             streams_expected: Http2Limits::STREAMS_DEFAULT,
             block: Vec::new(),
         }
@@ -96,7 +96,7 @@ struct Io<'a> {
 impl<'a> Io<'a> {
     #[inline]
     fn of(cx: &'a mut CallContext<'_, Http2Shared>) -> Io<'a> {
-        Io { shared: cx.shared, out: cx.out.bytes(), events: cx.events }
+        Io { shared: &mut *cx.shared, out: cx.out.bytes(), events: &mut *cx.events }
     }
 }
 

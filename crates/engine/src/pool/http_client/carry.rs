@@ -9,7 +9,7 @@ use crate::exchange::{
 use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime, Payload};
-use knee_core::measure::Outcome;
+use knee_core::measure::{Outcome, Status};
 use knee_core::time::Nanos;
 
 /// Most bytes of a request that are sealed at once.
@@ -223,7 +223,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 let mut cx = CallContext { now: time.seen, shared, out, events };
                 exchange.receive(Received { bytes, at: time.happened }, &mut cx);
                 if !X::DEPARTURE.is_at_once() {
-                    self.followed.came(slot, events, [bytes.len(), 0]);
+                    self.followed.came(slot, cx.events, [bytes.len(), 0]);
                 }
                 self.heed(io, slot, time);
             }
@@ -333,7 +333,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         &mut self,
         io: &B,
         slot: u32,
-        (op, status, is_in_step): (FlightId, u16, bool),
+        (op, status, is_in_step): (FlightId, Status, bool),
         time: EventTime,
     ) -> bool {
         let is_sending = self.is_sending(io, slot);

@@ -6,6 +6,7 @@ use crate::exchange::{
     RequestRef, StreamEnd,
 };
 use knee_core::both_ends::{Sample, Sampled};
+use knee_core::measure::Status;
 use std::collections::VecDeque;
 
 /// Answers come in the order of the requests. `a`: the oldest is answered; `u`: it was not
@@ -64,7 +65,7 @@ impl Conversation for Letters {
                     let op = self.under_way.pop_front().expect("it was asked");
                     events.push(OpEvent::Received { op, bytes: 1 });
                     events.push(match byte {
-                        b'a' => OpEvent::Answered { op, status: 200 },
+                        b'a' => OpEvent::Answered { op, status: Status::Http(200) },
                         _ => OpEvent::Unprocessed(op),
                     });
                 }

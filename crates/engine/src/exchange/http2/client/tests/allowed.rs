@@ -3,7 +3,7 @@
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
 use crate::exchange::{ConnectionState, Conversation, OpEvent, StreamEnd};
-use knee_core::measure::Outcome;
+use knee_core::measure::{Outcome, Status};
 
 const END: u8 = flag::END_STREAM;
 const WHOLE: u8 = flag::END_HEADERS;
@@ -323,6 +323,9 @@ fn bytes_are_those_of_the_frames_of_a_stream() {
     let status = 200;
     assert_eq!(
         rig.events(),
-        [OpEvent::Received { op: 7, bytes }, OpEvent::Answered { op: 7, status }]
+        [
+            OpEvent::Received { op: 7, bytes },
+            OpEvent::Answered { op: 7, status: Status::Http(status) }
+        ]
     );
 }

@@ -3,7 +3,7 @@
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
 use crate::exchange::{ConnectionState, Conversation, OpEvent};
-use knee_core::measure::Outcome;
+use knee_core::measure::{Outcome, Status};
 use knee_core::spec::Http2Limits;
 
 /// Feeds the same bytes so often, with the outbox sent each time or never; the rule that ends it.
@@ -117,7 +117,7 @@ fn what_was_given_up_is_passed_over() {
     ];
     rig.feed(&late.concat());
     let bytes = (late[2].len() + late[3].len()) as u64;
-    let answered = OpEvent::Answered { op: 2, status: 200 };
+    let answered = OpEvent::Answered { op: 2, status: Status::Http(200) };
     assert_eq!(rig.events(), [OpEvent::Received { op: 2, bytes }, answered]);
     assert_eq!(rig.http2.core.receive_window, {
         let mut window =

@@ -5,7 +5,8 @@ use crate::exchange::{CallContext, Conversation, EventQueue, OpEvent, Outbox, Re
 use bytes::Bytes;
 use h2::server;
 use http::{Request, Response};
-use knee_core::spec::{HttpRequest, HttpTarget, Pick, Url, parse_header};
+use knee_core::measure::Status;
+use knee_core::spec::{HttpRequest, Pick, Target, Url, parse_header};
 use knee_core::time::Nanos;
 use std::collections::{HashMap, VecDeque};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -23,9 +24,9 @@ fn request(method: &str, path: &str, headers: &[&str], body: Vec<u8>) -> HttpReq
     HttpRequest::new(method, &url, headers, body, 1).unwrap()
 }
 
-fn target(requests: Vec<HttpRequest>) -> HttpTarget {
+fn target(requests: Vec<HttpRequest>) -> Target {
     let url = Url::parse("http://example.test:81/").unwrap();
-    HttpTarget::new(url.endpoint().clone(), requests, Pick::InOrder, true).unwrap()
+    Target::new(url.endpoint().clone(), requests, Pick::InOrder, true).unwrap()
 }
 
 /// Answers each request with `x-bytes` bytes and keeps how it looked.
@@ -74,7 +75,7 @@ async fn answer(
 /// Sends `count` operations, at most `at_once` under way, until all have ended.
 async fn drive(
     mut pipe: DuplexStream,
-    target: &HttpTarget,
+    target: &Target,
     count: u32,
     at_once: u32,
 ) -> HashMap<u32, Vec<OpEvent>> {
@@ -132,7 +133,7 @@ async fn drive(
 }
 
 fn exchange(
-    target: HttpTarget,
+    target: Target,
     builder: server::Builder,
     count: u32,
     at_once: u32,
@@ -152,7 +153,7 @@ fn exchange(
 fn check_told(all: &HashMap<u32, Vec<OpEvent>>, content_bytes: impl Fn(u32) -> u64) {
     for (&op, events) in all {
         assert_eq!(events[0], OpEvent::Written(op));
-        assert_eq!(events.last(), Some(&OpEvent::Answered { op, status: 200 }));
+        assert_eq!(events.last(), Some(&OpEvent::Answered { op, status: Status::Http(200) }));
         let mut received = 0;
         for one in &events[1..events.len() - 1] {
             match one {

@@ -8,7 +8,9 @@ use crate::exchange::{
     Received, StreamEnd,
 };
 use knee_core::measure::Outcome;
-use knee_core::spec::{Http2Limits, HttpRequest, HttpTarget, Pick, Url};
+use knee_core::spec::{
+    Http2Limits, HttpRequest, HttpSettings, HttpVersion, Pick, Protocol, Target, Url,
+};
 use knee_core::time::Nanos;
 
 pub(super) const GET: usize = 0;
@@ -36,8 +38,9 @@ impl Rig {
             request("POST", vec![b'b'; BODY_BYTES]),
         ];
         let endpoint = url.endpoint().clone();
-        let mut target = HttpTarget::new(endpoint, requests, Pick::InOrder, true).unwrap();
-        target.http2 = http2;
+        let mut target = Target::new(endpoint, requests, Pick::InOrder, true).unwrap();
+        let version = HttpVersion::Http2;
+        target.protocol = Protocol::Http(HttpSettings { version, http2 });
         let mut shared = Http2Shared::new(&target);
         let (mut out, mut events) = (Outbox::default(), EventQueue::default());
         let http2 = Http2::established(&mut CallContext {
@@ -164,7 +167,7 @@ pub(super) fn summed(events: &[OpEvent]) -> Vec<OpEvent> {
 /// How an operation ended.
 pub(super) fn end_of(events: &[OpEvent], op: FlightId) -> Option<Result<u16, Outcome>> {
     events.iter().find_map(|one| match one {
-        OpEvent::Answered { op: of, status } if *of == op => Some(Ok(*status)),
+        OpEvent::Answered { op: of, status } if *of == op => Some(Ok(status.code())),
         OpEvent::Failed { op: of, outcome } if *of == op => Some(Err(*outcome)),
         OpEvent::Unprocessed(of) if *of == op => Some(Err(Outcome::Unprocessed)),
         _ => None,

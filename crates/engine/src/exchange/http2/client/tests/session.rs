@@ -9,7 +9,7 @@ use knee_core::session::{
     AfterResponse, Expectation, Extraction, Fills, Instruction, RequestStep, ResponseReaders,
     SessionKind, SessionPlan, Source, Users, Walk, WholeResponse,
 };
-use knee_core::spec::{Hole, HttpRequest, HttpTarget, Part, Pick, Url, parse_header};
+use knee_core::spec::{Hole, HttpRequest, Part, Pick, Target, Url, parse_header};
 use knee_core::time::Nanos;
 use std::sync::Arc;
 
@@ -138,7 +138,7 @@ fn requests_are_filled_anew_each_time() {
         hole(Part::Body, 1),
     ];
     let endpoint = url.endpoint().clone();
-    let target = HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
+    let target = Target::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
     let mut shared = Http2Shared::new(&target);
     let (mut out, mut events) = (Outbox::default(), EventQueue::default());
     let http2 = Http2::established(&mut CallContext {
