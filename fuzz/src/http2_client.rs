@@ -99,7 +99,10 @@ fn check_order(events: &[OpEvent]) {
             | OpEvent::Failed { op, .. }
             | OpEvent::Unprocessed(op) => (op, true),
             OpEvent::Violated(_) | OpEvent::Reset(_) => continue,
-            OpEvent::Surplus => panic!("not of HTTP/2"),
+            OpEvent::Delivered { .. }
+            | OpEvent::Opened
+            | OpEvent::NotOpened(_)
+            | OpEvent::Surplus => panic!("not of HTTP/2"),
         };
         let ended = &mut ended[op as usize];
         assert!(!*ended, "operation {op} had ended: {events:?}");

@@ -15,7 +15,7 @@ use crate::pool::client::Client;
 use crate::pool::requests::{RequestSet, serialise_all};
 use crate::reactor::{Backend, COVERED, ReceiveClock, Requests, Waiter};
 use crate::resolve;
-use crate::sys::clock::MonotonicClock;
+use crate::sys::clock::{self, MonotonicClock};
 use crate::sys::socket::{Address, RawAddress};
 use crate::sys::thread as sys_thread;
 use crate::threads;
@@ -386,6 +386,7 @@ impl RunPlan<'_> {
         let origin = *self.origin.get_or_init(|| self.begin());
         worker.clock = MonotonicClock { origin };
         worker.receive_clock = ReceiveClock::new(origin);
+        worker.client.set_epoch(clock::realtime_ahead_ns() + origin);
         worker.clock.wait_for_origin();
         if let Some(barrier) = self.barrier {
             barrier.begun(worker.clock.now().0);

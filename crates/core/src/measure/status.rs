@@ -7,6 +7,8 @@ use super::Outcome;
 pub enum Status {
     /// Of HTTP.
     Http(u16),
+    /// A message, which has none.
+    Message,
 }
 
 /// What a status says of its operation, where that is a failure.
@@ -24,6 +26,7 @@ impl Status {
     pub fn code(self) -> u16 {
         match self {
             Status::Http(code) => code,
+            Status::Message => 0,
         }
     }
 
@@ -31,7 +34,7 @@ impl Status {
     #[inline]
     pub fn outcome(self) -> Outcome {
         match self {
-            Status::Http(0..400) => Outcome::Ok,
+            Status::Http(0..400) | Status::Message => Outcome::Ok,
             Status::Http(400..500) => Outcome::HTTP_4XX,
             Status::Http(_) => Outcome::HTTP_5XX,
         }

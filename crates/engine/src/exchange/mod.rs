@@ -63,6 +63,16 @@ pub trait Conversation: Sized {
 
     /// Further use of the connection.
     fn state(&self) -> ConnectionState;
+
+    /// Whether operations wait for what the target sends by itself. The wait has no limit, and at
+    /// the end of a run it says nothing.
+    #[inline]
+    fn waits_for_target(_: &Self::Shared) -> bool {
+        false
+    }
+
+    /// Learns the CLOCK_REALTIME of time zero, in nanoseconds, before the first connection.
+    fn set_epoch(_: &mut Self::Shared, _realtime_ns: u64) {}
 }
 
 /// When the request of an operation leaves over its connection.
@@ -225,6 +235,17 @@ pub enum OpEvent {
         /// The final status.
         status: Status,
     },
+    /// The target sent a message by itself, which ends the operation.
+    Delivered {
+        /// The operation.
+        op: FlightId,
+        /// Bytes of the message.
+        bytes: u64,
+        /// When it left, by its own word.
+        left: Nanos,
+        /// When the kernel received it.
+        at: Nanos,
+    },
     /// The operation ended without a complete response.
     Failed {
         /// The operation.
@@ -239,6 +260,10 @@ pub enum OpEvent {
     Violated(String),
     /// The target ended failed operations within the rules of the protocol; how, in words.
     Reset(String),
+    /// The connection may carry operations from now on, after an opening of its own.
+    Opened,
+    /// The connection will carry no operation: one that waits ends so.
+    NotOpened(Outcome),
     /// Unrequested bytes follow a complete response. Comes before that response's event if both
     /// were received together.
     Surplus,

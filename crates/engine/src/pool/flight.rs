@@ -137,6 +137,23 @@ impl Flight {
         }
     }
 
+    /// Completion by a message that left the target at a time.
+    pub(super) fn delivered(&self, left: Nanos, status: Status, time: EventTime) -> Completion {
+        let flight = Flight {
+            intended: left,
+            started: left,
+            placed: left,
+            connected: left,
+            secured: left,
+            granted: left,
+            sent: left,
+            written: left,
+            first_byte: time.happened,
+            ..*self
+        };
+        flight.answered(status.outcome(), status, time)
+    }
+
     /// Completion with a whole response of this status.
     #[inline]
     pub(super) fn answered(&self, outcome: Outcome, status: Status, time: EventTime) -> Completion {

@@ -45,6 +45,8 @@ pub(crate) struct ClientConfig {
     pub lanes: u32,
     /// Most operations under way on one connection.
     pub(crate) streams_max: u32,
+    /// Whether all connections are opened at the start, and take turns.
+    pub keeps_all_open: bool,
     /// Time limit of an operation, from its intended time.
     pub timeout: Nanos,
     /// Time limit for establishing a connection.
@@ -67,6 +69,10 @@ impl ClientConfig {
     }
 }
 
+/// Connections opened per pass where all are opened at the start. Bounds the time until operations
+/// that are due start.
+const OPENS_PER_PASS: u32 = 16;
+
 /// No connection.
 const NONE: u32 = u32::MAX;
 
@@ -88,6 +94,8 @@ pub(crate) struct HttpClient<L: Link, X: Conversation, P: Policy = Pooled> {
     lanes: Vec<u32>,
     flights: Flights,
     waiting: ConnectionQueue<Flight>,
+    /// Connections still to be opened at the start.
+    unopened: u32,
     /// Operations that the target has not processed. They are placed again before the event is
     /// over, so that each has a deadline where it waits.
     again: Vec<Flight>,
@@ -128,7 +136,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         HttpClient {
             connections: (0..slots).map(|_| Connection::default()).collect(),
             free: (0..slots as u32).rev().collect(),
-            ready: Ready::new(slots),
+            ready: if config.keeps_all_open {
+                Ready::new(slots).in_turns()
+            } else {
+                Ready::new(slots)
+            },
+            unopened: if config.keeps_all_open { config.connections_max } else { 0 },
             lanes: vec![NONE; config.lanes as usize],
             flights: Flights::default(),
             waiting: ConnectionQueue::new(config.operations_max()),
@@ -177,9 +190,17 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
 
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.tally.in_flight += 1;
-        let until = op.intended + self.config.timeout;
+        let until = if X::waits_for_target(&self.exchange) {
+            Nanos::MAX
+        } else {
+            op.intended + self.config.timeout
+        };
         let flight = Flight::new(op, self.requests.pick(), until, now);
         self.place_in_time(io, flight, now);
+    }
+
+    fn set_epoch(&mut self, realtime_ns: u64) {
+        X::set_epoch(&mut self.exchange, realtime_ns);
     }
 
     #[inline]
@@ -226,6 +247,9 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
     #[inline]
     fn next_deadline(&self) -> Nanos {
         debug_assert!(self.again.is_empty(), "each operation has a deadline");
+        if self.unopened > 0 {
+            return Nanos::ZERO;
+        }
         let first = |of: &Deadlines| of.first().map_or(Nanos::MAX, |(_, at)| at);
         first(&self.responding)
             .min(first(&self.connecting))
@@ -244,6 +268,9 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
     }
 
     fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        if self.unopened > 0 {
+            self.open_idle(io, now);
+        }
         while let Some(flight) = self.limited.release(now) {
             self.place_in_time(io, flight, now);
         }
@@ -283,7 +310,11 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
             self.complete(flight.unsent(Outcome::InFlight, now));
         }
         let under_way: Vec<_> = self.flights.drain().collect();
-        for flight in under_way {
+        let is_silent = X::waits_for_target(&self.exchange);
+        for mut flight in under_way {
+            if is_silent {
+                flight.intended = now;
+            }
             self.complete(match flight.sent {
                 Nanos::ZERO => flight.unsent(Outcome::InFlight, now),
                 _ => flight.ended(Outcome::InFlight, EventTime::seen(now)),
@@ -296,9 +327,9 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
             // Connects come and go within T, as many as there are.
             return None;
         }
-        let connecting = self.connecting.iter().map(|(slot, _)| {
+        let connecting = self.connecting.iter().filter_map(|(slot, _)| {
             let opener = self.connections[slot as usize].first;
-            self.flights.get(opener).intended
+            (opener != flights::NONE).then(|| self.flights.get(opener).intended)
         });
         // Those that are sent are in the order of their intended times, but for steps of sessions
         // that have time limits of their own.

@@ -232,6 +232,10 @@ impl<L: Link, X: Conversation, P: Policy> Client for SessionClient<L, X, P> {
         self.advance(io, now);
     }
 
+    fn set_epoch(&mut self, realtime_ns: u64) {
+        self.inner.set_epoch(realtime_ns);
+    }
+
     fn abandon(&mut self, now: Nanos) {
         self.inner.abandon(now);
         self.cut_off(now);

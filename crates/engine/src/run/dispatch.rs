@@ -192,6 +192,7 @@ impl Dispatch<'_> {
             connections_max,
             lanes: 0,
             streams_max: 1,
+            keeps_all_open: false,
             timeout: spec.timeout,
             connect_timeout: spec.connect_timeout,
         }

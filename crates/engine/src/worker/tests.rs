@@ -139,6 +139,7 @@ impl World {
             connections_max,
             lanes,
             streams_max,
+            keeps_all_open: false,
             timeout: spec.timeout,
             connect_timeout: spec.connect_timeout,
         };

@@ -304,6 +304,13 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 OpEvent::Answered { op, status } => {
                     is_in_step &= self.on_answer(io, slot, (op, status, is_in_step), time);
                 }
+                OpEvent::Delivered { op, bytes, left, at } => {
+                    let flight = self.end(slot, op);
+                    flight.bytes = bytes;
+                    let time = EventTime { happened: at, ..time };
+                    let completion = flight.delivered(left, Status::Message, time);
+                    self.complete(completion);
+                }
                 OpEvent::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),
                 OpEvent::Unprocessed(op) => self.on_unprocessed(slot, op, time),
                 OpEvent::Written(op) => {
@@ -314,6 +321,19 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 }
                 OpEvent::Reset(how) => {
                     self.reset.get_or_insert(how);
+                }
+                OpEvent::Opened => {
+                    let connection = &self.connections[slot as usize];
+                    self.handshakes.opening.record(time.happened - connection.secured);
+                    if L::IS_CLEAR {
+                        let took = connection.connected - connection.opened;
+                        self.handshakes.connect.record(took);
+                    }
+                }
+                OpEvent::NotOpened(outcome) => {
+                    if let Some(flight) = self.waiting.take(time.seen) {
+                        self.complete(flight.unsent(outcome, time.seen));
+                    }
                 }
                 OpEvent::Surplus => {
                     self.tally.surplus += 1;

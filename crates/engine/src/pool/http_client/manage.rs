@@ -1,13 +1,13 @@
 //! Life of connections: opened, secured, closed.
 
 use super::connection::SendProgress;
-use super::{HttpClient, NONE, Policy, State};
+use super::{HttpClient, NONE, OPENS_PER_PASS, Policy, State};
 use crate::exchange::{AfterCancel, CallContext, Conversation, StreamEnd};
 use crate::link::{HUNG_UP, Link, note_secured};
 use crate::pool::flight::Flight;
 use crate::pool::flights;
 use crate::reactor::{Backend, Close, EventTime};
-use knee_core::measure::Outcome;
+use knee_core::measure::{Op, Outcome};
 use knee_core::time::Nanos;
 use std::io;
 
@@ -23,29 +23,56 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         if flight.placed == Nanos::ZERO {
             flight.placed = now;
         }
-        if let Err(error) = io.open(slot, self.policy.opening(&self.config.address)) {
-            self.free.push(slot);
+        let limit = now + self.config.connect_timeout;
+        let limit = if P::WAITS { flight.until.min(limit) } else { limit };
+        if let Err(error) = self.connect(io, slot, flight.lane, (now, limit)) {
             return self.complete(flight.unsent(P::outcome_of(&error), now));
         }
-        if let Some(lane) = self.lanes.get_mut(flight.lane as usize) {
-            *lane = slot;
+        // Of an earlier attempt: nothing of it was sent over this connection.
+        flight.sent = Nanos::ZERO;
+        self.flights.insert(flight, &mut self.connections[slot as usize].first);
+    }
+
+    /// Begins to connect, at a time and up to a limit.
+    fn connect<B: Backend>(
+        &mut self,
+        io: &mut B,
+        slot: u32,
+        lane: u32,
+        (now, limit): (Nanos, Nanos),
+    ) -> io::Result<()> {
+        if let Err(error) = io.open(slot, self.policy.opening(&self.config.address)) {
+            self.free.push(slot);
+            return Err(error);
+        }
+        if let Some(of_lane) = self.lanes.get_mut(lane as usize) {
+            *of_lane = slot;
         }
         self.tally.opened += 1;
         self.tally.open += 1;
         self.tally.open_max = self.tally.open_max.max(self.tally.open);
-        let limit = now + self.config.connect_timeout;
-        let limit = if P::WAITS { flight.until.min(limit) } else { limit };
         self.connecting.set(slot, limit);
-        // Of an earlier attempt: nothing of it was sent over this connection.
-        flight.sent = Nanos::ZERO;
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Connecting;
-        connection.lane = flight.lane;
+        connection.lane = lane;
         (connection.uses, connection.carries) = (0, 0);
         connection.began_early = false;
         (connection.opened, connection.connected) = (now, Nanos::ZERO);
         connection.first = flights::NONE;
-        self.flights.insert(flight, &mut connection.first);
+        Ok(())
+    }
+
+    /// Opens some of the connections that are opened at the start. One that cannot be opened is
+    /// left to the operation that needs it.
+    pub(super) fn open_idle<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        for _ in 0..self.unopened.min(OPENS_PER_PASS) {
+            self.unopened -= 1;
+            let has_room = self.tally.open < u64::from(self.config.connections_max);
+            if let Some(slot) = has_room.then(|| self.free.pop()).flatten() {
+                let limit = now + self.config.connect_timeout;
+                let _ = self.connect(io, slot, Op::ANY_LANE, (now, limit));
+            }
+        }
     }
 
     pub(super) fn on_connected<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
@@ -76,7 +103,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     fn may_begin_early(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
         let takes = connection.link.as_ref().is_some_and(Link::takes_early);
-        takes && (self.requests).is_safe(self.flights.get(connection.first).request)
+        takes
+            && connection.first != flights::NONE
+            && (self.requests).is_safe(self.flights.get(connection.first).request)
     }
 
     fn begin_early<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
@@ -130,16 +159,23 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         self.connecting.clear(slot);
         let connection = &mut self.connections[slot as usize];
         let opener = connection.first;
-        let flight = *self.flights.remove(opener, &mut connection.first);
-        self.policy.established(flight.lane);
-        let exchange = &self.connections[slot as usize].exchange;
-        if exchange.as_ref().is_some_and(|x| x.capacity(&self.exchange).operations > 0) {
-            self.begin(io, slot, flight, (now, now));
-        } else {
-            self.waiting.push(flight.until, flight);
-            // What an exchange says first goes out all the same: the target answers it with its
-            // limits.
-            self.send_out(io, slot, now);
+        let has_room = (connection.exchange.as_ref())
+            .is_some_and(|x| x.capacity(&self.exchange).operations > 0);
+        let flight =
+            (opener != flights::NONE).then(|| *self.flights.remove(opener, &mut connection.first));
+        if let Some(flight) = &flight {
+            self.policy.established(flight.lane);
+        }
+        match flight {
+            Some(flight) if has_room => self.begin(io, slot, flight, (now, now)),
+            opener => {
+                if let Some(flight) = opener {
+                    self.waiting.push(flight.until, flight);
+                }
+                // What a conversation says first goes out all the same: the target answers it with
+                // its limits.
+                self.send_out(io, slot, now);
+            }
         }
         self.set_timer(slot);
         self.fill(io, slot, (now, now));
@@ -231,7 +267,8 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Handles the timeout of a connection that is being established.
     pub(super) fn expire_connect<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
-        let is_over = |first| P::WAITS && self.flights.get(first).until <= now;
+        let is_over =
+            |first| P::WAITS && first != flights::NONE && self.flights.get(first).until <= now;
         let outcome = match connection.state {
             State::Connecting | State::Securing | State::Early if is_over(connection.first) => {
                 Outcome::Timeout

@@ -58,6 +58,7 @@ pub(in crate::pool) fn parts(
         connections_max,
         lanes,
         streams_max: 1,
+        keeps_all_open: false,
         timeout: Nanos(100),
         connect_timeout: Nanos(30),
     };
