@@ -318,6 +318,10 @@ impl RawRun {
         machine: &Machine,
     ) -> Result<Load, Failure> {
         if self.is_open() {
+            if target.subscribes() {
+                let wrong = "the server sends by itself: leave the rate out, or --subscribe";
+                return Err(Failure::argument("--subscribe", wrong));
+            }
             let load = self.open.load(self.rate, target, trace, run_length, machine)?;
             return Ok(Load::Open(load));
         }

@@ -207,6 +207,10 @@ impl RawSweep {
 
     fn spec(&self, machine: &Machine, fleet: Option<&Fleet>) -> Result<SweepSpec, Failure> {
         let target = self.target.resolve()?;
+        if target.subscribes() {
+            let wrong = "the server sends by itself, and no load can be varied: use knee run";
+            return Err(Failure::argument("--subscribe", wrong));
+        }
         let target = http_runner::settle(target, self.http.limits.connect_timeout, fleet)?;
         let target = if self.is_open() { target } else { self.open.shared_by_users(target)? };
         let (level, load) = self.first_level(&target, machine)?;

@@ -104,6 +104,7 @@ outcomes! {
     Ok "ok" "a whole response, status below 400";
     Failed(Http4xx) "http_4xx" "status 400 to 499";
     Failed(Http5xx) "http_5xx" "status 500 or more";
+    Failed(WebSocketClosed) "websocket_closed" "WebSocket closed by the target";
     Timeout "timeout" "no whole response in time";
     ConnectTimeout "connect_timeout" "no connection in time";
     Refused "refused" "connection refused";

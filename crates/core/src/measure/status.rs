@@ -9,6 +9,8 @@ pub enum Status {
     Http(u16),
     /// A message, which has none.
     Message,
+    /// The close code of a WebSocket connection that ended with operations under way.
+    WebSocketClose(u16),
 }
 
 /// What a status says of its operation, where that is a failure.
@@ -18,6 +20,8 @@ pub enum FailedStatus {
     Http4xx,
     /// HTTP, 500 or more.
     Http5xx,
+    /// The close of a WebSocket connection.
+    WebSocketClosed,
 }
 
 impl Status {
@@ -25,7 +29,7 @@ impl Status {
     #[inline]
     pub fn code(self) -> u16 {
         match self {
-            Status::Http(code) => code,
+            Status::Http(code) | Status::WebSocketClose(code) => code,
             Status::Message => 0,
         }
     }
@@ -37,6 +41,7 @@ impl Status {
             Status::Http(0..400) | Status::Message => Outcome::Ok,
             Status::Http(400..500) => Outcome::HTTP_4XX,
             Status::Http(_) => Outcome::HTTP_5XX,
+            Status::WebSocketClose(_) => Outcome::Failed(FailedStatus::WebSocketClosed),
         }
     }
 }

@@ -38,7 +38,7 @@ pub use tree::FILE_MAX;
 pub const EXAMPLE: &str = include_str!("example.yaml");
 
 use crate::session::SessionPlan;
-use crate::spec::{Endpoint, HttpRequest, ParseError};
+use crate::spec::{Endpoint, HttpRequest, ParseError, Scheme};
 use crate::threshold::Threshold;
 use crate::time::Nanos;
 use fault::Read;
@@ -70,8 +70,8 @@ pub trait ScenarioInputs {
 pub struct Scenario {
     /// Where all requests go.
     pub endpoint: Endpoint,
-    /// Whether its connections are to be secured.
-    pub is_secure: bool,
+    /// The scheme of all requests.
+    pub scheme: Scheme,
     /// The requests of all steps.
     pub requests: Vec<HttpRequest>,
     /// What users do with them.
@@ -122,7 +122,7 @@ fn read(bytes: &[u8], inputs: &mut dyn ScenarioInputs) -> Read<Scenario> {
     let fail_if = fields.read_key("fail_if", |node| load::thresholds(node, &plan))?;
     Ok(Scenario {
         endpoint: origin.url.endpoint().clone(),
-        is_secure: origin.url.is_secure(),
+        scheme: origin.url.scheme(),
         requests,
         load: fields.read_key("load", load::read)?,
         fail_if: fail_if.unwrap_or_default(),

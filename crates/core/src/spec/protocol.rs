@@ -1,5 +1,6 @@
 //! Protocols of connections, each with its own settings, and TLS.
 
+use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -9,6 +10,8 @@ use std::fmt;
 pub enum Protocol {
     /// HTTP.
     Http(HttpSettings),
+    /// WebSocket (RFC 6455). An operation is a message and its echo.
+    WebSocket(WebSocketSettings),
 }
 
 impl Default for Protocol {
@@ -24,6 +27,50 @@ pub struct HttpSettings {
     pub version: HttpVersion,
     /// The limits of HTTP/2 connections.
     pub http2: Http2Limits,
+}
+
+/// Settings of WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WebSocketSettings {
+    /// How an echo is matched with its message.
+    pub matching: Matching,
+    /// Most messages under way on a connection, at least 1.
+    pub messages_max: u32,
+    /// Whether messages are sent as bytes, and not as text.
+    pub is_binary: bool,
+    /// Time between two pings of a connection; `None`: no pings.
+    pub ping_every: Option<Nanos>,
+    /// Longest message that is accepted, in bytes.
+    pub message_bytes_max: u32,
+    /// Whether the server sends by itself: an operation is a message of the server, from the time
+    /// that it carries.
+    pub subscribes: bool,
+}
+
+impl WebSocketSettings {
+    /// Stands in a message for its number.
+    pub const NUMBER: &str = "{seq}";
+
+    /// Stands in a message for the time at which it leaves.
+    pub const TIME: &str = "{time}";
+
+    /// The content of messages by default.
+    pub const CONTENT: &str = "knee";
+
+    /// Longest message that is accepted by default: 16 MiB.
+    pub const MESSAGE_BYTES_MAX: u32 = 16 << 20;
+}
+
+/// How the echo of a message is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Matching {
+    /// By the number that the message carries.
+    Number,
+    /// By its place: echoes come in the order of messages.
+    Order,
+    /// Not at all. An operation ends once the kernel has the message.
+    None,
 }
 
 /// A version of HTTP.

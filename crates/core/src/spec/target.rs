@@ -1,6 +1,8 @@
 //! The target of a load.
 
-use super::{HttpRequest, HttpSettings, HttpVersion, ParseError, Protocol, TlsSpec};
+use super::{
+    HttpRequest, HttpSettings, HttpVersion, ParseError, Protocol, TlsSpec, WebSocketSettings,
+};
 use crate::session::SessionPlan;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -64,6 +66,10 @@ impl Target {
     pub fn http(&self) -> HttpSettings {
         match self.protocol {
             Protocol::Http(settings) => settings,
+            // Its opening handshake.
+            Protocol::WebSocket(_) => {
+                HttpSettings { version: HttpVersion::Http11, ..HttpSettings::default() }
+            }
         }
     }
 
@@ -79,8 +85,19 @@ impl Target {
     pub fn with_version(mut self, version: HttpVersion) -> Target {
         match &mut self.protocol {
             Protocol::Http(settings) => settings.version = version,
+            Protocol::WebSocket(_) => {}
         }
         self
+    }
+
+    /// Whether operations are what the target sends by itself.
+    pub fn subscribes(&self) -> bool {
+        matches!(self.protocol, Protocol::WebSocket(WebSocketSettings { subscribes: true, .. }))
+    }
+
+    /// Whether all connections are opened at the start, and each is used in turn.
+    pub fn keeps_all_open(&self) -> bool {
+        matches!(self.protocol, Protocol::WebSocket(_))
     }
 
     /// Most operations under way on a connection; `None` where a connection has one at a time.
@@ -89,6 +106,7 @@ impl Target {
             Protocol::Http(HttpSettings { http2, .. }) => {
                 (self.version() == HttpVersion::Http2).then(|| http2.streams())
             }
+            Protocol::WebSocket(settings) => Some(settings.messages_max),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod http1;
 pub mod http2;
+pub mod websocket;
 
 use knee_core::measure::{Outcome, Status};
 use knee_core::session::{Fills, ResponseReaders};

@@ -1,9 +1,10 @@
 //! Requests of a run, serialised in advance, and their order.
 
 use crate::exchange::http1::serialise_head;
+use crate::exchange::websocket::wire_requests;
 use crate::reactor::{Requests, WireRequest};
 use knee_core::rng::{self, Rng};
-use knee_core::spec::{Pick, Target};
+use knee_core::spec::{HttpRequest, Pick, Protocol, Target};
 
 /// One worker's view of the requests.
 pub(crate) struct RequestSet {
@@ -20,8 +21,11 @@ pub(crate) struct RequestSet {
 
 /// Serialises all requests of a target.
 pub(crate) fn serialise_all(target: &Target) -> Requests {
-    let wires = target.requests.iter();
-    Requests::new(wires.map(|r| WireRequest::new(serialise_head(r, target.keep_alive), &r.body)))
+    let of_http = |r: &HttpRequest| WireRequest::new(serialise_head(r, target.keep_alive), &r.body);
+    match &target.protocol {
+        Protocol::Http(_) => Requests::new(target.requests.iter().map(of_http)),
+        Protocol::WebSocket(settings) => Requests::new(wire_requests(target, settings)),
+    }
 }
 
 impl RequestSet {

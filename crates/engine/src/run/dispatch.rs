@@ -6,6 +6,7 @@ use crate::error::RunError;
 use crate::exchange::Conversation;
 use crate::exchange::http1::{self, Http1};
 use crate::exchange::http2::{Http2, Http2Shared};
+use crate::exchange::websocket::{WebSocket, WebSocketShared};
 use crate::kernel::limits;
 use crate::link::{Cleartext, Link, Tls};
 use crate::pool::client::Client;
@@ -72,6 +73,12 @@ impl Dispatch<'_> {
                 self.with_exchange::<Http2, _>(config, Pooled, requests, http2)
             }
             Protocol::Http(_) => self.with_exchange::<Http1, _>(config, Pooled, requests, http1),
+            Protocol::WebSocket(settings) => {
+                let spec = self.plan.spec;
+                let seed = (spec.seed, self.share.index.into());
+                let shared = WebSocketShared::new(target, &settings, spec.connect_timeout, seed);
+                self.with_exchange::<WebSocket, _>(config, Pooled, requests, shared)
+            }
         }
     }
 
@@ -192,7 +199,7 @@ impl Dispatch<'_> {
             connections_max,
             lanes: 0,
             streams_max: 1,
-            keeps_all_open: false,
+            keeps_all_open: spec.target.keeps_all_open(),
             timeout: spec.timeout,
             connect_timeout: spec.connect_timeout,
         }

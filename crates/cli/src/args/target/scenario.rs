@@ -89,7 +89,7 @@ impl TargetArgs {
         let target = Target::new(endpoint, requests, Pick::InOrder, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
         let target = Target { sessions: Some(Arc::new(scenario.plan.clone())), ..target };
-        self.secure.apply(target, scenario.is_secure)
+        self.speak(target, scenario.scheme)
     }
 
     fn refuse_options_of_urls(&self) -> Result<(), Failure> {

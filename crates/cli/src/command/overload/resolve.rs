@@ -11,7 +11,7 @@ use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
 use knee_core::report::{Command, Kind};
 use knee_core::spec::{
-    ArrivalLaw, ConnectScheme, HttpVersion, Load, OverloadLoad, Rate, TrialSpec,
+    ArrivalLaw, ConnectScheme, HttpVersion, Load, OverloadLoad, Protocol, Rate, TrialSpec,
 };
 use knee_core::time::Nanos;
 
@@ -71,6 +71,10 @@ impl RawOverload {
     fn spec(&self, machine: &Machine, served_per_s: Option<f64>) -> Result<OverloadSpec, Failure> {
         let target = self.target.resolve()?;
         self.http.thresholds.check(&target)?;
+        if let Protocol::WebSocket(_) = target.protocol {
+            let wrong = "an overload opens a connection for each request: give http://";
+            return Err(Failure::argument("URL", wrong));
+        }
         if target.version() == HttpVersion::Http2 {
             let wrong = "each operation has a connection of its own here: leave it out";
             return Err(Failure::argument("--http2", wrong));
