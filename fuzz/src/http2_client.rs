@@ -1,12 +1,12 @@
 //! Any bytes from the server, however they are cut, mean the same for operations over HTTP/2, and
 //! are answered the same; each operation ends once at most. Nothing panics.
 
-use knee_core::spec::{HttpRequest, Pick, Target, Url};
-use knee_core::time::Nanos;
 use knee_engine::exchange::http2::{Http2, Http2Shared};
 use knee_engine::exchange::{
     CallContext, ConnectionState, Conversation, EventQueue, OpEvent, Outbox, Received, StreamEnd,
 };
+use knee_load::spec::{HttpRequest, Pick, Target, Url};
+use knee_load::time::Nanos;
 
 /// What is told, put into the outbox, and the standing thereafter.
 type Outcome = (Vec<OpEvent>, Vec<u8>, ConnectionState);

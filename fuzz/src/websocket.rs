@@ -1,13 +1,13 @@
 //! Any bytes from the server, however they are cut, mean the same for messages over WebSocket, and
 //! are answered the same; each operation ends once at most. Nothing panics.
 
-use knee_core::spec::{HttpRequest, Matching, Pick, Protocol, Target, Url, WebSocketSettings};
-use knee_core::time::Nanos;
 use knee_engine::exchange::websocket::handshake::{Asked, read_request};
 use knee_engine::exchange::websocket::{WebSocket, WebSocketShared};
 use knee_engine::exchange::{
     CallContext, ConnectionState, Conversation, EventQueue, OpEvent, Outbox, Received, StreamEnd,
 };
+use knee_load::spec::{HttpRequest, Matching, Pick, Protocol, Target, Url, WebSocketSettings};
+use knee_load::time::Nanos;
 
 /// What is told, put into the outbox, and the state thereafter.
 type Outcome = (Vec<OpEvent>, Vec<u8>, ConnectionState);

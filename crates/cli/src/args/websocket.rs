@@ -6,8 +6,8 @@ use super::values::parse_positive;
 use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
-use knee_core::spec::{Body, HttpRequest, Matching, Protocol, Target, WebSocketSettings};
-use knee_core::time::Nanos;
+use knee_load::spec::{Body, HttpRequest, Matching, Protocol, Target, WebSocketSettings};
+use knee_load::time::Nanos;
 use serde::Serialize;
 use serde_json::Value;
 

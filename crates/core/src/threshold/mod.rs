@@ -1,14 +1,14 @@
 //! Thresholds: `--fail-if 'p99>200ms'`.
 
-use crate::measure::{Outcome, Outcomes};
-use crate::spec::{ParseError, parse_duration, parse_rate};
-use crate::time::Nanos;
 use crate::trial::figure::{Figure, FigureKind};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::statistics::{
     STATISTICS, StatisticSource, StatisticUnit, TrialStatistic, threshold_names,
 };
 use crate::words::{exact, percent};
+use knee_load::measure::{Outcome, Outcomes};
+use knee_load::spec::{ParseError, parse_duration, parse_rate};
+use knee_load::time::Nanos;
 use std::fmt;
 
 /// A condition under which a run fails: a metric beyond a bound, or an invalid trial.

@@ -7,9 +7,9 @@ pub mod http1;
 pub mod http2;
 pub mod websocket;
 
-use knee_core::measure::{Outcome, Status};
-use knee_core::session::{Fills, ResponseReaders};
-use knee_core::time::Nanos;
+use knee_load::measure::{Outcome, Status};
+use knee_load::session::{Fills, ResponseReaders};
+use knee_load::time::Nanos;
 use std::ops::{Deref, DerefMut};
 
 /// Most interim responses to one request.

@@ -5,7 +5,7 @@ use super::tls::TlsTarget;
 use super::verify::Verifier;
 use crate::error::RunError;
 use crate::input;
-use knee_core::spec::{Endpoint, HttpVersion, Target, TlsGroup, TlsResume, TlsSpec, TlsVersion};
+use knee_load::spec::{Endpoint, HttpVersion, Target, TlsGroup, TlsResume, TlsSpec, TlsVersion};
 use rustls::client::{ClientConfig, ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;

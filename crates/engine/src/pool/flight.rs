@@ -1,9 +1,9 @@
 //! One operation under way.
 
 use crate::reactor::EventTime;
-use knee_core::measure::Op;
-use knee_core::measure::{Completion, Outcome, Status};
-use knee_core::time::Nanos;
+use knee_load::measure::Op;
+use knee_load::measure::{Completion, Outcome, Status};
+use knee_load::time::Nanos;
 use std::io;
 
 /// Most refusals after which an operation is sent again.

@@ -3,8 +3,8 @@
 use crate::exchange::http1::serialise_head;
 use crate::exchange::websocket::wire_requests;
 use crate::reactor::{Requests, WireRequest};
-use knee_core::rng::{self, Rng};
-use knee_core::spec::{HttpRequest, Pick, Protocol, Target};
+use knee_load::rng::{self, Rng};
+use knee_load::spec::{HttpRequest, Pick, Protocol, Target};
 
 /// One worker's view of the requests.
 pub(crate) struct RequestSet {

@@ -15,10 +15,10 @@ use crate::pool::requests::RequestSet;
 use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::reactor::{EpollBackend, Requests, UringBackend};
 use crate::worker::WorkerResult;
-use knee_core::driver::RateLimit;
-use knee_core::measure::IntervalPart;
-use knee_core::session::{Origin, Users};
-use knee_core::spec::{
+use knee_load::driver::RateLimit;
+use knee_load::measure::IntervalPart;
+use knee_load::session::{Origin, Users};
+use knee_load::spec::{
     BackendChoice, ConnectScheme, HttpVersion, Load, OverloadLoad, Protocol, Share,
 };
 use std::io;

@@ -4,11 +4,11 @@ use super::{ServeSpec, StatsArgs};
 use crate::args::{SeedArgs, parse_count};
 use crate::failure::{Exit, Failure};
 use clap::Args;
-use knee_core::law::Law;
-use knee_core::spec::{Rate, parse_law, parse_rate};
 use knee_engine::serve::http::parse_listen;
 use knee_engine::serve::ws::{WsServer, WsServerSpec};
 use knee_engine::sys::socket::Address;
+use knee_load::law::Law;
+use knee_load::spec::{Rate, parse_law, parse_rate};
 
 /// Serve WebSocket: echo with a known service time, fan-out, or messages at a rate
 ///

@@ -7,9 +7,9 @@ use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, EventQueue,
     FlightId, OpEvent, Received, RequestRef, StreamEnd,
 };
-use knee_core::measure::{Outcome, Status};
-use knee_core::session::ResponseReaders;
-use knee_core::spec::Target;
+use knee_load::measure::{Outcome, Status};
+use knee_load::session::ResponseReaders;
+use knee_load::spec::Target;
 
 /// One connection that speaks HTTP/1.1.
 #[derive(Default)]
@@ -210,8 +210,8 @@ fn only_empty_lines(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::exchange::Outbox;
-    use knee_core::spec::{HttpRequest, Pick, Url};
-    use knee_core::time::Nanos;
+    use knee_load::spec::{HttpRequest, Pick, Url};
+    use knee_load::time::Nanos;
 
     /// What is told of a request with these headers whose response is `bytes`, and the standing.
     fn events(headers: &[(&str, &str)], bytes: &[u8]) -> (Vec<OpEvent>, ConnectionState) {

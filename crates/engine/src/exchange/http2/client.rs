@@ -19,8 +19,8 @@ use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, EventQueue,
     FlightId, OpEvent, Received, RequestRef, StreamEnd,
 };
-use knee_core::measure::Outcome;
-use knee_core::spec::{Http2Limits, Target};
+use knee_load::measure::Outcome;
+use knee_load::spec::{Http2Limits, Target};
 use receive::Reader;
 use std::collections::VecDeque;
 

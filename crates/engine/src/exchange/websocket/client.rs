@@ -10,10 +10,10 @@ use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, FlightId,
     OpEvent, Received, RequestRef, StreamEnd,
 };
-use knee_core::measure::{Outcome, Status};
-use knee_core::rng::{self, Rng};
-use knee_core::spec::{Matching, Target, WebSocketSettings};
-use knee_core::time::Nanos;
+use knee_load::measure::{Outcome, Status};
+use knee_load::rng::{self, Rng};
+use knee_load::spec::{Matching, Target, WebSocketSettings};
+use knee_load::time::Nanos;
 use rand_core::RngCore as _;
 use std::collections::VecDeque;
 

@@ -3,7 +3,7 @@
 use super::Violation;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use knee_core::spec::HttpRequest;
+use knee_load::spec::HttpRequest;
 use sha1::{Digest, Sha1};
 
 /// Most bytes of a handshake's head.

@@ -3,7 +3,7 @@
 use super::frame::{self, opcode};
 use crate::exchange::RequestRef;
 use crate::reactor::WireRequest;
-use knee_core::spec::{Body, Cut, Matching, Part, Target, WebSocketSettings};
+use knee_load::spec::{Body, Cut, Matching, Part, Target, WebSocketSettings};
 
 /// What stands before a number, so that it is found wherever a server puts it.
 const NUMBER_MARK: &[u8] = b"knee-";

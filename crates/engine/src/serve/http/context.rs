@@ -11,8 +11,8 @@ use super::spec::{App, HttpServerSpec};
 use super::station::Station;
 use super::stats::Tally;
 use crate::sys::clock::MonotonicClock;
-use knee_core::rng;
-use knee_core::time::{Clock, Nanos};
+use knee_load::rng;
+use knee_load::time::{Clock, Nanos};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

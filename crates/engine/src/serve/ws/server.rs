@@ -10,8 +10,8 @@ use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::{Address, Listener, RawAddress, Socket};
 use crate::sys::thread;
-use knee_core::rng;
-use knee_core::time::{Clock, Nanos};
+use knee_load::rng;
+use knee_load::time::{Clock, Nanos};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -48,7 +48,7 @@ pub(super) struct WsServerLoop {
     due: BinaryHeap<Reverse<Echo>>,
     echoes: u64,
     /// Time of the next message of the server's own, and their rate.
-    publish: Option<(u64, knee_core::spec::Rate)>,
+    publish: Option<(u64, knee_load::spec::Rate)>,
     stats: WsServerStats,
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::exchange::websocket::frame::{self, put};
 use crate::exchange::{EventQueue, Outbox};
-use knee_core::spec::{HttpRequest, Pick, Protocol, Url};
+use knee_load::spec::{HttpRequest, Pick, Protocol, Url};
 use tungstenite::protocol::{Role, WebSocketContext};
 
 /// A connection whose server is the test.

@@ -5,8 +5,8 @@ use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Departure, FlightId, OpEvent, Received,
     RequestRef, StreamEnd,
 };
-use knee_core::both_ends::{Sample, Sampled};
-use knee_core::measure::Status;
+use knee_load::both_ends::{Sample, Sampled};
+use knee_load::measure::Status;
 use std::collections::VecDeque;
 
 /// Answers come in the order of the requests. `a`: the oldest is answered; `u`: it was not

@@ -3,7 +3,7 @@
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
 use crate::exchange::{ConnectionState, Conversation, OpEvent, StreamEnd};
-use knee_core::measure::{Outcome, Status};
+use knee_load::measure::{Outcome, Status};
 
 const END: u8 = flag::END_STREAM;
 const WHOLE: u8 = flag::END_HEADERS;

@@ -5,9 +5,9 @@ use crate::exchange::{CallContext, Conversation, EventQueue, OpEvent, Outbox, Re
 use bytes::Bytes;
 use h2::server;
 use http::{Request, Response};
-use knee_core::measure::Status;
-use knee_core::spec::{HttpRequest, Pick, Target, Url, parse_header};
-use knee_core::time::Nanos;
+use knee_load::measure::Status;
+use knee_load::spec::{HttpRequest, Pick, Target, Url, parse_header};
+use knee_load::time::Nanos;
 use std::collections::{HashMap, VecDeque};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 

@@ -7,11 +7,11 @@ use crate::exchange::{
     AfterCancel, CallContext, Capacity, Conversation, EventQueue, FlightId, OpEvent, Outbox,
     Received, StreamEnd,
 };
-use knee_core::measure::Outcome;
-use knee_core::spec::{
+use knee_load::measure::Outcome;
+use knee_load::spec::{
     Http2Limits, HttpRequest, HttpSettings, HttpVersion, Pick, Protocol, Target, Url,
 };
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 
 pub(super) const GET: usize = 0;
 pub(super) const HEAD: usize = 1;
