@@ -1,7 +1,7 @@
 //! Any bytes from the server, however they are cut, mean the same for messages over WebSocket, and
 //! are answered the same; each operation ends once at most. Nothing panics.
 
-use knee_engine::exchange::websocket::handshake::{Asked, read_request};
+use knee_engine::exchange::websocket::handshake::{UpgradeRequest, read_request};
 use knee_engine::exchange::websocket::{WebSocket, WebSocketShared};
 use knee_engine::exchange::{
     CallContext, ConnectionState, Conversation, EventQueue, OpEvent, Outbox, Received, StreamEnd,
@@ -48,7 +48,7 @@ fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> 
     let mut socket = WebSocket::established(&mut cx);
     if choice & 1 == 1 {
         let asked = std::mem::take(cx.out.bytes());
-        let Asked::Upgrade(_, answer) = read_request(&asked) else {
+        let UpgradeRequest::Upgrade(_, answer) = read_request(&asked) else {
             panic!("it asks for an upgrade");
         };
         socket.receive(Received { bytes: &answer, at }, &mut cx);

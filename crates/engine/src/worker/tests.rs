@@ -29,8 +29,8 @@ use knee_load::quantity::Rate;
 use knee_load::rng::{self, Rng};
 use knee_load::session::{Instruction, RequestStep, SessionKind, SessionPlan, Users};
 use knee_load::spec::{
-    CloseKind, ConnectScheme, EngineOptions, Http2Limits, HttpRequest, Load, Margins, OpenLoad,
-    OverloadLoad, Pause, Pick, Share, Target, TrialSpec, Url, WaitPolicy,
+    CloseKind, ConnectScheme, EngineOptions, HttpRequest, Load, Margins, OpenLoad, OverloadLoad,
+    Pause, Pick, Share, Target, TrialSpec, Url, WaitPolicy,
 };
 use knee_load::time::Nanos;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::frame::{Item, MessageReader, Side, close_code, opcode, put, put_close};
-use super::messages::{Template, number_in, time_in};
+use super::frame::{Item, MessageReader, ReaderSide, close_code, opcode, put, put_close};
+use super::messages::{MessageTemplate, number_in, time_in};
 use super::{Violation, handshake};
 use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, FlightId,
@@ -30,7 +30,7 @@ pub struct WebSocketShared {
     head: Vec<u8>,
     /// Subprotocols that it offers.
     offered: Option<String>,
-    messages: Vec<Template>,
+    messages: Vec<MessageTemplate>,
     settings: WebSocketSettings,
     /// Longest wait for the answer to the opening handshake.
     open_timeout: Nanos,
@@ -57,7 +57,7 @@ impl WebSocketShared {
         WebSocketShared {
             head: first.map(handshake::request_head).unwrap_or_default(),
             offered: offered.next().map(|(_, list)| list.clone()),
-            messages: Template::all(target, settings),
+            messages: MessageTemplate::all(target, settings),
             settings: *settings,
             open_timeout,
             rng: rng::stream(seed, rng::MASKS + worker),
@@ -74,7 +74,7 @@ impl WebSocketShared {
 /// One WebSocket connection, from the client's side. An operation is a message and its echo.
 #[derive(Debug)]
 pub struct WebSocket {
-    phase: Phase,
+    phase: WebSocketPhase,
     state: ConnectionState,
     reader: MessageReader,
     /// Messages under way, the oldest first.
@@ -96,7 +96,7 @@ pub struct WebSocket {
 }
 
 #[derive(Debug)]
-enum Phase {
+enum WebSocketPhase {
     Opening(Box<Opening>),
     Open,
 }
@@ -140,9 +140,9 @@ impl Conversation for WebSocket {
         handshake::put_key(out, &key);
         let settings = &cx.shared.settings;
         WebSocket {
-            phase: Phase::Opening(Box::new(Opening { key, answer: Vec::new() })),
+            phase: WebSocketPhase::Opening(Box::new(Opening { key, answer: Vec::new() })),
             state: ConnectionState::Open,
-            reader: MessageReader::new(Side::Client, settings.message_bytes_max as usize),
+            reader: MessageReader::new(ReaderSide::Client, settings.message_bytes_max as usize),
             pending: VecDeque::new(),
             arrived: VecDeque::new(),
             next: 0,
@@ -157,12 +157,12 @@ impl Conversation for WebSocket {
     #[inline]
     fn capacity(&self, shared: &WebSocketShared) -> Capacity {
         let limit = match (&self.phase, self.state) {
-            (Phase::Open, ConnectionState::Open) => shared.settings.messages_max,
+            (WebSocketPhase::Open, ConnectionState::Open) => shared.settings.messages_max,
             _ => 0,
         };
         Capacity {
             operations: limit.saturating_sub(self.pending.len() as u32),
-            is_targets_limit: matches!(self.phase, Phase::Opening(_)),
+            is_targets_limit: matches!(self.phase, WebSocketPhase::Opening(_)),
         }
     }
 
@@ -198,8 +198,8 @@ impl Conversation for WebSocket {
             return;
         }
         let read = match &mut self.phase {
-            Phase::Open => self.read(input, cx),
-            Phase::Opening(opening) => {
+            WebSocketPhase::Open => self.read(input, cx),
+            WebSocketPhase::Opening(opening) => {
                 opening.answer.extend_from_slice(input.bytes);
                 self.read_answer(input.at, cx)
             }
@@ -212,7 +212,7 @@ impl Conversation for WebSocket {
     fn sent(&mut self, _: &mut CallContext<'_, WebSocketShared>) {}
 
     fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, WebSocketShared>) {
-        if matches!(self.phase, Phase::Opening(_)) && self.state == ConnectionState::Open {
+        if matches!(self.phase, WebSocketPhase::Opening(_)) && self.state == ConnectionState::Open {
             cx.events.push(OpEvent::NotOpened(Outcome::Closed));
         }
         self.end_all(close_code::ABNORMAL, cx);
@@ -243,7 +243,7 @@ impl Conversation for WebSocket {
         if self.next_timer > cx.now || self.state != ConnectionState::Open {
             return;
         }
-        if matches!(self.phase, Phase::Opening(_)) {
+        if matches!(self.phase, WebSocketPhase::Opening(_)) {
             self.state = ConnectionState::Broken;
             return cx.events.push(OpEvent::NotOpened(Outcome::HandshakeTimeout));
         }
@@ -278,7 +278,7 @@ impl WebSocket {
         at: Nanos,
         cx: &mut CallContext<'_, WebSocketShared>,
     ) -> Result<(), Violation> {
-        let Phase::Opening(opening) = &mut self.phase else {
+        let WebSocketPhase::Opening(opening) = &mut self.phase else {
             return Ok(());
         };
         let offered = cx.shared.offered.as_deref();
@@ -286,7 +286,7 @@ impl WebSocket {
             return Ok(());
         };
         let answer = std::mem::take(&mut opening.answer);
-        self.phase = Phase::Open;
+        self.phase = WebSocketPhase::Open;
         self.next_timer = match self.ping_every {
             Nanos::MAX => Nanos::MAX,
             every => cx.now + every,
@@ -401,14 +401,14 @@ impl WebSocket {
     #[cold]
     fn break_off(&mut self, violation: &Violation, cx: &mut CallContext<'_, WebSocketShared>) {
         match self.phase {
-            Phase::Opening(_) => {
+            WebSocketPhase::Opening(_) => {
                 let outcome = match violation {
                     Violation::HandshakeStatus(status @ 400..) => Status::Http(*status).outcome(),
                     _ => Outcome::Malformed,
                 };
                 cx.events.push(OpEvent::NotOpened(outcome));
             }
-            Phase::Open => {
+            WebSocketPhase::Open => {
                 let mask = cx.shared.mask();
                 put_close(cx.out.bytes(), violation.close_code(), mask);
                 self.fail_all(Outcome::Malformed, cx);

@@ -90,7 +90,7 @@ fn apply_mask(bytes: &mut [u8], mut mask: [u8; 4], at: usize) {
 
 /// Who reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum ReaderSide {
     /// A client, to whom frames come without masks.
     Client,
     /// A server, to whom they come with masks.
@@ -116,7 +116,7 @@ pub enum Item {
 /// Reads messages off a connection, wherever its bytes are cut.
 #[derive(Debug)]
 pub struct MessageReader {
-    side: Side,
+    side: ReaderSide,
     /// Most bytes of a message.
     bytes_max: usize,
     /// Begin of a frame whose length is not known yet.
@@ -147,7 +147,7 @@ struct Frame {
 
 impl MessageReader {
     /// Reads as this side, messages of up to `bytes_max` bytes.
-    pub fn new(side: Side, bytes_max: usize) -> MessageReader {
+    pub fn new(side: ReaderSide, bytes_max: usize) -> MessageReader {
         MessageReader {
             side,
             bytes_max,
@@ -244,8 +244,8 @@ impl MessageReader {
 
     fn check_second(&self, first: u8, second: u8) -> Result<(), Violation> {
         match (self.side, second & 0x80 != 0) {
-            (Side::Client, true) => return Err(Violation::Masked),
-            (Side::Server, false) => return Err(Violation::Unmasked),
+            (ReaderSide::Client, true) => return Err(Violation::Masked),
+            (ReaderSide::Server, false) => return Err(Violation::Unmasked),
             _ => {}
         }
         if first & 0x08 != 0 && second & 0x7F > CONTROL_MAX as u8 {
@@ -284,7 +284,7 @@ impl MessageReader {
             return Err(Violation::MessageTooLong(self.bytes_max));
         }
         let mut mask = [0; 4];
-        if self.side == Side::Server {
+        if self.side == ReaderSide::Server {
             mask.copy_from_slice(&head[held - 4..]);
         }
         if is_control {
@@ -308,7 +308,7 @@ impl MessageReader {
         let into = if is_control { &mut self.control } else { &mut self.payload };
         let from = into.len();
         into.extend_from_slice(here);
-        if self.side == Side::Server {
+        if self.side == ReaderSide::Server {
             apply_mask(&mut into[from..], frame.mask, frame.at);
         }
         frame.at += here.len();

@@ -112,7 +112,7 @@ pub fn read_response(
 
 /// What a client asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum UpgradeRequest {
     /// Its head goes on.
     More,
     /// A WebSocket: the length of the head, and the answer.
@@ -122,19 +122,19 @@ pub enum Asked {
 }
 
 /// Reads a client's part, and answers it.
-pub fn read_request(bytes: &[u8]) -> Asked {
+pub fn read_request(bytes: &[u8]) -> UpgradeRequest {
     const BAD: &str = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     const UPGRADE: &str = "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\n\
         Connection: Upgrade, close\r\nSec-WebSocket-Version: 13\r\nContent-Length: 0\r\n\r\n";
     let length = match head_length(bytes) {
         Ok(Some(length)) => length,
-        Ok(None) => return Asked::More,
-        Err(_) => return Asked::Refused(BAD),
+        Ok(None) => return UpgradeRequest::More,
+        Err(_) => return UpgradeRequest::Refused(BAD),
     };
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     if !request.parse(&bytes[..length]).is_ok_and(|parsed| parsed.is_complete()) {
-        return Asked::Refused(BAD);
+        return UpgradeRequest::Refused(BAD);
     }
     let headers = &*request.headers;
     let is_upgrade = request.method == Some("GET")
@@ -150,9 +150,9 @@ pub fn read_request(bytes: &[u8]) -> Asked {
                  Sec-WebSocket-Accept: {}\r\n\r\n",
                 accept_of(key)
             );
-            Asked::Upgrade(length, answer.into_bytes())
+            UpgradeRequest::Upgrade(length, answer.into_bytes())
         }
-        _ => Asked::Refused(UPGRADE),
+        _ => UpgradeRequest::Refused(UPGRADE),
     }
 }
 
@@ -228,16 +228,17 @@ mod tests {
                  Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n"
             )
         };
-        let Asked::Upgrade(length, answer) = read_request(head("GET", KEY).as_bytes()) else {
+        let UpgradeRequest::Upgrade(length, answer) = read_request(head("GET", KEY).as_bytes())
+        else {
             panic!("it is a handshake");
         };
         assert_eq!(length, head("GET", KEY).len());
         assert!(matches!(read_response(&answer, KEY, None), Ok(Some(_))));
         for other in [head("POST", KEY), head("GET", "short"), "GET / HTTP/1.1\r\n\r\n".into()] {
-            let refused = matches!(read_request(other.as_bytes()), Asked::Refused(text)
+            let refused = matches!(read_request(other.as_bytes()), UpgradeRequest::Refused(text)
                 if text.starts_with("HTTP/1.1 426"));
             assert!(refused, "{other}");
         }
-        assert_eq!(read_request(b"GET / HT"), Asked::More);
+        assert_eq!(read_request(b"GET / HT"), UpgradeRequest::More);
     }
 }

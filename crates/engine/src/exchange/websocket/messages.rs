@@ -66,32 +66,32 @@ fn put_digits<const DIGITS: usize>(out: &mut Vec<u8>, mut left: u64) {
 
 /// A message of the load.
 #[derive(Debug)]
-pub(super) struct Template {
-    pieces: Vec<Piece>,
+pub(super) struct MessageTemplate {
+    pieces: Vec<MessagePiece>,
     /// Place of the number, as far as the text before it tells.
     pub(super) number_at: usize,
 }
 
 #[derive(Debug)]
-enum Piece {
+enum MessagePiece {
     Cut(Cut),
     Number,
     Time,
 }
 
-impl Template {
+impl MessageTemplate {
     /// The messages of a target, by request.
-    pub(super) fn all(target: &Target, settings: &WebSocketSettings) -> Vec<Template> {
-        let one = |request| Template::of(request, settings.matching);
+    pub(super) fn all(target: &Target, settings: &WebSocketSettings) -> Vec<MessageTemplate> {
+        let one = |request| MessageTemplate::of(request, settings.matching);
         target.requests.iter().map(|r| r.cut(Part::Body)).map(one).collect()
     }
 
     /// The number stands where the content says, or at its end.
-    fn of(cuts: Vec<Cut>, matching: Matching) -> Template {
-        let mut template = Template { pieces: Vec::new(), number_at: 0 };
+    fn of(cuts: Vec<Cut>, matching: Matching) -> MessageTemplate {
+        let mut template = MessageTemplate { pieces: Vec::new(), number_at: 0 };
         for cut in cuts {
             match cut {
-                Cut::Hole(_) => template.pieces.push(Piece::Cut(cut)),
+                Cut::Hole(_) => template.pieces.push(MessagePiece::Cut(cut)),
                 Cut::Text(text) => template.add_text(&text),
             }
         }
@@ -99,13 +99,13 @@ impl Template {
             if !template.pieces.is_empty() {
                 template.push_text(b" ");
             }
-            template.pieces.push(Piece::Number);
+            template.pieces.push(MessagePiece::Number);
         }
         template
     }
 
     fn has_number(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Number))
+        self.pieces.iter().any(|piece| matches!(piece, MessagePiece::Number))
     }
 
     /// Adds a text, whose places for the number and the time are filled with each message.
@@ -122,7 +122,7 @@ impl Template {
                 continue;
             };
             self.push_text(&rest[..at]);
-            self.pieces.push(if *is_time { Piece::Time } else { Piece::Number });
+            self.pieces.push(if *is_time { MessagePiece::Time } else { MessagePiece::Number });
             if *is_time && !self.has_number() {
                 self.number_at += TIME_MARK.len() + TIME_DIGITS;
             }
@@ -139,7 +139,7 @@ impl Template {
         if !self.has_number() {
             self.number_at += text.len();
         }
-        self.pieces.push(Piece::Cut(Cut::Text(text.to_vec())));
+        self.pieces.push(MessagePiece::Cut(Cut::Text(text.to_vec())));
     }
 
     /// Appends the payload of a message with this number that leaves at this time.
@@ -151,9 +151,9 @@ impl Template {
     ) {
         for piece in &self.pieces {
             match piece {
-                Piece::Cut(cut) => cut.put(request.fills, out),
-                Piece::Number => put_number(out, number),
-                Piece::Time => put_time(out, time_ns),
+                MessagePiece::Cut(cut) => cut.put(request.fills, out),
+                MessagePiece::Number => put_number(out, number),
+                MessagePiece::Time => put_time(out, time_ns),
             }
         }
     }
@@ -161,7 +161,7 @@ impl Template {
 
 /// The frames of a target's messages with their holes empty: their lengths on the wire.
 pub(crate) fn wire_requests(target: &Target, settings: &WebSocketSettings) -> Vec<WireRequest> {
-    let templates = Template::all(target, settings);
+    let templates = MessageTemplate::all(target, settings);
     let wires = templates.iter().enumerate().map(|(number, template)| {
         let (mut payload, mut wire) = (Vec::new(), Vec::new());
         template.put(RequestRef::from(number), (0, 0), &mut payload);
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     fn message(content: &str, matching: Matching) -> (String, usize) {
-        let template = Template::of(vec![Cut::Text(content.as_bytes().to_vec())], matching);
+        let template = MessageTemplate::of(vec![Cut::Text(content.as_bytes().to_vec())], matching);
         let mut out = Vec::new();
         template.put(RequestRef::from(0), (42, 7), &mut out);
         (String::from_utf8(out).unwrap(), template.number_at)

@@ -3,7 +3,7 @@
 use super::*;
 use crate::link::config::tls_target;
 use knee_load::measure::EarlyData;
-use knee_load::spec::{Endpoint, HttpVersion, Pick, Target, TlsResume, TlsSpec, TlsVersion};
+use knee_load::spec::{Endpoint, Pick, Target, TlsResume, TlsSpec, TlsVersion};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{

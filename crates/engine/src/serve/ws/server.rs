@@ -2,8 +2,8 @@
 
 use super::{WsServerSpec, WsServerStats};
 use crate::exchange::websocket::frame::{close_code, opcode, put, put_close};
-use crate::exchange::websocket::handshake::{Asked, read_request};
-use crate::exchange::websocket::{Item, MessageReader, Side, put_time};
+use crate::exchange::websocket::handshake::{UpgradeRequest, read_request};
+use crate::exchange::websocket::{Item, MessageReader, ReaderSide, put_time};
 use crate::serve::http::Station;
 use crate::sys::clock::{self, MonotonicClock};
 use crate::sys::epoll::{Epoll, Event, flags};
@@ -39,7 +39,7 @@ pub(super) struct WsServerLoop {
     epoll: Epoll,
     listener: Listener,
     clock: MonotonicClock,
-    connections: Vec<Slot>,
+    connections: Vec<ClientSlot>,
     free: Vec<u32>,
     open: u64,
     station: Option<Station>,
@@ -54,12 +54,12 @@ pub(super) struct WsServerLoop {
 
 /// A place for connections, and how many it had before.
 #[derive(Default)]
-struct Slot {
+struct ClientSlot {
     generation: u32,
-    connection: Option<Connection>,
+    connection: Option<WsConnection>,
 }
 
-struct Connection {
+struct WsConnection {
     socket: Socket,
     /// Bytes of the handshake so far; `None` once it is a WebSocket.
     asked: Option<Vec<u8>>,
@@ -168,7 +168,7 @@ impl WsServerLoop {
                 return;
             };
             let place = self.free.pop().unwrap_or_else(|| {
-                self.connections.push(Slot::default());
+                self.connections.push(ClientSlot::default());
                 self.connections.len() as u32 - 1
             });
             let slot = &mut self.connections[place as usize];
@@ -177,10 +177,10 @@ impl WsServerLoop {
                 self.free.push(place);
                 return;
             }
-            slot.connection = Some(Connection {
+            slot.connection = Some(WsConnection {
                 socket,
                 asked: Some(Vec::new()),
-                reader: MessageReader::new(Side::Server, MESSAGE_BYTES_MAX),
+                reader: MessageReader::new(ReaderSide::Server, MESSAGE_BYTES_MAX),
                 out: Vec::new(),
                 sent: 0,
                 is_blocked: false,
@@ -192,7 +192,7 @@ impl WsServerLoop {
         }
     }
 
-    fn connection(&mut self, token: u64) -> Option<&mut Connection> {
+    fn connection(&mut self, token: u64) -> Option<&mut WsConnection> {
         let slot = self.connections.get_mut(token as u32 as usize)?;
         slot.connection.as_mut().filter(|_| slot.generation == (token >> 32) as u32)
     }
@@ -221,8 +221,8 @@ impl WsServerLoop {
         };
         asked.extend_from_slice(bytes);
         match read_request(asked) {
-            Asked::More => {}
-            Asked::Upgrade(length, answer) => {
+            UpgradeRequest::More => {}
+            UpgradeRequest::Upgrade(length, answer) => {
                 let rest = asked.split_off(length);
                 connection.asked = None;
                 connection.out.extend_from_slice(&answer);
@@ -230,7 +230,7 @@ impl WsServerLoop {
                 self.read(token, &rest);
                 self.flush(token);
             }
-            Asked::Refused(answer) => {
+            UpgradeRequest::Refused(answer) => {
                 connection.out.extend_from_slice(answer.as_bytes());
                 connection.is_ending = true;
                 self.flush(token);
@@ -363,7 +363,7 @@ impl WsServerLoop {
 
     /// Removes a connection that its client ended without a close frame.
     fn close(&mut self, token: u64, code: u16) {
-        let is_open = |c: &&mut Connection| c.asked.is_none() && !c.is_ending;
+        let is_open = |c: &&mut WsConnection| c.asked.is_none() && !c.is_ending;
         if self.connection(token).as_ref().is_some_and(is_open) {
             *self.stats.closes.entry(code).or_default() += 1;
         }

@@ -49,7 +49,7 @@ impl Rig {
     fn open(matching: Matching, content: &str) -> Rig {
         let mut rig = Rig::new(matching, content);
         let asked = handshake::read_request(&rig.sent());
-        let handshake::Asked::Upgrade(_, answer) = asked else {
+        let handshake::UpgradeRequest::Upgrade(_, answer) = asked else {
             panic!("{asked:?}");
         };
         assert_eq!(rig.capacity(), 0);
@@ -98,7 +98,7 @@ impl Rig {
 
 /// The items that a server reads.
 fn server_reads(mut bytes: &[u8]) -> Vec<(Item, String)> {
-    let mut reader = MessageReader::new(Side::Server, 1 << 20);
+    let mut reader = MessageReader::new(ReaderSide::Server, 1 << 20);
     let mut all = Vec::new();
     while let Some(item) = reader.read(&mut bytes).unwrap() {
         let payload = match item {
@@ -287,9 +287,10 @@ fn another_implementation_echoes_every_length() {
         for _ in 0..5 {
             let message = server.read(&mut pipe).unwrap();
             assert!(message.is_text());
-            server.send(&mut pipe, message).unwrap();
+            server.write(&mut pipe, message).unwrap();
         }
-        server.send(&mut pipe, tungstenite::Message::Ping(b"p".to_vec().into())).unwrap();
+        server.write(&mut pipe, tungstenite::Message::Ping(b"p".to_vec().into())).unwrap();
+        server.flush(&mut pipe).unwrap();
         server.close(&mut pipe, None).unwrap();
         let to_client = std::mem::take(&mut pipe.to_client);
         to_client.chunks(1000).for_each(|piece| rig.receive(piece));

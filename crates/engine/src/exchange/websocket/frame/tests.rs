@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 /// What is read of these bytes in pieces of these lengths, in turn.
 fn read(
-    side: Side,
+    side: ReaderSide,
     bytes: &[u8],
     mut cut: impl FnMut() -> usize,
 ) -> (Vec<String>, Option<Violation>) {
@@ -29,7 +29,7 @@ fn read(
     (all, None)
 }
 
-fn whole(side: Side, bytes: &[u8]) -> (Vec<String>, Option<Violation>) {
+fn whole(side: ReaderSide, bytes: &[u8]) -> (Vec<String>, Option<Violation>) {
     read(side, bytes, || usize::MAX)
 }
 
@@ -56,7 +56,7 @@ proptest! {
         cuts in prop::collection::vec(1_usize..40, 1..20),
         mask in prop::option::of(any::<[u8; 4]>()),
     ) {
-        let side = if mask.is_some() { Side::Server } else { Side::Client };
+        let side = if mask.is_some() { ReaderSide::Server } else { ReaderSide::Client };
         let bytes = conversation(mask, &lengths);
         let want = whole(side, &bytes);
         prop_assert_eq!(want.0.len(), 3 * lengths.len() + 1);
@@ -68,7 +68,7 @@ proptest! {
 
     #[test]
     fn any_bytes_mean_the_same_in_pieces(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-        for side in [Side::Client, Side::Server] {
+        for side in [ReaderSide::Client, ReaderSide::Server] {
             prop_assert_eq!(read(side, &bytes, || 1), whole(side, &bytes));
         }
     }
@@ -80,10 +80,10 @@ fn lengths_are_in_the_fewest_bytes() {
         let mut out = Vec::new();
         put(&mut out, opcode::BINARY, true, None, &vec![0; length]);
         assert_eq!(out.len(), head + length);
-        let mut reader = MessageReader::new(Side::Client, length);
+        let mut reader = MessageReader::new(ReaderSide::Client, length);
         let read = reader.read(&mut &out[..]);
         assert_eq!(read, Ok(Some(Item::Message { is_text: false })), "{length}");
-        let mut small = MessageReader::new(Side::Client, length - 1);
+        let mut small = MessageReader::new(ReaderSide::Client, length - 1);
         let too_long = Violation::MessageTooLong(length - 1);
         assert_eq!(small.read(&mut &out[..]), Err(too_long));
     }
@@ -114,15 +114,15 @@ fn each_rule_has_its_violation() {
         (b"\x88\x00\x81\x00", AfterClose),
     ];
     for (bytes, want) in client {
-        let (_, got) = whole(Side::Client, bytes);
+        let (_, got) = whole(ReaderSide::Client, bytes);
         assert_eq!(got.as_ref(), Some(want), "{}", bytes.escape_ascii());
-        let (_, in_pieces) = read(Side::Client, bytes, || 1);
+        let (_, in_pieces) = read(ReaderSide::Client, bytes, || 1);
         assert_eq!(in_pieces.as_ref(), Some(want));
         assert!(want.to_string().contains("(RFC 6455 §"), "{want}");
     }
-    assert_eq!(whole(Side::Server, b"\x81\x00").1, Some(Unmasked));
+    assert_eq!(whole(ReaderSide::Server, b"\x81\x00").1, Some(Unmasked));
     // A character that two fragments share is whole.
-    let shared = whole(Side::Client, b"\x01\x01\xC3\x80\x01\xA4");
+    let shared = whole(ReaderSide::Client, b"\x01\x01\xC3\x80\x01\xA4");
     assert_eq!(shared.1, None);
 }
 
@@ -131,5 +131,5 @@ fn fragments_count_towards_the_limit() {
     let mut out = Vec::new();
     put(&mut out, opcode::BINARY, false, None, &[0; 600]);
     put(&mut out, opcode::CONTINUATION, true, None, &[0; 401]);
-    assert_eq!(whole(Side::Client, &out).1, Some(Violation::MessageTooLong(1000)));
+    assert_eq!(whole(ReaderSide::Client, &out).1, Some(Violation::MessageTooLong(1000)));
 }

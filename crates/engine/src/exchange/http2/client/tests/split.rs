@@ -75,7 +75,10 @@ fn check_order(events: &[OpEvent]) {
                 assert!(!std::mem::replace(&mut ended[op as usize], true));
             }
             OpEvent::Violated(_) | OpEvent::Reset(_) => {}
-            OpEvent::Surplus => panic!("not of HTTP/2"),
+            OpEvent::Delivered { .. }
+            | OpEvent::Opened
+            | OpEvent::NotOpened(_)
+            | OpEvent::Surplus => panic!("not of HTTP/2"),
         }
     }
 }
