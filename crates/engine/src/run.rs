@@ -338,7 +338,7 @@ impl RunPlan<'_> {
     /// Users wait for nothing but their responses.
     fn reading_delays(&self) -> bool {
         match &self.spec.load {
-            Load::Closed { pause, .. } => pause.law.is_zero(),
+            Load::Closed { pause, .. } => pause.law.is_zero() && !self.spec.target.subscribes(),
             Load::Open(_) | Load::Overload(_) => false,
         }
     }
