@@ -74,6 +74,10 @@ impl ClientConfig {
 /// that are due start.
 const OPENS_PER_PASS: u32 = 16;
 
+/// Most connections that are being established while all are opened at the start. More would not
+/// fit into the accept queue of many servers, and go on only after a second.
+const OPENING_MAX: u32 = 100;
+
 /// No connection.
 const NONE: u32 = u32::MAX;
 
@@ -248,7 +252,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
     #[inline]
     fn next_deadline(&self) -> Nanos {
         debug_assert!(self.again.is_empty(), "each operation has a deadline");
-        if self.unopened > 0 {
+        if self.may_open() > 0 {
             return Nanos::ZERO;
         }
         let first = |of: &Deadlines| of.first().map_or(Nanos::MAX, |(_, at)| at);
@@ -269,7 +273,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
     }
 
     fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
-        if self.unopened > 0 {
+        for _ in 0..self.may_open().min(OPENS_PER_PASS) {
             self.open_idle(io, now);
         }
         while let Some(flight) = self.limited.release(now) {

@@ -1,7 +1,7 @@
 //! Life of connections: opened, secured, closed.
 
 use super::connection::SendProgress;
-use super::{HttpClient, NONE, OPENS_PER_PASS, Policy, State};
+use super::{HttpClient, NONE, OPENING_MAX, Policy, State};
 use crate::exchange::{AfterCancel, CallContext, Conversation, StreamEnd};
 use crate::link::{HUNG_UP, Link, note_secured};
 use crate::pool::flight::Flight;
@@ -62,16 +62,24 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         Ok(())
     }
 
-    /// Opens some of the connections that are opened at the start. One that cannot be opened is
+    /// Connections of those opened at the start that may be opened now.
+    #[inline]
+    pub(super) fn may_open(&self) -> u32 {
+        if self.unopened == 0 {
+            return 0;
+        }
+        let opening = self.connecting.iter().take(OPENING_MAX as usize).count() as u32;
+        self.unopened.min(OPENING_MAX - opening)
+    }
+
+    /// Opens one of the connections that are opened at the start. If it cannot be opened, that is
     /// left to the operation that needs it.
     pub(super) fn open_idle<B: Backend>(&mut self, io: &mut B, now: Nanos) {
-        for _ in 0..self.unopened.min(OPENS_PER_PASS) {
-            self.unopened -= 1;
-            let has_room = self.tally.open < u64::from(self.config.connections_max);
-            if let Some(slot) = has_room.then(|| self.free.pop()).flatten() {
-                let limit = now + self.config.connect_timeout;
-                let _ = self.connect(io, slot, Op::ANY_LANE, (now, limit));
-            }
+        self.unopened -= 1;
+        let has_room = self.tally.open < u64::from(self.config.connections_max);
+        if let Some(slot) = has_room.then(|| self.free.pop()).flatten() {
+            let limit = now + self.config.connect_timeout;
+            let _ = self.connect(io, slot, Op::ANY_LANE, (now, limit));
         }
     }
 
