@@ -111,11 +111,10 @@ fn a_target_that_does_not_upgrade_is_told_in_one_line() {
 #[test]
 fn steps_of_a_scenario_send_messages_and_read_their_echoes() {
     let server = serve(&[]);
-    let text = format!(
-        "target: ws://{}\nsessions:\n  chat:\n    steps:\n      - post: /chat\n        name: hello\n\
-         \x20       body: \"hello ${{random(1,50)}} {{seq}}\"\n        expect: {{body: hello}}\n",
-        server.address
-    );
+    let target = format!("target: ws://{}\n", server.address);
+    let steps = "sessions:\n  chat:\n    steps:\n      - post: /chat\n        name: hello\n        \
+                 body: \"hello ${random(1,50)} {seq}\"\n        expect: {body: hello}\n";
+    let text = target + steps;
     let file = TempPath::with("chat.yaml", &text);
     let trial = trial(file.str(), &["--vusers", "2", "-n", "20"]);
     assert_eq!(trial["outcomes"]["ok"], 20, "{trial:#}");

@@ -18,8 +18,8 @@ pub(crate) const INTERIMS_MAX: u8 = 100;
 /// Number of an operation under way, shared by its connection and its pool.
 pub type FlightId = u32;
 
-/// One connection's protocol, from its establishment to its end. Time and bytes are arguments. A call
-/// puts what follows into its [`CallContext`]: bytes to send, and events of operations.
+/// One connection's protocol, from its establishment to its end. Time and bytes are arguments. A
+/// call puts what follows into its [`CallContext`]: bytes to send, and events of operations.
 pub trait Conversation: Sized {
     /// State shared by all connections of a worker: encoded requests and caches.
     type Shared;

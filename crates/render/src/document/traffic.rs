@@ -59,7 +59,7 @@ pub(super) fn protocol_facts(protocol: Option<&ProtocolReport>) -> Vec<Fact> {
 fn openings(of: &WebSocketReport) -> Vec<Fact> {
     let times = [("connecting", &of.connect_ns), ("upgrade", &of.upgrade_ns)];
     let times = times.into_iter().filter_map(|(what, of)| {
-        Some(format!("{what} p50 {}, p99 {}", time(of.p50?), time(of.p99?)))
+        Some(format!("{what} p50 {}, max {}", time(of.p50?), time(of.max?)))
     });
     let mut all = vec![format!("{} opened", count(of.opened))];
     all.extend(times);

@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::frame::{Item, MessageReader, ReaderSide, close_code, opcode, put, put_close};
+use super::frame::{MessageItem, MessageReader, ReaderSide, close_code, opcode, put, put_close};
 use super::messages::{MessageTemplate, number_in, time_in};
-use super::{Violation, handshake};
+use super::{WebSocketViolation, handshake};
 use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, FlightId,
     OpEvent, Received, RequestRef, StreamEnd,
@@ -23,7 +23,7 @@ const UNMATCHED_WAIT_MIN: Nanos = Nanos(1);
 /// Longest time until the outbox is looked at again, while the peer does not read.
 const UNMATCHED_WAIT_MAX: Nanos = Nanos::from_millis(1);
 
-/// State shared by the WebSocket connections of a worker.
+/// State that the WebSocket connections of one worker share.
 #[derive(Debug)]
 pub struct WebSocketShared {
     /// Head of the opening handshake, but for the key.
@@ -277,7 +277,7 @@ impl WebSocket {
         &mut self,
         at: Nanos,
         cx: &mut CallContext<'_, WebSocketShared>,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), WebSocketViolation> {
         let WebSocketPhase::Opening(opening) = &mut self.phase else {
             return Ok(());
         };
@@ -300,13 +300,13 @@ impl WebSocket {
         &mut self,
         Received { mut bytes, at }: Received<'_>,
         cx: &mut CallContext<'_, WebSocketShared>,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), WebSocketViolation> {
         let mut before = bytes.len();
         while let Some(item) = self.reader.read(&mut bytes)? {
             let taken = before - bytes.len();
             before = bytes.len();
             match item {
-                Item::Message { .. } if cx.shared.settings.subscribes => {
+                MessageItem::Message { .. } if cx.shared.settings.subscribes => {
                     let epoch_ns = cx.shared.epoch_ns;
                     // One without a time says nothing of how long it took.
                     if let Some(left_ns) = time_in(self.reader.payload()) {
@@ -316,13 +316,13 @@ impl WebSocket {
                         self.deliver(cx);
                     }
                 }
-                Item::Message { .. } => self.on_message(taken, cx),
-                Item::Ping => {
+                MessageItem::Message { .. } => self.on_message(taken, cx),
+                MessageItem::Ping => {
                     let mask = cx.shared.mask();
                     put(cx.out.bytes(), opcode::PONG, true, mask, self.reader.control());
                 }
-                Item::Pong => self.is_ping_open = false,
-                Item::Close(code) => {
+                MessageItem::Pong => self.is_ping_open = false,
+                MessageItem::Close(code) => {
                     let mask = cx.shared.mask();
                     put_close(cx.out.bytes(), code, mask);
                     self.end_all(code, cx);
@@ -399,11 +399,17 @@ impl WebSocket {
 
     /// Ends the connection and all its operations, as the server breaks a rule.
     #[cold]
-    fn break_off(&mut self, violation: &Violation, cx: &mut CallContext<'_, WebSocketShared>) {
+    fn break_off(
+        &mut self,
+        violation: &WebSocketViolation,
+        cx: &mut CallContext<'_, WebSocketShared>,
+    ) {
         match self.phase {
             WebSocketPhase::Opening(_) => {
                 let outcome = match violation {
-                    Violation::HandshakeStatus(status @ 400..) => Status::Http(*status).outcome(),
+                    WebSocketViolation::HandshakeStatus(status @ 400..) => {
+                        Status::Http(*status).outcome()
+                    }
                     _ => Outcome::Malformed,
                 };
                 cx.events.push(OpEvent::NotOpened(outcome));

@@ -1,6 +1,6 @@
 //! Frames and the messages that they carry (RFC 6455 §5).
 
-use super::Violation;
+use super::WebSocketViolation;
 
 /// Kinds of frames (RFC 6455 §5.2).
 pub mod opcode {
@@ -99,7 +99,7 @@ pub enum ReaderSide {
 
 /// What has been read whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Item {
+pub enum MessageItem {
     /// A message of text or of bytes; [`MessageReader::payload`] has it.
     Message {
         /// Whether it is text.
@@ -127,8 +127,8 @@ pub struct MessageReader {
     message: Option<u8>,
     /// Payload of the message under way, or of the last one.
     payload: Vec<u8>,
-    /// `payload` is of a message that has been told.
-    is_told: bool,
+    /// `payload` is of a message that has been returned.
+    is_returned: bool,
     /// Payload of the control frame under way, or of the last one.
     control: Vec<u8>,
     is_closed: bool,
@@ -156,7 +156,7 @@ impl MessageReader {
             frame: None,
             message: None,
             payload: Vec::new(),
-            is_told: false,
+            is_returned: false,
             control: Vec::new(),
             is_closed: false,
         }
@@ -176,11 +176,11 @@ impl MessageReader {
     ///
     /// # Errors
     /// The rule that the peer broke. Nothing can be read after it.
-    pub fn read(&mut self, input: &mut &[u8]) -> Result<Option<Item>, Violation> {
-        if self.is_told {
+    pub fn read(&mut self, input: &mut &[u8]) -> Result<Option<MessageItem>, WebSocketViolation> {
+        if self.is_returned {
             self.payload.clear();
             self.payload.shrink_to(KEPT_BYTES);
-            self.is_told = false;
+            self.is_returned = false;
         }
         while !input.is_empty() {
             let frame = match self.frame {
@@ -198,7 +198,7 @@ impl MessageReader {
     }
 
     /// Reads the head of a frame; `None` if it goes on.
-    fn read_head(&mut self, input: &mut &[u8]) -> Result<Option<Frame>, Violation> {
+    fn read_head(&mut self, input: &mut &[u8]) -> Result<Option<Frame>, WebSocketViolation> {
         let mut held = usize::from(self.head_bytes);
         loop {
             let needed = head_length(&self.head[..held]);
@@ -224,38 +224,44 @@ impl MessageReader {
         self.begin_frame(held).map(Some)
     }
 
-    fn check_first(&self, first: u8) -> Result<(), Violation> {
+    fn check_first(&self, first: u8) -> Result<(), WebSocketViolation> {
         let opcode = first & 0x0F;
         if self.is_closed {
-            return Err(Violation::AfterClose);
+            return Err(WebSocketViolation::AfterClose);
         }
         if first & 0x70 != 0 {
-            return Err(Violation::ReservedBits);
+            return Err(WebSocketViolation::ReservedBits);
         }
         match opcode {
-            opcode::CONTINUATION if self.message.is_none() => Err(Violation::ContinuationAlone),
-            opcode::TEXT | opcode::BINARY if self.message.is_some() => Err(Violation::Interleaved),
+            opcode::CONTINUATION if self.message.is_none() => {
+                Err(WebSocketViolation::ContinuationAlone)
+            }
+            opcode::TEXT | opcode::BINARY if self.message.is_some() => {
+                Err(WebSocketViolation::Interleaved)
+            }
             opcode::CONTINUATION | opcode::TEXT | opcode::BINARY => Ok(()),
             opcode::CLOSE | opcode::PING | opcode::PONG if first & 0x80 != 0 => Ok(()),
-            opcode::CLOSE | opcode::PING | opcode::PONG => Err(Violation::ControlFragmented),
-            _ => Err(Violation::Opcode(opcode)),
+            opcode::CLOSE | opcode::PING | opcode::PONG => {
+                Err(WebSocketViolation::ControlFragmented)
+            }
+            _ => Err(WebSocketViolation::Opcode(opcode)),
         }
     }
 
-    fn check_second(&self, first: u8, second: u8) -> Result<(), Violation> {
+    fn check_second(&self, first: u8, second: u8) -> Result<(), WebSocketViolation> {
         match (self.side, second & 0x80 != 0) {
-            (ReaderSide::Client, true) => return Err(Violation::Masked),
-            (ReaderSide::Server, false) => return Err(Violation::Unmasked),
+            (ReaderSide::Client, true) => return Err(WebSocketViolation::Masked),
+            (ReaderSide::Server, false) => return Err(WebSocketViolation::Unmasked),
             _ => {}
         }
         if first & 0x08 != 0 && second & 0x7F > CONTROL_MAX as u8 {
-            return Err(Violation::ControlLong);
+            return Err(WebSocketViolation::ControlLong);
         }
         Ok(())
     }
 
     /// Begins the frame whose whole head is here.
-    fn begin_frame(&mut self, held: usize) -> Result<Frame, Violation> {
+    fn begin_frame(&mut self, held: usize) -> Result<Frame, WebSocketViolation> {
         let head = &self.head[..held];
         let length = match head[1] & 0x7F {
             126 => u64::from(u16::from_be_bytes([head[2], head[3]])),
@@ -272,16 +278,16 @@ impl MessageReader {
             _ => 0,
         };
         if length >> 63 != 0 {
-            return Err(Violation::LengthTooLarge);
+            return Err(WebSocketViolation::LengthTooLarge);
         }
         if length < least {
-            return Err(Violation::LengthNotMinimal);
+            return Err(WebSocketViolation::LengthNotMinimal);
         }
         let opcode = head[0] & 0x0F;
         let is_control = opcode & 0x08 != 0;
         let before = if is_control { 0 } else { self.payload.len() };
         if length > (self.bytes_max - before) as u64 && !is_control {
-            return Err(Violation::MessageTooLong(self.bytes_max));
+            return Err(WebSocketViolation::MessageTooLong(self.bytes_max));
         }
         let mut mask = [0; 4];
         if self.side == ReaderSide::Server {
@@ -301,7 +307,7 @@ impl MessageReader {
         &mut self,
         mut frame: Frame,
         input: &mut &[u8],
-    ) -> Result<Option<Item>, Violation> {
+    ) -> Result<Option<MessageItem>, WebSocketViolation> {
         let (here, rest) = input.split_at(input.len().min(frame.length - frame.at));
         *input = rest;
         let is_control = frame.opcode & 0x08 != 0;
@@ -318,37 +324,37 @@ impl MessageReader {
         }
         self.frame = None;
         match frame.opcode {
-            opcode::PING => Ok(Some(Item::Ping)),
-            opcode::PONG => Ok(Some(Item::Pong)),
+            opcode::PING => Ok(Some(MessageItem::Ping)),
+            opcode::PONG => Ok(Some(MessageItem::Pong)),
             opcode::CLOSE => self.end_close().map(Some),
             _ if frame.is_final => self.end_message().map(Some),
             _ => Ok(None),
         }
     }
 
-    fn end_message(&mut self) -> Result<Item, Violation> {
+    fn end_message(&mut self) -> Result<MessageItem, WebSocketViolation> {
         let is_text = self.message.take() == Some(opcode::TEXT);
         if is_text && std::str::from_utf8(&self.payload).is_err() {
-            return Err(Violation::NotUtf8);
+            return Err(WebSocketViolation::NotUtf8);
         }
-        self.is_told = true;
-        Ok(Item::Message { is_text })
+        self.is_returned = true;
+        Ok(MessageItem::Message { is_text })
     }
 
-    fn end_close(&mut self) -> Result<Item, Violation> {
+    fn end_close(&mut self) -> Result<MessageItem, WebSocketViolation> {
         self.is_closed = true;
         let code = match self.control[..] {
-            [] => return Ok(Item::Close(close_code::NONE)),
-            [_] => return Err(Violation::CloseCut),
+            [] => return Ok(MessageItem::Close(close_code::NONE)),
+            [_] => return Err(WebSocketViolation::CloseCut),
             [high, low, ..] => u16::from_be_bytes([high, low]),
         };
         if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
-            return Err(Violation::CloseCode(code));
+            return Err(WebSocketViolation::CloseCode(code));
         }
         if std::str::from_utf8(&self.control[2..]).is_err() {
-            return Err(Violation::CloseReason);
+            return Err(WebSocketViolation::CloseReason);
         }
-        Ok(Item::Close(code))
+        Ok(MessageItem::Close(code))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The opening handshake (RFC 6455 §4).
 
-use super::Violation;
+use super::WebSocketViolation;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use knee_load::spec::HttpRequest;
@@ -29,7 +29,8 @@ pub fn accept_of(key: &str) -> String {
 /// The client's part, but for the key, which follows with [`put_key`].
 pub fn request_head(request: &HttpRequest) -> Vec<u8> {
     let mut head = format!(
-        "GET {} HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n",
+        "GET {} HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Version: 13\r\n",
         request.path
     );
     let implied = [
@@ -55,12 +56,12 @@ pub fn put_key(out: &mut Vec<u8>, key: &str) {
 ///
 /// # Errors
 /// It is too long.
-fn head_length(bytes: &[u8]) -> Result<Option<usize>, Violation> {
+fn head_length(bytes: &[u8]) -> Result<Option<usize>, WebSocketViolation> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
     match end {
         Some(at) if at + 4 <= HEAD_BYTES_MAX => Ok(Some(at + 4)),
         None if bytes.len() < HEAD_BYTES_MAX => Ok(None),
-        _ => Err(Violation::HandshakeNotHttp),
+        _ => Err(WebSocketViolation::HandshakeNotHttp),
     }
 }
 
@@ -73,9 +74,9 @@ pub fn read_response(
     bytes: &[u8],
     key: &str,
     offered: Option<&str>,
-) -> Result<Option<usize>, Violation> {
+) -> Result<Option<usize>, WebSocketViolation> {
     if !b"HTTP/1.1 ".starts_with(&bytes[..bytes.len().min(9)]) && !bytes.starts_with(b"HTTP/1.") {
-        return Err(Violation::HandshakeNotHttp);
+        return Err(WebSocketViolation::HandshakeNotHttp);
     }
     let Some(length) = head_length(bytes)? else {
         return Ok(None);
@@ -83,29 +84,29 @@ pub fn read_response(
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
     if !response.parse(&bytes[..length]).is_ok_and(|parsed| parsed.is_complete()) {
-        return Err(Violation::HandshakeNotHttp);
+        return Err(WebSocketViolation::HandshakeNotHttp);
     }
     let status = response.code.unwrap_or_default();
     if status != 101 {
-        return Err(Violation::HandshakeStatus(status));
+        return Err(WebSocketViolation::HandshakeStatus(status));
     }
     let headers = &*response.headers;
     if !has_token(headers, "upgrade", "websocket") {
-        return Err(Violation::HandshakeUpgrade);
+        return Err(WebSocketViolation::HandshakeUpgrade);
     }
     if !has_token(headers, "connection", "upgrade") {
-        return Err(Violation::HandshakeConnection);
+        return Err(WebSocketViolation::HandshakeConnection);
     }
     if value_of(headers, "sec-websocket-accept") != Some(&accept_of(key)) {
-        return Err(Violation::HandshakeAccept);
+        return Err(WebSocketViolation::HandshakeAccept);
     }
     if value_of(headers, "sec-websocket-extensions").is_some() {
-        return Err(Violation::HandshakeExtension);
+        return Err(WebSocketViolation::HandshakeExtension);
     }
     let is_offered =
         |chosen: &str| offered.is_some_and(|list| list.split(',').any(|one| one.trim() == chosen));
     match value_of(headers, "sec-websocket-protocol") {
-        Some(chosen) if !is_offered(chosen) => Err(Violation::HandshakeProtocol),
+        Some(chosen) if !is_offered(chosen) => Err(WebSocketViolation::HandshakeProtocol),
         _ => Ok(Some(length)),
     }
 }
@@ -175,7 +176,7 @@ mod tests {
     /// The key of RFC 6455 §1.3.
     const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
-    fn answer(change: impl Fn(&str) -> String) -> Result<Option<usize>, Violation> {
+    fn answer(change: impl Fn(&str) -> String) -> Result<Option<usize>, WebSocketViolation> {
         let whole = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
             Connection: keep-alive, Upgrade\r\nSec-WebSocket-Accept: \
             s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
@@ -190,14 +191,17 @@ mod tests {
         };
         assert!(matches!(answer(with("Sec-WebSocket-Protocol: v2")), Ok(Some(_))));
         let rows = [
-            (answer(|w| w.replace("101", "200")), Violation::HandshakeStatus(200)),
-            (answer(|w| w.replace("websocket", "h2c")), Violation::HandshakeUpgrade),
-            (answer(|w| w.replace(", Upgrade", "")), Violation::HandshakeConnection),
-            (answer(|w| w.replace("s3p", "S3p")), Violation::HandshakeAccept),
-            (answer(with("Sec-WebSocket-Extensions: x")), Violation::HandshakeExtension),
-            (answer(with("Sec-WebSocket-Protocol: v3")), Violation::HandshakeProtocol),
-            (answer(|_| "SSH-2.0\r\n".to_owned()), Violation::HandshakeNotHttp),
-            (answer(|_| format!("HTTP/1.1 {}", "x".repeat(70_000))), Violation::HandshakeNotHttp),
+            (answer(|w| w.replace("101", "200")), WebSocketViolation::HandshakeStatus(200)),
+            (answer(|w| w.replace("websocket", "h2c")), WebSocketViolation::HandshakeUpgrade),
+            (answer(|w| w.replace(", Upgrade", "")), WebSocketViolation::HandshakeConnection),
+            (answer(|w| w.replace("s3p", "S3p")), WebSocketViolation::HandshakeAccept),
+            (answer(with("Sec-WebSocket-Extensions: x")), WebSocketViolation::HandshakeExtension),
+            (answer(with("Sec-WebSocket-Protocol: v3")), WebSocketViolation::HandshakeProtocol),
+            (answer(|_| "SSH-2.0\r\n".to_owned()), WebSocketViolation::HandshakeNotHttp),
+            (
+                answer(|_| format!("HTTP/1.1 {}", "x".repeat(70_000))),
+                WebSocketViolation::HandshakeNotHttp,
+            ),
         ];
         for (got, want) in rows {
             assert_eq!(got, Err(want));

@@ -9,7 +9,7 @@ mod messages;
 mod violation;
 
 pub use client::{WebSocket, WebSocketShared};
-pub use frame::{Item, MessageReader, ReaderSide};
+pub use frame::{MessageItem, MessageReader, ReaderSide};
 pub(crate) use messages::wire_requests;
 pub use messages::{put_time, time_in};
-pub use violation::Violation;
+pub use violation::WebSocketViolation;

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A rule of RFC 6455 that the peer broke, or a limit that it exceeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Violation {
+pub enum WebSocketViolation {
     /// A reserved bit, although no extension was agreed on.
     ReservedBits,
     /// An opcode that has no meaning.
@@ -54,67 +54,73 @@ pub enum Violation {
     HandshakeProtocol,
 }
 
-impl Violation {
+impl WebSocketViolation {
     /// The code to close the connection with (RFC 6455 §7.4.1).
     pub fn close_code(&self) -> u16 {
         match self {
-            Violation::NotUtf8 | Violation::CloseReason => close_code::NOT_UTF8,
-            Violation::MessageTooLong(_) => close_code::TOO_LONG,
+            WebSocketViolation::NotUtf8 | WebSocketViolation::CloseReason => close_code::NOT_UTF8,
+            WebSocketViolation::MessageTooLong(_) => close_code::TOO_LONG,
             _ => close_code::PROTOCOL_ERROR,
         }
     }
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for WebSocketViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self {
-            Violation::ReservedBits => "a reserved bit is set (RFC 6455 §5.2)",
-            Violation::Opcode(code) => {
+            WebSocketViolation::ReservedBits => "a reserved bit is set (RFC 6455 §5.2)",
+            WebSocketViolation::Opcode(code) => {
                 return write!(f, "the opcode {code:#x} is reserved (RFC 6455 §5.2)");
             }
-            Violation::ControlFragmented => "a control frame is fragmented (RFC 6455 §5.5)",
-            Violation::ControlLong => "a control frame has over 125 bytes (RFC 6455 §5.5)",
-            Violation::Masked => "a frame of the server is masked (RFC 6455 §5.1)",
-            Violation::Unmasked => "a frame of the client is not masked (RFC 6455 §5.1)",
-            Violation::LengthNotMinimal => {
+            WebSocketViolation::ControlFragmented => {
+                "a control frame is fragmented (RFC 6455 §5.5)"
+            }
+            WebSocketViolation::ControlLong => "a control frame has over 125 bytes (RFC 6455 §5.5)",
+            WebSocketViolation::Masked => "a frame of the server is masked (RFC 6455 §5.1)",
+            WebSocketViolation::Unmasked => "a frame of the client is not masked (RFC 6455 §5.1)",
+            WebSocketViolation::LengthNotMinimal => {
                 "a length is not in the fewest bytes possible (RFC 6455 §5.2)"
             }
-            Violation::LengthTooLarge => "the highest bit of a length is set (RFC 6455 §5.2)",
-            Violation::ContinuationAlone => {
+            WebSocketViolation::LengthTooLarge => {
+                "the highest bit of a length is set (RFC 6455 §5.2)"
+            }
+            WebSocketViolation::ContinuationAlone => {
                 "a continuation frame continues nothing (RFC 6455 §5.4)"
             }
-            Violation::Interleaved => {
+            WebSocketViolation::Interleaved => {
                 "a message begins before the one before has ended (RFC 6455 §5.4)"
             }
-            Violation::NotUtf8 => "a text message is not UTF-8 (RFC 6455 §8.1)",
-            Violation::CloseCut => "a close frame has one byte (RFC 6455 §5.5.1)",
-            Violation::CloseCode(code) => {
+            WebSocketViolation::NotUtf8 => "a text message is not UTF-8 (RFC 6455 §8.1)",
+            WebSocketViolation::CloseCut => "a close frame has one byte (RFC 6455 §5.5.1)",
+            WebSocketViolation::CloseCode(code) => {
                 return write!(f, "the close code {code} must not be sent (RFC 6455 §7.4)");
             }
-            Violation::CloseReason => "the reason of a close frame is not UTF-8 (RFC 6455 §5.5.1)",
-            Violation::AfterClose => "a frame follows the close frame (RFC 6455 §5.5.1)",
-            Violation::MessageTooLong(limit) => {
+            WebSocketViolation::CloseReason => {
+                "the reason of a close frame is not UTF-8 (RFC 6455 §5.5.1)"
+            }
+            WebSocketViolation::AfterClose => "a frame follows the close frame (RFC 6455 §5.5.1)",
+            WebSocketViolation::MessageTooLong(limit) => {
                 return write!(f, "a message has more than {limit} bytes (RFC 6455 §10.4)");
             }
-            Violation::HandshakeNotHttp => {
+            WebSocketViolation::HandshakeNotHttp => {
                 "the answer to the opening handshake is no HTTP/1.1 (RFC 6455 §4.1)"
             }
-            Violation::HandshakeStatus(status) => {
+            WebSocketViolation::HandshakeStatus(status) => {
                 return write!(f, "it does not upgrade: status {status}, not 101 (RFC 6455 §4.1)");
             }
-            Violation::HandshakeUpgrade => {
+            WebSocketViolation::HandshakeUpgrade => {
                 "the opening handshake has no 'Upgrade: websocket' (RFC 6455 §4.1)"
             }
-            Violation::HandshakeConnection => {
+            WebSocketViolation::HandshakeConnection => {
                 "the opening handshake has no 'Connection: Upgrade' (RFC 6455 §4.1)"
             }
-            Violation::HandshakeAccept => {
+            WebSocketViolation::HandshakeAccept => {
                 "Sec-WebSocket-Accept does not match the key (RFC 6455 §4.1)"
             }
-            Violation::HandshakeExtension => {
+            WebSocketViolation::HandshakeExtension => {
                 "the server chose an extension that was not offered (RFC 6455 §4.1)"
             }
-            Violation::HandshakeProtocol => {
+            WebSocketViolation::HandshakeProtocol => {
                 "the server chose a subprotocol that was not offered (RFC 6455 §4.1)"
             }
         };

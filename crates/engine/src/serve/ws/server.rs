@@ -3,7 +3,7 @@
 use super::{WsServerSpec, WsServerStats};
 use crate::exchange::websocket::frame::{close_code, opcode, put, put_close};
 use crate::exchange::websocket::handshake::{UpgradeRequest, read_request};
-use crate::exchange::websocket::{Item, MessageReader, ReaderSide, put_time};
+use crate::exchange::websocket::{MessageItem, MessageReader, ReaderSide, put_time};
 use crate::serve::http::Station;
 use crate::sys::clock::{self, MonotonicClock};
 use crate::sys::epoll::{Epoll, Event, flags};
@@ -243,18 +243,18 @@ impl WsServerLoop {
         while let Some(connection) = self.connection(token) {
             match connection.reader.read(&mut bytes) {
                 Ok(None) => break,
-                Ok(Some(Item::Message { is_text })) => {
+                Ok(Some(MessageItem::Message { is_text })) => {
                     let kind = if is_text { opcode::TEXT } else { opcode::BINARY };
                     let mut frame = Vec::new();
                     put(&mut frame, kind, true, None, connection.reader.payload());
                     self.on_message(token, frame);
                 }
-                Ok(Some(Item::Ping)) => {
+                Ok(Some(MessageItem::Ping)) => {
                     let payload = connection.reader.control();
                     put(&mut connection.out, opcode::PONG, true, None, payload);
                 }
-                Ok(Some(Item::Pong)) => {}
-                Ok(Some(Item::Close(code))) => {
+                Ok(Some(MessageItem::Pong)) => {}
+                Ok(Some(MessageItem::Close(code))) => {
                     put_close(&mut connection.out, code, None);
                     connection.is_ending = true;
                     *self.stats.closes.entry(code).or_default() += 1;

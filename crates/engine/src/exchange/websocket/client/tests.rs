@@ -97,12 +97,12 @@ impl Rig {
 }
 
 /// The items that a server reads.
-fn server_reads(mut bytes: &[u8]) -> Vec<(Item, String)> {
+fn server_reads(mut bytes: &[u8]) -> Vec<(MessageItem, String)> {
     let mut reader = MessageReader::new(ReaderSide::Server, 1 << 20);
     let mut all = Vec::new();
     while let Some(item) = reader.read(&mut bytes).unwrap() {
         let payload = match item {
-            Item::Message { .. } => reader.payload(),
+            MessageItem::Message { .. } => reader.payload(),
             _ => reader.control(),
         };
         all.push((item, String::from_utf8_lossy(payload).into_owned()));
@@ -171,10 +171,10 @@ fn pings_are_answered_and_asked() {
     let mut ping = Vec::new();
     put(&mut ping, opcode::PING, true, None, b"abc");
     rig.receive(&ping);
-    assert_eq!(server_reads(&rig.sent()), [(Item::Pong, "abc".to_owned())]);
+    assert_eq!(server_reads(&rig.sent()), [(MessageItem::Pong, "abc".to_owned())]);
     rig.now = rig.socket.poll_timeout();
     rig.handle_timeout();
-    assert_eq!(server_reads(&rig.sent()), [(Item::Ping, "knee".to_owned())]);
+    assert_eq!(server_reads(&rig.sent()), [(MessageItem::Ping, "knee".to_owned())]);
     let mut pong = Vec::new();
     put(&mut pong, opcode::PONG, true, None, b"knee");
     rig.receive(&pong);
@@ -198,7 +198,7 @@ fn a_close_is_answered_and_ends_what_is_under_way() {
     rig.receive(&close);
     let status = Status::WebSocketClose(1011);
     assert_eq!(rig.told(), [OpEvent::Answered { op: 0, status }]);
-    assert_eq!(server_reads(&rig.sent())[0].0, Item::Close(1011));
+    assert_eq!(server_reads(&rig.sent())[0].0, MessageItem::Close(1011));
     assert_eq!(rig.socket.state(), ConnectionState::Closing);
     let mut cut = Rig::open(Matching::Number, "a");
     cut.start(0);
@@ -215,9 +215,9 @@ fn a_broken_rule_is_named_and_closes_the_connection() {
     rig.sent();
     rig.receive(b"\x81\x01\xFF");
     let failed = OpEvent::Failed { op: 0, outcome: Outcome::Malformed };
-    let violated = OpEvent::Violated(Violation::NotUtf8.to_string());
+    let violated = OpEvent::Violated(WebSocketViolation::NotUtf8.to_string());
     assert_eq!(rig.told(), [failed, violated]);
-    assert_eq!(server_reads(&rig.sent())[0].0, Item::Close(1007));
+    assert_eq!(server_reads(&rig.sent())[0].0, MessageItem::Close(1007));
     assert_eq!(rig.socket.state(), ConnectionState::Broken);
 }
 

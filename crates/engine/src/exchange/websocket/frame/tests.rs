@@ -6,7 +6,7 @@ fn read(
     side: ReaderSide,
     bytes: &[u8],
     mut cut: impl FnMut() -> usize,
-) -> (Vec<String>, Option<Violation>) {
+) -> (Vec<String>, Option<WebSocketViolation>) {
     let mut reader = MessageReader::new(side, 1000);
     let (mut all, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
@@ -17,7 +17,7 @@ fn read(
                 Ok(None) => break,
                 Ok(Some(item)) => {
                     let payload = match item {
-                        Item::Message { .. } => reader.payload(),
+                        MessageItem::Message { .. } => reader.payload(),
                         _ => reader.control(),
                     };
                     all.push(format!("{item:?} {}", payload.escape_ascii()));
@@ -29,7 +29,7 @@ fn read(
     (all, None)
 }
 
-fn whole(side: ReaderSide, bytes: &[u8]) -> (Vec<String>, Option<Violation>) {
+fn whole(side: ReaderSide, bytes: &[u8]) -> (Vec<String>, Option<WebSocketViolation>) {
     read(side, bytes, || usize::MAX)
 }
 
@@ -82,17 +82,17 @@ fn lengths_are_in_the_fewest_bytes() {
         assert_eq!(out.len(), head + length);
         let mut reader = MessageReader::new(ReaderSide::Client, length);
         let read = reader.read(&mut &out[..]);
-        assert_eq!(read, Ok(Some(Item::Message { is_text: false })), "{length}");
+        assert_eq!(read, Ok(Some(MessageItem::Message { is_text: false })), "{length}");
         let mut small = MessageReader::new(ReaderSide::Client, length - 1);
-        let too_long = Violation::MessageTooLong(length - 1);
+        let too_long = WebSocketViolation::MessageTooLong(length - 1);
         assert_eq!(small.read(&mut &out[..]), Err(too_long));
     }
 }
 
 #[test]
 fn each_rule_has_its_violation() {
-    use Violation::*;
-    let client: &[(&[u8], Violation)] = &[
+    use WebSocketViolation::*;
+    let client: &[(&[u8], WebSocketViolation)] = &[
         (b"\xC1\x00", ReservedBits),
         (b"\x83\x00", Opcode(3)),
         (b"\x8B\x00", Opcode(11)),
@@ -131,5 +131,5 @@ fn fragments_count_towards_the_limit() {
     let mut out = Vec::new();
     put(&mut out, opcode::BINARY, false, None, &[0; 600]);
     put(&mut out, opcode::CONTINUATION, true, None, &[0; 401]);
-    assert_eq!(whole(ReaderSide::Client, &out).1, Some(Violation::MessageTooLong(1000)));
+    assert_eq!(whole(ReaderSide::Client, &out).1, Some(WebSocketViolation::MessageTooLong(1000)));
 }
