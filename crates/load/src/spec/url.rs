@@ -62,8 +62,8 @@ pub struct Url {
 
 impl Url {
     /// `http://host:port/path?query`; the same with `https`, `ws`, `wss`. `http://` may be left out,
-    /// the port is 80 or 443 unless given, a fragment is dropped (it is never sent). An IPv6 address
-    /// stands in brackets.
+    /// the port is 80 or 443 unless given, a fragment is dropped (it is never sent). An IPv6
+    /// address stands in brackets.
     ///
     /// # Errors
     /// Another scheme, user information, no host, a port out of range, or characters that a URL
