@@ -61,8 +61,8 @@ pub struct Url {
 }
 
 impl Url {
-    /// `http://host:port/path?query`; the same with `https`, `ws`, `wss`. `http://` may be left out,
-    /// the port is 80 or 443 unless given, a fragment is dropped (it is never sent). An IPv6
+    /// `http://host:port/path?query`; the same with `https`, `ws`, `wss`. `http://` may be left
+    /// out, the port is 80 or 443 unless given, a fragment is dropped (it is never sent). An IPv6
     /// address stands in brackets.
     ///
     /// # Errors
