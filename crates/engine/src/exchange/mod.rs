@@ -21,7 +21,7 @@ pub type FlightId = u32;
 /// One connection's protocol, from its establishment to its end. Time and bytes are arguments. A
 /// call puts what follows into its [`CallContext`]: bytes to send, and events of operations.
 pub trait Conversation: Sized {
-    /// State shared by all connections of a worker: encoded requests and caches.
+    /// State shared by all connections of one thread: encoded requests and caches.
     type Shared;
 
     /// When the request of an operation leaves.

@@ -2,13 +2,13 @@
 
 use crate::exchange::http1::serialise_head;
 use crate::exchange::websocket::wire_requests;
-use crate::reactor::{Requests, WireRequest};
+use crate::reactor::{WireRequest, WireRequests};
 use knee_load::rng::{self, Rng};
 use knee_load::spec::{HttpRequest, Pick, Protocol, Target};
 
 /// One worker's view of the requests.
 pub(crate) struct RequestSet {
-    bytes: Requests,
+    bytes: WireRequests,
     /// Requests that may be sent twice.
     idempotent: Box<[bool]>,
     /// Requests that may be sent as early data, which others can replay.
@@ -20,11 +20,11 @@ pub(crate) struct RequestSet {
 }
 
 /// Serialises all requests of a target.
-pub(crate) fn serialise_all(target: &Target) -> Requests {
+pub(crate) fn serialise_all(target: &Target) -> WireRequests {
     let of_http = |r: &HttpRequest| WireRequest::new(serialise_head(r, target.keep_alive), &r.body);
     match &target.protocol {
-        Protocol::Http(_) => Requests::new(target.requests.iter().map(of_http)),
-        Protocol::WebSocket(settings) => Requests::new(wire_requests(target, settings)),
+        Protocol::Http(_) => WireRequests::new(target.requests.iter().map(of_http)),
+        Protocol::WebSocket(settings) => WireRequests::new(wire_requests(target, settings)),
     }
 }
 
@@ -32,7 +32,7 @@ impl RequestSet {
     /// Requests of `target`, serialised in `bytes`. Random picks use `rng`; picks in order begin
     /// with
     /// `first`.
-    pub(crate) fn new(target: &Target, bytes: Requests, first: usize, rng: Rng) -> RequestSet {
+    pub(crate) fn new(target: &Target, bytes: WireRequests, first: usize, rng: Rng) -> RequestSet {
         let methods = target.requests.iter().map(|request| request.method.as_str());
         // RFC 9110 §9.2.1
         let is_safe = |method: &str| matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE");

@@ -80,7 +80,7 @@ pub(super) fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]
                     time(ns as f64)
                 ),
                 [("figure_ns", ns as f64)],
-                format!("ask for what it can meet, such as --bound {}={limit}", b.metric.name()),
+                format!("ask for what it can meet, such as --bound {}={limit}", b.metric()),
             ))
         })
         .collect()

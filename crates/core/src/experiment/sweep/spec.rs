@@ -1,19 +1,18 @@
 //! Plan of a sweep: axis, levels, bounds, budget.
 
 use crate::experiment::sweep::report::BoundAsked;
-use crate::trial::report::TimesReport;
+use crate::trial::figure::{FigureKind, TimeFigure, TimesReport};
 use knee_load::rng;
 use knee_load::spec::{
     ArrivalLaw, Level, Load, OpenLoad, ParseError, Pause, PauseKind, Rate, TrialSpec,
     parse_duration,
 };
 use knee_load::time::Nanos;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// Plan of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SweepSpec {
     /// Spec that all trials share. Its load gives the pause of the users, or the arrivals and
     /// connections of an open loop. Level, label, seed and size of the load are set per trial.
@@ -96,8 +95,7 @@ impl SweepSpec {
 }
 
 /// Quantity that a sweep varies, with its levels.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SweepAxis {
     /// Virtual users of a closed loop.
     Vusers(VuserPlan),
@@ -106,8 +104,7 @@ pub enum SweepAxis {
 }
 
 /// Numbers of users to measure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VuserPlan {
     /// Chosen from the results so far.
     Auto,
@@ -116,8 +113,7 @@ pub enum VuserPlan {
 }
 
 /// Rates to measure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RatePlan {
     /// Chosen from the results so far.
     Auto,
@@ -126,31 +122,40 @@ pub enum RatePlan {
 }
 
 /// A limit on a figure of response time, written `p90=50ms`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The bounded figure.
-    pub metric: BoundMetric,
+    /// The figure, by its key in [`TimesReport::FIGURES`].
+    metric: &'static str,
     /// Its upper limit.
     pub limit: Nanos,
 }
 
 impl Bound {
+    /// Key of the figure: `p90`.
+    pub fn metric(&self) -> &'static str {
+        self.metric
+    }
+
+    fn row(&self) -> Option<&'static TimeFigure> {
+        TimesReport::FIGURES.iter().find(|row| row.key == self.metric)
+    }
+
+    /// Quantile of the figure, 0 to 1; that of the median for the mean.
+    pub(super) fn quantile(&self) -> f64 {
+        match self.row().map(|row| row.kind) {
+            Some(FigureKind::Quantile(quantile)) => quantile,
+            _ => 0.5,
+        }
+    }
+
     /// The figure and its 95 % confidence interval, in nanoseconds, where the observations suffice.
     pub(super) fn figure(&self, times: &TimesReport) -> (Option<u64>, Option<[u64; 2]>) {
-        match self.metric {
-            BoundMetric::Mean => (times.mean, times.mean_ci95),
-            BoundMetric::P50 => (times.p50, times.p50_ci95),
-            BoundMetric::P75 => (times.p75, times.p75_ci95),
-            BoundMetric::P90 => (times.p90, times.p90_ci95),
-            BoundMetric::P95 => (times.p95, times.p95_ci95),
-            BoundMetric::P99 => (times.p99, times.p99_ci95),
-            BoundMetric::P999 => (times.p999, times.p999_ci95),
-        }
+        self.row().map_or((None, None), |row| (row.value(times), row.ci95(times)))
     }
 
     /// The bound as reported.
     pub(super) fn asked(&self) -> BoundAsked {
-        BoundAsked { metric: self.metric.name().to_owned(), limit_ns: self.limit.0 }
+        BoundAsked { metric: self.metric.to_owned(), limit_ns: self.limit.0 }
     }
 
     /// Whether the figure is within the limit.
@@ -170,7 +175,7 @@ impl Bound {
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = self.limit.to_string().replace([' ', ','], "");
-        write!(f, "{}<={limit}", self.metric.name())
+        write!(f, "{}<={limit}", self.metric)
     }
 }
 
@@ -186,9 +191,12 @@ impl FromStr for Bound {
         };
         let (name, limit) =
             text.split_once('=').ok_or_else(|| wrong(&format!("`{text}` has no `=`")))?;
-        let (metric, ..) = *BoundMetric::TABLE
-            .iter()
-            .find(|row| row.1 == name.trim())
+        let mut bounded = TimesReport::FIGURES.iter();
+        let is_it = |row: &&TimeFigure| {
+            row.key == name.trim() && !matches!(row.kind, FigureKind::Min | FigureKind::Max)
+        };
+        let row = bounded
+            .find(is_it)
             .ok_or_else(|| wrong(&format!("`{}` is not a figure", name.trim())))?;
         // A number without a unit would be seconds, which is more likely a mistake.
         if limit.trim().ends_with(|c: char| c.is_ascii_digit()) {
@@ -198,50 +206,6 @@ impl FromStr for Bound {
         if limit == Nanos::ZERO {
             return Err(wrong("a limit of 0 cannot be met"));
         }
-        Ok(Bound { metric, limit })
-    }
-}
-
-/// A figure of response time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BoundMetric {
-    /// Mean.
-    Mean,
-    /// Median.
-    P50,
-    /// 75th percentile.
-    P75,
-    /// 90th percentile.
-    P90,
-    /// 95th percentile.
-    P95,
-    /// 99th percentile.
-    P99,
-    /// 99.9th percentile.
-    P999,
-}
-
-impl BoundMetric {
-    /// In the order of the variants: each with its name on the command line and its quantile. The
-    /// mean has that of the median.
-    const TABLE: &[(BoundMetric, &str, f64)] = &[
-        (BoundMetric::Mean, "mean", 0.5),
-        (BoundMetric::P50, "p50", 0.5),
-        (BoundMetric::P75, "p75", 0.75),
-        (BoundMetric::P90, "p90", 0.9),
-        (BoundMetric::P95, "p95", 0.95),
-        (BoundMetric::P99, "p99", 0.99),
-        (BoundMetric::P999, "p999", 0.999),
-    ];
-
-    /// Name on the command line.
-    pub fn name(self) -> &'static str {
-        BoundMetric::TABLE[self as usize].1
-    }
-
-    /// Quantile of the figure, 0 to 1.
-    pub(super) fn quantile(self) -> f64 {
-        BoundMetric::TABLE[self as usize].2
+        Ok(Bound { metric: row.key, limit })
     }
 }

@@ -255,7 +255,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             return;
         };
         if connection.state != State::Open {
-            // What comes over a connection that is given up means nothing, but to the link: it may
+            // What comes over a connection that is being closed matters to the link alone: it may
             // be tickets for the next.
             let _ = link.open(wire, |_, _| {});
             return;

@@ -97,8 +97,8 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             }
         }
         self.complete(completion);
-        // An answer that came before the request's body was sent: what is left of the body must
-        // not be taken for the next request (RFC 9112 §9.3).
+        // An answer came before the request's body was sent. The rest of the body must not be taken
+        // for the next request (RFC 9112 §9.3).
         is_whole
     }
 

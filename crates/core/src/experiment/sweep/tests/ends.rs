@@ -1,12 +1,11 @@
 //! Sweeps that fail, are interrupted or are given nonsense.
 
-use super::super::{Bound, BoundMetric, Sweep};
+use super::super::{Bound, Sweep};
 use super::fake::{Fake, automatic, base, bounded, outcomes, rates, sweep};
 use super::{codes, levels};
 use crate::experiment::{EndReason, SingleRun, conduct};
 use crate::trial::report::Verdict;
 use knee_load::spec::{Level, TrialSpec};
-use knee_load::time::Nanos;
 use proptest::prelude::*;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -42,10 +41,7 @@ proptest! {
         on_rates in any::<bool>(),
         bound_ms in 1u64..100,
     ) {
-        let bound = Bound {
-            metric: BoundMetric::P99,
-            limit: Nanos::from_millis(bound_ms),
-        };
+        let bound: Bound = format!("p99={bound_ms}ms").parse().expect("a bound");
         let spec = if on_rates { rates(seed) } else { automatic(seed) };
         let mut experiment = Sweep::new(bounded(spec, &[bound]));
         let mut fake = Fake::station(6, 0.01, 0.001);
