@@ -6,7 +6,7 @@ use crate::exchange::websocket::handshake::{UpgradeRequest, read_request};
 use crate::exchange::websocket::{MessageItem, MessageReader, ReaderSide, put_time};
 use crate::serve::http::Station;
 use crate::sys::clock::{self, MonotonicClock};
-use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::epoll::{Epoll, EpollEvent, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::{Address, Listener, RawAddress, Socket};
 use crate::sys::thread;
@@ -120,7 +120,7 @@ impl WsServerLoop {
     pub(super) fn run(mut self) -> WsServerStats {
         // Without it wake-ups are some 50 µs later.
         let _ = thread::set_timer_slack_ns(1);
-        let (mut events, mut buffer) = ([Event::EMPTY; 256], vec![0; READ_BYTES]);
+        let (mut events, mut buffer) = ([EpollEvent::EMPTY; 256], vec![0; READ_BYTES]);
         loop {
             self.send_due();
             let timeout = self.next_due().map(|at| at - self.clock.now());
@@ -197,7 +197,7 @@ impl WsServerLoop {
         slot.connection.as_mut().filter(|_| slot.generation == (token >> 32) as u32)
     }
 
-    fn on_event(&mut self, token: u64, event: Event, buffer: &mut [u8]) {
+    fn on_event(&mut self, token: u64, event: EpollEvent, buffer: &mut [u8]) {
         if event.is_writable() {
             self.flush(token);
         }
