@@ -1,5 +1,5 @@
-//! Any bytes from the server, however they are cut, mean the same for messages over WebSocket, and
-//! are answered the same; each operation ends once at most. Nothing panics.
+//! Bytes from a WebSocket server mean the same however they are cut, and are answered the same. Each
+//! operation ends once at most. Nothing panics.
 
 use knee_engine::exchange::websocket::handshake::{UpgradeRequest, read_request};
 use knee_engine::exchange::websocket::{WebSocket, WebSocketShared};
@@ -9,7 +9,7 @@ use knee_engine::exchange::{
 use knee_load::spec::{HttpRequest, Matching, Pick, Protocol, Target, Url, WebSocketSettings};
 use knee_load::time::Nanos;
 
-/// What is told, put into the outbox, and the state thereafter.
+/// Events, bytes to send, and the state thereafter.
 type Outcome = (Vec<OpEvent>, Vec<u8>, ConnectionState);
 
 const OPERATIONS: u32 = 4;

@@ -82,9 +82,9 @@ const OPENING_MAX: u32 = 100;
 const NONE: u32 = u32::MAX;
 
 /// Carries operations over connections of one kind of link, conversation and policy. An operation
-/// of a lane takes the lane's own connection. Any other takes an idle connection; or opens one, up
-/// to the most permitted; or shares the one with the fewest operations, if that has room; or waits,
-/// if the policy does. Has no schedule and no statistics.
+/// of a lane takes the lane's own connection. Any other takes an idle connection, or opens one, up
+/// to the limit. Else it shares the one with the fewest operations, if that has room, or waits, if
+/// the policy does. Has no schedule and no statistics.
 pub(crate) struct HttpClient<L: Link, X: Conversation, P: Policy = Pooled> {
     config: ClientConfig,
     policy: P,
