@@ -2,8 +2,11 @@
 //! are answered the same. Each operation ends once at most. Nothing panics.
 
 use knee_engine::exchange::http2::{Http2, Http2Shared};
-use knee_engine::exchange::{ConnectionState, EventQueue, Exchange, OpEvent, Outbox, StreamEnd};
-use knee_load::spec::{HttpRequest, HttpTarget, Pick, Url};
+use knee_engine::exchange::{
+    CallContext, ConnectionState, Conversation, EventQueue, OpEvent, Outbox, Received, StreamEnd,
+};
+use knee_load::spec::{HttpRequest, Pick, Target, Url};
+use knee_load::time::Nanos;
 
 /// The events, the bytes of the outbox, and the state of the connection afterwards.
 type Outcome = (Vec<OpEvent>, Vec<u8>, ConnectionState);
@@ -34,35 +37,37 @@ pub fn check(data: &[u8]) {
 fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> Outcome {
     let mut shared = Http2Shared::new(&target());
     let (mut out, mut events) = (Outbox::default(), EventQueue::default());
-    let mut http2 = Http2::established(&mut shared, &mut out);
+    let at = Nanos::ZERO;
+    let mut cx = CallContext { now: at, shared: &mut shared, out: &mut out, events: &mut events };
+    let mut http2 = Http2::established(&mut cx);
     if choice & 1 == 1 {
-        http2.feed(SETTINGS, &mut shared, &mut out, &mut events);
+        http2.receive(Received { bytes: SETTINGS, at }, &mut cx);
     }
     for op in 0..OPERATIONS {
-        http2.begin(op, (op as usize % 3).into(), &mut shared, &mut out, &mut events);
+        http2.start(op, (op as usize % 3).into(), &mut cx);
     }
     if choice & 2 == 2 {
-        http2.cancel(3, &mut out);
+        http2.cancel(3, &mut cx);
     }
     let mut rest = stream;
     while !rest.is_empty() {
         let (here, after) = rest.split_at(piece(rest.len()));
-        http2.feed(here, &mut shared, &mut out, &mut events);
+        http2.receive(Received { bytes: here, at }, &mut cx);
         rest = after;
     }
     let state = http2.state();
-    http2.ended(StreamEnd::Fin, &mut events);
+    http2.ended(StreamEnd::Fin, &mut cx);
     (summed(std::mem::take(&mut *events)), std::mem::take(out.bytes()), state)
 }
 
-fn target() -> HttpTarget {
+fn target() -> Target {
     let url = Url::parse("http://h/").expect("a URL");
     let request = |method: &str, body: &[u8]| {
         HttpRequest::new(method, &url, Vec::new(), body.to_vec(), 1).expect("a request")
     };
     let requests =
         vec![request("GET", b""), request("POST", &[b'b'; 70_000]), request("HEAD", b"")];
-    HttpTarget::new(url.endpoint().clone(), requests, Pick::InOrder, true).expect("a target")
+    Target::new(url.endpoint().clone(), requests, Pick::InOrder, true).expect("a target")
 }
 
 /// All bytes of an operation in one telling, where the first one was.
@@ -94,7 +99,10 @@ fn check_order(events: &[OpEvent]) {
             | OpEvent::Failed { op, .. }
             | OpEvent::Unprocessed(op) => (op, true),
             OpEvent::Violated(_) | OpEvent::Reset(_) => continue,
-            OpEvent::Surplus => panic!("not of HTTP/2"),
+            OpEvent::Delivered { .. }
+            | OpEvent::Opened
+            | OpEvent::NotOpened(_)
+            | OpEvent::Surplus => panic!("not of HTTP/2"),
         };
         let ended = &mut ended[op as usize];
         assert!(!*ended, "operation {op} had ended: {events:?}");

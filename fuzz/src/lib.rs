@@ -16,3 +16,4 @@ pub mod syn_segment;
 pub mod targets_file;
 pub mod udp_control;
 pub mod url;
+pub mod websocket;

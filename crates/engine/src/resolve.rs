@@ -5,7 +5,7 @@ use crate::error::reason;
 use crate::link::{Greeting, greet, tls_target};
 use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
-use knee_load::spec::{Endpoint, HttpTarget};
+use knee_load::spec::{Endpoint, Target};
 use knee_load::time::Nanos;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -40,10 +40,7 @@ pub(crate) fn reach(
 ///
 /// # Errors
 /// [`RunError::Unreachable`] with the reason.
-pub fn preflight(
-    target: &HttpTarget,
-    connect_timeout: Nanos,
-) -> Result<(String, Greeting), RunError> {
+pub fn preflight(target: &Target, connect_timeout: Nanos) -> Result<(String, Greeting), RunError> {
     let patience = Duration::from_nanos(connect_timeout.0);
     // A faulty file is an error whether or not the target answers.
     let tls = tls_target(target)?;
@@ -121,7 +118,7 @@ const PREFLIGHT_PATIENCE: Duration = Duration::from_secs(5);
 /// [`RunError::Unreachable`]: it refuses, or there is no such host; [`RunError::NotPermitted`]: a
 /// source is no address of this host.
 pub fn preflight_overload(
-    target: &HttpTarget,
+    target: &Target,
     sources: &[String],
 ) -> Result<(SocketAddr, bool), RunError> {
     let Endpoint::Tcp { host, port } = &target.endpoint else {

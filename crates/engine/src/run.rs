@@ -15,7 +15,7 @@ use crate::pool::client::Client;
 use crate::pool::requests::{RequestSet, serialise_all};
 use crate::reactor::{Backend, COVERED, ReceiveClock, Waiter, WireRequests};
 use crate::resolve;
-use crate::sys::clock::MonotonicClock;
+use crate::sys::clock::{self, MonotonicClock};
 use crate::sys::socket::{Address, RawAddress};
 use crate::sys::thread as sys_thread;
 use crate::threads;
@@ -28,9 +28,7 @@ use knee_load::measure::{
     Observed, Recorder, RecorderConfig, Trial, WaitUse, Window,
 };
 use knee_load::rng;
-use knee_load::spec::{
-    BackendChoice, HttpVersion, Load, Share, TimestampsChoice, TrialSpec, WorkerRange,
-};
+use knee_load::spec::{BackendChoice, Load, Share, TimestampsChoice, TrialSpec, WorkerRange};
 use knee_load::time::Clock;
 use std::collections::BTreeMap;
 use std::io;
@@ -341,7 +339,7 @@ impl RunPlan<'_> {
     /// Users wait for nothing but their responses.
     fn reading_delays(&self) -> bool {
         match &self.spec.load {
-            Load::Closed { pause, .. } => pause.law.is_zero(),
+            Load::Closed { pause, .. } => pause.law.is_zero() && !self.spec.target.subscribes(),
             Load::Open(_) | Load::Overload(_) => false,
         }
     }
@@ -389,6 +387,7 @@ impl RunPlan<'_> {
         let origin = *self.origin.get_or_init(|| self.begin());
         worker.clock = MonotonicClock { origin };
         worker.receive_clock = ReceiveClock::new(origin);
+        worker.client.set_epoch(clock::realtime_ahead_ns() + origin);
         worker.clock.wait_for_origin();
         if let Some(barrier) = self.barrier {
             barrier.begun(worker.clock.now().0);
@@ -406,10 +405,10 @@ impl RunPlan<'_> {
 pub fn connections_of(spec: &TrialSpec) -> u32 {
     match &spec.load {
         Load::Open(open) => open.connections_max,
-        Load::Closed { vusers, .. } => match spec.target.version() {
-            HttpVersion::Http2 => spec.target.http2.connections_max.unwrap_or(*vusers),
-            HttpVersion::Auto | HttpVersion::Http11 => *vusers,
-        },
+        Load::Closed { vusers, .. } => {
+            let shared = spec.target.shared_by().and(spec.target.connections_max);
+            shared.unwrap_or(*vusers)
+        }
         Load::Overload(load) => load.scheme.connecting_max(),
     }
 }

@@ -83,6 +83,11 @@ fn url() {
     run("url", 10_000, checks::url::check);
 }
 
+#[test]
+fn websocket() {
+    run("websocket", 3_000, checks::websocket::check);
+}
+
 /// The targets themselves are built by cargo-fuzz alone, so what they consist of is compared here.
 #[test]
 fn every_target_is_whole() {

@@ -10,7 +10,7 @@ use knee_load::measure::{Outcome, SessionAttempts, SessionMeasured, Trial};
 use knee_load::session::*;
 use knee_load::spec::{
     ArrivalLaw, BackendChoice, CloseKind, ConnectScheme, EngineOptions, Hole, HttpRequest,
-    HttpTarget, HttpVersion, Load, OpenLoad, OverloadLoad, Part, Pause, Pick, Rate, TrialSpec, Url,
+    HttpVersion, Load, OpenLoad, OverloadLoad, Part, Pause, Pick, Rate, Target, TrialSpec, Url,
     parse_header,
 };
 use knee_load::time::Nanos;
@@ -82,7 +82,7 @@ fn extract(variable: u16, source: Source) -> Extraction {
 
 /// A login, a page of items, and one of them viewed twice and put into the cart. Then the cart, and
 /// a page that is redirected to the items.
-fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
+fn target(port: u16, rows: usize, deal: Deal) -> Target {
     let url = Url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
     let name = || piece(TemplatePiece::Column { data: 0, column: 0 });
     let cookies = || piece(TemplatePiece::Cookies);
@@ -151,7 +151,7 @@ fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
         ..SessionPlan::default()
     };
     let endpoint = url.endpoint().clone();
-    let mut target = HttpTarget::new(endpoint, requests, Pick::InOrder, true).unwrap();
+    let mut target = Target::new(endpoint, requests, Pick::InOrder, true).unwrap();
     target.sessions = Some(Arc::new(plan));
     target
 }
@@ -159,7 +159,7 @@ fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
 /// A session's operations: its six steps, one of them done twice, and one redirection.
 const OPERATIONS: u64 = 8;
 
-fn spec(target: HttpTarget, load: Load, sessions: Option<u64>) -> TrialSpec {
+fn spec(target: Target, load: Load, sessions: Option<u64>) -> TrialSpec {
     TrialSpec {
         label: "sessions".to_owned(),
         level: load.level(),
@@ -210,7 +210,7 @@ fn users_get_their_values_over_both_versions_and_backends() {
         for backend in both() {
             let (_server, port) = shop();
             let mut target = target(port, 64, Deal::InOrder);
-            target.version = version;
+            target = target.with_version(version);
             let spec = spec(target, users(16), Some(200));
             if let Some(trial) = run_over(&spec, backend) {
                 check_all_bought(&trial, 200);
@@ -226,7 +226,7 @@ fn sessions_arrive_by_a_schedule() {
     for version in [HttpVersion::Http11, HttpVersion::Http2] {
         let (_server, port) = shop();
         let mut target = target(port, 64, Deal::Random);
-        target.version = version;
+        target = target.with_version(version);
         let load = Load::Open(OpenLoad {
             rate: Rate::per_second(200).unwrap(),
             arrival: ArrivalLaw::Poisson,
@@ -375,7 +375,7 @@ fn closing(answers: &str, body: impl FnOnce(u16)) {
 }
 
 /// The cart, looked at twice without a login.
-fn two_steps(port: u16) -> HttpTarget {
+fn two_steps(port: u16) -> Target {
     let mut target = target(port, 64, Deal::InOrder);
     let plan = Arc::make_mut(target.sessions.as_mut().unwrap());
     plan.kinds[0].program = vec![Instruction::Request(4); 2];
@@ -407,7 +407,7 @@ fn a_session_ends_as_the_step_that_it_fails_at() {
         let spec = spec(two_steps(port), load, Some(3));
         let trial = run_over(&spec, BackendChoice::Epoll).unwrap();
         let attempts = attempts(&trial);
-        assert_eq!(attempts.outcomes.count(Outcome::Http5xx), 3, "{attempts:?}");
+        assert_eq!(attempts.outcomes.count(Outcome::HTTP_5XX), 3, "{attempts:?}");
         assert_eq!((attempts.outcomes.total(), attempts.established), (3, 3));
         assert_eq!(trial.measurement.outcomes.total(), 3, "steps");
     });

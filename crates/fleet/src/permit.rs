@@ -2,7 +2,7 @@
 
 use crate::FleetError;
 use knee_load::spec::{
-    ConnectScheme, Endpoint, HttpTarget, Load, OverloadLoad, TrialSpec, WorkerRange,
+    ConnectScheme, Endpoint, Load, OverloadLoad, Target, TrialSpec, WorkerRange,
 };
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -97,7 +97,7 @@ impl Permit {
     /// or the first of all without `patience`.
     pub(crate) fn pin(
         &self,
-        target: &mut HttpTarget,
+        target: &mut Target,
         patience: Option<Duration>,
     ) -> Result<(), FleetError> {
         let Endpoint::Tcp { host, port } = &target.endpoint else {

@@ -23,6 +23,8 @@ pub const PICKS: u64 = 4 << 40;
 pub const ORDER: u64 = 5 << 40;
 /// Random decisions of users, by worker.
 pub const SESSIONS: u64 = 7 << 40;
+/// Keys and masks of WebSocket, by worker.
+pub const MASKS: u64 = 8 << 40;
 /// Failures of a simulated server.
 pub const SERVER_FAULTS: u64 = 6 << 40;
 

@@ -44,7 +44,7 @@ use fault::Read;
 use fields::{Fields, duration, named};
 use knee_core::threshold::Threshold;
 use knee_load::session::SessionPlan;
-use knee_load::spec::{Endpoint, HttpRequest, ParseError};
+use knee_load::spec::{Endpoint, HttpRequest, ParseError, Scheme};
 use knee_load::time::Nanos;
 use session::{PlanBuilder, RequestDefaults};
 use target::TargetOrigin;
@@ -73,8 +73,8 @@ pub trait ScenarioInputs {
 pub struct Scenario {
     /// Where all requests go.
     pub endpoint: Endpoint,
-    /// Whether its connections are to be secured.
-    pub is_secure: bool,
+    /// The scheme of all requests.
+    pub scheme: Scheme,
     /// The requests of all steps.
     pub requests: Vec<HttpRequest>,
     /// What users do with them.
@@ -125,7 +125,7 @@ fn read(bytes: &[u8], inputs: &mut dyn ScenarioInputs) -> Read<Scenario> {
     let fail_if = fields.read_key("fail_if", |node| load::thresholds(node, &plan))?;
     Ok(Scenario {
         endpoint: origin.url.endpoint().clone(),
-        is_secure: origin.url.is_secure(),
+        scheme: origin.url.scheme(),
         requests,
         load: fields.read_key("load", load::read)?,
         fail_if: fail_if.unwrap_or_default(),

@@ -29,7 +29,7 @@ impl TargetOrigin {
             let path = quoted(url.path());
             bail!(node.at, "the target has the path {path}: write it in the steps");
         }
-        let scheme = if url.is_secure() { "https" } else { "http" };
+        let scheme = url.scheme().name();
         let text = format!("{scheme}://{}", url.host());
         Ok(TargetOrigin { url, text })
     }
@@ -88,7 +88,7 @@ impl TargetOrigin {
             ));
         }
         let url = Url::parse(&holed.text[..end]).map_err(|wrong| wrong.0)?;
-        if url.endpoint() != self.url.endpoint() || url.is_secure() != self.url.is_secure() {
+        if url.endpoint() != self.url.endpoint() || url.scheme() != self.url.scheme() {
             let (own, other) = (&self.text, &holed.text[..end]);
             return Err(format!(
                 "{} is another server than the target {own}: a scenario has one",

@@ -2,8 +2,8 @@
 
 use knee_load::experiment::latency::spec::{FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd};
 use knee_load::spec::{
-    BackendChoice, Endpoint, EngineOptions, HttpTarget, Level, Load, Margins, Pick,
-    TimestampsChoice, TrialSpec, WaitPolicy,
+    BackendChoice, Endpoint, EngineOptions, Level, Load, Margins, Pick, Target, TimestampsChoice,
+    TrialSpec, WaitPolicy,
 };
 use knee_load::time::Nanos;
 
@@ -14,13 +14,13 @@ pub fn trial(load: Load, duration: Nanos) -> TrialSpec {
         label: "test".to_owned(),
         level,
         load,
-        target: HttpTarget {
+        target: Target {
             endpoint: Endpoint::Unix { path: "/test".to_owned() },
             requests: Vec::new(),
             pick: Pick::InOrder,
             keep_alive: true,
-            version: Default::default(),
-            http2: Default::default(),
+            protocol: Default::default(),
+            connections_max: None,
             tls: None,
             sessions: None,
         },

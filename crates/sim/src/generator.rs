@@ -38,7 +38,7 @@ impl RequestFate {
     fn outcome(self) -> Outcome {
         match self {
             RequestFate::Served => Outcome::Ok,
-            RequestFate::Rejected => Outcome::Http5xx,
+            RequestFate::Rejected => Outcome::HTTP_5XX,
             RequestFate::Refused => Outcome::Refused,
             RequestFate::Reset => Outcome::Reset,
         }
@@ -370,8 +370,8 @@ impl Generator {
 fn status_of(outcome: Outcome) -> u16 {
     match outcome {
         Outcome::Ok | Outcome::Served => 200,
-        Outcome::Http4xx => 404,
-        Outcome::Http5xx => 503,
+        Outcome::HTTP_4XX => 404,
+        Outcome::HTTP_5XX => 503,
         _ => 0,
     }
 }

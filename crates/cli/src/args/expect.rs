@@ -4,7 +4,7 @@ use super::first_given;
 use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
-use knee_load::spec::HttpTarget;
+use knee_load::spec::Target;
 use knee_scenario::{Expected, parse_status};
 use serde::Serialize;
 use serde_json::Value;
@@ -43,7 +43,7 @@ impl ExpectArgs {
     }
 
     /// The same target with what is expected of its only request.
-    pub fn apply(&self, mut target: HttpTarget) -> HttpTarget {
+    pub fn apply(&self, mut target: Target) -> Target {
         let expected = Expected {
             status: self.expect_status.clone(),
             body: self.expect_body.clone(),

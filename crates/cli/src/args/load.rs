@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::resolved_options::typed;
 use clap::Args;
 use knee_load::law::Law;
-use knee_load::spec::{HttpTarget, HttpVersion, OpenLoad, Pause, PauseKind, Rate, parse_law};
+use knee_load::spec::{OpenLoad, Pause, PauseKind, Rate, Target, parse_law};
 use knee_load::time::Nanos;
 use knee_scenario::Scenario;
 use serde::Serialize;
@@ -39,17 +39,15 @@ impl OpenArgs {
     pub fn load(
         &self,
         rate: Option<Rate>,
-        target: &HttpTarget,
+        target: &Target,
         trace: Option<&RecordedArrivals>,
         run_length: Nanos,
         machine: &Machine,
     ) -> Result<OpenLoad, Failure> {
         let (rate, arrival) = self.arrivals.schedule(rate, trace, run_length)?;
-        // A connection of HTTP/2 carries many operations at once.
-        let default = match target.version() {
-            HttpVersion::Http2 => 1,
-            HttpVersion::Auto | HttpVersion::Http11 => machine.connections_default(),
-        };
+        // Where operations share connections, one carries many at once.
+        let is_shared = target.shared_by().is_some();
+        let default = if is_shared { 1 } else { machine.connections_default() };
         let connections_max = self.connections.unwrap_or(default);
         machine.check_connections("--connections", connections_max)?;
         Ok(OpenLoad { rate, arrival, connections_max, in_flight_max: self.max_in_flight })
@@ -57,12 +55,12 @@ impl OpenArgs {
 
     /// The same target, whose connections the virtual users of a closed loop share where `-c` says
     /// how many there are.
-    pub fn shared_by_users(&self, mut target: HttpTarget) -> Result<HttpTarget, Failure> {
-        if self.connections.is_some() && target.version() != HttpVersion::Http2 {
+    pub fn shared_by_users(&self, mut target: Target) -> Result<Target, Failure> {
+        if self.connections.is_some() && target.shared_by().is_none() {
             let wrong = "in HTTP/1.1 each virtual user has a connection of its own: leave it out";
             return Err(Failure::argument("--connections", wrong));
         }
-        target.http2.connections_max = self.connections;
+        target.connections_max = self.connections;
         Ok(target)
     }
 }

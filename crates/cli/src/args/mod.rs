@@ -19,6 +19,7 @@ mod threshold;
 mod token;
 mod trace;
 mod values;
+mod websocket;
 
 pub use arrival::ArrivalArgs;
 pub use choice::{Choices, one_of, word_of};

@@ -6,7 +6,7 @@ use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_engine::error::RunError;
 use knee_engine::observe::{Vantage, watch_for};
-use knee_load::spec::{Endpoint, HttpTarget};
+use knee_load::spec::{Endpoint, Target};
 use serde::Serialize;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -74,7 +74,7 @@ impl ObserveArgs {
     }
 
     /// Refuses an observer for a target that has no port to watch.
-    pub fn check(&self, target: &HttpTarget) -> Result<(), Failure> {
+    pub fn check(&self, target: &Target) -> Result<(), Failure> {
         match &target.endpoint {
             Endpoint::Unix { .. } if self.is_given() => {
                 let wrong = "a Unix socket has no SYNs to watch: leave it out";

@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_load::spec::{
-    ClientCertificate, Http2Limits, HttpTarget, HttpVersion, TlsGroup, TlsResume, TlsSpec,
-    TlsVersion,
+    ClientCertificate, Http2Limits, HttpSettings, HttpVersion, Protocol, Scheme, Target, TlsGroup,
+    TlsResume, TlsSpec, TlsVersion,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -31,8 +31,8 @@ pub struct SecureArgs {
     #[arg(long, hide_short_help = true)]
     http2_prior_knowledge: bool,
 
-    /// Most concurrent streams of an HTTP/2 connection [default: what the server permits, up to
-    /// 100]
+    /// Most concurrent streams of an HTTP/2 connection, or messages under way on a WebSocket
+    /// [default: what the server permits, up to 100]
     #[arg(long, value_name = "N", value_parser = parse_count, hide_short_help = true)]
     streams: Option<u32>,
 
@@ -90,10 +90,14 @@ const WINDOW_MAX: i64 = (1 << 31) - 1;
 
 impl SecureArgs {
     /// The same target with its connections secured and spoken over as asked for.
-    pub fn apply(&self, target: HttpTarget, is_secure: bool) -> Result<HttpTarget, Failure> {
+    pub fn apply(&self, target: Target, scheme: Scheme) -> Result<Target, Failure> {
+        let is_secure = scheme.is_secure();
         if let Some(option) = self.given().filter(|_| !is_secure) {
-            let wrong = "is of TLS: write https:// in the URL, or leave it out";
+            let wrong = "is of TLS: write https:// or wss:// in the URL, or leave it out";
             return Err(Failure::argument(option, wrong));
+        }
+        if scheme.is_websocket() {
+            self.check_websocket()?;
         }
         if self.http2 && !is_secure {
             let wrong = "is chosen in TLS: write https://, or give --http2-prior-knowledge";
@@ -104,13 +108,11 @@ impl SecureArgs {
             (_, true) => HttpVersion::Http2,
             _ => HttpVersion::Auto,
         };
-        Ok(HttpTarget {
-            version,
-            http2: Http2Limits {
-                streams_max: self.streams,
-                window_bytes: self.window,
-                connections_max: None,
-            },
+        Ok(Target {
+            protocol: Protocol::Http(HttpSettings {
+                version,
+                http2: Http2Limits { streams_max: self.streams, window_bytes: self.window },
+            }),
             tls: is_secure.then(|| Box::new(self.tls())),
             ..target
         })
@@ -129,6 +131,27 @@ impl SecureArgs {
             groups: self.tls_groups.clone(),
             resume: self.tls_resume,
         }
+    }
+
+    /// Refuses what WebSocket does not have.
+    fn check_websocket(&self) -> Result<(), Failure> {
+        let given = first_given(&[
+            (self.http2, "--http2"),
+            (self.http2_prior_knowledge, "--http2-prior-knowledge"),
+            (self.window.is_some(), "--window"),
+            (self.tls_resume == TlsResume::EarlyData, "--tls-resume 0rtt"),
+        ]);
+        match given {
+            Some(option) => {
+                Err(Failure::argument(option, "a WebSocket begins in HTTP/1.1: leave it out"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Most messages under way on a WebSocket.
+    pub fn messages_max(&self) -> u32 {
+        self.streams.unwrap_or(Http2Limits::STREAMS_DEFAULT)
     }
 
     /// Whether HTTP/2 is asked for.

@@ -5,7 +5,9 @@ mod scenario;
 use super::choice::{Choices, one_of, word_of};
 use super::curl::{CurlArgs, Proxy, parse_header};
 use super::expect::ExpectArgs;
+use super::first_given;
 use super::secure::SecureArgs;
+use super::websocket::WebSocketArgs;
 use crate::failure::Failure;
 use crate::input;
 use crate::resolved_options::{Typed, typed};
@@ -13,7 +15,9 @@ use crate::secrets::of_command_line_and;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
-use knee_load::spec::{Endpoint, HttpRequest, HttpTarget, ParseError, Pick, Url, parse_targets};
+use knee_load::spec::{
+    Endpoint, HttpRequest, ParseError, Pick, Scheme, Target, Url, parse_targets,
+};
 use knee_scenario::Scenario;
 use knee_scenario::import::data;
 use serde::{Serialize, Serializer};
@@ -24,7 +28,8 @@ use std::sync::Arc;
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Target")]
 pub struct TargetArgs {
-    /// The URL to load, such as http://127.0.0.1:8080/path, or a scenario file (.yaml, .json)
+    /// The URL to load, such as http://127.0.0.1:8080/path or ws://HOST/, or a scenario file
+    /// (.yaml, .json)
     #[arg(value_name = "URL", help_heading = None::<&str>)]
     pub url: Option<String>,
 
@@ -92,6 +97,10 @@ pub struct TargetArgs {
     #[serde(flatten)]
     pub secure: SecureArgs,
 
+    #[command(flatten)]
+    #[serde(flatten)]
+    websocket: WebSocketArgs,
+
     /// The scenario that the URL names, once it is read.
     #[arg(skip)]
     #[serde(skip)]
@@ -109,11 +118,11 @@ impl TargetArgs {
     }
 
     /// The target; files are read here.
-    pub fn resolve(&self) -> Result<HttpTarget, Failure> {
+    pub fn resolve(&self) -> Result<Target, Failure> {
         if let Some(scenario) = &self.scenario {
             return self.target_of(scenario);
         }
-        let (endpoint, is_secure, requests) = match (&self.targets, self.url()) {
+        let (endpoint, scheme, requests) = match (&self.targets, self.url()) {
             (Some(file), _) => self.several(file)?,
             (None, Some(url)) => self.one(url)?,
             (None, None) => {
@@ -124,19 +133,34 @@ impl TargetArgs {
         let (endpoint, requests) = match (&self.unix_socket, &self.curl.proxy) {
             (Some(path), None) => (Endpoint::Unix { path: path.clone() }, requests),
             (_, Some(proxy)) => {
-                self.check_proxy(is_secure)?;
+                self.check_proxy(scheme)?;
                 (proxy.endpoint.clone(), Proxy::ask(requests))
             }
             (None, None) => (endpoint, requests),
         };
-        let target = HttpTarget::new(endpoint, requests, self.pick, !self.no_keepalive)
+        let target = Target::new(endpoint, requests, self.pick, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
-        let target = self.secure.apply(target, is_secure)?;
+        let target = self.speak(target, scheme)?;
         Ok(self.expect.apply(target))
     }
 
-    fn check_proxy(&self, is_secure: bool) -> Result<(), Failure> {
-        let wrong = match (is_secure, self.secure.wants_http2()) {
+    /// The same target, spoken with and secured as its scheme and the options say.
+    fn speak(&self, target: Target, scheme: Scheme) -> Result<Target, Failure> {
+        let target = self.secure.apply(target, scheme)?;
+        if !scheme.is_websocket() {
+            return self.websocket.refuse("is of WebSocket: give ws:// or wss://").map(|()| target);
+        }
+        let given = [(self.method.is_some(), "--method"), (self.no_keepalive, "--no-keepalive")];
+        if let Some(option) = first_given(&given) {
+            let wrong = "a WebSocket opens with GET and carries many messages: leave it out";
+            return Err(Failure::argument(option, wrong));
+        }
+        Ok(self.websocket.apply(target, self.secure.messages_max()))
+    }
+
+    fn check_proxy(&self, scheme: Scheme) -> Result<(), Failure> {
+        let wrong = match (scheme.is_secure(), self.secure.wants_http2()) {
+            _ if scheme.is_websocket() => "a proxy for ws:// is not supported: leave it out",
             _ if self.unix_socket.is_some() => "a Unix socket is no proxy: leave one out",
             (true, _) => "a proxy for https:// is not supported: leave it out",
             (_, true) => "a proxy is asked in HTTP/1.1: leave --http2-prior-knowledge out",
@@ -145,7 +169,7 @@ impl TargetArgs {
         Err(Failure::argument("--proxy", wrong))
     }
 
-    fn one(&self, url: &str) -> Result<(Endpoint, bool, Vec<HttpRequest>), Failure> {
+    fn one(&self, url: &str) -> Result<(Endpoint, Scheme, Vec<HttpRequest>), Failure> {
         let (body, content_type) = self.body()?;
         let (text, body) = if self.curl.get {
             (CurlArgs::with_query(url, &body)?, Vec::new())
@@ -159,7 +183,7 @@ impl TargetArgs {
             .map_err(|e| Failure::argument("--method", e))?;
         let content_type = content_type.filter(|_| !self.curl.get);
         let request = self.with_headers(request, content_type)?;
-        Ok((url.endpoint().clone(), url.is_secure(), vec![request]))
+        Ok((url.endpoint().clone(), url.scheme(), vec![request]))
     }
 
     /// The body, and the content type that goes with how it is given.
@@ -179,7 +203,7 @@ impl TargetArgs {
         Ok((body, pieces.is_given().then(|| content_type.to_owned())))
     }
 
-    fn several(&self, file: &str) -> Result<(Endpoint, bool, Vec<HttpRequest>), Failure> {
+    fn several(&self, file: &str) -> Result<(Endpoint, Scheme, Vec<HttpRequest>), Failure> {
         let told = |e: Failure| Failure::argument("--targets", e.line);
         let text = input::read_text(file).map_err(told)?;
         let mut read_body = |path: &str| input::read_file(path, input::FILE_MAX);
@@ -188,7 +212,7 @@ impl TargetArgs {
             .map_err(|failure| failure.without_secrets(&of_command_line_and(&text)))?;
         let with_headers = |r| self.with_headers(r, None);
         let requests = targets.requests.into_iter().map(with_headers).collect::<Result<_, _>>()?;
-        Ok((targets.endpoint, targets.is_secure, requests))
+        Ok((targets.endpoint, targets.scheme, requests))
     }
 
     /// The same request with the headers that options give, and the content type that goes with its

@@ -6,7 +6,7 @@ use clap::Args;
 use knee_core::report::{Report, ThresholdReport, thresholds};
 use knee_core::threshold::Threshold;
 use knee_core::trial::statistics::{StatisticUnit, threshold_names};
-use knee_load::spec::HttpTarget;
+use knee_load::spec::Target;
 use knee_scenario::{Scenario, check_part};
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ impl ThresholdArgs {
     }
 
     /// Refuses thresholds of steps and targets that there are not.
-    pub fn check(&self, target: &HttpTarget) -> Result<(), Failure> {
+    pub fn check(&self, target: &Target) -> Result<(), Failure> {
         let plan = target.sessions.as_deref();
         let mut all = self.fail_if.iter();
         all.try_for_each(|threshold| check_part(threshold, &target.requests, plan))

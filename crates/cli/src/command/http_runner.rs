@@ -17,7 +17,7 @@ use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
 use knee_fleet::Fleet;
 use knee_load::measure::IntervalWatcher;
-use knee_load::spec::{HttpTarget, HttpVersion, Level, TrialSpec};
+use knee_load::spec::{HttpVersion, Level, Target, TrialSpec};
 use knee_load::time::Nanos;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ pub fn report_setup(
 #[derive(Debug)]
 pub struct HttpRunner {
     /// What every trial is sent to.
-    target: HttpTarget,
+    target: Target,
     /// How long the first connect may take.
     connect_timeout: Nanos,
     /// Whether a line follows each trial.
@@ -193,16 +193,16 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> TrialRunner<X> for Ht
 /// # Errors
 /// It does not answer, or not as it should.
 pub(super) fn settle(
-    target: HttpTarget,
+    target: Target,
     connect_timeout: Nanos,
     fleet: Option<&Fleet>,
-) -> Result<HttpTarget, RunError> {
+) -> Result<Target, RunError> {
     let version = match (target.version(), fleet) {
         (HttpVersion::Auto, None) => knee_engine::preflight(&target, connect_timeout)?.1.version,
         (HttpVersion::Auto, Some(fleet)) => fleet.greet(&target, connect_timeout)?.version,
         (version, _) => version,
     };
-    Ok(HttpTarget { version, ..target })
+    Ok(target.with_version(version))
 }
 
 /// What is known of an HTTP trial before it begins.

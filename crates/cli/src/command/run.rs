@@ -13,9 +13,7 @@ use clap::Args;
 use knee_core::experiment::SingleRun;
 use knee_core::report::Kind;
 use knee_fleet::Fleet;
-use knee_load::spec::{
-    AskedArrival, HttpTarget, Load, Rate, TrialSpec, parse_duration, parse_rate,
-};
+use knee_load::spec::{AskedArrival, Load, Rate, Target, TrialSpec, parse_duration, parse_rate};
 use knee_load::time::Nanos;
 use knee_scenario::ScenarioLoad;
 use serde::Serialize;
@@ -307,12 +305,16 @@ impl RawRun {
 
     fn load(
         &self,
-        target: &HttpTarget,
+        target: &Target,
         trace: Option<&RecordedArrivals>,
         run_length: Nanos,
         machine: &Machine,
     ) -> Result<Load, Failure> {
         if self.is_open() {
+            if target.subscribes() {
+                let wrong = "the server sends by itself: leave the rate out, or --subscribe";
+                return Err(Failure::argument("--subscribe", wrong));
+            }
             let load = self.open.load(self.rate, target, trace, run_length, machine)?;
             return Ok(Load::Open(load));
         }
@@ -320,7 +322,7 @@ impl RawRun {
             (None, Some(connections)) => ("--connections", connections),
             (vusers, _) => ("--vusers", vusers.unwrap_or(10)),
         };
-        let connections = target.http2.connections_max.unwrap_or(vusers);
+        let connections = target.connections_max.unwrap_or(vusers);
         machine.check_connections(argument, connections)?;
         Ok(Load::Closed { vusers, pause: self.closed.pause() })
     }
@@ -331,7 +333,7 @@ impl RawRun {
             Load::Open(load) => self.open.connections = Some(load.connections_max),
             Load::Closed { vusers, .. } => {
                 self.vusers = Some(*vusers);
-                self.open.connections = trial.target.http2.connections_max;
+                self.open.connections = trial.target.connections_max;
                 self.closed.settle();
             }
             Load::Overload(_) => {}

@@ -18,7 +18,7 @@ use knee_core::experiment::sweep::{Bound, RatePlan, Sweep, SweepAxis, SweepSpec,
 use knee_core::report::Kind;
 use knee_fleet::Fleet;
 use knee_load::arrival;
-use knee_load::spec::{HttpTarget, Level, Load, Rate, TrialSpec, parse_duration};
+use knee_load::spec::{Level, Load, Rate, Target, TrialSpec, parse_duration};
 use knee_load::time::Nanos;
 use serde::Serialize;
 
@@ -169,6 +169,10 @@ impl RawSweep {
 
     fn spec(&self, machine: &Machine, fleet: Option<&Fleet>) -> Result<SweepSpec, Failure> {
         let target = self.target.resolve()?;
+        if target.subscribes() {
+            let wrong = "the server sends by itself, and no load can be varied: use knee run";
+            return Err(Failure::argument("--subscribe", wrong));
+        }
         let target = http_runner::settle(target, self.http.limits.connect_timeout, fleet)?;
         let target = if self.is_open() { target } else { self.open.shared_by_users(target)? };
         let (level, load) = self.first_level(&target, machine)?;
@@ -215,11 +219,7 @@ impl RawSweep {
     }
 
     /// The level and load that the base of all trials has; the sweep sets both per trial.
-    fn first_level(
-        &self,
-        target: &HttpTarget,
-        machine: &Machine,
-    ) -> Result<(Level, Load), Failure> {
+    fn first_level(&self, target: &Target, machine: &Machine) -> Result<(Level, Load), Failure> {
         if self.is_open() {
             let rate = match &self.rates {
                 Some(Levels::List(rates)) => rates.first().copied(),
@@ -277,7 +277,7 @@ impl RawSweep {
             }
             Load::Closed { .. } | Load::Overload(_) => {
                 self.vusers.get_or_insert(Levels::Auto);
-                self.open.connections = base.target.http2.connections_max;
+                self.open.connections = base.target.connections_max;
                 self.closed.settle();
                 ResolvedOptions::of(self)
             }

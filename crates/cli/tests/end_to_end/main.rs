@@ -51,4 +51,5 @@ mod tutorial;
 mod udp;
 mod unix_sockets;
 mod values;
+mod websocket;
 mod whole_files;

@@ -56,7 +56,7 @@ pub(super) fn failed_by_interval(trial: &TrialReport) -> Vec<FailureCount> {
         .iter()
         .map(|i| FailureCount { hits: i.errors, all: i.completed + i.errors })
         .collect();
-    let responses_in_error = [Outcome::Http4xx, Outcome::Http5xx, Outcome::Unexpected]
+    let responses_in_error = [Outcome::HTTP_4XX, Outcome::HTTP_5XX, Outcome::Unexpected]
         .map(|o| trial.outcomes.count(o))
         .iter()
         .sum::<u64>();

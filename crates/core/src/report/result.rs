@@ -202,16 +202,17 @@ mod tests {
 
     #[test]
     fn one_success_is_enough_and_none_is_failure() {
-        use Outcome::{ConnectTimeout, Http4xx, Http5xx, InFlight, Ok, Served, Timeout};
+        use Outcome::{ConnectTimeout, InFlight, Ok, Served, Timeout};
+        let [http_4xx, http_5xx] = [Outcome::HTTP_4XX, Outcome::HTTP_5XX];
         for (kind, ends, expected) in [
             (Kind::Run, &[(Ok, 1), (Timeout, 99)][..], ""),
             (Kind::Overload, &[(Served, 1), (ConnectTimeout, 99)], ""),
             (
                 Kind::Run,
-                &[(Http5xx, 5), (Timeout, 7)],
+                &[(http_5xx, 5), (Timeout, 7)],
                 "none of 12 operations succeeded: 7 timeout, 5 http 5xx",
             ),
-            (Kind::Run, &[(Http4xx, 3)], "none of 3 operations succeeded: 3 http 4xx"),
+            (Kind::Run, &[(http_4xx, 3)], "none of 3 operations succeeded: 3 http 4xx"),
             (Kind::Sweep, &[(InFlight, 1)], "the only operation did not succeed: 1 in flight"),
             (
                 Kind::Overload,
@@ -222,7 +223,7 @@ mod tests {
         ] {
             assert_eq!(judged(report(kind, vec![ending(ends)])), expected);
         }
-        let none = report(Kind::Run, vec![ending(&[(Http5xx, 5)])]);
+        let none = report(Kind::Run, vec![ending(&[(http_5xx, 5)])]);
         assert!(none.has_measured());
         assert!(!report(Kind::Run, vec![ending(&[])]).has_measured());
         let both = vec![ending(&[(Timeout, 3)]), ending(&[(Ok, 1)])];

@@ -91,7 +91,7 @@ fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetai
             Load::Closed { vusers, pause }
                 if trial.spec.operations_max.is_none() && measured.sessions.is_none() =>
             {
-                littles_law(measured, vusers, pause)
+                littles_law(measured, vusers, pause).filter(|_| !trial.spec.target.subscribes())
             }
             _ => None,
         },

@@ -99,9 +99,10 @@ fn throughput_range(report: &TrialReport, trial: &Trial) -> Option<RateRange> {
             let because = || because("the generator did not start all that was due", trial);
             (!is_determined && measured.sessions.is_none()).then(|| range(Some(at_most), because()))
         }
-        // Pauses and limits pace the users, not the generator's speed.
+        // Pauses, limits and what the target sends by itself pace the users, not the generator.
         Load::Closed { pause, .. }
             if pause.law.mean_ns() > 0.0
+                || trial.spec.target.subscribes()
                 || measured.rate_limit.is_some()
                 || measured.sessions.is_some() =>
         {

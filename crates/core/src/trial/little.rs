@@ -161,7 +161,7 @@ mod tests {
     fn users_who_failed_wait_and_the_law_says_nothing() {
         let trial = measured(4, MS(10), MS(10), Outcome::Reset);
         assert_eq!(littles_law(&trial, 4, Pause::NONE), None);
-        let errors = measured(4, MS(10), MS(10), Outcome::Http5xx);
+        let errors = measured(4, MS(10), MS(10), Outcome::HTTP_5XX);
         let law = littles_law(&errors, 4, Pause::NONE).expect("responses ended");
         assert!(law.ok && law.deviation_percent.abs() < 0.1, "{law:?}");
         let users_missing = littles_law(&errors, 5, Pause::NONE).expect("responses ended");

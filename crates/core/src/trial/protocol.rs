@@ -1,7 +1,7 @@
 //! What was spoken over the connections of a trial, and how they were secured.
 
 use knee_load::measure::{Agreed, EarlyData, Handshakes, PartTimes, Trial};
-use knee_load::spec::{HttpVersion, TlsResume, TlsSpec};
+use knee_load::spec::{HttpVersion, Protocol, TlsResume, TlsSpec};
 use serde::{Deserialize, Serialize};
 
 /// The protocol of connections, unless that was HTTP/1.1 in cleartext.
@@ -17,6 +17,9 @@ pub struct ProtocolReport {
     /// large that it never limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_bytes: Option<u32>,
+    /// How WebSockets were opened; absent in other protocols.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub websocket: Option<WebSocketReport>,
     /// How connections were secured; absent in cleartext.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
@@ -25,7 +28,10 @@ pub struct ProtocolReport {
 impl ProtocolReport {
     /// All that makes two protocols alike, in words: `HTTP/2 over TLS 1.3, …`.
     pub fn words(&self) -> String {
-        let mut words = self.http.to_string();
+        let mut words = match &self.websocket {
+            Some(_) => "WebSocket".to_owned(),
+            None => self.http.to_string(),
+        };
         if let Some(tls) = &self.tls {
             words.push_str(&match &tls.agreed {
                 Some(Agreed { version, cipher, .. }) => {
@@ -51,6 +57,17 @@ impl ProtocolReport {
         }
         words
     }
+}
+
+/// How the WebSockets of a trial were opened.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WebSocketReport {
+    /// WebSockets that were opened.
+    pub opened: u64,
+    /// From the beginning to connect until the connection was established, in nanoseconds.
+    pub connect_ns: PartTimes,
+    /// From then, or from when it was secured, until the server had upgraded it, in nanoseconds.
+    pub upgrade_ns: PartTimes,
 }
 
 /// How the connections of a trial were secured.
@@ -84,14 +101,24 @@ pub fn protocol_report(trial: &Trial) -> Option<ProtocolReport> {
     let target = &trial.spec.target;
     let http = target.version();
     let is_http2 = http == HttpVersion::Http2;
-    if !is_http2 && target.tls.is_none() {
+    let handshakes = &trial.measurement.handshakes;
+    let websocket = match target.protocol {
+        Protocol::Http(_) => None,
+        Protocol::WebSocket(_) => Some(WebSocketReport {
+            opened: handshakes.opening.count(),
+            connect_ns: PartTimes::of(&handshakes.connect),
+            upgrade_ns: PartTimes::of(&handshakes.opening),
+        }),
+    };
+    if !is_http2 && target.tls.is_none() && websocket.is_none() {
         return None;
     }
     Some(ProtocolReport {
         http,
-        streams_max: target.http2.streams_max.filter(|_| is_http2),
-        window_bytes: target.http2.window_bytes.filter(|_| is_http2),
-        tls: (target.tls.as_ref()).map(|spec| tls_report(spec, &trial.measurement.handshakes)),
+        streams_max: target.http().http2.streams_max.filter(|_| is_http2),
+        window_bytes: target.http().http2.window_bytes.filter(|_| is_http2),
+        websocket,
+        tls: (target.tls.as_ref()).map(|spec| tls_report(spec, handshakes)),
     })
 }
 

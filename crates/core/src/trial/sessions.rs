@@ -5,7 +5,7 @@ use crate::trial::report::TimesReport;
 use crate::trial::traffic::{rate_ci95, step_effect};
 use knee_load::measure::{ProgramsMeasured, SessionAttempts, SessionMeasured, TARGETS_MAX, Trial};
 use knee_load::session::{SessionPlan, Unexpected, UnfitReason};
-use knee_load::spec::{HttpTarget, Part};
+use knee_load::spec::{Part, Target};
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -271,7 +271,7 @@ pub struct SessionNames {
 
 impl SessionNames {
     /// The names for a target; empty where operations are no steps.
-    pub fn of(target: &HttpTarget) -> SessionNames {
+    pub fn of(target: &Target) -> SessionNames {
         let Some(plan) = target.sessions.as_deref() else {
             return SessionNames::default();
         };

@@ -4,7 +4,7 @@ use super::assess::times_report;
 use crate::trial::report::{TargetReport, TimesReport, TrafficReport};
 use crate::trial::sessions::step_name;
 use knee_load::measure::{Series, Stage, TargetMeasured, Trial, known_keys};
-use knee_load::spec::{HttpTarget, Load};
+use knee_load::spec::{Load, Target};
 use knee_load::stats::batch::mean_ci95;
 use knee_load::stats::order::design_effect;
 use knee_load::stats::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary};
@@ -33,7 +33,7 @@ pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
 }
 
 /// Where there are fewer measurements than requests, the last is of all further ones.
-fn targets(measured: &[TargetMeasured], target: &HttpTarget, window: Nanos) -> Vec<TargetReport> {
+fn targets(measured: &[TargetMeasured], target: &Target, window: Nanos) -> Vec<TargetReport> {
     let (requests, plan) = (&target.requests, target.sessions.as_deref());
     let is_step = |index: usize| !plan.is_some_and(|plan| plan.is_redirected(index as u32));
     let rows = measured.iter().enumerate().map(|(index, target)| {

@@ -29,7 +29,7 @@ fn what_exceeds_a_rate_is_rejected() {
     let above = run(open(800, ArrivalLaw::Constant), &faulty(faults), 10);
     let served = counts(&above, Outcome::Ok) as f64 / 10.0;
     assert!((served - 500.0).abs() < 101.0, "{served}");
-    assert_eq!(counts(&above, Outcome::Ok) + counts(&above, Outcome::Http5xx), 8_000);
+    assert_eq!(counts(&above, Outcome::Ok) + counts(&above, Outcome::HTTP_5XX), 8_000);
     let below = run(open(400, ArrivalLaw::Constant), &faulty(faults), 10);
     assert_eq!(counts(&below, Outcome::Ok), 4_000);
 }
@@ -49,7 +49,7 @@ fn a_crash_resets_what_is_under_way_and_refuses_the_rest() {
 fn errors_and_contention() {
     let faults = Faults { errors: 0.1, ..Faults::default() };
     let done = run(closed(4, Law::ZERO), &faulty(faults), 5);
-    let share = counts(&done, Outcome::Http5xx) as f64 / 20_000.0;
+    let share = counts(&done, Outcome::HTTP_5XX) as f64 / 20_000.0;
     assert!((share - 0.1).abs() < 0.01, "{share}");
 
     let contended = World { contention: 0.05, ..World::station(4, FIXED) };

@@ -1,13 +1,15 @@
 //! Application protocols of a connection: operations to bytes, received bytes to events.
 //!
-//! An exchange does no I/O and reads no clock, so the same code runs over epoll, io_uring, TLS,
+//! A conversation does no I/O and reads no clock, so the same code runs over epoll, io_uring, TLS,
 //! byte slices in tests and a fuzzer.
 
 pub mod http1;
 pub mod http2;
+pub mod websocket;
 
-use knee_load::measure::Outcome;
+use knee_load::measure::{Outcome, Status};
 use knee_load::session::{Fills, ResponseReaders};
+use knee_load::time::Nanos;
 use std::ops::{Deref, DerefMut};
 
 /// Most interim responses to one request.
@@ -16,51 +18,110 @@ pub(crate) const INTERIMS_MAX: u8 = 100;
 /// Number of an operation under way, shared by its connection and its pool.
 pub type FlightId = u32;
 
-/// Protocol state of one connection, from its establishment to its end.
-pub trait Exchange: Sized {
+/// One connection's protocol, from its establishment to its end. Time and bytes are arguments. A
+/// call puts what follows into its [`CallContext`]: bytes to send, and events of operations.
+pub trait Conversation: Sized {
     /// State shared by all connections of one thread: encoded requests and caches.
     type Shared;
 
-    /// Whether several operations may share a connection. If not, a request is sent as soon as it
-    /// begins; otherwise requests are sent together once all due operations have begun.
-    const MULTIPLEXED: bool;
+    /// When the request of an operation leaves.
+    const DEPARTURE: Departure;
 
-    /// Starts a connection. Bytes to send before any operation are put into `out`.
-    fn established(shared: &mut Self::Shared, out: &mut Outbox) -> Self;
+    /// Starts a connection. Bytes to send before any operation are put out.
+    fn established(cx: &mut CallContext<'_, Self::Shared>) -> Self;
 
-    /// Operations that may begin now.
-    fn room(&self, shared: &Self::Shared) -> Room;
+    /// Operations that may start now.
+    fn capacity(&self, shared: &Self::Shared) -> Capacity;
 
-    /// Begins an operation. The caller has checked [`Exchange::room`].
-    fn begin(
+    /// Starts an operation. The caller has checked [`Conversation::capacity`].
+    fn start(
         &mut self,
         op: FlightId,
         request: RequestRef<'_>,
-        shared: &mut Self::Shared,
-        out: &mut Outbox,
-        events: &mut EventQueue,
+        cx: &mut CallContext<'_, Self::Shared>,
     );
 
-    /// Processes received bytes, at least one. Answers of the protocol are put into `out`.
-    fn feed(
-        &mut self,
-        bytes: &[u8],
-        shared: &mut Self::Shared,
-        out: &mut Outbox,
-        events: &mut EventQueue,
-    );
+    /// Processes what was received. Answers of the protocol are put out.
+    fn receive(&mut self, input: Received<'_>, cx: &mut CallContext<'_, Self::Shared>);
 
-    /// The kernel has taken all of `out`: request bodies that wait for room may continue.
-    fn sent(&mut self, shared: &mut Self::Shared, out: &mut Outbox, events: &mut EventQueue);
+    /// The kernel has taken all that was put out: request bodies that wait for room may continue.
+    fn sent(&mut self, cx: &mut CallContext<'_, Self::Shared>);
 
     /// The peer ended its side of the stream. Every operation under way gets its last event.
-    fn ended(&mut self, end: StreamEnd, events: &mut EventQueue);
+    fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, Self::Shared>);
 
-    /// Cancels an operation, without an event. Returns whether the connection may go on.
-    fn cancel(&mut self, op: FlightId, out: &mut Outbox) -> bool;
+    /// Cancels an operation, without an event.
+    fn cancel(&mut self, op: FlightId, cx: &mut CallContext<'_, Self::Shared>) -> AfterCancel;
+
+    /// Time of the next call of [`Conversation::handle_timeout`]; [`Nanos::MAX`] for none.
+    #[inline]
+    fn poll_timeout(&self) -> Nanos {
+        Nanos::MAX
+    }
+
+    /// The time of [`Conversation::poll_timeout`] has come.
+    fn handle_timeout(&mut self, _cx: &mut CallContext<'_, Self::Shared>) {}
 
     /// Further use of the connection.
     fn state(&self) -> ConnectionState;
+
+    /// Whether operations wait for what the target sends by itself. The wait has no limit, and at
+    /// the end of a run it says nothing.
+    #[inline]
+    fn waits_for_target(_: &Self::Shared) -> bool {
+        false
+    }
+
+    /// Learns the CLOCK_REALTIME of time zero, in nanoseconds, before the first connection.
+    fn set_epoch(_: &mut Self::Shared, _realtime_ns: u64) {}
+}
+
+/// When the request of an operation leaves over its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// As soon as it starts. It is put out whole, and no other operation is under way.
+    AtOnce,
+    /// Once all due operations have started. Those of a connection leave together.
+    PerPass,
+}
+
+impl Departure {
+    /// Whether it is [`Departure::AtOnce`].
+    #[inline]
+    pub const fn is_at_once(self) -> bool {
+        matches!(self, Departure::AtOnce)
+    }
+}
+
+/// Time of a call, and what the call changes beside its connection.
+#[derive(Debug)]
+pub struct CallContext<'a, S> {
+    /// Time of the call.
+    pub now: Nanos,
+    /// State shared by the connections of the worker.
+    pub shared: &'a mut S,
+    /// What is to be sent.
+    pub out: &'a mut Outbox,
+    /// Events, to be drained by the caller.
+    pub events: &'a mut EventQueue,
+}
+
+/// Received bytes: a piece of a stream, or one datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'a> {
+    /// The bytes; of a stream at least one.
+    pub bytes: &'a [u8],
+    /// Time at which the kernel received the last of them.
+    pub at: Nanos,
+}
+
+/// What an operation that was cancelled leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterCancel {
+    /// The connection goes on.
+    GoesOn,
+    /// The connection is of no further use.
+    Broken,
 }
 
 /// A request and the values for its holes.
@@ -113,10 +174,10 @@ impl DerefMut for EventQueue {
     }
 }
 
-/// Room for further operations on a connection.
+/// Capacity of a connection for further operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Number of operations that may begin.
+pub struct Capacity {
+    /// Number of operations that may start.
     pub operations: u32,
     /// Whether the target sets the limit, and not the configuration.
     pub is_targets_limit: bool,
@@ -158,7 +219,7 @@ impl StreamEnd {
 /// Event of an operation, or of its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpEvent {
-    /// The whole request is in the outbox. Multiplexed exchanges only: others put a request in
+    /// The whole request is in the outbox. Of [`Departure::PerPass`] only: others put a request in
     /// whole.
     Written(FlightId),
     /// Bytes of the response were received, from the first byte of the call on.
@@ -173,7 +234,18 @@ pub enum OpEvent {
         /// The operation.
         op: FlightId,
         /// The final status.
-        status: u16,
+        status: Status,
+    },
+    /// The target sent a message by itself, which ends the operation.
+    Delivered {
+        /// The operation.
+        op: FlightId,
+        /// Bytes of the message.
+        bytes: u64,
+        /// When it left, by its own word.
+        left: Nanos,
+        /// When the kernel received it.
+        at: Nanos,
     },
     /// The operation ended without a complete response.
     Failed {
@@ -189,6 +261,10 @@ pub enum OpEvent {
     Violated(String),
     /// The target ended failed operations within the rules of the protocol; how, in words.
     Reset(String),
+    /// The connection may carry operations from now on, after an opening of its own.
+    Opened,
+    /// The connection will carry no operation: one that waits ends so.
+    NotOpened(Outcome),
     /// Unrequested bytes follow a complete response. Comes before that response's event if both
     /// were received together.
     Surplus,

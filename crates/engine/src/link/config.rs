@@ -5,9 +5,7 @@ use super::tls::TlsTarget;
 use super::verify::Verifier;
 use crate::error::RunError;
 use crate::input;
-use knee_load::spec::{
-    Endpoint, HttpTarget, HttpVersion, TlsGroup, TlsResume, TlsSpec, TlsVersion,
-};
+use knee_load::spec::{Endpoint, HttpVersion, Target, TlsGroup, TlsResume, TlsSpec, TlsVersion};
 use rustls::client::{ClientConfig, ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
@@ -27,7 +25,7 @@ const SESSIONS_MAX: usize = 1_024;
 /// # Errors
 /// [`RunError::NotPermitted`]: a file that cannot be read or has the wrong content; a name that no
 /// certificate can have.
-pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunError> {
+pub(crate) fn tls_target(target: &Target) -> Result<Option<TlsTarget>, RunError> {
     let Some(spec) = &target.tls else {
         return Ok(None);
     };
@@ -129,7 +127,7 @@ fn wrong(line: String) -> RunError {
     RunError::NotPermitted(line)
 }
 
-fn server_name(spec: &TlsSpec, target: &HttpTarget) -> Result<ServerName<'static>, RunError> {
+fn server_name(spec: &TlsSpec, target: &Target) -> Result<ServerName<'static>, RunError> {
     let host = match (&spec.server_name, &target.endpoint) {
         (Some(name), _) => name.clone(),
         (None, Endpoint::Tcp { host, .. }) => host.clone(),

@@ -3,8 +3,9 @@
 use super::{HUNG_UP, Link, Tls, TlsTarget};
 use crate::error::{RunError, reason};
 use crate::exchange::http2::frame::PREFACE;
+use crate::exchange::websocket::{frame, handshake};
 use knee_load::measure::Agreed;
-use knee_load::spec::{HttpTarget, HttpVersion};
+use knee_load::spec::{HttpVersion, Protocol, Target};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,19 +29,26 @@ const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
 /// [`RunError::Unreachable`]: the target speaks another protocol, or its identity is wrong.
 pub(crate) fn greet(
     stream: &mut (impl Read + Write),
-    target: &HttpTarget,
+    target: &Target,
     tls: Option<TlsTarget>,
     patience: Duration,
 ) -> Result<Greeting, RunError> {
     let told = |why: String| RunError::Unreachable(format!("{}: {why}", target.endpoint));
     let Some(tls) = tls else {
         let version = target.version();
-        if version == HttpVersion::Http2 {
-            speaks_http2(stream).map_err(told)?;
+        match target.protocol {
+            Protocol::WebSocket(_) => opens_websocket(stream, None, target).map_err(told)?,
+            Protocol::Http(_) if version == HttpVersion::Http2 => {
+                speaks_http2(stream).map_err(told)?;
+            }
+            Protocol::Http(_) => {}
         }
         return Ok(Greeting { version, agreed: None });
     };
-    let agreed = secure(stream, tls, patience).map_err(told)?;
+    let (mut tls, agreed) = secure(stream, tls, patience).map_err(told)?;
+    if let Protocol::WebSocket(_) = target.protocol {
+        opens_websocket(stream, Some(&mut tls), target).map_err(told)?;
+    }
     let is_h2 = agreed.protocol.as_deref() == Some("h2");
     let version = match (target.version(), is_h2) {
         (HttpVersion::Http2, false) => {
@@ -57,7 +65,7 @@ fn secure(
     stream: &mut (impl Read + Write),
     target: TlsTarget,
     patience: Duration,
-) -> Result<Agreed, String> {
+) -> Result<(Tls, Agreed), String> {
     let begun = Instant::now();
     let own = Arc::clone(&target.client_certificate);
     let mut target = target;
@@ -71,7 +79,7 @@ fn secure(
             if own.was_asked_for() && tls.may_refuse_client_later() {
                 takes_the_client(stream, &mut tls)?;
             }
-            return Ok(agreed);
+            return Ok((tls, agreed));
         }
         if begun.elapsed() > patience {
             return Err(SILENT.to_owned());
@@ -126,6 +134,59 @@ fn lost(error: &std::io::Error) -> String {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => SILENT.to_owned(),
         _ => format!("the TLS handshake failed: {}", reason(error)),
     }
+}
+
+/// Random bytes of the first handshake's key, whose connection carries no load.
+const KEY: [u8; 16] = *b"knee's greeting.";
+
+/// Checks that a target upgrades to WebSocket, and closes that connection.
+fn opens_websocket(
+    stream: &mut (impl Read + Write),
+    mut tls: Option<&mut Tls>,
+    target: &Target,
+) -> Result<(), String> {
+    let Some(request) = target.requests.first() else {
+        return Ok(());
+    };
+    let key = handshake::key_of(KEY);
+    let mut ask = handshake::request_head(request);
+    handshake::put_key(&mut ask, &key);
+    let send = |stream: &mut dyn Write, tls: &mut Option<&mut Tls>, bytes: &[u8]| {
+        let mut wire = Vec::new();
+        match tls {
+            Some(tls) => tls.seal(bytes, &mut wire),
+            None => wire.extend_from_slice(bytes),
+        }
+        stream.write_all(&wire)
+    };
+    let lost =
+        |error: std::io::Error| format!("it does not upgrade to WebSocket: {}", reason(&error));
+    send(stream, &mut tls, &ask).map_err(lost)?;
+    let offered = request
+        .headers
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"));
+    let offered = offered.map(|(_, list)| list.as_str());
+    let (mut answer, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
+    loop {
+        let count = stream.read(&mut buffer).map_err(lost)?;
+        if count == 0 {
+            return Err("it closed the connection in the WebSocket handshake".to_owned());
+        }
+        match &mut tls {
+            Some(tls) => tls.open(&buffer[..count], |plain, _| answer.extend_from_slice(plain))?,
+            None => answer.extend_from_slice(&buffer[..count]),
+        }
+        let read = handshake::read_response(&answer, &key, offered);
+        if read.map_err(|violation| violation.to_string())?.is_some() {
+            break;
+        }
+    }
+    let mut close = Vec::new();
+    frame::put_close(&mut close, frame::close_code::NORMAL, Some([0; 4]));
+    // Whether it still listens says nothing of the load.
+    let _ = send(stream, &mut tls, &close);
+    Ok(())
 }
 
 /// Checks that a target answers the preface with SETTINGS (RFC 9113 §3.4).

@@ -28,6 +28,9 @@ pub(crate) trait Client {
         Ok(())
     }
 
+    /// Learns the CLOCK_REALTIME of time zero, in nanoseconds.
+    fn set_epoch(&mut self, _realtime_ns: u64) {}
+
     /// Starts an operation at `now`.
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos);
 

@@ -73,6 +73,16 @@ impl Deadlines {
         self.links[slot as usize] = Link { at, before, after, linked: true };
     }
 
+    /// Gives `slot` the deadline `at`, unless it has it already; [`Nanos::MAX`] is none.
+    #[inline]
+    pub(super) fn move_to(&mut self, slot: u32, at: Nanos) {
+        match self.links.get(slot as usize) {
+            Some(link) if link.linked && link.at == at => {}
+            _ if at == Nanos::MAX => self.clear(slot),
+            _ => self.set(slot, at),
+        }
+    }
+
     /// Takes the deadline of `slot` away, if it has one.
     #[inline]
     pub(super) fn clear(&mut self, slot: u32) {

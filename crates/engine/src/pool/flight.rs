@@ -2,7 +2,7 @@
 
 use crate::reactor::EventTime;
 use knee_load::measure::Op;
-use knee_load::measure::{Completion, Outcome};
+use knee_load::measure::{Completion, Outcome, Status};
 use knee_load::time::Nanos;
 use std::io;
 
@@ -137,10 +137,27 @@ impl Flight {
         }
     }
 
+    /// Completion by a message that left the target at a time.
+    pub(super) fn delivered(&self, left: Nanos, status: Status, time: EventTime) -> Completion {
+        let flight = Flight {
+            intended: left,
+            started: left,
+            placed: left,
+            connected: left,
+            secured: left,
+            granted: left,
+            sent: left,
+            written: left,
+            first_byte: time.happened,
+            ..*self
+        };
+        flight.answered(status.outcome(), status, time)
+    }
+
     /// Completion with a whole response of this status.
     #[inline]
-    pub(super) fn answered(&self, outcome: Outcome, status: u16, time: EventTime) -> Completion {
-        Completion { status, ..self.ended(outcome, time) }
+    pub(super) fn answered(&self, outcome: Outcome, status: Status, time: EventTime) -> Completion {
+        Completion { status: status.code(), ..self.ended(outcome, time) }
     }
 
     /// Completion of an operation that was never sent.
@@ -168,14 +185,5 @@ pub(super) fn outcome_of(error: &io::Error) -> Outcome {
             Outcome::NoResources
         }
         _ => Outcome::OtherError,
-    }
-}
-
-/// Outcome that follows from the status of a response.
-pub(super) fn status_outcome(status: u16) -> Outcome {
-    match status {
-        0..400 => Outcome::Ok,
-        400..500 => Outcome::Http4xx,
-        _ => Outcome::Http5xx,
     }
 }

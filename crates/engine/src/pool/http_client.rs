@@ -3,6 +3,7 @@
 mod carry;
 mod connection;
 mod followed;
+mod heed;
 mod manage;
 mod place;
 mod policy;
@@ -17,7 +18,7 @@ use super::flight::Flight;
 use super::flights::{self, Flights};
 use super::ready::Ready;
 use super::requests::RequestSet;
-use crate::exchange::{EventQueue, Exchange};
+use crate::exchange::{Conversation, EventQueue};
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::socket::RawAddress;
@@ -45,6 +46,8 @@ pub(crate) struct ClientConfig {
     pub lanes: u32,
     /// Most operations under way on one connection.
     pub(crate) streams_max: u32,
+    /// Whether all connections are opened at the start, and take turns.
+    pub keeps_all_open: bool,
     /// Time limit of an operation, from its intended time.
     pub timeout: Nanos,
     /// Time limit for establishing a connection.
@@ -67,14 +70,22 @@ impl ClientConfig {
     }
 }
 
+/// Connections opened per pass where all are opened at the start. Bounds the time until operations
+/// that are due start.
+const OPENS_PER_PASS: u32 = 16;
+
+/// Most connections that are being established while all are opened at the start. More would not
+/// fit into the accept queue of many servers, and go on only after a second.
+const OPENING_MAX: u32 = 100;
+
 /// No connection.
 const NONE: u32 = u32::MAX;
 
-/// Carries operations over connections of one kind of link, exchange and policy. An operation of a
-/// lane takes the lane's own connection. Any other takes the idle connection used last, or opens
-/// one, up to the limit. Else it shares the one with the fewest operations, if the exchange is
-/// multiplexed, or waits, if the policy does. Has no schedule and no statistics.
-pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Pooled> {
+/// Carries operations over connections of one kind of link, conversation and policy. An operation
+/// of a lane takes the lane's own connection. Any other takes an idle connection, or opens one, up
+/// to the limit. Else it shares the one with the fewest operations, if that has room, or waits, if
+/// the policy does. Has no schedule and no statistics.
+pub(crate) struct HttpClient<L: Link, X: Conversation, P: Policy = Pooled> {
     config: ClientConfig,
     policy: P,
     requests: RequestSet,
@@ -89,6 +100,8 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Pooled> {
     lanes: Vec<u32>,
     flights: Flights,
     waiting: ConnectionQueue<Flight>,
+    /// Connections still to be opened at the start.
+    unopened: u32,
     /// Operations that the target has not processed. They are placed again before the event is
     /// over, so that each has a deadline where it waits.
     again: Vec<Flight>,
@@ -103,6 +116,8 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Pooled> {
     /// Deadlines of connections that the server is to close. Each list is nearly in order by
     /// itself.
     draining: Deadlines,
+    /// Times at which conversations are to be called.
+    timers: Deadlines,
     events: EventQueue,
     /// Values for the holes of requests, by session.
     fills: Vec<Fills>,
@@ -114,7 +129,7 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Pooled> {
     followed: Followed,
 }
 
-impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Creates a client without connections.
     pub(crate) fn new(
         config: ClientConfig,
@@ -127,7 +142,12 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         HttpClient {
             connections: (0..slots).map(|_| Connection::default()).collect(),
             free: (0..slots as u32).rev().collect(),
-            ready: Ready::new(slots),
+            ready: if config.keeps_all_open {
+                Ready::new(slots).in_turns()
+            } else {
+                Ready::new(slots)
+            },
+            unopened: if config.keeps_all_open { config.connections_max } else { 0 },
             lanes: vec![NONE; config.lanes as usize],
             flights: Flights::default(),
             waiting: ConnectionQueue::new(config.operations_max()),
@@ -137,6 +157,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             responding: Deadlines::new(slots),
             connecting: Deadlines::new(slots),
             draining: Deadlines::new(slots),
+            timers: Deadlines::new(0),
             events: EventQueue::default(),
             fills: Vec::new(),
             completed: Completions::default(),
@@ -170,14 +191,22 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     }
 }
 
-impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
-    const STARTS_SEND: bool = !X::MULTIPLEXED;
+impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
+    const STARTS_SEND: bool = X::DEPARTURE.is_at_once();
 
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.tally.in_flight += 1;
-        let until = op.intended + self.config.timeout;
+        let until = if X::waits_for_target(&self.exchange) {
+            Nanos::MAX
+        } else {
+            op.intended + self.config.timeout
+        };
         let flight = Flight::new(op, self.requests.pick(), until, now);
         self.place_in_time(io, flight, now);
+    }
+
+    fn set_epoch(&mut self, realtime_ns: u64) {
+        X::set_epoch(&mut self.exchange, realtime_ns);
     }
 
     #[inline]
@@ -224,10 +253,14 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
     #[inline]
     fn next_deadline(&self) -> Nanos {
         debug_assert!(self.again.is_empty(), "each operation has a deadline");
+        if self.may_open() > 0 {
+            return Nanos::ZERO;
+        }
         let first = |of: &Deadlines| of.first().map_or(Nanos::MAX, |(_, at)| at);
         first(&self.responding)
             .min(first(&self.connecting))
             .min(first(&self.draining))
+            .min(first(&self.timers))
             .min(self.waiting.next_deadline())
             .min(self.limited.next_deadline(|flight| flight.until))
     }
@@ -241,6 +274,9 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
     }
 
     fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        for _ in 0..self.may_open().min(OPENS_PER_PASS) {
+            self.open_idle(io, now);
+        }
         while let Some(flight) = self.limited.release(now) {
             self.place_in_time(io, flight, now);
         }
@@ -253,6 +289,11 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
             && at <= now
         {
             self.retire(io, slot, now);
+        }
+        while let Some((slot, at)) = self.timers.first()
+            && at <= now
+        {
+            self.on_timer(io, slot, now);
         }
         while let Some((op, at)) = self.responding.first()
             && at <= now
@@ -275,7 +316,11 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
             self.complete(flight.unsent(Outcome::InFlight, now));
         }
         let under_way: Vec<_> = self.flights.drain().collect();
-        for flight in under_way {
+        let is_silent = X::waits_for_target(&self.exchange);
+        for mut flight in under_way {
+            if is_silent {
+                flight.intended = now;
+            }
             self.complete(match flight.sent {
                 Nanos::ZERO => flight.unsent(Outcome::InFlight, now),
                 _ => flight.ended(Outcome::InFlight, EventTime::seen(now)),
@@ -288,9 +333,9 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
             // Connects come and go within T, as many as there are.
             return None;
         }
-        let connecting = self.connecting.iter().map(|(slot, _)| {
+        let connecting = self.connecting.iter().filter_map(|(slot, _)| {
             let opener = self.connections[slot as usize].first;
-            self.flights.get(opener).intended
+            (opener != flights::NONE).then(|| self.flights.get(opener).intended)
         });
         // Those that are sent are in the order of their intended times, but for steps of sessions
         // that have time limits of their own.
@@ -323,7 +368,7 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
 }
 
 /// Steps of sessions.
-impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Reads responses from now on, of `sessions` sessions.
     pub(super) fn read_into(&mut self, readings: ResponseReaders, sessions: usize) {
         self.events.readings = Some(Box::new(readings));

@@ -4,7 +4,8 @@
 const NONE: u32 = u32::MAX;
 
 /// Connections with room, by how many operations each carries. Of those that carry fewest, the one
-/// that was used last comes first: its caches are warm, and the others may rest.
+/// that was used last comes first: its caches are warm, and the others may rest. Where all are to
+/// be used, they take turns.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
     levels: Vec<Vec<u32>>,
@@ -12,12 +13,19 @@ pub(super) struct Ready {
     places: Vec<[u32; 2]>,
     /// No level below it has a connection.
     lowest: usize,
+    /// Number of the next turn; `None`: the one used last comes first.
+    turn: Option<usize>,
 }
 
 impl Ready {
     /// No connection has room yet, of `slots`.
     pub(super) fn new(slots: usize) -> Ready {
-        Ready { levels: Vec::new(), places: vec![[NONE; 2]; slots], lowest: 0 }
+        Ready { levels: Vec::new(), places: vec![[NONE; 2]; slots], lowest: 0, turn: None }
+    }
+
+    /// The same, whose connections take turns.
+    pub(super) fn in_turns(self) -> Ready {
+        Ready { turn: Some(0), ..self }
     }
 
     /// A connection that carries `operations` has room for one more.
@@ -47,11 +55,18 @@ impl Ready {
         }
     }
 
-    /// The connection used last of those with the fewest operations, and their number. It stays.
+    /// The next connection of those with the fewest operations, and their number. It stays.
     #[inline]
     pub(super) fn first(&mut self) -> Option<(u32, u32)> {
         while let Some(level) = self.levels.get(self.lowest) {
-            if let Some(&slot) = level.last() {
+            if let Some(&last) = level.last() {
+                let slot = match &mut self.turn {
+                    None => last,
+                    Some(turn) => {
+                        *turn = if *turn + 1 < level.len() { *turn + 1 } else { 0 };
+                        level[*turn]
+                    }
+                };
                 return Some((slot, self.lowest as u32));
             }
             self.lowest += 1;
@@ -89,6 +104,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn connections_take_turns_where_all_are_to_be_used() {
+        let mut ready = Ready::new(3).in_turns();
+        (0..3).for_each(|slot| ready.insert(slot, 0));
+        let mut first = || ready.first().map(|(slot, _)| slot);
+        let six: Vec<_> = (0..6).filter_map(|_| first()).collect();
+        assert_eq!(six, [1, 2, 0, 1, 2, 0]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Requests of a run, serialised in advance, and their order.
 
 use crate::exchange::http1::serialise_head;
+use crate::exchange::websocket::wire_requests;
 use crate::reactor::{WireRequest, WireRequests};
 use knee_load::rng::{self, Rng};
-use knee_load::spec::{HttpTarget, Pick};
+use knee_load::spec::{HttpRequest, Pick, Protocol, Target};
 
 /// One worker's view of the requests.
 pub(crate) struct RequestSet {
@@ -19,23 +20,19 @@ pub(crate) struct RequestSet {
 }
 
 /// Serialises all requests of a target.
-pub(crate) fn serialise_all(target: &HttpTarget) -> WireRequests {
-    let wires = target.requests.iter();
-    WireRequests::new(
-        wires.map(|r| WireRequest::new(serialise_head(r, target.keep_alive), &r.body)),
-    )
+pub(crate) fn serialise_all(target: &Target) -> WireRequests {
+    let of_http = |r: &HttpRequest| WireRequest::new(serialise_head(r, target.keep_alive), &r.body);
+    match &target.protocol {
+        Protocol::Http(_) => WireRequests::new(target.requests.iter().map(of_http)),
+        Protocol::WebSocket(settings) => WireRequests::new(wire_requests(target, settings)),
+    }
 }
 
 impl RequestSet {
     /// Requests of `target`, serialised in `bytes`. Random picks use `rng`; picks in order begin
     /// with
     /// `first`.
-    pub(crate) fn new(
-        target: &HttpTarget,
-        bytes: WireRequests,
-        first: usize,
-        rng: Rng,
-    ) -> RequestSet {
+    pub(crate) fn new(target: &Target, bytes: WireRequests, first: usize, rng: Rng) -> RequestSet {
         let methods = target.requests.iter().map(|request| request.method.as_str());
         // RFC 9110 §9.2.1
         let is_safe = |method: &str| matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE");
@@ -86,7 +83,7 @@ impl RequestSet {
     }
 }
 
-fn running_sums(target: &HttpTarget) -> Box<[u64]> {
+fn running_sums(target: &Target) -> Box<[u64]> {
     let mut sum = 0;
     let weights = target.requests.iter().map(|r| u64::from(r.weight));
     weights

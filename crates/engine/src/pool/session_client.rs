@@ -8,7 +8,7 @@ mod seat;
 use super::client::{Client, Completions, Tally};
 use super::http_client::{HttpClient, Policy};
 use crate::error::RunError;
-use crate::exchange::Exchange;
+use crate::exchange::Conversation;
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::clock;
@@ -18,7 +18,7 @@ use knee_load::measure::{
     Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured, Window,
 };
 use knee_load::session::{ResponseReaders, Users};
-use knee_load::spec::{Cut, HttpTarget, Part};
+use knee_load::spec::{Cut, Part, Target};
 use knee_load::time::Nanos;
 use programs::Programs;
 use seat::SessionSeat;
@@ -40,7 +40,7 @@ pub(crate) struct SessionConfig {
 /// are shared. So a user keeps a connection, and leaves it to the next with this number. In an
 /// overload each session opens its own connection, fails unless that is established, and closes it
 /// at its end.
-pub(crate) struct SessionClient<L: Link, X: Exchange, P: Policy> {
+pub(crate) struct SessionClient<L: Link, X: Conversation, P: Policy> {
     inner: HttpClient<L, X, P>,
     config: SessionConfig,
     users: Users,
@@ -75,13 +75,13 @@ pub(crate) struct SessionClient<L: Link, X: Exchange, P: Policy> {
     now: Nanos,
 }
 
-impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
     /// Creates a client without sessions. `inner` carries their steps.
     pub(crate) fn new(
         mut inner: HttpClient<L, X, P>,
         config: SessionConfig,
         users: Users,
-        target: &HttpTarget,
+        target: &Target,
     ) -> SessionClient<L, X, P> {
         let count = config.sessions_max.max(1);
         let readings = ResponseReaders::new(users.plan(), count as usize);
@@ -130,7 +130,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     }
 }
 
-impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> Client for SessionClient<L, X, P> {
     const CARRIES_SESSIONS: bool = true;
 
     // Filling in a session's first request takes time as well.
@@ -230,6 +230,10 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
         self.now = now;
         self.expire_asked(now);
         self.advance(io, now);
+    }
+
+    fn set_epoch(&mut self, realtime_ns: u64) {
+        self.inner.set_epoch(realtime_ns);
     }
 
     fn abandon(&mut self, now: Nanos) {

@@ -3,9 +3,10 @@
 
 use super::{RunPlan, connections_of};
 use crate::error::RunError;
-use crate::exchange::Exchange;
+use crate::exchange::Conversation;
 use crate::exchange::http1::{self, Http1};
 use crate::exchange::http2::{Http2, Http2Shared};
+use crate::exchange::websocket::{WebSocket, WebSocketShared};
 use crate::kernel::limits;
 use crate::link::{Cleartext, Link, Tls};
 use crate::pool::client::Client;
@@ -17,7 +18,9 @@ use crate::worker::WorkerResult;
 use knee_load::driver::RateLimit;
 use knee_load::measure::IntervalPart;
 use knee_load::session::{Origin, Users};
-use knee_load::spec::{BackendChoice, ConnectScheme, HttpVersion, Load, OverloadLoad, Share};
+use knee_load::spec::{
+    BackendChoice, ConnectScheme, HttpVersion, Load, OverloadLoad, Protocol, Share,
+};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -64,19 +67,23 @@ impl Dispatch<'_> {
             return self.with_exchange::<Http1, _>(config, policy, requests, http1);
         }
         let config = self.client_config();
-        match target.version() {
-            HttpVersion::Http2 => {
+        match target.protocol {
+            Protocol::Http(_) if target.version() == HttpVersion::Http2 => {
                 let http2 = Http2Shared::new(target);
                 self.with_exchange::<Http2, _>(config, Pooled, requests, http2)
             }
-            HttpVersion::Auto | HttpVersion::Http11 => {
-                self.with_exchange::<Http1, _>(config, Pooled, requests, http1)
+            Protocol::Http(_) => self.with_exchange::<Http1, _>(config, Pooled, requests, http1),
+            Protocol::WebSocket(settings) => {
+                let spec = self.plan.spec;
+                let seed = (spec.seed, self.share.index.into());
+                let shared = WebSocketShared::new(target, &settings, spec.connect_timeout, seed);
+                self.with_exchange::<WebSocket, _>(config, Pooled, requests, shared)
             }
         }
     }
 
     /// Chooses the link.
-    fn with_exchange<X: Exchange, P: Policy>(
+    fn with_exchange<X: Conversation, P: Policy>(
         &self,
         config: ClientConfig,
         policy: P,
@@ -101,7 +108,7 @@ impl Dispatch<'_> {
     }
 
     /// Chooses whether operations are requests or sessions.
-    fn with_client<L: Link, X: Exchange, P: Policy>(
+    fn with_client<L: Link, X: Conversation, P: Policy>(
         &self,
         client: HttpClient<L, X, P>,
     ) -> io::Result<WorkerResult> {
@@ -171,15 +178,11 @@ impl Dispatch<'_> {
     fn client_config(&self) -> ClientConfig {
         let spec = self.plan.spec;
         let connections = self.share.part(connections_of(spec).into()) as u32;
-        let is_multiplexed = spec.target.version() == HttpVersion::Http2;
         // A session keeps its connection.
         let keeps_lanes =
             matches!(spec.load, Load::Closed { .. }) || spec.target.sessions.is_some();
-        if is_multiplexed {
-            ClientConfig {
-                streams_max: spec.target.http2.streams(),
-                ..self.config_of(connections.max(1))
-            }
+        if let Some(streams_max) = spec.target.shared_by() {
+            ClientConfig { streams_max, ..self.config_of(connections.max(1)) }
         } else if keeps_lanes {
             ClientConfig { lanes: connections, ..self.config_of(connections) }
         } else {
@@ -196,6 +199,7 @@ impl Dispatch<'_> {
             connections_max,
             lanes: 0,
             streams_max: 1,
+            keeps_all_open: spec.target.keeps_all_open(),
             timeout: spec.timeout,
             connect_timeout: spec.connect_timeout,
         }

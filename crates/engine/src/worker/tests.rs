@@ -9,7 +9,7 @@ mod kernel;
 mod peer;
 
 use super::{Worker, WorkerResult};
-use crate::exchange::Exchange;
+use crate::exchange::Conversation;
 use crate::exchange::http1::{self, Http1};
 use crate::exchange::http2::{Http2, Http2Shared};
 use crate::link::Cleartext;
@@ -29,8 +29,8 @@ use knee_load::quantity::Rate;
 use knee_load::rng::{self, Rng};
 use knee_load::session::{Instruction, RequestStep, SessionKind, SessionPlan, Users};
 use knee_load::spec::{
-    CloseKind, ConnectScheme, EngineOptions, Http2Limits, HttpRequest, HttpTarget, Load, Margins,
-    OpenLoad, OverloadLoad, Pause, Pick, Share, TrialSpec, Url, WaitPolicy,
+    CloseKind, ConnectScheme, EngineOptions, HttpRequest, Load, Margins, OpenLoad, OverloadLoad,
+    Pause, Pick, Share, Target, TrialSpec, Url, WaitPolicy,
 };
 use knee_load::time::Nanos;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    fn client<X: Exchange, P: Policy>(
+    fn client<X: Conversation, P: Policy>(
         &mut self,
         policy: P,
         set: RequestSet,
@@ -132,20 +132,21 @@ impl World {
             Load::Overload(_) => 200,
             _ => lanes.max(self.connections_max),
         };
-        let streams_max = if self.is_multiplexed { spec.target.http2.streams() } else { 1 };
+        let streams_max = if self.is_multiplexed { spec.target.http().http2.streams() } else { 1 };
         let config = ClientConfig {
             address: address(),
             keep_alive: spec.target.keep_alive,
             connections_max,
             lanes,
             streams_max,
+            keeps_all_open: false,
             timeout: spec.timeout,
             connect_timeout: spec.connect_timeout,
         };
         HttpClient::new(config, policy, set, (), shared)
     }
 
-    fn of_users<X: Exchange>(
+    fn of_users<X: Conversation>(
         self,
         client: HttpClient<Cleartext, X, Pooled>,
         requests: WireRequests,
@@ -257,13 +258,12 @@ fn load(rng: &mut Rng, connections_max: u32) -> Load {
 }
 
 /// A short request and a long one, alone or as the steps of sessions.
-fn target(with_sessions: bool, keep_alive: bool) -> HttpTarget {
+fn target(with_sessions: bool, keep_alive: bool) -> Target {
     let url = Url::parse("http://h:81/").unwrap();
     let request = |method, body| HttpRequest::new(method, &url, Vec::new(), body, 1).unwrap();
     let requests = vec![request("GET", Vec::new()), request("POST", vec![b'b'; 90_000])];
     let endpoint = url.endpoint().clone();
-    let mut target = HttpTarget::new(endpoint, requests, Pick::InOrder, keep_alive).unwrap();
-    target.http2 = Http2Limits::default();
+    let mut target = Target::new(endpoint, requests, Pick::InOrder, keep_alive).unwrap();
     target.sessions = with_sessions.then(|| Arc::new(plan()));
     target
 }

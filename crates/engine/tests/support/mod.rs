@@ -2,7 +2,7 @@
 
 use knee_engine::error::RunError;
 use knee_load::measure::{Histogram, Interval, IntervalWatcher, Trial};
-use knee_load::spec::{BackendChoice, Body, Endpoint, HttpRequest, HttpTarget, Pick, TrialSpec};
+use knee_load::spec::{BackendChoice, Body, Endpoint, HttpRequest, Pick, Target, TrialSpec};
 use std::sync::atomic::AtomicBool;
 
 /// Watches nothing.
@@ -14,7 +14,7 @@ impl IntervalWatcher for Quiet {
 
 /// One request, to this port of this host.
 #[allow(dead_code, reason = "not every test of trials needs it")]
-pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> HttpTarget {
+pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> Target {
     let host = "127.0.0.1".to_owned();
     let request = HttpRequest {
         method: method.to_owned(),
@@ -25,13 +25,13 @@ pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> HttpTarg
         weight: 1,
         holes: Vec::new(),
     };
-    HttpTarget {
+    Target {
         endpoint: Endpoint::Tcp { host, port },
         requests: vec![request],
         pick: Pick::InOrder,
         keep_alive,
-        version: Default::default(),
-        http2: Default::default(),
+        protocol: Default::default(),
+        connections_max: None,
         tls: None,
         sessions: None,
     }

@@ -5,7 +5,7 @@ use crate::bus::{json, parse};
 use crate::permit::Permit;
 use crate::protocol::{AgentAnswer, TargetAddress, TargetGreeting};
 use async_nats::Message;
-use knee_load::spec::HttpTarget;
+use knee_load::spec::Target;
 use knee_load::time::Nanos;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,7 +43,7 @@ impl AgentService {
 
 pub(super) fn greet(
     permit: &Permit,
-    (mut target, patience): (HttpTarget, Nanos),
+    (mut target, patience): (Target, Nanos),
 ) -> Result<TargetGreeting, AgentAnswer> {
     let limit = Duration::from_nanos(patience.0);
     permit.pin(&mut target, Some(limit))?;
@@ -55,7 +55,7 @@ pub(super) fn greet(
 
 pub(super) fn aim(
     permit: &Permit,
-    (mut target, sources): (HttpTarget, Vec<String>),
+    (mut target, sources): (Target, Vec<String>),
 ) -> Result<TargetAddress, AgentAnswer> {
     permit.pin(&mut target, None)?;
     let (address, answers) = knee_engine::preflight_overload(&target, &sources)?;

@@ -22,7 +22,7 @@ use futures_util::future::join_all;
 use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
 use knee_load::measure::{IntervalWatcher, Trial};
-use knee_load::spec::{HttpTarget, TrialSpec};
+use knee_load::spec::{Target, TrialSpec};
 use knee_load::time::Nanos;
 use lease::CoordinatorLease;
 use serde::de::DeserializeOwned;
@@ -114,11 +114,7 @@ impl Fleet {
     ///
     /// # Errors
     /// It does not answer, or not as it should; the agent does not.
-    pub fn greet(
-        &self,
-        target: &HttpTarget,
-        patience: Nanos,
-    ) -> Result<TargetGreeting, FleetError> {
+    pub fn greet(&self, target: &Target, patience: Nanos) -> Result<TargetGreeting, FleetError> {
         let limit = Duration::from_nanos(patience.0) + QUESTION_PATIENCE;
         self.ask_first(Verb::Greet, json(&(target, patience)), limit)
     }
@@ -128,11 +124,7 @@ impl Fleet {
     /// # Errors
     /// It refuses, or there is no such host; the agent does not answer; a source is no address of
     /// its host.
-    pub fn aim(
-        &self,
-        target: &HttpTarget,
-        sources: &[String],
-    ) -> Result<TargetAddress, FleetError> {
+    pub fn aim(&self, target: &Target, sources: &[String]) -> Result<TargetAddress, FleetError> {
         self.ask_first(Verb::Aim, json(&(target, sources)), 2 * QUESTION_PATIENCE)
     }
 

@@ -12,8 +12,8 @@ use knee_load::measure::{
     RecorderConfig, Trial, Window,
 };
 use knee_load::spec::{
-    Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, OpenLoad, Pick, Rate,
-    Share, TrialSpec, Url, WorkerRange,
+    Body, Endpoint, EngineOptions, HttpRequest, Level, Load, OpenLoad, Pick, Rate, Share, Target,
+    TrialSpec, Url, WorkerRange,
 };
 use knee_load::time::Nanos;
 use std::cmp::Reverse;
@@ -30,7 +30,7 @@ fn spec(arrival: ArrivalLaw) -> TrialSpec {
         label: "a trial".to_owned(),
         level: Level::RatePerS(2_000.0),
         load: Load::Open(OpenLoad { rate, arrival, connections_max: 100, in_flight_max: None }),
-        target: HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap(),
+        target: Target::new(endpoint, vec![request], Pick::InOrder, true).unwrap(),
         warmup: Nanos::from_millis(200),
         duration: Nanos::from_secs(3),
         operations_max: None,

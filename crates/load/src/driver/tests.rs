@@ -112,7 +112,7 @@ fn closed_loop_users_begin_in_turn_and_repeat_at_once() {
             Poll(us(11), Start(op(us(10), 0))),
             Poll(us(30), Start(op(us(20), 1))),
             Poll(us(30), WaitForCompletion),
-            End(op(us(20), 1), us(500), Outcome::Http5xx),
+            End(op(us(20), 1), us(500), Outcome::HTTP_5XX),
             Poll(us(500), Start(op(us(500), 1))),
             // What completes at the end of the window or after is followed by nothing.
             End(op(us(10), 0), us(1_000), Outcome::Ok),

@@ -33,6 +33,8 @@ pub struct Handshakes {
     pub time: Histogram,
     /// From the beginning to connect until the connection was established.
     pub connect: Histogram,
+    /// From then, or from when it was secured, until a WebSocket was open.
+    pub opening: Histogram,
     /// The generator's own time for the cryptography of all handshakes.
     pub generator: Nanos,
     /// The parameters of the first secured connection.
@@ -66,6 +68,7 @@ impl Handshakes {
         self.early_data.refused += other.early_data.refused;
         self.time.merge(&other.time);
         self.connect.merge(&other.connect);
+        self.opening.merge(&other.opening);
         self.generator += other.generator;
         self.agreed = self.agreed.take().or(other.agreed);
         self.failed_because = self.failed_because.take().or(other.failed_because);

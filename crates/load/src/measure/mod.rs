@@ -20,6 +20,7 @@ mod sessions;
 mod slowest;
 mod split;
 mod stage;
+mod status;
 mod steps;
 mod targets;
 mod times;
@@ -46,6 +47,7 @@ pub use sessions::{
 pub use slowest::{SlowOperation, Slowest};
 pub use split::{Split, SplitPart};
 pub use stage::{Owner, Stage, Stages, known_keys};
+pub use status::{FailedStatus, Status};
 pub use steps::{EndedCounts, StepMeasured, TIME_BOUNDS};
 pub use targets::{StatusCodes, TARGETS_MAX, TargetMeasured};
 pub use trial::{Measurement, Trial, Window};

@@ -1,20 +1,17 @@
 //! How operations end.
 
+use super::FailedStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How an operation ended. Every operation ends in exactly one of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// How an operation ended. Every operation ends in exactly one of these. All but
+/// [`Outcome::Failed`] are common to all protocols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// A whole response with a status below 400.
+    /// A whole response whose status is no failure.
     Ok,
-    /// A whole response with a status of 400 to 499.
-    #[serde(rename = "http_4xx")]
-    Http4xx,
-    /// A whole response with a status of 500 or more.
-    #[serde(rename = "http_5xx")]
-    Http5xx,
+    /// A whole response whose status is a failure in the terms of its protocol.
+    Failed(FailedStatus),
     /// No whole response within the timeout.
     Timeout,
     /// No connection within the connect timeout.
@@ -79,17 +76,35 @@ pub enum Outcome {
 }
 
 /// Declares the table of outcomes: the variant, its name in reports and its meaning for people, in
-/// the order of the variants.
+/// the order of the variants. A failed status stands in brackets.
 macro_rules! outcomes {
-    ($($outcome:ident $name:literal $meaning:literal;)*) => {
-        const ROWS: &[(Outcome, &str, &str)] = &[$((Outcome::$outcome, $name, $meaning),)*];
+    ($($outcome:ident $(($status:ident))? $name:literal $meaning:literal;)*) => {
+        const ROWS: &[(Outcome, &str, &str)] = &[
+            $((Outcome::$outcome $((FailedStatus::$status))?, $name, $meaning),)*
+        ];
+
+        impl Outcome {
+            /// Place in the table.
+            #[inline]
+            const fn row(self) -> usize {
+                let mut row = 0;
+                $(
+                    if matches!(self, Outcome::$outcome $((FailedStatus::$status))?) {
+                        return row;
+                    }
+                    row += 1;
+                )*
+                row
+            }
+        }
     };
 }
 
 outcomes! {
     Ok "ok" "a whole response, status below 400";
-    Http4xx "http_4xx" "status 400 to 499";
-    Http5xx "http_5xx" "status 500 or more";
+    Failed(Http4xx) "http_4xx" "status 400 to 499";
+    Failed(Http5xx) "http_5xx" "status 500 or more";
+    Failed(WebSocketClosed) "websocket_closed" "WebSocket closed by the target";
     Timeout "timeout" "no whole response in time";
     ConnectTimeout "connect_timeout" "no connection in time";
     Refused "refused" "connection refused";
@@ -123,6 +138,12 @@ outcomes! {
 }
 
 impl Outcome {
+    /// A whole response of HTTP with a status of 400 to 499.
+    pub const HTTP_4XX: Outcome = Outcome::Failed(FailedStatus::Http4xx);
+
+    /// A whole response of HTTP with a status of 500 or more.
+    pub const HTTP_5XX: Outcome = Outcome::Failed(FailedStatus::Http5xx);
+
     /// All outcomes, in the order of the variants.
     pub const ALL: [Outcome; ROWS.len()] = {
         let mut all = [Outcome::Ok; ROWS.len()];
@@ -136,25 +157,18 @@ impl Outcome {
 
     /// Its stable name in reports.
     pub fn name(self) -> &'static str {
-        ROWS[self as usize].1
+        ROWS[self.row()].1
     }
 
     /// Its meaning for people.
     pub fn meaning(self) -> &'static str {
-        ROWS[self as usize].2
+        ROWS[self.row()].2
     }
 
     /// Whether a whole response came, whatever its status.
     #[inline]
     pub fn is_response(self) -> bool {
-        matches!(
-            self,
-            Outcome::Ok
-                | Outcome::Http4xx
-                | Outcome::Http5xx
-                | Outcome::Served
-                | Outcome::Unexpected
-        )
+        matches!(self, Outcome::Ok | Outcome::Failed(_) | Outcome::Served | Outcome::Unexpected)
     }
 
     /// Whether a whole response came with a status below 400.
@@ -180,6 +194,22 @@ impl Outcome {
     }
 }
 
+/// Its name.
+impl Serialize for Outcome {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Outcome {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Outcome, D::Error> {
+        let name = String::deserialize(d)?;
+        let row = ROWS.iter().find(|(_, of, _)| *of == name);
+        row.map(|(outcome, ..)| *outcome)
+            .ok_or_else(|| serde::de::Error::custom(format!("unknown outcome {name:?}")))
+    }
+}
+
 /// Numbers of operations by outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcomes {
@@ -196,18 +226,18 @@ impl Outcomes {
     /// Counts one operation.
     #[inline]
     pub fn add(&mut self, outcome: Outcome) {
-        self.counts[outcome as usize] += 1;
+        self.counts[outcome.row()] += 1;
     }
 
     /// Counts `count` operations.
     #[inline]
     pub fn add_many(&mut self, outcome: Outcome, count: u64) {
-        self.counts[outcome as usize] += count;
+        self.counts[outcome.row()] += count;
     }
 
     /// Number of operations that ended in `outcome`.
     pub fn count(&self, outcome: Outcome) -> u64 {
-        self.counts[outcome as usize]
+        self.counts[outcome.row()]
     }
 
     /// Number of all operations.
@@ -263,7 +293,7 @@ impl<'de> Deserialize<'de> for Outcomes {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Outcomes, D::Error> {
         let mut outcomes = Outcomes::default();
         for (outcome, n) in BTreeMap::<Outcome, u64>::deserialize(d)? {
-            outcomes.counts[outcome as usize] = n;
+            outcomes.counts[outcome.row()] = n;
         }
         Ok(outcomes)
     }
@@ -280,10 +310,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_in_the_order_of_variants_with_serde_names() {
+    fn rows_know_their_places_and_names() {
         for (place, (outcome, name, _)) in ROWS.iter().enumerate() {
-            assert_eq!(*outcome as usize, place);
-            assert_eq!(serde_json::to_value(outcome).unwrap(), *name);
+            assert_eq!(outcome.row(), place);
+            let value = serde_json::to_value(outcome).unwrap();
+            assert_eq!(value, *name);
+            assert_eq!(serde_json::from_value::<Outcome>(value).unwrap(), *outcome);
         }
     }
 }

@@ -135,7 +135,7 @@ mod tests {
                 let started = Nanos(100 + late);
                 let sent = started + Nanos(waited);
                 let first = sent + Nanos(first_byte);
-                let outcome = [Outcome::Ok, Outcome::Http5xx, Outcome::Timeout][outcome];
+                let outcome = [Outcome::Ok, Outcome::HTTP_5XX, Outcome::Timeout][outcome];
                 let op = Op { intended: Nanos(100), lane: 0 };
                 let completion = Completion {
                     first_byte: first,

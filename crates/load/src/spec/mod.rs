@@ -22,11 +22,12 @@ pub use crate::quantity::{
 pub use engine::{BackendChoice, EngineOptions, Margins, TimestampsChoice, WaitPolicy};
 pub use load::{CloseKind, ConnectScheme, Load, OpenLoad, OverloadLoad, Pause, PauseKind};
 pub use protocol::{
-    ClientCertificate, Http2Limits, HttpVersion, TlsGroup, TlsResume, TlsSpec, TlsVersion,
+    ClientCertificate, Http2Limits, HttpSettings, HttpVersion, Matching, Protocol, TlsGroup,
+    TlsResume, TlsSpec, TlsVersion, WebSocketSettings,
 };
 pub use question::Question;
 pub use request::{Body, Cut, Hole, HttpRequest, Part, parse_header};
-pub use target::{Endpoint, HttpTarget, Pick};
+pub use target::{Endpoint, Pick, Target};
 pub use targets::{Targets, parse_targets};
 pub use trial::{Level, TrialSpec};
-pub use url::Url;
+pub use url::{Scheme, Url};

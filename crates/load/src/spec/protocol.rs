@@ -1,7 +1,77 @@
-//! Protocols of connections: HTTP and TLS.
+//! Protocols of connections, each with its own settings, and TLS.
 
+use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// What is spoken with a target, and the settings that only this protocol has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// HTTP.
+    Http(HttpSettings),
+    /// WebSocket (RFC 6455). An operation is a message and its echo.
+    WebSocket(WebSocketSettings),
+}
+
+impl Default for Protocol {
+    fn default() -> Protocol {
+        Protocol::Http(HttpSettings::default())
+    }
+}
+
+/// Settings of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpSettings {
+    /// The version.
+    pub version: HttpVersion,
+    /// The limits of HTTP/2 connections.
+    pub http2: Http2Limits,
+}
+
+/// Settings of WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WebSocketSettings {
+    /// How an echo is matched with its message.
+    pub matching: Matching,
+    /// Most messages under way on a connection, at least 1.
+    pub messages_max: u32,
+    /// Whether messages are sent as bytes, and not as text.
+    pub is_binary: bool,
+    /// Time between two pings of a connection; `None`: no pings.
+    pub ping_every: Option<Nanos>,
+    /// Longest message that is accepted, in bytes.
+    pub message_bytes_max: u32,
+    /// Whether the server sends by itself: an operation is a message of the server, from the time
+    /// that it carries.
+    pub subscribes: bool,
+}
+
+impl WebSocketSettings {
+    /// Stands in a message for its number.
+    pub const NUMBER: &str = "{seq}";
+
+    /// Stands in a message for the time at which it leaves.
+    pub const TIME: &str = "{time}";
+
+    /// The content of messages by default.
+    pub const CONTENT: &str = "knee";
+
+    /// Longest message that is accepted by default: 16 MiB.
+    pub const MESSAGE_BYTES_MAX: u32 = 16 << 20;
+}
+
+/// How the echo of a message is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Matching {
+    /// By the number that the message carries.
+    Number,
+    /// By its place: echoes come in the order of messages.
+    Order,
+    /// Not at all. An operation ends once the kernel has the message.
+    None,
+}
 
 /// A version of HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,9 +105,6 @@ pub struct Http2Limits {
     /// Most concurrent streams of a connection, at least 1; `None`: as many as the target permits,
     /// up to [`Http2Limits::STREAMS_DEFAULT`].
     pub streams_max: Option<u32>,
-    /// Connections that the virtual users of a closed loop share, at least 1; `None`: each has one
-    /// of its own.
-    pub connections_max: Option<u32>,
     /// The flow-control window of a stream in bytes, 1 to 2³¹ − 1 (RFC 9113 §6.9.1); `None`: so
     /// large that it never limits.
     pub window_bytes: Option<u32>,

@@ -1,6 +1,6 @@
 //! The secrets of a target: what its requests and sessions send.
 
-use super::{Cut, HttpRequest, HttpTarget, Part};
+use super::{Cut, HttpRequest, Part, Target};
 use crate::secrets::Secrets;
 use crate::session::{
     Expectation, Fill, Function, HiddenValues, SessionPlan, Source, Template, TemplatePiece,
@@ -24,7 +24,7 @@ struct FilledRequest<'a> {
 
 impl Secrets {
     /// Learns the secrets of a target, and marks what its sessions may not show of responses.
-    pub fn learn_target(&mut self, target: &mut HttpTarget) {
+    pub fn learn_target(&mut self, target: &mut Target) {
         if !self.hides() {
             return;
         }
@@ -221,7 +221,7 @@ mod tests {
     use crate::spec::{Hole, Pick, Url};
 
     /// A target of one step that sends the column `card` in a field that is called `pin`.
-    fn target() -> HttpTarget {
+    fn target() -> Target {
         let url = Url::parse("http://h/?api_key=in-the-query").unwrap();
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let headers = vec![header("X-Auth-Token", "in-a-header"), header("Accept", "in-the-clear")];
@@ -266,8 +266,8 @@ mod tests {
             ..SessionPlan::default()
         };
         let endpoint = url.endpoint().clone();
-        let target = HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
-        HttpTarget { sessions: Some(Arc::new(plan)), ..target }
+        let target = Target::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
+        Target { sessions: Some(Arc::new(plan)), ..target }
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! The target of a load.
 
-use super::{Http2Limits, HttpRequest, HttpVersion, ParseError, TlsSpec};
+use super::{
+    HttpRequest, HttpSettings, HttpVersion, ParseError, Protocol, TlsSpec, WebSocketSettings,
+};
 use crate::session::SessionPlan;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// An HTTP server and the requests to it.
+/// A server, what is spoken with it, and the requests to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HttpTarget {
+pub struct Target {
     /// Where to connect.
     pub endpoint: Endpoint,
     /// The requests, at least one; all go to `endpoint`.
@@ -17,12 +19,13 @@ pub struct HttpTarget {
     pub pick: Pick,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
-    /// The version of HTTP.
+    /// What is spoken with it.
     #[serde(default)]
-    pub version: HttpVersion,
-    /// The limits of its HTTP/2 connections.
+    pub protocol: Protocol,
+    /// Connections that the virtual users of a closed loop share, at least 1; `None`: each has one
+    /// of its own. Only where operations share connections.
     #[serde(default)]
-    pub http2: Http2Limits,
+    pub connections_max: Option<u32>,
     /// TLS parameters; `None`: cleartext.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Box<TlsSpec>>,
@@ -31,7 +34,7 @@ pub struct HttpTarget {
     pub sessions: Option<Arc<SessionPlan>>,
 }
 
-impl HttpTarget {
+impl Target {
     /// A target that all of `requests` go to.
     ///
     /// # Errors
@@ -41,29 +44,69 @@ impl HttpTarget {
         requests: Vec<HttpRequest>,
         pick: Pick,
         keep_alive: bool,
-    ) -> Result<HttpTarget, ParseError> {
+    ) -> Result<Target, ParseError> {
         if requests.is_empty() {
             return Err(ParseError("no request: give a URL".to_owned()));
         }
-        Ok(HttpTarget {
+        Ok(Target {
             endpoint,
             requests,
             pick,
             keep_alive,
-            version: HttpVersion::default(),
-            http2: Http2Limits::default(),
+            protocol: Protocol::default(),
+            connections_max: None,
             tls: None,
             sessions: None,
         })
     }
 }
 
-impl HttpTarget {
-    /// What is spoken where the target has a say in it: `Auto` in cleartext is HTTP/1.1.
+impl Target {
+    /// The settings of HTTP.
+    pub fn http(&self) -> HttpSettings {
+        match self.protocol {
+            Protocol::Http(settings) => settings,
+            // Its opening handshake.
+            Protocol::WebSocket(_) => {
+                HttpSettings { version: HttpVersion::Http11, ..HttpSettings::default() }
+            }
+        }
+    }
+
+    /// The version of HTTP where the target has a say in it: `Auto` in cleartext is HTTP/1.1.
     pub fn version(&self) -> HttpVersion {
-        match (self.version, &self.tls) {
+        match (self.http().version, &self.tls) {
             (HttpVersion::Auto, None) => HttpVersion::Http11,
             (version, _) => version,
+        }
+    }
+
+    /// The same target with this version of HTTP.
+    pub fn with_version(mut self, version: HttpVersion) -> Target {
+        match &mut self.protocol {
+            Protocol::Http(settings) => settings.version = version,
+            Protocol::WebSocket(_) => {}
+        }
+        self
+    }
+
+    /// Whether operations are what the target sends by itself.
+    pub fn subscribes(&self) -> bool {
+        matches!(self.protocol, Protocol::WebSocket(WebSocketSettings { subscribes: true, .. }))
+    }
+
+    /// Whether all connections are opened at the start, and each is used in turn.
+    pub fn keeps_all_open(&self) -> bool {
+        matches!(self.protocol, Protocol::WebSocket(_))
+    }
+
+    /// Most operations under way on a connection; `None` where a connection has one at a time.
+    pub fn shared_by(&self) -> Option<u32> {
+        match self.protocol {
+            Protocol::Http(HttpSettings { http2, .. }) => {
+                (self.version() == HttpVersion::Http2).then(|| http2.streams())
+            }
+            Protocol::WebSocket(settings) => Some(settings.messages_max),
         }
     }
 }
@@ -116,8 +159,7 @@ mod tests {
     fn a_target_has_a_request() {
         let url = Url::parse("http://h/").unwrap();
         let request = HttpRequest::new("GET", &url, Vec::new(), Vec::new(), 1).unwrap();
-        let target =
-            |requests| HttpTarget::new(url.endpoint().clone(), requests, Pick::InOrder, true);
+        let target = |requests| Target::new(url.endpoint().clone(), requests, Pick::InOrder, true);
         assert!(target(Vec::new()).is_err());
         assert_eq!(target(vec![request.clone()]).unwrap().requests, [request]);
     }

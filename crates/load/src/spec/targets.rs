@@ -1,6 +1,6 @@
 //! The targets file: several requests, as vegeta's users write them.
 
-use super::{Body, Endpoint, HttpRequest, ParseError, Url, parse_header};
+use super::{Body, Endpoint, HttpRequest, ParseError, Scheme, Url, parse_header};
 use crate::quantity::parse::quoted;
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use std::collections::HashMap;
 pub struct Targets {
     /// The endpoint that all requests share.
     pub endpoint: Endpoint,
-    /// Whether its connections are to be secured.
-    pub is_secure: bool,
+    /// The scheme that all requests share.
+    pub scheme: Scheme,
     /// The requests in the order of the file, at least one.
     pub requests: Vec<HttpRequest>,
 }
@@ -170,14 +170,14 @@ fn share_endpoint(targets: Vec<(Url, usize, HttpRequest)>) -> Result<Targets, Pa
             "no target in the file: write lines such as 'GET http://127.0.0.1:8080/'".to_owned(),
         ));
     };
-    let (endpoint, is_secure) = (first.endpoint().clone(), first.is_secure());
+    let (endpoint, scheme) = (first.endpoint().clone(), first.scheme());
     for (url, number, _) in &targets {
-        if url.is_secure() != is_secure {
+        if url.scheme() != scheme {
             return at(
                 *number,
                 &format!(
-                    "all targets share one scheme, http or https, and line {first_number} has the \
-                     other: use one file for each"
+                    "all targets share one scheme, and line {first_number} has another: use one \
+                     file for each"
                 ),
             );
         }
@@ -193,7 +193,7 @@ fn share_endpoint(targets: Vec<(Url, usize, HttpRequest)>) -> Result<Targets, Pa
         }
     }
     let requests = targets.into_iter().map(|(_, _, request)| request).collect();
-    Ok(Targets { endpoint, is_secure, requests })
+    Ok(Targets { endpoint, scheme, requests })
 }
 
 fn at<T>(number: usize, what: &str) -> Result<T, ParseError> {

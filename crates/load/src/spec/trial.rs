@@ -1,6 +1,6 @@
 //! One trial: the unit that the engine runs.
 
-use super::{EngineOptions, HttpTarget, Load};
+use super::{EngineOptions, Load, Target};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct TrialSpec {
     /// The rule by which operations start.
     pub load: Load,
     /// The target.
-    pub target: HttpTarget,
+    pub target: Target,
     /// Warm-up time before the measured window.
     pub warmup: Nanos,
     /// Length of the measured window. With `operations_max` it may end earlier.

@@ -12,19 +12,58 @@ const DEFAULT_PORT: u16 = 80;
 /// The port of `https` (RFC 9110 §4.2.2).
 const DEFAULT_PORT_SECURE: u16 = 443;
 
-/// An absolute `http` or `https` URL (RFC 3986, RFC 9110 §4.2), taken apart.
+/// The scheme of a URL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheme {
+    /// `http`.
+    #[default]
+    Http,
+    /// `https`.
+    Https,
+    /// `ws` (RFC 6455 §3).
+    Ws,
+    /// `wss`.
+    Wss,
+}
+
+impl Scheme {
+    const ALL: [(&str, Scheme); 4] = [
+        ("http", Scheme::Http),
+        ("https", Scheme::Https),
+        ("ws", Scheme::Ws),
+        ("wss", Scheme::Wss),
+    ];
+
+    /// Whether connections are to be secured.
+    pub fn is_secure(self) -> bool {
+        matches!(self, Scheme::Https | Scheme::Wss)
+    }
+
+    /// Whether WebSocket is spoken.
+    pub fn is_websocket(self) -> bool {
+        matches!(self, Scheme::Ws | Scheme::Wss)
+    }
+
+    /// Its name, as in a URL.
+    pub fn name(self) -> &'static str {
+        let (name, _) = Scheme::ALL[self as usize];
+        name
+    }
+}
+
+/// An absolute `http`, `https`, `ws` or `wss` URL (RFC 3986, RFC 9110 §4.2), taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    is_secure: bool,
+    scheme: Scheme,
     endpoint: Endpoint,
     path: String,
     host: String,
 }
 
 impl Url {
-    /// `http://host:port/path?query`; the same with `https`. `http://` may be left out, the
-    /// port is 80 or 443 unless given, a fragment is dropped (it is never sent). An IPv6 address
-    /// stands in brackets.
+    /// `http://host:port/path?query`; the same with `https`, `ws`, `wss`. `http://` may be left
+    /// out, the port is 80 or 443 unless given, a fragment is dropped (it is never sent). An IPv6
+    /// address stands in brackets.
     ///
     /// # Errors
     /// Another scheme, user information, no host, a port out of range, or characters that a URL
@@ -34,7 +73,7 @@ impl Url {
         if let Some(refused) = text.chars().find(|&c| !c.is_ascii_graphic()) {
             return Err(wrong(&unescaped(refused)));
         }
-        let (is_secure, rest) = without_scheme(text).map_err(|what| wrong(&what))?;
+        let (scheme, rest) = without_scheme(text).map_err(|what| wrong(&what))?;
         let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if authority.contains('@') {
@@ -42,23 +81,28 @@ impl Url {
                 "holds a user name: leave it out and give -H 'Authorization: …' instead",
             ));
         }
-        let default_port = if is_secure { DEFAULT_PORT_SECURE } else { DEFAULT_PORT };
+        let default_port = if scheme.is_secure() { DEFAULT_PORT_SECURE } else { DEFAULT_PORT };
         let (name, port) = split_port(authority).map_err(|what| wrong(&what))?;
         let port = port.unwrap_or(default_port);
         let bare = check_host(name).map_err(|what| wrong(&what))?;
         let host = if port == default_port { name.to_owned() } else { format!("{name}:{port}") };
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(Url {
-            is_secure,
+            scheme,
             endpoint: Endpoint::Tcp { host: bare.to_owned(), port },
             path: format!("{slash}{path}"),
             host,
         })
     }
 
-    /// Whether connections are to be secured: its scheme is `https`.
+    /// Its scheme.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Whether connections are to be secured.
     pub fn is_secure(&self) -> bool {
-        self.is_secure
+        self.scheme.is_secure()
     }
 
     /// Where to connect.
@@ -107,19 +151,22 @@ fn unescaped(refused: char) -> String {
     format!("holds {name}: write {} in a path", escapes.collect::<String>())
 }
 
-/// Whether it is that of TLS, and what follows it.
-fn without_scheme(text: &str) -> Result<(bool, &str), String> {
+/// The scheme, and what follows it.
+fn without_scheme(text: &str) -> Result<(Scheme, &str), String> {
     // In "localhost/?from=http://b" the scheme is not at the beginning, so there is none.
     let Some((scheme, rest)) = text.split_once("://") else {
-        return Ok((false, text));
+        return Ok((Scheme::Http, text));
     };
     if scheme.contains(['/', '?', '#']) {
-        return Ok((false, text));
+        return Ok((Scheme::Http, text));
     }
-    match scheme.to_ascii_lowercase().as_str() {
-        "http" => Ok((false, rest)),
-        "https" => Ok((true, rest)),
-        _ => Err(format!("has the scheme {}: use http:// or https://", quoted(scheme))),
+    let known = Scheme::ALL.iter().find(|(name, _)| scheme.eq_ignore_ascii_case(name));
+    match known {
+        Some((_, known)) => Ok((*known, rest)),
+        None => Err(format!(
+            "has the scheme {}: use http://, https://, ws:// or wss://",
+            quoted(scheme)
+        )),
     }
 }
 
@@ -188,6 +235,8 @@ mod tests {
             ("the default port is not in Host", "http://h/a", "h:80", "/a", "h"),
             ("nor is it when given", "http://h:80/a", "h:80", "/a", "h"),
             ("TLS has a port of its own", "HTTPS://h/a", "h:443", "/a", "h"),
+            ("WebSocket", "ws://h/a", "h:80", "/a", "h"),
+            ("WebSocket over TLS", "wss://h/a", "h:443", "/a", "h"),
             ("and none else is it", "https://h:80/a", "h:80", "/a", "h:80"),
             ("no path means the root", "http://h:81", "h:81", "/", "h:81"),
             ("a query without a path", "http://h?x", "h:80", "/?x", "h"),
@@ -231,7 +280,7 @@ mod tests {
     #[test]
     fn refused() {
         let rows = [
-            ("another scheme", "ftp://h/", "scheme 'ftp': use http:// or https://"),
+            ("another scheme", "ftp://h/", "scheme 'ftp': use http://, https://, ws:// or wss://"),
             ("an empty scheme", "://h/", "scheme ''"),
             ("nothing", "", "no host"),
             ("a port alone", ":80", "no host"),

@@ -71,7 +71,7 @@ fn template(template: &Template) -> String {
 #[test]
 fn the_example_of_the_specification() {
     let scenario = parse(SHOP).unwrap();
-    assert!(scenario.is_secure);
+    assert!(scenario.scheme.is_secure());
     assert_eq!(scenario.endpoint.to_string(), "shop.test:443");
     assert_eq!(scenario.timeout, Some(Nanos::from_secs(5)));
     let requests: Vec<_> = (0..scenario.requests.len()).map(|n| told(&scenario, n)).collect();

@@ -4,7 +4,7 @@ use super::TargetArgs;
 use crate::args::first_given;
 use crate::failure::Failure;
 use crate::scenario;
-use knee_load::spec::{Endpoint, HttpTarget, Pick};
+use knee_load::spec::{Endpoint, Pick, Target};
 use knee_scenario::Scenario;
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ impl TargetArgs {
     }
 
     /// What the scenario loads.
-    pub(super) fn target_of(&self, scenario: &Scenario) -> Result<HttpTarget, Failure> {
+    pub(super) fn target_of(&self, scenario: &Scenario) -> Result<Target, Failure> {
         let endpoint = match &self.unix_socket {
             Some(path) => Endpoint::Unix { path: path.clone() },
             None => scenario.endpoint.clone(),
@@ -86,10 +86,10 @@ impl TargetArgs {
         let requests = scenario.requests.iter().cloned();
         let requests = requests.map(|request| self.with_headers(request, None));
         let requests = requests.collect::<Result<_, _>>()?;
-        let target = HttpTarget::new(endpoint, requests, Pick::InOrder, !self.no_keepalive)
+        let target = Target::new(endpoint, requests, Pick::InOrder, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
-        let target = HttpTarget { sessions: Some(Arc::new(scenario.plan.clone())), ..target };
-        self.secure.apply(target, scenario.is_secure)
+        let target = Target { sessions: Some(Arc::new(scenario.plan.clone())), ..target };
+        self.speak(target, scenario.scheme)
     }
 
     fn refuse_options_of_urls(&self) -> Result<(), Failure> {

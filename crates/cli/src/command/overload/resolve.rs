@@ -10,7 +10,7 @@ use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
 use knee_core::report::Kind;
 use knee_load::spec::{
-    ArrivalLaw, ConnectScheme, HttpTarget, HttpVersion, Load, OverloadLoad, Rate, TrialSpec,
+    ArrivalLaw, ConnectScheme, HttpVersion, Load, OverloadLoad, Protocol, Rate, TrialSpec,
 };
 use knee_load::time::Nanos;
 
@@ -57,16 +57,17 @@ impl RawOverload {
     fn spec(&self, machine: &Machine, served_per_s: Option<f64>) -> Result<OverloadSpec, Failure> {
         let target = self.target.resolve()?;
         self.http.thresholds.check(&target)?;
+        if let Protocol::WebSocket(_) = target.protocol {
+            let wrong = "an overload opens a connection for each request: give http://";
+            return Err(Failure::argument("URL", wrong));
+        }
         if target.version() == HttpVersion::Http2 {
             let wrong = "each operation has a connection of its own here: leave it out";
             return Err(Failure::argument("--http2", wrong));
         }
-        let target = HttpTarget {
-            // Steps of a session share its connection.
-            keep_alive: target.keep_alive && target.sessions.is_some(),
-            version: HttpVersion::Http11,
-            ..target
-        };
+        let mut target = target.with_version(HttpVersion::Http11);
+        // Steps of a session share its connection.
+        target.keep_alive &= target.sessions.is_some();
         let warmup = self.warmup.unwrap_or(WARMUP.max(self.http.limits.connect_timeout));
         let scheduled = self.scheduled(warmup + self.duration, machine)?;
         let simple = self.simple(machine)?;

@@ -5,6 +5,7 @@ mod latency;
 mod qotd;
 mod secure;
 mod udp;
+mod ws;
 
 use crate::failure::{Exit, Failure};
 use crate::stdout;
@@ -27,6 +28,7 @@ pub struct RawServe {
 #[derive(Clone, Debug, Subcommand)]
 enum RawServeKind {
     Http(http::RawServeHttp),
+    Ws(ws::RawServeWs),
     Qotd(qotd::RawServeQotd),
     Udp(udp::RawServeUdp),
     #[command(alias = "bulk")]
@@ -53,6 +55,7 @@ impl RawServe {
     pub fn resolve(self) -> Result<ServeSpec, Failure> {
         match self.kind {
             RawServeKind::Http(raw) => raw.resolve(),
+            RawServeKind::Ws(raw) => raw.resolve(),
             RawServeKind::Qotd(raw) => raw.resolve(),
             RawServeKind::Udp(raw) => raw.resolve(),
             RawServeKind::Latency(raw) => raw.resolve(),

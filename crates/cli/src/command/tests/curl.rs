@@ -4,7 +4,7 @@ use super::copied_lines::LINES;
 use crate::command::raw::{RawArgs, RawCommand};
 use crate::usage;
 use knee_engine::exchange::http1::serialise;
-use knee_load::spec::{Endpoint, HttpTarget};
+use knee_load::spec::{Endpoint, Target};
 use knee_scenario::import::curl_line_words;
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ fn read(line: &[&str]) -> Result<RawCommand, String> {
     read.map(|raw| raw.command).map_err(|e| usage::one_line(&e, &command))
 }
 
-fn target(line: &[&str]) -> Result<HttpTarget, String> {
+fn target(line: &[&str]) -> Result<Target, String> {
     match read(line)? {
         RawCommand::Run(raw) => raw.target.resolve().map_err(|e| e.line),
         other => panic!("{other:?}"),

@@ -100,7 +100,7 @@ fn a_valid_report_does_not_blame_the_generator() {
 #[test]
 fn failures_need_a_finding_that_says_how() {
     let trial = measured(Faults { errors: 0.2, ..Faults::default() });
-    assert!(trial.outcomes.count(Outcome::Http5xx) > 5);
+    assert!(trial.outcomes.count(Outcome::HTTP_5XX) > 5);
     let beside = [finding("non_stationary", Severity::Warning)];
     assert_says(&of_run(&trial, &beside), "no finding says how");
     let named = [finding("errors", Severity::Warning)];

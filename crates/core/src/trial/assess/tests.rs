@@ -70,13 +70,13 @@ pub(crate) fn spec(load: Load) -> TrialSpec {
         label: "a trial".into(),
         level: Level::Vusers(1),
         load,
-        target: HttpTarget {
+        target: Target {
             endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: 80 },
             requests: Vec::new(),
             pick: Pick::InOrder,
             keep_alive: true,
-            version: Default::default(),
-            http2: Default::default(),
+            protocol: Default::default(),
+            connections_max: None,
             tls: None,
             sessions: None,
         },
@@ -262,7 +262,7 @@ fn nothing_measured_gives_a_report_without_numbers() {
 fn outcomes_sum_to_attempts_and_goodput_to_good_responses() {
     let mut ops: Vec<Completion> =
         (0..5_500).map(|k| op(MS(k * 2), MS(k * 2), MS(k * 2 + 1))).collect();
-    for (k, outcome) in [Outcome::Ok, Outcome::Http5xx, Outcome::Timeout, Outcome::Reset]
+    for (k, outcome) in [Outcome::Ok, Outcome::HTTP_5XX, Outcome::Timeout, Outcome::Reset]
         .iter()
         .cycle()
         .take(5_500)

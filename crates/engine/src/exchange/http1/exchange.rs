@@ -4,11 +4,12 @@ use super::request::{Segment, put_filled, segments};
 use super::response::{ResponseSink, count_empty};
 use super::{Eof, HeadCache, Http1Violation, Progress, ResponseParser};
 use crate::exchange::{
-    ConnectionState, EventQueue, Exchange, FlightId, OpEvent, Outbox, RequestRef, Room, StreamEnd,
+    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, EventQueue,
+    FlightId, OpEvent, Received, RequestRef, StreamEnd,
 };
-use knee_load::measure::Outcome;
+use knee_load::measure::{Outcome, Status};
 use knee_load::session::ResponseReaders;
-use knee_load::spec::HttpTarget;
+use knee_load::spec::Target;
 
 /// One connection that speaks HTTP/1.1.
 #[derive(Default)]
@@ -54,7 +55,7 @@ impl ResponseSink for Read<'_> {
 
 impl Shared {
     /// For the requests of `target`.
-    pub fn new(target: &HttpTarget) -> Shared {
+    pub fn new(target: &Target) -> Shared {
         Shared {
             heads: target.requests.iter().map(|r| r.method == "HEAD").collect(),
             upgrades: (target.requests.iter())
@@ -70,30 +71,24 @@ impl Shared {
     }
 }
 
-impl Exchange for Http1 {
+impl Conversation for Http1 {
     type Shared = Shared;
 
-    const MULTIPLEXED: bool = false;
+    const DEPARTURE: Departure = Departure::AtOnce;
 
-    fn established(_: &mut Shared, _: &mut Outbox) -> Http1 {
+    fn established(_: &mut CallContext<'_, Shared>) -> Http1 {
         Http1::default()
     }
 
     #[inline]
-    fn room(&self, _: &Shared) -> Room {
+    fn capacity(&self, _: &Shared) -> Capacity {
         let is_free = self.op.is_none() && self.state == ConnectionState::Open;
-        Room { operations: u32::from(is_free), is_targets_limit: false }
+        Capacity { operations: u32::from(is_free), is_targets_limit: false }
     }
 
     #[inline]
-    fn begin(
-        &mut self,
-        op: FlightId,
-        request: RequestRef<'_>,
-        shared: &mut Shared,
-        out: &mut Outbox,
-        _: &mut EventQueue,
-    ) {
+    fn start(&mut self, op: FlightId, request: RequestRef<'_>, cx: &mut CallContext<'_, Shared>) {
+        let CallContext { shared, out, .. } = cx;
         self.op = Some(op);
         self.empty_bytes = 0;
         self.asks_upgrade = shared.upgrades[request.number];
@@ -105,7 +100,8 @@ impl Exchange for Http1 {
     }
 
     #[inline]
-    fn feed(&mut self, bytes: &[u8], shared: &mut Shared, _: &mut Outbox, events: &mut EventQueue) {
+    fn receive(&mut self, Received { bytes, .. }: Received<'_>, cx: &mut CallContext<'_, Shared>) {
+        let CallContext { shared, events, .. } = cx;
         let Some(op) = self.op else {
             return self.on_unasked(bytes, events);
         };
@@ -131,31 +127,33 @@ impl Exchange for Http1 {
                     self.state = ConnectionState::Broken;
                     events.push(OpEvent::Surplus);
                 }
-                events.push(OpEvent::Answered { op, status });
+                events.push(OpEvent::Answered { op, status: Status::Http(status) });
             }
         }
     }
 
-    fn sent(&mut self, _: &mut Shared, _: &mut Outbox, _: &mut EventQueue) {}
+    fn sent(&mut self, _: &mut CallContext<'_, Shared>) {}
 
-    fn ended(&mut self, end: StreamEnd, events: &mut EventQueue) {
+    fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, Shared>) {
         self.state = end.state_after(self.state);
         let Some(op) = self.op.take() else {
             return;
         };
         let failed = |outcome| OpEvent::Failed { op, outcome };
-        events.push(match self.parser.at_eof() {
-            Eof::Done { status } if end != StreamEnd::Cut => OpEvent::Answered { op, status },
+        cx.events.push(match self.parser.at_eof() {
+            Eof::Done { status } if end != StreamEnd::Cut => {
+                OpEvent::Answered { op, status: Status::Http(status) }
+            }
             // Only the end of the stream delimits the body, and that is not the server's word.
             Eof::Done { .. } | Eof::Truncated => failed(Outcome::Truncated),
             Eof::Closed => failed(Outcome::Closed),
         });
     }
 
-    fn cancel(&mut self, _: FlightId, _: &mut Outbox) -> bool {
+    fn cancel(&mut self, _: FlightId, _: &mut CallContext<'_, Shared>) -> AfterCancel {
         // Its answer may still come, and would be taken for the next one's.
         self.state = ConnectionState::Broken;
-        false
+        AfterCancel::Broken
     }
 
     #[inline]
@@ -211,7 +209,9 @@ fn only_empty_lines(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::Outbox;
     use knee_load::spec::{HttpRequest, Pick, Url};
+    use knee_load::time::Nanos;
 
     /// The events of a request with these headers whose response is `bytes`, and the connection's
     /// state.
@@ -221,13 +221,15 @@ mod tests {
         let headers = headers.map(|(name, value)| ((*name).into(), (*value).into()));
         let request = HttpRequest::new("GET", &url, headers.collect(), Vec::new(), 1).unwrap();
         let endpoint = url.endpoint().clone();
-        let target = HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
+        let target = Target::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
         let mut shared = Shared::new(&target);
         let (mut out, mut tell) = (Outbox::default(), EventQueue::default());
-        let mut http1 = Http1::established(&mut shared, &mut out);
-        http1.begin(7, 0.into(), &mut shared, &mut out, &mut tell);
-        for byte in bytes.chunks(1) {
-            http1.feed(byte, &mut shared, &mut out, &mut tell);
+        let (now, shared) = (Nanos::ZERO, &mut shared);
+        let mut cx = CallContext { now, shared, out: &mut out, events: &mut tell };
+        let mut http1 = Http1::established(&mut cx);
+        http1.start(7, 0.into(), &mut cx);
+        for bytes in bytes.chunks(1) {
+            http1.receive(Received { bytes, at: now }, &mut cx);
         }
         tell.retain(|event| !matches!(event, OpEvent::Received { .. }));
         (std::mem::take(&mut *tell), http1.state())
@@ -241,12 +243,12 @@ mod tests {
         let refused = vec![rule, OpEvent::Failed { op, outcome }];
         assert_eq!(events(&[], switching), (refused.clone(), ConnectionState::Broken));
         assert_eq!(events(&[("Connection", "x")], switching).0, refused);
-        let answered = vec![OpEvent::Answered { op, status: 101 }];
+        let answered = vec![OpEvent::Answered { op, status: Status::Http(101) }];
         let request = events(&[("UPGRADE", "x"), ("Connection", "upgrade")], switching);
         assert_eq!(request, (answered, ConnectionState::Closing));
         // The other interim responses only announce the final one.
         let early = b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 x\r\n\r\n";
-        let answered = vec![OpEvent::Answered { op, status: 204 }];
+        let answered = vec![OpEvent::Answered { op, status: Status::Http(204) }];
         assert_eq!(events(&[], early), (answered, ConnectionState::Open));
     }
 

@@ -16,10 +16,11 @@ use super::requests::{Blocks, Requests};
 use super::settings;
 use super::streams::Streams;
 use crate::exchange::{
-    ConnectionState, EventQueue, Exchange, FlightId, OpEvent, Outbox, RequestRef, Room, StreamEnd,
+    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, EventQueue,
+    FlightId, OpEvent, Received, RequestRef, StreamEnd,
 };
 use knee_load::measure::Outcome;
-use knee_load::spec::{Http2Limits, HttpTarget};
+use knee_load::spec::{Http2Limits, Target};
 use receive::Reader;
 use std::collections::VecDeque;
 
@@ -41,10 +42,10 @@ pub struct Http2Shared {
 
 impl Http2Shared {
     /// Encodes the requests of `target`.
-    pub fn new(target: &HttpTarget) -> Http2Shared {
+    pub fn new(target: &Target) -> Http2Shared {
         Http2Shared {
             requests: Requests::new(target),
-            limits: target.http2,
+            limits: target.http().http2,
             streams_expected: Http2Limits::STREAMS_DEFAULT,
             block: Vec::new(),
         }
@@ -85,20 +86,27 @@ pub struct Http2 {
     received: (u32, u64),
 }
 
-/// Arguments of a call by the pool.
+/// Parts of a [`CallContext`], whose output is bytes.
 struct Io<'a> {
     shared: &'a mut Http2Shared,
     out: &'a mut Vec<u8>,
     events: &'a mut EventQueue,
 }
 
-impl Exchange for Http2 {
+impl<'a> Io<'a> {
+    #[inline]
+    fn of(cx: &'a mut CallContext<'_, Http2Shared>) -> Io<'a> {
+        Io { shared: &mut *cx.shared, out: cx.out.bytes(), events: &mut *cx.events }
+    }
+}
+
+impl Conversation for Http2 {
     type Shared = Http2Shared;
 
-    const MULTIPLEXED: bool = true;
+    const DEPARTURE: Departure = Departure::PerPass;
 
-    fn established(shared: &mut Http2Shared, out: &mut Outbox) -> Http2 {
-        let out = out.bytes();
+    fn established(cx: &mut CallContext<'_, Http2Shared>) -> Http2 {
+        let Io { shared, out, .. } = Io::of(cx);
         out.extend_from_slice(PREFACE);
         settings::put(
             out,
@@ -129,7 +137,7 @@ impl Exchange for Http2 {
     }
 
     #[inline]
-    fn room(&self, shared: &Http2Shared) -> Room {
+    fn capacity(&self, shared: &Http2Shared) -> Capacity {
         let targets = if self.core.has_settings {
             self.core.peer.streams_max.unwrap_or(u32::MAX)
         } else {
@@ -139,38 +147,28 @@ impl Exchange for Http2 {
             ConnectionState::Open => self.streams_max.min(targets),
             ConnectionState::Closing | ConnectionState::Broken => 0,
         };
-        Room {
+        Capacity {
             operations: limit.saturating_sub(self.streams.count()),
             is_targets_limit: self.core.has_settings && targets < self.streams_max,
         }
     }
 
     #[inline]
-    fn begin(
+    fn start(
         &mut self,
         op: FlightId,
         request: RequestRef<'_>,
-        shared: &mut Http2Shared,
-        out: &mut Outbox,
-        events: &mut EventQueue,
+        cx: &mut CallContext<'_, Http2Shared>,
     ) {
-        let out = out.bytes();
-        self.start(op, request, &mut Io { shared, out, events });
+        self.open_stream(op, request, &mut Io::of(cx));
     }
 
-    fn feed(
-        &mut self,
-        bytes: &[u8],
-        shared: &mut Http2Shared,
-        out: &mut Outbox,
-        events: &mut EventQueue,
-    ) {
+    fn receive(&mut self, input: Received<'_>, cx: &mut CallContext<'_, Http2Shared>) {
         if self.state == ConnectionState::Broken {
             return;
         }
-        let out = out.bytes();
-        let mut io = Io { shared, out, events };
-        if let Err(violation) = self.read(bytes, &mut io) {
+        let mut io = Io::of(cx);
+        if let Err(violation) = self.read(input.bytes, &mut io) {
             self.break_off(violation, &mut io);
         }
         self.tell_received(io.events);
@@ -182,18 +180,17 @@ impl Exchange for Http2 {
         }
     }
 
-    fn sent(&mut self, shared: &mut Http2Shared, out: &mut Outbox, events: &mut EventQueue) {
+    fn sent(&mut self, cx: &mut CallContext<'_, Http2Shared>) {
         self.answers = 0;
-        let out = out.bytes();
-        self.send_bodies(&mut Io { shared, out, events });
+        self.send_bodies(&mut Io::of(cx));
     }
 
-    fn ended(&mut self, end: StreamEnd, events: &mut EventQueue) {
+    fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, Http2Shared>) {
         for id in self.streams.ids() {
             if let Some(stream) = self.streams.close(id) {
                 let outcome = if stream.has_begun { Outcome::Truncated } else { Outcome::Closed };
                 let op = stream.op;
-                events.push(OpEvent::Failed { op, outcome });
+                cx.events.push(OpEvent::Failed { op, outcome });
             }
         }
         self.senders.clear();
@@ -201,12 +198,15 @@ impl Exchange for Http2 {
         self.state = end.state_after(self.state);
     }
 
-    fn cancel(&mut self, op: FlightId, out: &mut Outbox) -> bool {
+    fn cancel(&mut self, op: FlightId, cx: &mut CallContext<'_, Http2Shared>) -> AfterCancel {
         let found = self.streams.iter().find(|stream| stream.op == op);
         if let Some(id) = found.map(|stream| stream.id) {
-            self.give_up(id, ErrorCode::CANCEL, out.bytes());
+            self.give_up(id, ErrorCode::CANCEL, cx.out.bytes());
         }
-        self.state != ConnectionState::Broken
+        match self.state {
+            ConnectionState::Broken => AfterCancel::Broken,
+            ConnectionState::Open | ConnectionState::Closing => AfterCancel::GoesOn,
+        }
     }
 
     #[inline]

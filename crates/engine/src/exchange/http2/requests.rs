@@ -11,7 +11,7 @@ use super::hpack::{
 use crate::exchange::RequestRef;
 use crate::exchange::http1::put_decimal;
 use knee_load::session::Fills;
-use knee_load::spec::{Body, Cut, Hole, HttpRequest, HttpTarget, Part};
+use knee_load::spec::{Body, Cut, Hole, HttpRequest, Part, Target};
 use std::collections::HashMap;
 
 /// Entries of the static table. The dynamic table's indices follow.
@@ -116,7 +116,7 @@ fn put_segments(segments: &[Segment], (fills, body_bytes): (&Fills, usize), out:
 }
 
 impl Requests {
-    pub(super) fn new(target: &HttpTarget) -> Requests {
+    pub(super) fn new(target: &Target) -> Requests {
         let scheme = if target.tls.is_some() { "https" } else { "http" };
         let all: Vec<Vec<Field>> = target.requests.iter().map(|r| fields(r, scheme)).collect();
         let texts: Vec<Vec<TextField>> = all.iter().map(|fields| texts(fields)).collect();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::link::config::tls_target;
 use knee_load::measure::EarlyData;
-use knee_load::spec::{Endpoint, HttpTarget, HttpVersion, Pick, TlsResume, TlsSpec, TlsVersion};
+use knee_load::spec::{Endpoint, Pick, Target, TlsResume, TlsSpec, TlsVersion};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{
@@ -13,13 +13,13 @@ use std::io::{Read, Write};
 use std::sync::Mutex;
 
 fn client(tls: TlsSpec) -> TlsTarget {
-    let target = HttpTarget {
+    let target = Target {
         endpoint: Endpoint::Tcp { host: "localhost".to_owned(), port: 1 },
         requests: Vec::new(),
         pick: Pick::InOrder,
         keep_alive: true,
-        version: HttpVersion::Auto,
-        http2: Default::default(),
+        protocol: Default::default(),
+        connections_max: None,
         tls: Some(Box::new(TlsSpec { is_insecure: true, ..tls })),
         sessions: None,
     };

@@ -1,8 +1,8 @@
 //! Operations on open connections: requests out, responses in.
 
 use super::connection::SendProgress;
-use super::{Connection, DRAIN_MAX, HttpClient, Policy, State};
-use crate::exchange::{ConnectionState, Exchange, FlightId, OpEvent, RequestRef, StreamEnd};
+use super::{Connection, HttpClient, Policy, State};
+use crate::exchange::{CallContext, Conversation, OpEvent, Received, RequestRef, StreamEnd};
 use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime, Payload};
@@ -12,7 +12,7 @@ use knee_load::time::Nanos;
 /// Most bytes of a request that are sealed at once.
 const SEAL_MAX: usize = 128 << 10;
 
-impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Begins an operation on an open connection with room for it since `free_from`.
     #[inline]
     pub(super) fn begin<B: Backend>(
@@ -34,9 +34,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             if flight.repeated { now } else { flight.placed.max(connection.connected) };
         flight.secured = flight.connected.max(connection.secured);
         flight.granted = flight.secured.max(free_from);
-        if X::MULTIPLEXED {
-            flight.is_targets_limit = exchange.room(&self.exchange).is_targets_limit;
-        }
+        flight.is_targets_limit = exchange.capacity(&self.exchange).is_targets_limit;
         (flight.sent, flight.written) = (now, Nanos::ZERO);
         flight.connection = slot;
         flight.bytes_sent = self.requests.length(flight.request);
@@ -54,14 +52,16 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 RequestRef { number: flight.request, fills }
             }
         };
-        exchange.begin(op, request, shared, &mut connection.out, events);
-        if X::MULTIPLEXED {
+        let out = &mut connection.out;
+        exchange.start(op, request, &mut CallContext { now, shared, out, events });
+        if X::DEPARTURE.is_at_once() {
+            self.send_out(io, slot, now);
+        } else {
             self.followed.begun(op);
             self.note_leaving(slot, SendProgress::Whole);
             self.mark_dirty(slot);
-        } else {
-            self.send_out(io, slot, now);
         }
+        self.set_timer(slot);
     }
 
     /// Notes requests that are in the outbox to their end.
@@ -77,7 +77,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     }
 
     #[inline]
-    fn mark_dirty(&mut self, slot: u32) {
+    pub(super) fn mark_dirty(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         if !connection.is_dirty && connection.state != State::Free {
             connection.is_dirty = true;
@@ -133,7 +133,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     #[inline]
     fn on_sent(&mut self, slot: u32, now: Nanos, is_whole: bool) {
         let connection = &mut self.connections[slot as usize];
-        if !X::MULTIPLEXED {
+        if X::DEPARTURE.is_at_once() {
             if is_whole && connection.sealing.is_none() && connection.carries > 0 {
                 // What goes out after the request is the link's own.
                 let flight = self.flights.get_mut(connection.first);
@@ -184,16 +184,19 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             // What was written when it was handed over keeps that time.
             let first = connection.first;
             let is_new = |flight: &Flight| flight.written == Nanos::ZERO;
-            if X::MULTIPLEXED {
+            if !X::DEPARTURE.is_at_once() {
                 self.on_rest_sent(slot, now);
             } else if connection.carries > 0 && is_new(self.flights.get(first)) {
                 self.on_sent(slot, now, true);
             }
             let connection = &mut self.connections[slot as usize];
             if let Some(exchange) = &mut connection.exchange {
-                exchange.sent(&mut self.exchange, &mut connection.out, &mut self.events);
+                let (shared, events) = (&mut self.exchange, &mut self.events);
+                let out = &mut connection.out;
+                exchange.sent(&mut CallContext { now, shared, out, events });
             }
             self.note_leaving(slot, SendProgress::End);
+            self.set_timer(slot);
         }
         self.send_out(io, slot, now);
     }
@@ -213,9 +216,11 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 && let Some(exchange) = &mut connection.exchange
             {
                 let (shared, events) = (&mut self.exchange, &mut self.events);
-                exchange.feed(bytes, shared, &mut connection.out, events);
-                if X::MULTIPLEXED {
-                    self.followed.came(slot, events, [bytes.len(), 0]);
+                let out = &mut connection.out;
+                let mut cx = CallContext { now: time.seen, shared, out, events };
+                exchange.receive(Received { bytes, at: time.happened }, &mut cx);
+                if !X::DEPARTURE.is_at_once() {
+                    self.followed.came(slot, cx.events, [bytes.len(), 0]);
                 }
                 self.heed(io, slot, time);
             }
@@ -256,19 +261,20 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             return;
         }
         let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
+        let mut cx = CallContext { now: time.seen, shared, out, events };
         let mut behind = wire.len();
         let opened = link.open(wire, |plain, left| {
-            let before = events.len();
-            exchange.feed(plain, shared, out, events);
-            if X::MULTIPLEXED {
-                self.followed.opened(slot, &events[before..], [behind, left]);
+            let before = cx.events.len();
+            exchange.receive(Received { bytes: plain, at: time.happened }, &mut cx);
+            if !X::DEPARTURE.is_at_once() {
+                self.followed.opened(slot, &cx.events[before..], [behind, left]);
             }
             behind = left;
         });
         let is_ended = opened.is_ok() && link.is_ended();
         if is_ended {
             // Before anything else can begin on it.
-            exchange.ended(StreamEnd::CloseNotify, events);
+            exchange.ended(StreamEnd::CloseNotify, &mut cx);
         }
         self.heed(io, slot, time);
         if is_ended {
@@ -280,167 +286,6 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         {
             self.on_bad_link(io, slot, why, time.seen);
         }
-    }
-
-    /// Handles the events of a connection's exchange, then the state of the connection.
-    #[inline]
-    pub(super) fn heed<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
-        let mut all = std::mem::take(&mut *self.events);
-        let mut is_in_step = true;
-        for event in all.drain(..) {
-            match event {
-                OpEvent::Received { op, bytes } => {
-                    self.flights.get_mut(op).received(bytes as usize, time);
-                }
-                OpEvent::Answered { op, status } => {
-                    is_in_step &= self.on_answer(io, slot, (op, status, is_in_step), time);
-                }
-                OpEvent::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),
-                OpEvent::Unprocessed(op) => self.on_unprocessed(slot, op, time),
-                OpEvent::Written(op) => {
-                    self.connections[slot as usize].leaving.push((op, SendProgress::End));
-                }
-                OpEvent::Violated(rule) => {
-                    self.violation.get_or_insert(rule);
-                }
-                OpEvent::Reset(how) => {
-                    self.reset.get_or_insert(how);
-                }
-                OpEvent::Surplus => {
-                    self.tally.surplus += 1;
-                    is_in_step = false;
-                }
-            }
-        }
-        *self.events = all;
-        self.settle(io, slot, time, is_in_step);
-        self.begin_again(io, time.seen);
-    }
-
-    /// Ends an operation whose response is complete. Returns whether the connection may carry
-    /// another.
-    #[inline]
-    fn on_answer<B: Backend>(
-        &mut self,
-        io: &B,
-        slot: u32,
-        (op, status, is_in_step): (FlightId, u16, bool),
-        time: EventTime,
-    ) -> bool {
-        let is_sending = self.is_sending(io, slot);
-        let began_early = std::mem::take(&mut self.connections[slot as usize].began_early);
-        let flight = self.end(slot, op);
-        // What is being sent may be the end of the handshake.
-        let is_whole =
-            X::MULTIPLEXED || !is_sending || (began_early && flight.written > Nanos::ZERO);
-        if !is_whole {
-            flight.bytes_sent = 0;
-        }
-        let time = flight.no_earlier(time);
-        let completion = flight.answered(P::answered(status), status, time);
-        let had_connection = time.seen - flight.placed;
-        self.waiting.note(had_connection, true);
-        if is_whole && is_in_step {
-            match (X::MULTIPLEXED, began_early) {
-                (true, _) => self.followed.ended_among_others(slot, op, &completion),
-                (false, false) => self.followed.ended(slot, &completion),
-                (false, true) => self.followed.passed_over(slot),
-            }
-        }
-        self.complete(completion);
-        // An answer came before the request's body was sent. The rest of the body must not be taken
-        // for the next request (RFC 9112 §9.3).
-        is_whole
-    }
-
-    fn on_failed<B: Backend>(
-        &mut self,
-        io: &B,
-        slot: u32,
-        op: FlightId,
-        outcome: Outcome,
-        time: EventTime,
-    ) {
-        let is_sending = self.is_sending(io, slot);
-        let uses = self.connections[slot as usize].uses;
-        let mut flight = *self.end(slot, op);
-        // A server may close an idle connection while a request is on its way
-        // (RFC 9112 §9.3.1). Only an idempotent request, on a connection used before, and once.
-        let may_repeat = outcome == Outcome::Closed
-            && uses > 1
-            && !flight.repeated
-            && self.requests.is_idempotent(flight.request);
-        if may_repeat {
-            return self.again.push(flight);
-        }
-        if is_sending {
-            flight.bytes_sent = 0;
-        }
-        self.complete(flight.ended(outcome, EventTime::seen(time.seen)));
-    }
-
-    /// Whether the kernel has not taken all that is to be sent.
-    pub(super) fn is_sending<B: Backend>(&self, io: &B, slot: u32) -> bool {
-        io.is_sending(slot) || self.connections[slot as usize].sealing.is_some()
-    }
-
-    /// Removes an operation from its connection, to be ended.
-    #[inline]
-    pub(super) fn end(&mut self, slot: u32, op: FlightId) -> &mut Flight {
-        let connection = &mut self.connections[slot as usize];
-        self.responding.clear(op);
-        connection.carries -= 1;
-        if X::MULTIPLEXED && !connection.leaving.is_empty() {
-            connection.leaving.retain(|&(other, _)| other != op);
-        }
-        self.flights.remove(op, &mut connection.first)
-    }
-
-    /// Decides the further use of an open connection.
-    #[inline]
-    pub(super) fn settle<B: Backend>(
-        &mut self,
-        io: &mut B,
-        slot: u32,
-        time: EventTime,
-        is_in_step: bool,
-    ) {
-        let now = time.seen;
-        let connection = &mut self.connections[slot as usize];
-        let (State::Open, Some(exchange)) = (connection.state, &connection.exchange) else {
-            return;
-        };
-        let keeps = self.config.keep_alive;
-        let state = match (is_in_step, exchange.state()) {
-            (false, _) => ConnectionState::Broken,
-            (true, state) if connection.carries > 0 => state,
-            // One that carries several is not closed by the server after one response.
-            (true, ConnectionState::Open) if X::MULTIPLEXED && !keeps => ConnectionState::Broken,
-            (true, state) => self.policy.idle(state, keeps),
-        };
-        if X::MULTIPLEXED && !connection.out.is_empty() {
-            match state {
-                ConnectionState::Broken => self.send_out(io, slot, now),
-                ConnectionState::Open | ConnectionState::Closing => self.mark_dirty(slot),
-            }
-        }
-        match state {
-            ConnectionState::Open => self.fill(io, slot, (time.happened, now)),
-            ConnectionState::Broken => self.break_off(io, slot, now),
-            ConnectionState::Closing => {
-                self.ready.remove(slot);
-                self.unlane(slot);
-                if self.connections[slot as usize].carries == 0 {
-                    self.drain(slot, now);
-                }
-            }
-        }
-    }
-
-    /// Waits for the server to close a connection.
-    fn drain(&mut self, slot: u32, now: Nanos) {
-        self.connections[slot as usize].state = State::Draining;
-        self.draining.set(slot, now + DRAIN_MAX);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Positions of operations in connections that an observer follows.
 
 use super::{HttpClient, Policy};
-use crate::exchange::{Exchange, FlightId, OpEvent};
+use crate::exchange::{Conversation, FlightId, OpEvent};
 use crate::link::Link;
 use crate::reactor::Backend;
 use knee_load::both_ends::Sampler;
@@ -27,7 +27,7 @@ struct Place {
     response: Option<[u64; 2]>,
 }
 
-impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Lets an observer follow one of `one_of` connections.
     pub(crate) fn followed(self, one_of: Option<u16>) -> HttpClient<L, X, P> {
         let slots = self.connections.len();

@@ -1,17 +1,17 @@
 //! Life of connections: opened, secured, closed.
 
 use super::connection::SendProgress;
-use super::{HttpClient, NONE, Policy, State};
-use crate::exchange::{Exchange, StreamEnd};
+use super::{HttpClient, NONE, OPENING_MAX, Policy, State};
+use crate::exchange::{AfterCancel, CallContext, Conversation, StreamEnd};
 use crate::link::{HUNG_UP, Link, note_secured};
 use crate::pool::flight::Flight;
 use crate::pool::flights;
 use crate::reactor::{Backend, Close, EventTime};
-use knee_load::measure::Outcome;
+use knee_load::measure::{Op, Outcome};
 use knee_load::time::Nanos;
 use std::io;
 
-impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Opens a connection for an operation.
     pub(super) fn open<B: Backend>(
         &mut self,
@@ -23,29 +23,64 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         if flight.placed == Nanos::ZERO {
             flight.placed = now;
         }
-        if let Err(error) = io.open(slot, self.policy.opening(&self.config.address)) {
-            self.free.push(slot);
+        let limit = now + self.config.connect_timeout;
+        let limit = if P::WAITS { flight.until.min(limit) } else { limit };
+        if let Err(error) = self.connect(io, slot, flight.lane, (now, limit)) {
             return self.complete(flight.unsent(P::outcome_of(&error), now));
         }
-        if let Some(lane) = self.lanes.get_mut(flight.lane as usize) {
-            *lane = slot;
+        // Of an earlier attempt: nothing of it was sent over this connection.
+        flight.sent = Nanos::ZERO;
+        self.flights.insert(flight, &mut self.connections[slot as usize].first);
+    }
+
+    /// Begins to connect, at a time and up to a limit.
+    fn connect<B: Backend>(
+        &mut self,
+        io: &mut B,
+        slot: u32,
+        lane: u32,
+        (now, limit): (Nanos, Nanos),
+    ) -> io::Result<()> {
+        if let Err(error) = io.open(slot, self.policy.opening(&self.config.address)) {
+            self.free.push(slot);
+            return Err(error);
+        }
+        if let Some(of_lane) = self.lanes.get_mut(lane as usize) {
+            *of_lane = slot;
         }
         self.tally.opened += 1;
         self.tally.open += 1;
         self.tally.open_max = self.tally.open_max.max(self.tally.open);
-        let limit = now + self.config.connect_timeout;
-        let limit = if P::WAITS { flight.until.min(limit) } else { limit };
         self.connecting.set(slot, limit);
-        // Of an earlier attempt: nothing of it was sent over this connection.
-        flight.sent = Nanos::ZERO;
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Connecting;
-        connection.lane = flight.lane;
+        connection.lane = lane;
         (connection.uses, connection.carries) = (0, 0);
         connection.began_early = false;
         (connection.opened, connection.connected) = (now, Nanos::ZERO);
         connection.first = flights::NONE;
-        self.flights.insert(flight, &mut connection.first);
+        Ok(())
+    }
+
+    /// Connections of those opened at the start that may be opened now.
+    #[inline]
+    pub(super) fn may_open(&self) -> u32 {
+        if self.unopened == 0 {
+            return 0;
+        }
+        let opening = self.connecting.iter().take(OPENING_MAX as usize).count() as u32;
+        self.unopened.min(OPENING_MAX - opening)
+    }
+
+    /// Opens one of the connections that are opened at the start. If it cannot be opened, that is
+    /// left to the operation that needs it.
+    pub(super) fn open_idle<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        self.unopened -= 1;
+        let has_room = self.tally.open < u64::from(self.config.connections_max);
+        if let Some(slot) = has_room.then(|| self.free.pop()).flatten() {
+            let limit = now + self.config.connect_timeout;
+            let _ = self.connect(io, slot, Op::ANY_LANE, (now, limit));
+        }
     }
 
     pub(super) fn on_connected<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
@@ -76,18 +111,27 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     fn may_begin_early(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
         let takes = connection.link.as_ref().is_some_and(Link::takes_early);
-        takes && (self.requests).is_safe(self.flights.get(connection.first).request)
+        takes
+            && connection.first != flights::NONE
+            && (self.requests).is_safe(self.flights.get(connection.first).request)
     }
 
     fn begin_early<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Early;
         connection.began_early = true;
-        let exchange = X::established(&mut self.exchange, &mut connection.out);
-        connection.exchange = Some(exchange);
+        self.begin_conversation(slot, now);
+        let connection = &mut self.connections[slot as usize];
         let opener = connection.first;
         let flight = *self.flights.remove(opener, &mut connection.first);
         self.begin(io, slot, flight, (now, now));
+    }
+
+    fn begin_conversation(&mut self, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
+        let exchange = X::established(&mut CallContext { now, shared, out, events });
+        connection.exchange = Some(exchange);
     }
 
     /// Handles the end of the handshake on a connection that carries an operation already.
@@ -99,7 +143,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             let flight = self.flights.get_mut(op);
             (flight.secured, flight.granted) = (now, now);
             (flight.sent, flight.written) = (now, Nanos::ZERO);
-            if X::MULTIPLEXED {
+            if !X::DEPARTURE.is_at_once() {
                 connection.leaving = vec![(op, SendProgress::Whole)];
             }
         }
@@ -119,24 +163,30 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             self.connecting.clear(slot);
             return self.on_secured_early(io, slot, now);
         }
-        let exchange = X::established(&mut self.exchange, &mut connection.out);
-        connection.exchange = Some(exchange);
+        self.begin_conversation(slot, now);
         self.connecting.clear(slot);
+        let connection = &mut self.connections[slot as usize];
         let opener = connection.first;
-        let flight = *self.flights.remove(opener, &mut connection.first);
-        self.policy.established(flight.lane);
-        let exchange = &self.connections[slot as usize].exchange;
-        if exchange.as_ref().is_some_and(|x| x.room(&self.exchange).operations > 0) {
-            self.begin(io, slot, flight, (now, now));
-        } else {
-            self.waiting.push(flight.until, flight);
-            // What an exchange says first goes out all the same: the target answers it with its
-            // limits.
-            self.send_out(io, slot, now);
+        let has_room = (connection.exchange.as_ref())
+            .is_some_and(|x| x.capacity(&self.exchange).operations > 0);
+        let flight =
+            (opener != flights::NONE).then(|| *self.flights.remove(opener, &mut connection.first));
+        if let Some(flight) = &flight {
+            self.policy.established(flight.lane);
         }
-        if X::MULTIPLEXED {
-            self.fill(io, slot, (now, now));
+        match flight {
+            Some(flight) if has_room => self.begin(io, slot, flight, (now, now)),
+            opener => {
+                if let Some(flight) = opener {
+                    self.waiting.push(flight.until, flight);
+                }
+                // What a conversation says first goes out all the same: the target answers it with
+                // its limits.
+                self.send_out(io, slot, now);
+            }
         }
+        self.set_timer(slot);
+        self.fill(io, slot, (now, now));
     }
 
     pub(super) fn on_end<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
@@ -152,7 +202,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
         if let Some(exchange) = &mut connection.exchange {
             let end = if L::IS_CLEAR { StreamEnd::Fin } else { StreamEnd::Cut };
-            exchange.ended(end, &mut self.events);
+            let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
+            exchange.ended(end, &mut CallContext { now, shared, out, events });
         }
         // What ends with the connection ends when that was seen.
         self.heed(io, slot, EventTime::seen(now));
@@ -224,7 +275,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     /// Handles the timeout of a connection that is being established.
     pub(super) fn expire_connect<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
-        let is_over = |first| P::WAITS && self.flights.get(first).until <= now;
+        let is_over =
+            |first| P::WAITS && first != flights::NONE && self.flights.get(first).until <= now;
         let outcome = match connection.state {
             State::Connecting | State::Securing | State::Early if is_over(connection.first) => {
                 Outcome::Timeout
@@ -246,13 +298,15 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     pub(super) fn expire_operation<B: Backend>(&mut self, io: &mut B, op: u32, now: Nanos) {
         let slot = self.flights.get(op).connection;
         let connection = &mut self.connections[slot as usize];
-        let goes_on = match &mut connection.exchange {
+        let after = match &mut connection.exchange {
             Some(exchange) if connection.state == State::Open => {
-                exchange.cancel(op, &mut connection.out)
+                let (shared, events) = (&mut self.exchange, &mut self.events);
+                let out = &mut connection.out;
+                exchange.cancel(op, &mut CallContext { now, shared, out, events })
             }
-            _ => false,
+            _ => AfterCancel::Broken,
         };
-        if !goes_on {
+        if after == AfterCancel::Broken {
             let outcome = P::late_response(|| io.tcp_state(slot));
             return self.fail(io, slot, outcome, now);
         }
@@ -322,6 +376,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         io.close(slot, how);
         self.connecting.clear(slot);
         self.draining.clear(slot);
+        self.timers.clear(slot);
         self.ready.remove(slot);
         self.unlane(slot);
         let connection = &mut self.connections[slot as usize];

@@ -1,14 +1,14 @@
 //! Placement of operations on connections, or in the queue.
 
 use super::{HttpClient, Policy, State};
-use crate::exchange::{Exchange, FlightId};
+use crate::exchange::{Conversation, FlightId};
 use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime};
 use knee_load::measure::{Op, Outcome};
 use knee_load::time::Nanos;
 
-impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     /// Gives the room of an open connection to waiting operations.
     #[inline]
     pub(super) fn fill<B: Backend>(
@@ -25,7 +25,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             let (State::Open, Some(exchange)) = (connection.state, &connection.exchange) else {
                 return;
             };
-            if exchange.room(&self.exchange).operations == 0 {
+            if exchange.capacity(&self.exchange).operations == 0 {
                 return self.ready.remove(slot);
             }
             let Some(flight) = self.waiting.take(now) else {
@@ -76,7 +76,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             Some(slot) => self.open(io, slot, flight, now),
             None if !P::WAITS => self.complete(flight.unsent(Outcome::DescriptorExhausted, now)),
             None => {
-                if X::MULTIPLEXED && !flight.repeated {
+                if !X::DEPARTURE.is_at_once() && !flight.repeated {
                     // It waits for a stream, and not for a connection.
                     flight.placed = now;
                 }
@@ -94,7 +94,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
         let connection = &self.connections[slot as usize];
         match &connection.exchange {
-            Some(exchange) if exchange.room(&self.exchange).operations > 0 => {
+            Some(exchange) if exchange.capacity(&self.exchange).operations > 0 => {
                 self.ready.insert(slot, connection.carries);
             }
             _ => self.ready.remove(slot),

@@ -2,10 +2,10 @@
 //! attempt ends as.
 
 use crate::exchange::ConnectionState;
-use crate::pool::flight::{outcome_of, status_outcome};
+use crate::pool::flight::outcome_of;
 use crate::reactor::{Close, ConnectOptions};
 use crate::sys::socket::{RawAddress, TcpPhase, TcpState};
-use knee_load::measure::Outcome;
+use knee_load::measure::{Outcome, Status};
 use knee_load::spec::CloseKind;
 use std::io;
 
@@ -39,7 +39,7 @@ pub(crate) trait Policy {
     fn late_response(state: impl FnOnce() -> Option<TcpState>) -> Outcome;
 
     /// What a response of this status means.
-    fn answered(status: u16) -> Outcome;
+    fn answered(status: Status) -> Outcome;
 
     /// What becomes of a connection that carries nothing, by what its exchange permits.
     fn idle(&self, state: ConnectionState, keep_alive: bool) -> ConnectionState;
@@ -71,8 +71,8 @@ impl Policy for Pooled {
     }
 
     #[inline]
-    fn answered(status: u16) -> Outcome {
-        status_outcome(status)
+    fn answered(status: Status) -> Outcome {
+        status.outcome()
     }
 
     #[inline]
@@ -183,8 +183,8 @@ impl Policy for OnePerOperation {
 
     /// A server that says no has not served, however quickly it does so.
     #[inline]
-    fn answered(status: u16) -> Outcome {
-        match status_outcome(status) {
+    fn answered(status: Status) -> Outcome {
+        match status.outcome() {
             Outcome::Ok => Outcome::Served,
             refused => refused,
         }

@@ -15,7 +15,7 @@ use crate::pool::requests::serialise_all;
 use crate::reactor::{Close, Piece};
 use crate::sys::socket::{Address, RawAddress, TcpState};
 use knee_load::rng;
-use knee_load::spec::{Body, Endpoint, HttpRequest, HttpTarget, Pick};
+use knee_load::spec::{Body, Endpoint, HttpRequest, Pick, Target};
 use std::io;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
@@ -31,7 +31,7 @@ pub(in crate::pool) fn parts(
     connections_max: u32,
     lanes: u32,
     method: &str,
-) -> (ClientConfig, RequestSet, HttpTarget) {
+) -> (ClientConfig, RequestSet, Target) {
     let request = HttpRequest {
         method: method.to_owned(),
         path: "/".to_owned(),
@@ -41,13 +41,13 @@ pub(in crate::pool) fn parts(
         weight: 1,
         holes: Vec::new(),
     };
-    let target = HttpTarget {
+    let target = Target {
         endpoint: Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 1 },
         requests: vec![request],
         pick: Pick::InOrder,
         keep_alive: true,
-        version: Default::default(),
-        http2: Default::default(),
+        protocol: Default::default(),
+        connections_max: None,
         tls: None,
         sessions: None,
     };
@@ -58,6 +58,7 @@ pub(in crate::pool) fn parts(
         connections_max,
         lanes,
         streams_max: 1,
+        keeps_all_open: false,
         timeout: Nanos(100),
         connect_timeout: Nanos(30),
     };

@@ -3,7 +3,7 @@
 use super::SessionClient;
 use super::programs::ProgramReply;
 use super::seat::{STEPS_AT_ONCE_MAX, SessionEnd};
-use crate::exchange::Exchange;
+use crate::exchange::Conversation;
 use crate::link::Link;
 use crate::pool::http_client::Policy;
 use crate::reactor::Backend;
@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 /// Pause after a step that could not be sent.
 pub(super) const AFTER_FAILURE: Nanos = Nanos::from_millis(1);
 
-impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
     /// Fails the next step of a session because of a value. The session ends or goes on after a
     /// pause: without one, a step that takes no time would repeat at once.
     pub(super) fn fail_unfit(

@@ -4,7 +4,7 @@ use crate::error::{RunError, reason};
 use crate::program::ChildProgram;
 use knee_load::measure::ProgramsMeasured;
 use knee_load::session::{Instruction, ProgramAnswer, SessionPlan};
-use knee_load::spec::{HttpTarget, Question};
+use knee_load::spec::{Question, Target};
 use knee_load::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -52,7 +52,7 @@ pub(super) type ProgramReply = (u32, u64, Result<ProgramAnswer, String>);
 
 impl Programs {
     /// Programs of this target, not yet started; `None` if no step asks any.
-    pub(super) fn new(plan: &SessionPlan, target: &HttpTarget) -> Option<Box<Programs>> {
+    pub(super) fn new(plan: &SessionPlan, target: &Target) -> Option<Box<Programs>> {
         if plan.programs.is_empty() {
             return None;
         }

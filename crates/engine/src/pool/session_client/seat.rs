@@ -1,7 +1,7 @@
 //! State of one session, and its steps.
 
 use super::SessionClient;
-use crate::exchange::Exchange;
+use crate::exchange::Conversation;
 use crate::link::Link;
 use crate::pool::client::Client;
 use crate::pool::flight::Flight;
@@ -64,7 +64,7 @@ pub(super) enum SessionEnd {
     Unfinished,
 }
 
-impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
+impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
     /// Seats a session at `now`; the generator came to it at `started`.
     pub(super) fn seat<B: Backend>(
         &mut self,

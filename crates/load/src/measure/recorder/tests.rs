@@ -65,7 +65,7 @@ fn outcomes_without_a_response_count_where_they_apply() {
     // outcome, sent, in response, in service, in pacing error, credited, interval's errors
     for (outcome, was_sent, response, service, pacing, credit, errors) in [
         (Outcome::Ok, true, 1, 1, 1, 1.0, 0),
-        (Outcome::Http5xx, true, 1, 1, 1, 1.0, 0),
+        (Outcome::HTTP_5XX, true, 1, 1, 1, 1.0, 0),
         (Outcome::Timeout, true, 1, 1, 1, 0.0, 1),
         (Outcome::Timeout, false, 1, 0, 1, 0.0, 1),
         (Outcome::Refused, false, 1, 0, 1, 0.0, 1),

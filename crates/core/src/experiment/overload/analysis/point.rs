@@ -485,7 +485,7 @@ mod tests {
         // Of 2,580 sessions in 10 s 20 opened another connection.
         trial.offered.achieved_per_s = 258.0;
         let ends =
-            [(Outcome::Served, 1_200), (Outcome::Http5xx, 100), (Outcome::ConnectTimeout, 1_280)];
+            [(Outcome::Served, 1_200), (Outcome::HTTP_5XX, 100), (Outcome::ConnectTimeout, 1_280)];
         let mut attempts = SessionAttempts {
             established: 1_300,
             connections: 2_600,

@@ -79,7 +79,7 @@ const SOCKET: &str = "check on the server's host: sysctl net.ipv4.tcp_abort_on_o
 const LOG: &str = "check the server's log and its limits, such as open files (ulimit -n) or \
                    worker connections";
 const REJECTS: FailureFinding = FailureFinding {
-    how: Outcome::Http5xx,
+    how: Outcome::HTTP_5XX,
     code: ERROR_RESPONSES,
     of_established: true,
     why: "the server rejects requests, and such responses do not count as served",
@@ -129,7 +129,7 @@ const FAILURES: &[FailureFinding] = &[
         next_step: "look at the response: `curl -v`",
     },
     REJECTS,
-    FailureFinding { how: Outcome::Http4xx, ..REJECTS },
+    FailureFinding { how: Outcome::HTTP_4XX, ..REJECTS },
     FailureFinding {
         how: Outcome::ResponseTimeout,
         code: RESPONSE_TIMEOUTS,

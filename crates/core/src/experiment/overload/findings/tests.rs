@@ -186,8 +186,8 @@ fn each_way_to_fail_by_its_share() {
         ("accepted_and_closed", Outcome::Closed, 14),
         ("truncated_responses", Outcome::Truncated, 14),
         ("malformed_responses", Outcome::Malformed, 14),
-        ("error_responses", Outcome::Http5xx, 14),
-        ("error_responses", Outcome::Http4xx, 14),
+        ("error_responses", Outcome::HTTP_5XX, 14),
+        ("error_responses", Outcome::HTTP_4XX, 14),
         ("response_timeouts", Outcome::ResponseTimeout, 14),
     ] {
         assert!(finds(code, &[ending(outcome, enough)]), "{code}");

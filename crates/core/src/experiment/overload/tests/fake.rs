@@ -330,7 +330,7 @@ impl Run<'_> {
                 (TURNED_AWAY, Some(Outcome::Closed))
             }
             Fault::Rejects(share) if self.happens_with(share) => {
-                (TURNED_AWAY, Some(Outcome::Http5xx))
+                (TURNED_AWAY, Some(Outcome::HTTP_5XX))
             }
             Fault::Ignores(share) if self.happens_with(share) => (TURNED_AWAY, None),
             _ => {

@@ -13,8 +13,8 @@ use crate::trial::slice::Slice;
 use knee_load::measure::{Interval, Outcome, Outcomes, Trial};
 use knee_load::rng;
 use knee_load::spec::{
-    BackendChoice, Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Pause,
-    Pick, TrialSpec, WaitPolicy,
+    BackendChoice, Body, Endpoint, EngineOptions, HttpRequest, Level, Load, Pause, Pick, Target,
+    TrialSpec, WaitPolicy,
 };
 use knee_load::time::Nanos;
 use std::convert::Infallible;
@@ -190,7 +190,7 @@ pub(crate) fn base(seed: u64) -> TrialSpec {
         label: "vusers=1".into(),
         level: Level::Vusers(1),
         load: Load::Closed { vusers: 1, pause: Pause::NONE },
-        target: HttpTarget {
+        target: Target {
             endpoint: Endpoint::Unix { path: "/fake".into() },
             requests: vec![HttpRequest {
                 method: "GET".into(),
@@ -203,8 +203,8 @@ pub(crate) fn base(seed: u64) -> TrialSpec {
             }],
             pick: Pick::InOrder,
             keep_alive: true,
-            version: Default::default(),
-            http2: Default::default(),
+            protocol: Default::default(),
+            connections_max: None,
             tls: None,
             sessions: None,
         },
@@ -288,7 +288,7 @@ fn fill(report: &mut TrialReport, throughput: f64, response_ns: f64, noise: f64)
 /// Outcomes of `count` operations. This share of them failed.
 pub(crate) fn outcomes(count: u64, failed_share: f64) -> Outcomes {
     let failed = (count as f64 * failed_share).round() as u64;
-    let map = [(Outcome::Ok, count - failed), (Outcome::Http5xx, failed)];
+    let map = [(Outcome::Ok, count - failed), (Outcome::HTTP_5XX, failed)];
     let map: std::collections::BTreeMap<&str, u64> =
         map.iter().map(|(o, n)| (o.name(), *n)).collect();
     let text = serde_json::to_string(&map).expect("a map of numbers");

@@ -7,7 +7,7 @@ use super::super::{ErrorCode, Violation};
 use super::receive::Data;
 use super::{Http2, Io};
 use crate::exchange::{ConnectionState, INTERIMS_MAX, OpEvent};
-use knee_load::measure::Outcome;
+use knee_load::measure::{Outcome, Status};
 
 /// The most empty DATA frames in a row.
 const EMPTIES_MAX: u32 = 1000;
@@ -208,7 +208,7 @@ impl Http2 {
             return self.refuse(id, Violation::LengthDiffers, io);
         }
         self.tell_received(io.events);
-        io.events.push(OpEvent::Answered { op, status });
+        io.events.push(OpEvent::Answered { op, status: Status::Http(status) });
         if is_sending {
             // Answered before all of the request was sent: the rest is of no use (§8.1).
             return self.give_up(id, ErrorCode::CANCEL, io.out);

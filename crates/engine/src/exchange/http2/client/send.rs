@@ -15,7 +15,7 @@ const DATA_BYTES_MAX: usize = 16 << 10;
 impl Http2 {
     /// Opens a stream and asks.
     #[inline]
-    pub(super) fn start(&mut self, op: FlightId, request: RequestRef<'_>, io: &mut Io) {
+    pub(super) fn open_stream(&mut self, op: FlightId, request: RequestRef<'_>, io: &mut Io) {
         let number = request.number;
         let filled = io.shared.requests.filled_body(request);
         let body_bytes = match &filled {

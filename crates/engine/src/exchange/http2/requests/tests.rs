@@ -9,7 +9,7 @@ fn requests(paths: &[String], headers: &[&str]) -> Requests {
         |path| HttpRequest::new("GET", &url(path), headers.clone(), Vec::new(), 1).unwrap();
     let all = paths.iter().map(request).collect();
     let endpoint = url(&paths[0]).endpoint().clone();
-    Requests::new(&HttpTarget::new(endpoint, all, Pick::InOrder, true).unwrap())
+    Requests::new(&Target::new(endpoint, all, Pick::InOrder, true).unwrap())
 }
 
 /// A connection and the decoder of its peer.

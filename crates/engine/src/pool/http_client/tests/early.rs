@@ -84,7 +84,7 @@ impl Link for Lettered {
     }
 }
 
-struct Early<X: Exchange> {
+struct Early<X: Conversation> {
     client: HttpClient<Lettered, X>,
     io: Remembers,
 }
@@ -104,7 +104,7 @@ fn letters() -> Early<multiplexed::Letters> {
     Early { client: HttpClient::new(config, Pooled, requests, (), 4), io: Remembers::default() }
 }
 
-impl<X: Exchange> Early<X> {
+impl<X: Conversation> Early<X> {
     fn start(&mut self, at: u64) {
         let op = Op { intended: Nanos(at), lane: Op::ANY_LANE };
         self.client.start(&mut self.io, op, Nanos(at));

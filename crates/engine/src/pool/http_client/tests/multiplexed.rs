@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::exchange::{
-    ConnectionState, EventQueue, FlightId, OpEvent, Outbox, RequestRef, Room, StreamEnd,
+    AfterCancel, CallContext, Capacity, ConnectionState, Departure, FlightId, OpEvent, Received,
+    RequestRef, StreamEnd,
 };
 use knee_load::both_ends::{Sample, Sampled};
+use knee_load::measure::Status;
 use std::collections::VecDeque;
 
 /// Answers come in the order of the requests. `a`: the oldest is answered; `u`: it was not
@@ -16,20 +18,20 @@ pub(super) struct Letters {
     permitted: u32,
 }
 
-impl Exchange for Letters {
+impl Conversation for Letters {
     /// How many operations the target permits at once.
     type Shared = u32;
 
-    const MULTIPLEXED: bool = true;
+    const DEPARTURE: Departure = Departure::PerPass;
 
-    fn established(permitted: &mut u32, out: &mut Outbox) -> Letters {
-        out.bytes().push(b'P');
-        Letters { permitted: *permitted, ..Letters::default() }
+    fn established(cx: &mut CallContext<'_, u32>) -> Letters {
+        cx.out.bytes().push(b'P');
+        Letters { permitted: *cx.shared, ..Letters::default() }
     }
 
-    fn room(&self, _: &u32) -> Room {
+    fn capacity(&self, _: &u32) -> Capacity {
         let under_way = self.under_way.len() as u32;
-        Room {
+        Capacity {
             operations: match self.state {
                 ConnectionState::Open => self.permitted - under_way,
                 _ => 0,
@@ -38,22 +40,16 @@ impl Exchange for Letters {
         }
     }
 
-    fn begin(
-        &mut self,
-        op: FlightId,
-        _: RequestRef<'_>,
-        _: &mut u32,
-        out: &mut Outbox,
-        events: &mut EventQueue,
-    ) {
-        assert!(self.room(&0).operations > 0, "there is room");
+    fn start(&mut self, op: FlightId, _: RequestRef<'_>, cx: &mut CallContext<'_, u32>) {
+        assert!(self.capacity(&0).operations > 0, "there is room");
         self.under_way.push_back(op);
-        out.bytes().push(b'r');
-        events.push(OpEvent::Written(op));
+        cx.out.bytes().push(b'r');
+        cx.events.push(OpEvent::Written(op));
     }
 
-    fn feed(&mut self, bytes: &[u8], _: &mut u32, _: &mut Outbox, events: &mut EventQueue) {
-        for byte in bytes {
+    fn receive(&mut self, input: Received<'_>, cx: &mut CallContext<'_, u32>) {
+        let events = &mut cx.events;
+        for byte in input.bytes {
             match byte {
                 b'g' => self.state = ConnectionState::Closing,
                 b'w' => {
@@ -69,7 +65,7 @@ impl Exchange for Letters {
                     let op = self.under_way.pop_front().expect("it was asked");
                     events.push(OpEvent::Received { op, bytes: 1 });
                     events.push(match byte {
-                        b'a' => OpEvent::Answered { op, status: 200 },
+                        b'a' => OpEvent::Answered { op, status: Status::Http(200) },
                         _ => OpEvent::Unprocessed(op),
                     });
                 }
@@ -77,19 +73,19 @@ impl Exchange for Letters {
         }
     }
 
-    fn sent(&mut self, _: &mut u32, _: &mut Outbox, _: &mut EventQueue) {}
+    fn sent(&mut self, _: &mut CallContext<'_, u32>) {}
 
-    fn ended(&mut self, end: StreamEnd, events: &mut EventQueue) {
+    fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, u32>) {
         self.state = end.state_after(self.state);
         let closed =
             self.under_way.drain(..).map(|op| OpEvent::Failed { op, outcome: Outcome::Truncated });
-        events.extend(closed);
+        cx.events.extend(closed);
     }
 
-    fn cancel(&mut self, op: FlightId, out: &mut Outbox) -> bool {
+    fn cancel(&mut self, op: FlightId, cx: &mut CallContext<'_, u32>) -> AfterCancel {
         self.under_way.retain(|other| *other != op);
-        out.bytes().push(b'x');
-        true
+        cx.out.bytes().push(b'x');
+        AfterCancel::GoesOn
     }
 
     fn state(&self) -> ConnectionState {

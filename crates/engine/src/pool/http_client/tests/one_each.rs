@@ -107,8 +107,8 @@ fn a_server_that_has_closed_with_its_response_is_not_waited_for() {
 fn a_response_that_says_no_is_not_served() {
     for (status, outcome) in [
         ("204 No Content", Outcome::Served),
-        ("404 Not Found", Outcome::Http4xx),
-        ("503 Service Unavailable", Outcome::Http5xx),
+        ("404 Not Found", Outcome::HTTP_4XX),
+        ("503 Service Unavailable", Outcome::HTTP_5XX),
     ] {
         let mut b = bench(CloseKind::Rst);
         b.start(10, 0);

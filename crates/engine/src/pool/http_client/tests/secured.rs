@@ -61,7 +61,7 @@ impl Link for Announced {
     }
 }
 
-struct Secured<X: Exchange, P: Policy> {
+struct Secured<X: Conversation, P: Policy> {
     client: HttpClient<Announced, X, P>,
     io: Remembers,
 }
@@ -84,7 +84,7 @@ fn one_each(close: CloseKind) -> Secured<Http1, OnePerOperation> {
     }
 }
 
-impl<X: Exchange, P: Policy> Secured<X, P> {
+impl<X: Conversation, P: Policy> Secured<X, P> {
     fn start(&mut self, at: u64) {
         let op = Op { intended: Nanos(at), lane: if P::WAITS { Op::ANY_LANE } else { 0 } };
         self.client.start(&mut self.io, op, Nanos(at));

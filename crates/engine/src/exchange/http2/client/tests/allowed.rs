@@ -2,8 +2,8 @@
 
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
-use crate::exchange::{ConnectionState, Exchange, OpEvent, StreamEnd};
-use knee_load::measure::Outcome;
+use crate::exchange::{ConnectionState, Conversation, OpEvent, StreamEnd};
+use knee_load::measure::{Outcome, Status};
 
 const END: u8 = flag::END_STREAM;
 const WHOLE: u8 = flag::END_HEADERS;
@@ -223,7 +223,7 @@ fn goaway_tells_what_was_not_processed() {
     rig.feed(&goaway(3, 0));
     assert_eq!(rig.events(), [OpEvent::Unprocessed(3)]);
     assert_eq!(rig.http2.state(), ConnectionState::Closing);
-    assert_eq!(rig.room().operations, 0);
+    assert_eq!(rig.capacity().operations, 0);
     rig.feed(&[ok(1), ok(5), data(5, true, b"late")].concat());
     let events = rig.events();
     assert_eq!(
@@ -231,7 +231,7 @@ fn goaway_tells_what_was_not_processed() {
         (Some(Ok(200)), 2),
         "the late one means nothing"
     );
-    rig.http2.ended(StreamEnd::Fin, &mut rig.events);
+    rig.ended(StreamEnd::Fin);
     assert_eq!(end_of(&rig.events(), 2), Some(Err(Outcome::Closed)));
 }
 
@@ -291,7 +291,7 @@ fn the_end_of_the_connection() {
     }
     rig.feed(&[ok(1), headers(3, false, &[(":status", "200")])].concat());
     rig.events.clear();
-    rig.http2.ended(StreamEnd::Fin, &mut rig.events);
+    rig.ended(StreamEnd::Fin);
     let failed = |op, outcome| OpEvent::Failed { op, outcome };
     let want = [failed(2, Outcome::Truncated), failed(3, Outcome::Closed)];
     assert_eq!(rig.events(), want);
@@ -301,7 +301,7 @@ fn the_end_of_the_connection() {
     rig.events.clear();
     rig.feed(&ok(1)[..9]);
     assert_eq!(rig.events(), [OpEvent::Received { op: 1, bytes: 9 }]);
-    rig.http2.ended(StreamEnd::Fin, &mut rig.events);
+    rig.ended(StreamEnd::Fin);
     assert_eq!(rig.events(), [failed(1, Outcome::Truncated)]);
 }
 
@@ -323,6 +323,9 @@ fn bytes_are_those_of_the_frames_of_a_stream() {
     let status = 200;
     assert_eq!(
         rig.events(),
-        [OpEvent::Received { op: 7, bytes }, OpEvent::Answered { op: 7, status }]
+        [
+            OpEvent::Received { op: 7, bytes },
+            OpEvent::Answered { op: 7, status: Status::Http(status) }
+        ]
     );
 }

@@ -2,8 +2,8 @@
 
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
-use crate::exchange::{ConnectionState, Exchange, OpEvent};
-use knee_load::measure::Outcome;
+use crate::exchange::{ConnectionState, Conversation, OpEvent};
+use knee_load::measure::{Outcome, Status};
 use knee_load::spec::Http2Limits;
 
 /// Feeds the same bytes so often, with the outbox sent each time or never; the rule that ends it.
@@ -85,12 +85,12 @@ fn streams_leave_nothing() {
         match n % 3 {
             0 => rig.feed(&f(kind::RST_STREAM, 0, id, &[0, 0, 0, 8])),
             1 => rig.feed(&data(id, true, b"x")),
-            _ => assert!(rig.http2.cancel(n, &mut rig.out)),
+            _ => assert!(rig.cancel(n)),
         }
         rig.sent();
         rig.events.clear();
     }
-    assert_eq!(rig.room().operations, 100);
+    assert_eq!(rig.capacity().operations, 100);
     let shown = format!("{:?}", rig.http2.streams);
     assert!(shown.len() < 1000, "{shown}");
     assert!(rig.http2.senders.is_empty());
@@ -104,7 +104,7 @@ fn what_was_given_up_is_passed_over() {
     rig.begin(1, GET);
     rig.begin(2, GET);
     rig.sent();
-    assert!(rig.http2.cancel(1, &mut rig.out));
+    assert!(rig.cancel(1));
     assert_eq!(codes(&rig.sent()), [(kind::RST_STREAM, 1, 8)]);
     rig.events.clear();
     // The block puts content-length: 3 into the table, which the next one refers to.
@@ -117,7 +117,7 @@ fn what_was_given_up_is_passed_over() {
     ];
     rig.feed(&late.concat());
     let bytes = (late[2].len() + late[3].len()) as u64;
-    let answered = OpEvent::Answered { op: 2, status: 200 };
+    let answered = OpEvent::Answered { op: 2, status: Status::Http(200) };
     assert_eq!(rig.events(), [OpEvent::Received { op: 2, bytes }, answered]);
     assert_eq!(rig.http2.core.receive_window, {
         let mut window =
@@ -134,7 +134,7 @@ fn bodies_that_nobody_takes() {
     for op in 0..1000 {
         rig.begin(op, POST);
         rig.sent();
-        assert!(rig.http2.cancel(op, &mut rig.out));
+        assert!(rig.cancel(op));
         rig.sent();
     }
     assert!(rig.http2.senders.is_empty());
@@ -149,7 +149,7 @@ fn connection_closes_before_identifiers_run_out() {
         let mut op = 10;
         while rig.http2.state() == ConnectionState::Open {
             rig.begin(op, GET);
-            rig.http2.cancel(op, &mut rig.out);
+            rig.cancel(op);
             op += 1;
         }
         rig.http2.streams.next() - 2
@@ -161,7 +161,7 @@ fn connection_closes_before_identifiers_run_out() {
     assert_eq!(rig.http2.state(), ConnectionState::Open);
     let id = last(&mut rig);
     assert!(((1 << 31) - 64..1 << 31).contains(&id), "{id}");
-    assert_eq!(rig.room().operations, 0);
+    assert_eq!(rig.capacity().operations, 0);
     rig.events.clear();
     rig.feed(&ok(near_the_end));
     assert_eq!(end_of(&rig.events(), 1), Some(Ok(200)), "what is open ends well");
@@ -179,12 +179,12 @@ fn room_is_the_lower_limit() {
         ("equal", Some(7), Some(7), (7, false)),
     ] {
         let mut rig = Rig::new(limits(configured));
-        let before = rig.room();
+        let before = rig.capacity();
         assert_eq!(before.operations, configured.unwrap_or(100).min(100), "{name}");
         assert!(!before.is_targets_limit, "{name}");
         let set: Vec<_> = set.map(|n| (3, n)).into_iter().collect();
         rig.feed(&settings(&set));
-        let room = rig.room();
+        let room = rig.capacity();
         assert_eq!((room.operations, room.is_targets_limit), want, "{name}");
     }
     let mut rig = Rig::greeted();
@@ -192,16 +192,16 @@ fn room_is_the_lower_limit() {
     rig.begin(2, GET);
     rig.feed(&settings(&[(3, 1)]));
     rig.reconnect();
-    assert_eq!(rig.room().operations, 1, "what another connection learnt");
+    assert_eq!(rig.capacity().operations, 1, "what another connection learnt");
     rig.feed(&settings(&[]));
-    assert_eq!(rig.room().operations, 100, "its own SETTINGS say otherwise");
+    assert_eq!(rig.capacity().operations, 100, "its own SETTINGS say otherwise");
     let mut rig = Rig::greeted();
     rig.begin(1, GET);
     rig.begin(2, GET);
     rig.feed(&settings(&[(3, 1)]));
-    assert_eq!(rig.room().operations, 0, "lowered below what is open");
+    assert_eq!(rig.capacity().operations, 0, "lowered below what is open");
     rig.feed(&[ok(1), ok(3)].concat());
-    assert_eq!(rig.room().operations, 1);
+    assert_eq!(rig.capacity().operations, 1);
 }
 
 /// What is refused while the limit is not known may be sent again; later ones end as refused.

@@ -3,6 +3,7 @@
 use super::super::super::frame::{FrameHead, flag, kind};
 use super::rig::*;
 use crate::exchange::OpEvent;
+use knee_load::measure::Status;
 use knee_load::spec::Http2Limits;
 
 fn update(stream: u32, increment: u32) -> Vec<u8> {
@@ -85,7 +86,7 @@ fn answered_before_all_was_sent() {
     rig.sent();
     rig.feed(&[ok(1), f(kind::RST_STREAM, 0, 1, &[0; 4])].concat());
     let events = rig.events();
-    assert_eq!(events.last(), Some(&OpEvent::Answered { op: 1, status: 200 }));
+    assert_eq!(events.last(), Some(&OpEvent::Answered { op: 1, status: Status::Http(200) }));
     assert_eq!(codes(&rig.sent()), [(kind::RST_STREAM, 1, 8)]);
     rig.feed(&update(0, 1 << 20));
     assert!(rig.sent().is_empty(), "nothing more of it");

@@ -2,7 +2,7 @@
 
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
-use crate::exchange::{ConnectionState, Exchange, OpEvent};
+use crate::exchange::{ConnectionState, Conversation, OpEvent};
 use knee_load::measure::Outcome;
 
 pub(super) const PROTOCOL: u32 = 1;

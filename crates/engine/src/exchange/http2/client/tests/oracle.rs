@@ -1,11 +1,13 @@
 //! Whole exchanges with `h2`, over a pipe in memory.
 
 use super::super::{Http2, Http2Shared};
-use crate::exchange::{EventQueue, Exchange, OpEvent, Outbox};
+use crate::exchange::{CallContext, Conversation, EventQueue, OpEvent, Outbox, Received};
 use bytes::Bytes;
 use h2::server;
 use http::{Request, Response};
-use knee_load::spec::{HttpRequest, HttpTarget, Pick, Url, parse_header};
+use knee_load::measure::Status;
+use knee_load::spec::{HttpRequest, Pick, Target, Url, parse_header};
+use knee_load::time::Nanos;
 use std::collections::{HashMap, VecDeque};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
@@ -22,9 +24,9 @@ fn request(method: &str, path: &str, headers: &[&str], body: Vec<u8>) -> HttpReq
     HttpRequest::new(method, &url, headers, body, 1).unwrap()
 }
 
-fn target(requests: Vec<HttpRequest>) -> HttpTarget {
+fn target(requests: Vec<HttpRequest>) -> Target {
     let url = Url::parse("http://example.test:81/").unwrap();
-    HttpTarget::new(url.endpoint().clone(), requests, Pick::InOrder, true).unwrap()
+    Target::new(url.endpoint().clone(), requests, Pick::InOrder, true).unwrap()
 }
 
 /// Answers each request with `x-bytes` bytes and keeps how it looked.
@@ -73,29 +75,32 @@ async fn answer(
 /// Sends `count` operations, at most `at_once` under way, until all have ended.
 async fn drive(
     mut pipe: DuplexStream,
-    target: &HttpTarget,
+    target: &Target,
     count: u32,
     at_once: u32,
 ) -> HashMap<u32, Vec<OpEvent>> {
     let mut shared = Http2Shared::new(target);
     let mut out = Outbox::default();
     let mut events = EventQueue::default();
-    let mut http2 = Http2::established(&mut shared, &mut out);
+    let now = Nanos::ZERO;
+    let (shared, out, events) = (&mut shared, &mut out, &mut events);
+    let mut cx = CallContext { now, shared, out, events };
+    let mut http2 = Http2::established(&mut cx);
     let mut waiting: VecDeque<u32> = (0..count).collect();
     let mut under_way = 0;
     let mut all: HashMap<u32, Vec<OpEvent>> = HashMap::new();
     let mut buffer = vec![0; 70_000];
     while under_way > 0 || !waiting.is_empty() {
         while under_way < at_once
-            && http2.room(&shared).operations > 0
+            && http2.capacity(cx.shared).operations > 0
             && let Some(op) = waiting.pop_front()
         {
             let request = op as usize % target.requests.len();
-            http2.begin(op, request.into(), &mut shared, &mut out, &mut events);
+            http2.start(op, request.into(), &mut cx);
             under_way += 1;
         }
-        let has_told = !events.is_empty();
-        for one in events.drain(..) {
+        let has_told = !cx.events.is_empty();
+        for one in cx.events.drain(..) {
             let (op, ends) = match one {
                 OpEvent::Written(op) | OpEvent::Received { op, .. } => (op, false),
                 OpEvent::Answered { op, .. } | OpEvent::Failed { op, .. } => (op, true),
@@ -114,21 +119,21 @@ async fn drive(
         if has_told {
             continue;
         }
-        if !out.is_empty() {
-            let bytes = std::mem::take(out.bytes());
+        if !cx.out.is_empty() {
+            let bytes = std::mem::take(cx.out.bytes());
             pipe.write_all(&bytes).await.unwrap();
-            http2.sent(&mut shared, &mut out, &mut events);
+            http2.sent(&mut cx);
             continue;
         }
         let read = pipe.read(&mut buffer).await.unwrap();
         assert!(read > 0, "the server closed");
-        http2.feed(&buffer[..read], &mut shared, &mut out, &mut events);
+        http2.receive(Received { bytes: &buffer[..read], at: now }, &mut cx);
     }
     all
 }
 
 fn exchange(
-    target: HttpTarget,
+    target: Target,
     builder: server::Builder,
     count: u32,
     at_once: u32,
@@ -148,7 +153,7 @@ fn exchange(
 fn check_told(all: &HashMap<u32, Vec<OpEvent>>, content_bytes: impl Fn(u32) -> u64) {
     for (&op, events) in all {
         assert_eq!(events[0], OpEvent::Written(op));
-        assert_eq!(events.last(), Some(&OpEvent::Answered { op, status: 200 }));
+        assert_eq!(events.last(), Some(&OpEvent::Answered { op, status: Status::Http(200) }));
         let mut received = 0;
         for one in &events[1..events.len() - 1] {
             match one {

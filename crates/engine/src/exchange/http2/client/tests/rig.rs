@@ -3,9 +3,15 @@
 use super::super::super::frame::{self, FrameHead, flag, kind};
 use super::super::super::hpack::{Indexing, put_field};
 use super::super::{Http2, Http2Shared};
-use crate::exchange::{EventQueue, Exchange, FlightId, OpEvent, Outbox, Room};
+use crate::exchange::{
+    AfterCancel, CallContext, Capacity, Conversation, EventQueue, FlightId, OpEvent, Outbox,
+    Received, StreamEnd,
+};
 use knee_load::measure::Outcome;
-use knee_load::spec::{Http2Limits, HttpRequest, HttpTarget, Pick, Url};
+use knee_load::spec::{
+    Http2Limits, HttpRequest, HttpSettings, HttpVersion, Pick, Protocol, Target, Url,
+};
+use knee_load::time::Nanos;
 
 pub(super) const GET: usize = 0;
 pub(super) const HEAD: usize = 1;
@@ -32,14 +38,20 @@ impl Rig {
             request("POST", vec![b'b'; BODY_BYTES]),
         ];
         let endpoint = url.endpoint().clone();
-        let mut target = HttpTarget::new(endpoint, requests, Pick::InOrder, true).unwrap();
-        target.http2 = http2;
+        let mut target = Target::new(endpoint, requests, Pick::InOrder, true).unwrap();
+        let version = HttpVersion::Http2;
+        target.protocol = Protocol::Http(HttpSettings { version, http2 });
         let mut shared = Http2Shared::new(&target);
-        let mut out = Outbox::default();
-        let http2 = Http2::established(&mut shared, &mut out);
+        let (mut out, mut events) = (Outbox::default(), EventQueue::default());
+        let http2 = Http2::established(&mut CallContext {
+            now: Nanos::ZERO,
+            shared: &mut shared,
+            out: &mut out,
+            events: &mut events,
+        });
         assert!(out.bytes().starts_with(frame::PREFACE));
         out.clear();
-        Rig { http2, shared, out, events: EventQueue::default() }
+        Rig { http2, shared, out, events }
     }
 
     /// The same with the server's empty SETTINGS and its acknowledgement.
@@ -50,32 +62,50 @@ impl Rig {
         rig
     }
 
-    pub(super) fn room(&self) -> Room {
-        self.http2.room(&self.shared)
+    pub(super) fn capacity(&self) -> Capacity {
+        self.http2.capacity(&self.shared)
+    }
+
+    /// The connection, and what its calls change beside it.
+    fn call(&mut self) -> (&mut Http2, CallContext<'_, Http2Shared>) {
+        let Rig { http2, shared, out, events } = self;
+        (http2, CallContext { now: Nanos::ZERO, shared, out, events })
     }
 
     /// Another connection of the same worker.
     pub(super) fn reconnect(&mut self) {
         self.out.clear();
-        self.http2 = Http2::established(&mut self.shared, &mut self.out);
+        self.http2 = Http2::established(&mut self.call().1);
     }
 
     pub(super) fn begin(&mut self, op: FlightId, request: usize) {
-        assert!(self.room().operations > 0);
-        let (shared, out) = (&mut self.shared, &mut self.out);
-        self.http2.begin(op, request.into(), shared, out, &mut self.events);
+        assert!(self.capacity().operations > 0);
+        let (http2, mut cx) = self.call();
+        http2.start(op, request.into(), &mut cx);
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        let (shared, out) = (&mut self.shared, &mut self.out);
-        self.http2.feed(bytes, shared, out, &mut self.events);
+        let (http2, mut cx) = self.call();
+        http2.receive(Received { bytes, at: Nanos::ZERO }, &mut cx);
+    }
+
+    /// Whether the connection goes on without this operation.
+    pub(super) fn cancel(&mut self, op: FlightId) -> bool {
+        let (http2, mut cx) = self.call();
+        http2.cancel(op, &mut cx) == AfterCancel::GoesOn
+    }
+
+    /// The server ends its side.
+    pub(super) fn ended(&mut self, end: StreamEnd) {
+        let (http2, mut cx) = self.call();
+        http2.ended(end, &mut cx);
     }
 
     /// What was in the outbox is with the kernel; more may be in it now.
     pub(super) fn sent(&mut self) -> Vec<u8> {
         let bytes = std::mem::take(self.out.bytes());
-        let (shared, out) = (&mut self.shared, &mut self.out);
-        self.http2.sent(shared, out, &mut self.events);
+        let (http2, mut cx) = self.call();
+        http2.sent(&mut cx);
         bytes
     }
 
@@ -137,7 +167,7 @@ pub(super) fn summed(events: &[OpEvent]) -> Vec<OpEvent> {
 /// How an operation ended.
 pub(super) fn end_of(events: &[OpEvent], op: FlightId) -> Option<Result<u16, Outcome>> {
     events.iter().find_map(|one| match one {
-        OpEvent::Answered { op: of, status } if *of == op => Some(Ok(*status)),
+        OpEvent::Answered { op: of, status } if *of == op => Some(Ok(status.code())),
         OpEvent::Failed { op: of, outcome } if *of == op => Some(Err(*outcome)),
         OpEvent::Unprocessed(of) if *of == op => Some(Err(Outcome::Unprocessed)),
         _ => None,

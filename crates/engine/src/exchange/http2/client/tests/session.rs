@@ -4,12 +4,12 @@ use super::super::super::frame::{flag, kind};
 use super::super::super::hpack::Decoder;
 use super::super::{Http2, Http2Shared};
 use super::rig::*;
-use crate::exchange::{EventQueue, Exchange, Outbox, RequestRef};
+use crate::exchange::{CallContext, Conversation, EventQueue, Outbox, RequestRef};
 use knee_load::session::{
     AfterResponse, Expectation, Extraction, Fills, Instruction, RequestStep, ResponseReaders,
     SessionKind, SessionPlan, Source, Users, Walk, WholeResponse,
 };
-use knee_load::spec::{Hole, HttpRequest, HttpTarget, Part, Pick, Url, parse_header};
+use knee_load::spec::{Hole, HttpRequest, Part, Pick, Target, Url, parse_header};
 use knee_load::time::Nanos;
 use std::sync::Arc;
 
@@ -103,7 +103,8 @@ impl Filled {
     /// The fields and the body of a request whose holes are filled so.
     fn sent(&mut self, op: u32, fills: &Fills) -> (Vec<String>, Vec<u8>) {
         let request = RequestRef { number: 0, fills };
-        self.http2.begin(op, request, &mut self.shared, &mut self.out, &mut self.events);
+        let Filled { http2, shared, out, events, .. } = self;
+        http2.start(op, request, &mut CallContext { now: Nanos::ZERO, shared, out, events });
         let bytes = std::mem::take(self.out.bytes());
         let mut fields = Vec::new();
         let mut body = Vec::new();
@@ -137,13 +138,17 @@ fn requests_are_filled_anew_each_time() {
         hole(Part::Body, 1),
     ];
     let endpoint = url.endpoint().clone();
-    let target = HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
+    let target = Target::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
     let mut shared = Http2Shared::new(&target);
-    let mut out = Outbox::default();
-    let http2 = Http2::established(&mut shared, &mut out);
+    let (mut out, mut events) = (Outbox::default(), EventQueue::default());
+    let http2 = Http2::established(&mut CallContext {
+        now: Nanos::ZERO,
+        shared: &mut shared,
+        out: &mut out,
+        events: &mut events,
+    });
     out.clear();
-    let mut filled =
-        Filled { http2, shared, out, events: EventQueue::default(), decoder: Decoder::default() };
+    let mut filled = Filled { http2, shared, out, events, decoder: Decoder::default() };
     for (op, (cookie, content)) in [("c=1", "12345678"), ("", ""), ("c=2", "1")].iter().enumerate()
     {
         let mut fills = Fills::new();

@@ -2,7 +2,7 @@
 
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
-use crate::exchange::{ConnectionState, Exchange, OpEvent};
+use crate::exchange::{ConnectionState, Conversation, OpEvent};
 use proptest::prelude::*;
 
 /// Pieces of a conversation on streams 1 to 7, most of them as they should be.
@@ -75,7 +75,10 @@ fn check_order(events: &[OpEvent]) {
                 assert!(!std::mem::replace(&mut ended[op as usize], true));
             }
             OpEvent::Violated(_) | OpEvent::Reset(_) => {}
-            OpEvent::Surplus => panic!("not of HTTP/2"),
+            OpEvent::Delivered { .. }
+            | OpEvent::Opened
+            | OpEvent::NotOpened(_)
+            | OpEvent::Surplus => panic!("not of HTTP/2"),
         }
     }
 }

@@ -1,0 +1,95 @@
+//! Messages of WebSocket, and how their echoes are known.
+
+use super::choice::{Choices, one_of, word_of};
+use super::first_given;
+use super::values::parse_positive;
+use crate::failure::Failure;
+use crate::resolved_options::{Typed, typed};
+use clap::Args;
+use knee_load::spec::{Body, HttpRequest, Matching, Protocol, Target, WebSocketSettings};
+use knee_load::time::Nanos;
+use serde::Serialize;
+use serde_json::Value;
+
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Protocol")]
+pub struct WebSocketArgs {
+    /// How the echo of a WebSocket message is known: seq, order, none [default: seq; order where -b
+    /// has no {seq}]
+    ///
+    /// seq: by a number, which stands in place of {seq} or at the end of the message. order: echoes
+    /// come in the order of the messages. none: no echo; an operation ends once the kernel has the
+    /// message.
+    #[arg(long = "match", value_name = "HOW", value_parser = one_of(MATCHINGS))]
+    #[arg(hide_short_help = true)]
+    #[serde(rename = "match", serialize_with = "typed")]
+    matching: Option<Matching>,
+
+    /// Send nothing and measure what the server sends by itself, to each of -c N WebSockets
+    ///
+    /// Each of its messages carries the time at which it left, as those of knee serve ws --publish
+    /// and those with {time} in -b do. Both clocks must agree: use one host, or synchronise them.
+    /// Messages without a time are not counted.
+    #[arg(long, hide_short_help = true, conflicts_with = "matching")]
+    subscribe: bool,
+
+    /// Send WebSocket messages as bytes instead of text
+    #[arg(long, hide_short_help = true)]
+    binary: bool,
+
+    /// Time between two pings of a WebSocket; one that is not answered until the next ends the
+    /// connection [default: no pings]
+    #[arg(long, value_name = "T", value_parser = parse_positive, hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
+    ping: Option<Nanos>,
+}
+
+impl WebSocketArgs {
+    /// Refuses them for another protocol.
+    pub fn refuse(&self, why: &str) -> Result<(), Failure> {
+        let given = first_given(&[
+            (self.matching.is_some(), "--match"),
+            (self.subscribe, "--subscribe"),
+            (self.binary, "--binary"),
+            (self.ping.is_some(), "--ping"),
+        ]);
+        match given {
+            Some(option) => Err(Failure::argument(option, why)),
+            None => Ok(()),
+        }
+    }
+
+    /// The same target, spoken with over WebSocket.
+    pub fn apply(&self, mut target: Target, messages_max: u32) -> Target {
+        let has_number = |request: &HttpRequest| {
+            let place = WebSocketSettings::NUMBER.as_bytes();
+            request.body.is_empty() || request.body.windows(place.len()).any(|w| w == place)
+        };
+        let is_numbered = target.requests.iter().all(has_number);
+        let by_default = if is_numbered { Matching::Number } else { Matching::Order };
+        for request in &mut target.requests {
+            if request.body.is_empty() && request.holes.is_empty() {
+                request.body = Body::from(WebSocketSettings::CONTENT.as_bytes().to_vec());
+            }
+        }
+        target.protocol = Protocol::WebSocket(WebSocketSettings {
+            matching: self.matching.unwrap_or(by_default),
+            messages_max,
+            is_binary: self.binary,
+            ping_every: self.ping,
+            message_bytes_max: WebSocketSettings::MESSAGE_BYTES_MAX,
+            subscribes: self.subscribe,
+        });
+        target
+    }
+}
+
+const MATCHINGS: Choices<Matching> =
+    &[("seq", Matching::Number), ("order", Matching::Order), ("none", Matching::None)];
+
+impl Typed for Matching {
+    fn typed(&self) -> Value {
+        word_of(MATCHINGS, *self).into()
+    }
+}

@@ -1,0 +1,202 @@
+//! Loads over WebSocket: against `knee serve ws` and the servers of others.
+
+use crate::support::http_servers::{HttpServer, launch};
+use crate::support::{Certificates, KneeServer, TempPath, backends, measured, program, run};
+use serde_json::Value;
+use std::process::Command;
+
+fn serve(options: &[&str]) -> KneeServer {
+    let always = &["ws", "--listen", "127.0.0.1:0", "--seed", "1", "--json", "-"];
+    KneeServer::of(&[always, options].concat())
+}
+
+/// The only trial of a run with these options.
+fn trial(url: &str, options: &[&str]) -> Value {
+    measured(&[&["run", url], options].concat())["trials"][0].clone()
+}
+
+fn url(server: &KneeServer) -> String {
+    format!("ws://{}/chat", server.address)
+}
+
+#[test]
+fn each_message_has_its_echo_over_both_backends() {
+    let server = serve(&[]);
+    let mut sent = 0;
+    for backend in backends(&url(&server)) {
+        let options = ["--vusers", "4", "-n", "400", "-t", "1", "--backend", backend];
+        let trial = trial(&url(&server), &options);
+        assert_eq!(trial["outcomes"]["ok"], 400, "{:#}", trial["outcomes"]);
+        assert_eq!(trial["connections_max"], 4);
+        assert_eq!(trial["protocol"]["websocket"]["opened"], 4, "{:#}", trial["protocol"]);
+        assert!(trial["protocol"]["websocket"]["upgrade_ns"]["p50"].as_u64() > Some(0));
+        sent += 400;
+    }
+    let served = server.served();
+    // One more message for each look at whether a backend is permitted.
+    let received = served["received"].as_u64().unwrap();
+    assert!(received >= sent && received <= sent + 2, "{served}");
+    assert_eq!(served["sent"], served["received"]);
+    assert_eq!(served["violations"], serde_json::json!({}));
+}
+
+#[test]
+fn arrivals_spread_over_all_connections_from_the_start() {
+    let server = serve(&["--workers", "2", "--service", "fixed(1ms)"]);
+    for matching in ["seq", "order"] {
+        let options = ["-R", "100", "-c", "20", "-n", "100", "-t", "1", "--match", matching];
+        let trial = trial(&url(&server), &options);
+        assert_eq!(trial["outcomes"]["ok"], 100, "{:#}", trial["outcomes"]);
+        assert_eq!(trial["connections_max"], 20);
+        assert!(trial["response_time_ns"]["min"].as_u64() >= Some(1_000_000), "{trial:#}");
+    }
+    assert_eq!(server.served()["received"], 200);
+}
+
+#[test]
+fn users_share_a_connection_with_many_messages_under_way() {
+    let server = serve(&["--workers", "8", "--service", "exp(1ms)"]);
+    let body = "{\"id\":\"{seq}\",\"text\":\"ä\"}";
+    let options = ["--vusers", "8", "-c", "1", "-n", "400", "-b", body];
+    let trial = trial(&url(&server), &options);
+    // Echoes of eight workers come in any order.
+    assert_eq!(trial["outcomes"]["ok"], 400, "{:#}", trial["outcomes"]);
+    assert_eq!(trial["connections_max"], 1);
+}
+
+#[test]
+fn messages_without_an_echo_end_with_the_kernel() {
+    let server = serve(&["--fan-out"]);
+    let options = ["-R", "200", "-c", "2", "-n", "100", "--match", "none", "--binary"];
+    let trial = trial(&url(&server), &options);
+    assert_eq!(trial["outcomes"]["ok"], 100, "{:#}", trial["outcomes"]);
+    assert_eq!(server.served()["received"], 100);
+}
+
+#[test]
+fn subscribers_measure_the_way_from_the_server() {
+    let server = serve(&["--publish", "50"]);
+    let options = ["--subscribe", "-c", "10", "-n", "100", "-t", "1"];
+    let trial = trial(&url(&server), &options);
+    assert_eq!(trial["outcomes"]["ok"], 100, "{:#}", trial["outcomes"]);
+    assert_eq!(trial["connections_max"], 10);
+    let p50 = trial["response_time_ns"]["p50"].as_u64().unwrap();
+    // From its departure on, and not from the message before.
+    assert!(p50 < 15_000_000, "{p50}");
+    let refused = run(&["run", &url(&server), "--subscribe", "-R", "5"]);
+    assert_eq!(refused.status, Some(2), "{refused:?}");
+}
+
+#[test]
+fn a_target_that_does_not_upgrade_is_told_in_one_line() {
+    let server = KneeServer::start(&[]);
+    let refused = run(&["run", &format!("ws://{}/", server.address), "-n", "1"]);
+    assert_eq!(refused.status, Some(4), "{refused:?}");
+    let line = "it does not upgrade: status 200, not 101 (RFC 6455 §4.1)";
+    assert!(refused.stderr.contains(line), "{refused:?}");
+    for (options, word) in [
+        (&["--http2"][..], "--http2"),
+        (&["--no-keepalive"], "--no-keepalive"),
+        (&["-m", "POST"], "--method"),
+    ] {
+        let arguments = [&["run", "ws://127.0.0.1:1/"], options].concat();
+        let refused = run(&arguments);
+        assert_eq!(refused.status, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(word), "{refused:?}");
+    }
+    let refused = run(&["run", "http://127.0.0.1:1/", "--match", "seq"]);
+    assert!(refused.stderr.contains("--match"), "{refused:?}");
+}
+
+#[test]
+fn steps_of_a_scenario_send_messages_and_read_their_echoes() {
+    let server = serve(&[]);
+    let target = format!("target: ws://{}\n", server.address);
+    let steps = "sessions:\n  chat:\n    steps:\n      - post: /chat\n        name: hello\n        \
+                 body: \"hello ${random(1,50)} {seq}\"\n        expect: {body: hello}\n";
+    let text = target + steps;
+    let file = TempPath::with("chat.yaml", &text);
+    let trial = trial(file.str(), &["--vusers", "2", "-n", "20"]);
+    assert_eq!(trial["outcomes"]["ok"], 20, "{trial:#}");
+}
+
+/// Python's `websockets` or Node's `ws`; `None`, and a line that says so, where it is missing.
+fn other(name: &str, tls: Option<&Certificates>) -> Option<HttpServer> {
+    let (command, check) = match name {
+        "websockets" => ("python3", ["-c", "import websockets"]),
+        _ => ("node", ["-e", "require('ws')"]),
+    };
+    let found = Command::new(program(command)?).args(check).output().unwrap();
+    if !found.status.success() {
+        println!("skipped: {name} is not installed");
+        return None;
+    }
+    launch(command, |site, port| {
+        let files = tls.map(|c| [c.server.str(), c.server_key.str()]);
+        vec![match name {
+            "websockets" => site.write("server.py", &python(port, files)),
+            _ => site.write("server.js", &node(port)),
+        }]
+    })
+}
+
+fn python(port: u16, files: Option<[&str; 2]>) -> String {
+    let context = files.map_or("None".to_owned(), |[certificate, key]| {
+        format!("context({certificate:?}, {key:?})")
+    });
+    format!(
+        "import asyncio, ssl, websockets\n\
+         def context(certificate, key):\n    \
+             made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)\n    \
+             made.load_cert_chain(certificate, key)\n    \
+             return made\n\
+         async def echo(socket):\n    \
+             async for message in socket:\n        \
+                 await socket.send(message)\n\
+         async def main():\n    \
+             async with websockets.serve(echo, '127.0.0.1', {port}, ssl={context}):\n        \
+                 await asyncio.Future()\n\
+         asyncio.run(main())\n"
+    )
+}
+
+fn node(port: u16) -> String {
+    format!(
+        "const {{ WebSocketServer }} = require('ws');\n\
+         const server = new WebSocketServer({{ host: '127.0.0.1', port: {port} }});\n\
+         server.on('connection', socket => socket.on('message',\n  \
+             (data, isBinary) => socket.send(data, {{ binary: isBinary }})));\n"
+    )
+}
+
+#[test]
+fn servers_of_others_echo_each_message() {
+    for name in ["websockets", "ws"] {
+        let Some(server) = other(name, None) else {
+            continue;
+        };
+        let url = format!("ws://127.0.0.1:{}/", server.port);
+        for options in [
+            &["--vusers", "4", "-n", "200", "--ping", "20ms"][..],
+            &["-R", "200", "-c", "5", "-n", "100", "--binary"],
+            &["--vusers", "8", "-c", "2", "-n", "200", "--match", "order"],
+        ] {
+            let trial = trial(&url, options);
+            assert_eq!(trial["outcomes"]["ok"], trial["attempted"], "{name}: {trial:#}");
+        }
+    }
+}
+
+#[test]
+fn messages_go_over_tls() {
+    let certificates = Certificates::new();
+    let Some(server) = other("websockets", Some(&certificates)) else {
+        return;
+    };
+    let url = format!("wss://localhost:{}/", server.port);
+    let authority = certificates.authority.str();
+    let options = ["--cacert", authority, "--vusers", "2", "-n", "100"];
+    let trial = trial(&url, &options);
+    assert_eq!(trial["outcomes"]["ok"], 100, "{trial:#}");
+    assert_eq!(trial["protocol"]["tls"]["handshakes_failed"], 0);
+}

@@ -1,0 +1,302 @@
+use super::*;
+use crate::exchange::websocket::frame::{self, put};
+use crate::exchange::{EventQueue, Outbox};
+use knee_load::spec::{HttpRequest, Pick, Protocol, Url};
+use tungstenite::protocol::{Role, WebSocketContext};
+
+/// A connection whose server is the test.
+struct Rig {
+    socket: WebSocket,
+    shared: WebSocketShared,
+    out: Outbox,
+    events: EventQueue,
+    now: Nanos,
+}
+
+fn settings(matching: Matching) -> WebSocketSettings {
+    WebSocketSettings {
+        matching,
+        messages_max: 8,
+        is_binary: false,
+        ping_every: Some(Nanos::from_secs(5)),
+        message_bytes_max: 1 << 20,
+        subscribes: false,
+    }
+}
+
+impl Rig {
+    fn new(matching: Matching, content: &str) -> Rig {
+        let url = Url::parse("ws://h:81/chat").unwrap();
+        let request = HttpRequest::new("GET", &url, Vec::new(), content.as_bytes().to_vec(), 1);
+        let endpoint = url.endpoint().clone();
+        let mut target =
+            Target::new(endpoint, vec![request.unwrap()], Pick::InOrder, true).unwrap();
+        let settings = settings(matching);
+        target.protocol = Protocol::WebSocket(settings);
+        let mut shared = WebSocketShared::new(&target, &settings, Nanos::from_secs(2), (1, 0));
+        let (mut out, mut events) = (Outbox::default(), EventQueue::default());
+        let now = Nanos::from_secs(1);
+        let socket = WebSocket::established(&mut CallContext {
+            now,
+            shared: &mut shared,
+            out: &mut out,
+            events: &mut events,
+        });
+        Rig { socket, shared, out, events, now }
+    }
+
+    /// The same, upgraded.
+    fn open(matching: Matching, content: &str) -> Rig {
+        let mut rig = Rig::new(matching, content);
+        let asked = handshake::read_request(&rig.sent());
+        let handshake::UpgradeRequest::Upgrade(_, answer) = asked else {
+            panic!("{asked:?}");
+        };
+        assert_eq!(rig.capacity(), 0);
+        rig.receive(&answer);
+        assert_eq!(rig.told(), [OpEvent::Opened]);
+        assert_eq!(rig.capacity(), 8);
+        rig
+    }
+
+    fn call(&mut self) -> (&mut WebSocket, CallContext<'_, WebSocketShared>) {
+        let Rig { socket, shared, out, events, now } = self;
+        (socket, CallContext { now: *now, shared, out, events })
+    }
+
+    fn capacity(&self) -> u32 {
+        self.socket.capacity(&self.shared).operations
+    }
+
+    fn start(&mut self, op: FlightId) {
+        let (socket, mut cx) = self.call();
+        socket.start(op, 0.into(), &mut cx);
+    }
+
+    fn receive(&mut self, bytes: &[u8]) {
+        let (socket, mut cx) = self.call();
+        let at = cx.now;
+        socket.receive(Received { bytes, at }, &mut cx);
+    }
+
+    fn handle_timeout(&mut self) {
+        let (socket, mut cx) = self.call();
+        socket.handle_timeout(&mut cx);
+    }
+
+    fn sent(&mut self) -> Vec<u8> {
+        std::mem::take(self.out.bytes())
+    }
+
+    /// What was told but for bytes and written messages.
+    fn told(&mut self) -> Vec<OpEvent> {
+        let mut events = std::mem::take(&mut *self.events);
+        events.retain(|e| !matches!(e, OpEvent::Received { .. } | OpEvent::Written(_)));
+        events
+    }
+}
+
+/// The items that a server reads.
+fn server_reads(mut bytes: &[u8]) -> Vec<(MessageItem, String)> {
+    let mut reader = MessageReader::new(ReaderSide::Server, 1 << 20);
+    let mut all = Vec::new();
+    while let Some(item) = reader.read(&mut bytes).unwrap() {
+        let payload = match item {
+            MessageItem::Message { .. } => reader.payload(),
+            _ => reader.control(),
+        };
+        all.push((item, String::from_utf8_lossy(payload).into_owned()));
+    }
+    all
+}
+
+fn text(payload: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    put(&mut out, opcode::TEXT, true, None, payload.as_bytes());
+    out
+}
+
+fn answered(op: FlightId) -> OpEvent {
+    OpEvent::Answered { op, status: Status::Message }
+}
+
+#[test]
+fn echoes_are_matched_by_number_in_any_order() {
+    let mut rig = Rig::open(Matching::Number, "a");
+    (0..3).for_each(|op| rig.start(op));
+    let sent: Vec<_> = server_reads(&rig.sent()).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(sent, ["a knee-0000000000", "a knee-0000000001", "a knee-0000000002"]);
+    rig.receive(&text(&format!("you said {}", sent[2])));
+    rig.receive(&text("news for all"));
+    rig.receive(&text(&sent[0]));
+    assert_eq!(rig.told(), [answered(2), answered(0)]);
+    assert_eq!(rig.capacity(), 7);
+    let (socket, mut cx) = rig.call();
+    assert_eq!(socket.cancel(1, &mut cx), AfterCancel::GoesOn);
+    rig.receive(&text(&sent[1]));
+    assert_eq!(rig.told(), []);
+    assert_eq!(rig.socket.state(), ConnectionState::Open);
+}
+
+#[test]
+fn echoes_in_order_are_whatever_comes_and_no_more() {
+    let mut rig = Rig::open(Matching::Order, "a");
+    (0..2).for_each(|op| rig.start(op));
+    rig.receive(&[text("x"), text("y"), text("z")].concat());
+    assert_eq!(rig.told(), [answered(0), answered(1), OpEvent::Surplus]);
+    rig.start(2);
+    let (socket, mut cx) = rig.call();
+    assert_eq!(socket.cancel(2, &mut cx), AfterCancel::Broken);
+}
+
+#[test]
+fn a_message_without_echo_ends_with_the_kernel() {
+    let mut rig = Rig::open(Matching::None, "a");
+    rig.start(0);
+    assert_eq!(rig.socket.poll_timeout(), rig.now);
+    rig.handle_timeout();
+    assert_eq!(rig.told(), [], "the outbox has it");
+    let again = rig.socket.poll_timeout();
+    assert!(again > rig.now && again <= rig.now + Nanos::from_millis(1));
+    rig.sent();
+    rig.now = again;
+    rig.handle_timeout();
+    assert_eq!(rig.told(), [answered(0)]);
+    assert!(rig.socket.poll_timeout() > rig.now + Nanos::from_secs(1));
+}
+
+#[test]
+fn pings_are_answered_and_asked() {
+    let mut rig = Rig::open(Matching::Number, "a");
+    let mut ping = Vec::new();
+    put(&mut ping, opcode::PING, true, None, b"abc");
+    rig.receive(&ping);
+    assert_eq!(server_reads(&rig.sent()), [(MessageItem::Pong, "abc".to_owned())]);
+    rig.now = rig.socket.poll_timeout();
+    rig.handle_timeout();
+    assert_eq!(server_reads(&rig.sent()), [(MessageItem::Ping, "knee".to_owned())]);
+    let mut pong = Vec::new();
+    put(&mut pong, opcode::PONG, true, None, b"knee");
+    rig.receive(&pong);
+    rig.now = rig.socket.poll_timeout();
+    rig.handle_timeout();
+    assert_eq!(rig.socket.state(), ConnectionState::Open);
+    rig.start(4);
+    rig.now = rig.socket.poll_timeout();
+    rig.handle_timeout();
+    assert_eq!(rig.told(), [OpEvent::Failed { op: 4, outcome: Outcome::Timeout }]);
+    assert_eq!(rig.socket.state(), ConnectionState::Broken);
+}
+
+#[test]
+fn a_close_is_answered_and_ends_what_is_under_way() {
+    let mut rig = Rig::open(Matching::Number, "a");
+    rig.start(0);
+    rig.sent();
+    let mut close = Vec::new();
+    frame::put_close(&mut close, 1011, None);
+    rig.receive(&close);
+    let status = Status::WebSocketClose(1011);
+    assert_eq!(rig.told(), [OpEvent::Answered { op: 0, status }]);
+    assert_eq!(server_reads(&rig.sent())[0].0, MessageItem::Close(1011));
+    assert_eq!(rig.socket.state(), ConnectionState::Closing);
+    let mut cut = Rig::open(Matching::Number, "a");
+    cut.start(0);
+    let (socket, mut cx) = cut.call();
+    socket.ended(StreamEnd::Fin, &mut cx);
+    let status = Status::WebSocketClose(1006);
+    assert_eq!(cut.told(), [OpEvent::Answered { op: 0, status }]);
+}
+
+#[test]
+fn a_broken_rule_is_named_and_closes_the_connection() {
+    let mut rig = Rig::open(Matching::Number, "a");
+    rig.start(0);
+    rig.sent();
+    rig.receive(b"\x81\x01\xFF");
+    let failed = OpEvent::Failed { op: 0, outcome: Outcome::Malformed };
+    let violated = OpEvent::Violated(WebSocketViolation::NotUtf8.to_string());
+    assert_eq!(rig.told(), [failed, violated]);
+    assert_eq!(server_reads(&rig.sent())[0].0, MessageItem::Close(1007));
+    assert_eq!(rig.socket.state(), ConnectionState::Broken);
+}
+
+#[test]
+fn a_server_that_does_not_upgrade_ends_one_operation() {
+    for (answer, outcome) in [
+        ("HTTP/1.1 503 Busy\r\n\r\n", Outcome::HTTP_5XX),
+        ("HTTP/1.1 404 No\r\n\r\n", Outcome::HTTP_4XX),
+        ("HTTP/1.1 200 OK\r\n\r\n", Outcome::Malformed),
+        ("SSH-2.0", Outcome::Malformed),
+    ] {
+        let mut rig = Rig::new(Matching::Number, "a");
+        rig.receive(answer.as_bytes());
+        assert_eq!(rig.told()[0], OpEvent::NotOpened(outcome), "{answer}");
+        assert_eq!(rig.socket.state(), ConnectionState::Broken);
+    }
+    let mut late = Rig::new(Matching::Number, "a");
+    late.now = late.socket.poll_timeout();
+    late.handle_timeout();
+    assert_eq!(late.told(), [OpEvent::NotOpened(Outcome::HandshakeTimeout)]);
+    let mut gone = Rig::new(Matching::Number, "a");
+    let (socket, mut cx) = gone.call();
+    socket.ended(StreamEnd::Fin, &mut cx);
+    assert_eq!(gone.told(), [OpEvent::NotOpened(Outcome::Closed)]);
+}
+
+/// Bytes between a server of another implementation and this client.
+#[derive(Default)]
+struct Pipe {
+    to_server: Vec<u8>,
+    to_client: Vec<u8>,
+}
+
+impl std::io::Read for Pipe {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        if self.to_server.is_empty() {
+            return Err(std::io::ErrorKind::WouldBlock.into());
+        }
+        let count = into.len().min(self.to_server.len());
+        into[..count].copy_from_slice(&self.to_server[..count]);
+        self.to_server.drain(..count);
+        Ok(count)
+    }
+}
+
+impl std::io::Write for Pipe {
+    fn write(&mut self, from: &[u8]) -> std::io::Result<usize> {
+        self.to_client.extend_from_slice(from);
+        Ok(from.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn another_implementation_echoes_every_length() {
+    for length in [0, 1, 125, 126, 127, 65_535, 65_536, 200_000] {
+        let content = format!("{{seq}}{}", "ä".repeat(length / 2));
+        let mut rig = Rig::open(Matching::Number, &content);
+        let (mut pipe, mut server) = (Pipe::default(), WebSocketContext::new(Role::Server, None));
+        for op in 0..5 {
+            rig.start(op);
+            pipe.to_server.append(rig.out.bytes());
+        }
+        for _ in 0..5 {
+            let message = server.read(&mut pipe).unwrap();
+            assert!(message.is_text());
+            server.write(&mut pipe, message).unwrap();
+        }
+        server.write(&mut pipe, tungstenite::Message::Ping(b"p".to_vec().into())).unwrap();
+        server.flush(&mut pipe).unwrap();
+        server.close(&mut pipe, None).unwrap();
+        let to_client = std::mem::take(&mut pipe.to_client);
+        to_client.chunks(1000).for_each(|piece| rig.receive(piece));
+        assert_eq!(rig.told(), (0..5).map(answered).collect::<Vec<_>>());
+        pipe.to_server.append(rig.out.bytes());
+        assert!(server.read(&mut pipe).unwrap().is_pong());
+        assert!(server.read(&mut pipe).unwrap().is_close());
+    }
+}

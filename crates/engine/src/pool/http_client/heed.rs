@@ -1,0 +1,218 @@
+//! Events of conversations: what becomes of operations and connections.
+
+use super::connection::SendProgress;
+use super::{DRAIN_MAX, HttpClient, Policy, State};
+use crate::exchange::{CallContext, ConnectionState, Conversation, Departure, FlightId, OpEvent};
+use crate::link::Link;
+use crate::pool::flight::Flight;
+use crate::reactor::{Backend, EventTime};
+use knee_load::measure::{Outcome, Status};
+use knee_load::time::Nanos;
+
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
+    /// Handles the events of a connection's exchange, then the state of the connection.
+    #[inline]
+    pub(super) fn heed<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
+        let mut all = std::mem::take(&mut *self.events);
+        let mut is_in_step = true;
+        for event in all.drain(..) {
+            match event {
+                OpEvent::Received { op, bytes } => {
+                    self.flights.get_mut(op).received(bytes as usize, time);
+                }
+                OpEvent::Answered { op, status } => {
+                    is_in_step &= self.on_answer(io, slot, (op, status, is_in_step), time);
+                }
+                OpEvent::Delivered { op, bytes, left, at } => {
+                    let flight = self.end(slot, op);
+                    flight.bytes = bytes;
+                    let time = EventTime { happened: at, ..time };
+                    let completion = flight.delivered(left, Status::Message, time);
+                    self.complete(completion);
+                }
+                OpEvent::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),
+                OpEvent::Unprocessed(op) => self.on_unprocessed(slot, op, time),
+                OpEvent::Written(op) => {
+                    self.connections[slot as usize].leaving.push((op, SendProgress::End));
+                }
+                OpEvent::Violated(rule) => {
+                    self.violation.get_or_insert(rule);
+                }
+                OpEvent::Reset(how) => {
+                    self.reset.get_or_insert(how);
+                }
+                OpEvent::Opened => {
+                    let connection = &self.connections[slot as usize];
+                    self.handshakes.opening.record(time.happened - connection.secured);
+                    if L::IS_CLEAR {
+                        let took = connection.connected - connection.opened;
+                        self.handshakes.connect.record(took);
+                    }
+                }
+                OpEvent::NotOpened(outcome) => {
+                    if let Some(flight) = self.waiting.take(time.seen) {
+                        self.complete(flight.unsent(outcome, time.seen));
+                    }
+                }
+                OpEvent::Surplus => {
+                    self.tally.surplus += 1;
+                    is_in_step = false;
+                }
+            }
+        }
+        *self.events = all;
+        self.settle(io, slot, time, is_in_step);
+        self.begin_again(io, time.seen);
+    }
+
+    /// Ends an operation whose response is complete. Returns whether the connection may carry
+    /// another.
+    #[inline]
+    fn on_answer<B: Backend>(
+        &mut self,
+        io: &B,
+        slot: u32,
+        (op, status, is_in_step): (FlightId, Status, bool),
+        time: EventTime,
+    ) -> bool {
+        let is_sending = self.is_sending(io, slot);
+        let began_early = std::mem::take(&mut self.connections[slot as usize].began_early);
+        let flight = self.end(slot, op);
+        // What is being sent may be the end of the handshake.
+        let is_whole = !X::DEPARTURE.is_at_once()
+            || !is_sending
+            || (began_early && flight.written > Nanos::ZERO);
+        if !is_whole {
+            flight.bytes_sent = 0;
+        }
+        let time = flight.no_earlier(time);
+        let completion = flight.answered(P::answered(status), status, time);
+        let had_connection = time.seen - flight.placed;
+        self.waiting.note(had_connection, true);
+        if is_whole && is_in_step {
+            match (X::DEPARTURE, began_early) {
+                (Departure::PerPass, _) => self.followed.ended_among_others(slot, op, &completion),
+                (Departure::AtOnce, false) => self.followed.ended(slot, &completion),
+                (Departure::AtOnce, true) => self.followed.passed_over(slot),
+            }
+        }
+        self.complete(completion);
+        // An answer came before the request's body was sent. The rest of the body must not be taken
+        // for the next request (RFC 9112 §9.3).
+        is_whole
+    }
+
+    fn on_failed<B: Backend>(
+        &mut self,
+        io: &B,
+        slot: u32,
+        op: FlightId,
+        outcome: Outcome,
+        time: EventTime,
+    ) {
+        let is_sending = self.is_sending(io, slot);
+        let uses = self.connections[slot as usize].uses;
+        let mut flight = *self.end(slot, op);
+        // A server may close an idle connection while a request is on its way
+        // (RFC 9112 §9.3.1). Only an idempotent request, on a connection used before, and once.
+        let may_repeat = outcome == Outcome::Closed
+            && uses > 1
+            && !flight.repeated
+            && self.requests.is_idempotent(flight.request);
+        if may_repeat {
+            return self.again.push(flight);
+        }
+        if is_sending {
+            flight.bytes_sent = 0;
+        }
+        self.complete(flight.ended(outcome, EventTime::seen(time.seen)));
+    }
+
+    /// Whether the kernel has not taken all that is to be sent.
+    pub(super) fn is_sending<B: Backend>(&self, io: &B, slot: u32) -> bool {
+        io.is_sending(slot) || self.connections[slot as usize].sealing.is_some()
+    }
+
+    /// Removes an operation from its connection, to be ended.
+    #[inline]
+    pub(super) fn end(&mut self, slot: u32, op: FlightId) -> &mut Flight {
+        let connection = &mut self.connections[slot as usize];
+        self.responding.clear(op);
+        connection.carries -= 1;
+        if !X::DEPARTURE.is_at_once() && !connection.leaving.is_empty() {
+            connection.leaving.retain(|&(other, _)| other != op);
+        }
+        self.flights.remove(op, &mut connection.first)
+    }
+
+    /// Decides the further use of an open connection.
+    #[inline]
+    pub(super) fn settle<B: Backend>(
+        &mut self,
+        io: &mut B,
+        slot: u32,
+        time: EventTime,
+        is_in_step: bool,
+    ) {
+        let now = time.seen;
+        let connection = &mut self.connections[slot as usize];
+        let (State::Open, Some(exchange)) = (connection.state, &connection.exchange) else {
+            return;
+        };
+        let keeps = self.config.keep_alive;
+        let state = match (is_in_step, exchange.state()) {
+            (false, _) => ConnectionState::Broken,
+            (true, state) if connection.carries > 0 => state,
+            // One that carries several is not closed by the server after one response.
+            (true, ConnectionState::Open) if !X::DEPARTURE.is_at_once() && !keeps => {
+                ConnectionState::Broken
+            }
+            (true, state) => self.policy.idle(state, keeps),
+        };
+        if !X::DEPARTURE.is_at_once() && !connection.out.is_empty() {
+            match state {
+                ConnectionState::Broken => self.send_out(io, slot, now),
+                ConnectionState::Open | ConnectionState::Closing => self.mark_dirty(slot),
+            }
+        }
+        match state {
+            ConnectionState::Open => {
+                self.set_timer(slot);
+                self.fill(io, slot, (time.happened, now));
+            }
+            ConnectionState::Broken => self.break_off(io, slot, now),
+            ConnectionState::Closing => {
+                self.ready.remove(slot);
+                self.unlane(slot);
+                if self.connections[slot as usize].carries == 0 {
+                    self.drain(slot, now);
+                }
+            }
+        }
+    }
+
+    /// Notes when a conversation is to be called again, if at all.
+    #[inline]
+    pub(super) fn set_timer(&mut self, slot: u32) {
+        let exchange = self.connections[slot as usize].exchange.as_ref();
+        self.timers.move_to(slot, exchange.map_or(Nanos::MAX, Conversation::poll_timeout));
+    }
+
+    /// Calls a conversation whose time has come.
+    pub(super) fn on_timer<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        self.timers.clear(slot);
+        let connection = &mut self.connections[slot as usize];
+        let (State::Open, Some(exchange)) = (connection.state, &mut connection.exchange) else {
+            return;
+        };
+        let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
+        exchange.handle_timeout(&mut CallContext { now, shared, out, events });
+        self.heed(io, slot, EventTime::seen(now));
+    }
+
+    /// Waits for the server to close a connection.
+    fn drain(&mut self, slot: u32, now: Nanos) {
+        self.connections[slot as usize].state = State::Draining;
+        self.draining.set(slot, now + DRAIN_MAX);
+    }
+}

@@ -1,0 +1,47 @@
+//! Statuses of responses, in the terms of their protocols.
+
+use super::Outcome;
+
+/// Status of a whole response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Of HTTP.
+    Http(u16),
+    /// A message, which has none.
+    Message,
+    /// The close code of a WebSocket connection that ended with operations under way.
+    WebSocketClose(u16),
+}
+
+/// What a status says of its operation, where that is a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FailedStatus {
+    /// HTTP, 400 to 499.
+    Http4xx,
+    /// HTTP, 500 or more.
+    Http5xx,
+    /// The close of a WebSocket connection.
+    WebSocketClosed,
+}
+
+impl Status {
+    /// The status as a number.
+    #[inline]
+    pub fn code(self) -> u16 {
+        match self {
+            Status::Http(code) | Status::WebSocketClose(code) => code,
+            Status::Message => 0,
+        }
+    }
+
+    /// How an operation with this status ended.
+    #[inline]
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Status::Http(0..400) | Status::Message => Outcome::Ok,
+            Status::Http(400..500) => Outcome::HTTP_4XX,
+            Status::Http(_) => Outcome::HTTP_5XX,
+            Status::WebSocketClose(_) => Outcome::Failed(FailedStatus::WebSocketClosed),
+        }
+    }
+}
