@@ -32,6 +32,7 @@ pub mod finding;
 pub mod import;
 pub mod law;
 pub mod measure;
+pub mod messages;
 mod names;
 mod percent;
 pub mod polling;

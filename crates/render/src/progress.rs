@@ -67,6 +67,7 @@ impl ProgressCounts {
                 plural(errors, "error"),
             ]
             .into_iter()
+            .chain(messages(interval))
             .chain(under_way(interval))
             .collect(),
             ProgressCounts::Datagrams { sent } => {
@@ -76,6 +77,11 @@ impl ProgressCounts {
             ProgressCounts::Flows { ping_max } => flow_parts(interval, ping_max),
         }
     }
+}
+
+/// The rate of messages of streams.
+fn messages(interval: &Interval) -> Option<String> {
+    Some(format!("{} messages", rate(interval.per_s(interval.messages?))))
 }
 
 /// The number of operations in flight and the age of the oldest.

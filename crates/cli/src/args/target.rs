@@ -5,6 +5,7 @@ mod scenario;
 use super::choice::{Choices, one_of, word_of};
 use super::curl::{CurlArgs, Proxy, parse_header};
 use super::expect::ExpectArgs;
+use super::messages::MessageArgs;
 use super::secure::SecureArgs;
 use crate::failure::Failure;
 use crate::input;
@@ -87,6 +88,10 @@ pub struct TargetArgs {
 
     #[command(flatten)]
     #[serde(flatten)]
+    messages: MessageArgs,
+
+    #[command(flatten)]
+    #[serde(flatten)]
     curl: CurlArgs,
 
     #[command(flatten)]
@@ -133,7 +138,7 @@ impl TargetArgs {
         let target = HttpTarget::new(endpoint, requests, self.pick, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
         let target = self.secure.apply(target, is_secure)?;
-        Ok(self.expect.apply(target))
+        Ok(self.messages.apply(self.expect.apply(target)))
     }
 
     fn check_proxy(&self, is_secure: bool) -> Result<(), Failure> {

@@ -15,6 +15,7 @@ mod fields;
 mod holed;
 mod load;
 mod locator;
+mod messages;
 mod names;
 mod request;
 mod response;

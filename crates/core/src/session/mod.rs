@@ -8,7 +8,7 @@ mod answer;
 mod escape;
 mod fill;
 mod jar;
-mod json;
+pub(crate) mod json;
 mod origin;
 mod plan;
 mod response_reader;

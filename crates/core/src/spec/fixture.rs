@@ -23,6 +23,7 @@ pub(crate) fn trial(load: Load, duration: Nanos) -> TrialSpec {
             http2: Default::default(),
             tls: None,
             sessions: None,
+            stream_bounds: None,
         },
         warmup: Nanos::ZERO,
         duration,

@@ -1,6 +1,7 @@
 //! The target of a load.
 
 use super::{Http2Limits, HttpRequest, HttpVersion, ParseError, TlsSpec};
+use crate::messages::StreamBounds;
 use crate::session::SessionPlan;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -29,6 +30,9 @@ pub struct HttpTarget {
     /// The sessions of users; `None`: each operation is one request, chosen by `pick`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Arc<SessionPlan>>,
+    /// What a stream of messages has to meet to be good; `None`: to be whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_bounds: Option<StreamBounds>,
 }
 
 impl HttpTarget {
@@ -54,6 +58,7 @@ impl HttpTarget {
             http2: Http2Limits::default(),
             tls: None,
             sessions: None,
+            stream_bounds: None,
         })
     }
 }

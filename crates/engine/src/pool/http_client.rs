@@ -6,10 +6,12 @@ mod followed;
 mod manage;
 mod place;
 mod policy;
+mod streams;
 
 use connection::{Connection, State};
 use followed::Followed;
 pub(crate) use policy::{OnePerOperation, Policy, Pooled};
+use streams::Streams;
 
 use super::client::{Client, Completions, Tally};
 use super::deadlines::Deadlines;
@@ -23,7 +25,7 @@ use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::socket::RawAddress;
 use knee_core::both_ends::Sampler;
 use knee_core::driver::{Gate, RateLimit};
-use knee_core::measure::{Completion, Handshakes, Op, Outcome};
+use knee_core::measure::{Completion, Handshakes, Message, Op, Outcome};
 use knee_core::pool::ConnectionQueue;
 use knee_core::session::{Fills, ResponseReaders};
 use knee_core::time::Nanos;
@@ -104,6 +106,7 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Pooled> {
     /// itself.
     draining: Deadlines,
     events: EventQueue,
+    streams: Streams,
     /// Values for the holes of requests, by session.
     fills: Vec<Fills>,
     completed: Completions,
@@ -138,6 +141,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             connecting: Deadlines::new(slots),
             draining: Deadlines::new(slots),
             events: EventQueue::default(),
+            streams: Streams::new(),
             fills: Vec::new(),
             completed: Completions::default(),
             tally: Tally::default(),
@@ -186,6 +190,11 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
     }
 
     #[inline]
+    fn take_message(&mut self) -> Option<Message> {
+        self.streams.take()
+    }
+
+    #[inline]
     fn take_established(&mut self) -> Option<u32> {
         self.policy.take_established()
     }
@@ -228,6 +237,7 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
         first(&self.responding)
             .min(first(&self.connecting))
             .min(first(&self.draining))
+            .min(first(&self.streams.quiet))
             .min(self.waiting.next_deadline())
             .min(self.limited.next_deadline(|flight| flight.until))
     }
@@ -257,8 +267,9 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
         while let Some((op, at)) = self.responding.first()
             && at <= now
         {
-            self.expire_operation(io, op, now);
+            self.expire_operation(io, op, None, now);
         }
+        self.expire_streams(io, now);
         while let Some(flight) = self.waiting.expire(now) {
             self.complete(flight.unsent(Outcome::Timeout, now));
         }
@@ -275,7 +286,8 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
             self.complete(flight.unsent(Outcome::InFlight, now));
         }
         let under_way: Vec<_> = self.flights.drain().collect();
-        for flight in under_way {
+        for (op, mut flight) in under_way {
+            self.streams.end(&mut self.events, op, &mut flight);
             self.complete(match flight.sent {
                 Nanos::ZERO => flight.unsent(Outcome::InFlight, now),
                 _ => flight.ended(Outcome::InFlight, EventTime::seen(now)),
@@ -311,6 +323,10 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
 
     fn first_violation(&self) -> Option<String> {
         self.violation.clone()
+    }
+
+    fn first_stream_fault(&self) -> Option<String> {
+        self.events.messages.as_ref()?.first_fault()
     }
 
     fn first_reset(&self) -> Option<String> {
@@ -377,6 +393,9 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     #[inline]
     fn complete(&mut self, completion: Completion) {
         self.tally.in_flight -= 1;
+        if completion.outcome == Outcome::Incomplete {
+            self.note_stream_fault();
+        }
         self.completed.push(completion);
     }
 }

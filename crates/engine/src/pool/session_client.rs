@@ -15,7 +15,7 @@ use crate::sys::clock;
 use knee_core::both_ends::Sampler;
 use knee_core::driver::{Gate, RateLimit};
 use knee_core::measure::{
-    Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured, Window,
+    Completion, Handshakes, Message, Op, Outcome, SessionAttempts, SessionsMeasured, Window,
 };
 use knee_core::session::{ResponseReaders, Users};
 use knee_core::spec::{Cut, HttpTarget, Part};
@@ -165,6 +165,11 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
     }
 
     #[inline]
+    fn take_message(&mut self) -> Option<Message> {
+        self.inner.take_message()
+    }
+
+    #[inline]
     fn take_begun(&mut self) -> u64 {
         std::mem::take(&mut self.begun)
     }
@@ -258,6 +263,10 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
 
     fn first_violation(&self) -> Option<String> {
         self.inner.first_violation()
+    }
+
+    fn first_stream_fault(&self) -> Option<String> {
+        self.inner.first_stream_fault()
     }
 
     fn first_reset(&self) -> Option<String> {

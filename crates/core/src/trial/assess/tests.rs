@@ -79,6 +79,7 @@ pub(crate) fn spec(load: Load) -> TrialSpec {
             http2: Default::default(),
             tls: None,
             sessions: None,
+            stream_bounds: None,
         },
         warmup: MS(1_000),
         duration: MS(10_000),

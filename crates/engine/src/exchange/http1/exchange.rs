@@ -4,10 +4,10 @@ use super::request::{Segment, put_filled, segments};
 use super::response::{Sink, count_empty};
 use super::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use crate::exchange::{
-    ConnectionState, EventQueue, Exchange, FlightId, OpEvent, Outbox, RequestRef, Room, StreamEnd,
+    ConnectionState, EventQueue, Exchange, FlightId, OpEvent, Outbox, RequestRef, ResponseSink,
+    Room, StreamEnd,
 };
 use knee_core::measure::Outcome;
-use knee_core::session::ResponseReaders;
 use knee_core::spec::HttpTarget;
 
 /// One connection that speaks HTTP/1.1.
@@ -34,21 +34,19 @@ pub struct Shared {
     cache: HeadCache,
 }
 
-/// What is read of one operation's response.
-struct Read<'a> {
-    readings: &'a mut ResponseReaders,
-    op: FlightId,
-}
-
-impl Sink for Read<'_> {
+impl Sink for ResponseSink<'_> {
     const READS: bool = true;
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
-        self.readings.field(self.op, name, value);
+        ResponseSink::field(self, name, value);
     }
 
     fn body(&mut self, bytes: &[u8]) {
-        self.readings.body(self.op, bytes);
+        ResponseSink::body(self, bytes);
+    }
+
+    fn border(&mut self) {
+        ResponseSink::border(self);
     }
 }
 
@@ -111,12 +109,19 @@ impl Exchange for Http1 {
         };
         events.push(OpEvent::Received { op, bytes: bytes.len() as u64 });
         let cache = &mut shared.cache;
-        let progress = match events.reading(op) {
+        let mut progress = match events.sink(op) {
             None => self.parser.feed(bytes, cache),
-            Some(readings) => self.parser.feed_into(bytes, cache, &mut Read { readings, op }),
+            Some(mut sink) => self.parser.feed_into(bytes, cache, &mut sink),
         };
+        if let Progress::Events { used } = progress {
+            events.open_events(op);
+            progress = match events.sink(op) {
+                None => self.parser.feed_body(&bytes[used..], &mut ()),
+                Some(mut sink) => self.parser.feed_body(&bytes[used..], &mut sink),
+            };
+        }
         match progress {
-            Progress::NeedMore => {}
+            Progress::NeedMore | Progress::Events { .. } => {}
             Progress::Malformed(violation) => self.refuse(op, &rule(violation, bytes), events),
             Progress::Done { status: 101, .. } if !self.asks_upgrade => {
                 self.refuse(op, &Violation::Switching.to_string(), events);
@@ -131,6 +136,9 @@ impl Exchange for Http1 {
                     self.state = ConnectionState::Broken;
                     events.push(OpEvent::Surplus);
                 }
+                if let Some(mut sink) = events.sink(op) {
+                    sink.end();
+                }
                 events.push(OpEvent::Answered { op, status });
             }
         }
@@ -143,6 +151,9 @@ impl Exchange for Http1 {
         let Some(op) = self.op.take() else {
             return;
         };
+        if let Some(mut sink) = events.sink(op) {
+            sink.end();
+        }
         let failed = |outcome| OpEvent::Failed { op, outcome };
         events.push(match self.parser.at_eof() {
             Eof::Done { status } if end != StreamEnd::Cut => OpEvent::Answered { op, status },

@@ -55,6 +55,12 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             }
         };
         exchange.begin(op, request, shared, &mut connection.out, events);
+        let read_as = if flight.session == Flight::NO_SESSION {
+            flight.request
+        } else {
+            flight.read_as as usize
+        };
+        self.begin_stream(op, read_as, now);
         if X::MULTIPLEXED {
             self.followed.begun(op);
             self.note_leaving(slot, SendProgress::Whole);
@@ -291,7 +297,9 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             match event {
                 OpEvent::Received { op, bytes } => {
                     self.flights.get_mut(op).received(bytes as usize, time);
+                    self.await_message_of_head(op, time.seen);
                 }
+                OpEvent::Message(message) => self.on_message(message, time),
                 OpEvent::Answered { op, status } => {
                     is_in_step &= self.on_answer(io, slot, (op, status, is_in_step), time);
                 }
@@ -393,7 +401,9 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         if X::MULTIPLEXED && !connection.leaving.is_empty() {
             connection.leaving.retain(|&(other, _)| other != op);
         }
-        self.flights.remove(op, &mut connection.first)
+        let flight = self.flights.remove(op, &mut connection.first);
+        self.streams.end(&mut self.events, op, flight);
+        flight
     }
 
     /// Decides the further use of an open connection.

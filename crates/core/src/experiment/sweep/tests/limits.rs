@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 
 #[test]
 fn a_bound_below_saturation_is_approached_from_both_sides() {
-    let bound = Bound { metric: BoundMetric::P90, limit: Nanos::from_millis(21) };
+    let bound = Bound::response(BoundMetric::P90, Nanos::from_millis(21));
     let station = |n: u32| {
         // One server of 1 ms behind 20 ms: throughput bends gently.
         let station = crate::experiment::sweep::models::MachineRepair {
@@ -40,7 +40,7 @@ fn a_bound_below_saturation_is_approached_from_both_sides() {
 
 #[test]
 fn a_bound_that_no_level_meets_is_said() {
-    let bound = Bound { metric: BoundMetric::Mean, limit: Nanos::from_millis(5) };
+    let bound = Bound::response(BoundMetric::Mean, Nanos::from_millis(5));
     let mut fake = Fake::station(6, 0.01, 0.0);
     let (conducted, conclusion) = sweep(&mut fake, bounded(automatic(1), &[bound]));
     assert_eq!(conclusion.best_within_bound, None);
@@ -52,7 +52,7 @@ fn a_bound_that_no_level_meets_is_said() {
 
 #[test]
 fn beyond_the_knee_the_fewest_users_are_best_within_a_bound() {
-    let bound = Bound { metric: BoundMetric::P90, limit: Nanos::from_millis(500) };
+    let bound = Bound::response(BoundMetric::P90, Nanos::from_millis(500));
     let mut fake = Fake::station(6, 0.01, 0.0);
     let (_, conclusion) = sweep(&mut fake, bounded(automatic(1), &[bound]));
     let best = conclusion.best_within_bound.expect("all levels are within");
@@ -66,7 +66,7 @@ fn any_figure_far_below_its_bound_is_so_for_certain() {
     for metric in [Mean, P50, P75, P90, P95, P99, P999] {
         let limit = Nanos::from_millis(500);
         let mut fake = Fake::station(6, 0.01, 0.0);
-        let (_, c) = sweep(&mut fake, bounded(automatic(1), &[Bound { metric, limit }]));
+        let (_, c) = sweep(&mut fake, bounded(automatic(1), &[Bound::response(metric, limit)]));
         let best = c.best_within_bound.expect("all levels are within");
         assert!(best.confident, "{metric:?}: {}", c.answer);
         assert!(!c.answer.contains("for certain"), "{}", c.answer);
