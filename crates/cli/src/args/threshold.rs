@@ -25,8 +25,9 @@ fn long_help() -> String {
     format!(
         "Threshold that fails the run (exit code 1), repeatable: 'p99>200ms', 'throughput<5000', \
          'errors>0.1%', 'invalid'\n\n\
-         Of response times: {} against a time. throughput and goodput against a rate, errors \
-         against a share (0.1%) or a number. Comparisons: > >= < <=. With the name of a step of a \
+         Of times: {} against a time; those of messages have all figures of response times. throughput and goodput against a rate, errors \
+         against a share (0.1%) or a number. messages, units, stalls, bad_streams and \
+         shared_arrivals are of streams of messages. Comparisons: > >= < <=. With the name of a step of a \
          scenario, or of a session, before it: 'checkout p99>500ms'. A sweep is judged at the \
          level nearest to its knee, or else at the one with the most throughput.",
         threshold_names(true).join(", ")

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// A message of an operation, as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct StreamMessage {
     /// Number of the operation among those under way.
     pub stream: u32,
     /// When the schedule wanted the operation to start.
@@ -142,7 +142,7 @@ impl MessageRecorder {
 
     /// Records a message. Returns what it counts as, where it came within the window.
     #[inline]
-    pub(super) fn on_message(&mut self, message: &Message) -> Option<u64> {
+    pub(super) fn on_message(&mut self, message: &StreamMessage) -> Option<u64> {
         let index = message.stream as usize;
         if self.streams.len() <= index {
             self.streams.resize(index + 1, StreamState::default());
@@ -262,7 +262,7 @@ const TARGETS_KNOWN_MAX: usize = 10_000;
 
 impl StreamState {
     #[inline]
-    fn begin_group(&mut self, message: &Message, is_late: bool) {
+    fn begin_group(&mut self, message: &StreamMessage, is_late: bool) {
         (self.at_once, self.is_cut, self.is_late) = (1, message.is_cut, is_late);
     }
 

@@ -37,7 +37,7 @@ pub use histogram::{Counts, Histogram, band_of, band_start};
 pub use interval::{
     Direction, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Pacing, UnderWay,
 };
-pub use messages::{BURST_GAP, BURST_MIN, Message, MessagesMeasured};
+pub use messages::{BURST_GAP, BURST_MIN, MessagesMeasured, StreamMessage};
 pub use observed::{BothEnds, HostTimes, Observed, PartTimes, SynSource};
 pub use outcome::{Outcome, Outcomes, error_share};
 pub use recorder::{Recorder, RecorderConfig};

@@ -27,7 +27,7 @@ use super::Op;
 use super::answers::ResponseBinsRecorder;
 use super::backlog::Backlogs;
 use super::interval::IntervalRecorder;
-use super::messages::{Message, MessageRecorder};
+use super::messages::{MessageRecorder, StreamMessage};
 use super::series::SeriesRecorder;
 use super::steps::StepsRecorder;
 use super::times::TimesRecorder;
@@ -173,7 +173,7 @@ impl Recorder {
 
     /// Notes a message of an operation under way.
     #[inline]
-    pub fn on_message(&mut self, message: &Message) {
+    pub fn on_message(&mut self, message: &StreamMessage) {
         if let Some(units) = self.messages.on_message(message)
             && let Some(part) = self.parts.at(message.at)
         {

@@ -1,6 +1,6 @@
 //! Readers of the messages in the responses of a worker, by operation.
 
-use super::{CountMode, MessageFormat, MessageRules, Piece, Splitter};
+use super::{CountMode, MessageFormat, MessagePiece, MessageRules, Splitter};
 use crate::session::json::{JsonScan, Pointer, ValueCapture};
 use crate::time::Nanos;
 
@@ -14,7 +14,7 @@ pub struct MessageReaders {
     /// All requests have the rules by default.
     is_plain: bool,
     /// Readers by operation.
-    readers: Vec<Reader>,
+    readers: Vec<BodyReader>,
     /// Why a response is no whole stream of its kind, for the first time.
     fault: Option<String>,
 }
@@ -51,7 +51,7 @@ enum Reading {
 
 /// One response that is read.
 #[derive(Debug, Default)]
-struct Reader {
+struct BodyReader {
     reading: Reading,
     request: u32,
     splitter: Option<Splitter>,
@@ -103,7 +103,7 @@ impl MessageReaders {
 
     fn prepare(&mut self, op: u32, request: usize) {
         if self.readers.len() <= op as usize {
-            self.readers.resize_with(op as usize + 1, Reader::default);
+            self.readers.resize_with(op as usize + 1, BodyReader::default);
         }
         let Some(of) = self.rules.get(request) else {
             return;
@@ -218,7 +218,7 @@ impl MessageReaders {
         self.fault.clone()
     }
 
-    fn of(&mut self, op: u32) -> Option<(&mut Reader, &RequestMessages)> {
+    fn of(&mut self, op: u32) -> Option<(&mut BodyReader, &RequestMessages)> {
         let reader = self.readers.get_mut(op as usize)?;
         let of = self.rules.get(reader.request as usize)?;
         Some((reader, of))
@@ -234,14 +234,14 @@ pub fn is_event_stream(value: &[u8]) -> bool {
     essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
 }
 
-impl Reader {
+impl BodyReader {
     fn begin(&mut self, request: usize, of: &RequestMessages) {
-        *self = Reader {
+        *self = BodyReader {
             request: request as u32,
             matched: Some(0),
             json: std::mem::take(&mut self.json),
             number: std::mem::take(&mut self.number),
-            ..Reader::default()
+            ..BodyReader::default()
         };
         if let Some(format) = of.rules.format.filter(|format| *format != MessageFormat::None) {
             self.open(format);
@@ -268,7 +268,7 @@ impl Reader {
         op: u32,
         of: &RequestMessages,
         each: &mut impl FnMut(ReadMessage),
-        part: impl FnOnce(&mut Splitter, &mut dyn FnMut(Piece<'_>)),
+        part: impl FnOnce(&mut Splitter, &mut dyn FnMut(MessagePiece<'_>)),
     ) {
         let Some(mut splitter) = self.splitter.filter(|_| self.reading == Reading::On) else {
             return;
@@ -279,8 +279,8 @@ impl Reader {
         let end = of.rules.end_of(splitter.format()).as_bytes();
         let mut is_cut = splitter.is_within();
         part(&mut splitter, &mut |piece| match piece {
-            Piece::Data(data) => self.put(data, end, of),
-            Piece::End => {
+            MessagePiece::Data(data) => self.put(data, end, of),
+            MessagePiece::End => {
                 if let Some(units) = self.complete(end, of) {
                     each(ReadMessage { op, units, is_cut });
                 }

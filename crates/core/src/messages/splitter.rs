@@ -11,7 +11,7 @@ const DATA: &[u8] = b"data";
 
 /// A part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum MessagePiece<'a> {
     /// Bytes of the message that is coming.
     Data(&'a [u8]),
     /// That message is complete.
@@ -22,7 +22,7 @@ pub enum Piece<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Splitter {
     format: MessageFormat,
-    place: Place,
+    place: LinePlace,
     /// The last byte was CR: it ended a line, and an LF that follows belongs to it.
     after_cr: bool,
     /// The message that is coming has data.
@@ -33,7 +33,7 @@ pub struct Splitter {
 
 /// Where in a line the bytes so far have led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LinePlace {
     /// In the byte order mark, or before it.
     Bom(u8),
     /// In the name of a field, which agrees with `data` so far.
@@ -51,7 +51,7 @@ enum Place {
 impl Splitter {
     /// A splitter at the begin of a body.
     pub fn new(format: MessageFormat) -> Splitter {
-        let place = if format == MessageFormat::Sse { Place::Bom(0) } else { Place::Value };
+        let place = if format == MessageFormat::Sse { LinePlace::Bom(0) } else { LinePlace::Value };
         Splitter { format, place, after_cr: false, has_data: false, is_other: false }
     }
 
@@ -62,13 +62,13 @@ impl Splitter {
     }
 
     /// Takes the next bytes of the body.
-    pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(Piece<'_>)) {
+    pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(MessagePiece<'_>)) {
         match self.format {
             MessageFormat::Sse => self.feed_events(bytes, &mut each),
             MessageFormat::Ndjson | MessageFormat::Lines => self.feed_lines(bytes, &mut each),
             MessageFormat::Chunks if !bytes.is_empty() => {
                 self.has_data = true;
-                each(Piece::Data(bytes));
+                each(MessagePiece::Data(bytes));
             }
             MessageFormat::Chunks | MessageFormat::None => {}
         }
@@ -76,17 +76,17 @@ impl Splitter {
 
     /// A chunk or frame of the body has ended.
     #[inline]
-    pub fn on_border(&mut self, mut each: impl FnMut(Piece<'_>)) {
+    pub fn on_border(&mut self, mut each: impl FnMut(MessagePiece<'_>)) {
         if self.format == MessageFormat::Chunks && std::mem::take(&mut self.has_data) {
-            each(Piece::End);
+            each(MessagePiece::End);
         }
     }
 
     /// The body has ended. Returns whether that was between two messages.
-    pub fn end(&mut self, mut each: impl FnMut(Piece<'_>)) -> bool {
+    pub fn end(&mut self, mut each: impl FnMut(MessagePiece<'_>)) -> bool {
         let ends_message = matches!(self.format, MessageFormat::Lines | MessageFormat::Chunks);
         if ends_message && std::mem::take(&mut self.has_data) {
-            each(Piece::End);
+            each(MessagePiece::End);
         }
         !self.is_within()
     }
@@ -94,7 +94,8 @@ impl Splitter {
     /// Whether a message has begun that is not complete.
     #[inline]
     pub fn is_within(&self) -> bool {
-        let is_between = matches!(self.place, Place::Bom(0) | Place::Name(0) | Place::Comment);
+        let is_between =
+            matches!(self.place, LinePlace::Bom(0) | LinePlace::Name(0) | LinePlace::Comment);
         self.has_data || self.format == MessageFormat::Sse && !is_between
     }
 
@@ -103,23 +104,23 @@ impl Splitter {
         self.is_other
     }
 
-    fn feed_events(&mut self, bytes: &[u8], each: &mut impl FnMut(Piece<'_>)) {
+    fn feed_events(&mut self, bytes: &[u8], each: &mut impl FnMut(MessagePiece<'_>)) {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             if std::mem::take(&mut self.after_cr) && byte == b'\n' {
                 at += 1;
                 continue;
             }
-            if matches!(self.place, Place::Value | Place::Other | Place::Comment) {
+            if matches!(self.place, LinePlace::Value | LinePlace::Other | LinePlace::Comment) {
                 let rest = &bytes[at..];
                 let length = memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
-                if self.place == Place::Value && length > 0 {
-                    each(Piece::Data(&rest[..length]));
+                if self.place == LinePlace::Value && length > 0 {
+                    each(MessagePiece::Data(&rest[..length]));
                 }
                 at += length;
                 if length < rest.len() {
                     self.after_cr = rest[length] == b'\r';
-                    self.place = Place::Name(0);
+                    self.place = LinePlace::Name(0);
                     at += 1;
                 }
                 continue;
@@ -129,37 +130,37 @@ impl Splitter {
     }
 
     /// A byte before the value of a field. Returns how many bytes that took.
-    fn step(&mut self, byte: u8, each: &mut impl FnMut(Piece<'_>)) -> usize {
+    fn step(&mut self, byte: u8, each: &mut impl FnMut(MessagePiece<'_>)) -> usize {
         match (self.place, byte) {
-            (Place::Bom(n), _) if BOM.get(usize::from(n)) == Some(&byte) => {
-                self.place = if n == 2 { Place::Name(0) } else { Place::Bom(n + 1) };
+            (LinePlace::Bom(n), _) if BOM.get(usize::from(n)) == Some(&byte) => {
+                self.place = if n == 2 { LinePlace::Name(0) } else { LinePlace::Bom(n + 1) };
                 return 1;
             }
-            (Place::Bom(n), _) => {
+            (LinePlace::Bom(n), _) => {
                 // A part of the mark alone is the name of some field.
-                self.place = if n == 0 { Place::Name(0) } else { Place::Other };
+                self.place = if n == 0 { LinePlace::Name(0) } else { LinePlace::Other };
                 return 0;
             }
-            (Place::Name(n), b'\r' | b'\n') => {
+            (LinePlace::Name(n), b'\r' | b'\n') => {
                 self.after_cr = byte == b'\r';
-                self.place = Place::Name(0);
+                self.place = LinePlace::Name(0);
                 if n == 0 && std::mem::take(&mut self.has_data) {
-                    each(Piece::End);
+                    each(MessagePiece::End);
                 } else if usize::from(n) == DATA.len() {
                     self.begin_data(each);
                 }
             }
-            (Place::Name(0), b':') => self.place = Place::Comment,
-            (Place::Name(n), b':') if usize::from(n) == DATA.len() => {
+            (LinePlace::Name(0), b':') => self.place = LinePlace::Comment,
+            (LinePlace::Name(n), b':') if usize::from(n) == DATA.len() => {
                 self.begin_data(each);
-                self.place = Place::Colon;
+                self.place = LinePlace::Colon;
             }
-            (Place::Name(n), _) if DATA.get(usize::from(n)) == Some(&byte) => {
-                self.place = Place::Name(n + 1);
+            (LinePlace::Name(n), _) if DATA.get(usize::from(n)) == Some(&byte) => {
+                self.place = LinePlace::Name(n + 1);
             }
-            (Place::Name(_), _) => self.place = Place::Other,
+            (LinePlace::Name(_), _) => self.place = LinePlace::Other,
             _ => {
-                self.place = Place::Value;
+                self.place = LinePlace::Value;
                 return usize::from(byte == b' ');
             }
         }
@@ -167,13 +168,13 @@ impl Splitter {
     }
 
     /// A line of data begins: a further one is set off by a newline.
-    fn begin_data(&mut self, each: &mut impl FnMut(Piece<'_>)) {
+    fn begin_data(&mut self, each: &mut impl FnMut(MessagePiece<'_>)) {
         if std::mem::replace(&mut self.has_data, true) {
-            each(Piece::Data(b"\n"));
+            each(MessagePiece::Data(b"\n"));
         }
     }
 
-    fn feed_lines(&mut self, bytes: &[u8], each: &mut impl FnMut(Piece<'_>)) {
+    fn feed_lines(&mut self, bytes: &[u8], each: &mut impl FnMut(MessagePiece<'_>)) {
         let mut rest = bytes;
         while !rest.is_empty() {
             let end = memchr(b'\n', rest);
@@ -194,13 +195,13 @@ impl Splitter {
             };
             self.after_cr = false;
             if std::mem::take(&mut self.has_data) {
-                each(Piece::End);
+                each(MessagePiece::End);
             }
             rest = &rest[end + 1..];
         }
     }
 
-    fn put(&mut self, text: &[u8], each: &mut impl FnMut(Piece<'_>)) {
+    fn put(&mut self, text: &[u8], each: &mut impl FnMut(MessagePiece<'_>)) {
         if !self.has_data && self.format == MessageFormat::Ndjson {
             let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
             let Some(first) = first else {
@@ -210,6 +211,6 @@ impl Splitter {
             self.is_other |= !is_json && !first.is_ascii_digit();
         }
         self.has_data = true;
-        each(Piece::Data(text));
+        each(MessagePiece::Data(text));
     }
 }

@@ -61,9 +61,9 @@ fn split<'a>(
 ) -> (Vec<Vec<u8>>, bool) {
     let mut splitter = Splitter::new(format);
     let (mut messages, mut data) = (Vec::new(), Vec::new());
-    let mut each = |piece: Piece<'_>| match piece {
-        Piece::Data(bytes) => data.extend_from_slice(bytes),
-        Piece::End => messages.push(std::mem::take(&mut data)),
+    let mut each = |piece: MessagePiece<'_>| match piece {
+        MessagePiece::Data(bytes) => data.extend_from_slice(bytes),
+        MessagePiece::End => messages.push(std::mem::take(&mut data)),
     };
     for piece in pieces {
         splitter.feed(piece, &mut each);
@@ -129,7 +129,7 @@ fn an_event_is_complete_at_its_empty_line() {
 fn chunks_are_messages_as_they_are_framed() {
     let mut splitter = Splitter::new(MessageFormat::Chunks);
     let mut ends = 0;
-    let mut each = |piece: Piece<'_>| ends += usize::from(piece == Piece::End);
+    let mut each = |piece: MessagePiece<'_>| ends += usize::from(piece == MessagePiece::End);
     splitter.feed(b"a", &mut each);
     splitter.feed(b"b", &mut each);
     splitter.on_border(&mut each);

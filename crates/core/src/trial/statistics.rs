@@ -430,10 +430,11 @@ pub fn compared_in(experiments: Compared) -> impl Iterator<Item = &'static Trial
     rows.filter(move |row| row.compared_in.contains(&experiments))
 }
 
-/// The names that `--fail-if` accepts for a time, or for anything else.
+/// The names that `--fail-if` accepts for a time, or for anything else. Of the times of messages
+/// one stands for all their figures.
 pub fn threshold_names(is_time: bool) -> Vec<&'static str> {
     let rows = STATISTICS.iter();
-    let rows = rows.filter(|row| row.has_thresholds);
+    let rows = rows.filter(|row| row.has_thresholds && row.is_listed());
     let mut names: Vec<_> = rows
         .filter(|row| (row.unit == StatisticUnit::Nanoseconds) == is_time)
         .map(|row| row.name)
@@ -443,6 +444,16 @@ pub fn threshold_names(is_time: bool) -> Vec<&'static str> {
 }
 
 impl TrialStatistic {
+    /// Whether lists of names have it.
+    fn is_listed(&self) -> bool {
+        match self.source {
+            StatisticSource::Time { of, figure, .. } => {
+                of == TimesOf::Response || figure.key == "p99"
+            }
+            _ => true,
+        }
+    }
+
     /// Its value for a trial.
     pub fn value(&self, trial: &TrialReport) -> Figure<f64> {
         match self.source {

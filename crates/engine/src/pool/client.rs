@@ -5,7 +5,7 @@ use crate::reactor::{Backend, Event, EventTime};
 use knee_core::both_ends::Sampler;
 use knee_core::driver::RateLimit;
 use knee_core::measure::Completion;
-use knee_core::measure::{Handshakes, Message, Op, SessionsMeasured};
+use knee_core::measure::{Handshakes, Op, SessionsMeasured, StreamMessage};
 use knee_core::time::Nanos;
 use std::sync::atomic::AtomicBool;
 
@@ -37,7 +37,7 @@ pub(crate) trait Client {
     /// The next message of an operation under way, if any. Comes before the operation is reported
     /// as completed.
     #[inline]
-    fn take_message(&mut self) -> Option<Message> {
+    fn take_message(&mut self) -> Option<StreamMessage> {
         None
     }
 

@@ -9,7 +9,7 @@ use std::io;
 
 /// What the stream of messages of an operation came to.
 #[derive(Clone, Copy, Debug, Default)]
-enum StreamEnd {
+enum StreamFate {
     /// It is no stream, or still under way.
     #[default]
     None,
@@ -48,7 +48,7 @@ pub(super) struct Flight {
     /// Time of the last message of the response; zero before.
     pub last_message: Nanos,
     /// Its stream of messages.
-    stream: StreamEnd,
+    stream: StreamFate,
     /// Bytes received.
     pub bytes: u64,
     /// Bytes of its request, once passed to the kernel.
@@ -92,7 +92,7 @@ impl Flight {
 
     /// Notes that its stream of messages has ended.
     pub(super) fn set_stream(&mut self, op: FlightId, is_whole: bool) {
-        self.stream = if is_whole { StreamEnd::Whole(op) } else { StreamEnd::Broken(op) };
+        self.stream = if is_whole { StreamFate::Whole(op) } else { StreamFate::Broken(op) };
     }
 
     /// Counts a refusal. Returns whether the operation is sent again. Each connection without a
@@ -155,14 +155,14 @@ impl Flight {
             status: 0,
             target: self.request as u32,
             outcome: match (self.stream, outcome) {
-                (StreamEnd::Broken(_), Outcome::Truncated) => Outcome::Incomplete,
+                (StreamFate::Broken(_), Outcome::Truncated) => Outcome::Incomplete,
                 _ => outcome,
             },
             lane: self.lane,
             connection: self.connection,
             stream: match self.stream {
-                StreamEnd::None => Completion::NO_STREAM,
-                StreamEnd::Whole(op) | StreamEnd::Broken(op) => op,
+                StreamFate::None => Completion::NO_STREAM,
+                StreamFate::Whole(op) | StreamFate::Broken(op) => op,
             },
         }
     }
@@ -171,7 +171,7 @@ impl Flight {
     #[inline]
     pub(super) fn answered(&self, outcome: Outcome, status: u16, time: EventTime) -> Completion {
         let outcome = match (self.stream, status) {
-            (StreamEnd::Broken(_), 200..300) => Outcome::Incomplete,
+            (StreamFate::Broken(_), 200..300) => Outcome::Incomplete,
             _ => outcome,
         };
         Completion { status, ..self.ended(outcome, time) }

@@ -11,7 +11,7 @@ mod streams;
 use connection::{Connection, State};
 use followed::Followed;
 pub(crate) use policy::{OnePerOperation, Policy, Pooled};
-use streams::Streams;
+use streams::MessageStreams;
 
 use super::client::{Client, Completions, Tally};
 use super::deadlines::Deadlines;
@@ -25,7 +25,7 @@ use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::socket::RawAddress;
 use knee_core::both_ends::Sampler;
 use knee_core::driver::{Gate, RateLimit};
-use knee_core::measure::{Completion, Handshakes, Message, Op, Outcome};
+use knee_core::measure::{Completion, Handshakes, Op, Outcome, StreamMessage};
 use knee_core::pool::ConnectionQueue;
 use knee_core::session::{Fills, ResponseReaders};
 use knee_core::time::Nanos;
@@ -106,7 +106,7 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Pooled> {
     /// itself.
     draining: Deadlines,
     events: EventQueue,
-    streams: Streams,
+    streams: MessageStreams,
     /// Values for the holes of requests, by session.
     fills: Vec<Fills>,
     completed: Completions,
@@ -141,7 +141,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             connecting: Deadlines::new(slots),
             draining: Deadlines::new(slots),
             events: EventQueue::default(),
-            streams: Streams::new(),
+            streams: MessageStreams::new(),
             fills: Vec::new(),
             completed: Completions::default(),
             tally: Tally::default(),
@@ -190,7 +190,7 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
     }
 
     #[inline]
-    fn take_message(&mut self) -> Option<Message> {
+    fn take_message(&mut self) -> Option<StreamMessage> {
         self.streams.take()
     }
 

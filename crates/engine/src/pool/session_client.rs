@@ -15,7 +15,7 @@ use crate::sys::clock;
 use knee_core::both_ends::Sampler;
 use knee_core::driver::{Gate, RateLimit};
 use knee_core::measure::{
-    Completion, Handshakes, Message, Op, Outcome, SessionAttempts, SessionsMeasured, Window,
+    Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured, StreamMessage, Window,
 };
 use knee_core::session::{ResponseReaders, Users};
 use knee_core::spec::{Cut, HttpTarget, Part};
@@ -165,7 +165,7 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
     }
 
     #[inline]
-    fn take_message(&mut self) -> Option<Message> {
+    fn take_message(&mut self) -> Option<StreamMessage> {
         self.inner.take_message()
     }
 

@@ -12,7 +12,7 @@ fn recorder(slo: Option<&str>) -> MessageRecorder {
 fn stream(recorder: &mut MessageRecorder, op: u32, intended: u64, at: &[u64], outcome: Outcome) {
     for &ms in at {
         let (stream, intended) = (op, MS(intended));
-        let message = Message { stream, intended, at: MS(ms), units: Some(1), is_cut: false };
+        let message = StreamMessage { stream, intended, at: MS(ms), units: Some(1), is_cut: false };
         recorder.on_message(&message);
     }
     let op = Op { intended: MS(intended), lane: 0 };
@@ -44,7 +44,7 @@ fn messages_count_where_they_come_and_streams_where_they_were_intended() {
     // Before the window; only the last two messages lie in it.
     for ms in [50, 90, 110, 130] {
         let message =
-            Message { stream: 7, intended: MS(0), at: MS(ms), units: Some(2), is_cut: false };
+            StreamMessage { stream: 7, intended: MS(0), at: MS(ms), units: Some(2), is_cut: false };
         recorder.on_message(&message);
     }
     let told = recorder.finish().unwrap();
@@ -90,7 +90,7 @@ fn units_of_a_stream_without_numbers_are_its_messages() {
     let mut recorder = recorder(None);
     for ms in [300, 400] {
         let message =
-            Message { stream: 0, intended: MS(200), at: MS(ms), units: None, is_cut: false };
+            StreamMessage { stream: 0, intended: MS(200), at: MS(ms), units: None, is_cut: false };
         assert_eq!(recorder.on_message(&message), Some(0));
     }
     let op = Op { intended: MS(200), lane: 0 };
@@ -106,7 +106,7 @@ fn bursts_that_begin_in_the_middle_of_a_message_are_counted() {
     let mut recorder = recorder(None);
     let mut send = |at: u64, is_cut: bool| {
         let (stream, intended, units) = (0, MS(200), Some(1));
-        let message = Message { stream, intended, at: MS(at), units, is_cut };
+        let message = StreamMessage { stream, intended, at: MS(at), units, is_cut };
         recorder.on_message(&message);
     };
     for (at, is_cut) in [(300, false), (600, true), (900, false)] {

@@ -1,4 +1,4 @@
-//! Streams of messages: what came of each, until the recorder takes it.
+//! MessageStreams of messages: what came of each, until the recorder takes it.
 
 use super::{HttpClient, Policy};
 use crate::exchange::{EventQueue, Exchange, FlightId};
@@ -6,16 +6,16 @@ use crate::link::Link;
 use crate::pool::deadlines::Deadlines;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime};
-use knee_core::measure::{Message, Outcome};
+use knee_core::measure::{Outcome, StreamMessage};
 use knee_core::messages::{MessageReaders, MessageRules, ReadMessage};
 use knee_core::spec::HttpTarget;
 use knee_core::time::Nanos;
 
 /// Messages of the operations under way.
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(super) struct MessageStreams {
     /// Messages that nobody has taken yet, from `taken` on.
-    messages: Vec<Message>,
+    messages: Vec<StreamMessage>,
     taken: usize,
     /// Times by which the next message has to come.
     pub(super) quiet: Deadlines,
@@ -25,9 +25,9 @@ pub(super) struct Streams {
     fault: Option<String>,
 }
 
-impl Streams {
-    pub(super) fn new() -> Streams {
-        Streams {
+impl MessageStreams {
+    pub(super) fn new() -> MessageStreams {
+        MessageStreams {
             messages: Vec::new(),
             taken: 0,
             quiet: Deadlines::new(0),
@@ -38,7 +38,10 @@ impl Streams {
 
     /// The next message, in the order of their arrivals.
     #[inline]
-    pub(super) fn take(&mut self) -> Option<Message> {
+    pub(super) fn take(&mut self) -> Option<StreamMessage> {
+        if self.messages.is_empty() {
+            return None;
+        }
         if self.taken == self.messages.len() {
             self.messages.clear();
             self.taken = 0;
@@ -88,7 +91,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let at = flight.no_earlier(time).happened;
         flight.last_message = at;
         let intended = flight.intended;
-        self.streams.messages.push(Message { stream: op, intended, at, units, is_cut });
+        self.streams.messages.push(StreamMessage { stream: op, intended, at, units, is_cut });
         self.await_message(op, time.seen);
     }
 

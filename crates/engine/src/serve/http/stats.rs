@@ -358,6 +358,7 @@ impl Tally {
             }),
             arrivals: self.arrivals,
             log: RequestLog::default(),
+            stream_log: StreamLog::default(),
         }
     }
 }
