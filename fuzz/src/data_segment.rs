@@ -1,8 +1,8 @@
 //! No packet is read beyond its end, what is read is what its headers say, and no order of segments
 //! makes a stream go back.
 
-use knee_core::both_ends::StreamTimesBuilder;
 use knee_engine::observe::data::parse;
+use knee_load::both_ends::StreamTimesBuilder;
 
 /// Any bytes: a packet from the network header on, and segments of 9 bytes each.
 pub fn check(data: &[u8]) {

@@ -1,9 +1,9 @@
 //! Whatever another program's file says, what is imported is a scenario, and an error is one line.
 
 use super::scenario_file;
-use knee_core::import::{Imported, curl_line, har, jmeter, k6, openapi, vegeta};
-use knee_core::scenario::{ScenarioInputs, parse_scenario};
-use knee_core::spec::ParseError;
+use knee_load::spec::ParseError;
+use knee_scenario::import::{Imported, curl_line, har, jmeter, k6, openapi, vegeta};
+use knee_scenario::{ScenarioInputs, parse_scenario};
 
 /// The first line names the format, the rest is the file.
 pub fn check(data: &[u8]) {

@@ -1,10 +1,10 @@
 //! Any bytes on the control connection of flows, at the head of a record or in a probe are what
 //! they read as, and nothing panics.
 
-use knee_core::time::Nanos;
 use knee_engine::experiment::latency::payload::{HEADER_BYTES, ProbeDatagram, RecordHeader};
 use knee_engine::experiment::latency::wire;
 use knee_engine::experiment::latency::wire::{FLOWS_MAX, LatencyReply, LatencyRequest, Lines};
+use knee_load::time::Nanos;
 
 /// Lines are short here, so that some are too long.
 const LINE_MAX: usize = 4_096;

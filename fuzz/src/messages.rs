@@ -1,6 +1,6 @@
 //! Any body, however it is cut, has the same messages, and nothing panics.
 
-use knee_core::messages::{CountMode, MessageFormat, MessageReaders, MessageRules};
+use knee_load::messages::{CountMode, MessageFormat, MessageReaders, MessageRules};
 
 /// The first byte says how the body is split; the rest is the body.
 pub fn check(data: &[u8]) {

@@ -1,9 +1,9 @@
 //! No file becomes a scenario whose plan does not fit its requests, and errors are one line with a
 //! place.
 
-use knee_core::scenario::{Scenario, ScenarioInputs, parse_scenario};
-use knee_core::session::Instruction;
-use knee_core::spec::Part;
+use knee_load::session::Instruction;
+use knee_load::spec::Part;
+use knee_scenario::{Scenario, ScenarioInputs, parse_scenario};
 
 /// Any bytes.
 pub fn check(data: &[u8]) {

@@ -1,7 +1,7 @@
 //! No text becomes a request that holds more than it should, and errors are one line.
 
-use knee_core::spec::parse_targets;
 use knee_engine::exchange::http1::serialise;
+use knee_load::spec::parse_targets;
 
 /// Any bytes; those that are no text are no targets file.
 pub fn check(data: &[u8]) {

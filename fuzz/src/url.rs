@@ -1,6 +1,6 @@
 //! No text becomes a URL that could break a request, and a URL reads back as itself.
 
-use knee_core::spec::Url;
+use knee_load::spec::Url;
 
 /// Any bytes; those that are no text are no URL.
 pub fn check(data: &[u8]) {

@@ -1,7 +1,7 @@
 //! How the command ends: exit codes and the one line that says what went wrong.
 
-use knee_core::secrets::Secrets;
-use knee_core::shown::shown;
+use knee_load::secrets::Secrets;
+use knee_load::shown::shown;
 use std::fmt;
 use std::process::ExitCode;
 

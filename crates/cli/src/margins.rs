@@ -7,9 +7,9 @@
 use crate::notes::Notes;
 use crate::{started_at, whole_file};
 use knee_core::report::Host;
-use knee_core::spec::Margins;
-use knee_core::time::Nanos;
 use knee_engine::input;
+use knee_load::spec::Margins;
+use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs;

@@ -1,6 +1,6 @@
 //! Lines for people beside the report, on standard error.
 
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::io::{self, Write};
 
 /// Says things on standard error, unless `--quiet`.

@@ -6,10 +6,10 @@
 //! under its option's name.
 
 use knee_core::experiment::sweep::Bound;
-use knee_core::law::Law;
-use knee_core::spec::Rate;
 use knee_core::threshold::Threshold;
-use knee_core::time::Nanos;
+use knee_load::law::Law;
+use knee_load::spec::Rate;
+use knee_load::time::Nanos;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -130,7 +130,7 @@ impl Typed for Law {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::spec::{parse_duration, parse_law, parse_rate};
+    use knee_load::spec::{parse_duration, parse_law, parse_rate};
 
     #[test]
     fn durations_are_exact_and_can_be_typed_again() {

@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::input;
 use crate::secrets::of_command_line_and;
-use knee_core::scenario::{self, Scenario, ScenarioInputs, parse_scenario};
 use knee_engine::error::reason;
+use knee_scenario::{Scenario, ScenarioInputs, parse_scenario};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ fn is_there(argument: &str) -> bool {
 /// Reads a scenario and the files that it names.
 pub fn read(file: &str) -> Result<Scenario, Failure> {
     let told = |wrong: String| Failure::argument(file, wrong);
-    let bytes = input::read_file(file, scenario::FILE_MAX as u64).map_err(told)?;
+    let bytes = input::read_file(file, knee_scenario::FILE_MAX as u64).map_err(told)?;
     let folder = match Path::new(file).parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),

@@ -1,6 +1,6 @@
 //! The secrets of this process's command line, hidden in its messages.
 
-use knee_core::secrets::Secrets;
+use knee_load::secrets::Secrets;
 
 /// The rule that the command line asks for, with the secrets that it has.
 pub fn of_command_line() -> Secrets {

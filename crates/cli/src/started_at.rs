@@ -1,6 +1,6 @@
 //! The time of a report.
 
-use knee_core::date;
+use knee_load::date;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Now, as RFC 3339 in UTC, to the second.

@@ -1,9 +1,7 @@
-//! knee-core decides: what to send when, when to stop, and what the numbers mean.
+//! knee-core decides: which trial is next, when to stop, and what the numbers mean.
 //!
 //! Nothing here opens a socket, reads a clock, starts a thread or prints. Time and randomness come
-//! in as arguments, so a seed replays a run and every test of timing runs in virtual time.
-//!
-//! [`throttle`] is of use by itself: it holds a rate of operations of whatever kind.
+//! in as arguments, so that a seed replays a run and tests of time run in virtual time.
 //!
 //! What a sweep concludes follows from its table alone, whoever measured it. Throughput of this
 //! server bends where the line of one user's rate meets the maximum, at 88,400/1,833 = 48 users:
@@ -20,44 +18,11 @@
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 
-pub mod arrival;
-pub mod both_ends;
 pub mod compare;
 pub mod consistency;
-pub mod date;
-pub mod digits;
-pub mod driver;
 pub mod experiment;
 pub mod finding;
-pub mod import;
-pub mod law;
-pub mod measure;
-pub mod messages;
-mod names;
-mod percent;
-pub mod polling;
-pub mod pool;
-pub mod quantity;
 pub mod report;
-pub mod rng;
-pub mod scenario;
-pub mod secrets;
-pub mod session;
-pub mod shown;
-pub mod spec;
-pub mod stats;
 pub mod threshold;
-pub mod throttle;
-pub mod time;
 pub mod trial;
 pub mod words;
-
-#[cfg(test)]
-extern crate self as knee_core;
-#[cfg(test)]
-#[allow(unreachable_pub)]
-#[path = "../tests/sim/mod.rs"]
-mod sim;
-#[cfg(test)]
-#[path = "../tests/sim/tests.rs"]
-mod sim_tests;

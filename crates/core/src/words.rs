@@ -1,9 +1,9 @@
 //! Numbers and lists as a person reads them, for the sentences of findings and conclusions.
 
-use crate::digits::significant;
-pub use crate::digits::{digits_of, estimate, exact, grouped, number, trimmed};
-use crate::spec::Level;
-use crate::time::Nanos;
+use knee_load::digits::significant;
+pub use knee_load::digits::{digits_of, estimate, exact, grouped, number, trimmed};
+use knee_load::spec::Level;
+use knee_load::time::Nanos;
 
 /// A ratio: `1.7`, `7`, `180`: two significant digits.
 pub fn ratio(value: f64) -> String {
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn every_place_has_words() {
-        for place in crate::experiment::udp::measure::DropPlace::ALL {
+        for place in knee_load::experiment::udp::measure::DropPlace::ALL {
             assert!(!drop_place(place.name()).starts_with("at "), "{place:?}");
         }
         assert_eq!(drop_place("far_away"), "at far away");

@@ -2,8 +2,8 @@
 
 use crate::kernel::host;
 use crate::sys::clock::ThreadUse;
-use knee_core::measure::GeneratorUse;
-use knee_core::time::Nanos;
+use knee_load::measure::GeneratorUse;
+use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// What one worker cost.

@@ -3,8 +3,8 @@
 use crate::error::reason;
 use crate::sys::guard::{self, Lifeline};
 use crate::sys::process;
-use knee_core::session::{Program, ProgramAnswer};
-use knee_core::shown::shown;
+use knee_load::session::{Program, ProgramAnswer};
+use knee_load::shown::shown;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};

@@ -21,17 +21,17 @@ use crate::sys::thread as sys_thread;
 use crate::threads;
 use crate::worker::{Worker, WorkerResult};
 use dispatch::{Dispatch, choose_backend};
-use knee_core::both_ends::{ObservedStreams, Sampled, host_times};
-use knee_core::driver::AnyDriver;
-use knee_core::measure::{
+use knee_load::both_ends::{ObservedStreams, Sampled, host_times};
+use knee_load::driver::AnyDriver;
+use knee_load::measure::{
     GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Measurement,
     Observed, Recorder, RecorderConfig, Trial, WaitUse, Window,
 };
-use knee_core::rng;
-use knee_core::spec::{
+use knee_load::rng;
+use knee_load::spec::{
     BackendChoice, HttpVersion, Load, Share, TimestampsChoice, TrialSpec, WorkerRange,
 };
-use knee_core::time::Clock;
+use knee_load::time::Clock;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

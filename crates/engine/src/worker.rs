@@ -4,13 +4,13 @@ use crate::generator::WorkerUse;
 use crate::pool::client::{Client, Tally};
 use crate::reactor::{Backend, Event, EventTime, ReceiveClock, Sink, Waiter};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
-use knee_core::both_ends::Sampler;
-use knee_core::driver::{Action, AnyDriver, Driver, RateLimit};
-use knee_core::measure::{
+use knee_load::both_ends::Sampler;
+use knee_load::driver::{Action, AnyDriver, Driver, RateLimit};
+use knee_load::measure::{
     Completion, IntervalPart, Measurement, Outcome, Recorder, UnderWay, Window,
 };
-use knee_core::polling::DelayStats;
-use knee_core::time::{Clock, Nanos};
+use knee_load::polling::DelayStats;
+use knee_load::time::{Clock, Nanos};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 

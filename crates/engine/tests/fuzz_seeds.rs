@@ -4,7 +4,7 @@
 #[path = "../../../fuzz/src/lib.rs"]
 mod checks;
 
-use knee_core::rng::{self, Rng};
+use knee_load::rng::{self, Rng};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 

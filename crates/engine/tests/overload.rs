@@ -2,13 +2,13 @@
 
 mod support;
 
-use knee_core::measure::{Outcome, Trial};
-use knee_core::spec::{
+use knee_engine::sys::socket::{Address, Listener, RawAddress};
+use knee_load::measure::{Outcome, Trial};
+use knee_load::spec::{
     BackendChoice, Body, CloseKind, ConnectScheme, EngineOptions, Load, OverloadLoad, TrialSpec,
     WaitPolicy,
 };
-use knee_core::time::Nanos;
-use knee_engine::sys::socket::{Address, Listener, RawAddress};
+use knee_load::time::Nanos;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

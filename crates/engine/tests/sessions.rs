@@ -3,17 +3,17 @@
 
 mod support;
 
-use knee_core::law::Law;
-use knee_core::measure::{Outcome, SessionAttempts, SessionMeasured, Trial};
-use knee_core::session::*;
-use knee_core::spec::{
+use knee_engine::serve::http::{App, HttpServer, HttpServerSpec};
+use knee_engine::sys::socket::{Address, Listener, RawAddress};
+use knee_load::law::Law;
+use knee_load::measure::{Outcome, SessionAttempts, SessionMeasured, Trial};
+use knee_load::session::*;
+use knee_load::spec::{
     ArrivalLaw, BackendChoice, CloseKind, ConnectScheme, EngineOptions, Hole, HttpRequest,
     HttpTarget, HttpVersion, Load, OpenLoad, OverloadLoad, Part, Pause, Pick, Rate, TrialSpec, Url,
     parse_header,
 };
-use knee_core::time::Nanos;
-use knee_engine::serve::http::{App, HttpServer, HttpServerSpec};
-use knee_engine::sys::socket::{Address, Listener, RawAddress};
+use knee_load::time::Nanos;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;

@@ -3,13 +3,13 @@
 
 mod support;
 
-use knee_core::measure::{Outcome, Stage, Trial};
-use knee_core::spec::{
+use knee_engine::sys::socket::{Address, Listener, RawAddress};
+use knee_load::measure::{Outcome, Stage, Trial};
+use knee_load::spec::{
     ArrivalLaw, BackendChoice, Body, EngineOptions, Load, OpenLoad, Rate, TimestampsChoice,
     TrialSpec,
 };
-use knee_core::time::Nanos;
-use knee_engine::sys::socket::{Address, Listener, RawAddress};
+use knee_load::time::Nanos;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;

@@ -6,7 +6,7 @@
 
 use crate::bus::now_ns;
 use crate::protocol::ClockReading;
-use knee_core::measure::AgentClock;
+use knee_load::measure::AgentClock;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

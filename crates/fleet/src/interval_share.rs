@@ -1,7 +1,7 @@
 //! An agent's share of an interval, or of all intervals so far, as it travels. It has the counts of
 //! a histogram, not the histogram, so that a coordinator of many agents can hold it.
 
-use knee_core::measure::{
+use knee_load::measure::{
     AgentInterval, Counts, EndedCounts, Histogram, Interval, IntervalPart, Pacing,
 };
 use serde::{Deserialize, Serialize};

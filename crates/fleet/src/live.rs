@@ -5,7 +5,7 @@
 //! made of what the agents deliver.
 
 use crate::interval_share::IntervalShare;
-use knee_core::measure::{AgentInterval, Histogram, Interval};
+use knee_load::measure::{AgentInterval, Histogram, Interval};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Intervals by which an agent may be behind before the others are shown without it.
@@ -103,8 +103,8 @@ impl LiveMerge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::measure::IntervalPart;
-    use knee_core::time::Nanos;
+    use knee_load::measure::IntervalPart;
+    use knee_load::time::Nanos;
 
     fn part(index: u64, completed: u64) -> IntervalShare {
         let mut response = Histogram::default();

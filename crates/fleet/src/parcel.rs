@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
-use knee_core::spec::{Body, TrialSpec};
+use knee_load::spec::{Body, TrialSpec};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read};

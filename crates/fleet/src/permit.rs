@@ -1,7 +1,7 @@
 //! What an agent's operator permits, so that a stolen credential is no weapon.
 
 use crate::FleetError;
-use knee_core::spec::{
+use knee_load::spec::{
     ConnectScheme, Endpoint, HttpTarget, Load, OverloadLoad, TrialSpec, WorkerRange,
 };
 use std::fmt;

@@ -13,9 +13,9 @@
 
 use crate::FleetError;
 use crate::interval_share::IntervalShare;
-use knee_core::measure::Trial;
-use knee_core::spec::{HttpVersion, TrialSpec, WorkerRange};
 use knee_engine::error::RunError;
+use knee_load::measure::Trial;
+use knee_load::spec::{HttpVersion, TrialSpec, WorkerRange};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;

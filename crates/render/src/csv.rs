@@ -5,7 +5,7 @@
 
 use crate::Renderer;
 use knee_core::report::Report;
-use knee_core::shown::shown;
+use knee_load::shown::shown;
 use serde_json::Value;
 use std::io;
 

@@ -8,8 +8,8 @@ use crate::Renderer;
 use crate::document::head::is_of_others;
 use knee_core::finding::Severity;
 use knee_core::report::{Report, ThresholdReport};
-use knee_core::shown::{is_hidden, push_shown};
 use knee_core::trial::report::Verdict;
+use knee_load::shown::{is_hidden, push_shown};
 use std::io;
 
 /// The report as JUnit XML: a test for the verdict, and one for each threshold.

@@ -5,9 +5,9 @@
 mod sessions;
 
 use crate::live::{LiveKind, LiveTrial};
-use knee_core::measure::{Interval, TIME_BOUNDS};
-use knee_core::time::Nanos;
 use knee_core::trial::statistics::STATISTICS;
+use knee_load::measure::{Interval, TIME_BOUNDS};
+use knee_load::time::Nanos;
 use sessions::Sessions;
 use std::fmt::Write;
 

@@ -1,10 +1,10 @@
 //! One line on the progress of a running trial, or on an ended one.
 
 use crate::number::{TIE, count, known, number, percent, plural, rate, time_short};
-use knee_core::measure::Interval;
-use knee_core::time::Nanos;
 use knee_core::trial::datagrams::DatagramReport;
 use knee_core::trial::flows::FlowsReport;
+use knee_load::measure::Interval;
+use knee_load::time::Nanos;
 
 /// The bar of a progress line, in columns.
 const BAR_WIDTH: usize = 16;

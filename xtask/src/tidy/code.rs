@@ -34,6 +34,13 @@ impl RustFile {
     }
 }
 
+/// Whether a path lies in a crate that only decides: no clock, socket, thread or output.
+pub fn is_pure(path: &str) -> bool {
+    ["crates/load", "crates/core", "crates/scenario", "crates/sim"]
+        .iter()
+        .any(|folder| path.strip_prefix(folder).is_some_and(|r| r.is_empty() || r.starts_with('/')))
+}
+
 /// Where `word` stands in `text` as a whole: not as a part of a longer name.
 pub fn find_word(text: &str, word: &str) -> Option<usize> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';

@@ -9,7 +9,7 @@ use super::code::{RustFile, find_word};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The crates whose parts form layers.
-const CRATES: [&str; 5] = ["core", "engine", "render", "fleet", "cli"];
+const CRATES: [&str; 7] = ["load", "core", "scenario", "engine", "render", "fleet", "cli"];
 /// Folders of folders that do not know of each other.
 const ROOMS: [&str; 2] = ["experiment", "document"];
 

@@ -1,10 +1,11 @@
 //! Which crate may depend on which.
 
 use super::TidyViolation;
+use super::code::is_pure;
 use crate::repo::RepoFile;
 
-/// What acts on the machine has no place in a crate that only decides.
-const NOT_IN_CORE: [&str; 14] = [
+/// What acts on the machine has no place in a pure crate.
+const ACTING: [&str; 14] = [
     "async-std",
     "clap",
     "crossbeam",
@@ -21,20 +22,27 @@ const NOT_IN_CORE: [&str; 14] = [
     "tokio",
 ];
 
-/// The crates of the workspace that each may use.
-const MAY_USE: [(&str, &[&str]); 6] = [
-    ("crates/core", &[]),
-    ("crates/engine", &["knee-core"]),
-    ("crates/render", &["knee-core"]),
-    ("crates/fleet", &["knee-core", "knee-engine"]),
-    ("crates/cli", &["knee-core", "knee-engine", "knee-fleet", "knee-render"]),
-    ("xtask", &[]),
+/// The crates of the workspace that each may use, and those that its tests may use as well.
+const MAY_USE: &[(&str, &[&str], &[&str])] = &[
+    ("crates/load", &[], &[]),
+    ("crates/sim", &["knee-load"], &[]),
+    ("crates/core", &["knee-load"], &["knee-sim", "knee-scenario"]),
+    ("crates/scenario", &["knee-load", "knee-core"], &[]),
+    ("crates/engine", &["knee-load"], &["knee-core", "knee-scenario"]),
+    ("crates/render", &["knee-load", "knee-core"], &["knee-sim"]),
+    ("crates/fleet", &["knee-load", "knee-core", "knee-engine"], &[]),
+    (
+        "crates/cli",
+        &["knee-load", "knee-core", "knee-scenario", "knee-engine", "knee-fleet", "knee-render"],
+        &["knee-sim"],
+    ),
+    ("xtask", &[], &[]),
 ];
 
 /// Violations in a Cargo.toml.
 pub fn check(manifest: &RepoFile) -> Vec<TidyViolation> {
     let folder = manifest.path.trim_end_matches("/Cargo.toml");
-    let Some((_, may_use)) = MAY_USE.iter().find(|(name, _)| *name == folder) else {
+    let Some((_, may_use, tests_may)) = MAY_USE.iter().find(|(name, ..)| *name == folder) else {
         return Vec::new();
     };
     let mut broken = Vec::new();
@@ -48,7 +56,9 @@ pub fn check(manifest: &RepoFile) -> Vec<TidyViolation> {
     };
     for Dependency { line, name, dev } in dependencies(&manifest.text) {
         let own = name == "knee" || name.starts_with("knee-");
-        if own && !may_use.contains(&name.as_str()) {
+        let permitted =
+            may_use.contains(&name.as_str()) || dev && tests_may.contains(&name.as_str());
+        if own && !permitted {
             let uses = if may_use.is_empty() {
                 "no crate of this workspace".into()
             } else {
@@ -57,8 +67,8 @@ pub fn check(manifest: &RepoFile) -> Vec<TidyViolation> {
             let remedy = format!("{folder} may use {uses}, not {name}");
             break_rule(line, remedy);
         }
-        if folder == "crates/core" && !dev && NOT_IN_CORE.contains(&name.as_str()) {
-            let remedy = format!("core only decides: what needs {name} belongs to the engine");
+        if is_pure(folder) && !dev && ACTING.contains(&name.as_str()) {
+            let remedy = format!("{folder} is pure: what needs {name} belongs to the engine");
             break_rule(line, remedy);
         }
     }
@@ -108,7 +118,9 @@ mod tests {
                 "[dependencies]\nknee-engine.workspace = true",
                 1,
             ),
-            ("engine uses core", "engine", "[dependencies]\nknee-core.workspace = true", 0),
+            ("engine uses load", "engine", "[dependencies]\nknee-load.workspace = true", 0),
+            ("and not core", "engine", "[dependencies]\nknee-core.workspace = true", 1),
+            ("but in tests", "engine", "[dev-dependencies]\nknee-core.workspace = true", 0),
             ("engine and render never meet", "engine", "[dependencies]\nknee-render = \"1\"", 1),
             ("nor the other way", "render", "[dependencies]\nknee-engine = { path = \"x\" }", 1),
             ("not even in tests", "render", "[dev-dependencies]\nknee-engine = \"1\"", 1),

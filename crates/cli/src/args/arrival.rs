@@ -4,10 +4,10 @@ use super::trace::{self, RecordedArrivals};
 use crate::failure::Failure;
 use crate::resolved_options::ResolvedOptions;
 use clap::Args;
-use knee_core::arrival;
-use knee_core::scenario::Scenario;
-use knee_core::spec::{ArrivalLaw, AskedArrival, Rate};
-use knee_core::time::Nanos;
+use knee_load::arrival;
+use knee_load::spec::{ArrivalLaw, AskedArrival, Rate};
+use knee_load::time::Nanos;
+use knee_scenario::Scenario;
 use std::sync::Arc;
 
 #[derive(Args, Clone, Debug)]

@@ -6,8 +6,8 @@ use crate::input;
 use crate::resolved_options::ResolvedOptions;
 use clap::Args;
 use clap::error::ErrorKind;
-use knee_core::import::{curl_as_options, is_curl};
-use knee_core::spec::{Endpoint, HttpRequest, Url};
+use knee_load::spec::{Endpoint, HttpRequest, Url};
+use knee_scenario::import::{curl_as_options, is_curl};
 use serde::{Serialize, Serializer};
 use std::ffi::OsString;
 
@@ -207,8 +207,8 @@ fn parse_cookies(text: &str) -> Result<String, String> {
 pub fn parse_header(text: &str) -> Result<(String, String), String> {
     let empty = text.strip_suffix(';').filter(|name| !name.contains(':'));
     let header = match empty {
-        Some(name) => knee_core::spec::parse_header(&format!("{name}:")),
-        None => knee_core::spec::parse_header(text),
+        Some(name) => knee_load::spec::parse_header(&format!("{name}:")),
+        None => knee_load::spec::parse_header(text),
     };
     header.map_err(|e| e.to_string())
 }

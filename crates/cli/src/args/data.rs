@@ -1,7 +1,7 @@
 //! Data for a body, in pieces of several kinds: their order counts.
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
-use knee_core::import::data::{Data, DataKind};
+use knee_scenario::import::data::{Data, DataKind};
 
 /// The options. Their order among each other is not in them.
 #[derive(Args, Clone, Debug)]

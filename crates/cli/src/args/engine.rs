@@ -5,7 +5,7 @@ use super::values::{SeedArgs, parse_count};
 use crate::machine::Machine;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
-use knee_core::spec::{BackendChoice, EngineOptions, Load, TimestampsChoice, WaitPolicy};
+use knee_load::spec::{BackendChoice, EngineOptions, Load, TimestampsChoice, WaitPolicy};
 use serde::Serialize;
 use serde_json::Value;
 

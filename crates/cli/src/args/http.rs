@@ -3,9 +3,9 @@
 use super::{EngineArgs, FleetArgs, LimitArgs, ObserveArgs, TargetArgs, ThresholdArgs};
 use crate::failure::Failure;
 use clap::Args;
-use knee_core::scenario::Scenario;
-use knee_core::spec::TrialSpec;
 use knee_fleet::Fleet;
+use knee_load::spec::TrialSpec;
+use knee_scenario::Scenario;
 use serde::Serialize;
 
 /// Limits, who makes the load and how, who watches, and what decides.

@@ -7,10 +7,10 @@ use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::resolved_options::typed;
 use clap::Args;
-use knee_core::law::Law;
-use knee_core::scenario::Scenario;
-use knee_core::spec::{HttpTarget, HttpVersion, OpenLoad, Pause, PauseKind, Rate, parse_law};
-use knee_core::time::Nanos;
+use knee_load::law::Law;
+use knee_load::spec::{HttpTarget, HttpVersion, OpenLoad, Pause, PauseKind, Rate, parse_law};
+use knee_load::time::Nanos;
+use knee_scenario::Scenario;
 use serde::Serialize;
 
 #[derive(Args, Clone, Debug, Serialize)]

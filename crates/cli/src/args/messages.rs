@@ -5,9 +5,9 @@ use super::first_given;
 use super::values::parse_positive;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
-use knee_core::messages::{CountMode, MessageFormat, MessageRules, StreamBounds};
-use knee_core::spec::{HttpTarget, ParseError};
-use knee_core::time::Nanos;
+use knee_load::messages::{CountMode, MessageFormat, MessageRules, StreamBounds};
+use knee_load::spec::{HttpTarget, ParseError};
+use knee_load::time::Nanos;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -114,9 +114,9 @@ fn read_secret(option: &str, path: &str) -> Result<String, Failure> {
 }
 
 /// A rate in operations per second, at least 1.
-pub fn parse_rate_max(text: &str) -> Result<f64, knee_core::spec::ParseError> {
+pub fn parse_rate_max(text: &str) -> Result<f64, knee_load::spec::ParseError> {
     match parse_whole(text)? {
-        0 => Err(knee_core::spec::ParseError(format!(
+        0 => Err(knee_load::spec::ParseError(format!(
             "'{text}' is too few: expected at least 1 operation per second"
         ))),
         n => Ok(n as f64),

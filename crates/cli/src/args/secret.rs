@@ -1,7 +1,7 @@
 //! Which further names belong to secrets, and whether secrets are shown.
 
 use clap::Args;
-use knee_core::secrets::Secrets;
+use knee_load::secrets::Secrets;
 
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Secrets")]

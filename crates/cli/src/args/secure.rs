@@ -6,7 +6,7 @@ use super::values::parse_count;
 use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
-use knee_core::spec::{
+use knee_load::spec::{
     ClientCertificate, Http2Limits, HttpTarget, HttpVersion, TlsGroup, TlsResume, TlsSpec,
     TlsVersion,
 };

@@ -2,7 +2,7 @@
 
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
-use knee_core::spec::ParseError;
+use knee_load::spec::ParseError;
 use serde::Serialize;
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};

@@ -4,10 +4,10 @@ use crate::failure::Failure;
 use crate::resolved_options::typed;
 use clap::Args;
 use knee_core::report::{Report, ThresholdReport, thresholds};
-use knee_core::scenario::{Scenario, check_part};
-use knee_core::spec::HttpTarget;
 use knee_core::threshold::Threshold;
 use knee_core::trial::statistics::threshold_names;
+use knee_load::spec::HttpTarget;
+use knee_scenario::{Scenario, check_part};
 use serde::Serialize;
 
 #[derive(Args, Clone, Debug, Default, Serialize)]

@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use crate::input;
-use knee_core::arrival::length_of_trace;
-use knee_core::spec::parse_duration;
-use knee_core::time::Nanos;
+use knee_load::arrival::length_of_trace;
+use knee_load::spec::parse_duration;
+use knee_load::time::Nanos;
 use std::sync::Arc;
 
 /// Recorded times of arrivals.
@@ -52,7 +52,7 @@ fn parse(text: &str) -> Result<RecordedArrivals, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::spec::{ArrivalLaw, Rate};
+    use knee_load::spec::{ArrivalLaw, Rate};
 
     fn rate(trace: &RecordedArrivals) -> Option<Rate> {
         ArrivalLaw::Trace(Arc::clone(&trace.times)).own_rate()

@@ -3,8 +3,8 @@
 
 use crate::resolved_options::Typed;
 use clap::Args;
-use knee_core::spec::{ParseError, Rate, parse_duration, parse_list, parse_rates};
-use knee_core::time::Nanos;
+use knee_load::spec::{ParseError, Rate, parse_duration, parse_list, parse_rates};
+use knee_load::time::Nanos;
 use serde::Serialize;
 use serde_json::Value;
 use std::hash::{BuildHasher, RandomState};

@@ -9,7 +9,7 @@ use clap::{Args, Command};
 use knee_core::compare::report::{Comparison, ComparisonVerdict};
 use knee_core::compare::{NamedReport, compare};
 use knee_core::report::Report;
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use knee_render::{Html, Json, Markdown, parse_report};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -157,7 +157,7 @@ fn compare_reports(raw: &RawCompare) -> Result<Comparison, Failure> {
     let sides = raw.sides()?;
     let secrets = raw.secrets.secrets();
     let hidden = |reports: Vec<Report>| -> Vec<Report> {
-        let hide = |report| secrets.hide_report(report);
+        let hide = |report: Report| report.without_secrets(&secrets);
         reports.into_iter().map(hide).collect()
     };
     let a = hidden(load_all(&sides.a, raw.baseline.is_some())?);

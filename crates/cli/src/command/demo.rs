@@ -3,11 +3,11 @@
 use crate::args::TargetArgs;
 use crate::failure::Failure;
 use crate::machine::Machine;
-use knee_core::law::Law;
-use knee_core::time::Nanos;
 use knee_engine::OpenFiles;
 use knee_engine::serve::http::{AcceptPolicy, HttpServer, HttpServerSpec};
 use knee_engine::sys::socket::Address;
+use knee_load::law::Law;
+use knee_load::time::Nanos;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Workers of the station that a sweep loads.

@@ -7,8 +7,8 @@ use crate::secrets::{of_command_line, of_command_line_and};
 use crate::stdout;
 use crate::whole_file::OutputPlace;
 use clap::{Args, Subcommand};
-use knee_core::import::{self, Imported};
-use knee_core::secrets::Secrets;
+use knee_load::secrets::Secrets;
+use knee_scenario::import::{self, Imported};
 use std::io::{self, Write};
 
 /// Make a scenario file from a curl line, a HAR, an OpenAPI description or files of other tools

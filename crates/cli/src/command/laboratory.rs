@@ -10,7 +10,6 @@ use crate::watch::{ExperimentStart, UpcomingTrial, Watchers};
 use knee_core::experiment::ending;
 use knee_core::experiment::{self, Concluded, Conducted, EndReason, Experiment};
 use knee_core::finding::Finding;
-use knee_core::measure::IntervalWatcher;
 use knee_core::report::Command;
 use knee_core::report::{Conclusion, Reported};
 use knee_core::report::{Host, Report, ReportResult, SCHEMA};
@@ -18,6 +17,7 @@ use knee_core::trial::report::{TrialReport, Verdict};
 use knee_core::trial::sessions::SessionNames;
 use knee_engine::error::RunError;
 use knee_engine::interrupt;
+use knee_load::measure::IntervalWatcher;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
@@ -376,5 +376,5 @@ pub(super) fn report<T>(
     report.thresholds = setup.thresholds.judge(&report);
     report.judge();
     report.drop_present_advice();
-    setup.output.secrets().hide_report(report)
+    report.without_secrets(setup.output.secrets())
 }

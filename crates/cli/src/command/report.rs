@@ -48,7 +48,7 @@ pub fn execute(raw: &RawReport) -> Result<Exit, Failure> {
         report.judge();
     }
     let output = raw.output.resolve()?;
-    let report = output.secrets().hide_report(report);
+    let report = report.without_secrets(output.secrets());
     output.deliver(&report)?;
     let asked = |t: &&ThresholdReport| judged.iter().any(|j| j.expression == t.expression);
     let shown = report.thresholds.iter().filter(asked);

@@ -12,12 +12,12 @@ use crate::resolved_options::{ResolvedOptions, typed};
 use clap::Args;
 use knee_core::experiment::SingleRun;
 use knee_core::report::{Command, Kind};
-use knee_core::scenario::ScenarioLoad;
-use knee_core::spec::{
+use knee_fleet::Fleet;
+use knee_load::spec::{
     AskedArrival, HttpTarget, Load, Rate, TrialSpec, parse_duration, parse_rate,
 };
-use knee_core::time::Nanos;
-use knee_fleet::Fleet;
+use knee_load::time::Nanos;
+use knee_scenario::ScenarioLoad;
 use serde::Serialize;
 
 /// Offer one load to a server and report throughput and response times
@@ -357,7 +357,7 @@ impl RawRun {
     }
 }
 
-fn parse_operations(text: &str) -> Result<u64, knee_core::spec::ParseError> {
+fn parse_operations(text: &str) -> Result<u64, knee_load::spec::ParseError> {
     match parse_whole(text)? {
         0 => parse_count(text).map(u64::from),
         n => Ok(n),

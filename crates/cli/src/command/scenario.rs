@@ -7,8 +7,8 @@ use crate::args::SecretArgs;
 use crate::failure::{Exit, Failure};
 use crate::{scenario, stdout};
 use clap::{Args, Subcommand};
-use knee_core::scenario::{EXAMPLE, Scenario, schema};
-use knee_core::session::{Instruction, SessionKind};
+use knee_load::session::{Instruction, SessionKind};
+use knee_scenario::{EXAMPLE, Scenario, schema};
 
 /// Check a scenario file, print its schema, or write an example
 #[derive(Args, Clone, Debug)]

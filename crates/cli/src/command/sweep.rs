@@ -14,12 +14,12 @@ use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::{ResolvedOptions, typed};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use knee_core::arrival;
 use knee_core::experiment::sweep::{Bound, RatePlan, Sweep, SweepAxis, SweepSpec, VuserPlan};
 use knee_core::report::{Command, Kind};
-use knee_core::spec::{HttpTarget, Level, Load, Rate, TrialSpec, parse_duration};
-use knee_core::time::Nanos;
 use knee_fleet::Fleet;
+use knee_load::arrival;
+use knee_load::spec::{HttpTarget, Level, Load, Rate, TrialSpec, parse_duration};
+use knee_load::time::Nanos;
 use serde::Serialize;
 
 /// Find a server's maximum throughput, its knee, and the response times there

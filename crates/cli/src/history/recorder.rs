@@ -4,9 +4,9 @@
 use super::write::{RunWriter, TrialStart};
 use super::{of_file, of_user};
 use crate::watch::{ExperimentStart, UpcomingTrial, Watcher};
-use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Report;
 use knee_core::trial::report::Verdict;
+use knee_load::measure::{Histogram, Interval};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;

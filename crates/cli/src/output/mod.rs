@@ -14,7 +14,7 @@ use crate::watch::{
 use clap::Args;
 pub use files::Files;
 use knee_core::report::Report;
-use knee_core::secrets::Secrets;
+use knee_load::secrets::Secrets;
 use knee_render::live::TerminalStyle;
 use knee_render::{Csv, Html, Json, Junit, Markdown, Renderer, Text};
 use std::fmt;

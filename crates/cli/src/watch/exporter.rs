@@ -2,9 +2,9 @@
 
 use super::{ExperimentStart, UpcomingTrial, Watcher};
 use crate::failure::Failure;
-use knee_core::measure::{Histogram, Interval};
 use knee_core::trial::report::TrialReport;
 use knee_engine::serve::exposition::{ExposedPage, Exposition};
+use knee_load::measure::{Histogram, Interval};
 use knee_render::openmetrics::{BOUNDS, CONTENT_TYPE, Metrics, Times};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

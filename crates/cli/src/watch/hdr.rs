@@ -11,9 +11,9 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
 };
-use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Kind;
 use knee_core::report::Report;
+use knee_load::measure::{Histogram, Interval};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-    use knee_core::time::Nanos;
+    use knee_load::time::Nanos;
 
     fn file(name: &str) -> (String, HdrFile) {
         let name = format!("knee-hdr-{}-{name}.log", std::process::id());

@@ -4,12 +4,12 @@
 use super::tty::{Tty, ViewKey};
 use super::{ExperimentStart, UpcomingTrial, Watcher};
 use crate::notes::Notes;
-use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Report;
-use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
 use knee_engine::interrupt;
 use knee_engine::sys::terminal;
+use knee_load::measure::{Histogram, Interval};
+use knee_load::time::Nanos;
 use knee_render::live::{LatencyView, LiveScreen, LiveState, LiveTrial, TerminalStyle};
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};

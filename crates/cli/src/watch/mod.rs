@@ -13,13 +13,13 @@ pub use live_view::LiveView;
 pub use progress::ProgressWatcher;
 
 use crate::notes::Notes;
-use knee_core::measure::{Histogram, Interval, IntervalWatcher};
 use knee_core::report::Command;
 use knee_core::report::Report;
-use knee_core::spec::Level;
-use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
 use knee_core::trial::sessions::SessionNames;
+use knee_load::measure::{Histogram, Interval, IntervalWatcher};
+use knee_load::spec::Level;
+use knee_load::time::Nanos;
 use knee_render::live::LiveTrial;
 use serde_json::Value;
 use std::collections::BTreeMap;

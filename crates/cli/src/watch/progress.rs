@@ -2,9 +2,9 @@
 
 use super::{LiveKind, UpcomingTrial, Watcher};
 use crate::terminal;
-use knee_core::measure::{Histogram, Interval};
-use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
+use knee_load::measure::{Histogram, Interval};
+use knee_load::time::Nanos;
 use knee_render::{ProgressCounts, ProgressLine, RowLine};
 use std::io::{self, Write};
 

@@ -4,9 +4,9 @@
 use super::draft::RowDraft;
 use super::estimate::LogEstimate;
 use super::levels::MatchedLevel;
-use crate::measure::AgentMeasured;
 use crate::trial::report::TrialReport;
 use crate::trial::statistics::{Better, SPREAD_P50};
+use knee_load::measure::AgentMeasured;
 
 /// Most agents that have rows: each row hides differences of the others.
 const ROWS_MAX: usize = 12;
@@ -42,9 +42,9 @@ mod tests {
     use crate::compare::report::{Comparison, ComparisonVerdict};
     use crate::compare::tests::{report, run_of_ten_users};
     use crate::compare::{NamedReport, compare};
-    use crate::measure::AgentMeasured;
     use crate::trial::detail::Detail;
     use crate::trial::report::TrialReport;
+    use knee_load::measure::AgentMeasured;
 
     fn made_by(agents: &[(&str, f64)], seed: u64) -> TrialReport {
         let mut trial = run_of_ten_users(seed);

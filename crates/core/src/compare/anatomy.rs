@@ -2,9 +2,9 @@
 
 use super::answer::at_label;
 use super::report::{ComparisonRow, StageChanges};
-use crate::measure::Stage;
 use crate::trial::timing::{AnatomyGroup, AnatomyReport, TimingReport};
 use crate::words::time;
+use knee_load::measure::Stage;
 use std::collections::BTreeMap;
 
 /// The percentiles that are explained, and the operations whose stages explain them.

@@ -7,7 +7,7 @@
 //! run (the moderated t of Smyth, *Linear models and empirical Bayes methods*, 2004).
 
 use super::estimate::LogEstimate;
-use crate::stats::sample::{mean, t_beyond, within};
+use knee_load::stats::sample::{mean, t_beyond, within};
 
 /// Degrees of freedom of the assumed spread between runs: its weight against measured runs beyond
 /// the first of each side. The tails of Student's t allow for a spread one and a half times as
@@ -123,7 +123,7 @@ pub(super) fn of_pairs(pairs: &[(f64, f64)], spread: f64) -> Option<Difference> 
     if logs.len() < 3 {
         return None;
     }
-    let within_pair = crate::stats::sample::variance(&logs) / n;
+    let within_pair = knee_load::stats::sample::variance(&logs) / n;
     let assumed = 2.0 * spread * spread;
     let whole = within_pair + assumed;
     let doubt = within_pair.powi(2) / (n - 1.0) + assumed.powi(2) / ASSUMED_DEGREES;

@@ -1,9 +1,9 @@
 //! Estimate of a metric from one run, with its variance.
 
-use crate::measure::Interval;
-use crate::stats::sample::{Z975, autocorrelation, mean, variance};
 use crate::trial::figure::{FigureKind, TimeFigure, TimesReport};
 use crate::trial::report::TrialReport;
+use knee_load::measure::Interval;
+use knee_load::stats::sample::{Z975, autocorrelation, mean, variance};
 
 /// Least intervals for an estimate of their spread.
 const INTERVALS_MIN: usize = 5;

@@ -1,10 +1,10 @@
 //! Speed of the host, from the generator's processor time per operation.
 
 use super::draft::{RowDraft, RowTest};
-use crate::stats::rounds::median;
 use crate::trial::report::TrialReport;
 use crate::trial::statistics::Better;
 use crate::words::percent;
+use knee_load::stats::rounds::median;
 
 /// Share within which speeds are equal.
 const SAME_SHARE: f64 = 0.05;

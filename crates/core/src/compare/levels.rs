@@ -9,11 +9,11 @@ use super::report::{ComparisonRow, StageChanges};
 use super::share::{self, FailureCount, ShareSample};
 use crate::report::Kind;
 use crate::report::Report;
-use crate::spec::Level;
-use crate::stats::sample::mean;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::statistics::{Better, StatisticSource};
 use crate::trial::timing::TimingReport;
+use knee_load::spec::Level;
+use knee_load::stats::sample::mean;
 
 /// The trials of one level: those of each report of a side.
 type LevelTrials<'a> = Vec<Vec<&'a TrialReport>>;

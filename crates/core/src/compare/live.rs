@@ -9,11 +9,11 @@ use super::levels::MatchedLevel;
 use super::metrics::{estimate, statistics_of};
 use super::report::{ComparedRun, ComparedSide, Comparison};
 use crate::report::Kind;
-use crate::rng;
-use crate::stats::rounds::{BlockCell, RoundsFit, fit};
-use crate::stats::sample::t_beyond;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::statistics::{StatisticUnit, TrialStatistic, statistic};
+use knee_load::rng;
+use knee_load::stats::rounds::{BlockCell, RoundsFit, fit};
+use knee_load::stats::sample::t_beyond;
 
 /// Least number of rounds, if the budget permits.
 pub const ROUNDS_MIN: usize = 8;

@@ -3,11 +3,11 @@
 use super::difference::RunSpread;
 use super::estimate::{LogEstimate, counted_per_s, of_times, percentile, throughput};
 use super::share::FailureCount;
-use crate::measure::Outcome;
-use crate::measure::error_share;
 use crate::report::Kind;
 use crate::trial::report::TrialReport;
 use crate::trial::statistics::{Compared, StatisticSource, TrialStatistic, compared_in};
+use knee_load::measure::Outcome;
+use knee_load::measure::error_share;
 
 /// The statistics by which trials of this command are compared.
 pub(super) fn statistics_of(kind: Kind) -> impl Iterator<Item = &'static TrialStatistic> {
@@ -53,7 +53,7 @@ pub(super) fn failed(trial: &TrialReport) -> FailureCount {
 /// count those as responses.
 pub(super) fn failed_by_interval(trial: &TrialReport) -> Vec<FailureCount> {
     if trial.datagrams().is_some() {
-        let of = |i: &crate::measure::Interval| FailureCount {
+        let of = |i: &knee_load::measure::Interval| FailureCount {
             hits: i.dropped.unwrap_or(0),
             all: i.sent.unwrap_or(0),
         };

@@ -8,8 +8,8 @@ use crate::experiment::overload::report::OverloadConclusion;
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use crate::experiment::throttle::report::{RateRow, ThrottleConclusion, WaitRow};
 use crate::report::{Conclusion, Report};
-use crate::stats::sample::mean;
 use crate::trial::statistics::Better;
+use knee_load::stats::sample::mean;
 
 /// Usual spread between runs of a figure fitted to many levels, as a standard deviation of the
 /// logarithm.

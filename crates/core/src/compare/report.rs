@@ -1,9 +1,9 @@
 //! Result of a comparison.
 
-use crate::measure::{Stage, known_keys};
-use crate::spec::Level;
 use crate::trial::report::Verdict;
 use crate::trial::timing::AnatomyGroup;
+use knee_load::measure::{Stage, known_keys};
+use knee_load::spec::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

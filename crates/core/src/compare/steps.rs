@@ -5,10 +5,10 @@ use super::estimate::{LogEstimate, of_times};
 use super::levels::MatchedLevel;
 use super::metrics::failed_by_interval;
 use super::share::FailureCount;
-use crate::measure::{Outcome, error_share};
 use crate::trial::report::{TargetReport, TimesReport, TrialReport};
 use crate::trial::sessions::{SessionReport, distinct};
 use crate::trial::statistics::{Better, SPREAD_THROUGHPUT, StatisticSource, statistic};
+use knee_load::measure::{Outcome, error_share};
 use std::collections::BTreeMap;
 
 /// Percentiles of steps and sessions: the metric of a step, that of a session. Fewer than of a

@@ -4,17 +4,17 @@
 use super::*;
 use crate::compare::report::{ComparisonRow, ComparisonVerdict};
 use crate::experiment::run::report::RunConclusion;
-use crate::law::Law;
 use crate::report::{Command, Kind};
 use crate::report::{Host, ReportResult};
-use crate::rng;
-use crate::sim::{World, simulate};
-use crate::spec::fixture::trial;
-use crate::spec::{ArrivalLaw, Load, OpenLoad, Pause, Rate};
-use crate::stats::sample::simulated::normal;
-use crate::time::Nanos;
 use crate::trial::assess::assess;
 use crate::trial::report::TrialReport;
+use knee_load::law::Law;
+use knee_load::rng;
+use knee_load::spec::{ArrivalLaw, Load, OpenLoad, Pause, Rate};
+use knee_load::time::Nanos;
+use knee_sim::fixture::trial;
+use knee_sim::series::normal;
+use knee_sim::{World, simulate};
 
 const PAIRS: u64 = 40;
 
@@ -213,7 +213,7 @@ fn a_sweep_is_compared_level_by_level() {
         let trials = users.iter().map(|&n| {
             let mut trial = run(CLOSED, slowness, seed + u64::from(n));
             trial.label = format!("vusers={n}");
-            trial.level = crate::spec::Level::Vusers(n);
+            trial.level = knee_load::spec::Level::Vusers(n);
             trial
         });
         Report { trials: trials.collect(), ..report(run(CLOSED, 1.0, 1)) }

@@ -2,11 +2,11 @@
 
 use super::NamedReport;
 use crate::report::Report;
-use crate::spec::HttpVersion;
 use crate::trial::protocol::ProtocolReport;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::timing::ClockKind;
 use crate::words::list;
+use knee_load::spec::HttpVersion;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

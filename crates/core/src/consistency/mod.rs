@@ -38,7 +38,7 @@ impl Contradictions {
     }
 
     /// Checks a part of the report whose lines are to name it.
-    pub(crate) fn within(&mut self, place: &str, check: impl FnOnce(&mut Contradictions)) {
+    pub fn within(&mut self, place: &str, check: impl FnOnce(&mut Contradictions)) {
         let outer = std::mem::replace(&mut self.place, place.to_owned());
         check(self);
         self.place = outer;

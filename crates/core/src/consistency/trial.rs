@@ -1,12 +1,12 @@
 //! The numbers of one trial.
 
 use super::{Contradictions, at_most};
-use crate::measure::{Direction, HeatReport, Stage};
-use crate::spec::Level;
 use crate::trial::datagrams::LedgerReport;
 use crate::trial::figure::{Figure, FigureKind};
 use crate::trial::flows::FlowsReport;
 use crate::trial::report::{TimesReport, TrialReport, Verdict};
+use knee_load::measure::{Direction, HeatReport, Stage};
+use knee_load::spec::Level;
 
 /// The share of a window that whole slots may leave out.
 const WHOLE_SLOTS: f64 = 0.001;

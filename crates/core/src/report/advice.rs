@@ -1,7 +1,7 @@
 //! Advice that would change nothing: the command itself, or an option at the value that it has.
 
 use super::Report;
-use crate::quantity::{parse_duration, parse_rate};
+use knee_load::quantity::{parse_duration, parse_rate};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

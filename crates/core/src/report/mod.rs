@@ -9,16 +9,17 @@ mod kind;
 mod result;
 pub mod salvage;
 mod schema;
-mod secrets;
 pub mod thresholds;
 
 pub use kind::{Command, Conclusion, Kind, Reported};
+pub use knee_load::host::Host;
 pub use result::ReportResult;
 pub use schema::{FIRST_SCHEMA, SCHEMA, check_schema, from_first_schema};
 pub use thresholds::ThresholdReport;
 
 use crate::finding::Finding;
 use crate::trial::report::{TrialReport, Verdict};
+use knee_load::secrets::Secrets;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -63,22 +64,29 @@ pub struct Report {
     pub conclusion: Conclusion,
 }
 
-/// The machine that the generator ran on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Host {
-    /// Processors this process may use.
-    pub cpus: u32,
-    /// Kernel release.
-    pub kernel: String,
-    /// Default TCP congestion control, where known.
-    pub congestion_control: String,
-    /// The backend used: `epoll` or `io_uring`; empty where nothing was run.
-    pub backend: String,
-    /// Processor model, where known.
-    pub cpu_model: String,
-    /// Further facts by name.
-    #[serde(default)]
-    pub facts: BTreeMap<String, String>,
+impl Report {
+    /// The same report without secrets. What its options give is known wherever it is repeated.
+    pub fn without_secrets(mut self, secrets: &Secrets) -> Report {
+        if !secrets.hides() {
+            return self;
+        }
+        let mut secrets = secrets.clone();
+        secrets.hide_options(&mut self.spec);
+        let hidden = secrets.hide_all(&self);
+        hidden.unwrap_or_else(|| self.without_results())
+    }
+
+    /// The report without results, where these cannot be distinguished from secrets.
+    fn without_results(self) -> Report {
+        Report {
+            trials: Vec::new(),
+            findings: Vec::new(),
+            failed_because: Vec::new(),
+            thresholds: Vec::new(),
+            conclusion: self.command.kind.without_conclusion(),
+            ..self
+        }
+    }
 }
 
 /// A report as it lies in a document, before `command` has told what its conclusion is.

@@ -3,10 +3,10 @@
 
 use super::Report;
 use crate::experiment::ending::{FLEET_LOST, STOPPED_EARLY, UNREACHABLE};
-use crate::measure::Outcome;
 use crate::trial::detail::Detail;
 use crate::trial::flows::FlowsReport;
 use crate::trial::report::TrialReport;
+use knee_load::measure::Outcome;
 use serde::{Deserialize, Serialize};
 
 /// Most kinds of failure that a line names.
@@ -153,12 +153,12 @@ mod tests {
     use super::*;
     use crate::experiment::ending::unreachable;
     use crate::experiment::throttle::report::RateRow;
-    use crate::measure::Outcomes;
     use crate::report::{Command, Conclusion, Kind};
     use crate::report::{SCHEMA, ThresholdReport};
     use crate::trial::assess::tests::report as trial;
     use crate::trial::datagrams::{DatagramReport, LedgerReport};
     use crate::trial::detail::UdpDetail;
+    use knee_load::measure::Outcomes;
 
     fn report(kind: Kind, trials: Vec<TrialReport>) -> Report {
         Report {

@@ -2,13 +2,13 @@
 
 use super::thresholds;
 use crate::finding::{Finding, Severity, gravest_first};
-use crate::measure::{Histogram, Interval, Outcomes};
 use crate::report::Report;
-use crate::spec::Level;
 use crate::trial::assess::times_report;
 use crate::trial::detail::Detail;
 use crate::trial::report::{GeneratorReport, OfferedReport, TimesReport, TrialReport, Verdict};
 use crate::words;
+use knee_load::measure::{Histogram, Interval, Outcomes};
+use knee_load::spec::Level;
 use std::collections::BTreeMap;
 
 /// The parts of an experiment that were kept.

@@ -1,8 +1,5 @@
 //! Thresholds: `--fail-if 'p99>200ms'`.
 
-use crate::measure::{Outcome, Outcomes};
-use crate::spec::{ParseError, parse_duration, parse_rate};
-use crate::time::Nanos;
 use crate::trial::figure::{Figure, FigureKind, TimesReport};
 use crate::trial::messages::TimesOf;
 use crate::trial::report::{TrialReport, Verdict};
@@ -10,6 +7,9 @@ use crate::trial::statistics::{
     STATISTICS, StatisticSource, StatisticUnit, TrialStatistic, threshold_names,
 };
 use crate::words::{exact, percent};
+use knee_load::measure::{Outcome, Outcomes};
+use knee_load::spec::{ParseError, parse_duration, parse_rate};
+use knee_load::time::Nanos;
 use std::fmt;
 
 /// A condition under which a run fails: a metric beyond a bound, or an invalid trial.

@@ -1,7 +1,7 @@
 use super::*;
-use crate::spec::Level;
 use crate::trial::assess::tests::report;
 use crate::trial::report::TimesReport;
+use knee_load::spec::Level;
 
 fn trial() -> TrialReport {
     let mut trial = report();
@@ -11,7 +11,7 @@ fn trial() -> TrialReport {
     trial.goodput_per_s = Some(4_800.0);
     trial.response_time_ns.p99 = Some(231_000_000);
     trial.response_time_ns.p999 = Some(300_000_000);
-    trial.outcomes = crate::measure::Outcomes::default();
+    trial.outcomes = knee_load::measure::Outcomes::default();
     (0..998).for_each(|_| trial.outcomes.add(Outcome::Ok));
     (0..2).for_each(|_| trial.outcomes.add(Outcome::Timeout));
     trial
@@ -37,7 +37,7 @@ fn a_threshold_may_be_about_a_step_or_a_session() {
     use crate::trial::report::TargetReport;
     use crate::trial::sessions::{SessionReport, SessionsReport};
     let mut trial = trial();
-    let mut outcomes = crate::measure::Outcomes::default();
+    let mut outcomes = knee_load::measure::Outcomes::default();
     outcomes.add_many(Outcome::Ok, 90);
     outcomes.add_many(Outcome::Unexpected, 10);
     let times = |p99| TimesReport { count: 100, p99: Some(p99), ..TimesReport::default() };
@@ -86,7 +86,7 @@ fn a_threshold_may_be_about_a_step_or_a_session() {
 fn what_is_not_known_crosses_nothing_and_keeps_nothing() {
     let mut nothing = trial();
     nothing.response_time_ns = TimesReport::default();
-    nothing.outcomes = crate::measure::Outcomes::default();
+    nothing.outcomes = knee_load::measure::Outcomes::default();
     for text in ["p99>200ms", "max<1s", "errors>0", "errors>0.1%"] {
         let judged = Threshold::parse(text).expect(text).judge(&nothing);
         assert!(matches!(judged, ThresholdJudgement::Undecided(_)), "{text}: {judged:?}");

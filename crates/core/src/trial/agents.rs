@@ -2,10 +2,10 @@
 
 use super::assess::evidence;
 use super::validity::{Demand, STALL_NS, broken_clauses};
-use crate::measure::{AgentMeasured, Trial};
-use crate::spec::WorkerRange;
-use crate::stats::batch::mean_ci95;
 use crate::words::time;
+use knee_load::measure::{AgentMeasured, Trial};
+use knee_load::spec::WorkerRange;
+use knee_load::stats::batch::mean_ci95;
 
 /// The contribution of `agent`, which measured `trial` with the workers of `crew`.
 ///
@@ -198,7 +198,7 @@ fn errors_differ<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::AgentClock;
+    use knee_load::measure::AgentClock;
 
     fn agent(name: &str, mean_us: f64) -> AgentMeasured {
         AgentMeasured {

@@ -11,20 +11,20 @@ use super::timing::timing_report;
 use super::traffic::traffic_report;
 use super::validity::{PacingQuantiles, ValidityEvidence, broken_clauses};
 use super::waiting::WaitReport;
-use crate::measure::error_share;
-use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
-use crate::spec::Load;
-use crate::stats::batch::{BATCHES_MIN, mean_ci95};
-use crate::stats::order::{design_effect, quantile_ci95};
-use crate::stats::sample::Z975;
-use crate::stats::stationarity::{
-    RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots,
-};
-use crate::time::Nanos;
 use crate::trial::detail::HttpDetail;
 use crate::trial::protocol::protocol_report;
 use crate::trial::report::{GeneratorReport, SilenceReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{sessions_report, unfit_report};
+use knee_load::measure::error_share;
+use knee_load::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
+use knee_load::spec::Load;
+use knee_load::stats::batch::{BATCHES_MIN, mean_ci95};
+use knee_load::stats::order::{design_effect, quantile_ci95};
+use knee_load::stats::sample::Z975;
+use knee_load::stats::stationarity::{
+    RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots,
+};
+use knee_load::time::Nanos;
 
 /// Computes all that is reported of a trial.
 ///

@@ -6,10 +6,10 @@
 use super::figure::{FigureKind, RateRange, TimeRange};
 use super::report::{TimesReport, TrialReport};
 use super::timing::ClockKind;
-use crate::measure::{Histogram, Measurement, Trial};
-use crate::spec::Load;
-use crate::time::Nanos;
 use crate::words::{number, percent};
+use knee_load::measure::{Histogram, Measurement, Trial};
+use knee_load::spec::Load;
+use knee_load::time::Nanos;
 
 /// A time is determined to within this, …
 const DETERMINED: Nanos = Nanos::from_micros(20);
@@ -127,7 +127,7 @@ fn throughput_range(report: &TrialReport, trial: &Trial) -> Option<RateRange> {
 /// The generator's part of a user's cycle, and the cycle: a response, and what the generator takes
 /// to see it. Mean values; `None` where no response came.
 pub(super) fn own_cycle_ns(measured: &Measurement) -> Option<(f64, f64)> {
-    let pacing_ns = measured.stage(crate::measure::Stage::Pacing)?.mean_ns();
+    let pacing_ns = measured.stage(knee_load::measure::Stage::Pacing)?.mean_ns();
     let own_ns = pacing_ns + measured.pick_up.mean_ns();
     let cycle_ns = measured.response.mean_ns() + measured.pick_up.mean_ns();
     (cycle_ns > 0.0).then_some((own_ns, cycle_ns))

@@ -1,7 +1,7 @@
 //! What a trial of datagrams shows beyond any other.
 
-use crate::stats::gaps::Dispersion;
 use crate::trial::report::QuantilesReport;
+use knee_load::stats::gaps::Dispersion;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
 //! The part of a trial's report that depends on its kind.
 
-use crate::measure::{AgentMeasured, Observed};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::flows::FlowsReport;
 use crate::trial::messages::MessagesReport;
@@ -9,6 +8,7 @@ use crate::trial::report::{LittlesLaw, SilenceReport, TrafficReport};
 use crate::trial::sessions::SessionsReport;
 use crate::trial::slice::Slice;
 use crate::trial::timing::TimingReport;
+use knee_load::measure::{AgentMeasured, Observed};
 use serde::{Deserialize, Serialize};
 
 /// The kind of a trial, and what only trials of that kind have; its keys stand among those of the

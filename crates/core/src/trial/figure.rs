@@ -1,7 +1,7 @@
 //! What a report states of a figure: its value, or its range. The figures of a distribution of
 //! times are declared here, each in a row of [`TimesReport::FIGURES`].
 
-use crate::measure::Histogram;
+use knee_load::measure::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ impl<T: Copy> Figure<T> {
 ///
 /// A figure is `None` where the observations do not tell it: none of them where there is no
 /// observation, and a percentile q where there are fewer than 1/(1 − q)
-/// ([`crate::measure::Histogram::percentile`]).
+/// ([`knee_load::measure::Histogram::percentile`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimesReport {
     /// Observations.
@@ -290,7 +290,7 @@ pub(super) fn spectrum(histogram: &Histogram) -> Vec<PercentilePoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Nanos;
+    use knee_load::time::Nanos;
 
     #[test]
     fn a_distribution_is_told_up_to_its_last_observation() {

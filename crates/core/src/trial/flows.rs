@@ -1,7 +1,7 @@
 //! What a trial of flows shows beyond any other.
 
-use crate::measure::Direction;
 use crate::trial::report::{QuantilesReport, TimesReport};
+use knee_load::measure::Direction;
 use serde::{Deserialize, Serialize};
 
 /// The flows of a scenario. Its pings are the trial's operations.

@@ -1,11 +1,11 @@
 //! Little's law for closed loops.
 
-use crate::law::Law;
-use crate::measure::{Histogram, Measurement, Outcome};
-use crate::spec::{Pause, PauseKind};
-use crate::stats::sample::Z975;
-use crate::time::Nanos;
 use crate::trial::report::LittlesLaw;
+use knee_load::law::Law;
+use knee_load::measure::{Histogram, Measurement, Outcome};
+use knee_load::spec::{Pause, PauseKind};
+use knee_load::stats::sample::Z975;
+use knee_load::time::Nanos;
 
 /// Largest deviation that is not a finding, in percent.
 const DEVIATION_PERCENT: f64 = 2.5;
@@ -81,7 +81,7 @@ fn standard_deviation_s(law: Law) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Completion, Op, Recorder, RecorderConfig, Window};
+    use knee_load::measure::{Completion, Op, Recorder, RecorderConfig, Window};
 
     const MS: fn(u64) -> Nanos = Nanos::from_millis;
 

@@ -1,8 +1,8 @@
 //! Remarks on a trial that still runs. Findings are made of the whole trial.
 
 use crate::finding::Severity;
-use crate::measure::Interval;
 use crate::words::{exact, time};
+use knee_load::measure::Interval;
 
 /// From this share of the median response time on a mean pacing error is worth a remark, …
 const LATE_SHARE: f64 = 0.2;

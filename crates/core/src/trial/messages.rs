@@ -1,9 +1,9 @@
 //! What a trial says of its streams of messages.
 
 use super::assess::times_report;
-use crate::measure::{BURST_MIN, MessagesMeasured, Trial};
-use crate::time::Nanos;
 use crate::trial::report::TimesReport;
+use knee_load::measure::{BURST_MIN, MessagesMeasured, Trial};
+use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// The messages of a trial. Counts, rates and gaps are of the messages that came within the window,
@@ -176,7 +176,7 @@ fn stalls(measured: &MessagesMeasured) -> StallsReport {
     let median = measured.gap.quantile(0.5);
     let least = STALL_MIN.max(Nanos(STALL_MEDIANS * median.0));
     let is_stall = |(gap, _): &(Nanos, u64)| *gap >= least;
-    let count = |histogram: &crate::measure::Histogram| {
+    let count = |histogram: &knee_load::measure::Histogram| {
         histogram.iter_recorded().filter(is_stall).map(|(_, n)| n).sum::<u64>()
     };
     let stalls = count(&measured.gap);

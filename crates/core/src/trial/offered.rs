@@ -1,12 +1,14 @@
 //! The load asked for, against the load that was offered.
 
 use super::validity::{Demand, GapEvidence};
-use crate::arrival::GapLaw;
-use crate::measure::{Histogram, Measurement, Trial, Window};
-use crate::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Rate};
-use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov, counts, dispersion, exponential_test};
-use crate::time::Nanos;
 use crate::trial::report::{OfferedReport, QuantilesReport};
+use knee_load::arrival::GapLaw;
+use knee_load::measure::{Histogram, Measurement, Trial, Window};
+use knee_load::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Rate};
+use knee_load::stats::gaps::{
+    Counts, Gaps, KolmogorovSmirnov, counts, dispersion, exponential_test,
+};
+use knee_load::time::Nanos;
 
 /// Scales at which counts are held against Poisson's, in ms.
 const COUNT_SCALES_MS: [u64; 3] = [10, 100, 1_000];
@@ -125,8 +127,8 @@ fn asked_in((rate, arrival): RateAndLaw<'_>, window: Window) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrival::{ArrivalProcess, BurstLaw, RampLaw};
-    use crate::spec::{OpenLoad, Share};
+    use knee_load::arrival::{ArrivalProcess, BurstLaw, RampLaw};
+    use knee_load::spec::{OpenLoad, Share};
 
     #[test]
     fn what_was_asked_is_what_the_schedule_has_in_the_window() {

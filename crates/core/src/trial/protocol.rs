@@ -1,7 +1,7 @@
 //! What was spoken over the connections of a trial, and how they were secured.
 
-use crate::measure::{Agreed, EarlyData, Handshakes, PartTimes, Trial};
-use crate::spec::{HttpVersion, TlsResume, TlsSpec};
+use knee_load::measure::{Agreed, EarlyData, Handshakes, PartTimes, Trial};
+use knee_load::spec::{HttpVersion, TlsResume, TlsSpec};
 use serde::{Deserialize, Serialize};
 
 /// The protocol of connections, unless that was HTTP/1.1 in cleartext.

@@ -1,8 +1,5 @@
 //! One trial as reported: every statistic that is shown anywhere.
 
-use crate::measure::{Interval, Observed, Outcomes, StatusCodes};
-use crate::spec::Level;
-use crate::stats::gaps::Dispersion;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
 use crate::trial::figure::{Figure, RateRange};
@@ -15,6 +12,9 @@ use crate::trial::timing::TimingReport;
 use crate::trial::traffic::StepReport;
 use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
+use knee_load::measure::{Interval, Observed, Outcomes, StatusCodes};
+use knee_load::spec::Level;
+use knee_load::stats::gaps::Dispersion;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,12 +1,12 @@
 //! What the users of sessions came to.
 
 use super::assess::times_report;
-use crate::measure::{ProgramsMeasured, SessionAttempts, SessionMeasured, TARGETS_MAX, Trial};
-use crate::session::{SessionPlan, Unexpected, UnfitReason};
-use crate::spec::{HttpTarget, Part};
-use crate::time::Nanos;
 use crate::trial::report::TimesReport;
 use crate::trial::traffic::{rate_ci95, step_effect};
+use knee_load::measure::{ProgramsMeasured, SessionAttempts, SessionMeasured, TARGETS_MAX, Trial};
+use knee_load::session::{SessionPlan, Unexpected, UnfitReason};
+use knee_load::spec::{HttpTarget, Part};
+use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

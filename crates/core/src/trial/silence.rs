@@ -3,10 +3,10 @@
 //! All of it from the fine counts of [`ResponseBins`], whose bins do not grow with the window: a
 //! pause of 150 ms shows in an hour as it does in ten seconds.
 
-use crate::measure::{Measurement, Outcome, ResponseBins, Trial};
-use crate::spec::{Load, PauseKind};
-use crate::time::Nanos;
 use crate::trial::report::{OutageReport, PausesReport, SilenceReport};
+use knee_load::measure::{Measurement, Outcome, ResponseBins, Trial};
+use knee_load::spec::{Load, PauseKind};
+use knee_load::time::Nanos;
 use std::ops::Range;
 
 /// An operation hangs if it has waited for this time, …
@@ -154,7 +154,8 @@ fn asks_all_the_time(load: &Load) -> bool {
     match load {
         Load::Closed { pause, .. } => {
             pause.law.is_zero()
-                || pause.kind == PauseKind::Think && !matches!(pause.law, crate::law::Law::Fixed(_))
+                || pause.kind == PauseKind::Think
+                    && !matches!(pause.law, knee_load::law::Law::Fixed(_))
         }
         Load::Open(open) => open.arrival.asks_all_the_time(),
         Load::Overload(_) => false,

@@ -1,10 +1,10 @@
 //! Short trials of one load that become one trial: the slices of a level of a sweep.
 
-use crate::measure::Trial;
-use crate::time::Nanos;
 use crate::trial::assess::assess;
 use crate::trial::report::TrialReport;
 use crate::trial::silence::pauses_within;
+use knee_load::measure::Trial;
+use knee_load::time::Nanos;
 use std::sync::Arc;
 
 /// A trial as a slice of an experiment in rounds.

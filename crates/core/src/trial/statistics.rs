@@ -6,8 +6,8 @@
 use super::figure::{Figure, FigureKind, TimeFigure, TimesReport};
 use super::messages::{MessagesReport, TimesOf};
 use super::report::TrialReport;
-use crate::measure::{Interval, Outcome};
-use crate::spec::Level;
+use knee_load::measure::{Interval, Outcome};
+use knee_load::spec::Level;
 use std::sync::LazyLock;
 
 /// A statistic of a trial.

@@ -3,11 +3,11 @@
 use super::bounds::own_cycle_ns;
 use super::offered::quantiles;
 use super::report::{QuantilesReport, is_zero};
-use crate::measure::{
+use crate::trial::sessions::step_name;
+use knee_load::measure::{
     AnatomyPart, HeatReport, Measurement, Owner, SlowOperation, SplitPart, Stage, Trial, known_keys,
 };
-use crate::spec::Load;
-use crate::trial::sessions::step_name;
+use knee_load::spec::Load;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,14 +1,14 @@
 //! What went over the connections, and to which target or step.
 
 use super::assess::times_report;
-use crate::measure::{Series, Stage, TargetMeasured, Trial, known_keys};
-use crate::spec::{HttpTarget, Load};
-use crate::stats::batch::mean_ci95;
-use crate::stats::order::design_effect;
-use crate::stats::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary};
-use crate::time::Nanos;
 use crate::trial::report::{TargetReport, TimesReport, TrafficReport};
 use crate::trial::sessions::step_name;
+use knee_load::measure::{Series, Stage, TargetMeasured, Trial, known_keys};
+use knee_load::spec::{HttpTarget, Load};
+use knee_load::stats::batch::mean_ci95;
+use knee_load::stats::order::design_effect;
+use knee_load::stats::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary};
+use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

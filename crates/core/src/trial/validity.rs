@@ -7,11 +7,11 @@ mod explained;
 
 pub use explained::{INVALID, reasons};
 
-use crate::arrival::GapLaw;
-use crate::measure::{Histogram, RateLimitUse};
-use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
-use crate::time::Nanos;
 use crate::words::{exact, number, percent, time};
+use knee_load::arrival::GapLaw;
+use knee_load::measure::{Histogram, RateLimitUse};
+use knee_load::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
+use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// This share of the operations asked for must have been started, …

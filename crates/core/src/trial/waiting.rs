@@ -2,9 +2,9 @@
 
 use super::offered::quantiles;
 use super::report::QuantilesReport;
-use crate::measure::{WaitUse, Window};
-use crate::polling::WaitMode;
-use crate::spec::WaitPolicy;
+use knee_load::measure::{WaitUse, Window};
+use knee_load::polling::WaitMode;
+use knee_load::spec::WaitPolicy;
 use serde::{Deserialize, Serialize};
 
 /// How workers waited for their deadlines.
@@ -61,9 +61,9 @@ impl WaitReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Histogram;
-    use crate::polling::WaitModeChange;
-    use crate::time::Nanos;
+    use knee_load::measure::Histogram;
+    use knee_load::polling::WaitModeChange;
+    use knee_load::time::Nanos;
 
     #[test]
     fn changes_count_from_the_begin_of_the_window() {

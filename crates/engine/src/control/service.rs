@@ -3,7 +3,7 @@
 use super::greeting::Hello;
 use super::service_clients::ServiceClients;
 use crate::sys::clock;
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,7 +4,7 @@ use super::control_connection::{ControlConnection, IDLE_NS};
 use super::greeting::{Hello, HelloRefusal, HelloReply, Welcome};
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;

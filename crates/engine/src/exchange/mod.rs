@@ -6,9 +6,9 @@
 pub mod http1;
 pub mod http2;
 
-use knee_core::measure::Outcome;
-use knee_core::messages::{MessageReaders, ReadMessage};
-use knee_core::session::{Fills, ResponseReaders};
+use knee_load::measure::Outcome;
+use knee_load::messages::{MessageReaders, ReadMessage};
+use knee_load::session::{Fills, ResponseReaders};
 use std::ops::{Deref, DerefMut};
 
 /// Most interim responses to one request.

@@ -1,8 +1,8 @@
 //! Facts about this machine for the report, and its processor time.
 
 use crate::sys::{clock, thread};
-use knee_core::report::Host;
-use knee_core::time::Nanos;
+use knee_load::host::Host;
+use knee_load::time::Nanos;
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
 

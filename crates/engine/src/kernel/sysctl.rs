@@ -1,9 +1,9 @@
 //! Settings of the kernel that limit the connections of this host.
 
 use crate::sys::thread::OpenFilesLimit;
-use knee_core::experiment::overload::{PreflightFacts, ServerFacts};
-use knee_core::spec::CloseKind;
-use knee_core::time::Nanos;
+use knee_load::experiment::overload::{PreflightFacts, ServerFacts};
+use knee_load::spec::CloseKind;
+use knee_load::time::Nanos;
 use std::fs;
 use std::net::IpAddr;
 

@@ -5,7 +5,7 @@ use super::tls::TlsTarget;
 use super::verify::Verifier;
 use crate::error::RunError;
 use crate::input;
-use knee_core::spec::{
+use knee_load::spec::{
     Endpoint, HttpTarget, HttpVersion, TlsGroup, TlsResume, TlsSpec, TlsVersion,
 };
 use rustls::client::{ClientConfig, ResolvesClientCert, Resumption};

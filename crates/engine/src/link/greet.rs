@@ -3,8 +3,8 @@
 use super::{HUNG_UP, Link, Tls, TlsTarget};
 use crate::error::{RunError, reason};
 use crate::exchange::http2::frame::PREFACE;
-use knee_core::measure::Agreed;
-use knee_core::spec::{HttpTarget, HttpVersion};
+use knee_load::measure::Agreed;
+use knee_load::spec::{HttpTarget, HttpVersion};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

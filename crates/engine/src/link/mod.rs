@@ -13,8 +13,8 @@ pub use greet::Greeting;
 pub(crate) use greet::greet;
 pub(crate) use tls::{Tls, TlsTarget};
 
-use knee_core::measure::Handshakes;
-use knee_core::time::Nanos;
+use knee_load::measure::Handshakes;
+use knee_load::time::Nanos;
 
 /// One connection's link, from its establishment to its end.
 pub(crate) trait Link: Sized {

@@ -4,9 +4,9 @@
 mod tests;
 
 use super::{HUNG_UP, Link, failure};
-use knee_core::measure::{Agreed, Handshakes};
-use knee_core::spec::TlsResume;
-use knee_core::time::Nanos;
+use knee_load::measure::{Agreed, Handshakes};
+use knee_load::spec::TlsResume;
+use knee_load::time::Nanos;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion};
 use std::io::{BufRead, Write};

@@ -9,9 +9,9 @@ use crate::control::{
 use crate::error::RunError;
 use crate::kernel::host;
 use crate::sys::clock::monotonic_ns;
-use knee_core::both_ends::ObservedStreams;
-use knee_core::measure::{Observed, SynSource};
-use knee_core::time::Nanos;
+use knee_load::both_ends::ObservedStreams;
+use knee_load::measure::{Observed, SynSource};
+use knee_load::time::Nanos;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 

@@ -3,7 +3,7 @@
 
 use super::segment::{headers, jump, load_byte, load_half, load_word, unless_equal};
 use crate::sys::packet::{Instruction, SNAP};
-use knee_core::both_ends::port_mask;
+use knee_load::both_ends::port_mask;
 use std::net::Ipv6Addr;
 
 /// A TCP segment with a SYN or with bytes.

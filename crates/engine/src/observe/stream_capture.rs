@@ -7,7 +7,7 @@ use crate::kernel::timestamps::Timestamps;
 use crate::sys::clock::realtime_ahead_ns;
 use crate::sys::packet::{Batch, PacketSocket};
 use crate::threads::StoppableThread;
-use knee_core::both_ends::ObservedStreams;
+use knee_load::both_ends::ObservedStreams;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;

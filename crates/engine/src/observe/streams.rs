@@ -1,7 +1,7 @@
 //! Streams of followed connections: when which bytes came and went.
 
 use super::data::StreamSegment;
-use knee_core::both_ends::{ObservedConnection, ObservedStreams, StreamTimesBuilder};
+use knee_load::both_ends::{ObservedConnection, ObservedStreams, StreamTimesBuilder};
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 

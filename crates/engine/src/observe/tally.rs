@@ -1,8 +1,8 @@
 //! Counts the segments of a time window, each SYN once, in bounded memory.
 
 use super::segment::{ControlSegment, SegmentKind};
-use knee_core::measure::Observed;
-use knee_core::time::Nanos;
+use knee_load::measure::Observed;
+use knee_load::time::Nanos;
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 

@@ -16,8 +16,8 @@
 //! answered with `refused{reason}`, and the connection ends.
 
 pub use crate::control::Hello;
-use knee_core::both_ends::ObservedStreams;
-use knee_core::measure::{Observed, SynSource};
+use knee_load::both_ends::ObservedStreams;
+use knee_load::measure::{Observed, SynSource};
 use serde::{Deserialize, Serialize};
 
 /// The command that starts an observer.

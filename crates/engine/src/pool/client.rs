@@ -2,11 +2,11 @@
 
 use crate::error::RunError;
 use crate::reactor::{Backend, Event, EventTime};
-use knee_core::both_ends::Sampler;
-use knee_core::driver::RateLimit;
-use knee_core::measure::Completion;
-use knee_core::measure::{Handshakes, Op, SessionsMeasured, StreamMessage};
-use knee_core::time::Nanos;
+use knee_load::both_ends::Sampler;
+use knee_load::driver::RateLimit;
+use knee_load::measure::Completion;
+use knee_load::measure::{Handshakes, Op, SessionsMeasured, StreamMessage};
+use knee_load::time::Nanos;
 use std::sync::atomic::AtomicBool;
 
 /// Carries operations over the connections of one worker, each to its [`Completion`]. Has no
@@ -97,7 +97,7 @@ pub(crate) trait Client {
     fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos);
 
     /// Ends all operations under way as
-    /// [`Outcome::InFlight`](knee_core::measure::Outcome::InFlight).
+    /// [`Outcome::InFlight`](knee_load::measure::Outcome::InFlight).
     fn abandon(&mut self, now: Nanos);
 
     /// The limit on operations per second for this client's own starts, if any.
@@ -180,8 +180,8 @@ impl Completions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::measure::{Op, Outcome};
-    use knee_core::time::Nanos;
+    use knee_load::measure::{Op, Outcome};
+    use knee_load::time::Nanos;
 
     #[test]
     fn completions_come_in_order_while_more_are_added() {

@@ -1,6 +1,6 @@
 //! Deadlines of connections, kept in order without a heap.
 
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 
 /// No slot.
 const NONE: u32 = u32::MAX;

@@ -2,9 +2,9 @@
 
 use crate::exchange::FlightId;
 use crate::reactor::EventTime;
-use knee_core::measure::Op;
-use knee_core::measure::{Completion, Outcome};
-use knee_core::time::Nanos;
+use knee_load::measure::Op;
+use knee_load::measure::{Completion, Outcome};
+use knee_load::time::Nanos;
 use std::io;
 
 /// What the stream of messages of an operation came to.

@@ -23,12 +23,12 @@ use crate::exchange::{EventQueue, Exchange};
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::socket::RawAddress;
-use knee_core::both_ends::Sampler;
-use knee_core::driver::{Gate, RateLimit};
-use knee_core::measure::{Completion, Handshakes, Op, Outcome, StreamMessage};
-use knee_core::pool::ConnectionQueue;
-use knee_core::session::{Fills, ResponseReaders};
-use knee_core::time::Nanos;
+use knee_load::both_ends::Sampler;
+use knee_load::driver::{Gate, RateLimit};
+use knee_load::measure::{Completion, Handshakes, Op, Outcome, StreamMessage};
+use knee_load::pool::ConnectionQueue;
+use knee_load::session::{Fills, ResponseReaders};
+use knee_load::time::Nanos;
 
 /// Time for the server to close a connection, before the client does. The side that closes first
 /// keeps the port in TIME_WAIT for a minute, which a client cannot afford.

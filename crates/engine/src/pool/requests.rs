@@ -2,8 +2,8 @@
 
 use crate::exchange::http1::serialise_head;
 use crate::reactor::{Requests, WireRequest};
-use knee_core::rng::{self, Rng};
-use knee_core::spec::{HttpTarget, Pick};
+use knee_load::rng::{self, Rng};
+use knee_load::spec::{HttpTarget, Pick};
 
 /// One worker's view of the requests.
 pub(crate) struct RequestSet {

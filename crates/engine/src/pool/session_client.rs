@@ -12,14 +12,14 @@ use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::clock;
-use knee_core::both_ends::Sampler;
-use knee_core::driver::{Gate, RateLimit};
-use knee_core::measure::{
+use knee_load::both_ends::Sampler;
+use knee_load::driver::{Gate, RateLimit};
+use knee_load::measure::{
     Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured, StreamMessage, Window,
 };
-use knee_core::session::{ResponseReaders, Users};
-use knee_core::spec::{Cut, HttpTarget, Part};
-use knee_core::time::Nanos;
+use knee_load::session::{ResponseReaders, Users};
+use knee_load::spec::{Cut, HttpTarget, Part};
+use knee_load::time::Nanos;
 use programs::Programs;
 use seat::SessionSeat;
 use std::cmp::Reverse;

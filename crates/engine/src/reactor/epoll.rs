@@ -6,7 +6,7 @@ use super::{
 };
 use crate::sys::epoll::{self, Epoll, flags};
 use crate::sys::socket::{Socket, TcpState};
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;

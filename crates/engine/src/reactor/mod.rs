@@ -18,7 +18,7 @@ pub(crate) use uring::UringBackend;
 pub(crate) use wait::{COVERED, Waiter, margin_within_bounds};
 
 use crate::sys::socket::{RawAddress, Socket, TcpState};
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::io;
 use std::os::fd::OwnedFd;
 

@@ -1,7 +1,7 @@
 //! Translation of the kernel's timestamps to the run's clock.
 
 use crate::sys::clock;
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 
 /// Interval between comparisons of CLOCK_REALTIME with the run's clock. It is slewed by up to
 /// 500 ppm (adjtimex(2)): half a microsecond in that time.

@@ -1,6 +1,6 @@
 //! Requests of a run, as bytes on the wire.
 
-use knee_core::spec::Body;
+use knee_load::spec::Body;
 use std::sync::Arc;
 
 /// Longest body kept behind its head, so that both are sent in one call. Longer bodies are not

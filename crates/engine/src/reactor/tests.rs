@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sys::socket::Address;
-use knee_core::spec::Body;
+use knee_load::spec::Body;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};

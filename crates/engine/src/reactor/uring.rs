@@ -13,7 +13,7 @@ use crate::sys::stamp;
 use completed::{Completed, KIND_CLOSE, KIND_CONNECT, KIND_RECEIVE, KIND_SEND, KIND_WATCH};
 use io_uring::types::{CancelBuilder, Fd, RecvMsgOut, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};

@@ -1,12 +1,12 @@
 //! Sleep before deadlines, with a margin learnt from late wake-ups.
 
 use crate::sys::thread::set_realtime;
-use knee_core::measure::{Histogram, Window};
-use knee_core::polling::{
+use knee_load::measure::{Histogram, Window};
+use knee_load::polling::{
     DelayStats, Polling, ThreadTime, WaitMode, WaitModeChange, polling_share,
 };
-use knee_core::spec::{Margins, WaitPolicy};
-use knee_core::time::Nanos;
+use knee_load::spec::{Margins, WaitPolicy};
+use knee_load::time::Nanos;
 
 /// Longest sleep of a worker: it checks for Ctrl-C and timeouts at least this often.
 const SLEEP_MAX: Nanos = Nanos::from_millis(50);

@@ -1,8 +1,8 @@
 //! How many of the connections an observer is to follow.
 
 use super::connections_of;
-use knee_core::spec::{ConnectScheme, Load, TrialSpec};
-use knee_core::time::Nanos;
+use knee_load::spec::{ConnectScheme, Load, TrialSpec};
+use knee_load::time::Nanos;
 
 /// Followed connections, about, of those that may be open.
 const FOLLOWED: u32 = 8;
@@ -57,8 +57,8 @@ fn one_of_connections(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::arrival::ArrivalLaw;
-    use knee_core::spec::{CloseKind, OpenLoad, OverloadLoad, Pause, parse_rate};
+    use knee_load::arrival::ArrivalLaw;
+    use knee_load::spec::{CloseKind, OpenLoad, OverloadLoad, Pause, parse_rate};
 
     const PATIENCE: Nanos = Nanos::from_millis(500);
 

@@ -1,7 +1,7 @@
 //! The only place that reads a clock.
 
-use knee_core::polling::ThreadTime;
-use knee_core::time::{Clock, Nanos};
+use knee_load::polling::ThreadTime;
+use knee_load::time::{Clock, Nanos};
 use serde::{Deserialize, Serialize};
 use std::mem::MaybeUninit;
 

@@ -1,7 +1,7 @@
 //! epoll(7): readiness of many descriptors, with timeouts in nanoseconds.
 
 use super::{check, owned};
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};

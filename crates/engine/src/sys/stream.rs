@@ -1,8 +1,8 @@
 //! Transfer of payload over TCP, and what the kernel tells and permits of a flow.
 
 use super::{check_count, get_option, set_option, set_option_bytes, socket_memory};
-use knee_core::experiment::latency::measure::TcpSample;
-use knee_core::time::Nanos;
+use knee_load::experiment::latency::measure::TcpSample;
+use knee_load::time::Nanos;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
 

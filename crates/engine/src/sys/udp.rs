@@ -1,7 +1,7 @@
 //! Many datagrams in one system call, over connected UDP sockets.
 
 use super::{check, check_count, set_option};
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;

@@ -21,18 +21,18 @@ use crate::reactor::{COVERED, ReceiveClock, Requests, Waiter};
 use crate::sys::socket::{Address, RawAddress};
 use audit::{Audit, Books};
 use kernel::{FakeKernel, VirtualClock};
-use knee_core::arrival::ArrivalLaw;
-use knee_core::driver::AnyDriver;
-use knee_core::law::Law;
-use knee_core::measure::{Outcome, Recorder, RecorderConfig, Window};
-use knee_core::quantity::Rate;
-use knee_core::rng::{self, Rng};
-use knee_core::session::{Instruction, RequestStep, SessionKind, SessionPlan, Users};
-use knee_core::spec::{
+use knee_load::arrival::ArrivalLaw;
+use knee_load::driver::AnyDriver;
+use knee_load::law::Law;
+use knee_load::measure::{Outcome, Recorder, RecorderConfig, Window};
+use knee_load::quantity::Rate;
+use knee_load::rng::{self, Rng};
+use knee_load::session::{Instruction, RequestStep, SessionKind, SessionPlan, Users};
+use knee_load::spec::{
     CloseKind, ConnectScheme, EngineOptions, Http2Limits, HttpRequest, HttpTarget, Load, Margins,
     OpenLoad, OverloadLoad, Pause, Pick, Share, TrialSpec, Url, WaitPolicy,
 };
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,8 +1,8 @@
 //! What tests of whole trials share.
 
-use knee_core::measure::{Histogram, Interval, IntervalWatcher, Trial};
-use knee_core::spec::{BackendChoice, Body, Endpoint, HttpRequest, HttpTarget, Pick, TrialSpec};
 use knee_engine::error::RunError;
+use knee_load::measure::{Histogram, Interval, IntervalWatcher, Trial};
+use knee_load::spec::{BackendChoice, Body, Endpoint, HttpRequest, HttpTarget, Pick, TrialSpec};
 use std::sync::atomic::AtomicBool;
 
 /// Watches nothing.

@@ -13,10 +13,10 @@ use crate::protocol::{
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::{Client, HeaderMap, jetstream};
 use bytes::Bytes;
-use knee_core::measure::IntervalPart;
-use knee_core::spec::{Margins, TrialSpec, WorkerRange};
-use knee_core::time::Nanos;
 use knee_engine::StartBarrier;
+use knee_load::measure::IntervalPart;
+use knee_load::spec::{Margins, TrialSpec, WorkerRange};
+use knee_load::time::Nanos;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};

@@ -12,9 +12,9 @@ use crate::{FleetError, NatsAccess, is_dead};
 use async_nats::Request;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use knee_core::measure::Trial;
-use knee_core::spec::{TrialSpec, WorkerRange};
 use knee_core::trial::agents::{agent_lost, agent_measured};
+use knee_load::measure::Trial;
+use knee_load::spec::{TrialSpec, WorkerRange};
 use std::collections::BTreeMap;
 
 /// Fetches the pieces of a result from JetStream.

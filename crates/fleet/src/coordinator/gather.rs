@@ -7,7 +7,7 @@ use crate::protocol::{AgentFacts, COORDINATORS_INBOX, CoordinatorFacts, PROTOCOL
 use crate::{FleetError, NatsAccess};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
-use knee_core::measure::AgentClock;
+use knee_load::measure::AgentClock;
 
 /// An agent that holds a lease.
 #[derive(Clone, Debug)]

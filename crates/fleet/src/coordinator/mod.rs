@@ -19,11 +19,11 @@ use crate::protocol::{
 use crate::{FleetError, NatsAccess, host_name};
 use async_nats::{Client, Request};
 use futures_util::future::join_all;
-use knee_core::measure::{IntervalWatcher, Trial};
-use knee_core::spec::{HttpTarget, TrialSpec};
-use knee_core::time::Nanos;
 use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
+use knee_load::measure::{IntervalWatcher, Trial};
+use knee_load::spec::{HttpTarget, TrialSpec};
+use knee_load::time::Nanos;
 use lease::CoordinatorLease;
 use serde::de::DeserializeOwned;
 use std::hash::{BuildHasher, RandomState};

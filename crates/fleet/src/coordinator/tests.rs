@@ -7,16 +7,16 @@ use crate::interval_share::IntervalShare;
 use crate::parcel::outline;
 use crate::parcel::pack;
 use crate::protocol::DeliveredPart;
-use knee_core::arrival::{ArrivalLaw, ArrivalProcess, Arrivals};
-use knee_core::measure::{
+use knee_load::arrival::{ArrivalLaw, ArrivalProcess, Arrivals};
+use knee_load::measure::{
     Completion, GeneratorUse, IntervalMerger, IntervalPart, Measurement, Op, Outcome, Recorder,
     RecorderConfig, Trial, Window,
 };
-use knee_core::spec::{
+use knee_load::spec::{
     Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, OpenLoad, Pick, Rate,
     Share, TrialSpec, Url, WorkerRange,
 };
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

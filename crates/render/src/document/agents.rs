@@ -4,9 +4,9 @@ use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::{Document, Medium};
 use crate::number::{MISSING, count, known, percent, plural, rate, time_short};
-use knee_core::measure::AgentMeasured;
 use knee_core::trial::agents::{AgentState, agent_state};
 use knee_core::trial::report::TrialReport;
+use knee_load::measure::AgentMeasured;
 
 /// Agents listed in a terminal, the lost ones first.
 const SHOWN: usize = 12;

@@ -5,7 +5,7 @@ use super::line::{Ink, Line};
 use super::{Block, Document, Fact, Medium, fact};
 use crate::number;
 use knee_core::report::{Report, ThresholdReport};
-use knee_core::secrets::variables_of;
+use knee_load::secrets::variables_of;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -6,10 +6,10 @@ use super::{Block, Document, Fact, fact};
 use crate::number::{
     bytes, estimate, known, number, percent, plural, signed_count, time, time_short,
 };
-use knee_core::spec::WaitPolicy;
-use knee_core::stats::gaps::Dispersion;
 use knee_core::trial::report::{GeneratorReport, OfferedReport, QuantilesReport, TrialReport};
 use knee_core::trial::waiting::WaitReport;
+use knee_load::spec::WaitPolicy;
+use knee_load::stats::gaps::Dispersion;
 
 /// The least share of time without a processor that is shown, in percent.
 const WAITING_SHOWN_PERCENT: f64 = 1.0;

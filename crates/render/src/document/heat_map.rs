@@ -4,8 +4,8 @@ use super::series::time_scale;
 use super::{Block, Document, Layout, Medium, keep_first_of_levels};
 use crate::number::{count, plural, time_short};
 use crate::plot::{Plot, Point, Scale, Series, Shade, Unit};
-use knee_core::measure::HeatReport;
 use knee_core::trial::report::TrialReport;
+use knee_load::measure::HeatReport;
 
 /// Height of one of several heat maps, in CSS pixels.
 const LEVEL_HEIGHT: u32 = 160;
@@ -97,7 +97,7 @@ fn cells(heat: &HeatReport, [from, to]: [u64; 2]) -> Vec<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::measure::HeatColumn;
+    use knee_load::measure::HeatColumn;
 
     #[test]
     fn cells_of_one_level_on_top_of_each_other_are_one() {

@@ -1,7 +1,7 @@
 //! A line of text whose pieces have roles; colours are added when it is written.
 
 use crate::number::TIE;
-use knee_core::shown::{is_hidden, push_shown};
+use knee_load::shown::{is_hidden, push_shown};
 use std::io;
 
 /// The role of a piece of text, which decides its colour. Colour is never the only sign of it.

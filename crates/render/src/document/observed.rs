@@ -4,8 +4,8 @@ use super::line::{Ink, Line};
 use super::table::TableOf;
 use super::{Document, Fact, fact, keep_first_of_levels};
 use crate::number::{count, known, percent, plural, signed_count, time, time_short};
-use knee_core::measure::{HostTimes, Observed, PartTimes, SynSource};
 use knee_core::trial::report::TrialReport;
+use knee_load::measure::{HostTimes, Observed, PartTimes, SynSource};
 
 /// The source of the numbers.
 pub(super) fn source(o: &Observed) -> &'static str {

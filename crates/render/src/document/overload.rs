@@ -12,11 +12,11 @@ use crate::number::{
 use knee_core::experiment::overload::report::{
     CameBack, LevelRow, OverloadConclusion, SClientRow, SimpleRow, parted,
 };
-use knee_core::measure::{Outcome, SynSource};
 use knee_core::report::Report;
-use knee_core::spec::{CloseKind, Level};
 use knee_core::trial::report::TrialReport;
 use knee_core::words::levels;
+use knee_load::measure::{Outcome, SynSource};
+use knee_load::spec::{CloseKind, Level};
 
 /// Adds all sections of an overload.
 pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) {

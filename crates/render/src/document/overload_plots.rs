@@ -6,7 +6,7 @@ use crate::axis;
 use crate::number::{count, fixed, rate};
 use crate::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
 use knee_core::experiment::overload::report::{LevelRow, OverloadConclusion};
-use knee_core::measure::Outcome;
+use knee_load::measure::Outcome;
 
 /// Height of the bar of one level, in CSS pixels.
 const ROW_PX: u32 = 24;

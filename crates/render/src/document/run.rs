@@ -16,11 +16,11 @@ use crate::number::{asked, count, known, number, percent, plural, rate, time, ti
 use crate::plot::Plot;
 use knee_core::compare::metric_name;
 use knee_core::experiment::run::report::{RepeatedFigure, RunConclusion};
-use knee_core::measure::Outcome;
 use knee_core::report::Report;
 use knee_core::trial::detail::HttpDetail;
 use knee_core::trial::figure::Figure;
 use knee_core::trial::report::{OfferedReport, TrialReport};
+use knee_load::measure::Outcome;
 
 /// Adds all sections of a run.
 pub(super) fn show(doc: &mut Document, report: &Report, c: &RunConclusion) {

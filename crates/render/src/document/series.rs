@@ -2,8 +2,8 @@
 
 use crate::number;
 use crate::plot::{Dash, Plot, Point, Scale, Series, Tone, Unit};
-use knee_core::measure::Interval;
 use knee_core::trial::report::TrialReport;
+use knee_load::measure::Interval;
 
 /// From more intervals than this a figure needs the whole width.
 const DENSE: usize = 60;

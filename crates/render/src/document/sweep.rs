@@ -14,7 +14,7 @@ use knee_core::experiment::sweep::report::{
     BoundAsked, GoalBounds, ModelFit, OpenLoopComparison, SweepConclusion, SweepLevel,
 };
 use knee_core::report::Report;
-use knee_core::spec::Level;
+use knee_load::spec::Level;
 
 /// Adds all sections of a sweep.
 pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {

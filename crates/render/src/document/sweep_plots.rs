@@ -8,8 +8,8 @@ use crate::number::{asked, count, estimate, plural, rate, time_short};
 use crate::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
 use knee_core::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use knee_core::report::Report;
-use knee_core::spec::Level;
 use knee_core::trial::report::TrialReport;
+use knee_load::spec::Level;
 
 /// Points of a straight line, which a logarithmic axis bends.
 const LINE_POINTS: usize = 60;

@@ -8,9 +8,9 @@ use super::traffic::cut;
 use super::{Block, Document, Medium, StackedBar, StackedBars, fact, keep_first_of_levels};
 use crate::number::{MISSING, count, known, percent, percent_short, time_short};
 use crate::plot::Tone;
-use knee_core::measure::{Owner, SlowOperation, Stage};
 use knee_core::trial::report::{TargetReport, TrialReport};
 use knee_core::trial::timing::{AnatomyGroup, AnatomyReport, ClockKind, TimingReport};
+use knee_load::measure::{Owner, SlowOperation, Stage};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest name of a step beside a bar, in characters.

@@ -134,7 +134,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::measure::EarlyData;
+    use knee_load::measure::EarlyData;
 
     fn told(early_data: Option<EarlyData>) -> String {
         let tls = TlsReport {

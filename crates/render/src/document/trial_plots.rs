@@ -3,8 +3,8 @@
 use crate::axis::top;
 use crate::number::{known, time_short};
 use crate::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit, row_points};
-use knee_core::stats::gaps::Dispersion;
 use knee_core::trial::report::{OfferedReport, QuantilesReport, TimesReport, TrialReport};
+use knee_load::stats::gaps::Dispersion;
 
 /// The distributions of some trials by percentile, on scales that stretch the tail; `None` if they
 /// are unknown. The largest observation stands at the end.

@@ -4,7 +4,7 @@
 //! A template library would be larger than this: pages have no logic, and SVG repeats a few
 //! elements many times with few bytes each.
 
-use knee_core::shown::{is_hidden, push_shown};
+use knee_load::shown::{is_hidden, push_shown};
 use std::fmt::{self, Display, Write};
 
 /// A document under construction.

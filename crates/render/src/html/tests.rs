@@ -3,9 +3,9 @@
 
 use crate::{Html, Json, Renderer, fixtures, html_tour, parse_report};
 use knee_core::experiment::sweep::report::SweepLevel;
-use knee_core::measure::Interval;
 use knee_core::report::{Conclusion, Report};
-use knee_core::spec::Level;
+use knee_load::measure::Interval;
+use knee_load::spec::Level;
 use serde_json::Value;
 
 /// A page is to stay below this.

@@ -3,7 +3,7 @@
 use super::terminal_style::TerminalStyle;
 use super::{LiveInterval, LiveKind, LiveState};
 use crate::document::line::{Ink, Line};
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 

@@ -4,8 +4,8 @@ use super::screen::LiveScreen;
 use super::{LiveKind, LiveState, LiveTrial};
 use crate::document::line::{Ink, Line};
 use crate::number::{count, fixed, rate, time_short};
-use knee_core::measure::Interval;
-use knee_core::time::Nanos;
+use knee_load::measure::Interval;
+use knee_load::time::Nanos;
 
 /// Command, target and trial, cut to `width` columns.
 pub(super) fn title(live: &LiveState, width: usize) -> Line {

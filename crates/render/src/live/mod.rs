@@ -16,12 +16,12 @@ pub use screen::{LatencyView, LiveScreen};
 pub use terminal_style::TerminalStyle;
 
 use knee_core::finding::Severity;
-use knee_core::measure::{AgentInterval, Interval};
-use knee_core::time::Nanos;
 use knee_core::trial::findings::trial_findings;
 use knee_core::trial::live::RemarkDetector;
 use knee_core::trial::report::{TrialReport, Verdict};
 use knee_core::trial::sessions::SessionNames;
+use knee_load::measure::{AgentInterval, Interval};
+use knee_load::time::Nanos;
 use std::collections::VecDeque;
 
 /// Intervals kept for the charts: more than any terminal has columns.
@@ -95,7 +95,7 @@ pub struct LiveState {
 #[derive(Clone, Debug)]
 struct LiveInterval {
     interval: Interval,
-    /// Response times by band of [`knee_core::measure::Histogram`]; empty if unknown.
+    /// Response times by band of [`knee_load::measure::Histogram`]; empty if unknown.
     bands: Vec<(u16, u64)>,
     /// Whether it is the first of its trial.
     begins: bool,

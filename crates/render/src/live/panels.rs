@@ -6,7 +6,7 @@ use super::{EndedTrial, LiveState, LogEntry};
 use crate::document::line::{Ink, Line};
 use crate::number::{count, known, rate, time_short};
 use knee_core::finding::Severity;
-use knee_core::measure::{AgentInterval, Interval};
+use knee_load::measure::{AgentInterval, Interval};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use std::cmp::Reverse;

@@ -7,7 +7,7 @@ use super::times_chart::TimesChart;
 use super::{LiveInterval, LiveKind, LiveState, panels};
 use crate::document::line::{Ink, Line};
 use crate::number::rate;
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget;

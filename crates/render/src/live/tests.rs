@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures;
-use knee_core::measure::{AgentInterval, band_of};
+use knee_load::measure::{AgentInterval, band_of};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;

@@ -6,8 +6,8 @@ use super::terminal_style::TerminalStyle;
 use super::{LiveInterval, LiveState};
 use crate::document::line::Ink;
 use crate::number::time_short;
-use knee_core::measure::{band_of, band_start};
-use knee_core::time::Nanos;
+use knee_load::measure::{band_of, band_start};
+use knee_load::time::Nanos;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 

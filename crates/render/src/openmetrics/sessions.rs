@@ -1,8 +1,8 @@
 //! Steps and sessions as OpenMetrics: counters and histograms of each, by its name.
 
 use super::{Times, escaped, head, histogram, line};
-use knee_core::measure::{EndedCounts, Interval, TIME_BOUNDS};
 use knee_core::trial::sessions::SessionNames;
+use knee_load::measure::{EndedCounts, Interval, TIME_BOUNDS};
 
 /// What ended of the steps and the sessions of a trial.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,8 @@
 //! The text, and that it keeps the rules of its format.
 
 use super::*;
-use knee_core::measure::EndedCounts;
 use knee_core::trial::sessions::SessionNames;
+use knee_load::measure::EndedCounts;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn trial(label: &str, kind: LiveKind) -> LiveTrial {

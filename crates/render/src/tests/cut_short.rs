@@ -2,12 +2,12 @@
 //! answer, and a trial that only its intervals tell of.
 
 use crate::{Csv, Html, Json, Junit, Renderer, Text, answer, fixtures, parse_report};
-use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Report;
 use knee_core::report::salvage::{PartialExperiment, RunningTrial, salvage};
 use knee_core::report::{Command, Kind};
-use knee_core::spec::Level;
-use knee_core::time::Nanos;
+use knee_load::measure::{Histogram, Interval};
+use knee_load::spec::Level;
+use knee_load::time::Nanos;
 
 /// A command cut short in its first trial, or in its second after one that ended.
 fn cut_short(kind: Kind, level: Level, ended: usize) -> Report {

@@ -3,7 +3,7 @@
 
 use crate::{Csv, Html, Junit, Renderer, Text, fixtures, parse_report};
 use knee_core::report::Report;
-use knee_core::shown::is_hidden;
+use knee_load::shown::is_hidden;
 use serde_json::Value;
 
 /// Escape sequences with C0 and C1, marks of the direction of writing, and what nobody sees.

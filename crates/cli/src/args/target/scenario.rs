@@ -4,8 +4,8 @@ use super::TargetArgs;
 use crate::args::first_given;
 use crate::failure::Failure;
 use crate::scenario;
-use knee_core::scenario::Scenario;
-use knee_core::spec::{Endpoint, HttpTarget, Pick};
+use knee_load::spec::{Endpoint, HttpTarget, Pick};
+use knee_scenario::Scenario;
 use std::sync::Arc;
 
 impl TargetArgs {

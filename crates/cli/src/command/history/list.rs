@@ -1,7 +1,7 @@
 //! The runs as a table, and as JSON.
 
 use crate::history::{HistoryEntry, RunState};
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 

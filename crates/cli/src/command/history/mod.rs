@@ -75,7 +75,7 @@ fn print(entries: &[HistoryEntry], shown: &[HistoryEntry], raw: &RawList) -> Res
 
 fn show(run: &str, output: &OutputArgs) -> Result<Exit, Failure> {
     let output = output.resolve()?;
-    let report = output.secrets().hide_report(history::load(run)?);
+    let report = history::load(run)?.without_secrets(output.secrets());
     output.deliver(&report)?;
     Ok(Exit::Fine)
 }

@@ -109,7 +109,7 @@ pub(super) struct RawBaseline {
     pub(super) remove: bool,
 }
 
-fn parse_limit(text: &str) -> Result<usize, knee_core::spec::ParseError> {
+fn parse_limit(text: &str) -> Result<usize, knee_load::spec::ParseError> {
     match text {
         "0" => Ok(0),
         _ => parse_count(text).map(|n| n as usize),

@@ -18,9 +18,9 @@ use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::{joined, typed};
 use clap::Args;
 use knee_core::experiment::latency::{Latency, LatencyPlan};
-use knee_core::spec::parse_duration;
-use knee_core::time::Nanos;
 use knee_core::trial::statistics::threshold_names;
+use knee_load::spec::parse_duration;
+use knee_load::time::Nanos;
 use runner::LatencyRunner;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use crate::args::service_address;
 use crate::resolved_options::Typed;
 use knee_core::experiment::latency::parse_scenarios;
-use knee_core::spec::ParseError;
+use knee_load::spec::ParseError;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 

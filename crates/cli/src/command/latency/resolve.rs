@@ -8,13 +8,13 @@ use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::notes::about;
 use crate::resolved_options::ResolvedOptions;
-use knee_core::experiment::latency::spec::{
-    FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd, Settle,
-};
 use knee_core::experiment::latency::{LatencyPlan, QUICK, SCENARIOS};
 use knee_core::report::{Command, Kind};
-use knee_core::spec::{BackendChoice, EngineOptions, Level, WaitPolicy};
-use knee_core::time::Nanos;
+use knee_load::experiment::latency::spec::{
+    FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd, Settle,
+};
+use knee_load::spec::{BackendChoice, EngineOptions, Level, WaitPolicy};
+use knee_load::time::Nanos;
 
 /// A scenario that does not settle is ended then, unless another time is given.
 const LIMIT: Nanos = Nanos::from_secs(600);

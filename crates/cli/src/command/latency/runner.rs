@@ -3,13 +3,13 @@
 use crate::command::laboratory::{TrialOutput, TrialRunner};
 use crate::watch::{LiveKind, UpcomingTrial};
 use knee_core::experiment::latency::analysis::assess;
-use knee_core::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use knee_core::experiment::latency::{Latency, LatencyPlan, gone};
-use knee_core::measure::IntervalWatcher;
-use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
 use knee_engine::experiment::latency as flows;
+use knee_load::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
+use knee_load::measure::IntervalWatcher;
+use knee_load::time::Nanos;
 use knee_render::scenario_line;
 use std::sync::atomic::AtomicBool;
 

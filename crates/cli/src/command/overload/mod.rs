@@ -16,15 +16,15 @@ use crate::margins;
 use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
-use knee_core::arrival::{either, shapes};
 use knee_core::experiment::overload::{
     Descriptors, Overload, OverloadSpec, PreflightFacts, ServerFacts, predict,
 };
 use knee_core::experiment::{Concluded, Experiment, Next};
 use knee_core::finding::{Finding, Severity};
-use knee_core::spec::{CloseKind, Rate, parse_duration, parse_rate};
-use knee_core::time::Nanos;
 use knee_fleet::Fleet;
+use knee_load::arrival::{either, shapes};
+use knee_load::spec::{CloseKind, Rate, parse_duration, parse_rate};
+use knee_load::time::Nanos;
 use runner::OverloadRunner;
 use serde::Serialize;
 use serde_json::Value;

@@ -10,10 +10,10 @@ use crate::machine::Machine;
 use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
 use knee_core::report::{Command, Kind};
-use knee_core::spec::{
+use knee_load::spec::{
     ArrivalLaw, ConnectScheme, HttpTarget, HttpVersion, Load, OverloadLoad, Rate, TrialSpec,
 };
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 
 /// Default number of S-Clients.
 const SCLIENTS: u32 = 12;

@@ -8,12 +8,12 @@ use crate::watch::UpcomingTrial;
 use knee_core::experiment::Experiment;
 use knee_core::experiment::overload::report::is_base_again;
 use knee_core::experiment::overload::{OverloadSpec, PreflightFacts};
-use knee_core::measure::IntervalWatcher;
-use knee_core::spec::{CloseKind, Level, Load, TrialSpec};
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
 use knee_engine::observe::watch_for;
 use knee_fleet::Fleet;
+use knee_load::measure::IntervalWatcher;
+use knee_load::spec::{CloseKind, Level, Load, TrialSpec};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 

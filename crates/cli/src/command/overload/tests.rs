@@ -4,8 +4,8 @@ use super::super::tests::{MACHINE, parse};
 use super::{ResolvedOverload, announcement};
 use crate::command::raw::RawCommand;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
-use knee_core::spec::{CloseKind, Load, OverloadLoad};
-use knee_core::time::Nanos;
+use knee_load::spec::{CloseKind, Load, OverloadLoad};
+use knee_load::time::Nanos;
 
 const URL: &str = "http://127.0.0.1:8080/";
 

@@ -3,8 +3,8 @@
 use crate::command::raw::RawCommand;
 use crate::command::tests::refused::refusal;
 use crate::command::tests::{MACHINE, parse};
-use knee_core::spec::{ArrivalLaw, Load, OpenLoad, TrialSpec};
-use knee_core::time::Nanos;
+use knee_load::spec::{ArrivalLaw, Load, OpenLoad, TrialSpec};
+use knee_load::time::Nanos;
 use std::path::PathBuf;
 
 /// A scenario file that goes with the test.

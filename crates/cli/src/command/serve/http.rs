@@ -7,8 +7,6 @@ use crate::failure::{Exit, Failure};
 use crate::stdout;
 use crate::whole_file::OutputPlace;
 use clap::Args;
-use knee_core::law::Law;
-use knee_core::spec::{ParseError, parse_law};
 use knee_engine::serve::http::HttpServerSpec;
 use knee_engine::serve::http::{
     ARRIVALS_MAX, AcceptPolicy, App, Fault, HttpServer, LOG_MAX, STREAM_LOG_MAX, STREAMS_MAX,
@@ -16,6 +14,8 @@ use knee_engine::serve::http::{
 };
 use knee_engine::serve::http::{parse_capacity, parse_fault, parse_listen, parse_stream};
 use knee_engine::sys::socket::Address;
+use knee_load::law::Law;
+use knee_load::spec::{ParseError, parse_law};
 use std::io::{self, Write};
 
 /// Serve HTTP/1.1 and HTTP/2, in clear or over TLS, with a known service time, queue and faults

@@ -5,12 +5,12 @@ use crate::args::{TokenArgs, listen_address, parse_count, parse_positive, parse_
 use crate::command::latency::{PORT, parse_amount};
 use crate::failure::{Exit, Failure};
 use clap::Args;
-use knee_core::measure::Direction;
-use knee_core::spec::{ParseError, parse_duration};
-use knee_core::time::Nanos;
 use knee_engine::experiment::latency::service::{
     FlowFault, FlowFaultKind, LatencyServer, LatencyServerSpec,
 };
+use knee_load::measure::Direction;
+use knee_load::spec::{ParseError, parse_duration};
+use knee_load::time::Nanos;
 use std::net::SocketAddr;
 
 /// Take uploads, make downloads and answer pings

@@ -4,10 +4,10 @@ use super::{ServeSpec, StatsArgs};
 use crate::args::listen_address;
 use crate::failure::{Exit, Failure};
 use clap::Args;
-use knee_core::spec::ParseError;
 use knee_engine::experiment::throttle::service::{
     QotdServer, QotdSpec, QotdStats, of_the_day, parse_quote,
 };
+use knee_load::spec::ParseError;
 use std::net::{IpAddr, SocketAddr};
 
 /// Serve a quote of the day over UDP and TCP (RFC 865)

@@ -3,9 +3,9 @@
 use crate::args::{RESUMES, VERSIONS, one_of};
 use crate::failure::Failure;
 use clap::Args;
-use knee_core::spec::{TlsResume, TlsVersion};
 use knee_engine::serve::http::{Identity, IdentityError, ServerTls};
 use knee_engine::sys::socket::Address;
+use knee_load::spec::{TlsResume, TlsVersion};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -5,11 +5,11 @@ use crate::args::{SeedArgs, TokenArgs, listen_address, one_of, parse_positive};
 use crate::command::udp::{MODES, parse_buffer, parse_cpu};
 use crate::failure::{Exit, Failure};
 use clap::Args;
-use knee_core::experiment::udp::spec::ServiceMode;
-use knee_core::law::Law;
-use knee_core::spec::parse_law;
-use knee_core::time::Nanos;
 use knee_engine::experiment::udp::service::{UdpServer, UdpServerSpec};
+use knee_load::experiment::udp::spec::ServiceMode;
+use knee_load::law::Law;
+use knee_load::spec::parse_law;
+use knee_load::time::Nanos;
 use std::net::SocketAddr;
 
 /// Take datagrams, work on each, and account for all of them

@@ -3,9 +3,9 @@
 use super::copied_lines::LINES;
 use crate::command::raw::{RawArgs, RawCommand};
 use crate::usage;
-use knee_core::import::curl_line_words;
-use knee_core::spec::{Endpoint, HttpTarget};
 use knee_engine::exchange::http1::serialise;
+use knee_load::spec::{Endpoint, HttpTarget};
+use knee_scenario::import::curl_line_words;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::TcpListener;

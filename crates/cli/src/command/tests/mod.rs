@@ -12,12 +12,12 @@ use crate::machine::Machine;
 use crate::resolved_options::ResolvedOptions;
 use crate::usage;
 use clap::CommandFactory;
-use knee_core::arrival::RampLaw;
-use knee_core::law::Law;
-use knee_core::secrets::Secrets;
-use knee_core::spec::{ArrivalLaw, BackendChoice, Endpoint, Level, Load, OpenLoad, Pause};
-use knee_core::spec::{PauseKind, Pick, Rate, TrialSpec, WaitPolicy};
-use knee_core::time::Nanos;
+use knee_load::arrival::RampLaw;
+use knee_load::law::Law;
+use knee_load::secrets::Secrets;
+use knee_load::spec::{ArrivalLaw, BackendChoice, Endpoint, Level, Load, OpenLoad, Pause};
+use knee_load::spec::{PauseKind, Pick, Rate, TrialSpec, WaitPolicy};
+use knee_load::time::Nanos;
 use refused::refusal;
 use std::ffi::OsString;
 

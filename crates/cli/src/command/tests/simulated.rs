@@ -5,21 +5,17 @@ use super::{MACHINE, parse};
 use crate::command::laboratory::{self, ReportSetup};
 use crate::command::raw::RawCommand;
 use knee_core::experiment::{self, Experiment};
-use knee_core::law::Law;
 use knee_core::report::Conclusion;
 use knee_core::report::{Host, Report};
-use knee_core::spec::TrialSpec;
-use knee_core::time::Nanos;
 use knee_core::trial::assess::assess;
 use knee_core::trial::report::TrialReport;
+use knee_load::law::Law;
+use knee_load::spec::TrialSpec;
+use knee_load::time::Nanos;
 use knee_render::{Json, Renderer, Text, parse_report};
-use sim::{Stall, World, simulate};
+use knee_sim::{Stall, World, simulate};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
-
-#[allow(dead_code, unreachable_pub, unused_imports)]
-#[path = "../../../../core/tests/sim/mod.rs"]
-mod sim;
 
 /// What these arguments lead to in this world.
 fn report(arguments: &str, world: &World) -> Report {

@@ -6,13 +6,13 @@ use crate::command::laboratory::ReportSetup;
 use crate::failure::{Exit, Failure};
 use crate::margins;
 use crate::notes::about;
-use knee_core::arrival::{either, shapes};
 use knee_core::experiment::throttle::RateTable;
-use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec};
-use knee_core::experiment::throttle::wait::Chore;
-use knee_core::spec::{ArrivalLaw, Margins, Rate};
-use knee_core::throttle::CatchUp;
-use knee_core::time::Nanos;
+use knee_load::arrival::{either, shapes};
+use knee_load::experiment::throttle::hold::{HoldMethod, HoldSpec};
+use knee_load::experiment::throttle::wait::Chore;
+use knee_load::spec::{ArrivalLaw, Margins, Rate};
+use knee_load::throttle::CatchUp;
+use knee_load::time::Nanos;
 
 /// How long the rate is held by each method, unless given.
 const DURATION: Nanos = Nanos::from_secs(2);

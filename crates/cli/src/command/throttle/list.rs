@@ -1,7 +1,7 @@
 //! Lists of the command line: names and delays, separated by commas.
 
 use crate::failure::Failure;
-use knee_core::spec::ParseError;
+use knee_load::spec::ParseError;
 
 /// The word for all there are.
 pub const ALL: &str = "all";

@@ -3,15 +3,15 @@
 use crate::command::laboratory::{TrialOutput, TrialRunner};
 use crate::watch::{LiveKind, UpcomingTrial};
 use knee_core::experiment::Experiment;
-use knee_core::experiment::throttle::hold::HoldSpec;
-use knee_core::experiment::throttle::hold::HoldTrial;
-use knee_core::experiment::throttle::wait::WaitTrial;
-use knee_core::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
-use knee_core::measure::IntervalWatcher;
-use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
 use knee_engine::experiment::throttle;
+use knee_load::experiment::throttle::hold::HoldSpec;
+use knee_load::experiment::throttle::hold::HoldTrial;
+use knee_load::experiment::throttle::wait::WaitTrial;
+use knee_load::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
+use knee_load::measure::IntervalWatcher;
+use knee_load::time::Nanos;
 use std::sync::atomic::AtomicBool;
 
 /// The rows of a table, one after another. Nothing is shown during a row, as that would disturb it.

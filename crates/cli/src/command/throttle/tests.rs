@@ -4,13 +4,13 @@ use super::*;
 use crate::command::raw::RawCommand;
 use crate::command::tests::{parse, typed};
 use crate::notes::about;
-use knee_core::experiment::throttle::hold::HoldMethod;
 use knee_core::experiment::throttle::report::ThrottleConclusion;
-use knee_core::experiment::throttle::wait::{Chore, WaitMethod};
 use knee_core::report::{Command, Kind};
 use knee_core::report::{Conclusion, Host, Report, ReportResult, SCHEMA};
-use knee_core::spec::{ArrivalLaw, Margins};
 use knee_core::trial::report::Verdict;
+use knee_load::experiment::throttle::hold::HoldMethod;
+use knee_load::experiment::throttle::wait::{Chore, WaitMethod};
+use knee_load::spec::{ArrivalLaw, Margins};
 
 fn resolve(arguments: &str) -> ThrottleSpec {
     match parse(&format!("throttle {arguments}")) {

@@ -7,11 +7,11 @@ use crate::command::laboratory::ReportSetup;
 use crate::failure::{Exit, Failure};
 use crate::margins;
 use crate::notes::{Notes, about};
-use knee_core::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
 use knee_core::experiment::throttle::{self, margins_of};
-use knee_core::spec::{Margins, ParseError};
-use knee_core::time::Nanos;
 use knee_engine::experiment::throttle::is_permitted;
+use knee_load::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
+use knee_load::spec::{Margins, ParseError};
+use knee_load::time::Nanos;
 
 /// Time spent on a row, unless given.
 const DURATION: Nanos = Nanos::from_millis(500);

@@ -3,8 +3,8 @@
 use super::RawUdp;
 use crate::args::first_given;
 use crate::failure::Failure;
-use knee_core::experiment::udp::spec::ClientsAs;
-use knee_core::spec::AskedArrival;
+use knee_load::experiment::udp::spec::ClientsAs;
+use knee_load::spec::AskedArrival;
 
 /// What the options ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

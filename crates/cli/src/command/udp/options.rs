@@ -2,8 +2,8 @@
 
 use crate::args::{Choices, parse_count, parse_whole, service_address, word_of};
 use crate::resolved_options::Typed;
-use knee_core::experiment::udp::spec::{ClientsAs, ServiceMode, UdpTrialSpec};
-use knee_core::spec::ParseError;
+use knee_load::experiment::udp::spec::{ClientsAs, ServiceMode, UdpTrialSpec};
+use knee_load::spec::ParseError;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 

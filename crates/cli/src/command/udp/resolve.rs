@@ -9,13 +9,13 @@ use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::resolved_options::ResolvedOptions;
 use knee_core::experiment::udp::client_wait::{parse_client_wait, parse_clients};
-use knee_core::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
 use knee_core::experiment::udp::{ExplainRequest, ExplainSpec};
 use knee_core::report::{Command, Kind};
-use knee_core::spec::{
+use knee_load::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
+use knee_load::spec::{
     ArrivalLaw, AskedArrival, BackendChoice, EngineOptions, Level, OpenLoad, Rate, WaitPolicy,
 };
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::sync::Arc;
 
 /// What is explained, unless given: the two clients of the puzzle.
@@ -395,7 +395,7 @@ impl Clients {
 }
 
 /// A service after the kinds of clients is taken for one of them.
-fn with_hint(text: &str, e: knee_core::spec::ParseError) -> String {
+fn with_hint(text: &str, e: knee_load::spec::ParseError) -> String {
     match super::options::parse_service(text) {
         Ok(_) if text.contains(':') => {
             format!("'{text}' is no way to wait: HOST goes before this option")

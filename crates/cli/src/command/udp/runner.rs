@@ -4,12 +4,12 @@ use crate::command::laboratory::{TrialOutput, TrialRunner};
 use crate::watch::{LiveKind, UpcomingTrial};
 use knee_core::experiment::Experiment;
 use knee_core::experiment::udp::AssessedUdpTrial;
-use knee_core::experiment::udp::spec::{ClientWait, UdpTrialSpec};
-use knee_core::measure::IntervalWatcher;
-use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
 use knee_engine::experiment::udp;
+use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::measure::IntervalWatcher;
+use knee_load::time::Nanos;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 

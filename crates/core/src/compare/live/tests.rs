@@ -3,8 +3,8 @@
 use super::{LiveSide, ROUNDS_MIN, compare_live, is_b_first, is_known};
 use crate::compare::report::{Comparison, ComparisonVerdict};
 use crate::experiment::sweep::tests::fake::{Fake, base};
-use crate::rng;
 use crate::trial::report::{TrialReport, Verdict};
+use knee_load::rng;
 
 /// Slices of two targets of one user. The host is up to three times as slow in some rounds as in
 /// others, and `share` is what B serves of what A does.

@@ -5,16 +5,16 @@ use crate::compare::report::{Comparison, ComparisonRow, ComparisonVerdict};
 use crate::compare::tests::report;
 use crate::compare::{NamedReport, compare};
 use crate::experiment::sweep::table::goodput_ci95;
-use crate::measure::{
+use crate::trial::assess::assess;
+use knee_load::measure::{
     Completion, Histogram, Measurement, Op, Outcome, Recorder, RecorderConfig, SessionMeasured,
     SessionsMeasured, Trial, Window,
 };
-use crate::rng;
-use crate::scenario::{ScenarioInputs, parse_scenario};
-use crate::spec::fixture;
-use crate::spec::{Load, Pause};
-use crate::time::Nanos;
-use crate::trial::assess::assess;
+use knee_load::rng;
+use knee_load::spec::{Load, Pause};
+use knee_load::time::Nanos;
+use knee_scenario::{ScenarioInputs, parse_scenario};
+use knee_sim::fixture;
 
 const FILE: &str = "target: http://a\nsessions:\n  buyer:\n    steps:\n      \
     - {get: /login, name: login}\n";

@@ -3,8 +3,8 @@
 use super::distorted;
 use crate::experiment::latency::analysis::grade;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
-use crate::time::Nanos;
 use crate::words::{exact, list, time};
+use knee_load::time::Nanos;
 
 /// What the path is like, and where it bends.
 pub(super) fn in_words(conclusion: &LatencyConclusion) -> String {

@@ -4,8 +4,8 @@ use super::answer;
 use crate::experiment::latency::analysis::{PathFigures, harmonic_mean, overall};
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::finding::{Finding, Severity, codes};
-use crate::spec::{ParseError, parse_duration};
 use crate::words::exact;
+use knee_load::spec::{ParseError, parse_duration};
 
 /// What such a text tells.
 #[derive(Clone, Debug, Default, PartialEq)]

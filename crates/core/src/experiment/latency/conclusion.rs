@@ -8,9 +8,9 @@ use super::report::{LatencyConclusion, ScenarioRow};
 use crate::consistency::{Contradictions, Said, trial};
 use crate::experiment::answer::{Answer, values};
 use crate::finding::Code;
-use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, time, value};
+use knee_load::time::Nanos;
 use serde_json::Value;
 
 impl Answer for LatencyConclusion {

@@ -3,9 +3,9 @@
 use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall};
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::finding::{Finding, codes};
-use crate::spec::Level;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, levels, list};
+use knee_load::spec::Level;
 
 codes! {
     RESTS_ON_DISTORTED = "rests_on_distorted":

@@ -8,10 +8,10 @@ mod tests;
 use super::report::ScenarioRow;
 use super::{classic, distorted};
 use crate::finding::{Code, Finding};
-use crate::measure::Direction;
 use crate::trial::findings::{FindingContext, GENERATOR_DISTORTED, findings_at_levels};
 use crate::trial::flows::FlowsReport;
 use crate::trial::report::TrialReport;
+use knee_load::measure::Direction;
 
 /// All kinds of findings of `knee latency`.
 pub(super) fn codes() -> Vec<Code> {

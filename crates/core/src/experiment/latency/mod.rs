@@ -6,25 +6,24 @@ mod classic;
 mod conclusion;
 mod distorted;
 pub mod findings;
-pub mod measure;
 pub mod report;
-pub mod settling;
-pub mod spec;
 #[cfg(test)]
 mod tests;
 
 pub use classic::{Classic, conclude_classic, parse_classic};
-pub use spec::{FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios};
+pub use knee_load::experiment::latency::spec::{
+    FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios,
+};
 
 use super::{Concluded, Experiment, Next};
 use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall, row};
 use crate::experiment::latency::distorted::ScenarioAttempts;
 use crate::experiment::latency::findings::{MeasuredScenario, latency_findings};
 use crate::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
-use crate::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
-use crate::spec::Level;
-use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
+use knee_load::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
+use knee_load::spec::Level;
+use knee_load::time::Nanos;
 
 /// What `knee latency` is to do.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Flows as reported, and the answer of `knee latency`.
 
-use crate::measure::Direction;
 use crate::trial::report::TimesReport;
+use knee_load::measure::Direction;
 use serde::{Deserialize, Serialize};
 
 /// Capacity, responsiveness and smoothness of a path.

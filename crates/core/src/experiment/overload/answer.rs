@@ -5,8 +5,8 @@ use crate::experiment::overload::analysis::{
     BeyondCapacity, OverloadPoint, OverloadSummary, ServerStop, end, times,
 };
 use crate::experiment::overload::report::{CameBack, OverloadConclusion, Recovery};
-use crate::measure::{Outcome, Outcomes};
 use crate::words::{exact, levels, number, percent};
+use knee_load::measure::{Outcome, Outcomes};
 
 /// SYN rates that are farther from served + D/T than this do not follow it, in percent.
 const FOLLOWS_PERCENT: f64 = 3.0;

@@ -6,8 +6,8 @@ use super::report::{CameBack, LevelRow, OverloadConclusion, parted};
 use crate::consistency::{Contradictions, Said, at_most};
 use crate::experiment::answer::{Answer, most_responses, values};
 use crate::finding::{Code, Finding};
-use crate::measure::Outcome;
 use crate::trial::report::TrialReport;
+use knee_load::measure::Outcome;
 use serde_json::Value;
 
 /// A capacity that is a mean over levels may exceed each of them by this factor.

@@ -13,14 +13,14 @@ pub(super) use generator::ports_remedy;
 use super::analysis::{OverloadPoint, OverloadSetting, OverloadSummary};
 use super::preflight;
 use crate::finding::{Code, Finding};
-use crate::measure::Outcome;
-use crate::spec::Level;
 use crate::trial::findings::{
     FLEET_INCOMPLETE, FindingContext, GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY,
     RATE_MAX_REACHED, SESSION_CODES, findings_at_levels, with_agents,
 };
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{levels, number};
+use knee_load::measure::Outcome;
+use knee_load::spec::Level;
 
 /// All kinds of findings of `knee overload`.
 pub(super) fn codes() -> Vec<Code> {

@@ -10,7 +10,8 @@ mod spec;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use preflight::{PreflightFacts, ServerFacts, predict};
+pub use knee_load::experiment::overload::{PreflightFacts, ServerFacts};
+pub use preflight::predict;
 pub use spec::{Descriptors, OverloadSpec};
 
 use super::{Concluded, Experiment, Next, verdict};
@@ -19,9 +20,9 @@ use crate::experiment::overload::analysis::{
 };
 use crate::experiment::overload::findings::overload_findings;
 use crate::experiment::overload::report::{OverloadConclusion, is_base_again, parted};
-use crate::spec::{Level, TrialSpec};
-use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
+use knee_load::spec::{Level, TrialSpec};
+use knee_load::time::Nanos;
 
 /// The overload as a policy: the simple clients first, from which the capacity is known, then the
 /// S-Clients, or the schedule in their place. In the end comes the base load again. What it does

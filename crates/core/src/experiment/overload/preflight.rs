@@ -5,9 +5,10 @@ use super::{Descriptors, OverloadSpec};
 use crate::experiment::overload::analysis::{SYN_AGAIN, times};
 use crate::experiment::overload::findings::ports_remedy;
 use crate::finding::{Finding, Severity, codes, gravest_first};
-use crate::spec::CloseKind;
-use crate::time::Nanos;
 use crate::words::{exact, number, time};
+use knee_load::experiment::overload::{PreflightFacts, ServerFacts};
+use knee_load::spec::CloseKind;
+use knee_load::time::Nanos;
 
 codes! {
     FILES_WILL_RUN_OUT = "files_will_run_out":
@@ -55,49 +56,6 @@ const REUSE_AFTER: Nanos = Nanos::from_secs(1);
 const UNKNOWN_SERVED_PER_S: f64 = 20_000.0;
 /// Descriptors that an automatic choice seldom exceeds.
 const AUTOMATIC_DESCRIPTORS: u32 = 4_096;
-
-/// What this host, and the server's where it is known, permit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PreflightFacts {
-    /// The first and the last local port (net.ipv4.ip_local_port_range).
-    pub port_range: (u16, u16),
-    /// Local addresses that connections come from, at least 1: each has these ports to itself.
-    pub sources: u32,
-    /// Whether a port in TIME_WAIT is used again after a second (net.ipv4.tcp_tw_reuse: 1, or 2
-    /// and the target is on loopback).
-    pub tw_reuse: bool,
-    /// How connections are closed.
-    pub close: CloseKind,
-    /// Whether this side closes first where the close is orderly: the server keeps connections.
-    pub closes_first: bool,
-    /// How often an unanswered SYN is sent again (net.ipv4.tcp_syn_retries).
-    pub syn_retries: u32,
-    /// Open files that this process may have at the most (the hard limit).
-    pub files_hard: u64,
-    /// For how long a port stays in TIME_WAIT: 60 s on Linux.
-    pub time_wait: Nanos,
-    /// What the server serves per second, where that is known.
-    pub served_per_s: Option<f64>,
-    /// The settings of the server's host; `None` where it is another one.
-    pub server: Option<ServerFacts>,
-}
-
-/// What the server's host does with connections.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServerFacts {
-    /// The longest accept queue of any socket (net.core.somaxconn).
-    pub somaxconn: u32,
-    /// The accept queue that is wanted, where that is known.
-    pub backlog: Option<u32>,
-    /// Half-open connections of a socket (net.ipv4.tcp_max_syn_backlog).
-    pub tcp_max_syn_backlog: u32,
-    /// 0: none; 1: when the queue of requests is full; 2: always (net.ipv4.tcp_syncookies).
-    pub syncookies: u32,
-    /// Whether what finds the accept queue full is reset (net.ipv4.tcp_abort_on_overflow).
-    pub abort_on_overflow: bool,
-    /// How often a SYN-ACK is sent again (net.ipv4.tcp_synack_retries).
-    pub synack_retries: u32,
-}
 
 /// What would fail or mislead, with its remedy, the gravest first; nothing where all is well. An
 /// error is certain; a warning holds if the server is as fast as it may be.

@@ -1,9 +1,9 @@
 //! The answer of `knee overload`.
 
-use crate::measure::{Outcomes, SynSource};
-use crate::spec::{CloseKind, Level};
 use crate::trial::figure::RateRange;
 use crate::trial::report::TrialReport;
+use knee_load::measure::{Outcomes, SynSource};
+use knee_load::spec::{CloseKind, Level};
 use serde::{Deserialize, Serialize};
 
 /// What the server does when more connections are offered than it serves.

@@ -1,11 +1,10 @@
 //! What an overload is asked to do.
 
 use super::report::BASE_AGAIN;
-use crate::rng;
-use crate::spec::{
+use knee_load::rng;
+use knee_load::spec::{
     ArrivalLaw, CloseKind, ConnectScheme, Level, Load, OverloadLoad, Rate, TrialSpec,
 };
-use rand_core::RngCore;
 use serde::{Deserialize, Serialize};
 
 /// What an overload is asked to do.
@@ -109,7 +108,7 @@ impl OverloadSpec {
             label,
             level: load.level(),
             load,
-            seed: rng::stream(self.base.seed, rng::TRIALS + trial as u64).next_u64(),
+            seed: rng::of_trial(self.base.seed, trial),
             ..self.base.clone()
         }
     }
@@ -149,7 +148,7 @@ pub(super) fn automatic(spec: &OverloadSpec, capacity_per_s: f64) -> Vec<u32> {
 mod levels_tests {
     use super::super::tests::spec;
     use super::*;
-    use crate::time::Nanos;
+    use knee_load::time::Nanos;
 
     #[test]
     fn levels_reach_from_a_quarter_above_the_capacity_to_the_factor() {

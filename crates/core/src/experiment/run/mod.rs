@@ -7,14 +7,14 @@ mod tests;
 use super::answer::Answer;
 use super::{Concluded, Experiment, Next, verdict};
 use crate::experiment::run::report::{RepeatedFigure, RunConclusion};
-use crate::measure::error_share;
-use crate::rng;
-use crate::spec::TrialSpec;
-use crate::stats::rounds::{BlockCell, fit};
 use crate::trial::figure::Figure;
 use crate::trial::findings::{FindingContext, findings_at_levels, trial_findings, with_agents};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::statistics::{Compared, StatisticUnit, TrialStatistic, compared_in};
+use knee_load::measure::error_share;
+use knee_load::rng;
+use knee_load::spec::TrialSpec;
+use knee_load::stats::rounds::{BlockCell, fit};
 
 /// Policy of `knee run`: the same load once, or `repeats` times.
 #[derive(Clone, Debug)]

@@ -12,13 +12,13 @@ use crate::experiment::sweep::report::{GoalBounds, ModelFit, RegimeChange, Sweep
 use crate::experiment::sweep::table::{LevelPoint, merged_rows};
 use crate::experiment::{Concluded, verdict};
 use crate::finding::{Finding, gravest_first};
-use crate::measure::error_share;
 use crate::trial::findings::{
     ERRORS, FindingContext, OUTAGE, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels,
     pauses_found, with_agents,
 };
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
+use knee_load::measure::error_share;
 
 /// Findings and conclusion of a table of users measured elsewhere.
 pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {

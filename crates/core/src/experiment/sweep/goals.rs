@@ -7,10 +7,10 @@
 use super::Bound;
 use crate::experiment::sweep::knee::ERROR_SHARE_MAX;
 use crate::experiment::sweep::table::goodput_ci95;
-use crate::measure::error_share;
 use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
+use knee_load::measure::error_share;
 
 /// Share of the operations that may lack a response at a rate that is served: those that straddle
 /// the ends of the window. One standard deviation of a Poisson count is added.

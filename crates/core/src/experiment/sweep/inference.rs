@@ -5,12 +5,12 @@ use super::SweepSpec;
 use super::knee::{self, CurveShape};
 use super::progress::{ROUNDS_MIN, level_of};
 use super::table::LevelPoint;
-use crate::measure::error_share;
-use crate::rng;
-use crate::stats::rounds::{self, BlockCell, Estimate, LevelShift, RoundsFit, median};
-use crate::stats::sample::t_beyond;
 use crate::trial::report::TrialReport;
 use crate::trial::slice::{merged, pooled};
+use knee_load::measure::error_share;
+use knee_load::rng;
+use knee_load::stats::rounds::{self, BlockCell, Estimate, LevelShift, RoundsFit, median};
+use knee_load::stats::sample::t_beyond;
 use rand_core::RngCore;
 
 /// Target half width of the intervals of the maximum and of the knee.

@@ -25,8 +25,8 @@ pub use spec::{Bound, BoundMetric, BoundedFigures, RatePlan, SweepAxis, SweepSpe
 
 use super::{Concluded, Experiment, Next};
 use crate::experiment::sweep::report::SweepConclusion;
-use crate::spec::TrialSpec;
 use crate::trial::report::TrialReport;
+use knee_load::spec::TrialSpec;
 
 /// Policy of a sweep. The next step follows from its spec and the trials alone, so that a stored
 /// sweep can be replayed.

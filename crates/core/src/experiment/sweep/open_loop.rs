@@ -5,11 +5,11 @@
 use super::{SweepAxis, SweepSpec, rates};
 use crate::experiment::sweep::report::{OpenLoopComparison, SweepConclusion, SweepLevel};
 use crate::finding::{Code, Finding, Severity};
-use crate::spec::{Level, Rate, TrialSpec};
-use crate::stats::sample::mean;
 use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, levels, percent, time, value};
+use knee_load::spec::{Level, Rate, TrialSpec};
+use knee_load::stats::sample::mean;
 
 /// Offered rate as a share of the maximum.
 const OFFERED_SHARE: f64 = 0.9;

@@ -3,8 +3,8 @@
 //! A slice is often shorter than the period, but all slices share one clock. The pauses have a
 //! period if nearly all are at its multiples, and nearly every multiple within a slice has one.
 
-use crate::stats::rounds::median;
 use crate::trial::report::{PausesReport, TrialReport, Verdict};
+use knee_load::stats::rounds::median;
 use std::f64::consts::TAU;
 
 /// Least number of pauses.
@@ -140,8 +140,8 @@ impl PauseTimes {
 mod tests {
     use super::*;
     use crate::experiment::sweep::tests::fake::{base, blank};
-    use crate::spec::Level;
     use crate::trial::slice::Slice;
+    use knee_load::spec::Level;
 
     /// Slices of 400 ms, 650 ms apart, of a target that pauses for 100 ms at these times.
     fn slices(pauses: &[f64]) -> Vec<TrialReport> {
@@ -169,12 +169,12 @@ mod tests {
 
     #[test]
     fn pauses_without_a_period_are_not_periodic() {
-        let mut rng = crate::rng::stream(1, 7);
+        let mut rng = knee_load::rng::stream(1, 7);
         let falsely = (0..200).filter(|_| {
             let mut at = 0.0;
             let pauses: Vec<f64> = (0..40)
                 .map(|_| {
-                    at += 0.2 + crate::rng::exp1(&mut rng) * 0.4;
+                    at += 0.2 + knee_load::rng::exp1(&mut rng) * 0.4;
                     at
                 })
                 .collect();

@@ -4,12 +4,12 @@
 use super::inference::Inference;
 use super::{SweepSpec, VuserPlan};
 use crate::experiment::Next;
-use crate::measure::error_share;
-use crate::rng;
-use crate::spec::{Level, TrialSpec};
-use crate::time::Nanos;
 use crate::trial::report::TrialReport;
 use crate::words::{users, value};
+use knee_load::measure::error_share;
+use knee_load::rng;
+use knee_load::spec::{Level, TrialSpec};
+use knee_load::time::Nanos;
 
 /// Least number of rounds: fewer do not determine the spread between them.
 pub(super) const ROUNDS_MIN: usize = 5;
@@ -314,7 +314,7 @@ fn next_level(climb: &[LevelSample], vusers_max: u32) -> Option<u32> {
 fn still_rises(levels: &[u32], seen: &[LevelSample]) -> Option<LevelSample> {
     let middle = |level: u32| {
         let here = seen.iter().filter(|s| s.level == level);
-        crate::stats::rounds::median(here.map(|s| s.per_s))
+        knee_load::stats::rounds::median(here.map(|s| s.per_s))
     };
     let top = *levels.last()?;
     let below = levels.iter().filter(|&&l| f64::from(top) >= 1.4 * f64::from(l));
@@ -331,7 +331,7 @@ fn choose(seen: &[LevelSample], spec: &SweepSpec) -> Vec<u32> {
     levels.dedup();
     let of = |level: u32| {
         let here = seen.iter().filter(|s| s.level == level);
-        crate::stats::rounds::median(here.filter(|s| s.per_s > 0.0).map(|s| s.per_s))
+        knee_load::stats::rounds::median(here.filter(|s| s.per_s > 0.0).map(|s| s.per_s))
     };
     let most = levels.iter().map(|&l| of(l)).fold(0.0, f64::max);
     let Some(&lowest) = levels.iter().find(|&&l| of(l) > 0.0) else {

@@ -6,10 +6,10 @@
 use super::goals::{Goal, GoalLimit, RateTrials, TrialDemand};
 use super::{RatePlan, SweepSpec};
 use crate::experiment::Next;
-use crate::spec::{Rate, TrialSpec};
-use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
+use knee_load::spec::{Rate, TrialSpec};
+use knee_load::time::Nanos;
 
 /// First rate of an automatic plan, in operations per second.
 const START_PER_S: f64 = 100.0;

@@ -1,6 +1,6 @@
 //! Conclusion of a sweep in a report.
 
-use crate::spec::Level;
+use knee_load::spec::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -7,10 +7,10 @@ use crate::experiment::sweep::findings::AxisKind;
 use crate::experiment::sweep::knee::fails;
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel, SweepOutage, SweepSlice};
 use crate::experiment::sweep::table::LevelPoint;
-use crate::measure::error_share;
-use crate::spec::Level;
-use crate::stats::rounds::median;
 use crate::trial::report::{TrialReport, Verdict};
+use knee_load::measure::error_share;
+use knee_load::spec::Level;
+use knee_load::stats::rounds::median;
 
 /// Shortest silence that is an outage, …
 const OUTAGE_NS: u64 = 250_000_000;

@@ -1,14 +1,14 @@
 //! Plan of a sweep: axis, levels, bounds, budget.
 
 use crate::experiment::sweep::report::BoundAsked;
-use crate::rng;
-use crate::spec::{
+use crate::trial::messages::{MessagesReport, TimesOf};
+use crate::trial::report::{TimesReport, TrialReport};
+use knee_load::rng;
+use knee_load::spec::{
     ArrivalLaw, Level, Load, OpenLoad, ParseError, Pause, PauseKind, Rate, TrialSpec,
     parse_duration,
 };
-use crate::time::Nanos;
-use crate::trial::messages::{MessagesReport, TimesOf};
-use crate::trial::report::{TimesReport, TrialReport};
+use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

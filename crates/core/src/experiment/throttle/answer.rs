@@ -7,13 +7,13 @@ use crate::experiment::answer::{Answer, values};
 use crate::experiment::throttle::analysis::{
     HeldRate, at_reference_delay, ends_early, rate_row, wait_row,
 };
-use crate::experiment::throttle::hold::{HoldMethod, HoldTrial};
 use crate::experiment::throttle::report::RateRow;
-use crate::experiment::throttle::wait::{WaitMethod, WaitTrial};
 use crate::finding::Code;
-use crate::spec::ArrivalLaw;
 use crate::trial::report::TrialReport;
 use crate::words::{exact, number, percent, time};
+use knee_load::experiment::throttle::hold::{HoldMethod, HoldTrial};
+use knee_load::experiment::throttle::wait::{WaitMethod, WaitTrial};
+use knee_load::spec::ArrivalLaw;
 use serde_json::Value;
 
 /// Drift that is less than what crystals differ by is none, in parts per million.
@@ -194,7 +194,7 @@ fn check(of: &ThrottleConclusion, found: &mut Contradictions) {
 mod answer_tests {
     use super::*;
     use crate::experiment::throttle::tests::{holds, waits};
-    use crate::time::Nanos;
+    use knee_load::time::Nanos;
     use proptest::prelude::*;
 
     fn late(method: HoldMethod, late_ns: impl Fn(u64) -> u64) -> HoldTrial {

@@ -4,14 +4,14 @@
 mod tests;
 
 use crate::experiment::throttle::analysis::{EARLY, HeldRate, at_reference_delay, rate_row};
-use crate::experiment::throttle::hold::HoldMethod;
-use crate::experiment::throttle::hold::HoldTrial;
-use crate::experiment::throttle::wait::WaitMethod;
-use crate::experiment::throttle::wait::WaitTrial;
 use crate::finding::{Finding, codes};
-use crate::spec::ArrivalLaw;
-use crate::time::Nanos;
 use crate::words::{exact, number, percent, time};
+use knee_load::experiment::throttle::hold::HoldMethod;
+use knee_load::experiment::throttle::hold::HoldTrial;
+use knee_load::experiment::throttle::wait::WaitMethod;
+use knee_load::experiment::throttle::wait::WaitTrial;
+use knee_load::spec::ArrivalLaw;
+use knee_load::time::Nanos;
 
 codes! {
     SLEEP_OVERSHOOTS = "sleep_overshoots":
@@ -67,7 +67,7 @@ const OF_ITSELF: f64 = 2.0;
 /// Poisson process has 1.
 const LUMPY: f64 = 0.5;
 
-const USE_THROTTLE: &str = "use the throttle: knee run does, and in a program knee_core::throttle";
+const USE_THROTTLE: &str = "use the throttle: knee run does, and in a program knee_load::throttle";
 const UNDISTURBED: &str = "repeat on a quieter machine, or on an idle core: taskset -c 1 knee \
                            throttle …; or ask for less: a lower --rate";
 

@@ -3,11 +3,9 @@
 pub mod analysis;
 mod answer;
 pub mod findings;
-pub mod hold;
 pub mod report;
 #[cfg(test)]
 mod tests;
-pub mod wait;
 
 use crate::experiment::throttle::analysis::{
     hybrid_margin, margin_rows, rate_row, recommendations, wait_row,
@@ -15,14 +13,14 @@ use crate::experiment::throttle::analysis::{
 use crate::experiment::throttle::findings::{
     THROTTLE_NOT_HELD, hold_findings, not_permitted, wait_findings,
 };
-use crate::experiment::throttle::hold::HoldSpec;
-use crate::experiment::throttle::hold::HoldTrial;
 use crate::experiment::throttle::report::ThrottleConclusion;
-use crate::experiment::throttle::wait::WaitTrial;
-use crate::experiment::throttle::wait::{WaitMethod, WaitSpec};
 use crate::experiment::{Concluded, Experiment, Next};
 use crate::trial::report::Verdict;
 pub use analysis::margins_of;
+use knee_load::experiment::throttle::hold::HoldSpec;
+use knee_load::experiment::throttle::hold::HoldTrial;
+use knee_load::experiment::throttle::wait::WaitTrial;
+use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec};
 
 /// The next row of a table that is run in the order given.
 fn next_row<S: Clone>(rows: &[S], done: usize) -> Next<S> {
@@ -142,9 +140,9 @@ impl Experiment for WaitTable {
 #[cfg(test)]
 mod rate_table_tests {
     use super::*;
-    use crate::experiment::throttle::hold::HoldMethod::{NaiveSleep, Throttle};
     use crate::experiment::throttle::tests::holds;
-    use crate::time::Nanos;
+    use knee_load::experiment::throttle::hold::HoldMethod::{NaiveSleep, Throttle};
+    use knee_load::time::Nanos;
 
     const OPERATION: Nanos = Nanos::from_micros(100);
 
@@ -199,9 +197,9 @@ mod rate_table_tests {
 mod wait_table_tests {
     use super::*;
     use crate::experiment::throttle::tests::waits;
-    use crate::experiment::throttle::wait::WaitMethod::{Hybrid, IoUring, Sleep};
     use crate::experiment::{EndReason, conduct};
-    use crate::time::Nanos;
+    use knee_load::experiment::throttle::wait::WaitMethod::{Hybrid, IoUring, Sleep};
+    use knee_load::time::Nanos;
     use std::convert::Infallible;
     use std::ops::ControlFlow;
 

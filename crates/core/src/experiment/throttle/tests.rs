@@ -1,12 +1,12 @@
 //! Made-up measurements for tests.
 
-use crate::experiment::throttle::hold::{HoldMethod, HoldSpec};
-use crate::experiment::throttle::hold::{HoldStats, HoldTrial};
-use crate::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
-use crate::experiment::throttle::wait::{WaitStats, WaitTrial};
-use crate::spec::{ArrivalLaw, Margins, Rate};
-use crate::throttle::CatchUp;
-use crate::time::Nanos;
+use knee_load::experiment::throttle::hold::{HoldMethod, HoldSpec};
+use knee_load::experiment::throttle::hold::{HoldStats, HoldTrial};
+use knee_load::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
+use knee_load::experiment::throttle::wait::{WaitStats, WaitTrial};
+use knee_load::spec::{ArrivalLaw, Margins, Rate};
+use knee_load::throttle::CatchUp;
+use knee_load::time::Nanos;
 
 /// Waits of `delay` that ended late by so much each, at a cost of 3 µs per wait.
 pub(crate) fn waits(method: WaitMethod, delay: Nanos, late_ns: &[u64]) -> WaitTrial {

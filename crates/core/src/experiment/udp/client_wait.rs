@@ -1,12 +1,12 @@
 //! Client waits on the command line: `yield`, `exp(200us)`, `poisson`; with their number
 //! `exp(200us)*128`, and with a rate `poisson@6000*4`.
 
-use crate::arrival::{is_name, schedules};
-use crate::experiment::udp::spec::ClientWait;
-use crate::law::Law;
-use crate::quantity::parse::{Call, error, quoted};
-use crate::spec::{ParseError, Rate, parse_arrival, parse_duration, parse_law, parse_rate};
-use crate::time::Nanos;
+use knee_load::arrival::{is_name, schedules};
+use knee_load::experiment::udp::spec::ClientWait;
+use knee_load::law::Law;
+use knee_load::quantity::parse::{Call, error, quoted};
+use knee_load::spec::{ParseError, Rate, parse_arrival, parse_duration, parse_law, parse_rate};
+use knee_load::time::Nanos;
 
 /// What a client does between two datagrams: `none`, `yield`, `sleep(0)`, `sleep(T)`, `exp(T)`,
 /// `uniform(FROM,TO)`, `lognormal(MEDIAN,SIGMA)`, `tick(T)`, or the schedule of an arrival process,
@@ -136,7 +136,7 @@ fn parse_unscheduled(text: &str) -> Result<Option<ClientWait>, ParseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrival::{ArrivalLaw, RampLaw};
+    use knee_load::arrival::{ArrivalLaw, RampLaw};
 
     const RUN: Nanos = Nanos::from_secs(10);
 

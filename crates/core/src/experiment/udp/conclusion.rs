@@ -3,13 +3,13 @@
 use super::explain::Hypothesis;
 use super::findings::{code_at, codes};
 use super::laws::in_words;
-use super::measure::DropPlace;
 use super::report::{LawRow, UdpConclusion};
 use crate::consistency::{Contradictions, Said, trial};
 use crate::experiment::answer::{Answer, values};
 use crate::finding::Code;
 use crate::trial::report::TrialReport;
 use crate::words::exact;
+use knee_load::experiment::udp::measure::DropPlace;
 use serde_json::Value;
 
 impl Answer for UdpConclusion {

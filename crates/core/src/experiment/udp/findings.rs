@@ -9,15 +9,15 @@ mod tests;
 pub(super) use ends::buffer_covers_ns;
 
 use crate::experiment::udp::explain::BUDGET_CODES;
-use crate::experiment::udp::measure::DropPlace;
 use crate::experiment::udp::pool;
 use crate::finding::{Code, Finding, gravest_first};
-use crate::spec::Level;
 use crate::trial::datagrams::LedgerReport;
 use crate::trial::findings::distorted;
 use crate::trial::report::TrialReport;
 use crate::trial::validity::Clause;
 use crate::words::{exact, levels, list};
+use knee_load::experiment::udp::measure::DropPlace;
+use knee_load::spec::Level;
 
 /// All kinds of findings of `knee udp`.
 pub(super) fn codes() -> Vec<Code> {

@@ -1,14 +1,14 @@
 //! What clients of one law did and got, their trials pooled.
 
 use super::pool::{self, ledger};
-use crate::experiment::udp::measure::DropPlace;
 use crate::experiment::udp::report::LawRow;
-use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::verdict;
-use crate::stats::sample::mean_and_ci95;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{drop_place, exact, list, number, share};
+use knee_load::experiment::udp::measure::DropPlace;
+use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::stats::sample::mean_and_ci95;
 use std::collections::BTreeMap;
 
 /// The row of the clients of `spec`. Rates are means over the trials; the loss is that of all their

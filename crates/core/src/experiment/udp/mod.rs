@@ -9,27 +9,23 @@ mod conclusion;
 mod explain;
 pub mod findings;
 mod laws;
-pub mod measure;
 mod pool;
-pub mod recorder;
 pub mod report;
-pub mod spec;
 #[cfg(test)]
 mod tests;
 
 use crate::experiment::udp::analysis::assess;
 use crate::experiment::udp::findings::datagram_findings;
-use crate::experiment::udp::measure::UdpTrial;
 use crate::experiment::udp::report::{LawRow, UdpConclusion};
-use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::{Concluded, Experiment, Next};
-use crate::rng;
-use crate::time::Nanos;
 use crate::trial::report::TrialReport;
 use crate::words::ratio;
 pub use explain::{EXPLAIN_LIMIT, ExplainRequest, ExplainSpec, UdpExplain};
+use knee_load::experiment::udp::measure::UdpTrial;
+use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::rng;
+use knee_load::time::Nanos;
 use laws::{in_words, law_row, law_verdict, lost_where};
-use rand_core::RngCore;
 use std::sync::Arc;
 
 /// Maximum times of sending that are kept: a replay of these is long enough.
@@ -133,7 +129,7 @@ impl Experiment for UdpCompare {
         }
         let mut spec = self.laws[past.len() % self.laws.len()].clone();
         // Neither the same waits in each repeat nor, of two laws, the same random numbers.
-        spec.seed = rng::stream(spec.seed, rng::TRIALS + past.len() as u64).next_u64();
+        spec.seed = rng::of_trial(spec.seed, past.len());
         Next::Run(Box::new(spec))
     }
 

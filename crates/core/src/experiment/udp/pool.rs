@@ -1,8 +1,8 @@
 //! Trials of the same clients taken together.
 
-use crate::measure::Interval;
 use crate::trial::datagrams::{DatagramReport, DispersionAt, LedgerReport, LossEvidence};
 use crate::trial::report::TrialReport;
+use knee_load::measure::Interval;
 use std::collections::BTreeMap;
 
 /// The sum of their ledgers. It balances, as each of them does.
@@ -134,8 +134,8 @@ mod pool_tests {
     use crate::experiment::udp::analysis::assess;
     use crate::experiment::udp::analysis::tests::{moments, schedule, served, spec};
     use crate::experiment::udp::pool::ledger;
-    use crate::spec::ArrivalLaw;
-    use crate::time::Nanos;
+    use knee_load::spec::ArrivalLaw;
+    use knee_load::time::Nanos;
 
     /// 6,000/s to a service of 200 µs behind a buffer for 9 datagrams.
     fn lossy() -> TrialReport {

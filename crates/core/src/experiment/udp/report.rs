@@ -1,7 +1,7 @@
 //! Datagrams accounted for, and the answer of `knee udp`.
 
-use crate::measure::Interval;
 use crate::trial::datagrams::{DispersionAt, LedgerReport};
+use knee_load::measure::Interval;
 use serde::{Deserialize, Serialize};
 
 /// The answer of `knee udp`.

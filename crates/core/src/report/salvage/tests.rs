@@ -1,9 +1,9 @@
 use super::*;
 use crate::experiment::sweep::report::SweepConclusion;
-use crate::measure::{Histogram, Interval};
 use crate::report::{Command, Conclusion, Host, Kind, ReportResult};
-use crate::spec::Level;
-use crate::time::Nanos;
+use knee_load::measure::{Histogram, Interval};
+use knee_load::spec::Level;
+use knee_load::time::Nanos;
 
 fn begun(kind: Kind) -> Report {
     Report {

@@ -1,14 +1,14 @@
 //! Whole trials, simulated, and what is to be said of them.
 
 use super::*;
-use crate::arrival::ArrivalProcess;
-use crate::measure::Op;
-use crate::measure::{Completion, Recorder, RecorderConfig, Window};
-use crate::rng;
-use crate::spec::*;
-use crate::stats::sample::simulated::mm1;
-use crate::time::Nanos;
 use crate::trial::report::OfferedReport;
+use knee_load::arrival::ArrivalProcess;
+use knee_load::measure::Op;
+use knee_load::measure::{Completion, Recorder, RecorderConfig, Window};
+use knee_load::rng;
+use knee_load::spec::*;
+use knee_load::time::Nanos;
+use knee_sim::series::mm1;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 

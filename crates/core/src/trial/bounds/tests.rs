@@ -1,13 +1,13 @@
 //! Which figures are determined, and what stands in the place of the others.
 
 use super::*;
-use crate::arrival::ArrivalLaw;
-use crate::measure::{GeneratorUse, Stage};
 use crate::trial::assess::assess;
 use crate::trial::assess::tests::{closed, open, spec};
 use crate::trial::figure::Figure;
 use crate::trial::report::Verdict;
 use crate::trial::validity::Clause;
+use knee_load::arrival::ArrivalLaw;
+use knee_load::measure::{GeneratorUse, Stage};
 use std::collections::BTreeMap;
 
 const US: u64 = 1_000;
@@ -25,7 +25,7 @@ fn trial(load: Load, response_ns: u64, undelayed_ns: u64) -> Trial {
     measured.series.completed = vec![100.0; 1_000];
     measured.series.response_sum_ns = vec![100.0 * response_ns as f64; 1_000];
     measured.series.response_count = vec![100; 1_000];
-    measured.outcomes.add_many(crate::measure::Outcome::Ok, 100_000);
+    measured.outcomes.add_many(knee_load::measure::Outcome::Ok, 100_000);
     measured.response.record_n(Nanos(response_ns), 100_000);
     measured.undelayed.record_n(Nanos(undelayed_ns), 100_000);
     measured.service.record_n(Nanos(response_ns), 100_000);
@@ -78,14 +78,14 @@ fn service_times_are_as_exact_as_their_timestamps() {
     trial.measurement.by_kernel = 0;
     let mut lateness = Histogram::default();
     lateness.record_n(Nanos(30 * US), 100);
-    trial.generator.wait = Some(crate::measure::WaitUse { lateness, ..wait_use() });
+    trial.generator.wait = Some(knee_load::measure::WaitUse { lateness, ..wait_use() });
     let times = service(&trial);
     assert!(times.p50.is_none() && times.ranges["p50"].at_least < 71 * US);
 }
 
-fn wait_use() -> crate::measure::WaitUse {
-    crate::measure::WaitUse {
-        policy: crate::spec::WaitPolicy::Auto,
+fn wait_use() -> knee_load::measure::WaitUse {
+    knee_load::measure::WaitUse {
+        policy: knee_load::spec::WaitPolicy::Auto,
         polling_percent: 0.0,
         realtime_percent: 0.0,
         polled_percent: 0.0,
@@ -140,7 +140,7 @@ fn nothing_determined_is_invalid() {
     assert_eq!(assess(&trial).invalid_clauses, [Clause::Undetermined]);
     // Of ten operations each value is stated.
     trial.measurement.outcomes = Default::default();
-    trial.measurement.outcomes.add_many(crate::measure::Outcome::Ok, 10);
+    trial.measurement.outcomes.add_many(knee_load::measure::Outcome::Ok, 10);
     assert_eq!(assess(&trial).verdict, Verdict::Valid);
 }
 

@@ -2,11 +2,11 @@
 
 use super::TrialGroup;
 use crate::finding::{Finding, Severity, codes};
-use crate::spec::Level;
 use crate::trial::bounds::{BUSY_PERCENT, BUSY_WINDOW};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::validity::Clause;
 use crate::words::{number, percent, time, users};
+use knee_load::spec::Level;
 
 /// Little's law says nothing about a window with fewer operations per user than this: those that
 /// straddle its ends are too large a part.

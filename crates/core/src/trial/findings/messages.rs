@@ -2,10 +2,10 @@
 
 use super::TrialGroup;
 use crate::finding::{Finding, Severity, codes};
-use crate::measure::Outcome;
 use crate::trial::messages::MessagesReport;
 use crate::trial::report::TrialReport;
 use crate::words::{exact, percent, time};
+use knee_load::measure::Outcome;
 
 /// Share of the streams with a stall from which on it is a warning.
 const STALLED_WARNING_PERCENT: f64 = 1.0;

@@ -23,9 +23,9 @@ pub(crate) use target::{
 };
 
 use crate::finding::{Code, Finding, gravest_first};
-use crate::spec::Level;
 use crate::trial::report::TrialReport;
 use crate::words::{levels, value};
+use knee_load::spec::Level;
 
 /// The codes of these findings.
 pub fn codes() -> impl Iterator<Item = Code> {

@@ -1,12 +1,12 @@
 //! Findings about sessions.
 
 use super::TrialGroup;
-use crate::digits;
 use crate::finding::{Finding, Severity, codes};
-use crate::measure::Outcome;
 use crate::trial::report::TrialReport;
 use crate::trial::sessions::UnexpectedReport;
 use crate::words::{percent, time};
+use knee_load::digits;
+use knee_load::measure::Outcome;
 
 codes! {
     DATA_EXHAUSTED = "data_exhausted":
@@ -156,10 +156,10 @@ pub(super) fn program_late(trials: &TrialGroup) -> Option<Finding> {
 mod tests {
     use crate::experiment::sweep::tests::fake::{base, blank};
     use crate::finding::Finding;
-    use crate::measure::Outcome;
-    use crate::spec::Level;
     use crate::trial::findings::trial_findings;
     use crate::trial::sessions::{SessionsReport, UnfitReport};
+    use knee_load::measure::Outcome;
+    use knee_load::spec::Level;
 
     fn found(code: &str, sessions: SessionsReport, unfit: u64) -> Option<Finding> {
         let mut trial = blank(Level::Vusers(1), &base(1));

@@ -2,9 +2,9 @@
 
 use super::TrialGroup;
 use crate::finding::{Finding, Severity, codes};
-use crate::spec::Level;
 use crate::trial::report::{OutageReport, PausesReport, TrialReport, Verdict};
 use crate::words::{number, percent, time};
+use knee_load::spec::Level;
 
 /// So few failures are no outage, whatever else did not happen meanwhile.
 const OUTAGE_FAILURES: u64 = 5;

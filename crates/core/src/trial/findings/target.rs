@@ -3,10 +3,10 @@
 use super::silence::outage;
 use super::{FindingContext, TrialGroup};
 use crate::finding::{Finding, Severity, codes};
-use crate::measure::{Interval, Outcome, Outcomes, Stage, error_share};
-use crate::spec::Level;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, number, percent, time};
+use knee_load::measure::{Interval, Outcome, Outcomes, Stage, error_share};
+use knee_load::spec::Level;
 
 /// From this share on failures are a warning.
 const ERRORS_PERCENT: f64 = 1.0;

@@ -2,12 +2,12 @@
 
 use super::{FindingContext, findings_at_levels, trial_findings};
 use crate::experiment::sweep::tests::fake::{base, blank, outcomes};
-use crate::measure::{Interval, Outcome, Stage};
-use crate::spec::{Level, WaitPolicy};
 use crate::trial::figure::{RateRange, TimeRange};
 use crate::trial::report::{LittlesLaw, QuantilesReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{ProgramsReport, SessionsReport};
 use crate::trial::waiting::WaitReport;
+use knee_load::measure::{Interval, Outcome, Stage};
+use knee_load::spec::{Level, WaitPolicy};
 
 /// A sound trial of 10 users: 1,000/s at 10 ms.
 fn sound() -> TrialReport {

@@ -1,14 +1,14 @@
 //! Servers that hang, die, stand still and pause, in virtual time; and those that only seem to.
 
 use crate::finding::{Finding, Severity};
-use crate::law::Law;
-use crate::sim::{Faults, Stall, World, simulate};
-use crate::spec::{ArrivalLaw, Level, Load, OpenLoad, Rate, TrialSpec};
-use crate::time::Nanos;
 use crate::trial::assess::assess;
 use crate::trial::assess::tests::{closed, open, spec};
 use crate::trial::findings::trial_findings;
 use crate::trial::report::{TrialReport, Verdict};
+use knee_load::law::Law;
+use knee_load::spec::{ArrivalLaw, Level, Load, OpenLoad, Rate, TrialSpec};
+use knee_load::time::Nanos;
+use knee_sim::{Faults, Stall, World, simulate};
 use proptest::prelude::*;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;

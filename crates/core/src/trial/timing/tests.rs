@@ -1,9 +1,9 @@
 use super::*;
-use crate::measure::{Completion, Op, Outcome, Recorder, RecorderConfig, Trial, Window};
-use crate::spec::ArrivalLaw;
-use crate::time::Nanos;
 use crate::trial::assess::assess;
 use crate::trial::assess::tests::{closed, open, spec};
+use knee_load::measure::{Completion, Op, Outcome, Recorder, RecorderConfig, Trial, Window};
+use knee_load::spec::ArrivalLaw;
+use knee_load::time::Nanos;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 const US: fn(u64) -> Nanos = Nanos::from_micros;
@@ -64,7 +64,7 @@ fn slowest(late: Nanos, stage: Stage) -> Trial {
         for end in &mut ends[stage as usize..Stage::Receive as usize] {
             *end += late;
         }
-        let [started, placed, connected, secured, _, granted, sent, written, first_byte, completed] =
+        let [started, placed, connected, secured, _, granted, sent, written, first, completed] =
             ends;
         Completion {
             started,
@@ -75,7 +75,7 @@ fn slowest(late: Nanos, stage: Stage) -> Trial {
             is_targets_limit: stage == Stage::TargetStreamWait,
             sent,
             written,
-            first_byte,
+            first_byte: first,
             completed,
             picked_up: completed,
             ..c

@@ -7,8 +7,8 @@ use crate::exchange::{
     ConnectionState, EventQueue, Exchange, FlightId, OpEvent, Outbox, RequestRef, ResponseSink,
     Room, StreamEnd,
 };
-use knee_core::measure::Outcome;
-use knee_core::spec::HttpTarget;
+use knee_load::measure::Outcome;
+use knee_load::spec::HttpTarget;
 
 /// One connection that speaks HTTP/1.1.
 #[derive(Default)]
@@ -222,7 +222,7 @@ fn only_empty_lines(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::spec::{HttpRequest, Pick, Url};
+    use knee_load::spec::{HttpRequest, Pick, Url};
 
     /// What is told of a request with these headers whose response is `bytes`, and the standing.
     fn events(headers: &[(&str, &str)], bytes: &[u8]) -> (Vec<OpEvent>, ConnectionState) {

@@ -3,7 +3,7 @@
 use super::Violation;
 use crate::exchange::decimal;
 use httparse::Header;
-use knee_core::messages::is_event_stream;
+use knee_load::messages::is_event_stream;
 use std::mem::MaybeUninit;
 
 /// The most header lines a response may have.

@@ -1,7 +1,7 @@
 //! A request in its bytes on the wire (RFC 9112 §3).
 
-use knee_core::session::Fills;
-use knee_core::spec::{Cut, Hole, HttpRequest, Part};
+use knee_load::session::Fills;
+use knee_load::spec::{Cut, Hole, HttpRequest, Part};
 
 /// The bytes of `request`: request line; Host, User-Agent and Accept unless given; the headers
 /// given, as they are; Content-Length where there is a body or the method implies one (RFC 9110
@@ -163,7 +163,7 @@ pub(in crate::exchange) fn put_decimal(number: usize, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::spec::{Url, parse_header};
+    use knee_load::spec::{Url, parse_header};
 
     const AGENT: &str = concat!("User-Agent: knee/", env!("CARGO_PKG_VERSION"), "\r\n");
 

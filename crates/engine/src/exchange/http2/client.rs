@@ -18,8 +18,8 @@ use super::streams::Streams;
 use crate::exchange::{
     ConnectionState, EventQueue, Exchange, FlightId, OpEvent, Outbox, RequestRef, Room, StreamEnd,
 };
-use knee_core::measure::Outcome;
-use knee_core::spec::{Http2Limits, HttpTarget};
+use knee_load::measure::Outcome;
+use knee_load::spec::{Http2Limits, HttpTarget};
 use receive::Reader;
 use std::collections::VecDeque;
 

@@ -4,7 +4,7 @@
 use super::Violation;
 use super::hpack::{Additions, Decoder, Error};
 use crate::exchange::decimal;
-use knee_core::messages::is_event_stream;
+use knee_load::messages::is_event_stream;
 
 /// The most bytes of a section's fields, each counted with 32 bytes more (RFC 9113 §10.5.1).
 pub(crate) const LIST_BYTES_MAX: usize = 64 << 10;

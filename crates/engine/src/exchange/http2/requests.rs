@@ -10,8 +10,8 @@ use super::hpack::{
 };
 use crate::exchange::RequestRef;
 use crate::exchange::http1::put_decimal;
-use knee_core::session::Fills;
-use knee_core::spec::{Body, Cut, Hole, HttpRequest, HttpTarget, Part};
+use knee_load::session::Fills;
+use knee_load::spec::{Body, Cut, Hole, HttpRequest, HttpTarget, Part};
 use std::collections::HashMap;
 
 /// Entries of the static table. The dynamic table's indices follow.

@@ -6,9 +6,9 @@ use crate::control::{ControlClient, SILENCE_NS, ServiceClock, ServiceLogin, Serv
 use crate::error::RunError;
 use crate::error::reason;
 use crate::sys::stream;
-use knee_core::experiment::latency::measure::LatencyServiceFacts;
-use knee_core::experiment::latency::spec::FlowSockets;
-use knee_core::measure::Direction;
+use knee_load::experiment::latency::measure::LatencyServiceFacts;
+use knee_load::experiment::latency::spec::FlowSockets;
+use knee_load::measure::Direction;
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;

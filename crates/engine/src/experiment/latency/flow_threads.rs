@@ -7,7 +7,7 @@ use crate::sys::clock::{self, ThreadUse};
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::{stream, thread as sys_thread, timer};
 use crate::threads;
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::io;
 use std::net::TcpStream;
 use std::panic::resume_unwind;

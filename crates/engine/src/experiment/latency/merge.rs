@@ -1,10 +1,10 @@
 //! Merges what the two ends of each flow measured.
 
 use super::wire::{FlowSide, LatencyServiceRecord, ReceivedSide, SentSide};
-use knee_core::experiment::latency::measure::{FlowLost, FlowMeasured};
-use knee_core::experiment::latency::spec::LatencyTrialSpec;
-use knee_core::measure::Direction;
-use knee_core::time::Nanos;
+use knee_load::experiment::latency::measure::{FlowLost, FlowMeasured};
+use knee_load::experiment::latency::spec::LatencyTrialSpec;
+use knee_load::measure::Direction;
+use knee_load::time::Nanos;
 
 /// Bytes that each upload had carried by a time, as the service reported.
 pub(super) type UploadProgress = (Nanos, Vec<u64>);

@@ -4,8 +4,8 @@ use super::flow_threads::FlowRun;
 use super::payload::{HEADER_BYTES, RecordHeader};
 use super::wire::ReceivedSide;
 use crate::sys::{clock, stream};
-use knee_core::experiment::latency::measure::FlowLost;
-use knee_core::time::Nanos;
+use knee_load::experiment::latency::measure::FlowLost;
+use knee_load::time::Nanos;
 use std::io;
 use std::net::TcpStream;
 

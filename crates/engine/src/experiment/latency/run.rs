@@ -14,10 +14,10 @@ use crate::kernel::host::HostTime;
 use crate::kernel::limits;
 use crate::sys::{clock, stream, udp};
 use crate::threads;
-use knee_core::experiment::latency::measure::{FlowMeasured, LatencyServiceFacts, LatencyTrial};
-use knee_core::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
-use knee_core::measure::{Interval, IntervalWatcher};
-use knee_core::time::Nanos;
+use knee_load::experiment::latency::measure::{FlowMeasured, LatencyServiceFacts, LatencyTrial};
+use knee_load::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
+use knee_load::measure::{Interval, IntervalWatcher};
+use knee_load::time::Nanos;
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::panic::resume_unwind;
@@ -224,7 +224,7 @@ fn used(
     carried: &[FlowThreadResult],
     elapsed: Nanos,
     steal_percent: Option<f64>,
-) -> knee_core::measure::GeneratorUse {
+) -> knee_load::measure::GeneratorUse {
     let of = |used| WorkerUse { used, polled: Nanos::ZERO, over: elapsed };
     let threads = carried.iter().map(|c| c.used).chain([pinged.used]);
     let threads: Vec<WorkerUse> = threads.map(of).collect();

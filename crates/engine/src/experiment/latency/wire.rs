@@ -14,10 +14,10 @@
 //!
 //! After the record the client may begin again. The end of the control connection ends the session.
 
-use knee_core::experiment::latency::measure::{FlowLost, TcpSample};
-use knee_core::experiment::latency::spec::FlowSockets;
-use knee_core::measure::{Direction, Histogram};
-use knee_core::time::Nanos;
+use knee_load::experiment::latency::measure::{FlowLost, TcpSample};
+use knee_load::experiment::latency::spec::FlowSockets;
+use knee_load::measure::{Direction, Histogram};
+use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 
 pub use crate::control::{Hello, HelloReply, Lines, TooLong, line};

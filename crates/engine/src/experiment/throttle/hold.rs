@@ -6,11 +6,11 @@ use super::{SLACK_DEFAULT_NS, SLACK_LEAST_NS, broken};
 use crate::error::RunError;
 use crate::sys::clock::{MonotonicClock, thread_cpu_ns};
 use crate::sys::timer::{self, TimerFd};
-use knee_core::arrival::{ArrivalProcess, Arrivals};
-use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec, HoldStats};
-use knee_core::spec::{OpenLoad, Rate, Share};
-use knee_core::throttle::{Throttle, Turn};
-use knee_core::time::{Clock, Nanos};
+use knee_load::arrival::{ArrivalProcess, Arrivals};
+use knee_load::experiment::throttle::hold::{HoldMethod, HoldSpec, HoldStats};
+use knee_load::spec::{OpenLoad, Rate, Share};
+use knee_load::throttle::{Throttle, Turn};
+use knee_load::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The timer slack that the method is measured with: a program that sleeps as people write it has

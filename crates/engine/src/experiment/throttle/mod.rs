@@ -1,7 +1,7 @@
 //! The throttle experiment: how this machine waits, and how well it holds a rate.
 //!
 //! [`wait`] measures one way of waiting, [`hold`] one way of holding a rate: each a row of a table,
-//! measured on a thread of its own. The throttle itself is [`knee_core::throttle`]; what is here
+//! measured on a thread of its own. The throttle itself is [`knee_load::throttle`]; what is here
 //! gives it a clock and something to wait with.
 
 mod chore;
@@ -15,12 +15,12 @@ use crate::sys::clock::MonotonicClock;
 use crate::sys::thread as sys_thread;
 use crate::sys::timer;
 use crate::threads;
-use knee_core::experiment::throttle::hold::HoldSpec;
-use knee_core::experiment::throttle::hold::HoldStats;
-use knee_core::experiment::throttle::wait::WaitStats;
-use knee_core::experiment::throttle::wait::{WaitMethod, WaitSpec};
-use knee_core::spec::Margins;
-use knee_core::time::{Clock, Nanos};
+use knee_load::experiment::throttle::hold::HoldSpec;
+use knee_load::experiment::throttle::hold::HoldStats;
+use knee_load::experiment::throttle::wait::WaitStats;
+use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec};
+use knee_load::spec::Margins;
+use knee_load::time::{Clock, Nanos};
 use std::panic::resume_unwind;
 use std::sync::atomic::AtomicBool;
 use std::{io, thread};

@@ -3,10 +3,10 @@
 
 use super::*;
 use crate::experiment::throttle::service::{QotdServer, QotdSpec};
-use knee_core::experiment::throttle::hold::HoldMethod;
-use knee_core::experiment::throttle::wait::Chore;
-use knee_core::spec::{ArrivalLaw, Rate};
-use knee_core::throttle::CatchUp;
+use knee_load::experiment::throttle::hold::HoldMethod;
+use knee_load::experiment::throttle::wait::Chore;
+use knee_load::spec::{ArrivalLaw, Rate};
+use knee_load::throttle::CatchUp;
 use std::net::UdpSocket;
 use std::time::Duration;
 

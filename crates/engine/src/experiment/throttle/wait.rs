@@ -10,10 +10,10 @@ use crate::sys::clock::{MonotonicClock, monotonic_ns, thread_cpu_ns};
 use crate::sys::epoll::{Epoll, Event};
 use crate::sys::timer::UringTimer;
 use crate::sys::timer::{self, TimerFd};
-use knee_core::experiment::throttle::wait::WaitStats;
-use knee_core::experiment::throttle::wait::{WaitMethod, WaitSpec};
-use knee_core::spec::{Margins, WaitPolicy};
-use knee_core::time::{Clock, Nanos};
+use knee_load::experiment::throttle::wait::WaitStats;
+use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec};
+use knee_load::spec::{Margins, WaitPolicy};
+use knee_load::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, thread};
 

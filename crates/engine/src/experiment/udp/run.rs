@@ -11,11 +11,11 @@ use crate::kernel::drops::{DropReading, Drops};
 use crate::kernel::freed::FreedPackets;
 use crate::sys::clock;
 use crate::threads;
-use knee_core::experiment::udp::measure::{
+use knee_load::experiment::udp::measure::{
     DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
 };
-use knee_core::experiment::udp::spec::UdpTrialSpec;
-use knee_core::measure::{Interval, IntervalWatcher};
+use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::measure::{Interval, IntervalWatcher};
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

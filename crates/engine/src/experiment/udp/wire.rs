@@ -12,10 +12,10 @@
 //! After the record the client may begin again. The end of the connection ends the session.
 
 use crate::kernel::drops::fragments::Reassembly;
-use knee_core::experiment::udp::measure::{DropCounter, ServiceFacts, UdpReceived};
-use knee_core::experiment::udp::spec::{ServiceSetup, UdpTrialSpec};
-use knee_core::law::Law;
-use knee_core::time::Nanos;
+use knee_load::experiment::udp::measure::{DropCounter, ServiceFacts, UdpReceived};
+use knee_load::experiment::udp::spec::{ServiceSetup, UdpTrialSpec};
+use knee_load::law::Law;
+use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 
 pub use crate::control::{Hello, HelloReply, Lines, Sharing, TooLong, line};

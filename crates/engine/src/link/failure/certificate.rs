@@ -2,7 +2,7 @@
 
 use super::super::verify::KeyFault;
 use super::spelt;
-use knee_core::shown::shown;
+use knee_load::shown::shown;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ExtendedKeyPurpose, OtherError};
 use std::net::IpAddr;

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::link::config::tls_target;
-use knee_core::measure::EarlyData;
-use knee_core::spec::{Endpoint, HttpTarget, HttpVersion, Pick, TlsResume, TlsSpec, TlsVersion};
+use knee_load::measure::EarlyData;
+use knee_load::spec::{Endpoint, HttpTarget, HttpVersion, Pick, TlsResume, TlsSpec, TlsVersion};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{

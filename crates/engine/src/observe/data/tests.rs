@@ -1,6 +1,6 @@
 use super::super::segment::tests::{SYN_V4, run, syn_v6};
 use super::*;
-use knee_core::both_ends::is_followed;
+use knee_load::both_ends::is_followed;
 use proptest::prelude::*;
 
 /// A segment of 5 bytes from 47414 (0xb936) to 8080.

@@ -6,8 +6,8 @@ use crate::exchange::{ConnectionState, Exchange, FlightId, OpEvent, RequestRef, 
 use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime, Payload};
-use knee_core::measure::Outcome;
-use knee_core::time::Nanos;
+use knee_load::measure::Outcome;
+use knee_load::time::Nanos;
 
 /// Most bytes of a request that are sealed at once.
 const SEAL_MAX: usize = 128 << 10;

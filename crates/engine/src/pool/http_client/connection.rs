@@ -2,8 +2,8 @@
 
 use crate::exchange::{FlightId, Outbox};
 use crate::pool::flights::NONE;
-use knee_core::measure::Op;
-use knee_core::time::Nanos;
+use knee_load::measure::Op;
+use knee_load::time::Nanos;
 use std::io;
 
 pub(super) struct Connection<L, X> {

@@ -4,9 +4,9 @@ use super::{HttpClient, Policy};
 use crate::exchange::{Exchange, FlightId, OpEvent};
 use crate::link::Link;
 use crate::reactor::Backend;
-use knee_core::both_ends::Sampler;
-use knee_core::measure::Completion;
-use knee_core::time::Nanos;
+use knee_load::both_ends::Sampler;
+use knee_load::measure::Completion;
+use knee_load::time::Nanos;
 
 /// Records the positions, if connections are followed.
 #[derive(Default)]

@@ -7,8 +7,8 @@ use crate::link::{HUNG_UP, Link, note_secured};
 use crate::pool::flight::Flight;
 use crate::pool::flights;
 use crate::reactor::{Backend, Close, EventTime};
-use knee_core::measure::Outcome;
-use knee_core::time::Nanos;
+use knee_load::measure::Outcome;
+use knee_load::time::Nanos;
 use std::io;
 
 impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {

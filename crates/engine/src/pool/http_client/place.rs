@@ -5,8 +5,8 @@ use crate::exchange::{Exchange, FlightId};
 use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime};
-use knee_core::measure::{Op, Outcome};
-use knee_core::time::Nanos;
+use knee_load::measure::{Op, Outcome};
+use knee_load::time::Nanos;
 
 impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     /// Gives the room of an open connection to waiting operations.

@@ -5,8 +5,8 @@ use crate::exchange::ConnectionState;
 use crate::pool::flight::{outcome_of, status_outcome};
 use crate::reactor::{Close, ConnectOptions};
 use crate::sys::socket::{RawAddress, TcpPhase, TcpState};
-use knee_core::measure::Outcome;
-use knee_core::spec::CloseKind;
+use knee_load::measure::Outcome;
+use knee_load::spec::CloseKind;
 use std::io;
 
 /// How a client deals with connections.

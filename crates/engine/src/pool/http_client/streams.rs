@@ -6,10 +6,10 @@ use crate::link::Link;
 use crate::pool::deadlines::Deadlines;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime};
-use knee_core::measure::{Outcome, StreamMessage};
-use knee_core::messages::{MessageReaders, MessageRules, ReadMessage};
-use knee_core::spec::HttpTarget;
-use knee_core::time::Nanos;
+use knee_load::measure::{Outcome, StreamMessage};
+use knee_load::messages::{MessageReaders, MessageRules, ReadMessage};
+use knee_load::spec::HttpTarget;
+use knee_load::time::Nanos;
 
 /// Messages of the operations under way.
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use crate::link::Cleartext;
 use crate::pool::requests::serialise_all;
 use crate::reactor::{Close, Piece};
 use crate::sys::socket::{Address, RawAddress, TcpState};
-use knee_core::rng;
-use knee_core::spec::{Body, Endpoint, HttpRequest, HttpTarget, Pick};
+use knee_load::rng;
+use knee_load::spec::{Body, Endpoint, HttpRequest, HttpTarget, Pick};
 use std::io;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";

@@ -7,9 +7,9 @@ use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::pool::http_client::Policy;
 use crate::reactor::Backend;
-use knee_core::measure::{Completion, Op, Outcome};
-use knee_core::session::{Next, PendingAction, PendingStep, UnfitValue};
-use knee_core::time::Nanos;
+use knee_load::measure::{Completion, Op, Outcome};
+use knee_load::session::{Next, PendingAction, PendingStep, UnfitValue};
+use knee_load::time::Nanos;
 use std::cmp::Reverse;
 
 /// Pause after a step that could not be sent.

@@ -2,10 +2,10 @@
 
 use crate::error::{RunError, reason};
 use crate::program::ChildProgram;
-use knee_core::measure::ProgramsMeasured;
-use knee_core::session::{Instruction, ProgramAnswer, SessionPlan};
-use knee_core::spec::{HttpTarget, Question};
-use knee_core::time::Nanos;
+use knee_load::measure::ProgramsMeasured;
+use knee_load::session::{Instruction, ProgramAnswer, SessionPlan};
+use knee_load::spec::{HttpTarget, Question};
+use knee_load::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,12 +7,12 @@ use crate::pool::client::Client;
 use crate::pool::flight::Flight;
 use crate::pool::http_client::Policy;
 use crate::reactor::Backend;
-use knee_core::measure::{Completion, Op, Outcome, RanOut};
-use knee_core::session::{
+use knee_load::measure::{Completion, Op, Outcome, RanOut};
+use knee_load::session::{
     AfterResponse, Fills, Next, PendingStep, UnfitValue, Walk, WholeResponse,
 };
-use knee_core::spec::Cut;
-use knee_core::time::Nanos;
+use knee_load::spec::Cut;
+use knee_load::time::Nanos;
 use std::cmp::Reverse;
 
 /// Most steps of a session in one go, if it neither sends nor pauses. Then others have their turn.

@@ -7,9 +7,9 @@ use crate::pool::http_client::Pooled;
 use crate::pool::http_client::tests::{Remembers, parts};
 use crate::pool::requests::{RequestSet, serialise_all};
 use crate::reactor::Piece;
-use knee_core::law::Law;
-use knee_core::rng;
-use knee_core::session::{Instruction, RequestStep, SessionKind, SessionPlan};
+use knee_load::law::Law;
+use knee_load::rng;
+use knee_load::session::{Instruction, RequestStep, SessionKind, SessionPlan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

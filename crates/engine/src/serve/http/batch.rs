@@ -1,9 +1,9 @@
 //! Streams of messages by a law, in ideal time: who sends its next message when.
 
-use knee_core::law::Law;
-use knee_core::rng::Rng;
-use knee_core::spec::{ParseError, parse_duration, parse_law};
-use knee_core::time::Nanos;
+use knee_load::law::Law;
+use knee_load::rng::Rng;
+use knee_load::spec::{ParseError, parse_duration, parse_law};
+use knee_load::time::Nanos;
 use std::collections::{HashMap, VecDeque};
 
 /// What each response of a streaming server is.
@@ -286,7 +286,7 @@ pub(super) fn put_chunk(bytes: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::rng;
+    use knee_load::rng;
 
     const MS: fn(u64) -> Nanos = Nanos::from_millis;
 

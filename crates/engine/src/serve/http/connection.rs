@@ -7,7 +7,7 @@ use super::log::Log;
 use super::request::{HEAD_MAX, RequestReader};
 use super::wire::Wire;
 use crate::sys::epoll::Epoll;
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 
 /// Bytes that are read at once. Requests that are split are put together in the same buffer, so it
 /// must hold more than a whole head, and than a whole frame.

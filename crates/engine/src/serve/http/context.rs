@@ -13,8 +13,8 @@ use super::station::Station;
 use super::stats::Tally;
 use super::stream_log::{SentMessage, StreamLog};
 use crate::sys::clock::MonotonicClock;
-use knee_core::rng;
-use knee_core::time::{Clock, Nanos};
+use knee_load::rng;
+use knee_load::time::{Clock, Nanos};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -1,8 +1,8 @@
 //! Deliberate faults.
 
-use knee_core::rng::{self, Rng};
-use knee_core::spec::{ParseError, parse_duration};
-use knee_core::time::Nanos;
+use knee_load::rng::{self, Rng};
+use knee_load::spec::{ParseError, parse_duration};
+use knee_load::time::Nanos;
 
 /// A deliberate fault. Probabilities lie in 0 to 1. Each request draws for each fault; the first in
 /// the list that hits counts.

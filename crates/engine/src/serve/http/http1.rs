@@ -9,7 +9,7 @@ use super::request::{Refusal, Request, RequestReader, Step};
 use super::response::{Answer, Response, ResponseKind};
 use super::stats::Trouble;
 use super::wire::{HttpGuess, Wire};
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::io;
 
 /// A connection with HTTP/1.1, or one that has said nothing yet.

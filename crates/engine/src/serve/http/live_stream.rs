@@ -3,7 +3,7 @@
 use super::batch::{END, StreamKey, put_message};
 use super::context::Context;
 use super::stream_log::SentMessage;
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 
 /// A response under way.
 #[derive(Debug)]

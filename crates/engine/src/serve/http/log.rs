@@ -2,7 +2,7 @@
 
 use crate::sys::clock;
 use crate::sys::socket::{Address, Socket};
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::io::{self, Write};
 
 /// Most requests that `--log` keeps: 256 MB, allocated as they fill.

@@ -4,7 +4,7 @@ use super::batch;
 use super::fault::Mishap;
 use super::request::{Persistence, Refusal};
 use crate::exchange::http2::hpack::{self, Indexing};
-use knee_core::rng;
+use knee_load::rng;
 
 /// Response of an application, before it is encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::{self, Address, Listener, Socket};
 use crate::sys::thread;
-use knee_core::spec::{Margins, WaitPolicy};
-use knee_core::time::Nanos;
+use knee_load::spec::{Margins, WaitPolicy};
+use knee_load::time::Nanos;
 use std::io;
 
 /// Tokens of epoll that are no connection's: those count up from zero.

@@ -4,9 +4,9 @@ use super::batch::StreamSpec;
 use super::fault::Fault;
 use super::secure::ServerTls;
 use crate::sys::socket::Address;
-use knee_core::law::Law;
-use knee_core::spec::{ParseError, parse_rate};
-use knee_core::time::Nanos;
+use knee_load::law::Law;
+use knee_load::spec::{ParseError, parse_rate};
+use knee_load::time::Nanos;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Configuration of the reference HTTP server.
@@ -136,7 +136,7 @@ pub fn parse_capacity(text: &str) -> Result<Law, ParseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::spec::parse_law;
+    use knee_load::spec::parse_law;
 
     #[test]
     fn listens_at_an_address_or_a_path() {

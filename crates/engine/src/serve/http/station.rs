@@ -1,8 +1,8 @@
 //! The station: M servers with one FIFO queue, in ideal time.
 
-use knee_core::law::Law;
-use knee_core::rng::Rng;
-use knee_core::time::Nanos;
+use knee_load::law::Law;
+use knee_load::rng::Rng;
+use knee_load::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -108,7 +108,7 @@ impl Station {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::rng;
+    use knee_load::rng;
     use proptest::prelude::*;
 
     const MS: Nanos = Nanos::from_millis(1);

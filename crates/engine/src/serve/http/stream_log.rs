@@ -1,6 +1,6 @@
 //! Log of when each message of a stream left, against which measured times are checked.
 
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::io::{self, Write};
 
 /// Most messages that `--stream-log` keeps: 160 MB.

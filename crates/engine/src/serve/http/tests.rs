@@ -7,8 +7,8 @@ mod secure;
 mod shop;
 
 use super::*;
-use knee_core::law::Law;
-use knee_core::time::Nanos;
+use knee_load::law::Law;
+use knee_load::time::Nanos;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;

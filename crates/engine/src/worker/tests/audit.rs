@@ -3,9 +3,9 @@
 use crate::error::RunError;
 use crate::pool::client::{Client, Tally};
 use crate::reactor::{Backend, Event, EventTime};
-use knee_core::both_ends::Sampler;
-use knee_core::measure::{Completion, Handshakes, Op, SessionsMeasured};
-use knee_core::time::Nanos;
+use knee_load::both_ends::Sampler;
+use knee_load::measure::{Completion, Handshakes, Op, SessionsMeasured};
+use knee_load::time::Nanos;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;

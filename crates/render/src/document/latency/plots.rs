@@ -8,7 +8,7 @@ use crate::document::{Document, Layout, Medium};
 use crate::number::time_short;
 use crate::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit, row_points};
 use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
-use knee_core::measure::{Direction, Interval};
+use knee_load::measure::{Direction, Interval};
 
 /// Height of one row, in CSS pixels.
 const ROW_PX: u32 = 24;

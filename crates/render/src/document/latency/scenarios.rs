@@ -10,9 +10,9 @@ use crate::number::{
 };
 use crate::plot::{Plot, Scale, Series, Tone, Unit, row_points};
 use knee_core::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
-use knee_core::measure::Direction;
 use knee_core::trial::flows::{DirectionReport, FlowReport};
 use knee_core::trial::report::TimesReport;
+use knee_load::measure::Direction;
 
 /// The flows of one direction of a scenario, if any.
 type Side = for<'a> fn(&MeasuredScenario<'a>) -> Option<&'a DirectionReport>;

@@ -6,9 +6,9 @@ use crate::document::table::{Table, TableOf};
 use crate::document::{Document, Layout, Medium};
 use crate::number::{count, signed_count, words};
 use crate::plot::{Plot, Point, Scale, Series, Tone, Unit, row_points};
-use knee_core::experiment::udp::measure::DropPlace;
 use knee_core::experiment::udp::report::LawRow;
 use knee_core::trial::datagrams::{LedgerReport, LossEvidence};
+use knee_load::experiment::udp::measure::DropPlace;
 use std::collections::BTreeSet;
 
 /// Height of one row, in CSS pixels.

@@ -9,9 +9,9 @@ use crate::document::{Document, Layout};
 use crate::number::{plural, time_short};
 use crate::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
 use knee_core::experiment::udp::report::LawRow;
-use knee_core::measure::Interval;
 use knee_core::report::Report;
-use knee_core::stats::gaps::Dispersion;
+use knee_load::measure::Interval;
+use knee_load::stats::gaps::Dispersion;
 
 /// Points of all laws; more are thinned out, so that the page of a long run stays small.
 const POINTS_MAX: usize = 2_400;

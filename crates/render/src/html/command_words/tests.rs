@@ -68,7 +68,7 @@ io_uring_setup(2)
 ask for less: <--rate 900>, or shorten the operation
 repeat on a quieter machine, or on an idle core: <taskset -c 1 knee throttle> …; or ask for \
 less: a lower <--rate>
-use the throttle: knee run does, and in a program knee_core::throttle
+use the throttle: knee run does, and in a program knee_load::throttle
 give the bottleneck a queue that stays short, at a rate a little below the link's: <tc qdisc \
 replace dev IF root cake bandwidth RATE>, or fq_codel behind a shaper; see what another sender \
 would do: <--cc cubic,bbr>

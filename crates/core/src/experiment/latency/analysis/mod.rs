@@ -10,13 +10,6 @@ pub use overall::{
     median_ping_ns, median_probe_ns, overall, row,
 };
 
-use crate::experiment::latency::measure::{
-    FlowMeasured, LatencyTrial, Probe, ProbeBack, ProbesMeasured, ScenarioEnded,
-};
-use crate::experiment::latency::settling::still_changed;
-use crate::experiment::latency::spec::ScenarioEnd;
-use crate::measure::{Direction, Histogram, Outcome, Outcomes};
-use crate::time::Nanos;
 use crate::trial::assess::{generator_report, times_report};
 use crate::trial::detail::LatencyDetail;
 use crate::trial::flows::{DirectionReport, FlowReport, FlowsReport, ProbeReport};
@@ -24,6 +17,13 @@ use crate::trial::offered::quantiles;
 use crate::trial::report::{OfferedReport, TimesReport, TrialReport, Verdict};
 use crate::trial::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
 use grid::{Grid, WeightedTimes};
+use knee_load::experiment::latency::measure::{
+    FlowMeasured, LatencyTrial, Probe, ProbeBack, ProbesMeasured, ScenarioEnded,
+};
+use knee_load::experiment::latency::settling::still_changed;
+use knee_load::experiment::latency::spec::ScenarioEnd;
+use knee_load::measure::{Direction, Histogram, Outcome, Outcomes};
+use knee_load::time::Nanos;
 use overall::KIB;
 
 /// Computes all that is reported of a scenario. Its operations are the TCP pinger's pings, those

@@ -1,12 +1,12 @@
 //! From scenarios to the figures of a path.
 
 use crate::experiment::latency::report::{ScenarioFlow, ScenarioRow};
-use crate::measure::Direction;
-use crate::spec::Level;
-use crate::time::Nanos;
 use crate::trial::flows::FlowReport;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::list;
+use knee_load::measure::Direction;
+use knee_load::spec::Level;
+use knee_load::time::Nanos;
 
 /// A scenario in short. `idle` is the idle path's trial, `congestion_control` the one asked for.
 /// `None` where the trial is none of flows, or is the idle path's.

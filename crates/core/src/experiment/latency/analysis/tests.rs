@@ -1,7 +1,9 @@
 use super::*;
-use crate::experiment::latency::measure::FlowLost;
-use crate::sim::{Path, simulate_flows};
-use crate::spec::{Level, fixture};
+use knee_load::experiment::latency::measure::{FlowLost, ProbeBack};
+use knee_load::experiment::latency::settling::still_changed;
+use knee_load::spec::Level;
+use knee_sim::fixture;
+use knee_sim::{Path, simulate_flows};
 
 const MS: Nanos = Nanos::from_millis(1);
 
@@ -124,7 +126,7 @@ fn a_long_scenario_is_coarsened_and_loses_nothing() {
         let trial = simulate_flows(&spec, &path(Nanos::from_millis(50)));
         let report = assess(&trial);
         assert_eq!(report.intervals.len(), intervals, "{seconds} s");
-        let sum = |of: fn(&crate::measure::Interval) -> u64| -> u64 {
+        let sum = |of: fn(&knee_load::measure::Interval) -> u64| -> u64 {
             report.intervals.iter().map(of).sum()
         };
         assert_eq!(sum(|i| i.attempted), report.attempted);
@@ -165,7 +167,7 @@ fn a_long_queue_bloats_and_a_short_one_does_not() {
 #[test]
 fn a_scenario_settles_in_virtual_time_and_a_forced_one_says_so() {
     let end = |tolerance| ScenarioEnd::Settled {
-        settle: crate::experiment::latency::spec::Settle {
+        settle: knee_load::experiment::latency::spec::Settle {
             tolerance,
             window: Nanos::from_millis(500),
             windows: 4,
@@ -233,4 +235,25 @@ fn the_level_of_a_scenario_reads_back() {
     let json = serde_json::to_string(&report).expect("serialises");
     let read: TrialReport = serde_json::from_str(&json).expect("reads");
     assert_eq!(read, report);
+}
+
+/// Pings of a scenario of 10 s at 100 a second, whose queue has this delay at a time in seconds.
+fn still_changed_with(delay_ms: impl Fn(f64) -> f64) -> Option<&'static str> {
+    let mut trial = simulate_flows(&fixture::flows(1, 0, Nanos::from_secs(10)), &path(MS));
+    for probe in &mut trial.tcp.probes {
+        let delay = Nanos((delay_ms(probe.sent.as_secs_f64()) * 1e6) as u64);
+        probe.back = probe.back.map(|back| ProbeBack { round_trip: delay, ..back });
+    }
+    still_changed(&trial)
+}
+
+#[test]
+fn a_scenario_of_a_fixed_time_is_judged_at_its_end() {
+    let climbs = |at: f64| 52.0 + 26.9 * at;
+    let latency = Some("its latency still changed");
+    assert_eq!(still_changed_with(climbs), latency, "52 to 321 ms");
+    let below_maximum = |at: f64| if at < 1.0 { 400.0 } else { climbs(at) };
+    assert_eq!(still_changed_with(below_maximum), latency);
+    let overshoots = |at: f64| if at < 1.0 { 400.0 } else { 52.0 };
+    assert_eq!(still_changed_with(overshoots), None);
 }

@@ -4,10 +4,10 @@ use super::{LatencyDiagnosis, evidence, noun};
 use crate::experiment::latency::analysis::harmonic_mean;
 use crate::experiment::latency::report::ScenarioRow;
 use crate::finding::{Finding, codes};
-use crate::measure::Direction;
-use crate::spec::Level;
 use crate::trial::flows::FlowReport;
 use crate::words::{exact, levels, number, percent, time};
+use knee_load::measure::Direction;
+use knee_load::spec::Level;
 
 codes! {
     FLOW_KILLED = "flow_killed":

@@ -5,8 +5,8 @@ use crate::experiment::latency::analysis::{added_latency_ns, median_ping_ns, med
 use crate::experiment::latency::analysis::{grade, hz};
 use crate::experiment::latency::report::ScenarioRow;
 use crate::finding::{Finding, codes};
-use crate::time::Nanos;
 use crate::words::{estimate, exact, time};
+use knee_load::time::Nanos;
 use std::collections::BTreeMap;
 
 codes! {

@@ -1,14 +1,14 @@
 use super::{MeasuredScenario, latency_findings};
 use crate::experiment::latency::analysis::tests::path;
 use crate::experiment::latency::analysis::{assess, row};
-use crate::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
 use crate::experiment::latency::report::ScenarioRow;
-use crate::experiment::latency::spec::{ScenarioEnd, Settle};
 use crate::finding::{Finding, Severity};
-use crate::sim::simulate_flows;
-use crate::spec::fixture;
-use crate::time::Nanos;
 use crate::trial::report::TrialReport;
+use knee_load::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
+use knee_load::experiment::latency::spec::{ScenarioEnd, Settle};
+use knee_load::time::Nanos;
+use knee_sim::fixture;
+use knee_sim::simulate_flows;
 
 /// A scenario of 1 s in which every ping took so long, and the flows, uploads first, got so much.
 fn trial(up: u32, down: u32, ping_ms: f64, kib_per_s: &[f64]) -> LatencyTrial {

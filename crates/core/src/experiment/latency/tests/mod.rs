@@ -4,13 +4,13 @@ use crate::experiment::latency::analysis::PathFigures;
 use crate::experiment::latency::analysis::assess;
 use crate::experiment::latency::analysis::grade;
 use crate::experiment::latency::analysis::tests::path;
-use crate::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
 use crate::experiment::latency::parse_classic;
 use crate::experiment::{Conducted, EndReason, conduct};
 use crate::finding::Finding;
 use crate::report::contradictions::assert_consistent;
-use crate::sim::simulate_flows;
-use crate::spec::fixture;
+use knee_load::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
+use knee_sim::fixture;
+use knee_sim::simulate_flows;
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 

@@ -13,10 +13,10 @@ pub use stop::{ServerStop, Silence, StopEnd};
 pub use summary::{BeyondCapacity, LineFit, OverloadSummary, PRESSED_FACTOR, most_served_per_s};
 pub use unanswered::{AcceptState, UnansweredCause};
 
-use crate::measure::Outcome;
-use crate::spec::CloseKind;
-use crate::time::Nanos;
 use crate::words::{number, ratio};
+use knee_load::measure::Outcome;
+use knee_load::spec::CloseKind;
+use knee_load::time::Nanos;
 
 /// Settings of the overload that its trials do not have.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,13 +2,13 @@
 
 use super::{OverloadSetting, Silence};
 use crate::experiment::overload::report::LevelRow;
-use crate::measure::{Observed, Outcome, Outcomes, SynSource};
-use crate::spec::Level;
-use crate::time::Nanos;
 use crate::trial::bounds::{BUSY_PERCENT, BUSY_WINDOW};
 use crate::trial::figure::RateRange;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::validity::Clause;
+use knee_load::measure::{Observed, Outcome, Outcomes, SynSource};
+use knee_load::spec::Level;
+use knee_load::time::Nanos;
 
 /// From this share of unanswered attempts on a level offers more than is served.
 const UNANSWERED_SHARE: f64 = 0.02;
@@ -414,8 +414,8 @@ fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64, answered_per_s:
 mod tests {
     use super::*;
     use crate::experiment::overload::tests::trials::{SETTING, clients, report, sclients};
-    use crate::measure::SessionAttempts;
     use crate::trial::sessions::SessionsReport;
+    use knee_load::measure::SessionAttempts;
 
     fn point(trial: &TrialReport) -> OverloadPoint {
         OverloadPoint::of(trial, &SETTING).expect("an overload")

@@ -1,10 +1,10 @@
 //! When a server stopped to serve, over all levels of an overload.
 
 use super::OverloadPoint;
-use crate::measure::{Interval, Outcome, Outcomes};
-use crate::spec::Level;
 use crate::trial::report::TrialReport;
 use crate::words::{levels, time};
+use knee_load::measure::{Interval, Outcome, Outcomes};
+use knee_load::spec::Level;
 
 /// From this share of the attempts on refusals tell that nothing listens any more.
 const REFUSED_SHARE: f64 = 0.01;

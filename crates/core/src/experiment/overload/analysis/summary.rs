@@ -5,8 +5,8 @@ use super::{LevelScheme, OverloadPoint, OverloadSetting, ServerStop};
 use crate::experiment::overload::report::{
     OverloadConclusion, Recovery, SClientRow, SimpleRow, parted,
 };
-use crate::measure::SynSource;
 use crate::trial::report::TrialReport;
+use knee_load::measure::SynSource;
 
 /// A level that serves this share of the most is saturated.
 const SATURATED_SHARE: f64 = 0.97;

@@ -2,7 +2,7 @@
 //! host.
 
 use super::{OverloadPoint, ServerObservation};
-use crate::measure::{Outcome, SynSource};
+use knee_load::measure::{Outcome, SynSource};
 
 /// The server's kernel dropped this share of the SYNs at least where its queues are the reason.
 const DROPPED_SHARE: f64 = 0.5;
@@ -97,8 +97,8 @@ impl OverloadPoint {
 mod tests {
     use super::*;
     use crate::experiment::overload::tests::trials::{SETTING, report};
-    use crate::measure::Observed;
-    use crate::spec::Level;
+    use knee_load::measure::Observed;
+    use knee_load::spec::Level;
 
     /// 1,000 connects without an answer, and so many established ones.
     fn point(established: u64, see: impl FnOnce(&mut Observed)) -> OverloadPoint {

@@ -3,8 +3,8 @@
 use super::{WORTH_PERCENT, one, worst_of};
 use crate::experiment::overload::analysis::{OverloadPoint, OverloadSummary, end};
 use crate::finding::{Code, Finding, Severity, codes};
-use crate::measure::Outcome;
 use crate::words::{exact, number, percent};
+use knee_load::measure::Outcome;
 
 codes! {
     REFUSES_CONNECTIONS = "refuses_connections":

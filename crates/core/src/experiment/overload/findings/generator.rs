@@ -5,11 +5,11 @@ use crate::experiment::overload::analysis::{
     OverloadPoint, OverloadSetting, OverloadSummary, times,
 };
 use crate::finding::{Finding, codes};
-use crate::measure::Outcome;
-use crate::spec::{CloseKind, Level};
 use crate::trial::findings::QUIETER;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, levels, number, percent};
+use knee_load::measure::Outcome;
+use knee_load::spec::{CloseKind, Level};
 
 codes! {
     PORTS_EXHAUSTED = "ports_exhausted":

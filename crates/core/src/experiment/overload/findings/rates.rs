@@ -5,9 +5,9 @@ use crate::experiment::overload::analysis::{
     BeyondCapacity, OverloadPoint, OverloadSetting, OverloadSummary, PRESSED_FACTOR, times,
 };
 use crate::finding::{Finding, Severity, codes};
-use crate::spec::Level;
 use crate::trial::report::TrialReport;
 use crate::words::{exact, number, percent};
+use knee_load::spec::Level;
 
 codes! {
     SYNCOOKIES_ACTIVE = "syncookies_active":

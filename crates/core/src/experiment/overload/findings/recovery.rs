@@ -4,10 +4,10 @@ use super::{WORTH_PERCENT, one, within};
 use crate::experiment::overload::analysis::{OverloadSetting, OverloadSummary, end, heaviest};
 use crate::experiment::overload::report::{CameBack, LevelRow};
 use crate::finding::{Finding, Severity, codes};
-use crate::measure::Outcome;
-use crate::spec::Level;
-use crate::time::Nanos;
 use crate::words::{exact, number, percent};
+use knee_load::measure::Outcome;
+use knee_load::spec::Level;
+use knee_load::time::Nanos;
 
 codes! {
     SERVICE_NOT_BACK = "service_not_back":

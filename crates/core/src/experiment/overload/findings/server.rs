@@ -5,9 +5,9 @@ use crate::experiment::overload::analysis::{
     AcceptState, OverloadPoint, OverloadSummary, ServerStop, StopEnd, UnansweredCause, end,
 };
 use crate::finding::{Code, Finding, Severity, codes};
-use crate::measure::Outcome;
 use crate::trial::findings::OUTAGE;
 use crate::words::{exact, number, percent};
+use knee_load::measure::Outcome;
 
 codes! {
     SERVER_CRASHED = "server_crashed":

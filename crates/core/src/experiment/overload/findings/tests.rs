@@ -4,11 +4,11 @@ use super::overload_findings;
 use crate::experiment::overload::analysis::{OverloadSetting, OverloadSummary};
 use crate::experiment::overload::tests::trials::{SETTING, clients, heard, report, sclients};
 use crate::finding::{Finding, Severity};
-use crate::measure::{Outcome, SynSource};
-use crate::spec::{CloseKind, Level};
-use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::validity::Clause;
+use knee_load::measure::{Outcome, SynSource};
+use knee_load::spec::{CloseKind, Level};
+use knee_load::time::Nanos;
 
 fn found(trials: &[TrialReport], setting: &OverloadSetting) -> Vec<Finding> {
     let summary = OverloadSummary::of(trials, setting);

@@ -2,7 +2,7 @@
 
 use super::super::tests::spec;
 use super::*;
-use crate::spec::{ArrivalLaw, Rate};
+use knee_load::spec::{ArrivalLaw, Rate};
 
 /// 1,000 local ports, an orderly close by this side, and the reference server on this host.
 fn facts() -> PreflightFacts {

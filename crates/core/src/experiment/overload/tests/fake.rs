@@ -1,16 +1,16 @@
 //! A server in virtual time, in the place of the engine.
 
-use crate::driver::{Action, AnyDriver, Driver};
-use crate::law::Law;
-use crate::measure::Op;
-use crate::measure::{
-    Completion, GeneratorUse, Observed, Outcome, Recorder, RecorderConfig, SynSource, Trial, Window,
-};
-use crate::rng::{self, Rng};
-use crate::spec::{ConnectScheme, Load, Share, TrialSpec};
-use crate::time::Nanos;
 use crate::trial::assess::assess;
 use crate::trial::report::TrialReport;
+use knee_load::driver::{Action, AnyDriver, Driver};
+use knee_load::law::Law;
+use knee_load::measure::Op;
+use knee_load::measure::{
+    Completion, GeneratorUse, Observed, Outcome, Recorder, RecorderConfig, SynSource, Trial, Window,
+};
+use knee_load::rng::{self, Rng};
+use knee_load::spec::{ConnectScheme, Load, Share, TrialSpec};
+use knee_load::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

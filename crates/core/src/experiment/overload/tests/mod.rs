@@ -10,8 +10,8 @@ use crate::experiment::overload::report::CameBack;
 use crate::experiment::overload::tests::trials::{clients, sclients};
 use crate::experiment::{Conducted, conduct};
 use crate::report::contradictions::assert_consistent;
-use crate::spec::fixture::trial;
-use crate::spec::{CloseKind, ConnectScheme, Load, OverloadLoad};
+use knee_load::spec::{CloseKind, ConnectScheme, Load, OverloadLoad};
+use knee_sim::fixture::trial;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -85,7 +85,7 @@ fn the_two_curves_of_the_paper() {
     assert!(c.deviation_percent.expect("levels") < 3.0, "{c:?}");
     assert!(c.max_syn_per_s > 2_040.0, "{}", c.max_syn_per_s);
     assert_eq!(c.generator_limit_per_s, Some(c.max_syn_per_s));
-    assert_eq!(c.syn_source, crate::measure::SynSource::Capture);
+    assert_eq!(c.syn_source, knee_load::measure::SynSource::Capture);
     // 256 clients are more than the queue holds, and wait until their SYNs are sent again.
     assert_eq!(
         codes(&conducted),
@@ -153,10 +153,10 @@ fn without_simple_clients_a_first_level_finds_the_capacity() {
 
 #[test]
 fn a_schedule_takes_the_place_of_s_clients() {
-    let rate = crate::spec::Rate::per_second(800).expect("a rate");
+    let rate = knee_load::spec::Rate::per_second(800).expect("a rate");
     let scheduled = OverloadSpec {
         simple: vec![4],
-        scheduled: Some((rate, crate::spec::ArrivalLaw::Poisson, 1_000)),
+        scheduled: Some((rate, knee_load::spec::ArrivalLaw::Poisson, 1_000)),
         ..spec()
     };
     let (conducted, c) = conducted(scheduled, Server::REFERENCE);
@@ -215,7 +215,7 @@ fn a_server_that_overload_broke_for_ever_is_not_back() {
     let recovery = broken.recovery.expect("two levels");
     assert_eq!(recovery.level, Some(Level::Clients(4)));
     let again = recovery.again.expect("offered");
-    assert_eq!(again.outcomes.count(crate::measure::Outcome::Served), 0);
+    assert_eq!(again.outcomes.count(knee_load::measure::Outcome::Served), 0);
     assert!(again.outcomes.errors() > 0, "{again:?}");
     assert_eq!(came_back(Fault::Wears(1, 2)), CameBack::No, "half as fast");
 }

@@ -6,10 +6,10 @@ use super::fake::{Fault, Server};
 use super::{conducted, spec};
 use crate::experiment::Conducted;
 use crate::finding::Severity;
-use crate::law::Law;
-use crate::measure::{Outcome, Outcomes};
 use crate::report::contradictions::contradictions_of;
 use crate::words::number;
+use knee_load::law::Law;
+use knee_load::measure::{Outcome, Outcomes};
 use proptest::prelude::*;
 
 /// Findings that say what the generator did to the measurement.

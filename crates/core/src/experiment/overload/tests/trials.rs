@@ -1,11 +1,11 @@
 //! Trials of an overload for tests, made up.
 
 use crate::experiment::overload::analysis::OverloadSetting;
-use crate::measure::{Interval, Observed, Outcome, Outcomes, SynSource};
-use crate::spec::{CloseKind, Level};
-use crate::time::Nanos;
 use crate::trial::detail::HttpDetail;
 use crate::trial::report::{GeneratorReport, OfferedReport, TimesReport, TrialReport, Verdict};
+use knee_load::measure::{Interval, Observed, Outcome, Outcomes, SynSource};
+use knee_load::spec::{CloseKind, Level};
+use knee_load::time::Nanos;
 
 /// T = 500 ms, orderly closes, levels given.
 pub(crate) const SETTING: OverloadSetting = OverloadSetting {

@@ -3,10 +3,10 @@
 use super::AxisKind;
 use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::{Code, Finding, Severity};
-use crate::spec::Level;
-use crate::stats::sample::share_interval;
 use crate::trial::findings::FIND_THE_FAILURES;
 use crate::words::{levels, number, percent, users, value};
+use knee_load::spec::Level;
+use knee_load::stats::sample::share_interval;
 
 /// Share of idle users that is a finding.
 const IDLE_MIN: f64 = 0.1;

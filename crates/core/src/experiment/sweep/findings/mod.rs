@@ -15,9 +15,9 @@ use crate::experiment::sweep::knee::{CurveShape, Knee, KneeAnalysis, fails, inte
 use crate::experiment::sweep::open_loop::CLOSED_LOOP_HIDES_PAUSES;
 use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::{Code, Finding, Severity};
-use crate::spec::Level;
 use crate::words::{estimate, exact, levels, number, percent, ratio, users};
 use failures::IDLE_USERS;
+use knee_load::spec::Level;
 use time::{DRIFTS_OVER_TIME, HOST_SPEED_VARIED, REGIME_CHANGE, THROUGHPUT_VARIES};
 use uncertainty::{
     CONFIDENCE_NOT_REACHED, KNEE_METHODS_DISAGREE, TIME_NOT_SEPARATED, disagreement,

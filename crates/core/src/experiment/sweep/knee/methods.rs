@@ -4,7 +4,7 @@
 use super::{Knee, Z95, around, fails};
 use crate::experiment::sweep::models;
 use crate::experiment::sweep::table::LevelPoint;
-use crate::stats::sample::t_beyond;
+use knee_load::stats::sample::t_beyond;
 
 /// Least throughput at the asymptotes' crossing, as a share of the maximum, for it to be a knee.
 /// Queues for workers of random service reach at least 79 %, a chain of equal stations only half.

@@ -1,9 +1,9 @@
 //! Reader of tables measured elsewhere, as people write them and as web pages show them.
 
 use super::LevelPoint;
-use crate::quantity::ParseError;
-use crate::stats::rounds::{BlockCell, fit};
-use crate::stats::sample::{self, t_beyond, variance};
+use knee_load::quantity::ParseError;
+use knee_load::stats::rounds::{BlockCell, fit};
+use knee_load::stats::sample::{self, t_beyond, variance};
 
 /// Least rows of one level for an interval.
 const REPEATS_MIN: usize = 3;

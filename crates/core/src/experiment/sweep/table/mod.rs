@@ -4,11 +4,11 @@ mod csv;
 
 pub use csv::parse_csv;
 
-use crate::measure::error_share;
 use crate::trial::messages::MessagesReport;
 use crate::trial::report::{TimesReport, TrialReport, Verdict};
 use crate::trial::slice::merged;
 use crate::words::value;
+use knee_load::measure::error_share;
 
 /// One level of a sweep with its figures.
 #[derive(Clone, Debug, Default, PartialEq)]

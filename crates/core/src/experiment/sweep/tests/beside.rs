@@ -6,11 +6,11 @@ use super::fake::{automatic, list, slice_of};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::{Conducted, conduct};
 use crate::finding::Finding;
-use crate::law::Law;
-use crate::sim::{Stall, World, simulate};
-use crate::spec::{Level, TrialSpec};
-use crate::time::Nanos;
 use crate::trial::report::TrialReport;
+use knee_load::law::Law;
+use knee_load::spec::{Level, TrialSpec};
+use knee_load::time::Nanos;
+use knee_sim::{Stall, World, simulate};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 

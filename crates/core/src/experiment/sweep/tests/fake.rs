@@ -4,19 +4,19 @@ use crate::experiment::sweep::models::MachineRepair;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::sweep::{Bound, RatePlan, Sweep, SweepAxis, SweepSpec, VuserPlan};
 use crate::experiment::{Conducted, conduct};
-use crate::measure::{Interval, Outcome, Outcomes, Trial};
-use crate::rng;
-use crate::spec::{
-    BackendChoice, Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Pause,
-    Pick, TrialSpec, WaitPolicy,
-};
-use crate::time::Nanos;
 use crate::trial::assess::assess;
 use crate::trial::detail::HttpDetail;
 use crate::trial::report::{
     GeneratorReport, LittlesLaw, OfferedReport, TimesReport, TrialReport, Verdict,
 };
 use crate::trial::slice::Slice;
+use knee_load::measure::{Interval, Outcome, Outcomes, Trial};
+use knee_load::rng;
+use knee_load::spec::{
+    BackendChoice, Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Pause,
+    Pick, TrialSpec, WaitPolicy,
+};
+use knee_load::time::Nanos;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 

@@ -5,9 +5,9 @@ use super::fake::{Fake, automatic, bounded, rates, sweep};
 use super::{codes, levels, near};
 use crate::experiment::conduct;
 use crate::finding::Finding;
-use crate::spec::{Level, TrialSpec};
-use crate::time::Nanos;
 use crate::trial::report::Verdict;
+use knee_load::spec::{Level, TrialSpec};
+use knee_load::time::Nanos;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 

@@ -6,13 +6,13 @@ use super::codes;
 use super::fake::{automatic, rates, slice_of};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::{Conducted, conduct};
-use crate::law::Law;
 use crate::report::contradictions::contradictions_of;
-use crate::rng::{self, Rng};
-use crate::sim::{RejectAbove, Stall, World, simulate};
-use crate::spec::TrialSpec;
-use crate::time::Nanos;
 use crate::trial::report::TrialReport;
+use knee_load::law::Law;
+use knee_load::rng::{self, Rng};
+use knee_load::spec::TrialSpec;
+use knee_load::time::Nanos;
+use knee_sim::{RejectAbove, Stall, World, simulate};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -234,7 +234,7 @@ fn a_thousand_random_servers_are_reported_right() {
 /// answer.
 fn fails(trials: &[TrialReport]) -> bool {
     let failed = |t: &TrialReport| {
-        let ok = t.outcomes.count(crate::measure::Outcome::Ok);
+        let ok = t.outcomes.count(knee_load::measure::Outcome::Ok);
         100 * (t.outcomes.total() - ok) > t.outcomes.total().max(1)
     };
     trials.iter().any(failed)

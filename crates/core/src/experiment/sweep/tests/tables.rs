@@ -5,7 +5,7 @@ use super::{codes, near};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::sweep::table::{LevelPoint, parse_csv};
 use crate::finding::Finding;
-use crate::rng;
+use knee_load::rng;
 
 const TABLE_ONE: &str = "vusers,throughput_per_s\n5000,\"88,318\"\n10000,88407\n20000,88309\n\
                          25000,88429\n30000,88392\n35000,88440\n";

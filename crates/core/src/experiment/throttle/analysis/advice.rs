@@ -2,10 +2,10 @@
 
 use super::{SAMPLES_MIN, at_reference_delay};
 use crate::experiment::throttle::report::WaitAdvice;
-use crate::experiment::throttle::wait::WaitTrial;
-use crate::experiment::throttle::wait::{Chore, WaitMethod};
-use crate::measure::Histogram;
-use crate::time::Nanos;
+use knee_load::experiment::throttle::wait::WaitTrial;
+use knee_load::experiment::throttle::wait::{Chore, WaitMethod};
+use knee_load::measure::Histogram;
+use knee_load::time::Nanos;
 
 /// The budgets that advice is given for, in percent of a core.
 pub const BUDGETS_PERCENT: [f64; 7] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0];
@@ -312,8 +312,8 @@ mod advice_tests {
 mod model_tests {
     use super::*;
     use crate::experiment::throttle::tests::waits;
-    use crate::experiment::throttle::wait::WaitMethod;
-    use crate::rng;
+    use knee_load::experiment::throttle::wait::WaitMethod;
+    use knee_load::rng;
 
     /// Late by 60 µs and an exponential tail of mean 20 µs.
     fn late() -> Vec<u64> {

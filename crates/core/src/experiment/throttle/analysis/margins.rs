@@ -2,10 +2,10 @@
 
 use super::at_reference_delay;
 use crate::experiment::throttle::report::MarginRow;
-use crate::experiment::throttle::wait::WaitTrial;
-use crate::experiment::throttle::wait::{Chore, WaitMethod};
-use crate::spec::Margins;
-use crate::time::Nanos;
+use knee_load::experiment::throttle::wait::WaitTrial;
+use knee_load::experiment::throttle::wait::{Chore, WaitMethod};
+use knee_load::spec::Margins;
+use knee_load::time::Nanos;
 
 /// The share of late wake-ups that a margin covers where no hybrid wait was measured: the same that
 /// a worker's settles at.

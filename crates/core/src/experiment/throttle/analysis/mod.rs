@@ -3,15 +3,15 @@
 mod advice;
 mod margins;
 
-use crate::experiment::throttle::hold::HoldMethod;
-use crate::experiment::throttle::hold::HoldTrial;
 use crate::experiment::throttle::report::{RateRow, WaitRow};
-use crate::experiment::throttle::wait::Chore;
-use crate::experiment::throttle::wait::WaitTrial;
-use crate::spec::ArrivalLaw;
-use crate::stats::sample::t9995;
-use crate::time::Nanos;
 pub use advice::{BUDGETS_PERCENT, EARLY, ends_early, recommendations};
+use knee_load::experiment::throttle::hold::HoldMethod;
+use knee_load::experiment::throttle::hold::HoldTrial;
+use knee_load::experiment::throttle::wait::Chore;
+use knee_load::experiment::throttle::wait::WaitTrial;
+use knee_load::spec::ArrivalLaw;
+use knee_load::stats::sample::t9995;
+use knee_load::time::Nanos;
 pub use margins::{hybrid_margin, margin_rows, margins_of};
 
 /// The delay that a machine's ways to wait are compared at, and the one of a rate of 1,000/s.
@@ -177,8 +177,8 @@ fn follows_any_schedule(method: HoldMethod) -> bool {
 mod waits_tests {
     use super::*;
     use crate::experiment::throttle::tests::waits;
-    use crate::experiment::throttle::wait::WaitMethod;
-    use crate::time::Nanos;
+    use knee_load::experiment::throttle::wait::WaitMethod;
+    use knee_load::time::Nanos;
 
     #[test]
     fn the_row_of_five_waits_by_hand() {
@@ -224,9 +224,9 @@ mod waits_tests {
 #[cfg(test)]
 mod rates_tests {
     use super::*;
-    use crate::experiment::throttle::hold::HoldStats;
     use crate::experiment::throttle::tests::holds;
-    use crate::time::Nanos;
+    use knee_load::experiment::throttle::hold::HoldStats;
+    use knee_load::time::Nanos;
 
     const OPERATION: Nanos = Nanos::from_micros(100);
 

@@ -1,17 +1,17 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
 use super::{CODES, hold_findings, not_permitted, wait_findings};
-use crate::experiment::throttle::hold::HoldMethod;
-use crate::experiment::throttle::hold::HoldMethod::{
+use crate::experiment::throttle::tests::{holds, waits};
+use crate::finding::{Finding, Severity};
+use knee_load::experiment::throttle::hold::HoldMethod;
+use knee_load::experiment::throttle::hold::HoldMethod::{
     NaiveSleep, RelativeSleep, Spin, Throttle, Tick,
 };
-use crate::experiment::throttle::hold::HoldTrial;
-use crate::experiment::throttle::tests::{holds, waits};
-use crate::experiment::throttle::wait::WaitMethod;
-use crate::experiment::throttle::wait::WaitTrial;
-use crate::finding::{Finding, Severity};
-use crate::spec::{ArrivalLaw, Rate};
-use crate::time::Nanos;
+use knee_load::experiment::throttle::hold::HoldTrial;
+use knee_load::experiment::throttle::wait::WaitMethod;
+use knee_load::experiment::throttle::wait::WaitTrial;
+use knee_load::spec::{ArrivalLaw, Rate};
+use knee_load::time::Nanos;
 
 const MS: Nanos = Nanos::from_millis(1);
 const OPERATION: Nanos = Nanos::from_micros(100);
@@ -234,7 +234,7 @@ fn one_operation_more_or_less_is_no_miss() {
     let few = |n: usize, ns: u64| {
         let mut trial = drifting(RelativeSleep, 0);
         trial.spec.rate = Rate::per_second(1_000).expect("a rate");
-        trial.holds = crate::experiment::throttle::hold::HoldStats::default();
+        trial.holds = knee_load::experiment::throttle::hold::HoldStats::default();
         for k in 0..n as u64 {
             trial.holds.record(Nanos(k * MS.0), Nanos(k * (MS.0 + ns)));
         }

@@ -1,15 +1,15 @@
 //! How datagrams arrived: bunched or evenly, at which time scale.
 
-use crate::arrival::{ArrivalProcess, Arrivals};
-use crate::experiment::udp::measure::UdpTrial;
-use crate::experiment::udp::spec::ClientWait;
-use crate::law::Law;
-use crate::measure::Window;
-use crate::spec::{ArrivalLaw, Rate, Share};
-use crate::stats::buffer::Buffer;
-use crate::stats::gaps::{Counts, counts};
-use crate::time::Nanos;
 use crate::trial::datagrams::DispersionAt;
+use knee_load::arrival::{ArrivalProcess, Arrivals};
+use knee_load::experiment::udp::measure::UdpTrial;
+use knee_load::experiment::udp::spec::ClientWait;
+use knee_load::law::Law;
+use knee_load::measure::Window;
+use knee_load::spec::{ArrivalLaw, Rate, Share};
+use knee_load::stats::buffer::Buffer;
+use knee_load::stats::gaps::{Counts, counts};
+use knee_load::time::Nanos;
 
 const MS: Nanos = Nanos::from_millis(1);
 /// The scales of the plot: three to the decade from here on, as long as there are ten bins.

@@ -1,15 +1,15 @@
 //! The load that the senders promised, against what they sent.
 
-use crate::experiment::udp::measure::UdpTrial;
-use crate::experiment::udp::spec::ClientWait;
-use crate::measure::Window;
-use crate::spec::{ArrivalLaw, Rate};
-use crate::stats::gaps::{Gaps, dispersion, exponential_test};
-use crate::time::Nanos;
 use crate::trial::offered::{asked_of, gap_evidence_of, quantiles};
 use crate::trial::report::OfferedReport;
 use crate::trial::validity::{Clause, PacingQuantiles, ValidityEvidence, broken_clauses};
 use crate::words::percent;
+use knee_load::experiment::udp::measure::UdpTrial;
+use knee_load::experiment::udp::spec::ClientWait;
+use knee_load::measure::Window;
+use knee_load::spec::{ArrivalLaw, Rate};
+use knee_load::stats::gaps::{Gaps, dispersion, exponential_test};
+use knee_load::time::Nanos;
 
 /// How well the senders' load was kept, in a trial of this length.
 pub(super) fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {

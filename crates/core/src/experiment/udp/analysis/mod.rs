@@ -8,17 +8,17 @@ pub(crate) mod tests;
 
 pub use ledger::ledger;
 
-use crate::experiment::udp::measure::{UdpReceived, UdpTrial};
-use crate::measure::{Interval, Outcome, Outcomes, Window};
-use crate::stats::batch::mean_ci95;
-use crate::stats::gaps::{Gaps, dispersion};
-use crate::stats::stationarity::{THROUGHPUT_SHARE, is_stationary};
-use crate::time::Nanos;
 use crate::trial::assess::{generator_report, times_report};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::detail::UdpDetail;
 use crate::trial::offered::quantiles;
 use crate::trial::report::{TrialReport, Verdict};
+use knee_load::experiment::udp::measure::{UdpReceived, UdpTrial};
+use knee_load::measure::{Interval, Outcome, Outcomes, Window};
+use knee_load::stats::batch::mean_ci95;
+use knee_load::stats::gaps::{Gaps, dispersion};
+use knee_load::stats::stationarity::{THROUGHPUT_SHARE, is_stationary};
+use knee_load::time::Nanos;
 
 /// Computes all that is reported of a trial of datagrams.
 ///

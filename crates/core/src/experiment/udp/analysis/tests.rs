@@ -1,19 +1,19 @@
 //! Ledgers that balance, and reports of trials whose figures are known.
 
 use super::{assess, ledger};
-use crate::arrival::{ArrivalProcess, Arrivals};
-use crate::experiment::udp::measure::{
-    DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
-};
-use crate::experiment::udp::recorder::DatagramRecorder;
-use crate::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
-use crate::law::Law;
-use crate::measure::{GeneratorUse, Outcome};
-use crate::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Rate, Share, WaitPolicy};
-use crate::stats::buffer::Buffer;
-use crate::time::Nanos;
 use crate::trial::datagrams::LedgerReport;
 use crate::trial::report::{TrialReport, Verdict};
+use knee_load::arrival::{ArrivalProcess, Arrivals};
+use knee_load::experiment::udp::measure::{
+    DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
+};
+use knee_load::experiment::udp::recorder::DatagramRecorder;
+use knee_load::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
+use knee_load::law::Law;
+use knee_load::measure::{GeneratorUse, Outcome};
+use knee_load::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Rate, Share, WaitPolicy};
+use knee_load::stats::buffer::Buffer;
+use knee_load::time::Nanos;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

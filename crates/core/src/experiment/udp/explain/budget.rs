@@ -2,10 +2,10 @@
 
 use super::cells::{changes, outline};
 use super::{ExplainSpec, PILOT, REPEATS_MIN};
-use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::finding::{Finding, codes};
-use crate::time::Nanos;
 use crate::words::list;
+use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::time::Nanos;
 
 /// The longest time that an explanation takes in all.
 pub const EXPLAIN_LIMIT: Nanos = Nanos::from_secs(60);

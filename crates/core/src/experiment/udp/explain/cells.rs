@@ -2,11 +2,11 @@
 
 use super::ExplainSpec;
 use crate::experiment::udp::AssessedUdpTrial;
-use crate::experiment::udp::spec::{ClientWait, ClientsAs, UdpTrialSpec};
-use crate::law::Law;
-use crate::rng;
-use crate::spec::{ArrivalLaw, Level, Rate, WaitPolicy};
-use crate::time::Nanos;
+use knee_load::experiment::udp::spec::{ClientWait, ClientsAs, UdpTrialSpec};
+use knee_load::law::Law;
+use knee_load::rng;
+use knee_load::spec::{ArrivalLaw, Level, Rate, WaitPolicy};
+use knee_load::time::Nanos;
 
 /// The receive buffer of the cell with a large one.
 const BUFFER: u32 = 4 << 20;

@@ -4,12 +4,12 @@ use super::LOSS_PERCENT;
 use super::cells::CellChange;
 use crate::experiment::udp::laws::loss_percent;
 use crate::experiment::udp::report::EffectRow;
-use crate::experiment::udp::spec::UdpTrialSpec;
-use crate::names::names;
-use crate::stats::sample::mean_and_ci95;
 use crate::trial::datagrams::DatagramReport;
 use crate::trial::report::TrialReport;
 use crate::words;
+use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::names::names;
+use knee_load::stats::sample::mean_and_ci95;
 
 names! {
     /// What could explain the difference, in the order in which a report lists it.

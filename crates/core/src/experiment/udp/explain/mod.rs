@@ -38,9 +38,7 @@ use super::AssessedUdpTrial;
 use crate::experiment::udp::findings::explained_findings;
 use crate::experiment::udp::laws::{in_words, law_row, law_verdict, lost_where};
 use crate::experiment::udp::report::{EffectRow, LawRow, UdpConclusion};
-use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::{Concluded, Experiment, Next};
-use crate::rng;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::list;
 pub(super) use budget::CODES as BUDGET_CODES;
@@ -48,7 +46,8 @@ pub use budget::{EXPLAIN_LIMIT, ExplainRequest};
 use cells::{CellChange, DISPENSABLE, DesignCell, block, changed, changes};
 pub(super) use judge::Hypothesis;
 use judge::{Effect, ExplainEvidence, Judgement, Ruling, TrialPair, judge};
-use rand_core::RngCore;
+use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::rng;
 
 /// A loss below this share, in percent, is none that needs to be explained.
 const LOSS_PERCENT: f64 = 0.01;
@@ -262,7 +261,7 @@ impl Experiment for UdpExplain {
             let label = &self.base(subject).label;
             return Next::Doomed(format!("{label} sent nothing that could be sent again"));
         };
-        spec.seed = rng::stream(self.spec.seed, rng::TRIALS + past.len() as u64).next_u64();
+        spec.seed = rng::of_trial(self.spec.seed, past.len());
         Next::Run(Box::new(spec))
     }
 

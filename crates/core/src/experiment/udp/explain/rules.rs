@@ -11,10 +11,10 @@ use super::cells::CellChange;
 use super::judge::{Effect, ExplainEvidence, Hypothesis, Ruling, mean};
 use crate::experiment::udp::findings::buffer_covers_ns;
 use crate::experiment::udp::laws::lost_by_place;
-use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::trial::report::TrialReport;
 use crate::words::{number, share as percent, time};
 use Ruling::{RuledOut, Supported, Undecided};
+use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 
 /// A rate below this share of the one that the waits alone would give is lowered; …
 const RATE_LOWERED: f64 = 0.90;

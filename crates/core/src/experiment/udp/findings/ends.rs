@@ -1,12 +1,12 @@
 //! What happened at the service.
 
 use super::{by_name, datagrams, lost_at, percent_of, was};
-use crate::experiment::udp::measure::DropPlace;
 use crate::experiment::udp::pool;
 use crate::finding::{Finding, codes};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::report::TrialReport;
 use crate::words::{exact, number, share, time};
+use knee_load::experiment::udp::measure::DropPlace;
 
 /// How long the service's buffer takes to fill at the mean rate of sending.
 pub(crate) fn buffer_covers_ns(d: &DatagramReport) -> Option<f64> {

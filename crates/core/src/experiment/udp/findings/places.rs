@@ -1,10 +1,10 @@
 //! Places where datagrams were lost on their way.
 
 use super::{datagrams, lost_at, percent_of, was};
-use crate::experiment::udp::measure::DropPlace;
 use crate::finding::{Code, Finding, codes};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::words::{drop_place, exact, list, share};
+use knee_load::experiment::udp::measure::DropPlace;
 
 codes! {
     SEND_BUFFER = "lost_in_send_buffer":

@@ -3,14 +3,14 @@
 use crate::consistency::Said;
 use crate::experiment::udp::AssessedUdpTrial;
 use crate::experiment::udp::analysis::tests::{blank, spec};
-use crate::experiment::udp::measure::{ServiceFacts, UdpReceived};
 use crate::experiment::udp::report::UdpConclusion;
-use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::{Conducted, Experiment, conduct};
-use crate::law::Law;
 use crate::report::contradictions::contradictions;
-use crate::time::Nanos;
 use crate::trial::report::TrialReport;
+use knee_load::experiment::udp::measure::{ServiceFacts, UdpReceived};
+use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::law::Law;
+use knee_load::time::Nanos;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 

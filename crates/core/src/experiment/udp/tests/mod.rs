@@ -6,11 +6,11 @@ mod properties;
 use self::fake::{TrialBehaviour, run, sleeps, tried, yields};
 use super::{AssessedUdpTrial, STARTS_MAX, UdpCompare, UdpRun};
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
-use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::{EndReason, Experiment};
-use crate::spec::ArrivalLaw;
-use crate::time::Nanos;
 use crate::trial::report::Verdict;
+use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::spec::ArrivalLaw;
+use knee_load::time::Nanos;
 
 /// 20,000/s without loss, or 10,000/s of which 2 % is lost.
 fn world(spec: &UdpTrialSpec) -> TrialBehaviour {

@@ -7,7 +7,7 @@ use super::super::{ErrorCode, Violation};
 use super::receive::Data;
 use super::{Http2, Io};
 use crate::exchange::{ConnectionState, INTERIMS_MAX, OpEvent};
-use knee_core::measure::Outcome;
+use knee_load::measure::Outcome;
 
 /// The most empty DATA frames in a row.
 const EMPTIES_MAX: u32 = 1000;

@@ -1,6 +1,6 @@
 use super::super::hpack::Decoder;
 use super::*;
-use knee_core::spec::{Pick, Url, parse_header};
+use knee_load::spec::{Pick, Url, parse_header};
 
 fn requests(paths: &[String], headers: &[&str]) -> Requests {
     let url = |path: &String| Url::parse(&format!("http://h{path}")).unwrap();

@@ -11,9 +11,9 @@ use crate::experiment::latency::wire::{
 };
 use crate::sys::eventfd::EventFd;
 use crate::sys::{clock, stream, thread as sys_thread};
-use knee_core::experiment::latency::measure::LatencyServiceFacts;
-use knee_core::measure::Direction;
-use knee_core::time::Nanos;
+use knee_load::experiment::latency::measure::LatencyServiceFacts;
+use knee_load::measure::Direction;
+use knee_load::time::Nanos;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;

@@ -10,8 +10,8 @@ use crate::experiment::latency::wire::{
 };
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::stream;
-use knee_core::measure::Direction;
-use knee_core::time::Nanos;
+use knee_load::measure::Direction;
+use knee_load::time::Nanos;
 use std::io;
 use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::experiment::latency as flows;
-use knee_core::experiment::latency::measure::{LatencyTrial, ScenarioEnded};
-use knee_core::experiment::latency::spec::{
+use knee_load::experiment::latency::measure::{LatencyTrial, ScenarioEnded};
+use knee_load::experiment::latency::spec::{
     FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd, Settle,
 };
-use knee_core::measure::{Direction, Histogram, Interval, IntervalWatcher};
-use knee_core::spec::{BackendChoice, EngineOptions, Level, WaitPolicy};
-use knee_core::time::Nanos;
+use knee_load::measure::{Direction, Histogram, Interval, IntervalWatcher};
+use knee_load::spec::{BackendChoice, EngineOptions, Level, WaitPolicy};
+use knee_load::time::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};

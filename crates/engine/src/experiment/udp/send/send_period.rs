@@ -2,7 +2,7 @@
 
 use crate::sys::clock::{MonotonicClock, monotonic_ns};
 use crate::sys::timer;
-use knee_core::time::{Clock, Nanos};
+use knee_load::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Time after the end in which a late schedule is worked off, so that a pause of the machine just

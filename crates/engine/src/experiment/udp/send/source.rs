@@ -1,11 +1,11 @@
 //! Decides which client sends next and when, where one thread sends for many.
 
-use knee_core::experiment::udp::spec::{ClientWait, UdpTrialSpec};
-use knee_core::law::Law;
-use knee_core::rng::{self, Rng};
-use knee_core::spec::Share;
-use knee_core::throttle::{Throttle, Turn};
-use knee_core::time::Nanos;
+use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::law::Law;
+use knee_load::rng::{self, Rng};
+use knee_load::spec::Share;
+use knee_load::throttle::{Throttle, Turn};
+use knee_load::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -159,9 +159,9 @@ impl PausingClients {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_core::arrival::Arrivals;
-    use knee_core::spec::{ArrivalLaw, Rate};
-    use knee_core::throttle::CatchUp;
+    use knee_load::arrival::Arrivals;
+    use knee_load::spec::{ArrivalLaw, Rate};
+    use knee_load::throttle::CatchUp;
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;

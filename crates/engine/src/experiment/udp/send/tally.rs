@@ -1,8 +1,8 @@
 //! Counts of senders, as a whole and by interval.
 
-use knee_core::experiment::udp::measure::UdpSent;
-use knee_core::experiment::udp::spec::UdpTrialSpec;
-use knee_core::time::Nanos;
+use knee_load::experiment::udp::measure::UdpSent;
+use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::time::Nanos;
 use std::collections::BTreeMap;
 
 /// Intervals kept. The last one has the rest.

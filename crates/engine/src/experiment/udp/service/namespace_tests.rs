@@ -3,8 +3,8 @@
 use super::tests::{run, server, trial_of};
 use crate::kernel::drops::Drops;
 use crate::kernel::freed::{self, FreedPackets};
-use knee_core::experiment::udp::measure::DropPlace;
-use knee_core::time::Nanos;
+use knee_load::experiment::udp::measure::DropPlace;
+use knee_load::time::Nanos;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -156,10 +156,10 @@ fn alone(check: impl FnOnce() + Send + 'static) {
     }
 }
 
-fn lossy(address: SocketAddr) -> knee_core::experiment::udp::spec::UdpTrialSpec {
+fn lossy(address: SocketAddr) -> knee_load::experiment::udp::spec::UdpTrialSpec {
     let mut spec = trial_of(address);
     spec.setup.rcvbuf = Some(4_096);
-    spec.setup.work = Some(knee_core::law::Law::Fixed(Nanos::from_millis(1)));
+    spec.setup.work = Some(knee_load::law::Law::Fixed(Nanos::from_millis(1)));
     spec
 }
 

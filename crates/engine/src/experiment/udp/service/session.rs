@@ -6,12 +6,12 @@ use crate::kernel::freed::{self, FreedPackets};
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::datagrams::{Batch, DatagramSocket};
 use crate::sys::thread;
-use knee_core::experiment::udp::measure::{DropCounter, DropPlace};
-use knee_core::experiment::udp::recorder::DatagramRecorder;
-use knee_core::experiment::udp::spec::ServiceMode;
-use knee_core::law::Law;
-use knee_core::rng::Rng;
-use knee_core::time::Nanos;
+use knee_load::experiment::udp::measure::{DropCounter, DropPlace};
+use knee_load::experiment::udp::recorder::DatagramRecorder;
+use knee_load::experiment::udp::spec::ServiceMode;
+use knee_load::law::Law;
+use knee_load::rng::Rng;
+use knee_load::time::Nanos;
 use std::net::IpAddr;
 
 /// Arrivals kept: 16 MB in memory, some 10 MB in the record.

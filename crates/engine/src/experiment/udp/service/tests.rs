@@ -5,14 +5,14 @@ use crate::experiment::udp::wire::{
     self, DatagramHeader, Hello, SERVICE, UdpReply, UdpRequest, UdpSessionSpec,
 };
 use crate::experiment::udp::{self, preflight};
-use knee_core::experiment::udp::measure::{DropPlace, UdpTrial};
-use knee_core::experiment::udp::spec::{
+use knee_load::experiment::udp::measure::{DropPlace, UdpTrial};
+use knee_load::experiment::udp::spec::{
     ClientWait, ClientsAs, ServiceMode, ServiceSetup, UdpTrialSpec,
 };
-use knee_core::law::Law;
-use knee_core::measure::{Histogram, Interval, IntervalWatcher};
-use knee_core::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Rate, WaitPolicy};
-use knee_core::time::Nanos;
+use knee_load::law::Law;
+use knee_load::measure::{Histogram, Interval, IntervalWatcher};
+use knee_load::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Rate, WaitPolicy};
+use knee_load::time::Nanos;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;

@@ -4,7 +4,7 @@ use super::*;
 use crate::exchange::{
     ConnectionState, EventQueue, FlightId, OpEvent, Outbox, RequestRef, Room, StreamEnd,
 };
-use knee_core::both_ends::{Sample, Sampled};
+use knee_load::both_ends::{Sample, Sampled};
 use std::collections::VecDeque;
 
 /// Answers come in the order of the requests. `a`: the oldest is answered; `u`: it was not

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sys::socket::TcpPhase;
-use knee_core::spec::CloseKind;
+use knee_load::spec::CloseKind;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
 const OK_KEEP: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";

@@ -2,7 +2,7 @@
 
 use crate::reactor::{Backend, Close, ConnectOptions, Payload, Sink};
 use crate::sys::socket::TcpState;
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::io;
 
 /// Remembers; fails to open where told to.

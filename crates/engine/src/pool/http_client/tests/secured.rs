@@ -2,7 +2,7 @@
 
 use super::multiplexed::Letters;
 use super::*;
-use knee_core::spec::CloseKind;
+use knee_load::spec::CloseKind;
 
 /// A link that is secured by one byte. A byte of zero is `close_notify`; what follows it is
 /// dropped.

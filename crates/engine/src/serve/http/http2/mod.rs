@@ -20,7 +20,7 @@ use crate::exchange::http2::fields::SectionReader;
 use crate::exchange::http2::flow::WINDOW_DEFAULT;
 use crate::exchange::http2::settings::{self, id};
 use crate::exchange::http2::{ErrorCode, Violation, frame};
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use section::RequestSection;
 use send::Outgoing;
 use std::cmp::Reverse;

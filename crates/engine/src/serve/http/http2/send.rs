@@ -11,7 +11,7 @@ use super::Http2;
 use super::stream::Stage;
 use crate::exchange::http2::frame::{self, flag, kind};
 use crate::exchange::http2::{ErrorCode, hpack};
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::collections::VecDeque;
 use std::io;
 

@@ -6,7 +6,7 @@ use super::super::log::{Log, LogEntry};
 use super::super::response::{Answer, Response};
 use super::STREAM_WINDOW;
 use crate::exchange::http2::flow::{ReceiveWindow, SendWindow};
-use knee_core::time::Nanos;
+use knee_load::time::Nanos;
 use std::collections::VecDeque;
 
 /// One request and its response.

@@ -6,7 +6,7 @@ mod identity;
 pub use identity::{Identity, IdentityError};
 
 use crate::sys::socket::Socket;
-use knee_core::spec::{TlsResume, TlsVersion};
+use knee_load::spec::{TlsResume, TlsVersion};
 use rustls::crypto::aws_lc_rs;
 use rustls::server::{
     NoServerSessionStorage, ServerConfig, ServerConnection, ServerSessionMemoryCache,

@@ -1,7 +1,7 @@
 //! The server over TLS, with rustls as the client.
 
 use super::*;
-use knee_core::spec::{TlsResume, TlsVersion};
+use knee_load::spec::{TlsResume, TlsVersion};
 use rustls::client::{ClientConfig, ClientConnection, Resumption};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;

@@ -1,7 +1,7 @@
 //! A server of HTTP/1.1.
 
 use super::{Act, Acts, breaks_off, chance, ends, floods, pick, sends, soon};
-use knee_core::rng::Rng;
+use knee_load::rng::Rng;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 const CHUNKED: &[u8] =

@@ -3,7 +3,7 @@
 use super::{Act, Acts, breaks_off, chance, ends, floods, pick, sends, soon};
 use crate::exchange::http2::frame::{self, FrameHead, PREFACE, flag, kind};
 use crate::exchange::http2::settings;
-use knee_core::rng::Rng;
+use knee_load::rng::Rng;
 
 /// `:status: 200` (RFC 7541, Appendix A).
 const STATUS_200: &[u8] = &[0x88];

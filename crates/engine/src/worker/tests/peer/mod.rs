@@ -4,8 +4,8 @@ mod http1;
 mod http2;
 
 use super::{chance, pick};
-use knee_core::rng::Rng;
-use knee_core::time::Nanos;
+use knee_load::rng::Rng;
+use knee_load::time::Nanos;
 
 /// What a server does.
 pub(super) enum Act {

@@ -4,11 +4,11 @@ use super::super::UdpExplain;
 use super::processor::WAITS;
 use super::{CROWD, Who, asked, explain, kept, losers, names, standing, who};
 use crate::experiment::udp::findings::datagram_findings;
-use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::udp::tests::fake::{TrialBehaviour, run};
 use crate::finding::Finding;
-use crate::time::Nanos;
 use crate::trial::report::TrialReport;
+use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::time::Nanos;
 
 #[test]
 fn no_loss_is_an_answer() {

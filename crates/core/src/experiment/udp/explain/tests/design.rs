@@ -4,10 +4,10 @@ use super::super::cells::{CellChange, DesignCell, block};
 use super::super::{ExplainSpec, UdpExplain};
 use super::{CROWD, Who, asked, explain, losers, standing, who};
 use crate::experiment::udp::report::{EffectRow, UdpConclusion};
-use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::udp::tests::fake::{TrialBehaviour, run};
 use crate::experiment::{EndReason, Experiment, Next};
-use crate::spec::{ArrivalLaw, WaitPolicy};
+use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::spec::{ArrivalLaw, WaitPolicy};
 
 #[test]
 fn the_design_has_each_cell_once_in_each_block() {

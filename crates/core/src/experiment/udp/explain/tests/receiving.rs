@@ -2,7 +2,7 @@
 
 use super::{CROWD, check, losers};
 use crate::experiment::udp::tests::fake::TrialBehaviour;
-use crate::time::Nanos;
+use knee_load::time::Nanos;
 
 #[test]
 fn a_place_is_told_by_the_ledger() {

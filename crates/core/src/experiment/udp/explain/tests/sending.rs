@@ -2,9 +2,9 @@
 
 use super::super::UdpExplain;
 use super::{ALL, CROWD, Who, asked, check, losers, standing};
-use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::udp::tests::fake::{TrialBehaviour, run, yields};
-use crate::time::Nanos;
+use knee_load::experiment::udp::spec::UdpTrialSpec;
+use knee_load::time::Nanos;
 
 #[test]
 fn sending_takes_the_rate() {

@@ -2,14 +2,14 @@
 
 use super::super::{ExplainSpec, UdpExplain};
 use super::{asked, names};
-use crate::arrival::{ArrivalProcess, Arrivals};
 use crate::experiment::conduct;
 use crate::experiment::udp::AssessedUdpTrial;
 use crate::experiment::udp::analysis::tests::{moments, served, spec};
-use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
-use crate::law::Law;
-use crate::spec::{ArrivalLaw, Share};
-use crate::time::Nanos;
+use knee_load::arrival::{ArrivalProcess, Arrivals};
+use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use knee_load::law::Law;
+use knee_load::spec::{ArrivalLaw, Share};
+use knee_load::time::Nanos;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 

@@ -4,10 +4,10 @@ use super::super::{EXPLAIN_LIMIT, ExplainRequest, ExplainSpec, UdpExplain};
 use super::{asked, losers, who};
 use crate::experiment::conduct;
 use crate::experiment::udp::AssessedUdpTrial;
-use crate::experiment::udp::spec::{ClientsAs, UdpTrialSpec};
 use crate::experiment::udp::tests::fake::tried;
-use crate::law::Law;
-use crate::time::Nanos;
+use knee_load::experiment::udp::spec::{ClientsAs, UdpTrialSpec};
+use knee_load::law::Law;
+use knee_load::time::Nanos;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 

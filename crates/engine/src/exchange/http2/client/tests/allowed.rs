@@ -3,7 +3,7 @@
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
 use crate::exchange::{ConnectionState, Exchange, OpEvent, StreamEnd};
-use knee_core::measure::Outcome;
+use knee_load::measure::Outcome;
 
 const END: u8 = flag::END_STREAM;
 const WHOLE: u8 = flag::END_HEADERS;

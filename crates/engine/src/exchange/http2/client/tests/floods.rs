@@ -3,8 +3,8 @@
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
 use crate::exchange::{ConnectionState, Exchange, OpEvent};
-use knee_core::measure::Outcome;
-use knee_core::spec::Http2Limits;
+use knee_load::measure::Outcome;
+use knee_load::spec::Http2Limits;
 
 /// Feeds the same bytes so often, with the outbox sent each time or never; the rule that ends it.
 fn flood(bytes: &[u8], times: usize, is_sent: bool) -> (Rig, Option<String>) {

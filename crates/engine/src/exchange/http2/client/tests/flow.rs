@@ -3,7 +3,7 @@
 use super::super::super::frame::{FrameHead, flag, kind};
 use super::rig::*;
 use crate::exchange::OpEvent;
-use knee_core::spec::Http2Limits;
+use knee_load::spec::Http2Limits;
 
 fn update(stream: u32, increment: u32) -> Vec<u8> {
     f(kind::WINDOW_UPDATE, 0, stream, &increment.to_be_bytes())

@@ -3,7 +3,7 @@
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
 use crate::exchange::{ConnectionState, Exchange, OpEvent};
-use knee_core::measure::Outcome;
+use knee_load::measure::Outcome;
 
 pub(super) const PROTOCOL: u32 = 1;
 pub(super) const FLOW: u32 = 3;

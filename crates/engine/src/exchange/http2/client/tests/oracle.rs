@@ -5,7 +5,7 @@ use crate::exchange::{EventQueue, Exchange, OpEvent, Outbox};
 use bytes::Bytes;
 use h2::server;
 use http::{Request, Response};
-use knee_core::spec::{HttpRequest, HttpTarget, Pick, Url, parse_header};
+use knee_load::spec::{HttpRequest, HttpTarget, Pick, Url, parse_header};
 use std::collections::{HashMap, VecDeque};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 

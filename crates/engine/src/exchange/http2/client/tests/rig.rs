@@ -4,8 +4,8 @@ use super::super::super::frame::{self, FrameHead, flag, kind};
 use super::super::super::hpack::{Indexing, put_field};
 use super::super::{Http2, Http2Shared};
 use crate::exchange::{EventQueue, Exchange, FlightId, OpEvent, Outbox, Room};
-use knee_core::measure::Outcome;
-use knee_core::spec::{Http2Limits, HttpRequest, HttpTarget, Pick, Url};
+use knee_load::measure::Outcome;
+use knee_load::spec::{Http2Limits, HttpRequest, HttpTarget, Pick, Url};
 
 pub(super) const GET: usize = 0;
 pub(super) const HEAD: usize = 1;

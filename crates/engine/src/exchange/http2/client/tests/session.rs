@@ -5,12 +5,12 @@ use super::super::super::hpack::Decoder;
 use super::super::{Http2, Http2Shared};
 use super::rig::*;
 use crate::exchange::{EventQueue, Exchange, Outbox, RequestRef};
-use knee_core::session::{
+use knee_load::session::{
     AfterResponse, Expectation, Extraction, Fills, Instruction, RequestStep, ResponseReaders,
     SessionKind, SessionPlan, Source, Users, Walk, WholeResponse,
 };
-use knee_core::spec::{Hole, HttpRequest, HttpTarget, Part, Pick, Url, parse_header};
-use knee_core::time::Nanos;
+use knee_load::spec::{Hole, HttpRequest, HttpTarget, Part, Pick, Url, parse_header};
+use knee_load::time::Nanos;
 use std::sync::Arc;
 
 fn plan() -> SessionPlan {

@@ -1,0 +1,10 @@
+//! What schedules are made of: exact rates, shares of a load, and how both and lengths of time and
+//! laws are written on the command line.
+
+pub mod parse;
+mod rate;
+mod share;
+
+pub use parse::{ParseError, parse_duration, parse_law, parse_list, parse_rate, parse_rates};
+pub use rate::Rate;
+pub use share::{Share, WorkerRange};

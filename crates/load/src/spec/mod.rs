@@ -1,0 +1,32 @@
+//! What the user asked for, resolved and valid by construction.
+//!
+//! The command line parses into these types and refuses what they cannot hold, so nothing behind
+//! it needs to check again.
+
+mod engine;
+mod load;
+mod protocol;
+mod question;
+mod request;
+mod secrets;
+mod target;
+mod targets;
+mod trial;
+mod url;
+
+pub use crate::arrival::{ArrivalLaw, AskedArrival, parse_arrival};
+pub use crate::quantity::{
+    ParseError, Rate, Share, WorkerRange, parse_duration, parse_law, parse_list, parse_rate,
+    parse_rates,
+};
+pub use engine::{BackendChoice, EngineOptions, Margins, TimestampsChoice, WaitPolicy};
+pub use load::{CloseKind, ConnectScheme, Load, OpenLoad, OverloadLoad, Pause, PauseKind};
+pub use protocol::{
+    ClientCertificate, Http2Limits, HttpVersion, TlsGroup, TlsResume, TlsSpec, TlsVersion,
+};
+pub use question::Question;
+pub use request::{Body, Cut, Hole, HttpRequest, Part, parse_header};
+pub use target::{Endpoint, HttpTarget, Pick};
+pub use targets::{Targets, parse_targets};
+pub use trial::{Level, TrialSpec};
+pub use url::Url;

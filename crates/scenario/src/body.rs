@@ -1,0 +1,246 @@
+//! The body of a request.
+
+use super::ScenarioInputs;
+use super::fault::{Read, bail, fault};
+use super::fields::{Fields, list, named, one_or_more, text};
+use super::holed::TextWithHoles;
+use super::names::TemplateScope;
+use super::template;
+use super::tree::{Node, Scalar, Value};
+use knee_load::percent;
+use knee_load::quantity::parse::quoted;
+use knee_load::session::{Escape, Piece};
+use knee_load::spec::Body;
+
+/// What is sent after the head.
+pub(super) enum RequestBody {
+    /// A file, which several requests may share.
+    File(Body),
+    Text(TextWithHoles),
+}
+
+/// The body that a step has, and the content type that follows from how it is written.
+pub(super) fn read(
+    fields: &Fields<'_>,
+    scope: &mut TemplateScope<'_>,
+) -> Read<(RequestBody, Option<&'static str>)> {
+    let mut found = BODIES.iter().filter_map(|key| fields.entry(key));
+    let first = found.next();
+    if let (Some(first), Some(other)) = (first, found.next()) {
+        let (first, at, other) = (&first.key, other.at, &other.key);
+        bail!(at, "'{other}' and '{first}' in one: a request has one of {}", list(&BODIES));
+    }
+    let Some(entry) = first else {
+        return Ok((RequestBody::Text(TextWithHoles::default()), None));
+    };
+    let node = &entry.value;
+    let mut holed = TextWithHoles::default();
+    let content_type = match &*entry.key {
+        "json" => {
+            json(node, scope, &mut holed)?;
+            Some("application/json")
+        }
+        "form" => {
+            form(node, scope, &mut holed)?;
+            Some("application/x-www-form-urlencoded")
+        }
+        "body_file" => return Ok((RequestBody::File(file(node, scope.inputs)?), None)),
+        _ => {
+            let expected = "the text of a body (a map or a list goes to 'json')";
+            holed.put(&template::read_text(node, expected, scope)?, Escape::None);
+            None
+        }
+    };
+    Ok((RequestBody::Text(holed), content_type))
+}
+
+const BODIES: [&str; 4] = ["json", "form", "body", "body_file"];
+
+fn file(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<Body> {
+    let name = &text(node, "the name of a file")?.text;
+    read_file(name, inputs).map(Body::from).or_else(|why| fault(node.at, why))
+}
+
+/// The bytes of a file below the folder of the scenario, or what is wrong with it.
+pub(super) fn read_file(name: &str, inputs: &mut dyn ScenarioInputs) -> Result<Vec<u8>, String> {
+    below(name)?;
+    inputs.file(name).map_err(|why| format!("{} {why}", quoted(name)))
+}
+
+/// Whether a name is of something below the folder of the scenario, links apart.
+pub(super) fn below(name: &str) -> Result<(), String> {
+    let climbs = name.split('/').any(|part| part == "..");
+    if name.is_empty() || name.starts_with('/') || climbs || name.contains('\0') {
+        Err(format!(
+            "{} is not below the folder of the scenario: write a relative path without '..'",
+            quoted(name)
+        ))
+    } else {
+        Ok(())
+    }
+}
+
+/// A value as JSON. Each level of the file is one of this.
+fn json(node: &Node, scope: &mut TemplateScope<'_>, into: &mut TextWithHoles) -> Read<()> {
+    match &node.value {
+        Value::Scalar(scalar) => json_scalar(node, scalar, scope, into)?,
+        Value::List(nodes) => {
+            into.push("[");
+            for (at, node) in nodes.iter().enumerate() {
+                into.push(if at > 0 { "," } else { "" });
+                json(node, scope, into)?;
+            }
+            into.push("]");
+        }
+        Value::Map(entries) => {
+            into.push("{");
+            for (at, entry) in entries.iter().enumerate() {
+                into.push(if at > 0 { "," } else { "" });
+                into.push(&serde_json::to_string(&*entry.key).unwrap_or_default());
+                into.push(":");
+                json(&entry.value, scope, into)?;
+            }
+            into.push("}");
+        }
+    }
+    Ok(())
+}
+
+fn json_scalar(
+    node: &Node,
+    scalar: &Scalar,
+    scope: &mut TemplateScope<'_>,
+    into: &mut TextWithHoles,
+) -> Read<()> {
+    if node.is_null() {
+        into.push("null");
+        return Ok(());
+    }
+    if !scalar.is_quoted {
+        match &*scalar.text {
+            "true" | "True" | "TRUE" => {
+                into.push("true");
+                return Ok(());
+            }
+            "false" | "False" | "FALSE" => {
+                into.push("false");
+                return Ok(());
+            }
+            ".nan" | ".inf" | "+.inf" | "-.inf" => {
+                bail!(node.at, "JSON has no such number: quote it to send a text");
+            }
+            plain => {
+                if let Some(number) = number(plain) {
+                    into.push(&number);
+                    return Ok(());
+                }
+            }
+        }
+    }
+    let template = template::read(node, scalar, scope)?;
+    // Without quotes YAML takes a value for what it looks like, and so is one of a template.
+    let is_bare = !scalar.is_quoted && scalar.text.starts_with("${");
+    match &template.0[..] {
+        [Piece::Call(function)] if function.is_number() => into.put(&template, Escape::JsonValue),
+        [_] if is_bare => into.put(&template, Escape::JsonValue),
+        _ => {
+            into.push("\"");
+            into.put(&template, Escape::Json);
+            into.push("\"");
+        }
+    }
+    Ok(())
+}
+
+/// A number of the YAML core schema as JSON writes it, all its digits kept.
+fn number(text: &str) -> Option<String> {
+    let radix = |digits: &str, radix| u64::from_str_radix(digits, radix).ok();
+    if let Some(digits) = text.strip_prefix("0x").filter(|d| !d.starts_with('+')) {
+        return radix(digits, 16).map(|n| n.to_string());
+    }
+    if let Some(digits) = text.strip_prefix("0o").filter(|d| !d.starts_with('+')) {
+        return radix(digits, 8).map(|n| n.to_string());
+    }
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (mantissa, exponent) = match rest.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (rest, None),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let is_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let power = exponent.map(|e| e.strip_prefix(['+', '-']).unwrap_or(e));
+    let has_power = power.is_none_or(|power| !power.is_empty() && is_digits(power));
+    let has_digits = !(whole.is_empty() && fraction.is_empty());
+    if !(has_digits && is_digits(whole) && is_digits(fraction) && has_power) {
+        return None;
+    }
+    let whole = match whole.trim_start_matches('0') {
+        "" => "0",
+        whole => whole,
+    };
+    let fraction = if !mantissa.contains('.') {
+        String::new()
+    } else if fraction.is_empty() {
+        ".0".to_owned()
+    } else {
+        format!(".{fraction}")
+    };
+    let exponent = exponent.map_or(String::new(), |e| format!("e{e}"));
+    Some(format!("{sign}{whole}{fraction}{exponent}"))
+}
+
+fn form(node: &Node, scope: &mut TemplateScope<'_>, into: &mut TextWithHoles) -> Read<()> {
+    let mut is_first = true;
+    for entry in named(node, "form: {name: value}")? {
+        for value in one_or_more(&entry.value) {
+            if !is_first {
+                into.push("&");
+            }
+            is_first = false;
+            into.push(&percent::form(&entry.key));
+            into.push("=");
+            let expected = "a value of a form ('' for an empty one)";
+            into.put(&template::read_text(value, expected, scope)?, Escape::Form);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_json_has_them() {
+        for (text, want) in [
+            ("0", Some("0")),
+            ("-12", Some("-12")),
+            ("+12", Some("12")),
+            ("007", Some("7")),
+            ("1.50", Some("1.50")),
+            (".5", Some("0.5")),
+            ("5.", Some("5.0")),
+            ("1e3", Some("1e3")),
+            ("1.5E-3", Some("1.5e-3")),
+            ("0x1F", Some("31")),
+            ("0o17", Some("15")),
+            ("123456789012345678901234567890", Some("123456789012345678901234567890")),
+            ("1_000", None),
+            ("1e", None),
+            (".", None),
+            ("-", None),
+            ("1.2.3", None),
+            ("0x", None),
+            ("abc", None),
+        ] {
+            let number = number(text);
+            assert_eq!(number.as_deref(), want, "{text}");
+            if let Some(number) = number {
+                serde_json::from_str::<serde_json::Value>(&number).expect(text);
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What each format becomes, and that a scenario can have it.
+
+mod described;
+mod mutated;
+mod scripts;
+
+use super::*;
+use crate::{Scenario, ScenarioInputs, parse_scenario};
+use knee_load::spec::HttpRequest;
+
+struct Nothing;
+
+impl ScenarioInputs for Nothing {
+    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        Err("is missing".to_owned())
+    }
+
+    fn program(&mut self, _: &str) -> Result<(String, String), String> {
+        Err("cannot be started: there is none".to_owned())
+    }
+
+    fn variable(&mut self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+pub(super) fn no_file(name: &str) -> Result<Vec<u8>, String> {
+    match name {
+        "body.json" => Ok(b"{\"a\": [1,\n2]}".to_vec()),
+        other => Err(format!("{other}: is missing")),
+    }
+}
+
+/// The scenario that is written, read again.
+#[track_caller]
+pub(super) fn read(imported: &Imported) -> Scenario {
+    let yaml = imported.to_yaml("a test");
+    match parse_scenario(yaml.as_bytes(), "f", &mut Nothing) {
+        Ok(scenario) => scenario,
+        Err(wrong) => panic!("{wrong}\n{yaml}"),
+    }
+}
+
+#[track_caller]
+fn requests(imported: &Imported) -> Vec<HttpRequest> {
+    read(imported).requests
+}
+
+fn header<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str> {
+    let mut headers = request.headers.iter();
+    headers.find_map(|(n, v)| n.eq_ignore_ascii_case(name).then_some(v.as_str()))
+}
+
+fn curl(line: &str) -> Imported {
+    curl_line(line, &mut no_file).unwrap_or_else(|e| panic!("{line}: {e}"))
+}
+
+#[test]
+fn a_line_of_curl_is_a_step() {
+    let imported = curl(
+        "curl 'https://shop.test/cart?a=%20b&c[]=1' \\\n  -X PUT -H 'accept: */*' \\\n  \
+         -H 'content-type: application/json' -b 'sid=1; t=${x}' \\\n  \
+         --data-raw $'{\"note\":\"it\\'s ${x}\",\"n\":1}' --compressed --insecure | jq .",
+    );
+    assert_eq!(imported.target, "https://shop.test");
+    assert_eq!(imported.left_out, ["what follows curl: | jq ."]);
+    let [request] = &requests(&imported)[..] else {
+        panic!("one request");
+    };
+    assert_eq!((&*request.method, &*request.path), ("PUT", "/cart?a=%20b&c[]=1"));
+    assert_eq!(&*request.body, br#"{"note":"it's ${x}","n":1}"#);
+    assert_eq!(header(request, "cookie"), Some("sid=1; t=${x}"));
+    assert_eq!(header(request, "accept-encoding"), Some("deflate, gzip, br, zstd"));
+    assert_eq!(header(request, "content-type"), Some("application/json"));
+    let yaml = imported.to_yaml("curl");
+    assert!(yaml.contains("json: {\"note\": \"it's $${x}\", \"n\": 1}"), "{yaml}");
+}
+
+#[test]
+fn options_of_curl_mean_what_they_mean_there() {
+    for (line, method, path, body) in [
+        ("curl h", "GET", "/", ""),
+        ("/usr/bin/curl -sSI http://h/x", "HEAD", "/x", ""),
+        ("curl -d a=1 -db=2 h", "POST", "/", "a=1&b=2"),
+        ("curl -G -d a=1 'h/x?b=2#c'", "GET", "/x?b=2&a=1", ""),
+        ("curl -XDELETE h/ü", "DELETE", "/%C3%BC", ""),
+        ("curl --json '{\"a\":1}' h", "POST", "/", "{\"a\":1}"),
+        ("curl --json @body.json h", "POST", "/", "{\"a\":[1,2]}"),
+        ("curl --data-urlencode 'q=a b' h", "POST", "/", "q=a+b"),
+        ("curl -X PURGE --url h -o /dev/null -w '%{http_code}'", "PURGE", "/", ""),
+        ("curl -H 'Content-Type: text/plain' -d ' a\\ttext\"' h", "POST", "/", " a\\ttext\""),
+    ] {
+        let imported = curl(line);
+        let request = &requests(&imported)[0];
+        assert_eq!((&*request.method, &*request.path), (method, path), "{line}");
+        assert_eq!(String::from_utf8_lossy(&request.body), body, "{line}");
+        assert_eq!(imported.left_out, [""; 0], "{line}");
+    }
+    let told =
+        curl("curl -L -x p:1 --digest -H 'Accept:' -b jar h --next http://other/ --next h/2");
+    assert_eq!(told.steps.len(), 2);
+    assert!(told.to_yaml("curl").contains("redirects: 50"));
+    assert_eq!(told.left_out.len(), 5, "{:?}", told.left_out);
+    let user = curl("curl -u me:pw -A a/1 -e r h");
+    let request = &requests(&user)[0];
+    assert_eq!(header(request, "authorization"), Some("Basic bWU6cHc="));
+    assert_eq!(header(request, "user-agent"), Some("a/1"));
+    assert_eq!(header(request, "referer"), Some("r"));
+    let form = curl("curl -F a=1 h");
+    let request = &requests(&form)[0];
+    assert!(request.body.starts_with(b"------knee"), "{form:?}");
+    assert!(header(request, "content-type").is_some_and(|t| t.starts_with("multipart/")));
+}
+
+#[test]
+fn a_name_is_taken_as_it_is() {
+    let mut imported = curl("curl http://h/");
+    if let [Step::Request(request)] = &mut imported.steps[..] {
+        request.name = Some("a ${b}".to_owned());
+    }
+    assert_eq!(read(&imported).plan.requests[0].name, "a ${b}");
+}
+
+#[test]
+fn lines_that_are_no_request_are_refused() {
+    for (line, wrong) in [
+        ("", "there is no URL that a scenario can have"),
+        ("curl -X", "--request: a value is missing"),
+        ("curl 'h", "the quote ' is not closed"),
+        ("curl --nonsense h", "--nonsense: unknown option of curl"),
+        ("curl $'--a\\nb' h", "--a b: unknown option of curl"),
+        ("curl -= h", "-=: unknown option of curl"),
+        ("curl -d @gone h", "gone: is missing"),
+        ("curl ftp://h", "there is no URL that a scenario can have: left out: GET ftp://h: "),
+    ] {
+        let refused = curl_line(line, &mut no_file).unwrap_err().0;
+        assert!(refused.starts_with(wrong) && !refused.contains('\n'), "{line}: {refused}");
+    }
+}
+
+const HAR: &str = r#"{"log": {"version": "1.2", "entries": [
+  {"startedDateTime": "2026-11-22T10:00:00.000Z", "time": 100.5, "request":
+    {"method": "GET", "url": "https://shop.test/", "headers": [
+      {"name": ":authority", "value": "shop.test"}, {"name": "accept", "value": "text/html"},
+      {"name": "cookie", "value": "a=1"}, {"name": "user-agent", "value": "U"}]}},
+  {"startedDateTime": "2026-11-22T12:00:00.050+02:00", "time": 20, "request":
+    {"method": "GET", "url": "https://cdn.test/a.js", "headers": []}},
+  {"startedDateTime": "2026-11-22T10:00:03.000Z", "time": 20, "request":
+    {"method": "POST", "url": "https://shop.test/login", "headers": [
+      {"name": "User-Agent", "value": "U"}, {"name": "user-agent", "value": "U2"},
+      {"name": "Content-Length", "value": "7"}],
+     "postData": {"mimeType": "application/x-www-form-urlencoded", "params": [
+       {"name": "n", "value": "a b"}, {"name": "p", "value": "ü"}]}}}
+]}}"#;
+
+#[test]
+fn a_recording_is_a_session_with_its_pauses() {
+    let imported = har(HAR.as_bytes()).unwrap();
+    let requests = requests(&imported);
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[1].path, "/login");
+    assert_eq!(&*requests[1].body, b"n=a+b&p=%C3%BC");
+    assert_eq!(header(&requests[1], "user-agent"), Some("U, U2"));
+    assert_eq!(imported.steps[1], Step::Think(Nanos::from_millis(2899)));
+    assert_eq!(imported.left_out.len(), 2, "{:?}", imported.left_out);
+    assert!(imported.left_out[1].starts_with("GET https://cdn.test/a.js: a scenario has one"));
+    for bad in ["", "[]", "{}", r#"{"log":{"entries":[]}}"#, "\u{0}"] {
+        assert!(har(bad.as_bytes()).is_err(), "{bad}");
+    }
+    assert!(har(&[0xff]).is_err());
+}
+
+#[test]
+fn headers_that_all_requests_have_are_written_once() {
+    let two = curl("curl -H 'A: 1' -H 'B: 2' h --next -H 'A: 1' -H 'B: 3' h");
+    assert_eq!(two.headers, [("A".to_owned(), "1".to_owned())]);
+    let requests = requests(&two);
+    for (request, b) in requests.iter().zip(["2", "3"]) {
+        assert_eq!((header(request, "a"), header(request, "b")), (Some("1"), Some(b)));
+    }
+}
+
+const VEGETA: &str = "# targets\nGET http://h:8080/a\nX-A: 1\nX-A: 2\n\n\
+    POST http://h:8080/b\nContent-Type: application/json\n@body.json\nGET http://h:8080/c\n";
+
+#[test]
+fn targets_of_vegeta_are_steps_in_their_order() {
+    let imported = vegeta(VEGETA.as_bytes(), &mut no_file).unwrap();
+    let all = requests(&imported);
+    let paths: Vec<&str> = all.iter().map(|r| r.path.as_str()).collect();
+    assert_eq!(paths, ["/a", "/b", "/c"]);
+    assert_eq!(header(&all[0], "x-a"), Some("1, 2"));
+    assert_eq!(&*all[1].body, b"{\"a\":[1,2]}");
+    let json = r#"{"method":"POST","url":"http://h/x","body":"aGk=","header":{"A":["1"]}}"#;
+    let imported = vegeta(json.as_bytes(), &mut no_file).unwrap();
+    let all = requests(&imported);
+    assert_eq!((&*all[0].body, header(&all[0], "a")), (&b"hi"[..], Some("1")));
+    for (bad, wrong) in [
+        ("", "the file has no target"),
+        ("GET", "line 1: no target"),
+        ("GET http://h/ x", "line 1: no target"),
+        ("GET http://h/\nnonsense", "line 2: neither"),
+        ("GET http://h/\n@gone", "line 2: gone: is missing"),
+        ("{\"method\":1}", "line 1: no target"),
+        ("{\"method\":\"GET\",\"url\":\"h\",\"body\":\"?\"}", "line 1: the body"),
+    ] {
+        let refused = vegeta(bad.as_bytes(), &mut no_file).unwrap_err().0;
+        assert!(refused.starts_with(wrong) && !refused.contains('\n'), "{bad}: {refused}");
+    }
+}
+
+#[test]
+fn no_text_breaks_the_file_that_is_written() {
+    for text in [
+        "",
+        "a: b",
+        "- a",
+        "${x}",
+        "$${x}",
+        "'\"\\",
+        "a\nb\r\tc",
+        "#",
+        "\u{7f}\u{85}",
+        "\u{1f600}",
+        "null",
+        "!x",
+        "@",
+        "%41",
+        "{",
+        "}",
+    ] {
+        let draft = SourceRequest {
+            method: "POST".to_owned(),
+            url: format!("http://h/{text}"),
+            name: Some(text.to_owned()),
+            headers: vec![("X".to_owned(), text.to_owned())],
+            body: text.as_bytes().to_vec(),
+            ..SourceRequest::default()
+        };
+        let mut all = Collector::default();
+        all.leave_out(text);
+        all.request(draft);
+        let imported = all.finish("none").unwrap();
+        let request = &requests(&imported)[0];
+        assert_eq!(&*request.body, text.as_bytes(), "{text:?}");
+    }
+}

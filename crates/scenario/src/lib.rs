@@ -1,0 +1,136 @@
+//! Reads scenario files, in YAML or JSON, into requests with holes and a plan without names. Files
+//! and environment variables come through [`ScenarioInputs`].
+//!
+//! `tree` reads a file into nodes with their positions. `fields` reads maps by the keys that
+//! `scenario.schema.json` has. `template` reads `${…}` by the `names` of a session. `holed` is text
+//! with holes, `locator` URLs with holes. `request` and `response` are the halves of a step, `exec`
+//! its program; `session` puts steps together.
+#![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
+
+mod body;
+mod condition;
+mod data;
+mod exec;
+mod fault;
+mod fields;
+mod holed;
+pub mod import;
+mod load;
+mod locator;
+mod messages;
+mod names;
+mod request;
+mod response;
+mod schema;
+mod session;
+mod single;
+mod stages;
+mod target;
+mod template;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use load::{ScenarioLoad, check_part};
+pub use schema::schema;
+pub use single::{Expected, parse_status};
+pub use stages::Stage;
+pub use tree::FILE_MAX;
+
+/// A commented scenario that runs against `knee serve http --app shop`.
+pub const EXAMPLE: &str = include_str!("example.yaml");
+
+use fault::Read;
+use fields::{Fields, duration, named};
+use knee_core::threshold::Threshold;
+use knee_load::session::SessionPlan;
+use knee_load::spec::{Endpoint, HttpRequest, ParseError};
+use knee_load::time::Nanos;
+use session::{PlanBuilder, RequestDefaults};
+use target::Origin;
+
+/// Files, programs and variables that a scenario may name.
+pub trait ScenarioInputs {
+    /// The bytes of a file below the folder of the scenario; `name` is relative and has no `..`.
+    ///
+    /// # Errors
+    /// What is wrong, in one line without the name.
+    fn file(&mut self, name: &str) -> Result<Vec<u8>, String>;
+
+    /// A program below the folder of the scenario: its file, with all links followed, and that
+    /// folder; `name` is relative and has no `..`.
+    ///
+    /// # Errors
+    /// What is wrong, in one line without the name.
+    fn program(&mut self, name: &str) -> Result<(String, String), String>;
+
+    /// The value of an environment variable, if it is set.
+    fn variable(&mut self, name: &str) -> Option<String>;
+}
+
+/// What a scenario file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Where all requests go.
+    pub endpoint: Endpoint,
+    /// Whether its connections are to be secured.
+    pub is_secure: bool,
+    /// The requests of all steps.
+    pub requests: Vec<HttpRequest>,
+    /// What users do with them.
+    pub plan: SessionPlan,
+    /// The load that the file asks for.
+    pub load: Option<ScenarioLoad>,
+    /// The thresholds of the file.
+    pub fail_if: Vec<Threshold>,
+    /// The time limit of operations that have none of their own.
+    pub timeout: Option<Nanos>,
+}
+
+/// Reads a scenario; `file` is what errors call it.
+///
+/// # Errors
+/// One line: `FILE:LINE:COLUMN: what is wrong: what would be right`.
+pub fn parse_scenario(
+    bytes: &[u8],
+    file: &str,
+    inputs: &mut dyn ScenarioInputs,
+) -> Result<Scenario, ParseError> {
+    read(bytes, inputs).map_err(|fault| fault.in_file(file))
+}
+
+fn read(bytes: &[u8], inputs: &mut dyn ScenarioInputs) -> Read<Scenario> {
+    let root = tree::parse(bytes)?;
+    let fields = Fields::read(&root, schema::SCENARIO)?;
+    let origin = Origin::read(fields.need("target")?, inputs)?;
+    let defaults = fields.read_key("defaults", |node| Fields::read(node, schema::DEFAULTS))?;
+    let default = |key| defaults.as_ref().and_then(|fields| fields.get(key));
+    let headers = default("headers").map(|node| named(node, "headers: {Name: value}"));
+    let mut compiler = PlanBuilder {
+        origin: &origin,
+        common: RequestDefaults {
+            headers: headers.transpose()?.unwrap_or_default(),
+            redirects: session::redirects(default("redirects"), 0)?,
+        },
+        requests: Vec::new(),
+        plan: SessionPlan {
+            data: data::read(fields.get("data"), inputs)?,
+            ..SessionPlan::default()
+        },
+        bytes: 0,
+        inputs,
+    };
+    compiler.sessions(fields.need("sessions")?)?;
+    let PlanBuilder { requests, plan, .. } = compiler;
+    let fail_if = fields.read_key("fail_if", |node| load::thresholds(node, &plan))?;
+    Ok(Scenario {
+        endpoint: origin.url.endpoint().clone(),
+        is_secure: origin.url.is_secure(),
+        requests,
+        load: fields.read_key("load", load::read)?,
+        fail_if: fail_if.unwrap_or_default(),
+        timeout: default("timeout").map(duration).transpose()?,
+        plan,
+    })
+}

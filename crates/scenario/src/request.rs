@@ -1,0 +1,211 @@
+//! One request with its holes, and what they are filled with.
+
+use super::body::{self, RequestBody};
+use super::fault::{Position, Read, bail, fault};
+use super::fields::{Fields, named};
+use super::holed::TextWithHoles;
+use super::names::TemplateScope;
+use super::target::Origin;
+use super::template;
+use super::tree::{Entry, Node};
+use knee_load::quantity::parse::quoted;
+use knee_load::session::{Escape, Fill, Piece, Template};
+use knee_load::spec::{Body, Hole, HttpRequest, Part, Url};
+
+/// The most headers of a request.
+const HEADERS_MAX: usize = 100;
+
+/// A request as the session sends it.
+pub(super) struct CompiledRequest {
+    pub(super) request: HttpRequest,
+    pub(super) fills: Vec<Fill>,
+}
+
+/// What a request is made of.
+pub(super) struct RequestDraft<'a> {
+    /// Where its step stands.
+    pub(super) at: Position,
+    pub(super) method: (&'a str, Position),
+    pub(super) url: &'a Node,
+    pub(super) fields: &'a Fields<'a>,
+    /// Headers that hold for all requests.
+    pub(super) common: &'a [Entry],
+}
+
+/// A header that is not yet in the request.
+struct HeaderDraft<'a> {
+    name: &'a str,
+    at: Position,
+    value: TextWithHoles,
+}
+
+impl RequestDraft<'_> {
+    pub(super) fn compile(
+        &self,
+        origin: &Origin,
+        scope: &mut TemplateScope<'_>,
+    ) -> Read<CompiledRequest> {
+        let (url, path) = origin.path(self.url, scope)?;
+        let (content, content_type) = body::read(self.fields, scope)?;
+        let headers = self.headers(content_type, scope)?;
+        let (body, holed) = match content {
+            RequestBody::File(body) => (body, TextWithHoles::default()),
+            RequestBody::Text(holed) => (Body::from(holed.text.clone().into_bytes()), holed),
+        };
+        let has_length = |header: &&HeaderDraft| header.name.eq_ignore_ascii_case("content-length");
+        if let Some(length) = headers.iter().find(has_length).filter(|_| !holed.holes.is_empty()) {
+            bail!(
+                length.at,
+                "the length of a body with templates is known when it is sent: leave \
+                    Content-Length out"
+            );
+        }
+        let (method, method_at) = self.method;
+        let mut request = checked(method, method_at, &url, &headers, body)?;
+        // That of the URL begins with '/', where this may begin with a hole.
+        request.path = path.text;
+        let path_holes = path.holes.into_iter().map(|hole| (Part::Path, hole));
+        let numbered = (0u16..).zip(headers);
+        let header_holes = numbered.flat_map(|(number, header)| {
+            let holes = header.value.holes.into_iter();
+            holes.map(move |hole| (Part::Header(number), hole))
+        });
+        let body_holes = holed.holes.into_iter().map(|hole| (Part::Body, hole));
+        let holes = path_holes.chain(header_holes).chain(body_holes);
+        finished(request, self.at, holes)
+    }
+
+    /// Its own headers, then those that all requests have, then that of the cookies.
+    fn headers(
+        &self,
+        content_type: Option<&'static str>,
+        scope: &mut TemplateScope<'_>,
+    ) -> Read<Vec<HeaderDraft<'_>>> {
+        let read = |node| named(node, "headers: {Name: value}");
+        let own = self.fields.read_key("headers", read)?.unwrap_or_default();
+        let mut headers: Vec<HeaderDraft<'_>> = Vec::new();
+        for entry in own {
+            if let Some(other) = find(&headers, &entry.key) {
+                let (name, other) = (quoted(&entry.key), quoted(other.name));
+                bail!(
+                    entry.at,
+                    "{name} is {other} once more, as names have no case: leave one out"
+                );
+            }
+            headers.push(header(entry, scope)?);
+        }
+        if let Some(value) = content_type.filter(|_| find(&headers, "Content-Type").is_none()) {
+            let value = Template(vec![Piece::Text(value.to_owned())]);
+            headers.push(HeaderDraft {
+                name: "Content-Type",
+                at: self.at,
+                value: TextWithHoles::of(&value, Escape::Header),
+            });
+        }
+        for entry in self.common {
+            if find(&headers, &entry.key).is_none() {
+                headers.push(header(entry, scope)?);
+            }
+        }
+        if find(&headers, "Cookie").is_none() {
+            headers.push(HeaderDraft {
+                name: "Cookie",
+                at: self.at,
+                value: TextWithHoles::hole(Template(vec![Piece::Cookies]), Escape::Header),
+            });
+        }
+        if headers.len() > HEADERS_MAX {
+            bail!(self.at, "this request has too many headers: expected at most {HEADERS_MAX}");
+        }
+        Ok(headers)
+    }
+}
+
+fn find<'a, 'b>(headers: &'b [HeaderDraft<'a>], name: &str) -> Option<&'b HeaderDraft<'a>> {
+    headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))
+}
+
+fn header<'a>(entry: &'a Entry, scope: &mut TemplateScope<'_>) -> Read<HeaderDraft<'a>> {
+    let expected = "the value of a header ('' for an empty one)";
+    let template = template::read_text(&entry.value, expected, scope)?;
+    let is_part = template.0.len() > 1;
+    let escape = if is_part && entry.key.eq_ignore_ascii_case("cookie") {
+        Escape::Cookie
+    } else {
+        Escape::Header
+    };
+    Ok(HeaderDraft { name: &entry.key, at: entry.at, value: TextWithHoles::of(&template, escape) })
+}
+
+/// A request that cannot break its connection's framing, whatever its holes are filled with.
+fn checked(
+    method: &str,
+    method_at: Position,
+    url: &Url,
+    headers: &[HeaderDraft<'_>],
+    body: Body,
+) -> Read<HttpRequest> {
+    let request = HttpRequest::new(method, url, Vec::new(), body, 1);
+    let mut request = request.or_else(|wrong| fault(method_at, wrong.0))?;
+    for header in headers {
+        // A value that begins or ends with a hole does not begin or end with a blank.
+        let whole = [(header.name.to_owned(), header.value.with_letters())];
+        request = request.with_common_headers(&whole).or_else(|wrong| fault(header.at, wrong.0))?;
+    }
+    for (own, header) in request.headers.iter_mut().zip(headers) {
+        own.1.clone_from(&header.value.text);
+    }
+    Ok(request)
+}
+
+/// The request with its holes, and their fills in the same order.
+fn finished(
+    mut request: HttpRequest,
+    at: Position,
+    holes: impl Iterator<Item = (Part, (usize, Fill))>,
+) -> Read<CompiledRequest> {
+    let mut fills = Vec::new();
+    for (part, (at_byte, fill)) in holes {
+        let Ok(before) = u32::try_from(at_byte) else {
+            bail!(at, "this request is too large: expected less than 4 GiB");
+        };
+        request.holes.push(Hole { part, at: before });
+        fills.push(fill);
+    }
+    Ok(CompiledRequest { request, fills })
+}
+
+/// What follows a redirection of a request: a GET, or a HEAD after one, with the same headers but
+/// those of a body, whose first hole is its whole path.
+pub(super) fn redirected(of: &CompiledRequest) -> CompiledRequest {
+    let is_of_body = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        name.starts_with("content-")
+    };
+    let method = match &*of.request.method {
+        "HEAD" => "HEAD",
+        _ => "GET",
+    };
+    let mut request = HttpRequest {
+        method: method.to_owned(),
+        path: String::new(),
+        headers: Vec::new(),
+        body: Body::default(),
+        holes: vec![Hole { part: Part::Path, at: 0 }],
+        ..of.request.clone()
+    };
+    let mut fills = vec![Fill { value: Template::default(), escape: Escape::UrlPiece }];
+    for (number, header) in (0u16..).zip(&of.request.headers) {
+        if is_of_body(&header.0) {
+            continue;
+        }
+        let part = Part::Header(request.headers.len() as u16);
+        request.headers.push(header.clone());
+        let holes = of.request.holes.iter().zip(&of.fills);
+        for (hole, fill) in holes.filter(|(hole, _)| hole.part == Part::Header(number)) {
+            request.holes.push(Hole { part, at: hole.at });
+            fills.push(fill.clone());
+        }
+    }
+    CompiledRequest { request, fills }
+}

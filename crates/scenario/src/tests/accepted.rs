@@ -1,0 +1,447 @@
+//! Good files, and what they become.
+
+use super::super::session::{METHODS, OF_REQUESTS};
+use super::super::{EXAMPLE, Scenario, schema};
+use super::{SHOP, parse, with_steps};
+use knee_load::law::Law;
+use knee_load::session::*;
+use knee_load::spec::Part;
+use knee_load::time::Nanos;
+
+/// A request in one line: method, path, headers and body, each hole as `<what it is filled with>`.
+fn told(scenario: &Scenario, number: usize) -> String {
+    let request = &scenario.requests[number];
+    let mut parts = vec![request.method.clone(), request.path.clone()];
+    parts.extend(request.headers.iter().map(|(name, value)| format!("{name}: {value}")));
+    parts.push(String::from_utf8_lossy(&request.body).into_owned());
+    let headers = request.headers.len();
+    let fills = &scenario.plan.requests[number].fills;
+    assert_eq!(fills.len(), request.holes.len());
+    let order: Vec<_> = request.holes.iter().map(|h| (h.part, h.at)).collect();
+    assert!(order.windows(2).all(|w| w[0] <= w[1]), "{order:?}");
+    for (hole, fill) in request.holes.iter().zip(fills).rev() {
+        let (part, before) = match hole.part {
+            Part::Path => (1, 0),
+            Part::Header(n) => (2 + usize::from(n), request.headers[usize::from(n)].0.len() + 2),
+            Part::Body => (2 + headers, 0),
+        };
+        parts[part].insert_str(before + hole.at as usize, &shown(fill));
+    }
+    parts.join(" | ")
+}
+
+fn shown(fill: &Fill) -> String {
+    let escape = match fill.escape {
+        Escape::None => "",
+        Escape::Component => "c:",
+        Escape::Segment => "s:",
+        Escape::UrlPiece => "u:",
+        Escape::Link => "l:",
+        Escape::Header => "h:",
+        Escape::Cookie => "k:",
+        Escape::Json => "j:",
+        Escape::JsonValue => "J:",
+        Escape::Form => "f:",
+    };
+    format!("<{escape}{}>", template(&fill.value))
+}
+
+fn template(template: &Template) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Text(text) => text.clone(),
+        Piece::Variable(n) => format!("v{n}"),
+        Piece::Column { data, column } => format!("d{data}.{column}"),
+        Piece::Cookies => "cookies".to_owned(),
+        Piece::Call(function) => match &**function {
+            Function::Random { low, high } => format!("random({low},{high})"),
+            Function::Uuid => "uuid".to_owned(),
+            Function::Now(moment) => format!("now({moment:?})"),
+            Function::Seq => "seq".to_owned(),
+            Function::Base64(inner) => format!("base64({})", self::template(inner)),
+            Function::HmacSha256 { key, message } => {
+                format!("hmac({},{})", self::template(key), self::template(message))
+            }
+            Function::UrlEncode(inner) => format!("urlencode({})", self::template(inner)),
+            Function::Raw(inner) => format!("raw({})", self::template(inner)),
+        },
+    };
+    template.0.iter().map(piece).collect()
+}
+
+#[test]
+fn the_example_of_the_specification() {
+    let scenario = parse(SHOP).unwrap();
+    assert!(scenario.is_secure);
+    assert_eq!(scenario.endpoint.to_string(), "shop.test:443");
+    assert_eq!(scenario.timeout, Some(Nanos::from_secs(5)));
+    let requests: Vec<_> = (0..scenario.requests.len()).map(|n| told(&scenario, n)).collect();
+    assert_eq!(
+        requests,
+        [
+            "POST | /login | Content-Type: application/json | Accept: application/json | Cookie: \
+                <h:cookies> | {\"name\":\"<j:d0.0>\",\"password\":\"<j:d0.1>\"}",
+            "GET | /items?page=<c:random(1,50)> | Authorization: Bearer <h:v0> | Accept: \
+                application/json | Cookie: <h:cookies> | ",
+            "GET | /items/<s:v2> | Accept: application/json | Cookie: <h:cookies> | ",
+            "POST | /cart | Content-Type: application/x-www-form-urlencoded | Accept: \
+                application/json | Cookie: <h:cookies> | id=<f:v2>",
+            "GET | / | Accept: application/json | Cookie: <h:cookies> | ",
+            "GET | /items | Accept: application/json | Cookie: <h:cookies> | ",
+        ]
+    );
+    let names: Vec<_> = scenario.plan.requests.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "POST /login",
+            "GET /items?page=${random(1,50)}",
+            "item",
+            "checkout",
+            "GET /",
+            "GET /items"
+        ]
+    );
+    let [buyer, visitor] = scenario.plan.kinds.as_slice() else { panic!("two kinds") };
+    assert_eq!((buyer.weight, visitor.weight, buyer.variables, buyer.counters), (3, 7, 3, 1));
+    assert_eq!((buyer.data.as_slice(), visitor.data.as_slice()), (&[0][..], &[][..]));
+    let second = Nanos::from_secs(1);
+    assert_eq!(
+        visitor.program,
+        [Instruction::Request(4), Instruction::Think(Law::Fixed(second)), Instruction::Request(5)]
+    );
+    let condition = Condition {
+        left: Template(vec![Piece::Variable(2)]),
+        relation: Relation::NotEqual,
+        right: Template::default(),
+    };
+    assert_eq!(
+        buyer.program,
+        [
+            Instruction::Request(0),
+            Instruction::Think(Law::Exp(Nanos::from_secs(2))),
+            Instruction::Request(1),
+            Instruction::Begin { counter: 0, times: 3 },
+            Instruction::Request(2),
+            Instruction::Again { counter: 0, to: 4 },
+            Instruction::Unless { condition, to: 8 },
+            Instruction::Request(3),
+        ]
+    );
+    let login = &scenario.plan.requests[0];
+    assert_eq!(
+        login.expect,
+        [Expectation::Status(vec![(200, 200)]), Expectation::Time(Nanos::from_millis(300))]
+    );
+    let sources: Vec<_> =
+        login.extract.iter().map(|e| (e.name.as_str(), e.variable, e.source.clone())).collect();
+    assert_eq!(
+        sources,
+        [("token", 0, Source::Json("/token".into())), ("csrf", 1, Source::Header("x-csrf".into()))]
+    );
+    let ok = Expectation::Value {
+        source: Source::Json("/ok".into()),
+        is: Match::Equals(Template(vec![Piece::Text("true".into())])),
+    };
+    assert_eq!(
+        scenario.plan.requests[3].expect,
+        [Expectation::Status(vec![(200, 200), (201, 201)]), ok]
+    );
+    let users = &scenario.plan.data[0];
+    assert_eq!(
+        (users.deal, users.rows.len(), users.rows[1][1].as_str()),
+        (Deal::Unique, 2, "b\"2")
+    );
+}
+
+#[test]
+fn the_load_of_the_specification() {
+    let scenario = parse(SHOP).unwrap();
+    let load = scenario.load.unwrap();
+    assert_eq!(load.rate.unwrap().per_s(), 200.0);
+    assert_eq!(load.arrival.unwrap().text(), "poisson");
+    let stages: Vec<_> =
+        load.stages.iter().map(|s| (s.from_per_s, s.to_per_s, s.length.as_secs_f64())).collect();
+    assert_eq!(
+        stages,
+        [(0.0, 200.0, 60.0), (200.0, 200.0, 300.0), (600.0, 600.0, 10.0), (200.0, 200.0, 120.0)]
+    );
+    let limits: Vec<_> = scenario.fail_if.iter().map(|t| (t.of(), t.to_string())).collect();
+    assert_eq!(
+        limits,
+        [(Some("checkout"), "checkout p99>500ms".to_owned()), (None, "errors>0.1%".to_owned())]
+    );
+}
+
+#[test]
+fn the_example_that_is_written_is_one() {
+    let scenario = parse(EXAMPLE).unwrap();
+    assert_eq!(scenario.plan.kinds.len(), 2);
+    assert_eq!(scenario.plan.requests.len(), 6);
+}
+
+/// One step each, and the request that it becomes.
+#[test]
+fn requests() {
+    for (name, step, want) in [
+        ("a URL of the target", "get: http://h/a?b=c", "GET | /a?b=c | Cookie: <h:cookies> | "),
+        (
+            "the host with its port",
+            "get: \"http://h:80?b=${uuid()}\"",
+            "GET | /?b=<c:uuid> | Cookie: <h:cookies> | ",
+        ),
+        ("a fragment is left out", "get: \"/a#${uuid()}\"", "GET | /a | Cookie: <h:cookies> | "),
+        ("any method", "request: {method: PURGE, url: /a}", "PURGE | /a | Cookie: <h:cookies> | "),
+        ("a column", "get: \"/${users.name}/x\"", "GET | /<s:d0.0>/x | Cookie: <h:cookies> | "),
+        (
+            "two in one hole",
+            "get: \"/${users.name}${seq()}\"",
+            "GET | /<s:d0.0seq> | Cookie: <h:cookies> | ",
+        ),
+        (
+            "a Cookie of one's own",
+            "get: /\n        headers: {cookie: a=b}",
+            "GET | / | cookie: a=b | ",
+        ),
+        (
+            "a dollar and what is no template",
+            "get: /\n        headers: {A: \"$x $${uuid()} {{b}} $\"}",
+            "GET | / | A: $x ${uuid()} {{b}} $ | Cookie: <h:cookies> | ",
+        ),
+        (
+            "a body of text",
+            "put: /\n        body: \"a ${now()} \\\"b\\\"\"",
+            "PUT | / | Cookie: <h:cookies> | a <now(UnixMs)> \"b\"",
+        ),
+        (
+            "a body in lines",
+            "put: /\n        body: |\n          a\n          ${seq()}\n",
+            "PUT | / | Cookie: <h:cookies> | a\n<seq>\n",
+        ),
+        (
+            "a file",
+            "post: /\n        body_file: order.xml",
+            "POST | / | Cookie: <h:cookies> | <order/>",
+        ),
+        (
+            "a form",
+            "post: /\n        form: {a b: \"x&${users.name}\", c: [1, true]}",
+            "POST | / | Content-Type: application/x-www-form-urlencoded | Cookie: <h:cookies> | \
+                a+b=x%26<f:d0.0>&c=1&c=true",
+        ),
+        (
+            "JSON of all kinds",
+            "patch: /\n        json: {a: 1, b: 1.50, c: true, d: ~, e: \"1\", f: [x, {g: \"\"}], \
+                h: 0x1F, i: yes, \"j\\\"\": \"${env(SECRET)}\"}",
+            "PATCH | / | Content-Type: application/json | Cookie: <h:cookies> | \
+                {\"a\":1,\"b\":1.50,\"c\":true,\"d\":null,\"e\":\"1\",\"f\":[\"x\",{\"g\":\"\"}],\"h\":31,\"i\":\"yes\",\"j\\\"\":\"s3\\\"cret\"}",
+        ),
+        (
+            "values of templates in JSON",
+            "post: /\n        json:\n          a: \"${random(1,5)}\"\n          \
+                b: ${users.name}\n          c: \"${users.name}\"\n          \
+                d: [\"${seq()}\", \"${now()}\", \"${now(rfc3339)}\"]\n          \
+                e: ${users.name} and ${seq()}\n          f: ${env(SECRET)}",
+            "POST | / | Content-Type: application/json | Cookie: <h:cookies> | \
+                {\"a\":<J:random(1,5)>,\"b\":<J:d0.0>,\"c\":\"<j:d0.0>\",\
+                \"d\":[<J:seq>,<J:now(UnixMs)>,\"<j:now(Rfc3339)>\"],\
+                \"e\":\"<j:d0.0> and <j:seq>\",\"f\":\"s3\\\"cret\"}",
+        ),
+        (
+            "a content type of one's own",
+            "post: /\n        json: 1\n        headers: {content-type: application/vnd.x+json}",
+            "POST | / | content-type: application/vnd.x+json | Cookie: <h:cookies> | 1",
+        ),
+        (
+            "functions in one another",
+            "get: /\n        headers: {A: \"${base64('${users.name}:${users.password}')} \
+                ${hmac_sha256('k', urlencode(users.name))}\"}",
+            "GET | / | A: <h:base64(d0.0:d0.1)> <h:hmac(k,urlencode(d0.0))> | Cookie: <h:cookies> \
+                | ",
+        ),
+        (
+            "blanks in templates",
+            "get: \"/${ random( -5 , +5 ) }\"",
+            "GET | /<s:random(-5,5)> | Cookie: <h:cookies> | ",
+        ),
+        (
+            "times",
+            "get: \"/${now(unix_s)}/${now(rfc3339)}\"",
+            "GET | /<s:now(UnixS)>/<s:now(Rfc3339)> | Cookie: <h:cookies> | ",
+        ),
+        (
+            "a host of one's own",
+            "get: /\n        headers: {Host: other}",
+            "GET | / | Host: other | Cookie: <h:cookies> | ",
+        ),
+    ] {
+        let text = with_steps(&format!("      - {step}"));
+        let scenario = parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(told(&scenario, 0), want, "{name}");
+    }
+}
+
+#[test]
+fn what_a_response_has_to_be() {
+    let equals = |text: &str| Match::Equals(Template(vec![Piece::Text(text.to_owned())]));
+    let contains = |text: &str| Match::Contains(Template(vec![Piece::Text(text.to_owned())]));
+    let value = |source, is| Expectation::Value { source, is };
+    for (written, want) in [
+        ("{status: 2xx}", vec![Expectation::Status(vec![(200, 299)])]),
+        (
+            "{status: [\"200\", 3XX, 404-410]}",
+            vec![Expectation::Status(vec![(200, 200), (300, 399), (404, 410)])],
+        ),
+        ("{time: 2s}", vec![Expectation::Time(Nanos::from_secs(2))]),
+        ("{header: {X-A: b}}", vec![value(Source::Header("x-a".into()), equals("b"))]),
+        (
+            "{header: {X-A: {contains: b}}}",
+            vec![value(Source::Header("x-a".into()), contains("b"))],
+        ),
+        ("{body: ok}", vec![value(Source::Body, contains("ok"))]),
+        ("{body: {contains: ok}}", vec![value(Source::Body, contains("ok"))]),
+        ("{body: {equals: ok}}", vec![value(Source::Body, equals("ok"))]),
+        ("{body: {json: /a}}", vec![value(Source::Json("/a".into()), Match::Exists)]),
+        (
+            "{body: {json: /a, equals: null}}",
+            vec![value(Source::Json("/a".into()), equals("null"))],
+        ),
+        (
+            "{body: [{json: /a, contains: 1}, b]}",
+            vec![
+                value(Source::Json("/a".into()), contains("1")),
+                value(Source::Body, contains("b")),
+            ],
+        ),
+        ("{}", vec![]),
+    ] {
+        let text = with_steps(&format!("      - get: /\n        expect: {written}"));
+        let scenario = parse(&text).unwrap_or_else(|e| panic!("{written}: {e}"));
+        assert_eq!(scenario.plan.requests[0].expect, want, "{written}");
+    }
+}
+
+#[test]
+fn what_is_kept_of_a_response() {
+    for (written, source, otherwise) in [
+        ("{json: \"\"}", Source::Json(String::new()), None),
+        ("{header: X-A, default: \"\"}", Source::Header("x-a".into()), Some("")),
+        ("{cookie: Sid}", Source::Cookie("Sid".into()), None),
+        (
+            "{between: ['\"', 1], default: 0}",
+            Source::Between { before: "\"".into(), after: "1".into() },
+            Some("0"),
+        ),
+        ("{body: true}", Source::Body, None),
+        ("{status: true}", Source::Status, None),
+    ] {
+        let text = with_steps(&format!("      - get: /\n        extract: {{v: {written}}}"));
+        let scenario = parse(&text).unwrap_or_else(|e| panic!("{written}: {e}"));
+        let [extract] = scenario.plan.requests[0].extract.as_slice() else {
+            panic!("{written}");
+        };
+        assert_eq!(
+            (&extract.source, extract.otherwise.as_deref()),
+            (&source, otherwise),
+            "{written}"
+        );
+    }
+}
+
+#[test]
+fn a_redirection_has_a_request_of_its_own() {
+    let text = with_steps(
+        "      - {post: /a, body: x, redirects: 3, timeout: 2s, on_failure: continue, headers: \
+            {Content-Type: a/b, A: \"${seq()}\"}}\n      - get: /b",
+    );
+    let scenario = parse(&text).unwrap();
+    assert_eq!(told(&scenario, 1), "GET | <u:> | A: <h:seq> | Cookie: <h:cookies> | ");
+    let step = &scenario.plan.requests[0];
+    assert_eq!((step.redirects, step.redirected, step.goes_on), (3, Some(1), true));
+    assert_eq!(step.timeout, Some(Nanos::from_secs(2)));
+    assert_eq!(scenario.plan.requests[1].name, "POST /a (redirected)");
+    assert_eq!(scenario.plan.kinds[0].program, [Instruction::Request(0), Instruction::Request(2)]);
+}
+
+#[test]
+fn steps_have_names_of_their_own() {
+    let text = with_steps(
+        "      - get: /a\n      - get: /a\n      - {get: /b, name: GET /a}\n      - get: /a",
+    );
+    let scenario = parse(&text).unwrap();
+    let names: Vec<_> = scenario.plan.requests.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names, ["GET /a", "GET /a (2)", "GET /a (3)", "GET /a (4)"]);
+}
+
+#[test]
+fn what_a_repetition_extracts_is_there_the_next_time() {
+    let text = with_steps(
+        "      - repeat: 2\n        steps:\n        - {get: \"/${x}\"}\n        - {get: /, \
+            extract: {x: {body: true}}}",
+    );
+    assert_eq!(told(&parse(&text).unwrap(), 0), "GET | /<s:v0> | Cookie: <h:cookies> | ");
+}
+
+#[test]
+fn conditions() {
+    for (written, left, relation, right) in [
+        ("${users.name} == 'a b'", "d0.0", Relation::Equal, "a b"),
+        ("${seq()}<5", "seq", Relation::Less, "5"),
+        ("a > \\\"\\\"", "a", Relation::Greater, ""),
+        ("'=' != ${base64('a == b')}", "=", Relation::NotEqual, "base64(a == b)"),
+    ] {
+        let text = with_steps(&format!("      - {{when: \"{written}\", steps: [{{get: /}}]}}"));
+        let scenario = parse(&text).unwrap_or_else(|e| panic!("{written}: {e}"));
+        let Instruction::Unless { condition, to: 2 } = &scenario.plan.kinds[0].program[0] else {
+            panic!("{written}");
+        };
+        assert_eq!(template(&condition.left), left, "{written}");
+        assert_eq!(
+            (condition.relation, template(&condition.right).as_str()),
+            (relation, right),
+            "{written}"
+        );
+    }
+}
+
+#[test]
+fn json_is_read_too() {
+    let text = "{\n\t\"$schema\": \"x\",\n\t\"target\": \"http:\\/\\/${env(HOST)}:81\",\n\t\
+        \"sessions\": {\"s\": {\"steps\": [{\"get\": \"/\\u00e9\\n\"}, {\"get\":\"/a\"}]}}\n}";
+    let wrong = parse(text).unwrap_err();
+    assert!(wrong.starts_with("shop.yaml:4:39: "), "{wrong}");
+    let scenario = parse(&text.replace("\\u00e9\\n", "")).unwrap();
+    assert_eq!(scenario.endpoint.to_string(), "shop.test:81");
+}
+
+#[test]
+fn aliases_and_extensions() {
+    let text = "x-login: &login {post: /login, json: {a: 1}}\ntarget: http://h\nsessions:\n  a: \
+        {steps: [*login, {get: /}]}\n  b: {steps: [*login], connection: new}\n";
+    let scenario = parse(text).unwrap();
+    assert_eq!(scenario.requests.len(), 3);
+    assert!(scenario.plan.kinds[1].new_connection && !scenario.plan.kinds[0].new_connection);
+}
+
+/// Each key has a purpose, each choice is a key, and every definition is used.
+#[test]
+fn the_schema_has_all_keys() {
+    let schema = schema();
+    let text = schema.to_string();
+    for (name, definition) in schema["$defs"].as_object().unwrap() {
+        let properties = definition["properties"].as_object().unwrap();
+        for (key, property) in properties {
+            let about = property["description"].as_str();
+            assert!(about.is_some_and(|about| !about.is_empty()), "{name}.{key}");
+        }
+        let choices = definition["oneOf"].as_array().into_iter().flatten();
+        let choices = choices.map(|choice| &choice["required"][0]);
+        let required = definition["required"].as_array().unwrap();
+        for key in choices.chain(required) {
+            assert!(properties.contains_key(key.as_str().unwrap()), "{key}");
+        }
+        assert!(text.contains(&format!("\"#/$defs/{name}\"")), "{name}");
+    }
+    for name in METHODS.into_iter().chain(OF_REQUESTS.split(' ')) {
+        assert!(schema::STEP.has(name), "{name}");
+    }
+}
