@@ -27,9 +27,9 @@ pub struct MessageArgs {
 
     /// JSON Pointer of the number that a message counts as, such as /usage/completion_tokens
     ///
-    /// The numbers of a stream are added; a message without one counts for nothing. A stream without
-    /// any number has its messages counted, each as one. Where each number is the count of the
-    /// stream so far, write last:POINTER.
+    /// The numbers of a stream are added, and a message without one counts for nothing. A stream
+    /// without any number has its messages counted, each as one. Where each number is the
+    /// count of the stream so far, write last:POINTER.
     #[arg(long, value_name = "POINTER", value_parser = parse_count, hide_short_help = true)]
     #[serde(serialize_with = "typed")]
     message_count: Option<MessageCount>,

@@ -200,7 +200,8 @@ fn a_step_of_a_scenario_is_split_as_it_says() {
     let server = KneeServer::start(&["--stream", "messages=4, first=1ms, gap=1ms"]);
     let file = TempPath::new("chat.yaml");
     let text = format!(
-        "target: {}\nsessions:\n  chat:\n    steps:\n      - get: /\n        messages: sse\n        \
+        "target: {}\nsessions:\n  chat:\n    steps:\n      - get: /\n        \
+         messages: sse\n        \
          message_count: /usage/completion_tokens\n",
         server.url()
     );

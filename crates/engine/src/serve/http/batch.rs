@@ -253,8 +253,8 @@ impl StepTime {
 }
 
 /// The head of a stream in HTTP/1.1, up to what says whether the connection goes on.
-pub(super) const HEAD: &str = "HTTP/1.1 200 OK\r\nServer: knee\r\nContent-Type: text/event-stream\r\n\
-     Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n";
+pub(super) const HEAD: &str = "HTTP/1.1 200 OK\r\nServer: knee\r\n\
+     Content-Type: text/event-stream\r\nCache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n";
 
 /// The message that ends a stream.
 pub(super) const END: &[u8] = b"data: [DONE]\n\n";
@@ -269,10 +269,8 @@ pub(super) fn put_message(number: u32, of: u32, out: &mut Vec<u8>) {
         String::new()
     };
     // Writing to a vector cannot fail.
-    let _ = write!(
-        out,
-        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"t{number} \"}}}}]{usage}}}\n\n"
-    );
+    let _ = write!(out, "data: {{\"choices\":[{{\"index\":0,\"delta\":");
+    let _ = write!(out, "{{\"content\":\"t{number} \"}}}}]{usage}}}\n\n");
 }
 
 /// Appends bytes as one chunk of the transfer coding.
