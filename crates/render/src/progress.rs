@@ -235,6 +235,8 @@ mod tests {
         max_ns: 5_000_000,
         pacing_error_ns_mean: None,
         pacing_error_ns_max: None,
+        messages: None,
+        units: None,
         in_flight: Some(40),
         oldest_ns: Some(2_000_000),
         sent: None,

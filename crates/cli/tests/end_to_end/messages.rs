@@ -1,5 +1,6 @@
 //! Streams of messages: the reference server streams them, and knee tells when each came.
 
+use crate::support::http_servers::{HttpServer, launch};
 use crate::support::{KneeServer, TempPath, backends, measured, run, until_valid};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -136,8 +137,7 @@ fn a_stream_that_is_cut_or_has_no_end_message_is_incomplete() {
     let report = measured(&["run", &answering(open), "--vusers", "1", "-n", "3"]);
     let because = messages(&report)["incomplete_because"].as_str().unwrap();
     assert!(because.contains("without the message [DONE]"), "{because}");
-    let codes: Vec<_> = report["findings"].as_array().unwrap().iter().map(|f| &f["code"]).collect();
-    assert!(codes.contains(&&Value::from("streams_incomplete")), "{codes:?}");
+    assert!(codes(&report).contains(&"streams_incomplete"), "{report}");
 }
 
 #[test]
@@ -170,8 +170,7 @@ fn tokens_are_counted_where_the_usage_says() {
     );
     let none = ["--vusers", "1", "-n", "2", "--message-count", "/tokens"];
     let report = measured(&[&["run", &server.url()][..], &none].concat());
-    let codes: Vec<_> = report["findings"].as_array().unwrap().iter().map(|f| &f["code"]).collect();
-    assert!(codes.contains(&&Value::from("message_count_missing")), "{codes:?}");
+    assert!(codes(&report).contains(&"message_count_missing"), "{report}");
     let ended = run(&["run", &server.url(), "--message-count", "usage.tokens"]);
     assert_eq!(ended.status, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("JSON Pointer"), "{ended:?}");
@@ -222,4 +221,92 @@ fn thresholds_know_the_figures_of_messages() {
     assert!(matches!(judged("first_message_p50>100s"), Some(0 | 3)));
     assert!(matches!(judged("messages<1000000"), Some(1 | 3)));
     assert!(matches!(judged("longest_stall>1h"), Some(0 | 3)));
+}
+
+/// nginx before a server on this port, with this line in its location.
+fn nginx_before(server: &KneeServer, buffering: &str) -> Option<HttpServer> {
+    let (_, behind) = server.address.rsplit_once(':').unwrap();
+    launch("nginx", |site, port| {
+        let directory = site.directory();
+        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("{name}_temp_path {directory}/{name};"))
+            .join("\n");
+        let text = format!(
+            "daemon off; master_process off; pid {directory}/pid;\n\
+             events {{ worker_connections 256; }}\nhttp {{ access_log off;\n{temporary}\n\
+             server {{ listen 127.0.0.1:{port}; location / {{\n\
+             proxy_pass http://127.0.0.1:{behind}; proxy_http_version 1.1;\n\
+             proxy_set_header Connection \"\"; {buffering} }} }} }}\n"
+        );
+        let file = site.write("nginx.conf", &text);
+        ["-p", directory, "-e", "error.log", "-c", &file].map(String::from).to_vec()
+    })
+}
+
+fn codes(report: &Value) -> Vec<&str> {
+    let findings = report["findings"].as_array().unwrap().iter();
+    findings.filter_map(|finding| finding["code"].as_str()).collect()
+}
+
+#[test]
+fn a_proxy_that_buffers_a_stream_is_found() {
+    let streams: [&[&str]; 2] = [
+        // All of a stream fits into the proxy's buffer.
+        &["--stream", "messages=20, first=fixed(10ms), gap=fixed(10ms)"],
+        // A stream fills it several times.
+        &["--stream", "messages=400, first=fixed(10ms), gap=fixed(2ms)"],
+    ];
+    for law in streams {
+        let server = KneeServer::start(law);
+        for (buffering, is_found) in
+            [("proxy_buffering on;", true), ("proxy_buffering off;", false)]
+        {
+            let Some(nginx) = nginx_before(&server, buffering) else {
+                return;
+            };
+            let report = measured(&["run", &nginx.url(""), "--vusers", "4", "-n", "16"]);
+            assert_eq!(report["trials"][0]["outcomes"]["ok"], 16, "{report}");
+            let is_said = codes(&report).contains(&"buffered_stream");
+            let bursts = &messages(&report)["bursts"];
+            assert_eq!(is_said, is_found, "{law:?} {buffering} {bursts}");
+        }
+    }
+}
+
+#[test]
+fn bursts_that_the_application_sends_are_not_taken_for_a_buffer() {
+    // All streams have their messages at the end of a step, and each is whole.
+    let server = KneeServer::start(&["--stream", "messages=5, first=0s, step=60ms+1ms*active"]);
+    let report = measured(&["run", &server.url(), "--vusers", "8", "-n", "32"]);
+    assert!(!codes(&report).contains(&"buffered_stream"), "{report}");
+    // A whole stream at once, without any wait.
+    let quick = KneeServer::start(&["--stream", "messages=50, first=0s, gap=0s"]);
+    let report = measured(&["run", &quick.url(), "--vusers", "2", "-n", "40"]);
+    assert!(!codes(&report).contains(&"buffered_stream"), "{report}");
+}
+
+#[test]
+fn streams_of_node_are_whole() {
+    let started = launch("node", |site, port| {
+        let text = format!(
+            "require('http').createServer((request, response) => {{\n\
+               response.writeHead(200, {{'Content-Type': 'text/event-stream'}});\n\
+               let sent = 0;\n\
+               const timer = setInterval(() => {{\n\
+                 if (sent++ < 5) return response.write(`id: ${{sent}}\\ndata: {{\"n\":${{sent}}}}\\n\\n`);\n\
+                 clearInterval(timer);\n\
+                 response.end('data: [DONE]\\n\\n');\n\
+               }}, 5);\n\
+             }}).listen({port}, '127.0.0.1');\n"
+        );
+        vec![site.write("server.js", &text)]
+    });
+    let Some(node) = started else {
+        return;
+    };
+    let options = ["--vusers", "3", "-n", "30", "--message-count", "/n"];
+    let report = measured(&[&["run", &node.url("")][..], &options].concat());
+    assert_eq!(report["trials"][0]["outcomes"]["ok"], 30, "{report}");
+    assert_eq!(messages(&report)["count"], 150, "{report}");
+    assert_eq!(messages(&report)["units"], 30 * 15, "{report}");
 }

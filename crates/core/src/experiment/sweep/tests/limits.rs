@@ -93,10 +93,13 @@ fn the_highest_rate_served_is_found() {
 #[test]
 fn bounds_are_read_from_the_command_line() {
     let bound: Bound = "p90=50ms".parse().expect("a bound");
-    assert_eq!((bound.metric, bound.limit), (BoundMetric::P90, Nanos::from_millis(50)));
+    assert_eq!(bound, Bound::response(BoundMetric::P90, Nanos::from_millis(50)));
     assert_eq!(bound.to_string(), "p90<=50ms");
     assert!("p95=50ms".parse::<Bound>().is_ok());
     assert!("p999=1.5s".parse::<Bound>().is_ok());
+    for text in ["first_message_p99=500ms", "gap_p50=50ms", "good_streams=99.5%"] {
+        assert_eq!(text.parse::<Bound>().expect(text).typed(), text);
+    }
     for (text, hint) in [
         ("50ms", "has no `=`"),
         ("p85=50ms", "`p85` is not a figure"),
