@@ -247,7 +247,12 @@ mod tests {
             first_byte: Nanos(355),
             ..Completion::at_once(op, Nanos(611), Outcome::Ok)
         };
-        assert_eq!(completion.stages().map(|stage| stage.0), [1, 2, 4, 8, 16, 0, 32, 64, 128, 256]);
+        assert_eq!(
+            completion.stages().map(|stage| stage.0),
+            [1, 2, 4, 8, 16, 0, 32, 64, 128, 0, 256]
+        );
+        let streamed = Completion { last_message: Nanos(600), ..completion };
+        assert_eq!(streamed.stages()[9..], [Nanos(245), Nanos(11)]);
         let targets = Completion { is_targets_limit: true, ..completion };
         assert_eq!(targets.stages()[4..6], [Nanos(0), Nanos(16)]);
         let is_own = |stage: &Stage| stage.owner() == Owner::Generator;
