@@ -1,4 +1,4 @@
-//! Any header blocks lead to the same fields whatever else is known, or to the same fault; what was
+//! Any header blocks lead to the same fields whatever else is known, or to the same fault. What was
 //! read can be written and reads back. Nothing panics.
 
 use knee_engine::exchange::http2::hpack::{Decoder, Encoder, Error};

@@ -1,7 +1,7 @@
 //! Any bytes, however they are cut, are the same requests to the reference server.
 
 use knee_engine::serve::http::request::{
-    HEAD_MAX, LastHead, Refusal, Request, RequestReader, Step,
+    HEAD_MAX, LastHead, Refusal, Request, RequestRead, RequestReader,
 };
 
 /// What came out of a whole stream.
@@ -59,9 +59,9 @@ fn read(stream: &[u8], last: &mut LastHead, mut piece: impl FnMut(usize) -> usiz
             assert!(used <= to - from, "no byte is consumed before it came");
             from += used;
             match step {
-                Step::NeedMore => break,
-                Step::Continue => assert!(reader.in_body(), "only a body is waited for"),
-                Step::Request(request) => {
+                RequestRead::NeedMore => break,
+                RequestRead::Continue => assert!(reader.in_body(), "only a body is waited for"),
+                RequestRead::Request(request) => {
                     assert!(used > 0 && !reader.in_body());
                     requests.push((request, from));
                 }

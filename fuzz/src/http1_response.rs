@@ -1,17 +1,17 @@
 //! Any bytes, however they are cut, read as the same responses, and nothing panics.
 
-use knee_engine::exchange::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
+use knee_engine::exchange::http1::{Eof, HeadCache, Http1Violation, Progress, ResponseParser};
 
 /// How one response ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// Complete, so many bytes into the stream.
+    /// Complete, with the bytes of the stream up to it.
     Done {
         status: u16,
         keep_alive: bool,
         at: usize,
     },
-    Malformed(Violation),
+    Malformed(Http1Violation),
     Eof(Eof),
 }
 

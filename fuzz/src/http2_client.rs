@@ -1,11 +1,11 @@
 //! Any bytes from the server, however they are cut, mean the same for operations over HTTP/2, and
-//! are answered the same; each operation ends once at most. Nothing panics.
+//! are answered the same. Each operation ends once at most. Nothing panics.
 
 use knee_engine::exchange::http2::{Http2, Http2Shared};
 use knee_engine::exchange::{ConnectionState, EventQueue, Exchange, OpEvent, Outbox, StreamEnd};
 use knee_load::spec::{HttpRequest, HttpTarget, Pick, Url};
 
-/// What is told, put into the outbox, and the standing thereafter.
+/// The events, the bytes of the outbox, and the state of the connection afterwards.
 type Outcome = (Vec<OpEvent>, Vec<u8>, ConnectionState);
 
 /// The empty SETTINGS that servers begin with.

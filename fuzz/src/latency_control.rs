@@ -1,5 +1,5 @@
-//! Any bytes on the control connection of flows, at the head of a record or in a probe are what
-//! they read as, and nothing panics.
+//! Any bytes on the control connection of flows, at the head of a record or in a probe. They are
+//! what they read as, and nothing panics.
 
 use knee_engine::experiment::latency::payload::{HEADER_BYTES, ProbeDatagram, RecordHeader};
 use knee_engine::experiment::latency::wire;

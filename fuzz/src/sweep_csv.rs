@@ -15,8 +15,8 @@ pub fn check(data: &[u8]) {
         }
     };
     assert!(!table.is_empty());
-    assert!(table.windows(2).all(|w| w[0].level < w[1].level), "ascending, each level once");
-    assert!(table.iter().all(|p| p.level > 0.0 && p.throughput_per_s > 0.0));
+    assert!(table.is_sorted_by_key(|slice| slice.round));
+    assert!(table.iter().all(|slice| slice.throughput_per_s >= 0.0));
     let (findings, conclusion) = conclude_table(&table);
     // JSON has no infinities: they would be written as null, which reads back as no number.
     let json = serde_json::to_string(&conclusion).expect("a conclusion serialises");

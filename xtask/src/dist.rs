@@ -16,7 +16,7 @@ const FOR_DIST: [tools::Tool; 2] = [
 const BUILDERS: [&str; 3] = ["podman", "docker", "buildah"];
 
 /// Makes the static binary with its manual pages and completions, an archive and a Debian package
-/// of them, a container image where there is a builder, and the checksums.
+/// of them, and the checksums. Makes a container image too where a builder is installed.
 ///
 /// # Errors
 /// What is missing, or which step failed.

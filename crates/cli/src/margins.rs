@@ -145,7 +145,7 @@ impl Store {
 }
 
 /// Where programs keep what should outlive a run and may be lost, by the XDG Base Directory
-/// Specification: a path that is not absolute counts as none.
+/// Specification. A path that is not absolute is ignored.
 fn state_directory(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
     let of_home = || Some(absolute(home?)?.join(".local/state"));
@@ -170,8 +170,8 @@ fn read(path: &Path) -> Result<Document, String> {
     Ok(document)
 }
 
-/// Puts a new file in the place of the old one at once, so that no reader ever sees half of it and
-/// of two writers one wins.
+/// Puts a new file in the place of the old one at once. No reader ever sees half of it, and of two
+/// writers one wins.
 fn replace(path: &Path, document: &Document) -> io::Result<()> {
     let text = serde_json::to_string_pretty(document)? + "\n";
     if let Some(directory) = path.parent() {

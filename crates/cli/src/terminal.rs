@@ -39,8 +39,8 @@ pub fn stderr_size() -> Option<(u16, u16)> {
     terminal_size_of(io::stderr()).map(|(Width(columns), Height(rows))| (columns, rows))
 }
 
-/// Whether standard error is a terminal that the live view fits on, and that is ours: not a process
-/// in the background's, and not one that only writes lines.
+/// Whether standard error is a terminal that may be drawn on and that the live view fits on. The
+/// terminal of a background process is not, nor is one that only writes lines.
 pub fn can_show_view() -> bool {
     let is_dumb = env::var_os("TERM").is_none_or(|t| t.is_empty() || t == "dumb");
     let fits = |(columns, rows)| columns >= VIEW_COLUMNS_MIN && rows >= VIEW_ROWS_MIN;

@@ -1,5 +1,6 @@
-//! Output files that are whole or not there. What is written goes to a temporary file beside the
-//! target and takes its place at the end, so that an older file survives whatever happens before.
+//! Output files that are written whole or not at all. What is written goes to a temporary file
+//! beside the target and takes its place at the end. So an older file survives whatever happens
+//! before.
 
 #[cfg(test)]
 mod tests;

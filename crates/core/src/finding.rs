@@ -106,8 +106,8 @@ severities! {
     error = Error;
 }
 
-/// Not generic: nearly each place has a type of evidence of its own, and a sort for each of them
-/// would be much of this crate's code.
+/// Not generic: nearly each place has a type of evidence of its own. A sort for each of them would
+/// be much of this crate's code.
 fn known(evidence: &mut dyn Iterator<Item = (&'static str, f64)>) -> BTreeMap<String, f64> {
     let mut known = BTreeMap::new();
     for (name, value) in evidence.filter(|(_, value)| value.is_finite()) {

@@ -13,9 +13,9 @@ pub fn ratio(value: f64) -> String {
     significant(value, 2)
 }
 
-/// A share: `0.03 %`, `2.8 %`, `17.1 %`, `120 %`: three significant digits, at most two of them
-/// behind the point, idle zeros dropped; the first digit of a share that is smaller. What is not
-/// all is never rounded to `100 %`.
+/// A share: `0.03 %`, `2.8 %`, `17.1 %`, `120 %`. It has three significant digits, at most two of
+/// them behind the point, and no idle zeros. A smaller share has its first digit. What is not all
+/// is never rounded to `100 %`.
 pub fn percent(value: f64) -> String {
     if (99.95..100.0).contains(&value) {
         return format!("{:.2} %", value.min(99.99));

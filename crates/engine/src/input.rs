@@ -1,5 +1,5 @@
-//! Input files that the user names. Only regular files are read, and none beyond a limit: a wrong
-//! name costs one line, and neither the machine's memory nor a wait without end.
+//! Input files that the user names. Only regular files are read, and none beyond a limit. A wrong
+//! name costs one line, neither the machine's memory nor an endless wait.
 
 use std::fmt;
 use std::fs::{self, FileType, OpenOptions};

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 /// further SIGHUP changes nothing: a terminal that goes away sends several. SIGHUP stays ignored
 /// where it was ignored before, as nohup(1) asks.
 ///
-/// From then on a file that may not grow any more (RLIMIT_FSIZE) is an error of that write, not the
-/// end of the run by SIGXFSZ.
+/// After this call a file that may not grow any more (RLIMIT_FSIZE) is an error of that write.
+/// SIGXFSZ no longer ends the run.
 ///
 /// # Errors
 /// The system refuses the handlers; never on Linux.

@@ -188,8 +188,8 @@ impl ChildProgram {
         }
     }
 
-    /// How it ended, once its output has, as the end of a sentence about it, with the last line
-    /// that it wrote to its standard error.
+    /// How the program ended, once its output has, as the end of a sentence. Has the last line that
+    /// it wrote to its standard error.
     pub(crate) fn ended(&mut self) -> String {
         self.stdin = None;
         let begin = Instant::now();

@@ -158,9 +158,9 @@ fn probe(host: &str, port: u16, patience: Duration) -> Result<(SocketAddr, bool)
     }
 }
 
-/// The address that an overload is aimed at: one whose target does not answer is no reason not to
-/// begin, as that is what the load is to show. Of several addresses it is the first that answers,
-/// or else the first of all.
+/// The address that an overload is aimed at. A target that does not answer is no reason not to
+/// begin, as the load is to show that. Of several addresses it is the first that answers, or else
+/// the first of all.
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: the name means nothing.

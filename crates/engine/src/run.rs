@@ -13,7 +13,7 @@ use crate::link::{self, TlsTarget};
 use crate::observe::Vantage;
 use crate::pool::client::Client;
 use crate::pool::requests::{RequestSet, serialise_all};
-use crate::reactor::{Backend, COVERED, ReceiveClock, Requests, Waiter};
+use crate::reactor::{Backend, COVERED, ReceiveClock, Waiter, WireRequests};
 use crate::resolve;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::socket::{Address, RawAddress};
@@ -96,8 +96,9 @@ pub fn run_observed(
     run_crew(spec, (WorkerRange::whole(workers), None), &mut show, stop, vantage)
 }
 
-/// Runs a crew's part of a trial that several processes make together: the operations, users and
-/// connections of its workers, from the start that `barrier` announces. Nothing is sent before.
+/// Runs one process's part of a trial that several processes make together. It has the operations,
+/// users and connections of its workers, from the start that `barrier` announces. Nothing is sent
+/// before.
 ///
 /// # Errors
 /// See [`run()`].
@@ -194,7 +195,7 @@ fn is_here(target: &RawAddress) -> bool {
     }
 }
 
-/// The error of a worker that could not run.
+/// The error where a worker could not run.
 fn not_run(error: io::Error) -> RunError {
     let other = |e| RunError::NotPermitted(format!("a worker could not run: {e}"));
     error.downcast::<RunError>().unwrap_or_else(other)
@@ -260,7 +261,7 @@ struct RunPlan<'a> {
     backend: BackendChoice,
     address: RawAddress,
     sources: Vec<RawAddress>,
-    requests: Requests,
+    requests: WireRequests,
     /// TLS settings, if any.
     tls: Option<TlsTarget>,
     /// Whether the kernel timestamps received bytes.

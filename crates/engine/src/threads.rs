@@ -72,8 +72,8 @@ pub(crate) fn spawn<'scope, T: Send + 'scope>(
     thread.spawn_scoped(scope, work).map_err(|e| refused(&e))
 }
 
-/// Starts all of these threads, which begin their work together, or none: a thread that waits for
-/// the others never waits for one that is missing.
+/// Starts all of these threads, which begin their work together, or none. A thread that waits for
+/// the others never waits for a missing one.
 ///
 /// # Errors
 /// [`RunError::NotPermitted`]: the system refuses one of them.

@@ -139,8 +139,8 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| std::fs::read(path).expect("a seed is a file")).collect()
 }
 
-/// A seed with one to four changes: a byte set, removed or put in, a stretch doubled or taken from
-/// another seed, the end cut off.
+/// A seed with one to four changes. A change sets, removes or inserts a byte, doubles a stretch,
+/// takes one from another seed, or cuts the end off.
 fn mutated(seeds: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     const TELLING: &[u8] = b"\r\n\r\n\0 \t:;,/?#@[]%.=-+0123456789afxXFh\x7f\x80\xff";
     let mut data = seeds[below(seeds.len(), rng)].clone();

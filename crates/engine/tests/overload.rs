@@ -103,7 +103,7 @@ fn answer(mut stream: TcpStream) {
     let mut request = [0; 512];
     if stream.read(&mut request).is_ok_and(|n| n > 0) {
         let head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
-        // A client that has given up is no matter.
+        // A client that timed out does not matter.
         let _ = stream.write_all(head);
     }
 }
@@ -269,8 +269,8 @@ fn ports_run_out_and_what_has_one_sends_a_syn_and_nothing_else() {
     let (_listener, _first, port) = silent();
     let before = counter("OutSegs");
     let mut spec = spec(port, s_clients(2_000), CloseKind::Fin, 500);
-    // A search for a port that is not there takes the kernel long: on a slow machine connects are
-    // given up later than after T, and still have their outcome.
+    // A search for a free port takes the kernel long where none is left. On a slow machine connects
+    // end later than after T, and still have their outcome.
     spec.timeout = Nanos::from_secs(10);
     let trials = run(&spec);
     let timed_out: u64 = trials.iter().map(|t| count(t, Outcome::ConnectTimeout)).sum();
@@ -304,7 +304,7 @@ fn twice_the_addresses_have_twice_the_ports() {
     if let Load::Overload(load) = &mut spec.load {
         load.sources = ["127.0.0.2", "127.0.0.3"].map(str::to_owned).to_vec();
     }
-    // On a host that stands still for long, those that are caught up with need more at a time.
+    // On a host that was stalled, those that are caught up with need more at a time.
     let mut seen = Vec::new();
     for _ in 0..5 {
         let trials = run(&spec);

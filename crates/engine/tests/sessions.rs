@@ -1,5 +1,5 @@
-//! Users who log in, take what they are told from step to step, and fill carts, against the
-//! reference server's shop: over both versions of HTTP and both backends, in both loops.
+//! Users who log in, carry values from step to step, and fill carts, against the reference server's
+//! shop. Over both versions of HTTP and both backends, in both loops.
 
 mod support;
 
@@ -37,7 +37,7 @@ fn shop() -> (HttpServer, u16) {
     (server, port)
 }
 
-fn piece(piece: Piece) -> Template {
+fn piece(piece: TemplatePiece) -> Template {
     Template(vec![piece])
 }
 
@@ -80,12 +80,12 @@ fn extract(variable: u16, source: Source) -> Extraction {
     Extraction { name: format!("v{variable}"), variable, source, otherwise: None }
 }
 
-/// A login, a page of items, one of them looked at twice, put into the cart, which is looked at,
-/// and a page that is redirected to the items.
+/// A login, a page of items, and one of them viewed twice and put into the cart. Then the cart, and
+/// a page that is redirected to the items.
 fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
     let url = Url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
-    let name = || piece(Piece::Column { data: 0, column: 0 });
-    let cookies = || piece(Piece::Cookies);
+    let name = || piece(TemplatePiece::Column { data: 0, column: 0 });
+    let cookies = || piece(TemplatePiece::Cookies);
     let page = Function::Random { low: 1, high: 3 };
     let mut login = step("login", vec![name(), name()], 200);
     login.extract = vec![
@@ -96,19 +96,19 @@ fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
         source: Source::Json("/user".to_owned()),
         is: Match::Equals(name()),
     });
-    let mut items = step("items", vec![piece(Piece::Call(Box::new(page))), cookies()], 200);
+    let mut items = step("items", vec![piece(TemplatePiece::Call(Box::new(page))), cookies()], 200);
     items.extract = vec![extract(1, Source::Json("/items/3/id".to_owned()))];
-    let item = step("item", vec![piece(Piece::Variable(1)), cookies()], 200);
-    let token = piece(Piece::Variable(0));
-    let add = step("add", vec![token, cookies(), piece(Piece::Variable(1))], 201);
+    let item = step("item", vec![piece(TemplatePiece::Variable(1)), cookies()], 200);
+    let token = piece(TemplatePiece::Variable(0));
+    let add = step("add", vec![token, cookies(), piece(TemplatePiece::Variable(1))], 201);
     let mut cart = step("cart", vec![cookies()], 200);
     cart.expect.push(Expectation::Value {
         source: Source::Body,
-        is: Match::Contains(piece(Piece::Variable(1))),
+        is: Match::Contains(piece(TemplatePiece::Variable(1))),
     });
     let mut old = step("old", vec![cookies()], 200);
     (old.redirects, old.redirected) = (1, Some(6));
-    let redirected = step("redirected", vec![piece(Piece::Cookies), cookies()], 200);
+    let redirected = step("redirected", vec![piece(TemplatePiece::Cookies), cookies()], 200);
     let form = "Content-Type: application/x-www-form-urlencoded";
     let asked = |method, path, headers: &[&str], body| request(&url, method, path, headers, body);
     let requests = vec![
@@ -205,7 +205,7 @@ fn both() -> [BackendChoice; 2] {
 }
 
 #[test]
-fn users_find_all_they_were_told_over_both_versions_and_backends() {
+fn users_get_their_values_over_both_versions_and_backends() {
     for version in [HttpVersion::Http11, HttpVersion::Http2] {
         for backend in both() {
             let (_server, port) = shop();
@@ -264,7 +264,7 @@ fn what_was_not_expected_ends_a_session_and_is_told() {
     let plan = Arc::make_mut(target.sessions.as_mut().unwrap());
     plan.requests[2].expect.push(Expectation::Value {
         source: Source::Json("/price".to_owned()),
-        is: Match::Equals(piece(Piece::Text("free".to_owned()))),
+        is: Match::Equals(piece(TemplatePiece::Text("free".to_owned()))),
     });
     let spec = spec(target, users(4), Some(20));
     let trial = run_over(&spec, BackendChoice::Epoll).unwrap();
@@ -334,7 +334,7 @@ fn attempts(trial: &Trial) -> &SessionAttempts {
 }
 
 #[test]
-fn each_session_of_an_overload_opens_one_connection_and_keeps_it() {
+fn overload_session_keeps_its_one_connection() {
     for (backend, close) in both().into_iter().zip([CloseKind::Rst, CloseKind::Fin]) {
         let (_server, port) = shop();
         let load = overload(s_clients(4), close);
@@ -414,7 +414,7 @@ fn a_session_ends_as_the_step_that_it_fails_at() {
 }
 
 #[test]
-fn a_session_whose_connect_is_not_answered_has_failed_at_its_first_step() {
+fn session_without_a_connection_fails_at_its_first_step() {
     let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
     // A backlog of 0 has room for one.
     let listener = Listener::bind(&RawAddress::new(&any).unwrap(), 0).unwrap();

@@ -1,5 +1,5 @@
-//! What response times are made of, against servers whose delays are known: each stage is told with
-//! its owner, and the nearest other delay is told as another stage.
+//! What response times are made of, against servers whose delays are known. Each stage is reported
+//! with its owner, and the nearest other delay as another stage.
 
 mod support;
 
@@ -19,7 +19,7 @@ use support::{run_over, target};
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 const DELAY: Duration = Duration::from_millis(20);
 
-/// So many operations, 25 a second, over at most so many connections.
+/// This number of operations, 25 a second, over at most `connections_max` connections.
 fn spec(port: u16, operations: u64, connections_max: u32, body: Body) -> TrialSpec {
     let load = Load::Open(OpenLoad {
         rate: Rate::per_second(25).unwrap(),
@@ -126,7 +126,7 @@ fn a_pause_within_a_response_is_not_one_before_it() {
 }
 
 #[test]
-fn who_is_let_in_late_waits_for_the_connection_and_who_is_answered_late_does_not() {
+fn late_accept_is_a_wait_for_the_connection_late_answer_is_not() {
     // The queue of a listener with a backlog of 0 has room for one connection. The next SYN is
     // dropped, and comes again after a second. First `first` is in it, then the connection that
     // looks whether the target is there, and at last that of the operation.
@@ -170,7 +170,7 @@ fn who_is_let_in_late_waits_for_the_connection_and_who_is_answered_late_does_not
 }
 
 #[test]
-fn too_few_connections_are_the_configured_limit_and_a_slow_target_is_not() {
+fn too_few_connections_are_told_from_a_slow_target() {
     // Each takes 80 ms, and one is due every 40 ms.
     let slow = |stream: &mut TcpStream| {
         thread::sleep(4 * DELAY);
@@ -218,7 +218,7 @@ fn a_target_that_does_not_read_is_waited_for_by_the_request() {
 }
 
 #[test]
-fn responses_carry_the_kernels_timestamp_unless_it_is_not_wanted() {
+fn responses_carry_the_kernels_timestamp_if_wanted() {
     let at_once = |stream: &mut TcpStream| {
         let _ = stream.write_all(WHOLE);
     };

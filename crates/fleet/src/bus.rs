@@ -262,7 +262,7 @@ async fn stream_of(
 ) -> Result<stream::Stream, String> {
     let mut got = context.get_or_create_stream(config.clone()).await;
     // Where two make it at once, the server may refuse one of them because of what the other has
-    // just made (nats-server, error 10065): then it is there.
+    // just made (nats-server, error 10065). It then exists.
     if got.is_err() {
         tokio::time::sleep(MADE_ELSEWHERE).await;
         got = context.get_or_create_stream(config).await;

@@ -1,8 +1,9 @@
 //! How far two clocks are apart, from questions and answers over a network.
 //!
-//! Each answer has four times: when it was asked (here), when that came and when the answer went
-//! (there), when it came back (here). The quickest of many is the most exact: whatever the network
-//! did to it, the other clock is known to half of what its round trip took (RFC 5905 §8).
+//! Each answer has four times. The asker notes when it asked and when the answer came back, the
+//! other when the question came and when the answer went. The quickest of many is the most exact.
+//! Whatever the network did to it, the other clock is known to half of its round trip (RFC 5905
+//! §8).
 
 use crate::bus::now_ns;
 use crate::protocol::ClockReading;
@@ -49,8 +50,8 @@ pub(crate) fn best_of(exchanges: &[(u64, u64, ClockReading)]) -> Option<ClockEst
 }
 
 impl ClockEstimate {
-    /// The agent's clocks for the report: `ahead_ns` is how far this host's time of day is ahead of
-    /// its monotonic clock, and `own_error_ns` what chrony says of it here.
+    /// The agent's clocks for the report. `ahead_ns` is how far this host's time of day is ahead of
+    /// its monotonic clock, and `own_error_ns` the error that chrony reports on this host.
     pub(crate) fn for_report(&self, ahead_ns: i64, own_error_ns: Option<u64>) -> AgentClock {
         let offset_ns = self.ahead_ns + self.realtime_ahead_ns - ahead_ns;
         let both = self.chrony_error_ns.zip(own_error_ns);
@@ -70,8 +71,8 @@ impl ClockEstimate {
     }
 }
 
-/// How far the time of day is from the true one at the most, in nanoseconds; `None` where chrony
-/// does not run or is not synchronised. It asks a program and waits for its answer.
+/// The largest error of the time of day, in nanoseconds. `None` where chrony does not run or is not
+/// synchronised. It asks a program and waits for its answer.
 pub(crate) fn chrony_error_ns_max() -> Option<u64> {
     let mut ask = Command::new("chronyc");
     ask.args(["-n", "-c", "tracking"]).stdin(Stdio::null());

@@ -2,7 +2,7 @@
 //! a histogram, not the histogram, so that a coordinator of many agents can hold it.
 
 use knee_load::measure::{
-    AgentInterval, Counts, EndedCounts, Histogram, Interval, IntervalPart, Pacing,
+    AgentInterval, EndedCounts, Histogram, HistogramCounts, Interval, IntervalPart, Pacing,
 };
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct IntervalShare {
     /// All but the response times.
     but: IntervalPart,
-    response: Counts,
+    response: HistogramCounts,
 }
 
 impl IntervalShare {
@@ -74,7 +74,7 @@ impl IntervalShare {
         (self.but.interval(), self.but.response)
     }
 
-    /// Adds an agent's next interval to the sum of those before: bounds, what is under way and the
+    /// Adds an agent's next interval to the sum of those before. Bounds, what is under way and the
     /// largest lateness are those of the last one.
     pub(crate) fn accumulate(&mut self, part: &IntervalShare) {
         self.but.under_way = None;

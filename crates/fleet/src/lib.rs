@@ -2,8 +2,8 @@
 //!
 //! An agent is the engine behind subjects; the coordinator conducts the experiment and has each
 //! trial made by all agents together. Shares are those of one process with as many workers, so that
-//! merges are exact. Nothing else in knee knows of it, and this is the only crate with an async
-//! runtime: it begins with the first connection to NATS, so that a run on one machine has none.
+//! merges are exact. Nothing else in knee knows of it. This is the only crate with an async
+//! runtime. It begins with the first connection to NATS, so that a run on one machine has none.
 
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]

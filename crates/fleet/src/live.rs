@@ -1,8 +1,8 @@
 //! Live intervals of a running trial, from snapshots that may be lost.
 //!
-//! A snapshot has the sums of all intervals up to its own, so that the next one makes good for a
-//! lost one: what was in that is shown an interval later. None of it is in the report, which is
-//! made of what the agents deliver.
+//! A snapshot has the sums of all intervals up to its own. So the next one replaces a lost one, and
+//! its figures are shown an interval later. None of it is in the report, which is made of what the
+//! agents deliver.
 
 use crate::interval_share::IntervalShare;
 use knee_load::measure::{AgentInterval, Histogram, Interval};

@@ -8,8 +8,8 @@
 //! | `knee.result.RUN.TRIAL.NAME.PIECE` | what it measured, stored by JetStream |
 //! | `knee.inbox.NAME.>` | answers to what it asked; a coordinator has the name `_coordinator` |
 //!
-//! Each subject that an agent reads or writes has its name in a place of its own, so that a login
-//! can be permitted those of one agent. `deploy/nats.conf` has the permissions.
+//! Each subject that an agent reads or writes has its name in a place of its own. So a login can be
+//! permitted those of one agent. `deploy/nats.conf` has the permissions.
 
 use crate::FleetError;
 use crate::interval_share::IntervalShare;

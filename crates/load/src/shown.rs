@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character has no shape of its own and may change what stands around it: C0 and C1
-/// controls, which begin escape sequences of a terminal; controls of the direction of writing,
-/// which reorder a line (Unicode TR 36, §3.5); line separators, joiners, marks and tags that
-/// nobody sees.
+/// Whether a character has no shape of its own and may change what stands around it. C0 and C1
+/// controls begin escape sequences of a terminal. Controls of the direction of writing reorder a
+/// line (Unicode TR 36, §3.5). Line separators, joiners, marks and tags are not seen.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(

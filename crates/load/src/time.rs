@@ -64,8 +64,9 @@ impl Nanos {
         format!("{}{unit}", self.0 / unit_ns)
     }
 
-    /// What a thread spent of the time `over`, in percent: 0 to 100, as it has one processor at a
-    /// time, and what the kernel's accounts have beyond that is their rounding. 0 of no time.
+    /// The processor time of a thread over the time `over`, in percent: 0 to 100. A thread has one
+    /// processor at a time; what the kernel's accounts have beyond that is their rounding. 0 of no
+    /// time.
     pub fn thread_percent(self, over: Nanos) -> f64 {
         if over == Nanos::ZERO {
             return 0.0;

@@ -1,6 +1,6 @@
 //! The time series as comma-separated values (RFC 4180), one line for each interval of each trial.
 //!
-//! What has no trials gives the rows of its answer: each is an object of the JSON document, and a
+//! A report without trials gives the rows of its answer. Each is an object of the JSON document. A
 //! column is a key of it, with a dot between the keys of nested ones.
 
 use crate::Renderer;

@@ -4,7 +4,7 @@ use crate::Renderer;
 use crate::document::head::{DocumentHead, evidence, findings_title, severity};
 use crate::document::line::{Ink, Line, cleaned};
 use crate::document::table::{Align, Table, TableColumn};
-use crate::document::{Block, Document, Fact, Medium, Section};
+use crate::document::{Block, Document, DocumentSection, Fact, Medium};
 use crate::number::TIE;
 use knee_core::compare::report::Comparison;
 use knee_core::finding::Finding;
@@ -64,7 +64,7 @@ fn head(head: &DocumentHead) -> Vec<String> {
     parts
 }
 
-fn section(section: &Section) -> Vec<String> {
+fn section(section: &DocumentSection) -> Vec<String> {
     let blocks: Vec<String> = section.blocks_for(Medium::Lines).map(block).collect();
     if blocks.iter().all(String::is_empty) {
         return Vec::new();

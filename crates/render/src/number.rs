@@ -1,9 +1,9 @@
 //! Numbers for people: at most four significant digits, thousands separated, always a unit.
 //!
 //! Number and unit are tied by a no-break space, so that no line is broken between them; the page
-//! writes it as a plain one. How many digits a figure has is decided where the sentences of
-//! findings and answers are made (`knee_core::words`), so that all show the same ones;
-//! columns of tables keep idle zeros.
+//! writes it as a plain one. The digits of a figure are decided where the sentences of findings and
+//! answers are made (`knee_core::words`), so that all show the same ones. Columns of tables keep
+//! idle zeros.
 
 use knee_core::words as shared;
 
@@ -124,8 +124,8 @@ pub(crate) fn bytes(n: u64) -> String {
     format!("{}{TIE}{}", shared::trimmed(&shared::digits_of(value, 3)), UNITS[unit])
 }
 
-/// A named figure of which only the name tells the unit (evidence, parameters): `_ns`, `_per_s`,
-/// `_percent`, `_bytes`, at its end or before another word, is turned into one.
+/// A named figure (evidence, parameters) whose unit is in its name. `_ns`, `_per_s`, `_percent` or
+/// `_bytes`, at its end or before another word, becomes the unit.
 pub(crate) fn named(name: &str, value: f64) -> String {
     let (stem, text) = if let Some(stem) = without_unit(name, "_ns") {
         (stem, time_short(value.max(0.0) as u64))

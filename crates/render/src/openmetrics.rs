@@ -42,7 +42,7 @@ impl Times {
 /// All that is exposed of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    /// What is said of the experiment, ready to stand between braces.
+    /// The labels of the experiment, ready to stand between braces.
     info: String,
     trials: Vec<Trial>,
     ended: u64,
@@ -324,7 +324,7 @@ fn float(value: f64) -> String {
     format!("{value}")
 }
 
-/// A bound as a label, where equal numbers should look alike: always with a point or an exponent,
+/// A bound as a label, where equal numbers should look alike. It always has a point or an exponent,
 /// the latter below 0.0001 (OpenMetrics 1.0, Canonical Numbers).
 fn canonical(value: f64) -> String {
     if value > 0.0 && value < 1e-4 {

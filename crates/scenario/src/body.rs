@@ -9,7 +9,7 @@ use super::template;
 use super::tree::{Node, Scalar, Value};
 use knee_load::percent;
 use knee_load::quantity::parse::quoted;
-use knee_load::session::{Escape, Piece};
+use knee_load::session::{Escape, TemplatePiece};
 use knee_load::spec::Body;
 
 /// What is sent after the head.
@@ -141,7 +141,9 @@ fn json_scalar(
     // Without quotes YAML takes a value for what it looks like, and so is one of a template.
     let is_bare = !scalar.is_quoted && scalar.text.starts_with("${");
     match &template.0[..] {
-        [Piece::Call(function)] if function.is_number() => into.put(&template, Escape::JsonValue),
+        [TemplatePiece::Call(function)] if function.is_number() => {
+            into.put(&template, Escape::JsonValue)
+        }
         [_] if is_bare => into.put(&template, Escape::JsonValue),
         _ => {
             into.push("\"");

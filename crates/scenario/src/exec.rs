@@ -9,7 +9,8 @@ use super::request::CompiledRequest;
 use super::template;
 use super::tree::Node;
 use knee_load::quantity::parse::quoted;
-use knee_load::session::{Ask, Piece, Program};
+use knee_load::session::TemplatePiece;
+use knee_load::session::{Ask, Program};
 use knee_load::spec::Part;
 
 /// The most programs of a scenario: each worker has one process of each.
@@ -59,8 +60,8 @@ pub(super) fn read(
     if given.is_empty() {
         bail!(gives.value.at, "no variable: write gives: signature");
     }
-    let is_given = |piece: &Piece| match piece {
-        Piece::Variable(number) => given.iter().any(|(_, other)| other == number),
+    let is_given = |piece: &TemplatePiece| match piece {
+        TemplatePiece::Variable(number) => given.iter().any(|(_, other)| other == number),
         _ => false,
     };
     let tells = tells.into_iter().filter(|(_, value)| !is_given(value));
@@ -70,28 +71,30 @@ pub(super) fn read(
 /// The holes of a request that wait for what a program gives. Which cookies are sent depends on
 /// the path.
 pub(super) fn waits(ask: &Ask, compiled: &CompiledRequest) -> Vec<u16> {
-    let is_given = |piece: &Piece| match piece {
-        Piece::Variable(number) => ask.gives.iter().any(|(_, given)| given == number),
+    let is_given = |piece: &TemplatePiece| match piece {
+        TemplatePiece::Variable(number) => ask.gives.iter().any(|(_, given)| given == number),
         _ => false,
     };
     let holes = || compiled.request.holes.iter().zip(&compiled.fills);
     let mut of_path = holes().filter(|(hole, _)| hole.part == Part::Path);
-    let path_waits = of_path.any(|(_, fill)| Piece::any(&fill.value.0, &is_given));
-    let is_late = |piece: &Piece| is_given(piece) || path_waits && *piece == Piece::Cookies;
+    let path_waits = of_path.any(|(_, fill)| TemplatePiece::any(&fill.value.0, &is_given));
+    let is_late =
+        |piece: &TemplatePiece| is_given(piece) || path_waits && *piece == TemplatePiece::Cookies;
     let numbered = (0u16..).zip(holes());
-    let late = numbered.filter(|(_, (_, fill))| Piece::any(&fill.value.0, &is_late));
+    let late = numbered.filter(|(_, (_, fill))| TemplatePiece::any(&fill.value.0, &is_late));
     late.map(|(number, _)| number).collect()
 }
 
 /// What a session knows by now, as templates name it.
-fn known(names: &Names) -> Vec<(String, Piece)> {
+fn known(names: &Names) -> Vec<(String, TemplatePiece)> {
     let variables = (0u16..).zip(&names.variables);
     let variables = variables.filter(|(_, (_, is_known))| *is_known);
-    let variables = variables.map(|(number, (name, _))| (name.clone(), Piece::Variable(number)));
+    let variables =
+        variables.map(|(number, (name, _))| (name.clone(), TemplatePiece::Variable(number)));
     let columns = (0u16..).zip(&names.data).flat_map(|(data, (set, columns))| {
         let columns = (0u16..).zip(columns);
         columns.map(move |(column, name)| {
-            let value = Piece::Column { data, column };
+            let value = TemplatePiece::Column { data, column };
             (format!("{set}.{name}"), value)
         })
     });

@@ -19,15 +19,15 @@ impl Position {
 
 /// A mistake in a scenario file, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct ScenarioError {
     pub(super) at: Position,
     pub(super) what: String,
 }
 
 /// A part of a scenario, or the first mistake in it.
-pub(super) type Read<T> = Result<T, Fault>;
+pub(super) type Read<T> = Result<T, ScenarioError>;
 
-impl Fault {
+impl ScenarioError {
     /// The line that a user sees. Whatever the file holds, it has no control characters.
     pub(super) fn in_file(&self, file: &str) -> ParseError {
         let Position { line, column } = self.at;
@@ -38,7 +38,7 @@ impl Fault {
 
 /// A mistake at a place.
 pub(super) fn fault<T>(at: Position, what: impl Into<String>) -> Read<T> {
-    Err(Fault { at, what: what.into() })
+    Err(ScenarioError { at, what: what.into() })
 }
 
 /// Returns a mistake at a place, described as by `format!`.

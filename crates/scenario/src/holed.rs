@@ -1,7 +1,8 @@
 //! Text with holes, for the pieces of a template whose values only the run knows.
 
 use knee_load::percent;
-use knee_load::session::{Escape, Fill, Function, Piece, Template, is_bare_json};
+use knee_load::session::TemplatePiece;
+use knee_load::session::{Escape, Fill, Function, Template, is_bare_json};
 
 /// A text, and the fills that go in before some of its bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,7 +34,7 @@ impl TextWithHoles {
         let own = self.holes.len();
         for piece in &template.0 {
             let raw = match piece {
-                Piece::Call(function) => match &**function {
+                TemplatePiece::Call(function) => match &**function {
                     Function::Raw(of) => Some(&of.0),
                     _ => None,
                 },
@@ -52,8 +53,8 @@ impl TextWithHoles {
     }
 
     /// Appends a piece. Neighbours share a hole if its number is `own` or higher.
-    pub(super) fn put_piece(&mut self, piece: &Piece, escape: Escape, own: usize) {
-        if let Piece::Text(text) = piece {
+    pub(super) fn put_piece(&mut self, piece: &TemplatePiece, escape: Escape, own: usize) {
+        if let TemplatePiece::Text(text) = piece {
             return escaped(text, escape, &mut self.text);
         }
         let at = self.text.len();
@@ -117,13 +118,17 @@ mod tests {
 
     #[test]
     fn neighbours_share_a_hole_and_text_is_made_fit() {
-        let text = |text: &str| Piece::Text(text.to_owned());
-        let template =
-            Template(vec![text("a\""), Piece::Variable(0), Piece::Variable(1), text("é")]);
+        let text = |text: &str| TemplatePiece::Text(text.to_owned());
+        let template = Template(vec![
+            text("a\""),
+            TemplatePiece::Variable(0),
+            TemplatePiece::Variable(1),
+            text("é"),
+        ]);
         let mut holed = TextWithHoles::default();
         holed.push("{");
         holed.put(&template, Escape::Json);
-        holed.put(&Template(vec![Piece::Variable(2)]), Escape::Form);
+        holed.put(&Template(vec![TemplatePiece::Variable(2)]), Escape::Form);
         assert_eq!(holed.text, "{a\\\"é");
         let holes: Vec<_> =
             holed.holes.iter().map(|(at, fill)| (*at, fill.value.0.len())).collect();

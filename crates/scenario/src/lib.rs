@@ -35,7 +35,7 @@ mod tree;
 pub use load::{ScenarioLoad, check_part};
 pub use schema::schema;
 pub use single::{Expected, parse_status};
-pub use stages::Stage;
+pub use stages::RateStage;
 pub use tree::FILE_MAX;
 
 /// A commented scenario that runs against `knee serve http --app shop`.
@@ -48,7 +48,7 @@ use knee_load::session::SessionPlan;
 use knee_load::spec::{Endpoint, HttpRequest, ParseError};
 use knee_load::time::Nanos;
 use session::{PlanBuilder, RequestDefaults};
-use target::Origin;
+use target::TargetOrigin;
 
 /// Files, programs and variables that a scenario may name.
 pub trait ScenarioInputs {
@@ -103,7 +103,7 @@ pub fn parse_scenario(
 fn read(bytes: &[u8], inputs: &mut dyn ScenarioInputs) -> Read<Scenario> {
     let root = tree::parse(bytes)?;
     let fields = Fields::read(&root, schema::SCENARIO)?;
-    let origin = Origin::read(fields.need("target")?, inputs)?;
+    let origin = TargetOrigin::read(fields.need("target")?, inputs)?;
     let defaults = fields.read_key("defaults", |node| Fields::read(node, schema::DEFAULTS))?;
     let default = |key| defaults.as_ref().and_then(|fields| fields.get(key));
     let headers = default("headers").map(|node| named(node, "headers: {Name: value}"));

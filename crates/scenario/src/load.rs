@@ -3,7 +3,7 @@
 use super::fault::{Read, bail, fault, unknown};
 use super::fields::{Fields, duration, one_or_more, parsed, text, whole};
 use super::schema;
-use super::stages::Stage;
+use super::stages::RateStage;
 use super::tree::{Node, Value};
 use knee_core::threshold::Threshold;
 use knee_load::arrival::AskedArrival;
@@ -22,7 +22,7 @@ pub struct ScenarioLoad {
     /// Their arrival process.
     pub arrival: Option<AskedArrival>,
     /// Rates one after another, in the place of `rate`.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<RateStage>,
     /// Users, each with one session after another: a closed loop.
     pub vusers: Option<u32>,
     /// Measured time.
@@ -104,7 +104,7 @@ fn refuse_contradictions(fields: &Fields<'_>, load: &ScenarioLoad) -> Read<()> {
     }
 }
 
-fn stages(node: &Node, rate: Option<Rate>) -> Read<Vec<Stage>> {
+fn stages(node: &Node, rate: Option<Rate>) -> Read<Vec<RateStage>> {
     let Value::List(nodes) = &node.value else {
         return fault(
             node.at,
@@ -123,7 +123,7 @@ fn stages(node: &Node, rate: Option<Rate>) -> Read<Vec<Stage>> {
 }
 
 /// Reads a stage; `now` is the rate before it, and then the one after it.
-fn stage(node: &Node, now: &mut Option<f64>) -> Read<Stage> {
+fn stage(node: &Node, now: &mut Option<f64>) -> Read<RateStage> {
     let fields = Fields::read(node, schema::STAGE)?;
     let one = fields.one()?;
     let lasts = fields.read_key("for", duration)?;
@@ -131,13 +131,13 @@ fn stage(node: &Node, now: &mut Option<f64>) -> Read<Stage> {
         Some(length) => Ok(length),
         None => bail!(one.at, "'{}' needs a length: write 'for', such as for: 1m", one.key),
     };
-    let constant = |per_s: f64, length| Stage { from_per_s: per_s, to_per_s: per_s, length };
+    let constant = |per_s: f64, length| RateStage { from_per_s: per_s, to_per_s: per_s, length };
     match &*one.key {
         "ramp" => {
             let (from_per_s, to_per_s) = parsed(&one.value, "a ramp such as 0 -> 200/s", ramp)?;
             *now = Some(to_per_s);
             let length = need(lasts)?;
-            Ok(Stage { from_per_s, to_per_s, length })
+            Ok(RateStage { from_per_s, to_per_s, length })
         }
         "spike" => {
             let per_s = parsed(&one.value, "a rate such as 600/s", parse_rate)?.per_s();

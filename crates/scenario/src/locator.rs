@@ -3,7 +3,8 @@
 use super::holed::TextWithHoles;
 use super::template::TemplatePart;
 use knee_load::percent::component;
-use knee_load::session::{Escape, Function, Piece};
+use knee_load::session::TemplatePiece;
+use knee_load::session::{Escape, Function};
 
 /// A part of a template in a URL.
 enum UrlPart {
@@ -12,9 +13,9 @@ enum UrlPart {
     /// A value that is settled before the run: a name, a value or a segment.
     Settled(String),
     /// A value of the run, which is the same.
-    Open(Piece),
+    Open(TemplatePiece),
     /// A value of the run that is a piece of the URL.
-    Raw(Piece),
+    Raw(TemplatePiece),
 }
 
 /// The text of a URL with its holes, up to its fragment, which is never sent.
@@ -53,16 +54,16 @@ fn is_scheme(text: &str) -> bool {
 
 /// Takes a value apart: what `urlencode` encodes is encoded as any value is, once, and what `raw`
 /// has is a piece of the URL.
-fn open(piece: Piece, into: &mut Vec<UrlPart>) {
+fn open(piece: TemplatePiece, into: &mut Vec<UrlPart>) {
     match piece {
-        Piece::Text(text) => into.push(UrlPart::Settled(text)),
-        Piece::Call(function) => match *function {
+        TemplatePiece::Text(text) => into.push(UrlPart::Settled(text)),
+        TemplatePiece::Call(function) => match *function {
             Function::UrlEncode(of) => of.0.into_iter().for_each(|piece| open(piece, into)),
             Function::Raw(of) => into.extend(of.0.into_iter().map(|piece| match piece {
-                Piece::Text(text) => UrlPart::Own(text),
+                TemplatePiece::Text(text) => UrlPart::Own(text),
                 piece => UrlPart::Raw(piece),
             })),
-            other => into.push(UrlPart::Open(Piece::Call(Box::new(other)))),
+            other => into.push(UrlPart::Open(TemplatePiece::Call(Box::new(other)))),
         },
         piece => into.push(UrlPart::Open(piece)),
     }

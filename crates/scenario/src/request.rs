@@ -5,11 +5,12 @@ use super::fault::{Position, Read, bail, fault};
 use super::fields::{Fields, named};
 use super::holed::TextWithHoles;
 use super::names::TemplateScope;
-use super::target::Origin;
+use super::target::TargetOrigin;
 use super::template;
 use super::tree::{Entry, Node};
 use knee_load::quantity::parse::quoted;
-use knee_load::session::{Escape, Fill, Piece, Template};
+use knee_load::session::TemplatePiece;
+use knee_load::session::{Escape, Fill, Template};
 use knee_load::spec::{Body, Hole, HttpRequest, Part, Url};
 
 /// The most headers of a request.
@@ -42,7 +43,7 @@ struct HeaderDraft<'a> {
 impl RequestDraft<'_> {
     pub(super) fn compile(
         &self,
-        origin: &Origin,
+        origin: &TargetOrigin,
         scope: &mut TemplateScope<'_>,
     ) -> Read<CompiledRequest> {
         let (url, path) = origin.path(self.url, scope)?;
@@ -95,7 +96,7 @@ impl RequestDraft<'_> {
             headers.push(header(entry, scope)?);
         }
         if let Some(value) = content_type.filter(|_| find(&headers, "Content-Type").is_none()) {
-            let value = Template(vec![Piece::Text(value.to_owned())]);
+            let value = Template(vec![TemplatePiece::Text(value.to_owned())]);
             headers.push(HeaderDraft {
                 name: "Content-Type",
                 at: self.at,
@@ -111,7 +112,7 @@ impl RequestDraft<'_> {
             headers.push(HeaderDraft {
                 name: "Cookie",
                 at: self.at,
-                value: TextWithHoles::hole(Template(vec![Piece::Cookies]), Escape::Header),
+                value: TextWithHoles::hole(Template(vec![TemplatePiece::Cookies]), Escape::Header),
             });
         }
         if headers.len() > HEADERS_MAX {
@@ -175,8 +176,8 @@ fn finished(
     Ok(CompiledRequest { request, fills })
 }
 
-/// What follows a redirection of a request: a GET, or a HEAD after one, with the same headers but
-/// those of a body, whose first hole is its whole path.
+/// What follows a redirection of a request: a GET, or a HEAD after one. It has the same headers
+/// except those of a body. Its first hole is its whole path.
 pub(super) fn redirected(of: &CompiledRequest) -> CompiledRequest {
     let is_of_body = |name: &str| {
         let name = name.to_ascii_lowercase();

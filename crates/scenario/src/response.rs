@@ -3,12 +3,12 @@
 use super::fault::{Read, bail, fault};
 use super::fields::{Fields, named, one_or_more, parsed, text};
 use super::names::{TemplateScope, is_name};
-use super::schema;
-use super::template;
 use super::tree::{Entry, Node, Value};
+use super::{schema, template};
 use knee_load::quantity::parse::{error, quoted};
 use knee_load::quantity::parse_duration;
-use knee_load::session::{Expectation, Match, Piece, Source, Template, parse_pointer};
+use knee_load::session::TemplatePiece;
+use knee_load::session::{Expectation, Match, Source, Template, parse_pointer};
 use knee_load::spec::{ParseError, parse_header};
 use knee_load::time::Nanos;
 
@@ -122,7 +122,7 @@ fn value(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Template> {
         && node.is_null()
         && !scalar.text.is_empty()
     {
-        return Ok(Template(vec![Piece::Text("null".to_owned())]));
+        return Ok(Template(vec![TemplatePiece::Text("null".to_owned())]));
     }
     template::read_text(node, "a text, a number or a truth value", scope)
 }

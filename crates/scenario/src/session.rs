@@ -10,7 +10,7 @@ use super::names::{Names, TemplateScope};
 use super::request::{CompiledRequest, RequestDraft, redirected};
 use super::response::{Extract, expectations, extractions};
 use super::schema::{self, STEP};
-use super::target::Origin;
+use super::target::TargetOrigin;
 use super::tree::{Entry, Node, Value};
 use knee_load::quantity::parse::quoted;
 use knee_load::quantity::parse_law;
@@ -55,7 +55,7 @@ pub(super) struct RequestDefaults<'a> {
 /// Makes a plan of sessions.
 pub(super) struct PlanBuilder<'a> {
     pub(super) inputs: &'a mut dyn ScenarioInputs,
-    pub(super) origin: &'a Origin,
+    pub(super) origin: &'a TargetOrigin,
     pub(super) common: RequestDefaults<'a>,
     pub(super) requests: Vec<HttpRequest>,
     pub(super) plan: SessionPlan,

@@ -3,7 +3,8 @@
 use super::request::{CompiledRequest, redirected};
 use super::response;
 use knee_load::session::{
-    Expectation, Instruction, Match, Piece, RequestStep, SessionKind, SessionPlan, Source, Template,
+    Expectation, Instruction, Match, RequestStep, SessionKind, SessionPlan, Source, Template,
+    TemplatePiece,
 };
 use knee_load::spec::{HttpRequest, ParseError};
 
@@ -29,7 +30,7 @@ impl Expected {
         let status = (!self.status.is_empty()).then(|| Expectation::Status(self.status.clone()));
         let body = self.body.as_ref().map(|text| Expectation::Value {
             source: Source::Body,
-            is: Match::Contains(Template(vec![Piece::Text(text.clone())])),
+            is: Match::Contains(Template(vec![TemplatePiece::Text(text.clone())])),
         });
         let mut step = RequestStep {
             name: format!("{} {}", request.method, request.path),

@@ -8,7 +8,7 @@ use knee_load::time::Nanos;
 
 /// A period in which the rate is constant or changes linearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stage {
+pub struct RateStage {
     /// Sessions per second at its begin.
     pub from_per_s: f64,
     /// Sessions per second at its end.
@@ -20,7 +20,7 @@ pub struct Stage {
 /// The most sessions of all stages.
 const SESSIONS_MAX: f64 = 20e6;
 
-impl Stage {
+impl RateStage {
     /// Number of sessions that begin in the stage.
     fn sessions(&self) -> f64 {
         (self.from_per_s + self.to_per_s) / 2.0 * self.length.as_secs_f64()
@@ -51,7 +51,7 @@ impl ScenarioLoad {
     /// # Errors
     /// None begins, or more than can be held.
     pub fn moments(&self, seed: u64) -> Result<Vec<Nanos>, ParseError> {
-        let all: f64 = self.stages.iter().map(Stage::sessions).sum();
+        let all: f64 = self.stages.iter().map(RateStage::sessions).sum();
         if all > SESSIONS_MAX {
             return Err(error(format!(
                 "the stages have {all:.0} sessions: expected at most {SESSIONS_MAX:.0}"
@@ -91,7 +91,7 @@ mod tests {
     use knee_load::arrival::AskedArrival;
 
     fn load(arrival: &str, stages: &[(f64, f64, u64)]) -> ScenarioLoad {
-        let stage = |&(from_per_s, to_per_s, s): &(f64, f64, u64)| Stage {
+        let stage = |&(from_per_s, to_per_s, s): &(f64, f64, u64)| RateStage {
             from_per_s,
             to_per_s,
             length: Nanos::from_secs(s),

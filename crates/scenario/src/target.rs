@@ -13,15 +13,15 @@ use knee_load::session::Escape;
 use knee_load::spec::Url;
 
 /// The target without a path.
-pub(super) struct Origin {
+pub(super) struct TargetOrigin {
     pub(super) url: Url,
     /// `http://host:port`.
     text: String,
 }
 
-impl Origin {
+impl TargetOrigin {
     /// Reads `target`.
-    pub(super) fn read(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<Origin> {
+    pub(super) fn read(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<TargetOrigin> {
         const EXPECTED: &str = "a URL such as http://127.0.0.1:8080";
         let written = template::read_settled(node, EXPECTED, inputs)?;
         let url = Url::parse(&written).or_else(|wrong| fault(node.at, wrong.0))?;
@@ -31,7 +31,7 @@ impl Origin {
         }
         let scheme = if url.is_secure() { "https" } else { "http" };
         let text = format!("{scheme}://{}", url.host());
-        Ok(Origin { url, text })
+        Ok(TargetOrigin { url, text })
     }
 
     /// The path of a request, as a template has it or a URL of this target.

@@ -6,7 +6,8 @@ use super::fields::text;
 use super::names::{FUNCTIONS, Names, TemplateScope, is_name_part, is_name_start};
 use super::tree::{Node, Scalar};
 use knee_load::quantity::parse::quoted;
-use knee_load::session::{Function, Piece, Template, TimeFormat};
+use knee_load::session::TemplatePiece;
+use knee_load::session::{Function, Template, TimeFormat};
 
 /// The deepest nesting of calls and quoted texts.
 const DEPTH_MAX: usize = 16;
@@ -59,7 +60,7 @@ pub(super) enum TemplatePart {
     /// Its own text, which has any encoding already that its place needs.
     Text(String),
     /// What `${…}` stands for; a text where that is settled before the run.
-    Value(Piece),
+    Value(TemplatePiece),
 }
 
 /// The template in which text and settled values are one.
@@ -67,7 +68,7 @@ fn joined(written: Vec<TemplatePart>) -> Template {
     let mut pieces = Vec::new();
     for part in written {
         match part {
-            TemplatePart::Text(text) | TemplatePart::Value(Piece::Text(text)) => {
+            TemplatePart::Text(text) | TemplatePart::Value(TemplatePiece::Text(text)) => {
                 push_text(&mut pieces, text);
             }
             TemplatePart::Value(piece) => pieces.push(piece),
@@ -94,8 +95,8 @@ pub(super) fn parse(
 
 /// The text of a template that has no other pieces.
 pub(super) fn constant(template: &Template) -> Option<String> {
-    let text = |piece: &Piece| match piece {
-        Piece::Text(text) => Some(text.clone()),
+    let text = |piece: &TemplatePiece| match piece {
+        TemplatePiece::Text(text) => Some(text.clone()),
         _ => None,
     };
     template.0.iter().map(text).collect()
@@ -114,7 +115,7 @@ enum Argument<'a> {
     Word(&'a str),
     Number(&'a str),
     Text(Template),
-    Call(Piece),
+    Call(TemplatePiece),
 }
 
 impl Argument<'_> {
@@ -171,7 +172,7 @@ impl<'a> TemplateParser<'a, '_> {
     }
 
     /// From `${` to its `}`.
-    fn expression(&mut self) -> Result<Piece, TemplateError> {
+    fn expression(&mut self) -> Result<TemplatePiece, TemplateError> {
         let begin = self.at;
         self.at += 2;
         let at = self.blanks();
@@ -233,7 +234,7 @@ impl<'a> TemplateParser<'a, '_> {
     }
 
     /// A call, from behind its `(` on.
-    fn call(&mut self, name: &str, at: usize) -> Result<Piece, TemplateError> {
+    fn call(&mut self, name: &str, at: usize) -> Result<TemplatePiece, TemplateError> {
         if !FUNCTIONS.iter().any(|function| function.0 == name) {
             let known = FUNCTIONS.iter().map(|function| function.0);
             return wrong(at, unknown("function", name, known));
@@ -261,7 +262,7 @@ impl<'a> TemplateParser<'a, '_> {
         name: &str,
         arguments: Vec<(Argument<'a>, usize)>,
         at: usize,
-    ) -> Result<Piece, TemplateError> {
+    ) -> Result<TemplatePiece, TemplateError> {
         let mut arguments = arguments.into_iter();
         let (first, second) = (arguments.next(), arguments.next());
         let function = match (name, first, second, arguments.next()) {
@@ -296,18 +297,21 @@ impl<'a> TemplateParser<'a, '_> {
         if self.scope.names.is_static {
             wrong(at, ONLY_ENV)
         } else {
-            Ok(Piece::Call(Box::new(function)))
+            Ok(TemplatePiece::Call(Box::new(function)))
         }
     }
 
     /// What the environment has, settled now.
-    fn env(&mut self, (argument, at): (Argument<'a>, usize)) -> Result<Piece, TemplateError> {
+    fn env(
+        &mut self,
+        (argument, at): (Argument<'a>, usize),
+    ) -> Result<TemplatePiece, TemplateError> {
         let name = argument.word();
         if name.is_empty() || name.contains(['=', '\0']) {
             return wrong(at, "env takes the name of an environment variable: write env(NAME)");
         }
         match self.scope.inputs.variable(&name) {
-            Some(value) => Ok(Piece::Text(value)),
+            Some(value) => Ok(TemplatePiece::Text(value)),
             None => {
                 let name = quoted(&name);
                 wrong(
@@ -322,14 +326,14 @@ impl<'a> TemplateParser<'a, '_> {
     fn value(&mut self, (argument, at): (Argument<'a>, usize)) -> Result<Template, TemplateError> {
         let piece = match argument {
             Argument::Text(template) => return Ok(template),
-            Argument::Number(number) => Piece::Text(number.to_owned()),
+            Argument::Number(number) => TemplatePiece::Text(number.to_owned()),
             Argument::Word(name) => self.name(name, at)?,
             Argument::Call(piece) => piece,
         };
         Ok(Template(vec![piece]))
     }
 
-    fn name(&self, name: &str, at: usize) -> Result<Piece, TemplateError> {
+    fn name(&self, name: &str, at: usize) -> Result<TemplatePiece, TemplateError> {
         if self.scope.names.is_static {
             return wrong(at, ONLY_ENV);
         }
@@ -339,11 +343,11 @@ impl<'a> TemplateParser<'a, '_> {
         }
     }
 
-    fn variable(&self, name: &str, at: usize) -> Result<Piece, TemplateError> {
+    fn variable(&self, name: &str, at: usize) -> Result<TemplatePiece, TemplateError> {
         let variables = &self.scope.names.variables;
         let number = variables.iter().position(|(other, _)| other == name);
         if let Some(number) = number.filter(|&number| variables[number].1) {
-            return Ok(Piece::Variable(number as u16));
+            return Ok(TemplatePiece::Variable(number as u16));
         }
         let what = if number.is_some() {
             let shown = quoted(name);
@@ -358,7 +362,7 @@ impl<'a> TemplateParser<'a, '_> {
         wrong(at, what)
     }
 
-    fn column(&self, data: &str, column: &str, at: usize) -> Result<Piece, TemplateError> {
+    fn column(&self, data: &str, column: &str, at: usize) -> Result<TemplatePiece, TemplateError> {
         let sets = &self.scope.names.data;
         let Some(number) = sets.iter().position(|(name, _)| name == data) else {
             let shown = quoted(data);
@@ -372,7 +376,9 @@ impl<'a> TemplateParser<'a, '_> {
         };
         let columns = &sets[number].1;
         match columns.iter().position(|name| name == column) {
-            Some(column) => Ok(Piece::Column { data: number as u16, column: column as u16 }),
+            Some(column) => {
+                Ok(TemplatePiece::Column { data: number as u16, column: column as u16 })
+            }
             None => {
                 let known = columns.iter().map(String::as_str);
                 let what = unknown(&format!("column of '{data}'"), column, known);
@@ -446,11 +452,11 @@ fn integer((argument, at): (Argument<'_>, usize)) -> Result<i64, TemplateError> 
 }
 
 /// Puts text to the pieces, to the text that is last there if there is one.
-fn push_text(pieces: &mut Vec<Piece>, text: String) {
+fn push_text(pieces: &mut Vec<TemplatePiece>, text: String) {
     match pieces.last_mut() {
         _ if text.is_empty() => {}
-        Some(Piece::Text(last)) => last.push_str(&text),
-        _ => pieces.push(Piece::Text(text)),
+        Some(TemplatePiece::Text(last)) => last.push_str(&text),
+        _ => pieces.push(TemplatePiece::Text(text)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A YAML file as a tree whose nodes know where they stand. JSON is YAML too.
 
-use super::fault::{Fault, Position, Read, bail, fault};
+use super::fault::ScenarioError;
+use super::fault::{Position, Read, bail, fault};
 use knee_load::quantity::parse::quoted;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 use std::borrow::Cow;
@@ -126,7 +127,7 @@ fn place(marker: &Marker) -> Position {
     Position { line: marker.line().max(1), column: marker.col() + 1 }
 }
 
-fn not_yaml(error: &ScanError) -> Fault {
+fn not_yaml(error: &ScanError) -> ScenarioError {
     // It looks ahead of the values that it gives, and has a limit of its own there.
     let is_too_deep = error.info().contains("recursion limit");
     let what = if is_too_deep {
@@ -135,7 +136,7 @@ fn not_yaml(error: &ScanError) -> Fault {
         format!("not YAML ({}): check indentation, quotes and brackets", error.info())
     };
     let at = place(error.marker());
-    Fault { at, what }
+    ScenarioError { at, what }
 }
 
 /// A part of the tree that something names, and what it costs to have it once more.

@@ -1,19 +1,19 @@
 //! What happens next in virtual time.
 
-use super::generator::{Answer, Request};
+use super::generator::{RequestFate, SimulatedRequest};
 use knee_load::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that happens at a moment.
+/// Something that happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Event {
+pub(super) enum SimulatedEvent {
     /// A request comes to the station.
-    Arrive(Request),
+    Arrive(SimulatedRequest),
     /// The station has served a request.
-    Finish(Request),
+    Finish(SimulatedRequest),
     /// The generator learns what became of its request.
-    Answer { request: Request, answer: Answer },
+    Answer { request: SimulatedRequest, answer: RequestFate },
     /// The server's process dies.
     Crash,
     /// The generator looks whether the operation in this slot has timed out.
@@ -22,21 +22,21 @@ pub(super) enum Event {
     Interrupt,
 }
 
-/// Events in the order of their moments; those of the same moment in the order they were added.
+/// Events in the order of their times; those of the same time in the order they were added.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
+    events: BinaryHeap<Reverse<(Nanos, u64, SimulatedEvent)>>,
     added: u64,
 }
 
 impl Agenda {
-    pub(super) fn add(&mut self, at: Nanos, event: Event) {
+    pub(super) fn add(&mut self, at: Nanos, event: SimulatedEvent) {
         self.events.push(Reverse((at, self.added, event)));
         self.added += 1;
     }
 
     /// The next event, unless it is later than `until`.
-    pub(super) fn next_until(&mut self, until: Nanos) -> Option<(Nanos, Event)> {
+    pub(super) fn next_until(&mut self, until: Nanos) -> Option<(Nanos, SimulatedEvent)> {
         let &Reverse((at, _, event)) = self.events.peek()?;
         if at > until {
             return None;

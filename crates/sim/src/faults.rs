@@ -1,6 +1,6 @@
 //! How a simulated server fails.
 
-use super::generator::{Answer, Request};
+use super::generator::{RequestFate, SimulatedRequest};
 use knee_load::rng::{self, Rng};
 use knee_load::time::Nanos;
 
@@ -14,7 +14,7 @@ pub struct Faults {
     /// The share of operations that are served in full and then answered with a status of 500, 0 to
     /// 1.
     pub errors: f64,
-    /// Its process dies at this moment of the run: connections are reset, further ones refused.
+    /// Its process dies at this time of the run: connections are reset, further ones refused.
     pub crash_at: Option<Nanos>,
 }
 
@@ -29,7 +29,7 @@ pub struct RejectAbove {
     pub takes: Nanos,
 }
 
-/// A refused connection takes so long at least, so that time passes.
+/// Least time of a refused connection, so that time passes.
 const REFUSAL: Nanos = Nanos::from_micros(20);
 
 /// The faults of one trial as they happen.
@@ -55,11 +55,11 @@ impl FaultState {
     /// it never gets one. `None`: the station.
     pub(super) fn meets(
         &mut self,
-        request: &Request,
+        request: &SimulatedRequest,
         now: Nanos,
-    ) -> Option<Option<(Answer, Nanos)>> {
+    ) -> Option<Option<(RequestFate, Nanos)>> {
         if self.has_crashed(now) {
-            return Some(Some((Answer::Refused, REFUSAL)));
+            return Some(Some((RequestFate::Refused, REFUSAL)));
         }
         let every = self.faults.hangs_every;
         if every > 0 && request.connection.is_multiple_of(every) {
@@ -73,15 +73,15 @@ impl FaultState {
             self.tokens -= 1.0;
             return None;
         }
-        Some(Some((Answer::Rejected, limit.takes)))
+        Some(Some((RequestFate::Rejected, limit.takes)))
     }
 
     /// What one that was served is answered with.
-    pub(super) fn answer(&mut self) -> Answer {
+    pub(super) fn answer(&mut self) -> RequestFate {
         if self.faults.errors > 0.0 && rng::unit(&mut self.rng) < self.faults.errors {
-            return Answer::Rejected;
+            return RequestFate::Rejected;
         }
-        Answer::Served
+        RequestFate::Served
     }
 
     pub(super) fn has_crashed(&self, now: Nanos) -> bool {

@@ -2,8 +2,8 @@
 //! counted.
 
 use super::World;
-use super::agenda::{Agenda, Event};
-use super::stalls::Stalls;
+use super::agenda::{Agenda, SimulatedEvent};
+use super::stalls::StallSchedule;
 use knee_load::driver::{Action, AnyDriver, Driver};
 use knee_load::measure::Op;
 use knee_load::measure::{Completion, Measurement, Outcome, Recorder, RecorderConfig, Window};
@@ -13,7 +13,7 @@ use knee_load::time::Nanos;
 
 /// A request under way. The answer to one whose operation has ended meanwhile is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Request {
+pub(super) struct SimulatedRequest {
     ticket: Ticket,
     /// When it comes to the station.
     pub(super) arrives: Nanos,
@@ -23,7 +23,7 @@ pub(super) struct Request {
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Answer {
+pub(super) enum RequestFate {
     /// A response with a status below 400.
     Served,
     /// A response with a status of 500 or more.
@@ -34,13 +34,13 @@ pub(super) enum Answer {
     Reset,
 }
 
-impl Answer {
+impl RequestFate {
     fn outcome(self) -> Outcome {
         match self {
-            Answer::Served => Outcome::Ok,
-            Answer::Rejected => Outcome::Http5xx,
-            Answer::Refused => Outcome::Refused,
-            Answer::Reset => Outcome::Reset,
+            RequestFate::Served => Outcome::Ok,
+            RequestFate::Rejected => Outcome::Http5xx,
+            RequestFate::Refused => Outcome::Refused,
+            RequestFate::Reset => Outcome::Reset,
         }
     }
 }
@@ -52,7 +52,7 @@ struct Ticket {
     generation: u32,
 }
 
-/// Starts are kept for the gap statistics up to so many.
+/// Maximum starts that are kept for the gap statistics.
 const STARTS_MAX: usize = 1 << 20;
 
 /// All operations of a trial, those that wait for a connection included.
@@ -60,7 +60,7 @@ const STARTS_MAX: usize = 1 << 20;
 pub(super) struct Generator {
     driver: AnyDriver,
     recorder: Recorder,
-    stalls: Stalls,
+    stalls: StallSchedule,
     transport: Nanos,
     timeout: Nanos,
     operations_max: Option<u64>,
@@ -106,7 +106,7 @@ impl Generator {
                 of_sessions: false,
                 ..RecorderConfig::of(spec, STARTS_MAX)
             }),
-            stalls: Stalls::new(&world.client_stalls),
+            stalls: StallSchedule::new(&world.client_stalls),
             transport: world.transport,
             timeout: spec.timeout,
             operations_max: spec.operations_max,
@@ -156,20 +156,20 @@ impl Generator {
     /// Sends the station's answer, given at `now`, on its way back.
     pub(super) fn answer(
         &mut self,
-        request: Request,
-        answer: Answer,
+        request: SimulatedRequest,
+        answer: RequestFate,
         now: Nanos,
         agenda: &mut Agenda,
     ) {
         let noticed = self.stalls.after(now + self.transport);
-        agenda.add(noticed, Event::Answer { request, answer });
+        agenda.add(noticed, SimulatedEvent::Answer { request, answer });
     }
 
     /// The same of a server that fails: after a time of its own, or never.
     pub(super) fn answer_after(
         &mut self,
-        request: Request,
-        fault: Option<(Answer, Nanos)>,
+        request: SimulatedRequest,
+        fault: Option<(RequestFate, Nanos)>,
         now: Nanos,
         agenda: &mut Agenda,
     ) {
@@ -183,12 +183,12 @@ impl Generator {
         for slot in 0..self.slots.len() {
             let state = self.slots[slot];
             if let Some(sent) = state.sent.filter(|_| state.occupied) {
-                let request = Request {
+                let request = SimulatedRequest {
                     ticket: Ticket { slot: slot as u32, generation: state.generation },
                     arrives: sent + self.transport,
                     connection: state.connection,
                 };
-                self.answer(request, Answer::Reset, now, agenda);
+                self.answer(request, RequestFate::Reset, now, agenda);
             }
         }
     }
@@ -196,8 +196,8 @@ impl Generator {
     /// An answer has come back.
     pub(super) fn on_answer(
         &mut self,
-        request: Request,
-        answer: Answer,
+        request: SimulatedRequest,
+        answer: RequestFate,
         now: Nanos,
         agenda: &mut Agenda,
     ) {
@@ -308,7 +308,7 @@ impl Generator {
         let deadline = self.stalls.after(now.max(state.op.intended + self.timeout));
         if state.deadline_look.is_none_or(|look| look > deadline) {
             state.deadline_look = Some(deadline);
-            agenda.add(deadline, Event::Deadline(slot));
+            agenda.add(deadline, SimulatedEvent::Deadline(slot));
         }
     }
 
@@ -317,8 +317,8 @@ impl Generator {
         state.sent = Some(now);
         state.connection = connection;
         let arrives = now + self.transport;
-        let request = Request { ticket, arrives, connection };
-        agenda.add(arrives, Event::Arrive(request));
+        let request = SimulatedRequest { ticket, arrives, connection };
+        agenda.add(arrives, SimulatedEvent::Arrive(request));
     }
 
     fn is_current(&self, ticket: Ticket) -> bool {

@@ -1,8 +1,8 @@
 //! Simulated servers in virtual time: what takes the engine's place in tests of everything that is
 //! decided in core.
 //!
-//! The load comes from the real drivers and is written down by the real recorder; only the network,
-//! the server and the clock are made up. The same spec and world give the same trial, to the
+//! The load comes from the real drivers and is recorded by the real recorder. Only the network, the
+//! server and the clock are simulated. The same spec and world give the same trial, to the
 //! nanosecond.
 #![forbid(unsafe_code)]
 
@@ -19,14 +19,14 @@ pub mod theory;
 pub use faults::{Faults, RejectAbove};
 pub use path::{Path, simulate_flows};
 
-use agenda::{Agenda, Event};
+use agenda::{Agenda, SimulatedEvent};
 use faults::FaultState;
-use generator::{Answer, Generator};
+use generator::{Generator, RequestFate};
 use knee_load::law::Law;
 use knee_load::measure::{GeneratorUse, Histogram, Trial};
 use knee_load::spec::TrialSpec;
 use knee_load::time::Nanos;
-use station::{Admission, Station};
+use station::{Admission, StationState};
 use std::collections::BTreeMap;
 
 /// What the load meets.
@@ -41,9 +41,9 @@ pub struct World {
     pub capacity: Option<u32>,
     /// Time from the generator to the station, and the same back.
     pub transport: Nanos,
-    /// When the station stands still: it neither starts nor goes on nor finishes.
+    /// When the station is stalled: it neither starts nor goes on nor finishes.
     pub server_stalls: Vec<Stall>,
-    /// When the generator stands still: it neither starts nor notices anything.
+    /// When the generator is stalled: it neither starts nor notices anything.
     pub client_stalls: Vec<Stall>,
     /// The station is slower at first.
     pub slow_start: Option<SlowStart>,
@@ -60,8 +60,8 @@ pub struct World {
 }
 
 impl World {
-    /// A station of so many workers (`None`: as many as it takes) with an endless queue, no
-    /// transport and no trouble.
+    /// A station of this number of workers (`None`: unlimited) with an endless queue, no transport
+    /// and no trouble.
     pub fn station(workers: impl Into<Option<u32>>, service: Law) -> World {
         World {
             workers: workers.into(),
@@ -79,7 +79,7 @@ impl World {
     }
 }
 
-/// A time in which something stands still.
+/// A time in which something is stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
     /// When it begins, in run time.
@@ -112,8 +112,9 @@ pub struct SlowStart {
 pub struct Simulated {
     /// What the generator measured.
     pub trial: Trial,
-    /// Response times as the station logged them itself, from arrival there to the end of service,
-    /// of the operations that came to it within the window and were served before the trial ended.
+    /// Response times as the station logged them itself, from arrival to the end of service. They
+    /// are of the operations that came to it within the window and were served before the trial
+    /// ended.
     pub station: Histogram,
 }
 
@@ -124,15 +125,15 @@ pub struct Simulated {
 /// interrupted.
 pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
     let mut agenda = Agenda::default();
-    let mut station = Station::new(spec, world);
+    let mut station = StationState::new(spec, world);
     let mut generator = Generator::new(spec, world);
     let mut faults = FaultState::new(&world.faults, spec.seed);
     generator.begin(&mut agenda);
     if let Some(at) = world.faults.crash_at {
-        agenda.add(at, Event::Crash);
+        agenda.add(at, SimulatedEvent::Crash);
     }
     if let Some(at) = world.interrupted_at {
-        agenda.add(at, Event::Interrupt);
+        agenda.add(at, SimulatedEvent::Interrupt);
     }
     let mut interrupted = false;
     while !interrupted && !generator.is_over() {
@@ -141,34 +142,34 @@ pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
             continue;
         };
         match event {
-            Event::Arrive(request) => match faults.meets(&request, now) {
+            SimulatedEvent::Arrive(request) => match faults.meets(&request, now) {
                 Some(fault) => generator.answer_after(request, fault, now, &mut agenda),
                 None => match station.arrive(request, now) {
-                    Admission::Begun { ends } => agenda.add(ends, Event::Finish(request)),
+                    Admission::Begun { ends } => agenda.add(ends, SimulatedEvent::Finish(request)),
                     Admission::Queued => {}
                     Admission::Refused => {
-                        generator.answer(request, Answer::Refused, now, &mut agenda);
+                        generator.answer(request, RequestFate::Refused, now, &mut agenda);
                     }
                 },
             },
-            Event::Finish(request) => {
+            SimulatedEvent::Finish(request) => {
                 if faults.has_crashed(now) {
                     continue;
                 }
                 if let Some((next, ends)) = station.finish(request, now) {
-                    agenda.add(ends, Event::Finish(next));
+                    agenda.add(ends, SimulatedEvent::Finish(next));
                 }
                 generator.answer(request, faults.answer(), now, &mut agenda);
             }
-            Event::Answer { request, answer } => {
+            SimulatedEvent::Answer { request, answer } => {
                 generator.on_answer(request, answer, now, &mut agenda);
             }
-            Event::Crash => generator.on_crash(now, &mut agenda),
-            Event::Interrupt => {
+            SimulatedEvent::Crash => generator.on_crash(now, &mut agenda),
+            SimulatedEvent::Interrupt => {
                 generator.interrupt(now);
                 interrupted = true;
             }
-            Event::Deadline(slot) => generator.on_deadline(slot, now, &mut agenda),
+            SimulatedEvent::Deadline(slot) => generator.on_deadline(slot, now, &mut agenda),
         }
     }
     let measurement = generator.finish();

@@ -20,7 +20,7 @@ pub fn autoregression(rng: &mut Rng, n: usize, phi: f64, sd: f64) -> Vec<f64> {
     values
 }
 
-/// Response times of an M/M/1 queue in equilibrium, with the moments of departure, in s, by
+/// Response times of an M/M/1 queue in equilibrium, with the times of departure, in s, by
 /// Lindley's recursion.
 pub fn mm1(rng: &mut Rng, lambda: f64, mu: f64, seconds: f64) -> Vec<(f64, f64)> {
     // The first customer of a queue in equilibrium has an Exp(μ − λ) response time.

@@ -1,14 +1,14 @@
-//! Times in which something stands still.
+//! Times in which something is stalled.
 
 use super::Stall;
 use knee_load::time::Nanos;
 
 /// Stalls in order, none touching another: begin and end of each.
 #[derive(Debug)]
-pub(super) struct Stalls(Vec<(Nanos, Nanos)>);
+pub(super) struct StallSchedule(Vec<(Nanos, Nanos)>);
 
-impl Stalls {
-    pub(super) fn new(stalls: &[Stall]) -> Stalls {
+impl StallSchedule {
+    pub(super) fn new(stalls: &[Stall]) -> StallSchedule {
         let mut spans: Vec<_> = stalls.iter().map(|s| (s.at, s.at + s.length)).collect();
         spans.sort_unstable();
         let mut joined: Vec<(Nanos, Nanos)> = Vec::new();
@@ -18,7 +18,7 @@ impl Stalls {
                 _ => joined.push((begin, end)),
             }
         }
-        Stalls(joined)
+        StallSchedule(joined)
     }
 
     /// `t`, or the end of the stall that it falls in.
@@ -52,7 +52,7 @@ mod tests {
     fn work_is_interrupted_and_moments_are_put_off() {
         let stall = |at, length| Stall { at: Nanos(at), length: Nanos(length) };
         // 10 to 20 and 30 to 45; given out of order and overlapping.
-        let stalls = Stalls::new(&[stall(30, 10), stall(10, 10), stall(35, 10)]);
+        let stalls = StallSchedule::new(&[stall(30, 10), stall(10, 10), stall(35, 10)]);
         for (t, after) in [(9, 9), (10, 20), (19, 20), (20, 20), (44, 45), (50, 50)] {
             assert_eq!(stalls.after(Nanos(t)), Nanos(after), "{t}");
         }

@@ -1,7 +1,7 @@
 //! The station: workers behind one queue, first come, first served.
 
-use super::generator::Request;
-use super::stalls::Stalls;
+use super::generator::SimulatedRequest;
+use super::stalls::StallSchedule;
 use super::{SlowStart, World};
 use knee_load::law::Law;
 use knee_load::measure::{Histogram, Window};
@@ -23,14 +23,14 @@ pub(super) enum Admission {
 
 /// The state of the station.
 #[derive(Debug)]
-pub(super) struct Station {
+pub(super) struct StationState {
     workers: usize,
     capacity: usize,
     busy: usize,
-    queue: VecDeque<Request>,
+    queue: VecDeque<SimulatedRequest>,
     service: Law,
     rng: Rng,
-    stalls: Stalls,
+    stalls: StallSchedule,
     slow_start: Option<SlowStart>,
     drift_per_s: f64,
     contention: f64,
@@ -38,16 +38,16 @@ pub(super) struct Station {
     log: Histogram,
 }
 
-impl Station {
-    pub(super) fn new(spec: &TrialSpec, world: &World) -> Station {
-        Station {
+impl StationState {
+    pub(super) fn new(spec: &TrialSpec, world: &World) -> StationState {
+        StationState {
             workers: world.workers.map_or(usize::MAX, |n| n as usize),
             capacity: world.capacity.map_or(usize::MAX, |n| n as usize),
             busy: 0,
             queue: VecDeque::new(),
             service: world.service,
             rng: rng::stream(spec.seed, rng::SERVICE),
-            stalls: Stalls::new(&world.server_stalls),
+            stalls: StallSchedule::new(&world.server_stalls),
             slow_start: world.slow_start,
             drift_per_s: world.drift_per_s,
             contention: world.contention,
@@ -56,7 +56,7 @@ impl Station {
         }
     }
 
-    pub(super) fn arrive(&mut self, request: Request, now: Nanos) -> Admission {
+    pub(super) fn arrive(&mut self, request: SimulatedRequest, now: Nanos) -> Admission {
         if self.busy + self.queue.len() >= self.capacity {
             return Admission::Refused;
         }
@@ -69,7 +69,11 @@ impl Station {
     }
 
     /// Ends the service of a request; the one that is served next, and until when.
-    pub(super) fn finish(&mut self, request: Request, now: Nanos) -> Option<(Request, Nanos)> {
+    pub(super) fn finish(
+        &mut self,
+        request: SimulatedRequest,
+        now: Nanos,
+    ) -> Option<(SimulatedRequest, Nanos)> {
         if self.window.contains(request.arrives) {
             self.log.record(now - request.arrives);
         }

@@ -30,8 +30,8 @@ pub fn md1_wait_mean_s(arrivals_per_s: f64, service_per_s: f64) -> f64 {
     load / (2.0 * service_per_s * (1.0 - load))
 }
 
-/// The share of operations that have to wait in M/M/c, by Erlang's C formula, with `offered` = λ/μ
-/// the load in servers; 1 at or beyond saturation.
+/// The share of operations that have to wait in M/M/c, by Erlang's C formula. `offered` = λ/μ is
+/// the load in servers; the share is 1 at or beyond saturation.
 ///
 /// From Erlang's B by its recursion B(0) = 1, B(k) = a·B(k−1)/(k + a·B(k−1)), which neither
 /// overflows nor cancels: C = B/(1 − ρ·(1 − B)).
@@ -60,7 +60,7 @@ pub fn dm1_response_mean_s(arrivals_per_s: f64, service_per_s: f64) -> f64 {
     if load >= 1.0 {
         return f64::INFINITY;
     }
-    // exp(−(1 − σ)/ρ) − σ is convex and above zero at 0, so Newton's steps rise from there to the
+    // exp(−(1 − σ)/ρ) − σ is convex and above zero at 0. So Newton's steps rise from 0 to the
     // smaller root (the other is 1) and never pass it.
     let mut sigma = 0.0;
     for _ in 0..NEWTON_STEPS {
@@ -79,15 +79,15 @@ pub fn dm1_response_quantile_s(arrivals_per_s: f64, service_per_s: f64, q: f64) 
 /// Quadratic convergence needs six or so; close to saturation the way there takes more.
 const NEWTON_STEPS: u32 = 40;
 
-/// The share of arrivals that M/D/1/K loses, with `load` = λ/μ (any, above 1 too) and room for
-/// `places` operations, the one in service included (at least 1).
+/// The share of arrivals that M/D/1/K loses, with `load` = λ/μ, which may be above 1. It has room
+/// for `places` operations, at least 1, the one in service included.
 ///
-/// From the chain embedded at the ends of service, of how many those who leave leave behind: 0 to
-/// K − 1 (Tijms, A First Course in Stochastic Models, 2003, 9.8, on finite M/G/c). From one end to
-/// the next a Poisson number of mean ρ comes. Upward and downward crossings of each level balance,
-/// π(j+1)·p(0) = π(0)·P(A > j) + Σ π(i)·P(A > j − i + 1) over i = 1 … j, a sum of positive terms
-/// only. A customer leaves every 1/(μ(π(0)/ρ + 1)) seconds, which is the rate of those who get in,
-/// so the share of the lost is 1 − 1/(π(0) + ρ).
+/// From the chain embedded at the ends of service: the number that those who leave leave behind, 0
+/// to K − 1. Source: Tijms, A First Course in Stochastic Models, 2003, 9.8, on finite M/G/c. From
+/// one end to the next a Poisson number of mean ρ comes. Upward and downward crossings of each
+/// level balance. So π(j+1)·p(0) = π(0)·P(A > j) + Σ π(i)·P(A > j − i + 1) over i = 1 … j. All its
+/// terms are positive. A customer leaves every 1/(μ(π(0)/ρ + 1)) seconds, which is the rate of
+/// those who get in. So the share of the lost is 1 − 1/(π(0) + ρ).
 pub fn md1k_loss(load: f64, places: u64) -> f64 {
     if load.is_nan() || load <= 0.0 {
         return 0.0;

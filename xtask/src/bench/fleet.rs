@@ -1,5 +1,5 @@
-//! A fleet of four agents beside one process: what arrives at the server, how far apart agents
-//! begin, where a sweep finds the knee; and what many agents take of their coordinator.
+//! A fleet of four agents beside one process. Measures what arrives at the server, how far apart
+//! agents begin, where a sweep finds the knee, and what many agents take of their coordinator.
 
 use super::contender::split;
 use super::lab::Lab;
@@ -15,8 +15,9 @@ use std::time::Duration;
 
 const AGENTS: usize = 4;
 const CONSTANT_PER_S: f64 = 2_000.0;
-/// A thread sends two requests 8 µs after each other at the least, so that many shorter gaps would
-/// be seen as a departure from Poisson that no generator of one thread can avoid.
+/// Rate of the Poisson check. A thread sends two requests at least 8 µs after each other. At a high
+/// rate the missing shorter gaps would be a departure from Poisson that no generator of one thread
+/// can avoid.
 const POISSON_PER_S: f64 = 200.0;
 /// Agents' shares of so slow a schedule cannot be taken for one another's.
 const SKEW_PER_S: f64 = 40.0;
@@ -134,7 +135,7 @@ fn read_log(file: &Path) -> Result<Vec<i64>, String> {
 }
 
 /// The largest distance between the distribution of gaps and an exponential one of this rate, and
-/// the probability of as much by chance (Kolmogorov 1933, Stephens 1970 for small numbers).
+/// the probability of as much by chance. Kolmogorov 1933, Stephens 1970 for small numbers.
 fn kolmogorov_smirnov(stamps: &[i64], per_s: f64) -> (f64, f64) {
     let gaps = stamps.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9);
     let mut gaps: Vec<f64> = gaps.collect();

@@ -1,5 +1,5 @@
-//! Open loops at constant rates: whether each request leaves when it should, as stamped at the
-//! server, and whether the waiting of those that meet a stall is reported.
+//! Open loops at constant rates. Checks whether each request leaves when it should, as stamped at
+//! the server, and whether the waiting of requests that meet a stall is reported.
 
 use super::contender::{
     BARE_SPIN, KNEE_EPOLL, KNEE_URING, LineValues, OHA_RATE, OPEN_LOOPS, OfferedRate,
@@ -107,8 +107,8 @@ pub struct ScheduleFit {
     pub gap_cv: f64,
 }
 
-/// Compares the middle 98 % of the stamps (start and end have other causes) with t₀ + k/rate, where
-/// t₀ is the median of tₖ − k/rate: the schedule's phase is nobody's fault.
+/// Compares the middle 98 % of the stamps (start and end have other causes) with t₀ + k/rate. t₀ is
+/// the median of tₖ − k/rate: the schedule's phase is nobody's fault.
 ///
 /// # Errors
 /// There are too few stamps.

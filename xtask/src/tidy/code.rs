@@ -53,8 +53,8 @@ pub fn find_word(text: &str, word: &str) -> Option<usize> {
     })
 }
 
-/// The line (from 0) on which the block closes whose first `{` stands on or after `from` (from 0),
-/// beginning at `column`; nothing where a `;` comes first.
+/// The line (from 0) on which the first block on or after `from` (from 0) closes, beginning at
+/// `column`. Nothing where a `;` comes first.
 pub fn block_end(bare: &[String], from: usize, column: usize) -> Option<usize> {
     let (mut braces, mut inner) = (0, 0);
     for (i, line) in bare.iter().enumerate().skip(from) {

@@ -1,5 +1,5 @@
-//! Which part of a crate uses which: the parts form layers, so no part may use one that uses it, by
-//! whatever detour; and no experiment's folder may use that of another.
+//! Which part of a crate uses which. The parts form layers, so no part may use one that uses it, by
+//! whatever detour. No experiment's folder may use that of another.
 //!
 //! A part is what lies directly under `src`. Below the folders in [`ROOMS`], each folder is a part
 //! of its own, and the files beside them form one.
@@ -119,8 +119,8 @@ fn is_for_tests(modules: &BTreeMap<Vec<&str>, &RustFile>, module: &[&str]) -> bo
     })
 }
 
-/// The parts of the crate that a file names outside its tests, up to two names deep: after
-/// `crate::`, or after as many `super::` as it is deep.
+/// The parts of the crate that a file names outside its tests, up to two names deep. They stand
+/// after `crate::`, or after one `super::` for each level of depth.
 fn used_modules(code: &RustFile, depth: usize) -> Vec<(usize, Vec<String>)> {
     let supers = "super::".repeat(depth);
     let mut used = Vec::new();

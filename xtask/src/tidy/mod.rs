@@ -9,8 +9,8 @@ mod edges;
 mod language;
 mod links;
 mod manifests;
+mod names;
 mod prose;
-mod ratchet;
 mod reach;
 mod shape;
 
@@ -39,8 +39,7 @@ impl fmt::Display for TidyViolation {
 /// How many rules are broken, or which file cannot be read.
 pub fn run() -> Result<(), String> {
     let sources = repo::sources(&repo::root())?;
-    ratchet::lower(&rust(&sources))?;
-    let broken = check_with_ratchet(&sources)?;
+    let broken = check(&sources);
     for violation in &broken {
         println!("{violation}");
     }
@@ -50,21 +49,10 @@ pub fn run() -> Result<(), String> {
     }
 }
 
-/// All violations of this repository: those of [`check`], and what the ratchet does not allow.
-fn check_with_ratchet(sources: &[RepoFile]) -> Result<Vec<TidyViolation>, String> {
-    let mut broken = check(sources);
-    broken.extend(ratchet::check(&rust(sources))?);
-    Ok(broken)
-}
-
-fn rust(sources: &[RepoFile]) -> Vec<RustFile> {
-    let rust = sources.iter().filter(|s| s.path.ends_with(".rs"));
-    rust.map(RustFile::new).collect()
-}
-
 /// All violations in these files.
 pub fn check(sources: &[RepoFile]) -> Vec<TidyViolation> {
-    let rust = rust(sources);
+    let rust = sources.iter().filter(|s| s.path.ends_with(".rs"));
+    let rust: Vec<RustFile> = rust.map(RustFile::new).collect();
     let mut broken = Vec::new();
     for source in sources.iter().filter(|s| s.path.ends_with("Cargo.toml")) {
         broken.extend(manifests::check(source));
@@ -76,7 +64,9 @@ pub fn check(sources: &[RepoFile]) -> Vec<TidyViolation> {
         broken.extend(calls::check(code));
         broken.extend(shape::check(code));
         broken.extend(language::check(code));
+        broken.extend(prose::check_comments(code));
     }
+    broken.extend(names::check(&rust));
     broken.extend(links::check(sources));
     for page in sources.iter().filter(|s| s.path.ends_with(".md")) {
         broken.extend(prose::check(page));
@@ -98,7 +88,7 @@ mod tests {
 
     #[test]
     fn this_repository_is_tidy() {
-        let broken = check_with_ratchet(&repo::sources(&repo::root()).unwrap()).unwrap();
+        let broken = check(&repo::sources(&repo::root()).unwrap());
         let lines: Vec<String> = broken.iter().map(ToString::to_string).collect();
         assert!(lines.is_empty(), "\n{}", lines.join("\n"));
     }

@@ -1,11 +1,12 @@
-//! Plain English in the documentation: short sentences, and none of the phrases that slow a reader
-//! down.
+//! Plain English in the documentation and in comments: short sentences, and none of the phrases
+//! that slow a reader down.
 
 use super::TidyViolation;
+use super::code::RustFile;
 use crate::repo::RepoFile;
 
 /// A sentence may have this many words.
-pub(super) const WORDS_MAX: usize = 25;
+const WORDS_MAX: usize = 25;
 
 /// A phrase and what to write instead.
 const PHRASES: [(&str, &str); 22] = [
@@ -40,20 +41,26 @@ pub fn check(page: &RepoFile) -> Vec<TidyViolation> {
     if !is_read || page.path.ends_with("reference/options.md") {
         return Vec::new();
     }
+    violations(&page.path, blocks(&page.text))
+}
+
+/// Violations in the comments of a Rust file. Those of help texts are among them.
+pub fn check_comments(code: &RustFile) -> Vec<TidyViolation> {
+    violations(&code.path, blocks(&comments(code)))
+}
+
+fn violations(path: &str, blocks: Vec<(usize, String)>) -> Vec<TidyViolation> {
     let mut broken = Vec::new();
     let mut report = |line, rule, remedy| {
-        broken.push(TidyViolation { path: page.path.clone(), line, rule, remedy });
+        broken.push(TidyViolation { path: path.to_owned(), line, rule, remedy });
     };
-    for (line, text) in blocks(&page.text) {
+    for (line, text) in blocks {
         for sentence in sentences(&text) {
             let count = word_count(sentence);
             if count > WORDS_MAX {
                 let start: String = sentence.chars().take(40).collect();
-                report(
-                    line,
-                    "long sentence",
-                    format!("{count} words, at most {WORDS_MAX}: '{start}…'"),
-                );
+                let remedy = format!("{count} words, at most {WORDS_MAX}: '{start}…'");
+                report(line, "long sentence", remedy);
             }
         }
         for (phrase, remedy) in phrases_in(&text) {
@@ -61,6 +68,22 @@ pub fn check(page: &RepoFile) -> Vec<TidyViolation> {
         }
     }
     broken
+}
+
+/// The file's lines with the text of comments alone. A comment behind code is an item of a list.
+fn comments(code: &RustFile) -> String {
+    let text_of = |(line, bare): (&String, &String)| {
+        let text = |comment: &str| comment.trim_start_matches(['/', '!']).trim().to_owned();
+        if line.trim_start().starts_with("//") {
+            return text(line.trim_start());
+        }
+        let Some((before, comment)) = line.split_once("// ") else {
+            return String::new();
+        };
+        let quotes = bare.chars().take(before.chars().count()).filter(|c| *c == '"').count();
+        if quotes % 2 == 0 { format!("- {}", text(comment)) } else { String::new() }
+    };
+    code.lines.iter().zip(&code.bare).map(|of| text_of(of) + "\n").collect()
 }
 
 /// The phrases of [`PHRASES`] that a text has as whole words, and what to write instead.
@@ -79,7 +102,7 @@ fn is_whole(text: &str, at: usize, length: usize) -> bool {
 }
 
 /// Paragraphs, items of lists, cells of tables and headings, each with the line it begins in and
-/// without markup; code in a line counts as a word, code blocks are left out.
+/// without markup. Code in a line counts as a word, code blocks are left out.
 fn blocks(text: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let (mut is_code, mut goes_on) = (false, false);
@@ -113,7 +136,7 @@ fn blocks(text: &str) -> Vec<(usize, String)> {
 }
 
 /// Without the addresses of links, and with code in a line as one word.
-pub(super) fn plain(line: &str) -> String {
+fn plain(line: &str) -> String {
     let mut out = String::new();
     for (i, part) in line.split('`').enumerate() {
         match i % 2 {
@@ -129,12 +152,12 @@ pub(super) fn plain(line: &str) -> String {
 }
 
 /// Words of a sentence; a sign alone is none.
-pub(super) fn word_count(sentence: &str) -> usize {
+fn word_count(sentence: &str) -> usize {
     let words = sentence.split_whitespace();
     words.filter(|w| w.contains(char::is_alphanumeric)).count()
 }
 
-pub(super) fn sentences(text: &str) -> Vec<&str> {
+fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find(". ").or_else(|| rest.find("? ")) {
@@ -170,6 +193,21 @@ mod tests {
             ("At that moment it ends.", 1),
         ] {
             assert_eq!(broken_by("README.md", text).len(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn comments_are_prose_too() {
+        let long = vec!["word"; 26].join(" ");
+        for (text, expected) in [
+            ("/// So\n/// many.\nfn f() {}", &["1: phrase"][..]),
+            ("f(); // at that moment", &["1: phrase"]),
+            (&format!("f();\n// {long}."), &["2: long sentence"]),
+            ("// `so many` is code", &[]),
+            ("// ```\n// so many\n// ```", &[]),
+            ("f(\"http:// so much\");", &[]),
+        ] {
+            assert_eq!(broken_by("crates/core/tests/x.rs", text), expected, "{text}");
         }
     }
 }

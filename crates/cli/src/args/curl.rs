@@ -67,6 +67,10 @@ pub struct CurlArgs {
     #[arg(short = 'e', long, value_name = "URL", hide_short_help = true)]
     referer: Option<String>,
 
+    /// Bytes of the body to ask for, such as 0-1023: header Range
+    #[arg(short = 'r', long, value_name = "RANGE", hide_short_help = true)]
+    range: Option<String>,
+
     /// Accept compressed responses; they are counted as they come
     #[arg(long, hide_short_help = true)]
     compressed: bool,
@@ -119,11 +123,13 @@ impl CurlArgs {
     /// The headers that these options make, each with the option.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, (String, String))> {
         let cookies = (!self.cookie.is_empty()).then(|| self.cookie.join("; "));
+        let range = self.range.as_ref().map(|range| format!("bytes={range}"));
         let encodings = self.compressed.then(|| "deflate, gzip, br, zstd".to_owned());
         let headers = [
             ("--user-agent", "User-Agent", self.user_agent.clone()),
             ("--referer", "Referer", self.referer.clone()),
             ("--cookie", "Cookie", cookies),
+            ("--range", "Range", range),
             ("--compressed", "Accept-Encoding", encodings),
         ];
         headers.into_iter().filter_map(|(option, name, value)| {
@@ -155,6 +161,7 @@ impl CurlArgs {
         words.put_list("cookie", self.cookie.iter().cloned());
         words.put_some("user-agent", self.user_agent.clone());
         words.put_some("referer", self.referer.clone());
+        words.put_some("range", self.range.clone());
         words.put_some("proxy", self.proxy.as_ref().map(|proxy| proxy.text.clone()));
         let flags = [("compressed", self.compressed), ("get", self.get), ("head", self.head)];
         for (name, _) in flags.into_iter().filter(|flag| flag.1) {

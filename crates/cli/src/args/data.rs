@@ -1,13 +1,13 @@
 //! Data for a body, in pieces of several kinds: their order counts.
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
-use knee_scenario::import::data::{Data, DataKind};
+use knee_scenario::import::data::{CurlData, DataKind};
 
 /// The options. Their order among each other is not in them.
 #[derive(Args, Clone, Debug)]
 struct DataOptions {
-    /// Data, or @FILE without its line ends, as in curl: a body with the content type
-    /// application/x-www-form-urlencoded unless -T or -H gives another; repeated, joined with '&'
+    /// Data, or @FILE without its line ends, as in curl; repeated, joined with '&'. The content
+    /// type is application/x-www-form-urlencoded unless -T or -H gives another
     #[arg(long, value_name = "DATA", alias = "data-ascii", hide_short_help = true)]
     data: Vec<String>,
 
@@ -42,7 +42,7 @@ pub const IDS: [&str; 5] = ["data", "data_raw", "data_binary", "data_urlencode",
 
 /// What the options give, in the order in which they were typed.
 #[derive(Clone, Debug, Default)]
-pub struct DataArgs(pub Vec<Data>);
+pub struct DataArgs(pub Vec<CurlData>);
 
 impl DataArgs {
     /// Whether there is any.
@@ -84,7 +84,7 @@ impl FromArgMatches for DataArgs {
         for (id, kind) in KINDS {
             let values = matches.get_many::<String>(id).into_iter().flatten();
             let places = matches.indices_of(id).into_iter().flatten();
-            let piece = |text: &String| Data { kind, text: text.clone() };
+            let piece = |text: &String| CurlData { kind, text: text.clone() };
             pieces.extend(places.zip(values.map(piece)));
         }
         pieces.sort_by_key(|(place, _)| *place);

@@ -36,10 +36,10 @@ pub struct EngineArgs {
     #[serde(serialize_with = "typed")]
     pub timestamps: TimestampsChoice,
 
-    /// How a worker waits for a deadline: hybrid (sleep, then poll), sleep, spin (poll), auto
-    /// (hybrid; spin where sleeping makes operations late, a processor is idle and the target is on
-    /// another host; in an open loop with real-time priority where that is permitted and takes
-    /// little of a processor)
+    /// How a worker waits for a deadline: hybrid (sleep, then poll), sleep, spin (poll) or auto.
+    /// Auto is hybrid; it polls where sleeping makes operations late, a processor is idle and the
+    /// target is on another host. In an open loop auto takes real-time priority where that is
+    /// permitted and takes little of a processor
     #[arg(long, value_name = "W", default_value = "auto", value_parser = one_of(WAITS))]
     #[arg(hide_short_help = true)]
     #[serde(serialize_with = "typed")]

@@ -20,8 +20,8 @@ pub struct OpenArgs {
     /// Maximum open connections (open loop)
     ///
     /// [default: as many as the descriptors permit, up to 10,000; one in HTTP/2, which carries many
-    /// operations at once]. In a closed loop each virtual user has one, so that -c N alone means N
-    /// users; in HTTP/2 --vusers with -c has the users share them.
+    /// operations at once]. In a closed loop each virtual user has one, so -c N alone means N
+    /// users. In HTTP/2 --vusers with -c has the users share them.
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     pub connections: Option<u32>,
 

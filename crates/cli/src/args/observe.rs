@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 #[command(next_help_heading = "Observer")]
 pub struct ObserveArgs {
     /// Observer at the server's host, for SYNs, accept queue, drops, processor time and the time of
-    /// operations inside that host: the address of a 'knee observe', 'here' if the server runs on
+    /// operations inside that host. The address of a 'knee observe', 'here' if the server runs on
     /// this host, or 'none'. Observing costs some processor time per connection
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_place, hide_short_help = true)]
     #[serde(serialize_with = "typed")]
@@ -84,8 +84,8 @@ impl ObserveArgs {
         }
     }
 
-    /// The place to observe `target` from as [`ObserveArgs::vantage`] has it, or this host where it
-    /// is the target's and nobody named one: nobody asked then what costs connects.
+    /// The place to observe `target` from as [`ObserveArgs::vantage`] has it. Where nobody named
+    /// one it is this host, if the target is on it: the cost of connects does not matter then.
     pub fn vantage_or_here(&self, target: SocketAddr) -> Result<Option<Vantage>, RunError> {
         match &self.observe {
             None => Ok(watch_for(target, None, None)?.map(Vantage::counting_only)),

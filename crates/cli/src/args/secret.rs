@@ -9,8 +9,9 @@ pub struct SecretArgs {
     /// Name of a further secret, repeatable: a header, query parameter, form or JSON field, cookie,
     /// or variable or data column of a scenario
     ///
-    /// Hidden without it, in all that is shown and written: Authorization, cookies, user
-    /// information in URLs, and names with words such as token, password, secret or api-key.
+    /// Hidden without it, in all that is shown and written: Authorization, cookies and user
+    /// information in URLs. Names with words such as token, password, secret or api-key are hidden
+    /// too.
     #[arg(long, value_name = "NAME", value_parser = parse_name, hide_short_help = true)]
     secret: Vec<String>,
 

@@ -55,8 +55,8 @@ pub struct TargetArgs {
 
     /// Several requests from a file, to one server
     ///
-    /// Each is a line 'METHOD URL', or a URL alone for GET, which 'weight=N' may follow, then its
-    /// lines 'Name: value' and at most one '@FILE' for its body. An empty line ends it; # begins a
+    /// Each is a line 'METHOD URL', or a URL alone for GET. 'weight=N' may follow, then its lines
+    /// 'Name: value' and at most one '@FILE' for its body. An empty line ends it; # begins a
     /// comment. Each of up to 100 targets is reported on its own; of more, the 100th line is the
     /// sum of all further ones. The file has up to 256 MiB.
     #[arg(long, value_name = "FILE", hide_short_help = true)]

@@ -5,7 +5,7 @@ use crate::resolved_options::typed;
 use clap::Args;
 use knee_core::report::{Report, ThresholdReport, thresholds};
 use knee_core::threshold::Threshold;
-use knee_core::trial::statistics::threshold_names;
+use knee_core::trial::statistics::{StatisticUnit, threshold_names};
 use knee_load::spec::HttpTarget;
 use knee_scenario::{Scenario, check_part};
 use serde::Serialize;
@@ -25,12 +25,13 @@ fn long_help() -> String {
     format!(
         "Threshold that fails the run (exit code 1), repeatable: 'p99>200ms', 'throughput<5000', \
          'errors>0.1%', 'invalid'\n\n\
-         Of times: {} against a time; those of messages have all figures of response times. throughput and goodput against a rate, errors \
-         against a share (0.1%) or a number. messages, units, stalls, bad_streams and \
-         shared_arrivals are of streams of messages. Comparisons: > >= < <=. With the name of a step of a \
-         scenario, or of a session, before it: 'checkout p99>500ms'. A sweep is judged at the \
-         level nearest to its knee, or else at the one with the most throughput.",
-        threshold_names(true).join(", ")
+         Of times: {} against a time; those of messages have all figures of response times. {} \
+         against a rate, {} against a share (0.1%) or a number. Comparisons: > >= < <=. With the \
+         name of a step of a scenario, or of a session, before it: 'checkout p99>500ms'. A sweep \
+         is judged at the level nearest to its knee, or else at the one with the most throughput.",
+        threshold_names(StatisticUnit::Nanoseconds).join(", "),
+        threshold_names(StatisticUnit::PerSecond).join(", "),
+        threshold_names(StatisticUnit::Count).join(", ")
     )
 }
 

@@ -9,10 +9,12 @@ use clap::{Args, Subcommand};
 use knee_core::experiment::latency::conclude_classic;
 use knee_core::experiment::latency::parse_classic;
 use knee_core::experiment::sweep::conclude_table;
+use knee_core::experiment::sweep::report::SweepSlice;
 use knee_core::experiment::sweep::table::parse_csv;
 use knee_core::finding::Finding;
 use knee_core::report::{Command, Conclusion, Kind, Report, ReportResult, SCHEMA};
 use knee_core::trial::report::Verdict;
+use knee_render::parse_report;
 
 /// Conclude from results measured elsewhere
 #[derive(Args, Clone, Debug)]
@@ -34,12 +36,17 @@ enum RawAnalyzeKind {
 /// the first line names them. Commas, semicolons, tabs or blanks separate values. Thousands
 /// separators (88,318; in quotes between commas) and units (88,318/s, 3.2 ms) are read. Empty lines
 /// and what follows a # are skipped.
+///
+/// With rounds, the analysis separates changes over time from effects of the load, as knee sweep
+/// does. A round is a part of the table with each level once, or the lines with the same number in
+/// a column named round. A throughput of 0 in a round is an outage. A column begin_s has the time
+/// of each line. The JSON report of a sweep is read as well.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  \
     printf 'vusers,throughput_per_s\\n1,1833\\n10,18226\\n100,86069\\n300,88375\\n' |\n  \
     knee analyze sweep -")]
 struct RawAnalyzeSweep {
-    /// The table, up to 256 MiB; '-' is standard input
+    /// The table, or the JSON report of a sweep, up to 256 MiB; '-' is standard input
     #[arg(value_name = "FILE")]
     file: String,
 
@@ -83,12 +90,27 @@ fn latency(raw: &RawAnalyzeLatency) -> Result<Exit, Failure> {
 }
 
 fn sweep(raw: &RawAnalyzeSweep) -> Result<Exit, Failure> {
-    let table = parse_csv(&input::read(&raw.file)?);
+    let bytes = input::read(&raw.file)?;
+    let is_report = bytes.trim_ascii_start().starts_with(b"{");
+    let table = if is_report {
+        let text = String::from_utf8_lossy(&bytes);
+        parse_report(&text).and_then(|report| slices_of(&report.conclusion))
+    } else {
+        parse_csv(&bytes).map_err(|e| e.to_string())
+    };
     let table = table.map_err(|e| Failure::argument(&raw.file, e))?;
     let (findings, conclusion) = conclude_table(&table);
     let report = report(Kind::Sweep, &raw.file, findings, Conclusion::Sweep(conclusion));
     raw.output.resolve()?.deliver(&report)?;
     Ok(Exit::Fine)
+}
+
+fn slices_of(conclusion: &Conclusion) -> Result<Vec<SweepSlice>, String> {
+    let slices = match conclusion {
+        Conclusion::Sweep(sweep) => sweep.as_table(),
+        _ => None,
+    };
+    slices.ok_or_else(|| "expected the report of a sweep over users".to_owned())
 }
 
 /// A report of what was not measured here.

@@ -26,12 +26,12 @@ const EXAMPLES: &str = "Examples:
 /// A report is a file written by --json, '-' for standard input, or a run of the history: its id, a
 /// baseline's name or 'last'. The first is A, the second is B, which is compared with A.
 ///
-/// Two runs of the same server differ, and by more than either of them knows. With one run on each
-/// side the spread between runs is assumed to be that of a quiet machine (2 % in throughput and
-/// median, 4 % in the 99th percentile), on top of what each run tells of its own. With several, it
-/// is measured: give A's, then --, then B's, and run them in alternation, so that what drifts meets
-/// both. Of 20 comparisons of equals fewer than one finds any difference, however many metrics and
-/// levels there are (Benjamini and Hochberg).
+/// Two runs of the same server differ, and by more than either of them shows. With one run on each
+/// side the spread between runs is assumed to be that of a quiet machine. That is 2 % in throughput
+/// and median, 4 % in the 99th percentile. What each run shows of its own comes on top. With
+/// several runs it is measured: give A's, then --, then B's, and run them in alternation, so that
+/// what drifts meets both. Of 20 comparisons of equals fewer than one finds any difference, however
+/// many metrics and levels they have (Benjamini and Hochberg).
 #[derive(Args, Clone, Debug)]
 #[command(
     arg_required_else_help = true,
@@ -53,9 +53,9 @@ pub struct RawCompare {
 
     /// Measure two URLs in turns, A and B, under the same load: the options of 'knee run'
     ///
-    /// Each round has a slice of A and one of B in random order (-d T: its length, at least and by
-    /// default 500ms), so that what changes on the host meets both. Rounds go on, at least 8, until
-    /// the difference is known to ±2 % or the budget is spent.
+    /// Each round has a slice of A and one of B in random order, so that what changes on the host
+    /// meets both. -d T is the length of a slice, at least and by default 500ms. Rounds go on, at
+    /// least 8, until the difference is known to ±2 % or the budget is spent.
     #[arg(long, conflicts_with = "baseline")]
     live: bool,
 

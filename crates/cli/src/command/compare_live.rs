@@ -26,9 +26,8 @@ const SLICE_MIN: Nanos = Nanos::from_millis(500);
 /// Each slice begins with this, as connections are opened anew.
 const WARMUP: &str = "100ms";
 
-/// Puts the options of `knee run` in a live comparison where the command line keeps them: what is
-/// an option of `knee compare` stays, what begins with no `-` is a URL. All other commands are left
-/// as they are.
+/// Puts the options of `knee run` in a live comparison where the command line keeps them. An option
+/// of `knee compare` stays, a word without `-` is a URL. All other commands are left as they are.
 pub fn load_apart(knee: &Command, argv: Vec<OsString>) -> Vec<OsString> {
     let is_live = argv.get(1).is_some_and(|word| word == "compare")
         && argv.iter().any(|word| word == "--live");

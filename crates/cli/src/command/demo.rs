@@ -80,7 +80,7 @@ impl DemoServer {
     pub const SMALL: (f64, u32) = (CAPACITY as f64, BACKLOG);
 
     /// The server that `start` starts, in the place of the URL that was not given, and what is left
-    /// of this machine for the load: a connection to a server in this process takes two of its
+    /// of this machine for the load. A connection to a server in this process takes two of its
     /// descriptors. Where a URL was given, no server and all of the machine.
     pub fn stand_in(
         target: &mut TargetArgs,

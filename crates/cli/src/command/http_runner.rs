@@ -5,6 +5,7 @@ use crate::args::ObserveArgs;
 use crate::watch::{LiveKind, UpcomingTrial};
 use knee_core::experiment::Experiment;
 use knee_core::trial::assess::assess;
+use knee_core::trial::figure::Figure;
 use knee_core::trial::report::TrialReport;
 use knee_core::trial::sessions::SessionNames;
 use knee_core::trial::slice::Slice;
@@ -179,10 +180,12 @@ pub fn upcoming(spec: &TrialSpec) -> UpcomingTrial {
 
 /// The figures of a level that has ended, in one line.
 fn level_line(number: usize, trial: &TrialReport) -> String {
-    let rate = trial.throughput_per_s.map_or_else(
-        || "–".to_owned(),
-        |per_s| format!("{per_s:.*}/s", usize::from(per_s < 100.0)),
-    );
+    let per_s = |per_s: f64| format!("{per_s:.*}/s", usize::from(per_s < 100.0));
+    let rate = match trial.throughput() {
+        Figure::Exactly(rate) => per_s(rate),
+        Figure::Within(least, _) => format!("≥{}", per_s(least)),
+        Figure::Absent => "–".to_owned(),
+    };
     let times = &trial.response_time_ns;
     let [mean, p90, p99] = [times.mean, times.p90, times.p99]
         .map(|ns| ns.map_or_else(|| "–".to_owned(), |ns| Nanos(ns).to_string()));

@@ -3,10 +3,12 @@
 use super::report::undetermined;
 use crate::args::ThresholdArgs;
 use crate::failure::{Exit, Failure};
+use crate::history;
 use crate::output::Output;
 use crate::resolved_options::ResolvedOptions;
 use crate::started_at;
 use crate::watch::{ExperimentStart, UpcomingTrial, Watchers};
+use knee_core::compare::{has_host_speed, state_host_speed};
 use knee_core::experiment::ending;
 use knee_core::experiment::{self, Concluded, Conducted, EndReason, Experiment};
 use knee_core::finding::Finding;
@@ -112,7 +114,12 @@ fn conduct_hidden<X: Reported, S: TrialRunner<X>>(
     let (report, lost) = match trials {
         Ok(Trials { conducted, lost }) => {
             let listed = |trials: Vec<X::Trial>| listed::<X, S>(&trials);
-            (report(&setup, started_at, host, conducted, listed), lost)
+            let mut report = report(&setup, started_at, host, conducted, listed);
+            if setup.output.keeps() && has_host_speed(&report) {
+                let earlier = history::earlier(&report);
+                state_host_speed(&mut report, &earlier);
+            }
+            (report, lost)
         }
         Err(e @ (RunError::NotPermitted(_) | RunError::NotStarted(_))) => {
             watchers.fails(&setup.hidden(&e.to_string()));

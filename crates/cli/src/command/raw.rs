@@ -66,8 +66,8 @@ impl RawArgs {
     }
 }
 
-/// Lets numbers, times, their lists and data begin with a `-`, so that the error for `--rate -5`
-/// is about a bad rate and not an unknown option `-5`.
+/// Lets numbers, times, their lists and data begin with a `-`. The error for `--rate -5` is then
+/// about a bad rate and not an unknown option `-5`.
 fn let_numbers_be_negative(command: Command) -> Command {
     let command = command.mut_args(|argument| {
         let names = argument.get_value_names().unwrap_or_default();

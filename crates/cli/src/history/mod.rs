@@ -34,6 +34,19 @@ pub fn load(reference: &str) -> Result<Report, Failure> {
     store.report(id).map_err(wrong)
 }
 
+/// Most earlier runs that tell how fast the host was.
+const EARLIER_MAX: usize = 10;
+
+/// Earlier reports of the same command and target; none if the history cannot be read.
+pub fn earlier(report: &Report) -> Vec<Report> {
+    let store = open().ok().flatten();
+    let found = store.map(|store| {
+        let target = write::target(&report.spec);
+        store.latest(&report.command.to_string(), target, EARLIER_MAX)
+    });
+    found.and_then(Result::ok).unwrap_or_default()
+}
+
 /// Message where there is no history.
 pub const NOTHING_KEPT: &str = "no run is kept yet";
 

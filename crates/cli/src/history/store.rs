@@ -127,6 +127,17 @@ impl HistoryStore {
         rows.and_then(Iterator::collect).map_err(in_words)
     }
 
+    /// The latest whole reports of this command and target, at most this number of them. Those that
+    /// cannot be read are left out.
+    pub fn latest(&self, command: &str, target: &str, most: usize) -> Result<Vec<Report>, String> {
+        let sql = "SELECT id FROM runs WHERE command = ? AND target = ? AND state = 'closed' \
+                   ORDER BY id DESC LIMIT ?";
+        let mut statement = self.connection.prepare(sql).map_err(in_words)?;
+        let ids = statement.query_map(params![command, target, most as i64], |row| row.get(0));
+        let ids: Vec<i64> = ids.and_then(Iterator::collect).map_err(in_words)?;
+        Ok(ids.into_iter().filter_map(|id| self.document(id).ok()).collect())
+    }
+
     /// One run.
     pub fn entry(&self, id: i64) -> Result<HistoryEntry, String> {
         let sql = format!("{} WHERE id = ?", self.entry_sql()?);

@@ -207,7 +207,7 @@ fn a_run_that_was_removed_while_it_went_on_is_told() {
     assert!(wrong.contains("removed"), "{wrong}");
 }
 
-/// Whoever finds it half made neither takes it for another program's nor gives up.
+/// A process that finds it half made neither takes it for another program's nor fails.
 #[test]
 fn a_file_that_several_make_at_once_is_one_history() {
     let place = Place::new("several");

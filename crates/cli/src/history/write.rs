@@ -193,7 +193,7 @@ pub fn set_baseline(connection: &Connection, name: &str, id: i64) -> Result<usiz
 }
 
 /// What the command was pointed at; empty where it was not.
-fn target(spec: &BTreeMap<String, Value>) -> &str {
+pub(super) fn target(spec: &BTreeMap<String, Value>) -> &str {
     let of = |key| spec.get(key).and_then(Value::as_str);
     of("target").or_else(|| of("url")).unwrap_or_default()
 }

@@ -163,6 +163,11 @@ impl Output {
         !self.quiet && terminal::is_stderr()
     }
 
+    /// Whether what is measured is kept in the history.
+    pub fn keeps(&self) -> bool {
+        self.keep.is_some()
+    }
+
     /// Who watches the experiment, as asked for.
     pub fn watchers(&self) -> Watchers {
         let mut watchers: Vec<Box<dyn Watcher>> = Vec::new();

@@ -27,8 +27,8 @@ const ABSENCE: Duration = Duration::from_secs(2);
 
 /// The view, up until the experiment ends or this is dropped.
 pub struct LiveView {
-    /// Intervals come ten times a second at the very most: the queue stays short without a bound,
-    /// and whoever hands over never waits, even where the terminal does.
+    /// Intervals come at most ten times a second. So the queue stays short without a bound, and the
+    /// sender never waits, even where the terminal does.
     events: Sender<ViewEvent>,
     drawing: Option<JoinHandle<()>>,
     notes: Notes,

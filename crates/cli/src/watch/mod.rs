@@ -23,6 +23,7 @@ use knee_load::time::Nanos;
 use knee_render::live::LiveTrial;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// What is known of an experiment before its first trial.
 #[derive(Clone, Debug)]
@@ -118,12 +119,18 @@ pub struct Watchers {
     watchers: Vec<Box<dyn Watcher>>,
     notes: Notes,
     trials: usize,
+    /// When the next report of what was measured so far may be made.
+    so_far_due: Option<Instant>,
 }
+
+/// Least time between two reports of what was measured so far, as a multiple of what the last one
+/// took. A report of many slices takes longer than a slice.
+const SO_FAR_APART: u32 = 10;
 
 impl Watchers {
     /// These, and `notes` for lines that none of them shows.
     pub fn new(watchers: Vec<Box<dyn Watcher>>, notes: Notes) -> Watchers {
-        Watchers { watchers, notes, trials: 0 }
+        Watchers { watchers, notes, trials: 0, so_far_due: None }
     }
 
     /// The experiment begins.
@@ -145,12 +152,15 @@ impl Watchers {
         self.pass_remarks();
     }
 
-    /// A trial has ended, and those up to it lead to this report, which is made only where somebody
-    /// wants it.
+    /// A trial has ended, and those up to it lead to this report. It is made only where somebody
+    /// wants it, and takes a tenth of the time at most.
     pub fn so_far(&mut self, report: impl FnOnce() -> Report) {
-        if self.watchers.iter().any(|s| s.follows()) {
+        let begin = Instant::now();
+        let is_due = self.so_far_due.is_none_or(|due| due <= begin);
+        if is_due && self.watchers.iter().any(|s| s.follows()) {
             let report = report();
             self.each(|s| s.so_far(&report));
+            self.so_far_due = Some(Instant::now() + begin.elapsed() * SO_FAR_APART);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Stored reports compared: what is said, where it goes, how it ends. The reports are of 4 s each,
-//! of 8 users on a server with 4 workers of 1 ms, twice, and of one with 4 workers of 1.15 ms.
+//! Stored reports compared: the text, where it goes, how it ends. The reports are of 4 s each with
+//! 8 users. Two are of a server with 4 workers of 1 ms, one is of 4 workers of 1.15 ms.
 
 use crate::support::{TempPath, run, run_with_input};
 

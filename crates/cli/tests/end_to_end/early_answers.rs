@@ -69,7 +69,7 @@ fn answers_early(header: &'static str, foreign: &Arc<AtomicU64>) -> String {
 }
 
 #[test]
-fn an_answer_before_the_body_was_sent_leaves_no_half_body_behind() {
+fn early_answer_leaves_no_half_body_behind() {
     let body = TempPath::with("large-body", &"x".repeat(BODY_BYTES));
     let file = format!("@{}", body.str());
     for backend in backends(&KneeServer::start(&[]).url()) {
@@ -165,7 +165,7 @@ fn in_pieces(waits: bool) -> String {
 }
 
 #[test]
-fn a_server_that_waits_for_acknowledgements_is_told_from_one_that_does_not() {
+fn waiting_for_acknowledgements_is_a_finding() {
     let found = |waits| {
         let report = measured(&["run", &in_pieces(waits), "--vusers", "2", "-n", "60"]);
         let codes = report["findings"].as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! Servers that hang or fall silent: users who get nothing are seen, an outage has a beginning and
+//! Servers that hang or fall silent. Users who get nothing are seen, an outage has a beginning and
 //! an end, and no figure is made of nothing.
 
 use crate::support::run_load;
@@ -8,7 +8,8 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Serves connections, the k-th of which (from 1) at a time since the first: an answer, or silence.
+/// Serves connections. `answers` says of the k-th (from 1) at a time since the first: an answer, or
+/// silence.
 fn server(answers: fn(u64, Duration) -> bool) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -55,7 +56,7 @@ fn users_whose_connections_never_answer_are_seen() {
 }
 
 #[test]
-fn an_outage_is_found_with_its_beginning_and_its_end_and_nothing_is_cut() {
+fn outage_is_found_with_begin_and_end_and_nothing_is_cut() {
     for load in [["-c", "8"], ["-R", "200"]] {
         let url = server(|_, since| since < Duration::from_millis(2_000));
         let options = ["-d", "5s", "--warmup", "0", "--timeout", "1s", "-t", "1"];
@@ -73,7 +74,7 @@ fn an_outage_is_found_with_its_beginning_and_its_end_and_nothing_is_cut() {
 }
 
 #[test]
-fn of_nothing_there_is_no_figure_and_of_one_response_there_is_one() {
+fn no_response_gives_no_figure_and_one_gives_one() {
     let url = server(|_, _| false);
     let options = ["-c", "4", "-d", "1s", "--warmup", "0", "--timeout", "2s"];
     let ended = run_load(&url, &options);

@@ -47,7 +47,7 @@ fn histograms_are_opened_by_the_tools_of_hdrhistogram() {
     let load = ["-c", "2", "-d", "400ms", "--warmup", "0", "--interval", "100ms"];
     let url = server.url();
     let ended = run(&[&["run", &url, "--hdr", log.str(), "--json", "-"][..], &load].concat());
-    // Operations count where they end: those of the window's last moment end after it.
+    // Operations count where they end: those of the window's very end do so after it.
     let intervals = ended.json()["trials"][0]["intervals"].clone();
     let in_intervals: u64 = sum(&intervals, "completed") + sum(&intervals, "errors");
     let text = std::fs::read_to_string(&log.0).unwrap();
@@ -156,7 +156,7 @@ fn a_log_to_standard_output_has_it_alone() {
 }
 
 #[test]
-fn every_file_asked_for_is_written_where_nobody_is_there_to_measure() {
+fn every_file_is_written_where_no_target_answers() {
     let names = ["json", "html", "csv", "junit", "hdr"];
     let stored = names.map(|name| TempPath::with(&format!("nobody.{name}"), "before"));
     for command in ["run", "sweep", "overload", "udp", "latency"] {

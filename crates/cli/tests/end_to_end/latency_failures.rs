@@ -48,7 +48,7 @@ fn a_killed_flow_is_zero_and_named() {
     assert!(codes(&report).contains(&"flow_killed"), "{report:#}");
 }
 
-/// A gap of 334 ms is 2 Hz, not 3. The service is the receiver that stands still: what a sender has
+/// A gap of 334 ms is 2 Hz, not 3. The service is the receiver that is stalled: what a sender has
 /// in its buffers goes on for a while.
 #[test]
 fn a_flow_that_stands_still_is_not_smooth() {
@@ -68,7 +68,7 @@ fn start(service: &str, options: &[&str]) -> Child {
     knee(&[&always, options].concat()).spawn().unwrap()
 }
 
-/// Until the service carries flows for somebody: so many connections to it are established.
+/// Waits until this number of connections to the service is established, as it carries flows.
 fn wait_until_carrying(service: &str, flows: usize) {
     let (_, port) = service.rsplit_once(':').unwrap();
     let ours = format!("0100007F:{:04X}", port.parse::<u16>().unwrap());

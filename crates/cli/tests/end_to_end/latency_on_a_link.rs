@@ -37,8 +37,8 @@ fn responsiveness_hz(report: &Value) -> u64 {
 const PAYLOAD_KIB_PER_S: f64 = 10e6 / 8.0 / 1024.0 * 1448.0 / 1514.0;
 
 /// The initial windows of 32 flows alone, ten segments each, take 390 ms in each direction. A
-/// single flow does not fill the queue: of a queue on its own host a socket gets two of its largest
-/// buffers (TCP small queues), about 150 ms here.
+/// single flow does not fill the queue. Of a queue on its own host a socket gets two of its largest
+/// buffers (TCP small queues), about 150 ms on this link.
 #[test]
 fn a_queue_of_a_second_bloats() {
     let Some(report) = through("tbf rate 10mbit burst 15000 latency 1s", "32/32") else {
@@ -56,8 +56,8 @@ fn a_queue_of_a_second_bloats() {
     }
 }
 
-/// A ping that the full queue drops is sent again, which takes longer than any queue here: in a run
-/// of five seconds that may happen, in each of six it does not.
+/// A ping that the full queue drops is sent again, which takes longer than any queue of this link.
+/// In a run of five seconds that may happen, in each of six it does not.
 #[test]
 fn a_queue_of_20_ms_does_not() {
     let mut seen = Vec::new();
@@ -74,9 +74,9 @@ fn a_queue_of_20_ms_does_not() {
     panic!("{seen:?} Hz");
 }
 
-/// The bottleneck's queue is on the sending host, of the pings and of their answers: TCP lets two
-/// small segments of a connection wait there and holds further ones back, which then measure how
-/// long the earlier ones take besides.
+/// The bottleneck's queue is on the sending host, of the pings and of their answers. TCP lets two
+/// small segments of a connection wait in it and holds further ones back. These also measure how
+/// long the earlier ones take.
 #[test]
 fn pings_measure_the_queue_and_not_each_other() {
     let qdisc = "tbf rate 10mbit burst 15000 latency 300ms";

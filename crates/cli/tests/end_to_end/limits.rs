@@ -53,10 +53,8 @@ fn with_name_server(server: &str, arguments: &str) -> Option<Ended> {
     let mut command = Command::new("unshare");
     command.args(["-rm", "sh", "-c", &inside]);
     let ended = Ended::from(command.output().ok()?);
-    match ended.status == Some(77) || ended.stderr.starts_with("unshare") {
-        true => None,
-        false => Some(ended),
-    }
+    let is_refused = ended.status == Some(77) || ended.stderr.starts_with("unshare");
+    (!is_refused).then_some(ended)
 }
 
 #[test]
@@ -89,7 +87,7 @@ fn a_name_that_nobody_resolves_is_given_up() {
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
 }
 
-/// Runs a load whose `option` goes to a disk of so many bytes, in a namespace of mounts.
+/// Runs a load whose `option` goes to a disk of this size, in a namespace of mounts.
 fn onto_a_disk_of(size: &str, option: &str, url: &str) -> Option<Ended> {
     let place = TempPath::new("small-disk");
     std::fs::create_dir_all(&place.0).unwrap();
@@ -105,10 +103,8 @@ fn onto_a_disk_of(size: &str, option: &str, url: &str) -> Option<Ended> {
     let output = command.output();
     let _ = std::fs::remove_dir(&place.0);
     let ended = Ended::from(output.ok()?);
-    match ended.status == Some(77) || ended.stderr.starts_with("unshare") {
-        true => None,
-        false => Some(ended),
-    }
+    let is_refused = ended.status == Some(77) || ended.stderr.starts_with("unshare");
+    (!is_refused).then_some(ended)
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn steps_and_sessions_are_served_by_name() {
 }
 
 #[test]
-fn an_address_that_cannot_be_listened_at_is_told_before_any_load() {
+fn unusable_listen_address_is_refused_before_any_load() {
     let server = KneeServer::start(&[]);
     for address in [server.address.as_str(), "7009", "localhost", "192.0.2.1:7009"] {
         let ended = run(&["run", &server.url(), "-n", "1", "--metrics", address]);

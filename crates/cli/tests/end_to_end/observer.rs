@@ -50,7 +50,7 @@ fn a_run_reports_what_the_observer_saw() {
         }
         "counters" => {
             assert!(counted.contains("counters, as"), "{counted}");
-            // They are read a moment off the window's edges.
+            // They are read up to a millisecond off the window's edges.
             assert!(first > 0 && observed["because"].is_string(), "{observed}");
         }
         other => panic!("{other}"),
@@ -85,7 +85,7 @@ fn told(url: &str, options: &[&str]) -> Option<Value> {
 const FIXED: [&str; 6] = ["-R", "100", "-d", "500ms", "--warmup", "100ms"];
 
 #[test]
-fn a_run_is_told_what_its_operations_took_inside_the_servers_host() {
+fn observer_reports_the_time_inside_the_servers_host() {
     let server = KneeServer::start(&["--workers", "1", "--service", "fixed(2ms)"]);
     let (child, at, _) = observe(&server, &[]);
     let url = server.url();
@@ -161,7 +161,7 @@ fn a_sweep_asks_at_each_level_and_here_needs_nobody() {
 }
 
 #[test]
-fn an_observer_that_is_not_there_or_refuses_is_told_before_any_load() {
+fn absent_observer_is_refused_before_any_load() {
     let server = KneeServer::start(&[]);
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = nobody.local_addr().unwrap().to_string();

@@ -1,5 +1,5 @@
-//! Connections beyond capacity: what is counted, and how it ends. Rates are not looked at, but for
-//! that of a server that serves so many and no more.
+//! Connections beyond capacity: what is counted, and how it ends. Rates are not checked, except
+//! that of a server with a fixed capacity.
 
 use crate::observer::{observe, terminate};
 use crate::support::{Ended, KneeServer, STATE, TempPath, knee, run};
@@ -26,7 +26,7 @@ fn count(of: &Value, name: &str) -> u64 {
     of[name].as_u64().unwrap_or(0)
 }
 
-/// Every trial's attempts, each of which has one outcome.
+/// Every trial's attempts. Each has one outcome.
 fn attempts(report: &Value) -> Vec<u64> {
     let trials = report["trials"].as_array().unwrap();
     let attempted = trials.iter().map(|trial| {
@@ -86,7 +86,7 @@ fn both_sweeps_account_for_every_attempt_and_conclude() {
     assert_eq!(spec["descriptors"], "40,200");
 }
 
-/// Attempts count where they were intended and SYNs where they arrived: at both ends of the window
+/// Attempts count where they were intended and SYNs where they arrived. At both ends of the window
 /// as many may fall to the other side as were late.
 #[test]
 fn a_capture_counts_what_was_attempted() {
@@ -119,7 +119,7 @@ fn a_capture_counts_what_was_attempted() {
 }
 
 #[test]
-fn without_the_right_to_capture_counters_stand_for_it_and_are_named() {
+fn counters_replace_a_capture_that_is_not_permitted() {
     const CAP_NET_RAW: libc::c_ulong = 13;
     let server = small_server();
     let url = server.url();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Starts a process in its group, one in a session of its own and one whose parent has ended, keeps
-/// their numbers in a file, and answers.
+/// Starts three processes: one in its group, one in a session of its own and one whose parent has
+/// ended. Keeps their numbers in a file, and answers.
 const PROGRAM: &str = "#!/bin/sh
 trap '' TERM HUP INT
 sleep 1000 & echo $! > pids.new

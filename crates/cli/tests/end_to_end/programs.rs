@@ -1,5 +1,5 @@
-//! Programs that steps of a scenario ask for values: what they are told, what becomes of their
-//! answers, and of those that are late, wrong or missing.
+//! Programs that steps of a scenario ask for values: what they receive, and what becomes of their
+//! answers. Also answers that are late, wrong or missing.
 
 use crate::support::{Ended, KneeServer, TempPath, backends, measured, program, run};
 use serde_json::Value;
@@ -203,7 +203,7 @@ fn signatures_arrive_exactly_from_one_process_for_each_worker() {
     }
 }
 
-/// Gives the values without which the shop takes nothing into a cart, from those it is told.
+/// Gives the values without which the shop accepts nothing into a cart, from those it receives.
 const CLERK: &str = r#"#!/usr/bin/env python3
 import json, sys
 for line in sys.stdin:
@@ -327,7 +327,7 @@ fn what_a_step_waits_for_its_program_is_the_generators_delay() {
 }
 
 #[test]
-fn a_program_that_gives_nothing_fails_steps_and_makes_the_trial_invalid() {
+fn silent_program_fails_steps_and_makes_the_trial_invalid() {
     if program("python3").is_none() {
         return;
     }

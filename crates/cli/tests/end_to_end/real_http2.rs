@@ -22,10 +22,8 @@ fn bytes(url: &str, options: &[&str]) -> u64 {
 /// Four users over one connection and over four; both files whole, each stream with its head and
 /// the heads of its frames and nothing else.
 fn check(server: &HttpServer, options: &[&str]) {
-    let url = |path: &str| match options.contains(&"--cacert") {
-        true => server.secure_url(path),
-        false => server.url(path),
-    };
+    let is_secure = options.contains(&"--cacert");
+    let url = |path: &str| if is_secure { server.secure_url(path) } else { server.url(path) };
     // No more is to be found out than what this machine permits, so that any server will do.
     let other = KneeServer::start(&[]);
     for backend in backends(&other.url()) {
@@ -34,7 +32,7 @@ fn check(server: &HttpServer, options: &[&str]) {
             let options = [options, &more].concat();
             for (file, size) in [("small", SMALL), ("large", LARGE)] {
                 let beside = bytes(&url(file), &options) - REQUESTS * size;
-                // A head, and nine bytes for each frame, of which even small ones are few.
+                // A head, and nine bytes for each frame. Even small frames are few.
                 assert!(beside > REQUESTS * 20 && beside < REQUESTS * 1_500, "{beside}");
             }
         }

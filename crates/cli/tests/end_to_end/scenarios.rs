@@ -1,5 +1,5 @@
-//! Scenario files from the command line: users of the reference server's shop, and of an
-//! application of somebody else's behind nginx that checks all they send.
+//! Scenario files from the command line. Users of the reference server's shop, and of an
+//! application of another author behind nginx that checks all they send.
 
 use crate::support::http_servers::{HttpServer, launch};
 use crate::support::{KneeServer, TempPath, measured, program, run};
@@ -110,7 +110,7 @@ fn a_comparison_has_each_step_and_each_kind_of_session() {
     let server = KneeServer::start(&["--app", "shop"]);
     let file = example(&server.url());
     let report = TempPath::new("report.json");
-    // On a busy host it may be INVALID, which changes what is said and not what is compared.
+    // On a busy host it may be INVALID, which changes the text and not what is compared.
     let load = ["-n", "200", "--vusers", "8", "-d", "60s"];
     run(&[&["run", file.str(), "--json", report.str()], &load[..]].concat());
     let compared = run(&["compare", report.str(), report.str(), "--json", "-"]);

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 #[test]
-fn curl_trusts_the_certificate_that_was_made_and_gets_every_byte() {
+fn curl_trusts_the_made_certificate_and_gets_every_byte() {
     let server = KneeServer::start(&["--tls", "--size", "100000"]);
     let certificate = server.certificate.clone().unwrap();
     let body = TempPath::new("secured-body");

@@ -1,4 +1,4 @@
-//! A server that stands still is measured as its users feel it; a knee that stands still says so.
+//! A stalled server is measured as its users feel it; a stalled knee says so.
 
 use crate::support::{Ended, KneeServer, knee, run, signal, until_valid};
 use serde_json::Value;
@@ -9,7 +9,7 @@ const MS: u64 = 1_000_000;
 /// Long enough after its start for knee to have begun, early enough for it not to have ended.
 const STALL: [&str; 2] = ["--fault", "stall(1500ms,500ms)"];
 
-/// 200/s for 3 s, in which the server stalls for 500 ms: a hundred operations are delayed, the
+/// 200/s for 3 s, in which the server stalls for 500 ms. A hundred operations are delayed, the
 /// first by 500 ms, the last by nothing.
 fn under_constant_load(options: &[&str]) -> Value {
     let (report, served) = until_valid(|| {
@@ -26,8 +26,8 @@ fn under_constant_load(options: &[&str]) -> Value {
     let response = |figure: &str| trial["response_time_ns"][figure].as_u64().unwrap();
     let times = &trial["response_time_ns"];
     assert!(response("max") >= 450 * MS, "{times:#}");
-    // Six of 600 are above p99, 60 above p90, 150 above p75: of a hundred delays that fall evenly
-    // from 500 ms to nothing these are 470 ms, 200 ms and none.
+    // Six of 600 are above p99, 60 above p90, 150 above p75. A hundred delays fall evenly from 500
+    // ms to nothing, so these are 470 ms, 200 ms and none.
     assert!((400 * MS..600 * MS).contains(&response("p99")), "{times:#}");
     assert!((120 * MS..300 * MS).contains(&response("p90")), "{times:#}");
     assert!(response("p75") < 100 * MS, "{times:#}");
@@ -50,7 +50,7 @@ fn a_stall_delays_all_who_come_meanwhile() {
     assert!(share_of("target", &trial) > 70.0, "{:#}", trial["anatomy"]);
 }
 
-/// With a single connection one request is in the server and all others wait for it: their waits
+/// With a single connection one request is in the server and all others wait for it. Their waits
 /// are in the response times, although the server never saw these requests wait.
 #[test]
 fn a_stall_delays_those_who_wait_for_a_connection() {
@@ -90,8 +90,8 @@ fn a_stopped_open_loop_is_invalid_and_says_why() {
     assert!(share > 70.0, "{:#}", trial["anatomy"]);
 }
 
-/// Where knee is stopped between the begin of a request and its sending, the request takes as long:
-/// so this is about a time at which it was not.
+/// Where knee is stopped between the begin of a request and its sending, the request takes as long.
+/// So this is about a time at which it was not.
 #[test]
 fn a_stopped_closed_loop_is_invalid_and_says_why() {
     let slowest = |trial: &Value| trial["response_time_ns"]["max"].as_u64().unwrap();
@@ -103,8 +103,8 @@ fn a_stopped_closed_loop_is_invalid_and_says_why() {
     assert!(read_late > 400 * MS, "{:#}", trial["pick_up_ns"]);
 }
 
-/// Each response comes within 20 ms, and a user gives up after 300 ms: what came while knee was
-/// stopped came in time, however late it was read.
+/// Each response comes within 20 ms, and the time limit is 300 ms. What came while knee was stopped
+/// came in time, however late it was read.
 #[test]
 fn what_was_answered_while_knee_was_stopped_has_not_timed_out() {
     let server = KneeServer::start(&["--workers", "64", "--service", "fixed(20ms)"]);

@@ -147,6 +147,49 @@ fn a_server_that_falls_for_ever_has_two_regimes() {
         assert!(!is_between, "{level:#}");
     }
     assert!(answer(&report).contains("changed for good"), "{c:#}");
+    // The analysis of the report finds the same.
+    let file = TempPath::with("sweep.json", &report.to_string());
+    let again = run(&["analyze", "sweep", file.str(), "--json", "-"]).json();
+    let change = |report: &Value| report["conclusion"]["regime_change"].clone();
+    let [live, read] = [change(&report), change(&again)];
+    assert_eq!((&live["at_ns"], &live["after_level"]), (&read["at_ns"], &read["after_level"]));
+    for side in ["before_per_s", "after_per_s"] {
+        let ratio = read[side].as_f64().unwrap() / live[side].as_f64().unwrap();
+        assert!((0.9..=1.1).contains(&ratio), "{live:#} {read:#}");
+    }
+    assert!(finding(&again, "regime_change").is_some(), "{again:#}");
+    assert!(finding(&again, "time_not_separated").is_none(), "{again:#}");
+}
+
+/// Four workers of 3 ms, which take a quarter more and less in turn, with a period of 2.3 s.
+#[test]
+fn a_server_whose_speed_wavers_has_a_maximum_and_a_knee() {
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let begin = Instant::now();
+        let url = Station::start(4, move |_| {
+            let turn = std::f64::consts::TAU * begin.elapsed().as_secs_f64() / 2.3;
+            Answer::After(Duration::from_secs_f64(0.003 * (1.0 + 0.25 * turn.sin())))
+        });
+        let report = report_of(&url, &["--budget", "12s"]);
+        let c = &report["conclusion"];
+        let most = c["max_throughput_per_s"].as_f64().unwrap();
+        let ends = |name: &str| [0, 1].map(|i| c[name][i].as_f64().unwrap_or(f64::NAN));
+        let [lo, hi] = ends("max_throughput_ci95_per_s");
+        // A finding names what is not known well.
+        let is_named = ["throughput_varies", "confidence_not_reached", "host_speed_varied"];
+        let is_named = is_named.iter().any(|code| finding(&report, code).is_some());
+        assert!((hi - lo) / most <= 0.1 || is_named, "{report:#}");
+        assert!(most <= 4.0 / (0.003 * 0.75), "{c:#}");
+        let has_range = c["knee_range"].is_array();
+        let [knee_lo, knee_hi] = ends(if has_range { "knee_range" } else { "knee_ci95" });
+        let is_found = knee_lo <= 8.0 && knee_hi >= 2.5 && knee_hi / knee_lo <= 8.0;
+        if is_found && finding(&report, "not_saturated").is_none() {
+            return;
+        }
+        seen.push(answer(&report));
+    }
+    panic!("{seen:#?}");
 }
 
 /// Eight workers of 2 ms, of whose requests 300 per second succeed.

@@ -27,7 +27,7 @@ fn sweep_of(server: &[&str], options: &[&str]) -> Value {
     report["conclusion"].clone()
 }
 
-/// A host that stands still in a trial makes a slower server of this one: not each time.
+/// A host that is stalled in a trial makes a slower server of this one: not each time.
 fn sweep_that_finds(options: &[&str], is_found: impl Fn(&Value) -> bool) {
     let mut seen = Vec::new();
     for _ in 0..4 {

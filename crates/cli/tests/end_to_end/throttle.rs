@@ -141,7 +141,7 @@ fn a_rate_is_held_by_each_method() {
     assert!((1..=20).contains(&operations), "{throttle:#}");
 }
 
-/// The first operation comes at its moment, the rest of its group before theirs.
+/// The first operation comes at its intended time, the rest of its group before theirs.
 #[test]
 fn a_minimal_wait_groups_operations() {
     let load = ["throttle", "--rate", "1000", "--methods", "throttle"];
@@ -168,7 +168,7 @@ fn ctrl_c_ends_it_early_with_what_was_measured() {
 }
 
 #[test]
-fn a_service_that_is_not_there_is_told_of_before_anything_is_measured() {
+fn absent_service_is_reported_before_any_measurement() {
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let to = port.to_string();
     for mode in [&["--delays", "1ms"][..], &["--rate", "100"]] {

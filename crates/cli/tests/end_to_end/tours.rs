@@ -1,4 +1,4 @@
-//! The tour: all experiments against servers of knee's own, and the page that it ends in.
+//! The tour: all experiments against built-in servers, and the page that it ends in.
 
 use crate::support::{Ended, TempPath, knee};
 use std::time::Duration;

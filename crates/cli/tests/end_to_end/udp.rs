@@ -78,7 +78,7 @@ fn drops_of_a_full_buffer_are_those_of_the_kernel() {
 /// Clients that wake together come in lumps, random ones do not, a metronome is even.
 #[test]
 fn arrivals_differ_in_their_dispersion() {
-    // A host that stands still for longer than a tick makes lumps of everything: not each time.
+    // A host that is stalled for longer than a tick makes lumps of everything: not each time.
     let mut seen = Vec::new();
     for _ in 0..5 {
         let laws = three_laws();

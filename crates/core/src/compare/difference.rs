@@ -4,7 +4,7 @@
 //! between them, and memory and threads are placed anew. So each figure has two parts of variance:
 //! that within the run, which the run itself shows, and that *between* runs. With one run on a side
 //! the latter is assumed. With several it is measured, and the assumption counts for less with each
-//! run (the moderated t of Smyth, *Linear models and empirical Bayes methods*, 2004).
+//! run. This is the moderated t of Smyth (*Linear models and empirical Bayes methods*, 2004).
 
 use super::estimate::LogEstimate;
 use knee_load::stats::sample::{mean, t_beyond, within};

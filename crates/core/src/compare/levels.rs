@@ -111,6 +111,14 @@ impl MatchedLevel<'_> {
         drafts.collect()
     }
 
+    /// All trials of A, and all of B.
+    pub(super) fn trials(
+        &self,
+    ) -> (impl Iterator<Item = &TrialReport>, impl Iterator<Item = &TrialReport>) {
+        let [a, b] = &self.sides;
+        (a.iter().flatten().copied(), b.iter().flatten().copied())
+    }
+
     /// The first trial of each side.
     pub(super) fn firsts(&self) -> [Option<&TrialReport>; 2] {
         let [a, b] = &self.sides;

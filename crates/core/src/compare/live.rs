@@ -56,7 +56,7 @@ pub fn compare_live(a: &LiveSide, b: &LiveSide, knee_version: &str) -> Result<Co
         return Err("nothing to compare: not one round was made".to_owned());
     }
     let matched = MatchedLevel::of_slices(slices);
-    let speed = host_speed(a.slices.iter(), b.slices.iter());
+    let speed = host_speed(std::iter::once((a.slices.iter(), b.slices.iter())));
     let drafts = matched.drafts(Kind::Run).into_iter();
     let drafts = drafts.map(|draft| {
         let draft = in_rounds(draft, slices);

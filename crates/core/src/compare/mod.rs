@@ -33,6 +33,7 @@ use crate::words::list;
 pub use answer::name as metric_name;
 use draft::{ALPHA, RowDraft};
 use host_speed::host_speed;
+pub use host_speed::{has_host_speed, state_host_speed};
 use levels::MatchedLevel;
 pub use live::{LiveSide, ROUNDS_MIN, compare_live, is_b_first, is_known};
 
@@ -67,9 +68,7 @@ pub fn compare(
     if drafts.is_empty() {
         return Err(nothing_in_common(a, b, &only));
     }
-    let [trials_a, trials_b] =
-        [&reports_a, &reports_b].map(|side| side.iter().flat_map(|r| &r.trials));
-    let speed = host_speed(trials_a, trials_b);
+    let speed = host_speed(matched.iter().map(MatchedLevel::trials));
     if let Some(speed) = speed {
         drafts = drafts.into_iter().map(|d| speed.explain(d)).collect();
     }

@@ -92,7 +92,7 @@ pub enum ComparisonVerdict {
     Better,
     /// B is worse, beyond chance.
     Worse,
-    /// Better in some and worse in others; or of a metric of which neither more nor less is better.
+    /// Better in some and worse in others, or of a metric where neither more nor less is better.
     Different,
     /// No difference beyond chance. The interval of the ratio bounds the size of a difference.
     Same,
@@ -132,12 +132,12 @@ pub struct ComparisonRow {
     /// 95 % confidence interval of it, what differs between runs of the same included; for this row
     /// alone, not corrected for the number of rows.
     pub ratio_ci95: Option<[f64; 2]>,
-    /// The smallest change, in percent, that would have counted as a difference here, were it the
-    /// only one among all rows; `None` where nothing was tested.
+    /// The smallest change, in percent, that would have counted as a difference, were it the only
+    /// one among all rows. `None` where nothing was tested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_seen_percent: Option<f64>,
-    /// A change for the worse by more than this, in percent, is excluded with 95 % confidence;
-    /// `None` where no way is the worse one, or nothing was tested.
+    /// A change for the worse by more than this, in percent, is excluded with 95 % confidence.
+    /// `None` where no direction is worse, or nothing was tested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regression_excluded_percent: Option<f64>,
     /// The probability of a difference as large between two equal sides.

@@ -4,13 +4,14 @@
 use super::*;
 use crate::compare::report::{ComparisonRow, ComparisonVerdict};
 use crate::experiment::run::report::RunConclusion;
+use crate::experiment::sweep::report::SweepConclusion;
 use crate::report::{Command, Kind};
 use crate::report::{Host, ReportResult};
 use crate::trial::assess::assess;
 use crate::trial::report::TrialReport;
 use knee_load::law::Law;
 use knee_load::rng;
-use knee_load::spec::{ArrivalLaw, Load, OpenLoad, Pause, Rate};
+use knee_load::spec::{ArrivalLaw, Level, Load, OpenLoad, Pause, Rate};
 use knee_load::time::Nanos;
 use knee_sim::fixture::trial;
 use knee_sim::series::normal;
@@ -18,7 +19,7 @@ use knee_sim::{World, simulate};
 
 const PAIRS: u64 = 40;
 
-/// What is run: a load on a station of so many workers.
+/// What is run: a load on a station of this number of workers.
 #[derive(Clone, Copy)]
 struct Case {
     name: &'static str,
@@ -50,10 +51,7 @@ fn run(case: Case, slowness: f64, seed: u64) -> TrialReport {
     spec.seed = seed;
     let drift = (case.drift * normal(&mut rng::stream(seed, 99))).exp();
     let mean = Nanos((case.service_us * 1e3 * slowness * drift) as u64);
-    let service = match case.is_fixed {
-        true => Law::Fixed(mean),
-        false => Law::Exp(mean),
-    };
+    let service = if case.is_fixed { Law::Fixed(mean) } else { Law::Exp(mean) };
     assess(&simulate(&spec, &World::station(case.workers, service)).trial)
 }
 
@@ -295,6 +293,59 @@ fn what_has_nothing_in_common_is_refused() {
     assert!(compare(&[], &[], "1").is_err());
 }
 
+/// A sweep at 8 and 16 users in which an operation costs the generator this processor time in µs.
+fn sweep_of_cost(us: f64, busy_percent: f64) -> Report {
+    let mut sweep = report(run_of_ten_users(1));
+    sweep.command = Command::of(Kind::Sweep);
+    sweep.conclusion = Conclusion::Sweep(SweepConclusion::default());
+    let mut trial = sweep.trials.remove(0);
+    trial.generator.busiest_worker_percent = busy_percent;
+    trial.generator.busiest_worker_spin_percent = 0.0;
+    for (users, factor) in [(8, 1.2), (16, 1.0)] {
+        trial.label = format!("vusers={users}");
+        trial.level = Level::Vusers(users);
+        trial.generator.cpu_s_per_million_ops = Some(us * factor);
+        sweep.trials.push(trial.clone());
+    }
+    sweep
+}
+
+#[test]
+fn a_host_slower_than_in_earlier_sweeps_is_named() {
+    let speed = |report: &Report| match &report.conclusion {
+        Conclusion::Sweep(sweep) => sweep.earlier_host_speed,
+        _ => None,
+    };
+    let earlier = [10.0, 10.4, 9.8].map(|us| sweep_of_cost(us, 80.0));
+    let mut slower = sweep_of_cost(13.0, 80.0);
+    assert!(has_host_speed(&slower));
+    state_host_speed(&mut slower, &earlier);
+    let stated = speed(&slower).expect("stated");
+    assert!(stated.runs == 3 && (stated.speed * 1.3 - 1.0).abs() < 1e-9, "{stated:?}");
+    assert!(stated.earlier[0] < 1.0 && stated.earlier[1] > 1.0, "{stated:?}");
+    let finding = &slower.findings[0];
+    assert_eq!(finding.code, "host_speed_differs");
+    assert!(finding.text.contains("30 % more processor time"), "{}", finding.text);
+    let mut faster = sweep_of_cost(8.0, 80.0);
+    state_host_speed(&mut faster, &earlier);
+    assert!(faster.findings[0].text.contains("less processor time"), "{:?}", faster.findings);
+
+    // The nearest cases: the same speed, another load, another host, and a generator that sleeps.
+    let mut same = sweep_of_cost(10.3, 80.0);
+    state_host_speed(&mut same, &earlier);
+    assert!(speed(&same).is_some() && same.findings.is_empty());
+    let mut other_load = sweep_of_cost(13.0, 80.0);
+    other_load.spec.insert("header".to_owned(), "A: b".into());
+    let mut other_host = sweep_of_cost(13.0, 80.0);
+    other_host.host.cpus += 1;
+    for mut report in [other_load, other_host, sweep_of_cost(13.0, 20.0)] {
+        state_host_speed(&mut report, &earlier);
+        assert!(speed(&report).is_none() && report.findings.is_empty());
+    }
+    assert!(!has_host_speed(&sweep_of_cost(13.0, 20.0)));
+    assert!(!has_host_speed(&report(run_of_ten_users(1))));
+}
+
 /// The same run on a host on which everything takes `factor` times as long.
 fn on_slower_host(mut trial: TrialReport, factor: f64) -> TrialReport {
     trial.throughput_per_s = trial.throughput_per_s.map(|x| x / factor);
@@ -321,14 +372,25 @@ fn a_difference_that_the_host_explains_is_no_regression() {
     assert!(throughput.because.contains("speed of the host differs by 35 %"));
     let says = |c: &Comparison| c.warnings.iter().any(|w| w.contains("the host was slower"));
     assert!(says(&explained), "{:?}", explained.warnings);
-    // The nearest cases: the same speed, a speed that does not reach, and no speed known.
+    // The nearest cases: the same speed, a speed that does not reach, and no speed known. In the
+    // last a target answers later, so that the generator wakes up for each response.
     let same = compared(&a, &busy(slower(), 10.2));
     assert!(!says(&same));
+    let waking = |mut trial: TrialReport, per_op: f64, cost: f64| {
+        let per_s = per_op * trial.responses_per_s();
+        trial.generator.woken_by_target_per_s = Some(per_s);
+        busy(trial, cost)
+    };
+    let batched = || waking(run_of_ten_users(1), 0.4, 10.0);
+    let alike = compared(&batched(), &waking(slower(), 0.42, 13.5));
+    assert!(says(&alike), "{:?}", alike.warnings);
+    let waits = compared(&batched(), &waking(slower(), 0.9, 13.5));
+    assert!(!says(&waits), "{:?}", waits.warnings);
     let short = compared(&a, &busy(on_slower_host(run_of_ten_users(2), 1.9), 11.0));
     let mut asleep = slower();
     asleep.generator.busiest_worker_percent = 10.0;
     let unknown = compared(&a, &report(asleep));
-    for comparison in [same, short, unknown] {
+    for comparison in [same, short, unknown, waits] {
         let throughput = row(&comparison, "throughput_per_s");
         assert_eq!(throughput.verdict, ComparisonVerdict::Worse, "{throughput:?}");
     }

@@ -165,7 +165,7 @@ fn specs(a: &[NamedReport], b: &[NamedReport]) -> Vec<String> {
 }
 
 /// `rate (1000/s and 2000/s)` for each option that matters and differs.
-fn differences(a: &Report, b: &Report) -> Vec<String> {
+pub(super) fn differences(a: &Report, b: &Report) -> Vec<String> {
     let keys: BTreeSet<&String> = a.spec.keys().chain(b.spec.keys()).collect();
     let has_levels = a.trials.len() > 1 || b.trials.len() > 1;
     let mut found = Vec::new();
@@ -200,9 +200,15 @@ fn shown(name: &str, value: Option<&Value>) -> String {
     }
 }
 
-/// Hosts and versions that differ.
-fn hosts(a: &[NamedReport], b: &[NamedReport]) -> Vec<String> {
-    let (first, second) = (a[0].report, b[0].report);
+/// A warning about generators that differ.
+fn hosts(a: &[NamedReport], b: &[NamedReport]) -> Option<String> {
+    let differing = unlike_generators(a[0].report, b[0].report);
+    (!differing.is_empty())
+        .then(|| format!("the generator was not the same in A and B: {}", list(&differing)))
+}
+
+/// `kernel (6.1 and 6.2)` for each fact of the host and of knee that differs.
+pub(super) fn unlike_generators(first: &Report, second: &Report) -> Vec<String> {
     let (x, y) = (&first.host, &second.host);
     let mut differing = Vec::new();
     let mut note = |what: &str, of_a: &str, of_b: &str| {
@@ -216,8 +222,5 @@ fn hosts(a: &[NamedReport], b: &[NamedReport]) -> Vec<String> {
     note("backend", &x.backend, &y.backend);
     note("congestion control", &x.congestion_control, &y.congestion_control);
     note("version of knee", &first.knee_version, &second.knee_version);
-    if differing.is_empty() {
-        return Vec::new();
-    }
-    vec![format!("the generator was not the same in A and B: {}", list(&differing))]
+    differing
 }

@@ -1,7 +1,7 @@
 //! Whether a report agrees with itself: no statement in it may contradict a number in it.
 //!
-//! Debug builds of the command line check every report that they make, and the tests of experiments
-//! every conclusion that they draw, so that each test of knee is a test of this as well.
+//! Debug builds of the command line check every report that they make. The tests of experiments
+//! check every conclusion that they draw. So each test of knee is a test of this as well.
 
 pub(crate) mod trial;
 

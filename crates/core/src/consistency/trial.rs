@@ -119,8 +119,8 @@ fn heat_map(heat: &HeatReport, trial: &TrialReport, found: &mut Contradictions) 
     let intervals = trial.intervals.iter();
     let (least, most) = intervals
         .fold((0, 0), |(least, most), i| (least + i.completed, most + i.completed + i.errors));
-    // What ends at the edge of the window may be in one of them alone, and what came before it but
-    // was read after it is in no interval.
+    // What ends at the edge of the window may be in one of them alone. What came before the edge
+    // but was read after it is in no interval.
     let slices = trial.http().map_or(1, |http| http.slices.max(1));
     let edge = f64::from(slices) + WHOLE_SLOTS * most as f64;
     let read_late = match trial.level {

@@ -28,7 +28,7 @@ pub trait Experiment {
     type Conclusion;
 
     /// The next step after these trials.
-    fn next(&mut self, past: &[Self::Trial]) -> Next<Self::Spec>;
+    fn next(&mut self, past: &[Self::Trial]) -> NextTrial<Self::Spec>;
 
     /// The conclusion from these trials, also after an early end.
     fn conclude(&self, past: &[Self::Trial]) -> Concluded<Self::Conclusion>;
@@ -46,7 +46,7 @@ pub trait Experiment {
 
 /// Next step of an experiment.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Next<S> {
+pub enum NextTrial<S> {
     /// Run another trial.
     Run(Box<S>),
     /// Stop: the question is answered.
@@ -126,11 +126,11 @@ pub fn conduct_in_view<X: Experiment, E>(
     let mut trials = Vec::new();
     let ended = loop {
         let next =
-            if trials.len() < TRIALS_MAX { experiment.next(&trials) } else { Next::Converged };
+            if trials.len() < TRIALS_MAX { experiment.next(&trials) } else { NextTrial::Converged };
         let spec = match next {
-            Next::Run(spec) => spec,
-            Next::Converged => break EndReason::Converged,
-            Next::Doomed(reason) => break EndReason::Doomed(reason),
+            NextTrial::Run(spec) => spec,
+            NextTrial::Converged => break EndReason::Converged,
+            NextTrial::Doomed(reason) => break EndReason::Doomed(reason),
         };
         match run(experiment, &trials, &spec)? {
             ControlFlow::Continue(report) => trials.push(report),

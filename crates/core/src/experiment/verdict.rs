@@ -7,15 +7,15 @@ const CLEARLY_MORE: f64 = 1.05;
 
 /// The verdict on these trials.
 ///
-/// An experiment stands on its valid trials: it is invalid where it has none, or where an invalid
-/// one got clearly more than any of them, so that the most they show is not the target's most.
-/// Valid where there is no trial at all: nothing is claimed then.
+/// An experiment stands on its valid trials. It is invalid where it has none. It is also invalid
+/// where an invalid trial got clearly more than any of them: the most they show is then not the
+/// target's most. Valid where no trial was made: nothing is claimed then.
 pub fn verdict<'a>(trials: impl IntoIterator<Item = &'a TrialReport>) -> Verdict {
     let trials: Vec<&TrialReport> = trials.into_iter().collect();
     of_pairs(trials.iter().map(|t| (t.verdict, t.successes_per_s())))
 }
 
-/// The same of each trial's verdict and the figure of which the most counts, such as throughput.
+/// The same of each trial's verdict and a figure whose maximum counts, such as throughput.
 fn of_pairs(trials: impl Iterator<Item = (Verdict, f64)> + Clone) -> Verdict {
     let most = |verdict: Verdict| {
         let such = trials.clone().filter(|(v, _)| *v == verdict);

@@ -1,7 +1,7 @@
 //! Whether a report agrees with itself: no statement in it may contradict a number in it.
 //!
-//! Debug builds of the command line check every report that they make, and the tests of experiments
-//! every conclusion that they draw, so that each test of knee is a test of this as well.
+//! Debug builds of the command line check every report that they make. The tests of experiments
+//! check every conclusion that they draw. So each test of knee is a test of this as well.
 
 use super::Report;
 use crate::consistency::{Contradictions, Said, trial};
@@ -54,7 +54,7 @@ pub(crate) fn assert_consistent<C: Answer>(
 /// Findings that say that the generator distorted what was measured.
 const OF_THE_GENERATOR: [&str; 1] = ["generator_distorted"];
 
-/// Findings that do not say how a target failed, however grave they are: they are of statistics, of
+/// Findings that do not say how a target failed, however grave they are. They are of statistics, of
 /// the range that was measured, or of the generator.
 const NAMES_NO_FAILURE: [&str; 17] = [
     "trials_left_out",

@@ -21,8 +21,8 @@ macro_rules! experiments {
             $($(#[$doc])* $kind,)*
         }
 
-        /// An experiment's own answer. Which of them a document holds is told by its `command`,
-        /// never guessed from the keys, so that keys may be added to any.
+        /// An experiment's own answer. The document's `command` names its type, never guessed from
+        /// the keys, so that keys may be added to any.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(untagged)]
         pub enum Conclusion {

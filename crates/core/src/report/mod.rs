@@ -1,6 +1,6 @@
 //! The one value that a whole experiment ends in. Its JSON is the public interface: keys are
-//! stable, more may be added; times are integers in nanoseconds ending in `_ns` (or inside an
-//! object whose key does), rates are per second and end in `_per_s`.
+//! stable, more may be added. Times are integers in nanoseconds under keys that end in `_ns`, or
+//! inside an object whose key does. Rates are per second and end in `_per_s`.
 
 mod advice;
 pub mod codes;

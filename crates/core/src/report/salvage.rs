@@ -25,9 +25,9 @@ pub struct PartialExperiment {
     pub goes_on: bool,
 }
 
-/// The report of what is left. The trials that had ended count as they would after an interruption
-/// there; the running one is added to them, but only the answer of a single run rests on it. As
-/// nothing tells whether the generator kept its load in that one, it is invalid.
+/// The report of what is left. The trials that had ended count as they would after an interruption.
+/// The running one is added to them, but only the answer of a single run rests on it. As nothing
+/// shows whether the generator kept its load in that one, it is invalid.
 ///
 /// # Errors
 /// Nothing was left, in a few words.

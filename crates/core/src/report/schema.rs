@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 /// The schema that this version writes.
 pub const SCHEMA: &str = "knee.report/2";
 
-/// The schema of the first versions: a trial had the keys of all kinds, null or 0 where they did
-/// not apply, and none that told its kind.
+/// The schema of the first versions. A trial had the keys of all kinds, null or 0 where they did
+/// not apply, and no key for its kind.
 pub const FIRST_SCHEMA: &str = "knee.report/1";
 
 /// Whether this version reads reports of a schema.

@@ -15,8 +15,8 @@ pub struct ThresholdReport {
     /// Where it could not be judged, and why, one line for each trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<String>,
-    /// Where the figure is known as a range only, as the generator may have changed it, and the
-    /// range leaves both possible; one line for each trial.
+    /// Figures that are known only as a range, as the generator may have changed them, where the
+    /// range leaves both possible. One line for each trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undetermined: Vec<String>,
     /// Where it was kept, with the figure, one line for each trial.

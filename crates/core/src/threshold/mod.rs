@@ -3,9 +3,7 @@
 use crate::trial::figure::{Figure, FigureKind, TimesReport};
 use crate::trial::messages::TimesOf;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::statistics::{
-    STATISTICS, StatisticSource, StatisticUnit, TrialStatistic, threshold_names,
-};
+use crate::trial::statistics::{STATISTICS, StatisticSource, StatisticUnit, TrialStatistic};
 use crate::words::{exact, percent};
 use knee_load::measure::{Outcome, Outcomes};
 use knee_load::spec::{ParseError, parse_duration, parse_rate};
@@ -25,9 +23,9 @@ impl Threshold {
     /// Parses `METRIC OPERATOR BOUND`, or `invalid`; `STEP METRIC OPERATOR BOUND` for a step of a
     /// session, or for a session by its name.
     ///
-    /// Metrics are the rows of [`STATISTICS`] that have thresholds: times against a duration
-    /// (`200ms`), rates against a rate (`5k/s`), `errors` against a share (`0.1%`) or a number.
-    /// Operators: `>`, `>=`, `<`, `<=`.
+    /// Metrics are the rows of [`STATISTICS`] that have thresholds. Times have a duration
+    /// (`200ms`), rates a rate (`5k/s`), `errors` a share (`0.1%`) or a number. Operators: `>`,
+    /// `>=`, `<`, `<=`.
     ///
     /// # Errors
     /// One line that says what is wrong and what would be right.
@@ -220,7 +218,7 @@ fn known(statistic: &TrialStatistic, trial: &TrialReport) -> KnownValue {
         (Figure::Within(low, high), _) => {
             KnownValue::Undetermined(low, high.unwrap_or(f64::INFINITY))
         }
-        // Where all were given up, each might have taken any time.
+        // Where all timed out, each might have taken any time.
         (Figure::Absent, StatisticSource::Time { figure, .. })
             if figure.kind == FigureKind::Min && times.is_some_and(|t| t.ranges.is_empty()) =>
         {
@@ -364,7 +362,9 @@ fn parse_bound(name: &str, bound: &str) -> Result<(&'static TrialStatistic, f64)
     let is_share =
         |row: &&TrialStatistic| (row.unit == StatisticUnit::Percent) == bound.ends_with('%');
     let Some(row) = rows().find(is_share).or_else(|| rows().next()) else {
-        let names = [threshold_names(true), threshold_names(false)].concat();
+        let mut names: Vec<_> = STATISTICS.iter().filter(|row| row.has_thresholds).collect();
+        names.dedup_by_key(|row| row.name);
+        let names: Vec<_> = names.iter().map(|row| row.name).collect();
         return Err(ParseError(format!("'{name}' is not a metric: give {}", any_of(&names))));
     };
     let value = match row.unit {
@@ -378,9 +378,9 @@ fn parse_bound(name: &str, bound: &str) -> Result<(&'static TrialStatistic, f64)
         StatisticUnit::PerSecond | StatisticUnit::BytesPerSecond if bound == "0" => 0.0,
         StatisticUnit::PerSecond | StatisticUnit::BytesPerSecond => parse_rate(bound)?.per_s(),
         StatisticUnit::Percent => {
-            parse_number(bound.strip_suffix('%').unwrap_or(bound), bound, 100.0)?
+            parse_number(name, bound.strip_suffix('%').unwrap_or(bound), bound, 100.0)?
         }
-        StatisticUnit::Count => parse_error_count(bound)?,
+        StatisticUnit::Count => parse_count(name, bound)?,
     };
     Ok((row, value))
 }
@@ -394,23 +394,23 @@ fn any_of(names: &[&str]) -> String {
 }
 
 /// A whole number. A fraction may be meant as a share of 1, or as percent.
-fn parse_error_count(bound: &str) -> Result<f64, ParseError> {
-    let count = parse_number(bound, bound, f64::MAX)?;
+fn parse_count(name: &str, bound: &str) -> Result<f64, ParseError> {
+    let count = parse_number(name, bound, bound, f64::MAX)?;
     if count.fract() == 0.0 {
         return Ok(count);
     }
     Err(ParseError(format!(
-        "'{bound}' is no number of errors: write errors>{}% for a share of {bound}, or \
-         errors>{bound}% for {bound} percent",
+        "'{bound}' is no number of {name}: write {name}>{}% for a share of {bound}, or \
+         {name}>{bound}% for {bound} percent",
         exact(count * 100.0)
     )))
 }
 
-fn parse_number(text: &str, whole: &str, most: f64) -> Result<f64, ParseError> {
+fn parse_number(name: &str, text: &str, whole: &str, most: f64) -> Result<f64, ParseError> {
     let number = text.trim().parse::<f64>().ok();
     number.filter(|n| n.is_finite() && (0.0..=most).contains(n)).ok_or_else(|| {
         ParseError(format!(
-            "'{whole}' is not a number of errors: give a share, such as 0.1%, or a count"
+            "'{whole}' is not a number of {name}: give a share, such as 0.1%, or a count"
         ))
     })
 }

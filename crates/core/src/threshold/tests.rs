@@ -123,6 +123,33 @@ fn a_threshold_is_crossed_where_its_condition_holds() {
 }
 
 #[test]
+fn timeouts_are_those_of_every_time_limit() {
+    let mut trial = trial();
+    trial.outcomes = knee_load::measure::Outcomes::default();
+    for outcome in [
+        Outcome::Timeout,
+        Outcome::ConnectTimeout,
+        Outcome::HandshakeTimeout,
+        Outcome::ResponseTimeout,
+        Outcome::Ok,
+        Outcome::Reset,
+    ] {
+        trial.outcomes.add(outcome);
+    }
+    for (text, crossed) in [
+        ("timeouts>3", true),
+        ("timeouts>4", false),
+        ("timeouts>66%", true),
+        ("timeouts>67%", false),
+    ] {
+        assert_eq!(is_crossed(&Threshold::parse(text).unwrap(), &trial), crossed, "{text}");
+    }
+    // S-Clients close connects on purpose.
+    trial.level = Level::Descriptors(64);
+    assert!(!is_crossed(&Threshold::parse("timeouts>3").unwrap(), &trial));
+}
+
+#[test]
 fn a_figure_that_is_not_there_is_decided_by_bounds_or_fails() {
     let mut trial = trial();
     trial.response_time_ns = TimesReport {
@@ -218,6 +245,7 @@ fn what_cannot_be_understood_is_refused_with_a_remedy() {
         ("errors>-1", "is not a number of errors"),
         ("errors>0.01", "write errors>1% for a share of 0.01"),
         ("errors>1.5", "or errors>1.5% for 1.5 percent"),
+        ("timeouts>0.01", "write timeouts>1% for a share of 0.01"),
         ("invalid>1", "is not a metric"),
     ] {
         let error = Threshold::parse(text).expect_err(text).0;

@@ -127,8 +127,8 @@ fn detail(
     }
 }
 
-/// Whether the trial shows that the target failed or was silent. A transient is how a target that
-/// works comes to its pace: where it does not work, what a cut would leave is the failure or what
+/// Whether the trial shows that the target failed or was silent. A transient is how a working
+/// target comes to its pace. Where the target does not work, a cut would leave the failure or what
 /// came before it, and both belong to the window.
 fn shows_failure(measured: &Measurement, silence: &SilenceReport) -> bool {
     let failed = error_share(&measured.outcomes);
@@ -138,8 +138,8 @@ fn shows_failure(measured: &Measurement, silence: &SilenceReport) -> bool {
 /// Share of failed operations from which on the trial shows a failure.
 const FAILED_SHARE: f64 = 0.01;
 
-/// Whether, in an open loop, what is left after the cut shows more than was started: then the cut
-/// took the stall and left the draining of its backlog, and both belong to the window.
+/// Whether, in an open loop, more completes after the cut than was started. The cut then took the
+/// stall and left the draining of its backlog, and both belong to the window.
 fn drains(measured: &Measurement, steady: &[f64], slot: Nanos) -> bool {
     // Of sessions, what was started is not what is served.
     let is_open_loop = !measured.starts.is_empty() && measured.sessions.is_none();

@@ -64,10 +64,10 @@ pub struct DatagramReport {
     pub dropped_per_s: f64,
     /// Datagrams sent but not received, in percent of those sent.
     pub loss_percent: f64,
-    /// The loss, in percent, that the moments of sending have through a receive buffer of this room
-    /// and a server of this fixed work: a simulation of G/D/1/K with Linux's rule of giving room
-    /// back. Simulated moments where not all were kept of a Poisson schedule; absent where work or
-    /// room are not known.
+    /// The loss, in percent, that the times of sending have through a receive buffer of this room
+    /// and a server of this fixed work. It is a simulation of G/D/1/K with Linux's rule of giving
+    /// room back. Times are simulated where those of a Poisson schedule were not all kept. Absent
+    /// where work or room are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theory_loss_percent: Option<f64>,
     /// Datagrams that came again.

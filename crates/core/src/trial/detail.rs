@@ -74,8 +74,8 @@ pub struct HttpDetail {
     /// Its place as a slice of an experiment in rounds.
     #[serde(skip)]
     pub slice: Option<Slice>,
-    /// How far apart the agents began at the most, in nanoseconds: how late each was by its own
-    /// clock, and how exactly that is known; absent where one process made the trial.
+    /// The most by which the agents' begins were apart, in nanoseconds. It contains how late each
+    /// was by its own clock, and that clock's uncertainty. Absent where one process made the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents_skew_ns_max: Option<u64>,
 }

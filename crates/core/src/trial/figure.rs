@@ -61,9 +61,8 @@ impl<T: Copy> Figure<T> {
 
 /// A distribution of times in nanoseconds, censored observations included.
 ///
-/// A figure is `None` where the observations do not tell it: none of them where there is no
-/// observation, and a percentile q where there are fewer than 1/(1 − q)
-/// ([`knee_load::measure::Histogram::percentile`]).
+/// A figure is `None` where the observations do not determine it: all of them without observations,
+/// a percentile q with fewer than 1/(1 − q) ([`knee_load::measure::Histogram::percentile`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimesReport {
     /// Observations.
@@ -260,8 +259,9 @@ impl Figure<u64> {
 /// Points until the distance to 100 has halved.
 const PER_HALVING: u32 = 4;
 
-/// Percentiles from 0 on, [`PER_HALVING`] of them each time the distance to 100 halves, as long as
-/// at least one observation lies beyond, and the largest at 100; empty where nothing was observed.
+/// Percentiles from 0 on, and the largest time at 100; empty where nothing was observed.
+/// [`PER_HALVING`] of them stand in each halving of the distance to 100, while at least one
+/// observation lies beyond.
 ///
 /// That is the spacing of HdrHistogram's percentile output ("ticks per half distance").
 pub(super) fn spectrum(histogram: &Histogram) -> Vec<PercentilePoint> {

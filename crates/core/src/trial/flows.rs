@@ -105,13 +105,13 @@ pub struct ProbeReport {
     pub sent: u64,
     /// Pings that did not come back in time.
     pub lost: u64,
-    /// Those that were due and not sent, as the sending host still held earlier ones: each would
+    /// Probes that were due and not sent, as the sending host still held earlier ones. Each would
     /// have waited for these, and not for the path alone.
     #[serde(default)]
     pub held_back: u64,
-    /// There and back; those that did not come back count with the time they were waited for. Each
-    /// counts as often as probes were due around it, those held back included, so that quantiles
-    /// and mean are of the measured time; `count` is of the probes.
+    /// Round trips. Probes that did not come back count with the time they were waited for. Each
+    /// counts as often as probes were due around it, those held back included. So quantiles and
+    /// mean are of the measured time; `count` is of the probes.
     pub round_trip_ns: TimesReport,
     /// To the service; see `clock_uncertainty_ns`.
     pub up_ns: QuantilesReport,

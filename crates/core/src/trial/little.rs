@@ -11,19 +11,18 @@ use knee_load::time::Nanos;
 const DEVIATION_PERCENT: f64 = 2.5;
 
 /// Holds N = X·(R + Z) (Little, Operations Research 9, 1961) against a closed-loop trial of
-/// `vusers` users: X operations ended per second of the window, R the mean response time of those
-/// intended in it, Z the mean pause.
+/// `vusers` users. X operations ended per second of the window. R is the mean response time of
+/// those intended in it, Z the mean pause.
 ///
-/// Of a pause from begin to begin (cycle C), what
-/// is left after the operation counts, taken as max(C − R, 0) of the means: a little too small
-/// where response times vary about C.
+/// Of a pause from begin to begin (cycle C), what is left after the operation counts. It is taken
+/// as max(C − R, 0) of the means, which is a little too small where response times vary about C.
 ///
-/// Z is the law's mean, of which the pauses really drawn are a sample: what that sample may be off
-/// (95 %) is permitted beside the 2.5 %. So is what the window's edges cut off: at each, a user has
-/// one operation at the most that lies in the window in part alone, so both sides of the law differ
-/// by no more than the longest operations, one for each user. They count where a target pauses, and
-/// all users wait at the edge. `None` where nothing ended, and where an operation ended
-/// without a response: its user then waits before trying again, which no mean tells.
+/// Z is the law's mean; the pauses really drawn are a sample. What that sample may be off (95 %) is
+/// permitted beside the 2.5 %. So is what the window's edges cut off. At each edge, a user has at
+/// most one operation that lies partly in the window. So both sides of the law differ by no more
+/// than the longest operations, one for each user. They count where a target pauses, and all users
+/// wait at the edge. `None` where nothing ended. `None` too where an operation ended without a
+/// response: its user then waits before the next try, which is in no mean.
 pub fn littles_law(measured: &Measurement, vusers: u32, pause: Pause) -> Option<LittlesLaw> {
     let slots = measured.series.whole_slots(measured.window.length());
     let covered_s = measured.series.slot.as_secs_f64() * slots as f64;
@@ -90,8 +89,8 @@ mod tests {
         in_step(vusers, outcome, |_| (response, cycle))
     }
 
-    /// `vusers` users in step: of an operation that begins at a moment, how long it takes, and how
-    /// long later the next one begins. The first user's are always ok.
+    /// `vusers` users in step. For an operation's begin: how long it takes, and how long later the
+    /// next one begins. The first user's are always ok.
     fn in_step(
         vusers: u32,
         outcome: Outcome,
@@ -141,8 +140,8 @@ mod tests {
         }
     }
 
-    /// All users wait at once, also where the window ends: operations of a millisecond, and of one
-    /// of 800 ms in each second, of which the last ends half a second too late.
+    /// All users wait at once, also where the window ends. Operations take a millisecond, and one
+    /// in each second takes 800 ms. The last of these ends half a second too late.
     #[test]
     fn a_pause_at_the_edge_of_the_window_is_no_violation() {
         let paused = |begin: Nanos| {

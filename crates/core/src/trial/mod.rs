@@ -1,5 +1,5 @@
-//! What one trial says: from a `Trial`, which is raw, to a `TrialReport`, with every statistic
-//! that is shown anywhere, whether it is valid, and what a person should know of it.
+//! What one trial shows: from a `Trial`, which is raw, to a `TrialReport`. It has every statistic
+//! that is shown anywhere, whether the trial is valid, and its findings.
 
 pub mod agents;
 pub mod assess;

@@ -6,7 +6,7 @@ use knee_load::arrival::GapLaw;
 use knee_load::measure::{Histogram, Measurement, Trial, Window};
 use knee_load::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Rate};
 use knee_load::stats::gaps::{
-    Counts, Gaps, KolmogorovSmirnov, counts, dispersion, exponential_test,
+    Gaps, KolmogorovSmirnov, WindowCounts, counts, dispersion, exponential_test,
 };
 use knee_load::time::Nanos;
 
@@ -72,7 +72,7 @@ pub(crate) fn gap_evidence_of(
     known: Window,
 ) -> Option<GapEvidence> {
     let law = schedule.1.gaps()?;
-    let scales: Vec<(Nanos, Counts)> = COUNT_SCALES_MS
+    let scales: Vec<(Nanos, WindowCounts)> = COUNT_SCALES_MS
         .iter()
         .map(|&ms| Nanos::from_millis(ms))
         .filter_map(|bin| Some((bin, counts(starts, known, bin)?)))

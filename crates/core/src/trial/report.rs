@@ -77,8 +77,8 @@ pub struct TrialReport {
 /// Operations and times without an answer of the target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SilenceReport {
-    /// Operations that waited for an answer at the end of the measured time and never got one, each
-    /// of them longer than an answer takes by far. In a closed loop: users who hang.
+    /// Operations that waited for an answer at the end of the measured time and never got one. Each
+    /// waited far longer than an answer takes. In a closed loop: users who hang.
     pub hung: u64,
     /// Hung operations that began before the measured time and waited all through it.
     pub hung_throughout: u64,
@@ -346,7 +346,7 @@ pub struct OfferedReport {
     /// Waits for a free connection; absent where operations need none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_wait_ns: Option<QuantilesReport>,
-    /// The longest stall of a worker past a deadline.
+    /// The longest stall of any worker past a deadline.
     pub stall_ns_max: u64,
 }
 
@@ -386,12 +386,12 @@ pub struct GeneratorReport {
     /// The share of the time in which it was ready to run but others had its core.
     #[serde(default)]
     pub busiest_worker_waiting_percent: f64,
-    /// The share of the host's processor time that the hypervisor gave to others; `null` where the
+    /// The share of the host's processor time that the hypervisor gave to others. `null` where the
     /// trial was too short for the host's counters, which have 100 ticks per second.
     pub steal_percent: Option<f64>,
     /// Largest resident memory of the process.
     pub peak_rss_bytes: u64,
-    /// How often per second a response woke a worker that slept, in a closed loop without pauses
+    /// How often per second a response woke a sleeping worker. Only in a closed loop without pauses
     /// whose target is on the generator's host; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub woken_by_target_per_s: Option<f64>,

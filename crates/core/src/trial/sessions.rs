@@ -168,9 +168,9 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     })
 }
 
-/// The design effect of correlation on the times of sessions of a kind: at most the largest of its
-/// steps, as slow changes that move several steps of a session move its time no more than each of
-/// them. `None` where one is unknown.
+/// The design effect of correlation on the times of sessions of a kind. It is at most the largest
+/// of its steps. A slow change of several steps moves a session's time no more than each of them.
+/// `None` where one is unknown.
 fn effect_of_steps(trial: &Trial, plan: &SessionPlan, kind: usize) -> Option<f64> {
     let measured = &trial.measurement;
     let window: Nanos = measured.window.length();

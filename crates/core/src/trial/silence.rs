@@ -1,7 +1,7 @@
 //! When a target did not answer: users who hang, outages, periodic pauses.
 //!
-//! All of it from the fine counts of [`ResponseBins`], whose bins do not grow with the window: a
-//! pause of 150 ms shows in an hour as it does in ten seconds.
+//! All of it comes from the fine counts of [`ResponseBins`], whose bins do not grow with the
+//! window. A pause of 150 ms shows in an hour as it does in ten seconds.
 
 use crate::trial::report::{OutageReport, PausesReport, SilenceReport};
 use knee_load::measure::{Measurement, Outcome, ResponseBins, Trial};
@@ -81,21 +81,37 @@ fn hung(trial: &Trial) -> (u64, Option<u64>) {
     (hung, first.map(|(waited, _)| waited.0))
 }
 
-/// Runs of bins without a good response that are longer than chance and the response times make
-/// them.
-fn silent(measured: &Measurement) -> Vec<Range<usize>> {
-    let answers = &measured.answers;
-    let bins = bins(measured);
-    let good = |bin: usize| answers.good.get(bin).copied().unwrap_or(0);
-    let all: u64 = (0..bins).map(|bin| u64::from(good(bin))).sum();
-    let shortest_ns = measured.response_min.map_or(0, |t| t.0) * SHORTEST;
+/// The longest time of the window without a good response.
+pub(super) fn longest_silence(measured: &Measurement) -> Option<[u64; 2]> {
+    let longest = silent_runs(measured).into_iter().max_by_key(Range::len)?;
+    let end = |bin: usize| bin as u64 * measured.answers.bin.0;
+    let is_last = longest.end == bins(measured);
+    let last = if is_last { measured.window.length().0 } else { end(longest.end) };
+    Some([end(longest.start), last])
+}
+
+/// Runs of bins without a good response.
+fn silent_runs(measured: &Measurement) -> Vec<Range<usize>> {
+    let good = &measured.answers.good;
+    let is_silent = |bin: &usize| good.get(*bin).is_none_or(|&n| n == 0);
     let mut runs: Vec<Range<usize>> = Vec::new();
-    for bin in (0..bins).filter(|&bin| good(bin) == 0) {
+    for bin in (0..bins(measured)).filter(is_silent) {
         match runs.last_mut() {
             Some(run) if run.end == bin => run.end = bin + 1,
             _ => runs.push(bin..bin + 1),
         }
     }
+    runs
+}
+
+/// Runs of bins without a good response that are longer than chance and the response times make
+/// them.
+fn silent(measured: &Measurement) -> Vec<Range<usize>> {
+    let answers = &measured.answers;
+    let bins = bins(measured);
+    let all: u64 = answers.good.iter().take(bins).map(|&n| u64::from(n)).sum();
+    let shortest_ns = measured.response_min.map_or(0, |t| t.0) * SHORTEST;
+    let mut runs = silent_runs(measured);
     runs.retain(|run| {
         let outside = (bins - run.len()).max(1) as f64;
         let expected = all as f64 * run.len() as f64 / outside;

@@ -2,7 +2,7 @@
 
 use crate::trial::assess::assess;
 use crate::trial::report::TrialReport;
-use crate::trial::silence::pauses_within;
+use crate::trial::silence::{longest_silence, pauses_within};
 use knee_load::measure::Trial;
 use knee_load::time::Nanos;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Slice {
     pub fn of(trial: &Trial, begin: Nanos) -> Slice {
         Slice {
             begin_ns: begin.0,
-            silence_ns: longest_silence(trial),
+            silence_ns: longest_silence(&trial.measurement),
             pauses_ns: pauses_within(trial),
             raw: serde_json::to_vec(trial).ok().map(Arc::from),
         }
@@ -48,34 +48,8 @@ impl Slice {
     }
 }
 
-/// The longest run of bins without a good response.
-fn longest_silence(trial: &Trial) -> Option<[u64; 2]> {
-    let measured = &trial.measurement;
-    let answers = &measured.answers;
-    let length = measured.window.length().0;
-    if answers.good.iter().all(|&n| n == 0) {
-        return Some([0, length]);
-    }
-    let bin = answers.bin.0;
-    let mut longest = 0..0;
-    let mut begin = 0;
-    for at in 0..=(length / bin.max(1)) as usize {
-        let is_silent = answers.good.get(at).is_none_or(|&n| n == 0);
-        if !is_silent {
-            begin = at + 1;
-        } else if at + 1 - begin > longest.len() {
-            longest = begin..at + 1;
-        }
-    }
-    let end = |bins: usize| (bins as u64 * bin).min(length);
-    (!longest.is_empty()).then(|| [end(longest.start), end(longest.end)])
-}
-
 /// The trial that slices of one level make together, so that each of its figures is of the same
 /// operations. `None` without any.
-///
-/// Slices of other reports, which hold no trials, give the figures of the one in the middle with
-/// the throughput of all.
 pub fn merged(slices: &[&TrialReport]) -> Option<TrialReport> {
     let trials = slices.iter().map(|t| t.slice().and_then(Slice::trial));
     let whole = trials.collect::<Option<Vec<Trial>>>().and_then(|trials| {
@@ -84,49 +58,59 @@ pub fn merged(slices: &[&TrialReport]) -> Option<TrialReport> {
         trials.for_each(|later| first.append(later));
         Some(assess(&first))
     });
-    whole.or_else(|| pooled(slices))
+    // Slices of tests hold no trials.
+    #[cfg(test)]
+    let whole = whole.or_else(|| tests::pooled(slices));
+    whole
 }
 
-/// The 95 % interval of a mean throughput over these reports. Its standard error is the larger of
-/// what their own intervals imply and what the scatter between them shows.
-fn interval(slices: &[&TrialReport], mean: Option<f64>) -> Option<[f64; 2]> {
-    let mean = mean?;
-    let length: u64 = slices.iter().map(|t| t.duration_ns).sum();
-    let (mut within, mut scatter) = (0.0, 0.0);
-    for trial in slices {
-        let weight = trial.duration_ns as f64 / length.max(1) as f64;
-        let [low, high] = trial.throughput_ci95_per_s?;
-        within += (weight * (high - low) / 2.0).powi(2);
-        scatter += weight * (trial.throughput_per_s? - mean).powi(2);
-    }
-    let between = scatter / (slices.len() as f64 - 1.0).max(1.0);
-    let half = within.sqrt().max(1.96 * between.sqrt());
-    Some([mean - half, mean + half])
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The report in the middle by throughput, with the throughput and the counts of all.
-pub fn pooled(slices: &[&TrialReport]) -> Option<TrialReport> {
-    let mut sorted = slices.to_vec();
-    sorted.sort_by(|a, b| a.successes_per_s().total_cmp(&b.successes_per_s()));
-    let mut middle = (*sorted.get(slices.len() / 2)?).clone();
-    let length: u64 = slices.iter().map(|t| t.duration_ns).sum();
-    let mean = |of: fn(&TrialReport) -> Option<f64>| {
-        let sum =
-            slices.iter().map(|t| of(t).map(|x| x * t.duration_ns as f64)).sum::<Option<f64>>()?;
-        Some(sum / length.max(1) as f64)
-    };
-    middle.throughput_per_s = mean(|t| t.throughput_at_least_per_s().or(Some(0.0)));
-    middle.goodput_per_s = mean(|t| t.goodput_at_least_per_s().or(Some(0.0)));
-    middle.throughput_range_per_s = None;
-    middle.throughput_ci95_per_s = interval(slices, middle.throughput_per_s);
-    middle.duration_ns = length;
-    middle.set_slice(None);
-    for other in &sorted {
-        if !std::ptr::eq(*other, sorted[slices.len() / 2]) {
-            middle.outcomes.merge(&other.outcomes);
+    /// The 95 % interval of a mean throughput over these reports. Its standard error is the larger
+    /// of what their own intervals imply and what the scatter between them shows.
+    fn interval(slices: &[&TrialReport], mean: Option<f64>) -> Option<[f64; 2]> {
+        let mean = mean?;
+        let length: u64 = slices.iter().map(|t| t.duration_ns).sum();
+        let (mut within, mut scatter) = (0.0, 0.0);
+        for trial in slices {
+            let weight = trial.duration_ns as f64 / length.max(1) as f64;
+            let [low, high] = trial.throughput_ci95_per_s?;
+            within += (weight * (high - low) / 2.0).powi(2);
+            scatter += weight * (trial.throughput_per_s? - mean).powi(2);
         }
+        let between = scatter / (slices.len() as f64 - 1.0).max(1.0);
+        let half = within.sqrt().max(1.96 * between.sqrt());
+        Some([mean - half, mean + half])
     }
-    middle.attempted = middle.outcomes.total();
-    middle.completed = middle.outcomes.responses();
-    Some(middle)
+
+    /// The report in the middle by throughput, with the throughput and the counts of all.
+    pub(super) fn pooled(slices: &[&TrialReport]) -> Option<TrialReport> {
+        let mut sorted = slices.to_vec();
+        sorted.sort_by(|a, b| a.successes_per_s().total_cmp(&b.successes_per_s()));
+        let mut middle = (*sorted.get(slices.len() / 2)?).clone();
+        let length: u64 = slices.iter().map(|t| t.duration_ns).sum();
+        let mean = |of: fn(&TrialReport) -> Option<f64>| {
+            let sum = slices
+                .iter()
+                .map(|t| of(t).map(|x| x * t.duration_ns as f64))
+                .sum::<Option<f64>>()?;
+            Some(sum / length.max(1) as f64)
+        };
+        middle.throughput_per_s = mean(|t| t.throughput_at_least_per_s().or(Some(0.0)));
+        middle.goodput_per_s = mean(|t| t.goodput_at_least_per_s().or(Some(0.0)));
+        middle.throughput_range_per_s = None;
+        middle.throughput_ci95_per_s = interval(slices, middle.throughput_per_s);
+        middle.duration_ns = length;
+        middle.set_slice(None);
+        for other in &sorted {
+            if !std::ptr::eq(*other, sorted[slices.len() / 2]) {
+                middle.outcomes.merge(&other.outcomes);
+            }
+        }
+        middle.attempted = middle.outcomes.total();
+        middle.completed = middle.outcomes.responses();
+        Some(middle)
+    }
 }

@@ -11,8 +11,8 @@ use knee_load::spec::Load;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The clock of a trial is the kernel's where this share of the responses has its timestamp: the
-/// first may come before it begins to stamp.
+/// The clock of a trial is the kernel's where this share of the responses has its timestamp. The
+/// first may come before the kernel begins to stamp.
 const STAMPED_SHARE: f64 = 0.99;
 
 /// Least number of operations seen at both ends from which owners of a group are split.
@@ -174,8 +174,8 @@ impl AnatomyReport {
     }
 }
 
-/// The share of each owner that has any, in percent. Where it is known which share of the time from
-/// the request to the response's last byte was inside the server's host, that time is split.
+/// The share of each owner that has any, in percent. `host_share` is the part of the time from
+/// request to last byte that was inside the server's host. That time is split where it is known.
 fn owner_percent(part: &AnatomyPart, host_share: Option<f64>) -> BTreeMap<Owner, f64> {
     let percent = |of: &dyn Fn(Stage) -> bool| part.share(of).unwrap_or(0.0) * 100.0;
     let of_response = [Stage::FirstByte, Stage::Streaming, Stage::Receive];

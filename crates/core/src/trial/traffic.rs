@@ -113,8 +113,9 @@ pub(super) fn rate_ci95(series: &Series, window: Nanos, rate_per_s: f64) -> Opti
     is_steady.then(|| ends.map(|end| (end / mean * rate_per_s).max(0.0)))
 }
 
-/// The design effect of correlation on the response times of a step; `None` of other targets, and
-/// where the response times of the step drift or jump, so that its percentiles may not be bounded.
+/// The design effect of correlation on the response times of a step; `None` of other targets.
+/// `None` too where the response times of the step drift or jump, so that its percentiles may not
+/// be bounded.
 pub(super) fn step_effect(measured: &TargetMeasured, window: Nanos) -> Option<f64> {
     let series = &measured.step.as_ref()?.series;
     let means = series.means_ns(0..series.whole_slots(window));

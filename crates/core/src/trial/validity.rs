@@ -10,7 +10,7 @@ pub use explained::{INVALID, reasons};
 use crate::words::{exact, number, percent, time};
 use knee_load::arrival::GapLaw;
 use knee_load::measure::{Histogram, RateLimitUse};
-use knee_load::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
+use knee_load::stats::gaps::{Gaps, KolmogorovSmirnov, WindowCounts};
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +77,7 @@ pub struct GapEvidence {
     /// Their test against the exponential law; Poisson only.
     pub exponential: Option<KolmogorovSmirnov>,
     /// Counts of starts per bin of several lengths.
-    pub counts: Vec<(Nanos, Counts)>,
+    pub counts: Vec<(Nanos, WindowCounts)>,
 }
 
 /// What is compared of a distribution of times, in nanoseconds; 0 where there is none. Of few
@@ -324,9 +324,9 @@ fn judged_gaps(e: &ValidityEvidence) -> Option<&GapEvidence> {
     e.gaps.as_ref().filter(|_| few_shed)
 }
 
-/// Whether a deviation of gaps by so much comes from single late starts, which the ranges of the
-/// figures cover: most operations started when they were due. A start that is late by Δ makes the
-/// gaps before and after it longer and shorter by Δ.
+/// Whether such a deviation of gaps comes from single late starts, which the ranges of the figures
+/// cover: most operations started when they were due. A start that is late by Δ makes the gaps
+/// before and after it longer and shorter by Δ.
 fn is_lateness(e: &ValidityEvidence, deviation_ns: f64) -> bool {
     let mean_gap_ns = e.gaps.as_ref().map_or(0.0, |g| g.gaps.mean_ns);
     let punctual_ns = PUNCTUAL_NS.max((PUNCTUAL_SHARE * mean_gap_ns) as u64);

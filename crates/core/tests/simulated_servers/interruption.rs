@@ -3,8 +3,8 @@
 use super::*;
 
 /// Throughput by the series, over the true one, of a trial of 10 users that is interrupted after
-/// this many ms, after a warm-up in which the users fall out of step. There is a worker for each,
-/// so the true one is 10/mean.
+/// this many ms. It has a warm-up in which the users fall out of step. Each user has a worker, so
+/// the true throughput is 10/mean.
 fn share_measured(service: Law, at_ms: u64, seed: u64) -> f64 {
     let mut world = World::station(None, service);
     world.interrupted_at = Some(ms(1_000 + at_ms));

@@ -39,7 +39,7 @@ const EXP: Law = Law::Exp(Nanos::from_millis(1));
 const FIXED: Law = Law::Fixed(Nanos::from_millis(1));
 const PER_S: f64 = 1000.0;
 
-/// Runs `load` for so long, after a warm-up of a tenth.
+/// Runs `load` for this time, after a warm-up of a tenth.
 fn run(load: Load, world: &World, seconds: u64) -> Simulated {
     let mut spec = trial(load, secs(seconds));
     spec.warmup = ms(seconds * 100);
@@ -289,7 +289,8 @@ fn arrivals_beyond_the_connections_wait_for_one() {
     assert_eq!((measurement.connections_opened, measurement.connections_max), (2, 2));
 }
 
-/// 1,000/s over so many connections against a server that takes 300 ms, with a timeout of 1 s.
+/// 1,000/s over this number of connections against a server that takes 300 ms, with a timeout of 1
+/// s.
 fn starved(connections_max: u32) -> Measurement {
     let mut load = open(1_000, ArrivalLaw::Constant);
     if let Load::Open(load) = &mut load {

@@ -40,9 +40,9 @@ pub(crate) struct ServiceClock {
 }
 
 impl ServiceClock {
-    /// Reads the clock several times by `read` and takes the reading with the shortest round trip,
-    /// which is exact to half of that (Cristian, Probabilistic Clock Synchronization, 1989).
-    /// Returns the round trip too, in nanoseconds.
+    /// Reads the clock several times by `read` and takes the reading with the shortest round trip.
+    /// It is exact to half of that (Cristian, Probabilistic Clock Synchronization, 1989). Returns
+    /// the round trip too, in nanoseconds.
     ///
     /// # Errors
     /// The first error of `read`.
@@ -66,8 +66,8 @@ impl ServiceClock {
         Ok((best, best_ns))
     }
 
-    /// Uncertainty over a whole trial: that of this first reading, and by how much a second one at
-    /// the end of the trial differs, as two clocks drift apart. In nanoseconds.
+    /// Uncertainty over a whole trial, in nanoseconds. It is that of this first reading, plus the
+    /// difference of a second one at the end of the trial, as two clocks drift apart.
     pub(crate) fn uncertainty_until(self, second: Option<ServiceClock>) -> u64 {
         let drift_ns = second.map_or(0, |second| {
             let apart = second.ahead_ns.wrapping_sub(self.ahead_ns) as i64;

@@ -2,7 +2,7 @@
 
 use super::control_connection::{ControlConnection, IDLE_NS};
 use super::greeting::{Hello, HelloRefusal, HelloReply, Welcome};
-use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::epoll::{Epoll, EpollEvent, flags};
 use crate::sys::eventfd::EventFd;
 use knee_load::time::Nanos;
 use serde::Serialize;
@@ -79,7 +79,7 @@ impl<F: Serialize> ServiceClients<F> {
 
     /// Waits for an event, up to `patience`.
     pub(crate) fn wait(&self, patience: Nanos) {
-        let mut events = [Event::EMPTY; 64];
+        let mut events = [EpollEvent::EMPTY; 64];
         // A failed wait would fail again at once: the sleep keeps it from spinning.
         if self.epoll.wait(&mut events, Some(patience)).is_err() {
             std::thread::sleep(Duration::from_millis(50));

@@ -19,7 +19,7 @@ pub type FlightId = u32;
 
 /// Protocol state of one connection, from its establishment to its end.
 pub trait Exchange: Sized {
-    /// State shared by all connections of a worker: encoded requests and caches.
+    /// State shared by all connections of one thread: encoded requests and caches.
     type Shared;
 
     /// Whether several operations may share a connection. If not, a request is sent as soon as it
@@ -94,10 +94,10 @@ pub struct EventQueue {
 impl EventQueue {
     /// What takes the response of an operation, if it is read.
     #[inline]
-    pub fn sink(&mut self, op: FlightId) -> Option<ResponseSink<'_>> {
+    pub fn sink(&mut self, op: FlightId) -> Option<OperationSink<'_>> {
         let is_read = self.readings.as_ref().is_some_and(|readings| readings.reads(op))
             || self.messages.as_ref().is_some_and(|messages| messages.reads(op));
-        is_read.then(|| ResponseSink {
+        is_read.then(|| OperationSink {
             op,
             readings: self.readings.as_deref_mut().filter(|readings| readings.reads(op)),
             messages: self.messages.as_deref_mut(),
@@ -122,14 +122,14 @@ impl EventQueue {
 }
 
 /// Takes the response of an operation: values for its session, and messages, which become events.
-pub struct ResponseSink<'a> {
+pub struct OperationSink<'a> {
     op: FlightId,
     readings: Option<&'a mut ResponseReaders>,
     messages: Option<&'a mut MessageReaders>,
     events: &'a mut Vec<OpEvent>,
 }
 
-impl ResponseSink<'_> {
+impl OperationSink<'_> {
     /// A field of the head.
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
         if let Some(readings) = &mut self.readings {

@@ -10,8 +10,8 @@ use std::net::IpAddr;
 /// TCP_TIMEWAIT_LEN, which no setting changes.
 const TIME_WAIT: Nanos = Nanos::from_secs(60);
 
-/// Settings of this host that limit an overload of `target`: for connections from one address that
-/// are closed in order, with the server's settings if it is `on_this_host`. Linux's defaults stand
+/// Settings of this host that limit an overload of `target`, for connections from one address that
+/// are closed in order. Has the server's settings if it is `on_this_host`. Linux's defaults stand
 /// in for what cannot be read.
 pub fn preflight_facts(target: IpAddr, on_this_host: bool) -> PreflightFacts {
     let tw_reuse = match number("ipv4/tcp_tw_reuse", 2) {

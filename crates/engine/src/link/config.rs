@@ -75,19 +75,19 @@ fn resumption(resume: TlsResume) -> Resumption {
 
 /// The client's certificate, if any, and whether a server has requested it.
 #[derive(Debug)]
-pub(super) struct ClientCertificate {
+pub(super) struct CertificateResolver {
     key: Option<Arc<CertifiedKey>>,
     is_asked_for: AtomicBool,
 }
 
-impl ClientCertificate {
+impl CertificateResolver {
     /// Whether a server has requested it since the last call.
     pub(super) fn was_asked_for(&self) -> bool {
         self.is_asked_for.swap(false, Ordering::Relaxed)
     }
 }
 
-impl ResolvesClientCert for ClientCertificate {
+impl ResolvesClientCert for CertificateResolver {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.is_asked_for.store(true, Ordering::Relaxed);
         self.key.clone()
@@ -102,7 +102,7 @@ impl ResolvesClientCert for ClientCertificate {
 fn client_certificate(
     spec: &TlsSpec,
     provider: &CryptoProvider,
-) -> Result<Arc<ClientCertificate>, RunError> {
+) -> Result<Arc<CertificateResolver>, RunError> {
     let key = match &spec.certificate {
         None => None,
         Some(of) => {
@@ -114,7 +114,7 @@ fn client_certificate(
             Some(Arc::new(pair.map_err(|error| wrong(misfit(&error)))?))
         }
     };
-    Ok(Arc::new(ClientCertificate { key, is_asked_for: AtomicBool::new(false) }))
+    Ok(Arc::new(CertificateResolver { key, is_asked_for: AtomicBool::new(false) }))
 }
 
 /// Why a certificate and a key are refused.

@@ -18,7 +18,7 @@ use knee_load::time::Nanos;
 
 /// One connection's link, from its establishment to its end.
 pub(crate) trait Link: Sized {
-    /// State shared by all connections of a worker.
+    /// State shared by all connections of one thread.
     type Shared;
 
     /// Whether bytes go over the wire as they are.

@@ -18,7 +18,7 @@ use std::time::Instant;
 pub(crate) struct TlsTarget {
     pub(super) config: Arc<ClientConfig>,
     pub(super) name: ServerName<'static>,
-    pub(super) client_certificate: Arc<super::config::ClientCertificate>,
+    pub(super) client_certificate: Arc<super::config::CertificateResolver>,
     pub(super) resume: TlsResume,
 }
 
@@ -58,9 +58,9 @@ struct EarlyData {
 /// Bytes of a record's header: type, version, length (RFC 8446 §5.1).
 const HEADER: usize = 5;
 
-/// Position in the record that is being received. Records are passed to rustls one at a time: the
-/// caller learns which bytes a piece of data came in, and a handshake takes nothing that follows
-/// it.
+/// Position in the record that is being received. Records are passed to rustls one at a time. So
+/// the caller learns which bytes a piece of data came in, and a handshake takes nothing that
+/// follows it.
 #[derive(Default)]
 struct RecordPosition {
     header: [u8; HEADER],

@@ -180,8 +180,8 @@ pub enum Vantage {
     },
 }
 
-/// The best place to observe `target` from: the observer that was named, this host where the
-/// target's address is its own, or none, where only the generator's attempts can be counted.
+/// The best place to observe `target` from. That is the observer that was named, or this host where
+/// the target's address is its own. Otherwise only the generator's attempts can be counted.
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: the observer does not answer, refuses, or watches another port.
@@ -264,8 +264,8 @@ impl Vantage {
 }
 
 impl Vantage {
-    /// The same, but on this host no connection is followed: all packets that leave it would be
-    /// looked at, which takes about 14 % of the connects that a processor can make.
+    /// The same, but on this host no connection is followed. That would inspect all packets that
+    /// leave it, which takes about 14 % of the connects that a processor can make.
     #[must_use]
     pub fn counting_only(mut self) -> Vantage {
         if let Vantage::Here { follows, .. } = &mut self {

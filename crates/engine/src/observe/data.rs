@@ -2,7 +2,7 @@
 //! and here as a parser. As in [`super::segment`], IPv4 and IPv6 without extension headers.
 
 use super::segment::{headers, jump, load_byte, load_half, load_word, unless_equal};
-use crate::sys::packet::{Instruction, SNAP};
+use crate::sys::packet::{BpfInstruction, SNAP};
 use knee_load::both_ends::port_mask;
 use std::net::Ipv6Addr;
 
@@ -33,8 +33,8 @@ pub const FOR_THIS_HOST: u32 = 0;
 /// See [`FOR_THIS_HOST`].
 pub const OUTGOING: u32 = 4;
 
-/// Reads a packet from its network header on, as far as it was kept; `None` where it is no such
-/// segment, is cut off before its flags, or contradicts itself.
+/// Reads a packet from its network header on, within the bytes that were kept. `None` where it is
+/// no such segment, is cut off before its flags, or contradicts itself.
 pub fn parse(packet: &[u8]) -> Option<StreamSegment> {
     let (from, to, tcp) = headers(packet)?;
     let header = packet.len() - tcp.len();
@@ -60,10 +60,10 @@ pub fn parse(packet: &[u8]) -> Option<StreamSegment> {
     })
 }
 
-/// The same selection for the kernel: of the packets that came for `port` of this host, and of
-/// those that it sends from there, those with a SYN or bytes whose client's port is one of
-/// `one_of`, which is rounded up to a power of two.
-pub fn filter(port: u16, one_of: u16) -> Vec<Instruction> {
+/// The same selection for the kernel. It takes packets that came for `port` of this host, and those
+/// that it sends from that port. Of those it keeps the ones with a SYN or bytes whose client's port
+/// is one of `one_of`. That number is rounded up to a power of two.
+pub fn filter(port: u16, one_of: u16) -> Vec<BpfInstruction> {
     // Words that the kernel adds to a packet: its protocol and its type.
     const PROTOCOL: u32 = 0xffff_f000;
     const PACKET_TYPE: u32 = PROTOCOL + 4;

@@ -2,7 +2,7 @@
 //! parser. Both read IPv4 and IPv6 without extension headers; fragments but the first are no
 //! segments.
 
-use crate::sys::packet::{Instruction, SNAP};
+use crate::sys::packet::{BpfInstruction, SNAP};
 use std::net::Ipv6Addr;
 
 /// What a client's segment does to a connection.
@@ -39,8 +39,8 @@ const ACK: u8 = 0x10;
 
 const TCP: u8 = 6;
 
-/// Reads a packet from its network header on, as far as it was kept; `None` where it is no such
-/// segment, is cut off before its flags, or contradicts itself.
+/// Reads a packet from its network header on, within the bytes that were kept. `None` where it is
+/// no such segment, is cut off before its flags, or contradicts itself.
 pub fn parse(packet: &[u8]) -> Option<ControlSegment> {
     let (from, to, tcp) = headers(packet)?;
     let flags = *tcp.get(13)?;
@@ -96,12 +96,13 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// The same selection for the kernel: of the packets that came in for this host (not those it sent,
-/// so that loopback counts each once), those segments to `port`. Keeps [`SNAP`] bytes of each.
+/// The same selection for the kernel: segments to `port` in packets that came in for this host.
+/// Packets that it sent are left out, so that loopback counts each once. Keeps [`SNAP`] bytes of
+/// each.
 ///
 /// Classic BPF over a packet from its network header on (Documentation/networking/filter.rst in the
 /// kernel's source).
-pub fn filter(port: u16) -> Vec<Instruction> {
+pub fn filter(port: u16) -> Vec<BpfInstruction> {
     // Words that the kernel adds to a packet: its protocol and its type.
     const BESIDE: u32 = 0xffff_f000;
     const PROTOCOL: u32 = BESIDE;
@@ -144,25 +145,25 @@ pub fn filter(port: u16) -> Vec<Instruction> {
     ]
 }
 
-pub(super) fn load_word(at: u32) -> Instruction {
+pub(super) fn load_word(at: u32) -> BpfInstruction {
     jump(0x20, at, 0, 0)
 }
 
-pub(super) fn load_half(at: u32) -> Instruction {
+pub(super) fn load_half(at: u32) -> BpfInstruction {
     jump(0x28, at, 0, 0)
 }
 
-pub(super) fn load_byte(at: u32) -> Instruction {
+pub(super) fn load_byte(at: u32) -> BpfInstruction {
     jump(0x30, at, 0, 0)
 }
 
 /// Skips `skip` instructions unless what was loaded is `value`.
-pub(super) fn unless_equal(value: u32, skip: u8) -> Instruction {
+pub(super) fn unless_equal(value: u32, skip: u8) -> BpfInstruction {
     jump(0x15, value, 0, skip)
 }
 
-pub(super) fn jump(code: u16, operand: u32, jump_true: u8, jump_false: u8) -> Instruction {
-    Instruction { code, jump_true, jump_false, operand }
+pub(super) fn jump(code: u16, operand: u32, jump_true: u8, jump_false: u8) -> BpfInstruction {
+    BpfInstruction { code, jump_true, jump_false, operand }
 }
 
 #[cfg(test)]

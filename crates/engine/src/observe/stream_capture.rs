@@ -1,11 +1,11 @@
 //! Follows a share of the connections to a port of this host, on a thread of its own.
 
 use super::data;
-use super::streams::Streams;
+use super::streams::FollowedStreams;
 use super::watch::why_not;
 use crate::kernel::timestamps::Timestamps;
 use crate::sys::clock::realtime_ahead_ns;
-use crate::sys::packet::{Batch, PacketSocket};
+use crate::sys::packet::{PacketBatch, PacketSocket};
 use crate::threads::StoppableThread;
 use knee_load::both_ends::ObservedStreams;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,7 +55,7 @@ impl StreamCapture {
 }
 
 fn follow(tap: &PacketSocket, stop: &AtomicBool) -> ObservedStreams {
-    let (mut streams, mut batch) = (Streams::default(), Batch::for_packets());
+    let (mut streams, mut batch) = (FollowedStreams::default(), PacketBatch::for_packets());
     loop {
         thread::park_timeout(LOOK_EVERY);
         let is_over = stop.load(Ordering::Relaxed);
@@ -67,7 +67,7 @@ fn follow(tap: &PacketSocket, stop: &AtomicBool) -> ObservedStreams {
     }
 }
 
-fn read_packets(tap: &PacketSocket, batch: &mut Batch, streams: &mut Streams) {
+fn read_packets(tap: &PacketSocket, batch: &mut PacketBatch, streams: &mut FollowedStreams) {
     for _ in 0..BATCHES_MAX {
         match tap.receive(batch) {
             Ok(0) => return,

@@ -13,7 +13,7 @@ const CONNECTIONS_MAX: usize = 50_000;
 
 /// Connections that are followed, as their segments come by.
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub(super) struct FollowedStreams {
     connections: Vec<FollowedConnection>,
     /// The latest connection of each client's address and port.
     latest: HashMap<(Ipv6Addr, u16), usize>,
@@ -58,7 +58,7 @@ struct FollowedConnection {
     responses: Option<(u32, StreamTimesBuilder)>,
 }
 
-impl Streams {
+impl FollowedStreams {
     /// A segment came from a client at `at_ns`. Of a connection whose SYN was not seen nothing is
     /// known.
     pub(super) fn came(&mut self, segment: &StreamSegment, at_ns: u64) {
@@ -119,8 +119,8 @@ impl Streams {
 
     /// Returns what was seen. `lost`: segments that the capture lost.
     pub(super) fn finish(self, lost: u64) -> ObservedStreams {
-        // The client counts what it sent something over. One that it had given up before the
-        // server's SYN came carried nothing.
+        // The client counts connections that it sent something over. A connection that timed out
+        // before the server's SYN came carried nothing.
         let carried = self.connections.into_iter().filter(|c| c.has_carried);
         let connections = carried.filter_map(|followed| {
             let (_, responses) = followed.responses?;
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_connection_is_followed_from_its_syns_on() {
-        let mut streams = Streams::default();
+        let mut streams = FollowedStreams::default();
         streams.came(&segment(false, 5, 10), 1);
         streams.goes(&back(false, 5, 10), 1);
         streams.came(&segment(true, 100, 0), 2);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_port_that_is_used_again_is_another_connection() {
-        let mut streams = Streams::default();
+        let mut streams = FollowedStreams::default();
         for (syn, at) in [(100, 1), (5_000, 11)] {
             streams.came(&segment(true, syn, 3), at);
             streams.goes(&back(true, syn + 7, 0), at + 1);
@@ -199,14 +199,14 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_refused_is_none() {
-        let mut streams = Streams::default();
+        let mut streams = FollowedStreams::default();
         streams.came(&segment(true, 100, 0), 1);
         assert_eq!(streams.finish(0), ObservedStreams::default());
     }
 
     #[test]
     fn abandoned_connection_is_left_out_and_the_next_is_kept() {
-        let mut streams = Streams::default();
+        let mut streams = FollowedStreams::default();
         streams.came(&segment(true, 100, 0), 1);
         streams.goes(&back(true, 900, 0), 2);
         streams.came(&segment(true, 7_000, 0), 11);
@@ -219,9 +219,9 @@ mod tests {
 
     #[test]
     fn what_there_is_no_room_for_is_counted() {
-        let mut streams = Streams {
+        let mut streams = FollowedStreams {
             room: MarkBudget { marks: MARKS_MAX - 1, ..MarkBudget::default() },
-            ..Streams::default()
+            ..FollowedStreams::default()
         };
         streams.came(&segment(true, 100, 0), 1);
         streams.goes(&back(true, 900, 0), 1);

@@ -116,7 +116,7 @@ pub(super) enum Sighting {
     /// The same attempt again: its client had no answer.
     Repeated,
     /// The same packet once more, on its way through another interface of this host (such as a
-    /// bridge over a network card): to be counted once.
+    /// bridge over a network card). It counts once.
     Same,
 }
 

@@ -98,7 +98,7 @@ fn one_client_at_a_time() {
     assert!(server.stop().refused >= 1);
 }
 
-/// More than wait at once, none of which says anything, and each as long as it likes.
+/// More connections than wait at once. None of them sends anything, and each stays.
 #[test]
 fn idle_connections_keep_no_client_out() {
     let (server, at) = observer(1, Some("secret"));
@@ -271,7 +271,7 @@ fn the_place_to_observe_from_is_chosen() {
     };
     there.arm();
     there.begin(monotonic_ns(), INTERVAL, LONG);
-    // It goes away in the middle: the trial goes on, and what was not seen is said.
+    // It ends in the middle: the trial goes on, and the result says what was not seen.
     drop(server);
     let observed = there.finish();
     assert_eq!(observed.source, SynSource::Attempts);

@@ -7,7 +7,7 @@ use crate::error::reason;
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::sys::clock::{monotonic_ns, realtime_ahead_ns};
-use crate::sys::packet::{Batch, PacketSocket};
+use crate::sys::packet::{PacketBatch, PacketSocket};
 use crate::threads::StoppableThread;
 use knee_load::measure::{Observed, SynSource};
 use knee_load::time::Nanos;
@@ -123,18 +123,19 @@ impl HostReading {
 /// A port of this host (in this network namespace) that is being watched, until it is finished or
 /// dropped.
 ///
-/// With CAP_NET_RAW a capture counts, filtered in the kernel: every SYN that came for the port, as
-/// it left the interface, before a firewall or the listening socket could drop it.
+/// With CAP_NET_RAW a capture counts, filtered in the kernel. It has every SYN that came for the
+/// port, as it left the interface, before a firewall or the listening socket could drop it.
 ///
-/// Without, counters of the kernel stand for it: the first SYNs are then PassiveOpens +
-/// ListenDrops, where nothing tells first ones from repeated ones. PassiveOpens moves as a
-/// handshake ends and its connection is made (also one by SYN cookie), so not for a handshake that
-/// never ends. ListenDrops moves for each SYN that a listening socket dropped, as the accept queue
-/// (ListenOverflows) or the queue of requests (TCPReqQFullDrop) was full, repeated ones included;
-/// and for each segment that would have ended a handshake but met a full accept queue. Both are of
-/// all listening sockets of the network namespace, and are read up to a millisecond off the
-/// window's edges. So the figure is exact while nothing is dropped and no other port is in use; it
-/// is too high where clients wait long enough to repeat their SYNs (a second).
+/// Without it, counters of the kernel take its place. The first SYNs are then PassiveOpens +
+/// ListenDrops, and nothing tells first ones from repeated ones. PassiveOpens moves as a handshake
+/// ends and its connection is made, also one by SYN cookie. So it does not move for a handshake
+/// that never ends. ListenDrops moves for each SYN that a listening socket dropped, repeated ones
+/// included. The reason was a full accept queue (ListenOverflows) or a full queue of requests
+/// (TCPReqQFullDrop). It moves too for each segment that would have ended a handshake but met a
+/// full accept queue. Both are of all listening sockets of the network namespace, and are read up
+/// to a millisecond off the window's edges. So the figure is exact while nothing is dropped and no
+/// other port is in use. It is too high where clients wait long enough to repeat their SYNs (a
+/// second).
 #[derive(Debug)]
 pub struct PortWatch {
     source: SynSource,
@@ -218,7 +219,7 @@ impl WatchThread {
     }
 
     fn run(mut self, stop: &AtomicBool) -> Observed {
-        let (mut batch, mut is_over) = (Batch::for_packets(), false);
+        let (mut batch, mut is_over) = (PacketBatch::for_packets(), false);
         let is_small = self.tap.as_ref().is_some_and(|t| t.buffer() < BUFFER / 8);
         let look_every = if is_small { LOOK_OFTEN } else { LOOK_EVERY };
         loop {
@@ -277,7 +278,7 @@ impl WatchThread {
     }
 
     /// Counts packets that have come.
-    fn read_packets(&mut self, batch: &mut Batch) {
+    fn read_packets(&mut self, batch: &mut PacketBatch) {
         let Some(tap) = &self.tap else {
             return;
         };

@@ -7,8 +7,8 @@ const NONE: u32 = u32::MAX;
 
 /// The deadlines of numbered slots, each at most one, as a doubly linked list in order of time.
 ///
-/// Deadlines come nearly in order (now + the same timeout), so inserting from the late end looks
-/// at one or two links, and removing is immediate: cheaper than a heap, and without allocation.
+/// Deadlines come nearly in order: now + the same timeout. So inserting from the late end looks at
+/// one or two links, and removing is immediate. That is cheaper than a heap, and allocates nothing.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     links: Vec<Link>,

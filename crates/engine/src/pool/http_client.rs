@@ -73,9 +73,9 @@ impl ClientConfig {
 const NONE: u32 = u32::MAX;
 
 /// Carries operations over connections of one kind of link, exchange and policy. An operation of a
-/// lane takes the lane's own connection. Any other takes the idle connection used last; or opens
-/// one, up to the most permitted; or shares the one with the fewest operations, if the exchange is
-/// multiplexed; or waits, if the policy does. Has no schedule and no statistics.
+/// lane takes the lane's own connection. Any other takes the idle connection used last, or opens
+/// one, up to the limit. Else it shares the one with the fewest operations, if the exchange is
+/// multiplexed, or waits, if the policy does. Has no schedule and no statistics.
 pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Pooled> {
     config: ClientConfig,
     policy: P,

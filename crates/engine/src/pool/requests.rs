@@ -1,13 +1,13 @@
 //! Requests of a run, serialised in advance, and their order.
 
 use crate::exchange::http1::serialise_head;
-use crate::reactor::{Requests, WireRequest};
+use crate::reactor::{WireRequest, WireRequests};
 use knee_load::rng::{self, Rng};
 use knee_load::spec::{HttpTarget, Pick};
 
 /// One worker's view of the requests.
 pub(crate) struct RequestSet {
-    bytes: Requests,
+    bytes: WireRequests,
     /// Requests that may be sent twice.
     idempotent: Box<[bool]>,
     /// Requests that may be sent as early data, which others can replay.
@@ -19,16 +19,23 @@ pub(crate) struct RequestSet {
 }
 
 /// Serialises all requests of a target.
-pub(crate) fn serialise_all(target: &HttpTarget) -> Requests {
+pub(crate) fn serialise_all(target: &HttpTarget) -> WireRequests {
     let wires = target.requests.iter();
-    Requests::new(wires.map(|r| WireRequest::new(serialise_head(r, target.keep_alive), &r.body)))
+    WireRequests::new(
+        wires.map(|r| WireRequest::new(serialise_head(r, target.keep_alive), &r.body)),
+    )
 }
 
 impl RequestSet {
     /// Requests of `target`, serialised in `bytes`. Random picks use `rng`; picks in order begin
     /// with
     /// `first`.
-    pub(crate) fn new(target: &HttpTarget, bytes: Requests, first: usize, rng: Rng) -> RequestSet {
+    pub(crate) fn new(
+        target: &HttpTarget,
+        bytes: WireRequests,
+        first: usize,
+        rng: Rng,
+    ) -> RequestSet {
         let methods = target.requests.iter().map(|request| request.method.as_str());
         // RFC 9110 §9.2.1
         let is_safe = |method: &str| matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE");

@@ -1,5 +1,5 @@
-//! The client of a worker whose operations are sessions: users who take step after step. Each step
-//! is a request that [`HttpClient`] carries.
+//! A client whose operations are sessions: users who take step after step. Each step is a request
+//! that [`HttpClient`] carries.
 
 mod asking;
 mod programs;

@@ -1,8 +1,8 @@
 //! The epoll backend: edge-triggered, one registration per connection for its whole life.
 
 use super::{
-    Backend, Buffers, Close, ConnectOptions, Event, POLL_BYTES_MAX, Payload, Piece, Requests, Sink,
-    place,
+    Backend, Buffers, Close, ConnectOptions, Event, POLL_BYTES_MAX, Payload, Piece, Sink,
+    WireRequests, place,
 };
 use crate::sys::epoll::{self, Epoll, flags};
 use crate::sys::socket::{Socket, TcpState};
@@ -34,9 +34,9 @@ const EVENTS_MAX: usize = 256;
 pub(crate) struct EpollBackend {
     epoll: Epoll,
     connections: Vec<Connection>,
-    requests: Requests,
+    requests: WireRequests,
     spare: Buffers,
-    events: Box<[epoll::Event]>,
+    events: Box<[epoll::EpollEvent]>,
     buffer: Box<[u8]>,
     timestamps: bool,
     /// Tokens of connections that wait for their turn to be read.
@@ -72,7 +72,7 @@ enum Ending {
 }
 
 impl Ending {
-    fn of(event: epoll::Event) -> Ending {
+    fn of(event: epoll::EpollEvent) -> Ending {
         if event.flags() & (flags::HANG_UP | flags::ERROR) != 0 {
             Ending::Gone
         } else if event.flags() & flags::READ_CLOSED != 0 {
@@ -90,7 +90,7 @@ impl EpollBackend {
     /// The kernel refuses an epoll instance.
     pub(crate) fn new(
         capacity: usize,
-        requests: Requests,
+        requests: WireRequests,
         timestamps: bool,
     ) -> io::Result<EpollBackend> {
         let mut connections = Vec::new();
@@ -100,7 +100,7 @@ impl EpollBackend {
             connections,
             requests,
             spare: Buffers::default(),
-            events: vec![epoll::Event::EMPTY; EVENTS_MAX].into_boxed_slice(),
+            events: vec![epoll::EpollEvent::EMPTY; EVENTS_MAX].into_boxed_slice(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             timestamps,
             turns: VecDeque::new(),
@@ -109,7 +109,7 @@ impl EpollBackend {
         })
     }
 
-    fn handle<S: Sink<Self>>(&mut self, event: epoll::Event, buffer: &mut [u8], sink: &mut S) {
+    fn handle<S: Sink<Self>>(&mut self, event: epoll::EpollEvent, buffer: &mut [u8], sink: &mut S) {
         if event.token() & WATCHED != 0 {
             return self.tell_watched(event.token() as u32, sink);
         }
@@ -132,8 +132,8 @@ impl EpollBackend {
                 Some(known) => *known = ending.max(*known),
             }
         }
-        // After what has come: a server may answer and close before it has read the whole request,
-        // and sending on then fails although its answer is here.
+        // Follows what has come. A server may answer and close before it has read the whole
+        // request. Sending on then fails although its answer has arrived.
         let connection = &mut self.connections[slot as usize];
         if connection.generation == generation
             && event.is_writable()
@@ -367,7 +367,7 @@ impl Backend for EpollBackend {
     fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {
         let mut events = std::mem::take(&mut self.events);
         let timeout = if self.turns.is_empty() { timeout } else { Nanos::ZERO };
-        let waited = self.epoll.wait(&mut events, Some(timeout)).map(<[epoll::Event]>::len);
+        let waited = self.epoll.wait(&mut events, Some(timeout)).map(<[epoll::EpollEvent]>::len);
         let mut buffer = std::mem::take(&mut self.buffer);
         self.readable_bytes = POLL_BYTES_MAX;
         let turns = if self.turns.is_empty() { 0 } else { self.take_turns(&mut buffer, sink) };

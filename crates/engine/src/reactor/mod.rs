@@ -1,4 +1,4 @@
-//! The reactor of a worker thread: waits for completions and deadlines together.
+//! The reactor of one worker thread: waits for completions and deadlines together.
 //!
 //! A [`Backend`] carries bytes for numbered connections and reports events to a [`Sink`]. Its
 //! interface is that of completions. io_uring has it; epoll imitates it by reading whatever is
@@ -13,7 +13,7 @@ mod wait;
 
 pub(crate) use epoll::EpollBackend;
 pub(crate) use receive_clock::{EventTime, ReceiveClock};
-pub(crate) use requests::{Requests, WireRequest};
+pub(crate) use requests::{WireRequest, WireRequests};
 pub(crate) use uring::UringBackend;
 pub(crate) use wait::{COVERED, Waiter, margin_within_bounds};
 

@@ -16,8 +16,8 @@ const READING_NS: f64 = 5_000.0;
 /// Time of an event, in run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventTime {
-    /// Time of the event: for bytes, when the kernel received the last of them, if it tells;
-    /// otherwise the time at which the generator saw it.
+    /// Time of the event. For bytes it is when the kernel received the last of them, if known.
+    /// Otherwise it is the time at which the generator saw it.
     pub happened: Nanos,
     /// Time at which the generator saw it.
     pub seen: Nanos,

@@ -10,7 +10,7 @@ const JOINED_BYTES_MAX: usize = 16 << 10;
 /// The requests of a run, serialised once before it. A backend keeps them alive, as the kernel may
 /// read from them until a send has completed.
 #[derive(Clone, Debug)]
-pub(crate) struct Requests(Arc<[WireRequest]>);
+pub(crate) struct WireRequests(Arc<[WireRequest]>);
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -38,10 +38,10 @@ impl WireRequest {
     }
 }
 
-impl Requests {
+impl WireRequests {
     /// Requests in this order.
-    pub(crate) fn new(requests: impl IntoIterator<Item = WireRequest>) -> Requests {
-        Requests(requests.into_iter().collect())
+    pub(crate) fn new(requests: impl IntoIterator<Item = WireRequest>) -> WireRequests {
+        WireRequests(requests.into_iter().collect())
     }
 
     /// Number of requests.
@@ -87,7 +87,7 @@ mod tests {
         let long = Body::from(vec![b'x'; JOINED_BYTES_MAX + 1]);
         let short = Body::from(vec![b'y'; 3]);
         let wires = [&long, &short].map(|body| WireRequest::new(b"head".to_vec(), body));
-        let requests = Requests::new(wires);
+        let requests = WireRequests::new(wires);
         assert!(std::ptr::eq(requests.pieces(0).1.as_ptr(), long.as_ptr()));
         assert_eq!(requests.pieces(1), (&b"headyyy"[..], &b""[..]));
         for request in 0..requests.count() {

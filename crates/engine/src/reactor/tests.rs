@@ -45,10 +45,10 @@ impl Log {
     }
 }
 
-fn requests() -> Requests {
+fn requests() -> WireRequests {
     let long = Body::from(vec![b'x'; 2_999_999]);
     let ping = WireRequest::new(b"ping".to_vec(), &Body::default());
-    Requests::new([ping, WireRequest::new(b"x".to_vec(), &long)])
+    WireRequests::new([ping, WireRequest::new(b"x".to_vec(), &long)])
 }
 
 /// How long a test waits for what must come.
@@ -328,7 +328,7 @@ fn watches_what_is_no_connection<B: Backend>(mut io: B) {
         io.poll(Nanos::from_millis(10), &mut sink).unwrap();
     }
     assert_eq!((&sink.1[..], sink.2), (&b"abcde"[..], true));
-    // Its end is told once, although it stays there.
+    // Its end is reported once, although the condition stays.
     assert_eq!(io.poll(Nanos::from_millis(5), &mut sink).unwrap(), 0);
 }
 

@@ -1,9 +1,9 @@
-//! The io_uring backend: one multishot receive per connection, into buffers that all connections of
-//! the worker share; sends without success reports; one system call per pass.
+//! The io_uring backend. One multishot receive per connection goes into buffers that all
+//! connections of the worker share. Sends have no success reports. A pass makes one system call.
 
 use super::{
-    Backend, Buffers, Close, ConnectOptions, Event, POLL_BYTES_MAX, Payload, Piece, Requests, Sink,
-    place,
+    Backend, Buffers, Close, ConnectOptions, Event, POLL_BYTES_MAX, Payload, Piece, Sink,
+    WireRequests, place,
 };
 mod completed;
 
@@ -36,7 +36,7 @@ pub(crate) struct UringBackend {
     // Dropped first: after it the kernel holds no pointer into the fields below.
     ring: IoUring,
     connections: Vec<Connection>,
-    requests: Requests,
+    requests: WireRequests,
     /// Buffers of closed connections that the kernel may still read from, each with the user data
     /// of its send.
     lent: Vec<(u64, Vec<u8>)>,
@@ -72,7 +72,7 @@ impl UringBackend {
     /// io_uring, or it is older than Linux 6.0.
     pub(crate) fn new(
         capacity: usize,
-        requests: Requests,
+        requests: WireRequests,
         timestamps: bool,
     ) -> io::Result<UringBackend> {
         let ring = IoUring::builder()
@@ -123,8 +123,8 @@ impl UringBackend {
 
     /// Queues a submission.
     fn push(&mut self, entry: squeue::Entry) -> io::Result<()> {
-        // SAFETY: every pointer in an entry is to a request, an address or a shared buffer, all of
-        // which this backend owns and keeps in place until the ring is gone.
+        // SAFETY: every pointer in an entry is to a request, an address or a shared buffer. This
+        // backend owns them all and keeps them in place until the ring is gone.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.ring.submit()?;
         }

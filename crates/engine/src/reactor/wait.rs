@@ -8,16 +8,16 @@ use knee_load::polling::{
 use knee_load::spec::{Margins, WaitPolicy};
 use knee_load::time::Nanos;
 
-/// Longest sleep of a worker: it checks for Ctrl-C and timeouts at least this often.
+/// Longest sleep between two checks for Ctrl-C and timeouts.
 const SLEEP_MAX: Nanos = Nanos::from_millis(50);
 
 /// Shortest sleep. Sleeping and waking up cost about as much of the processor as polling for this
 /// time.
 const SLEEP_MIN: Nanos = Nanos::from_micros(5);
 
-/// Share of late wake-ups that a margin covers, as a balance of punctuality and processor time: at
-/// 1,000 deadlines a second and wake-ups 60 to 200 µs late (an idle virtual core), polling takes
-/// some 5 % of a core.
+/// Share of late wake-ups that a margin covers, as a balance of punctuality and processor time.
+/// Polling takes some 5 % of a core at 1,000 deadlines a second with wake-ups 60 to 200 µs late (an
+/// idle virtual core).
 pub(crate) const COVERED: f64 = 0.85;
 
 /// Least share of late wake-ups that the margin of `--wait auto` covers, so that the 99th
@@ -56,7 +56,7 @@ pub(crate) struct Waiter {
 
 impl Waiter {
     /// Starts with these margins. `covered` (0 to 1) is the share of late wake-ups that a margin is
-    /// to cover: the rest misses its deadline, and a higher share costs more polling.
+    /// to cover. The rest misses its deadline, and a higher share costs more polling.
     pub(crate) fn new(policy: WaitPolicy, covered: f64, margins: &Margins) -> Waiter {
         Waiter {
             policy,
@@ -224,8 +224,8 @@ mod tests {
         assert!(!polls(100..300), "and are below 100 µs after 200 times");
     }
 
-    /// A machine whose idle core wakes 60 to 200 µs late, in virtual time: how late each of many
-    /// waits for `delay` ended, and the share of the time that went into polling.
+    /// A machine whose idle core wakes 60 to 200 µs late, in virtual time. Returns how late each of
+    /// many waits for `delay` ended, and the share of the time that went into polling.
     fn on_a_sleepy_machine(delay: Nanos) -> (Vec<Nanos>, f64) {
         let mut waiter = Waiter::new(WaitPolicy::Hybrid, COVERED, &Margins::UNKNOWN);
         let (mut now, mut polled, mut wakeups) = (Nanos::ZERO, Nanos::ZERO, 0);
@@ -265,8 +265,8 @@ mod tests {
         }
     }
 
-    /// A worker with an operation every 500 µs on a machine that wakes late by `late`: the ways it
-    /// went, and the share of the last tenth of the time that it polled.
+    /// A worker with an operation every 500 µs on a machine that wakes late by `late`. Returns its
+    /// ways to wait, and the share of the last tenth of the time that it polled.
     fn on_a_machine(late: impl Fn(u64) -> Nanos) -> (Vec<WaitMode>, f64) {
         let waiter = Waiter::new(WaitPolicy::Auto, COVERED, &Margins::UNKNOWN);
         let mut waiter = waiter.of_worker(3, 1);

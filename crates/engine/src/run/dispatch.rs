@@ -12,7 +12,7 @@ use crate::pool::client::Client;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
 use crate::pool::requests::RequestSet;
 use crate::pool::session_client::{SessionClient, SessionConfig};
-use crate::reactor::{EpollBackend, Requests, UringBackend};
+use crate::reactor::{EpollBackend, UringBackend, WireRequests};
 use crate::worker::WorkerResult;
 use knee_load::driver::RateLimit;
 use knee_load::measure::IntervalPart;
@@ -31,7 +31,7 @@ pub(super) fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, Run
     if choice != BackendChoice::IoUring {
         return Ok(BackendChoice::Epoll);
     }
-    match UringBackend::new(1, Requests::new([]), false) {
+    match UringBackend::new(1, WireRequests::new([]), false) {
         Ok(_) => Ok(BackendChoice::IoUring),
         Err(error) => Err(RunError::NotPermitted(format!(
             "--backend io_uring: this machine does not permit it ({error}); containers often \

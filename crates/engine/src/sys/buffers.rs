@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 /// The only group of buffers that a ring has.
 const GROUP: u16 = 0;
 
-/// Buffers shared by all connections of a worker. The kernel takes one for each receive; it is
+/// Buffers shared by all connections of one thread. The kernel takes one for each receive. It is
 /// handed back with [`BufferRing::give_back`] and offered again by [`BufferRing::publish`].
 #[derive(Debug)]
 pub struct BufferRing {

@@ -56,8 +56,8 @@ impl MonotonicClock {
         MonotonicClock { origin: monotonic_ns() }
     }
 
-    /// Returns at the origin, or at once where it has passed: before it all moments are zero, so
-    /// that whatever began and ended there would seem to have taken no time.
+    /// Returns at the origin, or at once where it has passed. Before it all times are zero, so that
+    /// whatever began and ended then would seem to have taken no time.
     pub fn wait_for_origin(&self) {
         while monotonic_ns() < self.origin {
             std::thread::yield_now();
@@ -66,7 +66,7 @@ impl MonotonicClock {
 }
 
 impl Clock for MonotonicClock {
-    /// Zero for moments before the origin.
+    /// Zero for times before the origin.
     #[inline]
     fn now(&self) -> Nanos {
         Nanos(monotonic_ns().saturating_sub(self.origin))
@@ -136,8 +136,8 @@ impl ThreadUse {
 }
 
 /// The second and third number of schedstat: nanoseconds in which the thread waited in the run
-/// queue, and how often it was given a processor (Documentation/scheduler/sched-stats.rst in the
-/// kernel's source).
+/// queue, and how often it was given a processor. Source: Documentation/scheduler/sched-stats.rst
+/// of the kernel.
 fn schedule() -> Option<(Nanos, u64)> {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let mut numbers = stat.split_whitespace().skip(1).map(str::parse);

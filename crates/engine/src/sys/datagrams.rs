@@ -77,7 +77,7 @@ impl DatagramSocket {
     /// # Errors
     /// Those of recvmmsg(2) but `WouldBlock`.
     #[inline]
-    pub fn receive(&self, batch: &mut Batch, limit: usize) -> io::Result<usize> {
+    pub fn receive(&self, batch: &mut DatagramBatch, limit: usize) -> io::Result<usize> {
         match batch.receive(&self.0, limit) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
             received => received,
@@ -86,7 +86,7 @@ impl DatagramSocket {
 
     /// Sends datagram `index` of the batch back to where it came from; whether the kernel took it.
     #[inline]
-    pub fn send_back(&self, batch: &Batch, index: usize) -> bool {
+    pub fn send_back(&self, batch: &DatagramBatch, index: usize) -> bool {
         let (bytes, (name, length)) = (batch.bytes(index), batch.address(index));
         let flags = libc::MSG_DONTWAIT;
         // SAFETY: the bytes and the address are the batch's and have the lengths that we say.
@@ -111,9 +111,9 @@ impl AsFd for DatagramSocket {
 }
 
 /// Buffers for the datagrams of one receive call.
-pub type Batch = super::receive_batch::ReceiveBatch<libc::sockaddr_storage>;
+pub type DatagramBatch = super::receive_batch::ReceiveBatch<libc::sockaddr_storage>;
 
-impl Batch {
+impl DatagramBatch {
     /// Where datagram `index` came from; IPv4 in IPv6 as plain IPv4. `None` for another family.
     #[inline]
     pub fn source(&self, index: usize) -> Option<IpAddr> {
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::sys::clock;
 
-    fn wait(socket: &DatagramSocket, batch: &mut Batch, limit: usize) -> usize {
+    fn wait(socket: &DatagramSocket, batch: &mut DatagramBatch, limit: usize) -> usize {
         for _ in 0..2_000 {
             match socket.receive(batch, limit).unwrap() {
                 0 => std::thread::sleep(std::time::Duration::from_millis(1)),
@@ -158,7 +158,7 @@ mod tests {
             let socket = DatagramSocket::bind(listen.parse().unwrap()).unwrap();
             let to = socket.local_address().unwrap();
             let sender = UdpSocket::bind((to.ip(), 0)).unwrap();
-            let mut batch = Batch::new(8, 10);
+            let mut batch = DatagramBatch::new(8, 10);
             assert_eq!(socket.receive(&mut batch, 8).unwrap(), 0);
             let before = clock::realtime_ns();
             sender.send_to(b"short", to).unwrap();
@@ -187,7 +187,7 @@ mod tests {
             sender.send_to(&[7; 64], to).unwrap();
         }
         let drops = socket.memory().unwrap().drops;
-        let mut batch = Batch::new(128, 64);
+        let mut batch = DatagramBatch::new(128, 64);
         let received = wait(&socket, &mut batch, 128);
         assert_eq!(received + drops as usize, 100);
         assert!(drops > 0 && received > 0);

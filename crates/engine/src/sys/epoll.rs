@@ -27,11 +27,11 @@ pub mod flags {
 /// Something is ready.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub struct Event(libc::epoll_event);
+pub struct EpollEvent(libc::epoll_event);
 
-impl Event {
+impl EpollEvent {
     /// Filler for a caller's buffer.
-    pub const EMPTY: Event = Event(libc::epoll_event { events: 0, u64: 0 });
+    pub const EMPTY: EpollEvent = EpollEvent(libc::epoll_event { events: 0, u64: 0 });
 
     /// The token that the descriptor was added with.
     #[inline]
@@ -98,19 +98,19 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_DEL, fd.as_fd(), 0, 0)
     }
 
-    /// Waits until something is ready or `timeout` has passed (`None`: for ever; zero: only looks)
-    /// and returns what is ready, in `events`; nothing also where a signal came.
+    /// Waits until something is ready or `timeout` has passed (`None`: for ever; zero: only looks).
+    /// Returns what is ready, in `events`; nothing also where a signal came.
     ///
-    /// Kernels before 5.11 know only whole milliseconds: there it rounds down, so that it is never
-    /// late on that account, and the caller polls through the rest.
+    /// Kernels before 5.11 know only whole milliseconds. The time is then rounded down, so that it
+    /// is never late on that account, and the caller polls through the rest.
     ///
     /// # Errors
     /// None in correct use.
     pub fn wait<'e>(
         &self,
-        events: &'e mut [Event],
+        events: &'e mut [EpollEvent],
         timeout: Option<Nanos>,
-    ) -> io::Result<&'e [Event]> {
+    ) -> io::Result<&'e [EpollEvent]> {
         match self.wait_count(events, timeout) {
             Ok(count) => Ok(&events[..count]),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(&[]),
@@ -118,7 +118,7 @@ impl Epoll {
         }
     }
 
-    fn wait_count(&self, events: &mut [Event], timeout: Option<Nanos>) -> io::Result<usize> {
+    fn wait_count(&self, events: &mut [EpollEvent], timeout: Option<Nanos>) -> io::Result<usize> {
         // Looking and waiting for ever need no fine timeout: the plain call is a little cheaper.
         let fine = timeout.filter(|t| *t > Nanos::ZERO);
         if let Some(timeout) = fine.filter(|_| !NO_PWAIT2.load(Ordering::Relaxed)) {
@@ -131,7 +131,7 @@ impl Epoll {
         }
         let timeout_ms = timeout.map_or(-1, |t| (t.0 / 1_000_000).min(i32::MAX as u64) as i32);
         let capacity = events.len().min(i32::MAX as usize) as i32;
-        // SAFETY: `Event` is a transparent epoll_event; the buffer holds `capacity` of them.
+        // SAFETY: `EpollEvent` is a transparent epoll_event; the buffer holds `capacity` of them.
         let count = unsafe {
             libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr().cast(), capacity, timeout_ms)
         };
@@ -139,7 +139,7 @@ impl Epoll {
     }
 
     /// Called by number: glibc wraps it only since 2.35.
-    fn pwait2(&self, events: &mut [Event], timeout: Nanos) -> io::Result<usize> {
+    fn pwait2(&self, events: &mut [EpollEvent], timeout: Nanos) -> io::Result<usize> {
         let timeout = libc::timespec {
             tv_sec: (timeout.0 / 1_000_000_000) as _,
             tv_nsec: (timeout.0 % 1_000_000_000) as libc::c_long,
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn tells_what_is_ready_and_waits_no_shorter_than_asked() {
         let epoll = Epoll::new().unwrap();
-        let mut events = [Event::EMPTY; 4];
+        let mut events = [EpollEvent::EMPTY; 4];
         let wake = EventFd::new().unwrap();
         epoll.add(&wake, 7, flags::READ).unwrap();
 

@@ -1,8 +1,9 @@
 //! A guard between this process and a program: a process whose child the program is.
 //!
-//! The guard ends the program with all that descends from it: when the program ends, and when this
-//! process closes its end of a pipe, which the kernel does however this process ends. The guard is
-//! a fork of this process that runs no other program, so it makes system calls and nothing else.
+//! The guard ends the program with all its descendants. It does so when the program ends, and when
+//! this process closes its end of a pipe. The kernel closes that however this process ends. The
+//! guard is a fork of this process that runs no other program, so it makes system calls and nothing
+//! else.
 
 use super::check;
 use std::ffi::CStr;

@@ -25,8 +25,8 @@ pub fn dump(kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
     dump_of(libc::NETLINK_ROUTE, kind, body, DUMP_MAX)
 }
 
-/// The same of another protocol of netlink, such as NETLINK_NETFILTER, which may need rights; a
-/// dump longer than `longest` bytes is given up.
+/// The same of another protocol of netlink, such as NETLINK_NETFILTER, which may need rights. A
+/// dump longer than `longest` bytes is an error.
 ///
 /// # Errors
 /// As [`dump`].

@@ -20,7 +20,7 @@ const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 /// One instruction of a classic BPF program, as the kernel reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Instruction {
+pub struct BpfInstruction {
     /// What to do.
     pub code: u16,
     /// How many instructions to skip where a test holds.
@@ -53,14 +53,18 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Taps all interfaces of this network namespace, for packets that `filter` accepts: those that
-    /// came in, and where `outgoing` is wanted those that go out as well. The kernel keeps up to
-    /// `buffer` bytes of packets that were not read yet (where that is permitted; each counts with
-    /// the kernel's own overhead, about 800 bytes).
+    /// Taps all interfaces of this network namespace, for packets that `filter` accepts. These are
+    /// packets that came in, and with `outgoing` also those that go out. The kernel keeps up to
+    /// `buffer` bytes of packets that were not read yet, where that is permitted. Each counts with
+    /// the kernel's own overhead, about 800 bytes.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW; no such family of sockets; a filter that is none.
-    pub fn open(filter: &[Instruction], buffer: usize, outgoing: bool) -> io::Result<PacketSocket> {
+    pub fn open(
+        filter: &[BpfInstruction],
+        buffer: usize,
+        outgoing: bool,
+    ) -> io::Result<PacketSocket> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // With protocol 0 nothing arrives until it is bound: no packet passes by the filter.
         // SAFETY: no pointers.
@@ -92,7 +96,7 @@ impl PacketSocket {
     ///
     /// # Errors
     /// `NetworkDown` once where an interface went down.
-    pub fn receive(&self, batch: &mut Batch) -> io::Result<usize> {
+    pub fn receive(&self, batch: &mut PacketBatch) -> io::Result<usize> {
         match batch.receive(&self.fd, BATCH) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
             received => received,
@@ -111,7 +115,7 @@ impl PacketSocket {
     }
 }
 
-fn attach(socket: &OwnedFd, filter: &[Instruction]) -> io::Result<()> {
+fn attach(socket: &OwnedFd, filter: &[BpfInstruction]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: filter.len() as libc::c_ushort,
         // The kernel copies from it; it has the layout of sock_filter.
@@ -132,12 +136,12 @@ fn bind_to_all(socket: &OwnedFd) -> io::Result<()> {
 }
 
 /// Buffers for the packets of one receive call.
-pub type Batch = super::receive_batch::ReceiveBatch<libc::sockaddr_ll>;
+pub type PacketBatch = super::receive_batch::ReceiveBatch<libc::sockaddr_ll>;
 
-impl Batch {
+impl PacketBatch {
     /// Room for the beginnings of packets.
-    pub fn for_packets() -> Batch {
-        Batch::new(BATCH, SNAP)
+    pub fn for_packets() -> PacketBatch {
+        PacketBatch::new(BATCH, SNAP)
     }
 
     /// Packets of the last [`PacketSocket::receive`].

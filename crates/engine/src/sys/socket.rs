@@ -226,8 +226,8 @@ impl Socket {
         set_option(self, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32)
     }
 
-    /// Fixes the local address that a connect comes from, but not its port: that is chosen when it
-    /// connects, so that a port in use towards one peer is free towards another
+    /// Fixes the local address that a connect comes from, but not its port. The port is chosen when
+    /// it connects, so that a port in use towards one peer is free towards another
     /// (IP_BIND_ADDRESS_NO_PORT, ip(7)).
     ///
     /// # Errors
@@ -390,8 +390,8 @@ impl Socket {
     }
 }
 
-/// `sendto` and `recvfrom` without an address, past the C library: in a program with threads it
-/// makes them points at which a thread may be cancelled, at two atomic operations a call.
+/// `sendto` and `recvfrom` without an address, past the C library. That makes them points at which
+/// a thread may be cancelled in a program with threads, at two atomic operations a call.
 ///
 /// # Safety
 /// The pointer is valid for `length` bytes, and for writing where the call writes.
@@ -439,12 +439,12 @@ pub fn set_user_timeout(socket: &impl AsFd, timeout_ms: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::epoll::{Epoll, Event, flags};
+    use crate::sys::epoll::{Epoll, EpollEvent, flags};
 
     fn wait_for(socket: &impl AsFd, what: u32) {
         let epoll = Epoll::new().unwrap();
         epoll.add(socket, 0, what).unwrap();
-        epoll.wait(&mut [Event::EMPTY], None).unwrap();
+        epoll.wait(&mut [EpollEvent::EMPTY], None).unwrap();
     }
 
     fn exchange(listen: &Address) {

@@ -42,8 +42,8 @@ pub fn realtime_ns(mut control: &[u8]) -> Option<u64> {
 /// The control messages that the kernel wrote for this header.
 ///
 /// # Safety
-/// The header's control buffer is valid for as long as the header is borrowed, and the kernel, or
-/// whoever wrote it, has initialised it up to the header's length.
+/// The header's control buffer is valid while the header is borrowed. The kernel, or whoever wrote
+/// it, has initialised it up to the header's length.
 #[inline]
 pub unsafe fn control_of(header: &libc::msghdr) -> &[u8] {
     let start = header.msg_control;
@@ -57,8 +57,8 @@ pub unsafe fn control_of(header: &libc::msghdr) -> &[u8] {
     unsafe { slice::from_raw_parts(start.cast::<u8>(), length) }
 }
 
-/// Asks the kernel for a timestamp only of what it stamps anyway (SO_TIMESTAMPING), where
-/// SO_TIMESTAMPNS would have it make one up for a datagram that has none.
+/// Asks the kernel for a timestamp only of what it stamps anyway (SO_TIMESTAMPING). SO_TIMESTAMPNS
+/// would make one up for a datagram that has none.
 ///
 /// # Errors
 /// None in correct use.

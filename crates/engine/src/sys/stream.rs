@@ -19,8 +19,8 @@ pub fn send(stream: &impl AsFd, from: &[IoSlice<'_>]) -> io::Result<usize> {
     message.msg_iov = from.as_ptr().cast_mut().cast();
     // Its type, like that of flags and times, is another one with musl.
     message.msg_iovlen = from.len() as _;
-    // SAFETY: an IoSlice has the layout of an iovec (the standard library promises it); the slices
-    // are borrowed, as many as we say, and only read.
+    // SAFETY: an IoSlice has the layout of an iovec (the standard library promises it). The slices
+    // are borrowed, their number is the one passed, and they are only read.
     check_count(|| unsafe { libc::sendmsg(fd, &raw const message, flags) })
 }
 
@@ -129,9 +129,9 @@ impl TcpInfo {
     /// Of `struct tcp_info` up to and with `tcpi_delivery_rate` (Linux 4.9).
     const BYTES: usize = 168;
 
-    /// Reads what the kernel wrote (include/uapi/linux/tcp.h): `tcpi_options` at byte 5, where
-    /// 8 is TCPI_OPT_ECN, `tcpi_snd_mss` at 16, `tcpi_rtt` at 68, `tcpi_snd_cwnd` at 80,
-    /// `tcpi_total_retrans` at 100, `tcpi_notsent_bytes` at 144, `tcpi_min_rtt` at 148 and
+    /// Reads what the kernel wrote (include/uapi/linux/tcp.h). `tcpi_options` is at byte 5, where 8
+    /// is TCPI_OPT_ECN, `tcpi_snd_mss` at 16, `tcpi_rtt` at 68, `tcpi_snd_cwnd` at 80.
+    /// `tcpi_total_retrans` is at 100, `tcpi_notsent_bytes` at 144, `tcpi_min_rtt` at 148 and
     /// `tcpi_delivery_rate` at 160. Times are in microseconds.
     fn read(info: &[u8]) -> Option<TcpInfo> {
         const ECN: u8 = 8;
@@ -157,8 +157,8 @@ impl TcpInfo {
     }
 }
 
-/// Lets the kernel ask the peer of a quiet TCP connection whether it is still there, first after
-/// 10 s; one that does not answer for 15 s more ends it with an error.
+/// Lets the kernel probe the peer of a quiet TCP connection, first after 10 s. A peer that does not
+/// answer for 15 s more ends it with an error.
 ///
 /// # Errors
 /// Not TCP, or already reset.

@@ -24,8 +24,8 @@ impl TcpState {
     /// Of `struct tcp_info` up to and with `tcpi_bytes_acked`.
     pub(super) const BYTES: usize = 128;
 
-    /// Reads what the kernel wrote: the state at byte 0, `tcpi_unacked` (segments on their way) at
-    /// 24, and `tcpi_bytes_acked` at 120, which counts the SYN as one (Linux 4.2 on).
+    /// Reads what the kernel wrote: the state at byte 0 and `tcpi_unacked` (segments on their way)
+    /// at 24. `tcpi_bytes_acked` at 120 counts the SYN as one (Linux 4.2 on).
     pub(super) fn read(info: &[u8]) -> Option<TcpState> {
         const SYN_SENT: u8 = 2;
         const CLOSE: u8 = 7;

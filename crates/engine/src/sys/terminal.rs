@@ -1,5 +1,5 @@
-//! The terminal that this process was started from: whether it is ours to draw on, and how it is
-//! put back where the process ends at once.
+//! The terminal that this process was started from: whether it may be drawn on. Also how it is put
+//! back where the process ends at once.
 
 use std::fs::File;
 use std::io;
@@ -23,9 +23,8 @@ struct Former {
 
 static FORMER: AtomicPtr<Former> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Keeps the settings of the terminal as they are now, for an end of the process by
-/// [`crate::interrupt`]: they are then put back, and `words` written to standard error; see
-/// [`put_back`].
+/// Keeps the present settings of the terminal for an end of the process by [`crate::interrupt`].
+/// They are then put back, and `words` written to standard error; see [`put_back`].
 ///
 /// # Errors
 /// This process has no terminal to read keys from.

@@ -3,8 +3,8 @@
 use super::check;
 use std::io;
 
-/// Permits timers of this thread to fire up to `ns` nanoseconds late for the sake of the kernel's
-/// batching; 1 is the least (the default is 50,000). Zero would mean the default.
+/// Permits timers of this thread to fire up to `ns` nanoseconds late for the kernel's batching. 1
+/// is the least, 50,000 the default. Zero would mean the default.
 ///
 /// # Errors
 /// None on Linux for a value above zero.
@@ -17,9 +17,8 @@ pub fn set_timer_slack_ns(slack_ns: u32) -> io::Result<()> {
 /// The shortest slice that the scheduler gives.
 const SLICE_MIN_NS: u64 = 100_000;
 
-/// Asks the scheduler for slices of this length, in nanoseconds: a thread with short ones gets the
-/// processor sooner after it wakes, at no larger share of it (Linux 6.12 on; earlier kernels take
-/// no notice).
+/// Asks the scheduler for slices of this length, in nanoseconds. A thread with short ones gets the
+/// processor sooner after it wakes, at no larger share of it. Linux before 6.12 ignores it.
 ///
 /// # Errors
 /// A kernel before 3.14; forbidden, as in some containers.
@@ -35,9 +34,10 @@ fn set_slice_ns(slice_ns: u64) -> io::Result<()> {
     check(unsafe { libc::syscall(set, 0, &raw const attributes, 0) } as libc::c_int).map(drop)
 }
 
-/// Lets this thread run before all others that want the processor when it wakes: for one that waits
-/// nearly all the time, and whose waiting is what is measured. By the real-time policy SCHED_FIFO
-/// where that is permitted (threads that it starts do not inherit it), else by the shortest slice.
+/// Lets this thread run before all others that want the processor when it wakes. It is for a thread
+/// that waits nearly all the time, and whose waiting is measured. By the real-time policy
+/// SCHED_FIFO where that is permitted (threads that it starts do not inherit it), else by the
+/// shortest slice.
 pub fn go_first() {
     if set_realtime(true).is_err() {
         let _ = set_slice_ns(SLICE_MIN_NS);
@@ -87,8 +87,8 @@ struct SchedAttributes {
 /// not own or use a descriptor that was opened before.
 ///
 /// In a table that threads share each system call has to count its use of a descriptor, and opening
-/// and closing take a lock: some hundred nanoseconds for a connection that serves one request. The
-/// limit of open files (RLIMIT_NOFILE) then holds for each thread.
+/// and closing take a lock. That costs some hundred nanoseconds for a connection that serves one
+/// request. The limit of open files (RLIMIT_NOFILE) then holds for each thread.
 ///
 /// # Errors
 /// Linux before 5.9; out of memory; not permitted, as in some containers.

@@ -1,6 +1,6 @@
 //! Sleeps and timers on CLOCK_MONOTONIC, to the nanosecond as they were asked for.
 //!
-//! Moments are those of [`super::clock::monotonic_ns`].
+//! Times are those of [`super::clock::monotonic_ns`].
 
 use super::{check, check_count, owned};
 use io_uring::types::{TimeoutFlags, Timespec};

@@ -22,8 +22,8 @@ const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 const PERF_EVENT_IOC_SET_FILTER: u64 = libc::_IOW::<*const libc::c_char>(b'$' as u32, 6) as u64;
 
-/// Counts the events of one tracepoint that a filter lets pass on one processor, whoever causes
-/// them, from when it was opened until it is dropped.
+/// Counts the events of one tracepoint on one processor that a filter accepts, whoever causes them.
+/// Counts from when it was opened until it is dropped.
 #[derive(Debug)]
 pub struct Count(OwnedFd);
 

@@ -66,8 +66,8 @@ impl SendBatch {
 /// many the kernel took; where it took some, what was wrong with the next one is not told.
 ///
 /// # Errors
-/// Of the first one: `WouldBlock` where the send buffer is full, or what the network has answered
-/// to an earlier datagram (which then was not sent instead, see udp(7)).
+/// Of the first datagram: `WouldBlock` where the send buffer is full, or what the network has
+/// answered to an earlier one. The first was then not sent, see udp(7).
 #[inline]
 pub fn send_batch(
     socket: &UdpSocket,
@@ -78,8 +78,8 @@ pub fn send_batch(
     let headers = &mut batch.headers[from..to];
     let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
     check_count(|| {
-        // SAFETY: the headers are ours, as many as we say; the iovecs and payloads that they point
-        // to live in vectors of the batch that never grow, and are only read.
+        // SAFETY: the headers are ours, and their number is the one passed. The iovecs and payloads
+        // that they point to live in vectors of the batch that never grow, and are only read.
         let count = unsafe {
             libc::sendmmsg(fd, headers.as_mut_ptr(), headers.len() as libc::c_uint, flags as _)
         };
@@ -114,10 +114,10 @@ pub fn set_timestamps(socket: &UdpSocket) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
 }
 
-/// From now on what the network answers to a datagram, and a datagram that this host drops itself
-/// (`ENOBUFS`), is told by a later call or by that very one: IP_RECVERR. Without it Linux tells
-/// neither of hosts that are not there nor of full queues of devices (ip(7), udp(7)). What was
-/// told stays in a queue, which makes the socket look ready, until [`forget_errors`].
+/// Turns IP_RECVERR on. A later call then reports what the network answers to a datagram. The same
+/// call reports that this host dropped the datagram itself (`ENOBUFS`). Without it Linux reports
+/// neither absent hosts nor full queues of devices (ip(7), udp(7)). What was reported stays in a
+/// queue, which makes the socket look ready, until [`forget_errors`].
 ///
 /// # Errors
 /// None in correct use.
@@ -138,19 +138,19 @@ pub fn forget_errors(socket: &UdpSocket) {
 }
 
 /// Buffers for the beginnings of datagrams of a connected socket.
-pub type ReceiveBatch = super::receive_batch::ReceiveBatch<()>;
+pub type PrefixBatch = super::receive_batch::ReceiveBatch<()>;
 
 /// Receives what has come, in one call and without blocking: recvmmsg(2). How many.
 ///
 /// # Errors
 /// `WouldBlock` where nothing has come; what the network has answered to what was sent.
-pub fn receive_batch(socket: &UdpSocket, batch: &mut ReceiveBatch) -> io::Result<usize> {
+pub fn receive_batch(socket: &UdpSocket, batch: &mut PrefixBatch) -> io::Result<usize> {
     batch.receive(socket, batch.capacity())
 }
 
 /// What a wait has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ready {
+pub struct UdpReadiness {
     /// There is what was waited for.
     pub found: bool,
     /// There is an error to be told, or in the queue of those that were.
@@ -162,7 +162,7 @@ pub struct Ready {
 ///
 /// # Errors
 /// None in correct use; a signal ends it early without one.
-pub fn wait_readable(socket: Option<&UdpSocket>, timeout: Nanos) -> io::Result<Ready> {
+pub fn wait_readable(socket: Option<&UdpSocket>, timeout: Nanos) -> io::Result<UdpReadiness> {
     wait_for(socket, libc::POLLIN, timeout)
 }
 
@@ -170,7 +170,7 @@ pub fn wait_readable(socket: Option<&UdpSocket>, timeout: Nanos) -> io::Result<R
 ///
 /// # Errors
 /// None in correct use; a signal ends it early without one.
-pub fn wait_writable(socket: &UdpSocket, timeout: Nanos) -> io::Result<Ready> {
+pub fn wait_writable(socket: &UdpSocket, timeout: Nanos) -> io::Result<UdpReadiness> {
     wait_for(Some(socket), libc::POLLOUT, timeout)
 }
 
@@ -178,7 +178,7 @@ fn wait_for(
     socket: Option<&UdpSocket>,
     events: libc::c_short,
     timeout: Nanos,
-) -> io::Result<Ready> {
+) -> io::Result<UdpReadiness> {
     let timeout = libc::timespec {
         tv_sec: (timeout.0 / 1_000_000_000) as _,
         tv_nsec: (timeout.0 % 1_000_000_000) as libc::c_long,
@@ -190,7 +190,7 @@ fn wait_for(
     let ready = unsafe { libc::ppoll(&raw mut watched, count, &raw const timeout, no_mask) };
     match check(ready) {
         Err(e) if e.kind() != io::ErrorKind::Interrupted => Err(e),
-        _ => Ok(Ready {
+        _ => Ok(UdpReadiness {
             found: watched.revents & events != 0,
             error: watched.revents & libc::POLLERR != 0,
         }),
@@ -224,7 +224,7 @@ mod tests {
         fill(&mut batch);
         let begin = realtime_ns();
         assert_eq!(send_batch(&one, &mut batch, 2, 7).unwrap(), 5);
-        let mut received = ReceiveBatch::new(4, 40);
+        let mut received = PrefixBatch::new(4, 40);
         assert!(wait_readable(Some(&other), Nanos::from_secs(5)).unwrap().found);
         // Twice, as the control buffers have to be offered anew each time.
         for (count, first) in [(4, 3), (1, 7)] {
@@ -267,7 +267,7 @@ mod tests {
         assert!(wait_writable(&one, Nanos::ZERO).unwrap().found);
         assert!(wait_writable(&one, Nanos::ZERO).unwrap().error, "it is in the queue");
         forget_errors(&one);
-        let nothing = Ready::default();
+        let nothing = UdpReadiness::default();
         assert_eq!(wait_readable(Some(&one), Nanos::ZERO).unwrap(), nothing);
         assert_eq!(wait_readable(None, Nanos(1)).unwrap(), nothing);
         if let Ok(six) = UdpSocket::bind("[::1]:0") {

@@ -17,7 +17,7 @@ use crate::pool::client::Client;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
 use crate::pool::requests::{RequestSet, serialise_all};
 use crate::pool::session_client::{SessionClient, SessionConfig};
-use crate::reactor::{COVERED, ReceiveClock, Requests, Waiter};
+use crate::reactor::{COVERED, ReceiveClock, Waiter, WireRequests};
 use crate::sys::socket::{Address, RawAddress};
 use audit::{Audit, Books};
 use kernel::{FakeKernel, VirtualClock};
@@ -145,7 +145,11 @@ impl World {
         HttpClient::new(config, policy, set, (), shared)
     }
 
-    fn of_users<X: Exchange>(self, client: HttpClient<Cleartext, X, Pooled>, requests: Requests) {
+    fn of_users<X: Exchange>(
+        self,
+        client: HttpClient<Cleartext, X, Pooled>,
+        requests: WireRequests,
+    ) {
         let slots = client.slots();
         let Some(plan) = &self.spec.target.sessions else {
             return self.over_kernel(client, slots, requests);
@@ -160,7 +164,7 @@ impl World {
         self.over_kernel(client, slots, requests);
     }
 
-    fn over_kernel<C: Client>(mut self, client: C, slots: usize, requests: Requests) {
+    fn over_kernel<C: Client>(mut self, client: C, slots: usize, requests: WireRequests) {
         if chance(&mut self.rng, 50) {
             self.check::<true, C>(client, slots, requests);
         } else {
@@ -172,7 +176,12 @@ impl World {
         Window { start: Nanos::ZERO, end: self.spec.window_end() }
     }
 
-    fn check<const AT_ONCE: bool, C: Client>(self, client: C, slots: usize, requests: Requests) {
+    fn check<const AT_ONCE: bool, C: Client>(
+        self,
+        client: C,
+        slots: usize,
+        requests: WireRequests,
+    ) {
         let spec = &self.spec;
         let clock = VirtualClock::default();
         let kernel_rng = rng::stream(self.seed, 1);

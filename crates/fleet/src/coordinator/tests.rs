@@ -43,7 +43,7 @@ fn spec(arrival: ArrivalLaw) -> TrialSpec {
     }
 }
 
-/// A worker in virtual time, in front of a target that takes as long as the moment asks of it.
+/// A worker in virtual time, in front of a target whose response time depends on the time.
 struct Simulated {
     window: Window,
     arrivals: Arrivals,
@@ -143,7 +143,7 @@ fn delivered_by(
     }
 }
 
-/// What agents with so many workers each would deliver.
+/// What agents with these workers would deliver.
 fn delivered(spec: &TrialSpec, crews: &[WorkerRange]) -> Trial {
     let fates = crews.iter().enumerate().map(|(number, &crew)| {
         let mut measurements = Vec::new();

@@ -6,8 +6,8 @@ use crate::quantity::{ParseError, Rate, Share, parse_duration};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Two rates in turn (Banga and Druschel, USITS 1997): `peak_ratio` (a > 1) is the peak rate over
-/// the mean, `peak_share` (0 < b < 1, a·b ≤ 1) the share of each `period` spent at the peak.
+/// Two rates in turn (Banga and Druschel, USITS 1997). `peak_ratio` (a > 1) is the peak rate over
+/// the mean. `peak_share` (0 < b < 1, a·b ≤ 1) is the share of each `period` spent at the peak.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BurstLaw {
     /// Peak rate over mean rate.
@@ -22,7 +22,7 @@ pub struct BurstLaw {
 const PAPER: BurstLaw =
     BurstLaw { peak_ratio: 6.0, peak_share: 0.05, period: Nanos::from_secs(100) };
 
-/// Bursts after Banga and Druschel (Measuring the Capacity of a Web Server, USITS 1997): `a` is the
+/// Bursts after Banga and Druschel (Measuring the Capacity of a Web Server, USITS 1997). `a` is the
 /// peak rate over the mean rate λ, `b` the share of the time at which the rate is above the mean.
 ///
 /// Each period P begins with b·P at the rate a·λ; the rest has λ·(1 − a·b)/(1 − b), so the mean is

@@ -1,9 +1,8 @@
 //! Arrival processes: pure, seeded objects that say when the next operation is intended.
 //!
 //! One file per process holds all of it: its name, its help, its properties and its schedule. Each
-//! is built for one worker's [`Share`] of a schedule:
-//! superposed over all workers, the parts are the whole schedule (in law for Poisson, time by
-//! time for all others).
+//! is built for one worker's [`Share`] of a schedule. Superposed over all workers, the parts are
+//! the whole schedule (in law for Poisson, time by time for all others).
 //!
 //! ```
 //! use knee_load::arrival::{ArrivalProcess, Constant};
@@ -26,6 +25,7 @@
 mod asked;
 mod burst;
 mod constant;
+mod hyperexp;
 mod poisson;
 mod ramp;
 mod table;
@@ -38,6 +38,7 @@ pub use asked::{AskedArrival, either, help, names_with_rate, parse_arrival, shap
 pub use asked::{is_name, schedules};
 pub use burst::{Burst, BurstLaw};
 pub use constant::Constant;
+pub use hyperexp::Hyperexp;
 pub use poisson::Poisson;
 pub use ramp::{Ramp, RampLaw};
 pub use trace::{Trace, length_of_trace};
@@ -56,6 +57,9 @@ table::processes! {
     Poisson;
     /// Independent gaps, uniform between 0 and 2/rate.
     Uniform;
+    /// Independent gaps that vary more than exponential ones. The law is their coefficient of
+    /// variation, at least 1.
+    Hyperexp(cv: f64);
     /// Two rates in turn.
     Burst(law: BurstLaw);
     /// A rate that moves linearly over the whole run.

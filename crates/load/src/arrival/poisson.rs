@@ -9,7 +9,7 @@ use crate::time::Nanos;
 ///
 /// Each of W workers draws an independent stream of rate λ/W. The superposition of independent
 /// Poisson processes is a Poisson process of the summed rate (Kingman, Poisson Processes, 1993,
-/// §2.2), so the whole is exact without any worker knowing of another.
+/// §2.2). So the whole is exact, and no worker has to know of another.
 #[derive(Clone, Debug)]
 pub struct Poisson {
     gap_mean_ns: f64,

@@ -19,8 +19,8 @@ pub struct RampLaw {
 
 /// The rate moves linearly from f to g over a time T, and stays at g after it.
 ///
-/// Operation k is intended when the integral of the rate, Λ(t) = f·t + (g − f)·t²/(2T), reaches k:
-/// t = 2k / (f + √(f² + 2·(g − f)·k/T)), a form without cancellation whether it rises or falls.
+/// Operation k is intended when the integral of the rate, Λ(t) = f·t + (g − f)·t²/(2T), reaches k.
+/// So t = 2k / (f + √(f² + 2·(g − f)·k/T)), a form without cancellation whether it rises or falls.
 /// Each time is computed from k, so no error adds up. Worker i of W takes the k ≡ i (mod W).
 #[derive(Clone, Debug)]
 pub struct Ramp {

@@ -25,13 +25,13 @@ fn ramp(from: u64, to: u64, over: Nanos) -> ArrivalLaw {
     })
 }
 
-/// All moments of one worker before `end`.
+/// All times of one worker before `end`.
 fn part(load: &OpenLoad, share: Share, seed: u64, end: Nanos) -> Vec<Nanos> {
     let mut arrivals = load.arrivals(share, seed);
     std::iter::from_fn(|| arrivals.next()).take_while(|&t| t < end).collect()
 }
 
-/// All moments before `end`, of all workers together.
+/// All times before `end`, of all workers together.
 fn union(load: &OpenLoad, of: u32, seed: u64, end: Nanos) -> Vec<Nanos> {
     let parts = (0..of).flat_map(|index| part(load, Share { index, of }, seed, end));
     let mut all: Vec<Nanos> = parts.collect();
@@ -131,6 +131,20 @@ fn uniform_gaps_are_uniform_for_any_number_of_workers() {
 }
 
 #[test]
+fn hyperexp_gaps_have_their_mean_and_variation_for_any_workers() {
+    for (cv, of) in [(1.0, 1), (3.0, 1), (3.0, 4)] {
+        let all = union(&load(1_000, ArrivalLaw::Hyperexp(cv)), of, 7, Nanos::from_secs(400));
+        let gaps = gaps_s(&all);
+        let (mean, measured) = mean_and_cv(&gaps);
+        assert!((mean * 1_000.0 - 1.0).abs() < 4.0 * cv / (gaps.len() as f64).sqrt(), "{mean}");
+        assert!((measured / cv - 1.0).abs() < 0.05, "{cv}: {measured}");
+        // Counts over 1 s have a variance of cv² times their mean, or nearly so.
+        let index = dispersion(&all, Nanos::from_secs(1), 400);
+        assert!((index / (cv * cv) - 1.0).abs() < 0.4, "{cv}: {index}");
+    }
+}
+
+#[test]
 fn ramp_reaches_each_count_when_the_integral_of_its_rate_does() {
     let over = Nanos::from_secs(10);
     for (from, to) in [(10, 1_990), (1_990, 10), (1_000, 1_000)] {
@@ -199,7 +213,7 @@ fn trace_ends_with_its_last_moment() {
 #[test]
 fn seeds_repeat_and_differ() {
     let end = Nanos::from_secs(1);
-    for arrival in [ArrivalLaw::Poisson, ArrivalLaw::Uniform] {
+    for arrival in [ArrivalLaw::Poisson, ArrivalLaw::Uniform, ArrivalLaw::Hyperexp(2.0)] {
         let load = load(1_000, arrival);
         let moments = |seed| part(&load, Share::WHOLE, seed, end);
         assert_eq!(moments(1), moments(1));
@@ -218,6 +232,7 @@ fn any_arrival() -> impl Strategy<Value = ArrivalLaw> {
         Just(ArrivalLaw::Constant),
         Just(ArrivalLaw::Poisson),
         Just(ArrivalLaw::Uniform),
+        (1.0f64..10.0).prop_map(ArrivalLaw::Hyperexp),
         (1u64..9_000, 1u64..9_000).prop_map(move |(from, to)| ramp(from, to, over)),
         (1.01f64..20.0, 0.01f64..0.99, 1u64..400)
             .prop_map(|(ratio, part, ms)| { burst(ratio, part / ratio, Nanos::from_millis(ms)) }),
@@ -249,6 +264,7 @@ fn arrivals_check_their_arguments() {
         ("constant", ArrivalLaw::Constant),
         (" poisson ", ArrivalLaw::Poisson),
         ("uniform", ArrivalLaw::Uniform),
+        ("hyperexp(2.5)", ArrivalLaw::Hyperexp(2.5)),
         ("ramp(10,2k)", ArrivalLaw::Ramp(RampLaw { from, to, over })),
         ("burst(4, 0.1, 1s)", burst(4.0, 0.1)),
         ("burst(5,0.2,1s)", burst(5.0, 0.2)),
@@ -257,6 +273,8 @@ fn arrivals_check_their_arguments() {
         assert_eq!(parse_arrival(text, run), Ok(law), "{text}");
     }
     for (text, what) in [
+        ("hyperexp(0.9)", "has no coefficient of variation"),
+        ("hyperexp(inf)", "has no coefficient of variation"),
         ("burst(1,0.1,1s)", "has a peak that is not above the mean"),
         ("burst(NaN,0.1,1s)", "has a peak that is not above the mean"),
         ("burst(4,0,1s)", "has a share that is not between 0 and 1"),
@@ -292,7 +310,7 @@ fn arrivals_check_their_arguments() {
 fn what_is_said_of_processes_is_theirs() {
     assert_eq!(
         either(&shapes(None)),
-        "constant, poisson, uniform, burst(a,b,period), ramp(from,to) or trace(FILE)"
+        "constant, poisson, uniform, hyperexp(cv), burst(a,b,period), ramp(from,to) or trace(FILE)"
     );
     assert_eq!(shapes(Some(true)), ["ramp(from,to)", "trace(FILE)"]);
     for known in shapes(None) {

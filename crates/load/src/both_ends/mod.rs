@@ -1,9 +1,9 @@
 //! The time that operations spend inside the server's host, and the rest, which is the network's.
 //!
 //! The generator knows where in its connections' streams each request ends and each response begins
-//! and ends. An observer on the server's host knows when those bytes came and went there. The time
-//! in the host is a difference of two times of the observer's clock, so that no clocks are compared
-//! and encryption does not matter: bytes are counted, not read.
+//! and ends. An observer on the server's host knows when those bytes came and went. The time in the
+//! host is a difference of two times of the observer's clock, so that no clocks are compared. Bytes
+//! are counted, not read, so encryption does not matter.
 
 mod sampler;
 mod stream;
@@ -104,8 +104,8 @@ pub struct JoinedTimes {
 
 /// Looks each sample up in what was seen.
 ///
-/// A port that was used several times is told apart by order, so it must have been seen as often as
-/// it was used.
+/// Several uses of a port are matched by their order, so it must have been seen as often as it was
+/// used.
 pub fn join(seen: &ObservedStreams, sampled: &Sampled) -> JoinedTimes {
     let mut by_port: BTreeMap<u16, Vec<&ObservedConnection>> = BTreeMap::new();
     for connection in &seen.connections {

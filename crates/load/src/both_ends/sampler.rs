@@ -4,7 +4,7 @@ use super::{Sample, is_followed};
 use crate::time::Nanos;
 use std::collections::BTreeMap;
 
-/// Maximum operations of a worker that are sampled, 72 bytes each.
+/// Maximum sampled operations per worker, 72 bytes each.
 const SAMPLES_MAX: usize = 200_000;
 
 /// Notes the operations of one worker that go over connections that an observer follows. Of others
@@ -88,7 +88,7 @@ impl Sampler {
         self.connection(slot).map(|(_, c)| (c.sent, c.received))
     }
 
-    /// The only operation under way on a connection has its whole response: all that was sent is
+    /// The only operation under way on a connection has its whole response. All that was sent is
     /// its request, all that came since the response before is its response.
     #[inline]
     pub fn ended(&mut self, slot: u32, [intended, written, first_byte, last_byte]: [Nanos; 4]) {
@@ -108,9 +108,9 @@ impl Sampler {
         }
     }
 
-    /// An operation has its whole response: where its request ends, and where its response begins
-    /// and ends; when it was intended, when its request was written, and when its response's first
-    /// and last byte came.
+    /// An operation has its whole response. Takes where its request ends, and where its response
+    /// begins and ends. Takes also its intended time, when its request was written, and when its
+    /// response's first and last byte came.
     pub fn ended_at(
         &mut self,
         slot: u32,

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Segments that came before one that is still missing: beyond this number of pieces the missing
-/// one is taken for lost by the capture, not by the network, which would have sent it again.
+/// Most segments that came before one that is still missing. Beyond that number the capture has
+/// lost the missing one: the network would have sent it again.
 const EARLY_MAX: usize = 64;
 
 /// When which bytes of a direction had passed, all before them included. Times are nanoseconds of

@@ -43,9 +43,9 @@ fn ended(op: Op, completed: Nanos, outcome: Outcome) -> Completion {
 
 /// What happens to a driver, and what it must say.
 enum Step {
-    /// Polled at a moment, it says this.
+    /// The action that a poll at this time returns.
     Poll(Nanos, Action),
-    /// An operation ended at a moment.
+    /// An operation ended at this time.
     End(Op, Nanos, Outcome),
 }
 use Action::{Done, Shed, Start, WaitForCompletion, WaitUntil};
@@ -69,7 +69,7 @@ fn open_loop_starts_late_arrivals_with_their_own_moment() {
         &[
             Poll(ms(0), Start(any(ms(0)))),
             Poll(us(200), WaitUntil(ms(1))),
-            // Woken late: both that are due, one per poll, with the moments of the schedule.
+            // Woken late: both that are due, one per poll, with the times of the schedule.
             Poll(us(2_300), Start(any(ms(1)))),
             Poll(us(2_300), Start(any(ms(2)))),
             Poll(us(2_300), WaitUntil(ms(3))),
@@ -143,7 +143,7 @@ fn think_time_counts_from_the_end_of_an_operation() {
             Poll(ms(0), Start(op(ms(0), 0))),
             End(op(ms(0), 0), ms(3), Outcome::Ok),
             Poll(ms(3), WaitUntil(ms(13))),
-            // Started late: the intended moment stays.
+            // Started late: the intended time stays.
             Poll(ms(15), Start(op(ms(13), 0))),
             End(op(ms(13), 0), ms(20), Outcome::Ok),
             Poll(ms(20), WaitUntil(ms(30))),

@@ -10,8 +10,8 @@ const ROWS_PER_OCTAVE: u64 = 64;
 /// Longer response times count as this: 1 h, as in a histogram.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Sums of the stages of operations, apart by response time in rows of up to 1.6 %: so what the
-/// slowest are made of can be told exactly, and those of several workers merge exactly.
+/// Sums of the stages of operations, apart by response time in rows of up to 1.6 %. So they show
+/// exactly what the slowest are made of, and those of several workers merge exactly.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Anatomy {
     /// Ascending; empty at the end rather than full of zeros.

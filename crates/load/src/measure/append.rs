@@ -1,8 +1,8 @@
 //! Windows of one load after another, as one measurement: the slices of a level of a sweep.
 //!
 //! Counts and histograms add up exactly, lengths add up, and series follow one another. What lies
-//! between two slices is no part of it, so no statistic of a series may run across them:
-//! [`Measurement::slices`] tells that there are several.
+//! between two slices is no part of it, so no statistic of a series may run across them.
+//! [`Measurement::slices`] counts them.
 
 use super::generator_use::most;
 use super::{

@@ -94,8 +94,8 @@ impl Completion {
         }
     }
 
-    /// One that found an open connection at `sent`, at which its request was sent whole, and whose
-    /// first byte was its last: how simulated ones end.
+    /// An operation that found an open connection at `sent` and sent its whole request then. Its
+    /// first byte was its last. Simulated operations end so.
     #[inline]
     pub fn exchanged(self, started: Nanos, sent: Nanos) -> Completion {
         Completion {
@@ -190,8 +190,8 @@ impl Completion {
 pub struct Op {
     /// When it should have started.
     pub intended: Nanos,
-    /// The virtual user it belongs to (closed loop: it owns connection number `lane`), the
-    /// ticket by which an overload knows it, or [`Op::ANY_LANE`] (any connection will do).
+    /// Closed loop: the virtual user it belongs to, who owns connection number `lane`. Overload:
+    /// the ticket of the connect. Otherwise [`Op::ANY_LANE`]: any connection will do.
     pub lane: u32,
 }
 

@@ -35,8 +35,8 @@ pub struct GeneratorUse {
     pub peak_rss_bytes: u64,
     /// Worker threads.
     pub workers: u32,
-    /// How often workers slept over the window until a response woke them; absent where the target
-    /// is on another host, or where they sleep for other reasons too.
+    /// How often a response woke a sleeping worker over the window. Absent where the target is on
+    /// another host, or where workers sleep for other reasons too.
     #[serde(default)]
     pub woken_by_target: Option<u64>,
     /// How they waited; absent where nothing tells.

@@ -79,8 +79,8 @@ impl HeatCounts {
     }
 }
 
-/// The counts that share a shade, to each its least and its most: up to five, each range as many
-/// times larger than the one before, to `most`.
+/// The ranges of counts that share a shade, each with its least and most. Up to five ranges reach
+/// `most`, each longer than the one before by the same factor.
 fn levels(most: u64) -> Vec<[u64; 2]> {
     let step = (most as f64).powf(1.0 / f64::from(LEVELS));
     let mut from: Vec<u64> = (0..LEVELS).map(|k| step.powi(k).round() as u64).collect();

@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram(hdrhistogram::Histogram<u64>);
 
-/// How often which times were counted, without room for those that were not: what a histogram tells
-/// of few operations in a hundredth of its 270 KB. Times ascend.
+/// Times with their counts, without room for times that were not counted. A histogram of few
+/// operations in a hundredth of its 270 KB. Times ascend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts(Vec<(u64, u64)>);
+pub struct HistogramCounts(Vec<(u64, u64)>);
 
-impl Counts {
+impl HistogramCounts {
     /// Whether it has no observation.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -36,23 +36,23 @@ impl Counts {
     }
 
     /// Adds another's.
-    pub fn merge(&mut self, other: &Counts) {
+    pub fn merge(&mut self, other: &HistogramCounts) {
         self.0 = self.joined(other, |mine, theirs| mine + theirs);
     }
 
     /// What was counted since an earlier state of it. Where that had more of anything, it is no
     /// earlier state, and all of this is new.
-    pub fn since(&self, earlier: &Counts) -> Counts {
+    pub fn since(&self, earlier: &HistogramCounts) -> HistogramCounts {
         let mut is_later = true;
         let more = self.joined(earlier, |now, before| {
             is_later &= now >= before;
             now.saturating_sub(before)
         });
-        if is_later { Counts(more) } else { self.clone() }
+        if is_later { HistogramCounts(more) } else { self.clone() }
     }
 
     /// The same with times within 0.8 %: enough to look at, in a tenth of the room.
-    pub fn coarse(&self) -> Counts {
+    pub fn coarse(&self) -> HistogramCounts {
         let mut coarse: Vec<(u64, u64)> = Vec::new();
         for &(t, n) in &self.0 {
             // Seven bits tell them apart; the middle stands for what these leave open.
@@ -63,11 +63,15 @@ impl Counts {
                 _ => coarse.push((t, n)),
             }
         }
-        Counts(coarse)
+        HistogramCounts(coarse)
     }
 
     /// Both in one pass, each time with what `of` makes of its two counts.
-    fn joined(&self, other: &Counts, mut of: impl FnMut(u64, u64) -> u64) -> Vec<(u64, u64)> {
+    fn joined(
+        &self,
+        other: &HistogramCounts,
+        mut of: impl FnMut(u64, u64) -> u64,
+    ) -> Vec<(u64, u64)> {
         let mut all = Vec::with_capacity(self.0.len().max(other.0.len()));
         let (mut mine, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
         loop {
@@ -89,8 +93,8 @@ impl Counts {
 /// How many bands of [`Histogram::bands`] there are between a time and its double.
 const BANDS_PER_OCTAVE: f64 = 8.0;
 
-/// The band that a time falls in: each is 2^(1/8), about 9 %, longer than the one below; 0 holds
-/// 1 ns, the highest is below 350.
+/// The band that a time falls in. Each is 2^(1/8), about 9 %, longer than the one below. Band 0
+/// holds 1 ns, the highest is below 350.
 pub fn band_of(t: Nanos) -> u16 {
     ((t.0.max(1) as f64).log2() * BANDS_PER_OCTAVE) as u16
 }
@@ -129,12 +133,12 @@ impl Histogram {
     }
 
     /// The counts without the rest.
-    pub fn counts(&self) -> Counts {
-        Counts(self.iter_recorded().map(|(t, n)| (t.0, n)).collect())
+    pub fn counts(&self) -> HistogramCounts {
+        HistogramCounts(self.iter_recorded().map(|(t, n)| (t.0, n)).collect())
     }
 
     /// Adds these.
-    pub fn add(&mut self, counts: &Counts) {
+    pub fn add(&mut self, counts: &HistogramCounts) {
         counts.0.iter().for_each(|&(t, n)| self.record_n(Nanos(t), n));
     }
 
@@ -183,9 +187,9 @@ impl Histogram {
         Nanos(self.0.value_at_quantile(q))
     }
 
-    /// The time that a share `q` of them did not exceed, where they tell it: a percentile needs at
-    /// least 1/(1 − q) observations, so that one lies beyond it (p75: 4, p90: 10, p95: 20,
-    /// p99: 100, p99.9: 1,000). The median needs one. `None` with fewer.
+    /// The time that a share `q` of them did not exceed. A percentile needs at least 1/(1 − q)
+    /// observations, so that one lies beyond it (p75: 4, p90: 10, p95: 20, p99: 100, p99.9: 1,000).
+    /// The median needs one. `None` with fewer.
     pub fn percentile(&self, q: f64) -> Option<Nanos> {
         let needed = if q <= 0.5 { 1.0 } else { 1.0 / (1.0 - q) };
         // The hair is for 1/(1 − 0.9), which is not 10 but a little more.

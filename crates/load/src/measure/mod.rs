@@ -33,7 +33,7 @@ pub use completion::{Completion, Op};
 pub use generator_use::{GeneratorUse, RateLimitUse, WaitUse};
 pub use handshakes::{Agreed, EarlyData, Handshakes};
 pub use heat::{HeatColumn, HeatReport};
-pub use histogram::{Counts, Histogram, band_of, band_start};
+pub use histogram::{Histogram, HistogramCounts, band_of, band_start};
 pub use interval::{
     Direction, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Pacing, UnderWay,
 };

@@ -1,6 +1,6 @@
 //! Observations on the server's host while a trial ran.
 
-use super::{Counts, Histogram};
+use super::{Histogram, HistogramCounts};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -111,8 +111,8 @@ impl PartTimes {
 /// percentiles of it, it merges exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BothEnds {
-    host: Counts,
-    network: Counts,
+    host: HistogramCounts,
+    network: HistogramCounts,
     /// Sums of both in nanoseconds, exactly.
     sums: [u64; 2],
 }

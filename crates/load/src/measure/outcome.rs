@@ -58,7 +58,7 @@ pub enum Outcome {
     PortExhausted,
     /// No descriptor left for it (EMFILE, ENFILE).
     DescriptorExhausted,
-    /// Established only after it was to be given up.
+    /// Established only after the time limit.
     Late,
     /// Connected, but not secured within the connect timeout.
     HandshakeTimeout,
@@ -169,8 +169,8 @@ impl Outcome {
         matches!(self, Outcome::Ok | Outcome::Served)
     }
 
-    /// Whether the time that such an operation took is only a lower bound of what it would have
-    /// taken, as it was given up or cut off while it waited.
+    /// Whether the time of such an operation is only a lower bound: it timed out or was cut off
+    /// while it waited.
     #[inline]
     pub fn is_censored(self) -> bool {
         matches!(

@@ -4,24 +4,24 @@
 //!
 //! - *Latencies and outcomes* are of the operations **intended** within the window, however late
 //!   they complete. So nothing that was asked for in the window can be lost at its end, and nothing
-//!   that was asked for before leaks in. There is one exception: an operation that was intended
-//!   before the window and is still under way when the window ends counts too, as its user waits
-//!   through all of the measured time and would not be seen otherwise. That biases nothing that the
-//!   window is long enough to measure: of operations shorter than it, none is counted that was not
-//!   intended in it, and of those that hang, each user has one. Where operations end the trial and
-//!   not time, the end is known only afterwards: an operation of the warm-up that nobody answered
-//!   is kept back until then, and counts if nothing that was intended in the window ended later.
+//!   that was asked for before leaks in. The one exception is an operation that was intended before
+//!   the window and is still under way when the window ends. It counts too, as its user waits
+//!   through all of the measured time and would not be seen otherwise. This does not bias what the
+//!   window is long enough to measure. Operations shorter than it count only if they were intended
+//!   in it, and of those that hang, each user has one. Where a number of operations ends the trial,
+//!   the end is known only afterwards. An operation of the warm-up that nobody answered is then
+//!   kept back. It counts if nothing that was intended in the window ended later.
 //! - *Series, intervals and bytes* are of what **happened** within the window, whenever it was
 //!   intended. In an open loop a completion counts where it falls: what the warm-up left in flight
-//!   balances what the end cuts off. In a closed loop, whose few long operations would make that
-//!   a coin's toss, a completion is spread over the time that it took. Not so that of a simple
-//!   client, who may wait for a minute until its SYN is sent again: what a server serves that is
-//!   overloaded is what it serves now.
+//!   balances what the end cuts off. A closed loop has few long operations, where that would be
+//!   chance. There a completion is spread over the time that it took. Completions of simple clients
+//!   are not spread, as these may wait for a minute until a SYN is sent again. What an overloaded
+//!   server serves is what it serves now.
 //!
-//! For that the caller goes on until the operations intended in the window have ended (or their
-//! timeout has), and hands in what is still in flight then as [`Outcome::InFlight`] with
-//! `completed` = now, which makes it a censored observation. Where that was because the user
-//! interrupted a closed loop, its part until then is credited (`SeriesRecorder::add_unfinished`).
+//! For that the caller goes on until the operations intended in the window have ended, or their
+//! timeout has. It hands in what is still in flight then as [`Outcome::InFlight`] with `completed`
+//! = now, which makes it a censored observation. Where that was because the user interrupted a
+//! closed loop, its part until then is credited (`SeriesRecorder::add_unfinished`).
 
 use super::Op;
 use super::answers::ResponseBinsRecorder;
@@ -52,7 +52,7 @@ pub struct RecorderConfig {
     /// Whether a completion counts where it falls; else it is credited in proportion to time, over
     /// all that it took.
     pub counts_whole: bool,
-    /// What is started are sessions, whose steps are told by [`Recorder::on_steps`].
+    /// What is started are sessions; their steps come by [`Recorder::on_steps`].
     pub of_sessions: bool,
     /// Most start times that are kept.
     pub starts_max: usize,
@@ -246,8 +246,8 @@ impl Recorder {
         part.sessions[kind].add(is_good, is_good.then(|| ended.response_time()));
     }
 
-    /// Notes an operation that ended (also a shed one, with all its moments at the same `now`, and
-    /// one still in flight at the end, with `completed` = now).
+    /// Notes an operation that ended. A shed one has `now` as all its times. One still in flight at
+    /// the end has `completed` = now.
     #[inline]
     pub fn on_completion(&mut self, completion: &Completion) {
         self.now = completion.picked_up;

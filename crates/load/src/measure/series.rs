@@ -6,20 +6,20 @@ use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Fine, equal slots over the window, between 200 and 400 of them wherever the window is longer
-/// than 400 ms (shorter windows have slots of 1 to 2 ms). The last one is cut by the window's end
-/// where that ended early: see [`Series::whole_slots`].
+/// Fine, equal slots over the window: between 200 and 400 of them in windows longer than 400 ms.
+/// Shorter windows have slots of 1 to 2 ms. The last slot is cut by the window's end where that
+/// ended early: see [`Series::whole_slots`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Length of one slot.
     pub slot: Nanos,
     /// Operations completed with a response per slot. In a closed loop an operation that spans
-    /// several slots is credited to each in proportion to the time it spent there, so that
-    /// operations straddling a boundary bias nothing; one that an interruption cut off counts for
-    /// the part that its age makes of the mean. In an open loop it counts where it completed.
+    /// several slots is credited to each in proportion to the time it spent there. So operations
+    /// straddling a boundary bias nothing. One that an interruption cut off counts for the part
+    /// that its age makes of the mean. In an open loop an operation counts where it completed.
     pub completed: Vec<f64>,
-    /// Sum of the response times, in nanoseconds, of the operations that completed in the slot:
-    /// with a response, or by timeout with the time they had waited.
+    /// Sum of the response times, in nanoseconds, of the operations that completed in the slot.
+    /// They ended with a response, or by timeout with the time they had waited.
     pub response_sum_ns: Vec<f64>,
     /// Number of those operations.
     pub response_count: Vec<u64>,
@@ -106,8 +106,8 @@ const SLOTS_MIN: u64 = 200;
 /// No slot is finer than this.
 const SLOT_MIN_NS: u64 = 1_000_000;
 
-/// Records a [`Series`]. It starts with slots of 1 to 2 ms, such that doubling them ends in a
-/// whole number of slots if the window runs to its end; so a window of unknown length works too.
+/// Records a [`Series`]. It starts with slots of 1 to 2 ms. Doubling them ends in a whole number of
+/// slots if the window runs to its end. So a window of unknown length works too.
 #[derive(Debug)]
 pub(super) struct SeriesRecorder {
     start: u64,
@@ -174,9 +174,9 @@ impl SeriesRecorder {
     }
 
     /// An operation that began at `begin` and was in flight at `now`, when the trial was
-    /// interrupted: it is credited with the part of a whole one that its age makes of the mean
-    /// response time so far, at most 1. That is exact where all take the same time, and otherwise
-    /// off by less than one operation, as leaving it out would be, but to neither side by design.
+    /// interrupted. It is credited with a part of a whole one, at most 1: its age over the mean
+    /// response time so far. That is exact where all take the same time, and otherwise off by less
+    /// than one operation. Leaving it out would be off by as much, but always to one side.
     #[cold]
     #[inline]
     pub(super) fn add_unfinished(&mut self, begin: Nanos, now: Nanos) {
@@ -252,8 +252,8 @@ impl SeriesRecorder {
     }
 }
 
-/// Length and number of the slots that a window of `length` ns starts with: 200·2^k slots with k
-/// as large as slots of at least 1 ms permit.
+/// Length and number of the slots that a window of `length` ns starts with. There are 200·2^k
+/// slots, with k as large as slots of at least 1 ms permit.
 fn first_slots(length: u64) -> (u64, u64) {
     if length < SLOTS_MIN * SLOT_MIN_NS {
         return (SLOT_MIN_NS, length.div_ceil(SLOT_MIN_NS));

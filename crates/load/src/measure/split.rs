@@ -4,8 +4,8 @@ use super::anatomy::{Anatomy, row_of};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Sums of the time inside the server's host and on the network, apart by response time in the
-/// rows of an [`Anatomy`]: so those of several workers merge exactly.
+/// Sums of the time inside the server's host and on the network, apart by response time in the rows
+/// of an [`Anatomy`]. Those of several workers merge exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Split {
     /// Ascending: the row, how many operations, and both sums in nanoseconds.

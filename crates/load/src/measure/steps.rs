@@ -152,7 +152,7 @@ impl StepsRecorder {
         }
     }
 
-    /// An operation that ended within the window, and what of its interval is told.
+    /// Counts an operation that ended within the window, also in its interval.
     #[inline]
     pub(super) fn count_in_time(&mut self, completion: &Completion, ended: &mut Vec<EndedCounts>) {
         let count = self.steps.len();

@@ -4,9 +4,9 @@ use super::runs::RunLengthRecorder;
 use super::{Completion, Measurement, Stage, Stages};
 use crate::time::Nanos;
 
-/// Records response time, service time and stages of each operation, most of them once: of nearly
-/// all operations two of these times or all three are one and the same, and each histogram costs
-/// the hot loop a line of the cache. [`TimesRecorder::finish`] counts everything where it belongs.
+/// Records response time, service time and stages of each operation, most of them once. Of nearly
+/// all operations two or all three of these times are equal, and each histogram costs the hot loop
+/// a line of the cache. [`TimesRecorder::finish`] counts everything where it belongs.
 #[derive(Debug)]
 pub(super) struct TimesRecorder {
     /// Operations whose response time is their service time, all of it the wait for the first byte.

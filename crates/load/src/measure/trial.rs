@@ -68,8 +68,8 @@ impl Window {
 }
 
 /// What was measured. Latencies and outcomes are of the operations *intended* within the window,
-/// however late they completed, and of those that were under way all through it; `series` is of
-/// what happened during the window.
+/// however late they completed, and of those under way all through it. `series` is of what happened
+/// during the window.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Measurement {
     /// The measured window as it really was.
@@ -156,8 +156,8 @@ pub struct Measurement {
     /// Bytes of the requests that were sent whole and ended in the window.
     #[serde(default)]
     pub bytes_sent: u64,
-    /// Operations that began and are not known to have ended, also outside the window: a fault of
-    /// the generator, as each must end or be under way at the end.
+    /// Operations that began and are not known to have ended, also outside the window. This is a
+    /// fault of the generator: each must end or be under way at the end.
     #[serde(default)]
     pub lost: u64,
     /// How many of the operations intended in the window were answered with which status.

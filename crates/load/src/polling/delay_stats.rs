@@ -1,5 +1,5 @@
-//! Delays of a worker: the generator's share of the slow operations, of the median and of a user's
-//! cycle, by the limits of the verdict.
+//! Delays of one worker: the generator's share of the slow operations, of the median and of a
+//! user's cycle, by the limits of the verdict.
 
 use crate::time::Nanos;
 
@@ -103,7 +103,7 @@ impl Episodes {
     }
 }
 
-/// Delays of a worker by response time. An operation costs a few additions.
+/// Delays of one worker by response time. An operation costs a few additions.
 #[derive(Clone, Debug)]
 pub struct DelayStats {
     /// Sums by response time; empty if not watched.

@@ -7,13 +7,13 @@ const GAP: Nanos = Nanos::from_micros(200);
 /// A host, and what a worker with one operation every [`GAP`] sees on it.
 #[derive(Clone, Copy)]
 struct Host {
-    /// One operation of so many is late where the worker sleeps, …
+    /// One operation of this number is late where the worker sleeps, …
     late_one_of: u64,
     /// … and where it polls; 0: none.
     late_polling_one_of: u64,
     /// By how much.
     by: Nanos,
-    /// The share of the time in which others have the processor of a worker that polls.
+    /// The share of the time in which others have the processor while the worker polls.
     in_the_way: f64,
     /// Of what an operation is late by, the share in which others have the processor.
     contended: f64,

@@ -15,10 +15,10 @@ use std::collections::VecDeque;
 /// None would succeed, and each would cost the server work and the generator a connection. So an
 /// operation without a chance is passed over. It ends at its timeout, unsent:
 ///
-/// - one with less time left than the shortest service time seen of late;
+/// - one with less time left than the shortest recent service time;
 /// - while the line is longer than the connections can carry in time, also one with less time left
-///   than nearly all requests took of late. Some of the line cannot be served then, whatever is
-///   done; what has waited longest is what gains least.
+///   than nearly all recent requests took. Some of the line cannot be served then. What has waited
+///   longest gains least.
 ///
 /// Older service times count for less. A faster server is noticed, as something is always sent: at
 /// least what comes while a connection is free.

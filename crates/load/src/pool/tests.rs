@@ -6,7 +6,7 @@ fn ms(ms: u64) -> Nanos {
     Nanos::from_millis(ms)
 }
 
-/// A pool of so many connections whose operations took so long.
+/// A pool of this number of connections, after operations that took these times.
 fn pool(connections: u64, took_ms: impl IntoIterator<Item = u64>) -> ConnectionQueue<u64> {
     let mut pool = ConnectionQueue::new(connections);
     took_ms.into_iter().for_each(|t| pool.note(ms(t), true));

@@ -1,5 +1,5 @@
-//! What schedules are made of: exact rates, shares of a load, and how both and lengths of time and
-//! laws are written on the command line.
+//! What schedules are made of: exact rates and shares of a load. Also how rates, lengths of time
+//! and laws are written on the command line.
 
 pub mod parse;
 mod rate;

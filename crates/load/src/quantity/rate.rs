@@ -21,8 +21,8 @@ impl Rate {
         Rate::new(operations, Nanos::from_secs(1))
     }
 
-    /// The nearest ratio to `per_s` operations per second, exact to a millionth of an operation
-    /// per second; `None` unless it is a positive number below 10^12.
+    /// The nearest ratio to `per_s` operations per second, exact to a millionth of an operation per
+    /// second. `None` unless it is a positive number below 10^12.
     pub fn from_f64(per_s: f64) -> Option<Rate> {
         if !(per_s.is_finite() && per_s > 0.0 && per_s < 1e12) {
             return None;

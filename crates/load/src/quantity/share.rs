@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The part of one worker among several: number `index` (from 0) of `of`.
 ///
-/// What is counted (operations, users) is dealt out in turn, as cards are: worker `i` takes the
+/// What is counted (operations, users) is dealt out in turn, as cards are. Worker `i` takes the
 /// items k ≡ i (mod `of`), so the parts of all workers are exactly the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {

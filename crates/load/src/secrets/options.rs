@@ -1,4 +1,4 @@
-//! Secrets in the options of a command: each is replaced by a variable of the shell, so that the
+//! Secrets in the options of a command. Each is replaced by a variable of the shell, so that the
 //! command can be repeated where the variables are set.
 
 use super::text::{self, FoundSecret};

@@ -140,8 +140,7 @@ impl PendingStep {
         self.came == AnswerState::Not && self.until <= now
     }
 
-    /// How long the program has taken by `now`, and by how much that was too long for the step to
-    /// be sent when it was intended.
+    /// The program's time by `now`, and the part of it by which the step is sent late.
     pub fn took(&self, now: Nanos) -> (Nanos, Nanos) {
         (now - self.asked, now - self.due.max(self.asked).min(now))
     }

@@ -1,7 +1,7 @@
 //! Values that fill the holes of a request.
 
 use super::escape::{Place, UnfitReason, encode, escape};
-use super::plan::{Fill, Function, Piece, Template, TimeFormat};
+use super::plan::{Fill, Function, Template, TemplatePiece, TimeFormat};
 use super::users::Users;
 use super::walk::UserState;
 use crate::date::put_rfc3339_ms;
@@ -104,19 +104,19 @@ impl FillScope<'_> {
         text
     }
 
-    pub(super) fn put(&mut self, pieces: &[Piece], out: &mut Vec<u8>) {
+    pub(super) fn put(&mut self, pieces: &[TemplatePiece], out: &mut Vec<u8>) {
         for piece in pieces {
             match piece {
-                Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Piece::Variable(variable) => {
+                TemplatePiece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                TemplatePiece::Variable(variable) => {
                     out.extend_from_slice(self.learnt.variable(*variable));
                 }
-                Piece::Column { data, column } => {
+                TemplatePiece::Column { data, column } => {
                     let row = self.learnt.row(*data);
                     out.extend_from_slice(self.users.cell(row, *column).as_bytes());
                 }
-                Piece::Cookies => self.learnt.jar.put(self.path, self.realtime_ns, out),
-                Piece::Call(function) => self.call(function, out),
+                TemplatePiece::Cookies => self.learnt.jar.put(self.path, self.realtime_ns, out),
+                TemplatePiece::Call(function) => self.call(function, out),
             }
         }
     }
@@ -195,7 +195,7 @@ mod tests {
 
     const NOON: u64 = 1_795_348_800_123_456_789;
 
-    fn filled(pieces: Vec<Piece>, how: Escape) -> String {
+    fn filled(pieces: Vec<TemplatePiece>, how: Escape) -> String {
         let mut users = Users::new(Arc::new(SessionPlan::default()), (0, 1), 7);
         let mut learnt = UserState::default();
         learnt.set(0, b"a b\"\r\n\xc3\xa4".to_vec());
@@ -214,12 +214,12 @@ mod tests {
     }
 
     fn text(text: &str) -> Template {
-        Template(vec![Piece::Text(text.to_owned())])
+        Template(vec![TemplatePiece::Text(text.to_owned())])
     }
 
     #[test]
     fn functions() {
-        let call = |function| filled(vec![Piece::Call(Box::new(function))], Escape::None);
+        let call = |function| filled(vec![TemplatePiece::Call(Box::new(function))], Escape::None);
         assert_eq!(call(Function::Now(TimeFormat::UnixS)), "1795348800");
         assert_eq!(call(Function::Now(TimeFormat::UnixMs)), "1795348800123");
         let rfc = call(Function::Now(TimeFormat::Rfc3339));

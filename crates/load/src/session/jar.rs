@@ -54,8 +54,8 @@ impl Jar {
         let Some(asked) = read(set_cookie, realtime_ns) else {
             return;
         };
-        // All requests of a session go to one origin: what only https may carry is taken there or
-        // never, and does not replace a cookie of http either (RFC 6265bis §5.7).
+        // All requests of a session go to one origin. What only https may carry is taken over https
+        // or never. It does not replace a cookie of http either (RFC 6265bis §5.7).
         if (asked.is_secure || has_secure_name(asked.name)) && !origin.is_secure()
             || has_secure_name(asked.name) && !asked.is_secure
         {

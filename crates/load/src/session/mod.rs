@@ -1,8 +1,8 @@
 //! Sessions: what a user does, step by step, with data of its own. The plan is made before a run;
 //! what a user is at, and what it learnt on the way, follows from it.
 //!
-//! Everything here is pure: time of day, chance and responses come in as arguments, so that a seed
-//! replays what users did, and the same code walks through sessions over any version of HTTP.
+//! Everything in this module is pure: time of day, chance and responses come in as arguments. So a
+//! seed replays what users did, and the same code walks through sessions over any version of HTTP.
 
 mod answer;
 mod escape;
@@ -24,8 +24,8 @@ pub use origin::Origin;
 pub use origin::remove_dot_segments;
 pub use plan::{
     Ask, Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function, HiddenValues,
-    Instruction, Match, Piece, Program, Relation, RequestStep, SessionKind, SessionPlan, Source,
-    Template, TimeFormat,
+    Instruction, Match, Program, Relation, RequestStep, SessionKind, SessionPlan, Source, Template,
+    TemplatePiece, TimeFormat,
 };
 pub use response_reader::{ResponseReader, ResponseReaders};
 pub use users::{Plan, Users};

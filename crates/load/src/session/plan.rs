@@ -57,7 +57,7 @@ pub struct Ask {
     /// The variables that it sets, with their names.
     pub gives: Vec<(String, u16)>,
     /// Values of the session that the program receives with the request, by their names.
-    pub tells: Vec<(String, Piece)>,
+    pub tells: Vec<(String, TemplatePiece)>,
     /// The holes of the request that are filled once it has answered, by their numbers.
     pub waits: Vec<u16>,
 }
@@ -191,8 +191,8 @@ pub enum Escape {
     /// A part of a URL, such as a name or a value of its query: all but unreserved characters are
     /// percent-encoded (RFC 3986 §2.3).
     Component,
-    /// What may be a whole segment of a path: as a part of a URL, and `.` and `..` are
-    /// percent-encoded too, as they would lead to another path.
+    /// What may be a whole segment of a path. Percent-encodes what a part of a URL does, and also
+    /// `.` and `..`, as they would lead to another path.
     Segment,
     /// A piece of a URL: only bytes that no request line may have are percent-encoded (RFC 3986
     /// §2.1); `/`, `?`, `&` and `%` stay.
@@ -215,12 +215,12 @@ pub enum Escape {
 
 /// A text with parts that are put in when it is needed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Template(pub Vec<Piece>);
+pub struct Template(pub Vec<TemplatePiece>);
 
 /// A part of a [`Template`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Piece {
+pub enum TemplatePiece {
     /// This text.
     Text(String),
     /// The value of a variable, empty until it has one.
@@ -271,13 +271,13 @@ pub enum Function {
     Raw(Template),
 }
 
-impl Piece {
+impl TemplatePiece {
     /// Whether one of these pieces, or of those that a call among them is made with, is such.
-    pub fn any(pieces: &[Piece], is_such: &impl Fn(&Piece) -> bool) -> bool {
+    pub fn any(pieces: &[TemplatePiece], is_such: &impl Fn(&TemplatePiece) -> bool) -> bool {
         pieces.iter().any(|piece| {
-            let within = |template: &Template| Piece::any(&template.0, is_such);
+            let within = |template: &Template| TemplatePiece::any(&template.0, is_such);
             let inside = match piece {
-                Piece::Call(function) => match &**function {
+                TemplatePiece::Call(function) => match &**function {
                     Function::Base64(of) | Function::UrlEncode(of) | Function::Raw(of) => {
                         within(of)
                     }
@@ -286,9 +286,10 @@ impl Piece {
                         false
                     }
                 },
-                Piece::Text(_) | Piece::Variable(_) | Piece::Column { .. } | Piece::Cookies => {
-                    false
-                }
+                TemplatePiece::Text(_)
+                | TemplatePiece::Variable(_)
+                | TemplatePiece::Column { .. }
+                | TemplatePiece::Cookies => false,
             };
             inside || is_such(piece)
         })

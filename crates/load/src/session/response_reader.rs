@@ -13,7 +13,7 @@ const SET_COOKIES_BYTES_MAX: usize = 16 << 10;
 /// No session.
 const NONE: u32 = u32::MAX;
 
-/// Readers of the responses of a worker, by operation.
+/// Readers of the responses that one worker receives, by operation.
 ///
 /// An exchange knows operations only, and tells what comes for them; whose session that is was
 /// said when it began.
@@ -162,7 +162,7 @@ impl ResponseReaders {
     }
 
     /// What was found in the last response to a session. The response is over.
-    pub(super) fn take(&mut self, session: u32) -> Answer<'_> {
+    pub(super) fn take(&mut self, session: u32) -> ReadResponse<'_> {
         let reading = &mut self.readings[session as usize];
         let probes = &self.probes[reading.request as usize];
         reading.json.end(&mut reading.found[..probes.pointers.len()]);
@@ -172,17 +172,17 @@ impl ResponseReaders {
                 found.state = CaptureState::Whole;
             }
         }
-        Answer { reading, probes }
+        ReadResponse { reading, probes }
     }
 }
 
 /// A whole response, as far as it was read.
-pub(super) struct Answer<'a> {
+pub(super) struct ReadResponse<'a> {
     reading: &'a ResponseReader,
     probes: &'a Probes,
 }
 
-impl Answer<'_> {
+impl ReadResponse<'_> {
     /// The value for expectation or extraction number `number`, expectations first.
     pub(super) fn value(&self, number: usize) -> Option<&[u8]> {
         let place = (*self.probes.places.get(number)?)?;

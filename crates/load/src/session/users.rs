@@ -91,9 +91,9 @@ impl Users {
         kind.min(self.weights.len() - 1) as u16
     }
 
-    /// Deals the next record of a data set; `None` if none is left. The warm-up uses up no
-    /// unique record: it deals them from the last one on backwards, so that the measured time comes
-    /// to these last, and again from the last one after the first.
+    /// Deals the next record of a data set; `None` if none is left. The warm-up uses up no unique
+    /// record. It deals them from the last one on backwards, so that the measured time comes to
+    /// these last. After the first it begins again with the last.
     pub(super) fn deal(&mut self, set: u16, in_warmup: bool) -> Option<DealtRecord> {
         let of = &self.plan.data[usize::from(set)];
         let rows = of.rows.len() as u64;

@@ -4,9 +4,10 @@ use super::escape::encode_path;
 use super::fill::FillScope;
 use super::jar::Jar;
 use super::plan::{
-    Ask, Condition, Expectation, Instruction, Match, Piece, Relation, SessionPlan, Source, Template,
+    Ask, Condition, Expectation, Instruction, Match, Relation, SessionPlan, Source, Template,
+    TemplatePiece,
 };
-use super::response_reader::{Answer, ResponseReaders, find};
+use super::response_reader::{ReadResponse, ResponseReaders, find};
 use super::users::{DealtRecord, Users};
 use crate::time::Nanos;
 use std::rc::Rc;
@@ -183,9 +184,9 @@ impl Walk {
         Next::Think(Nanos::ZERO)
     }
 
-    /// What it does after how long a pause: settled before that begins, so that a program can be
-    /// asked meanwhile what it gives for the next step. Of all that a condition may ask only the
-    /// time of day changes in a pause: it is that of the pause's end.
+    /// The next action and the pause before it. Both are settled before the pause begins, so that a
+    /// program can be asked for the next step's values meanwhile. Of all that a condition may ask
+    /// only the time of day changes in a pause: it is that of the pause's end.
     pub fn ahead(&mut self, users: &mut Users, realtime_ns: u64) -> (Nanos, Next) {
         let mut pause = Nanos::ZERO;
         for _ in 0..STEPS_AT_ONCE_MAX {
@@ -212,7 +213,7 @@ impl Walk {
     }
 
     /// The value of a piece of a template.
-    pub fn value(&self, piece: &Piece, users: &mut Users, realtime_ns: u64) -> Vec<u8> {
+    pub fn value(&self, piece: &TemplatePiece, users: &mut Users, realtime_ns: u64) -> Vec<u8> {
         let mut value = Vec::new();
         let mut scope = self.scope(users, realtime_ns);
         scope.put(std::slice::from_ref(piece), &mut value);
@@ -259,7 +260,7 @@ impl Walk {
         plan: &SessionPlan,
         step: u32,
         answered: WholeResponse,
-        answer: &Answer<'_>,
+        answer: &ReadResponse<'_>,
         users: &mut Users,
     ) -> AfterResponse {
         let step = &plan.requests[step as usize];

@@ -140,7 +140,7 @@ pub enum ConnectScheme {
         clients: u32,
     },
     /// Connects in flight, their starts spread over T. One that is established in time is handed to
-    /// the response side and replaced at once; one that is not is closed at T and replaced.
+    /// the response side and replaced at once. One that is not is closed at T and replaced.
     SClients {
         /// How many S-Clients the descriptors are shared among, at least 1.
         sclients: u32,

@@ -1,7 +1,7 @@
 //! The description of a step's request for the program that gives values to it.
 
 use super::{Cut, HttpRequest, Part};
-use crate::session::{Ask, Fills, Piece, Users, Walk};
+use crate::session::{Ask, Fills, TemplatePiece, Users, Walk};
 
 /// A longer body is not told.
 const BODY_MAX: usize = 256 << 10;
@@ -48,7 +48,7 @@ impl Question {
         realtime_ns: u64,
         line: &mut Vec<u8>,
     ) {
-        let mut value = |piece: &Piece| walk.value(piece, users, realtime_ns);
+        let mut value = |piece: &TemplatePiece| walk.value(piece, users, realtime_ns);
         self.write((id, walk.number()), (ask, fills), &mut value, line);
     }
 
@@ -63,7 +63,7 @@ impl Question {
         &self,
         (id, session): (u64, u64),
         (ask, fills): (&Ask, &Fills),
-        value: &mut dyn FnMut(&Piece) -> Vec<u8>,
+        value: &mut dyn FnMut(&TemplatePiece) -> Vec<u8>,
         line: &mut Vec<u8>,
     ) {
         line.extend_from_slice(format!("{{\"id\": {id}, \"session\": {session}").as_bytes());

@@ -129,9 +129,9 @@ impl HttpRequest {
     /// A request that cannot break the framing of the connection that carries it.
     ///
     /// # Errors
-    /// A method that is no token (RFC 9110 §9.1) or is CONNECT; a header that [`parse_header`]
-    /// would refuse; two Host headers; a Transfer-Encoding; a Content-Length other than the body's;
-    /// a weight of 0.
+    /// A method that is no token (RFC 9110 §9.1) or is CONNECT, a header that [`parse_header`]
+    /// would refuse, or two Host headers. Also a Transfer-Encoding, a Content-Length other than the
+    /// body's, or a weight of 0.
     pub fn new(
         method: &str,
         url: &Url,

@@ -3,7 +3,7 @@
 use super::{Cut, HttpRequest, HttpTarget, Part};
 use crate::secrets::Secrets;
 use crate::session::{
-    Expectation, Fill, Function, HiddenValues, Piece, SessionPlan, Source, Template,
+    Expectation, Fill, Function, HiddenValues, SessionPlan, Source, Template, TemplatePiece,
 };
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ impl Secrets {
         let holes = filled.request.holes.iter().zip(filled.fills);
         let holes = holes.filter(|(hole, _)| hole.part == part);
         for piece in holes.flat_map(|(_, fill)| &fill.value.0) {
-            if let Piece::Call(function) = piece
+            if let TemplatePiece::Call(function) = piece
                 && let Function::Base64(of) | Function::UrlEncode(of) = &**function
             {
                 for text in texts(of) {
@@ -102,8 +102,8 @@ impl Secrets {
     }
 
     /// Learns the key that something is signed with.
-    fn learn_keys(&mut self, piece: &Piece) {
-        let Piece::Call(function) = piece else {
+    fn learn_keys(&mut self, piece: &TemplatePiece) {
+        let TemplatePiece::Call(function) = piece else {
             return;
         };
         match &**function {
@@ -182,12 +182,14 @@ impl<'a> FilledRequest<'a> {
             };
             for piece in self.fills.get(number).map_or(&[][..], |fill| &fill.value.0) {
                 match piece {
-                    Piece::Text(piece) => text.push_str(piece),
-                    Piece::Column { data, column } => {
+                    TemplatePiece::Text(piece) => text.push_str(piece),
+                    TemplatePiece::Column { data, column } => {
                         let [before, after] = COLUMN;
                         text.push_str(&format!("{before}{data},{column}{after}"));
                     }
-                    Piece::Variable(_) | Piece::Cookies | Piece::Call(_) => {}
+                    TemplatePiece::Variable(_)
+                    | TemplatePiece::Cookies
+                    | TemplatePiece::Call(_) => {}
                 }
             }
         }
@@ -207,7 +209,7 @@ impl<'a> FilledRequest<'a> {
 
 fn texts(template: &Template) -> impl Iterator<Item = &str> {
     template.0.iter().filter_map(|piece| match piece {
-        Piece::Text(text) => Some(text.as_str()),
+        TemplatePiece::Text(text) => Some(text.as_str()),
         _ => None,
     })
 }
@@ -228,7 +230,7 @@ mod tests {
         request.holes = vec![Hole { part: Part::Body, at: 4 }];
         let step = RequestStep {
             fills: vec![Fill {
-                value: Template(vec![Piece::Column { data: 0, column: 1 }]),
+                value: Template(vec![TemplatePiece::Column { data: 0, column: 1 }]),
                 escape: Escape::Form,
             }],
             extract: vec![Extraction {

@@ -16,7 +16,7 @@ pub struct Targets {
 }
 
 /// Parses a targets file. A target is a line `METHOD URL`, or a URL alone, which means GET.
-/// `weight=N` may follow (its share where requests are picked at random; 1 unless given), then
+/// `weight=N` may follow: its share where requests are picked at random, 1 unless given. Then come
 /// lines `Name: value` and at most one line `@FILE`, whose content `read_file` gives and which
 /// becomes the body. An empty line ends a target, and so does the next target. A line that begins
 /// with `#` is a comment.
@@ -140,8 +140,8 @@ impl TargetBlock {
     }
 }
 
-/// Whether a line that is no comment begins a target: its first word is a URL, or no header's name
-/// (a method holds no `:`) nor that of a file, and another follows.
+/// Whether a line that is no comment begins a target. Its first word is a URL. Or another word
+/// follows, and the first is neither a header's name (a method holds no `:`) nor a file's.
 fn begins_target(line: &str) -> bool {
     let first = line.split_ascii_whitespace().next().unwrap_or_default();
     is_url(first) || (!first.contains(':') && !first.starts_with('@') && line.len() > first.len())

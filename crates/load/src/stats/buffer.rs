@@ -23,7 +23,7 @@ impl Buffer {
     /// The receive buffer of a UDP socket that was measured to hold `room` datagrams.
     ///
     /// Linux gives memory back only when what was read makes up a quarter of the buffer, or when
-    /// the reader's own queue has run empty (`udp_rmem_release` in net/ipv4/udp.c, since 4.13). A
+    /// the reader's own queue is empty. This is `udp_rmem_release` in net/ipv4/udp.c, since 4.13. A
     /// buffer of `room` has between 3/4 of it and all of it. It loses more below saturation than
     /// the plain queue.
     pub fn of_udp_socket(room: u64) -> Buffer {

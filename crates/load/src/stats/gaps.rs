@@ -58,9 +58,9 @@ impl Gaps {
     }
 }
 
-/// Index of dispersion (variance over mean) of the counts of ascending starts, at four time scales,
-/// within the part of the window in which starts are known. It does not depend on where bins begin:
-/// see [`counts`].
+/// Index of dispersion (variance over mean) of the counts of ascending starts, at four time scales.
+/// Only the part of the window in which starts are known counts. It does not depend on where bins
+/// begin: see [`counts`].
 pub fn dispersion(starts: &[Nanos], known: Window) -> Dispersion {
     let at = |ms| counts(starts, known, Nanos::from_millis(ms)).map(|c| c.dispersion);
     Dispersion { ms1: at(1), ms10: at(10), ms100: at(100), s1: at(1_000) }
@@ -68,7 +68,7 @@ pub fn dispersion(starts: &[Nanos], known: Window) -> Dispersion {
 
 /// Counts of starts in windows of equal length.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counts {
+pub struct WindowCounts {
     /// Number of such windows one after another.
     pub bins: u64,
     /// Mean count.
@@ -85,7 +85,7 @@ pub struct Counts {
 /// always see the same count. The variance is over the offsets. It is divided by the share that is
 /// left where the mean comes from the same data. With D = length − bin that is 1 − bin/D · (1 −
 /// bin/3D) for Poisson counts.
-pub fn counts(starts: &[Nanos], known: Window, bin: Nanos) -> Option<Counts> {
+pub fn counts(starts: &[Nanos], known: Window, bin: Nanos) -> Option<WindowCounts> {
     let length = known.length();
     let bins = length.0 / bin.0;
     if bins < BINS_MIN {
@@ -124,7 +124,7 @@ pub fn counts(starts: &[Nanos], known: Window, bin: Nanos) -> Option<Counts> {
     let share = bin.0 as f64 / total;
     let seen = 1.0 - share * (1.0 - share / 3.0);
     let variance = (squares / total - deviation * deviation).max(0.0) / seen;
-    Some(Counts { bins, mean, dispersion: variance / mean })
+    Some(WindowCounts { bins, mean, dispersion: variance / mean })
 }
 
 /// A Kolmogorov–Smirnov test.
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Bursts of 128 every 20 ms, the first at this moment.
+    /// Bursts of 128 every 20 ms, the first at this time.
     fn bursts(first: Nanos, until: Nanos) -> Vec<Nanos> {
         let moment = |k: u64| first + Nanos(k / 128 * 20_000_000 + k % 128 * 1_000);
         (0..).map(moment).take_while(|&t| t < until).collect()

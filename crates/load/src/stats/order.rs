@@ -47,8 +47,8 @@ pub fn design_effect(series: &Series, responses: &Histogram) -> f64 {
     (spread * inflation(autocorrelation(&means), means.len())).max(1.0)
 }
 
-/// The ranks l and u (from 1) for which at least l − 1 and at most u observations lie below the
-/// percentile with 97.5 % probability each.
+/// The ranks l and u, from 1. At least l − 1 and at most u observations lie below the percentile,
+/// with 97.5 % probability each.
 fn exact_ranks(n: u32, q: f64) -> (f64, f64) {
     let odds = (q / (1.0 - q)).ln();
     let mut log_probability = f64::from(n) * (1.0 - q).ln();

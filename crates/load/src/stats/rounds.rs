@@ -1,6 +1,6 @@
 //! Model of a randomised complete block design: value = level + round + residual. Every level is
-//! measured once in each round, in random order (Fisher, *The Design of Experiments*, 1935), so
-//! that changes with time meet all levels alike.
+//! measured once in each round, in random order. So changes with time meet all levels alike
+//! (Fisher, *The Design of Experiments*, 1935).
 //!
 //! The fit is robust: residuals have Huber's weights (Annals of Mathematical Statistics 35, 1964),
 //! starting from Tukey's median polish. Values are usually logarithms, so that effects are ratios.
@@ -10,7 +10,7 @@ use super::sample::{Z975, mean, t_beyond};
 /// Residuals beyond this multiple of their spread lose weight: 95 % efficient for normal ones.
 const HUBER: f64 = 1.345;
 /// Ratio of a normal law's standard deviation to its median absolute deviation.
-const MAD: f64 = 1.482_602_218_505_602;
+pub const MAD: f64 = 1.482_602_218_505_602;
 /// Smallest residual spread: figures have five digits.
 const SPREAD_MIN: f64 = 1e-5;
 /// Passes of the fit. Each costs as much as reading the values; most fits settle within 10.
@@ -88,7 +88,7 @@ pub fn fit(cells: &[BlockCell], levels: usize, rounds: usize) -> Option<RoundsFi
     let mut spread = spread_of(&residuals);
     let mut weights = vec![1.0; cells.len()];
     for _ in 0..PASSES {
-        weights = residuals.iter().map(|r| weight(r / spread)).collect();
+        weights = residuals.iter().map(|r| huber_weight(r / spread)).collect();
         effects.sweep(
             cells,
             |i| weights[i],
@@ -132,7 +132,8 @@ pub fn fit(cells: &[BlockCell], levels: usize, rounds: usize) -> Option<RoundsFi
     })
 }
 
-fn weight(deviation: f64) -> f64 {
+/// Huber's weight of a deviation in standard deviations: 1 up to 1.345 of them.
+pub fn huber_weight(deviation: f64) -> f64 {
     (HUBER / deviation.abs().max(1e-300)).min(1.0)
 }
 
@@ -213,16 +214,18 @@ impl RoundsFit {
 }
 
 /// The straight line of least squares through points of (time, value).
-struct TrendLine {
+pub struct TrendLine {
     mean_x: f64,
     mean_y: f64,
     /// Sum of the squared deviations of the times.
-    sxx: f64,
-    slope: f64,
+    pub sxx: f64,
+    /// Rise per unit of time.
+    pub slope: f64,
 }
 
 impl TrendLine {
-    fn through(points: &[(f64, f64)]) -> TrendLine {
+    /// The line through these points.
+    pub fn through(points: &[(f64, f64)]) -> TrendLine {
         let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
         let (mean_x, mean_y) = (mean(&xs), mean(&ys));
         let sxx: f64 = xs.iter().map(|x| (x - mean_x).powi(2)).sum();
@@ -232,7 +235,7 @@ impl TrendLine {
     }
 
     /// Value of the point less that of the line.
-    fn residual(&self, (x, y): &(f64, f64)) -> f64 {
+    pub fn residual(&self, (x, y): &(f64, f64)) -> f64 {
         y - self.mean_y - self.slope * (x - self.mean_x)
     }
 }

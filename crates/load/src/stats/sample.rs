@@ -1,4 +1,4 @@
-//! Moments of samples, and quantiles of Student's law.
+//! Mean and variance of samples, and quantiles of Student's law.
 
 /// The arithmetic mean; 0 where empty.
 pub fn mean(x: &[f64]) -> f64 {
@@ -90,8 +90,8 @@ pub fn share_interval(share: f64, n: u64, probability: f64) -> [f64; 2] {
 /// Degrees of freedom at which Student's law is nearly the normal one.
 const NORMAL_FREEDOM: u64 = 400;
 
-/// The value that Student's t with `df` ≥ 1 degrees of freedom exceeds on either side with
-/// probability `p` together (0 < p < 1): 0.05 for a 95 % interval.
+/// The value that Student's t with `df` ≥ 1 degrees of freedom exceeds with probability `p`, both
+/// sides together (0 < p < 1). 0.05 gives a 95 % interval.
 pub fn t_beyond(p: f64, df: u64) -> f64 {
     let (mut low, mut high) = (0.0, 1e4);
     for _ in 0..80 {
@@ -105,7 +105,7 @@ pub fn t_beyond(p: f64, df: u64) -> f64 {
     high
 }
 
-/// The probability that Student's t with `df` ≥ 1 degrees of freedom lies between −t and t, as a
+/// The probability that Student's t with `df` ≥ 1 degrees of freedom lies between −t and t. A
 /// finite sum (Abramowitz and Stegun 26.7.3 and 26.7.4).
 pub fn within(t: f64, df: u64) -> f64 {
     let theta = (t / (df as f64).sqrt()).atan();

@@ -1,5 +1,6 @@
 //! Steady state: whether a series has one, and when it begins.
 
+use super::rounds::TrendLine;
 use super::sample::{autocorrelation, batch_means, inflation, mean, variance};
 
 /// Slots per batch of MSER-5.
@@ -22,9 +23,9 @@ pub const THROUGHPUT_SHARE: f64 = 0.02;
 /// The same for response time, which is noisier and magnifies changes of the load.
 pub const RESPONSE_SHARE: f64 = 0.10;
 
-/// Number of slots of the initial transient, by MSER-5 (White, Simulation 69, 1997): the cut, in
-/// batches of five slots, with the least standard error of the mean of the rest. At most half, and
-/// none unless the cut part differs from the rest beyond noise and autocorrelation.
+/// Number of slots of the initial transient, by MSER-5 (White, Simulation 69, 1997). The cut, in
+/// batches of five slots, is where the standard error of the mean of the rest is least. At most
+/// half, and none unless the cut part differs from the rest beyond noise and autocorrelation.
 pub fn transient_slots(series: &[f64]) -> usize {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
     let n = batches.len();
@@ -62,16 +63,12 @@ pub fn is_stationary(series: &[f64], matters: f64) -> bool {
 
 /// Least squares; the residuals tell the noise and its correlation.
 fn drifts(batches: &[f64], floor: f64) -> bool {
-    let n = batches.len() as f64;
-    let (middle, average) = ((n - 1.0) / 2.0, mean(batches));
-    let moment: f64 =
-        (0..batches.len()).zip(batches).map(|(i, x)| (i as f64 - middle) * (x - average)).sum();
-    let squares = n * (n * n - 1.0) / 12.0;
-    let slope = moment / squares;
-    let line = |i: usize| average + slope * (i as f64 - middle);
-    let residuals: Vec<f64> = (0..).zip(batches).map(|(i, x)| x - line(i)).collect();
-    let error = (noise(&residuals, 2) / squares).sqrt();
-    slope.abs() * n > floor && slope.abs() > DRIFT_Z * error
+    let points: Vec<(f64, f64)> = (0..).map(f64::from).zip(batches.iter().copied()).collect();
+    let line = TrendLine::through(&points);
+    let residuals: Vec<f64> = points.iter().map(|p| line.residual(p)).collect();
+    let error = (noise(&residuals, 2) / line.sxx).sqrt();
+    let slope = line.slope.abs();
+    slope * batches.len() as f64 > floor && slope > DRIFT_Z * error
 }
 
 fn shifts(batches: &[f64], floor: f64) -> bool {
@@ -87,7 +84,8 @@ fn shifts(batches: &[f64], floor: f64) -> bool {
     (0..thirds.len()).any(|i| (0..i).any(|j| exceeds(thirds[i], thirds[j])))
 }
 
-/// The variance of residuals after fitting so many `parameters`, inflated for their correlation.
+/// The variance of residuals after fitting this number of `parameters`, inflated for their
+/// correlation.
 fn noise(residuals: &[f64], parameters: usize) -> f64 {
     let n = residuals.len();
     let degrees = (n - parameters).max(1) as f64;

@@ -7,9 +7,9 @@ use std::ops::ControlFlow;
 /// It starts nothing itself: it says when a call may begin, and its user reports when one has
 /// ended. So it serves threads, tasks and state machines alike.
 ///
-/// The first call that fails is the last that any lane begins, and its error comes back at once,
-/// whichever lane it was in: nobody waits for the calls that began before it. Those still in
-/// flight are to be ended as well; an error of theirs comes back likewise.
+/// The first call that fails is the last that any lane begins. Its error comes back at once,
+/// whichever lane it was in: nobody waits for the calls that began before it. Those still in flight
+/// are to be ended as well; an error of theirs comes back likewise.
 ///
 /// ```
 /// use knee_load::throttle::Lanes;

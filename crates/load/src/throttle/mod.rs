@@ -1,10 +1,10 @@
 //! Holding a rate of operations: an object that knows no clock and nothing of what it throttles.
 //!
-//! A loop of "operate, sleep for 1/rate" is too slow twice over: the operation takes time, and a
-//! sleep takes longer than it was asked for. A [`Throttle`] works off an absolute schedule instead:
-//! whatever an operation or a sleep took is taken off the next wait, and no error adds up. Its user
-//! tells it what time it is; it answers with what to do, a [`Turn`]. How to wait, and
-//! what an operation is, remain the user's: a thread that sleeps, an event loop, a simulation.
+//! A loop of "operate, sleep for 1/rate" is too slow twice over. The operation takes time, and a
+//! sleep takes longer than it was asked for. A [`Throttle`] works off an absolute schedule instead.
+//! The time of an operation or a sleep is taken off the next wait, and no error adds up. Its user
+//! passes the time; it answers with what to do, a [`Turn`]. How to wait, and what an operation is,
+//! remain the user's: a thread that sleeps, an event loop, a simulation.
 //!
 //! 1,000 operations per second of 0.9 ms each, by a clock that makes each wait 60 µs too long:
 //!
@@ -33,16 +33,16 @@
 //!
 //! # Schedules
 //!
-//! A constant rate is a ratio of integers, from one operation per hour to millions per second, and
-//! operation k has the intended time ⌊k·period/operations⌋ exactly. Any other [arrival
+//! A constant rate is a ratio of integers, from one operation per hour to millions per second.
+//! Operation k has the intended time ⌊k·period/operations⌋ exactly. Any other [arrival
 //! process](crate::arrival) may take its place. Intended times count from the same zero as the
 //! times given to the throttle.
 //!
 //! # After a stall
 //!
-//! An operation is *missed* once the intended time of its successor has come as well. What happens
-//! then is decided by the policy, a [`CatchUp`]. At 1,000/s, where the operation of 100 ms takes 50
-//! ms and the others no time, the throttle is asked again at 150 ms and has this done:
+//! An operation is *missed* once the intended time of its successor has come as well. The policy, a
+//! [`CatchUp`], decides what happens then. As an example, at 1,000/s the operation of 100 ms takes
+//! 50 ms and the others no time. The throttle is polled again at 150 ms:
 //!
 //! | policy | at 150 ms | then | skipped | shifted |
 //! | --- | --- | --- | --- | --- |
@@ -52,22 +52,22 @@
 //! | `Spread(2.0)` | 101 | one each 0.5 ms: 102 at 150.5 ms, …, 199 at 199 ms is on time | 0 | 0 |
 //! | `Delay` | 101 | 102 at 151 ms and so on, each 49 ms after its first time | 0 | 49 ms |
 //!
-//! `Spread(x)` keeps two operations apart by at least 1/x of what they are apart on the schedule,
-//! always; that is felt only where the first of them is late.
+//! `Spread(x)` always keeps two operations apart by at least 1/x of their distance on the schedule.
+//! That has an effect only where the first of them is late.
 //!
 //! # Grouping
 //!
 //! A wait costs processor time and precision, and short ones the most. With a least wait, an
-//! operation whose intended time is nearer than that is made at once, early; so operations gather
-//! in groups, and the rate is kept. 2,000 operations per second of 0.1 ms each, with a least wait
-//! of 10 ms: each operation gains 0.4 ms on the schedule, 25 of them gain 10 ms, so 25 are made
-//! every 12.5 ms. 10 operations per minute of 2 s each are 4 s apart: each wait is made. The first
-//! operation is never early.
+//! operation whose intended time is nearer than that is made at once, early. So operations gather
+//! in groups, and the rate is kept. Example: 2,000 operations per second of 0.1 ms each, with a
+//! least wait of 10 ms. Each operation gains 0.4 ms on the schedule and 25 of them gain 10 ms, so
+//! 25 are made every 12.5 ms. 10 operations per minute of 2 s each are 4 s apart: each wait is
+//! made. The first operation is never early.
 //!
 //! # Concurrency
 //!
-//! [`Lanes`] stand beside a throttle where operations overlap: a maximum at once, an exact
-//! number in all, and an error in any of them shows at once.
+//! [`Lanes`] stand beside a throttle where operations overlap. They bound the operations at once,
+//! make an exact number in all, and report an error in any of them at once.
 
 mod lanes;
 #[cfg(test)]
@@ -299,8 +299,8 @@ impl DueCounter {
 
 /// What becomes of operations whose intended time has passed, after a stall.
 ///
-/// An operation is *missed* once the time of its successor has come as well: being late by less
-/// than a gap is no stall, and no policy acts on it.
+/// An operation is *missed* once the time of its successor has come as well. Lateness below a gap
+/// is no stall, and no policy acts on it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUp {

@@ -23,8 +23,8 @@ struct Made {
     intended: Nanos,
 }
 
-/// Operates until `end`, or the schedule's. Each operation takes what `lasts` says of its number
-/// and begin, each wait too long by what `oversleeps` says of its moment.
+/// Operates until `end`, or the schedule's. `lasts` gives the time of each operation by its number
+/// and begin. `oversleeps` gives by how much each wait is too long, by its time.
 fn run(
     throttle: &mut Throttle,
     end: Nanos,
@@ -141,7 +141,7 @@ fn after_a_stall(catch_up: CatchUp) -> (Vec<Made>, Throttle) {
     (made, throttle)
 }
 
-/// Operations that each begin at (µs) and count for (ms) such moments.
+/// Operations by the times at which they begin (µs) and for which they count (ms).
 fn sequence(moments: impl Iterator<Item = (u64, u64)>) -> Vec<Made> {
     let made = moments.map(|(begun, intended)| Made { begun: us(begun), intended: ms(intended) });
     made.collect()
@@ -354,8 +354,8 @@ fn any_stalls() -> impl Strategy<Value = Vec<u64>> {
 
 const N: u64 = 400;
 
-/// The first `N` moments of a schedule, and what becomes of them: operations take what `stalls`
-/// say, and each wait is a tenth of a gap too long.
+/// The first `N` times of a schedule, and what becomes of them. Operations take the times in
+/// `stalls`, and each wait is a tenth of a gap too long.
 fn made_of(
     arrivals: &Arrivals,
     catch_up: CatchUp,
@@ -423,8 +423,8 @@ proptest! {
         }
     }
 
-    /// Every operation is made, at most a gap late, and the schedule is as much later as it was
-    /// moved by all those that were missed.
+    /// Every operation is made, at most a gap late. The schedule ends later by what all the missed
+    /// ones moved it.
     #[test]
     fn delay_counts_its_shift_exactly(
         arrivals in any_arrivals(), stalls in any_stalls(), wait_min in 0u64..5_000,

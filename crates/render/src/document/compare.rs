@@ -6,7 +6,7 @@ use super::table::{Table, TableOf};
 use super::{Document, Layout, Medium, fact};
 use crate::axis::span;
 use crate::number::{MISSING, TIE, bytes, known, number, percent, rate, time};
-use crate::plot::{Plot, Point, Reference, Scale, Series, Tone, Unit};
+use crate::plot::{Plot, PlotSeries, Point, Reference, Scale, Tone, Unit};
 use knee_core::compare::metric_name;
 use knee_core::compare::report::{ComparedSide, Comparison, ComparisonRow, ComparisonVerdict};
 use knee_core::trial::report::Verdict;
@@ -186,8 +186,8 @@ fn plot(title: &str, rows: &[&ComparisonRow], name: fn(&ComparisonRow) -> String
     let plot = Plot::of_rows(title, x, names, ROW_PX)
         .described("The ratio of B to A with its 95 % confidence interval; 1 is no difference.")
         .against(Reference::x(1.0, "no difference"))
-        .with_any(Series::marks("differs", points(true)).toned(Tone::Second))
-        .with_any(Series::marks("within chance", points(false)));
+        .with_any(PlotSeries::marks("differs", points(true)).toned(Tone::Second))
+        .with_any(PlotSeries::marks("within chance", points(false)));
     Some(plot)
 }
 

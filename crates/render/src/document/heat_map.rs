@@ -3,7 +3,7 @@
 use super::series::time_scale;
 use super::{Block, Document, Layout, Medium, keep_first_of_levels};
 use crate::number::{count, plural, time_short};
-use crate::plot::{Plot, Point, Scale, Series, Shade, Unit};
+use crate::plot::{Plot, PlotSeries, Point, Scale, Shade, Unit};
 use knee_core::trial::report::TrialReport;
 use knee_load::measure::HeatReport;
 
@@ -32,7 +32,7 @@ pub(super) fn heat_map(t: &TrialReport) -> Option<Plot> {
         let shade = Shade(Shade::MOST.saturating_sub(weaker as u8).max(1));
         let name = name([*from, *to], number + 1 == levels.len());
         let width = heat.column_ns as f64;
-        plot = plot.with(Series::cells(name, cells, width, shade));
+        plot = plot.with(PlotSeries::cells(name, cells, width, shade));
     }
     Some(plot)
 }

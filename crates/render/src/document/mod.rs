@@ -47,7 +47,7 @@ pub(crate) struct Document {
     /// The findings; `None` for a comparison.
     pub findings: Option<Vec<Finding>>,
     /// Sections in reading order.
-    pub sections: Vec<Section>,
+    pub sections: Vec<DocumentSection>,
     /// Index of the first section of the appendix: command, options, host.
     pub appendix_at: usize,
     /// Lines available for the first screen.
@@ -73,7 +73,7 @@ pub(crate) enum Medium {
 
 /// Blocks under a heading.
 #[derive(Clone, Debug)]
-pub(crate) struct Section {
+pub(crate) struct DocumentSection {
     /// The heading; may be empty.
     pub title: String,
     /// A remark beside it; may be empty.
@@ -83,7 +83,7 @@ pub(crate) struct Section {
     pub blocks: Vec<(Option<Medium>, Block)>,
 }
 
-impl Section {
+impl DocumentSection {
     /// The blocks that a form shows.
     pub(crate) fn blocks_for(&self, medium: Medium) -> impl Iterator<Item = &Block> {
         let is_shown = move |of: &Option<Medium>| match of {
@@ -204,7 +204,7 @@ impl Document {
 
     /// Begins a section; the remark may be empty.
     pub(crate) fn section(&mut self, title: impl Into<String>, remark: impl Into<String>) {
-        self.sections.push(Section {
+        self.sections.push(DocumentSection {
             title: title.into(),
             remark: remark.into(),
             blocks: Vec::new(),

@@ -54,7 +54,7 @@ pub(super) fn facts(o: &Observed) -> Vec<Fact> {
 }
 
 /// Adds the time inside the server's host and in the network, from operations that were followed at
-/// both ends: a row for the first trial of each level.
+/// both ends. It has a row for the first trial of each level.
 pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
     let mut rows: Vec<(&str, &HostTimes)> = trials
         .iter()

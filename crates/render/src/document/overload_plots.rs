@@ -4,7 +4,7 @@
 use super::overload::end;
 use crate::axis;
 use crate::number::{count, fixed, rate};
-use crate::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
+use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit};
 use knee_core::experiment::overload::report::{LevelRow, OverloadConclusion};
 use knee_load::measure::Outcome;
 
@@ -63,7 +63,7 @@ pub(super) fn sclients(c: &OverloadConclusion) -> Option<Plot> {
     let mut plot = over_capacity(c, "S-Clients", x);
     if let Some(slope) = c.slope_per_descriptor {
         let line = [0.0, most].map(|d| Point::new(d, c.capacity_per_s + slope * d));
-        let series = Series::line("fitted", line.into()).toned(Tone::Muted);
+        let series = PlotSeries::line("fitted", line.into()).toned(Tone::Muted);
         let slope = fixed(slope, 3);
         plot = plot
             .with(series.dashed(Dash::Dotted).unlisted())
@@ -78,12 +78,12 @@ fn curves(mut plot: Plot, rows: &[(f64, &LevelRow)]) -> Plot {
         rows.iter().map(|(x, row)| Point::new(*x, rate(row))).collect()
     };
     if rows.iter().any(|(_, row)| row.syn_per_s > row.first_syn_per_s) {
-        let series = Series::line("all SYNs", points(|row| row.syn_per_s)).toned(Tone::Second);
+        let series = PlotSeries::line("all SYNs", points(|row| row.syn_per_s)).toned(Tone::Second);
         plot = plot.with(series.dashed(Dash::DashDot).marked(Mark::Ring));
     }
     let served = rows.iter().map(|(x, row)| served_at(*x, row)).collect();
-    let served = Series::line("served", served).toned(Tone::Third);
-    let first = Series::line("first SYNs", points(|row| row.first_syn_per_s));
+    let served = PlotSeries::line("served", served).toned(Tone::Third);
+    let first = PlotSeries::line("first SYNs", points(|row| row.first_syn_per_s));
     plot.with(first.marked(Mark::Dot)).with(served.dashed(Dash::Dashed).marked(Mark::Square))
 }
 
@@ -107,8 +107,8 @@ pub(super) fn served(c: &OverloadConclusion) -> Option<Plot> {
     let plot = Plot::new("Served against offered", x, y)
         .high(180)
         .against(capacity(c))
-        .with(Series::line("S-Clients", sclients).marked(Mark::Dot));
-    let simple = Series::marks("simple clients", simple).toned(Tone::Second);
+        .with(PlotSeries::line("S-Clients", sclients).marked(Mark::Dot));
+    let simple = PlotSeries::marks("simple clients", simple).toned(Tone::Second);
     Some(plot.with_any(simple.marked(Mark::Ring)))
 }
 
@@ -139,7 +139,7 @@ pub(super) fn ends(c: &OverloadConclusion, by_schedule: bool) -> Plot {
             *begin += n;
             Point::with(n, i as f64, Some([from, *begin]))
         });
-        let series = Series::stack(end(outcome), pieces.collect(), 0.7);
+        let series = PlotSeries::stack(end(outcome), pieces.collect(), 0.7);
         plot = plot.with(match outcome {
             Outcome::Served => series,
             _ => series.toned(tones.next().unwrap_or_default()),

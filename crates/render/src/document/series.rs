@@ -1,7 +1,7 @@
 //! The figures of a trial over its intervals.
 
 use crate::number;
-use crate::plot::{Dash, Plot, Point, Scale, Series, Tone, Unit};
+use crate::plot::{Dash, Plot, PlotSeries, Point, Scale, Tone, Unit};
 use knee_core::trial::report::TrialReport;
 use knee_load::measure::Interval;
 
@@ -71,7 +71,7 @@ pub(super) fn response_times(intervals: &[Interval]) -> Plot {
     ];
     for (name, figure, tone, dash) in figures {
         let levels = stair(intervals, |i| of(figure(i)));
-        plot = plot.with(Series::step(name, levels).toned(tone).dashed(dashed(dash)));
+        plot = plot.with(PlotSeries::step(name, levels).toned(tone).dashed(dashed(dash)));
     }
     plot.described("Median, 90th and 99th percentile and longest response time of each interval.")
 }
@@ -89,13 +89,13 @@ pub(super) fn rates(trial: &TrialReport) -> Plot {
     let mut plot = Plot::new("Rate over time", time_scale(intervals), y).zooming();
     if let (Some(per_s), Some(last)) = (asked, intervals.last()) {
         let ends = [0, last.end_ns].map(|ns| Point::new(ns as f64, per_s));
-        let line = Series::line("asked", ends.into()).toned(Tone::Muted);
+        let line = PlotSeries::line("asked", ends.into()).toned(Tone::Muted);
         plot = plot.with(line.dashed(Dash::Dotted).unlisted());
     }
-    let started = Series::step("started", started).toned(Tone::Second);
-    plot = plot.with(started.dashed(Dash::Dashed)).with(Series::step("answered", answered));
+    let started = PlotSeries::step("started", started).toned(Tone::Second);
+    plot = plot.with(started.dashed(Dash::Dashed)).with(PlotSeries::step("answered", answered));
     if intervals.iter().any(|i| i.errors > 0) {
-        let errors = Series::step("errors", of(|i| i.errors));
+        let errors = PlotSeries::step("errors", of(|i| i.errors));
         plot = plot.with(errors.toned(Tone::Bad).dashed(Dash::DashDot));
     }
     let throughput = number::known(trial.throughput_per_s, number::rate);

@@ -5,7 +5,7 @@ use super::sweep::level_name;
 use super::trial_plots::{spectrum, spectrum_line};
 use crate::axis;
 use crate::number::{asked, count, estimate, plural, rate, time_short};
-use crate::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
+use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit};
 use knee_core::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use knee_core::report::Report;
 use knee_core::trial::report::TrialReport;
@@ -109,7 +109,7 @@ pub(super) fn trade(c: &SweepConclusion) -> Option<Plot> {
     let points = known.iter();
     let points = points.map(|(l, ns)| Point::new(l.throughput_per_s, *ns));
     let labels = known.iter().map(|(l, _)| level_name(l.level));
-    let series = Series::line("", points.collect()).marked(Mark::Dot);
+    let series = PlotSeries::line("", points.collect()).marked(Mark::Dot);
     let plot = Plot::new("Response time against throughput", x, y)
         .noted(format!(
             "The figure beside each point is its level ({}). Best is low on the right; what climbs \
@@ -130,7 +130,7 @@ pub(super) fn cost(c: &SweepConclusion) -> Option<Plot> {
     let y = points.iter().map(|p| p.y);
     let y = Scale::from_zero(y, Unit::Time, "processor time per operation");
     let plot = Plot::new("What an operation costs the generator", load_scale(c), y);
-    Some(plot.with(Series::line("", points).marked(Mark::Dot)))
+    Some(plot.with(PlotSeries::line("", points).marked(Mark::Dot)))
 }
 
 /// Response time by percentile at the lowest level, the knee, the best and the highest.
@@ -188,7 +188,7 @@ pub(super) fn rounds(c: &SweepConclusion) -> Vec<Plot> {
         (points.len() > 1).then(|| {
             let x = Scale::linear(1.0, f64::from(last), Unit::Count, "round");
             let y = Scale::from_zero(points.iter().map(|p| p.y), Unit::PerS, "answered");
-            let series = Series::line("", points).marked(Mark::Dot);
+            let series = PlotSeries::line("", points).marked(Mark::Dot);
             Plot::new(level_name(l.level), x, y).high(120).with(series)
         })
     };
@@ -205,7 +205,7 @@ fn trial_over_time(trial: &TrialReport) -> Plot {
         .zooming()
         .high(120)
         .noted(drifts)
-        .with(Series::step("", completed))
+        .with(PlotSeries::step("", completed))
 }
 
 fn load_scale(c: &SweepConclusion) -> Scale {
@@ -233,12 +233,12 @@ fn knee(c: &SweepConclusion) -> Option<Reference> {
 }
 
 /// The rising asymptote, up to where it leaves the plot.
-fn asymptote(x: &Scale, slope: f64, top: f64, name: &str) -> Series {
+fn asymptote(x: &Scale, slope: f64, top: f64, name: &str) -> PlotSeries {
     let [from, to] = x.ends();
     let to = to.min(top / slope);
     let places = (0..=LINE_POINTS).map(|i| from + (to - from) * i as f64 / LINE_POINTS as f64);
     let points = places.map(|n| Point::new(n, slope * n)).collect();
-    Series::line(name, points).toned(Tone::Muted).dashed(Dash::Dashed).unlisted()
+    PlotSeries::line(name, points).toned(Tone::Muted).dashed(Dash::Dashed).unlisted()
 }
 
 /// Adds the levels that count as a line, the excluded ones as hollow marks.
@@ -256,8 +256,8 @@ fn with_levels(
         Mark::Dot => Mark::Ring,
         _ => Mark::Frame,
     };
-    let counted = Series::line(name, points(counted)).toned(tone);
-    let out = Series::marks(format!("{name}, does not count"), points(out)).toned(tone);
+    let counted = PlotSeries::line(name, points(counted)).toned(tone);
+    let out = PlotSeries::marks(format!("{name}, does not count"), points(out)).toned(tone);
     plot.with(counted.dashed(dash).marked(mark)).with_any(out.marked(hollow))
 }
 

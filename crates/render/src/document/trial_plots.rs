@@ -2,13 +2,13 @@
 
 use crate::axis::top;
 use crate::number::{known, time_short};
-use crate::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit, row_points};
+use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit, row_points};
 use knee_core::trial::report::{OfferedReport, QuantilesReport, TimesReport, TrialReport};
 use knee_load::stats::gaps::Dispersion;
 
 /// The distributions of some trials by percentile, on scales that stretch the tail; `None` if they
 /// are unknown. The largest observation stands at the end.
-pub(super) fn spectrum(series: Vec<(Series, &TimesReport)>) -> Option<Plot> {
+pub(super) fn spectrum(series: Vec<(PlotSeries, &TimesReport)>) -> Option<Plot> {
     let known = series.iter().flat_map(|(_, times)| &times.spectrum);
     let below = known.clone().map(|p| p.percentile).filter(|p| *p < 100.0);
     let highest = top(below);
@@ -26,10 +26,10 @@ pub(super) fn spectrum(series: Vec<(Series, &TimesReport)>) -> Option<Plot> {
 pub(super) fn spectrum_line(
     name: impl Into<String>,
     times: &TimesReport,
-) -> (Series, &TimesReport) {
+) -> (PlotSeries, &TimesReport) {
     let points = times.spectrum.iter();
     let points = points.map(|p| Point::new(p.percentile, p.ns as f64));
-    (Series::line(name, points.collect()), times)
+    (PlotSeries::line(name, points.collect()), times)
 }
 
 /// Response and service time by percentile.
@@ -83,7 +83,7 @@ pub(super) fn pacing(t: &TrialReport) -> Option<Plot> {
         .noted("Pacing error: how late operations started; it is the generator's own.");
     for (name, of, mark, tone) in marks {
         let points = row_points(&rows, |(_, q)| Some(of(q)? as f64));
-        plot = plot.with(Series::marks(name, points).marked(mark).toned(tone));
+        plot = plot.with(PlotSeries::marks(name, points).marked(mark).toned(tone));
     }
     let (p99, response) = (o.pacing_error_ns.p99, t.response_time_ns.p99);
     let (p99, response) = (known(p99, time_short), known(response, time_short));
@@ -113,6 +113,6 @@ pub(super) fn dispersion(o: &OfferedReport) -> Option<Plot> {
     let plot = Plot::new("Dispersion of starts by time scale", x, y)
         .described("Index of dispersion of the counts of starts per bin: 1 for Poisson arrivals.")
         .against(Reference::y(1.0, "Poisson: 1 at every scale"))
-        .with(Series::line("", points).marked(Mark::Dot));
+        .with(PlotSeries::line("", points).marked(Mark::Dot));
     Some(plot)
 }

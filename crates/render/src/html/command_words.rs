@@ -12,7 +12,7 @@ const JOINS: [&str; 2] = ["and", "or"];
 /// - what stands between backticks, unless it is a mere name;
 /// - an option with the value behind it, and the options that follow;
 /// - a command line: a program where something is given, behind a colon, a comma or a bracket, with
-///   its arguments. One of knee's ends with the last of its arguments; where more words follow, it
+///   its arguments. One of `knee` ends with the last of its arguments. Where more words follow, it
 ///   is only spoken of (`knee run does`). One of another program ends with the clause.
 pub(super) fn pieces(sentence: &str) -> Vec<(bool, String)> {
     let mut all = TextPieces::default();

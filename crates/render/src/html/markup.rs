@@ -1,5 +1,5 @@
 //! Writes markup. All text of a report passes through [`Markup::text`] or [`Element::attr`], which
-//! escape it, so that no text can become a tag, an attribute or a script.
+//! escape it. So no text can become a tag, an attribute or a script.
 //!
 //! A template library would be larger than this: pages have no logic, and SVG repeats a few
 //! elements many times with few bytes each.

@@ -14,7 +14,7 @@ mod tables;
 mod tests;
 
 use crate::Renderer;
-use crate::document::{Block, Document, Medium, Section};
+use crate::document::{Block, Document, DocumentSection, Medium};
 use knee_core::compare::report::Comparison;
 use knee_core::report::Report;
 use page::HtmlPage;
@@ -77,7 +77,7 @@ fn show(page: &mut HtmlPage, doc: &Document) {
     }
 }
 
-fn show_section(page: &mut HtmlPage, section: &Section) {
+fn show_section(page: &mut HtmlPage, section: &DocumentSection) {
     let blocks: Vec<&Block> = section.blocks_for(Medium::Page).collect();
     if blocks.is_empty() && !section.blocks.is_empty() {
         return;

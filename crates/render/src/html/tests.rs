@@ -97,7 +97,7 @@ fn every_element_is_closed() {
     }
 }
 
-/// Who does not see a figure is told what it shows and given its values.
+/// A reader who does not see a figure learns what it shows and its values.
 #[test]
 fn every_figure_can_be_read() {
     for (name, report) in fixtures::all() {
@@ -291,7 +291,7 @@ fn a_long_sweep_stays_small() {
     }
     let page = page(&report);
     assert!(page.len() < BYTES_MAX, "{}", page.len());
-    // What is left out is told.
+    // The page says what is left out.
     assert!(page.contains(" of 60 trials, "), "{}", page.len());
     let mut run = fixtures::run_errors();
     run.trials[0].intervals = (0..2_400).map(interval).collect();

@@ -63,7 +63,7 @@ fn all_kinds() -> Metrics {
     metrics
 }
 
-/// Sessions of two kinds, of which no visitor has come to an end yet.
+/// Sessions of two kinds. No visitor has come to an end yet.
 fn of_sessions() -> Metrics {
     let ended = |good, failed, timed: u64| EndedCounts {
         good,
@@ -135,9 +135,9 @@ fn it_keeps_the_rules() {
     assert!(!text.contains("knee_throughput") && text.contains("knee_operations_attempted_total"));
 }
 
-/// The rules of OpenMetrics 1.0 that concern us: families one after another, each with its type
-/// once, then its unit, which ends its name; the names of samples as the type wants them; buckets
-/// that ascend and end in +Inf; an end.
+/// The rules of OpenMetrics 1.0 that concern us. Families stand one after another, each with its
+/// type once, then its unit, which ends its name. The names of samples are as the type wants them.
+/// Buckets ascend and end in +Inf. The text has an end.
 fn check(text: &str) {
     let body = text.strip_suffix("# EOF\n").expect("an end");
     let mut families = BTreeSet::new();

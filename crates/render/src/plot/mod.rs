@@ -1,4 +1,4 @@
-//! The content of a figure: two [`Scale`]s, [`Series`] and [`Reference`] lines. The painters
+//! The content of a figure: two [`Scale`]s, [`PlotSeries`] and [`Reference`] lines. The painters
 //! `html::svg` and `text::plot` draw it.
 
 mod scale;
@@ -78,8 +78,8 @@ impl Point {
     }
 }
 
-/// The percentiles of a distribution in one row of a plot of categories: the ends of the whisker
-/// outermost, then the ends of the box, the median in the middle.
+/// The percentiles of a distribution in one row of a plot of categories. The ends of the whisker
+/// are outermost, then the ends of the box, the median in the middle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BoxPlot {
     /// The category, from 0.
@@ -124,7 +124,7 @@ pub(crate) enum Shape {
 
 /// Data of one kind under one name.
 #[derive(Clone, Debug)]
-pub(crate) struct Series {
+pub(crate) struct PlotSeries {
     /// Short, as beside the line: `p99`, `asked`.
     pub name: String,
     /// The points and how they are drawn.
@@ -141,9 +141,9 @@ pub(crate) struct Series {
     pub listed: bool,
 }
 
-impl Series {
-    fn new(name: impl Into<String>, shape: Shape) -> Series {
-        Series {
+impl PlotSeries {
+    fn new(name: impl Into<String>, shape: Shape) -> PlotSeries {
+        PlotSeries {
             name: name.into(),
             shape,
             tone: Tone::First,
@@ -155,33 +155,33 @@ impl Series {
     }
 
     /// See [`Shape::Line`].
-    pub(crate) fn line(name: impl Into<String>, points: Vec<Point>) -> Series {
-        Series::new(name, Shape::Line(points))
+    pub(crate) fn line(name: impl Into<String>, points: Vec<Point>) -> PlotSeries {
+        PlotSeries::new(name, Shape::Line(points))
     }
 
     /// See [`Shape::Step`].
-    pub(crate) fn step(name: impl Into<String>, points: Vec<Point>) -> Series {
-        Series::new(name, Shape::Step(points))
+    pub(crate) fn step(name: impl Into<String>, points: Vec<Point>) -> PlotSeries {
+        PlotSeries::new(name, Shape::Step(points))
     }
 
     /// See [`Shape::Points`]; the marks are dots.
-    pub(crate) fn marks(name: impl Into<String>, points: Vec<Point>) -> Series {
-        Series::new(name, Shape::Points(points)).marked(Mark::Dot)
+    pub(crate) fn marks(name: impl Into<String>, points: Vec<Point>) -> PlotSeries {
+        PlotSeries::new(name, Shape::Points(points)).marked(Mark::Dot)
     }
 
     /// See [`Shape::Band`].
-    pub(crate) fn band(name: impl Into<String>, points: Vec<Point>) -> Series {
-        Series::new(name, Shape::Band(points))
+    pub(crate) fn band(name: impl Into<String>, points: Vec<Point>) -> PlotSeries {
+        PlotSeries::new(name, Shape::Band(points))
     }
 
     /// See [`Shape::Bars`].
-    pub(crate) fn bars(name: impl Into<String>, points: Vec<Point>, width: f64) -> Series {
-        Series::new(name, Shape::Bars(points, width))
+    pub(crate) fn bars(name: impl Into<String>, points: Vec<Point>, width: f64) -> PlotSeries {
+        PlotSeries::new(name, Shape::Bars(points, width))
     }
 
     /// See [`Shape::Stack`].
-    pub(crate) fn stack(name: impl Into<String>, points: Vec<Point>, width: f64) -> Series {
-        Series::new(name, Shape::Stack(points, width))
+    pub(crate) fn stack(name: impl Into<String>, points: Vec<Point>, width: f64) -> PlotSeries {
+        PlotSeries::new(name, Shape::Stack(points, width))
     }
 
     /// See [`Shape::Cells`].
@@ -190,8 +190,8 @@ impl Series {
         points: Vec<Point>,
         width: f64,
         shade: Shade,
-    ) -> Series {
-        Series::new(name, Shape::Cells(points, width, shade))
+    ) -> PlotSeries {
+        PlotSeries::new(name, Shape::Cells(points, width, shade))
     }
 
     /// See [`Shape::Boxes`].
@@ -199,36 +199,36 @@ impl Series {
         name: impl Into<String>,
         boxes: Vec<BoxPlot>,
         figures: [&'static str; 5],
-    ) -> Series {
-        Series::new(name, Shape::Boxes(boxes, figures))
+    ) -> PlotSeries {
+        PlotSeries::new(name, Shape::Boxes(boxes, figures))
     }
 
     /// Sets the colour.
-    pub(crate) fn toned(mut self, tone: Tone) -> Series {
+    pub(crate) fn toned(mut self, tone: Tone) -> PlotSeries {
         self.tone = tone;
         self
     }
 
     /// Sets the pattern of the line.
-    pub(crate) fn dashed(mut self, dash: Dash) -> Series {
+    pub(crate) fn dashed(mut self, dash: Dash) -> PlotSeries {
         self.dash = dash;
         self
     }
 
     /// Sets the marks of the points.
-    pub(crate) fn marked(mut self, mark: Mark) -> Series {
+    pub(crate) fn marked(mut self, mark: Mark) -> PlotSeries {
         self.mark = mark;
         self
     }
 
     /// Sets the words beside each point.
-    pub(crate) fn labelled(mut self, labels: impl IntoIterator<Item = String>) -> Series {
+    pub(crate) fn labelled(mut self, labels: impl IntoIterator<Item = String>) -> PlotSeries {
         self.labels = labels.into_iter().collect();
         self
     }
 
     /// Leaves the series out of the table and of the values on hover.
-    pub(crate) fn unlisted(mut self) -> Series {
+    pub(crate) fn unlisted(mut self) -> PlotSeries {
         self.listed = false;
         self
     }
@@ -295,7 +295,7 @@ pub(crate) struct Plot {
     /// From bottom to top (categories: from top to bottom).
     pub y: Scale,
     /// Data, the hindmost first.
-    pub series: Vec<Series>,
+    pub series: Vec<PlotSeries>,
     /// Reference lines, behind all series.
     pub references: Vec<Reference>,
     /// A remark below the figure; may be empty.
@@ -359,13 +359,13 @@ impl Plot {
     }
 
     /// Adds a series.
-    pub(crate) fn with(mut self, series: Series) -> Plot {
+    pub(crate) fn with(mut self, series: PlotSeries) -> Plot {
         self.series.push(series);
         self
     }
 
     /// Adds a series, unless it has no points.
-    pub(crate) fn with_any(self, series: Series) -> Plot {
+    pub(crate) fn with_any(self, series: PlotSeries) -> Plot {
         if series.points().is_empty() { self } else { self.with(series) }
     }
 

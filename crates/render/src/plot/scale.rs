@@ -114,8 +114,8 @@ impl Scale {
         Scale::linear(0.0, if hi > 0.0 { hi * 1.06 } else { 1.0 }, unit, name)
     }
 
-    /// Logarithmic around all of these that are positive where they span a decade or more, else
-    /// linear from 0: the one rule for the axes of all figures.
+    /// The one rule for the axes of all figures. Logarithmic around all positive values where they
+    /// span a decade or more, else linear from 0.
     pub(crate) fn fitting(
         values: impl IntoIterator<Item = f64>,
         unit: Unit,

@@ -1,5 +1,5 @@
-//! Reports of what is left of an experiment that was cut short: they have no conclusion beyond an
-//! answer, and a trial that only its intervals tell of.
+//! Reports of what is left of an experiment that was cut short. They have no conclusion beyond an
+//! answer, and a trial that is known by its intervals only.
 
 use crate::{Csv, Html, Json, Junit, Renderer, Text, answer, fixtures, parse_report};
 use knee_core::report::Report;

@@ -1,5 +1,5 @@
-//! A figure that text and page both show has the same digits in both, and no form shows a number
-//! that is not in the JSON.
+//! A figure that text and page both show has the same digits in both. No form shows a number that
+//! is not in the JSON.
 
 use crate::number;
 use crate::{Html, Json, Markdown, Renderer, Text, fixtures};
@@ -7,7 +7,7 @@ use knee_core::compare::report::Comparison;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The units that figures are told apart by, the longer ones first where one begins another.
+/// The units that distinguish figures, the longer ones first where one begins another.
 const UNITS: [&str; 9] = ["KiB/s", "/s", "%", "ns", "µs", "ms", "s", "Hz", "users"];
 
 /// Digits, without the commas between thousands, and their unit.
@@ -111,8 +111,8 @@ fn numbers(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// Numbers of words that are always the same: confidence, percentiles, lengths of bins, powers of
-/// ten at which a scale begins, and the status from which on a response is an error.
+/// Numbers of words that are always the same. They are confidence, percentiles, lengths of bins,
+/// powers of ten at which a scale begins, and the least status of an error.
 const OF_WORDS: [&str; 15] = [
     "400", "0", "1", "10", "100", "1,000", "10,000", "2", "5", "50", "90", "95", "99", "99.9",
     "0.9",

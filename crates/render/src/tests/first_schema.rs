@@ -1,5 +1,5 @@
 //! Reports of the first schema, `knee.report/1`, as knee 0.1.0 wrote them after short runs on
-//! loopback: they are read, and their text is what that version rendered.
+//! loopback. They are read, and their text is what that version rendered.
 
 use crate::{Json, Renderer, Text, parse_report};
 use knee_core::report::{Kind, Report};

@@ -104,14 +104,14 @@ fn no_string_of_a_report_file_is_more_than_text() {
             let around = bad.map(|at| text[at..].chars().take(40).collect::<String>());
             assert_eq!(around, None, "{name} as {form}");
         }
-        // It is told, and not left out: an answer with something strange in it looks strange.
+        // It is shown, and not left out: an answer with something strange in it looks strange.
         let mut text = Vec::new();
         plain.render(&report, &mut text).unwrap();
         assert!(String::from_utf8(text).unwrap().contains("\\u{1b}"), "{name}");
     }
 }
 
-/// In colour the only sequences are knee's own, which set colours.
+/// In colour the only sequences are those that knee writes, which set colours.
 #[test]
 fn colours_are_the_only_sequences() {
     let (_, report) = fixtures::all().swap_remove(0);

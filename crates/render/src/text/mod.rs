@@ -14,7 +14,7 @@ mod table;
 use crate::Renderer;
 use crate::document::head::{DocumentHead, evidence, findings_title, severity};
 use crate::document::line::{Ink, Line};
-use crate::document::{Block, Document, Medium, Section};
+use crate::document::{Block, Document, DocumentSection, Medium};
 use crate::number;
 use knee_core::compare::report::Comparison;
 use knee_core::finding::{Finding, Severity};
@@ -118,7 +118,7 @@ fn show_reasons(page: &mut TextPage, word: &str, reasons: &[String]) {
     }
 }
 
-fn show_section(page: &mut TextPage, section: &Section) {
+fn show_section(page: &mut TextPage, section: &DocumentSection) {
     let mut blocks = section.blocks_for(Medium::Lines).peekable();
     let is_heading = section.blocks.is_empty();
     if blocks.peek().is_none() && !is_heading {

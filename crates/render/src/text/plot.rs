@@ -3,7 +3,7 @@
 use super::canvas::{Canvas, Stroke};
 use crate::axis::Axis;
 use crate::document::line::{Ink, Line, cleaned};
-use crate::plot::{Dash, Mark, Plot, Point, Reference, ReferenceAt, Series, Shape, Tone};
+use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, ReferenceAt, Shape, Tone};
 
 /// A layer of a drawing, over the earlier ones.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Drawing {
         }
     }
 
-    fn add_series(&mut self, series: &Series, unicode: bool) {
+    fn add_series(&mut self, series: &PlotSeries, unicode: bool) {
         let known =
             |p: &&Point| self.x.position(p.x).is_finite() && self.y.position(p.y).is_finite();
         let points = series.points().iter().filter(known);
@@ -394,8 +394,8 @@ mod tests {
         all
     }
 
-    /// Without its names a plot is the same but for empty cells: no name covers anything, and each
-    /// stands in the plot or in the legend, whole.
+    /// Without its names a plot is the same except for empty cells. No name covers anything, and
+    /// each stands in the plot or in the legend, whole.
     #[test]
     fn no_name_covers_anything_in_any_plot() {
         let mut named = 0;

@@ -1,7 +1,7 @@
 //! Requests from any source come together here: one target, bounded, each fit for a scenario.
 
 use super::json_text::one_line;
-use super::{Imported, ImportedBody, ImportedLoad, ImportedRequest, Step, error};
+use super::{Imported, ImportedBody, ImportedLoad, ImportedRequest, ImportedStep, error};
 use knee_load::percent;
 use knee_load::quantity::ParseError;
 use knee_load::shown::shown;
@@ -70,7 +70,7 @@ impl SourceRequest {
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     origin: Option<Url>,
-    steps: Vec<Step>,
+    steps: Vec<ImportedStep>,
     body_bytes: usize,
     pub(super) load: ImportedLoad,
     remarks: Vec<String>,
@@ -111,7 +111,7 @@ impl Collector {
     /// The user waits.
     pub(super) fn think(&mut self, time: Nanos) {
         if time > Nanos::ZERO && self.has_room() {
-            self.steps.push(Step::Think(time));
+            self.steps.push(ImportedStep::Think(time));
         }
     }
 
@@ -138,7 +138,7 @@ impl Collector {
         match self.checked(draft) {
             Ok(request) => {
                 self.think(pause);
-                self.steps.push(Step::Request(Box::new(request)));
+                self.steps.push(ImportedStep::Request(Box::new(request)));
                 true
             }
             Err(why) => {
@@ -216,7 +216,7 @@ impl Collector {
     /// # Errors
     /// No request.
     pub(super) fn finish(self, nothing: &str) -> Result<Imported, ParseError> {
-        let is_request = |step: &Step| matches!(step, Step::Request(_));
+        let is_request = |step: &ImportedStep| matches!(step, ImportedStep::Request(_));
         let origin = self.origin.filter(|_| self.steps.iter().any(is_request));
         let Some(origin) = origin else {
             let first = self.left_out.first();
@@ -249,8 +249,8 @@ impl Imported {
     /// Headers that all of several requests have are written once.
     fn gather_headers(&mut self) {
         let mut all = self.steps.iter_mut().filter_map(|step| match step {
-            Step::Request(request) => Some(&mut request.headers),
-            Step::Think(_) => None,
+            ImportedStep::Request(request) => Some(&mut request.headers),
+            ImportedStep::Think(_) => None,
         });
         let (Some(first), mut others) = (all.next(), all.collect::<Vec<_>>()) else {
             return;

@@ -21,7 +21,7 @@ pub enum DataKind {
 
 /// One piece of data, as it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Data {
+pub struct CurlData {
     /// How.
     pub kind: DataKind,
     /// What.
@@ -35,7 +35,7 @@ pub type ReadFile<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
 ///
 /// # Errors
 /// One line: a file that cannot be read.
-pub fn join(pieces: &[Data], read: ReadFile) -> Result<Vec<u8>, String> {
+pub fn join(pieces: &[CurlData], read: ReadFile) -> Result<Vec<u8>, String> {
     let mut all = Vec::new();
     for (at, piece) in pieces.iter().enumerate() {
         if at > 0 && piece.kind != DataKind::Json {
@@ -46,7 +46,7 @@ pub fn join(pieces: &[Data], read: ReadFile) -> Result<Vec<u8>, String> {
     Ok(all)
 }
 
-fn content(piece: &Data, read: ReadFile) -> Result<Vec<u8>, String> {
+fn content(piece: &CurlData, read: ReadFile) -> Result<Vec<u8>, String> {
     let text = piece.text.as_str();
     let file = text.strip_prefix('@');
     match (piece.kind, file) {
@@ -90,8 +90,8 @@ pub struct Multipart {
     pub body: Vec<u8>,
 }
 
-/// The body that `--form` options make: each `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`, which
-/// `;type=TYPE` and `;filename=NAME` may follow; texts and names of files may be in double quotes.
+/// The body that `--form` options make: each `NAME=TEXT`, `NAME=@FILE` or `NAME=<FILE`.
+/// `;type=TYPE` and `;filename=NAME` may follow. Texts and names of files may be in double quotes.
 /// The same parts have the same boundary, which is in none of them.
 ///
 /// # Errors
@@ -193,8 +193,8 @@ impl<'a> FormPart<'a> {
     }
 }
 
-/// The word that a value or a parameter begins with, up to `;` or in double quotes, in which `\\`
-/// escapes quotes and itself; and what follows, from the `;` on.
+/// The word that a value or a parameter begins with, and what follows, from the `;` on. The word
+/// ends at `;` or is in double quotes, in which `\\` escapes quotes and itself.
 fn word(text: &str) -> (String, &str) {
     let text = text.trim_start();
     if let Some(inside) = text.strip_prefix('"') {
@@ -267,8 +267,8 @@ mod tests {
     }
 
     fn joined(pieces: &[(DataKind, &str)]) -> Result<String, String> {
-        let piece = |&(kind, text): &(DataKind, &str)| Data { kind, text: text.to_owned() };
-        let pieces: Vec<Data> = pieces.iter().map(piece).collect();
+        let piece = |&(kind, text): &(DataKind, &str)| CurlData { kind, text: text.to_owned() };
+        let pieces: Vec<CurlData> = pieces.iter().map(piece).collect();
         join(&pieces, &mut file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 

@@ -1,5 +1,5 @@
-//! What other programs know of a load, as a scenario file: requests of a curl line, of a browser's
-//! recording, of an API's description, and of the files of other load generators.
+//! Loads of other programs as a scenario file. Sources are curl lines, browsers' recordings,
+//! descriptions of APIs, and files of other load generators.
 //!
 //! Each format has a file of its own, which reads into a `Collector`; `write` makes YAML of what
 //! came together. What has no place in a scenario is named, so that nobody takes the file for more
@@ -43,7 +43,7 @@ pub struct Imported {
     /// Headers that all requests have.
     pub headers: Vec<(String, String)>,
     /// What a user does, at least one request.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ImportedStep>,
     /// The load, where the source has one.
     pub load: ImportedLoad,
     /// What is worth knowing about the file, a sentence each.
@@ -65,7 +65,7 @@ pub struct ImportedLoad {
 
 /// One thing that a user does.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum ImportedStep {
     /// Sends a request.
     Request(Box<ImportedRequest>),
     /// Waits.

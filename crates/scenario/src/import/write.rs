@@ -1,6 +1,6 @@
 //! A scenario file in YAML.
 
-use super::{Imported, ImportedBody, ImportedLoad, ImportedRequest, Step};
+use super::{Imported, ImportedBody, ImportedLoad, ImportedRequest, ImportedStep};
 use knee_load::time::Nanos;
 
 /// The methods that are keys of a step.
@@ -20,8 +20,8 @@ pub(super) fn yaml(imported: &Imported, source: &str) -> String {
     lines.extend(["sessions:", "  imported:", "    steps:"].map(str::to_owned));
     for step in &imported.steps {
         match step {
-            Step::Think(time) => lines.push(format!("      - think: {}", time.exactly())),
-            Step::Request(request) => put_request(request, &mut lines),
+            ImportedStep::Think(time) => lines.push(format!("      - think: {}", time.exactly())),
+            ImportedStep::Request(request) => put_request(request, &mut lines),
         }
     }
     put_load(&imported.load, &mut lines);

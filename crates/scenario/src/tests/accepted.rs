@@ -47,12 +47,12 @@ fn shown(fill: &Fill) -> String {
 }
 
 fn template(template: &Template) -> String {
-    let piece = |piece: &Piece| match piece {
-        Piece::Text(text) => text.clone(),
-        Piece::Variable(n) => format!("v{n}"),
-        Piece::Column { data, column } => format!("d{data}.{column}"),
-        Piece::Cookies => "cookies".to_owned(),
-        Piece::Call(function) => match &**function {
+    let piece = |piece: &TemplatePiece| match piece {
+        TemplatePiece::Text(text) => text.clone(),
+        TemplatePiece::Variable(n) => format!("v{n}"),
+        TemplatePiece::Column { data, column } => format!("d{data}.{column}"),
+        TemplatePiece::Cookies => "cookies".to_owned(),
+        TemplatePiece::Call(function) => match &**function {
             Function::Random { low, high } => format!("random({low},{high})"),
             Function::Uuid => "uuid".to_owned(),
             Function::Now(moment) => format!("now({moment:?})"),
@@ -110,7 +110,7 @@ fn the_example_of_the_specification() {
         [Instruction::Request(4), Instruction::Think(Law::Fixed(second)), Instruction::Request(5)]
     );
     let condition = Condition {
-        left: Template(vec![Piece::Variable(2)]),
+        left: Template(vec![TemplatePiece::Variable(2)]),
         relation: Relation::NotEqual,
         right: Template::default(),
     };
@@ -140,7 +140,7 @@ fn the_example_of_the_specification() {
     );
     let ok = Expectation::Value {
         source: Source::Json("/ok".into()),
-        is: Match::Equals(Template(vec![Piece::Text("true".into())])),
+        is: Match::Equals(Template(vec![TemplatePiece::Text("true".into())])),
     };
     assert_eq!(
         scenario.plan.requests[3].expect,
@@ -282,8 +282,9 @@ fn requests() {
 
 #[test]
 fn what_a_response_has_to_be() {
-    let equals = |text: &str| Match::Equals(Template(vec![Piece::Text(text.to_owned())]));
-    let contains = |text: &str| Match::Contains(Template(vec![Piece::Text(text.to_owned())]));
+    let equals = |text: &str| Match::Equals(Template(vec![TemplatePiece::Text(text.to_owned())]));
+    let contains =
+        |text: &str| Match::Contains(Template(vec![TemplatePiece::Text(text.to_owned())]));
     let value = |source, is| Expectation::Value { source, is };
     for (written, want) in [
         ("{status: 2xx}", vec![Expectation::Status(vec![(200, 299)])]),

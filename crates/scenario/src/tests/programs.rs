@@ -3,8 +3,8 @@
 use super::super::{EXAMPLE, schema};
 use super::parse;
 use knee_load::session::{
-    Fills, Next, PendingAction, PendingStep, Piece, Program, ProgramAnswer, SessionPlan, Users,
-    Walk,
+    Fills, Next, PendingAction, PendingStep, Program, ProgramAnswer, SessionPlan, TemplatePiece,
+    Users, Walk,
 };
 use knee_load::spec::{Cut, HttpRequest, Part, Question};
 use knee_load::time::Nanos;
@@ -72,7 +72,7 @@ fn a_program_and_what_it_gives() {
     assert_eq!(told, ["cart", "nonce", "users.name", "users.password"]);
     // Which cookies are sent depends on the path, which waits.
     let cookies = &plan.requests[2].fills[1].value.0[..];
-    assert_eq!((cookies, &put.waits[..]), (&[Piece::Cookies][..], &[0, 1][..]));
+    assert_eq!((cookies, &put.waits[..]), (&[TemplatePiece::Cookies][..], &[0, 1][..]));
 }
 
 #[test]
@@ -150,7 +150,7 @@ impl World {
         filled.unwrap();
     }
 
-    /// Asks for the step of this request; what the program is told.
+    /// Asks for the step of this request, and returns what the program receives.
     fn ask(&mut self, request: u32) -> Value {
         let plan = std::rc::Rc::clone(self.users.plan());
         let step = &plan.requests[request as usize];

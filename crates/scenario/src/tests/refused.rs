@@ -1,4 +1,4 @@
-//! Mistakes, each of which is told in one line with its place.
+//! Mistakes, each reported in one line with its place.
 
 use super::{SHOP, parse};
 

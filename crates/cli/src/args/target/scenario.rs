@@ -22,8 +22,8 @@ impl TargetArgs {
         Ok(self.scenario.clone())
     }
 
-    /// What the scenario asks for under `load` that an experiment with a load of its own does not
-    /// use, in a line; `None` where that is nothing. `takes_arrival`: it uses the arrival process.
+    /// The keys under the scenario's `load` that an experiment with a load of its own does not use,
+    /// in a line. `None` without such keys. `takes_arrival`: it uses the arrival process.
     pub fn unused_load(&self, experiment: &str, takes_arrival: bool) -> Option<String> {
         let load = self.scenario.as_ref()?.load.as_ref()?;
         let given = [

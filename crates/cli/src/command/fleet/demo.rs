@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Try a fleet on this machine: a NATS server, four agents and a sweep
 ///
 /// Nothing leaves this machine. All agents share its cores, so that together they make no more load
-/// than one knee would: what there is to see is how they work together.
+/// than one knee would. The demo shows how they work together.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  knee fleet demo --html fleet.html")]
 pub(super) struct RawFleetDemo {

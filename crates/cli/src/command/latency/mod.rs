@@ -18,7 +18,7 @@ use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::{joined, typed};
 use clap::Args;
 use knee_core::experiment::latency::{Latency, LatencyPlan};
-use knee_core::trial::statistics::threshold_names;
+use knee_core::trial::statistics::{StatisticUnit, threshold_names};
 use knee_load::spec::parse_duration;
 use knee_load::time::Nanos;
 use runner::LatencyRunner;
@@ -72,8 +72,9 @@ pub struct RawLatency {
 
     /// Tolerance for settling: no flow's mean goodput changes by more [default: 5%]
     ///
-    /// Besides, no ping takes longer than all before, and the mean ping is level: over the second
-    /// half of the scenario its trend, with a confidence of 95 %, is within 20 % or 5 ms.
+    /// Besides, no ping takes longer than all before, and the mean ping is level. Level means that
+    /// over the second half of the scenario its trend, with a confidence of 95 %, is within 20 % or
+    /// 5 ms.
     #[arg(long, value_name = "PERCENT", value_parser = options::parse_tolerance)]
     #[arg(help_heading = "Scenarios", hide_short_help = true)]
     #[serde(serialize_with = "options::percent")]
@@ -149,7 +150,7 @@ fn fail_if_long_help() -> String {
     format!(
         "{FAIL_IF_HELP}\n\nOf the pings beside the flows, in any scenario: {} against a time. \
          errors are pings that did not come back, against a share (0.1%) or a number.",
-        threshold_names(true).join(", ")
+        threshold_names(StatisticUnit::Nanoseconds).join(", ")
     )
 }
 

@@ -19,7 +19,7 @@ use clap::Args;
 use knee_core::experiment::overload::{
     Descriptors, Overload, OverloadSpec, PreflightFacts, ServerFacts, predict,
 };
-use knee_core::experiment::{Concluded, Experiment, Next};
+use knee_core::experiment::{Concluded, Experiment, NextTrial};
 use knee_core::finding::{Finding, Severity};
 use knee_fleet::Fleet;
 use knee_load::arrival::{either, shapes};
@@ -75,8 +75,8 @@ pub struct RawOverload {
     #[serde(serialize_with = "typed")]
     simple: Option<Levels<u32>>,
 
-    /// Connects in flight of all S-Clients together, such as 64,128,256, or auto: up to an offered
-    /// rate of 16 times the capacity [default: auto, where no other load is named]
+    /// Connects in flight of all S-Clients together, such as 64,128,256, or auto [default: auto,
+    /// where no other load is named]. auto goes up to an offered rate of 16 times the capacity
     ///
     /// At most 1,000 numbers. With --rate one number: the most that the schedule may have in
     /// flight.
@@ -255,7 +255,7 @@ impl Experiment for PredictedOverload {
     type Trial = <Overload as Experiment>::Trial;
     type Conclusion = <Overload as Experiment>::Conclusion;
 
-    fn next(&mut self, past: &[Self::Trial]) -> Next<Self::Spec> {
+    fn next(&mut self, past: &[Self::Trial]) -> NextTrial<Self::Spec> {
         self.overload.next(past)
     }
 

@@ -248,8 +248,8 @@ impl RawOverload {
     }
 }
 
-/// The machine with as many processors as the highest rate that is foreseen has use for: more
-/// workers would only take cores from a server on this host.
+/// The machine with as many processors as the highest expected rate can use. More workers would
+/// only take cores from a server on this host.
 fn workers_for(spec: &OverloadSpec, served_per_s: Option<f64>, machine: &Machine) -> Machine {
     let patience_s = spec.base.connect_timeout.as_secs_f64();
     let per_s = match (&spec.scheduled, &spec.descriptors) {

@@ -126,7 +126,7 @@ fn the_time_is_told() {
 }
 
 #[test]
-fn a_scenario_takes_the_place_of_the_url_and_its_sessions_keep_their_connections() {
+fn scenario_replaces_url_and_sessions_keep_connections() {
     let name = format!("knee-of-overload-{}.yaml", std::process::id());
     let file = std::env::temp_dir().join(name);
     let text = "target: http://127.0.0.1:81\ndefaults: {timeout: 3s}\nload: {rate: 9/s}\n\

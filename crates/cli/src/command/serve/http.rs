@@ -53,9 +53,9 @@ pub struct RawServeHttp {
 
     /// Application that answers: shop [default: every request has the same response]
     ///
-    /// POST /login takes {"name","password"} and gives a token, a cookie and X-Csrf; GET
-    /// /items?page=N and /items/ID give items; POST /cart takes an id with the token; GET /cart
-    /// reads the cookie; GET /old redirects; GET / is a page with a hidden field.
+    /// POST /login takes {"name","password"} and gives a token, a cookie and X-Csrf. GET
+    /// /items?page=N and /items/ID give items. POST /cart takes an id with the token, and GET /cart
+    /// reads the cookie. GET /old redirects; GET / is a page with a hidden field.
     #[arg(long, value_name = "NAME", value_parser = one_of(APPS), hide_possible_values = true)]
     app: Option<App>,
 
@@ -89,8 +89,8 @@ pub struct RawServeHttp {
     capacity: Option<Law>,
 
     /// When to accept connections: eager (at once) or per-worker (one per free worker until it
-    /// closes, so that the kernel's accept queue is the queue) [default: eager; with --capacity and
-    /// --backlog per-worker]
+    /// closes). With per-worker the kernel's accept queue is the queue [default: eager; with
+    /// --capacity and --backlog per-worker]
     #[arg(long, value_name = "HOW", value_parser = one_of(ACCEPT_POLICIES))]
     #[arg(hide_possible_values = true)]
     accept: Option<AcceptPolicy>,

@@ -15,8 +15,8 @@ use std::net::{IpAddr, SocketAddr};
 /// Prints one line, 'listening on ADDR:PORT', once it does, serves until SIGTERM, SIGHUP or Ctrl-C,
 /// and then prints what it served. A datagram of any kind is answered with one that holds the
 /// quote; a connection gets the quote and is closed. The service's own port, 17, needs rights that
-/// a user seldom has; on a network it lends itself to amplifying attacks, so that over UDP it
-/// answers none but clients on this host, by the loopback, unless told otherwise.
+/// a user seldom has. On a network it lends itself to amplifying attacks. So over UDP it answers
+/// only clients on this host, by the loopback, unless --allow names others.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 /// How a server secures its connections.
 #[derive(Args, Clone, Debug)]
 pub struct ServerTlsArgs {
-    /// TLS on every connection. Without --cert the certificate is made on the spot, for localhost
-    /// and this host, valid for a week; 'certificate FILE' before 'listening on' names the
+    /// TLS on every connection. Without --cert a certificate is made at the start, for localhost
+    /// and this host, valid for a week. 'certificate FILE' before 'listening on' names the
     /// certificate to trust (--cacert)
     #[arg(long)]
     tls: bool,

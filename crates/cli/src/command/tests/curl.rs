@@ -197,6 +197,15 @@ fn a_line_goes_to_the_server_that_it_names() {
 }
 
 #[test]
+fn a_range_is_a_header() {
+    for line in [&["-r", "0-99", "http://h/"][..], &["--", "curl", "-r", "0-99", "http://h/"]] {
+        let target = target(line).unwrap();
+        let header = ("Range".to_owned(), "bytes=0-99".to_owned());
+        assert!(target.requests[0].headers.contains(&header), "{line:?}");
+    }
+}
+
+#[test]
 fn options_before_the_line_are_of_knee() {
     let line = ["-d", "3s", "-b", "x", "--", "curl", "-d", "a=1", "http://h/"];
     let wrong = "--body and --data exclude each other: leave one out";

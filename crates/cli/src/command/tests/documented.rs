@@ -1,5 +1,5 @@
-//! The documentation agrees with the program: pages that are made from the code are up to date, and
-//! each example is a command line that knee takes.
+//! The documentation agrees with the program. Pages that are made from the code are up to date, and
+//! each example is a command line that knee accepts.
 
 use super::parse;
 use crate::command::raw::RawArgs;

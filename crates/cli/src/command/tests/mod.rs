@@ -57,7 +57,7 @@ fn open(trial: &TrialSpec) -> &OpenLoad {
 }
 
 #[test]
-fn a_run_without_options_is_a_closed_loop_of_ten_users_for_ten_seconds() {
+fn default_run_is_ten_users_for_ten_seconds() {
     let trial = trial(&format!("{URL} --seed 7"));
     assert_eq!(trial.label, "vusers=10");
     assert_eq!(trial.level, Level::Vusers(10));

@@ -1,5 +1,6 @@
-//! From argv to the text that a person reads, with the simulated station in the engine's place: all
-//! but the sockets, in virtual time, so that every number comes out the same each time.
+//! From argv to the text that a person reads, with the simulated station in the engine's place.
+//! Only the sockets are missing. Time is virtual, so that every number comes out the same each
+//! time.
 
 use super::{MACHINE, parse};
 use crate::command::laboratory::{self, ReportSetup};

@@ -20,7 +20,7 @@ use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::typed;
 use clap::Args;
 use knee_core::experiment::udp::{ExplainSpec, UdpCompare, UdpExplain, UdpRun};
-use knee_core::trial::statistics::threshold_names;
+use knee_core::trial::statistics::{StatisticUnit, threshold_names};
 use knee_engine::experiment::udp::send::client_process;
 use knee_load::arrival::{either, shapes};
 use knee_load::experiment::udp::spec::{ClientWait, ClientsAs, ServiceMode, UdpTrialSpec};
@@ -125,11 +125,11 @@ pub struct RawUdp {
     /// Two kinds of clients by name: published (a published puzzle, on a machine as slow as then)
     ///
     /// published: 'yield*64' and 'tick(10ms)*128', as processes that share one processor with the
-    /// service, each datagram taking its client 75 µs of it (--send-cost 75us), with a receive
-    /// buffer for 42 datagrams (--rcvbuf 16384). On a kernel of then, whose clock ticked every
-    /// 10 ms, a sleep of exp(200us) ended with the second tick. So the second kind sends 6,400/s at
-    /// most, about half as much as the first. It loses datagrams, as all its clients wake together.
-    /// Where other programs use that processor, the result is INVALID. Compared, or with --explain
+    /// service. Each datagram takes its client 75 µs of it (--send-cost 75us). The receive buffer
+    /// holds 42 datagrams (--rcvbuf 16384). On a kernel of then, whose clock ticked every 10 ms, a
+    /// sleep of exp(200us) ended with the second tick. So the second kind sends 6,400/s at most,
+    /// about half as much as the first. It loses datagrams, as all its clients wake together. Where
+    /// other programs use that processor, the result is INVALID. Compared, or with --explain
     /// explained.
     #[arg(long, value_name = "NAME", value_parser = one_of(options::PRESETS))]
     #[arg(help_heading = "Experiment", conflicts_with = "compare")]
@@ -229,7 +229,7 @@ fn fail_if_long_help() -> String {
         "{FAIL_IF_HELP}\n\nerrors are all datagrams intended that were not received, throughput \
          those received per second. Of several trials any may cross it. With --mode echo also \
          round trips: {} against a time.",
-        threshold_names(true).join(", ")
+        threshold_names(StatisticUnit::Nanoseconds).join(", ")
     )
 }
 

@@ -116,7 +116,7 @@ fn an_agent_ends_although_nats_is_away() {
 }
 
 #[test]
-fn an_agent_that_is_stopped_for_seconds_makes_the_trial_invalid_and_is_not_lost() {
+fn agent_stopped_for_seconds_makes_the_trial_invalid() {
     let Some(ground) = Ground::with(2) else {
         return;
     };

@@ -181,7 +181,7 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// With so many agents `a1`, `a2`, … of one worker each.
+    /// With this number of agents `a1`, `a2`, … and one worker each.
     pub fn with(agents: usize) -> Option<Ground> {
         Ground::of(Nats::start(&[])?, agents)
     }
@@ -212,7 +212,7 @@ impl Ground {
     }
 }
 
-/// What is said of the agents of the first trial.
+/// The rows of the agents of the first trial.
 pub fn agents(report: &Value) -> &Vec<Value> {
     report["trials"][0]["agents"].as_array().unwrap()
 }

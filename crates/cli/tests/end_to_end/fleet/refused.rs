@@ -1,4 +1,4 @@
-//! What a fleet cannot do is said in one line that names the agent and the remedy, before any load.
+//! What a fleet cannot do ends in one line that names the agent and the remedy, before any load.
 
 use super::ground::{Agent, Ground, Nats};
 use crate::support::{Ended, TempPath, knee, run};

@@ -2,6 +2,7 @@
 
 use super::Data;
 use crate::support::{Ended, KneeServer, TempPath};
+use serde_json::Value;
 
 #[test]
 fn a_run_is_kept_and_shown_again_to_the_letter() {
@@ -152,4 +153,35 @@ fn runs_at_the_same_time_do_not_disturb_each_other() {
     ended.sort_by(|a, b| a.stdout.cmp(&b.stdout));
     let printed: Vec<String> = ended.into_iter().map(|e| e.stdout).collect();
     assert_eq!(kept, printed);
+}
+
+/// The generator's processor time per operation shows how fast the host is, where it is busy.
+#[test]
+fn sweeps_of_one_target_state_the_speed_of_the_host() {
+    let data = Data::new("speed");
+    let server = KneeServer::start(&[]);
+    let sweep = |more: &[&str]| {
+        let levels = ["--vusers", "16,24,32", "-d", "600ms", "--warmup", "50ms", "-t", "1"];
+        let json = ["--json", "-", "--quiet"];
+        let ended = data.run(&[&["sweep", &server.url()][..], &levels, &json, more].concat());
+        ended.json()
+    };
+    let is_busy = |report: &Value| {
+        let trials = report["trials"].as_array().unwrap().iter();
+        trials.map(|t| &t["generator"]).any(|g| {
+            g["busiest_worker_percent"].as_f64() >= Some(50.0)
+                && g["busiest_worker_spin_percent"].as_f64() <= Some(1.0)
+        })
+    };
+    let earlier = |report: &Value| report["conclusion"]["earlier_host_speed"].clone();
+    let first = sweep(&[]);
+    assert!(earlier(&first).is_null(), "{first:#}");
+    assert!(earlier(&sweep(&["--no-save"])).is_null());
+    let second = sweep(&[]);
+    if is_busy(&first) && is_busy(&second) {
+        assert_eq!(earlier(&second)["runs"], 1, "{second:#}");
+        let speed = earlier(&second)["speed"].as_f64().unwrap();
+        assert!((0.05..20.0).contains(&speed), "{speed}");
+    }
+    assert!(earlier(&sweep(&["-H", "Other: load"])).is_null());
 }

@@ -17,7 +17,7 @@ fn complaint(ended: &Ended) -> String {
 #[test]
 fn what_is_in_the_place_of_the_file_stays_as_it_is() {
     let (server, data) = (KneeServer::start(&[]), Data::new("in-the-way"));
-    // The margins are known from here on, so that nothing else is said.
+    // The margins are known after this run, so that nothing else is printed.
     data.load(&server, &["--no-save"]);
     let load = |data: &Data| data.load(&server, &[]);
     fs::create_dir_all(data.file()).unwrap();

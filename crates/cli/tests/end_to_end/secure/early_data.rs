@@ -50,7 +50,7 @@ fn every_connection_that_resumes_a_session_brings_its_request() {
 }
 
 #[test]
-fn what_a_request_waits_for_is_not_the_handshake_that_it_came_with() {
+fn early_request_does_not_wait_for_its_handshake() {
     let (server, options) = start(&[]);
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let url = server.url();

@@ -157,9 +157,9 @@ impl Nginx {
     pub const PLAIN: Nginx =
         Nginx { versions: "TLSv1.2 TLSv1.3", requests: 100_000, more: "", http2: true };
 
-    /// Starts it. Its log `access` has a line for each request: version of HTTP, status, bytes
-    /// sent, bytes of the body, `r` if the session was resumed,
-    /// `1` if the request came before the handshake was over.
+    /// Starts it. Its log `access` has a line for each request: version of HTTP, status, bytes sent
+    /// and bytes of the body. `r` follows if the session was resumed, `1` if the request came
+    /// before the handshake was over.
     pub fn start(self, certificates: &Certificates) -> Option<HttpServer> {
         launch("nginx", |site, port| {
             let text = self.config(site.directory(), port, certificates);

@@ -1,7 +1,7 @@
 //! Other people's HTTP servers, each in a process of its own with a configuration made for it.
 //!
-//! All of them listen on a free port of 127.0.0.1, need no rights, keep what they write in one
-//! temporary directory, and end with the test: they run as a single process, which is killed.
+//! All of them listen on a free port of 127.0.0.1, need no rights, and keep what they write in one
+//! temporary directory. They end with the test: each runs as a single process, which is killed.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ impl Drop for HttpServer {
     }
 }
 
-/// Starts a program with the arguments that this makes for a site and a port; `None`, and a line
+/// Starts a program with the arguments that this makes for a site and a port. `None`, and a line
 /// that says so, where it is not installed. That is a failure where `CI` is set.
 pub fn launch(name: &str, arguments: impl Fn(&Site, u16) -> Vec<String>) -> Option<HttpServer> {
     Some(launch_file(&super::program(name)?, arguments))
@@ -138,7 +138,7 @@ fn try_launch(
 /// The kinds of server.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// nginx; so many requests per connection.
+    /// nginx; with this number of requests per connection.
     Nginx(u32),
     /// Apache httpd, event MPM.
     Apache,

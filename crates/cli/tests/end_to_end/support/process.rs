@@ -88,7 +88,7 @@ pub fn run_load(url: &str, options: &[&str]) -> Ended {
     run(&[&["run", url, "--json", "-"], options].concat())
 }
 
-/// Eight operations, four at a time, none of which may take longer than 300 ms.
+/// Eight operations, four at a time, with a time limit of 300 ms.
 pub fn run_impatiently(url: &str, backend: &str) -> Ended {
     let patience = ["-n", "8", "-c", "4", "--timeout", "300ms"];
     run_load(url, &[&patience[..], &["--backend", backend]].concat())

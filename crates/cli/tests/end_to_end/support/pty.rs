@@ -121,8 +121,8 @@ impl OnTerminal {
         assert_eq!(set, 0, "{}", io::Error::last_os_error());
     }
 
-    /// Waits for its end: how it ended with what it wrote to the terminal as standard error, and
-    /// whether the terminal's settings are what they were.
+    /// Waits for its end. Returns how it ended, with what it wrote to the terminal as standard
+    /// error, and whether the terminal's settings are what they were.
     pub fn end(self) -> (Ended, bool) {
         let mut ended = Ended::of(self.child);
         let is_as_before = same(&settings(&self.terminal), &self.settings_before);

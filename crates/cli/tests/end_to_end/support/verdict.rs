@@ -4,15 +4,15 @@ use super::process::{Ended, run};
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
 
-/// Makes a run of it to its end; a busy machine may make it invalid, and all responses may be
-/// errors, but what it counts stands.
+/// Runs it to its end. A busy machine may make it invalid, and all responses may be errors, but
+/// what it counts stands.
 pub fn measured(arguments: &[&str]) -> Value {
     let ended = run(&[arguments, &["--json", "-", "--quiet"]].concat());
     assert!(matches!(ended.status, Some(0 | 1 | 3)), "{arguments:?}: {ended:?}");
     ended.json()
 }
 
-/// So many attempts must do on a machine that is busy with other things.
+/// Attempts that must do on a machine that is busy with other things.
 const ATTEMPTS: u32 = 12;
 
 /// Held by whoever needs a valid run: tests that do would only disturb each other.

@@ -26,13 +26,12 @@ const FIGURE_MAX: f64 = 1e15;
 
 /// Reads such a text: `MinRTT: 0.0ms`, lines such as `Scenario 4: 1 uploads, 1 downloads... 50998
 /// KiB/s up, 85859 KiB/s down, 2.90 Hz smoothness`, and the block after `OVERALL:`. A line may lack
-/// a direction or the smoothness; lines of any other form, and what else a line has after its
-/// figures, are skipped. Of figures that come twice the last one counts.
+/// a direction or the smoothness. Lines of any other form are skipped, and so is what a line has
+/// after its figures. Of figures that come twice the last one counts.
 ///
 /// # Errors
-/// One line that names the text's line and says what is wrong and what would be right: a scenario
-/// or a figure that cannot be read, a direction without flows that has a capacity, or no scenario
-/// at all.
+/// One line that names the text's line, what is wrong and what would be right. A scenario or a
+/// figure cannot be read, a direction without flows has a capacity, or the text has no scenario.
 pub fn parse_classic(text: &str) -> Result<Classic, String> {
     let mut classic = Classic::default();
     let mut lines = text.lines().map(str::trim).enumerate().peekable();

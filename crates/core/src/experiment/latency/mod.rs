@@ -15,7 +15,7 @@ pub use knee_load::experiment::latency::spec::{
     FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios,
 };
 
-use super::{Concluded, Experiment, Next};
+use super::{Concluded, Experiment, NextTrial};
 use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall, row};
 use crate::experiment::latency::distorted::ScenarioAttempts;
 use crate::experiment::latency::findings::{MeasuredScenario, latency_findings};
@@ -129,13 +129,13 @@ impl Experiment for Latency {
     type Trial = TrialReport;
     type Conclusion = LatencyConclusion;
 
-    fn next(&mut self, past: &[TrialReport]) -> Next<LatencyTrialSpec> {
+    fn next(&mut self, past: &[TrialReport]) -> NextTrial<LatencyTrialSpec> {
         if let Some(reason) = past.last().and_then(gone) {
-            return Next::Doomed(reason);
+            return NextTrial::Doomed(reason);
         }
         match self.spec(past) {
-            Some(spec) => Next::Run(Box::new(spec)),
-            None => Next::Converged,
+            Some(spec) => NextTrial::Run(Box::new(spec)),
+            None => NextTrial::Converged,
         }
     }
 
@@ -183,9 +183,9 @@ impl Experiment for Latency {
     }
 }
 
-/// Why nothing can follow this trial: one that was aborted, unless the service still reported at
-/// its end what it had spent: then it is there, and a cap on bytes, which the next scenario has
-/// again to itself, ended the trial.
+/// Why nothing can follow this trial; only an aborted one can be the last. If the service still
+/// reported at its end, it is alive and a cap on bytes ended the trial. The next scenario has that
+/// cap again to itself.
 pub fn gone(trial: &TrialReport) -> Option<String> {
     let flows = trial.flows().filter(|f| f.state == "aborted")?;
     let is_there = flows.cpu_s_per_gib.is_some();

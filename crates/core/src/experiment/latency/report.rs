@@ -76,7 +76,7 @@ pub struct ScenarioRow {
     /// By how much the median ping exceeds that of the idle path; `None` where either is not known.
     #[serde(default)]
     pub added_latency_ns: Option<i64>,
-    /// The same of UDP probes, of which the sending host's TCP holds none back.
+    /// The same of UDP probes. The sending host's TCP holds none of them back.
     #[serde(default)]
     pub udp_added_latency_ns: Option<i64>,
     /// Whether the generator distorted it.

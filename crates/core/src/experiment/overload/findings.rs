@@ -103,8 +103,9 @@ fn findings_of_any_load(
     with_agents(&all, found)
 }
 
-/// The trial with the largest share of attempts that ended so, where no stop of the server is the
-/// reason and the share is above `beyond_percent`; also their number, and the share in percent.
+/// The trial with the largest share of attempts that ended so, their number, and the share in
+/// percent. Only trials count where the server did not stop and the share is above
+/// `beyond_percent`.
 fn worst_of(
     summary: &OverloadSummary,
     how: Outcome,

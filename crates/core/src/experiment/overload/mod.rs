@@ -14,7 +14,7 @@ pub use knee_load::experiment::overload::{PreflightFacts, ServerFacts};
 pub use preflight::predict;
 pub use spec::{Descriptors, OverloadSpec};
 
-use super::{Concluded, Experiment, Next, verdict};
+use super::{Concluded, Experiment, NextTrial, verdict};
 use crate::experiment::overload::analysis::{
     OverloadPoint, OverloadSetting, OverloadSummary, base, most_served_per_s,
 };
@@ -65,10 +65,10 @@ impl Experiment for Overload {
     type Trial = TrialReport;
     type Conclusion = OverloadConclusion;
 
-    fn next(&mut self, past: &[TrialReport]) -> Next<TrialSpec> {
+    fn next(&mut self, past: &[TrialReport]) -> NextTrial<TrialSpec> {
         let spec = &self.spec;
         if past.last().is_some_and(is_base_again) {
-            return Next::Converged;
+            return NextTrial::Converged;
         }
         let trial = past.len();
         let wanted = if let Some(&clients) = spec.simple.get(trial) {
@@ -85,8 +85,8 @@ impl Experiment for Overload {
             spec.base_again(base(&points).ok()?.level, trial)
         };
         match wanted.or_else(again) {
-            Some(trial) => Next::Run(Box::new(trial)),
-            None => Next::Converged,
+            Some(trial) => NextTrial::Run(Box::new(trial)),
+            None => NextTrial::Converged,
         }
     }
 

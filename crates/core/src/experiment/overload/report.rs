@@ -23,14 +23,14 @@ pub struct OverloadConclusion {
     pub syn_source: SynSource,
     /// The highest rate of first SYNs that was reached.
     pub max_syn_per_s: f64,
-    /// The rate up to which the generator is not the limit, as far as was seen.
+    /// The rate up to which the generator was not the limit in any trial.
     #[serde(default)]
     pub generator_limit_per_s: Option<f64>,
     /// By how much the first SYNs differ from served (of sessions, established) + D/T at the most,
     /// past saturation, in percent.
     #[serde(default)]
     pub deviation_percent: Option<f64>,
-    /// T: a connect that is not established for so long is given up and replaced.
+    /// T: time limit for establishing a connection, which is then closed and replaced.
     #[serde(default)]
     pub connect_timeout_ns: u64,
     /// How connections were closed, which changes what the server's host keeps of them.

@@ -24,8 +24,8 @@ pub struct OverloadSpec {
     pub offered_factor_max: f64,
     /// The most descriptors that an automatic choice may use: what this process may have open.
     pub descriptors_max: u32,
-    /// In place of the S-Clients one trial whose connection starts follow a schedule: the mean
-    /// rate, when they come, and connects in flight at the most.
+    /// In place of the S-Clients one trial whose connection starts follow a schedule. It has the
+    /// mean rate, the arrival process, and the most connects in flight.
     pub scheduled: Option<(Rate, ArrivalLaw, u32)>,
 }
 

@@ -5,7 +5,7 @@ pub mod report;
 mod tests;
 
 use super::answer::Answer;
-use super::{Concluded, Experiment, Next, verdict};
+use super::{Concluded, Experiment, NextTrial, verdict};
 use crate::experiment::run::report::{RepeatedFigure, RunConclusion};
 use crate::trial::figure::Figure;
 use crate::trial::findings::{FindingContext, findings_at_levels, trial_findings, with_agents};
@@ -54,15 +54,15 @@ impl Experiment for SingleRun {
     type Trial = TrialReport;
     type Conclusion = RunConclusion;
 
-    fn next(&mut self, past: &[TrialReport]) -> Next<TrialSpec> {
+    fn next(&mut self, past: &[TrialReport]) -> NextTrial<TrialSpec> {
         if past.len() >= self.repeats {
-            return Next::Converged;
+            return NextTrial::Converged;
         }
         let mut spec = self.spec.clone();
         if !past.is_empty() {
             spec.seed = rng::of_trial(spec.seed, past.len());
         }
-        Next::Run(Box::new(spec))
+        NextTrial::Run(Box::new(spec))
     }
 
     fn conclude(&self, past: &[TrialReport]) -> Concluded<RunConclusion> {

@@ -28,16 +28,23 @@ pub(super) fn nothing(table: &[LevelPoint]) -> String {
 /// Share of the maximum that a level's interval has to reach to be as good.
 pub(super) const NEARLY_MOST: f64 = 0.98;
 
-/// Puts a lasting change before the answer.
-pub(super) fn with_change(answer: &str, change: &RegimeChange) -> String {
+/// A lasting change, in a sentence without its begin: `changed for good …`.
+pub(super) fn changed(change: &RegimeChange) -> String {
     format!(
-        "Throughput changed for good {} into the sweep, during or after {}: {}/s before, {}/s \
-         after. {answer}",
-        time(change.at_ns as f64),
+        "changed for good {}, during or after {}: {}/s before, {}/s after",
+        at(change.at_ns, change.round),
         levels(&[change.after_level]),
         number(change.before_per_s),
         number(change.after_per_s)
     )
+}
+
+/// A time of the sweep; its round if a table does not tell the time.
+pub(super) fn at(at_ns: Option<u64>, round: u32) -> String {
+    match at_ns {
+        Some(ns) => format!("{} into the sweep", time(ns as f64)),
+        None => format!("in round {round}"),
+    }
 }
 
 /// Answer of a sweep over users.

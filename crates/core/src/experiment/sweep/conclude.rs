@@ -1,14 +1,16 @@
 //! What follows from a sweep.
 
 use super::inference::Inference;
-use super::progress::Progress;
+use super::progress::SweepProgress;
 use super::{Bound, SweepSpec, VuserPlan, answer, bound, goals, open_loop, pauses, rows};
 use crate::experiment::sweep::findings::{self, AxisKind, ERRORS_RISE};
 use crate::experiment::sweep::goals::{Goal, GoalLimit};
 use crate::experiment::sweep::knee;
 use crate::experiment::sweep::knee::{CurveShape, Knee, KneeAnalysis};
 use crate::experiment::sweep::models;
-use crate::experiment::sweep::report::{GoalBounds, ModelFit, RegimeChange, SweepConclusion};
+use crate::experiment::sweep::report::{
+    GoalBounds, ModelFit, RegimeChange, SweepConclusion, SweepSlice,
+};
 use crate::experiment::sweep::table::{LevelPoint, merged_rows};
 use crate::experiment::{Concluded, verdict};
 use crate::finding::{Finding, gravest_first};
@@ -20,11 +22,28 @@ use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
 use knee_load::measure::error_share;
 
-/// Findings and conclusion of a table of users measured elsewhere.
-pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
-    let found = [findings::idle_users(table), findings::time_not_separated(table)];
-    let mut found: Vec<Finding> = found.into_iter().flatten().collect();
+/// Findings and conclusion of a table of users measured elsewhere, by its rows as slices.
+pub fn conclude_table(slices: &[SweepSlice]) -> (Vec<Finding>, SweepConclusion) {
+    let inference = Inference::of_slices(slices.to_vec(), &[], 0, None);
+    let table = inference.table(&[]);
+    let has_rounds = inference.last_round() > 0;
+    let rounds = has_rounds.then_some(&inference);
+    let mut found: Vec<Finding> = findings::idle_users(&table).into_iter().collect();
+    let input = ConclusionInput { table: &table, rounds, ..ConclusionInput::default() };
+    let mut conclusion = of_users(&input, &mut found);
+    if has_rounds {
+        in_time(&inference, &mut conclusion, &mut found);
+    } else {
+        found.extend(findings::time_not_separated(table.len()));
+    }
+    (once_gravest_first(found), conclusion)
+}
+
+/// The same of rows without rounds that have intervals of their own.
+#[cfg(test)]
+pub(super) fn conclude_points(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
     let input = ConclusionInput { table, ..ConclusionInput::default() };
+    let mut found = Vec::new();
     let conclusion = of_users(&input, &mut found);
     (once_gravest_first(found), conclusion)
 }
@@ -37,10 +56,10 @@ pub(super) fn users(
     past: &[TrialReport],
 ) -> (Concluded<SweepConclusion>, Vec<TrialReport>) {
     let (closed, open) = open_loop::split(past);
-    let course = Progress::of(spec, plan, closed);
+    let course = SweepProgress::of(spec, plan, closed);
     let inference = Inference::of(spec, closed, &course.rounds);
-    let (table, merged): (Vec<LevelPoint>, Vec<TrialReport>) =
-        inference.table(true).into_iter().unzip();
+    let merged = inference.trials();
+    let table = inference.table(&merged);
     let asked = FindingContext {
         is_open_loop_known: open_loop::is_known(spec, past),
         ..FindingContext::default()
@@ -59,7 +78,7 @@ pub(super) fn users(
         failure: failure_kind(&relevant),
     };
     let mut conclusion = of_users(&input, &mut found);
-    in_time(spec, &inference, &mut conclusion, &mut found);
+    in_time(&inference, &mut conclusion, &mut found);
     let closed_per_s = conclusion.max_throughput_per_s;
     let closed_per_s = Some(closed_per_s).filter(|_| !asked.is_open_loop_known);
     let periodic = pauses::periodic(closed);
@@ -88,16 +107,11 @@ const SPREAD_PERCENT: f64 = 10.0;
 const STILL_KNOWN: f64 = 0.05;
 
 /// Adds what changed with time: outages, a lasting change, drift and the host's speed.
-fn in_time(
-    spec: &SweepSpec,
-    inference: &Inference,
-    conclusion: &mut SweepConclusion,
-    found: &mut Vec<Finding>,
-) {
-    conclusion.slices = rows::slices(inference);
+fn in_time(inference: &Inference, conclusion: &mut SweepConclusion, found: &mut Vec<Finding>) {
+    conclusion.slices = inference.reported();
     conclusion.host_speed = rows::speed_by_round(&conclusion.slices);
-    conclusion.outages = rows::outages(inference);
-    conclusion.regime_change = regime_change(spec, inference, conclusion.max_throughput_per_s);
+    conclusion.outages = rows::outages(&conclusion.slices);
+    conclusion.regime_change = regime_change(inference, conclusion.max_throughput_per_s);
     conclusion.drift_percent = inference.drift.map(|d| 100.0 * d.value.exp_m1());
     let half_percent = conclusion.max_half_width().map_or(0.0, |h| 100.0 * h);
     let own = findings::outages(&conclusion.outages);
@@ -115,28 +129,29 @@ fn in_time(
     }
     found.extend(varied);
     if let Some(change) = &conclusion.regime_change {
-        conclusion.answer = answer::with_change(&conclusion.answer, change);
+        conclusion.answer =
+            format!("Throughput {}. {}", answer::changed(change), conclusion.answer);
     }
 }
 
 /// The lasting change as reported. `None` for a rise that only exploring slices show: the target
 /// warmed up.
-fn regime_change(spec: &SweepSpec, inference: &Inference, max_per_s: f64) -> Option<RegimeChange> {
+fn regime_change(inference: &Inference, max_per_s: f64) -> Option<RegimeChange> {
     let change = inference.change?;
     if change.is_explored && change.factor > 1.0 {
         return None;
     }
     let factor = if change.is_after { 1.0 / change.factor } else { change.factor };
-    let other = inference.other_max_per_s(spec, &change);
-    let other = other.unwrap_or(max_per_s * factor);
+    let other = inference.other_max_per_s(&change).unwrap_or(max_per_s * factor);
     let [before_per_s, after_per_s] =
         if change.is_after { [other, max_per_s] } else { [max_per_s, other] };
-    let (before, first) = (&inference.past[change.at - 1], &inference.past[change.at]);
+    let (before, first) = (&inference.slices[change.at - 1], &inference.slices[change.at]);
     let heavier = if value(first.level) > value(before.level) { first } else { before };
     Some(RegimeChange {
         before_per_s,
         after_per_s,
-        at_ns: first.slice().map_or(0, |s| s.begin_ns),
+        at_ns: first.begin_ns,
+        round: first.round,
         after_level: heavier.level,
     })
 }
@@ -242,8 +257,7 @@ fn of_users(input: &ConclusionInput, found: &mut Vec<Finding>) -> SweepConclusio
     found.extend(bound::unreachable(bounds, axis, table));
     conclusion.levels = rows::levels(axis, table, &analysis.rows, input.merged, &conclusion);
     if let Some(inference) = input.rounds {
-        let last = inference.rounds.iter().copied().max().unwrap_or(0);
-        found.extend(findings::confidence(&analysis, last as usize));
+        found.extend(findings::confidence(&analysis, inference.last_round() as usize));
         for (level, row) in conclusion.levels.iter_mut().zip(&inference.rows) {
             if row.is_explored {
                 level.excluded_because = Some("explored only".to_owned());
@@ -257,13 +271,10 @@ fn of_users(input: &ConclusionInput, found: &mut Vec<Finding>) -> SweepConclusio
 
 /// Range of the slices' throughput at the level with the most.
 fn varied_of(input: &ConclusionInput, analysis: &KneeAnalysis) -> [f64; 2] {
-    let top = analysis.top();
-    let past = input.rounds.map_or(&[][..], |rounds| rounds.past);
-    let here = past.iter().enumerate().filter(|(i, t)| {
-        let is_measured = input.rounds.is_some_and(|r| r.rounds[*i] > 0);
-        is_measured && top.is_some_and(|top| top.level == value(t.level))
-    });
-    here.map(|(_, t)| t.successes_per_s())
+    let top = analysis.top().map(|top| top.level);
+    let slices = input.rounds.map_or(&[][..], |rounds| &rounds.slices);
+    let here = slices.iter().filter(|s| s.round > 0 && Some(value(s.level)) == top);
+    here.map(|s| s.throughput_per_s)
         .fold([f64::INFINITY, 0.0], |[least, most], x| [least.min(x), most.max(x)])
 }
 

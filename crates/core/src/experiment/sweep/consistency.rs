@@ -111,10 +111,11 @@ fn in_time(of: &SweepConclusion, found: &mut Contradictions) {
     }
     for outage in &of.outages {
         let is_marked = of.slices.iter().any(|s| {
-            let end_ns = s.begin_ns + s.duration_ns;
-            s.marks.iter().any(|m| m == "outage")
-                && s.begin_ns <= outage.begin_ns
-                && outage.begin_ns <= end_ns
+            let is_within = |at_ns: u64| {
+                let ends = s.begin_ns.zip(s.duration_ns).map(|(begin, ns)| [begin, begin + ns]);
+                ends.is_none_or(|[begin, end]| begin <= at_ns && at_ns <= end)
+            };
+            s.marks.iter().any(|m| m == "outage") && outage.begin_ns.is_none_or(is_within)
         });
         found.unless(is_marked, || format!("no slice shows {outage:?}"));
     }

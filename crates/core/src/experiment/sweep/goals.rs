@@ -1,8 +1,8 @@
 //! Goals of a search over rates, and the bounds that its trials give for each.
 //!
 //! The terms are those of RFC 9971 (MLRsearch). A rate is a lower bound if the goal is known to be
-//! reached at it, an upper bound if it is known not to be. The relevant upper bound is the lowest
-//! upper bound; the relevant lower bound is the highest lower bound below that.
+//! reached at it. It is an upper bound if the goal is known not to be reached. The relevant upper
+//! bound is the lowest upper bound; the relevant lower bound is the highest lower bound below that.
 
 use super::Bound;
 use crate::experiment::sweep::knee::ERROR_SHARE_MAX;

@@ -23,7 +23,7 @@ pub(crate) mod tests;
 pub use conclude::conclude_table;
 pub use spec::{Bound, BoundMetric, BoundedFigures, RatePlan, SweepAxis, SweepSpec, VuserPlan};
 
-use super::{Concluded, Experiment, Next};
+use super::{Concluded, Experiment, NextTrial};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::trial::report::TrialReport;
 use knee_load::spec::TrialSpec;
@@ -43,11 +43,11 @@ impl Sweep {
 
     /// Next step of a sweep over users. An automatic plan ends with a trial in open loop, if that
     /// adds information.
-    fn next_of_users(&self, plan: &VuserPlan, past: &[TrialReport]) -> Next<TrialSpec> {
+    fn next_of_users(&self, plan: &VuserPlan, past: &[TrialReport]) -> NextTrial<TrialSpec> {
         let (closed, open) = open_loop::split(past);
         if open.is_empty() {
             let next = progress::next(&self.spec, plan, closed);
-            if next != Next::Converged {
+            if next != NextTrial::Converged {
                 return next;
             }
         }
@@ -55,7 +55,7 @@ impl Sweep {
             VuserPlan::Auto => open_loop::next(&self.spec, past),
             VuserPlan::List(_) => None,
         };
-        beside.map_or(Next::Converged, |trial| Next::Run(Box::new(trial)))
+        beside.map_or(NextTrial::Converged, |trial| NextTrial::Run(Box::new(trial)))
     }
 }
 
@@ -64,7 +64,7 @@ impl Experiment for Sweep {
     type Trial = TrialReport;
     type Conclusion = SweepConclusion;
 
-    fn next(&mut self, past: &[TrialReport]) -> Next<TrialSpec> {
+    fn next(&mut self, past: &[TrialReport]) -> NextTrial<TrialSpec> {
         match &self.spec.axis {
             SweepAxis::Vusers(plan) => self.next_of_users(plan, past),
             SweepAxis::Rate(plan) => rates::next(&self.spec, plan, past),

@@ -3,7 +3,7 @@
 
 use super::inference::Inference;
 use super::{SweepSpec, VuserPlan};
-use crate::experiment::Next;
+use crate::experiment::NextTrial;
 use crate::trial::report::TrialReport;
 use crate::words::{users, value};
 use knee_load::measure::error_share;
@@ -69,7 +69,7 @@ impl LevelSample {
 
 /// Progress of a sweep.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct SweepProgress {
     /// Round of each slice; 0 where it explored.
     pub(super) rounds: Vec<u32>,
     /// Levels of each round; empty while the sweep explores.
@@ -84,23 +84,27 @@ pub(super) struct Progress {
 }
 
 /// The next step after these slices.
-pub(super) fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next<TrialSpec> {
-    let course = Progress::of(spec, plan, past);
+pub(super) fn next(
+    spec: &SweepSpec,
+    plan: &VuserPlan,
+    past: &[TrialReport],
+) -> NextTrial<TrialSpec> {
+    let course = SweepProgress::of(spec, plan, past);
     if let Some(level) = course.exploring {
-        return Next::Run(Box::new(course.explore(spec, level, past)));
+        return NextTrial::Run(Box::new(course.explore(spec, level, past)));
     }
     if course.levels.is_empty() {
-        return Next::Doomed(hopeless(past));
+        return NextTrial::Doomed(hopeless(past));
     }
     let done = past.len() - course.begin;
     let round = course.rounds_before + done / course.levels.len();
     let place = done % course.levels.len();
     if place == 0 && course.is_enough(spec, plan, past, round) {
-        return Next::Converged;
+        return NextTrial::Converged;
     }
     let level = order(spec, &course.levels, round)[place];
     let [warmup, duration] = course.times(spec, plan, past, level);
-    Next::Run(Box::new(spec.slice(level, past.len(), warmup, duration)))
+    NextTrial::Run(Box::new(spec.slice(level, past.len(), warmup, duration)))
 }
 
 /// Reason to stop: not even one user is served.
@@ -124,10 +128,10 @@ fn elapsed_s(past: &[TrialReport]) -> f64 {
     past.last().and_then(end).unwrap_or_else(sum) as f64 / 1e9
 }
 
-impl Progress {
+impl SweepProgress {
     /// Progress after these slices.
-    pub(super) fn of(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Progress {
-        let mut course = Progress::default();
+    pub(super) fn of(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> SweepProgress {
+        let mut course = SweepProgress::default();
         match plan {
             VuserPlan::List(list) => {
                 course.seen = past.iter().map(|t| LevelSample::of(spec, t)).collect();
@@ -366,9 +370,9 @@ fn choose(seen: &[LevelSample], spec: &SweepSpec) -> Vec<u32> {
     chosen
 }
 
-/// The level of a slice.
-pub(super) fn level_of(trial: &TrialReport) -> u32 {
-    match trial.level {
+/// The users of a slice's level.
+pub(super) fn users_of(level: Level) -> u32 {
+    match level {
         Level::Vusers(n) => n,
         _ => 0,
     }

@@ -5,7 +5,7 @@
 
 use super::goals::{Goal, GoalLimit, RateTrials, TrialDemand};
 use super::{RatePlan, SweepSpec};
-use crate::experiment::Next;
+use crate::experiment::NextTrial;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::value;
 use knee_load::spec::{Rate, TrialSpec};
@@ -48,7 +48,11 @@ enum SearchStage {
 }
 
 /// The next step after these trials.
-pub(super) fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next<TrialSpec> {
+pub(super) fn next(
+    spec: &SweepSpec,
+    plan: &RatePlan,
+    past: &[TrialReport],
+) -> NextTrial<TrialSpec> {
     let trial = match plan {
         RatePlan::List(rates) => listed(rates, past)
             .map(|rate| (rate, length(spec, Goal::NoLoss, rate, SearchStage::Long))),
@@ -57,7 +61,7 @@ pub(super) fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> N
     };
     match trial {
         Some((per_s, length)) => run(spec, past, per_s, length),
-        None => Next::Converged,
+        None => NextTrial::Converged,
     }
 }
 
@@ -99,15 +103,15 @@ pub(super) fn beside(spec: &SweepSpec, rate: Rate, number: usize) -> TrialSpec {
     spec.rate_trial(rate, number, length)
 }
 
-fn run(spec: &SweepSpec, past: &[TrialReport], per_s: f64, length: Nanos) -> Next<TrialSpec> {
+fn run(spec: &SweepSpec, past: &[TrialReport], per_s: f64, length: Nanos) -> NextTrial<TrialSpec> {
     let Some(rate) = Rate::from_f64(per_s) else {
-        return Next::Doomed(format!("a rate of {per_s}/s cannot be offered"));
+        return NextTrial::Doomed(format!("a rate of {per_s}/s cannot be offered"));
     };
     let mut trial = spec.rate_trial(rate, past.len(), length);
     // A queue that grows is seen from interval to interval.
     let tenth = Nanos(length.0 / 10).max(Nanos::from_millis(10));
     trial.interval = trial.interval.min(tenth);
-    Next::Run(Box::new(trial))
+    NextTrial::Run(Box::new(trial))
 }
 
 /// State of the search after some trials.

@@ -31,6 +31,9 @@ pub struct SweepConclusion {
     /// median.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_speed: Vec<f64>,
+    /// Speed of the host against earlier runs of the same sweep, where the history has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_host_speed: Option<EarlierHostSpeed>,
     /// A lasting change of the throughput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regime_change: Option<RegimeChange>,
@@ -109,6 +112,23 @@ impl SweepConclusion {
     }
 }
 
+impl SweepConclusion {
+    /// The slices, or the levels of a table without rounds; `None` for a sweep over rates, and
+    /// where nothing was measured.
+    pub fn as_table(&self) -> Option<Vec<SweepSlice>> {
+        let of_level = |l: &SweepLevel| SweepSlice {
+            throughput_per_s: l.throughput_per_s,
+            mean_ns: l.mean_ns,
+            p90_ns: l.p90_ns,
+            ..SweepSlice::blank(l.level)
+        };
+        let of_levels = || self.levels.iter().map(of_level).collect();
+        let slices = if self.slices.is_empty() { of_levels() } else { self.slices.clone() };
+        let is_of_users = slices.iter().all(|s| matches!(s.level, Level::Vusers(_)));
+        (is_of_users && !slices.is_empty()).then_some(slices)
+    }
+}
+
 /// A slice: a short trial of one level in one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepSlice {
@@ -116,10 +136,10 @@ pub struct SweepSlice {
     pub round: u32,
     /// Users.
     pub level: Level,
-    /// Begin of the measured time, from the begin of the sweep.
-    pub begin_ns: u64,
-    /// Measured time.
-    pub duration_ns: u64,
+    /// Begin of the measured time, from the begin of the sweep; `None` where a table does not tell.
+    pub begin_ns: Option<u64>,
+    /// Measured time, where known.
+    pub duration_ns: Option<u64>,
     /// Operations that succeeded, per second.
     pub throughput_per_s: f64,
     /// Mean response time.
@@ -134,8 +154,32 @@ pub struct SweepSlice {
     pub host_speed: Option<f64>,
     /// Weight: 1 as most slices, less for deviating ones, 0 if it does not count.
     pub weight: f64,
+    /// Begin and end of an outage in it, from the begin of the sweep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage_ns: Option<[u64; 2]>,
     /// Marks: `explored`, `outage`, `errors`, `other_regime`, `invalid`, `stolen`, `outlier`.
     pub marks: Vec<String>,
+}
+
+impl SweepSlice {
+    /// A slice with only its level known.
+    pub(super) fn blank(level: Level) -> SweepSlice {
+        SweepSlice {
+            round: 0,
+            level,
+            begin_ns: None,
+            duration_ns: None,
+            throughput_per_s: 0.0,
+            mean_ns: None,
+            p90_ns: None,
+            errors: 0,
+            cpu_us_per_op: None,
+            host_speed: None,
+            weight: 1.0,
+            outage_ns: None,
+            marks: Vec::new(),
+        }
+    }
 }
 
 /// A lasting change of the throughput.
@@ -145,19 +189,37 @@ pub struct RegimeChange {
     pub before_per_s: f64,
     /// Throughput after it.
     pub after_per_s: f64,
-    /// Time of the change, from the begin of the sweep.
-    pub at_ns: u64,
+    /// Time of the change, from the begin of the sweep; `None` where a table does not tell.
+    pub at_ns: Option<u64>,
+    /// Round of the first slice after it; 0 while the sweep explored.
+    #[serde(default)]
+    pub round: u32,
     /// The load during or after which it happened.
     pub after_level: Level,
+}
+
+/// Speed of the host against earlier runs of the same sweep on the same host. It follows from the
+/// generator's processor time per operation at levels in common.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EarlierHostSpeed {
+    /// Number of earlier runs.
+    pub runs: u32,
+    /// Speed against their median: 0.8 is a fifth slower.
+    pub speed: f64,
+    /// The slowest and the fastest of them, against their median.
+    pub earlier: [f64; 2],
 }
 
 /// A time without a good response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepOutage {
-    /// Begin, from the begin of the sweep.
-    pub begin_ns: u64,
+    /// Begin, from the begin of the sweep; `None` where a table does not tell.
+    pub begin_ns: Option<u64>,
     /// End.
-    pub end_ns: u64,
+    pub end_ns: Option<u64>,
+    /// Round of its first slice; 0 while the sweep explored.
+    #[serde(default)]
+    pub round: u32,
     /// The levels that were being measured.
     pub levels: Vec<Level>,
     /// Operations that failed in those slices.

@@ -1,8 +1,7 @@
 //! The rows of a sweep as reported: levels with their marks, slices with what was amiss in them,
 //! outages and the host's speed.
 
-use super::inference::Inference;
-use super::progress::level_of;
+use super::progress::users_of;
 use crate::experiment::sweep::findings::AxisKind;
 use crate::experiment::sweep::knee::fails;
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel, SweepOutage, SweepSlice};
@@ -22,8 +21,6 @@ const RESPONSES: f64 = 5.0;
 const MORE_FAIL: f64 = 0.01;
 /// Stolen share of the host's processor time that is marked.
 const STEAL_PERCENT: f64 = 2.0;
-/// Weight below which a slice is an outlier.
-const LOW_WEIGHT: f64 = 0.45;
 /// Longest gap between silences of one outage.
 const SAME_OUTAGE_GAP_NS: u64 = 1_000_000_000;
 
@@ -95,71 +92,58 @@ fn excluded_because(p: &LevelPoint, used: &[LevelPoint]) -> Option<String> {
     Some(reason.to_owned())
 }
 
-/// All slices in the order in which they were measured.
-pub(super) fn slices(found: &Inference) -> Vec<SweepSlice> {
-    let speeds = host_speeds(found);
-    (0..found.past.len())
-        .map(|i| {
-            let trial = &found.past[i];
-            let times = &trial.response_time_ns;
-            SweepSlice {
-                round: found.rounds[i],
-                level: trial.level,
-                begin_ns: begin_ns(trial),
-                duration_ns: trial.duration_ns,
-                throughput_per_s: trial.successes_per_s(),
-                mean_ns: times.mean,
-                p90_ns: times.p90,
-                errors: trial.outcomes.errors(),
-                cpu_us_per_op: trial.generator.cpu_us_per_op(),
-                host_speed: speeds[i],
-                weight: found.weights[i],
-                marks: marks(found, i),
-            }
-        })
-        .collect()
+/// Trials as slices of these rounds, in the order in which they were measured. Round 0 explored.
+pub(super) fn slices(past: &[TrialReport], rounds: &[u32]) -> Vec<SweepSlice> {
+    let of = |(trial, &round): (&TrialReport, &u32)| {
+        let times = &trial.response_time_ns;
+        let same = past.iter().filter(|t| t.level == trial.level);
+        let usual_failures = median(same.map(|t| error_share(&t.outcomes)));
+        let stolen = trial.generator.steal_percent.unwrap_or(0.0);
+        let outage_ns = outage(past, trial);
+        let marks = [
+            (round == 0, EXPLORED),
+            (outage_ns.is_some(), OUTAGE),
+            (error_share(&trial.outcomes) > usual_failures + MORE_FAIL, "errors"),
+            (trial.verdict == Verdict::Invalid, INVALID),
+            (stolen >= STEAL_PERCENT, "stolen"),
+        ];
+        let marks = marks.into_iter().filter(|mark| mark.0);
+        SweepSlice {
+            round,
+            level: trial.level,
+            begin_ns: trial.slice().map(|slice| slice.begin_ns),
+            duration_ns: Some(trial.duration_ns),
+            throughput_per_s: trial.successes_per_s(),
+            mean_ns: times.mean,
+            p90_ns: times.p90,
+            errors: trial.outcomes.errors(),
+            cpu_us_per_op: trial.generator.cpu_us_per_op(),
+            host_speed: None,
+            weight: 1.0,
+            outage_ns,
+            marks: marks.map(|mark| mark.1.to_owned()).collect(),
+        }
+    };
+    let mut slices: Vec<SweepSlice> = past.iter().zip(rounds).map(of).collect();
+    let speeds = host_speeds(&slices);
+    for (slice, speed) in slices.iter_mut().zip(speeds) {
+        slice.host_speed = speed;
+    }
+    slices
 }
 
-fn begin_ns(trial: &TrialReport) -> u64 {
-    trial.slice().map_or(0, |slice| slice.begin_ns)
-}
-
-fn marks(found: &Inference, i: usize) -> Vec<String> {
-    let trial = &found.past[i];
-    let fails = error_share(&trial.outcomes) > usual_failures(found, i) + MORE_FAIL;
-    let stolen = trial.generator.steal_percent.unwrap_or(0.0);
-    [
-        (found.rounds[i] == 0, "explored"),
-        (silence(found, i).is_some(), "outage"),
-        (fails, "errors"),
-        (!found.is_kept(i), "other_regime"),
-        (trial.verdict == Verdict::Invalid, "invalid"),
-        (stolen >= STEAL_PERCENT, "stolen"),
-        (found.weights[i] < LOW_WEIGHT && found.is_kept(i), "outlier"),
-    ]
-    .into_iter()
-    .filter(|mark| mark.0)
-    .map(|mark| mark.1.to_owned())
-    .collect()
-}
-
-fn usual_failures(found: &Inference, i: usize) -> f64 {
-    let same = found.past.iter().filter(|t| t.level == found.past[i].level);
-    median(same.map(|t| error_share(&t.outcomes)))
-}
+/// Marks of slices that explored, had an outage, and are invalid.
+pub(super) const EXPLORED: &str = "explored";
+pub(super) const OUTAGE: &str = "outage";
+pub(super) const INVALID: &str = "invalid";
 
 /// Begin and end of an outage in a slice, from the begin of the sweep.
-fn silence(found: &Inference, i: usize) -> Option<[u64; 2]> {
-    let trial = &found.past[i];
+fn outage(past: &[TrialReport], trial: &TrialReport) -> Option<[u64; 2]> {
     let slice = trial.slice()?;
     let [start, end] = slice.silence_ns?;
-    let same = || {
-        let level = level_of(trial);
-        let others = found.past.iter().filter(move |t| level_of(t) == level);
-        others.filter(|t| t.completed > 0)
-    };
+    let same = || past.iter().filter(|t| t.level == trial.level && t.completed > 0);
     // A level with few slices takes the throughput of lower levels.
-    let least = found.past.iter().filter(|t| level_of(t) <= level_of(trial));
+    let least = past.iter().filter(|t| users_of(t.level) <= users_of(trial.level));
     let per_s = median(same().map(|t| t.successes_per_s()));
     let per_s = per_s.max(median(least.map(|t| t.successes_per_s())));
     let response_ns = median(same().filter_map(|t| t.response_time_ns.p50).map(|ns| ns as f64));
@@ -171,53 +155,52 @@ fn silence(found: &Inference, i: usize) -> Option<[u64; 2]> {
 }
 
 /// Outages; those of neighbouring slices are one.
-pub(super) fn outages(found: &Inference) -> Vec<SweepOutage> {
+pub(super) fn outages(slices: &[SweepSlice]) -> Vec<SweepOutage> {
     let mut all: Vec<SweepOutage> = Vec::new();
-    for (i, trial) in found.past.iter().enumerate() {
-        let Some([begin, end]) = silence(found, i) else {
+    let mut last_at = None;
+    for (i, slice) in slices.iter().enumerate() {
+        if !slice.marks.iter().any(|mark| mark == OUTAGE) {
             continue;
-        };
-        let failures = trial.outcomes.errors();
-        let goes_on = |o: &&mut SweepOutage| {
-            let gap = begin.saturating_sub(o.end_ns);
-            gap <= SAME_OUTAGE_GAP_NS && begin <= begin_ns(trial) + SAME_OUTAGE_GAP_NS / 20
+        }
+        let [begin_ns, end_ns] = [0, 1].map(|end| slice.outage_ns.map(|out| out[end]));
+        let goes_on = |o: &&mut SweepOutage| match (begin_ns, o.end_ns) {
+            (Some(begin), Some(end)) => {
+                let slice_begin = slice.begin_ns.unwrap_or(begin);
+                begin.saturating_sub(end) <= SAME_OUTAGE_GAP_NS
+                    && begin <= slice_begin + SAME_OUTAGE_GAP_NS / 20
+            }
+            _ => last_at.is_some_and(|last| last + 1 == i),
         };
         match all.last_mut().filter(goes_on) {
             Some(last) => {
-                last.end_ns = end;
-                last.failures += failures;
-                if !last.levels.contains(&trial.level) {
-                    last.levels.push(trial.level);
+                last.end_ns = end_ns;
+                last.failures += slice.errors;
+                if !last.levels.contains(&slice.level) {
+                    last.levels.push(slice.level);
                 }
             }
             None => all.push(SweepOutage {
-                begin_ns: begin,
-                end_ns: end,
-                levels: vec![trial.level],
-                failures,
+                begin_ns,
+                end_ns,
+                round: slice.round,
+                levels: vec![slice.level],
+                failures: slice.errors,
             }),
         }
+        last_at = Some(i);
     }
     all
 }
 
 /// Speed of the host in each slice: the median processor time per operation of the level, divided
 /// by that of the slice.
-fn host_speeds(found: &Inference) -> Vec<Option<f64>> {
+fn host_speeds(slices: &[SweepSlice]) -> Vec<Option<f64>> {
+    let measured = || slices.iter().filter(|s| s.round > 0);
     let usual = |level: Level| {
-        let here = (0..found.past.len()).filter(|&i| found.rounds[i] > 0);
-        let here = here.filter(|&i| found.past[i].level == level);
-        median(here.filter_map(|i| found.past[i].generator.cpu_us_per_op()))
+        median(measured().filter(|s| s.level == level).filter_map(|s| s.cpu_us_per_op))
     };
-    found
-        .past
-        .iter()
-        .enumerate()
-        .map(|(i, t)| {
-            Some(usual(t.level) / t.generator.cpu_us_per_op()?)
-                .filter(|s| found.rounds[i] > 0 && *s > 0.0)
-        })
-        .collect()
+    let of = |s: &SweepSlice| Some(usual(s.level) / s.cpu_us_per_op?);
+    slices.iter().map(|s| of(s).filter(|speed| s.round > 0 && *speed > 0.0)).collect()
 }
 
 /// Speed of the host by round; 1 is the median.

@@ -9,12 +9,11 @@ use knee_load::spec::{
     parse_duration,
 };
 use knee_load::time::Nanos;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// Plan of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SweepSpec {
     /// Spec that all trials share. Its load gives the pause of the users, or the arrivals and
     /// connections of an open loop. Level, label, seed and size of the load are set per trial.
@@ -97,8 +96,7 @@ impl SweepSpec {
 }
 
 /// Quantity that a sweep varies, with its levels.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SweepAxis {
     /// Virtual users of a closed loop.
     Vusers(VuserPlan),
@@ -107,8 +105,7 @@ pub enum SweepAxis {
 }
 
 /// Numbers of users to measure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VuserPlan {
     /// Chosen from the results so far.
     Auto,
@@ -117,8 +114,7 @@ pub enum VuserPlan {
 }
 
 /// Rates to measure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RatePlan {
     /// Chosen from the results so far.
     Auto,

@@ -121,8 +121,8 @@ fn ppm(value: f64) -> String {
     if value.abs() < 0.005 { "0".to_owned() } else { number(value) }
 }
 
-/// By how much the rate of its row differs from the one asked for, and what the catch-up policy
-/// left out or moved, in parts per million.
+/// By how much the rate of its row differs from the one asked for, in parts per million. Includes
+/// what the catch-up policy left out or moved.
 fn missed_ppm(trial: &HoldTrial, row: &RateRow) -> f64 {
     let skipped = row.skipped as f64 / (row.operations + row.skipped).max(1) as f64;
     let shifted = row.shifted_ns as f64 / trial.holds.elapsed.0.max(1) as f64;

@@ -7,6 +7,7 @@ pub mod report;
 #[cfg(test)]
 mod tests;
 
+use crate::experiment::NextTrial;
 use crate::experiment::throttle::analysis::{
     hybrid_margin, margin_rows, rate_row, recommendations, wait_row,
 };
@@ -14,19 +15,17 @@ use crate::experiment::throttle::findings::{
     THROTTLE_NOT_HELD, hold_findings, not_permitted, wait_findings,
 };
 use crate::experiment::throttle::report::ThrottleConclusion;
-use crate::experiment::{Concluded, Experiment, Next};
+use crate::experiment::{Concluded, Experiment};
 use crate::trial::report::Verdict;
 pub use analysis::margins_of;
-use knee_load::experiment::throttle::hold::HoldSpec;
-use knee_load::experiment::throttle::hold::HoldTrial;
-use knee_load::experiment::throttle::wait::WaitTrial;
-use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec};
+use knee_load::experiment::throttle::hold::{HoldSpec, HoldTrial};
+use knee_load::experiment::throttle::wait::{WaitMethod, WaitSpec, WaitTrial};
 
 /// The next row of a table that is run in the order given.
-fn next_row<S: Clone>(rows: &[S], done: usize) -> Next<S> {
+fn next_row<S: Clone>(rows: &[S], done: usize) -> NextTrial<S> {
     match rows.get(done) {
-        Some(row) => Next::Run(Box::new(row.clone())),
-        None => Next::Converged,
+        Some(row) => NextTrial::Run(Box::new(row.clone())),
+        None => NextTrial::Converged,
     }
 }
 
@@ -59,7 +58,7 @@ impl Experiment for RateTable {
     type Trial = HoldTrial;
     type Conclusion = ThrottleConclusion;
 
-    fn next(&mut self, past: &[HoldTrial]) -> Next<HoldSpec> {
+    fn next(&mut self, past: &[HoldTrial]) -> NextTrial<HoldSpec> {
         next_row(&self.rows, past.len())
     }
 
@@ -116,7 +115,7 @@ impl Experiment for WaitTable {
     type Trial = WaitTrial;
     type Conclusion = ThrottleConclusion;
 
-    fn next(&mut self, past: &[WaitTrial]) -> Next<WaitSpec> {
+    fn next(&mut self, past: &[WaitTrial]) -> NextTrial<WaitSpec> {
         next_row(&self.rows, past.len())
     }
 

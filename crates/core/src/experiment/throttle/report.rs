@@ -108,7 +108,7 @@ pub struct RateRow {
     /// By how much stalls and late operations may have bent that, at the most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift_error_ppm: Option<f64>,
-    /// Median of begin − moment asked for; what began early counts as 0.
+    /// Median of begin − intended time, in nanoseconds; what began early counts as 0.
     pub error_p50_ns: u64,
     /// 99th percentile of it.
     pub error_p99_ns: u64,
@@ -124,7 +124,7 @@ pub struct RateRow {
     pub operations: u64,
     /// Operations left out by the catch-up policy.
     pub skipped: u64,
-    /// Operations that began before their moment, as a minimal wait groups them.
+    /// Operations that began before their intended time, as a minimal wait groups them.
     pub early: u64,
     /// By how much the catch-up policy moved the schedule back.
     pub shifted_ns: u64,

@@ -28,8 +28,8 @@ pub(crate) fn waits(method: WaitMethod, delay: Nanos, late_ns: &[u64]) -> WaitTr
     }
 }
 
-/// One after another at 1,000/s for a second, each beginning late by what `late` makes of its
-/// number, operations of so many nanoseconds among it.
+/// Operations one after another at 1,000/s for a second, each of `operation` nanoseconds. Each
+/// begins late by what `late` makes of its number.
 pub(crate) fn holds(
     method: HoldMethod,
     operation: Nanos,

@@ -9,8 +9,8 @@ use knee_load::spec::{ParseError, Rate, parse_arrival, parse_duration, parse_law
 use knee_load::time::Nanos;
 
 /// What a client does between two datagrams: `none`, `yield`, `sleep(0)`, `sleep(T)`, `exp(T)`,
-/// `uniform(FROM,TO)`, `lognormal(MEDIAN,SIGMA)`, `tick(T)`, or the schedule of an arrival process,
-/// which needs a `rate` (of all clients together) or carries its own over `run_length`.
+/// `uniform(FROM,TO)`, `lognormal(MEDIAN,SIGMA)`, `tick(T)`, or the schedule of an arrival process.
+/// A schedule needs a `rate` (of all clients together) or carries its own over `run_length`.
 ///
 /// # Errors
 /// None of these, an argument out of its range, a rate that is missing, or one too many.

@@ -1,7 +1,7 @@
 //! `knee udp`: one law of sending, several compared, or the difference between two explained.
 //!
-//! What comes back of a trial is a [`AssessedUdpTrial`]: its report, and the times of sending,
-//! which a report does not carry and which the explanation sends again.
+//! A trial gives an [`AssessedUdpTrial`]: its report, and the times of sending. A report does not
+//! carry these; the explanation sends at them again.
 
 pub mod analysis;
 pub mod client_wait;
@@ -14,10 +14,11 @@ pub mod report;
 #[cfg(test)]
 mod tests;
 
+use crate::experiment::NextTrial;
 use crate::experiment::udp::analysis::assess;
 use crate::experiment::udp::findings::datagram_findings;
 use crate::experiment::udp::report::{LawRow, UdpConclusion};
-use crate::experiment::{Concluded, Experiment, Next};
+use crate::experiment::{Concluded, Experiment};
 use crate::trial::report::TrialReport;
 use crate::words::ratio;
 pub use explain::{EXPLAIN_LIMIT, ExplainRequest, ExplainSpec, UdpExplain};
@@ -78,8 +79,12 @@ impl Experiment for UdpRun {
     type Trial = AssessedUdpTrial;
     type Conclusion = UdpConclusion;
 
-    fn next(&mut self, past: &[AssessedUdpTrial]) -> Next<UdpTrialSpec> {
-        if past.is_empty() { Next::Run(Box::new(self.spec.clone())) } else { Next::Converged }
+    fn next(&mut self, past: &[AssessedUdpTrial]) -> NextTrial<UdpTrialSpec> {
+        if past.is_empty() {
+            NextTrial::Run(Box::new(self.spec.clone()))
+        } else {
+            NextTrial::Converged
+        }
     }
 
     fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {
@@ -123,14 +128,14 @@ impl Experiment for UdpCompare {
     type Trial = AssessedUdpTrial;
     type Conclusion = UdpConclusion;
 
-    fn next(&mut self, past: &[AssessedUdpTrial]) -> Next<UdpTrialSpec> {
+    fn next(&mut self, past: &[AssessedUdpTrial]) -> NextTrial<UdpTrialSpec> {
         if past.len() >= self.laws.len() * self.repeats as usize {
-            return Next::Converged;
+            return NextTrial::Converged;
         }
         let mut spec = self.laws[past.len() % self.laws.len()].clone();
         // Neither the same waits in each repeat nor, of two laws, the same random numbers.
         spec.seed = rng::of_trial(spec.seed, past.len());
-        Next::Run(Box::new(spec))
+        NextTrial::Run(Box::new(spec))
     }
 
     fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {

@@ -61,7 +61,8 @@ pub struct LawRow {
     /// The sum of what its trials sent and received in each interval.
     #[serde(default)]
     pub intervals: Vec<Interval>,
-    /// Arrivals per millisecond: how many milliseconds of all its trials had so many (index).
+    /// Arrivals per millisecond: the number of milliseconds of all its trials by their arrivals
+    /// (index).
     #[serde(default)]
     pub arrivals_per_ms: Vec<u64>,
     /// Index of dispersion of arrivals against the time scale, mean over its trials.

@@ -31,7 +31,7 @@ pub(crate) fn closed(vusers: u32) -> Load {
     Load::Closed { vusers, pause }
 }
 
-/// A trial over [1 s, 11 s) with these operations, ascending in the moment of their end.
+/// A trial over [1 s, 11 s) with these operations, in ascending order of their ends.
 fn trial(load: Load, completions: &[Completion]) -> Trial {
     let open_loop = matches!(load, Load::Open(_));
     let mut recorder = Recorder::new(RecorderConfig {
@@ -118,8 +118,8 @@ fn queue(seed: u64, served_per_s: f64) -> Trial {
     trial(open(ArrivalLaw::Poisson), &ops)
 }
 
-/// Constant arrivals at 500/s served at once, in 1 ms; from 6 s on either the generator or the
-/// server stands still for 1 s.
+/// Constant arrivals at 500/s served at once, in 1 ms. From 6 s on either the generator or the
+/// server is stalled for 1 s.
 fn stalled(generator: bool) -> Trial {
     let Load::Open(load) = open(ArrivalLaw::Constant) else {
         unreachable!("it is open");

@@ -76,9 +76,9 @@ impl Default for FindingContext {
     }
 }
 
-/// How agents did their part, in all of these trials: those of an experiment that are superseded
-/// or left out are the very ones in which an agent was stopped. Takes the place of what
-/// [`findings_at_levels`] found of that in some of them.
+/// How agents did their part, in all of these trials. Superseded trials and those left out are the
+/// very ones in which an agent was stopped. Takes the place of what [`findings_at_levels`] found of
+/// that in some of them.
 pub(crate) fn with_agents(trials: &[&TrialReport], mut found: Vec<Finding>) -> Vec<Finding> {
     found.retain(|f| agents::STATE_CODES.iter().all(|&code| !f.is(code)));
     let trials = TrialGroup::at_levels(trials, FindingContext::default());
@@ -106,6 +106,7 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         silence::periodic_pauses,
         generator::think_deviation,
         target::server_stalled,
+        target::redirects,
         target::surplus_bytes,
         target::delayed_ack,
         generator::generator_polled,
@@ -124,8 +125,8 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
     checks.iter().filter_map(|check| check(trials)).collect()
 }
 
-/// Whether, in an open loop, the queue grew all through the window: what was started and
-/// has not ended accumulates from beginning to end, or arrivals had to be shed.
+/// Whether, in an open loop, the queue grew all through the window. Operations that have started
+/// and not ended accumulate from beginning to end, or arrivals had to be shed.
 pub fn queue_grows(trial: &TrialReport) -> bool {
     target::growing_queue(trial).is_some()
 }

@@ -57,6 +57,12 @@ codes! {
                Content-Length is smaller than the body.",
         remedy "Compare Content-Length with the body that the target sends: curl -i URL.";
 
+    REDIRECTS = "redirects":
+        cause "Most responses redirect to another address, and no redirection was followed. What \
+               is measured is the redirection and not the page that it leads to.",
+        remedy "Measure the page itself: give the address that curl -I URL shows as Location, or \
+                follow redirections with --location.";
+
     DELAYED_ACK = "delayed_ack":
         cause "The end of a short response comes about 40 ms after its beginning. As long does \
                Linux wait before it acknowledges data without sending any. The target, or a proxy \
@@ -245,8 +251,8 @@ pub(super) fn connections_limit(trials: &TrialGroup) -> Option<Finding> {
     ))
 }
 
-/// All connections were open, and either operations timed out as none came free, or more than half
-/// of the operations waited longer for one than they then took.
+/// All connections were open. Operations timed out as none came free, or more than half of the
+/// operations waited longer for one than they then took.
 fn too_few_connections(t: &TrialReport) -> Option<ConnectionShortage> {
     let http = t.http()?;
     let few = ConnectionShortage {
@@ -280,14 +286,40 @@ pub(super) fn surplus_bytes(trials: &TrialGroup) -> Option<Finding> {
     ))
 }
 
+/// Redirections among the responses where they are most of them. Sessions may follow them.
+fn redirections(t: &TrialReport) -> Option<[f64; 2]> {
+    let http = t.http()?;
+    let is_redirection = |status: u16| matches!(status, 301 | 302 | 303 | 307 | 308);
+    let mut count = [0.0, 0.0];
+    for (status, n) in http.traffic.status_codes.iter() {
+        count[usize::from(!is_redirection(status))] += n as f64;
+    }
+    (http.sessions.is_none() && count[0] > count[1]).then_some(count)
+}
+
+pub(super) fn redirects(trials: &TrialGroup) -> Option<Finding> {
+    let (place, [redirections, others]) = trials.first(redirections)?;
+    let share = 100.0 * redirections / (redirections + others);
+    Some(REDIRECTS.finding(
+        Severity::Warning,
+        format!(
+            "{place}{} of the responses are redirections, which were not followed",
+            percent(share)
+        ),
+        [("redirections", redirections), ("redirect_percent", share)],
+        "measure the page that they lead to: --location, or the address that curl -I URL shows as \
+         Location",
+    ))
+}
+
 /// Linux acknowledges data alone after 40 ms (`TCP_DELACK_MIN` in `include/net/tcp.h`), and a timer
 /// may be a few milliseconds late.
 const DELAYED_ACK_NS: [u64; 2] = [38_000_000, 50_000_000];
 /// Of as many bytes at the most the last one comes with the first, or shortly after it.
 const SHORT_RESPONSE_BYTES: f64 = 65_536.0;
 
-/// What responses wait for an acknowledgement, and of how many bytes they are: half of them at
-/// least have just that time between their first byte and their last.
+/// The time that responses wait for an acknowledgement, and their bytes. At least half of them have
+/// just that time between their first byte and their last.
 fn waits_for_acknowledgement(t: &TrialReport) -> Option<[f64; 2]> {
     let wait_ns = t.timing()?.stages_ns.get(&Stage::Receive)?.p50?;
     let [least, most] = DELAYED_ACK_NS;
@@ -311,8 +343,8 @@ pub(super) fn delayed_ack(trials: &TrialGroup) -> Option<Finding> {
     ))
 }
 
-/// A stall shows as an interval with few completions and a burst in the same interval's end or in
-/// the next, with response times far beyond the median; all while the generator was on time.
+/// A stall shows as an interval with few completions and a burst at its end or in the next, while
+/// the generator was on time. Response times are far beyond the median.
 fn stall(t: &TrialReport) -> Option<[f64; 2]> {
     let pauses = t.http().is_some_and(|http| http.silence.pauses.is_some());
     if t.verdict == Verdict::Invalid || t.intervals.len() < 4 || pauses {

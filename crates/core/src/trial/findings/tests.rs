@@ -6,7 +6,7 @@ use crate::trial::figure::{RateRange, TimeRange};
 use crate::trial::report::{LittlesLaw, QuantilesReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{ProgramsReport, SessionsReport};
 use crate::trial::waiting::WaitReport;
-use knee_load::measure::{Interval, Outcome, Stage};
+use knee_load::measure::{Interval, Outcome, Stage, StatusCodes};
 use knee_load::spec::{Level, WaitPolicy};
 
 /// A sound trial of 10 users: 1,000/s at 10 ms.
@@ -22,7 +22,7 @@ fn sound() -> TrialReport {
     t
 }
 
-/// An open loop of ten intervals with so many started and completed in each.
+/// An open loop of ten intervals with these operations started and completed in each.
 fn open(started: u64, completed: [u64; 10]) -> TrialReport {
     let mut t = sound();
     t.level = Level::RatePerS(started as f64);
@@ -232,6 +232,26 @@ fn bytes_that_nobody_asked_for_are_told() {
 }
 
 #[test]
+fn redirections_are_a_finding_where_they_are_most_responses() {
+    let statuses = |counts: &'static [(u16, u64)]| {
+        move |t: &mut TrialReport| {
+            let codes = &mut t.as_http_mut().traffic.status_codes;
+            *codes = StatusCodes::default();
+            counts.iter().for_each(|&(status, n)| (0..n).for_each(|_| codes.add(status)));
+        }
+    };
+    check("all", statuses(&[(301, 10)]), &["redirects"]);
+    check("most", statuses(&[(200, 4), (302, 3), (308, 3)]), &["redirects"]);
+    check("half", statuses(&[(200, 5), (302, 5)]), &[]);
+    check("not modified", statuses(&[(304, 10)]), &[]);
+    let followed = |t: &mut TrialReport| {
+        statuses(&[(301, 10)])(t);
+        t.as_http_mut().sessions = Some(SessionsReport::default());
+    };
+    check("followed", followed, &[]);
+}
+
+#[test]
 fn delayed_acknowledgements_differ_from_slow_responses() {
     let receiving = |p50_ms: u64, bytes: u64| {
         move |t: &mut TrialReport| {
@@ -311,7 +331,8 @@ fn at_level(n: u32, failed: f64) -> TrialReport {
     t
 }
 
-/// A trial of sessions whose programs answered 10 times; of the operations so many were not sent.
+/// A trial of sessions whose programs answered 10 times; `not_sent` of the operations were not
+/// sent.
 fn asking(late_max_ns: u64, not_sent: u64, because: Option<&str>) -> TrialReport {
     let mut t = sound();
     t.outcomes.add_many(Outcome::ProgramFailed, not_sent);

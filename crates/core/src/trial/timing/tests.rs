@@ -111,7 +111,7 @@ fn each_owner_is_named_for_its_own_stage_and_no_other() {
     }
 }
 
-/// Both ends saw so many operations of 1 ms, of which the server's host had 3 of 4 parts.
+/// Both ends saw `count` operations of 1 ms. The server's host had 3 of 4 parts of each.
 fn seen_at_both_ends(count: u64) -> TimingReport {
     let mut trial = slowest(MS(9), Stage::Pacing);
     for _ in 0..count {

@@ -168,7 +168,7 @@ fn poisson_counts_must_be_as_dispersed_as_poisson() {
         (1_000, 0.5, 2.0, "", "hardly anything to count"),
     ] {
         check(what, word, |e| {
-            let counts = Counts { bins, mean, dispersion };
+            let counts = WindowCounts { bins, mean, dispersion };
             let mut evidence = gaps(GapLaw::Poisson, MS, MS);
             evidence.counts = vec![(Nanos(10 * MS), counts)];
             e.gaps = Some(evidence);

@@ -1,6 +1,6 @@
 //! The chunked transfer coding (RFC 9112 §7.1): where it ends, the data left aside.
 
-use super::{Sink, Violation};
+use super::{Http1Violation, ResponseSink};
 
 /// Bytes of the line with a chunk's size, its extensions included, at most: the limit of Go's
 /// reader.
@@ -55,11 +55,11 @@ enum Place {
 
 impl Chunked {
     /// How many of `bytes` belong to the body if it ends in them. `sink` is given the data.
-    pub(super) fn feed<S: Sink>(
+    pub(super) fn feed<S: ResponseSink>(
         &mut self,
         bytes: &[u8],
         sink: &mut S,
-    ) -> Result<Option<usize>, Violation> {
+    ) -> Result<Option<usize>, Http1Violation> {
         let mut at = 0;
         while at < bytes.len() {
             if let Place::Data(left) = self.place {
@@ -92,11 +92,11 @@ impl Chunked {
 
     /// Whether the framing has become too long, which never happens to a server that means well.
     #[cold]
-    fn check_framing(&self) -> Result<(), Violation> {
+    fn check_framing(&self) -> Result<(), Http1Violation> {
         if !self.place.is_in_trailer() {
-            Err(Violation::ChunkLineTooLarge)
+            Err(Http1Violation::ChunkLineTooLarge)
         } else if self.framing_bytes > TRAILER_BYTES_MAX {
-            Err(Violation::TrailerTooLarge)
+            Err(Http1Violation::TrailerTooLarge)
         } else {
             Ok(())
         }
@@ -118,7 +118,7 @@ impl Place {
     }
 
     /// What one byte of framing leads to; `None` at the end of the body.
-    fn step(self, byte: u8) -> Result<Option<Place>, Violation> {
+    fn step(self, byte: u8) -> Result<Option<Place>, Http1Violation> {
         let next = match (self, byte) {
             (Place::SizeStart, _) => Place::Size(digit(0, byte)?),
             (Place::Size(n), b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -129,8 +129,10 @@ impl Place {
             (Place::Size(n) | Place::SizePadding(n) | Place::Extension(n), b'\r') => {
                 Place::SizeLf(n)
             }
-            (Place::Size(_) | Place::SizePadding(_), b'\n') => return Err(Violation::ChunkEnd),
-            (Place::Size(_) | Place::SizePadding(_), _) => return Err(Violation::ChunkSize),
+            (Place::Size(_) | Place::SizePadding(_), b'\n') => {
+                return Err(Http1Violation::ChunkEnd);
+            }
+            (Place::Size(_) | Place::SizePadding(_), _) => return Err(Http1Violation::ChunkSize),
             (Place::Extension(n), _) if is_text(byte) => Place::Extension(n),
             (Place::SizeLf(0), b'\n') => Place::TrailerStart,
             (Place::SizeLf(n), b'\n') => Place::Data(n),
@@ -147,18 +149,18 @@ impl Place {
             (Place::TrailerValue, b'\r') => Place::TrailerLf,
             (Place::TrailerValue | Place::TrailerLf, b'\n') => Place::TrailerNext,
             (Place::TrailerValue, _) if is_text(byte) => Place::TrailerValue,
-            (place, _) if place.is_in_trailer() => return Err(Violation::Trailer),
-            _ => return Err(Violation::ChunkEnd),
+            (place, _) if place.is_in_trailer() => return Err(Http1Violation::Trailer),
+            _ => return Err(Http1Violation::ChunkEnd),
         };
         Ok(Some(next))
     }
 }
 
 /// `size` with one more hexadecimal digit; 64 bits must hold it.
-fn digit(size: u64, byte: u8) -> Result<u64, Violation> {
-    let digit = (byte as char).to_digit(16).ok_or(Violation::ChunkSize)?;
+fn digit(size: u64, byte: u8) -> Result<u64, Http1Violation> {
+    let digit = (byte as char).to_digit(16).ok_or(Http1Violation::ChunkSize)?;
     if size >> 60 != 0 {
-        return Err(Violation::ChunkSize);
+        return Err(Http1Violation::ChunkSize);
     }
     Ok(size << 4 | u64::from(digit))
 }

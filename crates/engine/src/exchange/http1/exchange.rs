@@ -1,10 +1,10 @@
 //! HTTP/1.1 over one connection: one operation at a time.
 
 use super::request::{Segment, put_filled, segments};
-use super::response::{Sink, count_empty};
-use super::{Eof, HeadCache, Progress, ResponseParser, Violation};
+use super::response::{ResponseSink, count_empty};
+use super::{Eof, HeadCache, Http1Violation, Progress, ResponseParser};
 use crate::exchange::{
-    ConnectionState, EventQueue, Exchange, FlightId, OpEvent, Outbox, RequestRef, ResponseSink,
+    ConnectionState, EventQueue, Exchange, FlightId, OpEvent, OperationSink, Outbox, RequestRef,
     Room, StreamEnd,
 };
 use knee_load::measure::Outcome;
@@ -23,7 +23,7 @@ pub struct Http1 {
     empty_bytes: u16,
 }
 
-/// What the connections of a worker share.
+/// State shared by all HTTP/1.1 connections of one thread.
 pub struct Shared {
     /// Whether a request is a HEAD, whose response has no body.
     heads: Box<[bool]>,
@@ -34,19 +34,19 @@ pub struct Shared {
     cache: HeadCache,
 }
 
-impl Sink for ResponseSink<'_> {
+impl ResponseSink for OperationSink<'_> {
     const READS: bool = true;
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
-        ResponseSink::field(self, name, value);
+        OperationSink::field(self, name, value);
     }
 
     fn body(&mut self, bytes: &[u8]) {
-        ResponseSink::body(self, bytes);
+        OperationSink::body(self, bytes);
     }
 
     fn border(&mut self) {
-        ResponseSink::border(self);
+        OperationSink::border(self);
     }
 }
 
@@ -124,7 +124,7 @@ impl Exchange for Http1 {
             Progress::NeedMore | Progress::Events { .. } => {}
             Progress::Malformed(violation) => self.refuse(op, &rule(violation, bytes), events),
             Progress::Done { status: 101, .. } if !self.asks_upgrade => {
-                self.refuse(op, &Violation::Switching.to_string(), events);
+                self.refuse(op, &Http1Violation::Switching.to_string(), events);
             }
             Progress::Done { status, keep_alive, surplus } => {
                 self.op = None;
@@ -186,9 +186,9 @@ impl Http1 {
         events.push(OpEvent::Failed { op, outcome });
     }
 
-    /// Bytes on a connection that nobody uses. However they come, with a response, after it or in
-    /// pieces, that response stays what it was, and the connection is given up: the server is out
-    /// of step. Empty lines mean nothing, and 408 is how some servers announce that they close.
+    /// Bytes on a connection that nobody uses. They may come with a response, after it or in
+    /// pieces: that response stays what it was. The connection is closed, as the server is out of
+    /// step. Empty lines mean nothing, and 408 is how some servers announce that they close.
     fn on_unasked(&mut self, bytes: &[u8], events: &mut EventQueue) {
         if only_empty_lines(bytes)
             && let Some(count) = count_empty(self.empty_bytes, bytes.len())
@@ -206,9 +206,9 @@ impl Http1 {
 
 /// The rule that was broken, in words. A server that speaks TLS answers with an alert (RFC 8446
 /// §5.1).
-fn rule(violation: Violation, bytes: &[u8]) -> String {
+fn rule(violation: Http1Violation, bytes: &[u8]) -> String {
     match violation {
-        Violation::NotHttp if bytes.starts_with(&[0x15, 0x03]) => {
+        Http1Violation::NotHttp if bytes.starts_with(&[0x15, 0x03]) => {
             "the answer is in TLS: use https://".to_owned()
         }
         other => other.to_string(),
@@ -224,7 +224,8 @@ mod tests {
     use super::*;
     use knee_load::spec::{HttpRequest, Pick, Url};
 
-    /// What is told of a request with these headers whose response is `bytes`, and the standing.
+    /// The events of a request with these headers whose response is `bytes`, and the connection's
+    /// state.
     fn events(headers: &[(&str, &str)], bytes: &[u8]) -> (Vec<OpEvent>, ConnectionState) {
         let url = Url::parse("http://h/").unwrap();
         let headers = headers.iter();
@@ -247,7 +248,7 @@ mod tests {
     fn other_protocol_is_malformed_unless_asked_for() {
         let switching = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n";
         let (op, outcome) = (7, Outcome::Malformed);
-        let rule = OpEvent::Violated(Violation::Switching.to_string());
+        let rule = OpEvent::Violated(Http1Violation::Switching.to_string());
         let refused = vec![rule, OpEvent::Failed { op, outcome }];
         assert_eq!(events(&[], switching), (refused.clone(), ConnectionState::Broken));
         assert_eq!(events(&[("Connection", "x")], switching).0, refused);
@@ -263,10 +264,10 @@ mod tests {
     #[test]
     fn an_answer_in_tls_is_told_from_any_other_that_is_no_http() {
         let alert = [0x15, 0x03, 0x03, 0, 2, 2, 70];
-        assert!(rule(Violation::NotHttp, &alert).contains("https://"));
+        assert!(rule(Http1Violation::NotHttp, &alert).contains("https://"));
         for other in [&b"SSH-2.0\r\n"[..], b"\x15", b""] {
-            assert_eq!(rule(Violation::NotHttp, other), Violation::NotHttp.to_string());
+            assert_eq!(rule(Http1Violation::NotHttp, other), Http1Violation::NotHttp.to_string());
         }
-        assert_eq!(rule(Violation::Status, &alert), Violation::Status.to_string());
+        assert_eq!(rule(Http1Violation::Status, &alert), Http1Violation::Status.to_string());
     }
 }

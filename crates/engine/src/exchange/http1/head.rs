@@ -1,6 +1,6 @@
 //! The head of a response: status line and header lines, and the framing that follows from them.
 
-use super::Violation;
+use super::Http1Violation;
 use crate::exchange::decimal;
 use httparse::Header;
 use knee_load::messages::is_event_stream;
@@ -56,7 +56,7 @@ impl HeadCache {
     }
 
     /// Parses a complete head and remembers it, unless it is interim: those alternate with others.
-    pub(super) fn parse(&mut self, bytes: &[u8]) -> Result<Head, Violation> {
+    pub(super) fn parse(&mut self, bytes: &[u8]) -> Result<Head, Http1Violation> {
         let head = parse(bytes)?;
         if !head.is_interim() {
             self.bytes.clear();
@@ -87,10 +87,10 @@ pub(super) fn empty_lines(bytes: &[u8]) -> usize {
 /// not to hold it, so a head that arrives byte by byte is still searched only once.
 ///
 /// A line may end in LF alone, as RFC 9112 §2.2 permits a recipient to accept.
-pub(super) fn end_of_head(bytes: &[u8], searched: usize) -> Result<Option<usize>, Violation> {
+pub(super) fn end_of_head(bytes: &[u8], searched: usize) -> Result<Option<usize>, Http1Violation> {
     let known = bytes.len().min(START.len());
     if bytes[..known] != START[..known] {
-        return Err(Violation::NotHttp);
+        return Err(Http1Violation::NotHttp);
     }
     let within = &bytes[..bytes.len().min(HEAD_BYTES_MAX)];
     for at in searched..within.len() {
@@ -100,13 +100,13 @@ pub(super) fn end_of_head(bytes: &[u8], searched: usize) -> Result<Option<usize>
         }
     }
     match within.len() {
-        HEAD_BYTES_MAX => Err(Violation::HeadTooLarge),
+        HEAD_BYTES_MAX => Err(Http1Violation::HeadTooLarge),
         _ => Ok(None),
     }
 }
 
 /// Parses a complete head. A folded line counts as one, its fold as a blank (RFC 9112 §5.2).
-fn parse(bytes: &[u8]) -> Result<Head, Violation> {
+fn parse(bytes: &[u8]) -> Result<Head, Http1Violation> {
     let mut lines = [const { MaybeUninit::<Header>::uninit() }; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut []);
     let as_1_1 = later_version(bytes);
@@ -116,10 +116,10 @@ fn parse(bytes: &[u8]) -> Result<Head, Violation> {
         .parse_response_with_uninit_headers(&mut response, bytes, &mut lines)
         .map_err(violation)?;
     let (Some(status), Some(minor)) = (response.code, response.version) else {
-        return Err(Violation::NotHttp);
+        return Err(Http1Violation::NotHttp);
     };
     if status < 100 {
-        return Err(Violation::Status);
+        return Err(Http1Violation::Status);
     }
     let framing = Framing::Length(0);
     let mut head = Head { status, framing, keep_alive: false, is_events: false };
@@ -129,8 +129,8 @@ fn parse(bytes: &[u8]) -> Result<Head, Violation> {
     Ok(head)
 }
 
-/// A head of HTTP/1.2 or later as one of HTTP/1.1, which is how it is to be read by whom knows no
-/// later one (RFC 9110 §2.5).
+/// A head of HTTP/1.2 or later as one of HTTP/1.1. Who knows no later version reads it so (RFC 9110
+/// §2.5).
 fn later_version(bytes: &[u8]) -> Option<Vec<u8>> {
     let minor = *bytes.get(START.len())?;
     matches!(minor, b'2'..=b'9').then(|| {
@@ -140,18 +140,18 @@ fn later_version(bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-fn violation(error: httparse::Error) -> Violation {
+fn violation(error: httparse::Error) -> Http1Violation {
     match error {
-        httparse::Error::TooManyHeaders => Violation::TooManyHeaders,
-        httparse::Error::Status => Violation::Status,
-        httparse::Error::Version => Violation::NotHttp,
-        _ => Violation::Header,
+        httparse::Error::TooManyHeaders => Http1Violation::TooManyHeaders,
+        httparse::Error::Status => Http1Violation::Status,
+        httparse::Error::Version => Http1Violation::NotHttp,
+        _ => Http1Violation::Header,
     }
 }
 
 impl Head {
     /// Framing and persistence, from all header lines together; `minor` is the 0 or 1 of HTTP/1.x.
-    fn read_headers(&mut self, headers: &[Header], minor: u8) -> Result<(), Violation> {
+    fn read_headers(&mut self, headers: &[Header], minor: u8) -> Result<(), Http1Violation> {
         let mut length = None;
         let mut encoding = Encoding::default();
         let mut connection = Connection::default();
@@ -187,16 +187,16 @@ impl Head {
 
 /// The length after one more Content-Length line, which may be a list; all numbers must be equal
 /// (RFC 9112 §6.3).
-fn content_length(value: &[u8], before: Option<u64>) -> Result<u64, Violation> {
+fn content_length(value: &[u8], before: Option<u64>) -> Result<u64, Http1Violation> {
     let mut length = before;
     for element in list(value) {
-        let number = decimal(element).ok_or(Violation::ContentLength)?;
+        let number = decimal(element).ok_or(Http1Violation::ContentLength)?;
         if length.is_some_and(|other| other != number) {
-            return Err(Violation::ContentLength);
+            return Err(Http1Violation::ContentLength);
         }
         length = Some(number);
     }
-    length.ok_or(Violation::ContentLength)
+    length.ok_or(Http1Violation::ContentLength)
 }
 
 /// What the Transfer-Encoding lines say together.
@@ -208,13 +208,13 @@ struct Encoding {
 }
 
 impl Encoding {
-    fn read(&mut self, value: &[u8]) -> Result<(), Violation> {
+    fn read(&mut self, value: &[u8]) -> Result<(), Http1Violation> {
         self.present = true;
         for element in list(value) {
             let name = element.split(|&b| b == b';').next().unwrap_or(element);
             self.chunked_last = name.trim_ascii().eq_ignore_ascii_case(b"chunked");
             if self.chunked_last && self.chunked_seen {
-                return Err(Violation::TransferEncoding);
+                return Err(Http1Violation::TransferEncoding);
             }
             self.chunked_seen |= self.chunked_last;
         }

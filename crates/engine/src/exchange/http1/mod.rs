@@ -13,4 +13,4 @@ pub use exchange::{Http1, Shared};
 pub use head::{HEAD_BYTES_MAX, HEADERS_MAX, HeadCache};
 pub(super) use request::put_decimal;
 pub use request::{serialise, serialise_head};
-pub use response::{Eof, Progress, ResponseParser, Sink, Violation};
+pub use response::{Eof, Http1Violation, Progress, ResponseParser, ResponseSink};

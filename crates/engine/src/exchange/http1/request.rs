@@ -3,9 +3,9 @@
 use knee_load::session::Fills;
 use knee_load::spec::{Cut, Hole, HttpRequest, Part};
 
-/// The bytes of `request`: request line; Host, User-Agent and Accept unless given; the headers
-/// given, as they are; Content-Length where there is a body or the method implies one (RFC 9110
-/// §8.6); `Connection: close` unless `keep_alive`; the body.
+/// The bytes of `request`: the request line, Host, User-Agent and Accept unless given, the given
+/// headers as they are, and the body. Content-Length is added where there is a body or the method
+/// implies one (RFC 9110 §8.6). `Connection: close` is added unless `keep_alive`.
 pub fn serialise(request: &HttpRequest, keep_alive: bool) -> Vec<u8> {
     let mut bytes = serialise_head(request, keep_alive);
     bytes.extend_from_slice(&request.body);

@@ -12,9 +12,9 @@ pub(super) const EMPTY_BYTES_MAX: u16 = 256;
 /// The capacity that a connection keeps for heads that arrive in pieces; more is given back.
 const PENDING_KEPT_BYTES: usize = 1024;
 
-/// Reads one HTTP/1.1 response at a time off a connection. It is told of each request
-/// ([`begin`](Self::begin)), of all bytes that arrive ([`feed`](Self::feed)) and of the end of the
-/// stream ([`at_eof`](Self::at_eof)); it says when the response is complete.
+/// Reads one HTTP/1.1 response at a time off a connection. The caller passes each request
+/// ([`begin`](Self::begin)), all bytes that arrive ([`feed`](Self::feed)) and the end of the stream
+/// ([`at_eof`](Self::at_eof)). Both latter calls return whether the response is complete.
 ///
 /// The body is counted through, not kept. Nothing is allocated unless a head arrives in pieces.
 /// However the bytes are cut, the answer is the same.
@@ -64,7 +64,7 @@ pub enum Progress {
         used: usize,
     },
     /// It is not an HTTP/1.1 response; the connection must not be used again.
-    Malformed(Violation),
+    Malformed(Http1Violation),
 }
 
 /// What the end of the stream meant.
@@ -83,7 +83,7 @@ pub enum Eof {
 
 /// What makes a response malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Violation {
+pub enum Http1Violation {
     /// Bytes came although nothing was asked.
     Unasked,
     /// It does not begin with `HTTP/1.`.
@@ -118,25 +118,27 @@ pub enum Violation {
     Switching,
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for Http1Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Violation::Unasked => "bytes came although nothing was asked",
-            Violation::NotHttp => "the answer does not begin with HTTP/1.",
-            Violation::Status => "the status is not a number from 100 to 999",
-            Violation::Header => "a header line is not 'name: value'",
-            Violation::TooManyHeaders => "more than 128 header lines",
-            Violation::HeadTooLarge => "a response head over 64 KiB",
-            Violation::ContentLength => "Content-Length is no number, or there are two different",
-            Violation::TransferEncoding => "Transfer-Encoding names chunked more than once",
-            Violation::ChunkSize => "a chunk size is no hexadecimal number or too large",
-            Violation::ChunkEnd => "a chunk does not end where its size says",
-            Violation::Trailer => "a trailer line is not 'name: value'",
-            Violation::ChunkLineTooLarge => "a line with a chunk size is over 4 KiB",
-            Violation::TrailerTooLarge => "a trailer is over 64 KiB",
-            Violation::InterimFlood => "more than 100 interim responses to one request",
-            Violation::EmptyLines => "more than 256 bytes of empty lines before a response",
-            Violation::Switching => {
+            Http1Violation::Unasked => "bytes came although nothing was asked",
+            Http1Violation::NotHttp => "the answer does not begin with HTTP/1.",
+            Http1Violation::Status => "the status is not a number from 100 to 999",
+            Http1Violation::Header => "a header line is not 'name: value'",
+            Http1Violation::TooManyHeaders => "more than 128 header lines",
+            Http1Violation::HeadTooLarge => "a response head over 64 KiB",
+            Http1Violation::ContentLength => {
+                "Content-Length is no number, or there are two different"
+            }
+            Http1Violation::TransferEncoding => "Transfer-Encoding names chunked more than once",
+            Http1Violation::ChunkSize => "a chunk size is no hexadecimal number or too large",
+            Http1Violation::ChunkEnd => "a chunk does not end where its size says",
+            Http1Violation::Trailer => "a trailer line is not 'name: value'",
+            Http1Violation::ChunkLineTooLarge => "a line with a chunk size is over 4 KiB",
+            Http1Violation::TrailerTooLarge => "a trailer is over 64 KiB",
+            Http1Violation::InterimFlood => "more than 100 interim responses to one request",
+            Http1Violation::EmptyLines => "more than 256 bytes of empty lines before a response",
+            Http1Violation::Switching => {
                 "101 Switching Protocols although the request has no Upgrade (RFC 9110 §7.8)"
             }
         })
@@ -144,7 +146,7 @@ impl fmt::Display for Violation {
 }
 
 /// Takes what a final response says.
-pub trait Sink {
+pub trait ResponseSink {
     /// Whether anything is taken at all.
     const READS: bool;
 
@@ -159,7 +161,7 @@ pub trait Sink {
 }
 
 /// Takes nothing.
-impl Sink for () {
+impl ResponseSink for () {
     const READS: bool = false;
 
     #[inline]
@@ -172,7 +174,7 @@ impl Sink for () {
 /// Hands the fields of a head that was parsed to `sink`. A line that is folded counts without its
 /// fold.
 #[inline]
-fn tell_fields<S: Sink>(head: Head, bytes: &[u8], sink: &mut S) {
+fn tell_fields<S: ResponseSink>(head: Head, bytes: &[u8], sink: &mut S) {
     if !S::READS || head.is_interim() {
         return;
     }
@@ -195,7 +197,7 @@ enum State {
     },
     Chunked(Chunked),
     UntilClose,
-    Broken(Violation),
+    Broken(Http1Violation),
 }
 
 impl ResponseParser {
@@ -215,7 +217,7 @@ impl ResponseParser {
     }
 
     /// The same, and hands what the final response says to `sink`.
-    pub fn feed_into<S: Sink>(
+    pub fn feed_into<S: ResponseSink>(
         &mut self,
         bytes: &[u8],
         cache: &mut HeadCache,
@@ -241,7 +243,7 @@ impl ResponseParser {
     }
 
     /// Bytes of the body, and what comes after it.
-    pub fn feed_body<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Progress {
+    pub fn feed_body<S: ResponseSink>(&mut self, bytes: &[u8], sink: &mut S) -> Progress {
         match self.body(bytes, sink) {
             Ok(None) => Progress::NeedMore,
             Ok(Some(used)) => {
@@ -257,7 +259,7 @@ impl ResponseParser {
     }
 
     #[cold]
-    fn refuse(&mut self, violation: Violation) -> Progress {
+    fn refuse(&mut self, violation: Http1Violation) -> Progress {
         self.state = State::Broken(violation);
         Progress::Malformed(violation)
     }
@@ -282,12 +284,12 @@ impl ResponseParser {
 
     /// The next head, entered, and how many of `bytes` it took.
     #[inline]
-    fn next_head<S: Sink>(
+    fn next_head<S: ResponseSink>(
         &mut self,
         bytes: &[u8],
         cache: &mut HeadCache,
         sink: &mut S,
-    ) -> Result<Option<(Head, usize)>, Violation> {
+    ) -> Result<Option<(Head, usize)>, Http1Violation> {
         let Some((head, used)) = self.head(bytes, cache, sink)? else {
             return Ok(None);
         };
@@ -295,7 +297,7 @@ impl ResponseParser {
         if !head.is_interim() {
             self.enter_body(head);
         } else if self.interims == INTERIMS_MAX {
-            return Err(Violation::InterimFlood);
+            return Err(Http1Violation::InterimFlood);
         } else {
             self.interims += 1;
         }
@@ -303,12 +305,12 @@ impl ResponseParser {
     }
 
     /// The next head and how many of `bytes` it took.
-    fn head<S: Sink>(
+    fn head<S: ResponseSink>(
         &mut self,
         bytes: &[u8],
         cache: &mut HeadCache,
         sink: &mut S,
-    ) -> Result<Option<(Head, usize)>, Violation> {
+    ) -> Result<Option<(Head, usize)>, Http1Violation> {
         let before_it = self.empty_lines(bytes)?;
         if self.pending.is_empty() {
             let bytes = &bytes[before_it..];
@@ -344,7 +346,7 @@ impl ResponseParser {
 
     /// Takes empty lines before a status line away, also one that was cut in two; how many of
     /// `bytes` belong to them.
-    fn empty_lines(&mut self, bytes: &[u8]) -> Result<usize, Violation> {
+    fn empty_lines(&mut self, bytes: &[u8]) -> Result<usize, Http1Violation> {
         let (mut at, mut before) = (0, 0);
         if self.pending == *b"\r" && bytes.first() == Some(&b'\n') {
             self.pending.clear();
@@ -356,7 +358,7 @@ impl ResponseParser {
         at += empty_lines(&bytes[at..]);
         if at > 0 {
             let count = count_empty(self.empty_bytes, before + at);
-            self.empty_bytes = count.ok_or(Violation::EmptyLines)?;
+            self.empty_bytes = count.ok_or(Http1Violation::EmptyLines)?;
         }
         Ok(at)
     }
@@ -372,7 +374,11 @@ impl ResponseParser {
         };
     }
 
-    fn body<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Result<Option<usize>, Violation> {
+    fn body<S: ResponseSink>(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut S,
+    ) -> Result<Option<usize>, Http1Violation> {
         match &mut self.state {
             State::Length { left } => match bytes.len() as u64 {
                 here if here < *left => {
@@ -392,7 +398,7 @@ impl ResponseParser {
                 Ok(None)
             }
             State::Head => Ok(None),
-            State::Idle => Err(Violation::Unasked),
+            State::Idle => Err(Http1Violation::Unasked),
             State::Broken(violation) => Err(*violation),
         }
     }

@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 /// for an update.
 const WINDOW_LARGE: u32 = (1 << 30) - 1;
 
-/// State shared by all HTTP/2 connections of a worker.
+/// State shared by all HTTP/2 connections of one thread.
 #[derive(Debug)]
 pub struct Http2Shared {
     requests: Requests,

@@ -1,5 +1,5 @@
-//! State that both ends of a connection keep alike: settings of the peer, windows of the
-//! connection, and the header block that arrives in several frames.
+//! State that both ends of a connection keep alike: the peer's settings, the connection's windows,
+//! and the header block that arrives in several frames.
 
 use super::Violation;
 use super::flow::{ReceiveWindow, SendWindow, WINDOW_DEFAULT};

@@ -21,8 +21,8 @@ pub(crate) trait Section: Copy + Default {
 }
 
 /// Reads all header blocks of a connection. A peer under load sends the same block over and over,
-/// so the last ones are remembered. Equal bytes say the same where the table is in the same state,
-/// or where they refer to no entry of it: some servers add the same entries with each block.
+/// so the last ones are remembered. Equal bytes mean the same where the table is in the same state,
+/// or where they refer to none of its entries. Some servers add the same entries with each block.
 #[derive(Debug, Default)]
 pub(crate) struct SectionReader<S> {
     decoder: Decoder,

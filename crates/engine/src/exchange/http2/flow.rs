@@ -47,8 +47,8 @@ impl SendWindow {
     }
 }
 
-/// Bytes that the peer may still send. The window is refilled once half of it is used, so that
-/// updates are few and the peer waits for none unless half a window is in flight.
+/// Bytes that the peer may still send. The window is refilled once half of it is used. So updates
+/// are few, and the peer waits for none unless half a window is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReceiveWindow {
     left: u32,

@@ -1,6 +1,6 @@
 //! Requests as fields, and their header blocks on one connection.
 //!
-//! Recurring fields go into the peer's dynamic table: the first request with such a field sends it
+//! Recurring fields go into the peer's dynamic table. The first request with such a field sends it
 //! in full, later ones send a byte or two. All chosen fields fit the table together, so none is
 //! ever evicted and every index follows from a count. Paths that do not fit the table are sent in
 //! full each time.
@@ -23,7 +23,7 @@ const REMEMBERED: usize = 8;
 /// Longest remembered block, in bytes.
 const REMEMBERED_BYTES: usize = 26;
 
-/// All requests of a target, for all connections of a worker.
+/// All requests of a target, for all connections of one thread.
 #[derive(Debug)]
 pub(super) struct Requests {
     requests: Vec<Request>,

@@ -4,7 +4,7 @@ use super::receiver::FlowReceiver;
 use super::sender::{CHUNK_BYTES, FlowSender};
 use super::wire::FlowSide;
 use crate::sys::clock::{self, ThreadUse};
-use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::epoll::{Epoll, EpollEvent, flags};
 use crate::sys::{stream, thread as sys_thread, timer};
 use crate::threads;
 use knee_load::time::Nanos;
@@ -250,7 +250,7 @@ impl FlowThread {
         let _ = sys_thread::set_timer_slack_ns(1);
         timer::sleep_until(self.course.origin_ns);
         let used = ThreadUse::now();
-        let mut events = [Event::EMPTY; 64];
+        let mut events = [EpollEvent::EMPTY; 64];
         let mut sample_at = Nanos::ZERO;
         let mut now_ns = clock::monotonic_ns();
         let mut nap = ReceiveNap::new(now_ns);
@@ -359,8 +359,8 @@ impl FlowThread {
     }
 }
 
-/// Bytes per nanosecond (16 Gbit/s) below which there is no nap: waking up is cheap enough, and
-/// nothing that goes through a cable gains by it.
+/// Bytes per nanosecond (16 Gbit/s) below which the receiver takes no nap. Waking up is cheap
+/// enough then, and nothing that goes through a cable gains by it.
 const RATE_MIN: f64 = 2.0;
 
 /// Bytes that may come during a nap: little beside the receive buffer of a fast flow.
@@ -371,11 +371,11 @@ const NAP_MAX: Nanos = Nanos::from_micros(20);
 
 /// Naps between the passes of a thread whose flows come in at tens of gigabits per second.
 ///
-/// A receiver that throws away what comes is faster than the sender that copies it in, so it sleeps
-/// after each segment or two, and it is the sender who then has to wake it: on two cores of a
-/// virtual machine that took a third of the throughput of a loopback flow and as much processor
-/// time again. A thread that naps is not waiting in epoll, so that the sender need not wake it. It
-/// adds up to 20 µs to the latency inside a flow of such a rate, and nothing to others.
+/// A receiver that discards what comes is faster than the sender, who copies it in. So it sleeps
+/// after each segment or two, and the sender has to wake it. On two cores of a virtual machine that
+/// cost a third of the throughput of a loopback flow. It also took as much processor time again. A
+/// thread that naps is not waiting in epoll, so that the sender need not wake it. It adds up to 20
+/// µs to the latency inside a flow of such a rate, and nothing to others.
 #[derive(Debug)]
 pub(super) struct ReceiveNap {
     bytes: u64,

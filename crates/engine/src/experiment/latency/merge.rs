@@ -139,7 +139,7 @@ mod tests {
         assert_eq!((never.received_bytes, never.gap_max), (0, ms(400)));
     }
 
-    /// Whoever is told of the end first closes: what the other end makes of that is no loss.
+    /// The side that learns of the end first closes. The other side does not count that as a loss.
     #[test]
     fn a_flow_that_ends_with_its_scenario_is_not_lost() {
         let merged = |at: u64| {

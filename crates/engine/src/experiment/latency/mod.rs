@@ -1,14 +1,14 @@
 //! Flows over TCP in both directions, and the latency inside and beside them.
 //!
 //! The other end is [`service`]. Both ends carry flows with the same code: `carry` is a thread's
-//! loop over its flows, `sender` and `receiver` are one flow's two ends. The pinger is a
-//! thread of its own at either end, so that what it waits for is the path and the peer's kernel
-//! rather than our own work.
+//! loop over its flows, `sender` and `receiver` are one flow's two ends. The pinger has a thread of
+//! its own at either end. So it waits for the path and the peer's kernel rather than for our own
+//! work.
 //!
 //! Latency inside a flow counts from the time at which a record is handed to the sender's socket
-//! (see [`payload`]): what waits in the socket's send buffer counts, as it does for any
-//! application. That buffer is as large as the kernel makes it: TCP_NOTSENT_LOWAT is left alone, so
-//! that a flow is what most applications have.
+//! (see [`payload`]). What waits in the socket's send buffer counts, as it does for any
+//! application. The kernel sizes that buffer, and TCP_NOTSENT_LOWAT is left alone, so that a flow
+//! is what most applications have.
 
 mod conductor;
 mod control;

@@ -1,8 +1,8 @@
 //! Formats of what travels over flows (records) and as UDP probes.
 //!
-//! A sender cuts its payload into records, each with a head that says how long the record is and
-//! when it was handed to the socket. The rest of a record means nothing, so that its receiver need
-//! not look at it.
+//! A sender cuts its payload into records. Each has a head with its length and the time at which it
+//! was handed to the socket. The rest of a record means nothing, so that its receiver need not read
+//! it.
 
 /// A head's length in bytes.
 pub const HEADER_BYTES: usize = 24;

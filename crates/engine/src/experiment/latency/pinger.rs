@@ -8,7 +8,7 @@ use super::sockets::SendGate;
 use super::wire::{self, LatencyReply, LatencyRequest, LatencyServiceRecord, Lines, RECORD_MAX};
 use crate::control::{SILENCE_NS, ServiceLost};
 use crate::sys::clock::{self, ThreadUse};
-use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::epoll::{Epoll, EpollEvent, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::thread as sys_thread;
 use knee_load::experiment::latency::measure::{ProbeBack, ProbesMeasured};
@@ -135,7 +135,7 @@ impl Pinger {
         };
         round.pinger.lines.set_max(RECORD_MAX);
         let used = ThreadUse::now();
-        let mut events = [Event::EMPTY; 4];
+        let mut events = [EpollEvent::EMPTY; 4];
         loop {
             let now_ns = clock::monotonic_ns();
             round.send(now_ns);

@@ -65,8 +65,8 @@ impl ProbeLog {
 const HELD_MIN: u64 = 4;
 
 /// Adds pings that could not leave this host from `since` to `until`, the end. Where that is longer
-/// than any ping took, the first of them counts as lost after that time: it waited at least as
-/// long, and the pings before it do not stand for that time.
+/// than any ping took, the first of them counts as lost after that time. It waited at least that
+/// time, and the pings before it do not stand for it.
 pub(super) fn add_held(tcp: &mut ProbesMeasured, every: Nanos, [since, until]: [Nanos; 2]) {
     let waited = until - since;
     let is_long = waited > tcp.longest && waited.0 >= every.0.saturating_mul(HELD_MIN);

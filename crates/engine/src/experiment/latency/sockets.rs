@@ -2,7 +2,7 @@
 
 use crate::error::{RunError, reason};
 use crate::sys::clock;
-use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::epoll::{Epoll, EpollEvent, flags};
 use crate::sys::socket::{Address, Connect, RawAddress, Socket};
 use crate::sys::stream::{self, Held, held};
 use knee_load::experiment::latency::spec::FlowSockets;
@@ -97,7 +97,7 @@ fn begin(to: &RawAddress, how: &FlowSockets) -> io::Result<(Socket, Connect)> {
 fn await_connect(socket: &Socket, until_ns: u64) -> io::Result<()> {
     let epoll = Epoll::new()?;
     epoll.add(socket, 0, flags::WRITE)?;
-    let mut events = [Event::EMPTY; 1];
+    let mut events = [EpollEvent::EMPTY; 1];
     loop {
         let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
         if left_ns == 0 {

@@ -1,8 +1,8 @@
 //! The throttle experiment: how this machine waits, and how well it holds a rate.
 //!
-//! [`wait`] measures one way of waiting, [`hold`] one way of holding a rate: each a row of a table,
-//! measured on a thread of its own. The throttle itself is [`knee_load::throttle`]; what is here
-//! gives it a clock and something to wait with.
+//! [`wait`] measures one way of waiting, [`hold`] one way of holding a rate. Each is a row of a
+//! table, measured on a thread of its own. The throttle itself is [`knee_load::throttle`]; this
+//! module gives it a clock and something to wait with.
 
 mod chore;
 mod hold;
@@ -129,8 +129,8 @@ fn covering(mut late: Vec<Nanos>) -> Nanos {
 }
 
 /// Margins from those measured of the shortest lengths. None is less than that of a shorter length,
-/// as a core that slept longer does not wake sooner; beyond them they go on to grow as they did, on
-/// average from length to length.
+/// as a core that slept longer does not wake sooner. Beyond them they go on to grow by the average
+/// growth from length to length.
 fn margins_from(measured: &[Nanos]) -> Margins {
     let (Some(&first), Some(&last)) = (measured.first(), measured.iter().max()) else {
         return Margins::UNKNOWN;

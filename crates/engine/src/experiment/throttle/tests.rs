@@ -172,7 +172,7 @@ fn quotes_are_asked_for_and_counted() {
 
 #[test]
 fn nobody_there_is_told_before_anything_is_measured() {
-    // A port that was free a moment ago, on an address of its own.
+    // A port that was free just before, on an address of its own.
     let free = UdpSocket::bind("127.1.2.3:0").unwrap().local_addr().unwrap();
     for chore in [Chore::Qotd(free.to_string()), Chore::Udp(free.to_string())] {
         let spec = WaitSpec { chore: chore.clone(), ..a_wait(WaitMethod::Sleep) };
@@ -212,8 +212,8 @@ fn no_method_makes_more_than_the_schedule_has() {
 
 #[test]
 fn those_that_make_up_for_lost_time_make_all_of_them() {
-    // Operations so long that each of them misses its successor's moment: whoever keeps to the
-    // schedule makes them back to back, whoever does not sleeps besides.
+    // Each operation misses its successor's intended time. Methods that keep to the schedule make
+    // them back to back, the others also sleep.
     let spec = |method| HoldSpec { chore: Chore::Busy(Nanos::from_millis(11)), ..a_hold(method) };
     for method in [HoldMethod::Throttle, HoldMethod::Spin, HoldMethod::Tick] {
         let holds = hold(&spec(method), &RUNS_ON).unwrap();

@@ -7,7 +7,7 @@ use crate::error::RunError;
 use crate::kernel::host::HostTime;
 use crate::reactor::{COVERED, Waiter};
 use crate::sys::clock::{MonotonicClock, monotonic_ns, thread_cpu_ns};
-use crate::sys::epoll::{Epoll, Event};
+use crate::sys::epoll::{Epoll, EpollEvent};
 use crate::sys::timer::UringTimer;
 use crate::sys::timer::{self, TimerFd};
 use knee_load::experiment::throttle::wait::WaitStats;
@@ -158,8 +158,8 @@ pub(super) enum OpenWait {
     SleepFor,
     SleepUntil,
     Timerfd(TimerFd),
-    /// Kernels before 5.11 know only whole milliseconds here and are asked for the next lower
-    /// number: the waits then end early, and are counted as such.
+    /// Kernels before 5.11 know only whole milliseconds and are asked for the next lower number.
+    /// The waits then end early, and are counted as such.
     Epoll(Epoll),
     Uring(Box<UringTimer>),
     Hybrid(Box<Hybrid>),
@@ -217,7 +217,7 @@ impl OpenWait {
                 timer.read()?;
             }
             OpenWait::Epoll(epoll) => {
-                epoll.wait(&mut [Event::EMPTY], Some(delay))?;
+                epoll.wait(&mut [EpollEvent::EMPTY], Some(delay))?;
             }
             OpenWait::Uring(timer) => timer.wait_until(clock.origin + until.0)?,
             OpenWait::Hybrid(hybrid) => hybrid.wait_until(clock, until, stop),

@@ -116,8 +116,8 @@ pub fn run(
 }
 
 /// Subtracts send errors, which are no losses, from the drop counters. A firewall rule that drops
-/// what is sent may count it too. IP counts all that it does not send, whatever the reason: in a
-/// call with several datagrams where that call stops, and again where the next call reports why
+/// what is sent may count it too. IP counts all that it does not send, whatever the reason. A call
+/// with several datagrams counts it where the call stops, and again where the next call reports why
 /// (sendmmsg(2)).
 fn forget_told(drops: &mut [DropCounter], sent: &UdpSent) {
     let told = |name: &str| sent.send_errors.get(name).copied().unwrap_or(0);

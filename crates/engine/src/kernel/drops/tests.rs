@@ -152,7 +152,8 @@ fn drops_counted_twice_are_subtracted_without_underflow() {
     assert_eq!(moved, Drops::default(), "a counter that was not there tells nothing");
 }
 
-/// Some that IP received and nobody got, some that a rule counted, some of which the kernel tells.
+/// Drops that IP received and nobody got, drops that a rule counted, and drops with the kernel's
+/// reason.
 fn filtered(undelivered: u64, counted: u64, by_reason: u64) -> Drops {
     let mut drops = Drops::default();
     drops.add_snmp(&format!("Ip: InReceives InDelivers\nIp: {} 100\n", 100 + undelivered));

@@ -1,4 +1,4 @@
-//! Certificates as servers present them, and what is said of each.
+//! Certificates as servers present them, and the message about each.
 
 use super::super::verify::Verifier;
 use super::words;
@@ -55,7 +55,7 @@ impl Authority {
     }
 }
 
-/// What is said of a chain, the server's certificate first, by a client that trusts `root`.
+/// The message about a chain, the server's certificate first, from a client that trusts `root`.
 fn said(root: &CertificateDer<'static>, chain: &[CertificateDer<'static>], name: &str) -> String {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone()).unwrap();

@@ -55,7 +55,7 @@ fn without_tickets(provider: CryptoProvider) -> ServerConfig {
 struct Pair {
     tls: Tls,
     server: ServerConnection,
-    /// So many bytes come to the client at once.
+    /// Bytes that come to the client at once.
     piece: usize,
     got: Vec<u8>,
 }
@@ -192,8 +192,8 @@ fn data_in_the_same_bytes_as_the_servers_finished_is_data() {
     }
 }
 
-/// A client that has shaken hands with a server that takes so many bytes early, and the server as
-/// it is from then on.
+/// A client that has shaken hands with a server that takes this many bytes early, and the server's
+/// configuration from then on.
 fn early(max: u32, then: impl Fn(&mut ServerConfig)) -> (TlsTarget, Arc<ServerConfig>) {
     // Sessions that may be resumed twice permit no early data.
     let mut config = without_tickets(aws_lc_rs::default_provider());

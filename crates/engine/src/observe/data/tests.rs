@@ -94,10 +94,8 @@ proptest! {
         one_of in 1_u16..5,
         changes in prop::collection::vec((1_usize..74, any::<u8>()), 0..6),
     ) {
-        let (packet, tcp, protocol) = match is_v6 {
-            true => (data_v6(), 40, 0x86dd),
-            false => (data_v4(), 20, 0x0800),
-        };
+        let (packet, tcp, protocol) =
+            if is_v6 { (data_v6(), 40, 0x86dd) } else { (data_v4(), 20, 0x0800) };
         let mut packet = if goes { back(&packet, tcp) } else { packet };
         for (at, byte) in changes {
             if at < packet.len() {
@@ -107,10 +105,8 @@ proptest! {
         let kind = if goes { OUTGOING } else { FOR_THIS_HOST };
         let kept = run(&filter(8080, one_of), &packet, kind, protocol).is_some_and(|n| n > 0);
         let wanted = parse(&packet).is_some_and(|data| {
-            let (client, server) = match goes {
-                true => (data.to_port, data.from_port),
-                false => (data.from_port, data.to_port),
-            };
+            let ports = (data.from_port, data.to_port);
+            let (server, client) = if goes { ports } else { (ports.1, ports.0) };
             server == 8080 && is_followed(client, one_of)
         });
         prop_assert!(kept || !wanted);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::sys::packet::Instruction;
+use crate::sys::packet::BpfInstruction;
 use proptest::prelude::*;
 
 /// A SYN over loopback as it was captured: 127.0.0.1:47414 to 127.0.0.1:8080.
@@ -87,10 +87,15 @@ fn what_is_no_segment_is_not_read() {
 }
 
 /// What the kernel does with the program: how many bytes it keeps. 0: out of bounds, or dropped.
-pub(crate) fn run(program: &[Instruction], packet: &[u8], kind: u32, protocol: u32) -> Option<u32> {
+pub(crate) fn run(
+    program: &[BpfInstruction],
+    packet: &[u8],
+    kind: u32,
+    protocol: u32,
+) -> Option<u32> {
     let (mut a, mut x, mut kept, mut at) = (0_u32, 0_u32, 0_u32, 0);
     loop {
-        let Instruction { code, jump_true, jump_false, operand } = *program.get(at)?;
+        let BpfInstruction { code, jump_true, jump_false, operand } = *program.get(at)?;
         at += 1;
         let bytes = |from: u32, count: u32| {
             let range = packet.get(from as usize..(from + count) as usize)?;

@@ -102,7 +102,7 @@ fn unanswered_attempts_are_counted_as_repeated() {
     assert!(observed.kernel["TcpExtListenOverflows"] >= 40);
 }
 
-/// What a capture sees of an attempt that was given up before it was answered.
+/// What a capture sees of an attempt that timed out before it was answered.
 #[test]
 fn an_attempt_given_up_sent_one_syn_and_no_end() {
     for _ in 0..5 {
@@ -117,7 +117,7 @@ fn an_attempt_given_up_sent_one_syn_and_no_end() {
         let took = begun.elapsed();
         thread::sleep(Duration::from_millis(100));
         let observed = watch.finish();
-        // On a machine that stood still the SYN was sent again meanwhile: another try.
+        // On a stalled machine the SYN was sent again meanwhile: another try.
         if took < Duration::from_millis(900) {
             assert_eq!((observed.first_syns, observed.repeated_syns), (1, 0));
             assert_eq!(observed.client_ends, 0, "neither FIN nor RST");

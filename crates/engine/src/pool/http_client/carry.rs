@@ -256,7 +256,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             return;
         };
         if connection.state != State::Open {
-            // What comes over a connection that is given up means nothing, but to the link: it may
+            // What comes over a connection that is being closed matters to the link alone: it may
             // be tickets for the next.
             let _ = link.open(wire, |_, _| {});
             return;
@@ -356,8 +356,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             }
         }
         self.complete(completion);
-        // An answer that came before the request's body was sent: what is left of the body must
-        // not be taken for the next request (RFC 9112 §9.3).
+        // An answer came before the request's body was sent. The rest of the body must not be taken
+        // for the next request (RFC 9112 §9.3).
         is_whole
     }
 

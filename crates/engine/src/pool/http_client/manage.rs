@@ -205,7 +205,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         now: Nanos,
     ) {
         let state = self.connections[slot as usize].state;
-        // The peer is told what is wrong, where that is possible.
+        // The peer learns what is wrong, where that is possible.
         self.send_out(io, slot, now);
         match state {
             State::Open => {

@@ -1,5 +1,5 @@
-//! What depends on whether connections are kept: when one is given up and who closes it, and what
-//! an attempt ends as.
+//! What depends on whether connections are kept: when one is abandoned, who closes it, and what an
+//! attempt ends as.
 
 use crate::exchange::ConnectionState;
 use crate::pool::flight::{outcome_of, status_outcome};
@@ -11,9 +11,9 @@ use std::io;
 
 /// How a client deals with connections.
 pub(crate) trait Policy {
-    /// An operation waits for a connection where there is none, and its own time limit ends it
-    /// whatever it waits for. Otherwise it ends for want of a descriptor, and a connect is given up
-    /// by its own limit alone.
+    /// An operation without a connection waits for one, and its own time limit ends it whatever it
+    /// waits for. Otherwise it ends for want of a descriptor, and only the connect timeout ends a
+    /// connect.
     const WAITS: bool;
 
     /// Where the next connection goes, and how.
@@ -93,16 +93,16 @@ impl Policy for Pooled {
 /// TCP_NODELAY.
 const SEGMENT_BYTES: usize = 500;
 
-/// Those of an overload: each operation has a connection of its own, which is given up after T
-/// unless established, however many others are open.
+/// The policy of an overload. Each operation has a connection of its own, with T as the time limit
+/// for establishing it, however many others are open.
 ///
-/// What the kernel does at a full accept queue decides what is seen here. Linux does not answer a
-/// SYN that finds it full: that connect times out. Where it was not full when the SYN came but is
-/// when the handshake's last ACK does, the server's kernel drops that ACK and every segment after
-/// it, and keeps the connection half-open: it is established here and never there, nothing sent
-/// over it is acknowledged ([`Outcome::Ghost`]), unless the client's retransmission or the server's
-/// repeated SYN-ACK finds room in time. A connection in the accept queue is a whole one: its
-/// request is acknowledged by the kernel though no server has seen it
+/// What the kernel does at a full accept queue decides what the client sees. Linux does not answer
+/// a SYN that finds it full: that connect times out. The queue may have room when the SYN comes and
+/// be full when the handshake's last ACK does. The server's kernel then drops that ACK and every
+/// segment after it, and keeps the connection half-open. It is established at the client and never
+/// at the server, and nothing sent over it is acknowledged ([`Outcome::Ghost`]). Only the client's
+/// retransmission or the server's repeated SYN-ACK may still find room in time. A connection in the
+/// accept queue is a whole one. The kernel acknowledges its request though no server has seen it
 /// ([`Outcome::ResponseTimeout`] if none does).
 pub(crate) struct OnePerOperation {
     /// Local addresses that connections come from, in turn; empty: the kernel's choice.
@@ -190,8 +190,8 @@ impl Policy for OnePerOperation {
         }
     }
 
-    /// In an orderly close whoever closes first keeps the port in TIME_WAIT for a minute: a server
-    /// that announced that it will close is left to.
+    /// In an orderly close whoever closes first keeps the port in TIME_WAIT for a minute. A server
+    /// that announced that it will close is left to do so.
     fn idle(&self, state: ConnectionState, keep_alive: bool) -> ConnectionState {
         match state {
             ConnectionState::Open if keep_alive => ConnectionState::Open,

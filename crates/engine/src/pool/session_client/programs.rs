@@ -1,4 +1,4 @@
-//! Programs of a worker, and their open questions.
+//! Programs beside one worker, and their open questions.
 
 use crate::error::{RunError, reason};
 use crate::program::ChildProgram;

@@ -44,7 +44,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// So many sessions may be under way. A step may take 100 ns; the window is 1,000 ns long.
+    /// At most `sessions_max` sessions may be under way. A step may take 100 ns; the window is
+    /// 1,000 ns long.
     fn new(sessions_max: u32) -> Bench {
         let (config, _, mut target) = parts(sessions_max, sessions_max, "GET");
         target.requests.push(target.requests[0].clone());

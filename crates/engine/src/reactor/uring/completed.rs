@@ -2,8 +2,8 @@
 
 use io_uring::cqueue;
 
-/// The kind of an operation, in the low byte of its user data; then 24 bits of the generation of
-/// its slot, then 32 of the slot.
+/// The kind of an operation, in the low byte of its user data. Above it are 24 bits of the
+/// generation of its slot, then 32 of the slot.
 pub(super) const KIND_CONNECT: u64 = 0;
 pub(super) const KIND_RECEIVE: u64 = 1;
 pub(super) const KIND_SEND: u64 = 2;

@@ -1,8 +1,8 @@
 //! One connection, whichever version of HTTP it turns out to speak.
 
 use super::context::Context;
-use super::http1::Http1;
-use super::http2::Http2;
+use super::http1::Http1ServerConnection;
+use super::http2::Http2ServerConnection;
 use super::log::Log;
 use super::request::{HEAD_MAX, RequestReader};
 use super::wire::Wire;
@@ -45,7 +45,7 @@ pub(super) enum Fate {
 
 /// Why driving stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pause {
+pub(super) enum DriveStop {
     /// Wait for the next event or timer.
     Wait,
     /// It speaks HTTP/2.
@@ -55,58 +55,67 @@ pub(super) enum Pause {
 }
 
 /// Driving goes on, or pauses.
-pub(super) type Progress = Result<(), Pause>;
+pub(super) type DriveResult = Result<(), DriveStop>;
 
 /// One accepted connection.
 #[derive(Debug)]
-pub(super) enum Connection {
+pub(super) enum ServerConnection {
     /// HTTP/1.1, or nothing yet.
-    Http1(Http1),
+    Http1(Http1ServerConnection),
     /// HTTP/2.
-    Http2(Box<Http2>),
+    Http2(Box<Http2ServerConnection>),
 }
 
-impl Connection {
+impl ServerConnection {
     /// A connection just accepted. `ready_since`: ideal time since which a worker was ready for it,
     /// if it had to wait for one.
-    pub(super) fn new(wire: Wire, ready_since: Option<Nanos>, reader: RequestReader) -> Connection {
-        Connection::Http1(Http1::new(wire, ready_since, reader))
+    pub(super) fn new(
+        wire: Wire,
+        ready_since: Option<Nanos>,
+        reader: RequestReader,
+    ) -> ServerConnection {
+        ServerConnection::Http1(Http1ServerConnection::new(wire, ready_since, reader))
     }
 
     /// Goes on with HTTP/2.
-    pub(super) fn into_http2(self, context: &mut Context) -> Connection {
+    pub(super) fn into_http2(self, context: &mut Context) -> ServerConnection {
         match self {
-            Connection::Http1(before) => {
+            ServerConnection::Http1(before) => {
                 let (wire, unread, ready_since) = before.into_parts();
-                Connection::Http2(Box::new(Http2::new(wire, unread, ready_since, context)))
+                ServerConnection::Http2(Box::new(Http2ServerConnection::new(
+                    wire,
+                    unread,
+                    ready_since,
+                    context,
+                )))
             }
-            Connection::Http2(_) => self,
+            ServerConnection::Http2(_) => self,
         }
     }
 
     /// Whether it occupies a worker. A connection without any byte of a request does not: the
     /// request may never come. Where the accept queue was full when its handshake ended the kernel
-    /// has dropped the request, and the client sends it again seconds later, if it is still there.
+    /// has dropped the request. The client sends it again seconds later, if it still exists.
     pub(super) fn occupies_worker(&self) -> bool {
         match self {
-            Connection::Http1(http1) => http1.has_asked(),
-            Connection::Http2(_) => true,
+            ServerConnection::Http1(http1) => http1.has_asked(),
+            ServerConnection::Http2(_) => true,
         }
     }
 
     /// Handles an event of the socket.
     pub(super) fn on_event(&mut self, event_flags: u32, tools: &mut Tools<'_>) -> Fate {
         match self {
-            Connection::Http1(http1) => http1.on_event(event_flags, tools),
-            Connection::Http2(http2) => http2.on_event(event_flags, tools),
+            ServerConnection::Http1(http1) => http1.on_event(event_flags, tools),
+            ServerConnection::Http2(http2) => http2.on_event(event_flags, tools),
         }
     }
 
     /// Handles a timer that it had set.
     pub(super) fn on_timer(&mut self, tools: &mut Tools<'_>) -> Fate {
         match self {
-            Connection::Http1(http1) => http1.on_timer(tools),
-            Connection::Http2(http2) => http2.on_timer(tools),
+            ServerConnection::Http1(http1) => http1.on_timer(tools),
+            ServerConnection::Http2(http2) => http2.on_timer(tools),
         }
     }
 
@@ -122,16 +131,16 @@ impl Connection {
     /// Goes as far as it can without waiting.
     pub(super) fn drive(&mut self, tools: &mut Tools<'_>) -> Fate {
         match self {
-            Connection::Http1(http1) => http1.drive(tools),
-            Connection::Http2(http2) => http2.drive(tools),
+            ServerConnection::Http1(http1) => http1.drive(tools),
+            ServerConnection::Http2(http2) => http2.drive(tools),
         }
     }
 
     /// Logs requests that will have no response.
     pub(super) fn abandon(&mut self, log: &mut Log) {
         match self {
-            Connection::Http1(http1) => http1.abandon(log),
-            Connection::Http2(http2) => http2.abandon(log),
+            ServerConnection::Http1(http1) => http1.abandon(log),
+            ServerConnection::Http2(http2) => http2.abandon(log),
         }
     }
 }

@@ -6,11 +6,11 @@ use super::fault::{Fault, Mishaps, Stalls};
 use super::log::Log;
 use super::request::LastHead;
 use super::request::RequestReader;
-use super::response::{Answer, Response, ResponseKind, Responses, build_reply};
+use super::response::{Response, ResponseKind, Responses, ServerResponse, build_reply};
 use super::shop::Shop;
 use super::spec::{App, HttpServerSpec};
 use super::station::Station;
-use super::stats::Tally;
+use super::stats::ServerTally;
 use super::stream_log::{SentMessage, StreamLog};
 use crate::sys::clock::MonotonicClock;
 use knee_load::rng;
@@ -35,7 +35,7 @@ pub(super) struct Context {
     /// The application that answers, where there is one.
     shop: Option<Shop>,
     pub(super) last_head: LastHead,
-    pub(super) tally: Tally,
+    pub(super) tally: ServerTally,
     /// Where each request is logged.
     pub(super) log: Option<Log>,
     /// The streams of messages, where responses are such.
@@ -65,7 +65,7 @@ impl Context {
             shop: spec.app.map(|App::Shop| Shop::new(spec.seed)),
             mishaps,
             last_head: LastHead::default(),
-            tally: Tally::new(spec.arrivals_max),
+            tally: ServerTally::new(spec.arrivals_max),
             log: (spec.log_max > 0).then(|| Log::new(spec.log_max, clock.origin)),
             batch: spec.stream.map(|stream| Batch::new(stream, rng::stream(spec.seed, 4))),
             stream_log: StreamLog {
@@ -104,7 +104,7 @@ impl Context {
     pub(super) fn reply(
         &mut self,
         asked: Option<&Asked>,
-        answer: &mut Answer,
+        answer: &mut ServerResponse,
     ) -> Option<Box<Response>> {
         let (shop, asked) = (self.shop.as_mut()?, asked?);
         let ResponseKind::Ok(persistence) = answer.kind else {

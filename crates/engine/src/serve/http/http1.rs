@@ -1,12 +1,12 @@
 //! A connection with HTTP/1.1: reads a request, has it served, writes the response, and so on.
 
 use super::batch::put_chunk;
-use super::connection::{DRAIN_MAX, Fate, Pause, Progress, TRICKLE_TICK, Tools};
+use super::connection::{DRAIN_MAX, DriveResult, DriveStop, Fate, TRICKLE_TICK, Tools};
 use super::context::Context;
 use super::live_stream::LiveStream;
 use super::log::Log;
-use super::request::{Refusal, Request, RequestReader, Step};
-use super::response::{Answer, Response, ResponseKind};
+use super::request::{Refusal, Request, RequestRead, RequestReader};
+use super::response::{Response, ResponseKind, ServerResponse};
 use super::stats::Trouble;
 use super::wire::{HttpGuess, Wire};
 use knee_load::time::Nanos;
@@ -14,10 +14,10 @@ use std::io;
 
 /// A connection with HTTP/1.1, or one that has said nothing yet.
 ///
-/// It serves one request at a time: a pipelined one is taken up, and arrives at the station, when
-/// the one before it has been answered.
+/// It serves one request at a time. A pipelined one is read, and arrives at the station, when the
+/// one before it has been answered.
 #[derive(Debug)]
-pub(super) struct Http1 {
+pub(super) struct Http1ServerConnection {
     wire: Wire,
     reader: RequestReader,
     /// Bytes read; those from `consumed` on are not yet consumed. Mostly empty.
@@ -45,13 +45,13 @@ enum Phase {
     /// For a request.
     Reading,
     /// For the station.
-    Serving { answer: Answer, arrival: Nanos, finish: Nanos },
+    Serving { answer: ServerResponse, arrival: Nanos, finish: Nanos },
     /// For room in the socket.
-    Writing { answer: Answer, sent: usize },
+    Writing { answer: ServerResponse, sent: usize },
     /// For time: a slow body.
-    Trickling { answer: Answer, sent: usize, begun: Nanos },
+    Trickling { answer: ServerResponse, sent: usize, begun: Nanos },
     /// For the next message of a stream, or for room in the socket.
-    Streaming { answer: Answer },
+    Streaming { answer: ServerResponse },
     /// For the end of the input of a refused client.
     Draining { dropped: usize },
     /// For the end of a handshake that the last request came with: before that, no ticket for the
@@ -59,11 +59,15 @@ enum Phase {
     Finishing,
 }
 
-impl Http1 {
+impl Http1ServerConnection {
     /// A connection just accepted. `ready_since`: ideal time since which a worker was ready for it,
     /// if it had to wait for one.
-    pub(super) fn new(wire: Wire, ready_since: Option<Nanos>, reader: RequestReader) -> Http1 {
-        Http1 {
+    pub(super) fn new(
+        wire: Wire,
+        ready_since: Option<Nanos>,
+        reader: RequestReader,
+    ) -> Http1ServerConnection {
+        Http1ServerConnection {
             wire,
             reader,
             unread: Vec::new(),
@@ -125,7 +129,7 @@ impl Http1 {
         loop {
             let progress = match self.phase {
                 Phase::Reading => self.read_request(tools),
-                Phase::Serving { .. } => Err(Pause::Wait),
+                Phase::Serving { .. } => Err(DriveStop::Wait),
                 Phase::Writing { answer, sent } => self.write(answer, sent, tools),
                 Phase::Trickling { answer, sent, begun } => {
                     self.trickle(answer, sent, begun, tools.context)
@@ -136,7 +140,7 @@ impl Http1 {
             };
             match progress {
                 Ok(()) => {}
-                Err(Pause::Close) => {
+                Err(DriveStop::Close) => {
                     if self.live.take().is_some() {
                         tools.context.leave((self.wire.token(), 0));
                     }
@@ -146,11 +150,11 @@ impl Http1 {
                     self.wire.end(&mut tools.context.tally);
                     return Fate::Closed(self.ready_since);
                 }
-                Err(Pause::Wait) => {
+                Err(DriveStop::Wait) => {
                     self.ready_since = None;
                     return self.watch(tools);
                 }
-                Err(Pause::Switch) => return Fate::Switched,
+                Err(DriveStop::Switch) => return Fate::Switched,
             }
         }
     }
@@ -172,13 +176,13 @@ impl Http1 {
         Fate::Open
     }
 
-    fn read_request(&mut self, tools: &mut Tools<'_>) -> Progress {
+    fn read_request(&mut self, tools: &mut Tools<'_>) -> DriveResult {
         let step = if self.pipelined {
             let (reader, rest) = (&mut self.reader, &self.unread[self.consumed..]);
             let fed = reader.feed(rest, &mut tools.context.last_head);
             fed.map(|(used, step)| {
                 self.consumed += used;
-                self.pipelined = step != Step::NeedMore && self.consumed < self.unread.len();
+                self.pipelined = step != RequestRead::NeedMore && self.consumed < self.unread.len();
                 step
             })
         } else if self.wire.is_readable() {
@@ -194,7 +198,7 @@ impl Http1 {
                     self.unread.extend_from_slice(input);
                     self.consumed = 0;
                     return match opening {
-                        HttpGuess::Http2 => Err(Pause::Switch),
+                        HttpGuess::Http2 => Err(DriveStop::Switch),
                         HttpGuess::Unclear | HttpGuess::Http1 => Ok(()),
                     };
                 }
@@ -205,24 +209,26 @@ impl Http1 {
                 self.unread.clear();
                 self.consumed = 0;
                 self.unread.extend_from_slice(&input[used..]);
-                self.pipelined = step != Step::NeedMore && used < length;
+                self.pipelined = step != RequestRead::NeedMore && used < length;
                 step
             })
         } else {
-            return Err(Pause::Wait);
+            return Err(DriveStop::Wait);
         };
         let context = &mut *tools.context;
         match step {
-            Ok(Step::NeedMore) => {}
-            Ok(Step::Continue) => self.phase = writing(Answer::whole(ResponseKind::Continue)),
-            Ok(Step::Request(request)) => self.phase = self.serve(request, context),
+            Ok(RequestRead::NeedMore) => {}
+            Ok(RequestRead::Continue) => {
+                self.phase = writing(ServerResponse::whole(ResponseKind::Continue))
+            }
+            Ok(RequestRead::Request(request)) => self.phase = self.serve(request, context),
             Err(refusal) => self.phase = refuse(refusal, context),
         }
         Ok(())
     }
 
     /// Reads once, behind what is left from before, and returns the number of bytes in all.
-    fn read(&mut self, tools: &mut Tools<'_>) -> Result<usize, Pause> {
+    fn read(&mut self, tools: &mut Tools<'_>) -> Result<usize, DriveStop> {
         let carry = self.unread.len() - self.consumed;
         tools.buffer[..carry].copy_from_slice(&self.unread[self.consumed..]);
         let read = self.wire.read(carry, tools)?;
@@ -230,7 +236,7 @@ impl Http1 {
             if carry > 0 || self.reader.in_body() {
                 tools.context.tally.on_trouble(Trouble::Incomplete);
             }
-            return Err(Pause::Close);
+            return Err(DriveStop::Close);
         }
         Ok(carry + read)
     }
@@ -254,9 +260,9 @@ impl Http1 {
         let now = context.now();
         let arrival = self.ready_since.unwrap_or(now);
         context.tally.on_request(arrival);
-        let mut answer = Answer {
+        let mut answer = ServerResponse {
             head_only: request.head_only,
-            ..Answer::with(context.mishaps.draw(), request.persistence)
+            ..ServerResponse::with(context.mishaps.draw(), request.persistence)
         };
         self.own = context.reply(self.reader.asked(), &mut answer);
         if let Some(phase) = self.serve_stream(&mut answer, arrival, context) {
@@ -278,7 +284,7 @@ impl Http1 {
     /// Begins a stream of messages, if responses are such.
     fn serve_stream(
         &mut self,
-        answer: &mut Answer,
+        answer: &mut ServerResponse,
         arrival: Nanos,
         context: &mut Context,
     ) -> Option<Phase> {
@@ -301,12 +307,12 @@ impl Http1 {
     }
 
     /// Sends the messages that are due.
-    fn stream(&mut self, answer: Answer, tools: &mut Tools<'_>) -> Progress {
+    fn stream(&mut self, answer: ServerResponse, tools: &mut Tools<'_>) -> DriveResult {
         let Some(live) = &mut self.live else {
-            return Err(Pause::Close);
+            return Err(DriveStop::Close);
         };
         if self.wire.is_ended() {
-            return Err(Pause::Close);
+            return Err(DriveStop::Close);
         }
         let context = &mut *tools.context;
         if !live.is_whole {
@@ -323,12 +329,12 @@ impl Http1 {
                 Ok(count) => self.streamed += count,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     let watched = self.wire.watch_write(tools.epoll);
-                    watched.map_err(|_| Pause::Close)?;
-                    return Err(Pause::Wait);
+                    watched.map_err(|_| DriveStop::Close)?;
+                    return Err(DriveStop::Wait);
                 }
                 Err(_) => {
                     context.tally.on_trouble(Trouble::Write);
-                    return Err(Pause::Close);
+                    return Err(DriveStop::Close);
                 }
             }
         }
@@ -338,14 +344,14 @@ impl Http1 {
         live.put_out(&mut messages);
         context.log_messages(&mut messages);
         if !live.is_whole {
-            return Err(Pause::Wait);
+            return Err(DriveStop::Wait);
         }
         self.live = None;
         self.end(answer, context)
     }
 
     /// Begins to answer.
-    fn begin(&self, answer: Answer, context: &mut Context) -> Phase {
+    fn begin(&self, answer: ServerResponse, context: &mut Context) -> Phase {
         let has_body = !answer.head_only && !matches!(answer.kind, ResponseKind::Garbage);
         if context.slow.is_some() && has_body && !answer.reset {
             let begun = context.read_clock();
@@ -354,11 +360,11 @@ impl Http1 {
         writing(answer)
     }
 
-    fn write(&mut self, answer: Answer, sent: usize, tools: &mut Tools<'_>) -> Progress {
+    fn write(&mut self, answer: ServerResponse, sent: usize, tools: &mut Tools<'_>) -> DriveResult {
         if answer.reset {
             self.wire.reset();
             tools.context.tally.on_trouble(Trouble::Reset);
-            return Err(Pause::Close);
+            return Err(DriveStop::Close);
         }
         let responses = &tools.context.responses;
         let length = answer.length(responses.pick(answer.kind, self.own.as_deref()));
@@ -368,18 +374,18 @@ impl Http1 {
         }
         self.phase = Phase::Writing { answer, sent };
         let watched = self.wire.watch_write(tools.epoll);
-        watched.map_err(|_| Pause::Close)?;
-        Err(Pause::Wait)
+        watched.map_err(|_| DriveStop::Close)?;
+        Err(DriveStop::Wait)
     }
 
     /// Sends the part of a slow body that is due: the head at once, then `slow` bytes a second.
     fn trickle(
         &mut self,
-        answer: Answer,
+        answer: ServerResponse,
         sent: usize,
         begun: Nanos,
         context: &mut Context,
-    ) -> Progress {
+    ) -> DriveResult {
         let response = context.responses.pick(answer.kind, self.own.as_deref());
         let (length, head) = (answer.length(response), response.head_length());
         context.read_clock();
@@ -394,17 +400,17 @@ impl Http1 {
         let last = context.due_at(begun, length - head.min(length));
         let last = last.max(context.now() + Nanos(1));
         context.set_timer(next.min(last), self.wire.token());
-        Err(Pause::Wait)
+        Err(DriveStop::Wait)
     }
 
     /// Sends from `sent` to `until`, as far as it fits, and returns how far that was.
     fn send(
         &mut self,
-        answer: Answer,
+        answer: ServerResponse,
         mut sent: usize,
         until: usize,
         context: &mut Context,
-    ) -> Result<usize, Pause> {
+    ) -> Result<usize, DriveStop> {
         let own = self.own.as_deref();
         let bytes = context.responses.pick(answer.kind, own).bytes();
         while sent < until || self.wire.is_pending() {
@@ -413,7 +419,7 @@ impl Http1 {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {
                     context.tally.on_trouble(Trouble::Write);
-                    return Err(Pause::Close);
+                    return Err(DriveStop::Close);
                 }
             }
         }
@@ -421,7 +427,7 @@ impl Http1 {
     }
 
     /// Ends a response that is sent.
-    fn end(&mut self, answer: Answer, context: &mut Context) -> Progress {
+    fn end(&mut self, answer: ServerResponse, context: &mut Context) -> DriveResult {
         if let Some(line) = &mut self.wire.line {
             let written = context.read_clock();
             context.log.iter_mut().for_each(|log| line.end(log, Some(written)));
@@ -452,29 +458,29 @@ impl Http1 {
             return Ok(());
         }
         if answer.closes() && !self.wire.in_handshake() {
-            return Err(Pause::Close);
+            return Err(DriveStop::Close);
         }
         self.phase = if answer.closes() { Phase::Finishing } else { Phase::Reading };
         Ok(())
     }
 
-    fn finish(&mut self, tools: &mut Tools<'_>) -> Progress {
+    fn finish(&mut self, tools: &mut Tools<'_>) -> DriveResult {
         let read = self.wire.read(0, tools);
         match read {
-            _ if !self.wire.in_handshake() => Err(Pause::Close),
-            Ok(0) => Err(Pause::Close),
+            _ if !self.wire.in_handshake() => Err(DriveStop::Close),
+            Ok(0) => Err(DriveStop::Close),
             Ok(_) => Ok(()),
             Err(pause) => Err(pause),
         }
     }
 
-    fn drain(&mut self, dropped: usize, tools: &mut Tools<'_>) -> Progress {
+    fn drain(&mut self, dropped: usize, tools: &mut Tools<'_>) -> DriveResult {
         if !self.wire.is_readable() {
-            return Err(Pause::Wait);
+            return Err(DriveStop::Wait);
         }
         let read = self.wire.drop_input(tools.buffer)?;
         if read == 0 || dropped + read >= DRAIN_MAX {
-            return Err(Pause::Close);
+            return Err(DriveStop::Close);
         }
         let dropped = dropped + read;
         self.phase = Phase::Draining { dropped };
@@ -482,7 +488,7 @@ impl Http1 {
     }
 }
 
-fn writing(answer: Answer) -> Phase {
+fn writing(answer: ServerResponse) -> Phase {
     Phase::Writing { answer, sent: 0 }
 }
 
@@ -493,5 +499,5 @@ fn refuse(refusal: Refusal, context: &mut Context) -> Phase {
         Refusal::UnknownCoding => Trouble::UnknownCoding,
         Refusal::Version => Trouble::Version,
     });
-    writing(Answer::whole(ResponseKind::Refused(refusal)))
+    writing(ServerResponse::whole(ResponseKind::Refused(refusal)))
 }

@@ -45,7 +45,7 @@ pub enum Refusal {
 
 /// Result of reading bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum RequestRead {
     /// More bytes are needed: offer those that were not consumed again, with more behind them.
     NeedMore,
     /// The client waits for `100 Continue` before it sends the body.
@@ -75,34 +75,38 @@ impl RequestReader {
     }
 
     /// Reads `input` and returns how many of its bytes were consumed.
-    pub fn feed(&mut self, input: &[u8], last: &mut LastHead) -> Result<(usize, Step), Refusal> {
+    pub fn feed(
+        &mut self,
+        input: &[u8],
+        last: &mut LastHead,
+    ) -> Result<(usize, RequestRead), Refusal> {
         let mut used = 0;
         if self.body.is_none() {
             let Some((length, head)) = last.parse(input)? else {
-                return Ok((0, Step::NeedMore));
+                return Ok((0, RequestRead::NeedMore));
             };
             used = length;
             if let Some(asked) = &mut self.asked {
                 **asked = Asked::of_head(&input[..length]);
             }
             if head.body == BodyPart::Done {
-                return Ok((used, Step::Request(head.request)));
+                return Ok((used, RequestRead::Request(head.request)));
             }
             self.body = Some((head.request, head.body));
             if head.expects_continue && used == input.len() {
-                return Ok((used, Step::Continue));
+                return Ok((used, RequestRead::Continue));
             }
         }
         let Some((request, body)) = &mut self.body else {
-            return Ok((used, Step::NeedMore));
+            return Ok((used, RequestRead::NeedMore));
         };
         let request = *request;
         used += body.skip(&input[used..], self.asked.as_deref_mut())?;
         if *body != BodyPart::Done {
-            return Ok((used, Step::NeedMore));
+            return Ok((used, RequestRead::NeedMore));
         }
         self.body = None;
-        Ok((used, Step::Request(request)))
+        Ok((used, RequestRead::Request(request)))
     }
 
     /// Whether it is in the middle of a body.
@@ -309,14 +313,14 @@ mod tests {
     use proptest::prelude::*;
 
     /// Offers `input` in pieces that end at `cuts` and returns all that came out.
-    fn read_in_pieces(input: &[u8], cuts: &[usize]) -> Result<Vec<Step>, Refusal> {
+    fn read_in_pieces(input: &[u8], cuts: &[usize]) -> Result<Vec<RequestRead>, Refusal> {
         let (mut reader, mut last) = (RequestReader::default(), LastHead::default());
         let (mut steps, mut from) = (Vec::new(), 0);
         for &cut in cuts.iter().chain([&input.len()]) {
             while from < cut {
                 let (used, step) = reader.feed(&input[from..cut], &mut last)?;
                 from += used;
-                if step == Step::NeedMore {
+                if step == RequestRead::NeedMore {
                     break;
                 }
                 steps.push(step);
@@ -326,8 +330,8 @@ mod tests {
         Ok(steps)
     }
 
-    fn request(head_only: bool, persistence: Persistence) -> Step {
-        Step::Request(Request { head_only, persistence })
+    fn request(head_only: bool, persistence: Persistence) -> RequestRead {
+        RequestRead::Request(Request { head_only, persistence })
     }
 
     #[test]
@@ -390,7 +394,7 @@ mod tests {
         let done = request(false, Persistence::KeepAlive);
         let whole = format!("{head}ab");
         let (reads, length) = (whole.as_bytes(), head.len());
-        assert_eq!(read_in_pieces(reads, &[length]), Ok(vec![Step::Continue, done]));
+        assert_eq!(read_in_pieces(reads, &[length]), Ok(vec![RequestRead::Continue, done]));
         assert_eq!(read_in_pieces(reads, &[]), Ok(vec![done]), "it did not wait");
     }
 

@@ -87,7 +87,7 @@ pub(super) enum ResponseKind {
 
 /// The response to one request, as it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct ServerResponse {
     pub(super) kind: ResponseKind,
     pub(super) head_only: bool,
     /// Half of it, then the connection is closed.
@@ -96,21 +96,21 @@ pub(super) struct Answer {
     pub(super) reset: bool,
 }
 
-impl Answer {
+impl ServerResponse {
     /// All of a response.
-    pub(super) fn whole(kind: ResponseKind) -> Answer {
-        Answer { kind, head_only: false, halved: false, reset: false }
+    pub(super) fn whole(kind: ResponseKind) -> ServerResponse {
+        ServerResponse { kind, head_only: false, halved: false, reset: false }
     }
 
     /// The answer to a request that something goes wrong with.
-    pub(super) fn with(mishap: Option<Mishap>, persistence: Persistence) -> Answer {
-        let ok = Answer::whole(ResponseKind::Ok(persistence));
+    pub(super) fn with(mishap: Option<Mishap>, persistence: Persistence) -> ServerResponse {
+        let ok = ServerResponse::whole(ResponseKind::Ok(persistence));
         match mishap {
             None => ok,
-            Some(Mishap::Reset) => Answer { reset: true, ..ok },
-            Some(Mishap::Truncate) => Answer { halved: true, ..ok },
-            Some(Mishap::Garbage) => Answer::whole(ResponseKind::Garbage),
-            Some(Mishap::Error(i)) => Answer::whole(ResponseKind::Error(i, persistence)),
+            Some(Mishap::Reset) => ServerResponse { reset: true, ..ok },
+            Some(Mishap::Truncate) => ServerResponse { halved: true, ..ok },
+            Some(Mishap::Garbage) => ServerResponse::whole(ResponseKind::Garbage),
+            Some(Mishap::Error(i)) => ServerResponse::whole(ResponseKind::Error(i, persistence)),
         }
     }
 
@@ -361,17 +361,18 @@ mod tests {
     #[test]
     fn an_answer_knows_its_length() {
         let (responses, none) = (Responses::new(10, &[], 1), Responses::new(0, &[], 1));
-        let answer = Answer::whole(ResponseKind::Ok(Persistence::KeepAlive));
+        let answer = ServerResponse::whole(ResponseKind::Ok(Persistence::KeepAlive));
         let head = responses.of(answer.kind).head_length();
-        let halved = Answer { halved: true, ..answer };
-        let head_only = Answer { head_only: true, ..answer };
+        let halved = ServerResponse { halved: true, ..answer };
+        let head_only = ServerResponse { head_only: true, ..answer };
         assert_eq!(answer.length(responses.of(answer.kind)), head + 10);
         assert_eq!(head_only.length(responses.of(answer.kind)), head);
         assert_eq!(halved.length(responses.of(answer.kind)), head + 5);
         let bodiless = none.of(answer.kind);
         assert_eq!(halved.length(bodiless), bodiless.head_length() / 2);
         assert_eq!(
-            Answer::whole(ResponseKind::Garbage).length(responses.of(ResponseKind::Garbage)),
+            ServerResponse::whole(ResponseKind::Garbage)
+                .length(responses.of(ResponseKind::Garbage)),
             256
         );
     }

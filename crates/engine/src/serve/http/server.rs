@@ -1,6 +1,6 @@
 //! The server's thread: one loop over events and timers.
 
-use super::connection::{BUFFER_SIZE, Connection, Fate, Tools};
+use super::connection::{BUFFER_SIZE, Fate, ServerConnection, Tools};
 use super::context::Context;
 use super::listen::{self, SocketFile};
 use super::log::Log;
@@ -11,7 +11,7 @@ use super::stats::{HttpServerStats, Trouble};
 use super::wire::Wire;
 use crate::reactor::Waiter;
 use crate::sys::clock::{MonotonicClock, ThreadUse};
-use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::epoll::{Epoll, EpollEvent, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::{self, Address, Listener, Socket};
 use crate::sys::thread;
@@ -26,9 +26,8 @@ const WAKE: u64 = u64::MAX - 1;
 /// Connections accepted in a row before open ones get their turn.
 const ACCEPTS_PER_PASS: usize = 64;
 
-/// A response should be written when its service ends: the margin for late wake-ups covers this
-/// share of them, more than a generator needs, as whoever waits for it counts the rest as service
-/// time.
+/// Share of late wake-ups that the margin covers, so that a response is written when its service
+/// ends. Higher than a generator's, as clients count the rest as service time.
 const PUNCTUAL: f64 = 0.98;
 
 /// A server that listens and is ready to run.
@@ -94,7 +93,7 @@ impl HttpServerLoop {
         // Without it wake-ups are some 50 µs later; they then poll longer.
         let _ = thread::set_timer_slack_ns(1);
         let cpu = ThreadUse::now();
-        let mut events = [Event::EMPTY; 256];
+        let mut events = [EpollEvent::EMPTY; 256];
         while self.pass(&mut events) {}
         let elapsed = self.context.read_clock();
         let used = ThreadUse::now().since(cpu);
@@ -111,7 +110,7 @@ impl HttpServerLoop {
     }
 
     /// One round: what is due, what came; false once it is to stop.
-    fn pass(&mut self, events: &mut [Event]) -> bool {
+    fn pass(&mut self, events: &mut [EpollEvent]) -> bool {
         self.context.read_clock();
         self.fire_due();
         if !self.wait_out_stall() {
@@ -166,9 +165,9 @@ impl HttpServerLoop {
     fn wait_out_stall(&mut self) -> bool {
         while let Some(end) = self.context.stalls.end_of_stall(self.context.now()) {
             let rest = end - self.context.now();
-            let mut events = [Event::EMPTY];
+            let mut events = [EpollEvent::EMPTY];
             let woken = self.stalled.wait(&mut events, Some(rest));
-            if !woken.is_ok_and(<[Event]>::is_empty) {
+            if !woken.is_ok_and(<[EpollEvent]>::is_empty) {
                 return false;
             }
             self.context.read_clock();
@@ -232,7 +231,7 @@ impl HttpServerLoop {
     fn with_connection(
         &mut self,
         token: u64,
-        act: impl FnOnce(&mut Connection, &mut Tools<'_>) -> Fate,
+        act: impl FnOnce(&mut ServerConnection, &mut Tools<'_>) -> Fate,
     ) {
         let free_since = self.drive(token, act);
         if free_since.is_some() && self.occupied_max < usize::MAX {
@@ -245,7 +244,7 @@ impl HttpServerLoop {
     fn drive(
         &mut self,
         token: u64,
-        act: impl FnOnce(&mut Connection, &mut Tools<'_>) -> Fate,
+        act: impl FnOnce(&mut ServerConnection, &mut Tools<'_>) -> Fate,
     ) -> Option<Nanos> {
         let place = self.connections.find(token)?;
         let connection = place.as_mut()?;
@@ -261,7 +260,7 @@ impl HttpServerLoop {
             let before = place.take()?;
             fate = place.insert(before.into_http2(tools.context)).drive(&mut tools);
         }
-        let occupies = place.as_ref().is_some_and(Connection::occupies_worker);
+        let occupies = place.as_ref().is_some_and(ServerConnection::occupies_worker);
         let after = !matches!(fate, Fate::Closed(_)) && occupies;
         self.occupied = self.occupied + usize::from(after) - usize::from(before);
         match fate {
@@ -288,11 +287,11 @@ fn listen(spec: &HttpServerSpec) -> io::Result<(Listener, Option<SocketFile>)> {
     Ok((listener, file))
 }
 
-/// The open connections by token: a place in the low half, a generation in the high half, so that a
-/// late event or timer of a connection that is gone never meets its successor.
+/// The open connections by token: a place in the low half, a generation in the high half. So a late
+/// event or timer of a closed connection never meets its successor.
 #[derive(Default)]
 struct ConnectionSlab {
-    places: Vec<(u32, Option<Connection>)>,
+    places: Vec<(u32, Option<ServerConnection>)>,
     free: Vec<u32>,
 }
 
@@ -314,17 +313,18 @@ impl ConnectionSlab {
         });
         let (generation, content) = &mut self.places[place as usize];
         let token = u64::from(*generation) << 32 | u64::from(place);
-        *content = Some(Connection::new(Wire::new(socket, token, secure), ready_since, reader));
+        *content =
+            Some(ServerConnection::new(Wire::new(socket, token, secure), ready_since, reader));
         token
     }
 
     /// The connection's place, unless it is gone.
-    fn find(&mut self, token: u64) -> Option<&mut Option<Connection>> {
+    fn find(&mut self, token: u64) -> Option<&mut Option<ServerConnection>> {
         let (generation, content) = self.places.get_mut(token as u32 as usize)?;
         (u64::from(*generation) == token >> 32).then_some(content)
     }
 
-    fn each(&mut self, act: impl FnMut(&mut Connection)) {
+    fn each(&mut self, act: impl FnMut(&mut ServerConnection)) {
         let places = self.places.iter_mut();
         places.filter_map(|(_, c)| c.as_mut()).for_each(act);
     }

@@ -58,9 +58,9 @@ pub enum AcceptPolicy {
     /// At once.
     #[default]
     Eager,
-    /// As a worker becomes free: it accepts one, serves it until it is closed, and accepts the
-    /// next, so that the kernel's accept queue is the queue. Without `workers` there is one. A
-    /// connection takes a worker up from the first byte of its first request on; until then it is
+    /// As a worker becomes free, it accepts one, serves it until it is closed, and accepts the
+    /// next. So the kernel's accept queue is the queue. Without `workers` there is one. A
+    /// connection takes a worker up from the first byte of its first request on. Until then it is
     /// set aside and the next accepted.
     PerWorker,
 }

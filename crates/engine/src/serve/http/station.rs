@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 ///
 /// Arrivals go in, finishes come out; it reads no clock. start = max(arrival, the earliest free
 /// server), finish = start + S. A thread that wakes up late writes a response late, but the next
-/// request still starts at the ideal finish of the one before, so no lateness adds up and the
+/// request still starts at the ideal finish of the one before. So no lateness adds up and the
 /// saturation throughput is exactly M/E\[S\].
 #[derive(Debug)]
 pub struct Station {

@@ -29,9 +29,9 @@ pub struct HttpServerStats {
     pub bytes_received: u64,
     /// Bytes written, before encryption.
     pub bytes_sent: u64,
-    /// What went wrong, by kind: `malformed`, `head_too_large`, `unknown_coding`, `version` (bad
-    /// requests), `incomplete` (ended within a request), `client_reset` (reset by the client while
-    /// it was read from), `write` (gone when the response was written), `accept`.
+    /// What went wrong, by kind. Bad requests are `malformed`, `head_too_large`, `unknown_coding`
+    /// and `version`. `incomplete`: ended within a request. `client_reset`: reset by the client
+    /// while it was read from. `write`: gone when the response was written. `accept`: not accepted.
     pub errors: BTreeMap<String, u64>,
     /// What went wrong on purpose, by kind: `reset`, `truncate`, `garbage`, `error`.
     pub faults: BTreeMap<String, u64>,
@@ -68,7 +68,7 @@ pub struct TlsStats {
     pub resumed: u64,
     /// Those of the resumed that brought early data, which were accepted.
     pub early_data: u64,
-    /// Handshakes that failed: no TLS, nothing in common, given up by the client.
+    /// Handshakes that failed: no TLS, nothing in common, or abandoned by the client.
     pub failed: u64,
     /// Bytes read from sockets, handshakes and all.
     pub bytes_received: u64,
@@ -281,7 +281,7 @@ const TROUBLES: [(&str, bool); 12] = [
 
 /// The counts while the server runs.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct ServerTally {
     pub(super) requests: u64,
     pub(super) responses: u64,
     pub(super) connections: u64,
@@ -300,9 +300,13 @@ pub(super) struct Tally {
     arrivals_max: usize,
 }
 
-impl Tally {
-    pub(super) fn new(arrivals_max: usize) -> Tally {
-        Tally { arrivals: Vec::with_capacity(arrivals_max), arrivals_max, ..Tally::default() }
+impl ServerTally {
+    pub(super) fn new(arrivals_max: usize) -> ServerTally {
+        ServerTally {
+            arrivals: Vec::with_capacity(arrivals_max),
+            arrivals_max,
+            ..ServerTally::default()
+        }
     }
 
     /// Counts a whole request at `at`.
@@ -411,7 +415,7 @@ mod tests {
 
     #[test]
     fn troubles_are_told_by_name_and_purpose() {
-        let mut tally = Tally::new(1);
+        let mut tally = ServerTally::new(1);
         tally.on_request(Nanos(3));
         tally.on_request(Nanos(9));
         tally.on_trouble(Trouble::Accept);

@@ -332,7 +332,7 @@ fn a_client_that_leaves_early_harms_nobody() {
         connect(&server).write_all(GET.as_bytes()).unwrap();
     }
     get_ok(&mut connect(&server));
-    // The last one is served after those five, all of which were in the queue.
+    // The last one is served after those five, which were all in the queue.
     assert_eq!(server.stop().requests, 6);
 }
 

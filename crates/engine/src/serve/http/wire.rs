@@ -1,10 +1,10 @@
 //! The bytes of one connection, in clear or through TLS, and the events that it waits for.
 
-use super::connection::{Pause, Tools};
+use super::connection::{DriveStop, Tools};
 use super::context::Context;
 use super::log::ConnectionLog;
 use super::secure::Secure;
-use super::stats::{Tally, Trouble};
+use super::stats::{ServerTally, Trouble};
 use crate::exchange::http2::frame::PREFACE;
 use crate::sys::epoll::{Epoll, flags};
 use crate::sys::socket::Socket;
@@ -125,7 +125,7 @@ impl Wire {
 
     /// Reads into `tools.buffer` behind its first `carry` bytes. Returns the bytes of requests
     /// read; 0 at the end.
-    pub(super) fn read(&mut self, carry: usize, tools: &mut Tools<'_>) -> Result<usize, Pause> {
+    pub(super) fn read(&mut self, carry: usize, tools: &mut Tools<'_>) -> Result<usize, DriveStop> {
         let context = &mut *tools.context;
         let into = &mut tools.buffer[carry..];
         let read = match self.secure {
@@ -145,13 +145,13 @@ impl Wire {
         sealed: &mut [u8],
         into: &mut [u8],
         context: &mut Context,
-    ) -> Result<usize, Pause> {
+    ) -> Result<usize, DriveStop> {
         loop {
             let count = self.receive(sealed, context);
             let Some(secure) = &mut self.secure else {
-                return Err(Pause::Close);
+                return Err(DriveStop::Close);
             };
-            if matches!(count, Ok(0) | Err(Pause::Close)) {
+            if matches!(count, Ok(0) | Err(DriveStop::Close)) {
                 context.tally.tls.failed += u64::from(secure.in_handshake());
             }
             let sealed = &sealed[..count?];
@@ -168,7 +168,7 @@ impl Wire {
             self.readable |= self.ended;
             match opened {
                 Ok(0) if self.readable => {}
-                Ok(0) => return Err(Pause::Wait),
+                Ok(0) => return Err(DriveStop::Wait),
                 Ok(opened) => return Ok(opened),
                 Err(_) => {
                     if secure.in_handshake() {
@@ -176,14 +176,14 @@ impl Wire {
                     } else {
                         context.tally.on_trouble(Trouble::Malformed);
                     }
-                    return Err(Pause::Close);
+                    return Err(DriveStop::Close);
                 }
             }
         }
     }
 
     /// Reads from the socket, once.
-    fn receive(&mut self, into: &mut [u8], context: &mut Context) -> Result<usize, Pause> {
+    fn receive(&mut self, into: &mut [u8], context: &mut Context) -> Result<usize, DriveStop> {
         match self.receive_logged(into, context) {
             Ok(read) => {
                 // epoll(7): after a short read the next event tells of whatever comes next.
@@ -192,11 +192,11 @@ impl Wire {
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 self.readable = false;
-                Err(Pause::Wait)
+                Err(DriveStop::Wait)
             }
             Err(_) => {
                 context.tally.on_trouble(Trouble::ClientReset);
-                Err(Pause::Close)
+                Err(DriveStop::Close)
             }
         }
     }
@@ -215,21 +215,21 @@ impl Wire {
     }
 
     /// Reads and drops input. Returns the number of bytes; 0 at the end.
-    pub(super) fn drop_input(&mut self, buffer: &mut [u8]) -> Result<usize, Pause> {
+    pub(super) fn drop_input(&mut self, buffer: &mut [u8]) -> Result<usize, DriveStop> {
         match self.socket.read(buffer) {
             Ok(read) => Ok(read),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 self.readable = false;
-                Err(Pause::Wait)
+                Err(DriveStop::Wait)
             }
-            Err(_) => Err(Pause::Close),
+            Err(_) => Err(DriveStop::Close),
         }
     }
 
     /// Sends as many of `bytes` as fit, and returns their number. They may still be pending: see
     /// [`Wire::is_pending`].
     #[inline]
-    pub(super) fn send(&mut self, bytes: &[u8], tally: &mut Tally) -> io::Result<usize> {
+    pub(super) fn send(&mut self, bytes: &[u8], tally: &mut ServerTally) -> io::Result<usize> {
         let count = match &mut self.secure {
             None => self.socket.send(bytes)?,
             Some(secure) => {
@@ -260,7 +260,7 @@ impl Wire {
     ///
     /// # Errors
     /// Reset, broken pipe.
-    pub(super) fn flush(&mut self, tally: &mut Tally) -> io::Result<()> {
+    pub(super) fn flush(&mut self, tally: &mut ServerTally) -> io::Result<()> {
         let Some(secure) = &mut self.secure else {
             return Ok(());
         };
@@ -285,7 +285,7 @@ impl Wire {
     }
 
     /// Sends the end of TLS, as far as there is room for it.
-    pub(super) fn end(&mut self, tally: &mut Tally) {
+    pub(super) fn end(&mut self, tally: &mut ServerTally) {
         if let Some(secure) = &mut self.secure {
             secure.end();
             // A client that is gone needs no end.
@@ -294,13 +294,13 @@ impl Wire {
     }
 
     /// Ends this side's direction; the other may go on.
-    pub(super) fn end_write(&mut self, tally: &mut Tally) {
+    pub(super) fn end_write(&mut self, tally: &mut ServerTally) {
         self.end(tally);
         let _ = self.socket.shutdown_write();
     }
 }
 
-fn flush(secure: &mut Secure, socket: &Socket, tally: &mut Tally) -> io::Result<()> {
+fn flush(secure: &mut Secure, socket: &Socket, tally: &mut ServerTally) -> io::Result<()> {
     while secure.is_pending() {
         let sent = secure.send(socket)?;
         tally.tls.bytes_sent += sent as u64;

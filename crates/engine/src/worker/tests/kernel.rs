@@ -2,7 +2,7 @@
 
 use super::peer::{Act, Peer};
 use super::{chance, pick};
-use crate::reactor::{Backend, Close, ConnectOptions, Event, Payload, Piece, Requests, Sink};
+use crate::reactor::{Backend, Close, ConnectOptions, Event, Payload, Piece, Sink, WireRequests};
 use crate::sys::socket::TcpState;
 use knee_load::rng::Rng;
 use knee_load::time::{Clock, Nanos};
@@ -56,13 +56,13 @@ struct Slot {
     last: Nanos,
 }
 
-/// A kernel that is not there. `AT_ONCE`: what is sent is with the kernel at once, as over epoll;
-/// otherwise a buffer is busy until the kernel has taken it, as over io_uring.
+/// A simulated kernel. `AT_ONCE`: what is sent is with the kernel at once, as over epoll. Otherwise
+/// a buffer is busy until the kernel has taken it, as over io_uring.
 pub(super) struct FakeKernel<const AT_ONCE: bool> {
     clock: VirtualClock,
     rng: Rng,
     is_multiplexed: bool,
-    requests: Requests,
+    requests: WireRequests,
     slots: Vec<Slot>,
     calendar: BTreeMap<(Nanos, u64), (u32, u32, Happens)>,
     number: u64,
@@ -74,7 +74,7 @@ impl<const AT_ONCE: bool> FakeKernel<AT_ONCE> {
         clock: VirtualClock,
         rng: Rng,
         (slots, is_multiplexed): (usize, bool),
-        requests: Requests,
+        requests: WireRequests,
     ) -> FakeKernel<AT_ONCE> {
         FakeKernel {
             clock,

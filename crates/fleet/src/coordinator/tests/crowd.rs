@@ -32,7 +32,7 @@ use tokio::sync::Semaphore;
 
 /// Operations per second of each agent.
 const EACH_PER_S: u64 = 100;
-/// So many results are packed and stored at a time.
+/// Results that are packed and stored at a time.
 const STORING: usize = 8;
 
 /// A process that ends with this.
@@ -178,7 +178,7 @@ impl Simulant {
     }
 }
 
-/// Stands for so many agents, until it is killed.
+/// Stands for this number of agents, until it is killed.
 async fn stand_for(bus: &Bus, stores: &Stores, agents: usize) {
     let crowd: Crowd = Arc::new((0..agents).map(|_| Mutex::default()).collect());
     let lease = |number: usize| json(&facts_of_test(&name(number)));
@@ -278,7 +278,7 @@ impl IntervalWatcher for Watched {
     }
 }
 
-/// What a trial of so many agents takes of its coordinator.
+/// The cost to the coordinator of a trial with a number of agents.
 #[derive(Debug)]
 struct Took {
     /// Processor time, in seconds.

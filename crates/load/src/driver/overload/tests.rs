@@ -12,8 +12,8 @@ use std::collections::BinaryHeap;
 /// What a server makes of connects.
 #[derive(Clone, Copy, Debug)]
 enum Server {
-    /// Takes so many a second, evenly, and as many more as its queue holds; what finds the queue
-    /// full is not answered.
+    /// Serves this many per second, evenly, and keeps up to `queue` more. What finds the queue full
+    /// is not answered.
     Serves { per_s: u64, queue: u64 },
     /// Answers none.
     Silent,
@@ -183,7 +183,7 @@ fn a_response_that_comes_late_does_not_disturb_its_old_slot() {
     driver.on_established(first.lane, ms(3));
     let second = start(&mut driver, ms(3));
     assert_eq!(second.intended, ms(3));
-    // All that is said of the first from now on is nothing to the slot.
+    // The slot ignores all later events of the first.
     driver.on_established(first.lane, ms(4));
     driver.on_completion(&Completion::at_once(first, ms(5), Outcome::Served), ms(5));
     assert_eq!(driver.poll(ms(6)), Action::WaitUntil(ms(103)));

@@ -69,9 +69,9 @@ pub struct FlowMeasured {
     pub gap_at: Nanos,
     /// Payload bytes received in each interval.
     pub by_interval: Vec<u64>,
-    /// Latency inside the flow: from when a byte was handed to the sender's socket to when
-    /// the receiver took it, on one clock (its error is
-    /// [`LatencyServiceFacts::clock_uncertainty_ns`]).
+    /// Latency inside the flow: from when a byte was handed to the sender's socket to when the
+    /// receiver took it. Both are times of one clock, whose error is
+    /// [`LatencyServiceFacts::clock_uncertainty_ns`].
     pub inside: Histogram,
     /// The longest of them in each interval, by when it was received; zero where none was.
     pub inside_max_by_interval: Vec<Nanos>,
@@ -123,8 +123,8 @@ pub struct ProbesMeasured {
     /// Every probe that came back, and every one that did not, in the order in which they were
     /// sent; the first million.
     pub probes: Vec<Probe>,
-    /// The longest wait of a probe: its round trip, or, of one that had not come back at the end,
-    /// the time since it was sent.
+    /// The longest wait of a probe: its round trip. Of one that had not come back at the end, the
+    /// time since it was sent.
     pub longest: Nanos,
     /// When that one was sent.
     pub longest_at: Nanos,

@@ -23,13 +23,13 @@ const LATENCY_LEAST_NS: f64 = 5e6;
 /// - Goodput: over the last [`Settle::windows`] windows the mean goodput of each flow since it
 ///   began stayed within the tolerance of what it is now. A flow that never moved is steady. A lost
 ///   flow is left out. While no flow receives anything, nothing settles.
-/// - Longest ping: there was no longer one over the same windows.
+/// - Longest ping: none of the same windows had a longer one than all before.
 /// - Latency: it is shown to be level over the later half of all windows, at least 16. This part
 ///   makes 8 batches. A straight line through their mean pings rises by some time from the first
-///   batch to the last, with a 95 % interval by Student's t: means of long batches are nearly
+///   batch to the last, with a 95 % interval by Student's t. Means of long batches are nearly
 ///   independent (batch means: Law and Kelton, *Simulation Modeling and Analysis*, ch. 9). The
-///   whole interval has to lie within ±20 % of the mean, or ±5 ms (a test of equivalence:
-///   Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). So a climb below an earlier maximum is
+///   whole interval has to lie within ±20 % of the mean, or ±5 ms. This is a test of equivalence
+///   (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). So a climb below an earlier maximum is
 ///   seen, noise delays the end, and a queue that oscillates settles after a few periods.
 #[derive(Clone, Debug)]
 pub struct Settling {

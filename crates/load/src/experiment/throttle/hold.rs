@@ -176,9 +176,9 @@ impl RunningLine {
         (self.deviations_xx > 0.0).then(|| self.deviations_xy / self.deviations_xx)
     }
 
-    /// The largest error of the slope if the points are off the line by chance, in whatever order:
-    /// by the inequality of Cauchy and Schwarz √(Σe²/Σ(x − x̄)²). It assumes nothing of how a
-    /// deviation depends on the one before it, as after a stall all of them do.
+    /// The largest error of the slope if the points are off the line by chance, in whatever order.
+    /// By the inequality of Cauchy and Schwarz it is √(Σe²/Σ(x − x̄)²). It does not assume that a
+    /// deviation is independent of the one before it. After a stall all of them depend on it.
     pub fn slope_error(&self) -> Option<f64> {
         let slope = self.slope()?;
         let residual = (self.deviations_yy - slope * self.deviations_xy).max(0.0);

@@ -23,9 +23,9 @@ pub struct UdpTrial {
     pub service: ServiceFacts,
     /// Counters of the sending host that moved, by name (see [`DropCounter`] for the drops).
     pub kernel: BTreeMap<String, i64>,
-    /// Drops that kernels counted during the trial, on either host, those of the quiet time before
-    /// it (scaled to its length) taken off. A counter that did not move may be left out: those of
-    /// the service's host are known where its kernel is, or where one of them is listed.
+    /// Drops that kernels counted during the trial, on either host. Those of the quiet time before
+    /// it, scaled to its length, are taken off. A counter that did not move may be left out. Those
+    /// of the service's host are known where its kernel is, or where one of them is listed.
     pub drops: Vec<DropCounter>,
     /// What on the service's host may count drops but could not be read, in words.
     #[serde(default)]
@@ -67,8 +67,8 @@ pub struct UdpSent {
     pub stall_ns_max: u64,
     /// From the beginning of the run, when all clients begin, to the end of sending.
     pub elapsed: Nanos,
-    /// How long the processors that the clients are bound to were busy meanwhile, whoever with, all
-    /// of them together; `None`: they are bound to none, or it is not known.
+    /// Time in which the processors that the clients are bound to were busy, with any work, summed
+    /// over them. `None`: they are bound to none, or it is not known.
     #[serde(default)]
     pub processors_busy: Option<Nanos>,
 }

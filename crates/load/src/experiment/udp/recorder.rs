@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 /// Numbers per page of remembered numbers.
 const PAGE_NUMBERS: u64 = 1 << 16;
 const PAGE_WORDS: usize = (PAGE_NUMBERS / 64) as usize;
-/// A number further than this beyond its client's highest is no number of a client: at two million
-/// a second, all datagrams of half a minute would have been lost in a row.
+/// A number further than this beyond its client's highest is no number of a client. At two million
+/// a second it would be half a minute of datagrams lost in a row.
 const AHEAD_MAX: u64 = 1 << 26;
 /// Memory for remembering numbers, in bytes; 8 KiB hold a page with gaps, 65,536
 /// numbers, so this is enough for two thousand million. Numbers that all came cost next to nothing.
@@ -23,11 +23,11 @@ const MALFORMED: &str = "malformed";
 
 /// Writes down what a service receives in one trial.
 ///
-/// Each client numbers its datagrams from 0. A number seen before is a duplicate; a new one below
-/// the highest of its client plus one is reordered (RFC 4737 §3: its sequence number is smaller
-/// than the next expected). Both are exact however late a datagram comes, as every number is
-/// remembered, in memory that grows with what comes and is bounded: a client number that was not
-/// announced, and a number absurdly far ahead, count as discarded, `malformed`.
+/// Each client numbers its datagrams from 0. A number seen before is a duplicate. A new one below
+/// the highest of its client plus one is reordered: its sequence number is smaller than the next
+/// expected (RFC 4737 §3). Both are exact however late a datagram comes, as every number is
+/// remembered, in memory that is bounded. A client number that was not announced counts as
+/// discarded, `malformed`, and so does a number too far ahead.
 ///
 /// Only distinct datagrams enter the intervals, the delays and the arrivals.
 #[derive(Debug)]
@@ -44,8 +44,8 @@ pub struct DatagramRecorder {
 }
 
 impl DatagramRecorder {
-    /// A recorder for numbers of `clients` clients (from 0), with intervals of length `interval`
-    /// over a trial of length `duration`, that keeps at most `arrivals_max` times of arrival.
+    /// A recorder for numbers of `clients` clients (from 0) over a trial of length `duration`. Its
+    /// intervals have the length `interval`. It keeps at most `arrivals_max` times of arrival.
     pub fn new(
         clients: u32,
         interval: Nanos,

@@ -29,8 +29,8 @@ pub struct UdpTrialSpec {
     /// Timer slack of clients that sleep (all but scheduled ones): 50 µs is what the kernel gives
     /// every program.
     pub timer_slack: Nanos,
-    /// Processor time that a client takes for each datagram, at least: what its own work lacks of
-    /// it is made up, as on a slower machine.
+    /// Least processor time of a client for each datagram. What its work lacks of it is spent in a
+    /// loop, as on a slower machine.
     #[serde(default)]
     pub send_cost: Nanos,
     /// Processors that the clients may use; empty: any.
@@ -67,9 +67,9 @@ impl UdpTrialSpec {
         begin + Nanos(each.0 * u64::from(self.clients))
     }
 
-    /// The most time that a trial takes beside its sending: the control connection and a quiet time
-    /// before, the start of the senders, and the service's work on a full buffer after the last
-    /// datagram, which it limits to 5 s.
+    /// The most time that a trial takes beside its sending. It has the control connection, a quiet
+    /// time before, and the start of the senders. Then comes the service's work on a full buffer
+    /// after the last datagram, which the service limits to 5 s.
     pub fn around(&self) -> Nanos {
         let buffer = self.setup.rcvbuf.map_or(RCVBUF, |asked| 2 * u64::from(asked));
         let work_ns = self.setup.work.unwrap_or(Law::ZERO).mean_ns();
@@ -90,16 +90,16 @@ const DATAGRAM_MIN: u64 = 768;
 pub enum ClientWait {
     /// Nothing: as fast as the machine goes.
     None,
-    /// Gives up the processor and goes on: sched_yield(2).
+    /// Yields the processor and goes on: sched_yield(2).
     Yield,
     /// A nanosleep(2) of zero: on Linux that still costs the timer slack.
     SleepZero,
     /// A relative sleep of this law after each send: time spent sending and waking adds to it.
     Sleep(Law),
-    /// A short sleep on an old kernel, whose timers count ticks of this length: it ends with the
-    /// second tick from now, for all clients at the same times. (Linux before 2.6.16 rounded a
-    /// sleep up to whole ticks and added one: sys_nanosleep in kernel/timer.c. So a sleep of 1 ms
-    /// took 20 ms at 100 ticks a second.)
+    /// A short sleep on an old kernel, whose timers count ticks of this length. It ends with the
+    /// second tick from now, for all clients at the same times. Linux before 2.6.16 rounded a sleep
+    /// up to whole ticks and added one (sys_nanosleep in kernel/timer.c). So a sleep of 1 ms took
+    /// 20 ms at 100 ticks a second.
     Tick(Nanos),
     /// Absolute deadlines of a schedule that all clients share out among them; client i of N takes
     /// its [`crate::spec::Share`].

@@ -105,8 +105,8 @@ fn each_length_of_time_has_its_own_histogram() {
     assert_eq!(about(&m.connection_wait), 2.0);
 }
 
-/// 4 users, operations of 5 s each, a window of 20 s that begins anywhere: whole operations
-/// alone would be off by up to a quarter.
+/// 4 users, operations of 5 s each, a window of 20 s that begins anywhere. Whole operations alone
+/// would be off by up to a quarter.
 #[test]
 fn long_operations_across_the_window_do_not_bias_closed_loops() {
     for start_ms in [0, 1, 1_300, 2_499, 4_999] {
@@ -218,7 +218,7 @@ fn intervals_of_two_workers_become_one_when_both_are_in() {
     assert_eq!(workers[0].roll(MS(1_499)), None);
     let first = workers[0].roll(MS(1_500)).expect("one second of window is over");
     assert_eq!(merger.add(first), None);
-    // The other worker stood still and comes with two at once.
+    // The other worker stalled and comes with two at once.
     let part = workers[1].roll(MS(2_600)).expect("two are over");
     let (interval, _) = merger.add(part).expect("both parts are in");
     assert_eq!((interval.start_ns, interval.end_ns), (0, MS(1_000).0));

@@ -1,17 +1,17 @@
 use super::*;
 use crate::law::Law;
 use crate::session::{
-    DataSet, Deal, Escape, Extraction, Fill, Fills, Function, Origin, Piece, RequestStep,
-    SessionKind, TimeFormat,
+    DataSet, Deal, Escape, Extraction, Fill, Fills, Function, Origin, RequestStep, SessionKind,
+    TemplatePiece, TimeFormat,
 };
 use std::sync::Arc;
 
 fn text(text: &str) -> Template {
-    Template(vec![Piece::Text(text.to_owned())])
+    Template(vec![TemplatePiece::Text(text.to_owned())])
 }
 
 fn variable(number: u16) -> Template {
-    Template(vec![Piece::Variable(number)])
+    Template(vec![TemplatePiece::Variable(number)])
 }
 
 fn step(fills: Vec<Template>) -> RequestStep {
@@ -104,7 +104,7 @@ fn answered(status: u16) -> WholeResponse {
 #[test]
 fn a_program_repeats_pauses_and_asks() {
     let is_ada = Condition {
-        left: Template(vec![Piece::Column { data: 0, column: 0 }]),
+        left: Template(vec![TemplatePiece::Column { data: 0, column: 0 }]),
         relation: Relation::Equal,
         right: text("ada"),
     };
@@ -154,7 +154,7 @@ fn an_endless_program_lets_others_go_on() {
 
 #[test]
 fn the_step_after_a_pause_is_settled_before_it() {
-    let now = Piece::Call(Box::new(Function::Now(TimeFormat::UnixMs)));
+    let now = TemplatePiece::Call(Box::new(Function::Now(TimeFormat::UnixMs)));
     let condition =
         Condition { left: Template(vec![now]), relation: Relation::Equal, right: text("10") };
     let pause = |ms| Instruction::Think(Law::Fixed(Nanos::from_millis(ms)));
@@ -176,7 +176,7 @@ fn the_step_after_a_pause_is_settled_before_it() {
 
 #[test]
 fn what_is_extracted_and_set_is_in_the_next_request() {
-    let mut login = step(vec![Template(vec![Piece::Column { data: 0, column: 0 }])]);
+    let mut login = step(vec![Template(vec![TemplatePiece::Column { data: 0, column: 0 }])]);
     login.extract = vec![
         Extraction {
             name: "token".to_owned(),
@@ -191,7 +191,7 @@ fn what_is_extracted_and_set_is_in_the_next_request() {
             otherwise: Some("7".to_owned()),
         },
     ];
-    let cookies = Template(vec![Piece::Cookies]);
+    let cookies = Template(vec![TemplatePiece::Cookies]);
     let items = step(vec![text("/items/1"), variable(0), variable(1), cookies]);
     let program = vec![Instruction::Request(0), Instruction::Request(1)];
     let mut world = World::new(plan(program, vec![login, items]));
@@ -287,8 +287,8 @@ fn what_leads_to_another_origin_is_not_followed() {
 /// What happens next in the simulated network: at a time, to a user, whose pause or service ends.
 type Agenda = std::collections::BinaryHeap<std::cmp::Reverse<(u64, u32, bool)>>;
 
-/// Sessions per second of so many users, each of whom asks three times and pauses after each, where
-/// one worker serves all in turn.
+/// Sessions per second of `count` users where one worker serves all in turn. Each user asks three
+/// times and pauses after each.
 fn simulated(count: u32, think: Nanos, service: Nanos, end: Nanos) -> f64 {
     let pause = || Instruction::Think(Law::Exp(think));
     let ask = || Instruction::Request(0);

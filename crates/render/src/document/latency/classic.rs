@@ -35,7 +35,7 @@ fn scenario(number: usize, row: &ScenarioRow) -> String {
     format!("Scenario {number}: {} uploads, {} downloads... {}", row.up, row.down, parts.join(", "))
 }
 
-/// With two decimals, rounded down as the overall figure is, so that one made of this text is the
+/// With two decimals, rounded down as the overall figure is. A report made of this text is then the
 /// same: 2.996 Hz must not become 3.
 fn hundredths(hz: f64) -> String {
     // What was read as 2.90 is a little less than that in binary.

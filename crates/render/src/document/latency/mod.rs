@@ -48,7 +48,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &LatencyConclusion) {
 }
 
 /// Adds the first screen.
-fn show_key_figures(doc: &mut Document, c: &LatencyConclusion, shown: &[MeasuredScenario]) {
+fn show_key_figures(doc: &mut Document, c: &LatencyConclusion, shown: &[ScenarioTrial]) {
     if shown.is_empty() {
         doc.table("Scenarios", scenarios_table(&c.scenarios));
     } else {
@@ -85,7 +85,7 @@ fn overall(c: &LatencyConclusion) -> Vec<Fact> {
     ]
 }
 
-fn show_scenarios(doc: &mut Document, c: &LatencyConclusion, shown: &[MeasuredScenario]) {
+fn show_scenarios(doc: &mut Document, c: &LatencyConclusion, shown: &[ScenarioTrial]) {
     doc.section("Scenarios", "uploads/downloads at a time");
     doc.only(Medium::Page, |doc| {
         doc.plots(plots::overview(c, shown), Layout::Panels);
@@ -110,7 +110,7 @@ fn scenarios_table(rows: &[ScenarioRow]) -> Table {
 
 /// A scenario with its trial.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MeasuredScenario<'a> {
+pub(super) struct ScenarioTrial<'a> {
     /// Its row in the conclusion.
     pub row: &'a ScenarioRow,
     /// The trial.
@@ -124,7 +124,7 @@ pub(super) struct MeasuredScenario<'a> {
 pub(super) fn pairs<'a>(
     report: &'a Report,
     conclusion: &'a LatencyConclusion,
-) -> Vec<MeasuredScenario<'a>> {
+) -> Vec<ScenarioTrial<'a>> {
     let with_flows = |trial: &'a TrialReport| {
         let flows = trial.flows()?;
         (flows.up.is_some() || flows.down.is_some()).then_some((trial, flows))
@@ -136,13 +136,13 @@ pub(super) fn pairs<'a>(
             Some(index) => with_flows(report.trials.get(index)?)?,
             None => in_order.next()?,
         };
-        Some(MeasuredScenario { row, trial, flows })
+        Some(ScenarioTrial { row, trial, flows })
     });
     shown.collect()
 }
 
 /// The scenario with the longest latency.
-pub(super) fn worst<'a>(shown: &[MeasuredScenario<'a>]) -> Option<MeasuredScenario<'a>> {
+pub(super) fn worst<'a>(shown: &[ScenarioTrial<'a>]) -> Option<ScenarioTrial<'a>> {
     shown.iter().max_by_key(|s| s.flows.latency_ns_max).copied()
 }
 

@@ -1,12 +1,12 @@
 //! The figures of a latency test: a row for each scenario, and each scenario over time on common
 //! scales.
 
-use super::{MeasuredScenario, name, names_controls};
+use super::{ScenarioTrial, name, names_controls};
 use crate::axis::span;
 use crate::document::series::{stair, thinned, time_scale};
 use crate::document::{Document, Layout, Medium};
 use crate::number::time_short;
-use crate::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit, row_points};
+use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit, row_points};
 use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use knee_load::measure::{Direction, Interval};
 
@@ -22,7 +22,7 @@ const UP: (Tone, Mark) = (Tone::First, Mark::Dot);
 const DOWN: (Tone, Mark) = (Tone::Third, Mark::Frame);
 
 /// Capacity, latency and frequencies.
-pub(super) fn overview(c: &LatencyConclusion, shown: &[MeasuredScenario]) -> Vec<Plot> {
+pub(super) fn overview(c: &LatencyConclusion, shown: &[ScenarioTrial]) -> Vec<Plot> {
     let mut figures = vec![capacity(&c.scenarios)];
     figures.extend(latency_of_rows(c, shown));
     figures.extend(frequencies(&c.scenarios));
@@ -37,8 +37,8 @@ fn plot(title: &str, x: Scale, rows: &[&ScenarioRow]) -> Plot {
     plot.high(height)
 }
 
-fn marked(name: &str, points: Vec<Point>, (tone, mark): (Tone, Mark)) -> Series {
-    Series::marks(name, points).toned(tone).marked(mark)
+fn marked(name: &str, points: Vec<Point>, (tone, mark): (Tone, Mark)) -> PlotSeries {
+    PlotSeries::marks(name, points).toned(tone).marked(mark)
 }
 
 fn capacity(rows: &[ScenarioRow]) -> Plot {
@@ -60,10 +60,10 @@ fn aside(mut points: Vec<Point>, by: f64) -> Vec<Point> {
 }
 
 /// A figure of each scenario: its name, its look, and where it stands.
-type Figure = (&'static str, Tone, Mark, fn(&MeasuredScenario) -> Option<u64>);
+type Figure = (&'static str, Tone, Mark, fn(&ScenarioTrial) -> Option<u64>);
 
 /// From the median to the longest ping of each scenario, with the idle path's median to compare.
-fn latency_of_rows(c: &LatencyConclusion, shown: &[MeasuredScenario]) -> Option<Plot> {
+fn latency_of_rows(c: &LatencyConclusion, shown: &[ScenarioTrial]) -> Option<Plot> {
     if shown.is_empty() {
         return None;
     }
@@ -153,15 +153,15 @@ const KINDS: [(&str, &str, Tone, Dash); 4] = [
 /// Adds both figures of each scenario to a page, and of the worst scenario to text.
 pub(super) fn show_over_time(
     doc: &mut Document,
-    shown: &[MeasuredScenario],
-    worst: Option<&MeasuredScenario>,
+    shown: &[ScenarioTrial],
+    worst: Option<&ScenarioTrial>,
 ) {
     let with_control = names_controls(shown.iter().map(|s| s.row));
-    let figures = |of: &[&MeasuredScenario]| -> Vec<Plot> {
+    let figures = |of: &[&ScenarioTrial]| -> Vec<Plot> {
         let measured = of.iter().filter(|s| s.trial.intervals.len() > 1);
-        let measured: Vec<&MeasuredScenario> = measured.copied().collect();
+        let measured: Vec<&ScenarioTrial> = measured.copied().collect();
         let scales = Scales::of(&measured);
-        let both = |s: &&MeasuredScenario| {
+        let both = |s: &&ScenarioTrial| {
             let name = name(s.row, with_control);
             [Some(goodput(&name, s, &scales)), latency(&name, s, &scales)]
         };
@@ -186,7 +186,7 @@ struct Scales {
 }
 
 impl Scales {
-    fn of(shown: &[&MeasuredScenario]) -> Scales {
+    fn of(shown: &[&ScenarioTrial]) -> Scales {
         let intervals = || shown.iter().flat_map(|s| &s.trial.intervals);
         let carried =
             intervals().flat_map(|i| [kib_per_s(i, i.up_bytes), kib_per_s(i, i.down_bytes)]);
@@ -205,7 +205,7 @@ fn kib_per_s(i: &Interval, bytes: Option<u64>) -> f64 {
     bytes.map_or(f64::NAN, |n| i.per_s(n) / 1024.0)
 }
 
-fn goodput(name: &str, s: &MeasuredScenario, scales: &Scales) -> Plot {
+fn goodput(name: &str, s: &ScenarioTrial, scales: &Scales) -> Plot {
     let intervals = s.trial.intervals.as_slice();
     let y = scales.goodput.clone();
     let mut plot = Plot::new(format!("{name}: goodput"), time_scale(intervals), y)
@@ -215,17 +215,17 @@ fn goodput(name: &str, s: &MeasuredScenario, scales: &Scales) -> Plot {
         thinned(stair(intervals, |i| kib_per_s(i, of(i))), scales.most)
     };
     if s.row.up > 0 {
-        let up = Series::step("up", carried(|i| i.up_bytes));
+        let up = PlotSeries::step("up", carried(|i| i.up_bytes));
         plot = plot.with(up.toned(UP.0).dashed(Dash::Dashed));
     }
     if s.row.down > 0 {
-        let down = Series::step("down", carried(|i| i.down_bytes));
+        let down = PlotSeries::step("down", carried(|i| i.down_bytes));
         plot = plot.with(down.toned(DOWN.0));
     }
     plot
 }
 
-fn latency(name: &str, s: &MeasuredScenario, scales: &Scales) -> Option<Plot> {
+fn latency(name: &str, s: &ScenarioTrial, scales: &Scales) -> Option<Plot> {
     let intervals = s.trial.intervals.as_slice();
     let y = scales.latency.clone();
     let mut plot = Plot::new(format!("{name}: latency"), time_scale(intervals), y)
@@ -237,7 +237,7 @@ fn latency(name: &str, s: &MeasuredScenario, scales: &Scales) -> Option<Plot> {
             let mut longest = series.max_ns.iter();
             let mut next = |_: &Interval| longest.next().copied().flatten();
             let steps = stair(intervals, |i| next(i).map_or(f64::NAN, |ns| ns as f64));
-            let steps = Series::step(called, thinned(steps, scales.most));
+            let steps = PlotSeries::step(called, thinned(steps, scales.most));
             plot = plot.with(steps.toned(tone).dashed(dash));
         }
     }

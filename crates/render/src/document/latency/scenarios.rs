@@ -1,6 +1,6 @@
 //! The scenarios one by one, the congestion controls compared, the flows of the worst scenario.
 
-use super::{MeasuredScenario, name, names_controls};
+use super::{ScenarioTrial, name, names_controls};
 use crate::axis::Axis;
 use crate::document::line::{Ink, Line};
 use crate::document::table::{Table, TableOf};
@@ -8,14 +8,14 @@ use crate::document::{Document, Fact, Layout, Medium, fact};
 use crate::number::{
     MISSING, bytes, count, estimate, fixed, known, number, plural, time, time_short,
 };
-use crate::plot::{Plot, Scale, Series, Tone, Unit, row_points};
+use crate::plot::{Plot, PlotSeries, Scale, Tone, Unit, row_points};
 use knee_core::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
 use knee_core::trial::flows::{DirectionReport, FlowReport};
 use knee_core::trial::report::TimesReport;
 use knee_load::measure::Direction;
 
 /// The flows of one direction of a scenario, if any.
-type Side = for<'a> fn(&MeasuredScenario<'a>) -> Option<&'a DirectionReport>;
+type Side = for<'a> fn(&ScenarioTrial<'a>) -> Option<&'a DirectionReport>;
 
 /// Both directions by name.
 const SIDES: [(&str, Side); 2] =
@@ -53,7 +53,7 @@ fn grade_ink(grade: &str) -> Ink {
 }
 
 /// The remark on names and latencies of scenarios.
-pub(super) fn latency_remark(shown: &[MeasuredScenario]) -> String {
+pub(super) fn latency_remark(shown: &[ScenarioTrial]) -> String {
     match shown.iter().map(|s| s.flows.clock_uncertainty_ns).max() {
         Some(ns) if ns > 0 => format!(
             "uploads/downloads; inside the flows one way, clocks agree to ± {}",
@@ -64,12 +64,12 @@ pub(super) fn latency_remark(shown: &[MeasuredScenario]) -> String {
 }
 
 /// The latency of each scenario, beside the flows and inside them.
-pub(super) fn latency_table(shown: &[MeasuredScenario], has_idle: bool) -> Table {
+pub(super) fn latency_table(shown: &[ScenarioTrial], has_idle: bool) -> Table {
     let mut table = named(shown);
     if has_idle {
         table.right("added", |s| added(s.row));
     }
-    let pings = |s: &MeasuredScenario, of: fn(&TimesReport) -> Option<u64>| {
+    let pings = |s: &ScenarioTrial, of: fn(&TimesReport) -> Option<u64>| {
         or_none(of(&s.flows.tcp.round_trip_ns), time)
     };
     table.right("ping p50", |s| pings(s, |l| l.p50));
@@ -77,7 +77,7 @@ pub(super) fn latency_table(shown: &[MeasuredScenario], has_idle: bool) -> Table
     table.right("longest", |s| time(s.flows.latency_ns_max));
     table.right("Hz", |s| fixed(s.flows.responsiveness_hz, decimals(s)));
     if shown.iter().any(|s| s.flows.udp.is_some()) {
-        let udp = |s: &MeasuredScenario| s.flows.udp.as_ref()?.round_trip_ns.p50;
+        let udp = |s: &ScenarioTrial| s.flows.udp.as_ref()?.round_trip_ns.p50;
         table.right("UDP p50", |s| or_none(udp(s), time));
         table.right("lost", udp_lost);
     }
@@ -87,7 +87,7 @@ pub(super) fn latency_table(shown: &[MeasuredScenario], has_idle: bool) -> Table
             table.right(format!("in {side} p50"), |s| or_none(p50(s), time));
         }
     }
-    let longest = |s: &MeasuredScenario| s.flows.latency_ns_max as f64;
+    let longest = |s: &ScenarioTrial| s.flows.latency_ns_max as f64;
     let axis = Axis::from_zero(shown.iter().map(longest));
     table.bars("longest", Ink::Warn, |s| Some(axis.position(longest(s))));
     table.done()
@@ -103,7 +103,7 @@ pub(super) const FLOWS_NOTE: &str = "Jain: Jain's fairness index of the flows' g
     of the scenario";
 
 /// The flows of each scenario.
-pub(super) fn flows_table(shown: &[MeasuredScenario]) -> Table {
+pub(super) fn flows_table(shown: &[ScenarioTrial]) -> Table {
     let mut table = named(shown);
     for (side, of) in SIDES {
         if shown.iter().any(|s| of(s).is_some()) {
@@ -113,12 +113,12 @@ pub(super) fn flows_table(shown: &[MeasuredScenario]) -> Table {
             table.right("resent", |s| or_none(of(s), |d| count(d.retransmitted)));
         }
     }
-    let gap = |s: &MeasuredScenario| s.flows.smoothness_hz.map(|_| s.flows.gap_ns_max);
+    let gap = |s: &ScenarioTrial| s.flows.smoothness_hz.map(|_| s.flows.gap_ns_max);
     table.right("gap", |s| or_none(gap(s), time));
     table.left("state", |s| Line::of(state_ink(&s.flows.state), s.flows.state.as_str()));
     table.right("after", |s| time(s.trial.duration_ns));
     table.right_if_any("CPU s/GiB", "", |s| s.flows.cpu_s_per_gib.map(estimate));
-    let both = |s: &MeasuredScenario| [s.row.up_kib_per_s, s.row.down_kib_per_s];
+    let both = |s: &ScenarioTrial| [s.row.up_kib_per_s, s.row.down_kib_per_s];
     let axis = Axis::from_zero(shown.iter().flat_map(both).flatten());
     for (i, side, ink) in [(0, "up", Ink::Data), (1, "down", Ink::Guide)] {
         table.bars(side, ink, |s| Some(axis.position(both(s)[i].filter(|kib| *kib > 0.0)?)));
@@ -167,7 +167,7 @@ pub(super) fn show_controls(doc: &mut Document, rows: &[CongestionRow]) {
         let bars = row_points(rows, |row| Some(value(row)));
         let labels = rows.iter().map(|row| unit.value(value(row)));
         Plot::of_rows(title, x, rows.iter().map(graded), 30)
-            .with(Series::bars("", bars, 0.6).toned(tone).labelled(labels))
+            .with(PlotSeries::bars("", bars, 0.6).toned(tone).labelled(labels))
     });
     doc.only(Medium::Page, |doc| doc.plots(plots, Layout::Panels));
     doc.table(title, controls_table(rows));
@@ -197,12 +197,7 @@ const FLOWS_MAX: usize = 8;
 const OF_EACH: u32 = 4;
 
 /// Adds the flows of the scenario with the longest latency among `scenarios`, under its name.
-pub(super) fn show_worst(
-    doc: &mut Document,
-    worst: &MeasuredScenario,
-    name: &str,
-    scenarios: usize,
-) {
+pub(super) fn show_worst(doc: &mut Document, worst: &ScenarioTrial, name: &str, scenarios: usize) {
     let all = &worst.flows.flows;
     let mut listed: Vec<&FlowReport> = all.iter().collect();
     let mut remark = match scenarios {
@@ -248,7 +243,7 @@ fn worst_table(flows: &[&FlowReport]) -> Table {
 }
 
 /// A table with the names of the scenarios.
-fn named<'a, 'b>(shown: &'a [MeasuredScenario<'b>]) -> TableOf<'a, MeasuredScenario<'b>> {
+fn named<'a, 'b>(shown: &'a [ScenarioTrial<'b>]) -> TableOf<'a, ScenarioTrial<'b>> {
     let names = names_controls(shown.iter().map(|s| s.row));
     let mut table = TableOf::new(shown);
     table.left("", |s| name(s.row, names));
@@ -269,7 +264,7 @@ fn added(row: &ScenarioRow) -> Line {
 }
 
 /// Decimals of the frequency: two below 10 Hz, one below 100 Hz.
-fn decimals(s: &MeasuredScenario) -> usize {
+fn decimals(s: &ScenarioTrial) -> usize {
     match s.flows.responsiveness_hz {
         hz if hz < 10.0 => 2,
         hz if hz < 100.0 => 1,
@@ -277,7 +272,7 @@ fn decimals(s: &MeasuredScenario) -> usize {
     }
 }
 
-fn udp_lost(s: &MeasuredScenario) -> Line {
+fn udp_lost(s: &ScenarioTrial) -> Line {
     match &s.flows.udp {
         None => Line::new(),
         Some(udp) if udp.lost == 0 => Line::plain("0"),

@@ -7,7 +7,7 @@ use super::table::{Table, TableOf};
 use super::{Document, Layout, Medium};
 use crate::axis::{Axis, span};
 use crate::number::{MISSING, asked, count, decimals_of_6_digits, fixed, percent_cell, time};
-use crate::plot::{Mark, Plot, Reference, Scale, Series, Tone, Unit, row_points};
+use crate::plot::{Mark, Plot, PlotSeries, Reference, Scale, Tone, Unit, row_points};
 use knee_core::experiment::throttle::report::{RateRow, ThrottleConclusion};
 
 /// The least begin of an axis of lateness, in nanoseconds: the resolution of a clock.
@@ -47,12 +47,12 @@ fn plot(title: &str, x: Scale, rows: &[RateRow]) -> Plot {
     Plot::of_rows(title, x, rows.iter().map(|r| r.method.as_str()), ROW_PX)
 }
 
-fn bars(name: &str, rows: &[RateRow], figure: fn(&RateRow) -> f64) -> Series {
-    Series::bars(name, row_points(rows, |r| Some(figure(r))), 0.6)
+fn bars(name: &str, rows: &[RateRow], figure: fn(&RateRow) -> f64) -> PlotSeries {
+    PlotSeries::bars(name, row_points(rows, |r| Some(figure(r))), 0.6)
 }
 
-fn marks(name: &str, rows: &[RateRow], figure: fn(&RateRow) -> f64) -> Series {
-    Series::marks(name, row_points(rows, |r| Some(figure(r))))
+fn marks(name: &str, rows: &[RateRow], figure: fn(&RateRow) -> f64) -> PlotSeries {
+    PlotSeries::marks(name, row_points(rows, |r| Some(figure(r))))
 }
 
 fn plot_achieved(rows: &[RateRow]) -> Plot {

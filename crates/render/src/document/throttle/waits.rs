@@ -9,7 +9,7 @@ use crate::number::{
     TIE, count, fixed, known, percent, percent_cell, time, time_short, time_to_5_digits,
     time_uncertainty,
 };
-use crate::plot::{BoxPlot, Dash, Mark, Plot, Point, Scale, Series, Tone, Unit, row_points};
+use crate::plot::{BoxPlot, Dash, Mark, Plot, PlotSeries, Point, Scale, Tone, Unit, row_points};
 use knee_core::experiment::throttle::report::{MarginRow, ThrottleConclusion, WaitAdvice, WaitRow};
 use std::collections::BTreeSet;
 
@@ -106,12 +106,12 @@ fn plot_late(delay: &str, rows: &[&WaitRow], x: Scale) -> Plot {
     let figures = ["p1", "p10", "p50", "p90", "p99"];
     plot_of_methods(format!("Lateness of waits for {delay}"), x, rows)
         .noted("line: 1 % to 99 % of the waits; box: 10 % to 90 %; stroke: median")
-        .with(Series::boxes("late by", boxes.collect(), figures))
+        .with(PlotSeries::boxes("late by", boxes.collect(), figures))
 }
 
 fn plot_costs(delay: &str, rows: &[&WaitRow], x: Scale) -> Plot {
     let bars = row_points(rows, |r| Some(r.cpu_percent));
-    let bars = Series::bars("of a core", bars, 0.6).toned(Tone::Second);
+    let bars = PlotSeries::bars("of a core", bars, 0.6).toned(Tone::Second);
     plot_of_methods(format!("Cost of waits for {delay}"), x, rows)
         .noted("processor time, one wait after the other")
         .with(bars.labelled(rows.iter().map(|r| percent(r.cpu_percent))))
@@ -142,13 +142,13 @@ fn show_delays(doc: &mut Document, rows: &[WaitRow]) {
             let range = [r.overshoot_p1_ns, r.overshoot_p99_ns].map(clamped);
             Point::with(r.delay_ns as f64, r.overshoot_p50_ns as f64, Some(range))
         });
-        let max = Series::line("max", figure(|r| r.overshoot_max_ns)).toned(Tone::Muted);
-        let p99 = Series::line("p99", figure(|r| r.overshoot_p99_ns)).toned(Tone::Second);
-        let p50 = Series::line("p50", figure(|r| r.overshoot_p50_ns));
+        let max = PlotSeries::line("max", figure(|r| r.overshoot_max_ns)).toned(Tone::Muted);
+        let p99 = PlotSeries::line("p99", figure(|r| r.overshoot_p99_ns)).toned(Tone::Second);
+        let p50 = PlotSeries::line("p50", figure(|r| r.overshoot_p50_ns));
         let x = Scale::around([first, last], Unit::Time, "delay asked for");
         Plot::new(method, x, late.clone())
             .high(150)
-            .with(Series::band("", ranges.collect()).unlisted())
+            .with(PlotSeries::band("", ranges.collect()).unlisted())
             .with(max.dashed(Dash::Dotted))
             .with(p99.dashed(Dash::Dashed))
             .with(p50.marked(Mark::Dot))
@@ -189,7 +189,7 @@ fn show_margins(doc: &mut Document, conclusion: &ThrottleConclusion) {
     let points = points.map(|m| Point::new(m.sleep_ns as f64, m.margin_ns as f64));
     let plot = Plot::new("How long before its deadline a sleep has to end", x, y)
         .high(160)
-        .with(Series::line("margin", points.collect()).marked(Mark::Dot));
+        .with(PlotSeries::line("margin", points.collect()).marked(Mark::Dot));
     doc.only(Medium::Page, |doc| doc.plots([plot], Layout::Wide));
     doc.only(Medium::Lines, |doc| doc.table("Margins", margins_table(margins)));
 }

@@ -7,7 +7,7 @@ use crate::document::line::{Ink, Line};
 use crate::document::table::{Table, TableOf};
 use crate::document::{Document, Layout, Medium};
 use crate::number::{estimate, fixed, known, words};
-use crate::plot::{Plot, Point, Reference, Scale, Series, Tone, Unit};
+use crate::plot::{Plot, PlotSeries, Point, Reference, Scale, Tone, Unit};
 use knee_core::experiment::udp::report::{EffectRow, UdpConclusion};
 
 /// Title, ink, mark and lines of the explanations of each kind.
@@ -140,8 +140,8 @@ fn plot(
         such.map(|(i, e)| Point::with(of(e).0, i as f64, of(e).1)).collect()
     };
     Plot::of_rows(title, x, effects.iter().map(|e| e.change.as_str()), 44)
-        .with_any(Series::marks("effect", points(true)))
-        .with_any(Series::marks("may be chance", points(false)).toned(Tone::Muted))
+        .with_any(PlotSeries::marks("effect", points(true)))
+        .with_any(PlotSeries::marks("may be chance", points(false)).toned(Tone::Muted))
         .against(Reference::x(none, "no change"))
 }
 

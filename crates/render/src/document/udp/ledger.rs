@@ -5,7 +5,7 @@ use crate::document::line::{Ink, Line};
 use crate::document::table::{Table, TableOf};
 use crate::document::{Document, Layout, Medium};
 use crate::number::{count, signed_count, words};
-use crate::plot::{Plot, Point, Scale, Series, Tone, Unit, row_points};
+use crate::plot::{Plot, PlotSeries, Point, Scale, Tone, Unit, row_points};
 use knee_core::experiment::udp::report::LawRow;
 use knee_core::trial::datagrams::{LedgerReport, LossEvidence};
 use knee_load::experiment::udp::measure::DropPlace;
@@ -59,12 +59,12 @@ fn whole(laws: &[LawRow]) -> Plot {
         });
         pieces.collect()
     };
-    let missing = Series::stack("missing", pieces(|l| [l.received, l.intended]), 0.6);
+    let missing = PlotSeries::stack("missing", pieces(|l| [l.received, l.intended]), 0.6);
     let names = laws.iter().map(|law| law.label.as_str());
     let plot = Plot::of_rows("What became of them", x, names, 2 * ROW_PX);
     let height = plot.height.max(60);
     plot.high(height)
-        .with(Series::stack("received", pieces(|l| [0, l.received]), 0.6))
+        .with(PlotSeries::stack("received", pieces(|l| [0, l.received]), 0.6))
         .with(missing.toned(Tone::Bad).unlisted())
 }
 
@@ -96,7 +96,7 @@ fn missing(laws: &[LawRow], lines: &[LedgerLine]) -> Option<Plot> {
             _ => (law.label.as_str(), LOOKS[i % LOOKS.len()].0),
         };
         let labels = shown.iter().map(|line| signed_count(line.counts[i]));
-        let bars = Series::bars(name, points, width * 0.9);
+        let bars = PlotSeries::bars(name, points, width * 0.9);
         plot = plot.with(bars.toned(tone).labelled(labels));
     }
     Some(plot)

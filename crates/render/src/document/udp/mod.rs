@@ -8,7 +8,7 @@ mod trial;
 
 use super::{Document, Layout, Medium, generator};
 use crate::number::{plural, time_short};
-use crate::plot::{Dash, Mark, Plot, Point, Scale, Series, Tone, Unit};
+use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Scale, Tone, Unit};
 use knee_core::experiment::udp::report::{LawRow, UdpConclusion};
 use knee_core::report::Report;
 use knee_core::trial::report::TrialReport;
@@ -66,7 +66,7 @@ pub(super) fn remark(report: &Report) -> String {
 }
 
 /// The look of the series of one law.
-fn looking(series: Series, law: usize) -> Series {
+fn looking(series: PlotSeries, law: usize) -> PlotSeries {
     let (tone, dash, mark) = LOOKS[law % LOOKS.len()];
     series.toned(tone).dashed(dash).marked(mark)
 }
@@ -109,5 +109,5 @@ fn compared(
     });
     let names = laws.iter().map(|law| law.label.as_str());
     Plot::of_rows(title, Scale::from_zero(ends, unit, axis), names, 40)
-        .with(Series::marks(axis, points.collect()))
+        .with(PlotSeries::marks(axis, points.collect()))
 }

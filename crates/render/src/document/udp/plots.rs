@@ -7,7 +7,7 @@ use crate::document::series::{is_dense, stair, thinned, time_scale};
 use crate::document::trial_plots::dispersion_points;
 use crate::document::{Document, Layout};
 use crate::number::{plural, time_short};
-use crate::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
+use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Scale, Tone, Unit};
 use knee_core::experiment::udp::report::LawRow;
 use knee_core::report::Report;
 use knee_load::measure::Interval;
@@ -45,9 +45,9 @@ fn over_time(law: &LawRow, most: usize, y: Scale) -> Plot {
     let received = if is_dense(&law.intervals) { Dash::Solid } else { Dash::Dashed };
     Plot::new(law.label.clone(), time_scale(&law.intervals), y)
         .zooming()
-        .with(Series::step("sent", counts(law, most, |i| i.sent)).toned(Tone::Muted))
-        .with(Series::step("received", counts(law, most, |i| i.received)).dashed(received))
-        .with(Series::step("dropped", counts(law, most, |i| i.dropped)).toned(Tone::Bad))
+        .with(PlotSeries::step("sent", counts(law, most, |i| i.sent)).toned(Tone::Muted))
+        .with(PlotSeries::step("received", counts(law, most, |i| i.received)).dashed(received))
+        .with(PlotSeries::step("dropped", counts(law, most, |i| i.dropped)).toned(Tone::Bad))
 }
 
 /// A count of each interval, NaN where unknown.
@@ -92,11 +92,11 @@ fn dispersion(laws: &[LawRow], sent: Option<&Dispersion>) -> Option<Plot> {
     let y = Scale::around(span(indices)?, Unit::Number, "variance over mean");
     let mut plot = Plot::new("Index of dispersion against the time scale", x, y);
     if !sent.is_empty() {
-        let sent = Series::line("sent", sent).toned(Tone::Muted);
+        let sent = PlotSeries::line("sent", sent).toned(Tone::Muted);
         plot = plot.with(sent.dashed(Dash::Dotted).marked(Mark::Ring));
     }
     for (i, points) in arrived.into_iter().enumerate() {
-        plot = plot.with_any(looking(Series::line(name(laws, i), points), i));
+        plot = plot.with_any(looking(PlotSeries::line(name(laws, i), points), i));
     }
     Some(plot.against(Reference::y(1.0, "Poisson: 1")))
 }
@@ -126,7 +126,7 @@ fn per_ms(laws: &[LawRow]) -> Option<Plot> {
     let y = Scale::fitting(counts, Unit::Count, "milliseconds");
     let mut plot = Plot::new("Arrivals per millisecond", x, y);
     for (i, points) in curves.into_iter().enumerate() {
-        plot = plot.with_any(looking(Series::line(name(laws, i), points), i));
+        plot = plot.with_any(looking(PlotSeries::line(name(laws, i), points), i));
     }
     Some(plot)
 }

@@ -4,7 +4,7 @@ use crate::document::generator::{gap_facts, pacing_facts, quantiles, stall_facts
 use crate::document::line::{Ink, Line};
 use crate::document::{Document, Fact, Layout, Medium, fact};
 use crate::number::{asked, bytes, count, percent, plural, rate, time_short};
-use crate::plot::{Plot, Scale, Series, Tone, Unit, row_points};
+use crate::plot::{Plot, PlotSeries, Scale, Tone, Unit, row_points};
 use knee_core::trial::datagrams::DatagramReport;
 use knee_core::trial::report::{OfferedReport, QuantilesReport, TimesReport, TrialReport};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ fn against_theory(measured: f64, theory: f64) -> Plot {
     let ends = [1.1 * measured, 1.1 * theory];
     let x = Scale::from_zero(ends, Unit::Percent, "loss");
     let rows = [("measured", measured), ("in theory", theory)];
-    let bars = Series::bars("loss", row_points(&rows, |(_, loss)| Some(*loss)), 0.6);
+    let bars = PlotSeries::bars("loss", row_points(&rows, |(_, loss)| Some(*loss)), 0.6);
     let labels = rows.map(|(_, loss)| percent(loss));
     Plot::of_rows("Loss, measured and in theory", x, rows.map(|(name, _)| name), 32)
         .noted(

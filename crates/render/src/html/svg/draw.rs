@@ -5,7 +5,7 @@ use super::labels::{PlotLabels, ROW_ABOVE_PX, side_labels};
 use super::path::PathData;
 use super::table::DataTable;
 use crate::html::markup::{Element, Markup};
-use crate::plot::{Dash, Mark, Plot, Point, Reference, Series, Shade, Shape, Tone};
+use crate::plot::{Dash, Mark, Plot, PlotSeries, Point, Reference, Shade, Shape, Tone};
 
 /// Size of the inner view, which is stretched to the size of the plot.
 pub(super) const VIEW: (f64, f64) = (10_000.0, 1_000.0);
@@ -34,7 +34,7 @@ const GAP_PX: usize = 12;
 
 /// The margins of the plot within its frame, in CSS pixels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Margins {
+pub(super) struct PlotMargins {
     /// For the labels of y.
     pub left: usize,
     /// For the names of lines.
@@ -53,7 +53,7 @@ impl Plot {
         let longest = |words: &mut dyn Iterator<Item = usize>| words.max().unwrap_or(0);
         let left = longest(&mut y_ticks.iter().map(|(_, t)| t.chars().count()));
         let right = longest(&mut side.iter().map(|l| l.name.chars().count()));
-        let margins = Margins {
+        let margins = PlotMargins {
             left: if self.names_stand_over() { OVER_LEFT_PX } else { left * CHAR_PX + GAP_PX },
             right: (right * BOLD_CHAR_PX + GAP_PX).max(self.overhang()).max(20),
             figure: least_px,
@@ -78,7 +78,7 @@ impl Plot {
         m: &mut Markup,
         id: usize,
         rows: &DataTable,
-        margins: &Margins,
+        margins: &PlotMargins,
         words: &PlotLabels,
     ) {
         let y_ticks = self.y.ticks(TICKS.1);
@@ -157,7 +157,7 @@ impl Plot {
     }
 
     /// Writes lines and labels of both axes.
-    fn grid(&self, m: &mut Markup, y_ticks: &[(f64, String)], margins: &Margins) {
+    fn grid(&self, m: &mut Markup, y_ticks: &[(f64, String)], margins: &PlotMargins) {
         m.el("g").attr("class", "grid").with(|m| {
             let numbers = y_ticks.iter().filter(|_| !self.y.is_of_categories());
             for (position, label) in numbers {
@@ -226,7 +226,7 @@ impl Plot {
     fn data<'m>(
         &self,
         group: Element<'m>,
-        series: &Series,
+        series: &PlotSeries,
         rows: &DataTable,
         number: usize,
         last_x: &mut String,
@@ -266,7 +266,7 @@ impl Plot {
         }
     }
 
-    fn shape(&self, m: &mut Markup, series: &Series) {
+    fn shape(&self, m: &mut Markup, series: &PlotSeries) {
         match &series.shape {
             Shape::Line(points) => {
                 self.path(m, "l", |p| p.line(points));
@@ -361,7 +361,7 @@ pub(crate) fn tone_class(tone: Tone) -> &'static str {
 }
 
 /// The classes that tell how a series looks.
-pub(super) fn classes(kind: &str, series: &Series) -> String {
+pub(super) fn classes(kind: &str, series: &PlotSeries) -> String {
     let dash = match series.dash {
         Dash::Solid => "",
         Dash::Dashed => " d1",

@@ -114,8 +114,8 @@ fn place(plot: &Plot, point: &Point) -> Option<(f64, f64)> {
     let (x, y) = (plot.x.position(point.x)?, plot.y.position(point.y)?);
     Some((x, plot.depth_of(y)))
 }
-/// Which words at these places along x are to stand in so many CSS pixels: every one, every other
-/// one and so on where they are `even`, else each that fits beside the one before it.
+/// Which words at these places along x stand in `width_px` CSS pixels. Where they are `even`, it is
+/// every one, every other one and so on. Otherwise it is each that fits beside the one before it.
 pub(super) fn fitting(words: &[(f64, String)], even: bool, width_px: f64) -> Vec<bool> {
     if !even {
         return fitting_of(words, 1, width_px);

@@ -4,10 +4,10 @@
 //! room in the plot a name stands in the legend, and a label of a point is left out, as the table
 //! has it.
 
-use super::draw::{Margins, cell_class, classes, percent, tone_class};
+use super::draw::{PlotMargins, cell_class, classes, percent, tone_class};
 use super::label_box::{LabelBox, bold_px};
 use crate::html::markup::Markup;
-use crate::plot::{Mark, Plot, Point, Reference, ReferenceAt, Series, Shape, Tone};
+use crate::plot::{Mark, Plot, PlotSeries, Point, Reference, ReferenceAt, Shape, Tone};
 
 /// Least distance of two names at the side, in CSS pixels.
 const SIDE_GAP_PX: f64 = 14.0;
@@ -100,7 +100,7 @@ pub(super) struct PlotLabels {
 impl PlotLabels {
     /// Places the labels of a plot with these margins, the most important first: reference lines,
     /// lines, points.
-    pub(super) fn of(plot: &Plot, margins: &Margins, side: Vec<SideLabel>) -> PlotLabels {
+    pub(super) fn of(plot: &Plot, margins: &PlotMargins, side: Vec<SideLabel>) -> PlotLabels {
         let mut words = PlotLabels::default();
         let aside = plot.series.iter().filter(|s| plot.is_named_aside(s));
         if side.is_empty() {
@@ -141,7 +141,7 @@ impl PlotLabels {
         words
     }
 
-    fn add_of_points(&mut self, plot: &Plot, margins: &Margins, series: &Series) {
+    fn add_of_points(&mut self, plot: &Plot, margins: &PlotMargins, series: &PlotSeries) {
         let lying = matches!(series.shape, Shape::Bars(..)) && plot.y.is_of_categories();
         for (point, label) in series.points().iter().zip(&series.labels) {
             let place = (plot.x.position(point.x), plot.y.position(point.y));
@@ -173,7 +173,7 @@ impl PlotLabels {
     fn find(
         &mut self,
         plot: &Plot,
-        margins: &Margins,
+        margins: &PlotMargins,
         corners: &[Anchor],
         words: &str,
     ) -> Option<Anchor> {
@@ -266,7 +266,7 @@ fn write_key(m: &mut Markup, class: &str, name: &str, sample: impl FnOnce(&mut M
     });
 }
 
-fn write_sample(m: &mut Markup, series: &Series) {
+fn write_sample(m: &mut Markup, series: &PlotSeries) {
     let of_cell = match series.shape {
         Shape::Cells(.., shade) => cell_class(shade),
         _ => String::new(),
@@ -291,7 +291,7 @@ fn without_brackets(words: &str) -> (&str, &str) {
 }
 
 /// The box of a label at any width of the plot, without and with the text in brackets.
-fn rooms(plot: &Plot, margins: &Margins, (x, y, dx, dy): Anchor, words: &str) -> [LabelBox; 2] {
+fn rooms(plot: &Plot, margins: &PlotMargins, (x, y, dx, dy): Anchor, words: &str) -> [LabelBox; 2] {
     let height = f64::from(plot.height.max(1));
     let mut widths = margins.widths().into_iter();
     WITH_BRACKETS.map(|with_brackets| {
@@ -306,7 +306,7 @@ fn rooms(plot: &Plot, margins: &Margins, (x, y, dx, dy): Anchor, words: &str) ->
     })
 }
 
-impl Margins {
+impl PlotMargins {
     /// The width of the plot in the narrowest figure without brackets, and with them.
     fn widths(&self) -> [f64; 2] {
         let beside = self.left + self.right;
@@ -374,7 +374,7 @@ impl Plot {
     }
 
     /// Whether the name of a series stands beside the right edge.
-    fn is_named_aside(&self, series: &Series) -> bool {
+    fn is_named_aside(&self, series: &PlotSeries) -> bool {
         let is_line = matches!(series.shape, Shape::Line(_) | Shape::Step(_));
         let is_named = self.series.len() > 1 && !series.name.is_empty();
         is_line
@@ -384,7 +384,7 @@ impl Plot {
     }
 
     /// The position on y of the last visible point of a line.
-    fn last_position(&self, series: &Series) -> Option<f64> {
+    fn last_position(&self, series: &PlotSeries) -> Option<f64> {
         let points = match &series.shape {
             Shape::Line(points) => points.as_slice(),
             Shape::Step(points) => &points[..points.len().saturating_sub(1)],
@@ -395,7 +395,7 @@ impl Plot {
     }
 
     /// The end of a named line that leaves the plot before its right edge.
-    fn early_end(&self, series: &Series) -> Option<(f64, f64)> {
+    fn early_end(&self, series: &PlotSeries) -> Option<(f64, f64)> {
         let Shape::Line(points) = &series.shape else {
             return None;
         };
@@ -413,13 +413,13 @@ mod tests {
     use super::*;
     use crate::plot::{Scale, Unit};
 
-    const MARGINS: Margins = Margins { left: 60, right: 60, figure: 300 };
+    const MARGINS: PlotMargins = PlotMargins { left: 60, right: 60, figure: 300 };
 
     fn plot(points: &[(f64, f64)]) -> Plot {
         let points = points.iter().map(|(x, y)| Point::new(*x, *y)).collect();
         let x = Scale::linear(0.0, 100.0, Unit::Number, "x");
         let y = Scale::linear(0.0, 100.0, Unit::Number, "y");
-        Plot::new("", x, y).with(Series::marks("", points))
+        Plot::new("", x, y).with(PlotSeries::marks("", points))
     }
 
     fn level(y: f64, label: &str) -> Reference {
@@ -485,7 +485,7 @@ mod tests {
         let mut plot = plot(&[]);
         for i in 0..6 {
             let points = [0.0, 100.0].map(|x| Point::new(x, 50.0));
-            plot = plot.with(Series::line(format!("line {i}"), points.into()));
+            plot = plot.with(PlotSeries::line(format!("line {i}"), points.into()));
         }
         assert_eq!(side_labels(&plot).len(), 6);
         plot.height = 60;

@@ -1,5 +1,5 @@
-//! Paths in the inner view of a plot: whole numbers, relative to the last point, so that a series
-//! of hundreds of values takes few bytes.
+//! Paths in the inner view of a plot: whole numbers, relative to the last point. So a series of
+//! hundreds of values takes few bytes.
 
 use super::draw::VIEW;
 use crate::plot::{BoxPlot, Plot, Point, ReferenceAt};

@@ -3,7 +3,7 @@
 
 use crate::html::markup::Markup;
 use crate::html::tables::scrolling;
-use crate::plot::{Plot, Point, Scale, Series, Shape};
+use crate::plot::{Plot, PlotSeries, Point, Scale, Shape};
 
 /// The table, and the cells of each series.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl DataTable {
         rows
     }
 
-    fn add(&mut self, plot: &Plot, series: &Series, found: Vec<usize>) {
+    fn add(&mut self, plot: &Plot, series: &PlotSeries, found: Vec<usize>) {
         let lying = plot.y.is_of_categories();
         let scale = if lying { &plot.x } else { &plot.y };
         let first_column = self.heads.len();
@@ -145,7 +145,7 @@ impl DataTable {
     }
 }
 
-fn keys_of(series: &Series, lying: bool) -> Vec<f64> {
+fn keys_of(series: &PlotSeries, lying: bool) -> Vec<f64> {
     // Marks of one category may stand a little beside each other.
     let key = |p: &Point| if lying { p.y.round() } else { p.x };
     match &series.shape {

@@ -1,5 +1,5 @@
-//! The JSON Schema of the report, made from the types that are written: their fields, their doc
-//! comments and what serde is told of them. Reports of all kinds are checked against it.
+//! The JSON Schema of the report, made from the types that are written: their fields, doc comments
+//! and serde attributes. Reports of all kinds are checked against it.
 
 mod check;
 mod source;
@@ -12,7 +12,7 @@ use source::{Body, Field, Item, Variant};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Those of which an analysis of others' numbers makes reports as well.
+/// Kinds that an analysis of others' numbers makes reports of as well.
 const ANALYZED: [Kind; 2] = [Kind::Sweep, Kind::Latency];
 
 /// The commands that make reports.
@@ -34,7 +34,8 @@ struct Writer {
 impl Writer {
     fn new() -> Writer {
         let mut items: BTreeMap<String, Item> = BTreeMap::new();
-        for item in source::items(&root().join("crates/core/src")) {
+        let folders = ["crates/load/src", "crates/core/src"].map(|folder| root().join(folder));
+        for item in folders.iter().flat_map(|folder| source::items(folder)) {
             let twin = items.insert(item.name.clone(), item.clone());
             assert!(twin.is_none(), "two types are written as {}", item.name);
         }

@@ -16,7 +16,7 @@ pub(super) enum Body {
     /// A struct that is written as what it holds.
     Newtype(String),
     Enum(Vec<Variant>),
-    /// An enum whose variant is told by this key, beside the keys of what the variant holds.
+    /// An enum whose variant stands under this key, beside the keys of what the variant holds.
     Tagged(String, Vec<Variant>),
 }
 

@@ -2,7 +2,7 @@
 
 use super::Transfer;
 use crate::import::collect::{Collector, SourceRequest, encoded};
-use crate::import::data::{self, Data, DataKind, ReadFile, url_encoded};
+use crate::import::data::{self, CurlData, DataKind, ReadFile, url_encoded};
 use crate::import::{error, wrong};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -42,7 +42,7 @@ struct CurlRequest {
 
 enum CurlBody {
     None,
-    Data(Vec<Data>),
+    Data(Vec<CurlData>),
     /// Parts in the grammar of `--form`.
     Form(Vec<String>),
     File(String),
@@ -149,11 +149,11 @@ impl Transfer {
     }
 
     /// All pieces of data, in their order.
-    fn data(&self) -> Vec<Data> {
+    fn data(&self) -> Vec<CurlData> {
         let pieces = self.given.iter().filter_map(|(option, text)| {
             let (_, kind) = DATA.iter().find(|(name, _)| *name == option.name)?;
             let text = text.clone();
-            Some(Data { kind: *kind, text })
+            Some(CurlData { kind: *kind, text })
         });
         pieces.collect()
     }

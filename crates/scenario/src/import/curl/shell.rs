@@ -68,7 +68,7 @@ fn without_carets(line: &str) -> String {
     plain
 }
 
-/// The words of a line by the rules of the C runtime of Windows: blanks divide outside of quotes,
+/// The words of a line by the rules of the C runtime of Windows. Blanks divide outside of quotes,
 /// and backslashes escape only before a quote.
 fn windows_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();

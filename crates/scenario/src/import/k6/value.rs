@@ -90,7 +90,7 @@ impl JsValue {
 pub(super) struct JsReader<'a> {
     pub(super) tokens: &'a [JsToken],
     pub(super) names: HashMap<String, JsValue>,
-    /// So many more tokens are looked at, whatever the script is.
+    /// Tokens that may still be read. Bounds the work on any script.
     pub(super) fuel: usize,
 }
 

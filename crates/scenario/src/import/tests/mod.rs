@@ -115,7 +115,7 @@ fn options_of_curl_mean_what_they_mean_there() {
 #[test]
 fn a_name_is_taken_as_it_is() {
     let mut imported = curl("curl http://h/");
-    if let [Step::Request(request)] = &mut imported.steps[..] {
+    if let [ImportedStep::Request(request)] = &mut imported.steps[..] {
         request.name = Some("a ${b}".to_owned());
     }
     assert_eq!(read(&imported).plan.requests[0].name, "a ${b}");
@@ -161,7 +161,7 @@ fn a_recording_is_a_session_with_its_pauses() {
     assert_eq!(requests[1].path, "/login");
     assert_eq!(&*requests[1].body, b"n=a+b&p=%C3%BC");
     assert_eq!(header(&requests[1], "user-agent"), Some("U, U2"));
-    assert_eq!(imported.steps[1], Step::Think(Nanos::from_millis(2899)));
+    assert_eq!(imported.steps[1], ImportedStep::Think(Nanos::from_millis(2899)));
     assert_eq!(imported.left_out.len(), 2, "{:?}", imported.left_out);
     assert!(imported.left_out[1].starts_with("GET https://cdn.test/a.js: a scenario has one"));
     for bad in ["", "[]", "{}", r#"{"log":{"entries":[]}}"#, "\u{0}"] {

@@ -1,7 +1,7 @@
 //! Scripts of k6 and plans of JMeter.
 
 use super::{header, read, requests};
-use crate::import::{Step, jmeter, k6};
+use crate::import::{ImportedStep, jmeter, k6};
 use knee_load::time::Nanos;
 
 pub(super) const K6: &str = r#"
@@ -49,7 +49,7 @@ fn literal_calls_of_k6_are_steps() {
     assert_eq!(read(&imported).plan.requests[0].name, "login");
     assert_eq!(header(&all[1], "authorization"), Some("Bearer x"));
     assert_eq!(&*all[3].body, b"a=b+c&n=2");
-    assert_eq!(imported.steps[2], Step::Think(Nanos::from_millis(1500)));
+    assert_eq!(imported.steps[2], ImportedStep::Think(Nanos::from_millis(1500)));
     assert_eq!(imported.load.vusers, Some(7));
     assert_eq!(imported.load.duration, Some(Nanos::from_secs(90)));
     assert_eq!(
@@ -186,7 +186,7 @@ fn samplers_of_jmeter_are_steps() {
     assert_eq!(header(&all[0], "x-a"), Some("1"));
     assert_eq!(header(&all[1], "x-a"), None);
     assert_eq!(&*all[1].body, br#"{"t": "${token}"}"#);
-    let pause = Step::Think(Nanos::from_millis(300));
+    let pause = ImportedStep::Think(Nanos::from_millis(300));
     assert!(imported.steps[0] == pause && imported.steps[2] == pause);
     assert_eq!(imported.load.vusers, Some(12));
     assert_eq!(imported.load.duration, Some(Nanos::from_secs(60)));

@@ -141,7 +141,7 @@ impl Grid {
         }
     }
 
-    /// The probes by the interval in which they came back, or were given up.
+    /// The probes by the interval in which they came back or timed out.
     fn ended(
         &self,
         probes: &ProbesMeasured,
@@ -285,9 +285,9 @@ mod standing_tests {
     }
 
     proptest! {
-        /// A queue on this host that fills and empties: the quartiles of what each ping stands for
-        /// are those over time, but for what the queue changes in half the time between two pings;
-        /// the median of the pings as such is less.
+        /// A queue on this host that fills and empties. The quartiles of what each ping stands for
+        /// are those over time, within what the queue changes in half the time between two pings.
+        /// The median of the pings alone is less.
         #[test]
         fn figures_are_of_the_time_and_not_of_when_pings_could_go(
             period_ms in 2_000_u64..10_000,
@@ -303,8 +303,9 @@ mod standing_tests {
             };
             let (all, measured) = minute(delay, 1.0);
             let times = WeightedTimes::of(&measured, EVERY, round_trip);
-            // A time of the schedule is never further from the ping that stands for it than half
-            // the longest ping, which is as long as the queue. The rest is for the last ping.
+            // A time of the schedule is at most half the longest ping away from the ping that
+            // stands for it. The longest ping is as long as the queue. The rest is for the last
+            // ping.
             let per_ns = length as f64 / (period as f64 * rises.min(1.0 - rises));
             let changes = per_ns * (length / 2 + 2 * EVERY.0) as f64 + length as f64 / 50.0;
             for q in [0.25, 0.5, 0.75] {

@@ -100,10 +100,10 @@ fn offered(trial: &LatencyTrial, achieved_per_s: f64) -> OfferedReport {
     }
 }
 
-/// The pinger is the instrument: it may not stall. By how little it is late only moves the
-/// samples, as each round trip counts from when its ping was sent. That the flows use all of
-/// a processor is no fault; how many pings fit into the time is the path's doing, as one that
-/// cannot be written waits.
+/// The pinger is the instrument: it may not stall. Its lateness only moves the samples, as each
+/// round trip counts from when its ping was sent. That the flows use all of a processor is no
+/// fault. How many pings fit into the time depends on the path, as a ping that cannot be written
+/// waits.
 fn broken(trial: &LatencyTrial) -> Vec<(Clause, String)> {
     broken_clauses(&ValidityEvidence {
         asked: None,

@@ -83,8 +83,8 @@ pub struct PathFigures<T> {
     pub smoothness_hz: Option<T>,
 }
 
-/// Capacities are the harmonic means of those of the scenarios that have the direction, so that a
-/// zero carries; responsiveness and smoothness are the worst of any scenario.
+/// Capacities are the harmonic means over the scenarios that have the direction, so that a zero
+/// carries. Responsiveness and smoothness are the worst of any scenario.
 pub fn overall(rows: &[&ScenarioRow]) -> PathFigures<u64> {
     let capacity = |direction: Direction| {
         let of = rows.iter().filter_map(|row| match direction {
@@ -184,11 +184,11 @@ pub fn hz(longest: Nanos) -> f64 {
     1e9 / longest.0.max(1) as f64
 }
 
-/// The grade of bufferbloat by added latency: `A+` below 5 ms, `A` below 30 ms, `B` below 60 ms,
-/// `C` below 200 ms, `D` below 400 ms, else `F`; there is no `E`. These are the steps of the
-/// DSLReports speed test (<https://www.dslreports.com/faq/17930>), which other tests took over.
-/// That one grades the mean of what a download and an upload add; here it is what the worst
-/// scenario adds to the median, as a mean hides a direction behind the other.
+/// The grade of bufferbloat by added latency. `A+` is below 5 ms, `A` below 30 ms, `B` below 60 ms,
+/// `C` below 200 ms, `D` below 400 ms, else `F`. These are the steps of the DSLReports speed test
+/// (<https://www.dslreports.com/faq/17930>), which other tests took over. That test grades the mean
+/// of what a download and an upload add. Here it is what the worst scenario adds to the median, as
+/// a mean hides one direction behind the other.
 pub fn grade(added: Nanos) -> &'static str {
     const STEPS_MS: [(u64, &str); 5] = [(5, "A+"), (30, "A"), (60, "B"), (200, "C"), (400, "D")];
     let step = STEPS_MS.iter().find(|(ms, _)| added < Nanos::from_millis(*ms));

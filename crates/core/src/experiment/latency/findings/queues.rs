@@ -28,8 +28,8 @@ codes! {
                 adds more latency.";
 }
 
-/// From this much on, added to the median ping, queues are felt: grade C and below, and what
-/// bufferbloat.net names as the limit of good (50 to 60 ms).
+/// Latency added to the median ping from which queues are felt: grade C and below. bufferbloat.net
+/// names 50 to 60 ms as the limit of good.
 const BLOATED_NS: u64 = 60_000_000;
 /// Pings over TCP and probes over UDP differ from these on, which both have to hold: no grade is
 /// narrower.

@@ -10,7 +10,7 @@ use knee_load::time::Nanos;
 use knee_sim::fixture;
 use knee_sim::simulate_flows;
 
-/// A scenario of 1 s in which every ping took so long, and the flows, uploads first, got so much.
+/// A scenario of 1 s with this ping throughout and these goodputs of the flows, uploads first.
 fn trial(up: u32, down: u32, ping_ms: f64, kib_per_s: &[f64]) -> LatencyTrial {
     let spec = fixture::flows(up, down, Nanos::from_secs(1));
     let mut trial = simulate_flows(&spec, &path(Nanos::from_millis(20)));

@@ -23,7 +23,7 @@ fn plan(scenarios: &[(u32, u32)], congestion: &[&str]) -> LatencyPlan {
     }
 }
 
-/// The whole experiment on a path with a queue of so many ms; `change` may spoil any trial.
+/// The whole experiment on a path with a queue of this length in ms; `change` may spoil any trial.
 fn run(
     plan: LatencyPlan,
     queue_ms: u64,
@@ -92,7 +92,7 @@ fn without_an_idle_time_only_the_scenarios_are_run() {
     plan.idle = Nanos::ZERO;
     let mut experiment = Latency::new(plan.clone());
     assert_eq!(experiment.steps(), 1);
-    let Next::Run(spec) = experiment.next(&[]) else {
+    let NextTrial::Run(spec) = experiment.next(&[]) else {
         panic!("a trial");
     };
     assert_eq!((spec.up, spec.down), (0, 1));

@@ -21,7 +21,7 @@ use knee_load::time::Nanos;
 /// Settings of the overload that its trials do not have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OverloadSetting {
-    /// T: the time after which a connect that is not established is given up and replaced.
+    /// T: the time limit of a connect, after which it is closed and replaced.
     pub patience: Nanos,
     /// Where a schedule started the connects: how many could be in flight at once.
     pub scheduled_descriptors: u32,

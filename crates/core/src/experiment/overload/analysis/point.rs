@@ -90,8 +90,9 @@ pub struct OverloadPoint {
     pub served_bounds_per_s: Option<[f64; 2]>,
     /// Whether its attempts are sessions.
     pub of_sessions: bool,
-    /// Connects per second that S-Clients do not wait for: those that are served; of sessions,
-    /// which take their time, those that are established, and those of later steps.
+    /// Connects per second that S-Clients do not wait for. They are those that are served. Of
+    /// sessions, which take their time, they are those that are established, and those of later
+    /// steps.
     pub taken_per_s: f64,
     /// Whether anything that was asked for was answered with what was wanted.
     pub has_answered: bool,
@@ -269,8 +270,8 @@ impl OverloadPoint {
         self.past_saturation || failed as f64 > UNANSWERED_SHARE * self.outcomes.total() as f64
     }
 
-    /// Whether the generator did not start all that was due, or had no time left. How long
-    /// a connect takes says nothing of that: one that is established only as its SYN was sent again
+    /// Whether the generator did not start all that was due, or had no time left. The time that a
+    /// connect takes is no sign of that. One that is established only after its SYN was sent again
     /// is replaced later than one that is established at once.
     pub fn is_limited(&self) -> bool {
         self.is_core_full || self.fell_behind
@@ -282,8 +283,8 @@ impl OverloadPoint {
         self.is_valid && self.silence.is_none()
     }
 
-    /// By how much the SYNs captured differ from those that the generator started, in percent;
-    /// `None` where they agree within a thousandth, or no capture counted.
+    /// By how much the SYNs captured differ from those that the generator started, in percent.
+    /// `None` where they agree within a thousandth, or where no capture counted.
     pub fn capture_differs_percent(&self) -> Option<f64> {
         let apart = (self.first_syn_per_s - self.attempts_per_s).abs();
         let differs = self.source == SynSource::Capture

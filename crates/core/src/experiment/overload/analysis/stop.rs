@@ -20,8 +20,8 @@ pub struct ServerStop {
     pub served_before: u64,
     /// Until when it served nothing.
     pub until: StopEnd,
-    /// How attempts ended that were not served, those of that level and of all that it served
-    /// nothing of after it: the end that tells the most.
+    /// The most telling end of the attempts that were not served, at that level and at all later
+    /// ones that it served nothing of.
     pub how: Outcome,
     /// How many of them ended so.
     pub count: u64,

@@ -100,7 +100,7 @@ mod tests {
     use knee_load::measure::Observed;
     use knee_load::spec::Level;
 
-    /// 1,000 connects without an answer, and so many established ones.
+    /// 1,000 connects without an answer, and this number of established ones.
     fn point(established: u64, see: impl FnOnce(&mut Observed)) -> OverloadPoint {
         let ends = [(Outcome::ConnectTimeout, 1_000), (Outcome::ResponseTimeout, established)];
         let mut trial = report(Level::Descriptors(50), &ends);

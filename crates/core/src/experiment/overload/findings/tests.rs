@@ -39,7 +39,7 @@ fn with(mut trial: TrialReport, change: impl FnOnce(&mut TrialReport)) -> TrialR
     trial
 }
 
-/// One S-Client level with so many of 10,000 attempts ended in this way, 1,300 served and the rest
+/// One S-Client level of 10,000 attempts: `n` ended in this way, 1,300 were served and the rest
 /// unanswered.
 fn ending(outcome: Outcome, n: u64) -> TrialReport {
     let ends = [(Outcome::Served, 1_300), (Outcome::ConnectTimeout, 8_700 - n), (outcome, n)];

@@ -83,8 +83,8 @@ fn in_flight_connections_need_a_port_each() {
 
 #[test]
 fn ports_in_time_wait_run_out_by_what_is_served() {
-    // Of 1,000 ports 500 are free beside connects in flight and the queue: 8.3/s in the 60 s
-    // that four levels and the base load again take.
+    // Of 1,000 ports 500 are free beside connects in flight and the queue. That is 8.3/s in the 60
+    // s that four levels and the base load again take.
     let of = |facts: PreflightFacts| codes(&facts, &listed(&[372]));
     let text = &predict(&facts(), &listed(&[372]))[0].text;
     assert!(text.starts_with("1,000 local ports last for 8.333/s served"), "{text}");

@@ -30,7 +30,7 @@ pub(crate) struct Server {
     pub is_seen: bool,
 }
 
-/// Whatever is not served takes the worker so long.
+/// Time that whatever is not served takes of the worker.
 const TURNED_AWAY: Nanos = Nanos::from_millis(2);
 
 /// What is wrong with a server.
@@ -40,8 +40,8 @@ pub(crate) enum Fault {
     None,
     /// Its process ends in that trial (from 0), at that time of it, and never comes back.
     Crash(usize, Nanos),
-    /// It takes no connection out of its queue, and ends none, from that time of that trial on:
-    /// until that time of that trial, or for ever.
+    /// It takes no connection out of its queue, and ends none, from that time of that trial on. It
+    /// ends at the second time and trial, or never.
     Hang((usize, Nanos), Option<(usize, Nanos)>),
     /// From that trial on it serves this many times more slowly.
     Wears(usize, u64),

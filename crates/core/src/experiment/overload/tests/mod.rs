@@ -107,7 +107,7 @@ fn trials_are_named_and_seeded_each_for_itself() {
     let mut overload = Overload::new(spec());
     let mut seeds = std::collections::BTreeSet::new();
     let mut past = Vec::new();
-    while let Next::Run(spec) = overload.next(&past) {
+    while let NextTrial::Run(spec) = overload.next(&past) {
         assert_eq!(spec.level, spec.load.level());
         assert!(seeds.insert(spec.seed));
         past.push(conducted.trials[past.len()].clone());
@@ -256,7 +256,7 @@ fn a_base_load_that_is_missing_or_served_nothing_is_not_judged() {
     let because = |spec: OverloadSpec, server: Server, trials: usize| {
         let mut overload = Overload::new(spec);
         let mut past = Vec::new();
-        while let Next::Run(spec) = overload.next(&past) {
+        while let NextTrial::Run(spec) = overload.next(&past) {
             if past.len() == trials {
                 break;
             }

@@ -67,8 +67,8 @@ pub(crate) fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
     }
 }
 
-/// S-Clients with D descriptors past saturation, of which so many responses came in 10 s; the
-/// server's kernel dropped the SYNs of the others.
+/// S-Clients with D descriptors past saturation and this number of responses in 10 s. The server's
+/// kernel dropped the SYNs of the others.
 pub(crate) fn sclients(descriptors: u32, served: u64) -> TrialReport {
     let unanswered = 20 * u64::from(descriptors);
     let ends = [(Outcome::Served, served), (Outcome::ConnectTimeout, unanswered)];
@@ -80,12 +80,12 @@ pub(crate) fn sclients(descriptors: u32, served: u64) -> TrialReport {
     trial
 }
 
-/// Simple clients, each attempt of which was served.
+/// Simple clients whose attempts were all served.
 pub(crate) fn clients(clients: u32, served: u64) -> TrialReport {
     report(Level::Clients(clients), &[(Outcome::Served, served)])
 }
 
-/// The same trial with so many responses in each tenth of a second, of a window as long as that.
+/// The same trial with these responses in each tenth of a second, of a window as long as that.
 pub(crate) fn heard(mut trial: TrialReport, completed: &[u64]) -> TrialReport {
     let tenth = 100_000_000;
     let interval = |(k, &completed): (usize, &u64)| Interval {

@@ -5,6 +5,7 @@ mod time;
 mod uncertainty;
 
 pub(super) use failures::{ERRORS_RISE, errors_rise, idle_users};
+pub(crate) use time::host_speed_differs;
 pub(super) use time::{
     drifts_over_time, host_speed_varied, outages, regime_change, throughput_varies,
 };
@@ -18,7 +19,9 @@ use crate::finding::{Code, Finding, Severity};
 use crate::words::{estimate, exact, levels, number, percent, ratio, users};
 use failures::IDLE_USERS;
 use knee_load::spec::Level;
-use time::{DRIFTS_OVER_TIME, HOST_SPEED_VARIED, REGIME_CHANGE, THROUGHPUT_VARIES};
+use time::{
+    DRIFTS_OVER_TIME, HOST_SPEED_DIFFERS, HOST_SPEED_VARIED, REGIME_CHANGE, THROUGHPUT_VARIES,
+};
 use uncertainty::{
     CONFIDENCE_NOT_REACHED, KNEE_METHODS_DISAGREE, TIME_NOT_SEPARATED, disagreement,
 };
@@ -44,6 +47,7 @@ pub const CODES: &[Code] = &[
     REGIME_CHANGE,
     DRIFTS_OVER_TIME,
     HOST_SPEED_VARIED,
+    HOST_SPEED_DIFFERS,
     THROUGHPUT_VARIES,
     IDLE_USERS,
     TIME_NOT_SEPARATED,

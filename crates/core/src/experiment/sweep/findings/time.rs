@@ -1,6 +1,7 @@
 //! Findings about changes during a sweep. Time is a factor that is reported, not averaged away.
 
-use crate::experiment::sweep::report::{RegimeChange, SweepOutage};
+use crate::experiment::sweep::answer::{at, changed};
+use crate::experiment::sweep::report::{EarlierHostSpeed, RegimeChange, SweepOutage};
 use crate::finding::{Code, Finding, Severity};
 use crate::trial::findings::OUTAGE;
 use crate::words::{levels, number, percent, time};
@@ -18,18 +19,15 @@ pub(super) const REGIME_CHANGE: Code = Code {
 
 /// A lasting change of the throughput.
 pub(in crate::experiment::sweep) fn regime_change(change: &RegimeChange) -> Finding {
-    let (before, after) = (change.before_per_s, change.after_per_s);
     REGIME_CHANGE.finding(
         Severity::Warning,
-        format!(
-            "throughput changed for good {} into the sweep, during or after {}: {}/s before, {}/s \
-             after",
-            time(change.at_ns as f64),
-            levels(&[change.after_level]),
-            number(before),
-            number(after)
-        ),
-        [("before_per_s", before), ("after_per_s", after), ("at_ns", change.at_ns as f64)],
+        format!("throughput {}", changed(change)),
+        [
+            ("before_per_s", change.before_per_s),
+            ("after_per_s", change.after_per_s),
+            ("at_ns", change.at_ns.map_or(f64::NAN, |ns| ns as f64)),
+            ("round", f64::from(change.round)),
+        ],
         "see whether the target comes back by itself: knee recover URL",
     )
 }
@@ -58,8 +56,16 @@ pub(in crate::experiment::sweep) fn drifts_over_time(drift_percent: f64) -> Find
 
 /// Times without a response.
 pub(in crate::experiment::sweep) fn outages(all: &[SweepOutage]) -> Option<Finding> {
-    let longest = all.iter().max_by_key(|o| o.end_ns - o.begin_ns)?;
-    let length = |o: &SweepOutage| (o.end_ns - o.begin_ns) as f64;
+    let ends = |o: &SweepOutage| o.begin_ns.zip(o.end_ns).map(|(a, b)| [a as f64, b as f64]);
+    let length = |o: &SweepOutage| ends(o).map_or(0.0, |[begin, end]| end - begin);
+    let longest = all.iter().max_by(|a, b| length(a).total_cmp(&length(b)))?;
+    let [begin, end] = ends(longest).unwrap_or([f64::NAN; 2]);
+    let when = if begin.is_nan() {
+        at(None, longest.round)
+    } else {
+        let lasted = time(end - begin);
+        format!("for {lasted}, from {} to {} into the sweep", time(begin), time(end))
+    };
     let more = match all.len() {
         1 => String::new(),
         n => format!(" ({n} such times)"),
@@ -68,16 +74,12 @@ pub(in crate::experiment::sweep) fn outages(all: &[SweepOutage]) -> Option<Findi
     Some(OUTAGE.finding(
         Severity::Error,
         format!(
-            "no good response came for {}, from {} to {} into the sweep, at {}{more}; {failures} \
-             operations failed",
-            time(length(longest)),
-            time(longest.begin_ns as f64),
-            time(longest.end_ns as f64),
+            "no good response came {when}, at {}{more}; {failures} operations failed",
             levels(&longest.levels)
         ),
         [
-            ("from_ns", longest.begin_ns as f64),
-            ("until_ns", longest.end_ns as f64),
+            ("from_ns", begin),
+            ("until_ns", end),
             ("count", all.len() as f64),
             ("lasted_ns", all.iter().map(length).sum()),
             ("failures", failures as f64),
@@ -113,6 +115,36 @@ pub(in crate::experiment::sweep) fn host_speed_varied(
             ),
             [("varied_percent", varied), ("may_differ_percent", differ)],
             "compare with results of the same minutes, or measure on a host of its own",
+        )
+    })
+}
+
+pub(super) const HOST_SPEED_DIFFERS: Code = Code {
+    name: "host_speed_differs",
+    cause: "The generator's processor time per operation differs from that in earlier runs of the \
+            same sweep on this host. So the host is slower or faster now.",
+    remedy: "Repeat it later, or compare targets in turns with knee compare --live.",
+};
+
+/// The host is not as fast as it was in earlier runs.
+pub(crate) fn host_speed_differs(of: &EarlierHostSpeed) -> Option<Finding> {
+    let [more, slower, lower] =
+        if of.speed < 1.0 { ["more", "slower", "lower"] } else { ["less", "faster", "higher"] };
+    let differ = 100.0 * (1.0 / of.speed - 1.0);
+    let runs = match of.runs {
+        1 => "an earlier run".to_owned(),
+        n => format!("the median of {n} earlier runs"),
+    };
+    (differ.abs() > HOST_PERCENT).then(|| {
+        HOST_SPEED_DIFFERS.finding(
+            Severity::Info,
+            format!(
+                "an operation cost the generator {} {more} processor time than in {runs} of this \
+                 sweep, so the host is {slower} now: throughput may be {lower} by as much",
+                percent(differ.abs())
+            ),
+            [("speed", of.speed), ("runs", f64::from(of.runs))],
+            "to compare targets, measure them in turns: knee compare --live URL-A URL-B",
         )
     })
 }

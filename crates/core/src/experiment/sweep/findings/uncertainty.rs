@@ -1,7 +1,6 @@
 //! Findings about uncertainty: methods that disagree, wide intervals, tables without rounds.
 
 use crate::experiment::sweep::knee::{CurveShape, DISAGREEMENT, Knee, KneeAnalysis};
-use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::{Code, Finding, Severity};
 use crate::words::{between_users, list, percent, users};
 
@@ -80,9 +79,9 @@ fn levels_between([lo, hi]: [f64; 2]) -> String {
 
 pub(super) const CONFIDENCE_NOT_REACHED: Code = Code {
     name: "confidence_not_reached",
-    cause: "The time was up before the maximum was known within 2 % and the knee within 10 %, \
+    cause: "The rounds ended before the maximum was known within 2 % and the knee within 10 %, \
             usually because the host or the target is noisy.",
-    remedy: "Give more time with --budget, or use a quieter host.",
+    remedy: "Measure more rounds with a longer --budget, or use a quieter host.",
 };
 
 /// The intervals of the answer are wide or missing. A knee with a range has none.
@@ -118,7 +117,7 @@ pub(in crate::experiment::sweep) fn confidence(
             ("knee_percent", knee_percent.unwrap_or(f64::NAN)),
             ("rounds", rounds as f64),
         ],
-        "give more time (--budget 3m), or use a quieter host",
+        "measure more rounds (--budget 3m), or use a quieter host",
     ))
 }
 
@@ -131,14 +130,13 @@ pub(super) const TIME_NOT_SEPARATED: Code = Code {
 };
 
 /// The table has no rounds, so that time and level cannot be distinguished.
-pub(in crate::experiment::sweep) fn time_not_separated(table: &[LevelPoint]) -> Option<Finding> {
-    let is_separated = table.iter().all(|p| p.in_rounds);
-    (!is_separated && table.len() > 1).then(|| {
+pub(in crate::experiment::sweep) fn time_not_separated(levels: usize) -> Option<Finding> {
+    (levels > 1).then(|| {
         TIME_NOT_SEPARATED.finding(
             Severity::Info,
             "the table has no rounds, so time and level cannot be told apart: what changed while \
              the levels were measured looks like an effect of the load",
-            [("levels", table.len() as f64)],
+            [("levels", levels as f64)],
             "give one line for each measurement of several rounds, or measure with knee sweep",
         )
     })

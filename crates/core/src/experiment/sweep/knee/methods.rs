@@ -1,10 +1,10 @@
 //! Other ways to find the knee, and checks of the curve: whether it bears the asymptotes out, and
 //! whether it falls beyond its maximum.
 
-use super::{Knee, Z95, around, fails};
+use super::{Knee, around, fails};
 use crate::experiment::sweep::models;
 use crate::experiment::sweep::table::LevelPoint;
-use knee_load::stats::sample::t_beyond;
+use knee_load::stats::sample::{Z975, t_beyond};
 
 /// Least throughput at the asymptotes' crossing, as a share of the maximum, for it to be a knee.
 /// Queues for workers of random service reach at least 79 %, a chain of equal stations only half.
@@ -110,7 +110,7 @@ pub(super) fn fell(rows: &[LevelPoint]) -> Option<&LevelPoint> {
 
 /// Standard error of a row's throughput, as a share.
 fn standard_error(p: &LevelPoint) -> Option<f64> {
-    p.half_width().map(|half| half / Z95)
+    p.half_width().map(|half| half / Z975)
 }
 
 /// Whether each of at least two levels beyond the maximum has less than the one before.

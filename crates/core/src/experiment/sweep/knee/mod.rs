@@ -6,6 +6,8 @@ mod methods;
 pub use methods::DISAGREEMENT;
 
 use super::table::LevelPoint;
+use knee_load::stats::rounds::TrendLine;
+use knee_load::stats::sample::Z975;
 use methods::fell;
 
 /// Share of failures above which a level says nothing about capacity.
@@ -29,8 +31,6 @@ const LINEAR_SLOPE: f64 = 0.9;
 /// time is proportional to users.
 const FLAT_SLOPE: f64 = 0.05;
 const PROPORTIONAL_SLOPE: f64 = 0.8;
-/// 97.5 % quantile of the normal distribution.
-const Z95: f64 = 1.96;
 
 /// Saturation, knee and fall of a table of levels.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +79,7 @@ pub enum CurveShape {
         /// The level that it is compared with.
         before: f64,
     },
-    /// The bend lies between the lowest levels, none of which shows the linear region.
+    /// The bend lies between the lowest levels. None of them shows the linear region.
     Unbracketed {
         /// Upper bound of the knee.
         at_most: f64,
@@ -96,9 +96,9 @@ pub enum CurveShape {
 /// The knee with the figures there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knee {
-    /// Where the asymptotes X₁·N and X_max cross: N* = X_max/X₁, which without pauses is
-    /// X_max·R(1) (Denning and Buzen, Computing Surveys 10(3), 1978; Lazowska et al.,
-    /// Quantitative System Performance, 1984, chapter 5).
+    /// Where the asymptotes X₁·N and X_max cross: N* = X_max/X₁. Without pauses that is X_max·R(1)
+    /// (Denning and Buzen, Computing Surveys 10(3), 1978). Lazowska et al. describe it too
+    /// (Quantitative System Performance, 1984, chapter 5).
     pub level: f64,
     /// 95 % confidence interval of it, by the delta method on a logarithmic scale.
     pub ci95: Option<[f64; 2]>,
@@ -318,13 +318,8 @@ fn slope(from: &LevelPoint, to: &LevelPoint) -> f64 {
 
 /// Exponent of a figure over users across all levels, by least squares of the logarithms.
 fn regression(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> f64 {
-    let n = points.len() as f64;
-    let logs = || points.iter().map(|p| (p.level.ln(), f(p).ln()));
-    let (sum_x, sum_y) = logs().fold((0.0, 0.0), |(a, b), (x, y)| (a + x, b + y));
-    let (mean_x, mean_y) = (sum_x / n, sum_y / n);
-    let sxy: f64 = logs().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
-    let sxx: f64 = logs().map(|(x, _)| (x - mean_x).powi(2)).sum();
-    sxy / sxx
+    let logs: Vec<(f64, f64)> = points.iter().map(|p| (p.level.ln(), f(p).ln())).collect();
+    TrendLine::through(&logs).slope
 }
 
 /// Mean of the plateau, weighted by certainty, and half the width of its 95 % interval as a share.
@@ -344,7 +339,7 @@ fn plateau_mean(plateau: &[&LevelPoint]) -> (f64, Option<f64>) {
         let within = halves.iter().zip(&weights).map(|(h, w)| (h * w).powi(2));
         let within = within.sum::<f64>().sqrt() / sum;
         let scatter = rows().map(|(p, w)| w * (p.throughput_per_s / mean - 1.0).powi(2));
-        let between = Z95 * (scatter.sum::<f64>() / sum / (k - 1.0).max(1.0)).sqrt();
+        let between = Z975 * (scatter.sum::<f64>() / sum / (k - 1.0).max(1.0)).sqrt();
         within.max(between)
     });
     (mean, half)

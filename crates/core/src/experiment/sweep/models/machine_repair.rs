@@ -42,8 +42,8 @@ impl MachineRepair {
         f64::from(users) / self.throughput_per_s(users) - self.overhead_s
     }
 
-    /// Throughput of `users`, by the birth–death chain of users at the station: birth rate
-    /// (N − k)/overhead, death rate min(k, m)/s (Kleinrock, Queueing Systems I, 1975, 3.8).
+    /// Throughput of `users`, by the birth–death chain of users at the station. The birth rate is
+    /// (N − k)/overhead, the death rate min(k, m)/s (Kleinrock, Queueing Systems I, 1975, 3.8).
     pub fn throughput_per_s(&self, users: u32) -> f64 {
         let servers = f64::from(self.servers);
         let n = f64::from(users);
@@ -95,8 +95,8 @@ impl MachineRepair {
 /// servers starts from the rise X(1) and the ceiling m/s of the data; for the most promising ones
 /// Nelder–Mead moves both.
 ///
-/// The sharpness of the bend determines the number of servers only for exponential service times;
-/// fixed ones bend sharply for every number (Lazowska et al., chapter 5). So the number is not
+/// The sharpness of the bend determines the number of servers only for exponential service times.
+/// Fixed ones bend sharply for every number (Lazowska et al., chapter 5). So the number is not
 /// stated if the asymptotes fit as well and users may spend time neither pausing nor served.
 pub(super) fn fit(data: &[(f64, f64)], pause_s: Option<f64>, asymptotes: &ModelFit) -> ModelFit {
     let x_max = data.iter().map(|d| d.1).fold(0.0, f64::max);

@@ -54,8 +54,8 @@ pub(super) fn fit(data: &[(f64, f64)]) -> ModelFit {
     best.expect("λ alone can always be fitted")
 }
 
-/// The coefficients of 1, N − 1 and N(N − 1) that minimise the squared relative residuals of N/X,
-/// those not among `terms` being 0; `None` where the equations are singular.
+/// The coefficients of 1, N − 1 and N(N − 1) that minimise the squared relative residuals of N/X.
+/// Those not among `terms` are 0. `None` where the equations are singular.
 fn least_squares(data: &[(f64, f64)], terms: &[usize]) -> Option<[f64; 3]> {
     // Normal equations of Σ(Σ cᵢ·uᵢ − 1)² with uᵢ = termᵢ·X/N, columns scaled to unit length.
     let row = |&(n, x): &(f64, f64)| [1.0, n - 1.0, n * (n - 1.0)].map(|t| t * x / n);

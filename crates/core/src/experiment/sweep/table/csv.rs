@@ -1,26 +1,25 @@
 //! Reader of tables measured elsewhere, as people write them and as web pages show them.
 
-use super::LevelPoint;
+use crate::experiment::sweep::progress::users_of;
+use crate::experiment::sweep::report::SweepSlice;
+use crate::experiment::sweep::rows;
 use knee_load::quantity::ParseError;
-use knee_load::stats::rounds::{BlockCell, fit};
-use knee_load::stats::sample::{self, t_beyond, variance};
+use knee_load::spec::Level;
 
-/// Least rows of one level for an interval.
-const REPEATS_MIN: usize = 3;
-
-/// Most rows that are fitted; in larger tables levels have the mean.
+/// Most rows with rounds; larger tables count as one without.
 const FITTED_MAX: usize = 10_000;
 
-const COLUMNS: &str = "vusers,throughput_per_s[,mean_ms,p90_ms]";
+const COLUMNS: &str = "vusers,throughput_per_s[,mean_ms,p90_ms,round,begin_s]";
 
 /// Reads `vusers,throughput_per_s` and, optionally, `mean_ms,p90_ms`, in this order where there is
 /// no header. Values are separated by commas, semicolons, tabs or blanks. Empty lines and what
 /// follows a `#` are skipped. Thousands may be apart (`88,318`), in quotes where commas separate
 /// values. A unit may follow (`88,318/s`, `3.2 ms`).
 ///
-/// Rows come back in ascending order of users. Rows of the same number of users become one, with
-/// the mean of each column and, from three rows on, a confidence interval.
-pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, ParseError> {
+/// Each row is a slice, in the order of its round and of the table. Without a column for it, rounds
+/// are parts of the table with each level once; where these are none, all rows have round 0. A
+/// throughput of 0 in a round is an outage.
+pub fn parse_csv(bytes: &[u8]) -> Result<Vec<SweepSlice>, ParseError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let line = 1 + bytes[..e.valid_up_to()].iter().filter(|&&b| b == b'\n').count();
         ParseError(format!("line {line} is not UTF-8 text; give {COLUMNS}"))
@@ -40,20 +39,20 @@ pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, ParseError> {
     let columns = if is_header {
         parse_header(number, &names)?
     } else {
-        TableColumn::ALL[..names.len().clamp(2, TableColumn::ALL.len())].to_vec()
+        TableColumn::ALL[..names.len().clamp(2, UNNAMED_MAX)].to_vec()
     };
     let of_levels = &lines[usize::from(is_header)..];
     let row = |(number, line): &(usize, &str)| {
         parse_row(*number, &separator.split(*number, line)?, &columns)
     };
-    let rows = of_levels.iter().map(row).collect::<Result<Vec<LevelPoint>, ParseError>>()?;
+    let rows = of_levels.iter().map(row).collect::<Result<Vec<SweepSlice>, ParseError>>()?;
     if rows.is_empty() {
         let line = number + 1;
         return Err(ParseError(format!(
             "line {line}: no level follows the header; give one line per number of users"
         )));
     }
-    Ok(merged(&rows))
+    Ok(in_rounds(rows))
 }
 
 /// Separator of the values of a line.
@@ -138,11 +137,22 @@ enum TableColumn {
     Throughput,
     Mean,
     P90,
+    Round,
+    Begin,
 }
 
+/// Most columns without a header, the first of all.
+const UNNAMED_MAX: usize = 4;
+
 impl TableColumn {
-    const ALL: [TableColumn; 4] =
-        [TableColumn::Vusers, TableColumn::Throughput, TableColumn::Mean, TableColumn::P90];
+    const ALL: [TableColumn; 6] = [
+        TableColumn::Vusers,
+        TableColumn::Throughput,
+        TableColumn::Mean,
+        TableColumn::P90,
+        TableColumn::Round,
+        TableColumn::Begin,
+    ];
 
     /// Names in a header; the first is the own one.
     fn names(self) -> &'static [&'static str] {
@@ -153,6 +163,8 @@ impl TableColumn {
             }
             TableColumn::Mean => &["mean_ms", "mean"],
             TableColumn::P90 => &["p90_ms", "p90"],
+            TableColumn::Round => &["round", "repeat", "repetition", "iteration", "run"],
+            TableColumn::Begin => &["begin_s", "start_s", "time_s"],
         }
     }
 
@@ -172,6 +184,7 @@ impl TableColumn {
             TableColumn::Vusers => of_users || unit.is_empty(),
             TableColumn::Throughput => !of_time && !of_users,
             TableColumn::Mean | TableColumn::P90 => of_time || unit.is_empty(),
+            TableColumn::Round | TableColumn::Begin => unit.is_empty(),
         }
     }
 
@@ -179,19 +192,24 @@ impl TableColumn {
         match self {
             TableColumn::Vusers => "give a whole number of users from 1 to 4294967295, such as 100",
             TableColumn::Throughput => {
-                "give responses per second, above 0, such as 1833 or \"88,318\" in quotes"
+                "give responses per second, such as 1833 or \"88,318\" in quotes"
             }
             TableColumn::Mean | TableColumn::P90 => "give milliseconds, above 0, such as 3.2",
+            TableColumn::Round => "give the number of the round, such as 3",
+            TableColumn::Begin => "give seconds from the begin, such as 3.2",
         }
     }
 
     fn accepts(self, value: f64) -> bool {
-        let top = match self {
-            TableColumn::Vusers => f64::from(u32::MAX),
-            _ => 1e15,
+        let [least, most] = match self {
+            TableColumn::Vusers => [1.0, f64::from(u32::MAX)],
+            TableColumn::Mean | TableColumn::P90 => [f64::MIN_POSITIVE, 1e9],
+            TableColumn::Throughput => [0.0, 1e15],
+            TableColumn::Round => [0.0, 1e6],
+            TableColumn::Begin => [0.0, 1e9],
         };
-        let whole = self != TableColumn::Vusers || value == value.round();
-        value > 0.0 && value <= top && whole
+        let is_whole = matches!(self, TableColumn::Vusers | TableColumn::Round);
+        (least..=most).contains(&value) && (!is_whole || value == value.round())
     }
 }
 
@@ -230,7 +248,7 @@ fn parse_row(
     line: usize,
     fields: &[TableField],
     columns: &[TableColumn],
-) -> Result<LevelPoint, ParseError> {
+) -> Result<SweepSlice, ParseError> {
     if fields.len() != columns.len() {
         let (has, wants) = (fields.len(), columns.len());
         let column = has.min(wants) + 1;
@@ -239,7 +257,7 @@ fn parse_row(
              put numbers with thousands separators in quotes"
         )));
     }
-    let mut point = LevelPoint { valid: true, trials: 1, ..LevelPoint::default() };
+    let mut slice = SweepSlice::blank(Level::Vusers(1));
     for (i, (field, &column)) in fields.iter().zip(columns).enumerate() {
         let optional = matches!(column, TableColumn::Mean | TableColumn::P90);
         if optional && field.text.is_empty() {
@@ -259,13 +277,16 @@ fn parse_row(
                 ))
             })?;
         match column {
-            TableColumn::Vusers => point.level = value,
-            TableColumn::Throughput => point.throughput_per_s = value,
-            TableColumn::Mean => point.mean_ns = Some(value * 1e6),
-            TableColumn::P90 => point.p90_ns = Some(value * 1e6),
+            TableColumn::Vusers => slice.level = Level::Vusers(value as u32),
+            TableColumn::Throughput => slice.throughput_per_s = value,
+            TableColumn::Mean => slice.mean_ns = Some((value * 1e6).round() as u64),
+            TableColumn::P90 => slice.p90_ns = Some((value * 1e6).round() as u64),
+            // From 0 or 1 on; 0 of a slice is no round.
+            TableColumn::Round => slice.round = value as u32 + 1,
+            TableColumn::Begin => slice.begin_ns = Some((value * 1e9).round() as u64),
         }
     }
-    Ok(point)
+    Ok(slice)
 }
 
 struct TableField {
@@ -345,83 +366,46 @@ fn excerpt(text: &str) -> String {
     short.escape_default().to_string()
 }
 
-/// One row for each level, ascending, of rows in the order of the table.
-fn merged(rows: &[LevelPoint]) -> Vec<LevelPoint> {
-    let mut sorted = rows.to_vec();
-    sorted.sort_by(|a, b| a.level.total_cmp(&b.level));
-    let mut levels: Vec<LevelPoint> = sorted
-        .chunk_by(|a, b| a.level == b.level)
-        .map(|same| LevelPoint {
-            throughput_per_s: mean(same.iter().map(|p| p.throughput_per_s)).unwrap_or(0.0),
-            mean_ns: mean(same.iter().filter_map(|p| p.mean_ns)),
-            p90_ns: mean(same.iter().filter_map(|p| p.p90_ns)),
-            throughput_ci95: interval(same),
-            trials: same.len(),
-            ..same[0].clone()
-        })
-        .collect();
-    if let Some(rounds) = rounds(rows, levels.len()) {
-        in_rounds(rows, rounds, &mut levels);
-    }
-    levels
-}
-
-/// Number of rounds of the table, if it consists of parts with each level once.
-fn rounds(rows: &[LevelPoint], levels: usize) -> Option<usize> {
-    let is_whole = |part: &[LevelPoint]| {
-        let mut of_part: Vec<f64> = part.iter().map(|p| p.level).collect();
-        of_part.sort_by(f64::total_cmp);
-        of_part.dedup();
-        of_part.len() == levels
-    };
-    let rounds = rows.len() / levels.max(1);
-    let is_even = rounds >= 2 && levels >= 2 && rounds * levels == rows.len();
-    let is_even = is_even && rows.len() <= FITTED_MAX;
-    (is_even && rows.chunks(levels).all(is_whole)).then_some(rounds)
-}
-
-/// Estimates the throughput of each level with rounds as a factor, so that changes between rounds
-/// are no difference between levels.
-fn in_rounds(rows: &[LevelPoint], rounds: usize, levels: &mut [LevelPoint]) {
-    let cells: Vec<BlockCell> = rows
-        .iter()
-        .enumerate()
-        .filter_map(|(i, p)| {
-            Some(BlockCell {
-                level: levels.iter().position(|l| l.level == p.level)?,
-                round: i / levels.len(),
-                value: p.throughput_per_s.ln(),
-            })
-        })
-        .collect();
-    let Some(fit) = fit(&cells, levels.len(), rounds) else {
-        return;
-    };
-    for (i, level) in levels.iter_mut().enumerate() {
-        if let Some(estimate) = fit.level(i) {
-            level.throughput_per_s = estimate.value.exp();
-            level.throughput_ci95 = Some(estimate.ci95().map(f64::exp));
-            level.in_rounds = true;
+/// The rows in the order of their rounds. Those of a table with fewer than two rounds have none.
+fn in_rounds(mut slices: Vec<SweepSlice>) -> Vec<SweepSlice> {
+    if slices.iter().all(|s| s.round == 0)
+        && let Some(size) = round_size(&slices)
+    {
+        for (i, slice) in slices.iter_mut().enumerate() {
+            slice.round = (i / size) as u32 + 1;
         }
     }
-}
-
-/// Interval from the scatter of the rows of one level, by Student's t.
-fn interval(same: &[LevelPoint]) -> Option<[f64; 2]> {
-    let values: Vec<f64> = same.iter().map(|p| p.throughput_per_s).collect();
-    let n = values.len();
-    if n < REPEATS_MIN {
-        return None;
+    slices.sort_by_key(|s| s.round);
+    let mut numbers: Vec<u32> = slices.iter().map(|s| s.round).collect();
+    numbers.dedup();
+    let has_rounds = numbers.len() > 1 && slices.len() <= FITTED_MAX;
+    let is_timed = slices.iter().all(|s| s.begin_ns.is_some());
+    let begins: Vec<Option<u64>> = slices.iter().map(|s| s.begin_ns).collect();
+    for (i, slice) in slices.iter_mut().enumerate() {
+        let number = numbers.binary_search(&slice.round).unwrap_or(0) as u32 + 1;
+        slice.round = if has_rounds { number } else { 0 };
+        slice.begin_ns = slice.begin_ns.filter(|_| is_timed);
+        if has_rounds && slice.throughput_per_s <= 0.0 {
+            slice.marks.push(rows::OUTAGE.to_owned());
+            let next = begins.get(i + 1).copied().flatten();
+            let ends = slice.begin_ns.zip(next).filter(|(begin, end)| begin < end);
+            slice.outage_ns = ends.map(|(begin, end)| [begin, end]);
+        }
     }
-    let error = (variance(&values) / n as f64).sqrt();
-    let half = t_beyond(0.05, n as u64 - 1) * error;
-    let mean = sample::mean(&values);
-    Some([mean - half, mean + half])
+    slices
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (count, sum) = values.fold((0.0, 0.0), |(n, sum), v| (n + 1.0, sum + v));
-    (count > 0.0).then(|| sum / count)
+/// Rows of a round, if the table consists of at least two parts with each level once.
+fn round_size(slices: &[SweepSlice]) -> Option<usize> {
+    let levels = |part: &[SweepSlice]| {
+        let mut of_part: Vec<u32> = part.iter().map(|s| users_of(s.level)).collect();
+        of_part.sort_unstable();
+        of_part.dedup();
+        of_part.len()
+    };
+    let size = levels(slices);
+    let is_even = size >= 2 && slices.len() >= 2 * size && slices.len().is_multiple_of(size);
+    (is_even && slices.chunks(size).all(|part| levels(part) == size)).then_some(size)
 }
 
 #[cfg(test)]

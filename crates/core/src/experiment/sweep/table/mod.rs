@@ -38,8 +38,6 @@ pub struct LevelPoint {
     pub valid: bool,
     /// Number of its trials.
     pub trials: usize,
-    /// Whether all levels were measured in rounds, so that changes with time affect them alike.
-    pub in_rounds: bool,
 }
 
 impl LevelPoint {
@@ -61,7 +59,7 @@ impl LevelPoint {
         }
     }
 
-    /// Mean response time in nanoseconds; where it was not measured, N/X, which is Little's law
+    /// Mean response time in nanoseconds. Where it was not measured it is N/X. That is Little's law
     /// for users that do not pause (Little, Operations Research 9(3), 1961).
     pub fn response_ns(&self) -> f64 {
         self.mean_ns.unwrap_or(1e9 * self.level / self.throughput_per_s)

@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 
 const MS: Nanos = Nanos::from_millis(1);
 
-/// A sweep of 4 workers with this service time that pause for so long again and again.
+/// A sweep of 4 workers with this service time and a recurring pause of this length.
 fn sweep(
     mut spec: SweepSpec,
     service: Nanos,

@@ -1,12 +1,11 @@
 //! Sweeps that fail, are interrupted or are given nonsense.
 
-use super::super::{Bound, BoundMetric, Sweep};
+use super::super::{Bound, Sweep};
 use super::fake::{Fake, automatic, base, bounded, outcomes, rates, sweep};
 use super::{codes, levels};
 use crate::experiment::{EndReason, SingleRun, conduct};
 use crate::trial::report::Verdict;
 use knee_load::spec::{Level, TrialSpec};
-use knee_load::time::Nanos;
 use proptest::prelude::*;
 use std::convert::Infallible;
 use std::ops::ControlFlow;

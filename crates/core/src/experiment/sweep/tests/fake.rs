@@ -25,9 +25,9 @@ pub(crate) type During = Box<dyn FnMut(u32, f64, f64) -> (f64, Option<[f64; 2]>)
 
 /// A target. `now_s` is the time since the experiment began.
 pub(crate) struct Fake {
-    /// Throughput of so many users at a moment.
+    /// Throughput of a number of users at a time.
     pub throughput: Box<dyn Fn(u32, f64) -> f64>,
-    /// Share of the operations that fail with so many users.
+    /// Share of the operations that fail with a number of users.
     pub failures: Box<dyn Fn(u32) -> f64>,
     /// Standard error of a trial's throughput as a share of it.
     pub noise: f64,
@@ -287,7 +287,7 @@ fn fill(report: &mut TrialReport, throughput: f64, response_ns: f64, noise: f64)
     };
 }
 
-/// So many operations, of which this share failed.
+/// Outcomes of `count` operations. This share of them failed.
 pub(crate) fn outcomes(count: u64, failed_share: f64) -> Outcomes {
     let failed = (count as f64 * failed_share).round() as u64;
     let map = [(Outcome::Ok, count - failed), (Outcome::Http5xx, failed)];

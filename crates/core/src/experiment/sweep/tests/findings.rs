@@ -1,6 +1,6 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
-use crate::experiment::sweep::conclude_table;
+use crate::experiment::sweep::conclude::conclude_points;
 use crate::experiment::sweep::findings::{confidence, idle_users, retrograde, users_findings};
 use crate::experiment::sweep::knee;
 use crate::experiment::sweep::table::LevelPoint;
@@ -94,7 +94,7 @@ fn failures_that_rise_are_told_from_failures_everywhere() {
     assert_eq!(codes, ["errors_rise"], "what is served stays the same: rejections at the maximum");
 }
 
-/// Levels of 1, 2 and 4 users at which these of so many operations failed.
+/// Levels of 1, 2 and 4 users with these failures among `operations` each.
 fn failing(failed: [u64; 3], operations: u64) -> Vec<LevelPoint> {
     let mut points = table(&[(1.0, 100.0), (2.0, 200.0), (4.0, 200.0)], None);
     for (p, failed) in points.iter_mut().zip(failed) {
@@ -119,7 +119,7 @@ fn failures_rise_beyond_their_binomial_interval() {
 
 #[test]
 fn operations_fail_from_the_row_after_the_last_clean_one() {
-    let answer = |failed| conclude_table(&failing(failed, 1_000)).1.answer;
+    let answer = |failed| conclude_points(&failing(failed, 1_000)).1.answer;
     let said = |failed, from: &str| {
         let answer = answer(failed);
         assert!(answer.contains(from), "{answer}");

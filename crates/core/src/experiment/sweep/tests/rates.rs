@@ -5,7 +5,7 @@ use super::fake::{Fake, blank, bounded, outcomes, rates, sweep};
 use super::{levels, near};
 use crate::experiment::conduct;
 use crate::experiment::sweep::report::SweepConclusion;
-use crate::experiment::sweep::{Bound, BoundMetric, Sweep, SweepSpec};
+use crate::experiment::sweep::{Bound, Sweep, SweepSpec};
 use crate::trial::report::{TrialReport, Verdict};
 use knee_load::rng;
 use knee_load::spec::{Level, TrialSpec};

@@ -132,7 +132,7 @@ fn tell(number: u64) -> Told {
     // The maximum is that of the state that the rows rest on.
     let regime = c.regime_change.as_ref().zip(case.change);
     let is_last = regime.is_none_or(|(r, _)| r.after_per_s == c.max_throughput_per_s);
-    let at_ns = regime.map_or(0, |(r, _)| r.at_ns);
+    let at_ns = regime.map_or(Some(0), |(r, _)| r.at_ns);
     let speeds = speeds.borrow();
     let all = c.slices.iter().zip(speeds.iter());
     let measured = all.filter(|(s, _)| s.round > 0 && (s.begin_ns >= at_ns) == is_last);

@@ -30,7 +30,7 @@ fn sweep(
     (conducted, conclusion)
 }
 
-/// Windows as long as so many services.
+/// Windows as long as this number of services.
 fn lasting(mut spec: SweepSpec, service: Nanos, services: u64) -> SweepSpec {
     spec.base.duration = Nanos(services * service.0);
     spec.base.warmup = Nanos(spec.base.duration.0 / 10);
@@ -97,7 +97,7 @@ fn the_highest_rate_of_a_station_is_found() {
     assert!(conducted.trials.len() <= 30);
 }
 
-/// Two of three trials of a rate have responses of 1 ms, one has 9 ms: no trial alone has this
+/// Two of three trials of a rate have responses of 1 ms, one has 9 ms. No trial alone has this
 /// mean, nor this p50 and p90.
 #[test]
 fn a_row_of_a_repeated_rate_is_of_all_its_trials() {

@@ -1,6 +1,8 @@
 //! Tables measured elsewhere.
 
+use super::super::conclude::conclude_points;
 use super::super::conclude_table;
+use super::fake::{Fake, automatic, sweep};
 use super::{codes, near};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::sweep::table::{LevelPoint, parse_csv};
@@ -182,7 +184,7 @@ fn noise_is_not_retrograde() {
                 let mut is_false = |i: usize| {
                     let f = |n: f64| 1_000.0 * n.min(knee) / knee;
                     let table = noisy(&mut rng, &ranges[i % ranges.len()], f, noise, told);
-                    codes(&conclude_table(&table).0).contains(&"retrograde")
+                    codes(&conclude_points(&table).0).contains(&"retrograde")
                 };
                 let false_ones = (0..tables).filter(|&i| is_false(i)).count();
                 assert!(
@@ -202,7 +204,7 @@ fn a_fall_beyond_noise_is_retrograde() {
     for told in [false, true] {
         let is_found = |_: &u32| {
             let table = noisy(&mut rng, &levels, law, 0.03, told);
-            codes(&conclude_table(&table).0).contains(&"retrograde")
+            codes(&conclude_points(&table).0).contains(&"retrograde")
         };
         let found = (0..100).filter(is_found).count();
         assert!(found >= 95, "{found} of 100, intervals {told}");
@@ -226,6 +228,78 @@ fn curve_that_contradicts_asymptotes_gives_a_range() {
     let next = &disagree.expect("found").next_step;
     assert!(next.contains("--vusers 1,"), "{next}");
     assert!(c.levels.iter().all(|l| !l.is_knee));
+}
+
+/// A table of four levels in eight rounds; `factor` by round and place multiplies the throughput.
+fn rounds(factor: impl Fn(usize, f64) -> f64) -> String {
+    let mut csv = "round vusers rps\n".to_owned();
+    for round in 1..=8 {
+        for (place, users) in [2.0, 16.0, 1.0, 4.0].into_iter().enumerate() {
+            let chance = 1.0 + 0.002 * ((7 * round + 3 * place) % 5) as f64;
+            let per_s = 100.0 * f64::min(users, 4.0) * chance * factor(round, users);
+            csv += &format!("{round} {users} {per_s:.3}\n");
+        }
+    }
+    csv
+}
+
+#[test]
+fn rounds_of_a_table_show_what_changed_with_time() {
+    let of = |factor: &dyn Fn(usize, f64) -> f64| {
+        let (findings, c) = conclude_table(&parse_csv(rounds(factor).as_bytes()).expect("rows"));
+        let names: Vec<String> = codes(&findings).iter().map(|c| (*c).to_owned()).collect();
+        (names, c)
+    };
+    let has = |names: &[String], code: &str| names.iter().any(|name| name == code);
+    let (names, c) = of(&|_, _| 1.0);
+    let in_time = ["regime_change", "drifts_over_time", "outage", "time_not_separated"];
+    assert!(!in_time.iter().any(|code| has(&names, code)), "{names:?}");
+    let [lo, hi] = c.max_throughput_ci95_per_s.expect("of eight rounds");
+    assert!(lo <= 402.0 && hi >= 400.0 && hi / lo < 1.02, "{lo} to {hi}");
+
+    let (names, c) = of(&|round, _| if round >= 5 { 0.5 } else { 1.0 });
+    let change = c.regime_change.expect("a change");
+    assert!(has(&names, "regime_change") && change.round == 5, "{change:?}");
+    assert!(near(change.before_per_s, 401.0, 0.02) && near(change.after_per_s, 200.0, 0.02));
+    assert!(c.answer.contains("changed for good in round 5"), "{}", c.answer);
+    assert_eq!(c.slices.iter().filter(|s| s.marks.contains(&"other_regime".into())).count(), 16);
+
+    let (names, c) = of(&|round, _| 1.0 - 0.02 * round as f64);
+    assert!(has(&names, "drifts_over_time") && !has(&names, "regime_change"), "{names:?}");
+    assert!(near(c.drift_percent.expect("a drift"), -14.0, 0.2), "{:?}", c.drift_percent);
+
+    let (names, c) = of(&|round, users| if round == 3 && users == 16.0 { 0.0 } else { 1.0 });
+    assert!(has(&names, "outage"), "{names:?}");
+    assert_eq!((c.outages.len(), c.outages[0].round, c.outages[0].begin_ns), (1, 3, None));
+    assert!(near(c.max_throughput_per_s, 401.0, 0.01), "an outage is no capacity");
+
+    let (names, c) = of(&|_, users| if users == 16.0 { 0.8 } else { 1.0 });
+    assert!(has(&names, "retrograde"), "{names:?}");
+    assert!(c.answer.contains("falls to"), "{}", c.answer);
+}
+
+#[test]
+fn the_slices_of_a_report_are_a_table() {
+    let mut fake = Fake::station(4, 2e-3, 2e-3);
+    fake.noise = 0.01;
+    fake.during = Some(Box::new(|users, begin_s, _| {
+        let factor = if begin_s > 12.0 { 0.5 } else { 1.0 };
+        (factor * 250.0 * f64::from(users.min(8)), None)
+    }));
+    let (conducted, live) = sweep(&mut fake, automatic(5));
+    let (findings, read) = conclude_table(&live.as_table().expect("slices"));
+    for code in ["regime_change", "drifts_over_time", "outage", "retrograde"] {
+        let [live, read] = [&conducted.findings, &findings].map(|f| codes(f).contains(&code));
+        assert_eq!(live, read, "{code}");
+    }
+    assert!(live.regime_change.is_some());
+    assert_eq!(read.regime_change, live.regime_change);
+    assert_eq!(read.slices, live.slices);
+    assert!(near(read.max_throughput_per_s, live.max_throughput_per_s, 1e-9));
+    let empty = SweepConclusion::default();
+    assert_eq!(empty.as_table(), None);
+    let (_, rates) = sweep(&mut Fake::station(2, 1e-3, 1e-3), super::fake::rates(1));
+    assert_eq!(rates.as_table(), None, "rates are no users");
 }
 
 #[test]

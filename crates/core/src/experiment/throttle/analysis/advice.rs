@@ -29,9 +29,9 @@ pub fn ends_early(trial: &WaitTrial) -> bool {
 /// What is compared is what one wait per delay costs. The delays are 1 ms, a rate of 1,000/s, or
 /// the measured one nearest to it, and 100 µs where that was measured.
 ///
-/// Ways to wait stand as they were measured, but for `hybrid`: its margin may be chosen, so what it
-/// would do with the best one is computed from how late the sleeps that it consists of ended (see
-/// `Sleeper`). Where those were not measured it stands as measured too.
+/// Ways to wait stand as they were measured, except `hybrid`, whose margin may be chosen. What it
+/// would do with the best margin is computed from how late its sleeps ended (see `Sleeper`). Where
+/// those were not measured it stands as measured too.
 pub fn recommendations(trials: &[WaitTrial]) -> Vec<WaitAdvice> {
     let plain = |t: &&WaitTrial| {
         t.spec.chore == Chore::None && t.waits.samples >= SAMPLES_MIN && !ends_early(t)
@@ -80,9 +80,9 @@ fn of<'a>(trials: &[&'a WaitTrial], method: WaitMethod) -> Option<&'a WaitTrial>
 
 /// A hybrid wait with the best margin that the budget allows.
 ///
-/// It cannot be more punctual than the spinning that it ends in, so that its overshoot is at least
-/// that of `spin`; where that was not measured, that of the punctual ones among the hybrid waits
-/// that were.
+/// It cannot be more punctual than the spinning that it ends in. So its overshoot is at least that
+/// of `spin`. Where that was not measured, it is that of the punctual ones among the measured
+/// hybrid waits.
 fn hybrid(trials: &[&WaitTrial], delay: Nanos, budget: f64) -> Option<WaitAdvice> {
     let sleeper = Sleeper::of(of(trials, SLEEP)?)?;
     let margin = sleeper.margin_within(budget)?;
@@ -105,8 +105,8 @@ fn hybrid(trials: &[&WaitTrial], delay: Nanos, budget: f64) -> Option<WaitAdvice
     })
 }
 
-/// Processor time of a wait over the delay: what one wait per delay costs, also of a method whose
-/// waits end so late that it makes fewer; at most all of a core.
+/// Processor time of a wait over the delay, at most all of a core. It is what one wait per delay
+/// costs, also of a method whose waits end so late that it makes fewer.
 fn cpu_percent(trial: &WaitTrial) -> f64 {
     let per_wait = trial.waits.cpu.0 as f64 / trial.waits.samples.max(1) as f64;
     (100.0 * per_wait / trial.spec.delay.0.max(1) as f64).min(100.0)
@@ -151,8 +151,8 @@ impl Lateness {
         spun.sum()
     }
 
-    /// The quantile `q` of what is late all the same, max(0, L − m): that of L, less the margin,
-    /// as the quantiles of a monotone function are the function of the quantiles.
+    /// The quantile `q` of the remaining lateness, max(0, L − m): that of L, less the margin. The
+    /// quantiles of a monotone function are the function of the quantiles.
     fn overshoot(&self, margin: Nanos, q: f64) -> Nanos {
         self.late.quantile(q) - margin
     }
@@ -251,8 +251,8 @@ mod advice_tests {
             assert!(pair[0].margin_ns <= pair[1].margin_ns);
             assert!(pair[0].overshoot_p99_ns >= pair[1].overshoot_p99_ns);
         }
-        // 1 % of 1 ms is 10 µs, 3 of them the sleep's. A spin of 7 µs: Σ(m − L)/100 over the L
-        // from 51 µs on is about (m − 50.5)²/200, so m is near 50.5 + √1,400 = 88 µs.
+        // 1 % of 1 ms is 10 µs, 3 of them the sleep's. That leaves a spin of 7 µs. Σ(m − L)/100
+        // over the L from 51 µs on is about (m − 50.5)²/200, so m is near 50.5 + √1,400 = 88 µs.
         let least = advice[0].margin_ns.expect("a margin");
         assert!(least.abs_diff(88_000) < 500, "{least}");
         // Beyond 99 % of the lateness, 149 µs, nothing is gained: spun 49 µs, with 3 for the sleep.
@@ -370,8 +370,8 @@ mod model_tests {
         let lateness = sleeper(&[70_000, 90_000]).lateness;
         let free = lateness.margin_for(0.0, Nanos::from_millis(1));
         assert!(free.0.abs_diff(70_000) < 70, "{free}");
-        // 70 and then half of what follows: 10 µs of spinning at 80 µs + 5 µs · 2 … by hand:
-        // E = (m − 70)/2 up to 90, so 5 µs are spun at m = 80 µs.
+        // By hand: 70, and then half of what follows. E = (m − 70)/2 up to 90, so 5 µs are spun at
+        // m = 80 µs.
         let more = lateness.margin_for(5_000.0, Nanos::from_millis(1));
         assert!(more.0.abs_diff(80_000) < 100, "{more}");
         // Beyond 90 µs each of the two spins: 10 µs there, then one for one.

@@ -13,12 +13,12 @@ const COVERED: f64 = 0.85;
 /// A machine that wakes later than this is stalled, not slow: no margin is longer.
 const MARGIN_MAX: Nanos = Nanos::from_millis(1);
 
-/// The margins to begin with on the machine that these waits were measured on: for each length of
-/// sleep the margin at which a hybrid wait arrived, else what covers 85 % of the late wake-ups of
-/// `sleep-absolute-min-slack`. `None` where neither was measured.
+/// The margins to begin with on the machine that these waits were measured on. For each length of
+/// sleep it is the margin at which a hybrid wait arrived. Otherwise it covers 85 % of the late
+/// wake-ups of `sleep-absolute-min-slack`. `None` where neither was measured.
 ///
 /// Lengths between two measured ones are filled in linearly by their power of two, so that they
-/// rise or fall as their neighbours do; those beyond the shortest or the longest take its margin.
+/// rise or fall as their neighbours do. Those beyond the shortest or the longest take its margin.
 pub fn margins_of(trials: &[WaitTrial]) -> Option<Margins> {
     let measured = by_bucket(trials);
     let known: Vec<(usize, u64)> =

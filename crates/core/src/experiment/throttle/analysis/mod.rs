@@ -77,9 +77,9 @@ const ROOM: f64 = 0.02;
 
 /// The statistics of one way to hold a rate; `None` where nothing was run.
 ///
-/// The achieved rate is the reciprocal slope of the operations' begins over their numbers, and the
-/// drift the slope of their lateness over the schedule, both by least squares: neither depends on
-/// how late the first and the last one happened to be.
+/// The achieved rate is the reciprocal slope of the operations' begins over their numbers. The
+/// drift is the slope of their lateness over the schedule. Both are by least squares, so neither
+/// depends on how late the first and the last operation were.
 pub fn rate_row(trial: &HoldTrial) -> Option<RateRow> {
     let (spec, holds) = (&trial.spec, &trial.holds);
     let elapsed = holds.elapsed.as_secs_f64();
@@ -130,8 +130,8 @@ impl HeldRate {
     /// What a trial shows; `None` of fewer than two operations.
     ///
     /// The rate may be missed by the slope of the lateness or by the count of operations up to the
-    /// last. A stall that was caught up with bends the one, a stall at the very end the other; a
-    /// rate that was not held shows in both, so that the smaller of them counts.
+    /// last. A stall that was caught up with bends the slope, a stall at the very end changes the
+    /// count. A rate that was not held shows in both, so the smaller of them counts.
     pub fn of(trial: &HoldTrial) -> Option<HeldRate> {
         let (spec, holds) = (&trial.spec, &trial.holds);
         let wanted = holds.operations + holds.skipped;

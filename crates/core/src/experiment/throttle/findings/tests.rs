@@ -16,7 +16,7 @@ use knee_load::time::Nanos;
 const MS: Nanos = Nanos::from_millis(1);
 const OPERATION: Nanos = Nanos::from_micros(100);
 
-/// Their codes, each of which is listed.
+/// Their codes, all of them listed.
 fn codes(found: &[Finding]) -> Vec<&str> {
     let is_listed = |f: &&Finding| CODES.iter().any(|code| f.is(*code));
     assert!(found.iter().all(|f| is_listed(&f)), "{found:?}");
@@ -120,7 +120,7 @@ fn a_method_that_was_left_out_says_what_would_permit_it() {
     assert_eq!(left_out(WaitMethod::Timerfd).next_step, "");
 }
 
-/// At 1,000/s, each operation late by so many nanoseconds more than the one before.
+/// At 1,000/s, each operation later than the one before by this number of nanoseconds.
 fn drifting(method: HoldMethod, ns: u64) -> HoldTrial {
     holds(method, OPERATION, |k| Nanos(k * ns))
 }
@@ -176,7 +176,7 @@ fn the_throttle_is_to_blame_only_where_it_had_time() {
     assert!(finding.text.contains("take only 10 % of the time"), "{}", finding.text);
 }
 
-/// Ten operations at each tick of 10 ms, the last of them just after its moment.
+/// Ten operations at each tick of 10 ms, the last of them just after its intended time.
 #[test]
 fn a_rate_may_be_held_in_lumps() {
     let tick = |method| holds(method, OPERATION, |k| Nanos::from_millis(9 - k % 10));
@@ -193,7 +193,7 @@ fn a_rate_may_be_held_in_lumps() {
     check_holds("Poisson gaps vary by themselves", &[poisson], &[]);
 }
 
-/// One stall that so many operations came late by.
+/// One stall that this number of operations came late by.
 fn stalled(method: HoldMethod, operations: u64, late_us: u64) -> HoldTrial {
     let late = move |k| match k {
         500.. if k < 500 + operations => Nanos::from_micros(late_us),

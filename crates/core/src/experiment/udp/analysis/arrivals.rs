@@ -8,7 +8,7 @@ use knee_load::law::Law;
 use knee_load::measure::Window;
 use knee_load::spec::{ArrivalLaw, Rate, Share};
 use knee_load::stats::buffer::Buffer;
-use knee_load::stats::gaps::{Counts, counts};
+use knee_load::stats::gaps::{WindowCounts, counts};
 use knee_load::time::Nanos;
 
 const MS: Nanos = Nanos::from_millis(1);
@@ -26,7 +26,7 @@ pub(super) fn dispersion_by_scale(times: &[Nanos], known: Window) -> Vec<Dispers
         .flat_map(|decade| SCALE_STEPS.map(|step| step * SCALE_MIN_NS * 10u64.pow(decade)));
     scales
         .filter_map(|scale_ns| {
-            let Counts { dispersion, .. } = counts(times, known, Nanos(scale_ns))?;
+            let WindowCounts { dispersion, .. } = counts(times, known, Nanos(scale_ns))?;
             Some(DispersionAt { scale_ns, index: dispersion })
         })
         .collect()
@@ -71,12 +71,12 @@ pub(super) fn burst_max(times: &[Nanos]) -> u64 {
 }
 
 /// The share of the datagrams, in percent, that a single server with this fixed work and this
-/// buffer loses of what was sent: `None` where work is not fixed or the buffer not known.
+/// buffer loses of what was sent. `None` where work is not fixed or the buffer not known.
 ///
-/// The times of sending themselves go through the buffer, where all are known: on one host a
-/// datagram is in the buffer as its send call returns. Of a Poisson schedule whose times are not
-/// all kept, simulated ones at the rate achieved do. The buffer is that of a UDP socket, which has
-/// less room than M/D/1/K would (see [`Buffer::of_udp_socket`]).
+/// The times of sending themselves go through the buffer, where all are known. On one host a
+/// datagram is in the buffer as its send call returns. Where not all times of a Poisson schedule
+/// are kept, simulated ones at the achieved rate take their place. The buffer is that of a UDP
+/// socket, which has less room than M/D/1/K would (see [`Buffer::of_udp_socket`]).
 pub(super) fn theory_loss_percent(trial: &UdpTrial, sent_per_s: f64) -> Option<f64> {
     let Some(Law::Fixed(work)) = trial.service.work.filter(|work| !work.is_zero()) else {
         return None;

@@ -15,17 +15,17 @@ const AT_SOCKET: [DropPlace; 3] =
 /// What is missing, sent − received, is put down to what is known of losses, each source for at
 /// most what is still missing:
 ///
-/// 1. discards at the service, but for those not of this run: they were received, so they are not
+/// 1. discards at the service, except those not of this run: they were received, so they are not
 ///    lost;
 /// 2. counters of our sockets alone, in the order in which a datagram passes them. They are exact;
 /// 3. counters of whole hosts, in the same order. They may have counted the drops of others, which
 ///    is why they come after and why the evidence says so;
 /// 4. what whole kernels dropped at a place for a reason, less what those counters and the errors
 ///    of the senders account for at that place;
-/// 5. where the service vanished before it could tell, the rest is put to the `service`: it may
-///    have received them and may not, nobody can know;
-/// 6. between two hosts, or two network namespaces of one, if the counters of the receiving one are
-///    known, the rest is put to the `path`. Nobody counted it: that is inferred, and the evidence
+/// 5. where the service vanished before it reported, the rest is put to the `service`. It may have
+///    received them or not: nobody can know;
+/// 6. between two hosts, or two network namespaces of one, the rest is put to the `path` if the
+///    counters of the receiving one are known. Nobody counted it: it is inferred, and the evidence
 ///    says so;
 /// 7. any other rest is `unexplained`. In one network namespace there is no path, so it should be
 ///    0.
@@ -201,9 +201,9 @@ fn known_at(trial: &UdpTrial, place: DropPlace, at_service: bool) -> u64 {
 /// What the service's socket counted itself, by place, but for what `drops` has already.
 ///
 /// The socket's count is exact but has no reasons; the host's counters have reasons but may be of
-/// other sockets. So the host's count of full buffers goes first, up to the socket's whole count;
-/// only what it does not cover can have been exhausted memory or wrong checksums, as far as the
-/// host counted such. The rest was a full buffer too, and the host's counter was not read.
+/// other sockets. So the host's count of full buffers goes first, up to the socket's whole count.
+/// Only what it does not cover can have been exhausted memory or wrong checksums, up to the host's
+/// counts of them. The rest was a full buffer too, and the host's counter was not read.
 fn at_socket(trial: &UdpTrial) -> Vec<DropCounter> {
     let told = |d: &&DropCounter| !d.host_wide && d.at_service && AT_SOCKET.contains(&d.place);
     let listed: u64 = trial.drops.iter().filter(told).map(|d| d.count).sum();

@@ -34,9 +34,9 @@ pub(super) fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
     }
 }
 
-/// The clauses that make a trial invalid. A schedule promises its times, and a cost of sending
-/// promises processors on which nothing else costs any; besides, clients that wait from one send to
-/// the next, or not at all, are whatever they came to be.
+/// The clauses that make a trial invalid. A schedule promises its times. A cost of sending promises
+/// processors on which nothing else costs any. Clients that wait from one send to the next, or not
+/// at all, promise no rate.
 ///
 /// A processor that is busy all the time is no fault as long as the schedule is kept. Without
 /// echoes there is no response time that a late send could distort; what lateness does to the gaps
@@ -70,7 +70,7 @@ pub(super) fn broken(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
 /// Others may have this share of the processors that the clients are bound to, in percent.
 const OTHERS_PERCENT: f64 = 10.0;
 
-/// Where each send takes a stated time of a processor, the rate is what that leaves: others that
+/// Where each send takes a stated time of a processor, the rate is what that leaves. Others that
 /// use the same processors take it from the clients, and not from all kinds of them alike.
 fn processors_shared(trial: &UdpTrial) -> Option<String> {
     if trial.spec.send_cost == Nanos::ZERO {

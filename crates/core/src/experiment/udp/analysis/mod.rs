@@ -22,8 +22,8 @@ use knee_load::time::Nanos;
 
 /// Computes all that is reported of a trial of datagrams.
 ///
-/// `attempted` are those intended, `completed` those received. Rates are over the time of sending:
-/// all of the duration asked for, or what was used of it where a number of datagrams or the user
+/// `attempted` are those intended, `completed` those received. Rates are over the time of sending.
+/// That is all of the duration, or the used part of it where a number of datagrams or the user
 /// ended it.
 pub fn assess(trial: &UdpTrial) -> TrialReport {
     let length = length(trial);
@@ -81,7 +81,7 @@ fn length(trial: &UdpTrial) -> Nanos {
 }
 
 /// The outcomes, which sum to what was intended. More than that can have been received only by an
-/// error of counting, which the ledger shows as a negative rest: then the excess is left out here.
+/// error of counting. The ledger shows it as a negative rest, so the excess is left out.
 fn outcomes(ledger: &LedgerReport) -> Outcomes {
     let mut left = ledger.intended;
     let mut outcomes = Outcomes::default();

@@ -52,7 +52,7 @@ pub(crate) fn schedule(per_s: u64, arrival: ArrivalLaw) -> ClientWait {
     ClientWait::Schedule { rate, arrival }
 }
 
-/// A trial on one host of which nothing was sent.
+/// A trial on one host in which nothing was sent.
 pub(crate) fn blank(spec: UdpTrialSpec) -> UdpTrial {
     UdpTrial {
         sent: UdpSent { elapsed: spec.duration, starts_until: spec.duration, ..UdpSent::default() },
@@ -68,8 +68,8 @@ pub(crate) fn blank(spec: UdpTrialSpec) -> UdpTrial {
     }
 }
 
-/// A trial whose datagrams are sent at these moments to a service of this fixed work behind a
-/// buffer for so many datagrams. They arrive as they are sent.
+/// A trial whose datagrams are sent at these times to a service of this fixed work. Its buffer
+/// holds `buffer` datagrams. They arrive as they are sent.
 pub(crate) fn served(spec: UdpTrialSpec, starts: Vec<Nanos>, work: Nanos, buffer: u64) -> UdpTrial {
     let mut trial = blank(spec);
     let (interval, duration) = (trial.spec.interval, trial.spec.duration);
@@ -98,7 +98,7 @@ pub(crate) fn served(spec: UdpTrialSpec, starts: Vec<Nanos>, work: Nanos, buffer
     trial
 }
 
-/// The moments of a schedule up to the end of a trial.
+/// The times of a schedule up to the end of a trial.
 pub(crate) fn moments(per_s: u64, arrival: &ArrivalLaw, until: Nanos) -> Vec<Nanos> {
     let rate = Rate::per_second(per_s).expect("not zero");
     let mut schedule = Arrivals::of(rate, arrival, Share::WHOLE, 1);
@@ -123,7 +123,7 @@ fn counter(place: DropPlace, count: u64, host_wide: bool) -> DropCounter {
     }
 }
 
-/// 100 sent, so many received, these drops.
+/// 100 sent, this number received, these drops.
 fn lossy(received: u64, drops: Vec<DropCounter>) -> UdpTrial {
     let mut trial = blank(spec(1, ClientWait::Yield, Nanos::from_secs(1)));
     (trial.sent.intended, trial.sent.sent) = (100, 100);

@@ -7,7 +7,7 @@ use crate::words::list;
 use knee_load::experiment::udp::spec::UdpTrialSpec;
 use knee_load::time::Nanos;
 
-/// The longest time that an explanation takes in all.
+/// The longest time that a whole explanation takes.
 pub const EXPLAIN_LIMIT: Nanos = Nanos::from_secs(60);
 
 /// Blocks, unless asked for: with three, losses that come in bouts leave the intervals wide.

@@ -10,21 +10,21 @@
 //! - the number of clients, or their way of waiting, as the others have it;
 //! - the timer slack, the receive buffer, or the service's work;
 //! - where both run, and the service's priority (real-time, where that is permitted);
-//! - a single spinning sender in the place of all clients: at the same mean rate, evenly or
-//!   Poisson, or at the times at which the subject's datagrams were sent in this block. The
+//! - a single spinning sender in the place of all clients. It sends at the same mean rate, evenly
+//!   or Poisson, or at the times at which the subject's datagrams were sent in this block. The
 //!   subject's unchanged trial comes before those.
 //!
 //! The last sender also runs with the service alone on a processor. Clients that have a processor
 //! less send less, so only this shows what a processor of its own does at the same rate.
 //!
 //! Trials of one block are compared with each other only, so that what drifts from block to block
-//! cancels: the effect of a change is the mean difference of its pairs, with the 95 % interval by
+//! cancels. The effect of a change is the mean difference of its pairs, with the 95 % interval by
 //! Student's t. The pilot's trials count in the laws' rows, not in the effects.
 //!
 //! # The conclusion
 //!
-//! Each explanation ([`judge::Hypothesis`]) has a fixed rule over the effects and over what the
-//! subject's own trials tell; it ends as supported, ruled out or undecided. That the receive buffer
+//! Each explanation ([`judge::Hypothesis`]) has a fixed rule over the effects and over the
+//! subject's trials. It ends as supported, ruled out or undecided. That the receive buffer
 //! overflowed says where datagrams were lost and is never given as a cause.
 
 mod budget;
@@ -35,10 +35,11 @@ mod rules;
 mod tests;
 
 use super::AssessedUdpTrial;
+use crate::experiment::NextTrial;
 use crate::experiment::udp::findings::explained_findings;
 use crate::experiment::udp::laws::{in_words, law_row, law_verdict, lost_where};
 use crate::experiment::udp::report::{EffectRow, LawRow, UdpConclusion};
-use crate::experiment::{Concluded, Experiment, Next};
+use crate::experiment::{Concluded, Experiment};
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::list;
 pub(super) use budget::CODES as BUDGET_CODES;
@@ -51,8 +52,8 @@ use knee_load::rng;
 
 /// A loss below this share, in percent, is none that needs to be explained.
 const LOSS_PERCENT: f64 = 0.01;
-/// The first clients are the subject if they lose this many times as much as the second, so
-/// that chance in one trial of each hardly decides.
+/// The first clients are the subject if they lose this many times as much as the second. Chance in
+/// one trial of each then hardly decides.
 const CLEARLY_MORE: f64 = 2.0;
 /// Trials before the first block.
 const PILOT: usize = 2;
@@ -166,8 +167,8 @@ impl UdpExplain {
         blocks.chunks(size).map(<[_]>::to_vec).collect()
     }
 
-    /// What `cell` did against `against`, over the blocks that have both; a single sender that did
-    /// not keep its schedule is another load and tells nothing.
+    /// What `cell` did against `against`, over the blocks that have both. A single sender that did
+    /// not keep its schedule is another load and shows nothing.
     fn effect(
         &self,
         past: &[AssessedUdpTrial],
@@ -241,10 +242,10 @@ impl Experiment for UdpExplain {
     type Trial = AssessedUdpTrial;
     type Conclusion = UdpConclusion;
 
-    fn next(&mut self, past: &[AssessedUdpTrial]) -> Next<UdpTrialSpec> {
+    fn next(&mut self, past: &[AssessedUdpTrial]) -> NextTrial<UdpTrialSpec> {
         let plan = self.plan(past);
         let Some(&cell) = plan.get(past.len()) else {
-            return Next::Converged;
+            return NextTrial::Converged;
         };
         let [subject, other] = self.subject(past);
         let spec = match cell {
@@ -259,10 +260,10 @@ impl Experiment for UdpExplain {
         };
         let Some(mut spec) = spec else {
             let label = &self.base(subject).label;
-            return Next::Doomed(format!("{label} sent nothing that could be sent again"));
+            return NextTrial::Doomed(format!("{label} sent nothing that could be sent again"));
         };
         spec.seed = rng::of_trial(self.spec.seed, past.len());
-        Next::Run(Box::new(spec))
+        NextTrial::Run(Box::new(spec))
     }
 
     fn conclude(&self, past: &[AssessedUdpTrial]) -> Concluded<UdpConclusion> {

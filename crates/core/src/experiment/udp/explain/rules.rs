@@ -1,8 +1,8 @@
 //! The rule of each explanation.
 //!
-//! "Falls" is: the 95 % interval of the change in loss lies below 0, and at most half of the loss
-//! is left. "Stays" is: it does not fall, and at least half of it is left. In between nothing is
-//! said.
+//! "Falls" means: the 95 % interval of the change in loss lies below 0, and at most half of the
+//! loss is left. "Stays" means: it does not fall, and at least half of it is left. In between
+//! nothing follows.
 //! Those about a loss need one to explain: at least 0.01 % of the subject's datagrams.
 
 mod processor;
@@ -62,7 +62,7 @@ pub(super) fn apply(hypothesis: Hypothesis, e: &ExplainEvidence) -> (Ruling, Str
 }
 
 /// Of the clients that sleep by a law, supported if they send less than 0.90 of what their waits
-/// alone would give, ruled out if all send at least 0.95 of it.
+/// alone would give. Ruled out if all send at least 0.95 of it.
 fn per_send_overhead(e: &ExplainEvidence) -> (Ruling, String) {
     let both = [(e.spec, &e.trials), (e.other_spec, &e.other_trials)];
     let slowest = both
@@ -110,9 +110,10 @@ fn kept((spec, wait_s, sent_per_s): &(&UdpTrialSpec, f64, f64)) -> f64 {
     sent_per_s * wait_s / f64::from(spec.clients)
 }
 
-/// Supported if the times of sending are in bursts at 1 or 10 ms, the loss stays when a single
-/// sender replays them, and does not when it spreads them evenly. Ruled out if nobody sleeps, if
-/// they are no more in bursts than Poisson's, or if the loss falls in the replay.
+/// Supported if the times of sending are in bursts at 1 or 10 ms, and the loss depends on them.
+/// That is, it stays when a single sender replays them but not when it spreads them evenly. Ruled
+/// out if nobody sleeps, if they are no more in bursts than Poisson's, or if the loss falls in the
+/// replay.
 fn wakeups(e: &ExplainEvidence) -> (Ruling, String) {
     if !e.spec.wait.sleeps() {
         return rule(RuledOut, "these clients do not sleep");
@@ -198,9 +199,9 @@ fn poisson(e: &ExplainEvidence) -> (Ruling, String) {
     }
 }
 
-/// Supported if in at least half of the trials with a loss the service paused for longer than its
-/// buffer takes to fill at the mean rate; ruled out if in none, or if these are the times in which
-/// others had its processor.
+/// Supported if the service paused for longer than its buffer takes to fill at the mean rate. It
+/// has to do so in at least half of the trials with a loss. Ruled out if it did so in none, or if
+/// others had its processor in these times.
 fn pauses(e: &ExplainEvidence) -> (Ruling, String) {
     let lossy = e.trials.iter().filter_map(|t| t.datagrams());
     let against: Vec<(f64, f64)> = lossy
@@ -231,9 +232,9 @@ fn pauses(e: &ExplainEvidence) -> (Ruling, String) {
 }
 
 /// Supported if more is sent than the service's work allows. Ruled out if the service had time
-/// left, by its own processor time and its waits for the processor: a loss was then no matter of
-/// the average. Else supported if the loss stays when a single sender spreads the same rate evenly,
-/// and ruled out if next to nothing is left of it then.
+/// left, by its processor time and its waits for the processor. The average rate then did not cause
+/// a loss. Otherwise it depends on a single sender that spreads the same rate evenly. Supported if
+/// the loss stays then, ruled out if next to nothing is left of it.
 fn capacity(e: &ExplainEvidence) -> (Ruling, String) {
     let sent_per_s = e.mean(|d| d.sent_per_s);
     let work_s = e.mean(|d| d.service_work_ns.unwrap_or(0) as f64) / 1e9;
@@ -271,8 +272,9 @@ fn capacity(e: &ExplainEvidence) -> (Ruling, String) {
     }
 }
 
-/// Supported if at least 1 % of the subject's datagrams was refused by the kernel, lost on the
-/// sending host or had to wait for room in the send buffer; ruled out below 0.01 %.
+/// Concerns datagrams that the kernel refused, that the sending host lost, or that had to wait for
+/// room in the send buffer. Supported if they are at least 1 % of the subject's datagrams, ruled
+/// out below 0.01 %.
 fn sender(e: &ExplainEvidence) -> (Ruling, String) {
     let ledgers = || e.trials.iter().filter_map(|t| t.ledger());
     let refused: u64 = ledgers().map(|l| l.send_errors).sum();

@@ -163,7 +163,7 @@ fn senders_are_limited_by_what_they_never_came_to() {
     parts(&mut t).0.not_attempted = 5_000;
     t.offered.asked_per_s = None;
     assert!(troubles(&[&t], false).is_empty(), "without a schedule");
-    // The same said twice is said once.
+    // A reason that comes twice is printed once.
     t.offered.asked_per_s = Some(10_000.0);
     t.invalid_because = vec!["the generator fell behind: …".into()];
     t.invalid_clauses = vec![Clause::FellBehind];
@@ -219,7 +219,7 @@ fn a_vanished_service_is_an_error() {
     assert!(found[0].text.contains("(it closed the connection); what became of 50 datagrams"));
 }
 
-/// 10,000 datagrams of clients of this kind, so many of which came out of order.
+/// 10,000 datagrams of clients of this kind, `count` of them out of order.
 fn reordered(label: &str, count: u64) -> TrialReport {
     let mut t = sound();
     t.label = label.to_owned();

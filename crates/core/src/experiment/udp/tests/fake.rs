@@ -23,7 +23,7 @@ pub(in crate::experiment::udp) struct TrialBehaviour {
     pub lost: f64,
     /// Whether the service's socket counts them.
     pub is_counted: bool,
-    /// So many are sent at the same moment.
+    /// Datagrams that are sent at the same time.
     pub burst: u64,
     /// The share of the time in which the service waits for its processor.
     pub waiting: f64,

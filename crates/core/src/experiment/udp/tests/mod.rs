@@ -12,7 +12,7 @@ use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use knee_load::spec::ArrivalLaw;
 use knee_load::time::Nanos;
 
-/// 20,000/s without loss, or 10,000/s of which 2 % is lost.
+/// 20,000/s without loss, or 10,000/s with a loss of 2 %.
 fn world(spec: &UdpTrialSpec) -> TrialBehaviour {
     match spec.wait {
         ClientWait::Yield => TrialBehaviour { sent_per_s: 20_000.0, ..TrialBehaviour::default() },
@@ -64,7 +64,7 @@ fn laws_alternate_and_are_pooled() {
         let trials = &conducted.trials[..n];
         let mut compare = UdpCompare::new(vec![yields(64), sleeps(128, 200)], 3);
         match compare.next(trials) {
-            crate::experiment::Next::Run(spec) => spec.seed,
+            crate::experiment::NextTrial::Run(spec) => spec.seed,
             _ => panic!("another trial"),
         }
     };

@@ -1,4 +1,4 @@
-//! Over random clients, services and losses at random places: no statement of a report contradicts
+//! Over random clients, services and losses at random places. No statement of a report contradicts
 //! a number in it, every ledger sums, and what is lost is found somewhere.
 
 use super::fake::{sleeps, yields};
@@ -37,7 +37,7 @@ struct Kind {
     pause: Nanos,
 }
 
-/// A world: a seed decides how each kind of clients fares, and another each trial of it.
+/// A world. A seed decides what happens to each kind of clients, and another to each trial of it.
 struct World(u64);
 
 impl World {

@@ -1,6 +1,6 @@
 use super::super::{HEAD_BYTES_MAX, HEADERS_MAX};
 use super::*;
-use Violation as V;
+use Http1Violation as V;
 
 mod body;
 mod generated;
@@ -12,7 +12,7 @@ mod read;
 enum End {
     /// Status, whether the connection persists, bytes left over.
     Done(u16, bool, usize),
-    Malformed(Violation),
+    Malformed(Http1Violation),
     /// All bytes were taken, then the stream ended.
     Eof(Eof),
 }

@@ -377,8 +377,8 @@ impl Http2 {
         }
     }
 
-    /// Whether HEADERS and DATA on a stream that is no longer open are to be passed over: if they
-    /// may have been sent before the server knew (§5.4.2).
+    /// Whether HEADERS and DATA on a stream that is no longer open are ignored: they may have been
+    /// sent before the server knew (§5.4.2).
     fn check_forgiven(&self, id: u32) -> Result<(), Violation> {
         if id <= self.forgiven { Ok(()) } else { Err(Violation::ClosedStream) }
     }

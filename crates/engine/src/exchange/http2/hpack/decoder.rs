@@ -1,13 +1,13 @@
 //! Header blocks to fields (RFC 7541 §3).
 
-use super::table::{ENTRY_OVERHEAD, STATIC, TABLE_BYTES_DEFAULT, Table};
+use super::table::{DynamicTable, ENTRY_OVERHEAD, STATIC, TABLE_BYTES_DEFAULT};
 use super::{Error, huffman, integer};
 
 /// The room for decoded strings that is kept between header blocks; more is given back.
 const SCRATCH_KEPT_BYTES: usize = 4096;
 
-/// The entries that a block adds to the table, where it says the same whatever the table holds: it
-/// refers to no entry of it, and does not set its size.
+/// The entries that a block adds to the table, where its meaning does not depend on the table. It
+/// refers to no entry of the table, and does not set its size.
 #[derive(Clone, Debug, Default)]
 pub struct Additions {
     texts: Vec<u8>,
@@ -31,7 +31,7 @@ impl Additions {
 /// Reads the header blocks of one direction of a connection, in their order.
 #[derive(Debug)]
 pub struct Decoder {
-    pub(super) table: Table,
+    pub(super) table: DynamicTable,
     /// The most that the peer may set the table's size to.
     limit: usize,
     /// The limit was lowered below the table's size, which the next block has to lower too.
@@ -46,7 +46,7 @@ pub struct Decoder {
 impl Default for Decoder {
     fn default() -> Decoder {
         Decoder {
-            table: Table::default(),
+            table: DynamicTable::default(),
             limit: TABLE_BYTES_DEFAULT,
             must_shrink: false,
             name: Vec::new(),

@@ -1,6 +1,6 @@
 //! Fields to header blocks (RFC 7541 §6).
 
-use super::table::{Table, find_static};
+use super::table::{DynamicTable, find_static};
 use super::{huffman, integer};
 
 /// Whether the peer is to remember a field that is sent in full.
@@ -18,8 +18,8 @@ pub(crate) fn put_indexed(out: &mut Vec<u8>, index: usize) {
     integer::write(out, 0x80, 7, index);
 }
 
-/// Appends a field in the shortest form that needs nothing of the dynamic table: as an index of the
-/// static one, where it has the whole field, or with its value in full.
+/// Appends a field in the shortest form without the dynamic table. That is an index of the static
+/// one, where it has the whole field, or the value in full.
 pub(crate) fn put_field(out: &mut Vec<u8>, name: &[u8], value: &[u8], indexing: Indexing) {
     match find_static(name, value) {
         Some(Ok(index)) => put_indexed(out, index),
@@ -61,7 +61,7 @@ fn put_string(out: &mut Vec<u8>, text: &[u8]) {
 /// It looks for each field among all entries: for few fields, or where nothing is measured.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    pub(super) table: Table,
+    pub(super) table: DynamicTable,
     /// Sizes that the next block begins with.
     sizes: Vec<usize>,
 }

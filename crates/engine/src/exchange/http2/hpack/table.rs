@@ -88,7 +88,7 @@ pub(super) fn find_static(name: &[u8], value: &[u8]) -> Option<Result<usize, usi
 /// The dynamic table. Its strings lie in one buffer, one entry after the other, so that nothing is
 /// allocated per entry.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct DynamicTable {
     bytes: Vec<u8>,
     /// The newest first.
     entries: VecDeque<Entry>,
@@ -112,9 +112,9 @@ impl Entry {
     }
 }
 
-impl Default for Table {
-    fn default() -> Table {
-        Table {
+impl Default for DynamicTable {
+    fn default() -> DynamicTable {
+        DynamicTable {
             bytes: Vec::new(),
             entries: VecDeque::new(),
             size: 0,
@@ -124,7 +124,7 @@ impl Default for Table {
     }
 }
 
-impl Table {
+impl DynamicTable {
     /// Name and value of an index of both tables together (RFC 7541 §2.3.3).
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
@@ -217,7 +217,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn entries(table: &Table) -> Vec<String> {
+    fn entries(table: &DynamicTable) -> Vec<String> {
         let dynamic = (62..).map_while(|index| table.get(index));
         let shown = dynamic.map(|(n, v)| format!("{}={}", n.escape_ascii(), v.escape_ascii()));
         shown.collect()
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn indices() {
-        let mut table = Table::default();
+        let mut table = DynamicTable::default();
         assert_eq!(table.get(0), None);
         assert_eq!(table.get(1), Some((&b":authority"[..], &b""[..])));
         assert_eq!(table.get(61), Some((&b"www-authenticate"[..], &b""[..])));
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_oldest_make_room() {
-        let mut table = Table::default();
+        let mut table = DynamicTable::default();
         table.set_max(3 * 34);
         for name in [b"a", b"b", b"c"] {
             table.insert(name, b"1");
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn bounded_however_much_passes_through() {
-        let mut table = Table::default();
+        let mut table = DynamicTable::default();
         for n in 0..10_000 {
             let value = format!("{n:05}").repeat(n % 50);
             table.insert(b"name", value.as_bytes());

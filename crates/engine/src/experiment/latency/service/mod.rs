@@ -1,12 +1,13 @@
 //! The latency service: the other end of [`crate::experiment::latency`], on one port.
 //!
 //! One thread has the control connections and answers pings and UDP probes, so that these do not
-//! wait behind payload in this process; others carry the flows. A connection's first line says what
+//! wait behind payload in this process. Others carry the flows. A connection's first line says what
 //! it is: a client's control connection, or a flow of the session that it names.
 //!
-//! One client holds the service at a time; it is busy for others. Flows and probes have to name the
-//! session, a number that its client drew at random, and to come from the client's address; a UDP
-//! probe is answered with as many bytes as it has. So the service is no reflector for others.
+//! One client holds the service at a time; it is busy for others. Flows and probes have to come
+//! from the client's address and to name the session, a number that its client drew at random. A
+//! UDP probe is answered with the same number of bytes. So the service cannot be used to flood
+//! others.
 
 mod control;
 mod session;

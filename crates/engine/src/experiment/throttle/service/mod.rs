@@ -3,7 +3,7 @@
 //! What a datagram says of its sender can be forged, so a service that answers each is a means to
 //! send traffic to others. Beyond loopback this one answers only those it was told of.
 
-use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::epoll::{Epoll, EpollEvent, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::is_exhaustion;
 use crate::threads::{self, StoppableThread};
@@ -43,8 +43,8 @@ pub struct QotdStats {
     pub datagrams: u64,
     /// Datagrams answered.
     pub answered: u64,
-    /// Of them, those not answered on purpose: the sender is not one of those allowed, or its port
-    /// is below 1024 or the service's own, where an answer might be answered again, for ever.
+    /// Of them, those not answered on purpose. The sender is not one of those allowed. Or its port
+    /// is below 1024 or the service's own: an answer might be answered again, for ever.
     pub refused: u64,
     /// Connections. Each was sent the quote.
     pub connections: u64,
@@ -141,7 +141,7 @@ impl QuoteServer {
 
     /// Serves until it is woken.
     fn run(mut self) -> QotdStats {
-        let mut events = [Event::EMPTY; 3];
+        let mut events = [EpollEvent::EMPTY; 3];
         // Accept ran out of descriptors: try again later, not at once.
         let mut is_exhausted = false;
         loop {

@@ -1,9 +1,9 @@
 //! The sending side of a UDP trial.
 //!
-//! A `sender` is a thread that sends for some of the clients over one connected socket: many
-//! clients where they are multiplexed, one where each has a thread or a process. It keeps to the
-//! times of a `source`, or waits in the way that the trial names, and hands datagrams to the kernel
-//! through its `outlet`, all that are due in one call.
+//! A `sender` is a thread that sends for some of the clients over one connected socket. Multiplexed
+//! clients share one; otherwise each has a thread or a process. It keeps to the times of a
+//! `source`, or waits in the way that the trial names. It hands datagrams to the kernel through its
+//! `outlet`, all that are due in one call.
 
 mod outlet;
 mod processes;

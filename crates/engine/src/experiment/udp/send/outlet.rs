@@ -1,16 +1,16 @@
 //! Sends the datagrams of one sender, and receives their echoes.
 //!
-//! What the network answers to a datagram that was sent, such as that nobody listens there, Linux
-//! tells instead of sending a later one (udp(7)): that one counts as refused. Beyond a device's MTU
-//! datagrams leave in fragments, as IP_MTU_DISCOVER is left as it is (ip(7)); with `--gso`, and
-//! beyond 65,507 bytes, they are refused. What a device's queue drops is told (`ENOBUFS`), but for
-//! a part of a burst that it cuts itself, which it only counts.
+//! The network's answer to a datagram, such as that nobody listens, fails a later call that then
+//! sends nothing (udp(7)). That later datagram counts as refused. Beyond a device's MTU datagrams
+//! leave in fragments, as IP_MTU_DISCOVER is left as it is (ip(7)). With `--gso`, and beyond 65,507
+//! bytes, they are refused. A device's queue reports what it drops (`ENOBUFS`). It only counts a
+//! part of a burst that it cuts itself.
 
 use super::send_period::SendPeriod;
 use super::tally::SendTally;
 use crate::experiment::udp::wire::DatagramHeader;
 use crate::sys::clock::{MonotonicClock, monotonic_ns, realtime_ahead_ns};
-use crate::sys::udp::{self, ReceiveBatch, SendBatch};
+use crate::sys::udp::{self, PrefixBatch, SendBatch};
 use knee_load::experiment::udp::spec::{ServiceMode, UdpTrialSpec};
 use knee_load::spec::Share;
 use knee_load::time::Nanos;
@@ -296,7 +296,7 @@ const CALLS_MAX: usize = 4;
 
 /// Receives echoes, each counted once.
 pub(super) struct Replies {
-    batch: ReceiveBatch,
+    batch: PrefixBatch,
     session: u64,
     share: Share,
     /// A bit for each datagram of each client.
@@ -318,7 +318,7 @@ impl Replies {
     ) -> io::Result<Replies> {
         udp::set_timestamps(socket)?;
         Ok(Replies {
-            batch: ReceiveBatch::new(REPLIES_AT_ONCE, DatagramHeader::BYTES),
+            batch: PrefixBatch::new(REPLIES_AT_ONCE, DatagramHeader::BYTES),
             session,
             share,
             seen: vec![Vec::new(); clients],

@@ -5,8 +5,8 @@ use crate::sys::timer;
 use knee_load::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Time after the end in which a late schedule is worked off, so that a pause of the machine just
-/// before the end costs no datagrams.
+/// Time after the end in which a late schedule is worked off. A pause of the machine just before
+/// the end then costs no datagrams.
 const GRACE: Nanos = Nanos::from_millis(10);
 
 /// Longest sleep in one piece. Bounds the delay of a stop.

@@ -210,7 +210,7 @@ mod tests {
     }
 
     proptest! {
-        /// All clients wake at the same moments, whenever they had sent and whenever the run began.
+        /// All clients wake at the same times, whenever they had sent and whenever the run began.
         #[test]
         fn ticks_are_those_of_the_machine(
             period in 1_u64..20 * MS, origin in 0..1_000_000 * MS, ended in 0..60_000 * MS,

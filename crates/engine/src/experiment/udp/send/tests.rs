@@ -315,7 +315,7 @@ fn a_datagram_costs_its_client_what_it_is_to() {
             assert_books(&sent, false);
             let used_s = generator.cpu_user_s + generator.cpu_system_s;
             let least_s = cost.as_secs_f64() * sent.sent as f64;
-            // Times of threads are told to a few microseconds.
+            // Times of threads are exact to a few microseconds.
             assert!(used_s >= 0.99 * least_s, "{used_s} {least_s} {wait:?}");
         }
     }

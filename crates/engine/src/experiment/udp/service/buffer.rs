@@ -10,18 +10,18 @@ const DATAGRAMS_MAX: u64 = 200_000;
 /// Filling takes no longer than this.
 const PATIENCE_NS: u64 = 300_000_000;
 
-/// Fills a twin of the service's socket, which nobody reads, with datagrams of `size` bytes until
-/// it takes no more, and returns how many it took. `None`: it took more than could be sent in the
-/// time given to this, or the kernel does not let us.
+/// Fills a twin of the service's socket, which nobody reads, with datagrams of `size` bytes, and
+/// returns how many it took. `None`: it took more than could be sent in the time given to this, or
+/// the kernel does not permit it.
 ///
 /// Each datagram that the kernel does not take it counts for the whole network namespace
 /// (RcvbufErrors). So the first that would be dropped is not sent: whoever compares that counter
 /// with the ledger finds them equal. Which that is goes by the kernel's rule, see
 /// [`counts_the_next`]; should a kernel drop one earlier, that ends it too.
 ///
-/// That is what it holds from empty; while it is never empty it takes up to a quarter less (see
-/// [`super`]). What a datagram takes of a buffer depends on how its memory was allocated: by the
-/// sender, where both are on one machine, and otherwise by the network driver. So this holds for
+/// That is what it holds from empty. While it is never empty it takes up to a quarter less (see
+/// [`super`]). The room that a datagram takes depends on how its memory was allocated. The sender
+/// allocates it where both are on one machine, otherwise the network driver. So this holds for
 /// senders on this machine alone.
 pub(super) fn capacity(ip: IpAddr, limit_bytes: u32, size: u32) -> Option<u64> {
     fill(ip, limit_bytes, size).ok().flatten()
@@ -63,8 +63,8 @@ fn fill(ip: IpAddr, limit_bytes: u32, size: u32) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Whether a datagram has to fit with those before it (from Linux 6.18 on), or is taken as long as
-/// those before it do not exceed the buffer (__udp_enqueue_schedule_skb in net/ipv4/udp.c).
+/// Whether a datagram has to fit with those before it, as from Linux 6.18 on. Before, it was taken
+/// while those before it did not exceed the buffer (__udp_enqueue_schedule_skb in net/ipv4/udp.c).
 fn counts_the_next() -> bool {
     is_from_6_18(&crate::kernel::host::host().kernel)
 }

@@ -3,8 +3,8 @@
 use super::session::{MALFORMED, NOT_OF_THIS_RUN, RealtimeOffset, UdpSession};
 use super::{UdpServerSpec, UdpServerStats, buffer};
 use crate::experiment::udp::wire::{DatagramHeader, UdpServiceRecord, UdpSessionSpec};
-use crate::sys::datagrams::{Batch, DatagramSocket};
-use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::datagrams::{DatagramBatch, DatagramSocket};
+use crate::sys::epoll::{Epoll, EpollEvent, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::{clock, thread};
 use knee_load::experiment::udp::measure::ServiceFacts;
@@ -70,7 +70,7 @@ pub(super) struct DataThread {
     socket: DatagramSocket,
     link: ThreadLink,
     epoll: Epoll,
-    batch: Batch,
+    batch: DatagramBatch,
     clocks: RealtimeOffset,
     /// The receive buffer as it was before any session.
     rcvbuf_limit: u32,
@@ -109,7 +109,7 @@ impl DataThread {
             socket,
             link,
             epoll,
-            batch: Batch::new(BATCH, IDLE_SIZE),
+            batch: DatagramBatch::new(BATCH, IDLE_SIZE),
             clocks: RealtimeOffset::now(),
             rcvbuf_limit,
             cpus: Vec::new(),
@@ -225,7 +225,7 @@ impl DataThread {
     }
 
     fn wait(&mut self, timeout: Option<Nanos>) {
-        let mut events = [Event::EMPTY; 2];
+        let mut events = [EpollEvent::EMPTY; 2];
         self.waited_from_ns = Some(clock::monotonic_ns());
         let woken = self.epoll.wait(&mut events, timeout).unwrap_or(&[]);
         if woken.iter().any(|event| event.token() == WAKE) {
@@ -313,7 +313,7 @@ impl DataThread {
         let set = self.socket.set_receive_buffer(rcvbuf);
         set.map_err(|e| format!("a receive buffer of {rcvbuf} bytes: {e}"))?;
         let size = begin.size as usize;
-        self.batch = Batch::new((BATCH_BYTES / size).clamp(1, BATCH), size);
+        self.batch = DatagramBatch::new((BATCH_BYTES / size).clamp(1, BATCH), size);
         self.empty();
         let memory = self.socket.memory().map_err(|e| format!("SO_MEMINFO: {e}"))?;
         let local = self.socket.local_address().map_err(|e| e.to_string())?;

@@ -1,18 +1,18 @@
 //! The datagram service: takes datagrams, works on each, and accounts for all of them.
 //!
-//! One thread takes datagrams, so that the socket's receive buffer is the queue: with work it takes
-//! one at a time, and a datagram that finds the buffer full is the kernel's to drop and to count.
-//! Another thread has the control connection, over TCP on the same port.
+//! One thread takes datagrams, so that the socket's receive buffer is the queue. With work it takes
+//! one at a time, and the kernel drops and counts a datagram that finds the buffer full. Another
+//! thread has the control connection, over TCP on the same port.
 //!
 //! It is a station with one server and a finite queue, but not quite M/D/1/K where arrivals are
-//! Poisson and work is fixed: while datagrams are left of those that were queued when the reader
-//! last emptied the kernel's inner queue, the room of those taken is given back only once it makes
-//! up a quarter of the buffer (udp_rmem_release in the kernel's net/ipv4/udp.c). So a buffer that
-//! holds N from empty takes between 3N/4 and N, and the one in work besides.
+//! Poisson and work is fixed. The kernel moves queued datagrams into an inner queue when the reader
+//! has emptied that. While some of these are left, the room of those taken is given back only in
+//! lumps. A lump is a quarter of the buffer (udp_rmem_release in the kernel's net/ipv4/udp.c). So a
+//! buffer that holds N from empty takes between 3N/4 and N, and the one in work besides.
 //!
-//! Nothing is ever sent to anyone but the address that the running session's control connection
-//! comes from, and only where the datagram names that session, a number that its client drew at
-//! random: what is no reflector for others.
+//! Answers go only to the address that the running session's control connection comes from. The
+//! datagram has to name that session, a number that its client drew at random. So the service
+//! cannot be used to flood others.
 
 mod buffer;
 mod control;
@@ -159,8 +159,8 @@ impl UdpServer {
     /// Listens and serves in two threads of its own.
     ///
     /// # Errors
-    /// [`RunError::NotPermitted`]: no token for an address that others reach; the address is in
-    /// use, not permitted or not this machine's; a processor that is not there.
+    /// [`RunError::NotPermitted`]: no token for an address that others reach. Or the address is in
+    /// use, not permitted or not this machine's, or a processor does not exist.
     pub fn start(spec: UdpServerSpec) -> Result<UdpServer, RunError> {
         check(&spec)?;
         let (listener, socket) = port::bind(spec.listen, DatagramSocket::bind)?;

@@ -85,7 +85,7 @@ fn check(address: SocketAddr) {
     let trial = run(&spec);
     let received = trial.received.as_ref().expect("the service told");
     assert!(trial.service.same_host);
-    // The sender is told of what its own queue drops, so that is no loss on the way.
+    // The sender sees what its own queue drops, so that is no loss on the way.
     let refused = trial.sent.send_errors.get("ENOBUFS").copied().unwrap_or(0);
     let lost = trial.sent.sent - received.received;
     assert!(refused + lost > 0, "6,000 datagrams of 8,000 bits a second over 1 Mbit/s");
@@ -94,8 +94,8 @@ fn check(address: SocketAddr) {
         let own = trial.drops.iter().filter(|c| !c.whole_kernel);
         own.filter(|c| c.place == place).map(|c| c.count).sum()
     };
-    // The control connection passes the same queue and loses some segments to it too: far fewer
-    // than the datagrams of which the sender is told.
+    // The control connection passes the same queue and loses some segments to it too. They are far
+    // fewer than the datagrams that the sender sees dropped.
     let queue = at(DropPlace::Qdisc);
     assert!(
         lost <= queue && queue <= lost + 10 + refused / 4,
@@ -108,8 +108,8 @@ fn check(address: SocketAddr) {
     a_socket_that_is_not_told(address);
 }
 
-/// The kernel takes what its queue drops from a socket that does not ask for errors as sent, and
-/// counts it under SndbufErrors: the same number by another way.
+/// Where a socket does not ask for errors, what the queue drops counts as sent. The kernel counts
+/// it under SndbufErrors: the same number by another way.
 fn a_socket_that_is_not_told(address: SocketAddr) {
     let refused = || -> u64 {
         let snmp = std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
@@ -211,7 +211,7 @@ fn firewall_drops_are_found_by_counter_or_by_undelivered_count() {
         let ledger = ledger_of(server.address());
         assert_eq!(ledger.lost["ip_layer"], 100, "{ledger:?}");
         assert!(!ledger.evidence[0].inferred);
-        // Of what is dropped on its way out the sender is told.
+        // The sender sees what is dropped on its way out.
         assert!(shell("nft flush chain inet t in"));
         assert!(shell("nft add chain inet t out { type filter hook output priority 0 ; }"));
         let rule = format!("nft add rule inet t out udp dport {port} numgen inc mod 3 0");
@@ -241,7 +241,7 @@ fn a_rule_of_iptables_legacy_is_found_by_its_counter() {
         assert_eq!(ledger.lost["firewall"], 100, "{ledger:?}");
         let told = &ledger.evidence[0].source;
         assert_eq!(told, "iptables-legacy filter INPUT, rule 1");
-        // Of what is dropped on its way out the sender is told.
+        // The sender sees what is dropped on its way out.
         assert!(shell("iptables-legacy -F INPUT") && add("OUTPUT"));
         let ledger = ledger_of(server.address());
         assert!(ledger.send_errors > 50, "{ledger:?}");
@@ -390,7 +390,7 @@ fn drops_between_namespaces_have_the_kernels_reason() {
     // What lives too short for the router.
     assert!(client.shell(every_third("output", port, "ip ttl set 1")));
     assert_eq!(client.run(told), by("ip_layer", "IP_INHDR"));
-    // Of what is dropped on its way out the sender is told, and nothing is lost.
+    // The sender sees what is dropped on its way out, and nothing is lost.
     assert!(client.shell(every_third("output", port, "drop")));
     assert_eq!(client.run(told), [""; 0]);
 }

@@ -4,7 +4,7 @@ use crate::experiment::udp::wire::{DatagramHeader, Sharing, UdpServiceRecord, Ud
 use crate::kernel::drops::{DropReading, Drops};
 use crate::kernel::freed::{self, FreedPackets};
 use crate::sys::clock::{self, ThreadUse};
-use crate::sys::datagrams::{Batch, DatagramSocket};
+use crate::sys::datagrams::{DatagramBatch, DatagramSocket};
 use crate::sys::thread;
 use knee_load::experiment::udp::measure::{DropCounter, DropPlace};
 use knee_load::experiment::udp::recorder::DatagramRecorder;
@@ -121,7 +121,7 @@ impl UdpSession {
     #[inline]
     pub(super) fn take(
         &mut self,
-        batch: &Batch,
+        batch: &DatagramBatch,
         index: usize,
         clocks: RealtimeOffset,
         now_ns: u64,
@@ -179,7 +179,12 @@ impl UdpSession {
 
     /// Sends a datagram of this run back, in echo mode. Returns whether it did.
     #[inline]
-    pub(super) fn reply(&mut self, socket: &DatagramSocket, batch: &Batch, index: usize) -> bool {
+    pub(super) fn reply(
+        &mut self,
+        socket: &DatagramSocket,
+        batch: &DatagramBatch,
+        index: usize,
+    ) -> bool {
         let replied = self.mode == ServiceMode::Echo && socket.send_back(batch, index);
         self.replies += u64::from(replied);
         replied
@@ -277,9 +282,9 @@ const GOOD_FOR_NS: u64 = 100_000_000;
 
 /// The difference between CLOCK_REALTIME and CLOCK_MONOTONIC.
 ///
-/// It is known to half the time between two readings of the latter with one of the former between
-/// them: some 30 ns where clocks are read without a system call, always below a microsecond
-/// otherwise. A datagram that was queued while CLOCK_REALTIME was set is off by as much as that.
+/// It is exact to half the time between two readings of the latter with one of the former between
+/// them. That is some 30 ns where clocks are read without a system call, otherwise below a
+/// microsecond. A datagram that was queued while CLOCK_REALTIME was set is off by as much as that.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RealtimeOffset {
     /// CLOCK_REALTIME less CLOCK_MONOTONIC, modulo 2^64.

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-/// Room for all that a test sends, where the host stands still before it is read.
+/// Room for all that a test sends, where the host is stalled before it is read.
 const ROOMY: Option<u32> = Some(1 << 20);
 
 pub(super) fn server(change: impl FnOnce(&mut UdpServerSpec)) -> UdpServer {

@@ -1,9 +1,10 @@
-//! Requests that go out with the handshake, over a link of which each byte is a message.
+//! Requests that go out with the handshake, over a link where each byte is a message.
 
 use super::*;
 
-/// `h`: the handshake goes on; `t`: it is over, and what was sent early was taken; `r`: it is over,
-/// and that was refused; `w`: it fails. What it says begins with a letter for what it is.
+/// The handshake's messages. `h`: it goes on; `t`: it is over, and what was sent early was taken.
+/// `r`: it is over, and that was refused; `w`: it fails. What the link sends begins with a letter
+/// for its kind.
 struct Lettered {
     stage: Stage,
     early: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Connections that carry several operations, with an exchange of which each byte is a message.
+//! Connections that carry several operations, with an exchange where each byte is a message.
 
 use super::*;
 use crate::exchange::{
@@ -102,7 +102,7 @@ struct Shared {
     io: Remembers,
 }
 
-/// So many connections, each of which carries so many operations at once.
+/// Up to `connections_max` connections that carry `permitted` operations at once each.
 fn shared(connections_max: u32, permitted: u32) -> Shared {
     let (config, requests, _) = parts(connections_max, 0, "GET");
     let config = ClientConfig { streams_max: permitted, ..config };
@@ -258,7 +258,7 @@ fn refused_operation_goes_again_at_once() {
     assert_eq!(s.outcomes(), [Outcome::Timeout], "as none comes");
 }
 
-/// A connection whose sending fails is given up once, and so is nothing that took its place.
+/// A connection whose sending fails is closed once, and its successor is not closed.
 #[test]
 fn connection_that_cannot_send_is_replaced_once() {
     let mut s = shared(1, 1);

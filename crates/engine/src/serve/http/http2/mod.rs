@@ -6,13 +6,13 @@ mod section;
 mod send;
 mod stream;
 
-use super::connection::{DRAIN_MAX, Fate, Pause, Progress, Tools};
+use super::connection::{DRAIN_MAX, DriveResult, DriveStop, Fate, Tools};
 use super::context::Context;
 use super::fault::Mishap;
 use super::live_stream::LiveStream;
 use super::log::Log;
 use super::request::{HEAD_MAX, Persistence};
-use super::response::{Answer, ResponseKind};
+use super::response::{ResponseKind, ServerResponse};
 use super::stats::Trouble;
 use super::wire::Wire;
 use crate::exchange::http2::connection::{ConnectionCore, Side};
@@ -25,7 +25,7 @@ use section::RequestSection;
 use send::Outgoing;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use stream::{Stage, Streams};
+use stream::{ServerStreams, StreamPhase};
 
 /// Receive window of a stream, in bytes. Request bodies are dropped as they arrive.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -37,7 +37,7 @@ const HELD_BACK_MAX: usize = 256 * 1024;
 
 /// One connection with HTTP/2.
 #[derive(Debug)]
-pub(super) struct Http2 {
+pub(super) struct Http2ServerConnection {
     wire: Wire,
     /// Bytes read and not yet consumed: the start of a frame.
     unread: Vec<u8>,
@@ -47,7 +47,7 @@ pub(super) struct Http2 {
     is_greeted: bool,
     core: ConnectionCore,
     sections: SectionReader<RequestSection>,
-    streams: Streams,
+    streams: ServerStreams,
     /// The highest stream that the client opened.
     last_stream: u32,
     out: Outgoing,
@@ -72,14 +72,14 @@ enum Phase {
     Draining { dropped: usize },
 }
 
-impl Http2 {
+impl Http2ServerConnection {
     /// Continues from bytes that another version of HTTP has read.
     pub(super) fn new(
         wire: Wire,
         unread: Vec<u8>,
         ready_since: Option<Nanos>,
         context: &mut Context,
-    ) -> Http2 {
+    ) -> Http2ServerConnection {
         context.tally.http2.connections += 1;
         let mut out = Outgoing::default();
         let mine = [
@@ -89,14 +89,14 @@ impl Http2 {
         ];
         settings::put(out.bytes(), &mine);
         frame::put_window_update(out.bytes(), 0, CONNECTION_WINDOW - WINDOW_DEFAULT);
-        Http2 {
+        Http2ServerConnection {
             wire,
             unread,
             is_unread_new: true,
             is_greeted: false,
             core: ConnectionCore::new(Side::Client, CONNECTION_WINDOW),
             sections: SectionReader::default(),
-            streams: Streams::default(),
+            streams: ServerStreams::default(),
             last_stream: 0,
             out,
             due: BinaryHeap::new(),
@@ -134,7 +134,7 @@ impl Http2 {
         let Some(stream) = self.streams.find(id) else {
             return;
         };
-        let Stage::Serving { answer, arrival } = stream.stage else {
+        let StreamPhase::Serving { answer, arrival } = stream.stage else {
             return;
         };
         context.tally.sojourn.record(finish - arrival);
@@ -148,7 +148,7 @@ impl Http2 {
         loop {
             match self.step(tools) {
                 Ok(()) => {}
-                Err(Pause::Close) => {
+                Err(DriveStop::Close) => {
                     self.leave_all(tools.context);
                     if let Some(log) = &mut tools.context.log {
                         self.abandon(log);
@@ -156,7 +156,7 @@ impl Http2 {
                     self.wire.end(&mut tools.context.tally);
                     return Fate::Closed(None);
                 }
-                Err(Pause::Wait | Pause::Switch) => {
+                Err(DriveStop::Wait | DriveStop::Switch) => {
                     self.ready_since = None;
                     if self.wire.watch(true, tools.epoll) {
                         return Fate::Open;
@@ -169,14 +169,14 @@ impl Http2 {
     }
 
     /// Reads once, if possible, and writes as much as possible.
-    fn step(&mut self, tools: &mut Tools<'_>) -> Progress {
+    fn step(&mut self, tools: &mut Tools<'_>) -> DriveResult {
         if let Phase::Draining { dropped } = self.phase {
             return self.drain(dropped, tools);
         }
         if self.wants_read()
-            && let Err(Pause::Close) = self.read(tools)
+            && let Err(DriveStop::Close) = self.read(tools)
         {
-            return Err(Pause::Close);
+            return Err(DriveStop::Close);
         }
         let is_sent = self.write(tools)?;
         match self.phase {
@@ -185,10 +185,10 @@ impl Http2 {
                 self.phase = Phase::Draining { dropped: 0 };
                 Ok(())
             }
-            Phase::Ending if is_sent && self.streams.is_empty() => Err(Pause::Close),
+            Phase::Ending if is_sent && self.streams.is_empty() => Err(DriveStop::Close),
             // It was not read from while too much was held back.
             Phase::Open if self.wants_read() => Ok(()),
-            _ => Err(Pause::Wait),
+            _ => Err(DriveStop::Wait),
         }
     }
 
@@ -199,7 +199,7 @@ impl Http2 {
     }
 
     /// Reads once and processes all whole frames.
-    fn read(&mut self, tools: &mut Tools<'_>) -> Progress {
+    fn read(&mut self, tools: &mut Tools<'_>) -> DriveResult {
         let carry = self.unread.len();
         tools.buffer[..carry].copy_from_slice(&self.unread);
         let is_new = std::mem::take(&mut self.is_unread_new);
@@ -275,7 +275,7 @@ impl Http2 {
     fn serve_stream(
         &mut self,
         id: u32,
-        mut answer: Answer,
+        mut answer: ServerResponse,
         arrival: Nanos,
         context: &mut Context,
     ) -> bool {
@@ -341,8 +341,10 @@ impl Http2 {
         let arrival = self.ready_since.take().unwrap_or(now);
         context.tally.on_request(arrival);
         let mishap: Option<Mishap> = context.mishaps.draw();
-        let mut answer =
-            Answer { head_only: stream.head_only, ..Answer::with(mishap, Persistence::KeepAlive) };
+        let mut answer = ServerResponse {
+            head_only: stream.head_only,
+            ..ServerResponse::with(mishap, Persistence::KeepAlive)
+        };
         if self.serve_stream(id, answer, arrival, context) {
             return;
         }
@@ -362,13 +364,13 @@ impl Http2 {
         if context.station.is_none() {
             return self.answer(id, answer, context);
         }
-        stream.stage = Stage::Serving { answer, arrival };
+        stream.stage = StreamPhase::Serving { answer, arrival };
         self.due.push(Reverse((end, id)));
         context.set_timer(end, self.wire.token());
     }
 
     /// Begins the response.
-    fn answer(&mut self, id: u32, answer: Answer, context: &mut Context) {
+    fn answer(&mut self, id: u32, answer: ServerResponse, context: &mut Context) {
         if answer.reset {
             context.tally.on_trouble(Trouble::Reset);
             return self.reset(id, ErrorCode::INTERNAL_ERROR, context);
@@ -407,13 +409,13 @@ impl Http2 {
         self.out.abandon(log);
     }
 
-    fn drain(&mut self, dropped: usize, tools: &mut Tools<'_>) -> Progress {
+    fn drain(&mut self, dropped: usize, tools: &mut Tools<'_>) -> DriveResult {
         if !self.wire.is_readable() {
-            return Err(Pause::Wait);
+            return Err(DriveStop::Wait);
         }
         let read = self.wire.drop_input(tools.buffer)?;
         if read == 0 || dropped + read >= DRAIN_MAX {
-            return Err(Pause::Close);
+            return Err(DriveStop::Close);
         }
         let dropped = dropped + read;
         self.phase = Phase::Draining { dropped };

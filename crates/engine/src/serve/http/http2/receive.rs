@@ -5,13 +5,13 @@ use super::super::context::Context;
 use super::super::response::ResponseKind;
 use super::super::stats::Trouble;
 use super::section::RequestSection;
-use super::stream::{Stage, Stream};
-use super::{Http2, Phase};
+use super::stream::{ServerStream, StreamPhase};
+use super::{Http2ServerConnection, Phase};
 use crate::exchange::http2::frame::{self, FrameHead, PREFACE, flag, kind};
 use crate::exchange::http2::settings;
 use crate::exchange::http2::{ErrorCode, Violation};
 
-impl Http2 {
+impl Http2ServerConnection {
     /// Processes all whole frames. Returns their length in bytes.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Http2 {
             // It was reset; the client did not know yet.
             return Ok(());
         };
-        if !matches!(stream.stage, Stage::Receiving) {
+        if !matches!(stream.stage, StreamPhase::Receiving) {
             context.tally.on_trouble(Trouble::Malformed);
             self.reset(id, ErrorCode::STREAM_CLOSED, context);
             return Ok(());
@@ -205,7 +205,8 @@ impl Http2 {
             frame::put_reset(self.out.bytes(), id, ErrorCode::PROTOCOL_ERROR);
             return Ok(());
         };
-        let mut stream = Stream::new(request.head_only, request.length, self.core.peer.window);
+        let mut stream =
+            ServerStream::new(request.head_only, request.length, self.core.peer.window);
         stream.asked = asked;
         self.streams.insert(id, stream);
         let most = &mut context.tally.http2.streams_max;
@@ -230,7 +231,7 @@ impl Http2 {
             // It was reset, or answered: the client did not know yet, or breaks the order.
             return Ok(());
         };
-        if !matches!(stream.stage, Stage::Receiving) {
+        if !matches!(stream.stage, StreamPhase::Receiving) {
             return Err(Violation::ClosedStream);
         }
         if !ends || !is_trailers {

@@ -5,7 +5,7 @@ use crate::exchange::http2::fields::{Section, check_name, is_of_connection};
 
 /// What of a request matters for its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct Http2RequestHead {
     /// It asks for the head of the response alone.
     pub(super) head_only: bool,
     /// How long its body is, where it says so.
@@ -17,7 +17,7 @@ pub(super) struct Head {
 /// What the fields of a section say.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestSection {
-    head: Head,
+    head: Http2RequestHead,
     methods: u32,
     is_connect: bool,
     schemes: u32,
@@ -39,7 +39,7 @@ impl Section for RequestSection {
 
 impl RequestSection {
     /// The request; `None` where it is malformed (RFC 9113 §8.1.1).
-    pub(super) fn request(&self) -> Option<Head> {
+    pub(super) fn request(&self) -> Option<Http2RequestHead> {
         let (schemes, paths) = (self.schemes, self.paths);
         let is_request = if self.is_connect {
             (self.methods, schemes, paths, self.authorities) == (1, 0, 0, 1)
@@ -119,11 +119,11 @@ mod tests {
 
     #[test]
     fn requests_are_understood() {
-        assert_eq!(read(&GET).request(), Some(Head::default()));
+        assert_eq!(read(&GET).request(), Some(Http2RequestHead::default()));
         let mut head = GET;
         head[0].1 = "HEAD";
         let more = [("content-length", "7"), ("expect", "100-Continue"), ("te", "trailers")];
-        let told = Head { head_only: true, length: Some(7), expects_continue: true };
+        let told = Http2RequestHead { head_only: true, length: Some(7), expects_continue: true };
         assert_eq!(read(&[&head[..], &more].concat()).request(), Some(told));
         let connect = [(":method", "CONNECT"), (":authority", "a:1")];
         assert!(read(&connect).request().is_some());

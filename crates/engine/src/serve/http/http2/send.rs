@@ -1,14 +1,14 @@
-//! Frames to the client: control frames and heads at once, bodies in turn, one frame of each, as
-//! far as the client's windows, its socket and the speed of slow bodies permit.
+//! Frames to the client: control frames and heads at once, bodies in turn, one frame of each. The
+//! client's windows, its socket and the speed of slow bodies limit them.
 
-use super::super::connection::{Pause, TRICKLE_TICK, Tools};
+use super::super::connection::{DriveStop, TRICKLE_TICK, Tools};
 use super::super::context::Context;
 use super::super::log::{Log, LogEntry};
 use super::super::response::ResponseKind;
-use super::super::stats::{Tally, Trouble};
+use super::super::stats::{ServerTally, Trouble};
 use super::super::stream_log::SentMessage;
-use super::Http2;
-use super::stream::Stage;
+use super::Http2ServerConnection;
+use super::stream::StreamPhase;
 use crate::exchange::http2::frame::{self, flag, kind};
 use crate::exchange::http2::{ErrorCode, hpack};
 use knee_load::time::Nanos;
@@ -61,7 +61,7 @@ impl Outgoing {
         if self.has_block {
             return frame::put_headers(&mut self.bytes, id, ends, block, frame_max);
         }
-        // No dynamic table is used: it is given up before the client can limit it (RFC 7541 4.2).
+        // No dynamic table is used: it is set to 0 before the client can limit it (RFC 7541 4.2).
         self.has_block = true;
         let mut first = Vec::with_capacity(block.len() + 1);
         hpack::put_table_size(&mut first, 0);
@@ -117,16 +117,16 @@ impl Outgoing {
     }
 }
 
-fn count(kind: ResponseKind, tally: &mut Tally) {
+fn count(kind: ResponseKind, tally: &mut ServerTally) {
     tally.responses += 1;
     if let ResponseKind::Error(..) = kind {
         tally.on_trouble(Trouble::Error);
     }
 }
 
-impl Http2 {
+impl Http2ServerConnection {
     /// Sends as much as possible. Returns whether nothing is held back.
-    pub(super) fn write(&mut self, tools: &mut Tools<'_>) -> Result<bool, Pause> {
+    pub(super) fn write(&mut self, tools: &mut Tools<'_>) -> Result<bool, DriveStop> {
         loop {
             self.fill(tools.context);
             let context = &mut *tools.context;
@@ -139,11 +139,11 @@ impl Http2 {
                 Ok(count) => self.out.on_sent(count),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     let watched = self.wire.watch_write(tools.epoll);
-                    return watched.map(|()| false).map_err(|_| Pause::Close);
+                    return watched.map(|()| false).map_err(|_| DriveStop::Close);
                 }
                 Err(_) => {
                     context.tally.on_trouble(Trouble::Write);
-                    return Err(Pause::Close);
+                    return Err(DriveStop::Close);
                 }
             }
             if !self.wire.is_pending() {
@@ -157,7 +157,7 @@ impl Http2 {
         while self.out.held_back() < OUT_TARGET
             && let Some((id, stream)) = self.streams.next()
         {
-            let Stage::Sending { answer, sent, begun } = stream.stage else {
+            let StreamPhase::Sending { answer, sent, begun } = stream.stage else {
                 continue;
             };
             let own = stream.own.as_deref();
@@ -197,14 +197,14 @@ impl Http2 {
             stream.send_window.take(length);
             self.core.send_window.take(length);
             let kind = answer.kind;
-            stream.stage = Stage::Sending { answer, sent: after, begun };
+            stream.stage = StreamPhase::Sending { answer, sent: after, begun };
             if after == until
                 && let Some(live) = &mut stream.live
             {
                 live.stream.put_out(&mut self.out.messages);
                 if is_open {
                     live.bytes.clear();
-                    stream.stage = Stage::Sending { answer, sent: 0, begun };
+                    stream.stage = StreamPhase::Sending { answer, sent: 0, begun };
                     continue;
                 }
             }

@@ -3,7 +3,7 @@
 use super::super::asked::Asked;
 use super::super::live_stream::LiveStream;
 use super::super::log::{Log, LogEntry};
-use super::super::response::{Answer, Response};
+use super::super::response::{Response, ServerResponse};
 use super::STREAM_WINDOW;
 use crate::exchange::http2::flow::{ReceiveWindow, SendWindow};
 use knee_load::time::Nanos;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// One request and its response.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct ServerStream {
     /// The request is HEAD.
     pub(super) head_only: bool,
     /// Announced and received length of its body.
@@ -21,7 +21,7 @@ pub(super) struct Stream {
     pub(super) receive_window: ReceiveWindow,
     /// Bytes that may be sent to the client.
     pub(super) send_window: SendWindow,
-    pub(super) stage: Stage,
+    pub(super) stage: StreamPhase,
     /// The whole request, for an application.
     pub(super) asked: Option<Box<Asked>>,
     /// The application's response.
@@ -44,30 +44,30 @@ pub(super) struct LiveBody {
 
 /// Progress of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Stage {
+pub(super) enum StreamPhase {
     /// The body of the request is incomplete.
     Receiving,
     /// In the station.
-    Serving { answer: Answer, arrival: Nanos },
+    Serving { answer: ServerResponse, arrival: Nanos },
     /// Its head is out, and `sent` bytes of its body.
     Sending {
-        answer: Answer,
+        answer: ServerResponse,
         sent: usize,
         /// Start of the body, if bodies are slow.
         begun: Option<Nanos>,
     },
 }
 
-impl Stream {
+impl ServerStream {
     /// Creates a stream whose head was received. `window` is the client's.
-    pub(super) fn new(head_only: bool, length: Option<u64>, window: u32) -> Stream {
-        Stream {
+    pub(super) fn new(head_only: bool, length: Option<u64>, window: u32) -> ServerStream {
+        ServerStream {
             head_only,
             length,
             received: 0,
             receive_window: ReceiveWindow::new(STREAM_WINDOW),
             send_window: SendWindow::new(window),
-            stage: Stage::Receiving,
+            stage: StreamPhase::Receiving,
             asked: None,
             own: None,
             live: None,
@@ -79,14 +79,14 @@ impl Stream {
 
 /// The open streams. With a few dozen of them, a linear search is the fastest.
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub(super) struct ServerStreams {
     ids: Vec<u32>,
-    streams: Vec<Stream>,
+    streams: Vec<ServerStream>,
     /// Streams whose bodies go on, in turn.
     queue: VecDeque<u32>,
 }
 
-impl Streams {
+impl ServerStreams {
     pub(super) fn len(&self) -> usize {
         self.ids.len()
     }
@@ -99,17 +99,17 @@ impl Streams {
         self.ids.iter().position(|&other| other == id)
     }
 
-    pub(super) fn find(&mut self, id: u32) -> Option<&mut Stream> {
+    pub(super) fn find(&mut self, id: u32) -> Option<&mut ServerStream> {
         let place = self.place(id)?;
         self.streams.get_mut(place)
     }
 
-    pub(super) fn insert(&mut self, id: u32, stream: Stream) {
+    pub(super) fn insert(&mut self, id: u32, stream: ServerStream) {
         self.ids.push(id);
         self.streams.push(stream);
     }
 
-    pub(super) fn remove(&mut self, id: u32) -> Option<Stream> {
+    pub(super) fn remove(&mut self, id: u32) -> Option<ServerStream> {
         let place = self.place(id)?;
         self.ids.swap_remove(place);
         Some(self.streams.swap_remove(place))
@@ -125,7 +125,7 @@ impl Streams {
     pub(super) fn drop_unfinished(&mut self) -> usize {
         let before = self.len();
         for place in (0..before).rev() {
-            if let Stage::Receiving = self.streams[place].stage {
+            if let StreamPhase::Receiving = self.streams[place].stage {
                 self.ids.swap_remove(place);
                 self.streams.swap_remove(place);
             }
@@ -151,18 +151,18 @@ impl Streams {
     }
 
     /// Starts the body of a response, after its head.
-    pub(super) fn begin_body(&mut self, id: u32, answer: Answer, begun: Option<Nanos>) {
+    pub(super) fn begin_body(&mut self, id: u32, answer: ServerResponse, begun: Option<Nanos>) {
         if let Some(stream) = self.find(id) {
-            stream.stage = Stage::Sending { answer, sent: 0, begun };
+            stream.stage = StreamPhase::Sending { answer, sent: 0, begun };
             self.resume(id);
         }
     }
 
     /// Starts the body of a response that is a stream of messages, after its head.
-    pub(super) fn begin_live(&mut self, id: u32, answer: Answer, stream: LiveStream) {
+    pub(super) fn begin_live(&mut self, id: u32, answer: ServerResponse, stream: LiveStream) {
         if let Some(of) = self.find(id) {
             of.live = Some(Box::new(LiveBody { stream, bytes: Vec::new() }));
-            of.stage = Stage::Sending { answer, sent: 0, begun: None };
+            of.stage = StreamPhase::Sending { answer, sent: 0, begun: None };
         }
     }
 
@@ -177,7 +177,7 @@ impl Streams {
         let Some(stream) = self.find(id) else {
             return;
         };
-        if matches!(stream.stage, Stage::Sending { .. }) && !stream.is_queued {
+        if matches!(stream.stage, StreamPhase::Sending { .. }) && !stream.is_queued {
             stream.is_queued = true;
             self.queue.push_back(id);
         }
@@ -186,14 +186,14 @@ impl Streams {
     /// Queues all slow bodies.
     pub(super) fn resume_slow(&mut self) {
         for place in 0..self.len() {
-            if let Stage::Sending { begun: Some(_), .. } = self.streams[place].stage {
+            if let StreamPhase::Sending { begun: Some(_), .. } = self.streams[place].stage {
                 self.resume(self.ids[place]);
             }
         }
     }
 
     /// The next stream whose body may go on.
-    pub(super) fn next(&mut self) -> Option<(u32, &mut Stream)> {
+    pub(super) fn next(&mut self) -> Option<(u32, &mut ServerStream)> {
         while let Some(id) = self.queue.pop_front() {
             if let Some(place) = self.place(id) {
                 self.streams[place].is_queued = false;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// How long a certificate that was made here is valid.
 const VALIDITY: Duration = Duration::from_secs(7 * 86_400);
-/// It is valid from so long before it was made on: clients' clocks may be behind.
+/// Validity before the time at which it was made: clients' clocks may be behind.
 const BEFORE: Duration = Duration::from_secs(3_600);
 
 /// A certificate with those between it and its root, and its private key.

@@ -181,7 +181,7 @@ fn windows_hold_bodies_back_and_streams_take_turns() {
 }
 
 #[test]
-fn streams_beyond_the_limit_are_refused_and_nothing_else_is_lost() {
+fn streams_beyond_the_limit_are_refused_alone() {
     let streams_max = 2;
     let spec = HttpServerSpec { streams_max, ..with_station(4, 50) };
     let server = HttpServer::start(spec).unwrap();
@@ -284,7 +284,7 @@ fn a_client_that_ends_early_still_gets_what_it_asked_for() {
 }
 
 #[test]
-fn pings_without_end_from_a_client_that_does_not_read_are_left_unread() {
+fn endless_pings_of_a_client_that_does_not_read_stay_unread() {
     let server = HttpServer::start(spec()).unwrap();
     let mut client = Client::new(&server);
     client.send();

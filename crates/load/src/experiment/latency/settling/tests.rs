@@ -23,7 +23,7 @@ fn settles_after(
     })
 }
 
-/// Pings of 1 ms, one in each window, where the longest of all took so long.
+/// Pings of 1 ms, one in each window, and this longest ping of all.
 fn level(windows: u64, longest: Nanos) -> PingsSoFar {
     PingsSoFar { answered: windows, round_trips: Nanos(windows * MS.0), longest }
 }
@@ -56,7 +56,7 @@ fn a_new_longest_ping_begins_the_windows_anew() {
 
 #[test]
 fn a_flow_that_speeds_up_is_waited_for() {
-    // From 1 to 10 per window after the tenth: its mean at window n is 10 - 90/n from then on, and
+    // From 1 to 10 per window after the tenth. Its mean at window n is 10 - 90/n from then on. It
     // moves by no more than 5 % over 4 windows where 90·4/(n·(n-4)) <= 0.05·(10 - 90/n).
     let received = |w: u64| vec![w.min(10) + 10 * w.saturating_sub(10)];
     let mut rule = Settling::new(settle(4));
@@ -220,8 +220,8 @@ fn settled_share(queue: impl Fn(&mut Rng) -> Queue, counts: impl Fn(f64, &Queue)
     settled.count() as f64 / 1_000.0
 }
 
-/// Climbs by 0.3 to 2 times what it began with in each second, after an overshoot that is higher
-/// than all that follows for the first second or two.
+/// Climbs by 0.3 to 2 times its first value in each second. The overshoot before is higher than all
+/// that follows for the first second or two.
 fn climbing(rng: &mut Rng, overshoots: bool) -> Queue {
     let from_ms = within(rng, 20.0, 100.0);
     let per_s = from_ms * within(rng, 0.3, 2.0);

@@ -3,14 +3,22 @@
 use super::*;
 use proptest::prelude::*;
 
-fn rows(text: &str) -> Vec<(f64, f64, Option<f64>, Option<f64>)> {
-    let points = parse_csv(text.as_bytes()).unwrap_or_else(|e| panic!("{text:?}: {e}"));
-    points.iter().map(|p| (p.level, p.throughput_per_s, p.mean_ns, p.p90_ns)).collect()
+type TableRow = (u32, f64, Option<u64>, Option<u64>);
+
+fn parsed(text: &str) -> Vec<SweepSlice> {
+    parse_csv(text.as_bytes()).unwrap_or_else(|e| panic!("{text:?}: {e}"))
+}
+
+fn rows(text: &str) -> Vec<TableRow> {
+    let row = |s: &SweepSlice| (users_of(s.level), s.throughput_per_s, s.mean_ns, s.p90_ns);
+    let mut rows: Vec<TableRow> = parsed(text).iter().map(row).collect();
+    rows.sort_by_key(|row| row.0);
+    rows
 }
 
 #[test]
 fn reads_what_people_write() {
-    let plain = vec![(1.0, 1833.0, None, None), (300.0, 88_375.0, None, None)];
+    let plain = vec![(1, 1833.0, None, None), (300, 88_375.0, None, None)];
     for (what, text) in [
         ("plain", "vusers,throughput_per_s\n1,1833\n300,88375\n"),
         ("no newline at the end", "vusers,throughput_per_s\n1,1833\n300,88375"),
@@ -21,19 +29,18 @@ fn reads_what_people_write() {
         ("thousands in quotes", "vusers,throughput_per_s\n1,\"1,833\"\n300,\"88,375.0\""),
         ("byte order mark", "\u{feff}VUSERS,Throughput_per_s\n1,1833\n300,88375"),
         ("optional cells empty", "vusers,throughput_per_s,mean_ms\n1,1833,\n300,88375,"),
-        ("a level twice", "vusers,throughput_per_s\n1,1832\n300,88375\n1,1834"),
     ] {
         assert_eq!(rows(text), plain, "{what}");
     }
     assert_eq!(
         rows("p90_ms,vusers,throughput_per_s,mean_ms\n2.5,10,4000,2"),
-        [(10.0, 4000.0, Some(2e6), Some(2.5e6))]
+        [(10, 4000.0, Some(2_000_000), Some(2_500_000))]
     );
 }
 
 #[test]
 fn tables_of_web_pages_are_read_without_header() {
-    let plain = vec![(1.0, 1833.0, None, None), (5000.0, 88_318.0, None, None)];
+    let plain = vec![(1, 1833.0, None, None), (5000, 88_318.0, None, None)];
     for text in [
         "1,1833\n5000,88318",
         "1, 1833\n5000, \"88,318\"",
@@ -49,20 +56,25 @@ fn tables_of_web_pages_are_read_without_header() {
     ] {
         assert_eq!(rows(text), plain, "{text:?}");
     }
-    assert_eq!(rows("10 4k/s 2ms 2.5 ms"), [(10.0, 4000.0, Some(2e6), Some(2.5e6))]);
+    assert_eq!(rows("10 4k/s 2ms 2.5 ms"), [(10, 4000.0, Some(2_000_000), Some(2_500_000))]);
 }
 
 #[test]
-fn rounds_of_a_table_are_a_factor() {
-    let points = |text: &str| parse_csv(text.as_bytes()).unwrap();
-    // The second round is twice as fast throughout.
-    let rounds = points("1 100\n2 150\n2 300\n1 200\n1 100\n2 150");
-    assert!(rounds.iter().all(|p| p.in_rounds && p.trials == 3));
-    let [lo, hi] = rounds[0].throughput_ci95.unwrap();
-    assert!(hi / lo < 1.01, "{rounds:?}");
-    let blocks = points("1 100\n1 200\n1 100\n2 150\n2 300\n2 150");
-    assert!(blocks.iter().all(|p| !p.in_rounds));
-    assert!(points("1 100\n2 150").iter().all(|p| !p.in_rounds));
+fn rounds_are_parts_with_each_level_once_or_a_column() {
+    let rounds = |text: &str| parsed(text).iter().map(|s| s.round).collect::<Vec<_>>();
+    assert_eq!(rounds("1 100\n2 150\n2 300\n1 200\n1 100\n2 150"), [1, 1, 2, 2, 3, 3]);
+    assert_eq!(rounds("1 100\n1 200\n1 100\n2 150\n2 300\n2 150"), [0; 6]);
+    assert_eq!(rounds("1 100\n2 150"), [0; 2]);
+    // Sorted by level, with the number of the repeat from 0 on.
+    let by_level = "users,repeat,rps\n1,0,100\n1,1,0\n1,3,102\n2,0,150\n2,1,151\n2,3,150";
+    let slices = parsed(by_level);
+    let of: Vec<_> = slices.iter().map(|s| (s.round, users_of(s.level))).collect();
+    assert_eq!(of, [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)]);
+    assert_eq!(slices[2].marks, ["outage"]);
+    assert_eq!(slices[2].outage_ns, None, "the table tells no times");
+    let timed = parsed("round vusers rps begin_s\n1 1 5 0\n1 2 9 1\n2 2 0 2.5\n2 1 5 3");
+    assert_eq!(timed[2].outage_ns, Some([2_500_000_000, 3_000_000_000]));
+    assert_eq!(rounds("round vusers rps\n4 1 5\n4 2 9"), [0, 0], "one round is none");
 }
 
 #[test]
@@ -83,6 +95,7 @@ fn errors_name_line_and_column_and_what_is_right() {
         ("vusers,throughput_per_s\n1.5,5", "line 2, column 1 (vusers)", "whole"),
         ("vusers,throughput_per_s\n1,x", "line 2, column 2 (throughput_per_s)", "`x`"),
         ("vusers,throughput_per_s\n1,nan", "line 2, column 2", "per second"),
+        ("vusers,rps,round\n1,5,1.5", "line 2, column 3 (round)", "number of the round"),
         ("vusers,throughput_per_s\n1,\"8,31\"", "line 2, column 2", "88,318"),
         ("vusers,throughput_per_s\n1,\"5", "line 2, column 2", "not closed"),
         ("vusers,throughput_per_s,p90_ms\n1,5,-1", "line 2, column 3 (p90_ms)", "above 0"),
@@ -109,7 +122,8 @@ proptest! {
     #[test]
     fn never_panics_on_what_is_almost_right(text in "[0-9,.\"#e\n -]{0,60}") {
         if let Ok(points) = parse_csv(format!("vusers,throughput_per_s\n{text}").as_bytes()) {
-            prop_assert!(points.iter().all(|p| p.level >= 1.0 && p.throughput_per_s > 0.0));
+            let is_sound = |s: &SweepSlice| users_of(s.level) >= 1 && s.throughput_per_s >= 0.0;
+            prop_assert!(points.iter().all(is_sound));
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Whether the service lost datagrams as others had its processor, and how they came to have it.
 //!
-//! It lost datagrams for that reason if it was kept from its processor and the loss falls in one of
-//! three cells: the service at real-time priority, a processor of its own for it, or a single
-//! sender that replays the crowd's times of sending. It lost none for that reason if it always had
-//! its processor, or if the loss stays in all of these cells. Where the replay loses more than
-//! twice as much, it does so for a reason of its own and shows nothing.
+//! Supported if the service was kept from its processor and the loss falls in one of three cells.
+//! These are: the service at real-time priority, a processor of its own for it, or a single sender
+//! that replays the crowd's times of sending. Ruled out if it always had its processor, or if the
+//! loss stays in all of these cells. Where the replay loses more than twice as much, it does so for
+//! a reason of its own and shows nothing.
 //!
 //! Either the service was interrupted as it worked, or it woke and waited for its turn. The time
-//! since preemptions is at most their number times its longest pause. Preemption is not the cause
-//! if that is less than half of its waits, or if fewer than a tenth of its turns end in a
-//! preemption. It is the cause if at least half of its turns do. In between, the waits are named
+//! since preemptions is at most their number times its longest pause. Preemption is ruled out if
+//! that time is less than half of its waits. It is ruled out too if fewer than a tenth of its turns
+//! end in one. It is the cause if at least half of its turns do. In between, the waits are named
 //! and preemption is left open. So there is one cause, and one name.
 
 use super::super::cells::CellChange;

@@ -1,4 +1,4 @@
-//! What is said of it all.
+//! The conclusion of an explanation.
 
 use super::super::UdpExplain;
 use super::processor::WAITS;
@@ -72,7 +72,7 @@ fn a_cause_is_named_once_with_what_a_cell_changes_besides() {
     assert_eq!(standing(&conclusion, "receiver_pauses"), "ruled_out");
     let claim = "after it woke, while datagrams pile up";
     assert_eq!(conclusion.answer.matches(claim).count(), 1);
-    // Where it may not have that priority, that is said.
+    // Where it may not have that priority, the answer says so.
     let mut without = UdpExplain::new(asked(&[0, 1]));
     let (_, conclusion) = run(&mut without, |spec| world(who(spec)));
     assert!(

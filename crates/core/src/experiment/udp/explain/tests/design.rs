@@ -3,9 +3,10 @@
 use super::super::cells::{CellChange, DesignCell, block};
 use super::super::{ExplainSpec, UdpExplain};
 use super::{CROWD, Who, asked, explain, losers, standing, who};
+use crate::experiment::NextTrial;
 use crate::experiment::udp::report::{EffectRow, UdpConclusion};
 use crate::experiment::udp::tests::fake::{TrialBehaviour, run};
-use crate::experiment::{EndReason, Experiment, Next};
+use crate::experiment::{EndReason, Experiment};
 use knee_load::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use knee_load::spec::{ArrivalLaw, WaitPolicy};
 
@@ -72,7 +73,7 @@ fn a_replay_sends_the_moments_of_its_own_block() {
     let past = &conducted.trials;
     let mut replays = 0;
     for made in 0..past.len() {
-        let Next::Run(spec) = experiment.next(&past[..made]) else {
+        let NextTrial::Run(spec) = experiment.next(&past[..made]) else {
             panic!("trial {made} was made");
         };
         assert_eq!(spec.label, past[made].report.label, "the same again");

@@ -20,7 +20,7 @@ fn sending_takes_the_rate() {
     assert_eq!(standing(&conclusion, name), "undecided", "nobody waits");
 }
 
-/// Clients that send so many at once.
+/// Clients that send this number at once.
 fn bursts(burst: u64, losing: &'static [Who]) -> impl Fn(Who) -> TrialBehaviour {
     move |who| TrialBehaviour { burst, ..losers(losing)(who) }
 }

@@ -13,8 +13,8 @@ use knee_load::time::Nanos;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-/// Clients and a service in virtual time: datagrams go through a queue with room for 40 and 20 µs
-/// of work each, or whatever a cell asks for.
+/// Clients and a service in virtual time. Datagrams go through a queue with room for 40 and take 20
+/// µs of work each, or whatever a cell asks for.
 fn simulated(spec: &UdpTrialSpec) -> AssessedUdpTrial {
     let starts = match &spec.wait {
         ClientWait::Tick(period) => {

@@ -8,7 +8,7 @@ struct Seen {
     body: String,
 }
 
-impl Sink for Seen {
+impl ResponseSink for Seen {
     const READS: bool = true;
 
     fn field(&mut self, name: &[u8], value: &[u8]) {

@@ -17,8 +17,8 @@ fn reset(stream: u32, code: u32) -> Vec<u8> {
     f(kind::RST_STREAM, 0, stream, &code.to_be_bytes())
 }
 
-/// Operation 1 on stream 1, which the bytes are about, ends so; what is told of it is the same
-/// however they are cut, and the connection goes on.
+/// Operation 1 on stream 1, which the bytes are about, ends so. The events are the same however the
+/// bytes are cut, and the connection goes on.
 fn check(name: &str, request: usize, bytes: &[u8], end: Result<u16, Outcome>) {
     let mut first = None;
     for piece in [usize::MAX, 1, 5] {

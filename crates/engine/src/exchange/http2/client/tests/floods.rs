@@ -75,7 +75,7 @@ fn floods() {
     }
 }
 
-/// Every response is reset, or malformed, or given up: nothing of it stays.
+/// Every response is reset, malformed or cancelled: nothing of it stays.
 #[test]
 fn streams_leave_nothing() {
     let mut rig = Rig::greeted();
@@ -96,8 +96,8 @@ fn streams_leave_nothing() {
     assert!(rig.http2.senders.is_empty());
 }
 
-/// Late frames of what was given up are passed over, and count for the connection's window and the
-/// table all the same.
+/// Late frames of cancelled operations are ignored, but count for the connection's window and the
+/// table.
 #[test]
 fn what_was_given_up_is_passed_over() {
     let mut rig = Rig::greeted();
@@ -127,7 +127,7 @@ fn what_was_given_up_is_passed_over() {
     });
 }
 
-/// A server that grants no window: operations with a body that are given up leave nothing.
+/// A server that grants no window: cancelled operations with a body leave nothing.
 #[test]
 fn bodies_that_nobody_takes() {
     let mut rig = Rig::greeted();
@@ -204,7 +204,7 @@ fn room_is_the_lower_limit() {
     assert_eq!(rig.room().operations, 1);
 }
 
-/// What is refused as the limit was not known yet may go again; later ones are told as refused.
+/// What is refused while the limit is not known may be sent again; later ones end as refused.
 #[test]
 fn refused_before_the_limit_was_known() {
     let refused = |id| f(kind::RST_STREAM, 0, id, &[0, 0, 0, 7]);

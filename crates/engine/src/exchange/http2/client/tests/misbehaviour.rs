@@ -16,11 +16,11 @@ const END: u8 = flag::END_STREAM;
 const WHOLE: u8 = flag::END_HEADERS;
 const STATUS: &[(&str, &str)] = &[(":status", "200")];
 
-/// A name, the rule's section, the code that the server is told, and what it sends after SETTINGS
-/// with operation 1 on stream 1 and operation 2 on stream 3, both GET.
+/// A name, the rule's section, the error code sent to the server, and the bytes that the server
+/// sends after SETTINGS. Operation 1 is on stream 1 and operation 2 on stream 3, both GET.
 pub(super) type Row = (&'static str, &'static str, u32, Vec<u8>);
 
-/// Feeds it in pieces of so many bytes.
+/// Feeds `bytes` in pieces of this length.
 fn run(bytes: &[u8], piece: usize, requests: [usize; 2]) -> Rig {
     let mut rig = Rig::greeted();
     rig.begin(1, requests[0]);

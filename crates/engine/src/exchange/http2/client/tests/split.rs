@@ -1,4 +1,4 @@
-//! However the bytes of the server are cut, the same is told and the same is answered.
+//! Events and answers are the same however the bytes of the server are cut.
 
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
@@ -44,7 +44,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// What is told, what is answered and how the connection stands after these pieces.
+/// The events, the answer and the connection's state after these pieces.
 fn outcome<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<OpEvent>, Vec<u8>, ConnectionState) {
     let mut rig = Rig::greeted();
     rig.begin(0, GET);
