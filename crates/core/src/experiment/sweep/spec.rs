@@ -123,16 +123,13 @@ pub enum RatePlan {
 }
 
 /// A limit that a level has to keep: `p90=50ms`, `gap_p99=50ms`, `good_streams=99%`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// The least share of the streams that are good, in percent.
-    #[serde(rename = "good_streams_percent")]
     GoodStreams(f64),
     /// The upper limit of a figure of times.
-    #[serde(untagged)]
     Time {
         /// The times.
-        #[serde(default)]
         of: TimesOf,
         /// The bounded figure.
         metric: BoundMetric,
@@ -326,8 +323,7 @@ impl FromStr for Bound {
 }
 
 /// A figure of response time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoundMetric {
     /// Mean.
     Mean,
