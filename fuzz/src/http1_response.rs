@@ -52,7 +52,12 @@ fn responses(
     while at < stream.len() {
         let here = &stream[at..][..piece(stream.len() - at)];
         at += here.len();
-        match parser.feed(here, cache) {
+        let mut progress = parser.feed(here, cache);
+        if let Progress::Events { used } = progress {
+            progress = parser.feed_body(&here[used..], &mut ());
+        }
+        match progress {
+            Progress::Events { .. } => panic!("a body has no head"),
             Progress::NeedMore => assert!(parser.has_begun() || ends_in_empty_line(&stream[..at])),
             Progress::Malformed(violation) => {
                 ends.push(End::Malformed(violation));

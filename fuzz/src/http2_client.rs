@@ -95,6 +95,7 @@ fn check_order(events: &[OpEvent]) {
     for one in events {
         let (op, ends) = match *one {
             OpEvent::Written(op) | OpEvent::Received { op, .. } => (op, false),
+            OpEvent::Message(message) => (message.op, false),
             OpEvent::Answered { op, .. }
             | OpEvent::Failed { op, .. }
             | OpEvent::Unprocessed(op) => (op, true),

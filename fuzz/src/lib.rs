@@ -9,6 +9,7 @@ pub mod http2_client;
 pub mod import_file;
 pub mod latency_control;
 pub mod latency_text;
+pub mod messages;
 pub mod observe_control;
 pub mod scenario_file;
 pub mod sweep_csv;

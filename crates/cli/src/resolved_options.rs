@@ -108,7 +108,7 @@ impl Typed for Threshold {
 
 impl Typed for Bound {
     fn typed(&self) -> Value {
-        format!("{}={}", self.metric(), self.limit.exactly()).into()
+        Bound::typed(self).into()
     }
 }
 

@@ -363,7 +363,8 @@ impl RunPlan<'_> {
         let mut worker = Worker {
             driver: AnyDriver::new(spec, share).limited(limit.cloned(), spec),
             client,
-            recorder: Recorder::new(RecorderConfig::of(spec, STARTS_MAX / self.crew.of as usize)),
+            recorder: Recorder::new(RecorderConfig::of(spec, STARTS_MAX / self.crew.of as usize))
+                .of_streams(&spec.target),
             clock: MonotonicClock::start(),
             receive_clock: ReceiveClock::new(0),
             waiter: Waiter::new(spec.engine.wait, COVERED, &spec.engine.margins)

@@ -239,6 +239,9 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
             self.driver.on_established(lane, now);
             ended += 1;
         }
+        while let Some(message) = self.client.take_message() {
+            self.recorder.on_message(&message);
+        }
         while let Some(completion) = self.client.take_completed() {
             self.recorder.on_completion(completion);
             if self.pace.is_watched() {
@@ -316,6 +319,9 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
         measurement.lost = in_flight;
         measurement.malformed_because = self.client.first_violation();
         measurement.stream_reset_because = self.client.first_reset();
+        if let Some(messages) = &mut measurement.messages {
+            messages.fault = self.client.first_stream_fault();
+        }
         measurement.handshakes = self.client.take_handshakes();
         measurement.sessions = self.client.take_sessions();
         measurement.connections_opened = opened;

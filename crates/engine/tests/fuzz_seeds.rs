@@ -29,6 +29,11 @@ fn http1_request() {
 }
 
 #[test]
+fn messages() {
+    run("messages", 4_000, checks::messages::check);
+}
+
+#[test]
 fn http1_response() {
     run("http1_response", 4_000, checks::http1_response::check);
 }

@@ -27,6 +27,8 @@ impl IntervalShare {
                 attempted: part.attempted,
                 completed: part.completed,
                 errors: part.errors,
+                messages: part.messages,
+                units: part.units,
                 pacing: part.pacing,
                 under_way: part.under_way,
                 response: None,
@@ -92,6 +94,8 @@ impl IntervalShare {
                 attempted: now.attempted.saturating_sub(before.attempted),
                 completed: now.completed.saturating_sub(before.completed),
                 errors: now.errors.saturating_sub(before.errors),
+                messages: now.messages.saturating_sub(before.messages),
+                units: now.units.saturating_sub(before.units),
                 pacing: now.pacing.map(|pacing| Pacing {
                     count: pacing.count.saturating_sub(paced.count),
                     sum_ns: pacing.sum_ns.saturating_sub(paced.sum_ns),

@@ -17,6 +17,7 @@ pub mod experiment;
 pub mod host;
 pub mod law;
 pub mod measure;
+pub mod messages;
 pub mod names;
 pub mod percent;
 pub mod polling;

@@ -67,6 +67,7 @@ impl ProgressCounts {
                 plural(errors, "error"),
             ]
             .into_iter()
+            .chain(messages(interval))
             .chain(under_way(interval))
             .collect(),
             ProgressCounts::Datagrams { sent } => {
@@ -76,6 +77,11 @@ impl ProgressCounts {
             ProgressCounts::Flows { ping_max } => flow_parts(interval, ping_max),
         }
     }
+}
+
+/// The rate of messages of streams.
+fn messages(interval: &Interval) -> Option<String> {
+    Some(format!("{} messages", rate(interval.per_s(interval.messages?))))
 }
 
 /// The number of operations in flight and the age of the oldest.
@@ -229,6 +235,8 @@ mod tests {
         max_ns: 5_000_000,
         pacing_error_ns_mean: None,
         pacing_error_ns_max: None,
+        messages: None,
+        units: None,
         in_flight: Some(40),
         oldest_ns: Some(2_000_000),
         sent: None,

@@ -18,6 +18,7 @@ mod holed;
 pub mod import;
 mod load;
 mod locator;
+mod messages;
 mod names;
 mod request;
 mod response;

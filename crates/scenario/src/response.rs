@@ -8,7 +8,7 @@ use super::{schema, template};
 use knee_load::quantity::parse::{error, quoted};
 use knee_load::quantity::parse_duration;
 use knee_load::session::TemplatePiece;
-use knee_load::session::{Expectation, Match, Source, Template};
+use knee_load::session::{Expectation, Match, Source, Template, parse_pointer};
 use knee_load::spec::{ParseError, parse_header};
 use knee_load::time::Nanos;
 
@@ -92,7 +92,7 @@ fn body(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Expectation> {
     }
     let fields = Fields::read(node, schema::BODY)?;
     let source = match fields.get("json") {
-        Some(node) => Source::Json(parsed(node, POINTER, pointer)?),
+        Some(node) => Source::Json(parsed(node, POINTER, parse_pointer)?),
         None => Source::Body,
     };
     let is = match (&source, fields.get("equals"), fields.get("contains")) {
@@ -147,7 +147,7 @@ fn extraction(entry: &Entry) -> Read<Extract<'_>> {
     let one = fields.one()?;
     let node = &one.value;
     let source = match &*one.key {
-        "json" => Source::Json(parsed(node, POINTER, pointer)?),
+        "json" => Source::Json(parsed(node, POINTER, parse_pointer)?),
         "header" => {
             let name = &text(node, "the name of a header")?.text;
             check_name(name).or_else(|wrong| fault(node.at, wrong.0))?;
@@ -195,21 +195,6 @@ fn between(node: &Node) -> Read<Source> {
 }
 
 const POINTER: &str = "a JSON Pointer such as /items/0/id";
-
-/// RFC 6901.
-fn pointer(text: &str) -> Result<String, ParseError> {
-    let shown = quoted(text);
-    if !(text.is_empty() || text.starts_with('/')) {
-        let meant = text.trim_start_matches('$').replace(['.', '['], "/").replace(']', "");
-        let meant = quoted(&format!("/{}", meant.trim_start_matches('/')));
-        return Err(error(format!("{shown} is no JSON Pointer: it begins with '/', as {meant}")));
-    }
-    let mut escapes = text.split('~').skip(1);
-    if escapes.any(|rest| !rest.starts_with(['0', '1'])) {
-        return Err(error(format!("{shown} is no JSON Pointer: write ~0 for '~' and ~1 for '/'")));
-    }
-    Ok(text.to_owned())
-}
 
 fn header_name(entry: &Entry) -> Read<String> {
     check_name(&entry.key).or_else(|wrong| fault(entry.at, wrong.0))?;

@@ -2,6 +2,7 @@
 
 use super::fault::{Position, Read, bail, fault, unknown};
 use super::fields::{Fields, duration, named, one_or_more, parsed, text, whole, word};
+use super::messages;
 use super::names::{Names, TemplateScope};
 use super::request::{CompiledRequest, RequestDraft, redirected};
 use super::response::{Extract, expectations, extractions};
@@ -22,7 +23,8 @@ pub(super) const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", 
 
 /// The keys that only a request has.
 pub(super) const OF_REQUESTS: &str = "name exec gives headers json form body body_file expect \
-                                      extract redirects timeout on_failure";
+                                      extract redirects timeout on_failure messages \
+                                      message_count end_message message_timeout";
 
 /// The most kinds of sessions.
 const KINDS_MAX: usize = 1_000;
@@ -215,7 +217,8 @@ impl PlanBuilder<'_> {
             fields,
             common: self.common.headers,
         };
-        let compiled = draft.compile(self.origin, &mut self.scope(&kind.names))?;
+        let mut compiled = draft.compile(self.origin, &mut self.scope(&kind.names))?;
+        compiled.request.messages = messages::read(fields)?;
         let name = step_name(fields, &method, url, kind)?;
         let mut step = self.what_is_done(fields, kind)?;
         step.name = name;

@@ -9,6 +9,7 @@ mod expect;
 mod fleet;
 mod http;
 mod load;
+mod messages;
 mod nats;
 mod observe;
 mod secret;

@@ -6,6 +6,7 @@ use super::choice::{Choices, one_of, word_of};
 use super::curl::{CurlArgs, Proxy, parse_header};
 use super::expect::ExpectArgs;
 use super::first_given;
+use super::messages::MessageArgs;
 use super::secure::SecureArgs;
 use super::websocket::WebSocketArgs;
 use crate::failure::Failure;
@@ -91,6 +92,10 @@ pub struct TargetArgs {
 
     #[command(flatten)]
     #[serde(flatten)]
+    messages: MessageArgs,
+
+    #[command(flatten)]
+    #[serde(flatten)]
     curl: CurlArgs,
 
     #[command(flatten)]
@@ -141,7 +146,7 @@ impl TargetArgs {
         let target = Target::new(endpoint, requests, self.pick, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
         let target = self.speak(target, scheme)?;
-        Ok(self.expect.apply(target))
+        Ok(self.messages.apply(self.expect.apply(target)))
     }
 
     /// The same target, spoken with and secured as its scheme and the options say.

@@ -25,13 +25,13 @@ fn long_help() -> String {
     format!(
         "Threshold that fails the run (exit code 1), repeatable: 'p99>200ms', 'throughput<5000', \
          'errors>0.1%', 'invalid'\n\n\
-         Of response times: {} against a time. {} against a rate, {} against a share (0.1%) or a \
-         number. Comparisons: > >= < <=. With the name of a step of a scenario, or of a session, \
-         before it: 'checkout p99>500ms'. A sweep is judged at the level nearest to its knee, or \
-         else at the one with the most throughput.",
+         Of times: {} against a time; those of messages have all figures of response times. {} \
+         against a rate, {} against a share (0.1%) or a number. Comparisons: > >= < <=. With the \
+         name of a step of a scenario, or of a session, before it: 'checkout p99>500ms'. A sweep \
+         is judged at the level nearest to its knee, or else at the one with the most throughput.",
         threshold_names(StatisticUnit::Nanoseconds).join(", "),
-        threshold_names(StatisticUnit::PerSecond).join(" and "),
-        threshold_names(StatisticUnit::Count).join(" and ")
+        threshold_names(StatisticUnit::PerSecond).join(", "),
+        threshold_names(StatisticUnit::Count).join(", ")
     )
 }
 

@@ -71,6 +71,10 @@ pub struct RawSweep {
 
     /// Response-time limit within which to find the maximum throughput, repeatable: p90=50ms (mean,
     /// p50, p75, p90, p95, p99, p999)
+    ///
+    /// Of streams of messages likewise first_message_p99, gap_p99, per_message_p99 and stream_p99,
+    /// and good_streams=99%: the least share of the streams that meet --slo. With --slo that is a
+    /// bound by default.
     #[arg(long, value_name = "FIGURE=T", help_heading = "Load")]
     #[serde(serialize_with = "typed")]
     bound: Vec<Bound>,
@@ -193,12 +197,27 @@ impl RawSweep {
         self.http.observe.check(&base.target)?;
         self.http.thresholds.check(&base.target)?;
         Ok(SweepSpec {
-            base,
             axis: self.axis(),
-            bounds: self.bound.clone(),
+            bounds: self.bounds(&base.target)?,
             budget: self.budget.unwrap_or(SweepSpec::BUDGET),
             vusers_max: SweepSpec::VUSERS_MAX.min(machine.connections_default()),
+            base,
         })
+    }
+
+    /// The bounds, that on good streams among them where it is told what a good one is.
+    fn bounds(&self, target: &Target) -> Result<Vec<Bound>, Failure> {
+        let mut bounds = self.bound.clone();
+        let has_share = bounds.iter().any(|bound| matches!(bound, Bound::GoodStreams(_)));
+        match target.stream_bounds {
+            None if has_share => {
+                let wrong = "good_streams needs --slo, which says what a good stream is";
+                return Err(Failure::argument("--bound", wrong));
+            }
+            Some(_) if !has_share => bounds.push(Bound::GOOD_STREAMS),
+            _ => {}
+        }
+        Ok(bounds)
     }
 
     fn is_open(&self) -> bool {

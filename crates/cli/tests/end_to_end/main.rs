@@ -23,6 +23,7 @@ mod latency_on_a_link;
 mod limits;
 mod live;
 mod margins;
+mod messages;
 mod observer;
 mod offline;
 mod online;

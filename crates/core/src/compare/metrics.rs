@@ -1,7 +1,7 @@
 //! Metrics of a trial that are compared.
 
 use super::difference::RunSpread;
-use super::estimate::{LogEstimate, counted_per_s, percentile, throughput};
+use super::estimate::{LogEstimate, counted_per_s, of_times, percentile, throughput};
 use super::share::FailureCount;
 use crate::report::Kind;
 use crate::trial::report::TrialReport;
@@ -27,8 +27,16 @@ pub(super) fn estimate(statistic: &TrialStatistic, trial: &TrialReport) -> Optio
             throughput(trial, per_s, of_interval?)
         }
         StatisticSource::Counted(count) => counted_per_s(trial, count),
-        StatisticSource::Time { figure, of_interval } => percentile(trial, &figure, of_interval?),
-        StatisticSource::Count(_) | StatisticSource::Share(_) => None,
+        StatisticSource::Time { figure, of_interval: Some(of_interval), .. } => {
+            percentile(trial, &figure, of_interval)
+        }
+        StatisticSource::Time { of, figure, of_interval: None } => {
+            let times = of.of(&trial.response_time_ns, trial.messages())?;
+            of_times(&figure, times, true)
+        }
+        StatisticSource::Count(_) | StatisticSource::Share(_) | StatisticSource::Duration(_) => {
+            None
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Thresholds: `--fail-if 'p99>200ms'`.
 
-use crate::trial::figure::{Figure, FigureKind};
+use crate::trial::figure::{Figure, FigureKind, TimesReport};
+use crate::trial::messages::TimesOf;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::statistics::{STATISTICS, StatisticSource, StatisticUnit, TrialStatistic};
 use crate::words::{exact, percent};
@@ -206,7 +207,7 @@ enum KnownValue {
 }
 
 fn known(statistic: &TrialStatistic, trial: &TrialReport) -> KnownValue {
-    let times = &trial.response_time_ns;
+    let times = times_of(statistic, trial);
     match (statistic.value(trial), statistic.source) {
         (_, StatisticSource::Count(_) | StatisticSource::Share(_))
             if trial.outcomes.total() == 0 =>
@@ -219,26 +220,44 @@ fn known(statistic: &TrialStatistic, trial: &TrialReport) -> KnownValue {
         }
         // Where all timed out, each might have taken any time.
         (Figure::Absent, StatisticSource::Time { figure, .. })
-            if figure.kind == FigureKind::Min && times.ranges.is_empty() =>
+            if figure.kind == FigureKind::Min && times.is_some_and(|t| t.ranges.is_empty()) =>
         {
             KnownValue::Not
         }
         // Too few observations take the upper percentiles away, never the lower.
         (Figure::Absent, StatisticSource::Time { .. }) => {
-            match (times.highest_percentile(), times.figure("max").at_most()) {
-                (Some(low), Some(high)) => KnownValue::Within(low as f64, high as f64),
+            let bounds = times.map(|t| (t.highest_percentile(), t.figure("max").at_most()));
+            match bounds {
+                Some((Some(low), Some(high))) => KnownValue::Within(low as f64, high as f64),
                 _ => KnownValue::Not,
             }
         }
+        (Figure::Absent, StatisticSource::Duration(_)) => KnownValue::Not,
         (Figure::Absent, _) if trial.duration_ns == 0 => KnownValue::Not,
         // The rate of what did not come is below one in the time measured.
         (Figure::Absent, _) => KnownValue::Within(0.0, 1e9 / trial.duration_ns as f64),
     }
 }
 
+/// The times that a statistic is a figure of.
+fn times_of<'a>(statistic: &TrialStatistic, trial: &'a TrialReport) -> Option<&'a TimesReport> {
+    match statistic.source {
+        StatisticSource::Time { of, .. } => of.of(&trial.response_time_ns, trial.messages()),
+        _ => None,
+    }
+}
+
 /// Why a statistic is not known.
 fn why_unknown(statistic: &TrialStatistic, trial: &TrialReport) -> String {
-    match (statistic.source, trial.response_time_ns.count) {
+    let count = times_of(statistic, trial).map_or(0, |times| times.count);
+    match (statistic.source, count) {
+        (StatisticSource::Time { of, .. }, 0) if of != TimesOf::Response => {
+            "no message came".to_owned()
+        }
+        (StatisticSource::Duration(_), _) => "no message came".to_owned(),
+        (StatisticSource::Time { of, figure, .. }, n) if of != TimesOf::Response => {
+            format!("{} times are too few for a {}", exact(n as f64), figure.title)
+        }
         (StatisticSource::Time { .. }, 0) => "no response time was measured".to_owned(),
         (StatisticSource::Time { figure, .. }, _) if figure.kind == FigureKind::Min => {
             "no operation ended in its time".to_owned()

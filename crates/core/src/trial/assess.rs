@@ -4,6 +4,7 @@ use super::agents::skew_ns_max;
 use super::bounds;
 use super::figure::{FigureKind, spectrum};
 use super::little::littles_law;
+use super::messages::messages_report;
 use super::offered::{asked, gap_evidence, offered_report};
 use super::silence::silence;
 use super::timing::timing_report;
@@ -38,7 +39,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
     let flow = StationaryPart::of(measured, !shows_failure(measured, &silence));
     let effect =
         flow.response_stationary.then(|| design_effect(&measured.series, &measured.response));
-    let ok_share = outcomes.good_share();
+    let ok_share = good_share(measured, trial);
     let mut report = TrialReport {
         label: trial.spec.label.clone(),
         level: trial.spec.level,
@@ -65,7 +66,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
         invalid_because: Vec::new(),
         invalid_clauses: Vec::new(),
         bytes_received: measured.bytes_received,
-        detail: detail(trial, silence, flow.transient_ns).into(),
+        detail: detail(trial, silence, (flow.transient_ns, effect)).into(),
         intervals: measured.intervals.clone(),
         kernel: trial.kernel.clone(),
     };
@@ -79,7 +80,22 @@ pub fn assess(trial: &Trial) -> TrialReport {
     report
 }
 
-fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetail {
+/// The share of the responses that goodput counts.
+fn good_share(measured: &Measurement, trial: &Trial) -> f64 {
+    let of_responses = measured.outcomes.good_share();
+    match (&measured.messages, trial.spec.target.stream_bounds) {
+        (Some(messages), Some(_)) => {
+            of_responses * messages.good as f64 / messages.whole.max(1) as f64
+        }
+        _ => of_responses,
+    }
+}
+
+fn detail(
+    trial: &Trial,
+    silence: SilenceReport,
+    (transient_ns, effect): (u64, Option<f64>),
+) -> HttpDetail {
     let measured = &trial.measurement;
     HttpDetail {
         timing: timing_report(trial),
@@ -100,6 +116,7 @@ fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetai
         traffic: traffic_report(trial),
         protocol: protocol_report(trial),
         sessions: sessions_report(trial),
+        messages: messages_report(trial, effect),
         connections_opened: measured.connections_opened,
         connections_max: measured.connections_max,
         observed: trial.observed.clone(),

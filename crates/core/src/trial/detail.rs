@@ -2,6 +2,7 @@
 
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::flows::FlowsReport;
+use crate::trial::messages::MessagesReport;
 use crate::trial::protocol::ProtocolReport;
 use crate::trial::report::{LittlesLaw, SilenceReport, TrafficReport};
 use crate::trial::sessions::SessionsReport;
@@ -54,6 +55,9 @@ pub struct HttpDetail {
     /// The sessions of users, where operations are steps of sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsReport>,
+    /// The streams of messages; absent where no response is split into messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<MessagesReport>,
     /// Connections opened.
     pub connections_opened: u64,
     /// Most connections open at once.

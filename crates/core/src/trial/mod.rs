@@ -11,6 +11,7 @@ pub mod findings;
 pub mod flows;
 pub mod little;
 pub mod live;
+pub mod messages;
 pub mod offered;
 pub mod protocol;
 pub mod report;

@@ -5,6 +5,7 @@ use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
 use crate::trial::figure::{Figure, RateRange};
 pub use crate::trial::figure::{PercentilePoint, TimesReport};
 use crate::trial::flows::FlowsReport;
+use crate::trial::messages::MessagesReport;
 use crate::trial::sessions::SessionsReport;
 use crate::trial::slice::Slice;
 use crate::trial::timing::TimingReport;
@@ -214,6 +215,11 @@ impl TrialReport {
             (None, Figure::Exactly(_)) => Figure::Absent,
             (None, range) => range,
         }
+    }
+
+    /// The streams of messages of the trial, if any.
+    pub fn messages(&self) -> Option<&MessagesReport> {
+        self.http()?.messages.as_ref()
     }
 
     /// The throughput as measured, which is its lower bound where it is not determined.

@@ -3,7 +3,10 @@
 //! Thresholds (`--fail-if`), comparisons, repeats, the exposition for Prometheus and the reference
 //! read these rows, so that a new one is declared here alone.
 
+mod of_messages;
+
 use super::figure::{Figure, FigureKind, TimeFigure, TimesReport};
+use super::messages::TimesOf;
 use super::report::TrialReport;
 use knee_load::measure::{Interval, Outcome};
 use knee_load::spec::Level;
@@ -98,13 +101,17 @@ pub enum StatisticSource {
     },
     /// The mean rate of what intervals count.
     Counted(fn(&Interval) -> u64),
-    /// A figure of the response times.
+    /// A figure of times.
     Time {
+        /// The times.
+        of: TimesOf,
         /// The figure.
         figure: TimeFigure,
         /// Its value in an interval, in nanoseconds. A comparison needs this.
         of_interval: Option<fn(&Interval) -> u64>,
     },
+    /// A single time; `None` where there is none.
+    Duration(fn(&TrialReport) -> Option<u64>),
     /// A number of operations.
     Count(fn(&TrialReport) -> u64),
     /// A share in percent. A comparison counts the hits itself.
@@ -221,7 +228,11 @@ fn response_time(figure: &TimeFigure) -> TrialStatistic {
         has_thresholds: true,
         compared_in: entry.map_or(&[][..], |entry| entry.2),
         spread: entry.map_or(SPREAD_NETWORK, |entry| entry.3),
-        source: StatisticSource::Time { figure: *figure, of_interval: entry.map(|entry| entry.1) },
+        source: StatisticSource::Time {
+            of: TimesOf::Response,
+            figure: *figure,
+            of_interval: entry.map(|entry| entry.1),
+        },
     }
 }
 
@@ -289,7 +300,7 @@ const FAILURES: &[TrialStatistic] = &[
 pub static STATISTICS: LazyLock<Vec<TrialStatistic>> = LazyLock::new(|| {
     let times = TimesReport::FIGURES.iter().map(response_time);
     let rates = RATES.iter().copied();
-    rates.chain(times).chain(FAILURES.iter().copied()).collect()
+    rates.chain(times).chain(FAILURES.iter().copied()).chain(of_messages::rows()).collect()
 });
 
 fn failed_operations(trial: &TrialReport) -> u64 {
@@ -298,8 +309,8 @@ fn failed_operations(trial: &TrialReport) -> u64 {
 
 /// Operations that ended at a time limit of theirs.
 fn timed_out(trial: &TrialReport) -> u64 {
-    use Outcome::{ConnectTimeout, HandshakeTimeout, ResponseTimeout, Timeout};
-    let ends = [Timeout, ConnectTimeout, HandshakeTimeout, ResponseTimeout];
+    use Outcome::{ConnectTimeout, HandshakeTimeout, MessageTimeout, ResponseTimeout, Timeout};
+    let ends = [Timeout, ConnectTimeout, HandshakeTimeout, ResponseTimeout, MessageTimeout];
     ends.iter().map(|&end| trial.outcomes.count(end)).sum::<u64>() - abandoned(trial)
 }
 
@@ -327,13 +338,24 @@ pub fn compared_in(experiments: Compared) -> impl Iterator<Item = &'static Trial
     rows.filter(move |row| row.compared_in.contains(&experiments))
 }
 
-/// The names that `--fail-if` accepts for statistics of this unit.
+/// The names that `--fail-if` accepts for statistics of this unit. Of the times of messages one
+/// stands for all their figures.
 pub fn threshold_names(unit: StatisticUnit) -> Vec<&'static str> {
-    let rows = STATISTICS.iter().filter(|row| row.has_thresholds && row.unit == unit);
-    rows.map(|row| row.name).collect()
+    let rows = STATISTICS.iter().filter(|row| row.has_thresholds && row.is_listed());
+    rows.filter(|row| row.unit == unit).map(|row| row.name).collect()
 }
 
 impl TrialStatistic {
+    /// Whether lists of names have it.
+    fn is_listed(&self) -> bool {
+        match self.source {
+            StatisticSource::Time { of, figure, .. } => {
+                of == TimesOf::Response || figure.key == "p99"
+            }
+            _ => true,
+        }
+    }
+
     /// Its value for a trial.
     pub fn value(&self, trial: &TrialReport) -> Figure<f64> {
         match self.source {
@@ -346,7 +368,13 @@ impl TrialStatistic {
                     n => Figure::Exactly(rates.iter().sum::<f64>() / n as f64),
                 }
             }
-            StatisticSource::Time { figure, .. } => figure.stated(&trial.response_time_ns).as_f64(),
+            StatisticSource::Time { of, figure, .. } => {
+                let times = of.of(&trial.response_time_ns, trial.messages());
+                times.map_or(Figure::Absent, |times| figure.stated(times).as_f64())
+            }
+            StatisticSource::Duration(time) => {
+                time(trial).map_or(Figure::Absent, |ns| Figure::Exactly(ns as f64))
+            }
             StatisticSource::Count(count) => Figure::Exactly(count(trial) as f64),
             StatisticSource::Share(share) => Figure::Exactly(share(trial)),
         }

@@ -178,8 +178,8 @@ impl AnatomyReport {
 /// request to last byte that was inside the server's host. That time is split where it is known.
 fn owner_percent(part: &AnatomyPart, host_share: Option<f64>) -> BTreeMap<Owner, f64> {
     let percent = |of: &dyn Fn(Stage) -> bool| part.share(of).unwrap_or(0.0) * 100.0;
-    let is_split =
-        |stage| host_share.is_some() && matches!(stage, Stage::FirstByte | Stage::Receive);
+    let of_response = [Stage::FirstByte, Stage::Streaming, Stage::Receive];
+    let is_split = |stage| host_share.is_some() && of_response.contains(&stage);
     let split = percent(&is_split);
     let of = |owner| percent(&|stage| stage.owner() == owner && !is_split(stage));
     let host = split * host_share.unwrap_or(0.0);

@@ -8,6 +8,7 @@ pub mod http2;
 pub mod websocket;
 
 use knee_load::measure::{Outcome, Status};
+use knee_load::messages::{MessageReaders, ReadMessage};
 use knee_load::session::{Fills, ResponseReaders};
 use knee_load::time::Nanos;
 use std::ops::{Deref, DerefMut};
@@ -147,14 +148,88 @@ pub struct EventQueue {
     events: Vec<OpEvent>,
     /// Readers of response values; `None` if no response is read.
     pub readings: Option<Box<ResponseReaders>>,
+    /// Readers of messages; `None` if no response is split.
+    pub messages: Option<Box<MessageReaders>>,
 }
 
 impl EventQueue {
-    /// The reader that takes the response of an operation, if it is read.
+    /// What takes the response of an operation, if it is read.
     #[inline]
-    pub fn reading(&mut self, op: FlightId) -> Option<&mut ResponseReaders> {
-        let readings = self.readings.as_deref_mut()?;
-        readings.reads(op).then_some(readings)
+    pub fn sink(&mut self, op: FlightId) -> Option<OperationSink<'_>> {
+        let is_read = self.readings.as_ref().is_some_and(|readings| readings.reads(op))
+            || self.messages.as_ref().is_some_and(|messages| messages.reads(op));
+        is_read.then(|| OperationSink {
+            op,
+            readings: self.readings.as_deref_mut().filter(|readings| readings.reads(op)),
+            messages: self.messages.as_deref_mut(),
+            events: &mut self.events,
+        })
+    }
+
+    /// Whether any response is read.
+    #[inline]
+    pub fn has_sinks(&self) -> bool {
+        self.readings.is_some()
+            || self.messages.as_ref().is_some_and(|messages| messages.is_in_use())
+    }
+
+    /// The response of an operation turns out to be a stream of server-sent events.
+    #[cold]
+    pub fn open_events(&mut self, op: FlightId) {
+        if let Some(messages) = &mut self.messages {
+            messages.open_events(op);
+        }
+    }
+}
+
+/// Takes the response of an operation: values for its session, and messages, which become events.
+pub struct OperationSink<'a> {
+    op: FlightId,
+    readings: Option<&'a mut ResponseReaders>,
+    messages: Option<&'a mut MessageReaders>,
+    events: &'a mut Vec<OpEvent>,
+}
+
+impl OperationSink<'_> {
+    /// A field of the head.
+    pub fn field(&mut self, name: &[u8], value: &[u8]) {
+        if let Some(readings) = &mut self.readings {
+            readings.field(self.op, name, value);
+        }
+        if let Some(messages) = &mut self.messages {
+            messages.on_field(self.op, name, value);
+        }
+    }
+
+    /// Bytes of the body.
+    pub fn body(&mut self, bytes: &[u8]) {
+        if let Some(readings) = &mut self.readings {
+            readings.body(self.op, bytes);
+        }
+        if let Some(messages) = &mut self.messages {
+            messages.on_body(self.op, bytes, |message| self.events.push(message.into()));
+        }
+    }
+
+    /// A chunk or frame of the body has ended.
+    pub fn border(&mut self) {
+        if let Some(messages) = &mut self.messages {
+            messages.on_border(self.op, |message| self.events.push(message.into()));
+        }
+    }
+
+    /// The body has ended.
+    pub fn end(&mut self) {
+        if let Some(messages) = &mut self.messages {
+            messages.on_end(self.op, |message| self.events.push(message.into()));
+        }
+    }
+}
+
+impl From<ReadMessage> for OpEvent {
+    #[inline]
+    fn from(message: ReadMessage) -> OpEvent {
+        OpEvent::Message(message)
     }
 }
 
@@ -229,6 +304,8 @@ pub enum OpEvent {
         /// Bytes of the response, heads and frames included; at least 1.
         bytes: u64,
     },
+    /// A message of the response is complete.
+    Message(ReadMessage),
     /// The response is complete.
     Answered {
         /// The operation.

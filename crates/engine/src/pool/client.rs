@@ -5,7 +5,7 @@ use crate::reactor::{Backend, Event, EventTime};
 use knee_load::both_ends::Sampler;
 use knee_load::driver::RateLimit;
 use knee_load::measure::Completion;
-use knee_load::measure::{Handshakes, Op, SessionsMeasured};
+use knee_load::measure::{Handshakes, Op, SessionsMeasured, StreamMessage};
 use knee_load::time::Nanos;
 use std::sync::atomic::AtomicBool;
 
@@ -36,6 +36,13 @@ pub(crate) trait Client {
 
     /// The next completed operation, if any. To be called until there is none.
     fn take_completed(&mut self) -> Option<&Completion>;
+
+    /// The next message of an operation under way, if any. Comes before the operation is reported
+    /// as completed.
+    #[inline]
+    fn take_message(&mut self) -> Option<StreamMessage> {
+        None
+    }
 
     /// Steps of sessions that have begun since the last call.
     #[inline]
@@ -118,6 +125,11 @@ pub(crate) trait Client {
 
     /// Fault of the first malformed response.
     fn first_violation(&self) -> Option<String>;
+
+    /// Why a stream of messages was not whole, for the first time.
+    fn first_stream_fault(&self) -> Option<String> {
+        None
+    }
 
     /// The target's first message that it ended operations.
     fn first_reset(&self) -> Option<String>;

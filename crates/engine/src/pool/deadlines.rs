@@ -83,6 +83,12 @@ impl Deadlines {
         }
     }
 
+    /// Whether `slot` has a deadline.
+    #[inline]
+    pub(super) fn has(&self, slot: u32) -> bool {
+        self.links.get(slot as usize).is_some_and(|link| link.linked)
+    }
+
     /// Takes the deadline of `slot` away, if it has one.
     #[inline]
     pub(super) fn clear(&mut self, slot: u32) {

@@ -1,10 +1,23 @@
 //! One operation under way.
 
+use crate::exchange::FlightId;
 use crate::reactor::EventTime;
 use knee_load::measure::Op;
 use knee_load::measure::{Completion, Outcome, Status};
 use knee_load::time::Nanos;
 use std::io;
+
+/// What the stream of messages of an operation came to.
+#[derive(Clone, Copy, Debug, Default)]
+enum StreamFate {
+    /// It is no stream, or still under way.
+    #[default]
+    None,
+    /// A whole stream of the operation with this number.
+    Whole(FlightId),
+    /// One that is not whole.
+    Broken(FlightId),
+}
 
 /// Most refusals after which an operation is sent again.
 const REFUSALS_MAX: u8 = 3;
@@ -32,6 +45,10 @@ pub(super) struct Flight {
     pub written: Nanos,
     /// Time of the first byte of the response; zero before.
     pub first_byte: Nanos,
+    /// Time of the last message of the response; zero before.
+    pub last_message: Nanos,
+    /// Its stream of messages.
+    stream: StreamFate,
     /// Bytes received.
     pub bytes: u64,
     /// Bytes of its request, once passed to the kernel.
@@ -71,6 +88,11 @@ impl Flight {
             connection: Completion::NO_CONNECTION,
             ..Flight::default()
         }
+    }
+
+    /// Notes that its stream of messages has ended.
+    pub(super) fn set_stream(&mut self, op: FlightId, is_whole: bool) {
+        self.stream = if is_whole { StreamFate::Whole(op) } else { StreamFate::Broken(op) };
     }
 
     /// Counts a refusal. Returns whether the operation is sent again. Each connection without a
@@ -124,6 +146,7 @@ impl Flight {
             // An answer may come before the request was taken whole: then nothing waits for that.
             written: reached(self.written).min(first_byte),
             first_byte,
+            last_message: self.last_message,
             completed,
             picked_up: time.seen,
             by_kernel: time.by_kernel,
@@ -131,9 +154,16 @@ impl Flight {
             bytes_sent: self.bytes_sent,
             status: 0,
             target: self.request as u32,
-            outcome,
+            outcome: match (self.stream, outcome) {
+                (StreamFate::Broken(_), Outcome::Truncated) => Outcome::Incomplete,
+                _ => outcome,
+            },
             lane: self.lane,
             connection: self.connection,
+            stream: match self.stream {
+                StreamFate::None => Completion::NO_STREAM,
+                StreamFate::Whole(op) | StreamFate::Broken(op) => op,
+            },
         }
     }
 
@@ -157,6 +187,10 @@ impl Flight {
     /// Completion with a whole response of this status.
     #[inline]
     pub(super) fn answered(&self, outcome: Outcome, status: Status, time: EventTime) -> Completion {
+        let outcome = match (self.stream, status) {
+            (StreamFate::Broken(_), Status::Http(200..300)) => Outcome::Incomplete,
+            _ => outcome,
+        };
         Completion { status: status.code(), ..self.ended(outcome, time) }
     }
 

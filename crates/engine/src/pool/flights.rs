@@ -71,10 +71,10 @@ impl Flights {
         &mut self.all[id as usize].flight
     }
 
-    /// Removes all operations.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Flight> {
+    /// Removes all operations, with their numbers.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (FlightId, Flight)> {
         self.free.clear();
-        let all = std::mem::take(&mut self.all).into_iter();
-        all.filter(|entry| entry.is_live).map(|entry| entry.flight)
+        let all = (0..).zip(std::mem::take(&mut self.all));
+        all.filter(|(_, entry)| entry.is_live).map(|(id, entry)| (id, entry.flight))
     }
 }

@@ -7,10 +7,12 @@ mod heed;
 mod manage;
 mod place;
 mod policy;
+mod streams;
 
 use connection::{Connection, State};
 use followed::Followed;
 pub(crate) use policy::{OnePerOperation, Policy, Pooled};
+use streams::MessageStreams;
 
 use super::client::{Client, Completions, Tally};
 use super::deadlines::Deadlines;
@@ -24,7 +26,7 @@ use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::socket::RawAddress;
 use knee_load::both_ends::Sampler;
 use knee_load::driver::{Gate, RateLimit};
-use knee_load::measure::{Completion, Handshakes, Op, Outcome};
+use knee_load::measure::{Completion, Handshakes, Op, Outcome, StreamMessage};
 use knee_load::pool::ConnectionQueue;
 use knee_load::session::{Fills, ResponseReaders};
 use knee_load::time::Nanos;
@@ -119,6 +121,7 @@ pub(crate) struct HttpClient<L: Link, X: Conversation, P: Policy = Pooled> {
     /// Times at which conversations are to be called.
     timers: Deadlines,
     events: EventQueue,
+    streams: MessageStreams,
     /// Values for the holes of requests, by session.
     fills: Vec<Fills>,
     completed: Completions,
@@ -159,6 +162,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             draining: Deadlines::new(slots),
             timers: Deadlines::new(0),
             events: EventQueue::default(),
+            streams: MessageStreams::new(),
             fills: Vec::new(),
             completed: Completions::default(),
             tally: Tally::default(),
@@ -215,6 +219,11 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
     }
 
     #[inline]
+    fn take_message(&mut self) -> Option<StreamMessage> {
+        self.streams.take()
+    }
+
+    #[inline]
     fn take_established(&mut self) -> Option<u32> {
         self.policy.take_established()
     }
@@ -261,6 +270,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
             .min(first(&self.connecting))
             .min(first(&self.draining))
             .min(first(&self.timers))
+            .min(first(&self.streams.quiet))
             .min(self.waiting.next_deadline())
             .min(self.limited.next_deadline(|flight| flight.until))
     }
@@ -298,8 +308,9 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
         while let Some((op, at)) = self.responding.first()
             && at <= now
         {
-            self.expire_operation(io, op, now);
+            self.expire_operation(io, op, None, now);
         }
+        self.expire_streams(io, now);
         while let Some(flight) = self.waiting.expire(now) {
             self.complete(flight.unsent(Outcome::Timeout, now));
         }
@@ -317,10 +328,11 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
         }
         let under_way: Vec<_> = self.flights.drain().collect();
         let is_silent = X::waits_for_target(&self.exchange);
-        for mut flight in under_way {
+        for (op, mut flight) in under_way {
             if is_silent {
                 flight.intended = now;
             }
+            self.streams.end(&mut self.events, op, &mut flight);
             self.complete(match flight.sent {
                 Nanos::ZERO => flight.unsent(Outcome::InFlight, now),
                 _ => flight.ended(Outcome::InFlight, EventTime::seen(now)),
@@ -356,6 +368,10 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
 
     fn first_violation(&self) -> Option<String> {
         self.violation.clone()
+    }
+
+    fn first_stream_fault(&self) -> Option<String> {
+        self.events.messages.as_ref()?.first_fault()
     }
 
     fn first_reset(&self) -> Option<String> {
@@ -422,6 +438,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     #[inline]
     fn complete(&mut self, completion: Completion) {
         self.tally.in_flight -= 1;
+        if completion.outcome == Outcome::Incomplete {
+            self.note_stream_fault();
+        }
         self.completed.push(completion);
     }
 }

@@ -15,7 +15,7 @@ use crate::sys::clock;
 use knee_load::both_ends::Sampler;
 use knee_load::driver::{Gate, RateLimit};
 use knee_load::measure::{
-    Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured, Window,
+    Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured, StreamMessage, Window,
 };
 use knee_load::session::{ResponseReaders, Users};
 use knee_load::spec::{Cut, Part, Target};
@@ -165,6 +165,11 @@ impl<L: Link, X: Conversation, P: Policy> Client for SessionClient<L, X, P> {
     }
 
     #[inline]
+    fn take_message(&mut self) -> Option<StreamMessage> {
+        self.inner.take_message()
+    }
+
+    #[inline]
     fn take_begun(&mut self) -> u64 {
         std::mem::take(&mut self.begun)
     }
@@ -262,6 +267,10 @@ impl<L: Link, X: Conversation, P: Policy> Client for SessionClient<L, X, P> {
 
     fn first_violation(&self) -> Option<String> {
         self.inner.first_violation()
+    }
+
+    fn first_stream_fault(&self) -> Option<String> {
+        self.inner.first_stream_fault()
     }
 
     fn first_reset(&self) -> Option<String> {

@@ -115,6 +115,7 @@ impl Dispatch<'_> {
         let spec = self.plan.spec;
         let slots = client.slots();
         let client = client.followed(self.plan.one_of).within(self.rate_limit());
+        let client = client.of_streams(&spec.target);
         let Some(sessions) = &spec.target.sessions else {
             return self.with_backend(client, slots);
         };

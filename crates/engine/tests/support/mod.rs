@@ -24,6 +24,7 @@ pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> Target {
         body,
         weight: 1,
         holes: Vec::new(),
+        messages: None,
     };
     Target {
         endpoint: Endpoint::Tcp { host, port },
@@ -34,6 +35,7 @@ pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> Target {
         connections_max: None,
         tls: None,
         sessions: None,
+        stream_bounds: None,
     }
 }
 

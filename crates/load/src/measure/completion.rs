@@ -28,6 +28,8 @@ pub struct Completion {
     pub written: Nanos,
     /// When the first byte of the response arrived.
     pub first_byte: Nanos,
+    /// When the last message of its stream arrived; zero where none did.
+    pub last_message: Nanos,
     /// When it ended: when the last byte arrived, by the kernel's receive timestamp where it gives
     /// one.
     pub completed: Nanos,
@@ -50,9 +52,15 @@ pub struct Completion {
     /// The number of the connection that carried it among those of its worker;
     /// [`Completion::NO_CONNECTION`] where none did.
     pub connection: u32,
+    /// The number by which its messages were recorded; [`Completion::NO_STREAM`] where it is no
+    /// stream of messages.
+    pub stream: u32,
 }
 
 impl Completion {
+    /// It is no stream of messages.
+    pub const NO_STREAM: u32 = u32::MAX;
+
     /// No connection carried it.
     pub const NO_CONNECTION: u32 = u32::MAX;
 
@@ -71,6 +79,7 @@ impl Completion {
             sent: now,
             written: now,
             first_byte: now,
+            last_message: Nanos::ZERO,
             completed: now,
             picked_up: now,
             by_kernel: false,
@@ -81,6 +90,7 @@ impl Completion {
             outcome,
             lane: op.lane,
             connection: Completion::NO_CONNECTION,
+            stream: Completion::NO_STREAM,
         }
     }
 
@@ -155,6 +165,7 @@ impl Completion {
             self.sent,
             self.written,
             self.first_byte,
+            self.last_message,
             self.completed,
         ];
         let mut from = self.intended;
@@ -236,7 +247,12 @@ mod tests {
             first_byte: Nanos(355),
             ..Completion::at_once(op, Nanos(611), Outcome::Ok)
         };
-        assert_eq!(completion.stages().map(|stage| stage.0), [1, 2, 4, 8, 16, 0, 32, 64, 128, 256]);
+        assert_eq!(
+            completion.stages().map(|stage| stage.0),
+            [1, 2, 4, 8, 16, 0, 32, 64, 128, 0, 256]
+        );
+        let streamed = Completion { last_message: Nanos(600), ..completion };
+        assert_eq!(streamed.stages()[9..], [Nanos(245), Nanos(11)]);
         let targets = Completion { is_targets_limit: true, ..completion };
         assert_eq!(targets.stages()[4..6], [Nanos(0), Nanos(16)]);
         let is_own = |stage: &Stage| stage.owner() == Owner::Generator;

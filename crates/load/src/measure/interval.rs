@@ -37,6 +37,12 @@ pub struct Interval {
     /// The largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing_error_ns_max: Option<u64>,
+    /// Messages that came; streams of messages only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
+    /// What they count as; streams of messages only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<u64>,
     /// Operations under way at its end, those included that wait for a connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<u64>,
@@ -114,6 +120,12 @@ pub struct IntervalPart {
     pub completed: u64,
     /// Operations that ended otherwise, shed ones among them.
     pub errors: u64,
+    /// Messages of streams that came.
+    #[serde(default)]
+    pub messages: u64,
+    /// What they count as.
+    #[serde(default)]
+    pub units: u64,
     /// How late the operations were started; `None` in a closed loop, or where none was.
     pub pacing: Option<Pacing>,
     /// Operations under way at its end, where that is known.
@@ -189,6 +201,8 @@ impl IntervalPart {
         self.attempted += other.attempted;
         self.completed += other.completed;
         self.errors += other.errors;
+        self.messages += other.messages;
+        self.units += other.units;
         if let Some(theirs) = other.pacing {
             self.pacing.get_or_insert_default().merge(theirs);
         }
@@ -210,6 +224,8 @@ impl IntervalPart {
             attempted: self.attempted,
             completed: self.completed,
             errors: self.errors,
+            messages: Some(self.messages).filter(|n| *n > 0),
+            units: Some(self.units).filter(|n| *n > 0),
             p50_ns: quantile(0.5),
             p90_ns: quantile(0.9),
             p95_ns: quantile(0.95),

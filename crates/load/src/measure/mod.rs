@@ -11,6 +11,7 @@ mod handshakes;
 mod heat;
 mod histogram;
 mod interval;
+mod messages;
 mod observed;
 mod outcome;
 mod recorder;
@@ -37,6 +38,7 @@ pub use histogram::{Histogram, HistogramCounts, band_of, band_start};
 pub use interval::{
     Direction, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Pacing, UnderWay,
 };
+pub use messages::{BURST_GAP, BURST_MIN, MessagesMeasured, StreamMessage};
 pub use observed::{BothEnds, HostTimes, Observed, PartTimes, SynSource};
 pub use outcome::{Outcome, Outcomes, error_share};
 pub use recorder::{Recorder, RecorderConfig};

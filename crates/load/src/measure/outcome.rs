@@ -73,6 +73,10 @@ pub enum Outcome {
     ProgramFailed,
     /// A place in its request cannot have the value for it: it was never sent.
     UnfitValue,
+    /// No message of its stream within the message timeout.
+    MessageTimeout,
+    /// Its stream ended without its end message or in the middle of a message, or was none.
+    Incomplete,
 }
 
 /// Declares the table of outcomes: the variant, its name in reports and its meaning for people, in
@@ -135,6 +139,8 @@ outcomes! {
     Unexpected "unexpected" "not what the step expected";
     ProgramFailed "program_failed" "not sent: no value from its program";
     UnfitValue "unfit_value" "not sent: a value does not fit its place";
+    MessageTimeout "message_timeout" "no further message in time";
+    Incomplete "incomplete" "the stream ended before its end";
 }
 
 impl Outcome {
@@ -190,6 +196,7 @@ impl Outcome {
                 | Outcome::Ghost
                 | Outcome::Late
                 | Outcome::HandshakeTimeout
+                | Outcome::MessageTimeout
         )
     }
 }

@@ -27,6 +27,7 @@ use super::Op;
 use super::answers::ResponseBinsRecorder;
 use super::backlog::Backlogs;
 use super::interval::IntervalRecorder;
+use super::messages::{MessageRecorder, StreamMessage};
 use super::series::SeriesRecorder;
 use super::steps::StepsRecorder;
 use super::times::TimesRecorder;
@@ -35,7 +36,8 @@ use super::{
     Anatomy, Completion, EndedCounts, IntervalMerger, IntervalPart, Measurement, Outcome,
     TargetMeasured, Window,
 };
-use crate::spec::TrialSpec;
+use crate::messages::MessageRules;
+use crate::spec::{Target, TrialSpec};
 use crate::time::Nanos;
 
 /// The parameters of a recorder.
@@ -88,6 +90,7 @@ pub struct Recorder {
     /// Sessions that came to their end; `None` where there are none.
     sessions: Option<SeriesRecorder>,
     answers: ResponseBinsRecorder,
+    messages: MessageRecorder,
     parts: IntervalRecorder,
     /// What was intended in the warm-up, ended unanswered in the window, and ended after all that
     /// was intended in the window so far.
@@ -151,10 +154,31 @@ impl Recorder {
             steps: StepsRecorder::new(steps, config.window),
             sessions: config.of_sessions.then(|| SeriesRecorder::new(config.window)),
             answers: ResponseBinsRecorder::new(config.window),
+            messages: MessageRecorder::new(config.window, None, Vec::new()),
             parts: IntervalRecorder::new(config.window, config.interval),
             kept_back: Vec::new(),
             slow: Nanos::ZERO,
             last: None,
+        }
+    }
+
+    /// The same recorder for the streams of a target.
+    pub fn of_streams(self, target: &Target) -> Recorder {
+        let rules = target.requests.iter().map(|request| request.messages.as_deref());
+        let streams = rules.map(|rules| rules.is_some_and(MessageRules::always_split));
+        let messages =
+            MessageRecorder::new(self.config.window, target.stream_bounds, streams.collect());
+        Recorder { messages, ..self }
+    }
+
+    /// Notes a message of an operation under way.
+    #[inline]
+    pub fn on_message(&mut self, message: &StreamMessage) {
+        if let Some(units) = self.messages.on_message(message)
+            && let Some(part) = self.parts.at(message.at)
+        {
+            part.messages += 1;
+            part.units += units;
         }
     }
 
@@ -245,10 +269,15 @@ impl Recorder {
         {
             self.totals.unanswered.record(completion.response_time());
         } else if self.ends_unanswered_after_warm_up(completion) {
-            self.kept_back.push(*completion);
+            // Its number is given to another before this counts.
+            let stream = Completion::NO_STREAM;
+            self.kept_back.push(Completion { stream, ..*completion });
         }
         if self.config.window.contains(completion.completed) {
             self.count_in_time(completion);
+        }
+        if completion.stream != Completion::NO_STREAM {
+            self.end_stream(completion);
         }
         if self.config.counts_whole {
             return;
@@ -307,6 +336,7 @@ impl Recorder {
         measurement.intervals = merger.finish();
         measurement.series = self.series.finish(end);
         measurement.answers = self.answers.finish();
+        measurement.messages = self.messages.finish();
         if let Some(sessions) = self.sessions {
             measurement.completed_sessions = sessions.finish(end);
         }
@@ -328,6 +358,16 @@ impl Recorder {
         completion.outcome.is_censored()
             && completion.intended < self.config.window.start
             && self.config.window.contains(completion.completed)
+    }
+
+    /// The messages of an operation are all that came.
+    fn end_stream(&mut self, completion: &Completion) {
+        let units = self.messages.on_end(completion);
+        if units > 0
+            && let Some(part) = self.parts.at(completion.completed)
+        {
+            part.units += units;
+        }
     }
 
     /// Nothing measured ended after these: their users waited through all of it.
@@ -354,6 +394,7 @@ impl Recorder {
         }
         let is_whole = !completion.outcome.is_censored();
         let response = completion.response_time();
+        self.messages.count(completion);
         totals.slowest.add(completion, &mut self.slow);
         let stages = completion.stages();
         totals.anatomy.add(response, &stages);

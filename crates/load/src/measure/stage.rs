@@ -28,6 +28,8 @@ pub enum Stage {
     WindowWait,
     /// Until the first byte of the response arrived.
     FirstByte,
+    /// Until the last message of its stream arrived.
+    Streaming,
     /// Until its last byte arrived.
     Receive,
 }
@@ -67,6 +69,7 @@ stages! {
     Write Generator "write" "the generator's late write";
     WindowWait Target "window_wait" "waiting for the target's receive window";
     FirstByte Target "first_byte" "waiting for the first byte";
+    Streaming Target "streaming" "waiting for the last message";
     Receive Target "receive" "receiving the rest of the response";
 }
 

@@ -2,9 +2,9 @@
 //! statistics.
 
 use super::{
-    AgentMeasured, Anatomy, BothEnds, GeneratorUse, Handshakes, Histogram, Interval, Observed,
-    Outcomes, RateLimitUse, ResponseBins, Series, SessionsMeasured, Slowest, Split, Stage,
-    StatusCodes, TargetMeasured,
+    AgentMeasured, Anatomy, BothEnds, GeneratorUse, Handshakes, Histogram, Interval,
+    MessagesMeasured, Observed, Outcomes, RateLimitUse, ResponseBins, Series, SessionsMeasured,
+    Slowest, Split, Stage, StatusCodes, TargetMeasured,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -182,6 +182,9 @@ pub struct Measurement {
     /// How connections were secured in the whole trial.
     #[serde(default)]
     pub handshakes: Handshakes,
+    /// What was measured of messages, where responses are streams of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<MessagesMeasured>,
     /// What was measured of sessions, where operations are steps of them. `started` and `starts`
     /// are of sessions then, all else of steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -264,6 +267,10 @@ impl Measurement {
             (self.stream_reset_because.take()).or(other.stream_reset_because);
         self.handshakes.merge(other.handshakes);
         match (&mut self.sessions, other.sessions) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
+            (mine, theirs) => *mine = mine.take().or(theirs),
+        }
+        match (&mut self.messages, other.messages) {
             (Some(mine), Some(theirs)) => mine.merge(theirs),
             (mine, theirs) => *mine = mine.take().or(theirs),
         }

@@ -1,24 +1,27 @@
 //! Finds values in a JSON text by their pointers as it comes in, in bounded memory, without keeping
 //! the text.
 
+use crate::quantity::ParseError;
+use crate::quantity::parse::{error, quoted};
+
 /// A value longer than this is not kept.
-pub(super) const VALUE_BYTES_MAX: usize = 64 << 10;
+pub(crate) const VALUE_BYTES_MAX: usize = 64 << 10;
 
 /// A key longer than this matches nothing.
 const KEY_BYTES_MAX: usize = 512;
 
 /// The most pointers that are looked for at once.
-pub(super) const POINTERS_MAX: usize = 64;
+pub(crate) const POINTERS_MAX: usize = 64;
 
 /// A value as far as it has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ValueCapture {
-    pub(super) state: CaptureState,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct ValueCapture {
+    pub(crate) state: CaptureState,
+    pub(crate) bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum CaptureState {
+pub(crate) enum CaptureState {
     #[default]
     Missing,
     /// It has begun.
@@ -29,16 +32,16 @@ pub(super) enum CaptureState {
 }
 
 impl ValueCapture {
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.state = CaptureState::Missing;
         self.bytes.clear();
     }
 
-    pub(super) fn value(&self) -> Option<&[u8]> {
+    pub(crate) fn value(&self) -> Option<&[u8]> {
         (self.state == CaptureState::Whole).then_some(&self.bytes)
     }
 
-    pub(super) fn put(&mut self, bytes: &[u8]) {
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
         if self.state == CaptureState::TooLong {
             return;
         }
@@ -50,7 +53,7 @@ impl ValueCapture {
         self.bytes.extend_from_slice(bytes);
     }
 
-    pub(super) fn set(&mut self, value: &[u8]) {
+    pub(crate) fn set(&mut self, value: &[u8]) {
         self.reset();
         self.state = CaptureState::Whole;
         self.put(value);
@@ -65,11 +68,26 @@ impl ValueCapture {
 
 /// A JSON Pointer (RFC 6901), cut into what its parts say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pointer(Vec<Vec<u8>>);
+pub(crate) struct Pointer(Vec<Vec<u8>>);
+
+/// Checks a JSON Pointer (RFC 6901).
+pub fn parse_pointer(text: &str) -> Result<String, ParseError> {
+    let shown = quoted(text);
+    if !(text.is_empty() || text.starts_with('/')) {
+        let meant = text.trim_start_matches('$').replace(['.', '['], "/").replace(']', "");
+        let meant = quoted(&format!("/{}", meant.trim_start_matches('/')));
+        return Err(error(format!("{shown} is no JSON Pointer: it begins with '/', as {meant}")));
+    }
+    let mut escapes = text.split('~').skip(1);
+    if escapes.any(|rest| !rest.starts_with(['0', '1'])) {
+        return Err(error(format!("{shown} is no JSON Pointer: write ~0 for '~' and ~1 for '/'")));
+    }
+    Ok(text.to_owned())
+}
 
 impl Pointer {
     /// Of a valid pointer: empty, or beginning with `/`.
-    pub(super) fn new(text: &str) -> Pointer {
+    pub(crate) fn new(text: &str) -> Pointer {
         let parts = text.split('/').skip(1);
         let plain = |part: &str| part.replace("~1", "/").replace("~0", "~").into_bytes();
         Pointer(parts.map(plain).collect())
@@ -78,7 +96,7 @@ impl Pointer {
 
 /// Where in a JSON text the bytes so far have led.
 #[derive(Clone, Debug, Default)]
-pub(super) struct JsonScan {
+pub(crate) struct JsonScan {
     state: State,
     /// The containers around the current place, as far as pointers lead into them: no more than the
     /// longest pointer has parts.
@@ -123,7 +141,7 @@ enum State {
 
 impl JsonScan {
     /// Begins a text in which `pointers` are looked for, whose values go into `found`.
-    pub(super) fn begin(&mut self, pointers: &[Pointer]) {
+    pub(crate) fn begin(&mut self, pointers: &[Pointer]) {
         let count = pointers.len().min(POINTERS_MAX);
         *self = JsonScan {
             state: match count {
@@ -146,7 +164,7 @@ impl JsonScan {
     }
 
     /// The next bytes of the text.
-    pub(super) fn feed(&mut self, bytes: &[u8], pointers: &[Pointer], found: &mut [ValueCapture]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8], pointers: &[Pointer], found: &mut [ValueCapture]) {
         let mut at = 0;
         while at < bytes.len() && self.state != State::Done {
             let from = at;
@@ -163,7 +181,7 @@ impl JsonScan {
     }
 
     /// The text is over.
-    pub(super) fn end(&mut self, found: &mut [ValueCapture]) {
+    pub(crate) fn end(&mut self, found: &mut [ValueCapture]) {
         // Only a number at the top has no byte of its own that ends it.
         if self.state == State::Bare {
             self.end_value(found);

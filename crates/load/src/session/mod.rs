@@ -8,7 +8,7 @@ mod answer;
 mod escape;
 mod fill;
 mod jar;
-mod json;
+pub(crate) mod json;
 mod origin;
 mod plan;
 mod response_reader;
@@ -19,6 +19,7 @@ pub use answer::{PendingAction, PendingStep, ProgramAnswer};
 pub use escape::UnfitReason;
 pub use escape::is_bare_json;
 pub use fill::Fills;
+pub use json::parse_pointer;
 pub use origin::Origin;
 pub use origin::remove_dot_segments;
 pub use plan::{

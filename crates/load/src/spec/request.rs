@@ -1,6 +1,7 @@
 //! One HTTP request.
 
 use super::{ParseError, Url};
+use crate::messages::MessageRules;
 use crate::quantity::parse::quoted;
 use crate::session::Fills;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,9 @@ pub struct HttpRequest {
     /// from its begin on. What is put in is up to the sessions that send it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holes: Vec<Hole>,
+    /// Rules for the messages of its responses; `None`: those by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Box<MessageRules>>,
 }
 
 /// A place in a request where something is put in each time it is sent.
@@ -147,6 +151,7 @@ impl HttpRequest {
             body: body.into(),
             weight,
             holes: Vec::new(),
+            messages: None,
         };
         for (name, value) in headers {
             request.add_header(name, value)?;

@@ -3,6 +3,7 @@
 use super::{
     HttpRequest, HttpSettings, HttpVersion, ParseError, Protocol, TlsSpec, WebSocketSettings,
 };
+use crate::messages::StreamBounds;
 use crate::session::SessionPlan;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -32,6 +33,9 @@ pub struct Target {
     /// The sessions of users; `None`: each operation is one request, chosen by `pick`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Arc<SessionPlan>>,
+    /// What a stream of messages has to meet to be good; `None`: to be whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_bounds: Option<StreamBounds>,
 }
 
 impl Target {
@@ -57,6 +61,7 @@ impl Target {
             connections_max: None,
             tls: None,
             sessions: None,
+            stream_bounds: None,
         })
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod head;
 mod heat_map;
 mod latency;
 pub(crate) mod line;
+mod messages;
 mod observed;
 mod overload;
 mod overload_plots;

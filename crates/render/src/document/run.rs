@@ -9,7 +9,8 @@ use super::stated::{key_times_table, latency_table, stated};
 use super::table::{Table, TableOf};
 use super::trial_plots::{dispersion, pacing, response_spectrum};
 use super::{
-    Document, Fact, Layout, Medium, agents, fact, generator, observed, sessions, timing, traffic,
+    Document, Fact, Layout, Medium, agents, fact, generator, messages, observed, sessions, timing,
+    traffic,
 };
 use crate::number::{asked, count, known, number, percent, plural, rate, time, time_short, words};
 use crate::plot::Plot;
@@ -51,6 +52,7 @@ fn show_trial(doc: &mut Document, t: &TrialReport) {
     doc.section("Outcomes", format!("of {attempted} attempted"));
     doc.table("Outcomes", outcomes_table(t, http));
     doc.facts(traffic::status_facts(&http.traffic));
+    messages::show(doc, http.messages.as_ref());
     sessions::show(doc, http.sessions.as_ref());
     let targets = if http.sessions.is_some() { "Steps" } else { "Targets" };
     traffic::show_targets(doc, &http.traffic, targets);
@@ -212,6 +214,9 @@ fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
     let because = |outcome: Outcome| match outcome {
         Outcome::Malformed => http.malformed_because.as_ref(),
         Outcome::StreamReset => http.stream_reset_because.as_ref(),
+        Outcome::Incomplete => {
+            http.messages.as_ref().and_then(|messages| messages.incomplete_because.as_ref())
+        }
         Outcome::HandshakeFailed => tls.and_then(|tls| tls.failed_because.as_ref()),
         _ => None,
     };
@@ -247,6 +252,7 @@ fn show_key_figures(doc: &mut Document, report: &Report, c: &RunConclusion) {
     let Some(http) = t.http() else {
         return;
     };
+    messages::show_key_figures(doc, http.messages.as_ref());
     let mut facts = throughput_facts(t, http);
     facts.retain(|(name, _)| matches!(name.as_str(), "responses" | "goodput"));
     facts.push(fact("outcomes", outcomes_line(t)));

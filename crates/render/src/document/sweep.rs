@@ -3,8 +3,8 @@
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::{
-    Block, Document, Fact, Layout, Medium, agents, fact, head, heat_map, observed, sweep_plots,
-    timing,
+    Block, Document, Fact, Layout, Medium, agents, fact, head, heat_map, messages, observed,
+    sweep_plots, timing,
 };
 use crate::number::{
     TIE, asked, count, estimate, fixed, known, named, number, percent, percent_cell, plural, rate,
@@ -30,6 +30,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
         doc.facts(head::left_out(report));
     }
     timing::show_levels(doc, report.trials.iter());
+    messages::show_levels(doc, &report.trials);
     observed::show_levels(doc, &report.trials);
     agents::show_levels(doc, &report.trials);
     if !c.models.is_empty() {
@@ -247,7 +248,10 @@ fn bound_facts(c: &SweepConclusion) -> Vec<Fact> {
         let none = |b: &BoundAsked| {
             let limit = time_short(b.limit_ns).replace(TIE, "");
             let line = Line::of(Ink::Warn, "no level lies within the bounds");
-            fact(format!("{}<={limit}", b.metric), line)
+            match b.least_percent {
+                None => fact(format!("{}<={limit}", b.metric), line),
+                Some(least) => fact(format!("{}>={}", b.metric, percent(least)), line),
+            }
         };
         return c.bounds.iter().map(none).collect();
     };

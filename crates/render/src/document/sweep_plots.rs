@@ -67,11 +67,13 @@ pub(super) fn response(c: &SweepConclusion) -> Option<Plot> {
     if all.is_empty() {
         return None;
     }
-    let bounds = c.bounds.iter().map(|b| b.limit_ns as f64);
+    // Others have figures of their own.
+    let of_responses = || c.bounds.iter().filter(|bound| !bound.metric.contains('_'));
+    let bounds = of_responses().map(|b| b.limit_ns as f64);
     let y = Scale::fitting(all.into_iter().chain(bounds), Unit::Time, "response time");
     let title = format!("Response time against {}", load_name(c));
     let mut plot = Plot::new(title, load_scale(c), y);
-    for bound in &c.bounds {
+    for bound in of_responses() {
         let label = format!("{} ≤ {}", bound.metric, time_short(bound.limit_ns));
         let mut drawn = PERCENTILES.iter();
         let drawn = drawn.find(|(name, ..)| *name == bound.metric);

@@ -209,6 +209,7 @@ fn title_of(stage: Stage) -> &'static str {
         Stage::Write => "late write",
         Stage::WindowWait => "window",
         Stage::FirstByte => "first byte",
+        Stage::Streaming => "streaming",
         Stage::Receive => "receive",
     }
 }
@@ -219,7 +220,7 @@ fn tone_of(stage: Stage) -> Tone {
         (Owner::Generator, _) => Tone::Bad,
         (Owner::Limit, _) => Tone::Second,
         (Owner::Target, Stage::FirstByte) => Tone::First,
-        (Owner::Target, Stage::Receive) => Tone::Third,
+        (Owner::Target, Stage::Streaming | Stage::Receive) => Tone::Third,
         (Owner::Target | Owner::ServerHost | Owner::Network, _) => Tone::Fourth,
     }
 }

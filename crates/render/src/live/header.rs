@@ -137,6 +137,7 @@ fn operations(live: &LiveState, trial: &LiveTrial, i: &Interval) -> Vec<Line> {
         figures.push(offered);
     }
     figures.push(figure("completed", rate(i.per_s(i.completed))));
+    figures.extend(i.messages.map(|n| figure("messages", rate(i.per_s(n)))));
     let errors = count(live.sums.errors);
     let ink = match live.sums.errors {
         0 => Ink::Plain,

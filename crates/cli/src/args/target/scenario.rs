@@ -89,7 +89,7 @@ impl TargetArgs {
         let target = Target::new(endpoint, requests, Pick::InOrder, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
         let target = Target { sessions: Some(Arc::new(scenario.plan.clone())), ..target };
-        self.speak(target, scenario.scheme)
+        self.speak(self.messages.apply_bounds(target), scenario.scheme)
     }
 
     fn refuse_options_of_urls(&self) -> Result<(), Failure> {
@@ -99,7 +99,9 @@ impl TargetArgs {
             (self.content_type.is_some(), "--content-type"),
             (self.pick == Pick::Weighted, "--pick"),
         ]);
-        if let Some(option) = given.or(self.curl.of_one_request()).or(self.expect.given()) {
+        if let Some(option) =
+            given.or(self.curl.of_one_request()).or(self.expect.given()).or(self.messages.given())
+        {
             let wrong = "each step of a scenario has its own: write it in the file";
             return Err(Failure::argument(option, wrong));
         }

@@ -9,9 +9,10 @@ use crate::whole_file::OutputPlace;
 use clap::Args;
 use knee_engine::serve::http::HttpServerSpec;
 use knee_engine::serve::http::{
-    ARRIVALS_MAX, AcceptPolicy, App, Fault, HttpServer, LOG_MAX, STREAMS_MAX,
+    ARRIVALS_MAX, AcceptPolicy, App, Fault, HttpServer, LOG_MAX, STREAM_LOG_MAX, STREAMS_MAX,
+    StreamSpec,
 };
-use knee_engine::serve::http::{parse_capacity, parse_fault, parse_listen};
+use knee_engine::serve::http::{parse_capacity, parse_fault, parse_listen, parse_stream};
 use knee_engine::sys::socket::Address;
 use knee_load::law::Law;
 use knee_load::spec::{ParseError, parse_law};
@@ -31,6 +32,7 @@ use std::io::{self, Write};
         knee serve http --workers 6 --service 'fixed(700us)'\n  \
         knee serve http --workers 1 --service 'exp(120us)' --seed 1\n  \
         knee serve http --capacity 130 --backlog 128\n  \
+        knee serve http --stream 'messages=200, gap=exp(20ms), first=fixed(150ms), slots=8'\n  \
         knee serve http --app shop --service 'exp(5ms)' --workers 4\n  \
         knee serve http --tls --tls-resume 0rtt\n  \
         knee serve http --fault 'stall(5s,1s)' --fault 'error(0.01,503)'\n\n\
@@ -56,6 +58,16 @@ pub struct RawServeHttp {
     /// reads the cookie. GET /old redirects; GET / is a page with a hidden field.
     #[arg(long, value_name = "NAME", value_parser = one_of(APPS), hide_possible_values = true)]
     app: Option<App>,
+
+    /// Stream of server-sent events as each response, such as 'messages=200, gap=exp(20ms)'
+    ///
+    /// messages: their number [100]; first: time to the first [100ms]; gap: time between two
+    /// [20ms]; slots: most streams at once, further ones wait [no limit]; step: instead of gap, all
+    /// active streams send a message at the end of each step, as step=15ms+0.5ms*active. Messages
+    /// have the form of OpenAI's; [DONE] ends a stream.
+    #[arg(long, value_name = "LAW", value_parser = parse_stream)]
+    #[arg(conflicts_with_all = ["app", "size", "workers", "service", "capacity"])]
+    stream: Option<StreamSpec>,
 
     /// Size of each response body in bytes
     #[arg(long, value_name = "BYTES", default_value = "1294", value_parser = parse_size)]
@@ -104,6 +116,11 @@ pub struct RawServeHttp {
     #[arg(long, value_name = "FILE")]
     log: Option<String>,
 
+    /// CSV file for when each message of a stream was due and left, in nanoseconds of
+    /// CLOCK_MONOTONIC; written at the end
+    #[arg(long, value_name = "FILE", requires = "stream")]
+    stream_log: Option<String>,
+
     #[command(flatten)]
     stats: StatsArgs,
 }
@@ -116,6 +133,7 @@ struct HttpService {
     stats: Stats,
     arrivals: Option<OutputPlace>,
     log: Option<OutputPlace>,
+    stream_log: Option<OutputPlace>,
 }
 
 impl RawServeHttp {
@@ -126,6 +144,7 @@ impl RawServeHttp {
         let place = |option| move |path: String| OutputPlace::open(option, &path);
         let arrivals = raw.arrivals.map(place("--arrivals")).transpose()?;
         let log = raw.log.map(place("--log")).transpose()?;
+        let stream_log = raw.stream_log.map(place("--stream-log")).transpose()?;
         let workers = raw.workers.or(raw.service.or(raw.capacity).map(|_| 1));
         let accept = raw.accept.unwrap_or(match (raw.capacity, raw.backlog) {
             (Some(_), Some(_)) => AcceptPolicy::PerWorker,
@@ -136,6 +155,8 @@ impl RawServeHttp {
             tls,
             streams_max: raw.streams,
             app: raw.app,
+            stream: raw.stream,
+            stream_log_max: stream_log.as_ref().map_or(0, |_| STREAM_LOG_MAX),
             body_size: raw.size,
             workers,
             service: raw.service.or(raw.capacity).unwrap_or(Law::ZERO),
@@ -152,6 +173,7 @@ impl RawServeHttp {
             stats: raw.stats.resolve()?,
             arrivals,
             log,
+            stream_log,
         };
         Ok(ServeSpec::new(move || execute(service)))
     }
@@ -173,7 +195,9 @@ fn execute(service: HttpService) -> Result<Exit, Failure> {
     let arrivals = service.arrivals.map_or(Ok(()), |p| p.write(|out| stats.write_arrivals(out)));
     let log = service.log;
     let log = log.map_or(Ok(()), |p| p.write(|out| stats.log.write(out)));
-    arrivals.and(log)?;
+    let messages = service.stream_log;
+    let messages = messages.map_or(Ok(()), |p| p.write(|out| stats.stream_log.write(out)));
+    arrivals.and(log).and(messages)?;
     if stats.log.left_out > 0 {
         let (kept, more) = (stats.log.entries.len(), stats.log.left_out);
         // Where standard error is gone nobody can be told.

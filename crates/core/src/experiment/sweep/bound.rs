@@ -1,12 +1,11 @@
 //! The most throughput within limits on response time, approached from both sides.
 
-use super::Bound;
+use super::{Bound, BoundedFigures};
 use crate::experiment::sweep::findings::AxisKind;
 use crate::experiment::sweep::knee::ERROR_SHARE_MAX;
 use crate::experiment::sweep::report::BestWithinBound;
 use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::{Code, Finding, Severity};
-use crate::trial::report::TimesReport;
 use crate::words::{levels, time};
 
 /// Share within which throughputs are equal. Of equal ones that with fewer users is better.
@@ -42,6 +41,7 @@ pub(super) fn best(
     let most = within.iter().map(|p| p.throughput_per_s).fold(0.0, f64::max);
     let best = within.iter().find(|p| p.throughput_per_s >= (1.0 - SAME_SHARE) * most)?;
     let times = best.latency.as_ref()?;
+    let figures = measured(best)?;
     Some(BestWithinBound {
         bound: text(bounds),
         vusers: match axis {
@@ -51,7 +51,7 @@ pub(super) fn best(
         rate_per_s: (axis == AxisKind::Rate).then_some(best.level),
         throughput_per_s: best.throughput_per_s,
         p90_ns: times.p90,
-        confident: bounds.iter().all(|b| b.holds_for_certain(times)),
+        confident: bounds.iter().all(|b| b.holds_for_certain(figures)),
     })
 }
 
@@ -69,7 +69,7 @@ pub(super) fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]
         .iter()
         .filter(missed)
         .filter_map(|b| {
-            let figure = |p: &LevelPoint| b.figure(p.latency.as_ref()?).0;
+            let figure = |p: &LevelPoint| b.figure(measured(p)?).0;
             let (level, ns) = table.iter().find_map(|p| Some((p.level, figure(p)?)))?;
             let limit = time(1.5 * ns as f64).replace([' ', ','], "").replace('µ', "u");
             Some(BOUND_UNREACHABLE.finding(
@@ -80,7 +80,7 @@ pub(super) fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]
                     time(ns as f64)
                 ),
                 [("figure_ns", ns as f64)],
-                format!("ask for what it can meet, such as --bound {}={limit}", b.metric()),
+                format!("ask for what it can meet, such as --bound {}={limit}", b.name()),
             ))
         })
         .collect()
@@ -94,9 +94,10 @@ pub(super) fn text(bounds: &[Bound]) -> String {
 
 fn keeps(bounds: &[Bound], p: &LevelPoint) -> bool {
     p.error_share <= ERROR_SHARE_MAX
-        && measured(p).is_some_and(|times| bounds.iter().all(|b| b.holds(times)))
+        && measured(p).is_some_and(|figures| bounds.iter().all(|b| b.holds(figures)))
 }
 
-fn measured(p: &LevelPoint) -> Option<&TimesReport> {
-    p.latency.as_ref().filter(|times| times.count > 0)
+fn measured(p: &LevelPoint) -> Option<BoundedFigures<'_>> {
+    let response = p.latency.as_ref().filter(|times| times.count > 0)?;
+    Some(BoundedFigures { response, messages: p.messages.as_ref() })
 }

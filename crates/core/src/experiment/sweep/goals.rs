@@ -28,8 +28,11 @@ const OPERATIONS_MIN: f64 = 100.0;
 /// Observations that a trial should have beyond a bounded percentile.
 const BEYOND_MIN: f64 = 8.0;
 
+/// Least share beyond a bounded quantile that trials are made long for.
+const QUANTILE_REST_MIN: f64 = 0.001;
+
 /// Condition that the highest rate searched for must meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Goal {
     /// Served without a growing queue, and without failures.
     NoLoss,
@@ -103,7 +106,7 @@ impl Goal {
             Goal::NoLoss => 0.0,
             Goal::Within(bound) => bound.quantile(),
         };
-        OPERATIONS_MIN.max(BEYOND_MIN / (1.0 - quantile))
+        OPERATIONS_MIN.max(BEYOND_MIN / (1.0 - quantile).max(QUANTILE_REST_MIN))
     }
 
     /// Whether a trial reaches the goal; `None` where it does not decide that. `failing` is the
@@ -119,14 +122,7 @@ impl Goal {
         if !is_served {
             return Some(false);
         }
-        // The binomial interval of the percentile decides, or nothing does.
-        let limit = bound.limit.0;
-        match bound.figure(&t.response_time_ns) {
-            (Some(_), Some([_, upper])) if upper <= limit => Some(true),
-            (Some(_), Some([lower, _])) if lower > limit => Some(false),
-            (Some(figure), None) => Some(figure <= limit),
-            _ => None,
-        }
+        bound.judge(t.into())
     }
 }
 

@@ -58,12 +58,11 @@ struct LevelSample {
 
 impl LevelSample {
     fn of(spec: &SweepSpec, trial: &TrialReport) -> LevelSample {
-        let times = &trial.response_time_ns;
         LevelSample {
             level: value(trial.level) as u32,
             per_s: trial.successes_per_s(),
             is_silent: trial.completed == 0,
-            keeps_bounds: spec.bounds.iter().all(|b| b.holds(times)),
+            keeps_bounds: spec.bounds.iter().all(|b| b.holds(trial.into())),
         }
     }
 }

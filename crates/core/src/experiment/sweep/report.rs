@@ -287,8 +287,11 @@ pub struct SweepLevel {
 pub struct BoundAsked {
     /// `mean`, `p50`, `p90`, `p99`, ….
     pub metric: String,
-    /// Its limit.
+    /// Its limit; 0 where it is no time.
     pub limit_ns: u64,
+    /// The least share, in percent, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_percent: Option<f64>,
 }
 
 /// The best level within a bound.

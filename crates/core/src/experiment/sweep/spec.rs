@@ -1,7 +1,8 @@
 //! Plan of a sweep: axis, levels, bounds, budget.
 
 use crate::experiment::sweep::report::BoundAsked;
-use crate::trial::figure::{FigureKind, TimeFigure, TimesReport};
+use crate::trial::messages::{MessagesReport, TimesOf};
+use crate::trial::report::{TimesReport, TrialReport};
 use knee_load::rng;
 use knee_load::spec::{
     ArrivalLaw, Level, Load, OpenLoad, ParseError, Pause, PauseKind, Rate, TrialSpec,
@@ -121,91 +122,245 @@ pub enum RatePlan {
     List(Vec<Rate>),
 }
 
-/// A limit on a figure of response time, written `p90=50ms`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// The figure, by its key in [`TimesReport::FIGURES`].
-    metric: &'static str,
-    /// Its upper limit.
-    pub limit: Nanos,
+/// A limit that a level has to keep: `p90=50ms`, `gap_p99=50ms`, `good_streams=99%`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// The least share of the streams that are good, in percent.
+    GoodStreams(f64),
+    /// The upper limit of a figure of times.
+    Time {
+        /// The times.
+        of: TimesOf,
+        /// The bounded figure.
+        metric: BoundMetric,
+        /// Its upper limit.
+        limit: Nanos,
+    },
 }
 
 impl Bound {
-    /// Key of the figure: `p90`.
-    pub fn metric(&self) -> &'static str {
-        self.metric
+    /// The share of good streams that is asked for by default, in percent.
+    pub const GOOD_STREAMS: Bound = Bound::GoodStreams(99.0);
+
+    /// A limit on a figure of response time.
+    pub fn response(metric: BoundMetric, limit: Nanos) -> Bound {
+        Bound::Time { of: TimesOf::Response, metric, limit }
     }
 
-    fn row(&self) -> Option<&'static TimeFigure> {
-        TimesReport::FIGURES.iter().find(|row| row.key == self.metric)
-    }
-
-    /// Quantile of the figure, 0 to 1; that of the median for the mean.
-    pub(super) fn quantile(&self) -> f64 {
-        match self.row().map(|row| row.kind) {
-            Some(FigureKind::Quantile(quantile)) => quantile,
-            _ => 0.5,
-        }
+    /// The times that it is about; `None` where there are none.
+    fn times<'a>(&self, of_level: BoundedFigures<'a>) -> Option<&'a TimesReport> {
+        let Bound::Time { of, .. } = self else {
+            return None;
+        };
+        of.of(of_level.response, of_level.messages).filter(|times| times.count > 0)
     }
 
     /// The figure and its 95 % confidence interval, in nanoseconds, where the observations suffice.
-    pub(super) fn figure(&self, times: &TimesReport) -> (Option<u64>, Option<[u64; 2]>) {
-        self.row().map_or((None, None), |row| (row.value(times), row.ci95(times)))
+    pub(super) fn figure(&self, of_level: BoundedFigures<'_>) -> (Option<u64>, Option<[u64; 2]>) {
+        let (Bound::Time { metric, .. }, Some(times)) = (self, self.times(of_level)) else {
+            return (None, None);
+        };
+        match metric {
+            BoundMetric::Mean => (times.mean, times.mean_ci95),
+            BoundMetric::P50 => (times.p50, times.p50_ci95),
+            BoundMetric::P75 => (times.p75, times.p75_ci95),
+            BoundMetric::P90 => (times.p90, times.p90_ci95),
+            BoundMetric::P95 => (times.p95, times.p95_ci95),
+            BoundMetric::P99 => (times.p99, times.p99_ci95),
+            BoundMetric::P999 => (times.p999, times.p999_ci95),
+        }
     }
 
     /// The bound as reported.
     pub(super) fn asked(&self) -> BoundAsked {
-        BoundAsked { metric: self.metric.to_owned(), limit_ns: self.limit.0 }
+        match *self {
+            Bound::Time { limit, .. } => {
+                BoundAsked { metric: self.name(), limit_ns: limit.0, least_percent: None }
+            }
+            Bound::GoodStreams(least) => {
+                BoundAsked { metric: self.name(), limit_ns: 0, least_percent: Some(least) }
+            }
+        }
     }
 
-    /// Whether the figure is within the limit.
-    pub fn holds(&self, times: &TimesReport) -> bool {
-        let (figure, _) = self.figure(times);
-        figure.is_some_and(|ns| ns <= self.limit.0)
+    /// Whether it is kept; `None` where the observations do not decide that. The confidence
+    /// interval decides, where there is one.
+    pub(super) fn judge(&self, of_level: BoundedFigures<'_>) -> Option<bool> {
+        let &Bound::Time { limit, .. } = self else {
+            return Some(self.holds(of_level));
+        };
+        match self.figure(of_level) {
+            (Some(_), Some([_, upper])) if upper <= limit.0 => Some(true),
+            (Some(_), Some([lower, _])) if lower > limit.0 => Some(false),
+            (Some(figure), None) => Some(figure <= limit.0),
+            _ => None,
+        }
     }
 
-    /// Whether the whole confidence interval is within the limit. `false` without an interval.
-    pub(super) fn holds_for_certain(&self, times: &TimesReport) -> bool {
-        let (_, ci95) = self.figure(times);
-        ci95.is_some_and(|[_, upper]| upper <= self.limit.0)
+    /// Whether it is kept as measured.
+    pub fn holds(&self, of_level: BoundedFigures<'_>) -> bool {
+        match *self {
+            Bound::Time { limit, .. } => {
+                let (figure, _) = self.figure(of_level);
+                figure.is_some_and(|ns| ns <= limit.0)
+            }
+            Bound::GoodStreams(least) => {
+                let good = of_level.messages.and_then(|messages| messages.good_percent);
+                good.is_some_and(|good| good >= least)
+            }
+        }
+    }
+
+    /// Whether the whole confidence interval is within the limit. `false` without an interval, but
+    /// for gaps and shares, which never have one.
+    pub(super) fn holds_for_certain(&self, of_level: BoundedFigures<'_>) -> bool {
+        let (_, ci95) = self.figure(of_level);
+        match (self, ci95) {
+            (Bound::Time { limit, .. }, Some([_, upper])) => upper <= limit.0,
+            (Bound::Time { of: TimesOf::Gap, .. } | Bound::GoodStreams(_), None) => {
+                self.holds(of_level)
+            }
+            _ => false,
+        }
+    }
+
+    /// Quantile of the figure, 0 to 1.
+    pub(super) fn quantile(&self) -> f64 {
+        match self {
+            Bound::Time { metric, .. } => metric.quantile(),
+            Bound::GoodStreams(least) => least / 100.0,
+        }
+    }
+
+    /// Name on the command line.
+    pub fn name(&self) -> String {
+        match self {
+            Bound::Time { of: TimesOf::Response, metric, .. } => metric.name().to_owned(),
+            Bound::Time { of, metric, .. } => format!("{}_{}", of.key(), metric.name()),
+            Bound::GoodStreams(_) => GOOD_STREAMS.to_owned(),
+        }
+    }
+
+    /// As it is typed.
+    pub fn typed(&self) -> String {
+        match self {
+            Bound::Time { limit, .. } => format!("{}={}", self.name(), limit.exactly()),
+            Bound::GoodStreams(least) => format!("{GOOD_STREAMS}={least}%"),
+        }
     }
 }
 
-/// `p90<=50 ms`
+/// Name of the bound on the share of good streams.
+const GOOD_STREAMS: &str = "good_streams";
+
+/// Figures of a level that bounds are about.
+#[derive(Clone, Copy, Debug)]
+pub struct BoundedFigures<'a> {
+    /// Response times.
+    pub response: &'a TimesReport,
+    /// The streams of messages, if any.
+    pub messages: Option<&'a MessagesReport>,
+}
+
+impl<'a> From<&'a TrialReport> for BoundedFigures<'a> {
+    fn from(trial: &'a TrialReport) -> BoundedFigures<'a> {
+        BoundedFigures { response: &trial.response_time_ns, messages: trial.messages() }
+    }
+}
+
+/// `p90<=50ms`, `good_streams>=99%`
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limit = self.limit.to_string().replace([' ', ','], "");
-        write!(f, "{}<={limit}", self.metric)
+        match self {
+            Bound::Time { limit, .. } => {
+                let limit = limit.to_string().replace([' ', ','], "");
+                write!(f, "{}<={limit}", self.name())
+            }
+            Bound::GoodStreams(least) => write!(f, "{GOOD_STREAMS}>={least}%"),
+        }
     }
 }
 
-/// `p90=50ms`
+/// `p90=50ms`, `first_message_p99=500ms`, `good_streams=99%`
 impl FromStr for Bound {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Bound, ParseError> {
         let wrong = |what: &str| {
             ParseError(format!(
-                "{what}; write FIGURE=TIME, such as p90=50ms (mean, p50, p75, p90, p95, p99, p999)"
+                "{what}; write FIGURE=TIME, such as p90=50ms (mean, p50, p75, p90, p95, p99, \
+                 p999; of streams first_message_p99, gap_p99, per_message_p99 and stream_p99 \
+                 likewise, or good_streams=99%)"
             ))
         };
         let (name, limit) =
             text.split_once('=').ok_or_else(|| wrong(&format!("`{text}` has no `=`")))?;
-        let mut bounded = TimesReport::FIGURES.iter();
-        let is_it = |row: &&TimeFigure| {
-            row.key == name.trim() && !matches!(row.kind, FigureKind::Min | FigureKind::Max)
-        };
-        let row = bounded
-            .find(is_it)
-            .ok_or_else(|| wrong(&format!("`{}` is not a figure", name.trim())))?;
-        // A number without a unit would be seconds, which is more likely a mistake.
-        if limit.trim().ends_with(|c: char| c.is_ascii_digit()) {
-            return Err(wrong(&format!("`{}` has no unit", limit.trim())));
+        let (name, limit) = (name.trim(), limit.trim());
+        if name == GOOD_STREAMS {
+            let share = limit.strip_suffix('%').and_then(|share| share.trim().parse::<f64>().ok());
+            let share = share.filter(|share| *share > 0.0 && *share <= 100.0);
+            let least = share.ok_or_else(|| wrong(&format!("`{limit}` is no share")))?;
+            return Ok(Bound::GoodStreams(least));
         }
-        let limit = parse_duration(limit.trim())?;
+        let mut kinds = TimesOf::MESSAGES.iter();
+        let of_messages =
+            kinds.find_map(|(of, key, _)| Some((*of, name.strip_prefix(key)?.strip_prefix('_')?)));
+        let (of, figure) = of_messages.unwrap_or((TimesOf::Response, name));
+        let (metric, ..) = *BoundMetric::TABLE
+            .iter()
+            .find(|row| row.1 == figure)
+            .ok_or_else(|| wrong(&format!("`{name}` is not a figure")))?;
+        // A number without a unit would be seconds, which is more likely a mistake.
+        if limit.ends_with(|c: char| c.is_ascii_digit()) {
+            return Err(wrong(&format!("`{limit}` has no unit")));
+        }
+        let limit = parse_duration(limit)?;
         if limit == Nanos::ZERO {
             return Err(wrong("a limit of 0 cannot be met"));
         }
-        Ok(Bound { metric: row.key, limit })
+        Ok(Bound::Time { of, metric, limit })
+    }
+}
+
+/// A figure of response time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BoundMetric {
+    /// Mean.
+    Mean,
+    /// Median.
+    P50,
+    /// 75th percentile.
+    P75,
+    /// 90th percentile.
+    P90,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P999,
+}
+
+impl BoundMetric {
+    /// In the order of the variants: each with its name on the command line and its quantile. The
+    /// mean has that of the median.
+    const TABLE: &[(BoundMetric, &str, f64)] = &[
+        (BoundMetric::Mean, "mean", 0.5),
+        (BoundMetric::P50, "p50", 0.5),
+        (BoundMetric::P75, "p75", 0.75),
+        (BoundMetric::P90, "p90", 0.9),
+        (BoundMetric::P95, "p95", 0.95),
+        (BoundMetric::P99, "p99", 0.99),
+        (BoundMetric::P999, "p999", 0.999),
+    ];
+
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        BoundMetric::TABLE[self as usize].1
+    }
+
+    /// Quantile of the figure, 0 to 1.
+    pub(super) fn quantile(self) -> f64 {
+        BoundMetric::TABLE[self as usize].2
     }
 }

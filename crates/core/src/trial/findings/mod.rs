@@ -5,6 +5,7 @@
 
 mod agents;
 mod generator;
+mod messages;
 mod sessions;
 mod silence;
 mod target;
@@ -28,7 +29,14 @@ use knee_load::spec::Level;
 
 /// The codes of these findings.
 pub fn codes() -> impl Iterator<Item = Code> {
-    let modules = [generator::CODES, target::CODES, silence::CODES, sessions::CODES, agents::CODES];
+    let modules = [
+        generator::CODES,
+        target::CODES,
+        silence::CODES,
+        messages::CODES,
+        sessions::CODES,
+        agents::CODES,
+    ];
     modules.into_iter().flatten().copied()
 }
 
@@ -102,6 +110,10 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         target::surplus_bytes,
         target::delayed_ack,
         generator::generator_polled,
+        messages::streams_incomplete,
+        messages::buffered_stream,
+        messages::streams_stalled,
+        messages::message_count_missing,
         sessions::data_exhausted,
         sessions::unexpected_responses,
         sessions::program_failed,

@@ -1,6 +1,6 @@
 //! The chunked transfer coding (RFC 9112 §7.1): where it ends, the data left aside.
 
-use super::Http1Violation;
+use super::{Http1Violation, ResponseSink};
 
 /// Bytes of the line with a chunk's size, its extensions included, at most: the limit of Go's
 /// reader.
@@ -54,21 +54,24 @@ enum Place {
 }
 
 impl Chunked {
-    /// How many of `bytes` belong to the body if it ends in them. `data` is given the data.
-    pub(super) fn feed(
+    /// How many of `bytes` belong to the body if it ends in them. `sink` is given the data.
+    pub(super) fn feed<S: ResponseSink>(
         &mut self,
         bytes: &[u8],
-        mut data: impl FnMut(&[u8]),
+        sink: &mut S,
     ) -> Result<Option<usize>, Http1Violation> {
         let mut at = 0;
         while at < bytes.len() {
             if let Place::Data(left) = self.place {
                 let here = left.min((bytes.len() - at) as u64);
-                data(&bytes[at..at + here as usize]);
+                sink.body(&bytes[at..at + here as usize]);
                 at += here as usize;
                 self.framing_bytes = 0;
                 self.place = match left - here {
-                    0 => Place::DataCr,
+                    0 => {
+                        sink.border();
+                        Place::DataCr
+                    }
                     left => Place::Data(left),
                 };
                 continue;

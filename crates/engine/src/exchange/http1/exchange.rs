@@ -5,10 +5,9 @@ use super::response::{ResponseSink, count_empty};
 use super::{Eof, HeadCache, Http1Violation, Progress, ResponseParser};
 use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, EventQueue,
-    FlightId, OpEvent, Received, RequestRef, StreamEnd,
+    FlightId, OpEvent, OperationSink, Received, RequestRef, StreamEnd,
 };
 use knee_load::measure::{Outcome, Status};
-use knee_load::session::ResponseReaders;
 use knee_load::spec::Target;
 
 /// One connection that speaks HTTP/1.1.
@@ -35,21 +34,19 @@ pub struct Shared {
     cache: HeadCache,
 }
 
-/// What is read of one operation's response.
-struct Read<'a> {
-    readings: &'a mut ResponseReaders,
-    op: FlightId,
-}
-
-impl ResponseSink for Read<'_> {
+impl ResponseSink for OperationSink<'_> {
     const READS: bool = true;
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
-        self.readings.field(self.op, name, value);
+        OperationSink::field(self, name, value);
     }
 
     fn body(&mut self, bytes: &[u8]) {
-        self.readings.body(self.op, bytes);
+        OperationSink::body(self, bytes);
+    }
+
+    fn border(&mut self) {
+        OperationSink::border(self);
     }
 }
 
@@ -107,12 +104,19 @@ impl Conversation for Http1 {
         };
         events.push(OpEvent::Received { op, bytes: bytes.len() as u64 });
         let cache = &mut shared.cache;
-        let progress = match events.reading(op) {
+        let mut progress = match events.sink(op) {
             None => self.parser.feed(bytes, cache),
-            Some(readings) => self.parser.feed_into(bytes, cache, &mut Read { readings, op }),
+            Some(mut sink) => self.parser.feed_into(bytes, cache, &mut sink),
         };
+        if let Progress::Events { used } = progress {
+            events.open_events(op);
+            progress = match events.sink(op) {
+                None => self.parser.feed_body(&bytes[used..], &mut ()),
+                Some(mut sink) => self.parser.feed_body(&bytes[used..], &mut sink),
+            };
+        }
         match progress {
-            Progress::NeedMore => {}
+            Progress::NeedMore | Progress::Events { .. } => {}
             Progress::Malformed(violation) => self.refuse(op, &rule(violation, bytes), events),
             Progress::Done { status: 101, .. } if !self.asks_upgrade => {
                 self.refuse(op, &Http1Violation::Switching.to_string(), events);
@@ -127,6 +131,9 @@ impl Conversation for Http1 {
                     self.state = ConnectionState::Broken;
                     events.push(OpEvent::Surplus);
                 }
+                if let Some(mut sink) = events.sink(op) {
+                    sink.end();
+                }
                 events.push(OpEvent::Answered { op, status: Status::Http(status) });
             }
         }
@@ -139,6 +146,9 @@ impl Conversation for Http1 {
         let Some(op) = self.op.take() else {
             return;
         };
+        if let Some(mut sink) = events.sink(op) {
+            sink.end();
+        }
         let failed = |outcome| OpEvent::Failed { op, outcome };
         cx.events.push(match self.parser.at_eof() {
             Eof::Done { status } if end != StreamEnd::Cut => {

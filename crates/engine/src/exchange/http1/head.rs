@@ -3,6 +3,7 @@
 use super::Http1Violation;
 use crate::exchange::decimal;
 use httparse::Header;
+use knee_load::messages::is_event_stream;
 use std::mem::MaybeUninit;
 
 /// The most header lines a response may have.
@@ -19,6 +20,8 @@ pub(super) struct Head {
     /// Whether the connection persists once the body has ended (RFC 9112 §9.3). A body that only
     /// the end of the stream delimits ends it all the same.
     pub(super) keep_alive: bool,
+    /// Whether the body is server-sent events, and not compressed.
+    pub(super) is_events: bool,
 }
 
 /// Where the body ends (RFC 9112 §6.3), the response to HEAD left aside.
@@ -118,7 +121,8 @@ fn parse(bytes: &[u8]) -> Result<Head, Http1Violation> {
     if status < 100 {
         return Err(Http1Violation::Status);
     }
-    let mut head = Head { status, framing: Framing::Length(0), keep_alive: false };
+    let framing = Framing::Length(0);
+    let mut head = Head { status, framing, keep_alive: false, is_events: false };
     if !head.is_interim() {
         head.read_headers(response.headers, minor)?;
     }
@@ -151,6 +155,7 @@ impl Head {
         let mut length = None;
         let mut encoding = Encoding::default();
         let mut connection = Connection::default();
+        let mut is_encoded = false;
         for header in headers {
             if header.name.eq_ignore_ascii_case("content-length") {
                 length = Some(content_length(header.value, length)?);
@@ -158,8 +163,13 @@ impl Head {
                 encoding.read(header.value)?;
             } else if header.name.eq_ignore_ascii_case("connection") {
                 connection.read(header.value);
+            } else if header.name.eq_ignore_ascii_case("content-type") {
+                self.is_events = is_event_stream(header.value);
+            } else if header.name.eq_ignore_ascii_case("content-encoding") {
+                is_encoded = true;
             }
         }
+        self.is_events &= !is_encoded && self.status < 300;
         self.framing = match (encoding.present, length) {
             _ if matches!(self.status, 101 | 204 | 304) => Framing::Length(0),
             (true, _) if encoding.chunked_last => Framing::Chunked,

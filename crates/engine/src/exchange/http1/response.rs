@@ -57,6 +57,12 @@ pub enum Progress {
         /// is whole; but the connection must not be used again, unless they are empty lines.
         surplus: usize,
     },
+    /// Its head says that its body is server-sent events, and nothing takes that. The body begins
+    /// after `used` bytes: the caller goes on with [`ResponseParser::feed_body`].
+    Events {
+        /// Bytes up to the body.
+        used: usize,
+    },
     /// It is not an HTTP/1.1 response; the connection must not be used again.
     Malformed(Http1Violation),
 }
@@ -149,6 +155,9 @@ pub trait ResponseSink {
 
     /// Bytes of its body, the transfer coding undone.
     fn body(&mut self, bytes: &[u8]);
+
+    /// A chunk of the body has ended.
+    fn border(&mut self) {}
 }
 
 /// Takes nothing.
@@ -217,7 +226,25 @@ impl ResponseParser {
         if bytes.is_empty() {
             return Progress::NeedMore;
         }
-        match self.advance(bytes, cache, sink) {
+        let mut at = 0;
+        while matches!(self.state, State::Head) {
+            match self.next_head(&bytes[at..], cache, sink) {
+                Err(violation) => return self.refuse(violation),
+                Ok(None) => return Progress::NeedMore,
+                Ok(Some((head, used))) => {
+                    at += used;
+                    if head.is_events && !S::READS {
+                        return Progress::Events { used: at };
+                    }
+                }
+            }
+        }
+        self.feed_body(&bytes[at..], sink)
+    }
+
+    /// Bytes of the body, and what comes after it.
+    pub fn feed_body<S: ResponseSink>(&mut self, bytes: &[u8], sink: &mut S) -> Progress {
+        match self.body(bytes, sink) {
             Ok(None) => Progress::NeedMore,
             Ok(Some(used)) => {
                 self.state = State::Idle;
@@ -227,11 +254,14 @@ impl ResponseParser {
                     surplus: bytes.len() - used,
                 }
             }
-            Err(violation) => {
-                self.state = State::Broken(violation);
-                Progress::Malformed(violation)
-            }
+            Err(violation) => self.refuse(violation),
         }
+    }
+
+    #[cold]
+    fn refuse(&mut self, violation: Http1Violation) -> Progress {
+        self.state = State::Broken(violation);
+        Progress::Malformed(violation)
     }
 
     /// The peer closed its side of the stream in an orderly way. (A reset is not this.)
@@ -252,29 +282,26 @@ impl ResponseParser {
         self.begun
     }
 
-    /// How many of `bytes` belong to the response if it ends in them.
-    fn advance<S: ResponseSink>(
+    /// The next head, entered, and how many of `bytes` it took.
+    #[inline]
+    fn next_head<S: ResponseSink>(
         &mut self,
         bytes: &[u8],
         cache: &mut HeadCache,
         sink: &mut S,
-    ) -> Result<Option<usize>, Http1Violation> {
-        let mut at = 0;
-        while matches!(self.state, State::Head) {
-            let Some((head, used)) = self.head(&bytes[at..], cache, sink)? else {
-                return Ok(None);
-            };
-            at += used;
-            // Interim responses only announce the final one (RFC 9110 §15.2).
-            if !head.is_interim() {
-                self.enter_body(head);
-            } else if self.interims == INTERIMS_MAX {
-                return Err(Http1Violation::InterimFlood);
-            } else {
-                self.interims += 1;
-            }
+    ) -> Result<Option<(Head, usize)>, Http1Violation> {
+        let Some((head, used)) = self.head(bytes, cache, sink)? else {
+            return Ok(None);
+        };
+        // Interim responses only announce the final one (RFC 9110 §15.2).
+        if !head.is_interim() {
+            self.enter_body(head);
+        } else if self.interims == INTERIMS_MAX {
+            return Err(Http1Violation::InterimFlood);
+        } else {
+            self.interims += 1;
         }
-        Ok(self.body(&bytes[at..], sink)?.map(|used| at + used))
+        Ok(Some((head, used)))
     }
 
     /// The next head and how many of `bytes` it took.
@@ -365,7 +392,7 @@ impl ResponseParser {
                     Ok(Some(length))
                 }
             },
-            State::Chunked(chunked) => chunked.feed(bytes, |data| sink.body(data)),
+            State::Chunked(chunked) => chunked.feed(bytes, sink),
             State::UntilClose => {
                 sink.body(bytes);
                 Ok(None)

@@ -4,6 +4,7 @@
 use super::Violation;
 use super::hpack::{Additions, Decoder, Error};
 use crate::exchange::decimal;
+use knee_load::messages::is_event_stream;
 
 /// The most bytes of a section's fields, each counted with 32 bytes more (RFC 9113 §10.5.1).
 pub(crate) const LIST_BYTES_MAX: usize = 64 << 10;
@@ -116,6 +117,10 @@ pub(super) struct ResponseSection {
     pub(super) fault: Option<Violation>,
     /// Whether there is any pseudo-header field.
     pub(super) has_pseudo: bool,
+    /// Whether the content is server-sent events.
+    is_events: bool,
+    /// Whether the content is compressed.
+    is_encoded: bool,
     /// Whether there is any other field.
     has_regular: bool,
 }
@@ -129,6 +134,11 @@ impl Section for ResponseSection {
 }
 
 impl ResponseSection {
+    /// Whether it begins a body of server-sent events that can be read.
+    pub(super) fn opens_events(&self) -> bool {
+        self.is_events && !self.is_encoded && matches!(self.status, 200..300)
+    }
+
     fn take_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Violation> {
         if name.first() == Some(&b':') {
             return self.take_pseudo(name, value);
@@ -143,6 +153,14 @@ impl ResponseSection {
                     return Err(Violation::ContentLength);
                 }
                 self.length = Some(length);
+                Ok(())
+            }
+            b"content-type" => {
+                self.is_events = is_event_stream(value);
+                Ok(())
+            }
+            b"content-encoding" => {
+                self.is_encoded = true;
                 Ok(())
             }
             _ if is_of_connection(name) => Err(Violation::ConnectionField),

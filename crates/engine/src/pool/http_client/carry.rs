@@ -54,6 +54,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         };
         let out = &mut connection.out;
         exchange.start(op, request, &mut CallContext { now, shared, out, events });
+        let read_as = if flight.session == Flight::NO_SESSION {
+            flight.request
+        } else {
+            flight.read_as as usize
+        };
+        self.begin_stream(op, read_as, now);
         if X::DEPARTURE.is_at_once() {
             self.send_out(io, slot, now);
         } else {

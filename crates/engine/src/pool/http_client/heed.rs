@@ -19,7 +19,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             match event {
                 OpEvent::Received { op, bytes } => {
                     self.flights.get_mut(op).received(bytes as usize, time);
+                    self.await_message_of_head(op, time.seen);
                 }
+                OpEvent::Message(message) => self.on_message(message, time),
                 OpEvent::Answered { op, status } => {
                     is_in_step &= self.on_answer(io, slot, (op, status, is_in_step), time);
                 }
@@ -142,7 +144,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         if !X::DEPARTURE.is_at_once() && !connection.leaving.is_empty() {
             connection.leaving.retain(|&(other, _)| other != op);
         }
-        self.flights.remove(op, &mut connection.first)
+        let flight = self.flights.remove(op, &mut connection.first);
+        self.streams.end(&mut self.events, op, flight);
+        flight
     }
 
     /// Decides the further use of an open connection.

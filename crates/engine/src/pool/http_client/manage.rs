@@ -294,8 +294,15 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         self.fail(io, slot, outcome, now);
     }
 
-    /// Handles the timeout of an operation. Its connection goes on if the exchange permits.
-    pub(super) fn expire_operation<B: Backend>(&mut self, io: &mut B, op: u32, now: Nanos) {
+    /// Handles the timeout of an operation, with an outcome of its own if not that of a late
+    /// response. Its connection goes on if the exchange permits.
+    pub(super) fn expire_operation<B: Backend>(
+        &mut self,
+        io: &mut B,
+        op: u32,
+        outcome: Option<Outcome>,
+        now: Nanos,
+    ) {
         let slot = self.flights.get(op).connection;
         let connection = &mut self.connections[slot as usize];
         let after = match &mut connection.exchange {
@@ -307,12 +314,13 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             _ => AfterCancel::Broken,
         };
         if after == AfterCancel::Broken {
-            let outcome = P::late_response(|| io.tcp_state(slot));
+            let outcome = outcome.unwrap_or_else(|| P::late_response(|| io.tcp_state(slot)));
             return self.fail(io, slot, outcome, now);
         }
         let flight = *self.end(slot, op);
         self.waiting.note(now - flight.placed, false);
-        self.complete(flight.ended(Outcome::Timeout, EventTime::seen(now)));
+        let outcome = outcome.unwrap_or(Outcome::Timeout);
+        self.complete(flight.ended(outcome, EventTime::seen(now)));
         self.heed(io, slot, EventTime::seen(now));
     }
 
@@ -331,6 +339,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             }
             self.responding.clear(op);
             let mut flight = *self.flights.remove(op, &mut connection.first);
+            self.streams.end(&mut self.events, op, &mut flight);
             if is_sending {
                 flight.bytes_sent = 0;
             }

@@ -40,6 +40,7 @@ pub(in crate::pool) fn parts(
         body: Body::default(),
         weight: 1,
         holes: Vec::new(),
+        messages: None,
     };
     let target = Target {
         endpoint: Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 1 },
@@ -50,6 +51,7 @@ pub(in crate::pool) fn parts(
         connections_max: None,
         tls: None,
         sessions: None,
+        stream_bounds: None,
     };
     let address = Address::Tcp("127.0.0.1:1".parse().unwrap());
     let config = ClientConfig {

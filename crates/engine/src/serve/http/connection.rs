@@ -119,6 +119,15 @@ impl ServerConnection {
         }
     }
 
+    /// The stream of messages with this number got a slot: its first message is due at `at`.
+    pub(super) fn on_admitted(&mut self, id: u32, at: Nanos, tools: &mut Tools<'_>) -> Fate {
+        match self {
+            ServerConnection::Http1(http1) => tools.context.set_timer(at, http1.token()),
+            ServerConnection::Http2(http2) => http2.ask_at(at, id, tools.context),
+        }
+        Fate::Open
+    }
+
     /// Goes as far as it can without waiting.
     pub(super) fn drive(&mut self, tools: &mut Tools<'_>) -> Fate {
         match self {

@@ -1,6 +1,7 @@
 //! State that all connections of one server share.
 
 use super::asked::Asked;
+use super::batch::{Batch, StreamKey};
 use super::fault::{Fault, Mishaps, Stalls};
 use super::log::Log;
 use super::request::{LastHead, RequestReader};
@@ -9,6 +10,7 @@ use super::shop::Shop;
 use super::spec::{App, HttpServerSpec};
 use super::station::Station;
 use super::stats::ServerTally;
+use super::stream_log::{SentMessage, StreamLog};
 use crate::sys::clock::MonotonicClock;
 use knee_load::rng;
 use knee_load::time::{Clock, Nanos};
@@ -35,6 +37,10 @@ pub(super) struct Context {
     pub(super) tally: ServerTally,
     /// Where each request is logged.
     pub(super) log: Option<Log>,
+    /// The streams of messages, where responses are such.
+    pub(super) batch: Option<Batch>,
+    /// Where each message is logged.
+    pub(super) stream_log: StreamLog,
     /// Timers, by the token of the connection.
     timers: BinaryHeap<Reverse<(Nanos, u64)>>,
 }
@@ -60,6 +66,12 @@ impl Context {
             last_head: LastHead::default(),
             tally: ServerTally::new(spec.arrivals_max),
             log: (spec.log_max > 0).then(|| Log::new(spec.log_max, clock.origin)),
+            batch: spec.stream.map(|stream| Batch::new(stream, rng::stream(spec.seed, 4))),
+            stream_log: StreamLog {
+                origin_ns: clock.origin,
+                max: spec.stream_log_max,
+                ..StreamLog::default()
+            },
             timers: BinaryHeap::with_capacity(1024),
         }
     }
@@ -117,6 +129,28 @@ impl Context {
         let bytes_per_s = u128::from(self.slow.unwrap_or(u64::MAX));
         let ns = (bytes as u128 * 1_000_000_000).div_ceil(bytes_per_s);
         begun + Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+
+    /// A stream of messages that got a slot, with the time to ask for its messages.
+    pub(super) fn take_admitted(&mut self) -> Option<(StreamKey, Nanos)> {
+        self.batch.as_mut()?.take_admitted()
+    }
+
+    /// Logs messages that the kernel has by now.
+    pub(super) fn log_messages(&mut self, messages: &mut Vec<SentMessage>) {
+        if messages.is_empty() {
+            return;
+        }
+        let written = self.read_clock();
+        messages.drain(..).for_each(|sent| self.stream_log.push(SentMessage { written, ..sent }));
+    }
+
+    /// A stream of messages is given up, if there is one with this key.
+    pub(super) fn leave(&mut self, key: StreamKey) {
+        let now = self.now;
+        if let Some(batch) = &mut self.batch {
+            batch.leave(key, now);
+        }
     }
 
     /// Sets a timer of the connection `token`.

@@ -1,7 +1,9 @@
 //! A connection with HTTP/1.1: reads a request, has it served, writes the response, and so on.
 
+use super::batch::put_chunk;
 use super::connection::{DriveResult, DriveStop, Fate, TRICKLE_TICK, Tools};
 use super::context::Context;
+use super::live_stream::LiveStream;
 use super::log::Log;
 use super::request::{Refusal, Request, RequestRead, RequestReader};
 use super::response::{Response, ResponseKind, ServerResponse};
@@ -28,6 +30,11 @@ pub(super) struct Http1ServerConnection {
     phase: Phase,
     /// The application's response to the request that is served.
     own: Option<Box<Response>>,
+    /// The stream of messages that is the response.
+    live: Option<Box<LiveStream>>,
+    /// Bytes of it that are put out; the first `streamed` are sent.
+    stream_bytes: Vec<u8>,
+    streamed: usize,
     /// Ideal time since which it has been ready for the next request; `None` once it has waited for
     /// anything.
     ready_since: Option<Nanos>,
@@ -43,6 +50,8 @@ enum Phase {
     Writing { answer: ServerResponse, sent: usize },
     /// For time: a slow body.
     Trickling { answer: ServerResponse, sent: usize, begun: Nanos },
+    /// For the next message of a stream, or for room in the socket.
+    Streaming { answer: ServerResponse },
     /// For the end of the input of a refused client.
     Draining { dropped: usize },
     /// For the end of a handshake that the last request came with: before that, no ticket for the
@@ -67,6 +76,9 @@ impl Http1ServerConnection {
             is_new: true,
             phase: Phase::Reading,
             own: None,
+            live: None,
+            stream_bytes: Vec::new(),
+            streamed: 0,
             ready_since,
         }
     }
@@ -81,14 +93,21 @@ impl Http1ServerConnection {
         self.wire.has_asked()
     }
 
+    /// Token of its timers and events.
+    pub(super) fn token(&self) -> u64 {
+        self.wire.token()
+    }
+
     /// Handles an event of the socket.
     pub(super) fn on_event(&mut self, event_flags: u32, tools: &mut Tools<'_>) -> Fate {
         self.wire.on_event(event_flags);
         match self.phase {
             Phase::Serving { .. } | Phase::Trickling { .. } => Fate::Open,
-            Phase::Reading | Phase::Writing { .. } | Phase::Draining { .. } | Phase::Finishing => {
-                self.drive(tools)
-            }
+            Phase::Reading
+            | Phase::Writing { .. }
+            | Phase::Streaming { .. }
+            | Phase::Draining { .. }
+            | Phase::Finishing => self.drive(tools),
         }
     }
 
@@ -115,6 +134,7 @@ impl Http1ServerConnection {
                 Phase::Trickling { answer, sent, begun } => {
                     self.trickle(answer, sent, begun, tools.context)
                 }
+                Phase::Streaming { answer } => self.stream(answer, tools),
                 Phase::Draining { dropped } => {
                     let drained = self.wire.drain(dropped, tools.buffer);
                     drained.map(|dropped| self.phase = Phase::Draining { dropped })
@@ -124,6 +144,9 @@ impl Http1ServerConnection {
             match progress {
                 Ok(()) => {}
                 Err(DriveStop::Close) => {
+                    if self.live.take().is_some() {
+                        tools.context.leave((self.wire.token(), 0));
+                    }
                     if let Some(log) = &mut tools.context.log {
                         self.abandon(log);
                     }
@@ -145,8 +168,10 @@ impl Http1ServerConnection {
             tools.context.tally.on_trouble(Trouble::Write);
             return Fate::Closed(None);
         }
-        let reads =
-            matches!(self.phase, Phase::Reading | Phase::Draining { .. } | Phase::Finishing);
+        let reads = !matches!(
+            self.phase,
+            Phase::Serving { .. } | Phase::Writing { .. } | Phase::Trickling { .. }
+        );
         if !self.wire.watch(reads, tools.epoll) {
             tools.context.tally.on_trouble(Trouble::Accept);
             return Fate::Closed(None);
@@ -243,6 +268,10 @@ impl Http1ServerConnection {
             ..ServerResponse::with(context.mishaps.draw(), request.persistence)
         };
         self.own = context.reply(self.reader.asked(), &mut answer);
+        if let Some(phase) = self.serve_stream(&mut answer, arrival, context) {
+            self.log(now, now, context);
+            return phase;
+        }
         let Some(station) = &mut context.station else {
             self.ready_since = None;
             self.log(now, now, context);
@@ -253,6 +282,75 @@ impl Http1ServerConnection {
         self.log(context.stalls.moment(visit.start), finish, context);
         context.set_timer(finish, self.wire.token());
         Phase::Serving { answer, arrival, finish }
+    }
+
+    /// Begins a stream of messages, if responses are such.
+    fn serve_stream(
+        &mut self,
+        answer: &mut ServerResponse,
+        arrival: Nanos,
+        context: &mut Context,
+    ) -> Option<Phase> {
+        let ResponseKind::Ok(persistence) = answer.kind else {
+            return None;
+        };
+        if answer.reset || answer.head_only || context.batch.is_none() {
+            return None;
+        }
+        answer.kind = ResponseKind::Stream(persistence);
+        let key = (self.wire.token(), 0);
+        let (live, next) = LiveStream::begin(key, arrival, answer.halved, context)?;
+        self.live = Some(Box::new(live));
+        let head = context.responses.of(answer.kind).bytes();
+        (self.stream_bytes, self.streamed) = (head.to_vec(), 0);
+        if let Some(at) = next {
+            context.set_timer(at, key.0);
+        }
+        Some(Phase::Streaming { answer: *answer })
+    }
+
+    /// Sends the messages that are due.
+    fn stream(&mut self, answer: ServerResponse, tools: &mut Tools<'_>) -> DriveResult {
+        let Some(live) = &mut self.live else {
+            return Err(DriveStop::Close);
+        };
+        if self.wire.is_ended() {
+            return Err(DriveStop::Close);
+        }
+        let context = &mut *tools.context;
+        if !live.is_whole {
+            let out = &mut self.stream_bytes;
+            let next = live.take(context, |bytes| put_chunk(bytes, out));
+            match next {
+                Some(at) => context.set_timer(at, self.wire.token()),
+                None if live.is_whole && !answer.halved => out.extend_from_slice(b"0\r\n\r\n"),
+                None => {}
+            }
+        }
+        while self.streamed < self.stream_bytes.len() || self.wire.is_pending() {
+            match self.wire.send(&self.stream_bytes[self.streamed..], &mut context.tally) {
+                Ok(count) => self.streamed += count,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    let watched = self.wire.watch_write(tools.epoll);
+                    watched.map_err(|_| DriveStop::Close)?;
+                    return Err(DriveStop::Wait);
+                }
+                Err(_) => {
+                    context.tally.on_trouble(Trouble::Write);
+                    return Err(DriveStop::Close);
+                }
+            }
+        }
+        self.stream_bytes.clear();
+        self.streamed = 0;
+        let mut messages = Vec::new();
+        live.put_out(&mut messages);
+        context.log_messages(&mut messages);
+        if !live.is_whole {
+            return Err(DriveStop::Wait);
+        }
+        self.live = None;
+        self.end(answer, context)
     }
 
     /// Begins to answer.
@@ -337,7 +435,9 @@ impl Http1ServerConnection {
             context.log.iter_mut().for_each(|log| line.end(log, Some(written)));
         }
         match answer.kind {
-            ResponseKind::Ok(_) | ResponseKind::Own(_) if answer.halved => {
+            ResponseKind::Ok(_) | ResponseKind::Own(_) | ResponseKind::Stream(_)
+                if answer.halved =>
+            {
                 self.wire.cut();
                 context.tally.on_trouble(Trouble::Truncate);
             }
@@ -347,7 +447,10 @@ impl Http1ServerConnection {
                 context.tally.responses += 1;
                 context.tally.on_trouble(Trouble::Error);
             }
-            ResponseKind::Ok(_) | ResponseKind::Own(_) | ResponseKind::Refused(_) => {
+            ResponseKind::Ok(_)
+            | ResponseKind::Own(_)
+            | ResponseKind::Stream(_)
+            | ResponseKind::Refused(_) => {
                 context.tally.responses += 1;
             }
         }

@@ -5,12 +5,14 @@
 //! With workers it is a station of known queueing behaviour: see [`Station`].
 
 mod asked;
+mod batch;
 mod connection;
 mod context;
 mod fault;
 mod http1;
 mod http2;
 mod listen;
+mod live_stream;
 mod log;
 pub mod request;
 mod response;
@@ -20,8 +22,10 @@ mod shop;
 mod spec;
 mod station;
 mod stats;
+mod stream_log;
 mod wire;
 
+pub use batch::{StepTime, StreamSpec, parse_stream};
 pub use fault::{Fault, parse_fault};
 pub use log::{LOG_MAX, LogEntry, RequestLog};
 pub use secure::{Identity, IdentityError, ServerTls};
@@ -30,6 +34,7 @@ pub use spec::{
 };
 pub use station::{Station, Visit};
 pub use stats::{Http2Stats, HttpServerStats, StationStats, TimeQuantiles, TlsStats};
+pub use stream_log::{STREAM_LOG_MAX, SentMessage, StreamLog};
 
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::Address;

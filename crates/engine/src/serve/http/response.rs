@@ -1,5 +1,6 @@
 //! Responses, built before the first request comes.
 
+use super::batch;
 use super::fault::Mishap;
 use super::request::{Persistence, Refusal};
 use crate::exchange::http2::hpack::{self, Indexing};
@@ -72,6 +73,8 @@ pub(super) enum ResponseKind {
     Ok(Persistence),
     /// What the application answers, which belongs to the request.
     Own(Persistence),
+    /// Status 200, and a stream of messages.
+    Stream(Persistence),
     /// Another status, by its index among those of the faults.
     Error(usize, Persistence),
     /// Status 100.
@@ -125,9 +128,10 @@ impl ServerResponse {
     /// Whether the connection ends with it.
     pub(super) fn closes(self) -> bool {
         match self.kind {
-            ResponseKind::Ok(p) | ResponseKind::Own(p) | ResponseKind::Error(_, p) => {
-                self.halved || p == Persistence::Close
-            }
+            ResponseKind::Ok(p)
+            | ResponseKind::Own(p)
+            | ResponseKind::Stream(p)
+            | ResponseKind::Error(_, p) => self.halved || p == Persistence::Close,
             ResponseKind::Continue => false,
             ResponseKind::Refused(_) | ResponseKind::Garbage => true,
         }
@@ -141,6 +145,7 @@ pub(super) type Own<'a> = Option<&'a Response>;
 #[derive(Debug)]
 pub(super) struct Responses {
     ok: [Response; 3],
+    streams: [Response; 3],
     errors: Vec<[Response; 3]>,
     go_on: Response,
     refused: [Response; 4],
@@ -154,6 +159,7 @@ impl Responses {
         let refused = [400, 431, 501, 505].map(|s| build(s, Persistence::Close, 0));
         Responses {
             ok: all(200),
+            streams: PERSISTENCES.map(build_stream),
             errors: statuses.iter().map(|&s| all(s)).collect(),
             go_on: Response {
                 block: block(100, 0),
@@ -178,6 +184,7 @@ impl Responses {
     pub(super) fn of(&self, kind: ResponseKind) -> &Response {
         match kind {
             ResponseKind::Ok(p) | ResponseKind::Own(p) => &self.ok[p as usize],
+            ResponseKind::Stream(p) => &self.streams[p as usize],
             ResponseKind::Error(i, p) => &self.errors[i][p as usize],
             ResponseKind::Continue => &self.go_on,
             ResponseKind::Refused(refusal) => &self.refused[refusal as usize],
@@ -205,6 +212,23 @@ fn build(status: u16, persistence: Persistence, body_size: usize) -> Response {
     let head_length = bytes.len();
     bytes.extend(BODY.iter().cycle().take(body_size));
     Response { bytes: bytes.into(), head_length, block: block(status, body_size) }
+}
+
+/// The head of a stream of messages, whose body follows in pieces.
+fn build_stream(persistence: Persistence) -> Response {
+    let head = format!("{}{}\r\n", batch::HEAD, connection(persistence));
+    let mut block = Vec::new();
+    let fields = [
+        (":status", "200"),
+        ("server", "knee"),
+        ("content-type", "text/event-stream"),
+        ("cache-control", "no-cache"),
+    ];
+    for (name, value) in fields {
+        hpack::put_field(&mut block, name.as_bytes(), value.as_bytes(), Indexing::Without);
+    }
+    let head_length = head.len();
+    Response { bytes: head.into_bytes().into(), head_length, block: block.into() }
 }
 
 fn connection(persistence: Persistence) -> &'static str {

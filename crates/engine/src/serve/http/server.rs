@@ -104,6 +104,7 @@ impl HttpServerLoop {
         HttpServerStats {
             tls: self.tls.map(|_| context.tally.tls),
             log: context.log.map(Log::finish).unwrap_or_default(),
+            stream_log: context.stream_log,
             ..context.tally.finish(elapsed, used, context.station.as_ref())
         }
     }
@@ -154,6 +155,9 @@ impl HttpServerLoop {
     fn fire_due(&mut self) {
         while let Some(token) = self.context.take_due() {
             self.with_connection(token, |connection, tools| connection.on_timer(tools));
+        }
+        while let Some(((token, id), at)) = self.context.take_admitted() {
+            self.with_connection(token, |connection, tools| connection.on_admitted(id, at, tools));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Configuration of the reference HTTP server.
 
+use super::batch::StreamSpec;
 use super::fault::Fault;
 use super::secure::ServerTls;
 use crate::sys::socket::Address;
@@ -19,6 +20,10 @@ pub struct HttpServerSpec {
     pub streams_max: u32,
     /// The application that answers; `None`: every request has the same response.
     pub app: Option<App>,
+    /// Each response is a stream of messages; `None`: it is one body.
+    pub stream: Option<StreamSpec>,
+    /// Messages that are logged with their times, from the first; 0: none. Each takes 32 bytes.
+    pub stream_log_max: usize,
     /// Bytes of each response's body, where no application answers.
     pub body_size: u32,
     /// Workers with one FIFO queue, at least 1; `None`: every request is served at once.
@@ -73,6 +78,8 @@ impl Default for HttpServerSpec {
             tls: None,
             streams_max: STREAMS_MAX,
             app: None,
+            stream: None,
+            stream_log_max: 0,
             body_size: 1294,
             workers: None,
             service: Law::ZERO,

@@ -3,6 +3,7 @@
 use super::log::RequestLog;
 use super::secure::Handshake;
 use super::station::Station;
+use super::stream_log::StreamLog;
 use crate::sys::clock::ThreadUse;
 use knee_load::measure::Histogram;
 use knee_load::time::Nanos;
@@ -53,6 +54,9 @@ pub struct HttpServerStats {
     /// What each request went through: as many as the spec asked to keep.
     #[serde(skip)]
     pub log: RequestLog,
+    /// When each message of a stream left: as many as the spec asked to keep.
+    #[serde(skip)]
+    pub stream_log: StreamLog,
 }
 
 /// Counts of TLS. A connection that ends before it sends anything is not counted.
@@ -286,6 +290,8 @@ pub(super) struct ServerTally {
     pub(super) bytes_sent: u64,
     pub(super) tls: TlsStats,
     pub(super) http2: Http2Stats,
+    /// Responses that were streams of messages.
+    pub(super) streams: u64,
     pub(super) sojourn: Histogram,
     pub(super) write_lateness: Histogram,
     troubles: [u64; TROUBLES.len()],
@@ -356,6 +362,7 @@ impl ServerTally {
             }),
             arrivals: self.arrivals,
             log: RequestLog::default(),
+            stream_log: StreamLog::default(),
         }
     }
 }

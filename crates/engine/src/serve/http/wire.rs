@@ -61,6 +61,11 @@ impl Wire {
         self.token
     }
 
+    /// Whether the peer has ended its direction.
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended
+    }
+
     /// Whether a read may find something.
     pub(super) fn is_readable(&self) -> bool {
         self.readable

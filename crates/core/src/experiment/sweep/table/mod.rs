@@ -4,6 +4,7 @@ mod csv;
 
 pub use csv::parse_csv;
 
+use crate::trial::messages::MessagesReport;
 use crate::trial::report::{TimesReport, TrialReport, Verdict};
 use crate::trial::slice::merged;
 use crate::words::value;
@@ -25,6 +26,8 @@ pub struct LevelPoint {
     /// All figures of response time. Percentiles are never averaged: those of several trials come
     /// from merged histograms.
     pub latency: Option<TimesReport>,
+    /// The streams of messages, if any.
+    pub messages: Option<MessagesReport>,
     /// Share of the operations that failed, 0 to 1.
     pub error_share: f64,
     /// Number of operations; 0 if unknown.
@@ -49,6 +52,7 @@ impl LevelPoint {
             error_share: error_share(&trial.outcomes),
             operations: trial.outcomes.total(),
             latency: Some(times),
+            messages: trial.messages().cloned(),
             valid: trial.verdict == Verdict::Valid,
             trials: 1,
             ..LevelPoint::default()

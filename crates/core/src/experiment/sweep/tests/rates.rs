@@ -171,7 +171,8 @@ fn the_limit_of_the_generator_is_no_upper_bound() {
 #[test]
 fn a_bound_and_the_loss_are_one_search() {
     // Response times are those of one server, 1/(1 − ρ) of the time alone, which is 0.5 ms.
-    let bound: Bound = "p90=2ms".parse().expect("a bound");
+    let limit = Nanos::from_millis(2);
+    let bound = Bound::response(BoundMetric::P90, limit);
     let mut fake = of_capacity(4_000.0);
     let (conducted, c) = sweep(&mut fake, bounded(two_seconds(1), &[bound]));
     let what = format!("{} {:?}", c.answer, levels(&conducted));

@@ -25,7 +25,7 @@ fn end(pieces: &[&[u8]], head_only: bool, cache: &mut HeadCache) -> End {
     for piece in pieces {
         left -= piece.len();
         match parser.feed(piece, cache) {
-            Progress::NeedMore => {}
+            Progress::NeedMore | Progress::Events { .. } => {}
             Progress::Done { status, keep_alive, surplus } => {
                 return End::Done(status, keep_alive, surplus + left);
             }

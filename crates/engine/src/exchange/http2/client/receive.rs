@@ -153,7 +153,7 @@ impl Http2 {
         let Some(op) = self.streams.get(data.stream).map(|stream| stream.op) else {
             return;
         };
-        let Some(readings) = io.events.reading(op) else {
+        let Some(mut sink) = io.events.sink(op) else {
             return;
         };
         // The payload: the length of the padding where there is one, the content, the padding.
@@ -163,7 +163,7 @@ impl Http2 {
         let to = come.saturating_sub(before).min(data.content);
         if from < to {
             let skipped = (from + before + bytes.len() as u32 - come) as usize;
-            readings.body(op, &bytes[skipped..skipped + (to - from) as usize]);
+            sink.body(&bytes[skipped..skipped + (to - from) as usize]);
         }
     }
 
@@ -179,7 +179,7 @@ impl Http2 {
         let here = bytes.len().min(data.left as usize);
         data.left -= here as u32;
         let (stream, is_whole) = (data.stream, data.left == 0);
-        if io.events.readings.is_some() {
+        if io.events.has_sinks() {
             self.tell_body(&bytes[..here], io);
         }
         self.credit(stream, here, io.events);

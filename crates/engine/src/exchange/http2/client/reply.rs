@@ -84,13 +84,19 @@ impl Http2 {
             self.sections.read(block)?;
             return self.check_forgiven(id);
         };
-        let section = match io.events.reading(op) {
-            None => self.sections.read(block)?,
-            Some(readings) => {
+        let section = match io.events.sink(op) {
+            None => {
+                let section = self.sections.read(block)?;
+                if section.opens_events() {
+                    io.events.open_events(op);
+                }
+                section
+            }
+            Some(mut sink) => {
                 // An interim response says nothing of the final one, and trailers have no status.
                 let mut tell = |section: &ResponseSection, name: &[u8], value: &[u8]| {
                     if section.status >= 200 && !name.starts_with(b":") {
-                        readings.field(op, name, value);
+                        sink.field(name, value);
                     }
                 };
                 self.sections.read_into(block, &mut tell)?
@@ -166,6 +172,9 @@ impl Http2 {
         let Data { stream: id, content, ends_stream, .. } = self.reader.data;
         if content > 0 {
             self.empties = 0;
+            if io.events.has_sinks() {
+                self.end_frame(id, io);
+            }
         } else if !ends_stream {
             self.empties += 1;
             if self.empties > EMPTIES_MAX {
@@ -197,6 +206,16 @@ impl Http2 {
         Ok(())
     }
 
+    /// Tells who reads the content of a stream that a frame of it has ended.
+    #[cold]
+    fn end_frame(&mut self, id: u32, io: &mut Io) {
+        if let Some(stream) = self.streams.get(id)
+            && let Some(mut sink) = io.events.sink(stream.op)
+        {
+            sink.border();
+        }
+    }
+
     /// The server has ended a stream after a final header section.
     #[inline]
     fn answer(&mut self, id: u32, io: &mut Io) {
@@ -208,6 +227,9 @@ impl Http2 {
             return self.refuse(id, Violation::LengthDiffers, io);
         }
         self.tell_received(io.events);
+        if let Some(mut sink) = io.events.sink(op) {
+            sink.end();
+        }
         io.events.push(OpEvent::Answered { op, status: Status::Http(status) });
         if is_sending {
             // Answered before all of the request was sent: the rest is of no use (§8.1).

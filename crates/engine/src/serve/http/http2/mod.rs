@@ -9,6 +9,7 @@ mod stream;
 use super::connection::{DriveResult, DriveStop, Fate, Tools};
 use super::context::Context;
 use super::fault::Mishap;
+use super::live_stream::LiveStream;
 use super::log::Log;
 use super::request::{HEAD_MAX, Persistence};
 use super::response::{ResponseKind, ServerResponse};
@@ -118,6 +119,7 @@ impl Http2ServerConnection {
             && finish <= context.now()
         {
             self.due.pop();
+            self.stream_messages(id, context);
             self.finish_service(id, finish, context);
         }
         if self.tick.is_some_and(|at| at <= context.now()) {
@@ -147,6 +149,7 @@ impl Http2ServerConnection {
             match self.step(tools) {
                 Ok(()) => {}
                 Err(DriveStop::Close) => {
+                    self.leave_all(tools.context);
                     if let Some(log) = &mut tools.context.log {
                         self.abandon(log);
                     }
@@ -236,6 +239,13 @@ impl Http2ServerConnection {
         }
     }
 
+    /// Gives up all streams of messages.
+    fn leave_all(&mut self, context: &mut Context) {
+        for id in self.streams.live() {
+            context.leave((self.wire.token(), id));
+        }
+    }
+
     /// Ends the connection, as the client broke a rule.
     fn refuse(&mut self, violation: Violation, context: &mut Context) {
         context.tally.on_trouble(match violation.code() {
@@ -252,6 +262,7 @@ impl Http2ServerConnection {
         if let Some(log) = &mut context.log {
             self.streams.abandon(log);
         }
+        self.leave_all(context);
         self.streams.clear();
         self.phase = Phase::Closing;
     }
@@ -262,8 +273,60 @@ impl Http2ServerConnection {
         self.forget(id, context);
     }
 
+    /// Begins a stream of messages, if responses are such.
+    fn serve_stream(
+        &mut self,
+        id: u32,
+        mut answer: ServerResponse,
+        arrival: Nanos,
+        context: &mut Context,
+    ) -> bool {
+        let ResponseKind::Ok(persistence) = answer.kind else {
+            return false;
+        };
+        if answer.reset || answer.head_only {
+            return false;
+        }
+        let key = (self.wire.token(), id);
+        let Some((live, next)) = LiveStream::begin(key, arrival, answer.halved, context) else {
+            return false;
+        };
+        answer.kind = ResponseKind::Stream(persistence);
+        if let (Some(log), Some(line)) = (&mut context.log, &mut self.wire.line) {
+            let entry = line.enter(log, arrival, arrival);
+            self.streams.find(id).into_iter().for_each(|stream| stream.entry = Some(entry));
+        }
+        let block = context.responses.of(answer.kind).block();
+        self.out.put_head(id, false, block, self.core.peer.frame_bytes);
+        self.streams.begin_live(id, answer, live);
+        if let Some(at) = next {
+            self.ask_at(at, id, context);
+        }
+        true
+    }
+
+    /// Asks for the messages of a stream at this time.
+    pub(super) fn ask_at(&mut self, at: Nanos, id: u32, context: &mut Context) {
+        self.due.push(Reverse((at, id)));
+        context.set_timer(at, self.wire.token());
+    }
+
+    /// Takes the messages of a stream that are due.
+    fn stream_messages(&mut self, id: u32, context: &mut Context) {
+        let Some(live) = self.streams.find(id).and_then(|stream| stream.live.as_mut()) else {
+            return;
+        };
+        let bytes = &mut live.bytes;
+        let next = live.stream.take(context, |message| bytes.extend_from_slice(message));
+        self.streams.resume(id);
+        if let Some(at) = next {
+            self.ask_at(at, id, context);
+        }
+    }
+
     /// Removes a stream without a whole response.
     fn forget(&mut self, id: u32, context: &mut Context) {
+        context.leave((self.wire.token(), id));
         if let Some(stream) = self.streams.remove(id)
             && let (Some(log), Some(entry)) = (&mut context.log, stream.entry)
         {
@@ -283,6 +346,12 @@ impl Http2ServerConnection {
         let mut answer = ServerResponse {
             head_only: stream.head_only,
             ..ServerResponse::with(mishap, Persistence::KeepAlive)
+        };
+        if self.serve_stream(id, answer, arrival, context) {
+            return;
+        }
+        let Some(stream) = self.streams.find(id) else {
+            return;
         };
         stream.own = context.reply(stream.asked.take().as_deref(), &mut answer);
         let (mut start, mut end) = (now, now);

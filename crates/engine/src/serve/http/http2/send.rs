@@ -6,6 +6,7 @@ use super::super::context::Context;
 use super::super::log::{Log, LogEntry};
 use super::super::response::ResponseKind;
 use super::super::stats::{ServerTally, Trouble};
+use super::super::stream_log::SentMessage;
 use super::Http2ServerConnection;
 use super::stream::StreamPhase;
 use crate::exchange::http2::frame::{self, flag, kind};
@@ -30,6 +31,8 @@ pub(super) struct Outgoing {
     sent_before: u64,
     /// Responses that are put out whole, with their ends, counted from the connection's first byte.
     complete: VecDeque<Complete>,
+    /// Messages of streams that are put out and not logged.
+    messages: Vec<SentMessage>,
     /// A header block was put out.
     has_block: bool,
 }
@@ -89,6 +92,7 @@ impl Outgoing {
 
     /// Counts and logs responses that the kernel has taken whole.
     fn settle(&mut self, context: &mut Context) {
+        context.log_messages(&mut self.messages);
         let sent = self.sent_before + self.sent as u64;
         let is_over = |first: Option<&Complete>| first.is_some_and(|c| c.end <= sent);
         if !is_over(self.complete.front()) {
@@ -155,8 +159,15 @@ impl Http2ServerConnection {
                 continue;
             };
             let own = stream.own.as_deref();
-            let body = context.responses.pick(answer.kind, own).body();
-            let until = if answer.halved { body.len() / 2 } else { body.len() };
+            let (body, is_open) = match &stream.live {
+                Some(live) => (live.bytes.as_slice(), !live.stream.is_whole),
+                None => (context.responses.pick(answer.kind, own).body(), false),
+            };
+            let is_halved = answer.halved && stream.live.is_none();
+            let until = if is_halved { body.len() / 2 } else { body.len() };
+            if is_open && until == sent {
+                continue;
+            }
             if until > sent && self.core.send_window.left() == 0 {
                 self.streams.put_back(id);
                 return;
@@ -178,13 +189,23 @@ impl Http2ServerConnection {
                 }
                 continue;
             }
-            let ends = after == until && !answer.halved;
+            let ends = after == until && !answer.halved && !is_open;
             let flags = if ends { flag::END_STREAM } else { 0 };
             frame::put(&mut self.out.bytes, kind::DATA, flags, id, &body[sent..after]);
             stream.send_window.take(length);
             self.core.send_window.take(length);
             let kind = answer.kind;
             stream.stage = StreamPhase::Sending { answer, sent: after, begun };
+            if after == until
+                && let Some(live) = &mut stream.live
+            {
+                live.stream.put_out(&mut self.out.messages);
+                if is_open {
+                    live.bytes.clear();
+                    stream.stage = StreamPhase::Sending { answer, sent: 0, begun };
+                    continue;
+                }
+            }
             match (after == until, answer.halved) {
                 (true, true) => {
                     context.tally.on_trouble(Trouble::Truncate);

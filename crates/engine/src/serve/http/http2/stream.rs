@@ -1,6 +1,7 @@
 //! Open streams of one connection.
 
 use super::super::asked::Asked;
+use super::super::live_stream::LiveStream;
 use super::super::log::{Log, LogEntry};
 use super::super::response::{Response, ServerResponse};
 use super::STREAM_WINDOW;
@@ -25,10 +26,20 @@ pub(super) struct ServerStream {
     pub(super) asked: Option<Box<Asked>>,
     /// The application's response.
     pub(super) own: Option<Box<Response>>,
+    /// The stream of messages that is the response.
+    pub(super) live: Option<Box<LiveBody>>,
     /// It is in the queue of bodies.
     is_queued: bool,
     /// Its line in the log, if requests are logged, once its request is whole.
     pub(super) entry: Option<LogEntry>,
+}
+
+/// The body of a response that is a stream of messages.
+#[derive(Debug)]
+pub(super) struct LiveBody {
+    pub(super) stream: LiveStream,
+    /// Messages that are due, as far as they are not put out.
+    pub(super) bytes: Vec<u8>,
 }
 
 /// Progress of a request.
@@ -59,6 +70,7 @@ impl ServerStream {
             stage: StreamPhase::Receiving,
             asked: None,
             own: None,
+            live: None,
             is_queued: false,
             entry: None,
         }
@@ -143,6 +155,20 @@ impl ServerStreams {
             stream.stage = StreamPhase::Sending { answer, sent: 0, begun };
             self.resume(id);
         }
+    }
+
+    /// Starts the body of a response that is a stream of messages, after its head.
+    pub(super) fn begin_live(&mut self, id: u32, answer: ServerResponse, stream: LiveStream) {
+        if let Some(of) = self.find(id) {
+            of.live = Some(Box::new(LiveBody { stream, bytes: Vec::new() }));
+            of.stage = StreamPhase::Sending { answer, sent: 0, begun: None };
+        }
+    }
+
+    /// Numbers of those whose response is a stream of messages.
+    pub(super) fn live(&self) -> Vec<u32> {
+        let pairs = self.ids.iter().zip(&self.streams);
+        pairs.filter(|(_, stream)| stream.live.is_some()).map(|(id, _)| *id).collect()
     }
 
     /// Queues a stream whose body may go on.

@@ -63,6 +63,7 @@ fn check_order(events: &[OpEvent]) {
     for one in events {
         match *one {
             OpEvent::Written(op) => assert!(!ended[op as usize]),
+            OpEvent::Message(message) => assert!(!ended[message.op as usize]),
             OpEvent::Received { op, bytes } => {
                 assert!(bytes > 0 && !ended[op as usize]);
                 received[op as usize] = true;

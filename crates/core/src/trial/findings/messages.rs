@@ -1,0 +1,135 @@
+//! Findings about streams of messages.
+
+use super::TrialGroup;
+use crate::finding::{Finding, Severity, codes};
+use crate::trial::messages::MessagesReport;
+use crate::trial::report::TrialReport;
+use crate::words::{exact, percent, time};
+use knee_load::measure::Outcome;
+
+/// Share of the streams with a stall from which on it is a warning.
+const STALLED_WARNING_PERCENT: f64 = 1.0;
+
+codes! {
+    BUFFERED_STREAM = "buffered_stream":
+        cause "Messages came in bursts that an application does not send. Either bursts end in the \
+               middle of a message, where a buffer was full. Or all messages of a stream came at \
+               once, after a wait. A proxy that buffers responses does this, as nginx does with \
+               proxy_buffering on. So does an application that collects its whole response.",
+        remedy "Switch buffering off between the application and its clients: proxy_buffering off \
+                in nginx, or the header X-Accel-Buffering: no in the response. Compare with a run \
+                against the application itself.";
+
+    STREAMS_STALLED = "streams_stalled":
+        cause "Streams stood still between two messages, for at least ten median gaps and 100 ms. \
+               A batch that takes new requests in, memory that is moved, or a lost segment on the \
+               path does this.",
+        remedy "Look at what the target did at that time. Offer less, and see whether stalls \
+                remain: knee sweep --axis rate --bound gap_p99=TIME.";
+
+    STREAMS_INCOMPLETE = "streams_incomplete":
+        cause "Responses were no whole streams of the kind that was expected. The report has the \
+               first reason.",
+        remedy "Look at a response: curl -N URL. Where streams end without an end message, say so \
+                with --end-message ''. Where it is another, give it with --end-message TEXT. Where \
+                responses are no streams, give --messages none.";
+
+    MESSAGE_COUNT_MISSING = "message_count_missing":
+        cause "No message has a number at the place that --message-count names, so that each \
+               counts as one.",
+        remedy "Look at a message: curl -N URL. OpenAI-compatible servers send usage only where \
+                the request has \"stream_options\": {\"include_usage\": true}.";
+}
+
+pub(super) fn buffered_stream(trials: &TrialGroup) -> Option<Finding> {
+    let buffered =
+        |t: &TrialReport| t.messages().filter(|messages| messages.bursts.are_buffered()).cloned();
+    let (place, messages) = trials.first(buffered)?;
+    let bursts = messages.bursts;
+    let text = if bursts.at_once > 0 && bursts.at_once * 2 >= bursts.long_streams {
+        format!(
+            "{place}all messages of a stream came at once in {} of {} streams: something collects \
+             them",
+            exact(bursts.at_once as f64),
+            exact(bursts.long_streams as f64)
+        )
+    } else {
+        format!(
+            "{place}messages came in bursts that the application did not send: {} of {} bursts \
+             ended in the middle of a message",
+            exact(bursts.cut as f64),
+            exact(bursts.count as f64)
+        )
+    };
+    Some(BUFFERED_STREAM.finding(
+        Severity::Warning,
+        text,
+        [
+            ("bursts", bursts.count as f64),
+            ("cut_bursts", bursts.cut as f64),
+            ("streams_at_once", bursts.at_once as f64),
+            ("shared_arrival_percent", messages.shared_arrival_percent),
+        ],
+        "switch buffering off before the application (nginx: proxy_buffering off), or load the \
+         application itself",
+    ))
+}
+
+pub(super) fn streams_stalled(trials: &TrialGroup) -> Option<Finding> {
+    let stalled = |t: &TrialReport| {
+        let messages = t.messages().filter(|messages| !messages.bursts.are_buffered())?;
+        Some((messages.stalls, messages.stalls.longest_ns?))
+    };
+    let (place, (stalls, longest)) = trials.worst(stalled, |(_, longest)| *longest as f64)?;
+    let is_grave = stalls.streams_percent >= STALLED_WARNING_PERCENT;
+    Some(STREAMS_STALLED.finding(
+        if is_grave { Severity::Warning } else { Severity::Info },
+        format!(
+            "{place}{} of the streams stalled, the longest for {}",
+            percent(stalls.streams_percent),
+            time(longest as f64)
+        ),
+        [
+            ("stalls", stalls.count as f64),
+            ("longest_ns", longest as f64),
+            ("streams_percent", stalls.streams_percent),
+        ],
+        "look at what the target did at that time, or offer less",
+    ))
+}
+
+pub(super) fn streams_incomplete(trials: &TrialGroup) -> Option<Finding> {
+    let incomplete = |t: &TrialReport| {
+        let count = t.outcomes.count(Outcome::Incomplete);
+        (count > 0).then(|| (count, t.messages().and_then(|m| m.incomplete_because.clone())))
+    };
+    let (place, (count, because)) = trials.worst(incomplete, |(count, _)| *count as f64)?;
+    let because = because.unwrap_or_else(|| "the first is not known".to_owned());
+    let next = if because.contains("without the message") {
+        "give the end message of this server with --end-message TEXT, or '' for none"
+    } else {
+        "look at a response: curl -N URL"
+    };
+    Some(STREAMS_INCOMPLETE.finding(
+        Severity::Warning,
+        format!("{place}{} responses were no whole streams: {because}", exact(count as f64)),
+        [("incomplete", count as f64)],
+        next,
+    ))
+}
+
+pub(super) fn message_count_missing(trials: &TrialGroup) -> Option<Finding> {
+    let is_missing = |messages: &&MessagesReport| messages.numbers == Some(0) && messages.count > 0;
+    let missing = |t: &TrialReport| t.messages().filter(is_missing).map(|m| m.count);
+    let (place, count) = trials.first(missing)?;
+    Some(MESSAGE_COUNT_MISSING.finding(
+        Severity::Warning,
+        format!(
+            "{place}none of {} messages has a number at the place of --message-count: each counts \
+             as one",
+            exact(count as f64)
+        ),
+        [("messages", count as f64)],
+        "look at a message: curl -N URL; ask for usage with stream_options",
+    ))
+}

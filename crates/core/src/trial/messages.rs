@@ -1,0 +1,207 @@
+//! What a trial says of its streams of messages.
+
+use super::assess::times_report;
+use crate::trial::report::TimesReport;
+use knee_load::measure::{BURST_MIN, MessagesMeasured, Trial};
+use knee_load::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// The messages of a trial. Counts, rates and gaps are of the messages that came within the window,
+/// the other times of the streams intended in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MessagesReport {
+    /// Messages.
+    pub count: u64,
+    /// What they count as.
+    pub units: u64,
+    /// Messages per second.
+    pub per_s: f64,
+    /// Counted units per second.
+    pub units_per_s: f64,
+    /// Streams.
+    pub streams: u64,
+    /// Whole streams.
+    pub whole: u64,
+    /// Whole streams that meet all bounds; `None` without bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub good: Option<u64>,
+    /// Whole streams that meet all bounds, in percent of the streams; `None` without bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub good_percent: Option<f64>,
+    /// Time from the intended time to the first message; where none came, the time waited.
+    pub first_message_ns: TimesReport,
+    /// Gaps between messages of one stream.
+    pub gap_ns: TimesReport,
+    /// Mean time from message to message, once per stream.
+    pub per_message_ns: TimesReport,
+    /// Time from the intended time to the last message.
+    pub stream_ns: TimesReport,
+    /// Gaps of at least ten medians and 100 ms.
+    pub stalls: StallsReport,
+    /// Share of the messages that came with another of their stream. Their gaps are only known to
+    /// be small.
+    pub shared_arrival_percent: f64,
+    /// Messages that come in bursts.
+    #[serde(default, skip_serializing_if = "BurstsReport::is_none")]
+    pub bursts: BurstsReport,
+    /// Messages with a number at the place of the count; absent where none is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numbers: Option<u64>,
+    /// Why a response was no whole stream, for the first time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete_because: Option<String>,
+}
+
+/// Gaps that are far longer than others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StallsReport {
+    /// Their number.
+    pub count: u64,
+    /// The longest; `None` without any.
+    pub longest_ns: Option<u64>,
+    /// Share of the streams with one.
+    pub streams_percent: f64,
+}
+
+/// Groups of messages that came at once after a pause of 50 ms or more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BurstsReport {
+    /// Groups of at least four messages.
+    pub count: u64,
+    /// Those of them that begin with the rest of a message that had begun before the pause.
+    pub cut: u64,
+    /// Whole streams of at least four messages.
+    pub long_streams: u64,
+    /// Those of them whose messages came all at once, after a wait of 50 ms or more.
+    pub at_once: u64,
+}
+
+impl BurstsReport {
+    /// Whether there is none.
+    pub fn is_none(&self) -> bool {
+        self.count == 0 && self.at_once == 0
+    }
+}
+
+/// A kind of times of a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimesOf {
+    /// Response times.
+    #[default]
+    Response,
+    /// Times to the first message.
+    FirstMessage,
+    /// Gaps between messages.
+    Gap,
+    /// Times per message.
+    PerMessage,
+    /// Stream times.
+    Stream,
+}
+
+impl TimesOf {
+    /// All kinds but response times: key and title.
+    pub const MESSAGES: [(TimesOf, &'static str, &'static str); 4] = [
+        (TimesOf::FirstMessage, "first_message", "time to first message"),
+        (TimesOf::Gap, "gap", "gap between messages"),
+        (TimesOf::PerMessage, "per_message", "time per message"),
+        (TimesOf::Stream, "stream", "stream time"),
+    ];
+
+    /// Key in names of figures.
+    pub fn key(self) -> &'static str {
+        let mut all = TimesOf::MESSAGES.iter();
+        all.find(|(of, ..)| *of == self).map_or("", |(_, key, _)| key)
+    }
+
+    /// These times of a trial; `None` where there are none.
+    pub fn of<'a>(
+        self,
+        response: &'a TimesReport,
+        messages: Option<&'a MessagesReport>,
+    ) -> Option<&'a TimesReport> {
+        Some(match self {
+            TimesOf::Response => response,
+            TimesOf::FirstMessage => &messages?.first_message_ns,
+            TimesOf::Gap => &messages?.gap_ns,
+            TimesOf::PerMessage => &messages?.per_message_ns,
+            TimesOf::Stream => &messages?.stream_ns,
+        })
+    }
+}
+
+/// The least stall.
+const STALL_MIN: Nanos = Nanos::from_millis(100);
+
+/// A stall is at least this multiple of the median gap.
+const STALL_MEDIANS: u64 = 10;
+
+/// The messages of a trial, as reported; `None` where no response was split into any.
+pub(super) fn messages_report(trial: &Trial, effect: Option<f64>) -> Option<MessagesReport> {
+    let measured = trial.measurement.messages.as_ref()?;
+    let window_s = trial.measurement.window.length().as_secs_f64();
+    let per_s = |count: u64| if window_s > 0.0 { count as f64 / window_s } else { 0.0 };
+    let percent = |n: u64, of: u64| n as f64 * 100.0 / of.max(1) as f64;
+    let counts = trial.spec.target.requests.iter();
+    let mut counts = counts.filter_map(|request| request.messages.as_ref()?.count.as_ref());
+    Some(MessagesReport {
+        count: measured.count,
+        units: measured.units,
+        per_s: per_s(measured.count),
+        units_per_s: per_s(measured.units),
+        streams: measured.streams,
+        whole: measured.whole,
+        good: trial.spec.target.stream_bounds.map(|_| measured.good),
+        good_percent: (trial.spec.target.stream_bounds)
+            .map(|_| percent(measured.good, measured.streams)),
+        first_message_ns: times_report(&measured.first_message, effect),
+        gap_ns: times_report(&measured.gap, None),
+        per_message_ns: times_report(&measured.per_message, effect),
+        stream_ns: times_report(&measured.stream, effect),
+        stalls: stalls(measured),
+        shared_arrival_percent: percent(measured.shared, measured.count),
+        bursts: BurstsReport {
+            count: measured.bursts,
+            cut: measured.cut_bursts,
+            long_streams: measured.long,
+            at_once: measured.at_once,
+        },
+        numbers: counts.next().map(|_| measured.numbers),
+        incomplete_because: measured.fault.clone(),
+    })
+}
+
+fn stalls(measured: &MessagesMeasured) -> StallsReport {
+    let median = measured.gap.quantile(0.5);
+    let least = STALL_MIN.max(Nanos(STALL_MEDIANS * median.0));
+    let is_stall = |(gap, _): &(Nanos, u64)| *gap >= least;
+    let count = |histogram: &knee_load::measure::Histogram| {
+        histogram.iter_recorded().filter(is_stall).map(|(_, n)| n).sum::<u64>()
+    };
+    let stalls = count(&measured.gap);
+    let streams = count(&measured.longest_gap);
+    StallsReport {
+        count: stalls,
+        longest_ns: (stalls > 0).then(|| measured.gap.max().0),
+        streams_percent: streams as f64 * 100.0 / measured.streams.max(1) as f64,
+    }
+}
+
+impl BurstsReport {
+    /// Share of the bursts from which on they count as another's work.
+    const SHARE: f64 = 0.5;
+
+    /// The least number of bursts or streams that show it.
+    const LEAST: u64 = 5;
+
+    /// Whether something between the application and this host collects messages: bursts that are
+    /// cut where no application ends its writes, or streams that come all at once after a wait.
+    pub fn are_buffered(&self) -> bool {
+        let is_most = |n: u64, of: u64| n >= Self::LEAST && n as f64 >= Self::SHARE * of as f64;
+        is_most(self.cut, self.count) || is_most(self.at_once, self.long_streams)
+    }
+
+    /// The least number of messages of a burst.
+    pub const MESSAGES_MIN: u32 = BURST_MIN;
+}

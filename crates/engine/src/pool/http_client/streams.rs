@@ -1,0 +1,137 @@
+//! MessageStreams of messages: what came of each, until the recorder takes it.
+
+use super::{HttpClient, Policy};
+use crate::exchange::{EventQueue, Conversation, FlightId};
+use crate::link::Link;
+use crate::pool::deadlines::Deadlines;
+use crate::pool::flight::Flight;
+use crate::reactor::{Backend, EventTime};
+use knee_load::measure::{Outcome, StreamMessage};
+use knee_load::messages::{MessageReaders, MessageRules, ReadMessage};
+use knee_load::spec::Target;
+use knee_load::time::Nanos;
+
+/// Messages of the operations under way.
+#[derive(Debug)]
+pub(super) struct MessageStreams {
+    /// Messages that nobody has taken yet, from `taken` on.
+    messages: Vec<StreamMessage>,
+    taken: usize,
+    /// Times by which the next message has to come.
+    pub(super) quiet: Deadlines,
+    /// Whether any request has a limit on the time without a message.
+    has_timeouts: bool,
+    /// Why the stream that ended last is not whole.
+    fault: Option<String>,
+}
+
+impl MessageStreams {
+    pub(super) fn new() -> MessageStreams {
+        MessageStreams {
+            messages: Vec::new(),
+            taken: 0,
+            quiet: Deadlines::new(0),
+            has_timeouts: false,
+            fault: None,
+        }
+    }
+
+    /// The next message, in the order of their arrivals.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<StreamMessage> {
+        if self.messages.is_empty() {
+            return None;
+        }
+        if self.taken == self.messages.len() {
+            self.messages.clear();
+            self.taken = 0;
+            return None;
+        }
+        self.taken += 1;
+        self.messages.get(self.taken - 1).copied()
+    }
+
+    /// Ends the reading of an operation's messages, and notes in its flight what it was.
+    #[inline]
+    pub(super) fn end(&mut self, events: &mut EventQueue, op: FlightId, flight: &mut Flight) {
+        let finished = events.messages.as_mut().and_then(|messages| messages.finish(op));
+        let Some(fault) = finished else {
+            return;
+        };
+        self.quiet.clear(op);
+        flight.set_stream(op, fault.is_none());
+        self.fault = fault;
+    }
+}
+
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
+    /// Splits the responses of `target` into messages.
+    pub(crate) fn of_streams(mut self, target: &Target) -> Self {
+        let rules = || target.requests.iter().map(|request| request.messages.as_deref());
+        let has_timeout = |rules: &MessageRules| rules.timeout.is_some();
+        self.streams.has_timeouts = rules().flatten().any(has_timeout);
+        self.events.messages = Some(Box::new(MessageReaders::new(rules())));
+        self
+    }
+
+    /// An operation began at `now`, which asks for request number `request`.
+    #[inline]
+    pub(super) fn begin_stream(&mut self, op: FlightId, request: usize, now: Nanos) {
+        if let Some(messages) = &mut self.events.messages {
+            messages.begin(op, request);
+            self.await_message(op, now);
+        }
+    }
+
+    /// A message came.
+    #[inline]
+    pub(super) fn on_message(&mut self, message: ReadMessage, time: EventTime) {
+        let ReadMessage { op, units, is_cut } = message;
+        let flight = self.flights.get_mut(op);
+        let at = flight.no_earlier(time).happened;
+        flight.last_message = at;
+        let intended = flight.intended;
+        self.streams.messages.push(StreamMessage { stream: op, intended, at, units, is_cut });
+        self.await_message(op, time.seen);
+    }
+
+    /// The next message of a stream is to come within its limit from `now` on.
+    #[inline]
+    pub(super) fn await_message(&mut self, op: FlightId, now: Nanos) {
+        if self.streams.has_timeouts
+            && let Some(messages) = &self.events.messages
+            && messages.is_stream(op)
+            && let Some(timeout) = messages.timeout(op)
+        {
+            self.streams.quiet.set(op, now + timeout);
+        }
+    }
+
+    /// A part of a response came, which may be the head that says that it is a stream.
+    #[inline]
+    pub(super) fn await_message_of_head(&mut self, op: FlightId, now: Nanos) {
+        if self.streams.has_timeouts && !self.streams.quiet.has(op) {
+            self.await_message(op, now);
+        }
+    }
+
+    /// Ends streams without a message in time.
+    pub(super) fn expire_streams<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        while let Some((op, at)) = self.streams.quiet.first()
+            && at <= now
+        {
+            self.streams.quiet.clear(op);
+            self.expire_operation(io, op, Some(Outcome::MessageTimeout), now);
+        }
+    }
+
+    /// Keeps why a stream was not whole.
+    #[cold]
+    pub(super) fn note_stream_fault(&mut self) {
+        if let (Some(messages), Some(fault)) =
+            (&mut self.events.messages, self.streams.fault.take())
+        {
+            messages.note_fault(fault);
+        }
+    }
+}

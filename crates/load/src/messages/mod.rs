@@ -1,0 +1,16 @@
+//! Messages within response bodies: how a body is split, which message ends it, and what a stream
+//! of them has to meet.
+//!
+//! Everything here is pure: bytes come in as they arrive, messages go out, in bounded memory.
+
+mod bounds;
+mod reader;
+mod rules;
+mod splitter;
+#[cfg(test)]
+mod tests;
+
+pub use bounds::{GAP_BOUNDS_MAX, GapBound, StreamBounds};
+pub use reader::{MessageReaders, ReadMessage, is_event_stream};
+pub use rules::{CountMode, MessageFormat, MessageRules};
+pub use splitter::{MessagePiece, Splitter};

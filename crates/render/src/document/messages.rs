@@ -1,0 +1,99 @@
+//! Streams of messages.
+
+use super::line::{Ink, Line};
+use super::stated::stated;
+use super::table::{Table, TableOf};
+use super::{Document, Fact, fact};
+use crate::number::{count, known, percent, rate, time, time_short};
+use knee_core::trial::figure::TimesReport;
+use knee_core::trial::messages::{MessagesReport, TimesOf};
+use knee_core::trial::report::TrialReport;
+
+/// The figures of the first screen.
+const KEY_FIGURES: [&str; 3] = ["p50", "p90", "p99"];
+
+/// Adds the messages of a trial, if any.
+pub(super) fn show(doc: &mut Document, messages: Option<&MessagesReport>) {
+    let Some(messages) = messages else {
+        return;
+    };
+    doc.section("Messages", "first message and stream: from the intended start");
+    doc.table("Messages", table(messages, |_| true));
+    doc.facts(facts(messages));
+}
+
+/// Adds what the first screen has of them.
+pub(super) fn show_key_figures(doc: &mut Document, messages: Option<&MessagesReport>) {
+    let Some(messages) = messages else {
+        return;
+    };
+    doc.table("Messages", table(messages, |key| KEY_FIGURES.contains(&key)));
+    doc.facts(facts(messages).into_iter().take(FACTS_OF_SCREEN));
+}
+
+/// Facts on the first screen: the rate, and the good streams.
+const FACTS_OF_SCREEN: usize = 2;
+
+/// Adds the messages of several trials, a row for each.
+pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
+    let rows: Vec<(&str, &MessagesReport)> =
+        trials.iter().filter_map(|t| Some((t.label.as_str(), t.messages()?))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    doc.section("Messages", "first message and stream: from the intended start");
+    let mut table = TableOf::new(&rows);
+    table.left("", |(label, _)| *label);
+    table.right("messages/s", |(_, m)| rate(m.per_s));
+    table.right("first p50", |(_, m)| known(m.first_message_ns.p50, time_short));
+    table.right("first p99", |(_, m)| known(m.first_message_ns.p99, time_short));
+    table.right("gap p50", |(_, m)| known(m.gap_ns.p50, time_short));
+    table.right("gap p99", |(_, m)| known(m.gap_ns.p99, time_short));
+    table.right_if_any("good", "", |(_, m)| Some(Line::plain(percent(m.good_percent?))));
+    doc.table("Messages", table.done());
+}
+
+/// A row for each figure, a column for each kind of time.
+fn table(messages: &MessagesReport, is_shown: impl Fn(&str) -> bool) -> Table {
+    let rows = TimesReport::FIGURES.iter().filter(|figure| is_shown(figure.key));
+    let rows: Vec<_> = rows.collect();
+    let mut table = TableOf::new(&rows);
+    table.left("", |figure| Line::of(Ink::Dim, figure.title));
+    let titles = ["first message", "gap", "per message", "stream"];
+    for ((of, ..), title) in TimesOf::MESSAGES.into_iter().zip(titles) {
+        let none = TimesReport::default();
+        let times = of.of(&none, Some(messages)).unwrap_or(&none).clone();
+        table.right(title, |figure| stated(figure.stated(&times), time));
+    }
+    table.done()
+}
+
+fn facts(messages: &MessagesReport) -> Vec<Fact> {
+    let mut rates = format!("{}, {} in the window", rate(messages.per_s), count(messages.count));
+    if messages.units != messages.count {
+        rates += &format!("; units {}, {}", rate(messages.units_per_s), count(messages.units));
+    }
+    let mut facts = vec![fact("messages", rates)];
+    if let (Some(good), Some(share)) = (messages.good, messages.good_percent) {
+        let line =
+            format!("{} of {} streams ({})", count(good), count(messages.streams), percent(share));
+        facts.push(fact("good", line));
+    }
+    let stalls = &messages.stalls;
+    let line = match stalls.longest_ns {
+        None => "none".to_owned(),
+        Some(longest) => format!(
+            "{}, the longest {}, in {} of the streams",
+            count(stalls.count),
+            time_short(longest),
+            percent(stalls.streams_percent)
+        ),
+    };
+    facts.push(fact("stalls", line));
+    let shared = percent(messages.shared_arrival_percent);
+    facts.push(fact("arrivals", format!("{shared} of the messages came together with another")));
+    if let Some(because) = &messages.incomplete_because {
+        facts.push(fact("not whole", Line::of(Ink::Bad, format!("the first: {because}"))));
+    }
+    facts
+}
