@@ -6,7 +6,7 @@ use super::values::parse_positive;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_load::messages::{CountMode, MessageFormat, MessageRules, StreamBounds};
-use knee_load::spec::{Target, ParseError};
+use knee_load::spec::{ParseError, Target};
 use knee_load::time::Nanos;
 use serde::Serialize;
 use serde_json::Value;

@@ -21,7 +21,7 @@ pub mod table;
 pub(crate) mod tests;
 
 pub use conclude::conclude_table;
-pub use spec::{Bound, BoundMetric, BoundedFigures, RatePlan, SweepAxis, SweepSpec, VuserPlan};
+pub use spec::{Bound, BoundedFigures, RatePlan, SweepAxis, SweepSpec, VuserPlan};
 
 use super::{Concluded, Experiment, NextTrial};
 use crate::experiment::sweep::report::SweepConclusion;

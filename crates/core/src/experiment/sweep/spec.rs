@@ -1,6 +1,7 @@
 //! Plan of a sweep: axis, levels, bounds, budget.
 
 use crate::experiment::sweep::report::BoundAsked;
+use crate::trial::figure::{FigureKind, TimeFigure};
 use crate::trial::messages::{MessagesReport, TimesOf};
 use crate::trial::report::{TimesReport, TrialReport};
 use knee_load::rng;
@@ -131,8 +132,8 @@ pub enum Bound {
     Time {
         /// The times.
         of: TimesOf,
-        /// The bounded figure.
-        metric: BoundMetric,
+        /// The bounded figure, by its key in [`TimesReport::FIGURES`].
+        metric: &'static str,
         /// Its upper limit.
         limit: Nanos,
     },
@@ -142,9 +143,11 @@ impl Bound {
     /// The share of good streams that is asked for by default, in percent.
     pub const GOOD_STREAMS: Bound = Bound::GoodStreams(99.0);
 
-    /// A limit on a figure of response time.
-    pub fn response(metric: BoundMetric, limit: Nanos) -> Bound {
-        Bound::Time { of: TimesOf::Response, metric, limit }
+    fn row(&self) -> Option<&'static TimeFigure> {
+        let Bound::Time { metric, .. } = self else {
+            return None;
+        };
+        TimesReport::FIGURES.iter().find(|row| row.key == *metric)
     }
 
     /// The times that it is about; `None` where there are none.
@@ -157,18 +160,8 @@ impl Bound {
 
     /// The figure and its 95 % confidence interval, in nanoseconds, where the observations suffice.
     pub(super) fn figure(&self, of_level: BoundedFigures<'_>) -> (Option<u64>, Option<[u64; 2]>) {
-        let (Bound::Time { metric, .. }, Some(times)) = (self, self.times(of_level)) else {
-            return (None, None);
-        };
-        match metric {
-            BoundMetric::Mean => (times.mean, times.mean_ci95),
-            BoundMetric::P50 => (times.p50, times.p50_ci95),
-            BoundMetric::P75 => (times.p75, times.p75_ci95),
-            BoundMetric::P90 => (times.p90, times.p90_ci95),
-            BoundMetric::P95 => (times.p95, times.p95_ci95),
-            BoundMetric::P99 => (times.p99, times.p99_ci95),
-            BoundMetric::P999 => (times.p999, times.p999_ci95),
-        }
+        let row = self.row().zip(self.times(of_level));
+        row.map_or((None, None), |(row, times)| (row.value(times), row.ci95(times)))
     }
 
     /// The bound as reported.
@@ -224,19 +217,20 @@ impl Bound {
         }
     }
 
-    /// Quantile of the figure, 0 to 1.
+    /// Quantile of the figure, 0 to 1; that of the median for the mean.
     pub(super) fn quantile(&self) -> f64 {
-        match self {
-            Bound::Time { metric, .. } => metric.quantile(),
-            Bound::GoodStreams(least) => least / 100.0,
+        match (self, self.row().map(|row| row.kind)) {
+            (Bound::GoodStreams(least), _) => least / 100.0,
+            (_, Some(FigureKind::Quantile(quantile))) => quantile,
+            _ => 0.5,
         }
     }
 
     /// Name on the command line.
     pub fn name(&self) -> String {
         match self {
-            Bound::Time { of: TimesOf::Response, metric, .. } => metric.name().to_owned(),
-            Bound::Time { of, metric, .. } => format!("{}_{}", of.key(), metric.name()),
+            Bound::Time { of: TimesOf::Response, metric, .. } => (*metric).to_owned(),
+            Bound::Time { of, metric, .. } => format!("{}_{metric}", of.key()),
             Bound::GoodStreams(_) => GOOD_STREAMS.to_owned(),
         }
     }
@@ -306,9 +300,12 @@ impl FromStr for Bound {
         let of_messages =
             kinds.find_map(|(of, key, _)| Some((*of, name.strip_prefix(key)?.strip_prefix('_')?)));
         let (of, figure) = of_messages.unwrap_or((TimesOf::Response, name));
-        let (metric, ..) = *BoundMetric::TABLE
+        let is_it = |row: &&TimeFigure| {
+            row.key == figure && !matches!(row.kind, FigureKind::Min | FigureKind::Max)
+        };
+        let row = TimesReport::FIGURES
             .iter()
-            .find(|row| row.1 == figure)
+            .find(is_it)
             .ok_or_else(|| wrong(&format!("`{name}` is not a figure")))?;
         // A number without a unit would be seconds, which is more likely a mistake.
         if limit.ends_with(|c: char| c.is_ascii_digit()) {
@@ -318,49 +315,6 @@ impl FromStr for Bound {
         if limit == Nanos::ZERO {
             return Err(wrong("a limit of 0 cannot be met"));
         }
-        Ok(Bound::Time { of, metric, limit })
-    }
-}
-
-/// A figure of response time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BoundMetric {
-    /// Mean.
-    Mean,
-    /// Median.
-    P50,
-    /// 75th percentile.
-    P75,
-    /// 90th percentile.
-    P90,
-    /// 95th percentile.
-    P95,
-    /// 99th percentile.
-    P99,
-    /// 99.9th percentile.
-    P999,
-}
-
-impl BoundMetric {
-    /// In the order of the variants: each with its name on the command line and its quantile. The
-    /// mean has that of the median.
-    const TABLE: &[(BoundMetric, &str, f64)] = &[
-        (BoundMetric::Mean, "mean", 0.5),
-        (BoundMetric::P50, "p50", 0.5),
-        (BoundMetric::P75, "p75", 0.75),
-        (BoundMetric::P90, "p90", 0.9),
-        (BoundMetric::P95, "p95", 0.95),
-        (BoundMetric::P99, "p99", 0.99),
-        (BoundMetric::P999, "p999", 0.999),
-    ];
-
-    /// Name on the command line.
-    pub fn name(self) -> &'static str {
-        BoundMetric::TABLE[self as usize].1
-    }
-
-    /// Quantile of the figure, 0 to 1.
-    pub(super) fn quantile(self) -> f64 {
-        BoundMetric::TABLE[self as usize].2
+        Ok(Bound::Time { of, metric: row.key, limit })
     }
 }

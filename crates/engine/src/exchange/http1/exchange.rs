@@ -146,7 +146,7 @@ impl Conversation for Http1 {
         let Some(op) = self.op.take() else {
             return;
         };
-        if let Some(mut sink) = events.sink(op) {
+        if let Some(mut sink) = cx.events.sink(op) {
             sink.end();
         }
         let failed = |outcome| OpEvent::Failed { op, outcome };

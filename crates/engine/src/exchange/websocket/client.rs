@@ -354,8 +354,8 @@ impl WebSocket {
             }
             return;
         };
-        if let Some(readings) = cx.events.reading(op) {
-            readings.body(op, payload);
+        if let Some(mut sink) = cx.events.sink(op) {
+            sink.body(payload);
         }
         cx.events.push(OpEvent::Received { op, bytes: taken as u64 });
         cx.events.push(OpEvent::Answered { op, status: Status::Message });

@@ -1,7 +1,7 @@
 //! MessageStreams of messages: what came of each, until the recorder takes it.
 
 use super::{HttpClient, Policy};
-use crate::exchange::{EventQueue, Conversation, FlightId};
+use crate::exchange::{Conversation, EventQueue, FlightId};
 use crate::link::Link;
 use crate::pool::deadlines::Deadlines;
 use crate::pool::flight::Flight;

@@ -7,7 +7,7 @@ mod server;
 
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::Address;
-use crate::sys::thread::OpenFilesLimit;
+use crate::sys::thread::raise_open_files;
 use crate::threads::{self, StoppableThread};
 use knee_load::law::Law;
 use knee_load::spec::Rate;
@@ -88,7 +88,7 @@ impl WsServer {
     /// The address is in use, not permitted or not this machine's; out of descriptors or threads.
     pub fn start(spec: WsServerSpec) -> io::Result<WsServer> {
         // A descriptor per connection; where it may not be raised, the limit in force must do.
-        let _ = OpenFilesLimit::raise();
+        raise_open_files();
         let wake = Arc::new(EventFd::new()?);
         let server = WsServerLoop::bind(&spec, &wake)?;
         let address = server.address()?;

@@ -41,7 +41,7 @@ proptest! {
         on_rates in any::<bool>(),
         bound_ms in 1u64..100,
     ) {
-        let bound = Bound::response(BoundMetric::P99, Nanos::from_millis(bound_ms));
+        let bound = format!("p99={bound_ms}ms").parse::<Bound>().expect("a bound");
         let spec = if on_rates { rates(seed) } else { automatic(seed) };
         let mut experiment = Sweep::new(bounded(spec, &[bound]));
         let mut fake = Fake::station(6, 0.01, 0.001);

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 
 #[test]
 fn a_bound_below_saturation_is_approached_from_both_sides() {
-    let bound = Bound::response(BoundMetric::P90, Nanos::from_millis(21));
+    let bound = "p90=21ms".parse::<Bound>().expect("a bound");
     let station = |n: u32| {
         // One server of 1 ms behind 20 ms: throughput bends gently.
         let station = crate::experiment::sweep::models::MachineRepair {
@@ -40,7 +40,7 @@ fn a_bound_below_saturation_is_approached_from_both_sides() {
 
 #[test]
 fn a_bound_that_no_level_meets_is_said() {
-    let bound = Bound::response(BoundMetric::Mean, Nanos::from_millis(5));
+    let bound = "mean=5ms".parse::<Bound>().expect("a bound");
     let mut fake = Fake::station(6, 0.01, 0.0);
     let (conducted, conclusion) = sweep(&mut fake, bounded(automatic(1), &[bound]));
     assert_eq!(conclusion.best_within_bound, None);
@@ -52,7 +52,7 @@ fn a_bound_that_no_level_meets_is_said() {
 
 #[test]
 fn beyond_the_knee_the_fewest_users_are_best_within_a_bound() {
-    let bound = Bound::response(BoundMetric::P90, Nanos::from_millis(500));
+    let bound = "p90=500ms".parse::<Bound>().expect("a bound");
     let mut fake = Fake::station(6, 0.01, 0.0);
     let (_, conclusion) = sweep(&mut fake, bounded(automatic(1), &[bound]));
     let best = conclusion.best_within_bound.expect("all levels are within");
@@ -65,7 +65,7 @@ fn any_figure_far_below_its_bound_is_so_for_certain() {
     for metric in ["mean", "p50", "p75", "p90", "p95", "p99", "p999"] {
         let bound: Bound = format!("{metric}=500ms").parse().expect("a bound");
         let mut fake = Fake::station(6, 0.01, 0.0);
-        let (_, c) = sweep(&mut fake, bounded(automatic(1), &[Bound::response(metric, limit)]));
+        let (_, c) = sweep(&mut fake, bounded(automatic(1), &[bound]));
         let best = c.best_within_bound.expect("all levels are within");
         assert!(best.confident, "{metric}: {}", c.answer);
         assert!(!c.answer.contains("for certain"), "{}", c.answer);
@@ -92,7 +92,7 @@ fn the_highest_rate_served_is_found() {
 #[test]
 fn bounds_are_read_from_the_command_line() {
     let bound: Bound = "p90=50ms".parse().expect("a bound");
-    assert_eq!(bound, Bound::response(BoundMetric::P90, Nanos::from_millis(50)));
+    assert_eq!((bound.name(), bound.typed()), ("p90".to_owned(), "p90=50ms".to_owned()));
     assert_eq!(bound.to_string(), "p90<=50ms");
     assert!("p95=50ms".parse::<Bound>().is_ok());
     assert!("p999=1.5s".parse::<Bound>().is_ok());

@@ -6,6 +6,7 @@ use super::{levels, near};
 use crate::experiment::conduct;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::sweep::{Bound, Sweep, SweepSpec};
+use crate::trial::messages::TimesOf;
 use crate::trial::report::{TrialReport, Verdict};
 use knee_load::rng;
 use knee_load::spec::{Level, TrialSpec};
@@ -172,7 +173,7 @@ fn the_limit_of_the_generator_is_no_upper_bound() {
 fn a_bound_and_the_loss_are_one_search() {
     // Response times are those of one server, 1/(1 − ρ) of the time alone, which is 0.5 ms.
     let limit = Nanos::from_millis(2);
-    let bound = Bound::response(BoundMetric::P90, limit);
+    let bound = Bound::Time { of: TimesOf::Response, metric: "p90", limit };
     let mut fake = of_capacity(4_000.0);
     let (conducted, c) = sweep(&mut fake, bounded(two_seconds(1), &[bound]));
     let what = format!("{} {:?}", c.answer, levels(&conducted));
