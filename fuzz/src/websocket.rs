@@ -1,5 +1,5 @@
-//! Bytes from a WebSocket server mean the same however they are cut, and are answered the same. Each
-//! operation ends once at most. Nothing panics.
+//! Bytes from a WebSocket server mean the same however they are cut, and are answered the same.
+//! Each operation ends once at most. Nothing panics.
 
 use knee_engine::exchange::websocket::handshake::{UpgradeRequest, read_request};
 use knee_engine::exchange::websocket::{WebSocket, WebSocketShared};
