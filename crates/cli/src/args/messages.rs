@@ -19,8 +19,8 @@ const FORMATS: Choices<MessageFormat> = &MessageFormat::NAMES;
 pub struct MessageArgs {
     /// How responses are split into messages [default: sse for text/event-stream]
     ///
-    /// sse: server-sent events; ndjson: lines of JSON; lines: lines of text, empty ones left out;
-    /// chunks: chunks of the transfer coding, or DATA frames of HTTP/2; none: no messages.
+    /// sse: server-sent events. ndjson: lines of JSON. lines: lines of text, without empty ones.
+    /// chunks: chunks of the transfer coding, or DATA frames of HTTP/2. none: no messages.
     #[arg(long, value_name = "FORMAT", value_parser = one_of(FORMATS), hide_short_help = true)]
     #[serde(serialize_with = "typed")]
     messages: Option<MessageFormat>,
@@ -34,7 +34,9 @@ pub struct MessageArgs {
     #[serde(serialize_with = "typed")]
     message_count: Option<MessageCount>,
 
-    /// The message that ends a stream, not counted; '' for none [default: [DONE] for sse]
+    /// End message of a stream, not counted; '' for none [default: [DONE] for sse]
+    ///
+    /// With this option or with --messages sse, a stream without it is incomplete.
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     end_message: Option<String>,
 

@@ -205,7 +205,7 @@ impl RawSweep {
         })
     }
 
-    /// The bounds, that on good streams among them where it is told what a good one is.
+    /// The bounds; with `--slo` that on good streams as well.
     fn bounds(&self, target: &Target) -> Result<Vec<Bound>, Failure> {
         let mut bounds = self.bound.clone();
         let has_share = bounds.iter().any(|bound| matches!(bound, Bound::GoodStreams(_)));

@@ -125,7 +125,8 @@ fn a_stream_that_is_cut_or_has_no_end_message_is_incomplete() {
                  data: a\n\ndata: b\n\n";
     for (response, options, outcome) in [
         (&cut[..], &["--end-message", ""][..], "incomplete"),
-        (&open[..], &[], "incomplete"),
+        (&open[..], &[], "ok"),
+        (&open[..], &["--messages", "sse"], "incomplete"),
         (&open[..], &["--end-message", ""], "ok"),
         (&open[..], &["--end-message", "b"], "ok"),
         (&open[..], &["--messages", "none"], "ok"),
@@ -134,7 +135,8 @@ fn a_stream_that_is_cut_or_has_no_end_message_is_incomplete() {
         let report = measured(&[&["run", &url, "--vusers", "1", "-n", "3"][..], options].concat());
         assert_eq!(report["trials"][0]["outcomes"][outcome], 3, "{options:?}: {report}");
     }
-    let report = measured(&["run", &answering(open), "--vusers", "1", "-n", "3"]);
+    let url = answering(open);
+    let report = measured(&["run", &url, "--messages", "sse", "--vusers", "1", "-n", "3"]);
     let because = messages(&report)["incomplete_because"].as_str().unwrap();
     assert!(because.contains("without the message [DONE]"), "{because}");
     assert!(codes(&report).contains(&"streams_incomplete"), "{report}");
@@ -293,7 +295,8 @@ fn streams_of_node_are_whole() {
                response.writeHead(200, {{'Content-Type': 'text/event-stream'}});\n\
                let sent = 0;\n\
                const timer = setInterval(() => {{\n\
-                 if (sent++ < 5) return response.write(`id: ${{sent}}\\ndata: {{\"n\":${{sent}}}}\\n\\n`);\n\
+                 const event = `id: ${{sent}}\\ndata: {{\"n\":${{sent}}}}\\n\\n`;\n\
+                 if (sent++ < 5) return response.write(event);\n\
                  clearInterval(timer);\n\
                  response.end('data: [DONE]\\n\\n');\n\
                }}, 5);\n\

@@ -195,8 +195,8 @@ impl BurstsReport {
     /// The least number of bursts or streams that show it.
     const LEAST: u64 = 5;
 
-    /// Whether something between the application and this host collects messages: bursts that are
-    /// cut where no application ends its writes, or streams that come all at once after a wait.
+    /// Whether something between the application and this host collects messages. Then bursts are
+    /// cut where no application ends its writes, or streams come all at once after a wait.
     pub fn are_buffered(&self) -> bool {
         let is_most = |n: u64, of: u64| n >= Self::LEAST && n as f64 >= Self::SHARE * of as f64;
         is_most(self.cut, self.count) || is_most(self.at_once, self.long_streams)

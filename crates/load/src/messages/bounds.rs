@@ -37,7 +37,7 @@ pub struct GapBound {
 }
 
 impl GapBound {
-    /// Whether a stream with these gaps, of which `over` are not below the bound, meets it.
+    /// Whether a stream with this number of gaps meets it; `over` of them are not below the bound.
     pub fn is_met(&self, gaps: u64, over: u64) -> bool {
         let rank = (self.percentile / 100.0 * gaps as f64).ceil() as u64;
         gaps - over >= rank

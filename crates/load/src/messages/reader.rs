@@ -1,10 +1,10 @@
-//! Readers of the messages in the responses of a worker, by operation.
+//! Readers of the messages in responses, by operation.
 
 use super::{CountMode, MessageFormat, MessagePiece, MessageRules, Splitter};
 use crate::session::json::{JsonScan, Pointer, ValueCapture};
 use crate::time::Nanos;
 
-/// Reads the bodies of a worker's responses and finds their messages.
+/// Reads the bodies of responses and finds their messages.
 ///
 /// Whoever decodes responses knows operations only, and hands over what belongs to their bodies.
 #[derive(Debug, Default)]
@@ -357,7 +357,7 @@ impl BodyReader {
         if splitter.is_within() {
             return Some("the response ended in the middle of a message".to_owned());
         }
-        if !end.is_empty() {
+        if !end.is_empty() && rules.needs_end() {
             return Some(format!("the response ended without the message {end}"));
         }
         (self.messages == 0).then(|| "the response has no message".to_owned())

@@ -85,6 +85,12 @@ impl MessageRules {
         }
     }
 
+    /// Whether a stream without its end message is incomplete: where the format or the message was
+    /// asked for. A response that only says `text/event-stream` may be of any server.
+    pub fn needs_end(&self) -> bool {
+        self.end.is_some() || self.format.is_some()
+    }
+
     /// Whether responses are split whatever they say of themselves.
     pub fn always_split(&self) -> bool {
         !matches!(self.format, None | Some(MessageFormat::None))

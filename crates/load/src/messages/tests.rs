@@ -4,8 +4,8 @@ use super::*;
 use crate::time::Nanos;
 use proptest::prelude::*;
 
-/// The data of all events of a whole stream, and whether it ends between two, by the rules of
-/// WHATWG HTML §9.2.5 and §9.2.6, read line by line.
+/// The data of all events of a whole stream, and whether it ends between two. Reads line by line,
+/// by WHATWG HTML §9.2.5 and §9.2.6.
 fn events_of(body: &[u8]) -> (Vec<Vec<u8>>, bool) {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let mut lines: Vec<Vec<u8>> = vec![Vec::new()];
@@ -164,6 +164,8 @@ fn the_end_message_ends_a_stream_and_is_not_counted() {
     assert_eq!(read(&sse(), &[], body), (vec![Some(1)], String::new()));
     let (_, fault) = read(&sse(), &[], "data: a\n\n");
     assert!(fault.contains("without the message [DONE]"), "{fault}");
+    let unasked = read(&MessageRules::default(), &[("content-type", "text/event-stream")], "data: a\n\n");
+    assert_eq!(unasked, (vec![Some(1)], String::new()), "nobody said how its streams end");
     let none = MessageRules { end: Some(String::new()), ..sse() };
     assert_eq!(read(&none, &[], "data: a\n\n"), (vec![Some(1)], String::new()));
     let (_, fault) = read(&none, &[], "data: a\n\ndata: b");

@@ -21,7 +21,7 @@ codes! {
                 against the application itself.";
 
     STREAMS_STALLED = "streams_stalled":
-        cause "Streams stood still between two messages, for at least ten median gaps and 100 ms. \
+        cause "Streams stalled between two messages, for at least ten median gaps and 100 ms. \
                A batch that takes new requests in, memory that is moved, or a lost segment on the \
                path does this.",
         remedy "Look at what the target did at that time. Offer less, and see whether stalls \

@@ -188,7 +188,7 @@ impl Batch {
         None
     }
 
-    /// A stream is given up.
+    /// Removes a stream whose client has gone.
     pub(super) fn leave(&mut self, key: StreamKey, now: Nanos) {
         self.waiting.retain(|(other, _)| *other != key);
         if self.active.remove(&key).is_some() {

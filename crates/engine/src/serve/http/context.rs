@@ -145,7 +145,7 @@ impl Context {
         messages.drain(..).for_each(|sent| self.stream_log.push(SentMessage { written, ..sent }));
     }
 
-    /// A stream of messages is given up, if there is one with this key.
+    /// Removes the stream of messages with this key, if there is one: its client has gone.
     pub(super) fn leave(&mut self, key: StreamKey) {
         let now = self.now;
         if let Some(batch) = &mut self.batch {

@@ -39,7 +39,7 @@ fn each_figure_is_as_defined() {
 }
 
 #[test]
-fn messages_count_where_they_come_and_streams_where_they_were_intended() {
+fn messages_count_on_arrival_and_streams_by_intention() {
     let mut recorder = recorder(None);
     // Before the window; only the last two messages lie in it.
     for ms in [50, 90, 110, 130] {

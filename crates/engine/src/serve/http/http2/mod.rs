@@ -239,7 +239,7 @@ impl Http2ServerConnection {
         }
     }
 
-    /// Gives up all streams of messages.
+    /// Removes all streams of messages.
     fn leave_all(&mut self, context: &mut Context) {
         for id in self.streams.live() {
             context.leave((self.wire.token(), id));
