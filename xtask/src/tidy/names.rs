@@ -71,7 +71,7 @@ mod tests {
             ("struct A;\nmod b { struct A; }", &[]),
             ("pub struct A;\n#[cfg(test)]\nmod tests {\n pub struct A;\n}", &[]),
         ] {
-            assert_eq!(broken_by("crates/core/src/lib.rs", text), expected, "{text}");
+            assert_eq!(broken_by("crates/engine/src/lib.rs", text), expected, "{text}");
         }
     }
 

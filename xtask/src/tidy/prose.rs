@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn comments_are_prose_too() {
-        let long = vec!["word"; 26].join(" ");
+        let long = ["so"; 26].join(" ");
         for (text, expected) in [
             ("/// So\n/// many.\nfn f() {}", &["1: phrase"][..]),
             ("f(); // at that moment", &["1: phrase"]),

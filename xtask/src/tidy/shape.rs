@@ -109,15 +109,15 @@ mod tests {
         assert_eq!(broken_by("crates/engine/tests/a.rs", &of(121)), ["1: function length"]);
         let array = format!("fn f(x: [u8; 2]) {{\n{}}}\n", "    g();\n".repeat(70));
         assert_eq!(shape(&array), ["1: function length"]);
-        assert!(shape(&format!("type F = fn(u8);\n{}", "// x\n".repeat(80))).is_empty());
-        assert!(shape(&format!("fn f(); // declared\n{}", "// x\n".repeat(80))).is_empty());
+        assert!(shape(&format!("type F = fn(u8);\n{}", "// x.\n".repeat(80))).is_empty());
+        assert!(shape(&format!("fn f(); // declared\n{}", "// x.\n".repeat(80))).is_empty());
     }
 
     #[test]
     fn a_file_has_one_noun() {
         let of = |lines: usize, tests: usize| {
-            let test = "// t\n".repeat(tests.saturating_sub(3));
-            format!("{}#[cfg(test)]\nmod tests {{\n{test}}}\n", "// x\n".repeat(lines))
+            let test = "// t.\n".repeat(tests.saturating_sub(3));
+            format!("{}#[cfg(test)]\nmod tests {{\n{test}}}\n", "// x.\n".repeat(lines))
         };
         assert!(shape(&of(500, 200)).is_empty());
         assert_eq!(shape(&of(501, 10)), ["1: file length"]);

@@ -29,7 +29,7 @@ use std::sync::Arc;
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Target")]
 pub struct TargetArgs {
-    /// The URL to load, such as http://127.0.0.1:8080/path or ws://HOST/, or a scenario file
+    /// URL to load, such as http://HOST:8080/path or ws://HOST/, or a scenario file
     /// (.yaml, .json)
     #[arg(value_name = "URL", help_heading = None::<&str>)]
     pub url: Option<String>,

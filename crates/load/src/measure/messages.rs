@@ -1,8 +1,8 @@
 //! Messages of streams: when each came, and what that makes of its stream.
 //!
 //! Knows no protocol. Gaps and rates are of the messages that **came** within the window, whatever
-//! stream they belong to. The time to the first message, the stream time and the share of good
-//! streams are of the operations **intended** within the window, as response times are.
+//! stream they belong to. Times of whole streams and the share of good ones are of the operations
+//! **intended** within the window, as response times are.
 
 use super::{Completion, Histogram, Window};
 use crate::messages::{GAP_BOUNDS_MAX, StreamBounds};

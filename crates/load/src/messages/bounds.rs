@@ -106,7 +106,9 @@ fn percentile(kind: &str) -> Option<f64> {
         return None;
     }
     let number: f64 = match digits.split_at_checked(2) {
-        Some((whole, rest)) if !rest.is_empty() && !rest.starts_with('.') => {
+        Some((whole, rest))
+            if whole.starts_with('9') && !rest.is_empty() && !rest.starts_with('.') =>
+        {
             format!("{whole}.{rest}").parse().ok()?
         }
         _ => digits.parse().ok()?,

@@ -164,7 +164,8 @@ fn the_end_message_ends_a_stream_and_is_not_counted() {
     assert_eq!(read(&sse(), &[], body), (vec![Some(1)], String::new()));
     let (_, fault) = read(&sse(), &[], "data: a\n\n");
     assert!(fault.contains("without the message [DONE]"), "{fault}");
-    let unasked = read(&MessageRules::default(), &[("content-type", "text/event-stream")], "data: a\n\n");
+    let events = [("content-type", "text/event-stream")];
+    let unasked = read(&MessageRules::default(), &events, "data: a\n\n");
     assert_eq!(unasked, (vec![Some(1)], String::new()), "nobody said how its streams end");
     let none = MessageRules { end: Some(String::new()), ..sse() };
     assert_eq!(read(&none, &[], "data: a\n\n"), (vec![Some(1)], String::new()));

@@ -10,6 +10,7 @@ use knee_core::experiment::{self, Experiment};
 use knee_core::report::{Conclusion, Host, Report};
 use knee_core::trial::assess::assess;
 use knee_core::trial::report::TrialReport;
+use knee_core::trial::slice::Slice;
 use knee_load::law::Law;
 use knee_load::spec::TrialSpec;
 use knee_load::time::Nanos;
@@ -38,9 +39,13 @@ fn simulated<X>(setup: &ReportSetup, experiment: &mut X, world: &World) -> Repor
 where
     X: Experiment<Spec = TrialSpec, Trial = TrialReport, Conclusion: Into<Conclusion>>,
 {
+    let mut now = Nanos::ZERO;
     let run = |spec: &_| {
         let trial = simulate(spec, world).trial;
-        Ok::<_, Infallible>(ControlFlow::Continue(assess(&trial)))
+        let mut report = assess(&trial);
+        report.set_slice(Some(Slice::of(&trial, now)));
+        now = now + trial.measurement.window.length();
+        Ok::<_, Infallible>(ControlFlow::Continue(report))
     };
     let Ok(conducted) = experiment::conduct(experiment, run);
     let host = Host { cpus: MACHINE.cpus, backend: "sim".to_string(), ..Host::default() };

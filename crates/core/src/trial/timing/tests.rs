@@ -59,13 +59,14 @@ fn slowest(late: Nanos, stage: Stage) -> Trial {
             c.sent,
             c.written,
             c.first_byte,
+            c.first_byte,
             completed,
         ];
         for end in &mut ends[stage as usize..Stage::Receive as usize] {
             *end += late;
         }
-        let [started, placed, connected, secured, _, granted, sent, written, first, completed] =
-            ends;
+        let [started, placed, connected, secured, _, granted, ..] = ends;
+        let [.., sent, written, first, last, completed] = ends;
         Completion {
             started,
             placed,
@@ -76,6 +77,7 @@ fn slowest(late: Nanos, stage: Stage) -> Trial {
             sent,
             written,
             first_byte: first,
+            last_message: last,
             completed,
             picked_up: completed,
             ..c

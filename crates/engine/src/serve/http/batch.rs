@@ -340,16 +340,9 @@ mod tests {
 
     #[test]
     fn what_is_no_stream_is_refused() {
-        for bad in [
-            "",
-            "messages",
-            "messages=0",
-            "gap=fast",
-            "step=5",
-            "step=1ms+1ms",
-            "x=1",
-            "gap=1ms, step=1ms",
-        ] {
+        for bad in
+            ["", "messages", "messages=0", "gap=fast", "step=1ms+1ms", "x=1", "gap=1ms, step=1ms"]
+        {
             assert!(parse_stream(bad).is_err(), "{bad}");
         }
         let spec = parse_stream("gap=uniform(1ms,2ms),messages=7").unwrap();

@@ -7,6 +7,7 @@ mod source;
 use crate::{Json, Renderer, fixtures};
 use check::Checker;
 use knee_core::report::{Command, Kind};
+use knee_load::measure::Outcome;
 use serde_json::{Map, Value, json};
 use source::{Body, Field, Item, Variant};
 use std::collections::BTreeMap;
@@ -75,6 +76,10 @@ impl Writer {
             "Conclusion" | "Value" => return json!({}),
             "Command" => {
                 let names: Vec<Command> = commands().collect();
+                return json!({"type": "string", "enum": names});
+            }
+            "Outcome" => {
+                let names: Vec<&str> = Outcome::ALL.map(Outcome::name).to_vec();
                 return json!({"type": "string", "enum": names});
             }
             "Outcomes" | "StatusCodes" => {

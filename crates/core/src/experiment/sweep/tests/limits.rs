@@ -7,7 +7,6 @@ use crate::experiment::conduct;
 use crate::finding::Finding;
 use crate::trial::report::Verdict;
 use knee_load::spec::{Level, TrialSpec};
-use knee_load::time::Nanos;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
