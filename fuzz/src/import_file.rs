@@ -35,9 +35,10 @@ fn import(format: &[u8], file: &[u8]) -> Option<Result<Imported, ParseError>> {
 
 /// The files beside it.
 fn a_file(name: &str) -> Result<Vec<u8>, String> {
-    match name.ends_with(".json") {
-        true => Ok(b"{\"a\": [1,\n2]}".to_vec()),
-        false => Err("is missing".to_owned()),
+    if name.ends_with(".json") {
+        Ok(b"{\"a\": [1,\n2]}".to_vec())
+    } else {
+        Err("is missing".to_owned())
     }
 }
 

@@ -39,9 +39,10 @@ impl ScenarioInputs for Folder {
     fn program(&mut self, name: &str) -> Result<(String, String), String> {
         let is_inside = !name.starts_with('/') && name.split('/').all(|part| part != "..");
         assert!(is_inside, "{name:?}");
-        match name.ends_with(".py") {
-            true => Ok((format!("/scenario/{name}"), "/scenario".to_owned())),
-            false => Err("cannot be started: no such file or directory".to_owned()),
+        if name.ends_with(".py") {
+            Ok((format!("/scenario/{name}"), "/scenario".to_owned()))
+        } else {
+            Err("cannot be started: no such file or directory".to_owned())
         }
     }
 

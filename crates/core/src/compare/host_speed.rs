@@ -73,7 +73,7 @@ where
     let ratio = |(a, b): (A, B)| {
         let (a, b) = (Costs::of(a)?, Costs::of(b)?);
         let wakeups = a.wakeups.zip(b.wakeups).map_or(0.0, |(a, b)| (b - a).abs());
-        (wakeups <= WAKEUPS_DIFFER).then(|| b.log_us - a.log_us)
+        (wakeups <= WAKEUPS_DIFFER).then_some(b.log_us - a.log_us)
     };
     let ratios: Vec<f64> = pairs.filter_map(ratio).collect();
     (!ratios.is_empty()).then(|| HostSpeed { log_ratio: median(ratios.into_iter()) })

@@ -155,7 +155,9 @@ impl Flight {
             status: 0,
             target: self.request as u32,
             outcome: match (self.stream, outcome) {
-                (StreamFate::Broken(_), Outcome::Truncated) => Outcome::Incomplete,
+                (StreamFate::Whole(_) | StreamFate::Broken(_), Outcome::Truncated) => {
+                    Outcome::Incomplete
+                }
                 _ => outcome,
             },
             lane: self.lane,

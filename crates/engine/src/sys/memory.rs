@@ -43,6 +43,21 @@ fn had(memory: *mut u8, bytes: usize) -> *mut u8 {
     memory
 }
 
+/// Bytes of a thread's stack for signals, as the standard library maps it.
+const SIGNAL_STACK: usize = 8 << 10;
+
+/// A thread panics before it runs where there is no memory for its stack for signals. That ends
+/// the process as any other memory that cannot be had.
+pub fn end_where_threads_have_none() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if info.location().is_some_and(|at| at.file().ends_with("unix/stack_overflow.rs")) {
+            end(SIGNAL_STACK);
+        }
+        before(info);
+    }));
+}
+
 /// Nothing here allocates.
 #[cold]
 fn end(bytes: usize) -> ! {

@@ -303,7 +303,7 @@ impl BodyReader {
     /// it.
     #[inline]
     fn complete(&mut self, end: &[u8], of: &RequestMessages) -> Option<Option<u64>> {
-        let matched = std::mem::replace(&mut self.matched, Some(0));
+        let matched = self.matched.replace(0);
         self.has_ended |= !end.is_empty() && matched == Some(end.len());
         if self.has_ended {
             return None;

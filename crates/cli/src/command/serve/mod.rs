@@ -27,7 +27,7 @@ pub struct RawServe {
 
 #[derive(Clone, Debug, Subcommand)]
 enum RawServeKind {
-    Http(http::RawServeHttp),
+    Http(Box<http::RawServeHttp>),
     Ws(ws::RawServeWs),
     Qotd(qotd::RawServeQotd),
     Udp(udp::RawServeUdp),

@@ -44,7 +44,7 @@ where
         let trial = simulate(spec, world).trial;
         let mut report = assess(&trial);
         report.set_slice(Some(Slice::of(&trial, now)));
-        now = now + trial.measurement.window.length();
+        now += trial.measurement.window.length();
         Ok::<_, Infallible>(ControlFlow::Continue(report))
     };
     let Ok(conducted) = experiment::conduct(experiment, run);

@@ -61,7 +61,7 @@ pub(super) type DriveResult = Result<(), DriveStop>;
 #[derive(Debug)]
 pub(super) enum ServerConnection {
     /// HTTP/1.1, or nothing yet.
-    Http1(Http1ServerConnection),
+    Http1(Box<Http1ServerConnection>),
     /// HTTP/2.
     Http2(Box<Http2ServerConnection>),
 }
@@ -74,7 +74,7 @@ impl ServerConnection {
         ready_since: Option<Nanos>,
         reader: RequestReader,
     ) -> ServerConnection {
-        ServerConnection::Http1(Http1ServerConnection::new(wire, ready_since, reader))
+        ServerConnection::Http1(Box::new(Http1ServerConnection::new(wire, ready_since, reader)))
     }
 
     /// Goes on with HTTP/2.
