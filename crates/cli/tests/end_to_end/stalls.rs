@@ -23,8 +23,12 @@ fn under_constant_load(options: &[&str]) -> Value {
     assert_eq!(trial["attempted"], 600);
     assert_eq!(trial["outcomes"]["ok"], 600, "{:#}", trial["outcomes"]);
     assert_eq!(served["requests"], 600);
-    let response = |figure: &str| trial["response_time_ns"][figure].as_u64().unwrap();
     let times = &trial["response_time_ns"];
+    // On a busy host a figure may be known as a range only.
+    let response = |figure: &str| {
+        let at_most = &times["ranges"][figure]["at_most"];
+        times[figure].as_u64().or(at_most.as_u64()).unwrap()
+    };
     assert!(response("max") >= 450 * MS, "{times:#}");
     // Six of 600 are above p99, 60 above p90, 150 above p75. A hundred delays fall evenly from 500
     // ms to nothing, so these are 470 ms, 200 ms and none.
