@@ -34,7 +34,7 @@ pub struct MessageArgs {
     #[serde(serialize_with = "typed")]
     message_count: Option<MessageCount>,
 
-    /// End message of a stream, not counted; '' for none [default: [DONE] for sse]
+    /// End message of a stream, not counted; '' for none. Of sse by default that of OpenAI
     ///
     /// With this option or with --messages sse, a stream without it is incomplete.
     #[arg(long, value_name = "TEXT", hide_short_help = true)]

@@ -61,10 +61,10 @@ pub struct RawServeHttp {
 
     /// Stream of server-sent events as each response, such as 'messages=200, gap=exp(20ms)'
     ///
-    /// messages: their number [100]. first: time to the first [100ms]. gap: time between two
-    /// [20ms]. slots: most streams at once; further ones wait [no limit]. step: instead of gap, the
-    /// time after which all active streams send a message, as step=15ms+0.5ms*active. Messages
-    /// have the form of OpenAI's; [DONE] ends a stream.
+    /// messages: their number, by default 100. first: time to the first, 100ms. gap: time between
+    /// two, 20ms. slots: most streams at once; further ones wait. step: instead of gap, the time
+    /// after which all active streams send a message, as step=15ms+0.5ms*active. Messages and end
+    /// message have the form of OpenAI's.
     #[arg(long, value_name = "LAW", value_parser = parse_stream)]
     #[arg(conflicts_with_all = ["app", "size", "workers", "service", "capacity"])]
     stream: Option<StreamSpec>,
