@@ -162,11 +162,7 @@ fn opens_websocket(
     let lost =
         |error: std::io::Error| format!("it does not upgrade to WebSocket: {}", reason(&error));
     send(stream, &mut tls, &ask).map_err(lost)?;
-    let offered = request
-        .headers
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"));
-    let offered = offered.map(|(_, list)| list.as_str());
+    let offered = handshake::offered(request);
     let (mut answer, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
     loop {
         let count = stream.read(&mut buffer).map_err(lost)?;

@@ -73,7 +73,7 @@ pub const BURST_MIN: u32 = 4;
 impl MessagesMeasured {
     /// Adds another worker's, exactly.
     pub fn merge(&mut self, other: MessagesMeasured) {
-        let counts: [(&mut u64, u64); 10] = [
+        let counts = [
             (&mut self.count, other.count),
             (&mut self.units, other.units),
             (&mut self.numbers, other.numbers),
@@ -84,11 +84,11 @@ impl MessagesMeasured {
             (&mut self.whole, other.whole),
             (&mut self.good, other.good),
             (&mut self.long, other.long),
+            (&mut self.at_once, other.at_once),
         ];
         for (mine, theirs) in counts {
             *mine += theirs;
         }
-        self.at_once += other.at_once;
         self.first_message.merge(&other.first_message);
         self.gap.merge(&other.gap);
         self.per_message.merge(&other.per_message);

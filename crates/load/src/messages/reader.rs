@@ -186,9 +186,7 @@ impl MessageReaders {
     /// The body is over, with the response or with its connection.
     pub fn on_end(&mut self, op: u32, mut each: impl FnMut(ReadMessage)) {
         if let Some((reader, of)) = self.of(op) {
-            reader.take(op, of, &mut each, |splitter, each| {
-                splitter.end(each);
-            });
+            reader.take(op, of, &mut each, |splitter, each| splitter.end(each));
         }
     }
 

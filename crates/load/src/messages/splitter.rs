@@ -82,13 +82,12 @@ impl Splitter {
         }
     }
 
-    /// The body has ended. Returns whether that was between two messages.
-    pub fn end(&mut self, mut each: impl FnMut(MessagePiece<'_>)) -> bool {
+    /// The body has ended.
+    pub fn end(&mut self, mut each: impl FnMut(MessagePiece<'_>)) {
         let ends_message = matches!(self.format, MessageFormat::Lines | MessageFormat::Chunks);
         if ends_message && std::mem::take(&mut self.has_data) {
             each(MessagePiece::End);
         }
-        !self.is_within()
     }
 
     /// Whether a message has begun that is not complete.

@@ -68,7 +68,8 @@ fn split<'a>(
     for piece in pieces {
         splitter.feed(piece, &mut each);
     }
-    let is_between = splitter.end(&mut each);
+    splitter.end(&mut each);
+    let is_between = !splitter.is_within();
     (messages, is_between)
 }
 
@@ -135,7 +136,8 @@ fn chunks_are_messages_as_they_are_framed() {
     splitter.on_border(&mut each);
     splitter.on_border(&mut each);
     splitter.feed(b"c", &mut each);
-    assert!(splitter.end(&mut each));
+    splitter.end(&mut each);
+    assert!(!splitter.is_within());
     assert_eq!(ends, 2);
 }
 

@@ -51,12 +51,9 @@ impl WebSocketShared {
         (seed, worker): (u64, u64),
     ) -> WebSocketShared {
         let first = target.requests.first();
-        let offered = first.into_iter().flat_map(|request| &request.headers);
-        let mut offered =
-            offered.filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"));
         WebSocketShared {
             head: first.map(handshake::request_head).unwrap_or_default(),
-            offered: offered.next().map(|(_, list)| list.clone()),
+            offered: first.and_then(handshake::offered).map(str::to_owned),
             messages: MessageTemplate::all(target, settings),
             settings: *settings,
             open_timeout,

@@ -45,6 +45,13 @@ pub fn request_head(request: &HttpRequest) -> Vec<u8> {
     head.into_bytes()
 }
 
+/// The list of subprotocols that a request offers.
+pub fn offered(request: &HttpRequest) -> Option<&str> {
+    let mut headers = request.headers.iter();
+    let offer = headers.find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"));
+    offer.map(|(_, list)| list.as_str())
+}
+
 /// Appends the key and the end of the head.
 pub fn put_key(out: &mut Vec<u8>, key: &str) {
     out.extend_from_slice(b"Sec-WebSocket-Key: ");
