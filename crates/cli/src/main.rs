@@ -30,7 +30,7 @@ use std::process::ExitCode;
 static MEMORY: knee_engine::sys::memory::OrExit = knee_engine::sys::memory::OrExit;
 
 fn main() -> ExitCode {
-    knee_engine::sys::memory::end_where_threads_have_none();
+    knee_engine::sys::memory::end_on_thread_without_memory();
     let outcome = match RawArgs::read(std::env::args_os()) {
         Ok(raw) => raw.command.execute(),
         Err(objection) => explain(&objection),

@@ -5,6 +5,12 @@ pub use knee_load::digits::{digits_of, estimate, exact, grouped, number, trimmed
 use knee_load::spec::Level;
 use knee_load::time::Nanos;
 
+/// The text with a capital letter first.
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// A ratio: `1.7`, `7`, `180`: two significant digits.
 pub fn ratio(value: f64) -> String {
     if !value.is_finite() || value <= 0.0 {

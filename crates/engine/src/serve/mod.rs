@@ -1,5 +1,6 @@
 //! Servers: those that tests, demos and calibration run against, and what monitoring asks.
 
+mod connection_slab;
 pub mod exposition;
 pub mod http;
 pub mod ws;

@@ -48,7 +48,7 @@ const SIGNAL_STACK: usize = 8 << 10;
 
 /// A thread panics before it runs where there is no memory for its stack for signals. That ends
 /// the process as any other memory that cannot be had.
-pub fn end_where_threads_have_none() {
+pub fn end_on_thread_without_memory() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if info.location().is_some_and(|at| at.file().ends_with("unix/stack_overflow.rs")) {

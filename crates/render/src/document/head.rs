@@ -6,6 +6,7 @@ use crate::number;
 use knee_core::finding::{Finding, Severity};
 use knee_core::report::{Report, ReportResult};
 use knee_core::trial::report::{TrialReport, Verdict};
+use knee_core::words::capital;
 use serde_json::Value;
 
 /// Whether a report is an analysis of numbers from elsewhere.
@@ -47,9 +48,7 @@ pub(crate) fn first_words(report: &Report, answer: &str) -> String {
     if report.has_measured() {
         return answer.to_string();
     }
-    let because = report.failed_because.join("; ");
-    let mut letters = because.chars();
-    letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default() + letters.as_str()
+    capital(&report.failed_because.join("; "))
 }
 
 /// The head of a document.

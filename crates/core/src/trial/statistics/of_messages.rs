@@ -5,6 +5,7 @@ use super::{StatisticSource, StatisticUnit, TrialStatistic};
 use crate::trial::figure::{Figure, FigureKind, TimesReport};
 use crate::trial::messages::{MessagesReport, TimesOf};
 use crate::trial::report::TrialReport;
+use crate::words::capital;
 
 /// All of them.
 pub(super) fn rows() -> impl Iterator<Item = TrialStatistic> {
@@ -69,12 +70,6 @@ fn message_times() -> impl Iterator<Item = TrialStatistic> {
             }
         })
     })
-}
-
-/// The text with a capital letter first.
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
 const STALLS: &[TrialStatistic] = &[

@@ -4,16 +4,16 @@ use super::connection::{BUFFER_SIZE, Fate, ServerConnection, Tools};
 use super::context::Context;
 use super::listen::{self, SocketFile};
 use super::log::Log;
-use super::request::RequestReader;
 use super::secure::{SEALED_MAX, Secure, ServerTls};
 use super::spec::HttpServerSpec;
 use super::stats::{HttpServerStats, Trouble};
 use super::wire::Wire;
 use crate::reactor::Waiter;
+use crate::serve::connection_slab::ConnectionSlab;
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::sys::epoll::{Epoll, EpollEvent, flags};
 use crate::sys::eventfd::EventFd;
-use crate::sys::socket::{self, Address, Listener, Socket};
+use crate::sys::socket::{self, Address, Listener};
 use crate::sys::thread;
 use knee_load::spec::{Margins, WaitPolicy};
 use knee_load::time::Nanos;
@@ -39,7 +39,7 @@ pub(super) struct HttpServerLoop {
     listener: Listener,
     /// Removed when the server ends.
     _socket_file: Option<SocketFile>,
-    connections: ConnectionSlab,
+    connections: ConnectionSlab<ServerConnection>,
     /// Largest number of connections that occupy a worker, and the current one.
     occupied_max: usize,
     occupied: usize,
@@ -197,7 +197,9 @@ impl HttpServerLoop {
             };
             let ready = ready_since.take();
             let reader = self.context.request_reader();
-            let token = self.connections.insert(socket, secure, ready, reader);
+            let token = self.connections.insert(|token| {
+                ServerConnection::new(Wire::new(socket, token, secure), ready, reader)
+            });
             let open = self.connections.len() as u64;
             let tally = &mut self.context.tally;
             tally.connections += 1;
@@ -285,54 +287,4 @@ fn listen(spec: &HttpServerSpec) -> io::Result<(Listener, Option<SocketFile>)> {
         let _ = listener.set_timestamps();
     }
     Ok((listener, file))
-}
-
-/// The open connections by token: a place in the low half, a generation in the high half. So a late
-/// event or timer of a closed connection never meets its successor.
-#[derive(Default)]
-struct ConnectionSlab {
-    places: Vec<(u32, Option<ServerConnection>)>,
-    free: Vec<u32>,
-}
-
-impl ConnectionSlab {
-    fn len(&self) -> usize {
-        self.places.len() - self.free.len()
-    }
-
-    fn insert(
-        &mut self,
-        socket: Socket,
-        secure: Option<Box<Secure>>,
-        ready_since: Option<Nanos>,
-        reader: RequestReader,
-    ) -> u64 {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push((0, None));
-            (self.places.len() - 1) as u32
-        });
-        let (generation, content) = &mut self.places[place as usize];
-        let token = u64::from(*generation) << 32 | u64::from(place);
-        *content =
-            Some(ServerConnection::new(Wire::new(socket, token, secure), ready_since, reader));
-        token
-    }
-
-    /// The connection's place, unless it is gone.
-    fn find(&mut self, token: u64) -> Option<&mut Option<ServerConnection>> {
-        let (generation, content) = self.places.get_mut(token as u32 as usize)?;
-        (u64::from(*generation) == token >> 32).then_some(content)
-    }
-
-    fn each(&mut self, act: impl FnMut(&mut ServerConnection)) {
-        self.places.iter_mut().filter_map(|(_, c)| c.as_mut()).for_each(act);
-    }
-
-    fn remove(&mut self, token: u64) {
-        let (generation, content) = &mut self.places[token as u32 as usize];
-        *content = None;
-        // The highest generation is left to the tokens that are no connection's.
-        *generation = (*generation + 1) % u32::MAX;
-        self.free.push(token as u32);
-    }
 }

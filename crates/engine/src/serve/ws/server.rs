@@ -4,6 +4,7 @@ use super::{WsServerSpec, WsServerStats};
 use crate::exchange::websocket::frame::{close_code, opcode, put, put_close};
 use crate::exchange::websocket::handshake::{UpgradeRequest, read_request};
 use crate::exchange::websocket::{MessageItem, MessageReader, ReaderSide, put_time};
+use crate::serve::connection_slab::ConnectionSlab;
 use crate::serve::http::Station;
 use crate::sys::clock::{self, MonotonicClock};
 use crate::sys::epoll::{Epoll, EpollEvent, flags};
@@ -39,9 +40,7 @@ pub(super) struct WsServerLoop {
     epoll: Epoll,
     listener: Listener,
     clock: MonotonicClock,
-    connections: Vec<ClientSlot>,
-    free: Vec<u32>,
-    open: u64,
+    connections: ConnectionSlab<WsConnection>,
     station: Option<Station>,
     fans_out: bool,
     /// Echoes that are being served, the next one first.
@@ -50,13 +49,6 @@ pub(super) struct WsServerLoop {
     /// Time of the next message of the server's own, and their rate.
     publish: Option<(u64, knee_load::spec::Rate)>,
     stats: WsServerStats,
-}
-
-/// A place for connections, and how many it had before.
-#[derive(Default)]
-struct ClientSlot {
-    generation: u32,
-    connection: Option<WsConnection>,
 }
 
 struct WsConnection {
@@ -100,9 +92,7 @@ impl WsServerLoop {
             epoll,
             listener,
             clock: MonotonicClock::start(),
-            connections: Vec::new(),
-            free: Vec::new(),
-            open: 0,
+            connections: ConnectionSlab::default(),
             station: spec.workers.map(|workers| Station::new(workers, spec.service, random)),
             fans_out: spec.fans_out,
             due: BinaryHeap::new(),
@@ -167,17 +157,7 @@ impl WsServerLoop {
             let Ok(socket) = self.listener.accept() else {
                 return;
             };
-            let place = self.free.pop().unwrap_or_else(|| {
-                self.connections.push(ClientSlot::default());
-                self.connections.len() as u32 - 1
-            });
-            let slot = &mut self.connections[place as usize];
-            let token = u64::from(slot.generation) << 32 | u64::from(place);
-            if self.epoll.add(&socket, token, flags::READ | flags::READ_CLOSED).is_err() {
-                self.free.push(place);
-                return;
-            }
-            slot.connection = Some(WsConnection {
+            let token = self.connections.insert(|_| WsConnection {
                 socket,
                 asked: Some(Vec::new()),
                 reader: MessageReader::new(ReaderSide::Server, MESSAGE_BYTES_MAX),
@@ -186,22 +166,24 @@ impl WsServerLoop {
                 is_blocked: false,
                 is_ending: false,
             });
-            self.open += 1;
+            let watched = self.connections.get(token).is_some_and(|connection| {
+                let flags = flags::READ | flags::READ_CLOSED;
+                self.epoll.add(&connection.socket, token, flags).is_ok()
+            });
+            if !watched {
+                return self.connections.remove(token);
+            }
+            let open = self.connections.len() as u64;
             self.stats.connections += 1;
-            self.stats.connections_max = self.stats.connections_max.max(self.open);
+            self.stats.connections_max = self.stats.connections_max.max(open);
         }
-    }
-
-    fn connection(&mut self, token: u64) -> Option<&mut WsConnection> {
-        let slot = self.connections.get_mut(token as u32 as usize)?;
-        slot.connection.as_mut().filter(|_| slot.generation == (token >> 32) as u32)
     }
 
     fn on_event(&mut self, token: u64, event: EpollEvent, buffer: &mut [u8]) {
         if event.is_writable() {
             self.flush(token);
         }
-        let Some(connection) = self.connection(token).filter(|_| event.is_readable()) else {
+        let Some(connection) = self.connections.get(token).filter(|_| event.is_readable()) else {
             return;
         };
         match connection.socket.read(buffer) {
@@ -213,7 +195,7 @@ impl WsServerLoop {
     }
 
     fn receive(&mut self, token: u64, bytes: &[u8]) {
-        let Some(connection) = self.connection(token).filter(|c| !c.is_ending) else {
+        let Some(connection) = self.connections.get(token).filter(|c| !c.is_ending) else {
             return;
         };
         let Some(asked) = &mut connection.asked else {
@@ -240,7 +222,7 @@ impl WsServerLoop {
 
     /// Reads frames of a WebSocket.
     fn read(&mut self, token: u64, mut bytes: &[u8]) {
-        while let Some(connection) = self.connection(token) {
+        while let Some(connection) = self.connections.get(token) {
             match connection.reader.read(&mut bytes) {
                 Ok(None) => break,
                 Ok(Some(MessageItem::Message { is_text })) => {
@@ -281,7 +263,7 @@ impl WsServerLoop {
             self.due.push(Reverse(Echo { at, order, token, frame }));
         } else if self.fans_out {
             self.deliver_to_all(&frame);
-        } else if let Some(connection) = self.connection(token) {
+        } else if let Some(connection) = self.connections.get(token) {
             // Together with the echoes of what else was read.
             connection.out.extend_from_slice(&frame);
             self.stats.sent += 1;
@@ -292,7 +274,7 @@ impl WsServerLoop {
     fn deliver(&mut self, token: u64, frame: &[u8]) {
         if self.fans_out {
             self.deliver_to_all(frame);
-        } else if let Some(connection) = self.connection(token) {
+        } else if let Some(connection) = self.connections.get(token) {
             connection.out.extend_from_slice(frame);
             self.stats.sent += 1;
             self.flush(token);
@@ -300,10 +282,9 @@ impl WsServerLoop {
     }
 
     fn deliver_to_all(&mut self, frame: &[u8]) {
-        for place in 0..self.connections.len() {
-            let slot = &mut self.connections[place];
-            let token = u64::from(slot.generation) << 32 | place as u64;
-            if let Some(connection) = &mut slot.connection
+        for place in 0..self.connections.places() {
+            let token = self.connections.token_at(place);
+            if let Some(connection) = self.connections.get(token)
                 && connection.asked.is_none()
                 && !connection.is_ending
             {
@@ -316,7 +297,7 @@ impl WsServerLoop {
 
     /// Passes to the kernel what is to be sent.
     fn flush(&mut self, token: u64) {
-        let Some(connection) = self.connection(token) else {
+        let Some(connection) = self.connections.get(token) else {
             return;
         };
         while connection.sent < connection.out.len() {
@@ -340,7 +321,7 @@ impl WsServerLoop {
     }
 
     fn wait_for_room(&mut self, token: u64) {
-        let Some(connection) = self.connection(token) else {
+        let Some(connection) = self.connections.get(token) else {
             return;
         };
         if connection.out.len() - connection.sent > UNREAD_BYTES_MAX {
@@ -353,8 +334,7 @@ impl WsServerLoop {
     }
 
     fn watch(&mut self, token: u64, flags: u32) {
-        let slot = &self.connections[token as u32 as usize];
-        if let Some(connection) = &slot.connection
+        if let Some(connection) = self.connections.get(token)
             && self.epoll.modify(&connection.socket, token, flags).is_err()
         {
             self.remove(token);
@@ -364,21 +344,15 @@ impl WsServerLoop {
     /// Removes a connection that its client ended without a close frame.
     fn close(&mut self, token: u64, code: u16) {
         let is_open = |c: &&mut WsConnection| c.asked.is_none() && !c.is_ending;
-        if self.connection(token).as_ref().is_some_and(is_open) {
+        if self.connections.get(token).as_ref().is_some_and(is_open) {
             *self.stats.closes.entry(code).or_default() += 1;
         }
         self.remove(token);
     }
 
     fn remove(&mut self, token: u64) {
-        if self.connection(token).is_none() {
-            return;
+        if self.connections.get(token).is_some() {
+            self.connections.remove(token);
         }
-        let slot = &mut self.connections[token as u32 as usize];
-        slot.connection = None;
-        // The highest generation is left to the tokens that are no connection's.
-        slot.generation = (slot.generation + 1) % u32::MAX;
-        self.free.push(token as u32);
-        self.open -= 1;
     }
 }
