@@ -339,7 +339,9 @@ impl RunPlan<'_> {
     /// Users wait for nothing but their responses.
     fn reading_delays(&self) -> bool {
         match &self.spec.load {
-            Load::Closed { pause, .. } => pause.law.is_zero() && !self.spec.target.subscribes(),
+            Load::Closed { pause, .. } => {
+                pause.law.is_zero() && !self.spec.target.protocol.subscribes()
+            }
             Load::Open(_) | Load::Overload(_) => false,
         }
     }

@@ -132,6 +132,7 @@ impl<C: Client, K: Clock + Clone> Worker<C, K> {
             expected = session.wait(io, &mut waiter)?;
         };
         let (used, used_over, polled) = usage.finish(waiter.polled_total());
+        session.say_farewell(io)?;
         let sampler = session.client.take_sampler();
         Ok(WorkerResult {
             backend: B::NAME,
@@ -294,6 +295,12 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
         Ok(())
     }
 
+    /// Says farewell over open connections, and hands that to the kernel.
+    fn say_farewell<B: Backend>(&mut self, io: &mut B) -> io::Result<()> {
+        self.client.close(io, self.clock.now());
+        io.poll(Nanos::ZERO, &mut Unheard).map(|_| ())
+    }
+
     fn under_way(&self, now: Nanos) -> UnderWay {
         let oldest = self.client.oldest_intended();
         UnderWay {
@@ -330,6 +337,13 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
         measurement.rate_limit = self.client.rate_limit().map(RateLimit::used);
         measurement
     }
+}
+
+/// Drops events that come after the end.
+struct Unheard;
+
+impl<B> Sink<B> for Unheard {
+    fn on_event(&mut self, _: &mut B, _: u32, _: Event<'_>) {}
 }
 
 /// Notes how much of an operation is the generator's own delay, also of the next one where reading

@@ -5,10 +5,8 @@ mod scenario;
 use super::choice::{Choices, one_of, word_of};
 use super::curl::{CurlArgs, Proxy, parse_header};
 use super::expect::ExpectArgs;
-use super::first_given;
 use super::messages::MessageArgs;
-use super::secure::SecureArgs;
-use super::websocket::WebSocketArgs;
+use super::protocol::ProtocolArgs;
 use crate::failure::Failure;
 use crate::input;
 use crate::resolved_options::{Typed, typed};
@@ -100,11 +98,7 @@ pub struct TargetArgs {
 
     #[command(flatten)]
     #[serde(flatten)]
-    pub secure: SecureArgs,
-
-    #[command(flatten)]
-    #[serde(flatten)]
-    websocket: WebSocketArgs,
+    protocol: ProtocolArgs,
 
     /// The scenario that the URL names, once it is read.
     #[arg(skip)]
@@ -151,25 +145,20 @@ impl TargetArgs {
 
     /// The same target, spoken with and secured as its scheme and the options say.
     fn speak(&self, target: Target, scheme: Scheme) -> Result<Target, Failure> {
-        let target = self.secure.apply(target, scheme)?;
-        if !scheme.is_websocket() {
-            return self.websocket.refuse("is of WebSocket: give ws:// or wss://").map(|()| target);
-        }
-        let given = [(self.method.is_some(), "--method"), (self.no_keepalive, "--no-keepalive")];
-        if let Some(option) = first_given(&given) {
-            let wrong = "a WebSocket opens with GET and carries many messages: leave it out";
-            return Err(Failure::argument(option, wrong));
-        }
-        Ok(self.websocket.apply(target, self.secure.messages_max()))
+        let of_requests =
+            [(self.method.is_some(), "--method"), (self.no_keepalive, "--no-keepalive")];
+        self.protocol.apply(target, scheme, &of_requests)
     }
 
     fn check_proxy(&self, scheme: Scheme) -> Result<(), Failure> {
-        let wrong = match (scheme.is_secure(), self.secure.wants_http2()) {
-            _ if scheme.is_websocket() => "a proxy for ws:// is not supported: leave it out",
-            _ if self.unix_socket.is_some() => "a Unix socket is no proxy: leave one out",
-            (true, _) => "a proxy for https:// is not supported: leave it out",
-            (_, true) => "a proxy is asked in HTTP/1.1: leave --http2-prior-knowledge out",
-            _ => return Ok(()),
+        let wrong = if scheme != Scheme::Http {
+            format!("a proxy for {}:// is not supported: leave it out", scheme.name())
+        } else if self.unix_socket.is_some() {
+            "a Unix socket is no proxy: leave one out".to_owned()
+        } else if self.protocol.wants_http2() {
+            "a proxy is asked in HTTP/1.1: leave --http2-prior-knowledge out".to_owned()
+        } else {
+            return Ok(());
         };
         Err(Failure::argument("--proxy", wrong))
     }

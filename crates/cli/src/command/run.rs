@@ -311,7 +311,7 @@ impl RawRun {
         machine: &Machine,
     ) -> Result<Load, Failure> {
         if self.is_open() {
-            if target.subscribes() {
+            if target.protocol.subscribes() {
                 let wrong = "the server sends by itself: leave the rate out, or --subscribe";
                 return Err(Failure::argument("--subscribe", wrong));
             }

@@ -173,7 +173,7 @@ impl RawSweep {
 
     fn spec(&self, machine: &Machine, fleet: Option<&Fleet>) -> Result<SweepSpec, Failure> {
         let target = self.target.resolve()?;
-        if target.subscribes() {
+        if target.protocol.subscribes() {
             let wrong = "the server sends by itself, and no load can be varied: use knee run";
             return Err(Failure::argument("--subscribe", wrong));
         }

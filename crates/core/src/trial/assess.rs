@@ -107,7 +107,8 @@ fn detail(
             Load::Closed { vusers, pause }
                 if trial.spec.operations_max.is_none() && measured.sessions.is_none() =>
             {
-                littles_law(measured, vusers, pause).filter(|_| !trial.spec.target.subscribes())
+                littles_law(measured, vusers, pause)
+                    .filter(|_| !trial.spec.target.protocol.subscribes())
             }
             _ => None,
         },

@@ -102,7 +102,7 @@ fn throughput_range(report: &TrialReport, trial: &Trial) -> Option<RateRange> {
         // Pauses, limits and what the target sends by itself pace the users, not the generator.
         Load::Closed { pause, .. }
             if pause.law.mean_ns() > 0.0
-                || trial.spec.target.subscribes()
+                || trial.spec.target.protocol.subscribes()
                 || measured.rate_limit.is_some()
                 || measured.sessions.is_some() =>
         {

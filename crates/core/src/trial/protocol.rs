@@ -1,12 +1,15 @@
 //! What was spoken over the connections of a trial, and how they were secured.
 
 use knee_load::measure::{Agreed, EarlyData, Handshakes, PartTimes, Trial};
-use knee_load::spec::{HttpVersion, Protocol, TlsResume, TlsSpec};
+use knee_load::spec::{HttpVersion, TlsResume, TlsSpec};
 use serde::{Deserialize, Serialize};
 
 /// The protocol of connections, unless that was HTTP/1.1 in cleartext.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProtocolReport {
+    /// What operations were carried by, such as `WebSocket`; absent where that was HTTP itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<String>,
     /// The version of HTTP.
     pub http: HttpVersion,
     /// Most concurrent streams of a connection that were asked for; absent where the target's
@@ -17,9 +20,9 @@ pub struct ProtocolReport {
     /// large that it never limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_bytes: Option<u32>,
-    /// How WebSockets were opened; absent in other protocols.
+    /// The handshakes of the application's own that opened connections; absent where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub websocket: Option<WebSocketReport>,
+    pub openings: Option<OpeningsReport>,
     /// How connections were secured; absent in cleartext.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
@@ -28,10 +31,7 @@ pub struct ProtocolReport {
 impl ProtocolReport {
     /// All that makes two protocols alike, in words: `HTTP/2 over TLS 1.3, …`.
     pub fn words(&self) -> String {
-        let mut words = match &self.websocket {
-            Some(_) => "WebSocket".to_owned(),
-            None => self.http.to_string(),
-        };
+        let mut words = self.application.clone().unwrap_or_else(|| self.http.to_string());
         if let Some(tls) = &self.tls {
             words.push_str(&match &tls.agreed {
                 Some(Agreed { version, cipher, .. }) => {
@@ -59,15 +59,15 @@ impl ProtocolReport {
     }
 }
 
-/// How the WebSockets of a trial were opened.
+/// The opening handshakes of a trial's connections.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WebSocketReport {
-    /// WebSockets that were opened.
+pub struct OpeningsReport {
+    /// Connections that were opened.
     pub opened: u64,
     /// From the beginning to connect until the connection was established, in nanoseconds.
     pub connect_ns: PartTimes,
-    /// From then, or from when it was secured, until the server had upgraded it, in nanoseconds.
-    pub upgrade_ns: PartTimes,
+    /// From then, or from when it was secured, until it was open, in nanoseconds.
+    pub opening_ns: PartTimes,
 }
 
 /// How the connections of a trial were secured.
@@ -102,22 +102,21 @@ pub fn protocol_report(trial: &Trial) -> Option<ProtocolReport> {
     let http = target.version();
     let is_http2 = http == HttpVersion::Http2;
     let handshakes = &trial.measurement.handshakes;
-    let websocket = match target.protocol {
-        Protocol::Http(_) => None,
-        Protocol::WebSocket(_) => Some(WebSocketReport {
-            opened: handshakes.opening.count(),
-            connect_ns: PartTimes::of(&handshakes.connect),
-            upgrade_ns: PartTimes::of(&handshakes.opening),
-        }),
-    };
-    if !is_http2 && target.tls.is_none() && websocket.is_none() {
+    let application = target.protocol.application();
+    if !is_http2 && target.tls.is_none() && application.is_none() {
         return None;
     }
+    let openings = OpeningsReport {
+        opened: handshakes.opening.count(),
+        connect_ns: PartTimes::of(&handshakes.connect),
+        opening_ns: PartTimes::of(&handshakes.opening),
+    };
     Some(ProtocolReport {
+        application: application.map(str::to_owned),
         http,
-        streams_max: target.http().http2.streams_max.filter(|_| is_http2),
-        window_bytes: target.http().http2.window_bytes.filter(|_| is_http2),
-        websocket,
+        streams_max: target.protocol.http().http2.streams_max.filter(|_| is_http2),
+        window_bytes: target.protocol.http().http2.window_bytes.filter(|_| is_http2),
+        openings: target.protocol.has_opening().then_some(openings),
         tls: (target.tls.as_ref()).map(|spec| tls_report(spec, handshakes)),
     })
 }

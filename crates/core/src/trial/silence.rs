@@ -60,7 +60,7 @@ fn whole_pauses(trial: &Trial, silent: Vec<Range<usize>>) -> impl Iterator<Item 
     let bin = measured.answers.bin.0;
     let median = measured.response.quantile(0.5).0;
     let end = bins(measured);
-    let is_told = asks_all_the_time(&trial.spec.load) && !trial.spec.target.subscribes();
+    let is_told = asks_all_the_time(&trial.spec.load) && !trial.spec.target.protocol.subscribes();
     silent.into_iter().filter(move |run| {
         let is_whole = run.start > 0 && run.end < end;
         let is_long = run.len() >= PAUSE_BINS && run.len() as u64 * bin >= SHORTEST * median;

@@ -252,7 +252,7 @@ fn generator_cycle_percent(trial: &Trial) -> Option<f64> {
     };
     let (own_ns, cycle_ns) = own_cycle_ns(&trial.measurement)?;
     let cycle_ns = cycle_ns + pause.law.mean_ns();
-    let waits_for_us = trial.measurement.by_kernel > 0 && !trial.spec.target.subscribes();
+    let waits_for_us = trial.measurement.by_kernel > 0 && !trial.spec.target.protocol.subscribes();
     waits_for_us.then(|| own_ns / cycle_ns * 100.0)
 }
 

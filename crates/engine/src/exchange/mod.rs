@@ -7,11 +7,16 @@ pub mod http1;
 pub mod http2;
 pub mod websocket;
 
+use crate::reactor::WireRequest;
+use http1::Http1;
+use http2::Http2;
 use knee_load::measure::{Outcome, Status};
 use knee_load::messages::{MessageReaders, ReadMessage};
 use knee_load::session::{Fills, ResponseReaders};
+use knee_load::spec::{HttpVersion, Protocol, Target};
 use knee_load::time::Nanos;
 use std::ops::{Deref, DerefMut};
+use websocket::WebSocket;
 
 /// Most interim responses to one request.
 pub(crate) const INTERIMS_MAX: u8 = 100;
@@ -63,6 +68,9 @@ pub trait Conversation: Sized {
     /// The time of [`Conversation::poll_timeout`] has come.
     fn handle_timeout(&mut self, _cx: &mut CallContext<'_, Self::Shared>) {}
 
+    /// The generator is about to close the connection. A farewell is put out, if there is one.
+    fn close(&mut self, _cx: &mut CallContext<'_, Self::Shared>) {}
+
     /// Further use of the connection.
     fn state(&self) -> ConnectionState;
 
@@ -75,6 +83,57 @@ pub trait Conversation: Sized {
 
     /// Learns the CLOCK_REALTIME of time zero, in nanoseconds, before the first connection.
     fn set_epoch(_: &mut Self::Shared, _realtime_ns: u64) {}
+}
+
+/// A conversation with targets of a load.
+pub(crate) trait TargetConversation: Conversation {
+    /// Settings of the protocol.
+    type Settings;
+
+    /// State for the connections of one worker.
+    fn shared(settings: &Self::Settings, worker: &WorkerSetup<'_>) -> Self::Shared;
+
+    /// The requests of a target as they leave, values for their holes apart.
+    fn wire_requests(settings: &Self::Settings, target: &Target) -> Vec<WireRequest>;
+
+    /// Whether the target has shown that it speaks the protocol, as far as it does so before the
+    /// first operation.
+    fn is_open(&self) -> bool;
+
+    /// Says that a target does not speak the protocol: `why`, with what to do about it.
+    fn not_spoken(why: String) -> String {
+        why
+    }
+}
+
+/// What the connections of one worker need to know.
+pub(crate) struct WorkerSetup<'a> {
+    /// The target.
+    pub(crate) target: &'a Target,
+    /// Longest wait for a handshake that opens a connection.
+    pub(crate) open_timeout: Nanos,
+    /// Seed of the run, and number of the worker.
+    pub(crate) seed: (u64, u64),
+}
+
+/// Something that is done with the conversation of a target, whichever that is.
+pub(crate) trait WithConversation {
+    /// Its result.
+    type Output;
+
+    /// Does it.
+    fn with<X: TargetConversation>(self, settings: &X::Settings) -> Self::Output;
+}
+
+/// Chooses the conversation with a target by its protocol.
+pub(crate) fn with_conversation<W: WithConversation>(target: &Target, work: W) -> W::Output {
+    match &target.protocol {
+        Protocol::Http(settings) if target.version() == HttpVersion::Http2 => {
+            work.with::<Http2>(settings)
+        }
+        Protocol::Http(settings) => work.with::<Http1>(settings),
+        Protocol::WebSocket(settings) => work.with::<WebSocket>(settings),
+    }
 }
 
 /// When the request of an operation leaves over its connection.

@@ -2,11 +2,14 @@
 
 use super::{HUNG_UP, Link, Tls, TlsTarget};
 use crate::error::{RunError, reason};
-use crate::exchange::http2::frame::PREFACE;
-use crate::exchange::websocket::{frame, handshake};
+use crate::exchange::{
+    CallContext, EventQueue, OpEvent, Outbox, Received, TargetConversation, WithConversation,
+    WorkerSetup, with_conversation,
+};
 use knee_load::measure::Agreed;
-use knee_load::spec::{HttpVersion, Protocol, Target};
-use std::io::{ErrorKind, Read, Write};
+use knee_load::spec::{HttpVersion, Target};
+use knee_load::time::Nanos;
+use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,11 +22,8 @@ pub struct Greeting {
     pub agreed: Option<Agreed>,
 }
 
-/// An empty SETTINGS frame: the least that follows the preface (RFC 9113 §3.4, §6.5).
-const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
-
-/// Performs the handshakes of TLS and HTTP/2 over `stream`, as the target asks. Reads and writes of
-/// the stream end after `patience`.
+/// Performs the handshakes of TLS and of the protocol over `stream`, as the target asks. Reads and
+/// writes of the stream end after `patience`.
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: the target speaks another protocol, or its identity is wrong.
@@ -35,20 +35,10 @@ pub(crate) fn greet(
 ) -> Result<Greeting, RunError> {
     let told = |why: String| RunError::Unreachable(format!("{}: {why}", target.endpoint));
     let Some(tls) = tls else {
-        let version = target.version();
-        match target.protocol {
-            Protocol::WebSocket(_) => opens_websocket(stream, None, target).map_err(told)?,
-            Protocol::Http(_) if version == HttpVersion::Http2 => {
-                speaks_http2(stream).map_err(told)?;
-            }
-            Protocol::Http(_) => {}
-        }
-        return Ok(Greeting { version, agreed: None });
+        open(stream, target, patience).map_err(told)?;
+        return Ok(Greeting { version: target.version(), agreed: None });
     };
-    let (mut tls, agreed) = secure(stream, tls, patience).map_err(told)?;
-    if let Protocol::WebSocket(_) = target.protocol {
-        opens_websocket(stream, Some(&mut tls), target).map_err(told)?;
-    }
+    let (tls, agreed) = secure(stream, tls, patience).map_err(told)?;
     let is_h2 = agreed.protocol.as_deref() == Some("h2");
     let version = match (target.version(), is_h2) {
         (HttpVersion::Http2, false) => {
@@ -58,7 +48,113 @@ pub(crate) fn greet(
         (_, true) => HttpVersion::Http2,
         (_, false) => HttpVersion::Http11,
     };
+    // A target that chose a protocol in TLS speaks it.
+    if agreed.protocol.is_none() {
+        let mut secured = SecuredStream { stream, tls, plain: Vec::new() };
+        open(&mut secured, target, patience).map_err(told)?;
+    }
     Ok(Greeting { version, agreed: Some(agreed) })
+}
+
+/// Has the conversation of a load open a connection, and closes that.
+fn open(
+    stream: &mut (impl Read + Write),
+    target: &Target,
+    patience: Duration,
+) -> Result<(), String> {
+    with_conversation(target, FirstConversation { stream, target, patience })
+}
+
+struct FirstConversation<'a, S> {
+    stream: &'a mut S,
+    target: &'a Target,
+    patience: Duration,
+}
+
+impl<S: Read + Write> WithConversation for FirstConversation<'_, S> {
+    type Output = Result<(), String>;
+
+    fn with<X: TargetConversation>(self, settings: &X::Settings) -> Result<(), String> {
+        let FirstConversation { stream, target, patience } = self;
+        let open_timeout = Nanos(patience.as_nanos().try_into().unwrap_or(u64::MAX));
+        let worker = WorkerSetup { target, open_timeout, seed: (SEED, 0) };
+        let (mut out, mut events) = (Outbox::default(), EventQueue::default());
+        let shared = &mut X::shared(settings, &worker);
+        let cx = &mut CallContext { now: Nanos::ZERO, shared, out: &mut out, events: &mut events };
+        let mut conversation = X::established(cx);
+        let failed =
+            |error: io::Error| X::not_spoken(format!("no opening handshake: {}", reason(&error)));
+        let begun = Instant::now();
+        let mut buffer = vec![0; 16 << 10];
+        while !conversation.is_open() {
+            stream.write_all(cx.out.bytes()).map_err(failed)?;
+            cx.out.clear();
+            if begun.elapsed() > patience {
+                return Err(X::not_spoken("no end of the opening handshake in time".to_owned()));
+            }
+            let count = stream.read(&mut buffer).map_err(failed)?;
+            if count == 0 {
+                let why = "it closed the connection in the opening handshake";
+                return Err(X::not_spoken(why.to_owned()));
+            }
+            let (bytes, at) = (&buffer[..count], Nanos::ZERO);
+            conversation.receive(Received { bytes, at }, cx);
+            let violated = cx.events.drain(..).find_map(|event| match event {
+                OpEvent::Violated(why) => Some(why),
+                _ => None,
+            });
+            if let Some(why) = violated {
+                return Err(X::not_spoken(why));
+            }
+        }
+        conversation.close(cx);
+        // Whether it still listens says nothing of the load.
+        let _ = stream.write_all(cx.out.bytes());
+        Ok(())
+    }
+}
+
+/// Seed of the first connection, which carries no load.
+const SEED: u64 = 0;
+
+/// A stream over TLS, after the handshake.
+struct SecuredStream<'a, S> {
+    stream: &'a mut S,
+    tls: Tls,
+    /// Received, and not read yet.
+    plain: Vec<u8>,
+}
+
+impl<S: Read + Write> Read for SecuredStream<'_, S> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut wire = vec![0; 16 << 10];
+        while self.plain.is_empty() && !self.tls.is_ended() {
+            let count = self.stream.read(&mut wire)?;
+            if count == 0 {
+                break;
+            }
+            let opened =
+                self.tls.open(&wire[..count], |plain, _| self.plain.extend_from_slice(plain));
+            opened.map_err(io::Error::other)?;
+        }
+        let count = self.plain.len().min(into.len());
+        into[..count].copy_from_slice(&self.plain[..count]);
+        self.plain.drain(..count);
+        Ok(count)
+    }
+}
+
+impl<S: Read + Write> Write for SecuredStream<'_, S> {
+    fn write(&mut self, plain: &[u8]) -> io::Result<usize> {
+        let mut wire = Vec::new();
+        self.tls.seal(plain, &mut wire);
+        self.stream.write_all(&wire)?;
+        Ok(plain.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
 }
 
 fn secure(
@@ -133,67 +229,5 @@ fn lost(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => SILENT.to_owned(),
         _ => format!("the TLS handshake failed: {}", reason(error)),
-    }
-}
-
-/// Random bytes of the first handshake's key, whose connection carries no load.
-const KEY: [u8; 16] = *b"knee's greeting.";
-
-/// Checks that a target upgrades to WebSocket, and closes that connection.
-fn opens_websocket(
-    stream: &mut (impl Read + Write),
-    mut tls: Option<&mut Tls>,
-    target: &Target,
-) -> Result<(), String> {
-    let Some(request) = target.requests.first() else {
-        return Ok(());
-    };
-    let key = handshake::key_of(KEY);
-    let mut ask = handshake::request_head(request);
-    handshake::put_key(&mut ask, &key);
-    let send = |stream: &mut dyn Write, tls: &mut Option<&mut Tls>, bytes: &[u8]| {
-        let mut wire = Vec::new();
-        match tls {
-            Some(tls) => tls.seal(bytes, &mut wire),
-            None => wire.extend_from_slice(bytes),
-        }
-        stream.write_all(&wire)
-    };
-    let lost =
-        |error: std::io::Error| format!("it does not upgrade to WebSocket: {}", reason(&error));
-    send(stream, &mut tls, &ask).map_err(lost)?;
-    let offered = handshake::offered(request);
-    let (mut answer, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
-    loop {
-        let count = stream.read(&mut buffer).map_err(lost)?;
-        if count == 0 {
-            return Err("it closed the connection in the WebSocket handshake".to_owned());
-        }
-        match &mut tls {
-            Some(tls) => tls.open(&buffer[..count], |plain, _| answer.extend_from_slice(plain))?,
-            None => answer.extend_from_slice(&buffer[..count]),
-        }
-        let read = handshake::read_response(&answer, &key, offered);
-        if read.map_err(|violation| violation.to_string())?.is_some() {
-            break;
-        }
-    }
-    let mut close = Vec::new();
-    frame::put_close(&mut close, frame::close_code::NORMAL, Some([0; 4]));
-    // Whether it still listens says nothing of the load.
-    let _ = send(stream, &mut tls, &close);
-    Ok(())
-}
-
-/// Checks that a target answers the preface with SETTINGS (RFC 9113 §3.4).
-fn speaks_http2(stream: &mut (impl Read + Write)) -> Result<(), String> {
-    let not = || "it does not speak HTTP/2 without TLS: use --http1.1, or https://".to_owned();
-    let mut header = [0; 9];
-    let answered = stream
-        .write_all(&[PREFACE, SETTINGS].concat())
-        .and_then(|()| stream.read_exact(&mut header));
-    match answered {
-        Ok(()) if header[3] == 4 && header[5..] == [0; 4] => Ok(()),
-        _ => Err(not()),
     }
 }

@@ -99,6 +99,9 @@ pub(crate) trait Client {
     /// Ends operations and connections that have timed out by `now`.
     fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos);
 
+    /// Says farewell over open connections, before they are closed for good.
+    fn close<B: Backend>(&mut self, _io: &mut B, _now: Nanos) {}
+
     /// Ends all operations under way as
     /// [`Outcome::InFlight`](knee_load::measure::Outcome::InFlight).
     fn abandon(&mut self, now: Nanos);

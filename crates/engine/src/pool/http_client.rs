@@ -319,6 +319,12 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
         }
     }
 
+    fn close<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        for slot in 0..self.connections.len() as u32 {
+            self.say_farewell(io, slot, now);
+        }
+    }
+
     fn abandon(&mut self, now: Nanos) {
         for flight in self.limited.give_up() {
             self.complete(flight.unsent(Outcome::InFlight, now));

@@ -1,10 +1,9 @@
 //! Requests of a run, serialised in advance, and their order.
 
-use crate::exchange::http1::serialise_head;
-use crate::exchange::websocket::wire_requests;
-use crate::reactor::{WireRequest, WireRequests};
+use crate::exchange::{TargetConversation, WithConversation, with_conversation};
+use crate::reactor::WireRequests;
 use knee_load::rng::{self, Rng};
-use knee_load::spec::{HttpRequest, Pick, Protocol, Target};
+use knee_load::spec::{Pick, Target};
 
 /// One worker's view of the requests.
 pub(crate) struct RequestSet {
@@ -21,11 +20,15 @@ pub(crate) struct RequestSet {
 
 /// Serialises all requests of a target.
 pub(crate) fn serialise_all(target: &Target) -> WireRequests {
-    let of_http = |r: &HttpRequest| WireRequest::new(serialise_head(r, target.keep_alive), &r.body);
-    match &target.protocol {
-        Protocol::Http(_) => WireRequests::new(target.requests.iter().map(of_http)),
-        Protocol::WebSocket(settings) => WireRequests::new(wire_requests(target, settings)),
+    struct Serialised<'a>(&'a Target);
+    impl WithConversation for Serialised<'_> {
+        type Output = WireRequests;
+
+        fn with<X: TargetConversation>(self, settings: &X::Settings) -> WireRequests {
+            WireRequests::new(X::wire_requests(settings, self.0))
+        }
     }
+    with_conversation(target, Serialised(target))
 }
 
 impl RequestSet {

@@ -241,6 +241,10 @@ impl<L: Link, X: Conversation, P: Policy> Client for SessionClient<L, X, P> {
         self.inner.set_epoch(realtime_ns);
     }
 
+    fn close<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        self.inner.close(io, now);
+    }
+
     fn abandon(&mut self, now: Nanos) {
         self.inner.abandon(now);
         self.cut_off(now);

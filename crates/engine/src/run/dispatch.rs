@@ -1,12 +1,12 @@
-//! Chooses the types that a worker runs with, one axis per function: policy and exchange, link,
-//! sessions, backend. Everything behind [`Dispatch::run`] is compiled for one combination.
+//! Chooses the types that a worker runs with, one axis per function: policy and conversation,
+//! link, sessions, backend. Everything behind [`Dispatch::run`] is compiled for one combination.
 
 use super::{RunPlan, connections_of};
 use crate::error::RunError;
-use crate::exchange::Conversation;
 use crate::exchange::http1::{self, Http1};
-use crate::exchange::http2::{Http2, Http2Shared};
-use crate::exchange::websocket::{WebSocket, WebSocketShared};
+use crate::exchange::{
+    Conversation, TargetConversation, WithConversation, WorkerSetup, with_conversation,
+};
 use crate::kernel::limits;
 use crate::link::{Cleartext, Link, Tls};
 use crate::pool::client::Client;
@@ -18,9 +18,7 @@ use crate::worker::WorkerResult;
 use knee_load::driver::RateLimit;
 use knee_load::measure::IntervalPart;
 use knee_load::session::{Origin, Users};
-use knee_load::spec::{
-    BackendChoice, ConnectScheme, HttpVersion, Load, OverloadLoad, Protocol, Share,
-};
+use knee_load::spec::{BackendChoice, ConnectScheme, Load, OverloadLoad, Share};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -55,7 +53,6 @@ impl Dispatch<'_> {
     /// Runs the worker: chooses its policy and exchange.
     pub(super) fn run(&self, requests: RequestSet) -> io::Result<WorkerResult> {
         let target = &self.plan.spec.target;
-        let http1 = http1::Shared::new(target);
         if let Load::Overload(load) = &self.plan.spec.load {
             let request_bytes_max = match target.sessions {
                 Some(_) => usize::MAX,
@@ -64,22 +61,10 @@ impl Dispatch<'_> {
             let sources = self.plan.sources.clone();
             let policy = OnePerOperation::new(sources, load.close, request_bytes_max);
             let config = self.overload_config(load);
-            return self.with_exchange::<Http1, _>(config, policy, requests, http1);
+            let exchange = http1::Shared::new(target);
+            return self.with_exchange::<Http1, _>(config, policy, requests, exchange);
         }
-        let config = self.client_config();
-        match target.protocol {
-            Protocol::Http(_) if target.version() == HttpVersion::Http2 => {
-                let http2 = Http2Shared::new(target);
-                self.with_exchange::<Http2, _>(config, Pooled, requests, http2)
-            }
-            Protocol::Http(_) => self.with_exchange::<Http1, _>(config, Pooled, requests, http1),
-            Protocol::WebSocket(settings) => {
-                let spec = self.plan.spec;
-                let seed = (spec.seed, self.share.index.into());
-                let shared = WebSocketShared::new(target, &settings, spec.connect_timeout, seed);
-                self.with_exchange::<WebSocket, _>(config, Pooled, requests, shared)
-            }
-        }
+        with_conversation(target, PooledRun { dispatch: self, requests })
     }
 
     /// Chooses the link.
@@ -200,9 +185,31 @@ impl Dispatch<'_> {
             connections_max,
             lanes: 0,
             streams_max: 1,
-            keeps_all_open: spec.target.keeps_all_open(),
+            keeps_all_open: spec.target.protocol.keeps_all_open(),
             timeout: spec.timeout,
             connect_timeout: spec.connect_timeout,
         }
+    }
+}
+
+/// A worker whose operations take connections of a pool.
+struct PooledRun<'a> {
+    dispatch: &'a Dispatch<'a>,
+    requests: RequestSet,
+}
+
+impl WithConversation for PooledRun<'_> {
+    type Output = io::Result<WorkerResult>;
+
+    fn with<X: TargetConversation>(self, settings: &X::Settings) -> io::Result<WorkerResult> {
+        let PooledRun { dispatch, requests } = self;
+        let spec = dispatch.plan.spec;
+        let worker = WorkerSetup {
+            target: &spec.target,
+            open_timeout: spec.connect_timeout,
+            seed: (spec.seed, dispatch.share.index.into()),
+        };
+        let exchange = X::shared(settings, &worker);
+        dispatch.with_exchange::<X, _>(dispatch.client_config(), Pooled, requests, exchange)
     }
 }

@@ -132,7 +132,8 @@ impl World {
             Load::Overload(_) => 200,
             _ => lanes.max(self.connections_max),
         };
-        let streams_max = if self.is_multiplexed { spec.target.http().http2.streams() } else { 1 };
+        let streams_max =
+            if self.is_multiplexed { spec.target.protocol.http().http2.streams() } else { 1 };
         let config = ClientConfig {
             address: address(),
             keep_alive: spec.target.keep_alive,

@@ -79,21 +79,43 @@ pub enum Outcome {
     Incomplete,
 }
 
-/// Declares the table of outcomes: the variant, its name in reports and its meaning for people, in
-/// the order of the variants. A failed status stands in brackets.
+/// Declares the outcomes that all protocols share: the variant, its name in reports and its meaning
+/// for people, in the order of the variants. Failed statuses of protocols stand after the first.
 macro_rules! outcomes {
-    ($($outcome:ident $(($status:ident))? $name:literal $meaning:literal;)*) => {
-        const ROWS: &[(Outcome, &str, &str)] = &[
-            $((Outcome::$outcome $((FailedStatus::$status))?, $name, $meaning),)*
-        ];
+    ($first:ident $first_name:literal $first_meaning:literal;
+     $($outcome:ident $name:literal $meaning:literal;)*) => {
+        const SHARED: &[(Outcome, &str, &str)] = &[$((Outcome::$outcome, $name, $meaning),)*];
+
+        const ROWS: [(Outcome, &str, &str); 1 + FAILED + SHARED.len()] = {
+            let first = (Outcome::$first, $first_name, $first_meaning);
+            let mut rows = [first; 1 + FAILED + SHARED.len()];
+            let mut at = 0;
+            while at < FAILED {
+                let (status, name, meaning) = FailedStatus::ROWS[at];
+                rows[1 + at] = (Outcome::Failed(status), name, meaning);
+                at += 1;
+            }
+            at = 0;
+            while at < SHARED.len() {
+                rows[1 + FAILED + at] = SHARED[at];
+                at += 1;
+            }
+            rows
+        };
 
         impl Outcome {
             /// Place in the table.
             #[inline]
             const fn row(self) -> usize {
-                let mut row = 0;
+                if let Outcome::Failed(status) = self {
+                    return 1 + status as usize;
+                }
+                if matches!(self, Outcome::$first) {
+                    return 0;
+                }
+                let mut row = 1 + FAILED;
                 $(
-                    if matches!(self, Outcome::$outcome $((FailedStatus::$status))?) {
+                    if matches!(self, Outcome::$outcome) {
                         return row;
                     }
                     row += 1;
@@ -104,11 +126,11 @@ macro_rules! outcomes {
     };
 }
 
+/// Number of failed statuses.
+const FAILED: usize = FailedStatus::ROWS.len();
+
 outcomes! {
     Ok "ok" "a whole response, status below 400";
-    Failed(Http4xx) "http_4xx" "status 400 to 499";
-    Failed(Http5xx) "http_5xx" "status 500 or more";
-    Failed(WebSocketClosed) "websocket_closed" "WebSocket closed by the target";
     Timeout "timeout" "no whole response in time";
     ConnectTimeout "connect_timeout" "no connection in time";
     Refused "refused" "connection refused";

@@ -24,6 +24,15 @@ pub enum FailedStatus {
     WebSocketClosed,
 }
 
+impl FailedStatus {
+    /// All of them, each with its name in reports and its meaning for people, in their order.
+    pub(super) const ROWS: [(FailedStatus, &str, &str); 3] = [
+        (FailedStatus::Http4xx, "http_4xx", "status 400 to 499"),
+        (FailedStatus::Http5xx, "http_5xx", "status 500 or more"),
+        (FailedStatus::WebSocketClosed, "websocket_closed", "WebSocket closed by the target"),
+    ];
+}
+
 impl Status {
     /// The status as a number.
     #[inline]

@@ -11,6 +11,7 @@ mod request;
 mod secrets;
 mod target;
 mod targets;
+mod tls;
 mod trial;
 mod url;
 
@@ -21,13 +22,11 @@ pub use crate::quantity::{
 };
 pub use engine::{BackendChoice, EngineOptions, Margins, TimestampsChoice, WaitPolicy};
 pub use load::{CloseKind, ConnectScheme, Load, OpenLoad, OverloadLoad, Pause, PauseKind};
-pub use protocol::{
-    ClientCertificate, Http2Limits, HttpSettings, HttpVersion, Matching, Protocol, TlsGroup,
-    TlsResume, TlsSpec, TlsVersion, WebSocketSettings,
-};
+pub use protocol::*;
 pub use question::Question;
 pub use request::{Body, Cut, Hole, HttpRequest, Part, parse_header};
 pub use target::{Endpoint, Pick, Target};
 pub use targets::{Targets, parse_targets};
+pub use tls::{ClientCertificate, TlsGroup, TlsResume, TlsSpec, TlsVersion};
 pub use trial::{Level, TrialSpec};
-pub use url::{Scheme, Url};
+pub use url::Url;

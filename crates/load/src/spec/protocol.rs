@@ -1,4 +1,5 @@
-//! Protocols of connections, each with its own settings, and TLS.
+//! Protocols of connections: their URLs, their settings, and what the rest of knee has to know of
+//! each.
 
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,124 @@ pub enum Protocol {
 impl Default for Protocol {
     fn default() -> Protocol {
         Protocol::Http(HttpSettings::default())
+    }
+}
+
+impl Protocol {
+    /// The settings of HTTP: those of the load, or those of the handshake that opens a connection.
+    pub fn http(&self) -> HttpSettings {
+        match self {
+            Protocol::Http(settings) => *settings,
+            Protocol::WebSocket(_) => {
+                HttpSettings { version: HttpVersion::Http11, ..HttpSettings::default() }
+            }
+        }
+    }
+
+    /// Fixes the version of HTTP, if the protocol leaves a choice.
+    pub fn set_version(&mut self, version: HttpVersion) {
+        match self {
+            Protocol::Http(settings) => settings.version = version,
+            Protocol::WebSocket(_) => {}
+        }
+    }
+
+    /// What operations are carried by, if that is not HTTP itself.
+    pub fn application(&self) -> Option<&'static str> {
+        match self {
+            Protocol::Http(_) => None,
+            Protocol::WebSocket(_) => Some("WebSocket"),
+        }
+    }
+
+    /// Whether a handshake of its own opens each connection.
+    pub fn has_opening(&self) -> bool {
+        matches!(self, Protocol::WebSocket(_))
+    }
+
+    /// Whether operations are what the target sends by itself.
+    pub fn subscribes(&self) -> bool {
+        matches!(self, Protocol::WebSocket(WebSocketSettings { subscribes: true, .. }))
+    }
+
+    /// Whether all connections are opened at the start, and each is used in turn.
+    pub fn keeps_all_open(&self) -> bool {
+        matches!(self, Protocol::WebSocket(_))
+    }
+
+    /// Most operations under way on a connection of this version of HTTP. `None`: a connection has
+    /// one at a time.
+    pub fn shared_by(&self, version: HttpVersion) -> Option<u32> {
+        match self {
+            Protocol::Http(settings) => {
+                (version == HttpVersion::Http2).then(|| settings.http2.streams())
+            }
+            Protocol::WebSocket(settings) => Some(settings.messages_max),
+        }
+    }
+}
+
+/// The scheme of a URL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheme {
+    /// `http` (RFC 9110 §4.2.1).
+    #[default]
+    Http,
+    /// `https` (RFC 9110 §4.2.2).
+    Https,
+    /// `ws` (RFC 6455 §3).
+    Ws,
+    /// `wss`.
+    Wss,
+}
+
+/// What a scheme stands for.
+struct SchemeRow {
+    scheme: Scheme,
+    name: &'static str,
+    port: u16,
+    is_secure: bool,
+}
+
+const SCHEMES: &[SchemeRow] = &[
+    SchemeRow { scheme: Scheme::Http, name: "http", port: 80, is_secure: false },
+    SchemeRow { scheme: Scheme::Https, name: "https", port: 443, is_secure: true },
+    SchemeRow { scheme: Scheme::Ws, name: "ws", port: 80, is_secure: false },
+    SchemeRow { scheme: Scheme::Wss, name: "wss", port: 443, is_secure: true },
+];
+
+impl Scheme {
+    /// The scheme of this name, in any case of letters.
+    pub fn named(name: &str) -> Option<Scheme> {
+        let row = SCHEMES.iter().find(|row| name.eq_ignore_ascii_case(row.name));
+        row.map(|row| row.scheme)
+    }
+
+    /// All schemes, or the secured ones: `http://, https:// or ws://`.
+    pub fn list(only_secure: bool) -> String {
+        let rows = SCHEMES.iter().filter(|row| row.is_secure || !only_secure);
+        let mut names: Vec<String> = rows.map(|row| format!("{}://", row.name)).collect();
+        let last = names.pop().unwrap_or_default();
+        format!("{} or {last}", names.join(", "))
+    }
+
+    /// Its name, as in a URL.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The port of URLs that give none.
+    pub fn port(self) -> u16 {
+        self.row().port
+    }
+
+    /// Whether connections are to be secured.
+    pub fn is_secure(self) -> bool {
+        self.row().is_secure
+    }
+
+    fn row(self) -> &'static SchemeRow {
+        &SCHEMES[self as usize]
     }
 }
 
@@ -120,77 +239,16 @@ impl Http2Limits {
     }
 }
 
-/// How the connections to a target are secured.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TlsSpec {
-    /// The name that is asked for (SNI, RFC 6066 §3) and that the certificate has to be for;
-    /// `None`: the host of the URL.
-    pub server_name: Option<String>,
-    /// A PEM file of the certificates to trust; `None`: those of this system.
-    pub roots: Option<String>,
-    /// Whether the target's certificate is accepted unverified.
-    pub is_insecure: bool,
-    /// The client's certificate, if the target asks for one.
-    pub certificate: Option<ClientCertificate>,
-    /// The oldest version of TLS to be offered; `None`: 1.2.
-    pub version_min: Option<TlsVersion>,
-    /// The newest; `None`: 1.3.
-    pub version_max: Option<TlsVersion>,
-    /// The key exchange groups to be offered, the preferred first; empty: the library's choice.
-    pub groups: Vec<TlsGroup>,
-    /// Resumption of earlier sessions.
-    pub resume: TlsResume,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A certificate and its key, in PEM files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClientCertificate {
-    /// The file of the certificate and of those between it and its root.
-    pub certificate: String,
-    /// The file of its private key.
-    pub key: String,
-}
-
-/// A version of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum TlsVersion {
-    /// RFC 5246.
-    #[serde(rename = "1.2")]
-    Tls12,
-    /// RFC 8446.
-    #[serde(rename = "1.3")]
-    Tls13,
-}
-
-/// A group for the key exchange, by its name in the registry of IANA.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TlsGroup {
-    /// RFC 7748.
-    #[serde(rename = "x25519")]
-    X25519,
-    /// NIST P-256.
-    #[serde(rename = "secp256r1")]
-    Secp256r1,
-    /// NIST P-384.
-    #[serde(rename = "secp384r1")]
-    Secp384r1,
-    /// X25519 and ML-KEM-768 together (draft-ietf-tls-ecdhe-mlkem).
-    #[serde(rename = "X25519MLKEM768")]
-    X25519MlKem768,
-}
-
-/// Resumption of earlier sessions with the target.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TlsResume {
-    /// They are resumed by ticket, as browsers do (RFC 8446 §2.2, RFC 5077).
-    #[default]
-    #[serde(rename = "ticket")]
-    Ticket,
-    /// Every handshake is a full one.
-    #[serde(rename = "off")]
-    Off,
-    /// As by ticket, and requests of safe methods come with the handshake where the target permits
-    /// that (RFC 8446 §2.3, RFC 8470).
-    #[serde(rename = "0rtt")]
-    EarlyData,
+    #[test]
+    fn schemes_stand_in_their_rows() {
+        for row in SCHEMES {
+            assert_eq!(row.scheme.name(), row.name);
+            assert_eq!(Scheme::named(&row.name.to_uppercase()), Some(row.scheme));
+        }
+        assert_eq!(Scheme::list(true), "https:// or wss://");
+    }
 }

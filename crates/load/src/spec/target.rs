@@ -1,8 +1,6 @@
 //! The target of a load.
 
-use super::{
-    HttpRequest, HttpSettings, HttpVersion, ParseError, Protocol, TlsSpec, WebSocketSettings,
-};
+use super::{HttpRequest, HttpVersion, ParseError, Protocol, TlsSpec};
 use crate::messages::StreamBounds;
 use crate::session::SessionPlan;
 use serde::{Deserialize, Serialize};
@@ -67,20 +65,9 @@ impl Target {
 }
 
 impl Target {
-    /// The settings of HTTP.
-    pub fn http(&self) -> HttpSettings {
-        match self.protocol {
-            Protocol::Http(settings) => settings,
-            // Its opening handshake.
-            Protocol::WebSocket(_) => {
-                HttpSettings { version: HttpVersion::Http11, ..HttpSettings::default() }
-            }
-        }
-    }
-
     /// The version of HTTP where the target has a say in it: `Auto` in cleartext is HTTP/1.1.
     pub fn version(&self) -> HttpVersion {
-        match (self.http().version, &self.tls) {
+        match (self.protocol.http().version, &self.tls) {
             (HttpVersion::Auto, None) => HttpVersion::Http11,
             (version, _) => version,
         }
@@ -88,31 +75,13 @@ impl Target {
 
     /// The same target with this version of HTTP.
     pub fn with_version(mut self, version: HttpVersion) -> Target {
-        match &mut self.protocol {
-            Protocol::Http(settings) => settings.version = version,
-            Protocol::WebSocket(_) => {}
-        }
+        self.protocol.set_version(version);
         self
-    }
-
-    /// Whether operations are what the target sends by itself.
-    pub fn subscribes(&self) -> bool {
-        matches!(self.protocol, Protocol::WebSocket(WebSocketSettings { subscribes: true, .. }))
-    }
-
-    /// Whether all connections are opened at the start, and each is used in turn.
-    pub fn keeps_all_open(&self) -> bool {
-        matches!(self.protocol, Protocol::WebSocket(_))
     }
 
     /// Most operations under way on a connection; `None` where a connection has one at a time.
     pub fn shared_by(&self) -> Option<u32> {
-        match self.protocol {
-            Protocol::Http(HttpSettings { http2, .. }) => {
-                (self.version() == HttpVersion::Http2).then(|| http2.streams())
-            }
-            Protocol::WebSocket(settings) => Some(settings.messages_max),
-        }
+        self.protocol.shared_by(self.version())
     }
 }
 

@@ -1,57 +1,12 @@
 //! The URL of a target.
 
-use super::{Endpoint, ParseError};
+use super::{Endpoint, ParseError, Scheme};
 use crate::quantity::parse::quoted;
 use crate::secrets::MASK;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// The port of `http` (RFC 9110 §4.2.1).
-const DEFAULT_PORT: u16 = 80;
-
-/// The port of `https` (RFC 9110 §4.2.2).
-const DEFAULT_PORT_SECURE: u16 = 443;
-
-/// The scheme of a URL.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scheme {
-    /// `http`.
-    #[default]
-    Http,
-    /// `https`.
-    Https,
-    /// `ws` (RFC 6455 §3).
-    Ws,
-    /// `wss`.
-    Wss,
-}
-
-impl Scheme {
-    const ALL: [(&str, Scheme); 4] = [
-        ("http", Scheme::Http),
-        ("https", Scheme::Https),
-        ("ws", Scheme::Ws),
-        ("wss", Scheme::Wss),
-    ];
-
-    /// Whether connections are to be secured.
-    pub fn is_secure(self) -> bool {
-        matches!(self, Scheme::Https | Scheme::Wss)
-    }
-
-    /// Whether WebSocket is spoken.
-    pub fn is_websocket(self) -> bool {
-        matches!(self, Scheme::Ws | Scheme::Wss)
-    }
-
-    /// Its name, as in a URL.
-    pub fn name(self) -> &'static str {
-        let (name, _) = Scheme::ALL[self as usize];
-        name
-    }
-}
-
-/// An absolute `http`, `https`, `ws` or `wss` URL (RFC 3986, RFC 9110 §4.2), taken apart.
+/// An absolute URL of one of the schemes (RFC 3986, RFC 9110 §4.2), taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     scheme: Scheme,
@@ -61,9 +16,8 @@ pub struct Url {
 }
 
 impl Url {
-    /// `http://host:port/path?query`; the same with `https`, `ws`, `wss`. `http://` may be left
-    /// out, the port is 80 or 443 unless given, a fragment is dropped (it is never sent). An IPv6
-    /// address stands in brackets.
+    /// `scheme://host:port/path?query`. `http://` may be left out, the port is the scheme's unless
+    /// given, a fragment is dropped (it is never sent). An IPv6 address stands in brackets.
     ///
     /// # Errors
     /// Another scheme, user information, no host, a port out of range, or characters that a URL
@@ -81,11 +35,10 @@ impl Url {
                 "holds a user name: leave it out and give -H 'Authorization: …' instead",
             ));
         }
-        let default_port = if scheme.is_secure() { DEFAULT_PORT_SECURE } else { DEFAULT_PORT };
         let (name, port) = split_port(authority).map_err(|what| wrong(&what))?;
-        let port = port.unwrap_or(default_port);
+        let port = port.unwrap_or(scheme.port());
         let bare = check_host(name).map_err(|what| wrong(&what))?;
-        let host = if port == default_port { name.to_owned() } else { format!("{name}:{port}") };
+        let host = if port == scheme.port() { name.to_owned() } else { format!("{name}:{port}") };
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(Url {
             scheme,
@@ -160,13 +113,9 @@ fn without_scheme(text: &str) -> Result<(Scheme, &str), String> {
     if scheme.contains(['/', '?', '#']) {
         return Ok((Scheme::Http, text));
     }
-    let known = Scheme::ALL.iter().find(|(name, _)| scheme.eq_ignore_ascii_case(name));
-    match known {
-        Some((_, known)) => Ok((*known, rest)),
-        None => Err(format!(
-            "has the scheme {}: use http://, https://, ws:// or wss://",
-            quoted(scheme)
-        )),
+    match Scheme::named(scheme) {
+        Some(known) => Ok((known, rest)),
+        None => Err(format!("has the scheme {}: use {}", quoted(scheme), Scheme::list(false))),
     }
 }
 
@@ -280,7 +229,7 @@ mod tests {
     #[test]
     fn refused() {
         let rows = [
-            ("another scheme", "ftp://h/", "scheme 'ftp': use http://, https://, ws:// or wss://"),
+            ("another scheme", "ftp://h/", "scheme 'ftp': use http://, https://, "),
             ("an empty scheme", "://h/", "scheme ''"),
             ("nothing", "", "no host"),
             ("a port alone", ":80", "no host"),

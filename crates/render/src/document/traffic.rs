@@ -4,7 +4,7 @@ use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::{Document, Fact, fact};
 use crate::number::{bytes, count, known, time, time_short};
-use knee_core::trial::protocol::{ProtocolReport, TlsReport, WebSocketReport};
+use knee_core::trial::protocol::{OpeningsReport, ProtocolReport, TlsReport};
 use knee_core::trial::report::{TargetReport, TrafficReport, TrialReport};
 
 /// Targets shown of one trial.
@@ -47,8 +47,8 @@ pub(super) fn protocol_facts(protocol: Option<&ProtocolReport>) -> Vec<Fact> {
         return Vec::new();
     };
     let mut facts = vec![fact("protocol", protocol.words())];
-    if let Some(opened) = &protocol.websocket {
-        facts.extend(openings(opened));
+    if let (Some(name), Some(opened)) = (&protocol.application, &protocol.openings) {
+        facts.push(openings(name, opened));
     }
     if let Some(tls) = &protocol.tls {
         facts.extend(handshakes(tls));
@@ -56,14 +56,14 @@ pub(super) fn protocol_facts(protocol: Option<&ProtocolReport>) -> Vec<Fact> {
     facts
 }
 
-fn openings(of: &WebSocketReport) -> Vec<Fact> {
-    let times = [("connecting", &of.connect_ns), ("upgrade", &of.upgrade_ns)];
+fn openings(application: &str, of: &OpeningsReport) -> Fact {
+    let times = [("connecting", &of.connect_ns), ("opening", &of.opening_ns)];
     let times = times.into_iter().filter_map(|(what, of)| {
         Some(format!("{what} p50 {}, max {}", time(of.p50?), time(of.max?)))
     });
     let mut all = vec![format!("{} opened", count(of.opened))];
     all.extend(times);
-    vec![fact("WebSockets", all.join("; "))]
+    fact(format!("{application} connections"), all.join("; "))
 }
 
 fn handshakes(tls: &TlsReport) -> Vec<Fact> {

@@ -57,7 +57,7 @@ impl RawOverload {
     fn spec(&self, machine: &Machine, served_per_s: Option<f64>) -> Result<OverloadSpec, Failure> {
         let target = self.target.resolve()?;
         self.http.thresholds.check(&target)?;
-        if let Protocol::WebSocket(_) = target.protocol {
+        if !matches!(target.protocol, Protocol::Http(_)) {
             let wrong = "an overload opens a connection for each request: give http://";
             return Err(Failure::argument("URL", wrong));
         }

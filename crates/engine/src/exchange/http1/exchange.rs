@@ -2,13 +2,15 @@
 
 use super::request::{Segment, put_filled, segments};
 use super::response::{ResponseSink, count_empty};
-use super::{Eof, HeadCache, Http1Violation, Progress, ResponseParser};
+use super::{Eof, HeadCache, Http1Violation, Progress, ResponseParser, wire_requests};
 use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, EventQueue,
-    FlightId, OpEvent, OperationSink, Received, RequestRef, StreamEnd,
+    FlightId, OpEvent, OperationSink, Received, RequestRef, StreamEnd, TargetConversation,
+    WorkerSetup,
 };
+use crate::reactor::WireRequest;
 use knee_load::measure::{Outcome, Status};
-use knee_load::spec::Target;
+use knee_load::spec::{HttpSettings, Target};
 
 /// One connection that speaks HTTP/1.1.
 #[derive(Default)]
@@ -65,6 +67,23 @@ impl Shared {
                 .collect(),
             cache: HeadCache::default(),
         }
+    }
+}
+
+impl TargetConversation for Http1 {
+    type Settings = HttpSettings;
+
+    fn shared(_: &HttpSettings, worker: &WorkerSetup<'_>) -> Shared {
+        Shared::new(worker.target)
+    }
+
+    fn wire_requests(_: &HttpSettings, target: &Target) -> Vec<WireRequest> {
+        wire_requests(target)
+    }
+
+    /// A server of HTTP/1.1 says nothing before the first request.
+    fn is_open(&self) -> bool {
+        true
     }
 }
 

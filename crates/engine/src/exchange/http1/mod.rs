@@ -12,5 +12,6 @@ mod response;
 pub use exchange::{Http1, Shared};
 pub use head::{HEAD_BYTES_MAX, HEADERS_MAX, HeadCache};
 pub(super) use request::put_decimal;
+pub(super) use request::wire_requests;
 pub use request::{serialise, serialise_head};
 pub use response::{Eof, Http1Violation, Progress, ResponseParser, ResponseSink};

@@ -1,7 +1,8 @@
 //! A request in its bytes on the wire (RFC 9112 §3).
 
+use crate::reactor::WireRequest;
 use knee_load::session::Fills;
-use knee_load::spec::{Cut, Hole, HttpRequest, Part};
+use knee_load::spec::{Cut, Hole, HttpRequest, Part, Target};
 
 /// The bytes of `request`: the request line, Host, User-Agent and Accept unless given, the given
 /// headers as they are, and the body. Content-Length is added where there is a body or the method
@@ -10,6 +11,12 @@ pub fn serialise(request: &HttpRequest, keep_alive: bool) -> Vec<u8> {
     let mut bytes = serialise_head(request, keep_alive);
     bytes.extend_from_slice(&request.body);
     bytes
+}
+
+/// The requests of a target.
+pub(in crate::exchange) fn wire_requests(target: &Target) -> Vec<WireRequest> {
+    let one = |r: &HttpRequest| WireRequest::new(serialise_head(r, target.keep_alive), &r.body);
+    target.requests.iter().map(one).collect()
 }
 
 /// The same without the body.

@@ -15,12 +15,14 @@ use super::frame::{self, PREFACE};
 use super::requests::{Blocks, Requests};
 use super::settings;
 use super::streams::Streams;
+use crate::exchange::http1::wire_requests;
 use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, EventQueue,
-    FlightId, OpEvent, Received, RequestRef, StreamEnd,
+    FlightId, OpEvent, Received, RequestRef, StreamEnd, TargetConversation, WorkerSetup,
 };
+use crate::reactor::WireRequest;
 use knee_load::measure::Outcome;
-use knee_load::spec::{Http2Limits, Target};
+use knee_load::spec::{Http2Limits, HttpSettings, Target};
 use receive::Reader;
 use std::collections::VecDeque;
 
@@ -45,7 +47,7 @@ impl Http2Shared {
     pub fn new(target: &Target) -> Http2Shared {
         Http2Shared {
             requests: Requests::new(target),
-            limits: target.http().http2,
+            limits: target.protocol.http().http2,
             streams_expected: Http2Limits::STREAMS_DEFAULT,
             block: Vec::new(),
         }
@@ -97,6 +99,27 @@ impl<'a> Io<'a> {
     #[inline]
     fn of(cx: &'a mut CallContext<'_, Http2Shared>) -> Io<'a> {
         Io { shared: &mut *cx.shared, out: cx.out.bytes(), events: &mut *cx.events }
+    }
+}
+
+impl TargetConversation for Http2 {
+    type Settings = HttpSettings;
+
+    fn shared(_: &HttpSettings, worker: &WorkerSetup<'_>) -> Http2Shared {
+        Http2Shared::new(worker.target)
+    }
+
+    fn wire_requests(_: &HttpSettings, target: &Target) -> Vec<WireRequest> {
+        wire_requests(target)
+    }
+
+    /// The server's preface is its SETTINGS (RFC 9113 §3.4).
+    fn is_open(&self) -> bool {
+        self.core.has_settings
+    }
+
+    fn not_spoken(_: String) -> String {
+        "it does not speak HTTP/2 without TLS: use --http1.1, or https://".to_owned()
     }
 }
 

@@ -4,12 +4,13 @@
 mod tests;
 
 use super::frame::{MessageItem, MessageReader, ReaderSide, close_code, opcode, put, put_close};
-use super::messages::{MessageTemplate, number_in, time_in};
+use super::messages::{MessageTemplate, number_in, time_in, wire_requests};
 use super::{WebSocketViolation, handshake};
 use crate::exchange::{
     AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, FlightId,
-    OpEvent, Received, RequestRef, StreamEnd,
+    OpEvent, Received, RequestRef, StreamEnd, TargetConversation, WorkerSetup,
 };
+use crate::reactor::WireRequest;
 use knee_load::measure::{Outcome, Status};
 use knee_load::rng::{self, Rng};
 use knee_load::spec::{Matching, Target, WebSocketSettings};
@@ -121,6 +122,22 @@ struct Arrived {
     bytes: u64,
     left: Nanos,
     at: Nanos,
+}
+
+impl TargetConversation for WebSocket {
+    type Settings = WebSocketSettings;
+
+    fn shared(settings: &WebSocketSettings, worker: &WorkerSetup<'_>) -> WebSocketShared {
+        WebSocketShared::new(worker.target, settings, worker.open_timeout, worker.seed)
+    }
+
+    fn wire_requests(settings: &WebSocketSettings, target: &Target) -> Vec<WireRequest> {
+        wire_requests(target, settings)
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.phase, WebSocketPhase::Open)
+    }
 }
 
 impl Conversation for WebSocket {
@@ -252,6 +269,15 @@ impl Conversation for WebSocket {
         self.next_timer = cx.now + self.ping_every;
         let mask = cx.shared.mask();
         put(cx.out.bytes(), opcode::PING, true, mask, b"knee");
+    }
+
+    /// Says that the work is done (RFC 6455 §7.4.1), unless the server has closed it already.
+    fn close(&mut self, cx: &mut CallContext<'_, WebSocketShared>) {
+        if matches!((&self.phase, self.state), (WebSocketPhase::Open, ConnectionState::Open)) {
+            let mask = cx.shared.mask();
+            put_close(cx.out.bytes(), close_code::NORMAL, mask);
+            self.state = ConnectionState::Closing;
+        }
     }
 
     #[inline]

@@ -160,7 +160,7 @@ impl MessageTemplate {
 }
 
 /// The frames of a target's messages with their holes empty: their lengths on the wire.
-pub(crate) fn wire_requests(target: &Target, settings: &WebSocketSettings) -> Vec<WireRequest> {
+pub(super) fn wire_requests(target: &Target, settings: &WebSocketSettings) -> Vec<WireRequest> {
     let templates = MessageTemplate::all(target, settings);
     let wires = templates.iter().enumerate().map(|(number, template)| {
         let (mut payload, mut wire) = (Vec::new(), Vec::new());

@@ -10,6 +10,5 @@ mod violation;
 
 pub use client::{WebSocket, WebSocketShared};
 pub use frame::{MessageItem, MessageReader, ReaderSide};
-pub(crate) use messages::wire_requests;
 pub use messages::{put_time, time_in};
 pub use violation::WebSocketViolation;

@@ -134,6 +134,17 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         connection.exchange = Some(exchange);
     }
 
+    /// Has the conversation of an open connection say that the generator closes it.
+    pub(super) fn say_farewell<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        let (State::Open, Some(exchange)) = (connection.state, &mut connection.exchange) else {
+            return;
+        };
+        let (shared, events, out) = (&mut self.exchange, &mut self.events, &mut connection.out);
+        exchange.close(&mut CallContext { now, shared, out, events });
+        self.send_out(io, slot, now);
+    }
+
     /// Handles the end of the handshake on a connection that carries an operation already.
     fn on_secured_early<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];

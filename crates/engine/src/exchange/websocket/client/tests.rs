@@ -121,6 +121,27 @@ fn answered(op: FlightId) -> OpEvent {
 }
 
 #[test]
+fn farewell_is_sent_once_and_only_when_open() {
+    let mut opening = Rig::new(Matching::Number, "x");
+    opening.sent();
+    let (socket, mut cx) = opening.call();
+    socket.close(&mut cx);
+    assert!(opening.sent().is_empty());
+
+    let mut rig = Rig::open(Matching::Number, "x");
+    for _ in 0..2 {
+        let (socket, mut cx) = rig.call();
+        socket.close(&mut cx);
+    }
+    assert_eq!(rig.capacity(), 0);
+    let sent = rig.sent();
+    let mut server = MessageReader::new(ReaderSide::Server, 100);
+    let mut rest = sent.as_slice();
+    assert_eq!(server.read(&mut rest), Ok(Some(MessageItem::Close(close_code::NORMAL))));
+    assert!(rest.is_empty());
+}
+
+#[test]
 fn echoes_are_matched_by_number_in_any_order() {
     let mut rig = Rig::open(Matching::Number, "a");
     (0..3).for_each(|op| rig.start(op));

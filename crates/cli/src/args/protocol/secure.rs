@@ -1,8 +1,8 @@
 //! How connections are secured, and what is spoken over them.
 
-use super::choice::{Choices, one_of, word_of};
-use super::first_given;
-use super::values::parse_count;
+use crate::args::choice::{Choices, one_of, word_of};
+use crate::args::first_given;
+use crate::args::values::parse_count;
 use crate::failure::Failure;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
@@ -93,11 +93,9 @@ impl SecureArgs {
     pub fn apply(&self, target: Target, scheme: Scheme) -> Result<Target, Failure> {
         let is_secure = scheme.is_secure();
         if let Some(option) = self.given().filter(|_| !is_secure) {
-            let wrong = "is of TLS: write https:// or wss:// in the URL, or leave it out";
+            let secured = Scheme::list(true);
+            let wrong = format!("is of TLS: write {secured} in the URL, or leave it out");
             return Err(Failure::argument(option, wrong));
-        }
-        if scheme.is_websocket() {
-            self.check_websocket()?;
         }
         if self.http2 && !is_secure {
             let wrong = "is chosen in TLS: write https://, or give --http2-prior-knowledge";
@@ -133,25 +131,19 @@ impl SecureArgs {
         }
     }
 
-    /// Refuses what WebSocket does not have.
-    fn check_websocket(&self) -> Result<(), Failure> {
-        let given = first_given(&[
+    /// An option that was given of those that only HTTP has.
+    pub fn of_http(&self) -> Option<&'static str> {
+        first_given(&[
             (self.http2, "--http2"),
             (self.http2_prior_knowledge, "--http2-prior-knowledge"),
             (self.window.is_some(), "--window"),
             (self.tls_resume == TlsResume::EarlyData, "--tls-resume 0rtt"),
-        ]);
-        match given {
-            Some(option) => {
-                Err(Failure::argument(option, "a WebSocket begins in HTTP/1.1: leave it out"))
-            }
-            None => Ok(()),
-        }
+        ])
     }
 
-    /// Most messages under way on a WebSocket.
-    pub fn messages_max(&self) -> u32 {
-        self.streams.unwrap_or(Http2Limits::STREAMS_DEFAULT)
+    /// Most operations under way on a connection.
+    pub fn streams(&self) -> Option<u32> {
+        self.streams
     }
 
     /// Whether HTTP/2 is asked for.

@@ -1,12 +1,13 @@
 //! Messages of WebSocket, and how their echoes are known.
 
-use super::choice::{Choices, one_of, word_of};
-use super::first_given;
-use super::values::parse_positive;
-use crate::failure::Failure;
+use crate::args::choice::{Choices, one_of, word_of};
+use crate::args::first_given;
+use crate::args::values::parse_positive;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
-use knee_load::spec::{Body, HttpRequest, Matching, Protocol, Target, WebSocketSettings};
+use knee_load::spec::{
+    Body, Http2Limits, HttpRequest, Matching, Protocol, Target, WebSocketSettings,
+};
 use knee_load::time::Nanos;
 use serde::Serialize;
 use serde_json::Value;
@@ -46,22 +47,18 @@ pub struct WebSocketArgs {
 }
 
 impl WebSocketArgs {
-    /// Refuses them for another protocol.
-    pub fn refuse(&self, why: &str) -> Result<(), Failure> {
-        let given = first_given(&[
+    /// An option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        first_given(&[
             (self.matching.is_some(), "--match"),
             (self.subscribe, "--subscribe"),
             (self.binary, "--binary"),
             (self.ping.is_some(), "--ping"),
-        ]);
-        match given {
-            Some(option) => Err(Failure::argument(option, why)),
-            None => Ok(()),
-        }
+        ])
     }
 
     /// The same target, spoken with over WebSocket.
-    pub fn apply(&self, mut target: Target, messages_max: u32) -> Target {
+    pub fn apply(&self, mut target: Target, messages_max: Option<u32>) -> Target {
         let has_number = |request: &HttpRequest| {
             let place = WebSocketSettings::NUMBER.as_bytes();
             request.body.is_empty() || request.body.windows(place.len()).any(|w| w == place)
@@ -75,7 +72,7 @@ impl WebSocketArgs {
         }
         target.protocol = Protocol::WebSocket(WebSocketSettings {
             matching: self.matching.unwrap_or(by_default),
-            messages_max,
+            messages_max: messages_max.unwrap_or(Http2Limits::STREAMS_DEFAULT),
             is_binary: self.binary,
             ping_every: self.ping,
             message_bytes_max: WebSocketSettings::MESSAGE_BYTES_MAX,

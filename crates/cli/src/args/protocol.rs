@@ -1,0 +1,60 @@
+//! What is spoken with a target: the options of each protocol, and those of TLS.
+
+mod secure;
+mod websocket;
+
+pub use secure::{RESUMES, VERSIONS};
+
+use super::first_given;
+use crate::failure::Failure;
+use clap::Args;
+use knee_load::spec::{Scheme, Target};
+use secure::SecureArgs;
+use serde::Serialize;
+use websocket::WebSocketArgs;
+
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ProtocolArgs {
+    #[command(flatten)]
+    #[serde(flatten)]
+    secure: SecureArgs,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    websocket: WebSocketArgs,
+}
+
+impl ProtocolArgs {
+    /// The same target, spoken with and secured as its scheme and the options say. `of_requests`:
+    /// which of the options that only single requests of HTTP have were given.
+    pub fn apply(
+        &self,
+        target: Target,
+        scheme: Scheme,
+        of_requests: &[(bool, &'static str)],
+    ) -> Result<Target, Failure> {
+        let refuse = |option: Option<&'static str>, wrong: &str| match option {
+            Some(option) => Err(Failure::argument(option, wrong)),
+            None => Ok(()),
+        };
+        if !matches!(scheme, Scheme::Ws | Scheme::Wss) {
+            refuse(self.websocket.given(), "is of WebSocket: give ws:// or wss://")?;
+        }
+        match scheme {
+            Scheme::Http | Scheme::Https => self.secure.apply(target, scheme),
+            Scheme::Ws | Scheme::Wss => {
+                refuse(self.secure.of_http(), "a WebSocket begins in HTTP/1.1: leave it out")?;
+                let wrong = "a WebSocket opens with GET and carries many messages: leave it out";
+                refuse(first_given(of_requests), wrong)?;
+                let target = self.secure.apply(target, scheme)?;
+                Ok(self.websocket.apply(target, self.secure.streams()))
+            }
+        }
+    }
+
+    /// Whether HTTP/2 is asked for.
+    pub fn wants_http2(&self) -> bool {
+        self.secure.wants_http2()
+    }
+}
