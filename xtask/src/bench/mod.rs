@@ -16,6 +16,7 @@ mod reader;
 mod round;
 mod sessions;
 mod station;
+mod streams;
 mod table;
 mod throttle;
 mod udp;
@@ -53,6 +54,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("bulk", bulk::run),
     ("tls", protocols::run_tls),
     ("http2", protocols::run_http2),
+    ("streams", streams::run),
     ("sessions", sessions::run),
     ("fleet", fleet::run),
 ];
@@ -159,6 +161,7 @@ const BARE_LOOPS: &[(&str, &str)] = &[
     ("server_epoll", "-lm"),
     ("closed_epoll", "-lm"),
     ("closed_h2", "-lm"),
+    ("read_streams", "-lm"),
     ("open_spin", "-lm"),
     ("open_hybrid", "-lm"),
     ("connect_server", "-lm"),

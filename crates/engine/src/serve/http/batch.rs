@@ -269,7 +269,10 @@ pub(super) fn put_message(number: u32, of: u32, out: &mut Vec<u8>) {
         String::new()
     };
     // Writing to a vector cannot fail.
-    let _ = write!(out, "data: {{\"choices\":[{{\"index\":0,\"delta\":");
+    let _ = write!(
+        out,
+        "data: {{\"object\":\"chat.completion.chunk\",\"choices\":[{{\"index\":0,\"delta\":"
+    );
     let _ = write!(out, "{{\"content\":\"t{number} \"}}}}]{usage}}}\n\n");
 }
 
