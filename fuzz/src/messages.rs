@@ -7,8 +7,9 @@ pub fn check(data: &[u8]) {
     let Some((&choice, body)) = data.split_first() else {
         return;
     };
-    let formats = MessageFormat::NAMES;
-    let (_, format) = formats[choice as usize % formats.len()];
+    let formats = MessageFormat::NAMES.map(|(_, format)| format);
+    let formats = [&formats[..], &[MessageFormat::Grpc]].concat();
+    let format = formats[choice as usize % formats.len()];
     let count_mode = if choice & 0x40 == 0 { CountMode::Each } else { CountMode::Last };
     let rules = MessageRules {
         format: Some(format),

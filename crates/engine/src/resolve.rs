@@ -2,7 +2,7 @@
 
 use crate::error::RunError;
 use crate::error::reason;
-use crate::link::{Greeting, greet, tls_target};
+use crate::link::{CallResponse, Greeting, TlsTarget, call, greet, tls_target};
 use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
 use knee_load::spec::{Endpoint, Target};
@@ -41,7 +41,44 @@ pub(crate) fn reach(
 /// # Errors
 /// [`RunError::Unreachable`] with the reason.
 pub fn preflight(target: &Target, connect_timeout: Nanos) -> Result<(String, Greeting), RunError> {
-    let patience = Duration::from_nanos(connect_timeout.0);
+    let mut greeting = None;
+    let address = over_one_connection(target, connect_timeout, &mut |stream, tls, patience| {
+        greeting = Some(greet(stream, target, tls, patience)?);
+        Ok(())
+    })?;
+    Ok((address, greeting.unwrap_or_default()))
+}
+
+/// Makes the first request of a target of gRPC over a connection of its own, within `timeout`.
+///
+/// # Errors
+/// [`RunError::Unreachable`] with the reason.
+pub fn call_once(target: &Target, timeout: Nanos) -> Result<CallResponse, RunError> {
+    let mut response = Err(RunError::Unreachable(String::new()));
+    over_one_connection(target, timeout, &mut |stream, tls, patience| {
+        let wrong = |why| RunError::Unreachable(format!("{}: {why}", target.endpoint));
+        response = call(stream, target, tls, patience).map_err(wrong);
+        Ok(())
+    })?;
+    response
+}
+
+/// A connected stream, blocking with a time limit.
+trait FirstStream: io::Read + io::Write {}
+
+impl<S: io::Read + io::Write> FirstStream for S {}
+
+/// What is done over the first connection: with it, its TLS and a time limit.
+type FirstUse<'a> =
+    &'a mut dyn FnMut(&mut dyn FirstStream, Option<TlsTarget>, Duration) -> Result<(), RunError>;
+
+/// Connects to a target and does something over that. Returns the address.
+fn over_one_connection(
+    target: &Target,
+    timeout: Nanos,
+    each: FirstUse<'_>,
+) -> Result<String, RunError> {
+    let patience = Duration::from_nanos(timeout.0);
     // A faulty file is an error whether or not the target answers.
     let tls = tls_target(target)?;
     let unreachable = |error: io::Error| RunError::Unreachable(reason(&error));
@@ -51,14 +88,15 @@ pub fn preflight(target: &Target, connect_timeout: Nanos) -> Result<(String, Gre
             let mut stream = UnixStream::connect(path).map_err(unreachable)?;
             stream.set_read_timeout(Some(patience)).map_err(unreachable)?;
             stream.set_write_timeout(Some(patience)).map_err(unreachable)?;
-            Ok((address, greet(&mut stream, target, tls, patience)?))
+            each(&mut stream, tls, patience)?;
+            Ok(address)
         }
         Endpoint::Tcp { host, port } => {
             let (mut stream, address) = connect(host, *port, patience)?;
             stream.set_read_timeout(Some(patience)).map_err(unreachable)?;
             stream.set_write_timeout(Some(patience)).map_err(unreachable)?;
-            let greeting = greet(&mut stream, target, tls, patience)?;
-            Ok((Address::Tcp(address).to_string(), greeting))
+            each(&mut stream, tls, patience)?;
+            Ok(Address::Tcp(address).to_string())
         }
     }
 }

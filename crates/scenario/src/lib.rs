@@ -4,7 +4,7 @@
 //! `tree` reads a file into nodes with their positions. `fields` reads maps by the keys that
 //! `scenario.schema.json` has. `template` reads `${…}` by the `names` of a session. `holed` is text
 //! with holes, `locator` URLs with holes. `request` and `response` are the halves of a step, `exec`
-//! its program; `session` puts steps together.
+//! its program; `session` puts steps together. `grpc` reads what services of gRPC are.
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 
@@ -14,6 +14,7 @@ mod data;
 mod exec;
 mod fault;
 mod fields;
+pub mod grpc;
 mod holed;
 pub mod import;
 mod load;

@@ -7,6 +7,7 @@ mod bulk;
 mod closed;
 mod contender;
 mod fleet;
+mod grpc;
 mod lab;
 mod open;
 mod overload;
@@ -54,6 +55,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("bulk", bulk::run),
     ("tls", protocols::run_tls),
     ("http2", protocols::run_http2),
+    ("grpc", grpc::run),
     ("streams", streams::run),
     ("sessions", sessions::run),
     ("fleet", fleet::run),
@@ -106,6 +108,9 @@ pub fn run(options: &Options) -> Result<(), String> {
         }
         if tools::find("bombardier").is_none() {
             install_with_go("github.com/codesenberg/bombardier@latest");
+        }
+        if tools::find("ghz").is_none() {
+            install_with_go("github.com/bojand/ghz/cmd/ghz@v0.121.0");
         }
     }
     let release = !options.debug;

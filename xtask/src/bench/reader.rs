@@ -53,6 +53,18 @@ pub fn k6(out: &str) -> Result<ContenderReport, String> {
     })
 }
 
+/// A report of ghz, whose times are in nanoseconds.
+pub fn ghz(out: &str) -> Result<ContenderReport, String> {
+    let report = &json(out)?;
+    let requests = number(report, "/count")?;
+    Ok(ContenderReport {
+        requests,
+        seconds: number(report, "/total")? / 1e9,
+        errors: requests - number(report, "/statusCodeDistribution/OK")?,
+        ..ContenderReport::default()
+    })
+}
+
 /// The line of a bare loop.
 pub fn bare(out: &str) -> Result<ContenderReport, String> {
     let line = &json(out)?;

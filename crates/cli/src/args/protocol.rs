@@ -1,5 +1,6 @@
 //! What is spoken with a target: the options of each protocol, and those of TLS.
 
+mod grpc;
 mod secure;
 mod websocket;
 
@@ -8,6 +9,7 @@ pub use secure::{RESUMES, VERSIONS};
 use super::first_given;
 use crate::failure::Failure;
 use clap::Args;
+use grpc::GrpcArgs;
 use knee_load::spec::{Scheme, Target};
 use secure::SecureArgs;
 use serde::Serialize;
@@ -23,6 +25,10 @@ pub struct ProtocolArgs {
     #[command(flatten)]
     #[serde(flatten)]
     websocket: WebSocketArgs,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    grpc: GrpcArgs,
 }
 
 impl ProtocolArgs {
@@ -41,6 +47,9 @@ impl ProtocolArgs {
         if !matches!(scheme, Scheme::Ws | Scheme::Wss) {
             refuse(self.websocket.given(), "is of WebSocket: give ws:// or wss://")?;
         }
+        if !matches!(scheme, Scheme::Grpc | Scheme::Grpcs) {
+            refuse(self.grpc.given(), "is of gRPC: give grpc:// or grpcs://")?;
+        }
         match scheme {
             Scheme::Http | Scheme::Https => self.secure.apply(target, scheme),
             Scheme::Ws | Scheme::Wss => {
@@ -49,6 +58,13 @@ impl ProtocolArgs {
                 refuse(first_given(of_requests), wrong)?;
                 let target = self.secure.apply(target, scheme)?;
                 Ok(self.websocket.apply(target, self.secure.streams()))
+            }
+            Scheme::Grpc | Scheme::Grpcs => {
+                refuse(self.secure.of_other_http(), "gRPC is over HTTP/2: leave it out")?;
+                let wrong = "a call of gRPC is a POST over a kept connection: leave it out";
+                refuse(first_given(of_requests), wrong)?;
+                let target = self.secure.apply(target, scheme)?;
+                self.grpc.apply(target, self.secure.http2_limits())
             }
         }
     }

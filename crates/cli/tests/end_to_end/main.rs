@@ -10,6 +10,7 @@ mod few_resources;
 mod first_screen;
 mod fleet;
 mod floods;
+mod grpc;
 mod hang_ups;
 mod hangs;
 mod history;

@@ -110,6 +110,8 @@ pub(crate) trait TargetConversation: Conversation {
 pub(crate) struct WorkerSetup<'a> {
     /// The target.
     pub(crate) target: &'a Target,
+    /// Time limit of an operation.
+    pub(crate) timeout: Nanos,
     /// Longest wait for a handshake that opens a connection.
     pub(crate) open_timeout: Nanos,
     /// Seed of the run, and number of the worker.
@@ -133,6 +135,7 @@ pub(crate) fn with_conversation<W: WithConversation>(target: &Target, work: W) -
         }
         Protocol::Http(settings) => work.with::<Http1>(settings),
         Protocol::WebSocket(settings) => work.with::<WebSocket>(settings),
+        Protocol::Grpc(_) => work.with::<Http2>(&target.protocol.http()),
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Greeting {
 /// # Errors
 /// [`RunError::Unreachable`]: the target speaks another protocol, or its identity is wrong.
 pub(crate) fn greet(
-    stream: &mut (impl Read + Write),
+    stream: &mut (impl Read + Write + ?Sized),
     target: &Target,
     tls: Option<TlsTarget>,
     patience: Duration,
@@ -50,34 +50,33 @@ pub(crate) fn greet(
     };
     // A target that chose a protocol in TLS speaks it.
     if agreed.protocol.is_none() {
-        let mut secured = SecuredStream { stream, tls, plain: Vec::new() };
-        open(&mut secured, target, patience).map_err(told)?;
+        open(&mut SecuredStream::new(stream, tls), target, patience).map_err(told)?;
     }
     Ok(Greeting { version, agreed: Some(agreed) })
 }
 
 /// Has the conversation of a load open a connection, and closes that.
 fn open(
-    stream: &mut (impl Read + Write),
+    stream: &mut (impl Read + Write + ?Sized),
     target: &Target,
     patience: Duration,
 ) -> Result<(), String> {
     with_conversation(target, FirstConversation { stream, target, patience })
 }
 
-struct FirstConversation<'a, S> {
+struct FirstConversation<'a, S: ?Sized> {
     stream: &'a mut S,
     target: &'a Target,
     patience: Duration,
 }
 
-impl<S: Read + Write> WithConversation for FirstConversation<'_, S> {
+impl<S: Read + Write + ?Sized> WithConversation for FirstConversation<'_, S> {
     type Output = Result<(), String>;
 
     fn with<X: TargetConversation>(self, settings: &X::Settings) -> Result<(), String> {
         let FirstConversation { stream, target, patience } = self;
         let open_timeout = Nanos(patience.as_nanos().try_into().unwrap_or(u64::MAX));
-        let worker = WorkerSetup { target, open_timeout, seed: (SEED, 0) };
+        let worker = WorkerSetup { target, timeout: open_timeout, open_timeout, seed: (SEED, 0) };
         let (mut out, mut events) = (Outbox::default(), EventQueue::default());
         let shared = &mut X::shared(settings, &worker);
         let cx = &mut CallContext { now: Nanos::ZERO, shared, out: &mut out, events: &mut events };
@@ -118,14 +117,20 @@ impl<S: Read + Write> WithConversation for FirstConversation<'_, S> {
 const SEED: u64 = 0;
 
 /// A stream over TLS, after the handshake.
-struct SecuredStream<'a, S> {
+pub(super) struct SecuredStream<'a, S: ?Sized> {
     stream: &'a mut S,
     tls: Tls,
     /// Received, and not read yet.
     plain: Vec<u8>,
 }
 
-impl<S: Read + Write> Read for SecuredStream<'_, S> {
+impl<'a, S: ?Sized> SecuredStream<'a, S> {
+    pub(super) fn new(stream: &'a mut S, tls: Tls) -> SecuredStream<'a, S> {
+        SecuredStream { stream, tls, plain: Vec::new() }
+    }
+}
+
+impl<S: Read + Write + ?Sized> Read for SecuredStream<'_, S> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut wire = vec![0; 16 << 10];
         while self.plain.is_empty() && !self.tls.is_ended() {
@@ -144,7 +149,7 @@ impl<S: Read + Write> Read for SecuredStream<'_, S> {
     }
 }
 
-impl<S: Read + Write> Write for SecuredStream<'_, S> {
+impl<S: Read + Write + ?Sized> Write for SecuredStream<'_, S> {
     fn write(&mut self, plain: &[u8]) -> io::Result<usize> {
         let mut wire = Vec::new();
         self.tls.seal(plain, &mut wire);
@@ -157,8 +162,8 @@ impl<S: Read + Write> Write for SecuredStream<'_, S> {
     }
 }
 
-fn secure(
-    stream: &mut (impl Read + Write),
+pub(super) fn secure(
+    stream: &mut (impl Read + Write + ?Sized),
     target: TlsTarget,
     patience: Duration,
 ) -> Result<(Tls, Agreed), String> {
@@ -205,7 +210,7 @@ fn take_in(tls: &mut Tls, bytes: &[u8]) -> Result<(), String> {
 
 /// A TLS 1.3 server refuses the client's certificate only after the handshake (RFC 8446 §4.4.2.4).
 /// One that accepts it sends tickets or SETTINGS, or nothing.
-fn takes_the_client(stream: &mut impl Read, tls: &mut Tls) -> Result<(), String> {
+fn takes_the_client(stream: &mut (impl Read + ?Sized), tls: &mut Tls) -> Result<(), String> {
     let mut buffer = vec![0; 16 << 10];
     match stream.read(&mut buffer) {
         Ok(count @ 1..) => take_in(tls, &buffer[..count])?,

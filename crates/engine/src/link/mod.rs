@@ -2,12 +2,15 @@
 //!
 //! A link transforms bytes. It does no I/O.
 
+mod call;
 mod config;
 mod failure;
 mod greet;
 mod tls;
 mod verify;
 
+pub use call::CallResponse;
+pub(crate) use call::call;
 pub(crate) use config::tls_target;
 pub use greet::Greeting;
 pub(crate) use greet::greet;

@@ -206,6 +206,7 @@ impl WithConversation for PooledRun<'_> {
         let spec = dispatch.plan.spec;
         let worker = WorkerSetup {
             target: &spec.target,
+            timeout: spec.timeout,
             open_timeout: spec.connect_timeout,
             seed: (spec.seed, dispatch.share.index.into()),
         };

@@ -49,7 +49,7 @@ pub use sessions::{
 pub use slowest::{SlowOperation, Slowest};
 pub use split::{Split, SplitPart};
 pub use stage::{Owner, Stage, Stages, known_keys};
-pub use status::{FailedStatus, Status};
+pub use status::{FailedStatus, Status, grpc_status_name};
 pub use steps::{EndedCounts, StepMeasured, TIME_BOUNDS};
 pub use targets::{StatusCodes, TARGETS_MAX, TargetMeasured};
 pub use trial::{Measurement, Trial, Window};

@@ -11,6 +11,8 @@ pub enum Status {
     Message,
     /// The close code of a WebSocket connection that ended with operations under way.
     WebSocketClose(u16),
+    /// Of gRPC, from the trailers of a call: 0 to 16.
+    Grpc(u16),
 }
 
 /// What a status says of its operation, where that is a failure.
@@ -22,15 +24,42 @@ pub enum FailedStatus {
     Http5xx,
     /// The close of a WebSocket connection.
     WebSocketClosed,
+    /// A call of gRPC whose status is not OK.
+    GrpcFailed,
 }
 
 impl FailedStatus {
     /// All of them, each with its name in reports and its meaning for people, in their order.
-    pub(super) const ROWS: [(FailedStatus, &str, &str); 3] = [
+    pub(super) const ROWS: [(FailedStatus, &str, &str); 4] = [
         (FailedStatus::Http4xx, "http_4xx", "status 400 to 499"),
         (FailedStatus::Http5xx, "http_5xx", "status 500 or more"),
         (FailedStatus::WebSocketClosed, "websocket_closed", "WebSocket closed by the target"),
+        (FailedStatus::GrpcFailed, "grpc_failed", "a gRPC status other than OK"),
     ];
+}
+
+/// The name of a status of gRPC (grpc/status.proto); `None` for another number.
+pub fn grpc_status_name(code: u16) -> Option<&'static str> {
+    const NAMES: [&str; 17] = [
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
+    ];
+    NAMES.get(usize::from(code)).copied()
 }
 
 impl Status {
@@ -38,7 +67,7 @@ impl Status {
     #[inline]
     pub fn code(self) -> u16 {
         match self {
-            Status::Http(code) | Status::WebSocketClose(code) => code,
+            Status::Http(code) | Status::WebSocketClose(code) | Status::Grpc(code) => code,
             Status::Message => 0,
         }
     }
@@ -47,10 +76,11 @@ impl Status {
     #[inline]
     pub fn outcome(self) -> Outcome {
         match self {
-            Status::Http(0..400) | Status::Message => Outcome::Ok,
+            Status::Http(0..400) | Status::Message | Status::Grpc(0) => Outcome::Ok,
             Status::Http(400..500) => Outcome::HTTP_4XX,
             Status::Http(_) => Outcome::HTTP_5XX,
             Status::WebSocketClose(_) => Outcome::Failed(FailedStatus::WebSocketClosed),
+            Status::Grpc(_) => Outcome::Failed(FailedStatus::GrpcFailed),
         }
     }
 }

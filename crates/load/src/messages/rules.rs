@@ -17,12 +17,14 @@ pub enum MessageFormat {
     Lines,
     /// Chunks of the transfer coding, or DATA frames.
     Chunks,
+    /// Messages of gRPC, each after its length.
+    Grpc,
     /// A body is no messages.
     None,
 }
 
 impl MessageFormat {
-    /// All formats, with their names.
+    /// All formats that can be asked for, with their names.
     pub const NAMES: [(&'static str, MessageFormat); 5] = [
         ("sse", MessageFormat::Sse),
         ("ndjson", MessageFormat::Ndjson),

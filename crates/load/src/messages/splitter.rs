@@ -29,7 +29,13 @@ pub struct Splitter {
     has_data: bool,
     /// A line of JSON began with what no JSON value begins with.
     is_other: bool,
+    /// Bytes of a message's prefix so far, and of the message that are to come.
+    prefix: u8,
+    left: u32,
 }
+
+/// Bytes before a message of gRPC: whether it is compressed, and its length.
+const GRPC_PREFIX: u8 = 5;
 
 /// Where in a line the bytes so far have led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +58,15 @@ impl Splitter {
     /// A splitter at the begin of a body.
     pub fn new(format: MessageFormat) -> Splitter {
         let place = if format == MessageFormat::Sse { LinePlace::Bom(0) } else { LinePlace::Value };
-        Splitter { format, place, after_cr: false, has_data: false, is_other: false }
+        Splitter {
+            format,
+            place,
+            after_cr: false,
+            has_data: false,
+            is_other: false,
+            prefix: 0,
+            left: 0,
+        }
     }
 
     /// How the body is split.
@@ -66,6 +80,7 @@ impl Splitter {
         match self.format {
             MessageFormat::Sse => self.feed_events(bytes, &mut each),
             MessageFormat::Ndjson | MessageFormat::Lines => self.feed_lines(bytes, &mut each),
+            MessageFormat::Grpc => self.feed_grpc(bytes, &mut each),
             MessageFormat::Chunks if !bytes.is_empty() => {
                 self.has_data = true;
                 each(MessagePiece::Data(bytes));
@@ -101,6 +116,27 @@ impl Splitter {
     /// Whether a line was no JSON, where all are to be.
     pub fn is_other(&self) -> bool {
         self.is_other
+    }
+
+    fn feed_grpc(&mut self, bytes: &[u8], each: &mut impl FnMut(MessagePiece<'_>)) {
+        let mut rest = bytes;
+        while let Some((&byte, after)) = rest.split_first() {
+            self.has_data = true;
+            if self.prefix < GRPC_PREFIX {
+                self.left = if self.prefix == 0 { 0 } else { self.left << 8 | u32::from(byte) };
+                self.prefix += 1;
+                rest = after;
+            } else {
+                let (here, after) = rest.split_at(rest.len().min(self.left as usize));
+                self.left -= here.len() as u32;
+                each(MessagePiece::Data(here));
+                rest = after;
+            }
+            if self.prefix == GRPC_PREFIX && self.left == 0 {
+                (self.prefix, self.has_data) = (0, false);
+                each(MessagePiece::End);
+            }
+        }
     }
 
     fn feed_events(&mut self, bytes: &[u8], each: &mut impl FnMut(MessagePiece<'_>)) {

@@ -96,6 +96,26 @@ proptest! {
     }
 
     #[test]
+    fn lengths_are_kept_however_messages_are_cut(
+        messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..12), 0..6),
+        rest in 0_usize..6,
+    ) {
+        let mut body = Vec::new();
+        for message in &messages {
+            body.push(0);
+            body.extend_from_slice(&(message.len() as u32).to_be_bytes());
+            body.extend_from_slice(message);
+        }
+        body.extend_from_slice(&[0, 0, 0, 0, 9, 1][..rest]);
+        let expected = (messages, rest == 0);
+        for at in 0..=body.len() {
+            let (a, b) = body.split_at(at);
+            prop_assert_eq!(split(MessageFormat::Grpc, [a, b]), expected.clone(), "cut at {}", at);
+        }
+        prop_assert_eq!(split(MessageFormat::Grpc, body.chunks(1)), expected);
+    }
+
+    #[test]
     fn lines_are_the_same_however_they_are_cut(body in text(), size in 1_usize..6) {
         let (lines, is_ended) = lines_of(&body);
         for at in 0..=body.len() {

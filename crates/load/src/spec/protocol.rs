@@ -13,6 +13,8 @@ pub enum Protocol {
     Http(HttpSettings),
     /// WebSocket (RFC 6455). An operation is a message and its echo.
     WebSocket(WebSocketSettings),
+    /// gRPC over HTTP/2. An operation is a call; requests hold its encoded messages.
+    Grpc(Http2Limits),
 }
 
 impl Default for Protocol {
@@ -29,6 +31,7 @@ impl Protocol {
             Protocol::WebSocket(_) => {
                 HttpSettings { version: HttpVersion::Http11, ..HttpSettings::default() }
             }
+            Protocol::Grpc(http2) => HttpSettings { version: HttpVersion::Http2, http2: *http2 },
         }
     }
 
@@ -36,7 +39,7 @@ impl Protocol {
     pub fn set_version(&mut self, version: HttpVersion) {
         match self {
             Protocol::Http(settings) => settings.version = version,
-            Protocol::WebSocket(_) => {}
+            Protocol::WebSocket(_) | Protocol::Grpc(_) => {}
         }
     }
 
@@ -45,6 +48,7 @@ impl Protocol {
         match self {
             Protocol::Http(_) => None,
             Protocol::WebSocket(_) => Some("WebSocket"),
+            Protocol::Grpc(_) => Some("gRPC"),
         }
     }
 
@@ -71,6 +75,7 @@ impl Protocol {
                 (version == HttpVersion::Http2).then(|| settings.http2.streams())
             }
             Protocol::WebSocket(settings) => Some(settings.messages_max),
+            Protocol::Grpc(http2) => Some(http2.streams()),
         }
     }
 }
@@ -87,6 +92,10 @@ pub enum Scheme {
     Ws,
     /// `wss`.
     Wss,
+    /// `grpc`.
+    Grpc,
+    /// `grpcs`.
+    Grpcs,
 }
 
 /// What a scheme stands for.
@@ -102,6 +111,8 @@ const SCHEMES: &[SchemeRow] = &[
     SchemeRow { scheme: Scheme::Https, name: "https", port: 443, is_secure: true },
     SchemeRow { scheme: Scheme::Ws, name: "ws", port: 80, is_secure: false },
     SchemeRow { scheme: Scheme::Wss, name: "wss", port: 443, is_secure: true },
+    SchemeRow { scheme: Scheme::Grpc, name: "grpc", port: 50_051, is_secure: false },
+    SchemeRow { scheme: Scheme::Grpcs, name: "grpcs", port: 443, is_secure: true },
 ];
 
 impl Scheme {
@@ -249,6 +260,6 @@ mod tests {
             assert_eq!(row.scheme.name(), row.name);
             assert_eq!(Scheme::named(&row.name.to_uppercase()), Some(row.scheme));
         }
-        assert_eq!(Scheme::list(true), "https:// or wss://");
+        assert_eq!(Scheme::list(true), "https://, wss:// or grpcs://");
     }
 }

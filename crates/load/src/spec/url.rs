@@ -186,6 +186,7 @@ mod tests {
             ("TLS has a port of its own", "HTTPS://h/a", "h:443", "/a", "h"),
             ("WebSocket", "ws://h/a", "h:80", "/a", "h"),
             ("WebSocket over TLS", "wss://h/a", "h:443", "/a", "h"),
+            ("gRPC", "grpc://h/a.B/C", "h:50051", "/a.B/C", "h"),
             ("and none else is it", "https://h:80/a", "h:80", "/a", "h:80"),
             ("no path means the root", "http://h:81", "h:81", "/", "h:81"),
             ("a query without a path", "http://h?x", "h:80", "/?x", "h"),

@@ -6,6 +6,7 @@ use super::{Document, Fact, fact};
 use crate::number::{bytes, count, known, time, time_short};
 use knee_core::trial::protocol::{OpeningsReport, ProtocolReport, TlsReport};
 use knee_core::trial::report::{TargetReport, TrafficReport, TrialReport};
+use knee_load::measure::grpc_status_name;
 
 /// Targets shown of one trial.
 const TARGETS_SHOWN: usize = 20;
@@ -37,7 +38,10 @@ pub(super) fn status_facts(traffic: &TrafficReport) -> Option<Fact> {
     if codes.iter().all(|(status, _)| status == 200) {
         return None;
     }
-    let each = codes.iter().map(|(status, n)| format!("{status}: {}", count(n)));
+    let each = codes.iter().map(|(status, n)| match grpc_status_name(status) {
+        Some(name) => format!("{status} {name}: {}", count(n)),
+        None => format!("{status}: {}", count(n)),
+    });
     Some(fact("status codes", each.collect::<Vec<_>>().join(", ")))
 }
 

@@ -107,10 +107,7 @@ impl SecureArgs {
             _ => HttpVersion::Auto,
         };
         Ok(Target {
-            protocol: Protocol::Http(HttpSettings {
-                version,
-                http2: Http2Limits { streams_max: self.streams, window_bytes: self.window },
-            }),
+            protocol: Protocol::Http(HttpSettings { version, http2: self.http2_limits() }),
             tls: is_secure.then(|| Box::new(self.tls())),
             ..target
         })
@@ -139,6 +136,20 @@ impl SecureArgs {
             (self.window.is_some(), "--window"),
             (self.tls_resume == TlsResume::EarlyData, "--tls-resume 0rtt"),
         ])
+    }
+
+    /// An option that was given of those that choose a version of HTTP.
+    pub fn of_other_http(&self) -> Option<&'static str> {
+        first_given(&[
+            (self.http1, "--http1.1"),
+            (self.http2, "--http2"),
+            (self.http2_prior_knowledge, "--http2-prior-knowledge"),
+        ])
+    }
+
+    /// The limits of HTTP/2 connections.
+    pub fn http2_limits(&self) -> Http2Limits {
+        Http2Limits { streams_max: self.streams, window_bytes: self.window }
     }
 
     /// Most operations under way on a connection.

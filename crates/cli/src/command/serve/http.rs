@@ -155,6 +155,7 @@ impl RawServeHttp {
             tls,
             streams_max: raw.streams,
             app: raw.app,
+            reflect: None,
             stream: raw.stream,
             stream_log_max: stream_log.as_ref().map_or(0, |_| STREAM_LOG_MAX),
             body_size: raw.size,
@@ -177,6 +178,13 @@ impl RawServeHttp {
         };
         Ok(ServeSpec::new(move || execute(service)))
     }
+}
+
+/// A server that writes no files.
+pub(super) fn serve(server: HttpServerSpec, authority: Option<String>, stats: Stats) -> ServeSpec {
+    let (arrivals, log, stream_log) = (None, None, None);
+    let service = HttpService { server, authority, stats, arrivals, log, stream_log };
+    ServeSpec::new(move || execute(service))
 }
 
 /// Serves until a signal ends it.

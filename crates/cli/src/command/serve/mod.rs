@@ -1,5 +1,6 @@
 //! `knee serve`: reference servers.
 
+mod grpc;
 mod http;
 mod latency;
 mod qotd;
@@ -29,6 +30,7 @@ pub struct RawServe {
 enum RawServeKind {
     Http(Box<http::RawServeHttp>),
     Ws(ws::RawServeWs),
+    Grpc(grpc::RawServeGrpc),
     Qotd(qotd::RawServeQotd),
     Udp(udp::RawServeUdp),
     #[command(alias = "bulk")]
@@ -56,6 +58,7 @@ impl RawServe {
         match self.kind {
             RawServeKind::Http(raw) => raw.resolve(),
             RawServeKind::Ws(raw) => raw.resolve(),
+            RawServeKind::Grpc(raw) => raw.resolve(),
             RawServeKind::Qotd(raw) => raw.resolve(),
             RawServeKind::Udp(raw) => raw.resolve(),
             RawServeKind::Latency(raw) => raw.resolve(),

@@ -160,7 +160,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("run http://h/ --pick worst", "--pick: 'worst' is not one of in-order, random"),
     (
         "run ftp://127.0.0.1/",
-        "URL: 'ftp://127.0.0.1/' has the scheme 'ftp': use http://, https://, ws:// or wss://",
+        "URL: 'ftp://127.0.0.1/' has the scheme 'ftp': use http://, https://,…",
     ),
     (
         "run http://127.0.0.1:0/",

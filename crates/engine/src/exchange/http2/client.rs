@@ -22,7 +22,7 @@ use crate::exchange::{
 };
 use crate::reactor::WireRequest;
 use knee_load::measure::Outcome;
-use knee_load::spec::{Http2Limits, HttpSettings, Target};
+use knee_load::spec::{Http2Limits, HttpSettings, Protocol, Target};
 use receive::Reader;
 use std::collections::VecDeque;
 
@@ -35,6 +35,8 @@ const WINDOW_LARGE: u32 = (1 << 30) - 1;
 pub struct Http2Shared {
     requests: Requests,
     limits: Http2Limits,
+    /// Whether operations are calls of gRPC, whose status is in their trailers.
+    is_grpc: bool,
     /// Most concurrent streams that the server permits, as the last connection learnt it. New
     /// connections use it until their own SETTINGS (RFC 9113 §6.5.2 sets no limit before).
     streams_expected: u32,
@@ -47,6 +49,7 @@ impl Http2Shared {
     pub fn new(target: &Target) -> Http2Shared {
         Http2Shared {
             requests: Requests::new(target),
+            is_grpc: matches!(target.protocol, Protocol::Grpc(_)),
             limits: target.protocol.http().http2,
             streams_expected: Http2Limits::STREAMS_DEFAULT,
             block: Vec::new(),
@@ -57,6 +60,18 @@ impl Http2Shared {
     fn window(&self) -> u32 {
         self.limits.window_bytes.unwrap_or(WINDOW_LARGE)
     }
+}
+
+/// The worker's target, whose calls tell the server their time limit (gRPC over HTTP2, "Timeout").
+fn with_deadline(worker: &WorkerSetup<'_>) -> Target {
+    let mut target = worker.target.clone();
+    let timeout = format!("{}m", worker.timeout.0.div_ceil(1_000_000).min(99_999_999));
+    for request in &mut target.requests {
+        if !request.has_header("grpc-timeout") {
+            request.headers.push(("grpc-timeout".to_owned(), timeout.clone()));
+        }
+    }
+    target
 }
 
 /// One HTTP/2 connection, from the client's side.
@@ -106,7 +121,10 @@ impl TargetConversation for Http2 {
     type Settings = HttpSettings;
 
     fn shared(_: &HttpSettings, worker: &WorkerSetup<'_>) -> Http2Shared {
-        Http2Shared::new(worker.target)
+        match worker.target.protocol {
+            Protocol::Grpc(_) => Http2Shared::new(&with_deadline(worker)),
+            _ => Http2Shared::new(worker.target),
+        }
     }
 
     fn wire_requests(_: &HttpSettings, target: &Target) -> Vec<WireRequest> {

@@ -113,6 +113,8 @@ pub(super) struct ResponseSection {
     pub(super) status: u16,
     /// The content-length.
     pub(super) length: Option<u64>,
+    /// The status of a call of gRPC.
+    pub(super) grpc_status: Option<u16>,
     /// The first rule of messages that it breaks.
     pub(super) fault: Option<Violation>,
     /// Whether there is any pseudo-header field.
@@ -161,6 +163,10 @@ impl ResponseSection {
             }
             b"content-encoding" => {
                 self.is_encoded = true;
+                Ok(())
+            }
+            b"grpc-status" => {
+                self.grpc_status = decimal(value).and_then(|code| u16::try_from(code).ok());
                 Ok(())
             }
             _ if is_of_connection(name) => Err(Violation::ConnectionField),

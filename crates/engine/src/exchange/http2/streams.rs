@@ -16,6 +16,8 @@ pub(super) struct Stream {
     pub(super) request: u32,
     /// Status of its response; 0 before the final header section.
     pub(super) status: u16,
+    /// Status of its call, if it is one of gRPC.
+    pub(super) grpc_status: Option<u16>,
     /// Interim responses so far.
     pub(super) interims: u8,
     /// The request is HEAD.

@@ -88,6 +88,8 @@ pub enum Violation {
     ContentLength,
     /// Content of another length than announced.
     LengthDiffers,
+    /// A response to a call of gRPC without a status in its trailers.
+    NoGrpcStatus,
     /// Content in a response that has none by its status or its request's method.
     ContentForbidden,
     /// A second header section that does not end the stream.
@@ -182,6 +184,9 @@ impl fmt::Display for Violation {
             Violation::ConnectionField => ("a response has a connection-specific field", "8.2.2"),
             Violation::ContentLength => ("content-length is no number, or two differ", "8.1.1"),
             Violation::LengthDiffers => ("content-length differs from the DATA received", "8.1.1"),
+            Violation::NoGrpcStatus => {
+                return f.write_str("a response has no grpc-status (gRPC over HTTP2, Responses)");
+            }
             Violation::ContentForbidden => ("a response without content has DATA", "8.1.1"),
             Violation::TrailersOpen => ("a second header section does not end the stream", "8.1"),
             Violation::BlockTooLarge => ("a header block exceeds 64 KiB", "10.5.1"),

@@ -3,6 +3,7 @@
 use super::asked::Asked;
 use super::batch::{Batch, StreamKey};
 use super::fault::{Fault, Mishaps, Stalls};
+use super::grpc::{GrpcCall, Reflect};
 use super::log::Log;
 use super::request::{LastHead, RequestReader};
 use super::response::{Response, ResponseKind, Responses, ServerResponse, build_reply};
@@ -33,6 +34,8 @@ pub(super) struct Context {
     pub(super) responses: Responses,
     /// The application that answers, where there is one.
     shop: Option<Shop>,
+    /// What calls of gRPC learn by reflection, where those are answered.
+    reflect: Option<Reflect>,
     pub(super) last_head: LastHead,
     pub(super) tally: ServerTally,
     /// Where each request is logged.
@@ -62,6 +65,7 @@ impl Context {
             streams_max: spec.streams_max.max(1),
             responses: Responses::new(spec.body_size, mishaps.statuses(), spec.seed),
             shop: spec.app.map(|App::Shop| Shop::new(spec.seed)),
+            reflect: spec.reflect,
             mishaps,
             last_head: LastHead::default(),
             tally: ServerTally::new(spec.arrivals_max),
@@ -91,7 +95,12 @@ impl Context {
 
     /// Whether an application answers.
     pub(super) fn has_app(&self) -> bool {
-        self.shop.is_some()
+        self.shop.is_some() || self.reflect.is_some()
+    }
+
+    /// The call of gRPC that a request begins, where those are answered.
+    pub(super) fn grpc_call(&self, asked: Option<&Asked>) -> Option<Box<GrpcCall>> {
+        Some(Box::new(GrpcCall::new(asked?.path(), self.reflect?)))
     }
 
     /// A reader of the requests of one connection.

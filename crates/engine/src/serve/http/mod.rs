@@ -9,6 +9,7 @@ mod batch;
 mod connection;
 mod context;
 mod fault;
+mod grpc;
 mod http1;
 mod http2;
 mod listen;
@@ -27,6 +28,7 @@ mod wire;
 
 pub use batch::{StepTime, StreamSpec, parse_stream};
 pub use fault::{Fault, parse_fault};
+pub use grpc::{ECHO_PROTO, Reflect};
 pub use log::{LOG_MAX, LogEntry, RequestLog};
 pub use secure::{Identity, IdentityError, ServerTls};
 pub use spec::{

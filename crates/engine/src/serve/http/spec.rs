@@ -2,6 +2,7 @@
 
 use super::batch::StreamSpec;
 use super::fault::Fault;
+use super::grpc::Reflect;
 use super::secure::ServerTls;
 use crate::sys::socket::Address;
 use knee_load::law::Law;
@@ -20,6 +21,9 @@ pub struct HttpServerSpec {
     pub streams_max: u32,
     /// The application that answers; `None`: every request has the same response.
     pub app: Option<App>,
+    /// What answers questions to reflection, where requests are calls of the gRPC service
+    /// `knee.Echo`; `None`: they are plain requests.
+    pub reflect: Option<Reflect>,
     /// Each response is a stream of messages; `None`: it is one body.
     pub stream: Option<StreamSpec>,
     /// Messages that are logged with their times, from the first; 0: none. Each takes 32 bytes.
@@ -78,6 +82,7 @@ impl Default for HttpServerSpec {
             tls: None,
             streams_max: STREAMS_MAX,
             app: None,
+            reflect: None,
             stream: None,
             stream_log_max: 0,
             body_size: 1294,

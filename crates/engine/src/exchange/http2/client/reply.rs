@@ -121,6 +121,7 @@ impl Http2 {
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
         };
+        stream.grpc_status = section.grpc_status.or(stream.grpc_status);
         if stream.status != 0 {
             return check_trailers(section, ends);
         }
@@ -222,7 +223,12 @@ impl Http2 {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        let (op, status, is_sending) = (stream.op, stream.status, stream.is_sending);
+        let (op, is_sending) = (stream.op, stream.is_sending);
+        let status = match (io.shared.is_grpc, stream.status, stream.grpc_status) {
+            (false, status, _) | (true, status @ 400.., _) => Status::Http(status),
+            (true, _, Some(code)) => Status::Grpc(code),
+            (true, _, None) => return self.refuse(id, Violation::NoGrpcStatus, io),
+        };
         if stream.left.is_some_and(|left| left > 0) {
             return self.refuse(id, Violation::LengthDiffers, io);
         }
@@ -230,7 +236,7 @@ impl Http2 {
         if let Some(mut sink) = io.events.sink(op) {
             sink.end();
         }
-        io.events.push(OpEvent::Answered { op, status: Status::Http(status) });
+        io.events.push(OpEvent::Answered { op, status });
         if is_sending {
             // Answered before all of the request was sent: the rest is of no use (§8.1).
             return self.give_up(id, ErrorCode::CANCEL, io.out);

@@ -28,6 +28,7 @@ impl Http2 {
             op,
             request: number as u32,
             status: 0,
+            grpc_status: None,
             interims: 0,
             is_head: io.shared.requests.is_head(number),
             is_bare: false,

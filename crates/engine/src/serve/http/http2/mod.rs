@@ -9,6 +9,7 @@ mod stream;
 use super::connection::{DriveResult, DriveStop, Fate, Tools};
 use super::context::Context;
 use super::fault::Mishap;
+use super::grpc;
 use super::live_stream::LiveStream;
 use super::log::Log;
 use super::request::{HEAD_MAX, Persistence};
@@ -298,7 +299,7 @@ impl Http2ServerConnection {
         }
         let block = context.responses.of(answer.kind).block();
         self.out.put_head(id, false, block, self.core.peer.frame_bytes);
-        self.streams.begin_live(id, answer, live);
+        self.streams.begin_live(id, answer, Some(live));
         if let Some(at) = next {
             self.ask_at(at, id, context);
         }
@@ -317,7 +318,10 @@ impl Http2ServerConnection {
             return;
         };
         let bytes = &mut live.bytes;
-        let next = live.stream.take(context, |message| bytes.extend_from_slice(message));
+        let Some(stream) = &mut live.stream else {
+            return;
+        };
+        let next = stream.take(context, |message| bytes.extend_from_slice(message));
         self.streams.resume(id);
         if let Some(at) = next {
             self.ask_at(at, id, context);
@@ -353,6 +357,10 @@ impl Http2ServerConnection {
         let Some(stream) = self.streams.find(id) else {
             return;
         };
+        if stream.call.as_ref().is_some_and(|call| call.answers_at_once()) {
+            self.end_call(id, answer, context);
+            return;
+        }
         stream.own = context.reply(stream.asked.take().as_deref(), &mut answer);
         let (mut start, mut end) = (now, now);
         if let Some(station) = &mut context.station {
@@ -377,6 +385,11 @@ impl Http2ServerConnection {
             context.tally.on_trouble(Trouble::Reset);
             return self.reset(id, ErrorCode::INTERNAL_ERROR, context);
         }
+        if answer.kind == ResponseKind::Ok(Persistence::KeepAlive)
+            && self.end_call(id, answer, context)
+        {
+            return;
+        }
         let own = self.streams.find(id).and_then(|s| s.own.as_deref());
         let response = context.responses.pick(answer.kind, own);
         if answer.kind == ResponseKind::Garbage {
@@ -396,6 +409,54 @@ impl Http2ServerConnection {
         }
         let begun = context.slow.map(|_| context.read_clock());
         self.streams.begin_body(id, answer, begun);
+    }
+
+    /// Begins the response to a call of gRPC, whose messages follow.
+    fn begin_call(&mut self, id: u32, answer: ServerResponse) {
+        self.out.put_head(id, false, &grpc::head(), self.core.peer.frame_bytes);
+        self.streams.begin_live(id, answer, None);
+    }
+
+    /// Takes bytes of a request that is a call of gRPC, and answers what is answered at once.
+    pub(super) fn feed_call(&mut self, id: u32, bytes: &[u8]) {
+        let Some(stream) = self.streams.find(id) else {
+            return;
+        };
+        let Some(call) = &mut stream.call else {
+            return;
+        };
+        let mut out = Vec::new();
+        call.take(bytes, &mut out);
+        let (answers, has_begun) = (call.answers_at_once(), stream.live.is_some());
+        if answers && !has_begun {
+            self.begin_call(id, ServerResponse::whole(ResponseKind::Ok(Persistence::KeepAlive)));
+        }
+        if let Some(live) = self.streams.find(id).and_then(|stream| stream.live.as_mut()) {
+            live.bytes.append(&mut out);
+            self.streams.resume(id);
+        }
+    }
+
+    /// Ends the response to a request, if that is a call of gRPC.
+    fn end_call(&mut self, id: u32, answer: ServerResponse, context: &mut Context) -> bool {
+        let Some(stream) = self.streams.find(id) else {
+            return false;
+        };
+        let Some(call) = &mut stream.call else {
+            return false;
+        };
+        let mut out = Vec::new();
+        let trailers = call.end(&mut out);
+        if stream.live.is_none() {
+            self.begin_call(id, answer);
+        }
+        if let Some(live) = self.streams.find(id).and_then(|stream| stream.live.as_mut()) {
+            live.bytes.append(&mut out);
+            live.trailers = Some(trailers);
+            self.streams.resume(id);
+        }
+        context.read_clock();
+        true
     }
 
     /// Notes that all of a response has been put out.

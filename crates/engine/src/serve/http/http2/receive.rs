@@ -5,7 +5,7 @@ use super::super::context::Context;
 use super::super::response::ResponseKind;
 use super::super::stats::Trouble;
 use super::section::RequestSection;
-use super::stream::{ServerStream, StreamPhase};
+use super::stream::ServerStream;
 use super::{Http2ServerConnection, Phase};
 use crate::exchange::http2::frame::{self, FrameHead, PREFACE, flag, kind};
 use crate::exchange::http2::{ErrorCode, Violation, settings};
@@ -116,7 +116,7 @@ impl Http2ServerConnection {
             // It was reset; the client did not know yet.
             return Ok(());
         };
-        if !matches!(stream.stage, StreamPhase::Receiving) {
+        if stream.is_received {
             context.tally.on_trouble(Trouble::Malformed);
             self.reset(id, ErrorCode::STREAM_CLOSED, context);
             return Ok(());
@@ -134,6 +134,7 @@ impl Http2ServerConnection {
         if let Some(increment) = stream.receive_window.due().filter(|_| !ends) {
             frame::put_window_update(self.out.bytes(), id, increment);
         }
+        self.feed_call(id, content);
         if ends {
             self.end_request(id, context);
         }
@@ -206,6 +207,7 @@ impl Http2ServerConnection {
         };
         let mut stream =
             ServerStream::new(request.head_only, request.length, self.core.peer.window);
+        stream.call = context.grpc_call(asked.as_deref());
         stream.asked = asked;
         self.streams.insert(id, stream);
         let most = &mut context.tally.http2.streams_max;
@@ -230,7 +232,7 @@ impl Http2ServerConnection {
             // It was reset, or answered: the client did not know yet, or breaks the order.
             return Ok(());
         };
-        if !matches!(stream.stage, StreamPhase::Receiving) {
+        if stream.is_received {
             return Err(Violation::ClosedStream);
         }
         if !ends || !is_trailers {
@@ -247,6 +249,7 @@ impl Http2ServerConnection {
         let Some(stream) = self.streams.find(id) else {
             return;
         };
+        stream.is_received = true;
         if stream.length.is_some_and(|length| length != stream.received) {
             context.tally.on_trouble(Trouble::Malformed);
             return self.reset(id, ErrorCode::PROTOCOL_ERROR, context);

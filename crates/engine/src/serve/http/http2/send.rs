@@ -160,7 +160,7 @@ impl Http2ServerConnection {
             };
             let own = stream.own.as_deref();
             let (body, is_open) = match &stream.live {
-                Some(live) => (live.bytes.as_slice(), !live.stream.is_whole),
+                Some(live) => (live.bytes.as_slice(), live.is_open()),
                 None => (context.responses.pick(answer.kind, own).body(), false),
             };
             let is_halved = answer.halved && stream.live.is_none();
@@ -172,13 +172,8 @@ impl Http2ServerConnection {
                 self.streams.put_back(id);
                 return;
             }
-            let permitted = [
-                DATA_MAX,
-                self.core.peer.frame_bytes as usize,
-                self.core.send_window.left(),
-                stream.send_window.left(),
-            ];
-            let permitted = permitted.into_iter().min().unwrap_or(0);
+            let windows = self.core.send_window.left().min(stream.send_window.left());
+            let permitted = windows.min(DATA_MAX).min(self.core.peer.frame_bytes as usize);
             let due = begun.map_or(usize::MAX, |begun| context.due(begun).saturating_sub(sent));
             let length = (until - sent).min(permitted).min(due);
             let after = sent + length;
@@ -189,9 +184,13 @@ impl Http2ServerConnection {
                 }
                 continue;
             }
-            let ends = after == until && !answer.halved && !is_open;
+            let has_trailers =
+                after == until && stream.live.as_ref().is_some_and(|live| live.trailers.is_some());
+            let ends = after == until && !answer.halved && !is_open && !has_trailers;
             let flags = if ends { flag::END_STREAM } else { 0 };
-            frame::put(&mut self.out.bytes, kind::DATA, flags, id, &body[sent..after]);
+            if length > 0 || !has_trailers {
+                frame::put(&mut self.out.bytes, kind::DATA, flags, id, &body[sent..after]);
+            }
             stream.send_window.take(length);
             self.core.send_window.take(length);
             let kind = answer.kind;
@@ -199,7 +198,9 @@ impl Http2ServerConnection {
             if after == until
                 && let Some(live) = &mut stream.live
             {
-                live.stream.put_out(&mut self.out.messages);
+                if let Some(stream) = &mut live.stream {
+                    stream.put_out(&mut self.out.messages);
+                }
                 if is_open {
                     live.bytes.clear();
                     stream.stage = StreamPhase::Sending { answer, sent: 0, begun };
@@ -211,10 +212,19 @@ impl Http2ServerConnection {
                     context.tally.on_trouble(Trouble::Truncate);
                     self.reset(id, ErrorCode::INTERNAL_ERROR, context);
                 }
-                (true, false) => self.complete(id, kind),
+                (true, false) => self.end_body(id, kind),
                 (false, _) => self.streams.resume(id),
             }
         }
+    }
+
+    /// All of a body is put out: the trailers follow, where it has any.
+    fn end_body(&mut self, id: u32, kind: ResponseKind) {
+        let live = self.streams.find(id).and_then(|stream| stream.live.as_mut());
+        if let Some(block) = live.and_then(|live| live.trailers.take()) {
+            self.out.put_head(id, true, &block, self.core.peer.frame_bytes);
+        }
+        self.complete(id, kind);
     }
 
     /// Sets the timer for the next bytes of a slow body.

@@ -1,6 +1,7 @@
 //! Open streams of one connection.
 
 use super::super::asked::Asked;
+use super::super::grpc::GrpcCall;
 use super::super::live_stream::LiveStream;
 use super::super::log::{Log, LogEntry};
 use super::super::response::{Response, ServerResponse};
@@ -28,18 +29,32 @@ pub(super) struct ServerStream {
     pub(super) own: Option<Box<Response>>,
     /// The stream of messages that is the response.
     pub(super) live: Option<Box<LiveBody>>,
+    /// The call of gRPC that the request is.
+    pub(super) call: Option<Box<GrpcCall>>,
+    /// All of the request has been received.
+    pub(super) is_received: bool,
     /// It is in the queue of bodies.
     is_queued: bool,
     /// Its line in the log, if requests are logged, once its request is whole.
     pub(super) entry: Option<LogEntry>,
 }
 
-/// The body of a response that is a stream of messages.
-#[derive(Debug)]
+/// The body of a response that grows while it is sent.
+#[derive(Debug, Default)]
 pub(super) struct LiveBody {
-    pub(super) stream: LiveStream,
+    /// The stream of messages that it has; `None`: what a call of gRPC answers.
+    pub(super) stream: Option<LiveStream>,
     /// Messages that are due, as far as they are not put out.
     pub(super) bytes: Vec<u8>,
+    /// The block of the trailers that end it, once all messages are due.
+    pub(super) trailers: Option<Vec<u8>>,
+}
+
+impl LiveBody {
+    /// Whether more messages may come.
+    pub(super) fn is_open(&self) -> bool {
+        self.trailers.is_none() && self.stream.as_ref().is_none_or(|stream| !stream.is_whole)
+    }
 }
 
 /// Progress of a request.
@@ -71,6 +86,8 @@ impl ServerStream {
             asked: None,
             own: None,
             live: None,
+            call: None,
+            is_received: false,
             is_queued: false,
             entry: None,
         }
@@ -125,7 +142,8 @@ impl ServerStreams {
     pub(super) fn drop_unfinished(&mut self) -> usize {
         let before = self.len();
         for place in (0..before).rev() {
-            if let StreamPhase::Receiving = self.streams[place].stage {
+            let stream = &self.streams[place];
+            if stream.live.is_none() && matches!(stream.stage, StreamPhase::Receiving) {
                 self.ids.swap_remove(place);
                 self.streams.swap_remove(place);
             }
@@ -158,9 +176,14 @@ impl ServerStreams {
     }
 
     /// Starts the body of a response that is a stream of messages, after its head.
-    pub(super) fn begin_live(&mut self, id: u32, answer: ServerResponse, stream: LiveStream) {
+    pub(super) fn begin_live(
+        &mut self,
+        id: u32,
+        answer: ServerResponse,
+        stream: Option<LiveStream>,
+    ) {
         if let Some(of) = self.find(id) {
-            of.live = Some(Box::new(LiveBody { stream, bytes: Vec::new() }));
+            of.live = Some(Box::new(LiveBody { stream, ..LiveBody::default() }));
             of.stage = StreamPhase::Sending { answer, sent: 0, begun: None };
         }
     }

@@ -1,0 +1,171 @@
+//! Calls of gRPC: where their types come from, and their messages.
+
+use crate::args::first_given;
+use crate::failure::Failure;
+use crate::input;
+use clap::Args;
+use knee_engine::{CallResponse, call_once};
+use knee_load::measure::{Status, grpc_status_name};
+use knee_load::messages::{MessageFormat, MessageRules};
+use knee_load::spec::{Body, Http2Limits, HttpRequest, ParseError, Part, Protocol, Target};
+use knee_load::time::Nanos;
+use knee_scenario::grpc::{GrpcMethod, GrpcTypes, reflection, service_and_method};
+use serde::Serialize;
+
+#[derive(Args, Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Protocol")]
+pub struct GrpcArgs {
+    /// File with the types of a gRPC service, repeatable [default: what the server says by
+    /// reflection]
+    #[arg(long, value_name = "FILE", hide_short_help = true, conflicts_with = "descriptor_set")]
+    proto: Vec<String>,
+
+    /// Folder of files that --proto files import, repeatable [default: where those are]
+    #[arg(long, value_name = "FOLDER", hide_short_help = true, requires = "proto")]
+    import_path: Vec<String>,
+
+    /// Descriptor set with the types, as protoc --include_imports writes it
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    descriptor_set: Option<String>,
+}
+
+/// Longest wait for an answer of reflection.
+const REFLECTION_MAX: Nanos = Nanos::from_secs(5);
+
+/// Bytes before a message.
+const PREFIX: usize = 5;
+
+impl GrpcArgs {
+    /// An option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        first_given(&[
+            (!self.proto.is_empty(), "--proto"),
+            (self.descriptor_set.is_some(), "--descriptor-set"),
+        ])
+    }
+
+    /// The same target, called by gRPC: its bodies are messages in JSON, which are encoded here.
+    pub fn apply(&self, mut target: Target, http2: Http2Limits) -> Result<Target, Failure> {
+        target.protocol = Protocol::Grpc(http2);
+        let mut holes = target.requests.iter().flat_map(|request| &request.holes);
+        if holes.any(|hole| matches!(hole.part, Part::Path | Part::Body)) {
+            let wrong = "messages of gRPC are encoded before the load: write no ${…} in its steps";
+            return Err(Failure::argument("URL", wrong));
+        }
+        let mut requests = std::mem::take(&mut target.requests);
+        let given = self.given_types()?;
+        for request in &mut requests {
+            service_and_method(&request.path).map_err(|e| Failure::argument("URL", e))?;
+            let method = match &given {
+                Some((option, types)) => {
+                    types.method(&request.path).map_err(|e| Failure::argument(option, e))?
+                }
+                None => reflected(&target, request)?,
+            };
+            encode(request, &method)?;
+        }
+        Ok(Target { requests, ..target })
+    }
+
+    /// The types in files, and the option that names them.
+    fn given_types(&self) -> Result<Option<(&'static str, GrpcTypes)>, Failure> {
+        if let Some(file) = &self.descriptor_set {
+            let told =
+                |e: ParseError| Failure::argument("--descriptor-set", format!("{file}: {e}"));
+            let bytes =
+                input::read(file).map_err(|e| Failure::argument("--descriptor-set", e.line))?;
+            return Ok(Some(("--descriptor-set", GrpcTypes::from_set(&bytes).map_err(told)?)));
+        }
+        if self.proto.is_empty() {
+            return Ok(None);
+        }
+        let read = |path: &str| input::read_text(path).map_err(|failure| failure.line);
+        let types = GrpcTypes::from_protos(&self.proto, &self.import_path, read);
+        let types = types.map_err(|e| Failure::argument("--proto", e))?;
+        Ok(Some(("--proto", types)))
+    }
+}
+
+/// The method that a request names, as the target describes it.
+fn reflected(target: &Target, request: &HttpRequest) -> Result<GrpcMethod, Failure> {
+    let mut paths = reflection::PATHS.iter();
+    let mut path = paths.next().copied().unwrap_or_default();
+    let mut failed = None;
+    let types = reflection::learn(&request.path, |question| {
+        loop {
+            let status = match ask(target, request, path, &question) {
+                Ok(CallResponse { status: Status::Grpc(0), body }) => {
+                    return body
+                        .get(PREFIX..)
+                        .map(<[u8]>::to_vec)
+                        .ok_or_else(|| ParseError("its reflection gives no answer".to_owned()));
+                }
+                Ok(CallResponse { status, .. }) => status,
+                Err(failure) => {
+                    failed = Some(failure);
+                    return Err(ParseError(String::new()));
+                }
+            };
+            // An older server knows the older name alone.
+            path = paths.next().copied().ok_or_else(|| no_reflection(status))?;
+        }
+    });
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
+    let types =
+        types.map_err(|e| Failure::nothing_measured(format!("{}: {e}", target.endpoint)))?;
+    types.method(&request.path).map_err(|e| Failure::argument("URL", e))
+}
+
+fn no_reflection(status: Status) -> ParseError {
+    let code = status.code();
+    let status = match (status, grpc_status_name(code)) {
+        (Status::Grpc(_), Some(name)) => format!("gRPC status {code} {name}"),
+        _ => format!("status {code}"),
+    };
+    ParseError(format!("no reflection ({status}): give --proto FILE or --descriptor-set FILE"))
+}
+
+/// Calls a method of reflection with one message.
+fn ask(
+    target: &Target,
+    like: &HttpRequest,
+    path: &str,
+    question: &[u8],
+) -> Result<CallResponse, Failure> {
+    let mut body = vec![0];
+    body.extend_from_slice(&(question.len() as u32).to_be_bytes());
+    body.extend_from_slice(question);
+    let mut request = HttpRequest { path: path.to_owned(), ..like.clone() };
+    address(&mut request, body);
+    let target = Target { requests: vec![request], ..target.clone() };
+    call_once(&target, REFLECTION_MAX).map_err(|e| Failure::nothing_measured(e.to_string()))
+}
+
+/// Makes a call of a request.
+fn encode(request: &mut HttpRequest, method: &GrpcMethod) -> Result<(), Failure> {
+    let json = String::from_utf8_lossy(&request.body).into_owned();
+    let body = method.encode(&json).map_err(|e| Failure::argument("--body", e))?;
+    address(request, body);
+    if method.streams_responses && request.messages.is_none() {
+        let rules = MessageRules { format: Some(MessageFormat::Grpc), ..MessageRules::default() };
+        request.messages = Some(Box::new(rules));
+    }
+    Ok(())
+}
+
+/// Sets what all calls have (gRPC over HTTP2, Requests).
+fn address(request: &mut HttpRequest, body: Vec<u8>) {
+    request.method = "POST".to_owned();
+    request.body = Body::from(body);
+    // Places of headers stay, as holes refer to them.
+    for (name, value) in [("content-type", "application/grpc"), ("te", "trailers")] {
+        let given = request.headers.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(name));
+        match given {
+            Some((_, given)) => *given = value.to_owned(),
+            None => request.headers.push((name.to_owned(), value.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! One operation over a connection of its own, before any load, with its whole response.
+
+use super::TlsTarget;
+use super::greet::{SecuredStream, secure};
+use crate::error::reason;
+use crate::exchange::http2::Http2;
+use crate::exchange::http2::frame::{self, FrameHead, kind};
+use crate::exchange::{
+    CallContext, Conversation, EventQueue, OpEvent, Outbox, Received, TargetConversation,
+    WorkerSetup,
+};
+use knee_load::measure::Status;
+use knee_load::spec::Target;
+use knee_load::time::Nanos;
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+/// Longest response, in bytes.
+const RESPONSE_MAX: usize = 64 << 20;
+
+/// A response to a call of gRPC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallResponse {
+    /// The status of the call, or of HTTP if that failed.
+    pub status: Status,
+    /// Its messages as they came, each behind its length.
+    pub body: Vec<u8>,
+}
+
+/// Makes the first request of a target of gRPC.
+///
+/// # Errors
+/// Why there is no whole response, in words.
+pub(crate) fn call(
+    stream: &mut (impl Read + Write + ?Sized),
+    target: &Target,
+    tls: Option<TlsTarget>,
+    patience: Duration,
+) -> Result<CallResponse, String> {
+    match tls {
+        None => call_over(stream, target, patience),
+        Some(tls) => {
+            let (tls, _) = secure(stream, tls, patience)?;
+            call_over(&mut SecuredStream::new(stream, tls), target, patience)
+        }
+    }
+}
+
+fn call_over(
+    stream: &mut (impl Read + Write + ?Sized),
+    target: &Target,
+    patience: Duration,
+) -> Result<CallResponse, String> {
+    let timeout = Nanos(patience.as_nanos().try_into().unwrap_or(u64::MAX));
+    let worker = WorkerSetup { target, timeout, open_timeout: timeout, seed: (0, 0) };
+    let (mut out, mut events) = (Outbox::default(), EventQueue::default());
+    let shared = &mut Http2::shared(&target.protocol.http(), &worker);
+    let cx = &mut CallContext { now: Nanos::ZERO, shared, out: &mut out, events: &mut events };
+    let mut conversation = Http2::established(cx);
+    conversation.start(0, 0.into(), cx);
+    let begun = Instant::now();
+    let (mut wire, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
+    loop {
+        stream.write_all(cx.out.bytes()).map_err(|e| reason(&e))?;
+        cx.out.clear();
+        if begun.elapsed() > patience || wire.len() > RESPONSE_MAX {
+            return Err("no whole response in time".to_owned());
+        }
+        let count = stream.read(&mut buffer).map_err(|e| reason(&e))?;
+        if count == 0 {
+            return Err("it closed the connection before its response was whole".to_owned());
+        }
+        wire.extend_from_slice(&buffer[..count]);
+        conversation.receive(Received { bytes: &buffer[..count], at: Nanos::ZERO }, cx);
+        let mut failed = None;
+        for event in cx.events.drain(..) {
+            match event {
+                OpEvent::Answered { status, .. } => {
+                    return Ok(CallResponse { status, body: content(&wire) });
+                }
+                OpEvent::Failed { outcome, .. } => failed = Some(outcome.meaning().to_owned()),
+                // The reason comes after what fails by it.
+                OpEvent::Violated(why) | OpEvent::Reset(why) => failed = Some(why),
+                _ => {}
+            }
+        }
+        if let Some(why) = failed {
+            return Err(why);
+        }
+    }
+}
+
+/// The content of all DATA frames in what a server sent, which has been checked.
+fn content(wire: &[u8]) -> Vec<u8> {
+    let (mut rest, mut content) = (wire, Vec::new());
+    while let Some((head, after)) = FrameHead::read(rest)
+        && let Some((payload, next)) = after.split_at_checked(head.length as usize)
+    {
+        if head.kind == kind::DATA
+            && let Ok(bytes) = frame::content(head, payload)
+        {
+            content.extend_from_slice(bytes);
+        }
+        rest = next;
+    }
+    content
+}

@@ -1,0 +1,164 @@
+//! Server reflection (grpc.reflection.v1 and v1alpha, whose messages are the same): what to ask a
+//! server, and the types in its answers.
+
+use super::types::{GrpcTypes, service_and_method, unknown_name};
+use knee_load::quantity::ParseError;
+use prost::Message as _;
+use prost_reflect::prost_types::FileDescriptorProto;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Paths of the method that answers, the preferred first.
+pub const PATHS: [&str; 2] = [
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+];
+
+/// Most files of a service, with all that they import.
+const FILES_MAX: usize = 1000;
+
+/// A question.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Question {
+    /// A name of a file, …
+    #[prost(string, optional, tag = "3")]
+    file: Option<String>,
+    /// … of something that a file declares, …
+    #[prost(string, optional, tag = "4")]
+    symbol: Option<String>,
+    /// … or anything, for all services.
+    #[prost(string, optional, tag = "7")]
+    services: Option<String>,
+}
+
+/// An answer.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Answer {
+    #[prost(message, optional, tag = "4")]
+    files: Option<Files>,
+    #[prost(message, optional, tag = "6")]
+    services: Option<Services>,
+    #[prost(message, optional, tag = "7")]
+    error: Option<ErrorAnswer>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Files {
+    /// Encoded descriptors of files.
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    files: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Services {
+    #[prost(message, repeated, tag = "1")]
+    services: Vec<Service>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Service {
+    #[prost(string, tag = "1")]
+    name: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct ErrorAnswer {
+    #[prost(int32, tag = "1")]
+    code: i32,
+    #[prost(string, tag = "2")]
+    message: String,
+}
+
+/// Learns the types of the service that `path` names. `ask` sends an encoded question and returns
+/// the encoded answer.
+///
+/// # Errors
+/// The server does not know the service, or what `ask` fails with.
+pub fn learn(
+    path: &str,
+    mut ask: impl FnMut(Vec<u8>) -> Result<Vec<u8>, ParseError>,
+) -> Result<GrpcTypes, ParseError> {
+    let (service, _) = service_and_method(path)?;
+    let mut put = |question: Question| {
+        let answer = ask(question.encode_to_vec())?;
+        Answer::decode(answer.as_slice())
+            .map_err(|e| ParseError(format!("its reflection gives no answer: {e}")))
+    };
+    let symbol = Question { symbol: Some(service.to_owned()), ..Question::default() };
+    let answer = put(symbol)?;
+    let Some(found) = answer.files else {
+        let all = put(Question { services: Some(String::new()), ..Question::default() })?;
+        let names = all.services.unwrap_or_default().services.into_iter().map(|s| s.name);
+        return Err(unknown_name("service", service, &names.collect::<Vec<_>>()));
+    };
+    let (mut files, mut names) = (Vec::new(), BTreeSet::new());
+    let mut left = VecDeque::from(found.files);
+    let mut wanted = Vec::new();
+    loop {
+        while let Some(bytes) = left.pop_front() {
+            let file = FileDescriptorProto::decode(bytes.as_slice())
+                .map_err(|e| ParseError(format!("its reflection gives no file: {e}")))?;
+            wanted.extend_from_slice(&file.dependency);
+            if names.insert(file.name().to_owned()) {
+                files.push(file);
+            }
+        }
+        let Some(name) = wanted.pop() else {
+            break;
+        };
+        if names.contains(&name) {
+            continue;
+        }
+        if files.len() >= FILES_MAX {
+            return Err(ParseError(format!("its reflection has over {FILES_MAX} files")));
+        }
+        let answer = put(Question { file: Some(name.clone()), ..Question::default() })?;
+        let Some(more) = answer.files else {
+            let why = answer.error.map(|e| e.message).unwrap_or_default();
+            return Err(ParseError(format!("its reflection lacks the file {name}: {why}")));
+        };
+        left.extend(more.files);
+    }
+    GrpcTypes::from_files(files)
+}
+
+/// The answer of a server to an encoded question about the types in `set`, an encoded descriptor
+/// set.
+///
+/// # Errors
+/// Not a question, or not a descriptor set.
+pub fn answer(set: &[u8], question: &[u8]) -> Result<Vec<u8>, ParseError> {
+    let wrong = |e: prost::DecodeError| ParseError(e.to_string());
+    let question = Question::decode(question).map_err(wrong)?;
+    let set = prost_reflect::prost_types::FileDescriptorSet::decode(set).map_err(wrong)?;
+    let declares = |file: &FileDescriptorProto, symbol: &str| {
+        let full = |name: &str| match file.package() {
+            "" => name.to_owned(),
+            package => format!("{package}.{name}"),
+        };
+        file.service.iter().any(|service| {
+            let name = full(service.name());
+            let method = symbol.strip_prefix(&name).and_then(|rest| rest.strip_prefix('.'));
+            symbol == name || service.method.iter().any(|m| Some(m.name()) == method)
+        }) || file.message_type.iter().any(|message| symbol == full(message.name()))
+    };
+    let mut answer = Answer::default();
+    if question.services.is_some() {
+        let services = set.file.iter().flat_map(|file| {
+            let package = file.package();
+            file.service.iter().map(move |s| Service { name: format!("{package}.{}", s.name()) })
+        });
+        answer.services = Some(Services { services: services.collect() });
+        return Ok(answer.encode_to_vec());
+    }
+    let found = set.file.iter().find(|file| match (&question.file, &question.symbol) {
+        (Some(name), _) => file.name() == name,
+        (None, Some(symbol)) => declares(file, symbol),
+        (None, None) => false,
+    });
+    match found {
+        Some(file) => answer.files = Some(Files { files: vec![file.encode_to_vec()] }),
+        // NOT_FOUND
+        None => answer.error = Some(ErrorAnswer { code: 5, message: "not found".to_owned() }),
+    }
+    Ok(answer.encode_to_vec())
+}

@@ -1,0 +1,202 @@
+//! Services and messages, from wherever their descriptions come.
+
+use crate::fault::unknown;
+use knee_load::quantity::ParseError;
+use prost::Message as _;
+use prost_reflect::prost_types::FileDescriptorProto;
+use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor};
+use protox::Compiler;
+use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
+use serde_json::Value;
+use std::path::Path;
+
+/// Reads a text file by its path.
+type ReadText = dyn Fn(&str) -> Result<String, String>;
+
+/// Descriptions of services.
+#[derive(Clone, Debug)]
+pub struct GrpcTypes(DescriptorPool);
+
+/// A method of a service, and what its messages are.
+#[derive(Clone, Debug)]
+pub struct GrpcMethod {
+    input: MessageDescriptor,
+    /// Whether a call has several requests.
+    pub streams_requests: bool,
+    /// Whether a call has several responses.
+    pub streams_responses: bool,
+}
+
+impl GrpcTypes {
+    /// Compiles `.proto` files. What they import is looked for in `folders`; without any, where the
+    /// files are.
+    ///
+    /// # Errors
+    /// A file that cannot be read or compiled, with the place.
+    pub fn from_protos(
+        files: &[String],
+        folders: &[String],
+        read: impl Fn(&str) -> Result<String, String> + 'static,
+    ) -> Result<GrpcTypes, ParseError> {
+        let parent = |file: &String| {
+            let parent = Path::new(file).parent().and_then(Path::to_str);
+            parent.filter(|parent| !parent.is_empty()).unwrap_or(".").to_owned()
+        };
+        let folders: Vec<String> = match folders {
+            [] => files.iter().map(parent).collect(),
+            given => given.to_vec(),
+        };
+        let mut resolver = ChainFileResolver::new();
+        resolver.add(ProtoFiles { folders, read: Box::new(read) });
+        resolver.add(GoogleFileResolver::new());
+        let mut compiler = Compiler::with_file_resolver(resolver);
+        compiler.include_imports(true);
+        for file in files {
+            compiler.open_file(file).map_err(|e| {
+                // Only this form has the place of a fault.
+                let text = if e.is_parse() { format!("{e:?}") } else { e.to_string() };
+                ParseError(one_line(&text))
+            })?;
+        }
+        Ok(GrpcTypes(compiler.descriptor_pool()))
+    }
+
+    /// Reads a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it.
+    ///
+    /// # Errors
+    /// Not a descriptor set, or one without a file that others import.
+    pub fn from_set(bytes: &[u8]) -> Result<GrpcTypes, ParseError> {
+        let pool = DescriptorPool::decode(bytes);
+        pool.map(GrpcTypes).map_err(|e| ParseError(format!("no descriptor set: {e}")))
+    }
+
+    /// The types in these file descriptors.
+    ///
+    /// # Errors
+    /// A file that others import is missing, or a type.
+    pub fn from_files(files: Vec<FileDescriptorProto>) -> Result<GrpcTypes, ParseError> {
+        let mut pool = DescriptorPool::new();
+        pool.add_file_descriptor_protos(files).map_err(|e| ParseError(e.to_string()))?;
+        Ok(GrpcTypes(pool))
+    }
+
+    /// The types as an encoded descriptor set.
+    pub fn to_set(&self) -> Vec<u8> {
+        self.0.encode_to_vec()
+    }
+
+    /// The method that a path such as `/package.Service/Method` names.
+    ///
+    /// # Errors
+    /// Not such a path, or an unknown service or method, with the nearest name.
+    pub fn method(&self, path: &str) -> Result<GrpcMethod, ParseError> {
+        let (service, method) = service_and_method(path)?;
+        let names: Vec<String> = self.0.services().map(|s| s.full_name().to_owned()).collect();
+        let service = self
+            .0
+            .get_service_by_name(service)
+            .ok_or_else(|| unknown_name("service", service, &names))?;
+        let names: Vec<String> = service.methods().map(|m| m.name().to_owned()).collect();
+        let found = service.methods().find(|m| m.name() == method);
+        let found = found.ok_or_else(|| unknown_name("method", method, &names))?;
+        Ok(GrpcMethod {
+            input: found.input(),
+            streams_requests: found.is_client_streaming(),
+            streams_responses: found.is_server_streaming(),
+        })
+    }
+}
+
+/// Takes a path `/package.Service/Method` apart.
+///
+/// # Errors
+/// Another path.
+pub fn service_and_method(path: &str) -> Result<(&str, &str), ParseError> {
+    let names = path.strip_prefix('/').and_then(|path| path.split_once('/'));
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '?', '%']);
+    names.filter(|(service, method)| is_name(service) && is_name(method)).ok_or_else(|| {
+        ParseError(format!("'{path}' names no method: expected /package.Service/Method"))
+    })
+}
+
+pub(super) fn unknown_name(what: &str, name: &str, known: &[String]) -> ParseError {
+    ParseError(unknown(what, name, known.iter().map(String::as_str)))
+}
+
+impl GrpcMethod {
+    /// The bytes of the requests that a JSON text stands for: one message, or of a method that
+    /// takes a stream, an array of them. Each stands behind its length.
+    ///
+    /// # Errors
+    /// Not JSON, or a value that does not fit its field, with the place.
+    pub fn encode(&self, json: &str) -> Result<Vec<u8>, ParseError> {
+        let json = if json.trim().is_empty() { "{}" } else { json };
+        let value: Value = serde_json::from_str(json)
+            .map_err(|e| ParseError(format!("the message is no JSON: {e}")))?;
+        let mut out = Vec::new();
+        match value {
+            Value::Array(messages) if self.streams_requests => {
+                for message in &messages {
+                    self.put(message, &mut out)?;
+                }
+            }
+            message => self.put(&message, &mut out)?,
+        }
+        Ok(out)
+    }
+
+    /// Appends a message, its prefix first: not compressed, and its length (gRPC over HTTP2,
+    /// "Length-Prefixed-Message").
+    fn put(&self, message: &Value, out: &mut Vec<u8>) -> Result<(), ParseError> {
+        let mut track = serde_path_to_error::Track::new();
+        let json = serde_path_to_error::Deserializer::new(message, &mut track);
+        let options = DeserializeOptions::new();
+        let read = DynamicMessage::deserialize_with_options(self.input.clone(), json, &options);
+        let read = read.map_err(|e| {
+            let path = track.path().to_string();
+            let place = if path == "." { String::new() } else { format!(" at '{path}'") };
+            ParseError(format!("the message does not fit {}{place}: {e}", self.input.full_name()))
+        })?;
+        let bytes = read.encode_to_vec();
+        out.push(0);
+        out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+        out.extend_from_slice(&bytes);
+        Ok(())
+    }
+}
+
+/// `.proto` files below some folders.
+struct ProtoFiles {
+    folders: Vec<String>,
+    read: Box<ReadText>,
+}
+
+impl FileResolver for ProtoFiles {
+    fn resolve_path(&self, path: &Path) -> Option<String> {
+        let below = |folder: &String| match folder.as_str() {
+            "." => path.to_str(),
+            folder => path.strip_prefix(folder).ok()?.to_str(),
+        };
+        self.folders.iter().find_map(below).map(str::to_owned)
+    }
+
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        let mut failed = None;
+        for folder in &self.folders {
+            match (self.read)(&Path::new(folder).join(name).to_string_lossy()) {
+                Ok(source) => return File::from_source(name, &source),
+                Err(why) => failed = Some(why),
+            }
+        }
+        // The files of Google come with the compiler.
+        Err(match failed {
+            Some(why) if !name.starts_with("google/protobuf/") => protox::Error::new(why),
+            _ => protox::Error::file_not_found(name),
+        })
+    }
+}
+
+/// Without what a message adds on further lines.
+fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(": ")
+}
