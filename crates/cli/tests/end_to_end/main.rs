@@ -36,6 +36,7 @@ mod real_http2;
 mod real_servers;
 mod reports;
 mod request_log;
+mod retries;
 mod scenario_files;
 mod scenarios;
 mod secrets;

@@ -1,5 +1,6 @@
 //! One trial as reported: every statistic that is shown anywhere.
 
+use crate::trial::attempts::AttemptsReport;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
 use crate::trial::figure::{Figure, RateRange};
@@ -215,6 +216,11 @@ impl TrialReport {
             (None, Figure::Exactly(_)) => Figure::Absent,
             (None, range) => range,
         }
+    }
+
+    /// The requests of users and their attempts, where failed attempts are retried.
+    pub fn requests(&self) -> Option<&AttemptsReport> {
+        self.http()?.requests.as_ref()
     }
 
     /// The streams of messages of the trial, if any.

@@ -93,6 +93,11 @@ impl Measurement {
         let slices = self.slices.max(1) + later.slices.max(1);
         let before = (mem::take(&mut self.series), mem::take(&mut self.answers));
         let sessions = mem::take(&mut self.completed_sessions);
+        let mut attempts = self.attempts.take();
+        match (&mut attempts, later.attempts.take()) {
+            (Some(mine), Some(theirs)) => mine.append(theirs),
+            (mine, theirs) => *mine = mine.take().or(theirs),
+        }
         let mut intervals = mem::take(&mut self.intervals);
         intervals.extend(mem::take(&mut later.intervals).into_iter().map(|mut i| {
             i.start_ns += length.0;
@@ -116,6 +121,7 @@ impl Measurement {
             answers,
             intervals,
             completed_sessions: sessions,
+            attempts,
             connections_max: opened_at_once,
             ..mem::take(self)
         };

@@ -2,9 +2,9 @@
 //! statistics.
 
 use super::{
-    AgentMeasured, Anatomy, BothEnds, GeneratorUse, Handshakes, Histogram, Interval,
-    MessagesMeasured, Observed, Outcomes, RateLimitUse, ResponseBins, Series, SessionsMeasured,
-    Slowest, Split, Stage, StatusCodes, TargetMeasured,
+    AgentMeasured, Anatomy, AttemptsMeasured, BothEnds, GeneratorUse, Handshakes, Histogram,
+    Interval, MessagesMeasured, Observed, Outcomes, RateLimitUse, ResponseBins, Series,
+    SessionsMeasured, Slowest, Split, Stage, StatusCodes, TargetMeasured,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -192,6 +192,9 @@ pub struct Measurement {
     /// The sessions that came to their end, and how long they took, in fine slots; none are spread.
     #[serde(default)]
     pub completed_sessions: Series,
+    /// Requests and their attempts; absent where nothing is retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<AttemptsMeasured>,
     /// Connections opened in the whole trial.
     pub connections_opened: u64,
     /// Most connections open at once in the whole trial; merged as a sum, which may exceed it.
@@ -274,6 +277,10 @@ impl Measurement {
             (Some(mine), Some(theirs)) => mine.merge(theirs),
             (mine, theirs) => *mine = mine.take().or(theirs),
         }
+        match (&mut self.attempts, other.attempts) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
+            (mine, theirs) => *mine = mine.take().or(theirs),
+        }
         self.completed_sessions.merge(other.completed_sessions);
         self.connections_max += other.connections_max;
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
@@ -281,6 +288,12 @@ impl Measurement {
             (Some(mine), Some(theirs)) => mine.merge(theirs),
             (mine, theirs) => *mine = mine.or(theirs),
         }
+    }
+
+    /// Operations started in the window, without further attempts of those that failed.
+    pub fn started_first(&self) -> u64 {
+        let retries = self.attempts.as_ref().map_or(0, |attempts| attempts.retries_started);
+        self.started.saturating_sub(retries)
     }
 
     /// The lengths of a stage; `None` where they were not measured.

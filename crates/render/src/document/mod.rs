@@ -3,6 +3,7 @@
 
 mod agents;
 pub(crate) mod appendix;
+mod attempts;
 mod compare;
 mod generator;
 pub(crate) mod head;
