@@ -34,6 +34,7 @@ mod programs;
 mod qotd;
 mod real_http2;
 mod real_servers;
+mod recover;
 mod reports;
 mod request_log;
 mod retries;

@@ -25,6 +25,10 @@ pub struct AttemptsReport {
     pub amplification: Option<f64>,
     /// From the first intended time of a good request to its end, pauses included.
     pub served_ns: TimesReport,
+    /// Time from the end of an overload until the service was back; absent where it was not, or
+    /// nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery_ns: Option<u64>,
     /// The window in pieces.
     pub intervals: Vec<AttemptsInterval>,
 }
@@ -68,6 +72,7 @@ pub(super) fn attempts_report(trial: &Trial) -> Option<AttemptsReport> {
         amplification: (measured.offered > 0)
             .then(|| measured.attempted as f64 / measured.offered as f64),
         served_ns: times_report(&measured.served, None),
+        recovery_ns: None,
         intervals: intervals(measured, trial.measurement.window.length().0),
     })
 }

@@ -223,6 +223,15 @@ impl TrialReport {
         self.http()?.requests.as_ref()
     }
 
+    /// Sets the time from the end of an overload until the service was back.
+    pub fn set_recovery(&mut self, recovery_ns: Option<u64>) {
+        if let Detail::Http(http) = &mut self.detail
+            && let Some(requests) = &mut http.requests
+        {
+            requests.recovery_ns = recovery_ns;
+        }
+    }
+
     /// The streams of messages of the trial, if any.
     pub fn messages(&self) -> Option<&MessagesReport> {
         self.http()?.messages.as_ref()

@@ -93,7 +93,7 @@ impl ArrivalProcess for Steps {
         let mut end = Nanos::ZERO;
         let mut steps = self.law.0.iter();
         let now = steps.find(|step| {
-            end = end + step.length;
+            end += step.length;
             t < end
         });
         let step = now.or(self.law.0.last());
@@ -104,7 +104,7 @@ impl ArrivalProcess for Steps {
 impl Process for Steps {
     type Law = StepsLaw;
     const KIND: ProcessKind = ProcessKind {
-        shape: "steps(rate for time,...)",
+        shape: "steps(...)",
         meaning: "steps(RATE for TIME,...)",
         carries_rate: true,
         ..ProcessKind::plain(

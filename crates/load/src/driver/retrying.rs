@@ -3,7 +3,7 @@
 use super::{Action, AnyDriver, Driver};
 use crate::measure::{AttemptsMeasured, AttemptsRecorder, Completion, Op, Outcome, Window};
 use crate::rng::Rng;
-use crate::spec::{RetryBudget, RetryPolicy, Share, TrialSpec, jitter_rng};
+use crate::spec::{RetryBudget, RetryCause, RetryPolicy, Share, TrialSpec, jitter_rng};
 use crate::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -104,7 +104,9 @@ impl Retrying {
     /// Time of the retry of a request that failed; `None` where there is none.
     #[inline]
     fn next_attempt(&mut self, request: Request, failed: &Completion, now: Nanos) -> NextAttempt {
-        if request.retries >= self.policy.retries_max || !self.policy.causes.include(failed) {
+        if request.retries >= self.policy.retries_max
+            || !cause_of(failed).is_some_and(|cause| self.policy.causes.has(cause))
+        {
             return NextAttempt::None;
         }
         if !self.budget.as_mut().is_none_or(RetryBudget::spend) {
@@ -123,6 +125,28 @@ enum NextAttempt {
     None,
     /// The same, as the budget permits no retry.
     OverBudget,
+}
+
+/// Why an attempt failed, if that may be retried.
+#[inline]
+fn cause_of(completion: &Completion) -> Option<RetryCause> {
+    Some(match completion.outcome {
+        Outcome::Timeout
+        | Outcome::ConnectTimeout
+        | Outcome::ResponseTimeout
+        | Outcome::HandshakeTimeout
+        | Outcome::MessageTimeout => RetryCause::Timeout,
+        Outcome::HTTP_5XX => RetryCause::Http5xx,
+        Outcome::HTTP_4XX if completion.status == 429 => RetryCause::Http429,
+        Outcome::Refused | Outcome::RefusedStream | Outcome::Unreachable => RetryCause::Refused,
+        Outcome::Reset
+        | Outcome::Closed
+        | Outcome::Truncated
+        | Outcome::Incomplete
+        | Outcome::StreamReset
+        | Outcome::Unprocessed => RetryCause::Reset,
+        _ => return None,
+    })
 }
 
 /// Requests that may be under way at once in one worker.

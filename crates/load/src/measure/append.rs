@@ -5,6 +5,7 @@
 //! [`Measurement::slices`] counts them.
 
 use super::generator_use::most;
+use super::trial::merge_some;
 use super::{
     AgentMeasured, GeneratorUse, Measurement, Observed, ResponseBins, Series, Trial, Window,
 };
@@ -94,10 +95,7 @@ impl Measurement {
         let before = (mem::take(&mut self.series), mem::take(&mut self.answers));
         let sessions = mem::take(&mut self.completed_sessions);
         let mut attempts = self.attempts.take();
-        match (&mut attempts, later.attempts.take()) {
-            (Some(mine), Some(theirs)) => mine.append(theirs),
-            (mine, theirs) => *mine = mine.take().or(theirs),
-        }
+        merge_some(&mut attempts, later.attempts.take(), |mine, theirs| mine.append(theirs));
         let mut intervals = mem::take(&mut self.intervals);
         intervals.extend(mem::take(&mut later.intervals).into_iter().map(|mut i| {
             i.start_ns += length.0;

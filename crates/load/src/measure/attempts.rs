@@ -89,8 +89,8 @@ pub struct AttemptsRecorder {
 const SLOTS_MAX: u64 = 24 * 3_600;
 
 impl AttemptsRecorder {
-    /// For this window, in slots of this length; of a window with more than a day of slots of 1 s,
-    /// the last slot has all the rest.
+    /// For this window, in slots of this length. Of more than a day of slots of 1 s the last slot
+    /// has all the rest.
     pub fn new(window: Window, slot: Nanos) -> AttemptsRecorder {
         let slot = slot.max(Nanos(1));
         let slots = window.length().0.div_ceil(slot.0).min(SLOTS_MAX) as usize;

@@ -269,25 +269,13 @@ impl Measurement {
         self.stream_reset_because =
             (self.stream_reset_because.take()).or(other.stream_reset_because);
         self.handshakes.merge(other.handshakes);
-        match (&mut self.sessions, other.sessions) {
-            (Some(mine), Some(theirs)) => mine.merge(theirs),
-            (mine, theirs) => *mine = mine.take().or(theirs),
-        }
-        match (&mut self.messages, other.messages) {
-            (Some(mine), Some(theirs)) => mine.merge(theirs),
-            (mine, theirs) => *mine = mine.take().or(theirs),
-        }
-        match (&mut self.attempts, other.attempts) {
-            (Some(mine), Some(theirs)) => mine.merge(theirs),
-            (mine, theirs) => *mine = mine.take().or(theirs),
-        }
+        merge_some(&mut self.sessions, other.sessions, |mine, theirs| mine.merge(theirs));
+        merge_some(&mut self.messages, other.messages, |mine, theirs| mine.merge(theirs));
+        merge_some(&mut self.attempts, other.attempts, |mine, theirs| mine.merge(theirs));
         self.completed_sessions.merge(other.completed_sessions);
         self.connections_max += other.connections_max;
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
-        match (&mut self.rate_limit, other.rate_limit) {
-            (Some(mine), Some(theirs)) => mine.merge(theirs),
-            (mine, theirs) => *mine = mine.or(theirs),
-        }
+        merge_some(&mut self.rate_limit, other.rate_limit, |mine, theirs| mine.merge(theirs));
     }
 
     /// Operations started in the window, without further attempts of those that failed.
@@ -306,6 +294,15 @@ impl Measurement {
         self.starts_until = self.starts_until.min(until);
         let kept = self.starts.partition_point(|&t| t < self.starts_until);
         self.starts.truncate(kept);
+    }
+}
+
+/// Merges two values that may be absent.
+pub(super) fn merge_some<T>(mine: &mut Option<T>, theirs: Option<T>, merge: impl Fn(&mut T, T)) {
+    match (mine.as_mut(), theirs) {
+        (Some(mine), Some(theirs)) => merge(mine, theirs),
+        (None, theirs) => *mine = theirs,
+        (Some(_), None) => {}
     }
 }
 

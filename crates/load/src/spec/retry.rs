@@ -2,7 +2,6 @@
 
 use super::{ParseError, parse_duration};
 use crate::law::Law;
-use crate::measure::{Completion, Outcome};
 use crate::rng::{self, Rng};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -11,7 +10,7 @@ use std::fmt;
 /// Retries of a request that failed: how often, when, and after which failures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RetryPolicy {
-    /// Most retries of one request, at least 1.
+    /// Most retries of one request; 0: none.
     pub retries_max: u32,
     /// Pause before each retry.
     pub backoff: Backoff,
@@ -24,6 +23,15 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
+    /// No retries: each request is one attempt.
+    pub const ONCE: RetryPolicy = RetryPolicy {
+        retries_max: 0,
+        backoff: Backoff::DEFAULT,
+        jitter: Jitter::Full,
+        budget: None,
+        causes: RetryCauses::DEFAULT,
+    };
+
     /// Most retries of one request that can be asked for.
     pub const RETRIES_MAX: u32 = 100;
 
@@ -159,27 +167,6 @@ impl RetryCause {
         ("refused", RetryCause::Refused),
         ("reset", RetryCause::Reset),
     ];
-
-    #[inline]
-    fn of(completion: &Completion) -> Option<RetryCause> {
-        Some(match completion.outcome {
-            Outcome::Timeout
-            | Outcome::ConnectTimeout
-            | Outcome::ResponseTimeout
-            | Outcome::HandshakeTimeout
-            | Outcome::MessageTimeout => RetryCause::Timeout,
-            Outcome::HTTP_5XX => RetryCause::Http5xx,
-            Outcome::HTTP_4XX if completion.status == 429 => RetryCause::Http429,
-            Outcome::Refused | Outcome::RefusedStream | Outcome::Unreachable => RetryCause::Refused,
-            Outcome::Reset
-            | Outcome::Closed
-            | Outcome::Truncated
-            | Outcome::Incomplete
-            | Outcome::StreamReset
-            | Outcome::Unprocessed => RetryCause::Reset,
-            _ => return None,
-        })
-    }
 }
 
 /// The failures that are retried, a bit for each cause.
@@ -190,14 +177,9 @@ impl RetryCauses {
     /// All but status 429, by which a server asks for less.
     pub const DEFAULT: RetryCauses = RetryCauses(0b1_1011);
 
-    /// Whether this end of an attempt is among them.
+    /// Whether this cause is among them.
     #[inline]
-    pub fn include(self, completion: &Completion) -> bool {
-        RetryCause::of(completion).is_some_and(|cause| self.has(cause))
-    }
-
-    #[inline]
-    fn has(self, cause: RetryCause) -> bool {
+    pub fn has(self, cause: RetryCause) -> bool {
         self.0 & (1 << cause as u8) != 0
     }
 
@@ -300,7 +282,6 @@ pub(crate) fn jitter_rng(seed: u64, worker: u32) -> Rng {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Op;
     use proptest::prelude::*;
 
     #[test]
@@ -330,19 +311,10 @@ mod tests {
 
     #[test]
     fn causes_are_those_named() {
-        let ends = |outcome, status| {
-            let op = Op { intended: Nanos::ZERO, lane: 0 };
-            Completion { status, ..Completion::at_once(op, Nanos::ZERO, outcome) }
-        };
         let named = RetryCauses::parse("timeout, 429").unwrap();
         assert_eq!(named.to_string(), "timeout,429");
-        assert!(named.include(&ends(Outcome::Timeout, 0)));
-        assert!(named.include(&ends(Outcome::HTTP_4XX, 429)));
-        assert!(!named.include(&ends(Outcome::HTTP_4XX, 404)));
-        assert!(!named.include(&ends(Outcome::HTTP_5XX, 503)));
+        assert!(named.has(RetryCause::Http429) && !named.has(RetryCause::Http5xx));
         assert_eq!(RetryCauses::DEFAULT.to_string(), "timeout,5xx,refused,reset");
-        assert!(!RetryCauses::DEFAULT.include(&ends(Outcome::Ok, 200)));
-        assert!(!RetryCauses::DEFAULT.include(&ends(Outcome::InFlight, 0)));
         let wrong = RetryCauses::parse("timeout,oops").unwrap_err().0;
         assert!(wrong.starts_with("'oops' is no failure to retry"), "{wrong}");
     }

@@ -73,7 +73,7 @@ fn levels_table(rows: &[(&str, &AttemptsReport)]) -> Table {
 }
 
 /// Rates of requests offered and served, and of attempts.
-fn over_time(requests: &AttemptsReport) -> Plot {
+pub(super) fn over_time(requests: &AttemptsReport) -> Plot {
     let intervals = requests.intervals.as_slice();
     let end = intervals.last().map_or(1, |i| i.end_ns);
     let stair = |value: fn(&AttemptsInterval) -> u64| -> Vec<Point> {

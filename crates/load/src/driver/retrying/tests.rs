@@ -62,6 +62,20 @@ fn failed_attempt_is_retried_after_its_pause() {
 }
 
 #[test]
+fn failures_have_their_causes() {
+    let ends = |outcome, status| {
+        let ended = Completion::at_once(op(ms(0), 0), ms(1), outcome);
+        cause_of(&Completion { status, ..ended })
+    };
+    assert_eq!(ends(Outcome::Timeout, 0), Some(RetryCause::Timeout));
+    assert_eq!(ends(Outcome::HTTP_4XX, 429), Some(RetryCause::Http429));
+    assert_eq!(ends(Outcome::HTTP_4XX, 404), None);
+    assert_eq!(ends(Outcome::HTTP_5XX, 503), Some(RetryCause::Http5xx));
+    assert_eq!(ends(Outcome::Ok, 200), None);
+    assert_eq!(ends(Outcome::InFlight, 0), None);
+}
+
+#[test]
 fn good_and_other_failures_are_not_retried() {
     for outcome in [Outcome::Ok, Outcome::HTTP_4XX, Outcome::Malformed] {
         let mut driver = driver(open(10), ms(1_000), policy(3, None));
