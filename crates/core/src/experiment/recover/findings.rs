@@ -13,9 +13,9 @@ codes! {
         cause "The service still fails after the overload has ended, at a load that it served \
                before. Something keeps it overloaded: retries of requests that fail, work on \
                requests whose clients have gone, or a cache that stays cold.",
-        remedy "Give clients a retry budget, bound the queue of the service so that its wait is \
-                shorter than the clients' timeout, or let it drop requests that waited too long. \
-                --explain measures which change helps.";
+        remedy "Give clients a retry budget. Or bound the queue of the service, so that its wait \
+                is shorter than the clients' timeout. --explain measures which change of the \
+                clients' helps.";
     DEGRADED = "degraded_after_overload":
         cause "After the overload the service serves nearly what it served before, but more slowly \
                or not all of it.",

@@ -77,7 +77,7 @@ fn budget_bound_and_patience_let_it_recover() {
         let c = &found.conclusion;
         assert_eq!(c.verdict, Some(Recovered), "{name}: {c:?}");
         assert!(c.recovery_ns.unwrap() < 19_000_000_000, "{name}: {c:?}");
-        assert!(c.failed_requests > 500, "{name}: {c:?}");
+        assert!(c.failed_requests > 100, "{name}: {c:?}");
         assert!(!found.findings.iter().any(|f| f.is(findings::METASTABLE)), "{name}");
         assert_eq!(found.trials[0].requests().unwrap().recovery_ns, c.recovery_ns);
     }
