@@ -15,8 +15,12 @@ pub struct AttemptsReport {
     pub attempted: u64,
     /// Requests that were served within the timeout, by whichever attempt.
     pub good: u64,
+    /// Requests that were served, in percent of the offered ones.
+    pub good_percent: f64,
     /// Requests that failed for good.
     pub failed: u64,
+    /// Requests that failed for good, in percent of the offered ones.
+    pub failed_percent: f64,
     /// Requests without an end: a retry was pending or under way when the trial ended.
     pub unfinished: u64,
     /// Failed requests with retries left that the retry budget did not permit.
@@ -62,11 +66,14 @@ impl AttemptsInterval {
 pub(super) fn attempts_report(trial: &Trial) -> Option<AttemptsReport> {
     let measured = trial.measurement.attempts.as_ref()?;
     let ended = measured.good + measured.failed;
+    let percent = |n: u64| n as f64 * 100.0 / measured.offered.max(1) as f64;
     Some(AttemptsReport {
         offered: measured.offered,
         attempted: measured.attempted,
         good: measured.good,
+        good_percent: percent(measured.good),
         failed: measured.failed,
+        failed_percent: percent(measured.failed),
         unfinished: measured.offered.saturating_sub(ended),
         over_budget: measured.over_budget,
         amplification: (measured.offered > 0)

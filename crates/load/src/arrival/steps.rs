@@ -109,7 +109,7 @@ impl Process for Steps {
         carries_rate: true,
         ..ProcessKind::plain(
             "steps",
-            "steps(rate for time,...): rates one after another, such as steps(100 for 10s,300 for \
+            "steps(...): rates one after another, such as steps(100 for 10s,300 for \
              5s,100 for 30s); the last goes on; replaces --rate.",
         )
     };

@@ -23,15 +23,15 @@ pub(super) fn show(doc: &mut Document, requests: Option<&AttemptsReport>) {
 
 /// Requests offered, attempted and good, and what became of the others.
 pub(super) fn facts(requests: &AttemptsReport) -> Vec<Fact> {
-    let share = |n: u64| percent(n as f64 * 100.0 / requests.offered.max(1) as f64);
     let attempts = known(requests.amplification, |times| format!("{} each", number(times)));
     let mut facts = vec![
         fact("offered", count(requests.offered)),
         fact("attempted", format!("{}, {attempts}", count(requests.attempted))),
-        fact("good", format!("{} ({})", count(requests.good), share(requests.good))),
+        fact("good", format!("{} ({})", count(requests.good), percent(requests.good_percent))),
     ];
     if requests.failed > 0 {
-        let mut words = format!("{} ({})", count(requests.failed), share(requests.failed));
+        let mut words =
+            format!("{} ({})", count(requests.failed), percent(requests.failed_percent));
         if requests.over_budget > 0 {
             let over = count(requests.over_budget);
             words += &format!(", {over} of them as the retry budget was spent");
