@@ -88,7 +88,8 @@ pub(super) fn analyse(trial: &TrialReport, phases: RecoverPhases) -> Option<Reco
     Some(RecoveryAnalysis {
         verdict,
         is_carried,
-        recovery: back.map(|back| back - trigger_ends),
+        // Without a base load that was carried, bounds of it say nothing.
+        recovery: back.filter(|_| verdict.is_some()).map(|back| back - trigger_ends),
         base,
         after: ended,
         goodput_at_least_per_s: bounds.goodput_per_s,

@@ -196,7 +196,7 @@ impl Recover {
         };
         let mut conclusion = RecoverConclusion {
             verdict: shown.verdict,
-            recovery_ns: shown.recovery.filter(|_| shown.verdict.is_some()).map(|t| t.0),
+            recovery_ns: shown.recovery.map(|t| t.0),
             base: shown.base,
             after: shown.after,
             goodput_at_least_per_s: shown.goodput_at_least_per_s,
@@ -248,8 +248,7 @@ impl Experiment for Recover {
     fn reported(&self, past: &[TrialReport]) -> Option<Vec<TrialReport>> {
         let with_recovery = |trial: &TrialReport| {
             let mut trial = trial.clone();
-            let shown = self.analysis(&trial).filter(|shown| shown.verdict.is_some());
-            let recovery = shown.and_then(|shown| shown.recovery);
+            let recovery = self.analysis(&trial).and_then(|shown| shown.recovery);
             trial.set_recovery(recovery.map(|t| t.0));
             trial
         };

@@ -97,6 +97,15 @@ fn explanation_finds_that_a_budget_helps() {
     assert!(c.answer.contains("it recovers in"), "{}", c.answer);
 }
 
+/// The queue of the first trial is still there, so this trial shows nothing of the change.
+#[test]
+fn too_short_a_rest_is_no_remedy() {
+    let rest = RecoverSpec { explains: true, ..spec(700, 0, None) };
+    let never_carried = assess(&simulate(&Recover::new(rest.clone()).trial(1), &world(None)).trial);
+    let shown = analyse(&never_carried, rest.phases).unwrap();
+    assert_eq!((shown.is_carried, shown.verdict, shown.recovery), (false, None, None));
+}
+
 #[test]
 fn trigger_within_capacity_changes_nothing() {
     let mut spec = spec(100, 3, None);
