@@ -173,6 +173,10 @@ pub struct Measurement {
     /// Whole responses after which bytes came that nobody asked for, in the whole trial.
     #[serde(default)]
     pub surplus: u64,
+    /// Answers that no operation under way waited for, in the whole trial: late, repeated or never
+    /// asked for.
+    #[serde(default)]
+    pub unmatched: u64,
     /// The fault of the first malformed response, in words.
     #[serde(default)]
     pub malformed_because: Option<String>,
@@ -201,6 +205,14 @@ pub struct Measurement {
     /// The effect of a limit on operations per second; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimitUse>,
+}
+
+/// Merges what both have, or takes what one has.
+fn merge_some<T>(mine: &mut Option<T>, theirs: Option<T>, merge: impl FnOnce(&mut T, T)) {
+    match (mine, theirs) {
+        (Some(mine), Some(theirs)) => merge(mine, theirs),
+        (mine, theirs) => *mine = mine.take().or(theirs),
+    }
 }
 
 impl Measurement {
@@ -255,6 +267,7 @@ impl Measurement {
         self.lost += other.lost;
         self.unsent += other.unsent;
         self.surplus += other.surplus;
+        self.unmatched += other.unmatched;
         if self.targets.is_empty() {
             self.targets = other.targets
         } else {
@@ -266,21 +279,12 @@ impl Measurement {
         self.stream_reset_because =
             (self.stream_reset_because.take()).or(other.stream_reset_because);
         self.handshakes.merge(other.handshakes);
-        match (&mut self.sessions, other.sessions) {
-            (Some(mine), Some(theirs)) => mine.merge(theirs),
-            (mine, theirs) => *mine = mine.take().or(theirs),
-        }
-        match (&mut self.messages, other.messages) {
-            (Some(mine), Some(theirs)) => mine.merge(theirs),
-            (mine, theirs) => *mine = mine.take().or(theirs),
-        }
+        merge_some(&mut self.sessions, other.sessions, |mine, theirs| mine.merge(theirs));
+        merge_some(&mut self.messages, other.messages, |mine, theirs| mine.merge(theirs));
         self.completed_sessions.merge(other.completed_sessions);
         self.connections_max += other.connections_max;
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
-        match (&mut self.rate_limit, other.rate_limit) {
-            (Some(mine), Some(theirs)) => mine.merge(theirs),
-            (mine, theirs) => *mine = mine.or(theirs),
-        }
+        merge_some(&mut self.rate_limit, other.rate_limit, |mine, theirs| mine.merge(theirs));
     }
 
     /// The lengths of a stage; `None` where they were not measured.
