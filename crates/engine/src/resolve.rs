@@ -64,8 +64,8 @@ fn reach(endpoint: &Endpoint, patience: Duration) -> Result<(RawAddress, String)
 }
 
 /// Resolves the target and connects to it once, before any load, with the handshake of TLS or
-/// HTTP/2. One that is spoken with in datagrams has none, and is not asked. Each address has `connect_timeout` to answer. Returns the first that did, as text, and
-/// what was agreed on.
+/// HTTP/2. One that is spoken with in datagrams has none, and is not asked. Each address has
+/// `connect_timeout` to answer. Returns the first that did, as text, and what was agreed on.
 ///
 /// # Errors
 /// [`RunError::Unreachable`] with the reason.
