@@ -28,6 +28,8 @@ pub const FOR_TESTS: &[Tool] = &[
     tool("python3", "python3", "knee against Python's http.server"),
     tool("node", "nodejs", "knee against Node"),
     tool("nghttpd", "nghttp2-server", "knee against nghttpd"),
+    tool("nsd", "nsd", "knee against nsd"),
+    tool("knotd", "knot", "knee against Knot DNS"),
     tool("go", "golang-go", "knee against Go's net/http"),
     tool("caddy", "caddy", "knee against Caddy"),
     tool("hypercorn", "python3-hypercorn", "knee against hypercorn"),

@@ -8,20 +8,49 @@ use crate::sys::socket::{Address, RawAddress, Socket};
 use knee_load::spec::{Endpoint, Target};
 use knee_load::time::Nanos;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Where the operations on a target go: the first address that accepts a connection, or that a
+/// datagram may be sent to.
+///
+/// # Errors
+/// [`RunError::Unreachable`]: what was tried and what came of it.
+pub(crate) fn reach_target(target: &Target, patience: Duration) -> Result<RawAddress, RunError> {
+    match &target.endpoint {
+        Endpoint::Tcp { host, port } if target.protocol.is_in_datagrams() => {
+            let address = Address::Tcp(lookup_one(host, *port, patience)?);
+            RawAddress::new(&address).map_err(|e| RunError::Unreachable(reason(&e)))
+        }
+        endpoint => reach(endpoint, patience).map(|(address, _)| address),
+    }
+}
+
+/// The first address of a host that a datagram may be sent to. Whether it answers only a query
+/// tells.
+fn lookup_one(host: &str, port: u16, patience: Duration) -> Result<SocketAddr, RunError> {
+    let mut tried = Vec::new();
+    for address in names::lookup(host, port, patience)? {
+        let any: IpAddr = match address {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        match UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(address)) {
+            Ok(()) => return Ok(address),
+            Err(error) => tried.push(format!("{address}: {}", reason(&error))),
+        }
+    }
+    Err(unreachable(host, &tried))
+}
 
 /// The first address of the endpoint that accepts a connection, tried in the order in which the
 /// resolver gives them (RFC 6724). The lookup of its name has `patience`, and so has each address.
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: what was tried and what came of it.
-pub(crate) fn reach(
-    endpoint: &Endpoint,
-    patience: Duration,
-) -> Result<(RawAddress, String), RunError> {
+fn reach(endpoint: &Endpoint, patience: Duration) -> Result<(RawAddress, String), RunError> {
     match endpoint {
         Endpoint::Unix { path } => reach_unix(path, patience),
         Endpoint::Tcp { host, port } => {
@@ -35,12 +64,19 @@ pub(crate) fn reach(
 }
 
 /// Resolves the target and connects to it once, before any load, with the handshake of TLS or
-/// HTTP/2. Each address has `connect_timeout` to answer. Returns the first that did, as text, and
-/// what was agreed on.
+/// HTTP/2. One that is spoken with in datagrams has none, and is not asked. Each address has
+/// `connect_timeout` to answer. Returns the first that did, as text, and what was agreed on.
 ///
 /// # Errors
 /// [`RunError::Unreachable`] with the reason.
 pub fn preflight(target: &Target, connect_timeout: Nanos) -> Result<(String, Greeting), RunError> {
+    if let (Endpoint::Tcp { host, port }, true) =
+        (&target.endpoint, target.protocol.is_in_datagrams())
+    {
+        let address = lookup_one(host, *port, Duration::from_nanos(connect_timeout.0))?;
+        let greeting = Greeting { version: target.version(), agreed: None };
+        return Ok((Address::Tcp(address).to_string(), greeting));
+    }
     let mut greeting = None;
     let address = over_one_connection(target, connect_timeout, &mut |stream, tls, patience| {
         greeting = Some(greet(stream, target, tls, patience)?);

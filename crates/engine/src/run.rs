@@ -130,7 +130,7 @@ fn run_crew(
     let patience = Duration::from_nanos(spec.connect_timeout.0);
     let address = match &spec.load {
         Load::Overload(_) => resolve::overload_address(&spec.target.endpoint, patience)?,
-        _ => resolve::reach(&spec.target.endpoint, patience)?.0,
+        _ => resolve::reach_target(&spec.target, patience)?,
     };
     let sources = match &spec.load {
         Load::Overload(load) => resolve::sources(&load.sources, &address)?,

@@ -328,7 +328,7 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
         for part in self.recorder.roll_all(now) {
             emit(part);
         }
-        let Tally { opened, open_max, surplus, in_flight, .. } = self.client.tally();
+        let Tally { opened, open_max, surplus, unmatched, in_flight, .. } = self.client.tally();
         let mut measurement = self.recorder.finish(now);
         measurement.attempts = self.driver.finish(now);
         measurement.lost = in_flight;
@@ -342,6 +342,7 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
         measurement.connections_opened = opened;
         measurement.connections_max = open_max;
         measurement.surplus = surplus;
+        measurement.unmatched = unmatched;
         measurement.rate_limit = self.client.rate_limit().map(RateLimit::used);
         measurement
     }

@@ -89,6 +89,11 @@ fn url() {
 }
 
 #[test]
+fn dns() {
+    run("dns", 3_000, checks::dns::check);
+}
+
+#[test]
 fn websocket() {
     run("websocket", 3_000, checks::websocket::check);
 }

@@ -1,5 +1,6 @@
 //! What is spoken with a target: the options of each protocol, and those of TLS.
 
+mod dns;
 mod grpc;
 mod secure;
 mod websocket;
@@ -33,12 +34,14 @@ pub struct ProtocolArgs {
 
 impl ProtocolArgs {
     /// The same target, spoken with and secured as its scheme and the options say. `of_requests`:
-    /// which of the options that only single requests of HTTP have were given.
+    /// which of the options that only single requests of HTTP have were given. `of_http`: which of
+    /// those that all that begins in HTTP has.
     pub fn apply(
         &self,
         target: Target,
         scheme: Scheme,
         of_requests: &[(bool, &'static str)],
+        of_http: &[(bool, &'static str)],
     ) -> Result<Target, Failure> {
         let refuse = |option: Option<&'static str>, wrong: &str| match option {
             Some(option) => Err(Failure::argument(option, wrong)),
@@ -52,6 +55,13 @@ impl ProtocolArgs {
         }
         match scheme {
             Scheme::Http | Scheme::Https => self.secure.apply(target, scheme),
+            Scheme::Dns | Scheme::DnsTcp | Scheme::DnsTls => {
+                refuse(self.secure.of_http(), "is of HTTP, and not of DNS: leave it out")?;
+                let wrong = "is of HTTP, and a query of DNS has none: leave it out";
+                refuse(first_given(&[of_requests, of_http].concat()), wrong)?;
+                let target = self.secure.apply(target, scheme)?;
+                dns::apply(target, scheme, self.secure.streams())
+            }
             Scheme::Ws | Scheme::Wss => {
                 refuse(self.secure.of_http(), "a WebSocket begins in HTTP/1.1: leave it out")?;
                 let wrong = "a WebSocket opens with GET and carries many messages: leave it out";

@@ -15,7 +15,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
 use knee_load::spec::{
-    Endpoint, HttpRequest, ParseError, Pick, Scheme, Target, Url, parse_targets,
+    Endpoint, HttpRequest, ParseError, Pick, Scheme, Target, Url, parse_names, parse_targets,
 };
 use knee_scenario::Scenario;
 use knee_scenario::import::data;
@@ -27,8 +27,7 @@ use std::sync::Arc;
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Target")]
 pub struct TargetArgs {
-    /// URL to load, such as http://HOST:8080/path or ws://HOST/, or a scenario file
-    /// (.yaml, .json)
+    /// URL: http://HOST/path, ws://HOST/, dns://HOST/NAME; or a scenario file (.yaml, .json)
     #[arg(value_name = "URL", help_heading = None::<&str>)]
     pub url: Option<String>,
 
@@ -60,9 +59,10 @@ pub struct TargetArgs {
     /// Each is a line 'METHOD URL', or a URL alone for GET. 'weight=N' may follow, then its lines
     /// 'Name: value' and at most one '@FILE' for its body. An empty line ends it; # begins a
     /// comment. Each of up to 100 targets is reported on its own; of more, the 100th line is the
-    /// sum of all further ones. The file has up to 256 MiB.
+    /// sum of all further ones. The file has up to 256 MiB. With a URL dns://HOST each line is a
+    /// question, 'NAME TYPE', as in dnsperf.
     #[arg(long, value_name = "FILE", hide_short_help = true)]
-    #[arg(conflicts_with_all = ["url", "method", "body", "get", "head"])]
+    #[arg(conflicts_with_all = ["method", "body", "get", "head"])]
     #[arg(conflicts_with_all = super::data::IDS)]
     targets: Option<String>,
 
@@ -122,7 +122,8 @@ impl TargetArgs {
             return self.target_of(scenario);
         }
         let (endpoint, scheme, requests) = match (&self.targets, self.url()) {
-            (Some(file), _) => self.several(file)?,
+            (Some(file), Some(url)) => self.questions(file, url)?,
+            (Some(file), None) => self.several(file)?,
             (None, Some(url)) => self.one(url)?,
             (None, None) => {
                 let wrong = "is missing: give one, such as http://127.0.0.1:8080/";
@@ -147,7 +148,18 @@ impl TargetArgs {
     fn speak(&self, target: Target, scheme: Scheme) -> Result<Target, Failure> {
         let of_requests =
             [(self.method.is_some(), "--method"), (self.no_keepalive, "--no-keepalive")];
-        self.protocol.apply(target, scheme, &of_requests)
+        let data = &self.curl.data;
+        let of_http = [
+            (self.body.is_some(), "--body"),
+            (data.is_given(), if data.is_json() { "--json-body" } else { "--data" }),
+            (!self.header.is_empty(), "--header"),
+            (self.user.is_some(), "--user"),
+            (self.content_type.is_some(), "--content-type"),
+            (self.scenario.is_some(), "a scenario"),
+            first_of(self.expect.given()),
+            first_of(self.messages.given()),
+        ];
+        self.protocol.apply(target, scheme, &of_requests, &of_http)
     }
 
     fn check_proxy(&self, scheme: Scheme) -> Result<(), Failure> {
@@ -209,6 +221,34 @@ impl TargetArgs {
         Ok((targets.endpoint, targets.scheme, requests))
     }
 
+    /// The questions in a file to the server of a URL.
+    fn questions(
+        &self,
+        file: &str,
+        url: &str,
+    ) -> Result<(Endpoint, Scheme, Vec<HttpRequest>), Failure> {
+        let server = Url::parse(url).map_err(|e| Failure::argument("URL", e))?;
+        if !matches!(server.scheme(), Scheme::Dns | Scheme::DnsTcp | Scheme::DnsTls) {
+            let wrong = "has the URLs of HTTP itself: leave URL out, or write dns://HOST";
+            return Err(Failure::argument("--targets", wrong));
+        }
+        if server.path() != "/" {
+            let wrong = "has the names: leave out what follows the host in URL";
+            return Err(Failure::argument("--targets", wrong));
+        }
+        let text = input::read_text(file).map_err(|e| Failure::argument("--targets", e.line))?;
+        let paths = parse_names(&text)
+            .map_err(|e| Failure::argument("--targets", format!("{file}: {e}")))?;
+        let base = url.trim_end_matches('/');
+        let request = |path: String| {
+            let url = Url::parse(&format!("{base}{path}"))?;
+            HttpRequest::new("GET", &url, Vec::new(), Vec::new(), 1)
+        };
+        let requests = paths.into_iter().map(request).collect::<Result<_, _>>();
+        let requests = requests.map_err(|e| Failure::argument("--targets", e))?;
+        Ok((server.endpoint().clone(), server.scheme(), requests))
+    }
+
     /// The same request with the headers that options give, and the content type that goes with its
     /// body unless one is given.
     fn with_headers(
@@ -237,6 +277,11 @@ impl TargetArgs {
         }
         Ok(request)
     }
+}
+
+/// An option that was given, as the lists of options that are refused have it.
+fn first_of(given: Option<&'static str>) -> (bool, &'static str) {
+    (given.is_some(), given.unwrap_or_default())
 }
 
 /// Serializes headers as they are typed.

@@ -4,6 +4,7 @@
 mod compare;
 mod connections;
 mod counts;
+mod dns;
 mod early_answers;
 mod faults;
 mod few_resources;

@@ -307,6 +307,10 @@ pub struct TrafficReport {
     /// Whole responses after which bytes came that nobody asked for, in the whole trial.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub surplus_responses: u64,
+    /// Answers that no operation under way waited for, in the whole trial: late, repeated or never
+    /// asked for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unmatched_answers: u64,
     /// Each target on its own, in the order of the targets file; absent where there is one. Of
     /// sessions each step, however many there are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

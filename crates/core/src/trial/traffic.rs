@@ -28,6 +28,7 @@ pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
         },
         unsent: measured.unsent,
         surplus_responses: measured.surplus,
+        unmatched_answers: measured.unmatched,
         targets: targets(&measured.targets, &trial.spec.target, measured.window.length()),
     }
 }

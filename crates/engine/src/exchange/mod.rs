@@ -3,11 +3,14 @@
 //! A conversation does no I/O and reads no clock, so the same code runs over epoll, io_uring, TLS,
 //! byte slices in tests and a fuzzer.
 
+pub mod dns;
 pub mod http1;
 pub mod http2;
 pub mod websocket;
 
 use crate::reactor::WireRequest;
+pub use crate::sys::socket::SocketKind;
+use dns::Dns;
 use http1::Http1;
 use http2::Http2;
 use knee_load::measure::{Outcome, Status};
@@ -32,6 +35,13 @@ pub trait Conversation: Sized {
 
     /// When the request of an operation leaves.
     const DEPARTURE: Departure;
+
+    /// What its socket carries. Over datagrams each call of [`Conversation::receive`] has one, and
+    /// what is put out is datagrams behind their lengths ([`SocketKind::first_of`]).
+    #[inline]
+    fn socket(_: &Self::Shared) -> SocketKind {
+        SocketKind::Stream
+    }
 
     /// Starts a connection. Bytes to send before any operation are put out.
     fn established(cx: &mut CallContext<'_, Self::Shared>) -> Self;
@@ -136,6 +146,7 @@ pub(crate) fn with_conversation<W: WithConversation>(target: &Target, work: W) -
         Protocol::Http(settings) => work.with::<Http1>(settings),
         Protocol::WebSocket(settings) => work.with::<WebSocket>(settings),
         Protocol::Grpc(_) => work.with::<Http2>(&target.protocol.http()),
+        Protocol::Dns(settings) => work.with::<Dns>(settings),
     }
 }
 
@@ -407,6 +418,8 @@ pub enum OpEvent {
     /// Unrequested bytes follow a complete response. Comes before that response's event if both
     /// were received together.
     Surplus,
+    /// An answer came that no operation under way waits for: late, repeated or never asked for.
+    Unmatched,
 }
 
 /// Bytes to send over a connection, in order.

@@ -55,7 +55,7 @@ impl Timestamps {
 mod tests {
     use super::*;
     use crate::sys::clock;
-    use crate::sys::socket::{Address, Listener, RawAddress, Socket};
+    use crate::sys::socket::{Address, Listener, RawAddress, Socket, SocketKind};
     use std::net::SocketAddr;
 
     /// Two ends of a connection over the loopback, blocking.
@@ -63,7 +63,7 @@ mod tests {
         let any = Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let listener = Listener::bind(&RawAddress::new(&any).unwrap(), 1).unwrap();
         let address = RawAddress::new(&listener.local_address().unwrap()).unwrap();
-        let one = Socket::blocking(&address).unwrap();
+        let one = Socket::blocking(&address, SocketKind::Stream).unwrap();
         one.connect(&address).unwrap();
         (one, listener.accept().unwrap())
     }

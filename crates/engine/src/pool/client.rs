@@ -154,6 +154,8 @@ pub(crate) struct Tally {
     pub in_flight: u64,
     /// Complete responses followed by unrequested bytes.
     pub surplus: u64,
+    /// Answers that no operation under way waited for.
+    pub unmatched: u64,
 }
 
 /// Completed operations until they are taken, in the order of their ends. Readers get references:

@@ -5,7 +5,7 @@ use super::{
     WireRequests, place,
 };
 use crate::sys::epoll::{self, Epoll, flags};
-use crate::sys::socket::{Socket, TcpState};
+use crate::sys::socket::{Socket, SocketKind, TcpState};
 use knee_load::time::Nanos;
 use std::collections::VecDeque;
 use std::io;
@@ -17,6 +17,9 @@ const READ_BYTES: usize = 128 * 1024;
 /// Most bytes read from a connection before others have their turn.
 const TURN_BYTES_MAX: usize = 2 * READ_BYTES;
 
+/// What a datagram counts for as bytes at least: a call each, however short it is.
+const DATAGRAM_BYTES_MIN: usize = 1 << 10;
+
 /// First token of watched descriptors that are no connections.
 const WATCHED: u64 = 1 << 63;
 
@@ -27,7 +30,8 @@ const EVENTS_MAX: usize = 256;
 ///
 /// Edge-triggered, as level-triggered readiness costs a second look at every connection. A read
 /// that did not fill the buffer has emptied the socket (epoll(7)), so no second read is needed. If
-/// the peer has closed as well, those bytes were its last ones.
+/// the peer has closed as well, those bytes were its last ones. A datagram socket is read until it
+/// has no more.
 ///
 /// A connection with more to read than one turn permits waits in a queue, as no further event
 /// announces it. So no peer, however fast, keeps the worker from others or from its timers.
@@ -50,6 +54,7 @@ pub(crate) struct EpollBackend {
 #[derive(Default)]
 struct Connection {
     socket: Option<Socket>,
+    kind: SocketKind,
     /// Counts the connections of the slot, to detect events of earlier ones.
     generation: u32,
     connected: bool,
@@ -227,6 +232,7 @@ impl EpollBackend {
                 connection.unread = Some(ending);
                 return self.turns.push_back(token);
             }
+            let is_stream = connection.kind == SocketKind::Stream;
             let received = if self.timestamps {
                 socket.receive(buffer)
             } else {
@@ -234,10 +240,16 @@ impl EpollBackend {
             };
             let received =
                 received.map(|(n, realtime_ns)| Piece { bytes: &buffer[..n], realtime_ns });
-            let read = received.as_ref().map_or(0, |piece| piece.bytes.len());
+            let least = if is_stream { 0 } else { DATAGRAM_BYTES_MIN };
+            let read = received.as_ref().map_or(0, |piece| piece.bytes.len().max(least));
             turn_bytes = turn_bytes.saturating_sub(read);
             self.readable_bytes = self.readable_bytes.saturating_sub(read);
             match received {
+                Ok(piece) if !is_stream => {
+                    if !piece.bytes.is_empty() {
+                        sink.on_event(self, slot, Event::Received(piece));
+                    }
+                }
                 Ok(Piece { bytes: [], .. }) => {
                     let event = match self.connections[slot as usize].send_error.take() {
                         Some(error) => Event::Failed(io::Error::from_raw_os_error(error)),
@@ -275,8 +287,9 @@ impl EpollBackend {
             if piece.is_empty() {
                 break;
             }
+            let (border, piece) = connection.kind.first_of(piece);
             match socket.send(piece) {
-                Ok(n) => gone += n,
+                Ok(n) => gone += border + n,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     connection.unsent = Some((payload, gone));
                     return Ok(());
@@ -306,13 +319,13 @@ impl Backend for EpollBackend {
     const NAME: &'static str = "epoll";
 
     fn open(&mut self, slot: u32, opening: ConnectOptions<'_>) -> io::Result<()> {
-        let socket = opening.socket(Socket::new, self.timestamps)?;
+        let socket = opening.socket(Socket::of_kind, self.timestamps)?;
         let connection = &mut self.connections[slot as usize];
         let token = u64::from(connection.generation) << 32 | u64::from(slot);
         socket.connect(opening.to)?;
         let watch = flags::READ | flags::WRITE | flags::READ_CLOSED | flags::EDGE;
         self.epoll.add(&socket, token, watch)?;
-        connection.socket = Some(socket);
+        (connection.socket, connection.kind) = (Some(socket), opening.kind);
         connection.connected = false;
         (connection.unsent, connection.send_error) = (None, None);
         Ok(())

@@ -17,6 +17,7 @@ pub(crate) use requests::{WireRequest, WireRequests};
 pub(crate) use uring::UringBackend;
 pub(crate) use wait::{COVERED, Waiter, margin_within_bounds};
 
+pub(crate) use crate::sys::socket::SocketKind;
 use crate::sys::socket::{RawAddress, Socket, TcpState};
 use knee_load::time::Nanos;
 use std::io;
@@ -27,7 +28,8 @@ use std::os::fd::OwnedFd;
 /// timers.
 const POLL_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes sent in one go.
+/// Bytes sent in one go. Over a datagram socket each datagram stands behind its length
+/// ([`SocketKind::first_of`]).
 #[derive(Debug)]
 pub(crate) enum Payload {
     /// A request registered before the run, by number.
@@ -79,7 +81,7 @@ pub(crate) enum Event<'a> {
     Failed(io::Error),
 }
 
-/// Received bytes.
+/// Received bytes: a piece of a stream, or one datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     /// The bytes, never none.
@@ -135,12 +137,20 @@ pub(crate) struct ConnectOptions<'a> {
     /// Whether small writes are sent at once (TCP_NODELAY). Not needed for a single write that fits
     /// into a segment.
     pub nodelay: bool,
+    /// What the socket carries.
+    pub kind: SocketKind,
 }
 
 impl ConnectOptions<'_> {
     /// Options of most connections: any local address, every write sent at once.
     pub(crate) fn to(address: &RawAddress) -> ConnectOptions<'_> {
-        ConnectOptions { to: address, from: None, nodelay: address.family() != libc::AF_UNIX }
+        let nodelay = address.family() != libc::AF_UNIX;
+        ConnectOptions { to: address, from: None, nodelay, kind: SocketKind::Stream }
+    }
+
+    /// The same for a socket of this kind.
+    pub(crate) fn of_kind(self, kind: SocketKind) -> Self {
+        ConnectOptions { nodelay: self.nodelay && kind == SocketKind::Stream, kind, ..self }
     }
 
     /// Opens a socket by `new`, with receive timestamps if `timestamps`.
@@ -149,10 +159,10 @@ impl ConnectOptions<'_> {
     /// Out of descriptors; the local address is not of this machine.
     fn socket(
         &self,
-        new: fn(&RawAddress) -> io::Result<Socket>,
+        new: fn(&RawAddress, SocketKind) -> io::Result<Socket>,
         timestamps: bool,
     ) -> io::Result<Socket> {
-        let socket = new(self.to)?;
+        let socket = new(self.to, self.kind)?;
         if timestamps {
             // A kernel without timestamps delivers the bytes without.
             let _ = socket.set_timestamps();

@@ -4,7 +4,7 @@ use super::*;
 use crate::sys::socket::Address;
 use knee_load::spec::Body;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
@@ -90,6 +90,77 @@ fn exchange<B: Backend>(mut io: B) {
     drop(peer);
     let seen = poll_until(&mut io, |s| s.last() == Some(&Seen::Ended(3)));
     assert_eq!(seen, [Seen::Received(3, 700_000), Seen::Ended(3)], "the end comes after the bytes");
+}
+
+/// Datagrams of these contents, as a payload has them.
+fn datagrams(contents: &[&[u8]]) -> Payload {
+    let behind_lengths =
+        |content: &&[u8]| [&(content.len() as u16).to_be_bytes(), *content].concat();
+    Payload::Owned(contents.iter().flat_map(behind_lengths).collect())
+}
+
+fn datagrams_keep_their_borders<B: Backend>(mut io: B) {
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    peer.set_read_timeout(Some(PATIENCE)).unwrap();
+    let address = raw(peer.local_addr().unwrap());
+    io.open(3, ConnectOptions::to(&address).of_kind(SocketKind::Datagram)).unwrap();
+    assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(3)]);
+    io.send(3, datagrams(&[b"one", b"", b"three"])).unwrap();
+    assert!(!io.is_sending(3));
+    let mut into = [0; 16];
+    let mut from = None;
+    for want in [&b"one"[..], b"", b"three"] {
+        let (count, sender) = peer.recv_from(&mut into).unwrap();
+        assert_eq!(&into[..count], want);
+        from = Some(sender);
+    }
+    // An empty one is no end.
+    for content in [&b"four"[..], b"", b"fifth"] {
+        peer.send_to(content, from.unwrap()).unwrap();
+    }
+    let mut pieces = Pieces::default();
+    let begin = Instant::now();
+    while pieces.0.len() < 2 && begin.elapsed() < PATIENCE {
+        io.poll(Nanos::from_millis(10), &mut pieces).unwrap();
+    }
+    assert_eq!(pieces.0, [&b"four"[..], b"fifth"]);
+    assert!(pieces.1, "each has the time at which the kernel had it");
+    drop(peer);
+    io.send(3, datagrams(&[b"six"])).unwrap();
+    let refused = [Seen::Failed(3, io::ErrorKind::ConnectionRefused)];
+    assert_eq!(poll_until(&mut io, |s| !s.is_empty()), refused);
+    io.close(3, Close::Orderly);
+}
+
+fn many_datagrams<B: Backend>(mut io: B) {
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = raw(peer.local_addr().unwrap());
+    io.open(0, ConnectOptions::to(&address).of_kind(SocketKind::Datagram)).unwrap();
+    poll_until(&mut io, |s| !s.is_empty());
+    let to = SocketAddr::from(([127, 0, 0, 1], io.local_port(0).unwrap()));
+    // As many as any receive buffer holds; the kernel drops further ones.
+    for _ in 0..150 {
+        peer.send_to(b"x", to).unwrap();
+    }
+    let mut pieces = Pieces::default();
+    let begin = Instant::now();
+    while pieces.0.len() < 150 && begin.elapsed() < PATIENCE {
+        io.poll(Nanos::from_millis(10), &mut pieces).unwrap();
+    }
+    assert_eq!(pieces.0.len(), 150);
+}
+
+/// Each piece, and whether all have a time of the kernel.
+#[derive(Default)]
+struct Pieces(Vec<Vec<u8>>, bool);
+
+impl<B> Sink<B> for Pieces {
+    fn on_event(&mut self, _: &mut B, _: u32, event: Event<'_>) {
+        if let Event::Received(piece) = event {
+            self.1 = piece.realtime_ns.is_some() && (self.1 || self.0.is_empty());
+            self.0.push(piece.bytes.to_vec());
+        }
+    }
 }
 
 /// Counts the events of each kind.
@@ -364,5 +435,7 @@ promises! {
     many_connections_share_the_buffers => |io| many_at_once(io, 100),
     a_fast_peer_is_read_in_turns => a_flood_is_read_in_turns,
     unix_sockets_carry_the_same => over_a_unix_socket,
+    datagrams_keep_their_borders_both_ways => datagrams_keep_their_borders,
+    many_datagrams_are_all_handed_over => many_datagrams,
     what_is_no_connection_is_watched_up_to_its_end => watches_what_is_no_connection,
 }

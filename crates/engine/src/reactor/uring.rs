@@ -8,7 +8,7 @@ use super::{
 mod completed;
 
 use crate::sys::buffers::BufferRing;
-use crate::sys::socket::{RawAddress, Socket, TcpState};
+use crate::sys::socket::{RawAddress, Socket, SocketKind, TcpState};
 use crate::sys::stamp;
 use completed::{Completed, KIND_CLOSE, KIND_CONNECT, KIND_RECEIVE, KIND_SEND, KIND_WATCH};
 use io_uring::types::{CancelBuilder, Fd, RecvMsgOut, SubmitArgs, Timespec};
@@ -53,6 +53,7 @@ pub(crate) struct UringBackend {
 
 struct Connection {
     socket: Option<Socket>,
+    kind: SocketKind,
     generation: u32,
     /// Its address: the kernel reads it during the connect.
     address: Option<Box<RawAddress>>,
@@ -92,6 +93,7 @@ impl UringBackend {
         let mut connections = Vec::new();
         connections.resize_with(capacity, || Connection {
             socket: None,
+            kind: SocketKind::Stream,
             generation: 0,
             address: None,
             unsent: 0,
@@ -152,8 +154,26 @@ impl UringBackend {
         self.push(entry.user_data(data))
     }
 
+    /// Sends datagrams, each with a call of its own, which waits while the send buffer is full.
+    fn send_datagrams(&mut self, slot: u32, bytes: Vec<u8>) -> io::Result<()> {
+        let Connection { socket: Some(socket), kind, .. } = &self.connections[slot as usize] else {
+            return Ok(());
+        };
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let (border, piece) = kind.first_of(rest);
+            socket.send(piece)?;
+            rest = &rest[border + piece.len()..];
+        }
+        self.spare.give_back(bytes);
+        Ok(())
+    }
+
     /// Sends bytes that are not registered, and keeps them until the kernel has taken them.
     fn send_owned(&mut self, slot: u32, bytes: Vec<u8>) -> io::Result<()> {
+        if self.connections[slot as usize].kind == SocketKind::Datagram {
+            return self.send_datagrams(slot, bytes);
+        }
         let entry = opcode::Send::new(self.fd(slot), bytes.as_ptr(), bytes.len() as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
@@ -301,14 +321,17 @@ impl UringBackend {
                     None => &[],
                 };
                 let piece = self.piece(bytes);
-                if piece.bytes.is_empty() {
+                let is_stream = self.connections[slot as usize].kind == SocketKind::Stream;
+                if piece.bytes.is_empty() && is_stream {
                     let event = match self.connections[slot as usize].send_error.take() {
                         Some(error) => Event::Failed(io::Error::from_raw_os_error(error)),
                         None => Event::Ended,
                     };
                     return sink.on_event(self, slot, event);
                 }
-                sink.on_event(self, slot, Event::Received(piece));
+                if !piece.bytes.is_empty() {
+                    sink.on_event(self, slot, Event::Received(piece));
+                }
             }
             _ if -result == libc::ENOBUFS => {}
             _ => {
@@ -335,7 +358,7 @@ impl Backend for UringBackend {
         // Blocking: on a non-blocking socket io_uring gives EAGAIN back instead of waiting itself.
         let socket = opening.socket(Socket::blocking, self.template.is_some())?;
         let connection = &mut self.connections[slot as usize];
-        connection.socket = Some(socket);
+        (connection.socket, connection.kind) = (Some(socket), opening.kind);
         (connection.unsent, connection.send_error) = (0, None);
         let kept = connection.address.get_or_insert_with(|| Box::new(opening.to.clone()));
         (**kept).clone_from(opening.to);

@@ -1,4 +1,4 @@
-//! Non-blocking stream sockets over IPv4, IPv6 and the Unix domain.
+//! Non-blocking sockets over IPv4, IPv6 and the Unix domain.
 
 pub use super::listener::Listener;
 pub use super::tcp_state::{TcpPhase, TcpState};
@@ -86,6 +86,34 @@ impl RawAddress {
     }
 }
 
+/// What a socket carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SocketKind {
+    /// A stream of bytes: TCP, or the Unix domain.
+    #[default]
+    Stream,
+    /// Datagrams: UDP.
+    Datagram,
+}
+
+impl SocketKind {
+    /// Length of what stands before each datagram in a payload: its length, big-endian.
+    pub const BORDER_BYTES: usize = 2;
+
+    /// What one call sends of a payload, which is not empty: the length of what stands before it,
+    /// and the bytes. A stream has no borders, so that all goes at once.
+    #[inline]
+    pub fn first_of(self, payload: &[u8]) -> (usize, &[u8]) {
+        match (self, payload) {
+            (SocketKind::Datagram, [high, low, rest @ ..]) => {
+                let length = usize::from(u16::from_be_bytes([*high, *low]));
+                (SocketKind::BORDER_BYTES, &rest[..length.min(rest.len())])
+            }
+            _ => (0, payload),
+        }
+    }
+}
+
 /// How a connect began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connect {
@@ -95,7 +123,7 @@ pub enum Connect {
     InProgress,
 }
 
-/// A stream socket, non-blocking unless made otherwise, closed when dropped.
+/// A socket, non-blocking unless made otherwise, closed when dropped.
 #[derive(Debug)]
 pub struct Socket(pub(super) OwnedFd);
 
@@ -105,7 +133,15 @@ impl Socket {
     /// # Errors
     /// Out of descriptors or memory; no such family.
     pub fn new(address: &RawAddress) -> io::Result<Socket> {
-        Socket::with_flags(address, SocketFlags::NONBLOCK)
+        Socket::of_kind(address, SocketKind::Stream)
+    }
+
+    /// An unconnected one of this kind.
+    ///
+    /// # Errors
+    /// Out of descriptors or memory; no such family.
+    pub fn of_kind(address: &RawAddress, kind: SocketKind) -> io::Result<Socket> {
+        Socket::with_flags(address, kind, SocketFlags::NONBLOCK)
     }
 
     /// An unconnected one that blocks: for io_uring, which waits itself, and on a non-blocking
@@ -113,13 +149,21 @@ impl Socket {
     ///
     /// # Errors
     /// Out of descriptors or memory; no such family.
-    pub fn blocking(address: &RawAddress) -> io::Result<Socket> {
-        Socket::with_flags(address, SocketFlags::empty())
+    pub fn blocking(address: &RawAddress, kind: SocketKind) -> io::Result<Socket> {
+        Socket::with_flags(address, kind, SocketFlags::empty())
     }
 
-    fn with_flags(address: &RawAddress, flags: SocketFlags) -> io::Result<Socket> {
+    fn with_flags(
+        address: &RawAddress,
+        kind: SocketKind,
+        flags: SocketFlags,
+    ) -> io::Result<Socket> {
         let (family, flags) = (address.0.address_family(), flags | SocketFlags::CLOEXEC);
-        Ok(Socket(net::socket_with(family, SocketType::STREAM, flags, None)?))
+        let of = match kind {
+            SocketKind::Stream => SocketType::STREAM,
+            SocketKind::Datagram => SocketType::DGRAM,
+        };
+        Ok(Socket(net::socket_with(family, of, flags, None)?))
     }
 
     /// Begins to connect.

@@ -13,6 +13,10 @@ pub enum Status {
     WebSocketClose(u16),
     /// Of gRPC, from the trailers of a call: 0 to 16.
     Grpc(u16),
+    /// The response code of DNS (RFC 1035 §4.1.1).
+    Dns(u16),
+    /// An answer of DNS that did not fit into its datagram.
+    DnsTruncated,
 }
 
 /// What a status says of its operation, where that is a failure.
@@ -26,15 +30,30 @@ pub enum FailedStatus {
     WebSocketClosed,
     /// A call of gRPC whose status is not OK.
     GrpcFailed,
+    /// DNS, SERVFAIL.
+    DnsServfail,
+    /// DNS, NXDOMAIN.
+    DnsNxdomain,
+    /// DNS, REFUSED.
+    DnsRefused,
+    /// DNS, another response code than these and NOERROR.
+    DnsOther,
+    /// DNS, truncated.
+    DnsTruncated,
 }
 
 impl FailedStatus {
     /// All of them, each with its name in reports and its meaning for people, in their order.
-    pub(super) const ROWS: [(FailedStatus, &str, &str); 4] = [
+    pub(super) const ROWS: [(FailedStatus, &str, &str); 9] = [
         (FailedStatus::Http4xx, "http_4xx", "status 400 to 499"),
         (FailedStatus::Http5xx, "http_5xx", "status 500 or more"),
         (FailedStatus::WebSocketClosed, "websocket_closed", "WebSocket closed by the target"),
         (FailedStatus::GrpcFailed, "grpc_failed", "a gRPC status other than OK"),
+        (FailedStatus::DnsServfail, "dns_servfail", "DNS: SERVFAIL"),
+        (FailedStatus::DnsNxdomain, "dns_nxdomain", "DNS: NXDOMAIN, no such name"),
+        (FailedStatus::DnsRefused, "dns_refused", "DNS: REFUSED"),
+        (FailedStatus::DnsOther, "dns_other", "DNS: another response code"),
+        (FailedStatus::DnsTruncated, "dns_truncated", "DNS: longer than its datagram"),
     ];
 }
 
@@ -67,8 +86,11 @@ impl Status {
     #[inline]
     pub fn code(self) -> u16 {
         match self {
-            Status::Http(code) | Status::WebSocketClose(code) | Status::Grpc(code) => code,
-            Status::Message => 0,
+            Status::Http(code)
+            | Status::WebSocketClose(code)
+            | Status::Grpc(code)
+            | Status::Dns(code) => code,
+            Status::Message | Status::DnsTruncated => 0,
         }
     }
 
@@ -76,9 +98,16 @@ impl Status {
     #[inline]
     pub fn outcome(self) -> Outcome {
         match self {
-            Status::Http(0..400) | Status::Message | Status::Grpc(0) => Outcome::Ok,
+            Status::Http(0..400) | Status::Message | Status::Grpc(0) | Status::Dns(0) => {
+                Outcome::Ok
+            }
             Status::Http(400..500) => Outcome::HTTP_4XX,
             Status::Http(_) => Outcome::HTTP_5XX,
+            Status::Dns(2) => Outcome::Failed(FailedStatus::DnsServfail),
+            Status::Dns(3) => Outcome::Failed(FailedStatus::DnsNxdomain),
+            Status::Dns(5) => Outcome::Failed(FailedStatus::DnsRefused),
+            Status::Dns(_) => Outcome::Failed(FailedStatus::DnsOther),
+            Status::DnsTruncated => Outcome::Failed(FailedStatus::DnsTruncated),
             Status::WebSocketClose(_) => Outcome::Failed(FailedStatus::WebSocketClosed),
             Status::Grpc(_) => Outcome::Failed(FailedStatus::GrpcFailed),
         }

@@ -173,6 +173,10 @@ pub struct Measurement {
     /// Whole responses after which bytes came that nobody asked for, in the whole trial.
     #[serde(default)]
     pub surplus: u64,
+    /// Answers that no operation under way waited for, in the whole trial: late, repeated or never
+    /// asked for.
+    #[serde(default)]
+    pub unmatched: u64,
     /// The fault of the first malformed response, in words.
     #[serde(default)]
     pub malformed_because: Option<String>,
@@ -258,6 +262,7 @@ impl Measurement {
         self.lost += other.lost;
         self.unsent += other.unsent;
         self.surplus += other.surplus;
+        self.unmatched += other.unmatched;
         if self.targets.is_empty() {
             self.targets = other.targets
         } else {
@@ -298,7 +303,11 @@ impl Measurement {
 }
 
 /// Merges two values that may be absent.
-pub(super) fn merge_some<T>(mine: &mut Option<T>, theirs: Option<T>, merge: impl Fn(&mut T, T)) {
+pub(super) fn merge_some<T>(
+    mine: &mut Option<T>,
+    theirs: Option<T>,
+    merge: impl FnOnce(&mut T, T),
+) {
     match (mine.as_mut(), theirs) {
         (Some(mine), Some(theirs)) => merge(mine, theirs),
         (None, theirs) => *mine = theirs,

@@ -15,6 +15,8 @@ pub enum Protocol {
     WebSocket(WebSocketSettings),
     /// gRPC over HTTP/2. An operation is a call; requests hold its encoded messages.
     Grpc(Http2Limits),
+    /// DNS (RFC 1035). An operation is a query and its answer.
+    Dns(DnsSettings),
 }
 
 impl Default for Protocol {
@@ -28,7 +30,7 @@ impl Protocol {
     pub fn http(&self) -> HttpSettings {
         match self {
             Protocol::Http(settings) => *settings,
-            Protocol::WebSocket(_) => {
+            Protocol::WebSocket(_) | Protocol::Dns(_) => {
                 HttpSettings { version: HttpVersion::Http11, ..HttpSettings::default() }
             }
             Protocol::Grpc(http2) => HttpSettings { version: HttpVersion::Http2, http2: *http2 },
@@ -39,7 +41,7 @@ impl Protocol {
     pub fn set_version(&mut self, version: HttpVersion) {
         match self {
             Protocol::Http(settings) => settings.version = version,
-            Protocol::WebSocket(_) | Protocol::Grpc(_) => {}
+            Protocol::WebSocket(_) | Protocol::Grpc(_) | Protocol::Dns(_) => {}
         }
     }
 
@@ -49,12 +51,24 @@ impl Protocol {
             Protocol::Http(_) => None,
             Protocol::WebSocket(_) => Some("WebSocket"),
             Protocol::Grpc(_) => Some("gRPC"),
+            Protocol::Dns(settings) if settings.over_tcp => Some("DNS over TCP"),
+            Protocol::Dns(_) => Some("DNS over UDP"),
         }
     }
 
     /// Whether a handshake of its own opens each connection.
     pub fn has_opening(&self) -> bool {
         matches!(self, Protocol::WebSocket(_))
+    }
+
+    /// Whether it is spoken in datagrams, which nothing answers before the first operation.
+    pub fn is_in_datagrams(&self) -> bool {
+        matches!(self, Protocol::Dns(DnsSettings { over_tcp: false, .. }))
+    }
+
+    /// Whether its connections begin in HTTP.
+    pub fn begins_in_http(&self) -> bool {
+        !matches!(self, Protocol::Dns(_))
     }
 
     /// Whether operations are what the target sends by itself.
@@ -64,7 +78,7 @@ impl Protocol {
 
     /// Whether all connections are opened at the start, and each is used in turn.
     pub fn keeps_all_open(&self) -> bool {
-        matches!(self, Protocol::WebSocket(_))
+        matches!(self, Protocol::WebSocket(_) | Protocol::Dns(_))
     }
 
     /// Most operations under way on a connection of this version of HTTP. `None`: a connection has
@@ -76,6 +90,7 @@ impl Protocol {
             }
             Protocol::WebSocket(settings) => Some(settings.messages_max),
             Protocol::Grpc(http2) => Some(http2.streams()),
+            Protocol::Dns(settings) => Some(settings.queries_max),
         }
     }
 }
@@ -96,6 +111,12 @@ pub enum Scheme {
     Grpc,
     /// `grpcs`.
     Grpcs,
+    /// `dns`: over UDP.
+    Dns,
+    /// `dns+tcp`.
+    DnsTcp,
+    /// `dns+tls` (RFC 7858).
+    DnsTls,
 }
 
 /// What a scheme stands for.
@@ -113,6 +134,9 @@ const SCHEMES: &[SchemeRow] = &[
     SchemeRow { scheme: Scheme::Wss, name: "wss", port: 443, is_secure: true },
     SchemeRow { scheme: Scheme::Grpc, name: "grpc", port: 50_051, is_secure: false },
     SchemeRow { scheme: Scheme::Grpcs, name: "grpcs", port: 443, is_secure: true },
+    SchemeRow { scheme: Scheme::Dns, name: "dns", port: 53, is_secure: false },
+    SchemeRow { scheme: Scheme::DnsTcp, name: "dns+tcp", port: 53, is_secure: false },
+    SchemeRow { scheme: Scheme::DnsTls, name: "dns+tls", port: 853, is_secure: true },
 ];
 
 impl Scheme {
@@ -191,6 +215,21 @@ impl WebSocketSettings {
     pub const MESSAGE_BYTES_MAX: u32 = 16 << 20;
 }
 
+/// Settings of DNS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DnsSettings {
+    /// Whether queries go over TCP, each behind its length (RFC 1035 §4.2.2), and not over UDP.
+    pub over_tcp: bool,
+    /// Most queries under way on a connection, which over UDP is a source port: 1 to
+    /// [`DnsSettings::QUERIES_MAX`].
+    pub queries_max: u32,
+}
+
+impl DnsSettings {
+    /// Most queries under way on a connection: one for each id (RFC 1035 §4.1.1).
+    pub const QUERIES_MAX: u32 = 1 << 16;
+}
+
 /// How the echo of a message is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -260,6 +299,6 @@ mod tests {
             assert_eq!(row.scheme.name(), row.name);
             assert_eq!(Scheme::named(&row.name.to_uppercase()), Some(row.scheme));
         }
-        assert_eq!(Scheme::list(true), "https://, wss:// or grpcs://");
+        assert_eq!(Scheme::list(true), "https://, wss://, grpcs:// or dns+tls://");
     }
 }

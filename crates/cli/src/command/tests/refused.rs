@@ -163,7 +163,11 @@ const REFUSED: &[(&str, &str)] = &[
         "--json: '/nonexistent/run.json' cannot be written: No such file or directory (os error 2)",
     ),
     ("run http://h/ --fail-if p99", "--fail-if: 'p99' compares nothing:…"),
-    ("run --targets urls.txt http://h/", "--targets and URL exclude each other: leave one out"),
+    ("run dns://h/a..b", "URL: the name 'a..b' has an empty label: …"),
+    ("run dns://h/a?type=AX", "URL: 'AX' is no type: give A, NS, …"),
+    ("run dns://h/ -n 5", "URL: asks for no name: …"),
+    ("run dns://h/a -b x", "--body: is of HTTP, and a query of DNS has none: leave it out"),
+    ("run --targets urls.txt http://h/", "--targets: has the URLs of HTTP itself: …"),
     (
         "run --targets /nonexistent",
         "--targets: /nonexistent: cannot be read: No such file or directory (os error 2)",

@@ -56,6 +56,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                         self.complete(flight.unsent(outcome, time.seen));
                     }
                 }
+                OpEvent::Unmatched => self.tally.unmatched += 1,
                 OpEvent::Surplus => {
                     self.tally.surplus += 1;
                     is_in_step = false;

@@ -41,7 +41,8 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         lane: u32,
         (now, limit): (Nanos, Nanos),
     ) -> io::Result<()> {
-        if let Err(error) = io.open(slot, self.policy.opening(&self.config.address)) {
+        let opening = self.policy.opening(&self.config.address);
+        if let Err(error) = io.open(slot, opening.of_kind(X::socket(&self.exchange))) {
             self.free.push(slot);
             return Err(error);
         }

@@ -1,0 +1,186 @@
+//! Loads in DNS: against a server of these tests, and the servers of others.
+
+use crate::support::http_servers::{HttpServer, launch};
+use crate::support::{TempPath, backends, measured, run};
+use serde_json::Value;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Answers queries over UDP by the first label of their name. `lost` has no answer, `twice` two,
+/// `none` NXDOMAIN, and `cut` a truncated one. Others have NOERROR.
+struct DnsServer {
+    address: SocketAddr,
+    asked: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DnsServer {
+    fn start() -> DnsServer {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let address = socket.local_addr().unwrap();
+        let (asked, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (count, end) = (Arc::clone(&asked), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            let mut bytes = [0; 512];
+            while !end.load(Ordering::Relaxed) {
+                let Ok((length, from)) = socket.recv_from(&mut bytes) else {
+                    continue;
+                };
+                count.fetch_add(1, Ordering::Relaxed);
+                let answer = &mut bytes[..length];
+                let label = answer[13..13 + usize::from(answer[12])].to_vec();
+                (answer[2], answer[3]) = match &label[..] {
+                    b"none" => (0x81, 0x83),
+                    b"cut" => (0x83, 0x80),
+                    _ => (0x81, 0x80),
+                };
+                let times = match &label[..] {
+                    b"lost" => 0,
+                    b"twice" => 2,
+                    _ => 1,
+                };
+                for _ in 0..times {
+                    socket.send_to(answer, from).unwrap();
+                }
+            }
+        });
+        DnsServer { address, asked, stop, thread: Some(thread) }
+    }
+
+    fn url(&self, question: &str) -> String {
+        format!("dns://{}/{question}", self.address)
+    }
+}
+
+impl Drop for DnsServer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// The only trial of a run with these options.
+fn trial(url: &str, options: &[&str]) -> Value {
+    measured(&[&["run", url], options].concat())["trials"][0].clone()
+}
+
+#[test]
+fn each_query_has_its_answer_over_both_backends() {
+    let server = DnsServer::start();
+    let url = server.url("www.example.com?type=A");
+    for backend in backends(&url) {
+        let before = server.asked.load(Ordering::Relaxed);
+        for load in [&["--vusers", "4"][..], &["-R", "500", "-c", "4"]] {
+            let options = ["-n", "200", "--backend", backend];
+            let trial = trial(&url, &[load, &options].concat());
+            assert_eq!(trial["outcomes"]["ok"], 200, "{:#}", trial["outcomes"]);
+            assert_eq!(trial["protocol"]["application"], "DNS over UDP");
+        }
+        assert_eq!(server.asked.load(Ordering::Relaxed) - before, 400);
+    }
+}
+
+#[test]
+fn every_query_ends_in_what_its_answer_says() {
+    let server = DnsServer::start();
+    let names = "; all ends\nwww.a A\nnone.a A\nlost.a AAAA\ncut.a TXT\ntwice.a MX\n";
+    let file = TempPath::with("dns-ends", names);
+    let url = format!("dns://{}", server.address);
+    let options = ["--targets", file.str(), "-R", "500", "-n", "100", "--timeout", "300ms"];
+    let trial = trial(&url, &options);
+    let outcomes = &trial["outcomes"];
+    assert_eq!(outcomes["ok"], 40, "{outcomes:#}");
+    assert_eq!(outcomes["dns_nxdomain"], 20, "{outcomes:#}");
+    assert_eq!(outcomes["dns_truncated"], 20, "{outcomes:#}");
+    assert_eq!(outcomes["timeout"], 20, "{outcomes:#}");
+    assert_eq!(trial["unmatched_answers"], 20, "{trial:#}");
+    assert_eq!(server.asked.load(Ordering::Relaxed), 100);
+    // A query without an answer stays in the percentiles.
+    assert!(trial["response_time_ns"]["max"].as_u64() >= Some(300_000_000), "{trial:#}");
+}
+
+#[test]
+fn where_nobody_listens_queries_are_refused() {
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let trial = trial(&format!("dns://{free}/a"), &["-R", "100", "-n", "20"]);
+    assert_eq!(trial["outcomes"]["refused"], 20, "{:#}", trial["outcomes"]);
+}
+
+#[test]
+fn what_cannot_be_asked_is_one_line() {
+    let file = TempPath::with("dns-wrong", "a A\nb..c A\n");
+    let url = "dns://127.0.0.1:9";
+    for (arguments, want) in [
+        (&["dns://127.0.0.1:9/"][..], "asks for no name"),
+        (&["dns://127.0.0.1:9/a..b"], "empty label"),
+        (&["dns://127.0.0.1:9/a?type=AX"], "'AX' is no type"),
+        (&["dns://127.0.0.1:9/a", "-b", "x"], "--body: is of HTTP"),
+        (&["dns://127.0.0.1:9/a", "--http2"], "--http2: is of HTTP"),
+        (&["dns://127.0.0.1:9/a", "--match", "seq"], "--match: is of WebSocket"),
+        (&[url, "--targets", file.str()], "line 2: the name 'b..c' has an empty label"),
+        (&["dns://127.0.0.1:9/a", "--targets", file.str()], "--targets: has the names"),
+        (&["http://127.0.0.1:9/", "--targets", file.str()], "--targets: has the URLs"),
+    ] {
+        let ended = run(&[&["run", "-n", "1", "--quiet"], arguments].concat());
+        assert_eq!(ended.status, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(want), "{want}: {}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
+}
+
+const ZONE: &str = "\
+$ORIGIN example.com.
+$TTL 60
+@ SOA ns1 host 1 3600 600 86400 60
+@ NS ns1
+ns1 A 192.0.2.1
+www A 192.0.2.2
+www AAAA 2001:db8::2
+";
+
+/// nsd and knot with a zone of two names, as far as they are installed.
+fn servers() -> Vec<HttpServer> {
+    let nsd = launch("nsd", |site, port| {
+        let zone = site.write("zone", ZONE);
+        let at = site.directory();
+        let text = format!(
+            "server:\n ip-address: 127.0.0.1@{port}\n username: \"\"\n chroot: \"\"\n \
+             zonesdir: \"{at}\"\n zonelistfile: \"{at}/list\"\n pidfile: \"{at}/pid\"\n \
+             xfrdfile: \"{at}/xfrd\"\n xfrdir: \"{at}\"\n rrl-ratelimit: 0\n\
+             remote-control:\n control-enable: no\n\
+             zone:\n name: \"example.com\"\n zonefile: \"{zone}\"\n"
+        );
+        vec!["-d".to_owned(), "-c".to_owned(), site.write("nsd.conf", &text)]
+    });
+    let knot = launch("knotd", |site, port| {
+        let zone = site.write("zone", ZONE);
+        let at = site.directory();
+        let text = format!(
+            "server:\n  rundir: \"{at}\"\n  listen: 127.0.0.1@{port}\n\
+             database:\n  storage: \"{at}\"\n\
+             zone:\n  - domain: example.com\n    storage: \"{at}\"\n    file: \"{zone}\"\n"
+        );
+        vec!["-c".to_owned(), site.write("knot.conf", &text)]
+    });
+    [nsd, knot].into_iter().flatten().collect()
+}
+
+#[test]
+fn servers_of_others_answer_every_query() {
+    let file =
+        TempPath::with("dns-names", "www.example.com A\nwww.example.com AAAA\nx.example.com A\n");
+    for server in servers() {
+        for scheme in ["dns", "dns+tcp"] {
+            let url = format!("{scheme}://127.0.0.1:{}", server.port);
+            let options = ["--targets", file.str(), "-R", "300", "-n", "300"];
+            let trial = trial(&url, &options);
+            assert_eq!(trial["outcomes"]["ok"], 200, "{url}: {:#}", trial["outcomes"]);
+            assert_eq!(trial["outcomes"]["dns_nxdomain"], 100, "{url}: {:#}", trial["outcomes"]);
+        }
+    }
+}

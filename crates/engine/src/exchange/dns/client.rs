@@ -1,0 +1,265 @@
+//! The client's side of a connection, or of a source port.
+
+#[cfg(test)]
+mod tests;
+
+use super::message::{DnsHeader, HEADER_BYTES, check_answer, has_question, put_query};
+use crate::exchange::{
+    AfterCancel, CallContext, Capacity, ConnectionState, Conversation, Departure, FlightId,
+    OpEvent, Received, RequestRef, SocketKind, StreamEnd, TargetConversation, WorkerSetup,
+};
+use crate::reactor::WireRequest;
+use knee_load::measure::{Outcome, Status};
+use knee_load::rng::{self, Rng};
+use knee_load::spec::{Body, DnsQuestion, DnsSettings, Target};
+use rand_core::RngCore as _;
+
+/// Ids of DNS.
+const IDS: usize = DnsSettings::QUERIES_MAX as usize;
+
+/// State that the connections of one worker share.
+#[derive(Debug)]
+pub struct DnsShared {
+    settings: DnsSettings,
+    /// Each query behind its length, with the id 0.
+    queries: Vec<Vec<u8>>,
+    /// First ids.
+    rng: Rng,
+}
+
+impl DnsShared {
+    /// For the questions of `target`. First ids come from this worker's stream of `seed`.
+    pub fn new(target: &Target, settings: &DnsSettings, (seed, worker): (u64, u64)) -> DnsShared {
+        DnsShared {
+            settings: *settings,
+            queries: queries_of(target).map(|query| behind_length(&query)).collect(),
+            rng: rng::stream(seed, rng::MASKS + worker),
+        }
+    }
+}
+
+/// The queries of a target, with the id 0. Their names are valid where the target was resolved; one
+/// that is not asks for the root.
+fn queries_of(target: &Target) -> impl Iterator<Item = Vec<u8>> {
+    target.requests.iter().map(|request| {
+        let root = DnsQuestion { name: vec![0], kind: 1 };
+        let mut query = Vec::new();
+        put_query(&DnsQuestion::of_path(&request.path).unwrap_or(root), &mut query);
+        query
+    })
+}
+
+fn behind_length(message: &[u8]) -> Vec<u8> {
+    let length = message.len() as u16;
+    [&length.to_be_bytes(), message].concat()
+}
+
+/// Queries under way over one connection, by id.
+#[derive(Debug)]
+pub struct Dns {
+    state: ConnectionState,
+    /// What is under way with each id.
+    asked: Box<[Asked]>,
+    under_way: u32,
+    /// The id that is tried next. Each has its turn, so that one that timed out is used again as
+    /// late as possible.
+    next: u16,
+    /// The id that is looked at first for one that times out: they do so nearly in order.
+    oldest: u16,
+    /// Over TCP: what has come of a message and its length.
+    partial: Vec<u8>,
+}
+
+/// A query under way, or none.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    op: FlightId,
+    /// Number of the request plus one; 0: none.
+    request: u32,
+}
+
+const NOTHING: Asked = Asked { op: 0, request: 0 };
+
+impl TargetConversation for Dns {
+    type Settings = DnsSettings;
+
+    fn shared(settings: &DnsSettings, worker: &WorkerSetup<'_>) -> DnsShared {
+        DnsShared::new(worker.target, settings, worker.seed)
+    }
+
+    fn wire_requests(settings: &DnsSettings, target: &Target) -> Vec<WireRequest> {
+        let wire = |query: Vec<u8>| {
+            let bytes = if settings.over_tcp { behind_length(&query) } else { query };
+            WireRequest::new(bytes, &Body::default())
+        };
+        queries_of(target).map(wire).collect()
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+}
+
+impl Conversation for Dns {
+    type Shared = DnsShared;
+
+    const DEPARTURE: Departure = Departure::PerPass;
+
+    #[inline]
+    fn socket(shared: &DnsShared) -> SocketKind {
+        if shared.settings.over_tcp { SocketKind::Stream } else { SocketKind::Datagram }
+    }
+
+    fn established(cx: &mut CallContext<'_, DnsShared>) -> Dns {
+        let next = cx.shared.rng.next_u32() as u16;
+        Dns {
+            state: ConnectionState::Open,
+            asked: vec![NOTHING; IDS].into_boxed_slice(),
+            under_way: 0,
+            next,
+            oldest: next,
+            partial: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn capacity(&self, shared: &DnsShared) -> Capacity {
+        let limit = match self.state {
+            ConnectionState::Open => shared.settings.queries_max,
+            ConnectionState::Closing | ConnectionState::Broken => 0,
+        };
+        let operations = limit.saturating_sub(self.under_way);
+        Capacity { operations, is_targets_limit: false }
+    }
+
+    #[inline]
+    fn start(
+        &mut self,
+        op: FlightId,
+        request: RequestRef<'_>,
+        cx: &mut CallContext<'_, DnsShared>,
+    ) {
+        // There is a free one: no more queries than ids are under way.
+        while self.asked[usize::from(self.next)].request != 0 {
+            self.next = self.next.wrapping_add(1);
+        }
+        let id = self.next;
+        self.next = id.wrapping_add(1);
+        self.asked[usize::from(id)] = Asked { op, request: request.number as u32 + 1 };
+        self.under_way += 1;
+        let out = cx.out.bytes();
+        let at = out.len() + SocketKind::BORDER_BYTES;
+        out.extend_from_slice(&cx.shared.queries[request.number]);
+        out[at..at + 2].copy_from_slice(&id.to_be_bytes());
+        cx.events.push(OpEvent::Written(op));
+    }
+
+    fn receive(&mut self, input: Received<'_>, cx: &mut CallContext<'_, DnsShared>) {
+        if self.state == ConnectionState::Broken {
+            return;
+        }
+        if !cx.shared.settings.over_tcp {
+            return self.on_message(input.bytes, 0, cx);
+        }
+        let mut bytes = input.bytes;
+        if !self.partial.is_empty() {
+            let mut partial = std::mem::take(&mut self.partial);
+            while let Some((&byte, rest)) = bytes.split_first()
+                && partial.len() < SocketKind::BORDER_BYTES
+            {
+                partial.push(byte);
+                bytes = rest;
+            }
+            let whole = length_of(&partial)
+                .map_or(SocketKind::BORDER_BYTES, |n| n + SocketKind::BORDER_BYTES);
+            let (missing, rest) = bytes.split_at(bytes.len().min(whole - partial.len()));
+            partial.extend_from_slice(missing);
+            bytes = rest;
+            if length_of(&partial).is_none() || partial.len() < whole {
+                self.partial = partial;
+                return;
+            }
+            self.on_message(&partial[SocketKind::BORDER_BYTES..], SocketKind::BORDER_BYTES, cx);
+            partial.clear();
+            self.partial = partial;
+        }
+        while let Some(length) = length_of(bytes)
+            && let Some(message) = bytes[SocketKind::BORDER_BYTES..].get(..length)
+        {
+            self.on_message(message, SocketKind::BORDER_BYTES, cx);
+            bytes = &bytes[SocketKind::BORDER_BYTES + length..];
+        }
+        self.partial.extend_from_slice(bytes);
+    }
+
+    fn sent(&mut self, _: &mut CallContext<'_, DnsShared>) {}
+
+    fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, DnsShared>) {
+        for asked in &mut self.asked {
+            if asked.request != 0 {
+                cx.events.push(OpEvent::Failed { op: asked.op, outcome: Outcome::Closed });
+                *asked = NOTHING;
+            }
+        }
+        self.under_way = 0;
+        self.state = end.state_after(self.state);
+    }
+
+    fn cancel(&mut self, op: FlightId, _: &mut CallContext<'_, DnsShared>) -> AfterCancel {
+        let is_it = |asked: &Asked| asked.request != 0 && asked.op == op;
+        let mut ids = (0..IDS).map(|n| self.oldest.wrapping_add(n as u16));
+        if let Some(id) = ids.find(|id| is_it(&self.asked[usize::from(*id)])) {
+            self.asked[usize::from(id)] = NOTHING;
+            self.under_way -= 1;
+            self.oldest = id.wrapping_add(1);
+        }
+        AfterCancel::GoesOn
+    }
+
+    #[inline]
+    fn state(&self) -> ConnectionState {
+        self.state
+    }
+}
+
+impl Dns {
+    /// Ends the operation that a message answers; `framing` bytes stood before it.
+    #[inline]
+    fn on_message(&mut self, message: &[u8], framing: usize, cx: &mut CallContext<'_, DnsShared>) {
+        let Some((op, header)) = self.answered(message, cx.shared) else {
+            return cx.events.push(OpEvent::Unmatched);
+        };
+        self.asked[usize::from(header.id)] = NOTHING;
+        self.under_way -= 1;
+        cx.events.push(OpEvent::Received { op, bytes: (message.len() + framing) as u64 });
+        if header.is_truncated {
+            return cx.events.push(OpEvent::Answered { op, status: Status::DnsTruncated });
+        }
+        match check_answer(message, &header) {
+            Ok(()) => cx.events.push(OpEvent::Answered { op, status: Status::Dns(header.rcode) }),
+            Err(violation) => {
+                cx.events.push(OpEvent::Failed { op, outcome: Outcome::Malformed });
+                cx.events.push(OpEvent::Violated(violation.to_string()));
+            }
+        }
+    }
+
+    /// The operation whose id, name and type a message has. An error may leave the question out,
+    /// as a server that cannot read it does.
+    #[inline]
+    fn answered(&self, message: &[u8], shared: &DnsShared) -> Option<(FlightId, DnsHeader)> {
+        let header = DnsHeader::read(message).filter(|header| header.is_answer)?;
+        let Asked { op, request } = self.asked[usize::from(header.id)];
+        let number = (request as usize).checked_sub(1)?;
+        let query = &shared.queries[number][SocketKind::BORDER_BYTES..];
+        let is_bare = header.counts[0] == 0 && header.rcode != 0 && message.len() == HEADER_BYTES;
+        (is_bare || (header.counts[0] == 1 && has_question(message, query))).then_some((op, header))
+    }
+}
+
+/// The length that stands before a message, if it is there.
+#[inline]
+fn length_of(bytes: &[u8]) -> Option<usize> {
+    let length = bytes.first_chunk::<{ SocketKind::BORDER_BYTES }>()?;
+    Some(usize::from(u16::from_be_bytes(*length)))
+}
