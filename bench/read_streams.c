@@ -1,5 +1,5 @@
-// The floor of reading streams over epoll: each connection asks once, and reads until all of them
-// have brought so many messages, each ended by an empty line.
+// The floor of reading streams over epoll: each connection asks once and reads. It ends after this
+// number of messages from all connections. An empty line ends a message.
 //   read_streams PORT CONNECTIONS MESSAGES
 #include "bare.h"
 

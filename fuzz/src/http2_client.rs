@@ -103,7 +103,8 @@ fn check_order(events: &[OpEvent]) {
             OpEvent::Delivered { .. }
             | OpEvent::Opened
             | OpEvent::NotOpened(_)
-            | OpEvent::Surplus => panic!("not of HTTP/2"),
+            | OpEvent::Surplus
+            | OpEvent::Unmatched => panic!("not of HTTP/2"),
         };
         let ended = &mut ended[op as usize];
         assert!(!*ended, "operation {op} had ended: {events:?}");

@@ -119,10 +119,12 @@ fn table(lab: &Lab, flows: u32, control: &str) -> Result<String, String> {
         ]);
     }
     let shown = values.with("port", "PORT");
-    let line =
-        |(program, line): (BenchProgram, &str)| format!("{} {}", program.name(), shown.fill(line));
-    let lines = all.iter().flat_map(|c| [line(c.receiver), line(c.sender)]);
-    Ok(table.finish() + &command_lines(lines))
+    let line = |(program, line): (BenchProgram, &str)| {
+        Ok::<_, String>(format!("{} {}", program.name(), shown.fill(line)?))
+    };
+    let lines: Result<Vec<_>, _> =
+        all.iter().flat_map(|c| [line(c.receiver), line(c.sender)]).collect();
+    Ok(table.finish() + &command_lines(lines?))
 }
 
 impl Contender {
@@ -146,7 +148,7 @@ impl Contender {
 
     fn send(&self, lab: &Lab, values: &LineValues) -> Result<process::Run, String> {
         let program = lab.program(self.sender.0).ok_or("the sender is missing")?;
-        let arguments = split(&values.fill(self.sender.1));
+        let arguments = split(&values.fill(self.sender.1)?);
         let sender = process::pinned(lab.generator_core, &program, &arguments);
         process::run(sender, process::LIMIT)
     }
@@ -155,7 +157,7 @@ impl Contender {
     fn iperf3(&self, lab: &Lab, values: &LineValues, flows: u32) -> Result<ServedTurn, String> {
         let program = lab.program(IPERF3).ok_or("iperf3 is missing")?;
         let values = values.clone().with("port", process::free_port()?);
-        let arguments = split(&values.fill(self.receiver.1));
+        let arguments = split(&values.fill(self.receiver.1)?);
         let _server = Quiet::start(process::pinned(lab.server_core, &program, &arguments))?;
         let mut printed = String::new();
         for _ in 0..40 {
@@ -228,7 +230,7 @@ mod tests {
         let read = read_iperf3(&iperf3, "", 1).unwrap();
         assert_eq!(read.cpu_s_per_gib, 1.5);
         assert_eq!(read.gbit_per_s, 8.589_934_592);
-        let filled = LineValues::default().with("port", 7).fill("-p {port} -J");
+        let filled = LineValues::default().with("port", 7).fill("-p {port} -J").unwrap();
         assert_eq!(split(&filled), ["-p", "7", "-J"]);
     }
 }

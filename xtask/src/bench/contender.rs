@@ -113,14 +113,33 @@ impl LineValues {
             .with("arrivals", format!(" --rate {per_s} --arrival {arrivals}"))
     }
 
-    /// A command line with values for placeholders. `{url}` is the server's over HTTP.
-    pub fn fill(&self, line: &str) -> String {
-        let mut filled = line.replace("{url}", "http://127.0.0.1:{port}/");
-        for (key, value) in &self.0 {
-            filled = filled.replace(&format!("{{{key}}}"), value);
+    /// A command line with values for its placeholders, a name in braces, and for those in the
+    /// values; braces around anything else stay. `{url}` is the server's over HTTP unless given.
+    ///
+    /// # Errors
+    /// A placeholder has no value: such a load cannot be made.
+    pub fn fill(&self, line: &str) -> Result<String, String> {
+        // A closed loop has no arrivals.
+        let unless_given = [("url", "http://127.0.0.1:{port}/"), ("arrivals", "")];
+        let given = self.0.iter().map(|(key, value)| (*key, value.as_str()));
+        let values: Vec<(&str, &str)> = given.chain(unless_given).collect();
+        let mut pieces = line.split('{');
+        let mut filled = pieces.next().unwrap_or_default().to_string();
+        for piece in pieces {
+            let name = piece.split_once('}').filter(|(name, _)| {
+                !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+            });
+            let Some((name, rest)) = name else {
+                filled += "{";
+                filled += piece;
+                continue;
+            };
+            let value = values.iter().find(|(key, _)| *key == name);
+            let (_, value) = value.ok_or_else(|| format!("no value of {name}"))?;
+            filled += &self.fill(value)?;
+            filled += rest;
         }
-        // A closed loop has none.
-        filled.replace("{arrivals}", "")
+        Ok(filled)
     }
 }
 
@@ -128,18 +147,16 @@ impl Contender {
     /// The arguments for these values.
     ///
     /// # Errors
-    /// A placeholder is left: the contender cannot make such a load.
+    /// As [`LineValues::fill`].
     pub fn arguments(&self, values: &LineValues) -> Result<String, String> {
-        let line = values.fill(self.line);
-        if line.contains('{') {
-            return Err(format!("{}: no value in '{line}'", self.name));
-        }
-        Ok(line)
+        values.fill(self.line).map_err(|e| format!("{}: {e}", self.name))
     }
 
-    /// The command line with the program's name, as a person types it.
+    /// The command line with the program's name, as a person types it; as declared where a
+    /// placeholder has no value.
     pub fn shown(&self, values: &LineValues) -> String {
-        format!("{} {}", self.program.name(), values.fill(self.line))
+        let arguments = values.fill(self.line).unwrap_or_else(|_| self.line.to_string());
+        format!("{} {arguments}", self.program.name())
     }
 }
 
@@ -238,8 +255,11 @@ mod tests {
 
     #[test]
     fn a_command_line_is_split_as_a_shell_does() {
-        let line = LineValues::default().with("port", 81).fill("-d1s -H 'Connection: close' {url}");
+        let values = LineValues::default().with("port", 81).with("body", r#"{"text":"{port}"}"#);
+        let words = |line| split(&values.fill(line).unwrap());
         let expected = ["-d1s", "-H", "Connection: close", "http://127.0.0.1:81/"];
-        assert_eq!(split(&line), expected);
+        assert_eq!(words("-d1s -H 'Connection: close' {url}"), expected);
+        assert_eq!(words("-d '{body}' '{ {port}'"), ["-d", r#"{"text":"81"}"#, "{ 81"]);
+        assert_eq!(values.fill("{port} {rate}"), Err("no value of rate".into()));
     }
 }

@@ -245,7 +245,7 @@ fn truth_turn(
     let url = format!("{scheme}://127.0.0.1:{} {options}", server.port);
     let line = generator.line.replace("{url}", &url);
     let values = LineValues::of(lab.seconds(3.0)).with_rate(rate).with("connections", connections);
-    let measured = lab.measure_line(generator, &values.fill(&line))?;
+    let measured = lab.measure_line(generator, &values.fill(&line)?)?;
     server.stop()?;
     let seen = RequestLog::read(&file)?;
     Ok(ServedTurn { measured, seen })

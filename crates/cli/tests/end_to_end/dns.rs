@@ -105,6 +105,13 @@ fn every_query_ends_in_what_its_answer_says() {
 }
 
 #[test]
+fn response_codes_are_shown_by_number() {
+    let server = DnsServer::start();
+    let ended = run(&["run", &server.url("none.a"), "-n", "5", "--full"]);
+    assert!(ended.stdout.contains("status codes  3: 5\n"), "{}", ended.stdout);
+}
+
+#[test]
 fn where_nobody_listens_queries_are_refused() {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let trial = trial(&format!("dns://{free}/a"), &["-R", "100", "-n", "20"]);

@@ -1,19 +1,17 @@
 //! One operation over a connection of its own, before any load, with its whole response.
 
 use super::TlsTarget;
-use super::greet::{SecuredStream, secure};
-use crate::error::reason;
+use super::greet::{SecuredStream, converse, secure};
 use crate::exchange::http2::Http2;
 use crate::exchange::http2::frame::{self, FrameHead, kind};
 use crate::exchange::{
-    CallContext, Conversation, EventQueue, OpEvent, Outbox, Received, TargetConversation,
-    WorkerSetup,
+    CallContext, Conversation, EventQueue, OpEvent, Outbox, TargetConversation, WorkerSetup,
 };
 use knee_load::measure::Status;
 use knee_load::spec::Target;
 use knee_load::time::Nanos;
 use std::io::{Read, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longest response, in bytes.
 const RESPONSE_MAX: usize = 64 << 20;
@@ -58,36 +56,26 @@ fn call_over(
     let cx = &mut CallContext { now: Nanos::ZERO, shared, out: &mut out, events: &mut events };
     let mut conversation = Http2::established(cx);
     conversation.start(0, 0.into(), cx);
-    let begun = Instant::now();
-    let (mut wire, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
-    loop {
-        stream.write_all(cx.out.bytes()).map_err(|e| reason(&e))?;
-        cx.out.clear();
-        if begun.elapsed() > patience || wire.len() > RESPONSE_MAX {
-            return Err("no whole response in time".to_owned());
+    let mut wire = Vec::new();
+    converse(stream, &mut conversation, cx, patience, |_, bytes, events| {
+        wire.extend_from_slice(bytes);
+        if wire.len() > RESPONSE_MAX {
+            return Some(Err("its response is too long".to_owned()));
         }
-        let count = stream.read(&mut buffer).map_err(|e| reason(&e))?;
-        if count == 0 {
-            return Err("it closed the connection before its response was whole".to_owned());
-        }
-        wire.extend_from_slice(&buffer[..count]);
-        conversation.receive(Received { bytes: &buffer[..count], at: Nanos::ZERO }, cx);
-        let mut failed = None;
-        for event in cx.events.drain(..) {
-            match event {
+        let mut end = None;
+        for event in events {
+            end = match event {
                 OpEvent::Answered { status, .. } => {
-                    return Ok(CallResponse { status, body: content(&wire) });
+                    Some(Ok(CallResponse { status, body: content(&wire) }))
                 }
-                OpEvent::Failed { outcome, .. } => failed = Some(outcome.meaning().to_owned()),
+                OpEvent::Failed { outcome, .. } => Some(Err(outcome.meaning().to_owned())),
                 // The reason comes after what fails by it.
-                OpEvent::Violated(why) | OpEvent::Reset(why) => failed = Some(why),
-                _ => {}
+                OpEvent::Violated(why) | OpEvent::Reset(why) => Some(Err(why)),
+                _ => end,
             }
         }
-        if let Some(why) = failed {
-            return Err(why);
-        }
-    }
+        end
+    })
 }
 
 /// The content of all DATA frames in what a server sent, which has been checked.

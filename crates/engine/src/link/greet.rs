@@ -3,8 +3,8 @@
 use super::{HUNG_UP, Link, Tls, TlsTarget};
 use crate::error::{RunError, reason};
 use crate::exchange::{
-    CallContext, EventQueue, OpEvent, Outbox, Received, TargetConversation, WithConversation,
-    WorkerSetup, with_conversation,
+    CallContext, Conversation, EventQueue, OpEvent, Outbox, Received, TargetConversation,
+    WithConversation, WorkerSetup, with_conversation,
 };
 use knee_load::measure::Agreed;
 use knee_load::spec::{HttpVersion, Target};
@@ -12,6 +12,7 @@ use knee_load::time::Nanos;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::vec::Drain;
 
 /// Result of the first connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,35 +82,52 @@ impl<S: Read + Write + ?Sized> WithConversation for FirstConversation<'_, S> {
         let shared = &mut X::shared(settings, &worker);
         let cx = &mut CallContext { now: Nanos::ZERO, shared, out: &mut out, events: &mut events };
         let mut conversation = X::established(cx);
-        let failed =
-            |error: io::Error| X::not_spoken(format!("no opening handshake: {}", reason(&error)));
-        let begun = Instant::now();
-        let mut buffer = vec![0; 16 << 10];
-        while !conversation.is_open() {
-            stream.write_all(cx.out.bytes()).map_err(failed)?;
-            cx.out.clear();
-            if begun.elapsed() > patience {
-                return Err(X::not_spoken("no end of the opening handshake in time".to_owned()));
-            }
-            let count = stream.read(&mut buffer).map_err(failed)?;
-            if count == 0 {
-                let why = "it closed the connection in the opening handshake";
-                return Err(X::not_spoken(why.to_owned()));
-            }
-            let (bytes, at) = (&buffer[..count], Nanos::ZERO);
-            conversation.receive(Received { bytes, at }, cx);
-            let violated = cx.events.drain(..).find_map(|event| match event {
-                OpEvent::Violated(why) => Some(why),
-                _ => None,
+        if !conversation.is_open() {
+            let opened = converse(stream, &mut conversation, cx, patience, |is, _, mut events| {
+                let violated = events.find_map(|event| match event {
+                    OpEvent::Violated(why) => Some(Err(why)),
+                    _ => None,
+                });
+                violated.or(is.is_open().then_some(Ok(())))
             });
-            if let Some(why) = violated {
-                return Err(X::not_spoken(why));
-            }
+            opened.map_err(X::not_spoken)?;
         }
         conversation.close(cx);
         // Whether it still listens says nothing of the load.
         let _ = stream.write_all(cx.out.bytes());
         Ok(())
+    }
+}
+
+/// Exchanges bytes with a target until `ends` has a result, which is called with what was received
+/// and with the events that follow from it.
+///
+/// # Errors
+/// That of `ends`; the connection fails or ends, or `patience` is over.
+pub(super) fn converse<X: Conversation, T>(
+    stream: &mut (impl Read + Write + ?Sized),
+    conversation: &mut X,
+    cx: &mut CallContext<'_, X::Shared>,
+    patience: Duration,
+    mut ends: impl FnMut(&X, &[u8], Drain<'_, OpEvent>) -> Option<Result<T, String>>,
+) -> Result<T, String> {
+    let begun = Instant::now();
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        stream.write_all(cx.out.bytes()).map_err(|e| reason(&e))?;
+        cx.out.clear();
+        if begun.elapsed() > patience {
+            return Err("it has not answered in time".to_owned());
+        }
+        let count = stream.read(&mut buffer).map_err(|e| reason(&e))?;
+        if count == 0 {
+            return Err("it closed the connection before it had answered".to_owned());
+        }
+        let (bytes, at) = (&buffer[..count], Nanos::ZERO);
+        conversation.receive(Received { bytes, at }, cx);
+        if let Some(result) = ends(conversation, bytes, cx.events.drain(..)) {
+            return result;
+        }
     }
 }
 

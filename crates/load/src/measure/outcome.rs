@@ -82,22 +82,20 @@ pub enum Outcome {
 /// Declares the outcomes that all protocols share: the variant, its name in reports and its meaning
 /// for people, in the order of the variants. Failed statuses of protocols stand after the first.
 macro_rules! outcomes {
-    ($first:ident $first_name:literal $first_meaning:literal;
-     $($outcome:ident $name:literal $meaning:literal;)*) => {
+    ($($outcome:ident $name:literal $meaning:literal;)*) => {
         const SHARED: &[(Outcome, &str, &str)] = &[$((Outcome::$outcome, $name, $meaning),)*];
 
-        const ROWS: [(Outcome, &str, &str); 1 + FAILED + SHARED.len()] = {
-            let first = (Outcome::$first, $first_name, $first_meaning);
-            let mut rows = [first; 1 + FAILED + SHARED.len()];
+        const ROWS: [(Outcome, &str, &str); FAILED + SHARED.len()] = {
+            let mut rows = [SHARED[0]; FAILED + SHARED.len()];
             let mut at = 0;
             while at < FAILED {
                 let (status, name, meaning) = FailedStatus::ROWS[at];
                 rows[1 + at] = (Outcome::Failed(status), name, meaning);
                 at += 1;
             }
-            at = 0;
+            at = 1;
             while at < SHARED.len() {
-                rows[1 + FAILED + at] = SHARED[at];
+                rows[FAILED + at] = SHARED[at];
                 at += 1;
             }
             rows
@@ -110,13 +108,10 @@ macro_rules! outcomes {
                 if let Outcome::Failed(status) = self {
                     return 1 + status as usize;
                 }
-                if matches!(self, Outcome::$first) {
-                    return 0;
-                }
-                let mut row = 1 + FAILED;
+                let mut row = 0;
                 $(
                     if matches!(self, Outcome::$outcome) {
-                        return row;
+                        return if row == 0 { 0 } else { FAILED + row };
                     }
                     row += 1;
                 )*

@@ -13,4 +13,4 @@ mod tests;
 pub use bounds::{GAP_BOUNDS_MAX, GapBound, StreamBounds};
 pub use reader::{MessageReaders, ReadMessage, is_event_stream};
 pub use rules::{CountMode, MessageFormat, MessageRules};
-pub use splitter::{MessagePiece, Splitter};
+pub use splitter::{GRPC_PREFIX, MessagePiece, Splitter, put_grpc_message};

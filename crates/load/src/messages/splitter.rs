@@ -34,8 +34,16 @@ pub struct Splitter {
     left: u32,
 }
 
-/// Bytes before a message of gRPC: whether it is compressed, and its length.
-const GRPC_PREFIX: u8 = 5;
+/// Bytes before a message of gRPC: whether it is compressed, and its length (gRPC over HTTP2,
+/// Length-Prefixed-Message).
+pub const GRPC_PREFIX: usize = 5;
+
+/// Appends a message of gRPC that is not compressed, its prefix first.
+pub fn put_grpc_message(message: &[u8], out: &mut Vec<u8>) {
+    out.push(0);
+    out.extend_from_slice(&(message.len() as u32).to_be_bytes());
+    out.extend_from_slice(message);
+}
 
 /// Where in a line the bytes so far have led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +130,7 @@ impl Splitter {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
             self.has_data = true;
-            if self.prefix < GRPC_PREFIX {
+            if usize::from(self.prefix) < GRPC_PREFIX {
                 self.left = if self.prefix == 0 { 0 } else { self.left << 8 | u32::from(byte) };
                 self.prefix += 1;
                 rest = after;
@@ -132,7 +140,7 @@ impl Splitter {
                 each(MessagePiece::Data(here));
                 rest = after;
             }
-            if self.prefix == GRPC_PREFIX && self.left == 0 {
+            if usize::from(self.prefix) == GRPC_PREFIX && self.left == 0 {
                 (self.prefix, self.has_data) = (0, false);
                 each(MessagePiece::End);
             }

@@ -102,9 +102,7 @@ proptest! {
     ) {
         let mut body = Vec::new();
         for message in &messages {
-            body.push(0);
-            body.extend_from_slice(&(message.len() as u32).to_be_bytes());
-            body.extend_from_slice(message);
+            put_grpc_message(message, &mut body);
         }
         body.extend_from_slice(&[0, 0, 0, 0, 9, 1][..rest]);
         let expected = (messages, rest == 0);

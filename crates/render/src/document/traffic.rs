@@ -33,12 +33,17 @@ pub(super) fn transfer_facts(received: u64, traffic: &TrafficReport) -> Vec<Fact
 }
 
 /// The count of each status, unless all are 200.
-pub(super) fn status_facts(traffic: &TrafficReport) -> Option<Fact> {
+pub(super) fn status_facts(
+    traffic: &TrafficReport,
+    protocol: Option<&ProtocolReport>,
+) -> Option<Fact> {
     let codes = &traffic.status_codes;
     if codes.iter().all(|(status, _)| status == 200) {
         return None;
     }
-    let each = codes.iter().map(|(status, n)| match grpc_status_name(status) {
+    let is_grpc = protocol.is_some_and(|of| of.application.as_deref() == Some("gRPC"));
+    let name = |status| grpc_status_name(status).filter(|_| is_grpc);
+    let each = codes.iter().map(|(status, n)| match name(status) {
         Some(name) => format!("{status} {name}: {}", count(n)),
         None => format!("{status}: {}", count(n)),
     });

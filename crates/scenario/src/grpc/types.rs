@@ -1,6 +1,7 @@
 //! Services and messages, from wherever their descriptions come.
 
 use crate::fault::unknown;
+use knee_load::messages::put_grpc_message;
 use knee_load::quantity::ParseError;
 use prost::Message as _;
 use prost_reflect::prost_types::FileDescriptorProto;
@@ -145,8 +146,7 @@ impl GrpcMethod {
         Ok(out)
     }
 
-    /// Appends a message, its prefix first: not compressed, and its length (gRPC over HTTP2,
-    /// "Length-Prefixed-Message").
+    /// Appends a message behind its length.
     fn put(&self, message: &Value, out: &mut Vec<u8>) -> Result<(), ParseError> {
         let mut track = serde_path_to_error::Track::new();
         let json = serde_path_to_error::Deserializer::new(message, &mut track);
@@ -157,10 +157,7 @@ impl GrpcMethod {
             let place = if path == "." { String::new() } else { format!(" at '{path}'") };
             ParseError(format!("the message does not fit {}{place}: {e}", self.input.full_name()))
         })?;
-        let bytes = read.encode_to_vec();
-        out.push(0);
-        out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
-        out.extend_from_slice(&bytes);
+        put_grpc_message(&read.encode_to_vec(), out);
         Ok(())
     }
 }

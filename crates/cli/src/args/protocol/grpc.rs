@@ -6,11 +6,13 @@ use crate::input;
 use clap::Args;
 use knee_engine::{CallResponse, call_once};
 use knee_load::measure::{Status, grpc_status_name};
-use knee_load::messages::{MessageFormat, MessageRules};
+use knee_load::messages::{GRPC_PREFIX, MessageFormat, MessageRules, put_grpc_message};
 use knee_load::spec::{Body, Http2Limits, HttpRequest, ParseError, Part, Protocol, Target};
 use knee_load::time::Nanos;
 use knee_scenario::grpc::{GrpcMethod, GrpcTypes, reflection, service_and_method};
 use serde::Serialize;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 #[derive(Args, Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -33,9 +35,6 @@ pub struct GrpcArgs {
 /// Longest wait for an answer of reflection.
 const REFLECTION_MAX: Nanos = Nanos::from_secs(5);
 
-/// Bytes before a message.
-const PREFIX: usize = 5;
-
 impl GrpcArgs {
     /// An option that was given.
     pub fn given(&self) -> Option<&'static str> {
@@ -55,14 +54,16 @@ impl GrpcArgs {
         }
         let mut requests = std::mem::take(&mut target.requests);
         let given = self.given_types()?;
+        let mut learnt = HashMap::new();
         for request in &mut requests {
-            service_and_method(&request.path).map_err(|e| Failure::argument("URL", e))?;
-            let method = match &given {
-                Some((option, types)) => {
-                    types.method(&request.path).map_err(|e| Failure::argument(option, e))?
-                }
-                None => reflected(&target, request)?,
+            let names = service_and_method(&request.path);
+            let (service, _) = names.map_err(|e| Failure::argument("URL", e))?;
+            let (option, types) = match (&given, learnt.entry(service.to_owned())) {
+                (Some((option, types)), _) => (*option, types),
+                (None, Entry::Occupied(known)) => ("URL", &*known.into_mut()),
+                (None, Entry::Vacant(new)) => ("URL", &*new.insert(reflected(&target, request)?)),
             };
+            let method = types.method(&request.path).map_err(|e| Failure::argument(option, e))?;
             encode(request, &method)?;
         }
         Ok(Target { requests, ..target })
@@ -87,8 +88,8 @@ impl GrpcArgs {
     }
 }
 
-/// The method that a request names, as the target describes it.
-fn reflected(target: &Target, request: &HttpRequest) -> Result<GrpcMethod, Failure> {
+/// The types of the service that a request names, as the target describes them.
+fn reflected(target: &Target, request: &HttpRequest) -> Result<GrpcTypes, Failure> {
     let mut paths = reflection::PATHS.iter();
     let mut path = paths.next().copied().unwrap_or_default();
     let mut failed = None;
@@ -97,7 +98,7 @@ fn reflected(target: &Target, request: &HttpRequest) -> Result<GrpcMethod, Failu
             let status = match ask(target, request, path, &question) {
                 Ok(CallResponse { status: Status::Grpc(0), body }) => {
                     return body
-                        .get(PREFIX..)
+                        .get(GRPC_PREFIX..)
                         .map(<[u8]>::to_vec)
                         .ok_or_else(|| ParseError("its reflection gives no answer".to_owned()));
                 }
@@ -114,9 +115,7 @@ fn reflected(target: &Target, request: &HttpRequest) -> Result<GrpcMethod, Failu
     if let Some(failure) = failed {
         return Err(failure);
     }
-    let types =
-        types.map_err(|e| Failure::nothing_measured(format!("{}: {e}", target.endpoint)))?;
-    types.method(&request.path).map_err(|e| Failure::argument("URL", e))
+    types.map_err(|e| Failure::nothing_measured(format!("{}: {e}", target.endpoint)))
 }
 
 fn no_reflection(status: Status) -> ParseError {
@@ -135,9 +134,8 @@ fn ask(
     path: &str,
     question: &[u8],
 ) -> Result<CallResponse, Failure> {
-    let mut body = vec![0];
-    body.extend_from_slice(&(question.len() as u32).to_be_bytes());
-    body.extend_from_slice(question);
+    let mut body = Vec::new();
+    put_grpc_message(question, &mut body);
     let mut request = HttpRequest { path: path.to_owned(), ..like.clone() };
     address(&mut request, body);
     let target = Target { requests: vec![request], ..target.clone() };

@@ -161,35 +161,16 @@ impl Conversation for Dns {
         if !cx.shared.settings.over_tcp {
             return self.on_message(input.bytes, 0, cx);
         }
-        let mut bytes = input.bytes;
-        if !self.partial.is_empty() {
-            let mut partial = std::mem::take(&mut self.partial);
-            while let Some((&byte, rest)) = bytes.split_first()
-                && partial.len() < SocketKind::BORDER_BYTES
-            {
-                partial.push(byte);
-                bytes = rest;
-            }
-            let whole = length_of(&partial)
-                .map_or(SocketKind::BORDER_BYTES, |n| n + SocketKind::BORDER_BYTES);
-            let (missing, rest) = bytes.split_at(bytes.len().min(whole - partial.len()));
-            partial.extend_from_slice(missing);
-            bytes = rest;
-            if length_of(&partial).is_none() || partial.len() < whole {
-                self.partial = partial;
-                return;
-            }
-            self.on_message(&partial[SocketKind::BORDER_BYTES..], SocketKind::BORDER_BYTES, cx);
-            partial.clear();
-            self.partial = partial;
+        let mut come = std::mem::take(&mut self.partial);
+        if come.is_empty() {
+            let left = self.on_stream(input.bytes, cx);
+            come.extend_from_slice(left);
+        } else {
+            come.extend_from_slice(input.bytes);
+            let left = self.on_stream(&come, cx).len();
+            come.drain(..come.len() - left);
         }
-        while let Some(length) = length_of(bytes)
-            && let Some(message) = bytes[SocketKind::BORDER_BYTES..].get(..length)
-        {
-            self.on_message(message, SocketKind::BORDER_BYTES, cx);
-            bytes = &bytes[SocketKind::BORDER_BYTES + length..];
-        }
-        self.partial.extend_from_slice(bytes);
+        self.partial = come;
     }
 
     fn sent(&mut self, _: &mut CallContext<'_, DnsShared>) {}
@@ -223,6 +204,21 @@ impl Conversation for Dns {
 }
 
 impl Dns {
+    /// Takes the whole messages at the begin of a stream. Returns what is left of it.
+    fn on_stream<'a>(
+        &mut self,
+        mut bytes: &'a [u8],
+        cx: &mut CallContext<'_, DnsShared>,
+    ) -> &'a [u8] {
+        while let Some((length, rest)) = bytes.split_first_chunk::<{ SocketKind::BORDER_BYTES }>()
+            && let Some((message, next)) = rest.split_at_checked(u16::from_be_bytes(*length).into())
+        {
+            self.on_message(message, length.len(), cx);
+            bytes = next;
+        }
+        bytes
+    }
+
     /// Ends the operation that a message answers; `framing` bytes stood before it.
     #[inline]
     fn on_message(&mut self, message: &[u8], framing: usize, cx: &mut CallContext<'_, DnsShared>) {
@@ -255,11 +251,4 @@ impl Dns {
         let is_bare = header.counts[0] == 0 && header.rcode != 0 && message.len() == HEADER_BYTES;
         (is_bare || (header.counts[0] == 1 && has_question(message, query))).then_some((op, header))
     }
-}
-
-/// The length that stands before a message, if it is there.
-#[inline]
-fn length_of(bytes: &[u8]) -> Option<usize> {
-    let length = bytes.first_chunk::<{ SocketKind::BORDER_BYTES }>()?;
-    Some(usize::from(u16::from_be_bytes(*length)))
 }

@@ -101,6 +101,11 @@ impl Context {
         self.shop.is_some() || self.reflect.is_some()
     }
 
+    /// Whether requests are calls of gRPC.
+    pub(super) fn answers_calls(&self) -> bool {
+        self.reflect.is_some()
+    }
+
     /// The call of gRPC that a request begins, where those are answered.
     pub(super) fn grpc_call(&self, asked: Option<&Asked>) -> Option<Box<GrpcCall>> {
         Some(Box::new(GrpcCall::new(asked?.path(), self.reflect?)))

@@ -5,6 +5,7 @@
 //! that of its call.
 
 use crate::exchange::http2::hpack::{Indexing, put_field};
+use knee_load::messages::{GRPC_PREFIX, put_grpc_message};
 
 /// The services as `knee serve grpc` describes them by reflection.
 pub const ECHO_PROTO: &str = r#"syntax = "proto3";
@@ -32,9 +33,6 @@ const MESSAGE_MAX: usize = 4 << 20;
 
 /// Most notes that Tell returns.
 const TOLD_MAX: u64 = 100_000;
-
-/// Bytes before a message: whether it is compressed, and its length.
-const PREFIX: usize = 5;
 
 /// Statuses (grpc/status.proto).
 mod status {
@@ -93,10 +91,10 @@ impl GrpcCall {
 
     /// Takes bytes of the request. Puts out what messages are answered with at once.
     pub(super) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        self.unread.extend_from_slice(bytes);
-        let unread = std::mem::take(&mut self.unread);
+        let mut unread = std::mem::take(&mut self.unread);
+        unread.extend_from_slice(bytes);
         let mut rest = unread.as_slice();
-        while let Some((prefix, after)) = rest.split_first_chunk::<PREFIX>() {
+        while let Some((prefix, after)) = rest.split_first_chunk::<GRPC_PREFIX>() {
             let [is_compressed, length @ ..] = *prefix;
             let length = u32::from_be_bytes(length) as usize;
             if is_compressed != 0 || length > MESSAGE_MAX {
@@ -115,9 +113,9 @@ impl GrpcCall {
 
     fn on_message(&mut self, message: &[u8], out: &mut Vec<u8>) {
         match self.method {
-            EchoMethod::Talk => put_message(message, out),
+            EchoMethod::Talk => put_grpc_message(message, out),
             EchoMethod::Reflect => match (self.reflect)(message) {
-                Some(answer) => put_message(&answer, out),
+                Some(answer) => put_grpc_message(&answer, out),
                 None => self.status = status::NOT_FOUND,
             },
             EchoMethod::Say | EchoMethod::Tell | EchoMethod::Gather | EchoMethod::Unknown => {
@@ -140,17 +138,17 @@ impl GrpcCall {
         }
         if self.status == status::OK {
             match self.method {
-                EchoMethod::Say => put_message(&self.last, out),
+                EchoMethod::Say => put_grpc_message(&self.last, out),
                 EchoMethod::Tell => {
                     let count = number(&self.last, 2).unwrap_or(1).min(TOLD_MAX);
-                    (0..count).for_each(|_| put_message(&self.last, out));
+                    (0..count).for_each(|_| put_grpc_message(&self.last, out));
                 }
                 EchoMethod::Gather => {
                     let mut note = self.last.clone();
                     // Of a field that comes twice the last one counts.
                     note.push(2 << 3);
                     put_varint(self.messages, &mut note);
-                    put_message(&note, out);
+                    put_grpc_message(&note, out);
                 }
                 EchoMethod::Talk | EchoMethod::Reflect | EchoMethod::Unknown => {}
             }
@@ -174,12 +172,6 @@ fn trailers(status: u64) -> Vec<u8> {
     let mut block = Vec::new();
     put_field(&mut block, b"grpc-status", status.to_string().as_bytes(), Indexing::Without);
     block
-}
-
-fn put_message(message: &[u8], out: &mut Vec<u8>) {
-    out.push(0);
-    out.extend_from_slice(&(message.len() as u32).to_be_bytes());
-    out.extend_from_slice(message);
 }
 
 fn put_varint(mut number: u64, out: &mut Vec<u8>) {

@@ -358,8 +358,7 @@ impl Http2ServerConnection {
             return;
         };
         if stream.call.as_ref().is_some_and(|call| call.answers_at_once()) {
-            self.end_call(id, answer, context);
-            return;
+            return self.end_call(id);
         }
         stream.own = context.reply(stream.asked.take().as_deref(), &mut answer);
         let (mut start, mut end) = (now, now);
@@ -387,10 +386,9 @@ impl Http2ServerConnection {
             context.tally.on_trouble(Trouble::Reset);
             return self.reset(id, ErrorCode::INTERNAL_ERROR, context);
         }
-        if answer.kind == ResponseKind::Ok(Persistence::KeepAlive)
-            && self.end_call(id, answer, context)
-        {
-            return;
+        let is_whole = answer.kind == ResponseKind::Ok(Persistence::KeepAlive);
+        if is_whole && context.answers_calls() {
+            return self.end_call(id);
         }
         let own = self.streams.find(id).and_then(|s| s.own.as_deref());
         let response = context.responses.pick(answer.kind, own);
@@ -413,52 +411,40 @@ impl Http2ServerConnection {
         self.streams.begin_body(id, answer, begun);
     }
 
-    /// Begins the response to a call of gRPC, whose messages follow.
-    fn begin_call(&mut self, id: u32, answer: ServerResponse) {
-        self.out.put_head(id, false, &grpc::head(), self.core.peer.frame_bytes);
-        self.streams.begin_live(id, answer, None);
-    }
-
-    /// Takes bytes of a request that is a call of gRPC, and answers what is answered at once.
+    /// Takes bytes of a call of gRPC, and answers what is answered at once.
     pub(super) fn feed_call(&mut self, id: u32, bytes: &[u8]) {
-        let Some(stream) = self.streams.find(id) else {
+        let Some(call) = self.streams.find(id).and_then(|stream| stream.call.as_mut()) else {
             return;
         };
-        let Some(call) = &mut stream.call else {
-            return;
-        };
-        let mut out = Vec::new();
-        call.take(bytes, &mut out);
-        let (answers, has_begun) = (call.answers_at_once(), stream.live.is_some());
-        if answers && !has_begun {
-            self.begin_call(id, ServerResponse::whole(ResponseKind::Ok(Persistence::KeepAlive)));
-        }
-        if let Some(live) = self.streams.find(id).and_then(|stream| stream.live.as_mut()) {
-            live.bytes.append(&mut out);
-            self.streams.resume(id);
+        let mut messages = Vec::new();
+        call.take(bytes, &mut messages);
+        if call.answers_at_once() {
+            self.answer_call(id, messages, None);
         }
     }
 
-    /// Ends the response to a request, if that is a call of gRPC.
-    fn end_call(&mut self, id: u32, answer: ServerResponse, context: &mut Context) -> bool {
-        let Some(stream) = self.streams.find(id) else {
-            return false;
+    /// Ends the response to a call of gRPC.
+    fn end_call(&mut self, id: u32) {
+        let Some(call) = self.streams.find(id).and_then(|stream| stream.call.as_mut()) else {
+            return;
         };
-        let Some(call) = &mut stream.call else {
-            return false;
-        };
-        let mut out = Vec::new();
-        let trailers = call.end(&mut out);
-        if stream.live.is_none() {
-            self.begin_call(id, answer);
+        let mut messages = Vec::new();
+        let trailers = call.end(&mut messages);
+        self.answer_call(id, messages, Some(trailers));
+    }
+
+    /// Adds messages to the response to a call of gRPC, and the trailers that end it.
+    fn answer_call(&mut self, id: u32, mut messages: Vec<u8>, trailers: Option<Vec<u8>>) {
+        if self.streams.find(id).is_some_and(|stream| stream.live.is_none()) {
+            self.out.put_head(id, false, &grpc::head(), self.core.peer.frame_bytes);
+            let answer = ServerResponse::whole(ResponseKind::Ok(Persistence::KeepAlive));
+            self.streams.begin_live(id, answer, None);
         }
         if let Some(live) = self.streams.find(id).and_then(|stream| stream.live.as_mut()) {
-            live.bytes.append(&mut out);
-            live.trailers = Some(trailers);
-            self.streams.resume(id);
+            live.bytes.append(&mut messages);
+            live.trailers = trailers;
         }
-        context.read_clock();
-        true
+        self.streams.resume(id);
     }
 
     /// Notes that all of a response has been put out.

@@ -134,7 +134,9 @@ impl Http2ServerConnection {
         if let Some(increment) = stream.receive_window.due().filter(|_| !ends) {
             frame::put_window_update(self.out.bytes(), id, increment);
         }
-        self.feed_call(id, content);
+        if stream.call.is_some() {
+            self.feed_call(id, content);
+        }
         if ends {
             self.end_request(id, context);
         }
@@ -208,7 +210,7 @@ impl Http2ServerConnection {
         let mut stream =
             ServerStream::new(request.head_only, request.length, self.core.peer.window);
         stream.call = context.grpc_call(asked.as_deref());
-        stream.asked = asked;
+        stream.asked = asked.filter(|_| stream.call.is_none());
         self.streams.insert(id, stream);
         let most = &mut context.tally.http2.streams_max;
         *most = (*most).max(self.streams.len() as u64);
