@@ -223,12 +223,11 @@ impl TrialReport {
         self.http()?.requests.as_ref()
     }
 
-    /// Sets the time from the end of an overload until the service was back.
-    pub fn set_recovery(&mut self, recovery_ns: Option<u64>) {
-        if let Detail::Http(http) = &mut self.detail
-            && let Some(requests) = &mut http.requests
-        {
-            requests.recovery_ns = recovery_ns;
+    /// The same, to change it.
+    pub fn requests_mut(&mut self) -> Option<&mut AttemptsReport> {
+        match &mut self.detail {
+            Detail::Http(http) => http.requests.as_mut(),
+            _ => None,
         }
     }
 

@@ -81,7 +81,17 @@ const REFUSED: &[(&str, &str)] = &[
     ("run http://h/ --retries 1 --retry-budget 10", "--retry-budget: '10' is no budget:…"),
     ("run http://h/ --retries 1 --retry-on oops", "--retry-on: 'oops' is no failure to retry:…"),
     ("recover http://h/", "--rate: is missing"),
-    ("recover http://h/ -R 100", "--trigger: is missing"),
+    (
+        "recover http://h/ -R 100 --for forever",
+        "--for: forever needs a load that stays: give --trigger, such as 2x",
+    ),
+    ("recover http://h/ -R 100 --for never --trigger 2x", "--for: 'never' is not a duration:…"),
+    ("recover http://h/ -R 100 --trigger-max 80", "--trigger-max: is not above the base load of…"),
+    (
+        "recover http://h/ -R 100 --trigger-max 3x --trigger 2x",
+        "--trigger-max and --trigger exclude each other: leave one out",
+    ),
+    ("recover http://h/ -R 100 --hysteresis=0", "--hysteresis: '0' is no time at all:…"),
     ("recover http://h/ -R 100 --trigger 50", "--trigger: is not above the base load of 100/s"),
     ("recover http://h/ -R 100 --trigger 1x", "--trigger: '1x' is no multiple above 1:…"),
     (

@@ -53,7 +53,12 @@ struct Sample {
 }
 
 /// What the trial shows; `None` where it has no requests or no interval before the trigger.
-pub(super) fn analyse(trial: &TrialReport, phases: RecoverPhases) -> Option<RecoveryAnalysis> {
+/// `rise`: how many times the base load is offered after the trigger.
+pub(super) fn analyse(
+    trial: &TrialReport,
+    phases: RecoverPhases,
+    rise: f64,
+) -> Option<RecoveryAnalysis> {
     let samples = samples(trial)?;
     let trigger_ends = phases.before + phases.trigger;
     let before: Vec<Sample> = samples.iter().filter(|s| s.end <= phases.before).copied().collect();
@@ -64,7 +69,7 @@ pub(super) fn analyse(trial: &TrialReport, phases: RecoverPhases) -> Option<Reco
     let sum = |of: &[Sample], count: fn(&Sample) -> u64| of.iter().map(count).sum::<u64>();
     let offered = sum(&before, |s| s.offered).max(1) as f64;
     let carried = sum(&before, |s| s.good) as f64 / offered;
-    let bounds = BackBounds::of(&before);
+    let bounds = BackBounds::of(&before, rise);
     let back = back_from(&after, &bounds);
     let tail = &after[after.len() - after.len().div_ceil(4)..];
     let is_carried = carried >= CARRIED_SHARE;
@@ -76,7 +81,7 @@ pub(super) fn analyse(trial: &TrialReport, phases: RecoverPhases) -> Option<Reco
         Some(RecoveryVerdict::Recovered)
     } else if sum(tail, |s| s.good) == 0 && refuses(trial) {
         Some(RecoveryVerdict::Crashed)
-    } else if ended.goodput_per_s < STUCK_SHARE * base.goodput_per_s {
+    } else if ended.goodput_per_s < STUCK_SHARE * rise * base.goodput_per_s {
         Some(RecoveryVerdict::Stuck)
     } else {
         Some(RecoveryVerdict::Degraded)
@@ -130,7 +135,7 @@ struct BackBounds {
 }
 
 impl BackBounds {
-    fn of(before: &[Sample]) -> BackBounds {
+    fn of(before: &[Sample], rise: f64) -> BackBounds {
         let goodputs: Vec<f64> = before.iter().map(|s| s.good_per_s).collect();
         let middle = mean(&goodputs);
         let squares = goodputs.iter().map(|g| (g - middle).powi(2)).sum::<f64>();
@@ -138,7 +143,7 @@ impl BackBounds {
         let below = (GOODPUT_SIGMAS * deviation).max(GOODPUT_SHARE * middle);
         let longest = before.iter().filter_map(|s| s.p99_ns).max();
         BackBounds {
-            goodput_per_s: (middle - below).max(0.0),
+            goodput_per_s: rise * (middle - below).max(0.0),
             p99_ns: longest.map(|ns| ((ns as f64 * P99_TIMES) as u64).max(ns + P99_MORE.0)),
         }
     }

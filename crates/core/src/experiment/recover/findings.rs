@@ -21,6 +21,11 @@ codes! {
                or not all of it.",
         remedy "Look for what the overload left behind: queues that still drain, connections, \
                 memory, a cache. A longer --after shows whether it passes.";
+    STILL_OVERLOADED = "still_overloaded":
+        cause "The load rose to stay, and at the end the service does not serve it as it served \
+               the base load.",
+        remedy "Give the service what the load needs, or more time to grow: a longer --after shows \
+                whether it gets there.";
 }
 
 /// From this number of attempts per request on retries are named as a cause.
@@ -28,7 +33,7 @@ const AMPLIFIED: f64 = 1.2;
 
 /// What a person should know.
 pub(super) fn all(past: &[TrialReport], c: &RecoverConclusion, verdict: Verdict) -> Vec<Finding> {
-    let Some(first) = past.first() else {
+    let Some(first) = past.get(c.decisive_trial) else {
         return Vec::new();
     };
     // That an overload overloads is no finding.
@@ -42,13 +47,19 @@ pub(super) fn all(past: &[TrialReport], c: &RecoverConclusion, verdict: Verdict)
 }
 
 fn stays_overloaded(c: &RecoverConclusion) -> Option<Finding> {
-    let share = 100.0 * c.after.goodput_per_s / c.base.goodput_per_s.max(f64::MIN_POSITIVE);
+    let share = c.goodput_percent();
     let evidence = [
         ("goodput_percent", share),
         ("amplification", c.amplification.unwrap_or(f64::NAN)),
         ("failed_requests", c.failed_requests as f64),
     ];
     match c.verdict? {
+        RecoveryVerdict::Recovered => None,
+        _ if c.trigger_stays => Some(STILL_OVERLOADED.warning(
+            format!("At the end {} of the load is served", percent(share)),
+            evidence,
+            "Give the service more time, with a longer --after, or more capacity",
+        )),
         RecoveryVerdict::Stuck | RecoveryVerdict::Crashed => {
             let sustained = c.amplification.filter(|&times| times >= AMPLIFIED);
             let sustained = sustained.map_or(String::new(), |times| {
@@ -76,7 +87,6 @@ fn stays_overloaded(c: &RecoverConclusion) -> Option<Finding> {
                 "Measure longer: a larger --after shows whether it passes",
             ))
         }
-        RecoveryVerdict::Recovered => None,
     }
 }
 

@@ -17,6 +17,11 @@ pub enum RecoveryVerdict {
 }
 
 impl RecoveryVerdict {
+    /// Whether the service did not come back.
+    pub fn is_down(self) -> bool {
+        self != RecoveryVerdict::Recovered
+    }
+
     /// Its name in sentences.
     pub fn word(self) -> &'static str {
         match self {
@@ -53,15 +58,79 @@ pub struct RecoverConclusion {
     pub rate_per_s: f64,
     /// Requests per second during the trigger.
     pub trigger_per_s: f64,
+    /// Whether that load stayed to the end; recovery is then counted from its begin.
+    #[serde(default)]
+    pub trigger_stays: bool,
     /// Begin of the trigger, from the begin of the window.
     pub trigger_ns: u64,
-    /// End of the trigger.
+    /// End of the trigger; its begin where it stayed.
     pub after_ns: u64,
+    /// Index of the trial that this is about, from 0.
+    #[serde(default)]
+    pub decisive_trial: usize,
+    /// The lowest rate found after which the service did not come back; `None` where none was
+    /// looked for, or none does.
+    #[serde(default)]
+    pub smallest_trigger: Option<SmallestTrigger>,
+    /// The shortest of the highest rate.
+    #[serde(default)]
+    pub shortest_trigger: Option<SmallestTrigger>,
+    /// Triggers tried in the search; empty without one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<TriggerTried>,
     /// The same with one thing changed, each measured; empty where nothing was changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counterfactuals: Vec<Counterfactual>,
-    /// The answer in a sentence or two.
+    /// Goodput at the same loads on the way up and on the way down; empty where nobody asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hysteresis: Vec<HysteresisStep>,
+    /// Area between the two ways in percent of the one under the way up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hysteresis_percent: Option<f64>,
+    /// The answer in a few sentences.
     pub answer: String,
+}
+
+impl RecoverConclusion {
+    /// Goodput at the end in percent of the one before the trigger; of the load, where the trigger
+    /// stayed.
+    pub fn goodput_percent(&self) -> f64 {
+        let whole = if self.trigger_stays { self.trigger_per_s } else { self.base.goodput_per_s };
+        100.0 * self.after.goodput_per_s / whole.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// The smallest trigger that was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SmallestTrigger {
+    /// Requests per second.
+    pub rate_per_s: f64,
+    /// How long it lasts.
+    pub duration_ns: u64,
+}
+
+/// A trigger that was tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TriggerTried {
+    /// Requests per second.
+    pub rate_per_s: f64,
+    /// How long it lasted.
+    pub duration_ns: u64,
+    /// What became of the service; `None` where it did not carry the base load before.
+    pub verdict: Option<RecoveryVerdict>,
+    /// Time until it was back; `None` where it was not.
+    pub recovery_ns: Option<u64>,
+}
+
+/// A load that was offered on the way up and again on the way down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HysteresisStep {
+    /// Requests per second.
+    pub offered_per_s: f64,
+    /// Requests served per second on the way up; `None` where that was not measured.
+    pub goodput_up_per_s: Option<f64>,
+    /// The same on the way down.
+    pub goodput_down_per_s: Option<f64>,
 }
 
 /// The service in a phase.

@@ -1,5 +1,7 @@
 //! `knee recover`: whether a service comes back after an overload.
 
+mod exec;
+
 use super::http_runner::{self, HttpRunner, PreparedHttp, report_setup};
 use super::laboratory;
 use crate::args::with_exits;
@@ -10,7 +12,8 @@ use crate::margins;
 use crate::output::MeasuredOutputArgs;
 use crate::resolved_options::{ResolvedOptions, Typed, typed};
 use clap::Args;
-use knee_core::experiment::recover::{Recover, RecoverPhases, RecoverSpec};
+use exec::{TriggerCommand, TriggeringRunner};
+use knee_core::experiment::recover::{Recover, RecoverPhases, RecoverSpec, Trigger};
 use knee_core::report::Kind;
 use knee_fleet::Fleet;
 use knee_load::spec::{
@@ -25,7 +28,8 @@ use serde_json::Value;
 /// The base load, then the trigger, then the base load again, in one trial. A service can stay down
 /// after the overload has ended, as retries and work for clients that have gone keep it overloaded:
 /// a metastable failure. The answer is recovered (with the time that it took), degraded, stuck or
-/// crashed.
+/// crashed. Without --trigger the smallest one is looked for after which the service does not come
+/// back.
 #[derive(Args, Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[command(
@@ -36,6 +40,10 @@ use serde_json::Value;
         knee recover http://127.0.0.1:8080/ -R 800 --trigger 3x --retries 3 --timeout 500ms\n  \
         knee recover http://127.0.0.1:8080/ -R 800 --trigger 3x --retries 3 --timeout 500ms \
         --explain\n  \
+        knee recover http://127.0.0.1:8080/ -R 800 --trigger-max 5x --retries 3 \
+        --timeout 500ms\n  \
+        knee recover http://127.0.0.1:8080/ -R 800 --trigger-exec './drop-cache.sh'\n  \
+        knee recover http://127.0.0.1:8080/ -R 800 --trigger 1500 --for forever\n  \
         knee recover http://127.0.0.1:8080/ -R 800 --trigger 3x --fail-if 'recovery>30s'"),
 )]
 pub struct RawRecover {
@@ -49,9 +57,25 @@ pub struct RawRecover {
     rate: Rate,
 
     /// Load of the trigger: requests per second, or a multiple of the base load such as 3x
+    ///
+    /// Without it, and without --trigger-exec, the smallest one is looked for after which the
+    /// service does not come back.
     #[arg(long, value_name = "N", value_parser = parse_trigger, help_heading = "Load")]
     #[serde(serialize_with = "typed")]
-    trigger: Trigger,
+    trigger: Option<TriggerRate>,
+
+    /// Highest load in the search for the smallest trigger [default: 5x]
+    #[arg(long, value_name = "N", value_parser = parse_trigger, help_heading = "Load")]
+    #[arg(conflicts_with_all = ["trigger", "trigger_exec"])]
+    #[serde(serialize_with = "typed")]
+    trigger_max: Option<TriggerRate>,
+
+    /// Command that is the trigger: a shell runs it as the trigger begins
+    ///
+    /// The base load goes on, unless --trigger is given too. The trigger lasts for --for; a command
+    /// that is not done by then is ended. If it fails, the experiment ends.
+    #[arg(long, value_name = "CMD", help_heading = "Load", conflicts_with = "trigger_max")]
+    trigger_exec: Option<String>,
 
     /// Maximum open connections [default: as many as the descriptors permit, up to 10,000]
     #[arg(short, long, value_name = "N", value_parser = parse_count, help_heading = "Load")]
@@ -68,11 +92,11 @@ pub struct RawRecover {
     #[serde(serialize_with = "typed")]
     before: Nanos,
 
-    /// Time of the trigger
-    #[arg(long = "for", value_name = "T", default_value = "10s", value_parser = parse_positive)]
+    /// Time of the trigger, or forever: its load stays [default: 10s; in a search up to 30s]
+    #[arg(long = "for", value_name = "T", value_parser = parse_lasting)]
     #[arg(help_heading = "Time")]
     #[serde(rename = "for", serialize_with = "typed")]
-    lasting: Nanos,
+    lasting: Option<Lasting>,
 
     /// Time of the base load after the trigger
     #[arg(long, value_name = "T", default_value = "60s", value_parser = parse_positive)]
@@ -91,7 +115,16 @@ pub struct RawRecover {
     #[arg(long, help_heading = "Load")]
     explain: bool,
 
-    /// Time before each of these trials in which 1 % of the base load is offered
+    /// Then raise the load to the trigger and lower it again, in steps of this time [default: 5s]
+    ///
+    /// It shows whether the service serves on the way down what it served on the way up.
+    #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Load")]
+    #[arg(num_args = 0..=1, default_missing_value = "5s", require_equals = true)]
+    #[arg(conflicts_with = "trigger_exec")]
+    #[serde(serialize_with = "typed")]
+    hysteresis: Option<Nanos>,
+
+    /// Time before each trial but the first in which 1 % of the base load is offered
     #[arg(long, value_name = "T", default_value = "20s", value_parser = parse_duration)]
     #[arg(help_heading = "Time", hide_short_help = true)]
     #[serde(serialize_with = "typed")]
@@ -108,55 +141,93 @@ pub struct RawRecover {
 
 /// The load of a trigger as typed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Trigger {
+enum TriggerRate {
     /// Requests per second.
     Rate(Rate),
     /// A multiple of the base load.
     Times(f64),
 }
 
-impl Trigger {
-    fn rate(self, base: Rate) -> Option<Rate> {
-        match self {
-            Trigger::Rate(rate) => Some(rate),
-            Trigger::Times(factor) => Rate::from_f64(base.per_s() * factor),
-        }
+impl TriggerRate {
+    /// The highest load in a search where none is given.
+    const MAX: TriggerRate = TriggerRate::Times(5.0);
+
+    /// The rate over this base load, if it is above it.
+    fn above(self, base: Rate, option: &'static str) -> Result<Rate, Failure> {
+        let rate = match self {
+            TriggerRate::Rate(rate) => Some(rate),
+            TriggerRate::Times(factor) => Rate::from_f64(base.per_s() * factor),
+        };
+        rate.filter(|rate| rate.per_s() > base.per_s()).ok_or_else(|| {
+            let base = base.exactly();
+            Failure::argument(option, format!("is not above the base load of {base}"))
+        })
     }
 }
 
-impl Typed for Trigger {
+impl Typed for TriggerRate {
     fn typed(&self) -> Value {
         match self {
-            Trigger::Rate(rate) => rate.typed(),
-            Trigger::Times(factor) => format!("{factor}x").into(),
+            TriggerRate::Rate(rate) => rate.typed(),
+            TriggerRate::Times(factor) => format!("{factor}x").into(),
         }
     }
 }
 
-fn parse_trigger(text: &str) -> Result<Trigger, ParseError> {
+fn parse_trigger(text: &str) -> Result<TriggerRate, ParseError> {
     let Some(number) = text.trim().strip_suffix('x') else {
-        return parse_rate(text).map(Trigger::Rate);
+        return parse_rate(text).map(TriggerRate::Rate);
     };
     match number.trim().parse::<f64>() {
-        Ok(factor) if factor > 1.0 && factor <= 1000.0 => Ok(Trigger::Times(factor)),
+        Ok(factor) if factor > 1.0 && factor <= 1000.0 => Ok(TriggerRate::Times(factor)),
         _ => Err(ParseError(format!(
             "'{text}' is no multiple above 1: give a rate such as 2000, or a multiple such as 3x"
         ))),
     }
 }
 
+/// How long a trigger lasts, as typed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Lasting {
+    /// This long.
+    Time(Nanos),
+    /// To the end.
+    Forever,
+}
+
+impl Typed for Lasting {
+    fn typed(&self) -> Value {
+        match self {
+            Lasting::Time(time) => time.typed(),
+            Lasting::Forever => "forever".into(),
+        }
+    }
+}
+
+fn parse_lasting(text: &str) -> Result<Lasting, ParseError> {
+    match text.trim() {
+        "forever" => Ok(Lasting::Forever),
+        _ => parse_positive(text).map(Lasting::Time),
+    }
+}
+
 /// An experiment that cannot be wrong.
-pub type ResolvedRecover = PreparedHttp<RecoverSpec>;
+#[derive(Debug)]
+pub struct ResolvedRecover {
+    pub http: PreparedHttp<RecoverSpec>,
+    command: Option<TriggerCommand>,
+}
 
 /// Makes the experiment and reports it.
-pub fn execute(mut recover: ResolvedRecover) -> Result<Exit, Failure> {
+pub fn execute(recover: ResolvedRecover) -> Result<Exit, Failure> {
+    let ResolvedRecover { http: mut recover, command } = recover;
     recover.announce();
     let fleet = recover.fleet.take();
     if fleet.is_none() {
         recover.spec.base.engine.margins = margins::of_this_machine(recover.setup.output.notes());
     }
     let runner = HttpRunner::new(&recover.spec.base, false, recover.observe.clone());
-    let mut runner = runner.made_by(fleet);
+    let mut runner = TriggeringRunner { http: runner.made_by(fleet), command };
     laboratory::conduct(recover.setup, &mut Recover::new(recover.spec), &mut runner)
 }
 
@@ -176,7 +247,11 @@ impl RawRecover {
         let observe = self.http.observe.with_token()?;
         let (base, thresholds) = (&mut spec.base, self.http.thresholds);
         let setup = report_setup(Kind::Recover, base, fleet.as_ref(), options, thresholds, output);
-        Ok(ResolvedRecover { spec, unused: None, observe, setup, fleet, demo: None })
+        let (begins, lasting) = (spec.phases.before, spec.phases.trigger);
+        let ends = begins + lasting;
+        let command = self.trigger_exec.map(|line| TriggerCommand { line, begins, ends });
+        let http = PreparedHttp { spec, unused: None, observe, setup, fleet, demo: None };
+        Ok(ResolvedRecover { http, command })
     }
 
     fn spec(&mut self, machine: &Machine, fleet: Option<&Fleet>) -> Result<RecoverSpec, Failure> {
@@ -190,11 +265,7 @@ impl RawRecover {
                          500ms";
             return Err(Failure::argument("--retries", wrong));
         }
-        let trigger = self.trigger.rate(self.rate).filter(|t| t.per_s() > self.rate.per_s());
-        let trigger = trigger.ok_or_else(|| {
-            let base = self.rate.exactly();
-            Failure::argument("--trigger", format!("is not above the base load of {base}"))
-        })?;
+        let (trigger, lasting) = self.trigger()?;
         let connections = self.connections.unwrap_or(machine.connections_default());
         machine.check_connections("--connections", connections)?;
         self.connections = Some(connections);
@@ -204,12 +275,11 @@ impl RawRecover {
             connections_max: connections,
             in_flight_max: None,
         });
-        let phases =
-            RecoverPhases { before: self.before, trigger: self.lasting, after: self.after };
-        let shortest = self.before.min(self.lasting).min(self.after);
+        let phases = RecoverPhases { before: self.before, trigger: lasting, after: self.after };
+        let shortest = self.before.min(lasting).min(self.after);
         let engine = self.http.engine.for_load(machine, &load);
         let base = TrialSpec {
-            label: format!("trigger {}", trigger.exactly()),
+            label: format!("trigger {}", trigger.rate().exactly()),
             level: Level::RatePerS(self.rate.per_s()),
             load,
             target,
@@ -224,6 +294,30 @@ impl RawRecover {
             engine,
         };
         let (rate, explains, rest) = (self.rate, self.explain, self.rest);
-        Ok(RecoverSpec { base, phases, rate, trigger, explains, rest })
+        Ok(RecoverSpec { base, phases, rate, trigger, explains, hysteresis: self.hysteresis, rest })
+    }
+
+    /// The trigger and its time. Defaults are settled.
+    fn trigger(&mut self) -> Result<(Trigger, Nanos), Failure> {
+        let is_search = self.trigger.is_none() && self.trigger_exec.is_none();
+        let default = Nanos::from_secs(if is_search { 30 } else { 10 });
+        let lasting = *self.lasting.get_or_insert(Lasting::Time(default));
+        if is_search {
+            let most = *self.trigger_max.get_or_insert(TriggerRate::MAX);
+            let Lasting::Time(lasting) = lasting else {
+                let wrong = "forever needs a load that stays: give --trigger, such as 2x";
+                return Err(Failure::argument("--for", wrong));
+            };
+            return Ok((Trigger::Search(most.above(self.rate, "--trigger-max")?), lasting));
+        }
+        let rate = match self.trigger {
+            Some(rate) => rate.above(self.rate, "--trigger")?,
+            // The command alone is the trigger.
+            None => self.rate,
+        };
+        match lasting {
+            Lasting::Time(lasting) => Ok((Trigger::Load(rate), lasting)),
+            Lasting::Forever => Ok((Trigger::Stays(rate), self.after)),
+        }
     }
 }
