@@ -217,6 +217,13 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
                     self.recorder.on_start(op, now);
                     self.client.start(io, op, now);
                 }
+                Action::Retry(op) => {
+                    if C::STARTS_SEND && started > 0 {
+                        now = self.clock.now();
+                    }
+                    self.recorder.on_retry(op, now);
+                    self.client.start(io, op, now);
+                }
                 Action::Shed(op) => {
                     let shed = Completion::at_once(op, now, Outcome::Shed);
                     self.recorder.on_completion(&shed);
@@ -323,6 +330,7 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
         }
         let Tally { opened, open_max, surplus, unmatched, in_flight, .. } = self.client.tally();
         let mut measurement = self.recorder.finish(now);
+        measurement.attempts = self.driver.finish(now);
         measurement.lost = in_flight;
         measurement.malformed_because = self.client.first_violation();
         measurement.stream_reset_because = self.client.first_reset();

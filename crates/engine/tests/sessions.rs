@@ -169,6 +169,7 @@ fn spec(target: Target, load: Load, sessions: Option<u64>) -> TrialSpec {
         duration: MS(60_000),
         operations_max: sessions,
         timeout: MS(20_000),
+        retry: None,
         connect_timeout: MS(10_000),
         interval: MS(100),
         seed: 1,

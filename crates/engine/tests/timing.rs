@@ -36,6 +36,7 @@ fn spec(port: u16, operations: u64, connections_max: u32, body: Body) -> TrialSp
         duration: MS(30_000),
         operations_max: Some(operations),
         timeout: MS(20_000),
+        retry: None,
         connect_timeout: MS(10_000),
         interval: MS(100),
         seed: 1,

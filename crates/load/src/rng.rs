@@ -25,6 +25,8 @@ pub const ORDER: u64 = 5 << 40;
 pub const SESSIONS: u64 = 7 << 40;
 /// Keys and masks of WebSocket, by worker.
 pub const MASKS: u64 = 8 << 40;
+/// Jitter of retries, by worker.
+pub const RETRIES: u64 = 9 << 40;
 /// Failures of a simulated server.
 pub const SERVER_FAULTS: u64 = 6 << 40;
 

@@ -242,6 +242,7 @@ impl Generator {
         let all_made = self.operations_max.is_some_and(|max| self.made >= max);
         let end = if all_made { self.last_end } else { self.window_end };
         let mut measurement = self.recorder.finish(end);
+        measurement.attempts = self.driver.finish(end);
         measurement.connections_opened = self.connections.opened;
         measurement.connections_max = self.connections.open_max;
         measurement
@@ -252,7 +253,14 @@ impl Generator {
         loop {
             self.next = self.driver.poll(now);
             match self.next {
-                Action::Start(op) => self.start(op, now, agenda),
+                Action::Start(op) => {
+                    self.recorder.on_start(op, now);
+                    self.start(op, now, agenda);
+                }
+                Action::Retry(op) => {
+                    self.recorder.on_retry(op, now);
+                    self.start(op, now, agenda);
+                }
                 Action::Shed(op) => {
                     self.made += 1;
                     self.last_end = now;
@@ -266,7 +274,6 @@ impl Generator {
     fn start(&mut self, op: Op, now: Nanos, agenda: &mut Agenda) {
         self.made += 1;
         self.in_flight += 1;
-        self.recorder.on_start(op, now);
         let ticket = self.occupy(op, now);
         self.watch(ticket.slot, now, agenda);
         match self.connections.acquire() {

@@ -139,6 +139,11 @@ impl LimitArgs {
         self.timeout.unwrap_or(TIMEOUT)
     }
 
+    /// Whether the time limit for an operation was given.
+    pub fn has_timeout(&self) -> bool {
+        self.timeout.is_some()
+    }
+
     /// Takes the time limit of a scenario where none was given.
     pub fn fill(&mut self, scenario: &Scenario) {
         self.timeout = self.timeout.or(scenario.timeout);

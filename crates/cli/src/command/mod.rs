@@ -17,6 +17,7 @@ pub mod man;
 pub mod observe;
 pub mod overload;
 pub mod raw;
+pub mod recover;
 pub mod report;
 pub mod run;
 pub mod scenario;

@@ -3,7 +3,7 @@
 use crate::args::{with_curl_line, with_exits};
 use crate::command::{
     agent, analyze, compare, compare_live, completions, explain, fleet, history, import, latency,
-    man, observe, overload, report, run, scenario, serve, sweep, throttle, tour, udp,
+    man, observe, overload, recover, report, run, scenario, serve, sweep, throttle, tour, udp,
 };
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
@@ -84,6 +84,7 @@ pub enum RawCommand {
     Run(Box<run::RawRun>),
     Sweep(Box<sweep::RawSweep>),
     Overload(Box<overload::RawOverload>),
+    Recover(Box<recover::RawRecover>),
     Throttle(Box<throttle::RawThrottle>),
     Udp(Box<udp::RawUdp>),
     Latency(Box<latency::RawLatency>),
@@ -117,6 +118,7 @@ impl RawCommand {
             RawCommand::Run(raw) => run::execute(raw.resolve(&machine)?),
             RawCommand::Sweep(raw) => sweep::execute(raw.resolve(&machine)?),
             RawCommand::Overload(raw) => overload::execute(raw.resolve(&machine)?),
+            RawCommand::Recover(raw) => recover::execute(raw.resolve(&machine)?),
             RawCommand::Throttle(raw) => throttle::execute(raw.resolve()?),
             RawCommand::Udp(raw) => udp::execute(raw.resolve(&machine)?),
             RawCommand::Latency(raw) => latency::execute(raw.resolve(&machine)?),

@@ -3,7 +3,7 @@
 use super::http_runner::{self, HttpRunner, report_setup};
 use super::laboratory::{self, ReportSetup};
 use crate::args::{ClosedArgs, HttpArgs, ObserveArgs, OpenArgs, RecordedArrivals, TargetArgs};
-use crate::args::{FleetArgs, parse_count, parse_positive, parse_whole, with_exits};
+use crate::args::{FleetArgs, RetryArgs, parse_count, parse_positive, parse_whole, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
 use crate::margins;
@@ -57,6 +57,10 @@ pub struct RawRun {
     #[command(flatten)]
     #[serde(flatten)]
     closed: ClosedArgs,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    retry: RetryArgs,
 
     /// Measured time: 30s, 2m, 500ms [default: 10s; with -n 24h; with a trace its length]
     #[arg(short, long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
@@ -212,7 +216,7 @@ impl RawRun {
         Ok(Some(RecordedArrivals { times: times.into() }))
     }
 
-    fn trial(&self, machine: &Machine, fleet: Option<&Fleet>) -> Result<TrialSpec, Failure> {
+    fn trial(&mut self, machine: &Machine, fleet: Option<&Fleet>) -> Result<TrialSpec, Failure> {
         let target = self.target.resolve()?;
         self.http.observe.check(&target)?;
         self.http.thresholds.check(&target)?;
@@ -224,6 +228,7 @@ impl RawRun {
             Some(_) => self.open.shared_by_users(target)?,
             None => target,
         };
+        let retry = self.retry.settle(&target)?;
         let load = self.load(&target, trace.as_ref(), warmup + duration, machine)?;
         let level = load.level();
         let engine = self.http.engine.for_load(machine, &load);
@@ -236,6 +241,7 @@ impl RawRun {
             duration,
             operations_max: self.requests,
             timeout: self.http.limits.timeout(),
+            retry,
             connect_timeout: self.http.limits.connect_timeout,
             interval: self.http.limits.interval(duration)?,
             seed,

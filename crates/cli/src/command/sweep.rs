@@ -5,7 +5,8 @@ use super::http_runner::{self, HttpRunner, PreparedHttp, report_setup};
 use super::laboratory;
 use crate::args::{ClosedArgs, HttpArgs, OpenArgs, TargetArgs};
 use crate::args::{
-    FleetArgs, Levels, parse_positive, rate_levels, refuse_first, vuser_levels, with_exits,
+    FleetArgs, Levels, RetryArgs, parse_positive, rate_levels, refuse_first, vuser_levels,
+    with_exits,
 };
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
@@ -94,6 +95,10 @@ pub struct RawSweep {
     #[serde(flatten)]
     closed: ClosedArgs,
 
+    #[command(flatten)]
+    #[serde(flatten)]
+    retry: RetryArgs,
+
     /// Measured time per level, divided into at least 5 rounds
     ///
     /// With --vusers auto: the least measured time per level. More rounds follow until the result
@@ -171,7 +176,7 @@ impl RawSweep {
         Ok(ResolvedSweep { spec, unused, observe, setup, fleet, demo })
     }
 
-    fn spec(&self, machine: &Machine, fleet: Option<&Fleet>) -> Result<SweepSpec, Failure> {
+    fn spec(&mut self, machine: &Machine, fleet: Option<&Fleet>) -> Result<SweepSpec, Failure> {
         let target = self.target.resolve()?;
         if target.protocol.subscribes() {
             let wrong = "the server sends by itself, and no load can be varied: use knee run";
@@ -179,6 +184,7 @@ impl RawSweep {
         }
         let target = http_runner::settle(target, self.http.limits.connect_timeout, fleet)?;
         let target = if self.is_open() { target } else { self.open.shared_by_users(target)? };
+        let retry = self.retry.settle(&target)?;
         let (level, load) = self.first_level(&target, machine)?;
         let base = TrialSpec {
             label: http_runner::label(level),
@@ -189,6 +195,7 @@ impl RawSweep {
             duration: self.duration,
             operations_max: None,
             timeout: self.http.limits.timeout(),
+            retry,
             connect_timeout: self.http.limits.connect_timeout,
             interval: self.http.limits.interval(self.duration)?,
             seed: self.http.engine.seed(),

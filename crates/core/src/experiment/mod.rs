@@ -4,6 +4,7 @@ pub mod answer;
 pub mod ending;
 pub mod latency;
 pub mod overload;
+pub mod recover;
 pub mod run;
 pub mod sweep;
 pub mod throttle;

@@ -4,6 +4,7 @@ use crate::experiment::Experiment;
 use crate::experiment::answer::Answer;
 use crate::experiment::latency::report::LatencyConclusion;
 use crate::experiment::overload::report::OverloadConclusion;
+use crate::experiment::recover::report::RecoverConclusion;
 use crate::experiment::run::report::RunConclusion;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::throttle::report::ThrottleConclusion;
@@ -101,6 +102,8 @@ experiments! {
     Udp, "udp", UdpConclusion;
     /// Connections beyond capacity.
     Overload, "overload", OverloadConclusion;
+    /// An overload, and whether the service comes back after it.
+    Recover, "recover", RecoverConclusion;
     /// Latency under flows.
     Latency, "latency", LatencyConclusion;
 }

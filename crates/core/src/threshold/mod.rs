@@ -254,6 +254,9 @@ fn why_unknown(statistic: &TrialStatistic, trial: &TrialReport) -> String {
         (StatisticSource::Time { of, .. }, 0) if of != TimesOf::Response => {
             "no message came".to_owned()
         }
+        (StatisticSource::Duration(_), _) if statistic.key == "recovery_ns" => {
+            "the service did not recover".to_owned()
+        }
         (StatisticSource::Duration(_), _) => "no message came".to_owned(),
         (StatisticSource::Time { of, figure, .. }, n) if of != TimesOf::Response => {
             format!("{} times are too few for a {}", exact(n as f64), figure.title)

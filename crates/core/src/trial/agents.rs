@@ -30,7 +30,11 @@ pub fn agent_measured(agent: &str, crew: WorkerRange, trial: &Trial) -> AgentMea
         workers: crew.workers,
         attempted: measured.outcomes.total(),
         completed: measured.outcomes.responses(),
-        started_per_s: if window_s > 0.0 { measured.started as f64 / window_s } else { 0.0 },
+        started_per_s: if window_s > 0.0 {
+            measured.started_first() as f64 / window_s
+        } else {
+            0.0
+        },
         p50_ns: percentile(0.5),
         p90_ns: percentile(0.9),
         p99_ns: percentile(0.99),

@@ -1,6 +1,7 @@
 //! From the raw trial to its report: the one place where a trial's statistics are computed.
 
 use super::agents::skew_ns_max;
+use super::attempts::attempts_report;
 use super::bounds;
 use super::figure::{FigureKind, spectrum};
 use super::little::littles_law;
@@ -103,9 +104,12 @@ fn detail(
         silence,
         littles_law: match trial.spec.load {
             // Where a number of operations ends the trial, some users have done before others.
-            // And how long users of sessions pause is up to the sessions.
+            // How long users of sessions pause is up to the sessions, and users who try again
+            // pause for that.
             Load::Closed { vusers, pause }
-                if trial.spec.operations_max.is_none() && measured.sessions.is_none() =>
+                if trial.spec.operations_max.is_none()
+                    && measured.sessions.is_none()
+                    && trial.spec.retry.is_none() =>
             {
                 littles_law(measured, vusers, pause)
                     .filter(|_| !trial.spec.target.protocol.subscribes())
@@ -118,6 +122,7 @@ fn detail(
         protocol: protocol_report(trial),
         sessions: sessions_report(trial),
         messages: messages_report(trial, effect),
+        requests: attempts_report(trial),
         connections_opened: measured.connections_opened,
         connections_max: measured.connections_max,
         observed: trial.observed.clone(),
@@ -308,6 +313,8 @@ pub(super) fn evidence(trial: &Trial) -> ValidityEvidence {
     let measured = &trial.measurement;
     let sessions = measured.sessions.as_ref();
     let programs = sessions.and_then(|sessions| sessions.programs.as_ref());
+    // The schedule asks for first attempts.
+    let retries = measured.attempts.as_ref().map_or(0, |attempts| attempts.retries);
     ValidityEvidence {
         asked: asked(trial),
         window: measured.window.length(),
@@ -315,10 +322,10 @@ pub(super) fn evidence(trial: &Trial) -> ValidityEvidence {
         // What the schedule asks for are sessions, where there are any.
         attempted: match measured.sessions {
             Some(_) => measured.started,
-            None => measured.outcomes.total() - measured.carried,
+            None => (measured.outcomes.total() - measured.carried).saturating_sub(retries),
         },
         shed: measured.outcomes.count(Outcome::Shed),
-        started: measured.started,
+        started: measured.started_first(),
         pacing_error_ns: PacingQuantiles::of(&measured.pacing_error),
         late_rms_ns: if measured.undelayed.is_empty() {
             0.0

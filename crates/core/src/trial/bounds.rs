@@ -94,7 +94,7 @@ fn throughput_range(report: &TrialReport, trial: &Trial) -> Option<RateRange> {
         Load::Overload(_) => None,
         Load::Open(_) => {
             let due = report.offered.asked_per_s? * report.duration_ns as f64 / 1e9;
-            let at_most = at_least * (due / measured.started.max(1) as f64).max(1.0);
+            let at_most = at_least * (due / measured.started_first().max(1) as f64).max(1.0);
             let is_determined = at_most - at_least <= DETERMINED_SHARE * at_most;
             let because = || because("the generator did not start all that was due", trial);
             (!is_determined && measured.sessions.is_none()).then(|| range(Some(at_most), because()))
@@ -104,6 +104,7 @@ fn throughput_range(report: &TrialReport, trial: &Trial) -> Option<RateRange> {
             if pause.law.mean_ns() > 0.0
                 || trial.spec.target.protocol.subscribes()
                 || measured.rate_limit.is_some()
+                || measured.attempts.is_some()
                 || measured.sessions.is_some() =>
         {
             None

@@ -1,5 +1,6 @@
 //! The part of a trial's report that depends on its kind.
 
+use crate::trial::attempts::AttemptsReport;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::flows::FlowsReport;
 use crate::trial::messages::MessagesReport;
@@ -58,6 +59,9 @@ pub struct HttpDetail {
     /// The streams of messages; absent where no response is split into messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesReport>,
+    /// Requests and their attempts; absent where nothing is retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<AttemptsReport>,
     /// Connections opened.
     pub connections_opened: u64,
     /// Most connections open at once.

@@ -3,6 +3,7 @@
 
 pub mod agents;
 pub mod assess;
+pub mod attempts;
 pub(crate) mod bounds;
 pub mod datagrams;
 pub mod detail;

@@ -24,9 +24,10 @@ pub fn offered_report(trial: &Trial) -> OfferedReport {
     let window_s = measured.window.length().as_secs_f64();
     let gaps = open.and_then(|_| Gaps::of(&measured.starts));
     let asked = open.map(|load| asked_in(load, measured.window));
+    let started = measured.started_first();
     OfferedReport {
         asked_per_s: asked.filter(|_| window_s > 0.0).map(|n| n / window_s),
-        achieved_per_s: if window_s > 0.0 { measured.started as f64 / window_s } else { 0.0 },
+        achieved_per_s: if window_s > 0.0 { started as f64 / window_s } else { 0.0 },
         arrival: arrival_name(&trial.spec.load).to_owned(),
         gap_cv: gaps.map(|g| g.cv()),
         dispersion: open.map(|_| dispersion(&measured.starts, known)),

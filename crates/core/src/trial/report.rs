@@ -1,5 +1,6 @@
 //! One trial as reported: every statistic that is shown anywhere.
 
+use crate::trial::attempts::AttemptsReport;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
 use crate::trial::figure::{Figure, RateRange};
@@ -214,6 +215,19 @@ impl TrialReport {
             (Some(per_s), _) => Figure::Exactly(per_s),
             (None, Figure::Exactly(_)) => Figure::Absent,
             (None, range) => range,
+        }
+    }
+
+    /// The requests of users and their attempts, where failed attempts are retried.
+    pub fn requests(&self) -> Option<&AttemptsReport> {
+        self.http()?.requests.as_ref()
+    }
+
+    /// The same, to change it.
+    pub fn requests_mut(&mut self) -> Option<&mut AttemptsReport> {
+        match &mut self.detail {
+            Detail::Http(http) => http.requests.as_mut(),
+            _ => None,
         }
     }
 

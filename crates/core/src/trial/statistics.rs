@@ -295,12 +295,25 @@ const FAILURES: &[TrialStatistic] = &[
     },
 ];
 
+const RECOVERIES: &[TrialStatistic] = &[TrialStatistic {
+    key: "recovery_ns",
+    name: "recovery",
+    title: "recovery",
+    meaning: "Time from the end of an overload until the service was back",
+    unit: StatisticUnit::Nanoseconds,
+    better: Better::Less,
+    has_thresholds: true,
+    source: StatisticSource::Duration(|t| t.requests()?.recovery_ns),
+    ..BASE
+}];
+
 /// All statistics, in the order of the rows of a comparison. Each figure of
 /// [`TimesReport::FIGURES`] is one.
 pub static STATISTICS: LazyLock<Vec<TrialStatistic>> = LazyLock::new(|| {
     let times = TimesReport::FIGURES.iter().map(response_time);
     let rates = RATES.iter().copied();
-    rates.chain(times).chain(FAILURES.iter().copied()).chain(of_messages::rows()).collect()
+    let others = FAILURES.iter().chain(RECOVERIES).copied();
+    rates.chain(times).chain(others).chain(of_messages::rows()).collect()
 });
 
 fn failed_operations(trial: &TrialReport) -> u64 {

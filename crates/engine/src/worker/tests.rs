@@ -84,6 +84,7 @@ impl World {
             duration: if counted { Nanos::from_secs(3_600) } else { DURATION },
             operations_max: counted.then(|| 1 + pick(&mut rng, 300)),
             timeout: TIMEOUT,
+            retry: None,
             connect_timeout: CONNECT_TIMEOUT,
             interval: Nanos::from_millis(100),
             seed,

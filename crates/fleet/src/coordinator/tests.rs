@@ -35,6 +35,7 @@ fn spec(arrival: ArrivalLaw) -> TrialSpec {
         duration: Nanos::from_secs(3),
         operations_max: None,
         timeout: Nanos::from_secs(1),
+        retry: None,
         connect_timeout: Nanos::from_secs(1),
         interval: Nanos::from_millis(500),
         seed: 7,

@@ -28,6 +28,7 @@ mod constant;
 mod hyperexp;
 mod poisson;
 mod ramp;
+mod steps;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ pub use constant::Constant;
 pub use hyperexp::Hyperexp;
 pub use poisson::Poisson;
 pub use ramp::{Ramp, RampLaw};
+pub use steps::{StepOfRate, Steps, StepsLaw};
 pub use trace::{Trace, length_of_trace};
 pub use uniform::Uniform;
 
@@ -64,6 +66,8 @@ table::processes! {
     Burst(law: BurstLaw);
     /// A rate that moves linearly over the whole run.
     Ramp(law: RampLaw);
+    /// Rates one after another.
+    Steps(law: StepsLaw);
     /// Recorded times, ascending, from the beginning of the run; it ends with the last one.
     Trace(law: Arc<[Nanos]>);
 }

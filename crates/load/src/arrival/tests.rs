@@ -310,9 +310,10 @@ fn arrivals_check_their_arguments() {
 fn what_is_said_of_processes_is_theirs() {
     assert_eq!(
         either(&shapes(None)),
-        "constant, poisson, uniform, hyperexp(cv), burst(a,b,period), ramp(from,to) or trace(FILE)"
+        "constant, poisson, uniform, hyperexp(cv), burst(a,b,period), ramp(from,to), \
+         steps(...) or trace(FILE)"
     );
-    assert_eq!(shapes(Some(true)), ["ramp(from,to)", "trace(FILE)"]);
+    assert_eq!(shapes(Some(true)), ["ramp(from,to)", "steps(...)", "trace(FILE)"]);
     for known in shapes(None) {
         assert!(help().contains(known), "{known}");
         assert!(is_name(known), "{known}");

@@ -1,7 +1,9 @@
 //! All drivers as one type, without dynamic dispatch.
 
-use super::{Action, ClosedLoop, Driver, Limited, OpenLoop, RateLimit, SClients, Scheduled};
-use crate::measure::Completion;
+use super::{
+    Action, ClosedLoop, Driver, Limited, OpenLoop, RateLimit, Retrying, SClients, Scheduled,
+};
+use crate::measure::{AttemptsMeasured, Completion};
 use crate::spec::{ConnectScheme, Load, Pause, Share, TrialSpec};
 use crate::time::Nanos;
 
@@ -16,6 +18,8 @@ pub enum AnyDriver {
     SClients(SClients),
     /// A schedule of connects.
     Scheduled(Scheduled),
+    /// A schedule or users, with retries.
+    Retrying(Box<Retrying>),
     /// One of the others within a limit on operations per second.
     Limited(Box<Limited>),
 }
@@ -23,6 +27,14 @@ pub enum AnyDriver {
 impl AnyDriver {
     /// Driver of one worker's share of the trial.
     pub fn new(spec: &TrialSpec, share: Share) -> AnyDriver {
+        let once = AnyDriver::trying_once(spec, share);
+        match &spec.retry {
+            Some(policy) => AnyDriver::Retrying(Box::new(Retrying::new(once, policy, spec, share))),
+            None => once,
+        }
+    }
+
+    fn trying_once(spec: &TrialSpec, share: Share) -> AnyDriver {
         match &spec.load {
             Load::Open(load) => AnyDriver::Open(OpenLoop::new(spec, load, share)),
             Load::Closed { vusers, pause } => {
@@ -51,6 +63,15 @@ impl AnyDriver {
         let end = spec.load.schedule().is_none().then(|| spec.window_end());
         AnyDriver::Limited(Box::new(Limited::new(self, limit, end)))
     }
+
+    /// Ends it: what was measured of requests, where failed attempts are retried.
+    pub fn finish(self, end: Nanos) -> Option<AttemptsMeasured> {
+        match self {
+            AnyDriver::Retrying(driver) => Some(driver.finish(end)),
+            AnyDriver::Limited(driver) => driver.into_inner().finish(end),
+            _ => None,
+        }
+    }
 }
 
 impl Driver for AnyDriver {
@@ -61,6 +82,7 @@ impl Driver for AnyDriver {
             AnyDriver::Closed(driver) => driver.poll(now),
             AnyDriver::SClients(driver) => driver.poll(now),
             AnyDriver::Scheduled(driver) => driver.poll(now),
+            AnyDriver::Retrying(driver) => driver.poll(now),
             AnyDriver::Limited(driver) => driver.poll(now),
         }
     }
@@ -72,6 +94,7 @@ impl Driver for AnyDriver {
             AnyDriver::Closed(driver) => driver.on_established(lane, now),
             AnyDriver::SClients(driver) => driver.on_established(lane, now),
             AnyDriver::Scheduled(driver) => driver.on_established(lane, now),
+            AnyDriver::Retrying(driver) => driver.on_established(lane, now),
             AnyDriver::Limited(driver) => driver.on_established(lane, now),
         }
     }
@@ -83,6 +106,7 @@ impl Driver for AnyDriver {
             AnyDriver::Closed(driver) => driver.on_completion(completion, now),
             AnyDriver::SClients(driver) => driver.on_completion(completion, now),
             AnyDriver::Scheduled(driver) => driver.on_completion(completion, now),
+            AnyDriver::Retrying(driver) => driver.on_completion(completion, now),
             AnyDriver::Limited(driver) => driver.on_completion(completion, now),
         }
     }

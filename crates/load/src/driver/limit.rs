@@ -173,7 +173,8 @@ impl<T> Gate<T> {
 pub struct Limited {
     inner: AnyDriver,
     limit: RateLimit,
-    held: Option<Op>,
+    /// An operation that waits, and whether it is a retry.
+    held: Option<(Op, bool)>,
     /// End of the window, for loads without a schedule.
     end: Option<Nanos>,
 }
@@ -182,15 +183,21 @@ impl Limited {
     pub(super) fn new(inner: AnyDriver, limit: RateLimit, end: Option<Nanos>) -> Limited {
         Limited { inner, limit, held: None, end }
     }
+
+    /// The driver without its limit.
+    pub(super) fn into_inner(self) -> AnyDriver {
+        self.inner
+    }
 }
 
 impl Driver for Limited {
     fn poll(&mut self, now: Nanos) -> Action {
         let was_held = self.held.is_some();
-        let mut op = match self.held.take() {
-            Some(op) => op,
+        let (mut op, is_retry) = match self.held.take() {
+            Some(held) => held,
             None => match self.inner.poll(now) {
-                Action::Start(op) => op,
+                Action::Start(op) => (op, false),
+                Action::Retry(op) => (op, true),
                 other => return other,
             },
         };
@@ -200,9 +207,9 @@ impl Driver for Limited {
             if self.end.is_some() {
                 op.intended = op.intended.max(opens_at);
             }
-            return Action::Start(op);
+            return if is_retry { Action::Retry(op) } else { Action::Start(op) };
         }
-        self.held = Some(op);
+        self.held = Some((op, is_retry));
         if is_over {
             return Action::Done;
         }

@@ -5,6 +5,7 @@ mod closed_loop;
 mod limit;
 mod open_loop;
 mod overload;
+mod retrying;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ pub use closed_loop::{BACKOFF_FIRST, BACKOFF_LONGEST, ClosedLoop, RAMP_UP_STEP};
 pub use limit::{Gate, Limited, RateLimit};
 pub use open_loop::OpenLoop;
 pub use overload::{SClients, Scheduled};
+pub use retrying::Retrying;
 
 use crate::measure::{Completion, Op};
 use crate::throttle::{Throttle, Turn};
@@ -23,6 +25,8 @@ use crate::time::Nanos;
 pub enum Action {
     /// Start this operation now, then poll again.
     Start(Op),
+    /// Start this further attempt of an operation that failed now, then poll again.
+    Retry(Op),
     /// Count this arrival as shed (more in flight than permitted), then poll again.
     Shed(Op),
     /// Nothing before this time, unless an operation completes.

@@ -5,6 +5,7 @@
 //! [`Measurement::slices`] counts them.
 
 use super::generator_use::most;
+use super::trial::merge_some;
 use super::{
     AgentMeasured, GeneratorUse, Measurement, Observed, ResponseBins, Series, Trial, Window,
 };
@@ -93,6 +94,8 @@ impl Measurement {
         let slices = self.slices.max(1) + later.slices.max(1);
         let before = (mem::take(&mut self.series), mem::take(&mut self.answers));
         let sessions = mem::take(&mut self.completed_sessions);
+        let mut attempts = self.attempts.take();
+        merge_some(&mut attempts, later.attempts.take(), |mine, theirs| mine.append(theirs));
         let mut intervals = mem::take(&mut self.intervals);
         intervals.extend(mem::take(&mut later.intervals).into_iter().map(|mut i| {
             i.start_ns += length.0;
@@ -116,6 +119,7 @@ impl Measurement {
             answers,
             intervals,
             completed_sessions: sessions,
+            attempts,
             connections_max: opened_at_once,
             ..mem::take(self)
         };

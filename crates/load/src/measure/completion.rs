@@ -191,7 +191,8 @@ pub struct Op {
     /// When it should have started.
     pub intended: Nanos,
     /// Closed loop: the virtual user it belongs to, who owns connection number `lane`. Overload:
-    /// the ticket of the connect. Otherwise [`Op::ANY_LANE`]: any connection will do.
+    /// the ticket of the connect. Open loop with retries: the place of its request. Otherwise
+    /// [`Op::ANY_LANE`]. In an open loop any connection will do.
     pub lane: u32,
 }
 

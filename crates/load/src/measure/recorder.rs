@@ -190,8 +190,31 @@ impl Recorder {
         if self.config.open_loop {
             self.backlogs.on_start(now, now - op.intended);
         }
-        if !self.config.window.contains(now) {
+        if !self.count_start(op, now) || !self.config.open_loop {
             return;
+        }
+        if self.totals.starts.len() < self.config.starts_max {
+            self.totals.starts.push(now);
+        } else {
+            self.totals.starts_until = self.totals.starts_until.min(now);
+        }
+    }
+
+    /// Notes that a further attempt of an operation was started at `now`. It is no part of the
+    /// schedule, so the gap statistics leave it out.
+    #[inline]
+    pub fn on_retry(&mut self, op: Op, now: Nanos) {
+        self.now = now;
+        if self.config.open_loop {
+            self.backlogs.on_start(now, now - op.intended);
+        }
+        self.count_start(op, now);
+    }
+
+    #[inline]
+    fn count_start(&mut self, op: Op, now: Nanos) -> bool {
+        if !self.config.window.contains(now) {
+            return false;
         }
         self.totals.started += 1;
         if let Some(part) = self.parts.at(now) {
@@ -201,14 +224,7 @@ impl Recorder {
                 pacing.add(now - op.intended);
             }
         }
-        if !self.config.open_loop {
-            return;
-        }
-        if self.totals.starts.len() < self.config.starts_max {
-            self.totals.starts.push(now);
-        } else {
-            self.totals.starts_until = self.totals.starts_until.min(now);
-        }
+        true
     }
 
     /// Counts steps of sessions that began.

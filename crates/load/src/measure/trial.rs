@@ -2,9 +2,9 @@
 //! statistics.
 
 use super::{
-    AgentMeasured, Anatomy, BothEnds, GeneratorUse, Handshakes, Histogram, Interval,
-    MessagesMeasured, Observed, Outcomes, RateLimitUse, ResponseBins, Series, SessionsMeasured,
-    Slowest, Split, Stage, StatusCodes, TargetMeasured,
+    AgentMeasured, Anatomy, AttemptsMeasured, BothEnds, GeneratorUse, Handshakes, Histogram,
+    Interval, MessagesMeasured, Observed, Outcomes, RateLimitUse, ResponseBins, Series,
+    SessionsMeasured, Slowest, Split, Stage, StatusCodes, TargetMeasured,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -196,6 +196,9 @@ pub struct Measurement {
     /// The sessions that came to their end, and how long they took, in fine slots; none are spread.
     #[serde(default)]
     pub completed_sessions: Series,
+    /// Requests and their attempts; absent where nothing is retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<AttemptsMeasured>,
     /// Connections opened in the whole trial.
     pub connections_opened: u64,
     /// Most connections open at once in the whole trial; merged as a sum, which may exceed it.
@@ -205,14 +208,6 @@ pub struct Measurement {
     /// The effect of a limit on operations per second; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimitUse>,
-}
-
-/// Merges what both have, or takes what one has.
-fn merge_some<T>(mine: &mut Option<T>, theirs: Option<T>, merge: impl FnOnce(&mut T, T)) {
-    match (mine, theirs) {
-        (Some(mine), Some(theirs)) => merge(mine, theirs),
-        (mine, theirs) => *mine = mine.take().or(theirs),
-    }
 }
 
 impl Measurement {
@@ -281,10 +276,17 @@ impl Measurement {
         self.handshakes.merge(other.handshakes);
         merge_some(&mut self.sessions, other.sessions, |mine, theirs| mine.merge(theirs));
         merge_some(&mut self.messages, other.messages, |mine, theirs| mine.merge(theirs));
+        merge_some(&mut self.attempts, other.attempts, |mine, theirs| mine.merge(theirs));
         self.completed_sessions.merge(other.completed_sessions);
         self.connections_max += other.connections_max;
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
         merge_some(&mut self.rate_limit, other.rate_limit, |mine, theirs| mine.merge(theirs));
+    }
+
+    /// Operations started in the window, without further attempts of those that failed.
+    pub fn started_first(&self) -> u64 {
+        let retries = self.attempts.as_ref().map_or(0, |attempts| attempts.retries_started);
+        self.started.saturating_sub(retries)
     }
 
     /// The lengths of a stage; `None` where they were not measured.
@@ -297,6 +299,19 @@ impl Measurement {
         self.starts_until = self.starts_until.min(until);
         let kept = self.starts.partition_point(|&t| t < self.starts_until);
         self.starts.truncate(kept);
+    }
+}
+
+/// Merges two values that may be absent.
+pub(super) fn merge_some<T>(
+    mine: &mut Option<T>,
+    theirs: Option<T>,
+    merge: impl FnOnce(&mut T, T),
+) {
+    match (mine.as_mut(), theirs) {
+        (Some(mine), Some(theirs)) => merge(mine, theirs),
+        (None, theirs) => *mine = theirs,
+        (Some(_), None) => {}
     }
 }
 

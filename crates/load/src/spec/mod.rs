@@ -9,6 +9,7 @@ mod load;
 mod protocol;
 mod question;
 mod request;
+mod retry;
 mod secrets;
 mod target;
 mod targets;
@@ -27,6 +28,10 @@ pub use load::{CloseKind, ConnectScheme, Load, OpenLoad, OverloadLoad, Pause, Pa
 pub use protocol::*;
 pub use question::Question;
 pub use request::{Body, Cut, Hole, HttpRequest, Part, parse_header};
+pub(crate) use retry::jitter_rng;
+pub use retry::{
+    Backoff, Jitter, RetryBudget, RetryCause, RetryCauses, RetryPolicy, parse_retry_budget,
+};
 pub use target::{Endpoint, Pick, Target};
 pub use targets::{Targets, parse_targets};
 pub use tls::{ClientCertificate, TlsGroup, TlsResume, TlsSpec, TlsVersion};

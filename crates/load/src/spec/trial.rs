@@ -1,6 +1,6 @@
 //! One trial: the unit that the engine runs.
 
-use super::{EngineOptions, Load, Target};
+use super::{EngineOptions, Load, RetryPolicy, Target};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,9 @@ pub struct TrialSpec {
     pub operations_max: Option<u64>,
     /// Time limit of an operation, from its intended time.
     pub timeout: Nanos,
+    /// What users do after a failed attempt; `None`: an operation is tried once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryPolicy>,
     /// Time limit for establishing a connection.
     pub connect_timeout: Nanos,
     /// Length of the intervals of the time series.

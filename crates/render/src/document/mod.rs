@@ -3,6 +3,7 @@
 
 mod agents;
 pub(crate) mod appendix;
+mod attempts;
 mod compare;
 mod generator;
 pub(crate) mod head;
@@ -13,6 +14,7 @@ mod messages;
 mod observed;
 mod overload;
 mod overload_plots;
+mod recover;
 mod run;
 mod series;
 mod sessions;
@@ -175,6 +177,7 @@ impl Document {
             Conclusion::Sweep(c) => sweep::show(&mut doc, report, c),
             Conclusion::Run(c) => run::show(&mut doc, report, c),
             Conclusion::Overload(c) => overload::show(&mut doc, report, c),
+            Conclusion::Recover(c) => recover::show(&mut doc, report, c),
             Conclusion::Udp(c) => udp::show(&mut doc, report, c),
             Conclusion::Latency(c) => latency::show(&mut doc, report, c),
             Conclusion::Throttle(c) => throttle::show(&mut doc, c),
@@ -288,6 +291,7 @@ fn answer_of(report: &Report) -> String {
         Conclusion::Sweep(conclusion) => sweep::answer(conclusion),
         Conclusion::Run(conclusion) => run::answer(report, conclusion),
         Conclusion::Overload(conclusion) => conclusion.answer.clone(),
+        Conclusion::Recover(conclusion) => conclusion.answer.clone(),
         Conclusion::Udp(conclusion) => conclusion.answer.clone(),
         Conclusion::Latency(conclusion) => conclusion.answer.clone(),
         Conclusion::Throttle(conclusion) => conclusion.answer.clone(),
@@ -301,7 +305,7 @@ fn remark_of(report: &Report) -> String {
         _ if is_empty(report) => String::new(),
         Conclusion::Sweep(conclusion) => sweep::remark(report, conclusion),
         Conclusion::Run(_) => run::remark(report),
-        Conclusion::Overload(_) => several(report.trials.len(), "trial"),
+        Conclusion::Overload(_) | Conclusion::Recover(_) => several(report.trials.len(), "trial"),
         Conclusion::Udp(_) => udp::remark(report),
         Conclusion::Latency(c) => several(c.scenarios.len(), "scenario"),
         Conclusion::Throttle(c) => several(c.table.len() + c.rates.len(), "row"),

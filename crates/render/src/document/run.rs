@@ -9,8 +9,8 @@ use super::stated::{key_times_table, latency_table, stated};
 use super::table::{Table, TableOf};
 use super::trial_plots::{dispersion, pacing, response_spectrum};
 use super::{
-    Document, Fact, Layout, Medium, agents, fact, generator, messages, observed, sessions, timing,
-    traffic,
+    Document, Fact, Layout, Medium, agents, attempts, fact, generator, messages, observed,
+    sessions, timing, traffic,
 };
 use crate::number::{asked, count, known, number, percent, plural, rate, time, time_short, words};
 use crate::plot::Plot;
@@ -52,6 +52,7 @@ fn show_trial(doc: &mut Document, t: &TrialReport) {
     doc.section("Outcomes", format!("of {attempted} attempted"));
     doc.table("Outcomes", outcomes_table(t, http));
     doc.facts(traffic::status_facts(&http.traffic, http.protocol.as_ref()));
+    attempts::show(doc, http.requests.as_ref());
     messages::show(doc, http.messages.as_ref());
     sessions::show(doc, http.sessions.as_ref());
     let targets = if http.sessions.is_some() { "Steps" } else { "Targets" };
@@ -257,6 +258,7 @@ fn show_key_figures(doc: &mut Document, report: &Report, c: &RunConclusion) {
     facts.retain(|(name, _)| matches!(name.as_str(), "responses" | "goodput"));
     facts.push(fact("outcomes", outcomes_line(t)));
     facts.extend(traffic::status_facts(&http.traffic, http.protocol.as_ref()));
+    facts.extend(http.requests.as_ref().map(attempts::facts).unwrap_or_default());
     doc.facts(facts);
 }
 

@@ -3,8 +3,8 @@
 use super::line::{Ink, Line};
 use super::table::{Table, TableOf};
 use super::{
-    Block, Document, Fact, Layout, Medium, agents, fact, head, heat_map, messages, observed,
-    sweep_plots, timing,
+    Block, Document, Fact, Layout, Medium, agents, attempts, fact, head, heat_map, messages,
+    observed, sweep_plots, timing,
 };
 use crate::number::{
     TIE, asked, count, estimate, fixed, known, named, number, percent, percent_cell, plural, rate,
@@ -30,6 +30,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
         doc.facts(head::left_out(report));
     }
     timing::show_levels(doc, report.trials.iter());
+    attempts::show_levels(doc, &report.trials);
     messages::show_levels(doc, &report.trials);
     observed::show_levels(doc, &report.trials);
     agents::show_levels(doc, &report.trials);

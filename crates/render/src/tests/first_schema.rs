@@ -38,7 +38,8 @@ fn their_text_is_what_it_was() {
 
 #[test]
 fn every_experiment_has_one() {
-    for kind in Kind::all() {
+    // knee 0.1.0 had no other.
+    for kind in Kind::all().filter(|&kind| kind != Kind::Recover) {
         let is_of = |(name, text): &(&str, &str)| read(name, text).command.kind == kind;
         assert!(STORED.iter().any(is_of), "{kind:?}");
     }

@@ -97,6 +97,7 @@ impl RawOverload {
             duration: self.duration,
             operations_max: None,
             timeout: self.http.limits.timeout(),
+            retry: None,
             connect_timeout: self.http.limits.connect_timeout,
             interval: self.http.limits.interval(self.duration)?,
             seed: self.http.engine.seed(),

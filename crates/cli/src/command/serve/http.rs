@@ -79,6 +79,13 @@ pub struct RawServeHttp {
     #[arg(long, value_name = "M", value_parser = parse_count, conflicts_with = "capacity")]
     workers: Option<u32>,
 
+    /// Maximum requests waiting for a worker; further ones get status 503 at once [default: no
+    /// limit]
+    ///
+    /// A request whose client has gone is served like any other.
+    #[arg(long, value_name = "N", value_parser = parse_whole_u32, hide_short_help = true)]
+    max_queue: Option<u32>,
+
     /// Service time of a request: fixed(1ms), exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
     /// [default: 0]
     #[arg(long, value_name = "S", value_parser = parse_law, conflicts_with = "capacity")]
@@ -146,6 +153,12 @@ impl RawServeHttp {
         let log = raw.log.map(place("--log")).transpose()?;
         let stream_log = raw.stream_log.map(place("--stream-log")).transpose()?;
         let workers = raw.workers.or(raw.service.or(raw.capacity).map(|_| 1));
+        if raw.max_queue.is_some() && workers.is_none() {
+            return Err(Failure::argument(
+                "--max-queue",
+                "needs --workers, --service or --capacity",
+            ));
+        }
         let accept = raw.accept.unwrap_or(match (raw.capacity, raw.backlog) {
             (Some(_), Some(_)) => AcceptPolicy::PerWorker,
             _ => AcceptPolicy::Eager,
@@ -160,6 +173,7 @@ impl RawServeHttp {
             stream_log_max: stream_log.as_ref().map_or(0, |_| STREAM_LOG_MAX),
             body_size: raw.size,
             workers,
+            queue_max: raw.max_queue,
             service: raw.service.or(raw.capacity).unwrap_or(Law::ZERO),
             accept,
             backlog: raw.backlog.unwrap_or(4096),
@@ -214,6 +228,12 @@ fn execute(service: HttpService) -> Result<Exit, Failure> {
     }
     service.stats.tell(&stats, &format!("{stats}seed   {seed}\n"))?;
     Ok(Exit::Fine)
+}
+
+fn parse_whole_u32(text: &str) -> Result<u32, ParseError> {
+    let most = u32::MAX;
+    u32::try_from(parse_whole(text)?)
+        .map_err(|_| ParseError(format!("'{text}' is too many: at most {most}")))
 }
 
 fn parse_size(text: &str) -> Result<u32, ParseError> {

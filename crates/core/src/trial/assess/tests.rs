@@ -85,6 +85,7 @@ pub(crate) fn spec(load: Load) -> TrialSpec {
         duration: MS(10_000),
         operations_max: None,
         timeout: MS(30_000),
+        retry: None,
         connect_timeout: MS(3_000),
         interval: MS(1_000),
         seed: 1,

@@ -50,7 +50,10 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn new(spec: &HttpServerSpec, clock: MonotonicClock) -> Context {
-        let station = |workers| Station::new(workers, spec.service, rng::stream(spec.seed, 1));
+        let station = |workers| {
+            let station = Station::new(workers, spec.service, rng::stream(spec.seed, 1));
+            station.bounded(spec.queue_max)
+        };
         let mishaps = Mishaps::new(&spec.faults, rng::stream(spec.seed, 2));
         let slow = |fault: &Fault| match *fault {
             Fault::Slow(bytes_per_s) => Some(bytes_per_s),

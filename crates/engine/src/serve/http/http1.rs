@@ -277,7 +277,11 @@ impl Http1ServerConnection {
             self.log(now, now, context);
             return self.begin(answer, context);
         };
-        let visit = station.arrive(context.stalls.worked(arrival));
+        let Some(visit) = station.admit(context.stalls.worked(arrival)) else {
+            self.ready_since = None;
+            self.log(now, now, context);
+            return self.begin(answer.rejected(), context);
+        };
         let finish = context.stalls.moment(visit.finish);
         self.log(context.stalls.moment(visit.start), finish, context);
         context.set_timer(finish, self.wire.token());
@@ -450,6 +454,7 @@ impl Http1ServerConnection {
             ResponseKind::Ok(_)
             | ResponseKind::Own(_)
             | ResponseKind::Stream(_)
+            | ResponseKind::QueueFull(_)
             | ResponseKind::Refused(_) => {
                 context.tally.responses += 1;
             }

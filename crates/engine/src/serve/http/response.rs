@@ -77,6 +77,8 @@ pub(super) enum ResponseKind {
     Stream(Persistence),
     /// Another status, by its index among those of the faults.
     Error(usize, Persistence),
+    /// Status 503, as the queue is full.
+    QueueFull(Persistence),
     /// Status 100.
     Continue,
     /// Status 400, 431, 501 or 505; the connection is then closed.
@@ -114,6 +116,16 @@ impl ServerResponse {
         }
     }
 
+    /// The answer to the same request where the queue has no room for it.
+    pub(super) fn rejected(self) -> ServerResponse {
+        let persistence = match self.kind {
+            ResponseKind::Ok(p) | ResponseKind::Own(p) | ResponseKind::Error(_, p) => p,
+            _ => Persistence::Close,
+        };
+        let whole = ServerResponse::whole(ResponseKind::QueueFull(persistence));
+        ServerResponse { head_only: self.head_only, ..whole }
+    }
+
     /// How many bytes of `response` are sent.
     pub(super) fn length(self, response: &Response) -> usize {
         let (head, whole) = (response.head_length, response.bytes.len());
@@ -131,6 +143,7 @@ impl ServerResponse {
             ResponseKind::Ok(p)
             | ResponseKind::Own(p)
             | ResponseKind::Stream(p)
+            | ResponseKind::QueueFull(p)
             | ResponseKind::Error(_, p) => self.halved || p == Persistence::Close,
             ResponseKind::Continue => false,
             ResponseKind::Refused(_) | ResponseKind::Garbage => true,
@@ -147,6 +160,7 @@ pub(super) struct Responses {
     ok: [Response; 3],
     streams: [Response; 3],
     errors: Vec<[Response; 3]>,
+    queue_full: [Response; 3],
     go_on: Response,
     refused: [Response; 4],
     garbage: Response,
@@ -156,11 +170,13 @@ impl Responses {
     /// With bodies of `body_size` bytes, the error `statuses` of the faults, and garbage by `seed`.
     pub(super) fn new(body_size: u32, statuses: &[u16], seed: u64) -> Responses {
         let all = |status| PERSISTENCES.map(|p| build(status, p, body_size as usize));
+        let queue_full = PERSISTENCES.map(|p| build(503, p, 0));
         let refused = [400, 431, 501, 505].map(|s| build(s, Persistence::Close, 0));
         Responses {
             ok: all(200),
             streams: PERSISTENCES.map(build_stream),
             errors: statuses.iter().map(|&s| all(s)).collect(),
+            queue_full,
             go_on: Response {
                 block: block(100, 0),
                 ..bare(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec())
@@ -186,6 +202,7 @@ impl Responses {
             ResponseKind::Ok(p) | ResponseKind::Own(p) => &self.ok[p as usize],
             ResponseKind::Stream(p) => &self.streams[p as usize],
             ResponseKind::Error(i, p) => &self.errors[i][p as usize],
+            ResponseKind::QueueFull(p) => &self.queue_full[p as usize],
             ResponseKind::Continue => &self.go_on,
             ResponseKind::Refused(refusal) => &self.refused[refusal as usize],
             ResponseKind::Garbage => &self.garbage,

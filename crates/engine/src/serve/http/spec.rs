@@ -32,6 +32,9 @@ pub struct HttpServerSpec {
     pub body_size: u32,
     /// Workers with one FIFO queue, at least 1; `None`: every request is served at once.
     pub workers: Option<u32>,
+    /// Most requests that wait for a worker; one beyond it gets status 503 at once. `None`: no
+    /// limit. Without `workers` it is not used.
+    pub queue_max: Option<u32>,
     /// How long a worker serves a request. Without `workers` it is not used.
     pub service: Law,
     /// When connections are accepted.
@@ -87,6 +90,7 @@ impl Default for HttpServerSpec {
             stream_log_max: 0,
             body_size: 1294,
             workers: None,
+            queue_max: None,
             service: Law::ZERO,
             accept: AcceptPolicy::Eager,
             backlog: 4096,

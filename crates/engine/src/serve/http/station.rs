@@ -1,4 +1,4 @@
-//! The station: M servers with one FIFO queue, in ideal time.
+//! The station: M servers with one FIFO queue, in ideal time. The queue may be bounded.
 
 use knee_load::law::Law;
 use knee_load::rng::Rng;
@@ -25,6 +25,9 @@ pub struct Station {
     service_sum_ns: u128,
     queue_sum: u128,
     queue_max: usize,
+    /// Most requests that wait.
+    capacity: usize,
+    rejected: u64,
 }
 
 /// One request's way through the station.
@@ -51,6 +54,34 @@ impl Station {
             service_sum_ns: 0,
             queue_sum: 0,
             queue_max: 0,
+            capacity: usize::MAX,
+            rejected: 0,
+        }
+    }
+
+    /// The same with room for so few waiting requests; `None`: any number.
+    pub fn bounded(self, capacity: Option<u32>) -> Station {
+        Station { capacity: capacity.map_or(usize::MAX, |n| n as usize), ..self }
+    }
+
+    /// Adds a request that arrives at `at`, as [`Station::arrive`] does, unless no server is free
+    /// and the queue is full.
+    pub fn admit(&mut self, at: Nanos) -> Option<Visit> {
+        let arrival = at.max(self.latest);
+        self.leave_queue(arrival);
+        let is_free = self.free_at.peek().is_some_and(|&Reverse(free)| free <= arrival);
+        if !is_free && self.waiting.len() >= self.capacity {
+            self.latest = arrival;
+            self.rejected += 1;
+            return None;
+        }
+        Some(self.arrive(at))
+    }
+
+    /// Takes the requests out of the queue whose service has begun by `now`.
+    fn leave_queue(&mut self, now: Nanos) {
+        while self.waiting.front().is_some_and(|&start| start <= now) {
+            self.waiting.pop_front();
         }
     }
 
@@ -59,9 +90,7 @@ impl Station {
     pub fn arrive(&mut self, at: Nanos) -> Visit {
         let arrival = at.max(self.latest);
         self.latest = arrival;
-        while self.waiting.front().is_some_and(|&start| start <= arrival) {
-            self.waiting.pop_front();
-        }
+        self.leave_queue(arrival);
         let service = self.law.sample(&mut self.rng);
         let mut earliest = self.free_at.peek_mut().expect("there is at least one server");
         let start = arrival.max(earliest.0);
@@ -97,6 +126,11 @@ impl Station {
     /// Mean number of requests that an arriving one found waiting; 0 before the first.
     pub fn queue_mean(&self) -> f64 {
         self.queue_sum as f64 / self.visits.max(1) as f64
+    }
+
+    /// Number of requests that found the queue full.
+    pub fn rejected(&self) -> u64 {
+        self.rejected
     }
 
     /// Most requests that ever waited at once.
@@ -141,6 +175,19 @@ mod tests {
         assert_eq!(finishes, [10, 11, 20, 21, 60]);
         assert_eq!(station.queue_max(), 2);
         assert_eq!(station.queue_mean(), 1.0 / 5.0);
+    }
+
+    #[test]
+    fn full_queue_rejects_until_a_service_begins() {
+        let mut station = fixed(1, Nanos(10)).bounded(Some(1));
+        let finishes =
+            [0, 1, 2, 9, 10, 11, 40].map(|at| station.admit(Nanos(at)).map(|visit| visit.finish.0));
+        assert_eq!(finishes, [Some(10), Some(20), None, None, Some(30), None, Some(50)]);
+        assert_eq!((station.rejected(), station.queue_max()), (3, 1));
+        // Without room, only an idle server takes a request.
+        let mut loss = fixed(2, Nanos(10)).bounded(Some(0));
+        let served = [0, 1, 2, 10].map(|at| loss.admit(Nanos(at)).is_some());
+        assert_eq!(served, [true, true, false, true]);
     }
 
     #[test]

@@ -143,6 +143,9 @@ pub struct StationStats {
     pub queue_mean: f64,
     /// Most requests that waited for a worker at once.
     pub queue_max: u64,
+    /// Requests that found the queue full.
+    #[serde(default)]
+    pub rejected: u64,
     /// How long after the ideal finish the response was written.
     pub write_lateness: TimeQuantiles,
 }
@@ -226,6 +229,9 @@ impl fmt::Display for StationStats {
             self.queue_mean,
             self.queue_max
         )?;
+        if self.rejected > 0 {
+            writeln!(f, "  rejected       {} requests, as the queue was full", self.rejected)?;
+        }
         writeln!(f, "  sojourn        {}", self.sojourn)?;
         writeln!(f, "  write lateness {}", self.write_lateness)
     }
@@ -358,6 +364,7 @@ impl ServerTally {
                 sojourn: TimeQuantiles::from(&self.sojourn),
                 queue_mean: station.queue_mean(),
                 queue_max: station.queue_max(),
+                rejected: station.rejected(),
                 write_lateness: TimeQuantiles::from(&self.write_lateness),
             }),
             arrivals: self.arrivals,

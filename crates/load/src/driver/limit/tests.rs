@@ -48,7 +48,7 @@ fn starts(spec: &TrialSpec, share: Share, limit: &RateLimit, service: Nanos) -> 
         }
         let ends = under_way.front().map_or(Nanos::MAX, |(at, _)| *at);
         now = match driver.poll(now) {
-            Action::Start(op) => {
+            Action::Start(op) | Action::Retry(op) => {
                 starts.push((now, op));
                 under_way.push_back((now + service, op));
                 now

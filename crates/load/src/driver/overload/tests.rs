@@ -62,7 +62,7 @@ fn run(spec: &TrialSpec, workers: u32, server: Server, late: Nanos) -> Seen {
         for (index, driver) in drivers.iter_mut().enumerate() {
             let op = loop {
                 match driver.poll(now) {
-                    Action::Start(op) => {
+                    Action::Start(op) | Action::Retry(op) => {
                         seen.starts.push(op.intended);
                         seen.lanes.push(op.lane);
                         connecting += 1;

@@ -166,7 +166,7 @@ impl Run<'_> {
         loop {
             let action = loop {
                 match self.driver.poll(now) {
-                    Action::Start(op) => self.start(op, now),
+                    Action::Start(op) | Action::Retry(op) => self.start(op, now),
                     Action::Shed(op) => {
                         let shed = Completion::at_once(op, now, Outcome::Shed);
                         self.recorder.on_completion(&shed);

@@ -214,6 +214,7 @@ pub(crate) fn base(seed: u64) -> TrialSpec {
         duration: Nanos::from_secs(4),
         operations_max: None,
         timeout: Nanos::from_secs(10),
+        retry: None,
         connect_timeout: Nanos::from_secs(5),
         interval: Nanos::from_secs(1),
         seed,

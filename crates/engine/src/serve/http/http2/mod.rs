@@ -363,7 +363,9 @@ impl Http2ServerConnection {
         stream.own = context.reply(stream.asked.take().as_deref(), &mut answer);
         let (mut start, mut end) = (now, now);
         if let Some(station) = &mut context.station {
-            let visit = station.arrive(context.stalls.worked(arrival));
+            let Some(visit) = station.admit(context.stalls.worked(arrival)) else {
+                return self.answer(id, answer.rejected(), context);
+            };
             start = context.stalls.moment(visit.start);
             end = context.stalls.moment(visit.finish);
         }

@@ -1,0 +1,208 @@
+//! A command that is the trigger: a shell runs it as the trigger begins.
+
+use crate::command::http_runner::HttpRunner;
+use crate::command::laboratory::{TrialOutput, TrialRunner};
+use crate::watch::UpcomingTrial;
+use knee_core::experiment::recover::Recover;
+use knee_core::trial::report::TrialReport;
+use knee_engine::error::{RunError, reason};
+use knee_engine::sys::guard::{self, Lifeline};
+use knee_load::measure::{Histogram, Interval, IntervalWatcher};
+use knee_load::spec::TrialSpec;
+use knee_load::time::Nanos;
+use std::io::{self, Read as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+/// The command, and the time of the window in which it may run.
+#[derive(Clone, Debug)]
+pub(super) struct TriggerCommand {
+    pub(super) line: String,
+    pub(super) begins: Nanos,
+    pub(super) ends: Nanos,
+}
+
+/// Runs trials, and the command in each.
+#[derive(Debug)]
+pub(super) struct TriggeringRunner {
+    pub(super) http: HttpRunner,
+    pub(super) command: Option<TriggerCommand>,
+}
+
+impl TrialRunner<Recover> for TriggeringRunner {
+    fn prepare(&mut self) -> Result<(), RunError> {
+        TrialRunner::<Recover>::prepare(&mut self.http)
+    }
+
+    fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {
+        TrialRunner::<Recover>::upcoming(&mut self.http, spec)
+    }
+
+    fn run(
+        &mut self,
+        spec: &TrialSpec,
+        watch: &mut dyn IntervalWatcher,
+        stop: &AtomicBool,
+    ) -> Result<TrialOutput<TrialReport>, RunError> {
+        let Some(command) = &self.command else {
+            return TrialRunner::<Recover>::run(&mut self.http, spec, watch, stop);
+        };
+        let mut watch = CommandWatcher { watch, stop, command, run: CommandRun::Waiting };
+        let trial = TrialRunner::<Recover>::run(&mut self.http, spec, &mut watch, stop);
+        watch.end()?;
+        trial
+    }
+
+    fn report(trial: &TrialReport) -> Option<&TrialReport> {
+        Some(trial)
+    }
+}
+
+/// Starts and ends the command as intervals pass, which are shorter than a trigger.
+struct CommandWatcher<'a> {
+    watch: &'a mut dyn IntervalWatcher,
+    stop: &'a AtomicBool,
+    command: &'a TriggerCommand,
+    run: CommandRun,
+}
+
+enum CommandRun {
+    /// For its time.
+    Waiting,
+    Running(RunningCommand),
+    /// It is done, or was ended in time.
+    Done,
+    /// Why it failed.
+    Failed(String),
+}
+
+/// A shell under a guard, which ends with this process; and who reads what it says of errors.
+struct RunningCommand {
+    shell: Child,
+    _lifeline: Lifeline,
+    errors: JoinHandle<String>,
+}
+
+impl IntervalWatcher for CommandWatcher<'_> {
+    fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
+        self.watch.on_interval(interval, response);
+        let now = Nanos(interval.end_ns);
+        if matches!(self.run, CommandRun::Waiting) && now >= self.command.begins {
+            self.run = match RunningCommand::start(&self.command.line) {
+                Ok(running) => CommandRun::Running(running),
+                Err(e) => CommandRun::Failed(format!("could not be started: {}", reason(&e))),
+            };
+        }
+        self.look(now >= self.command.ends);
+        if matches!(self.run, CommandRun::Failed(_)) {
+            // Nothing is learnt from a trial without its trigger.
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl CommandWatcher<'_> {
+    /// Looks whether the command has ended; ends it where its time is over.
+    fn look(&mut self, is_over: bool) {
+        let CommandRun::Running(running) = &mut self.run else {
+            return;
+        };
+        let ended = running.shell.try_wait();
+        if matches!(ended, Ok(None)) && !is_over {
+            return;
+        }
+        let CommandRun::Running(running) = std::mem::replace(&mut self.run, CommandRun::Done)
+        else {
+            return;
+        };
+        match ended {
+            Ok(Some(status)) if !status.success() => {
+                let said = running.errors.join().unwrap_or_default();
+                let said = said.lines().next().map_or(String::new(), |line| format!(": {line}"));
+                self.run = CommandRun::Failed(format!("ended with {status}{said}"));
+            }
+            // Dropping its lifeline ends what still runs.
+            Ok(_) => {}
+            Err(e) => self.run = CommandRun::Failed(reason(&e)),
+        }
+    }
+
+    /// The error of a command that failed.
+    fn end(mut self) -> Result<(), RunError> {
+        self.look(true);
+        match self.run {
+            CommandRun::Failed(why) => {
+                Err(RunError::NotStarted(format!("--trigger-exec: '{}' {why}", self.command.line)))
+            }
+            CommandRun::Waiting | CommandRun::Running(_) | CommandRun::Done => Ok(()),
+        }
+    }
+}
+
+impl RunningCommand {
+    fn start(line: &str) -> io::Result<RunningCommand> {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::piped());
+        let lifeline = guard::put_before(&mut command)?;
+        let mut shell = command.spawn()?;
+        let errors = shell.stderr.take();
+        let read = move || {
+            let mut said = Vec::new();
+            if let Some(errors) = errors {
+                // What is read until an error is what it said.
+                let _ = errors.take(4096).read_to_end(&mut said);
+            }
+            String::from_utf8_lossy(&said).into_owned()
+        };
+        let errors = thread::Builder::new().name("trigger-errors".to_owned()).spawn(read)?;
+        Ok(RunningCommand { shell, _lifeline: lifeline, errors })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nobody;
+
+    impl IntervalWatcher for Nobody {
+        fn on_interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
+    }
+
+    /// What becomes of a command with a second per interval, and whether the trial was stopped.
+    fn run(line: &str, begins: u64, ends: u64) -> (Result<(), String>, bool) {
+        let seconds = Nanos::from_secs;
+        let command =
+            TriggerCommand { line: line.into(), begins: seconds(begins), ends: seconds(ends) };
+        let stop = AtomicBool::new(false);
+        let mut nobody = Nobody;
+        let run = CommandRun::Waiting;
+        let mut watch = CommandWatcher { watch: &mut nobody, stop: &stop, command: &command, run };
+        for second in 1..=ends {
+            let interval = Interval { end_ns: seconds(second).0, ..Interval::default() };
+            watch.on_interval(&interval, None);
+            if let CommandRun::Running(running) = &mut watch.run
+                && !line.contains("sleep")
+            {
+                running.shell.wait().unwrap();
+            }
+        }
+        (watch.end().map_err(|e| e.to_string()), stop.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn command_runs_or_says_why_it_failed() {
+        assert_eq!(run("true", 2, 5), (Ok(()), false));
+        let (failed, stopped) = run("echo no cache >&2; exit 3", 2, 5);
+        let expected = "--trigger-exec: 'echo no cache >&2; exit 3' ended with exit status: 3: no \
+                        cache";
+        assert_eq!((failed.unwrap_err().as_str(), stopped), (expected, true));
+    }
+
+    #[test]
+    fn command_that_is_not_done_is_ended() {
+        assert_eq!(run("exec sleep 600", 1, 3), (Ok(()), false));
+    }
+}

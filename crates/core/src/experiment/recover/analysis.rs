@@ -1,0 +1,188 @@
+//! Whether a service is back, from its series of intervals.
+
+use super::RecoverPhases;
+use super::report::{RecoverPhase, RecoveryVerdict};
+use crate::trial::report::TrialReport;
+use knee_load::measure::Outcome;
+use knee_load::stats::sample::mean;
+use knee_load::time::Nanos;
+
+/// Share of the requests that has to be served before the trigger.
+const CARRIED_SHARE: f64 = 0.98;
+/// Standard deviations below the mean goodput of the time before that chance explains.
+const GOODPUT_SIGMAS: f64 = 4.0;
+/// Least share of that goodput by which an interval may be below it.
+const GOODPUT_SHARE: f64 = 0.05;
+/// How many times the longest p99 of the time before an interval may have, …
+const P99_TIMES: f64 = 2.0;
+/// … or how much more, where that was short.
+const P99_MORE: Nanos = Nanos::from_millis(5);
+/// Least number of intervals at the end that show that the service is back.
+const BACK_MIN: usize = 3;
+/// Below this share of the goodput of the time before, a service that is not back is stuck.
+const STUCK_SHARE: f64 = 0.9;
+
+/// What a trial shows of recovery.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct RecoveryAnalysis {
+    /// `None`: the base load was not carried, or an end of the trial is missing.
+    pub(super) verdict: Option<RecoveryVerdict>,
+    pub(super) is_carried: bool,
+    pub(super) recovery: Option<Nanos>,
+    pub(super) base: RecoverPhase,
+    pub(super) after: RecoverPhase,
+    pub(super) goodput_at_least_per_s: f64,
+    pub(super) p99_at_most_ns: Option<u64>,
+    pub(super) amplification: Option<f64>,
+    pub(super) failed_requests: u64,
+    /// Share of the requests served before the trigger, in percent.
+    pub(super) carried_percent: f64,
+}
+
+/// An interval of a trial.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    start: Nanos,
+    end: Nanos,
+    offered: u64,
+    attempted: u64,
+    good: u64,
+    failed: u64,
+    good_per_s: f64,
+    p99_ns: Option<u64>,
+}
+
+/// What the trial shows; `None` where it has no requests or no interval before the trigger.
+/// `rise`: how many times the base load is offered after the trigger.
+pub(super) fn analyse(
+    trial: &TrialReport,
+    phases: RecoverPhases,
+    rise: f64,
+) -> Option<RecoveryAnalysis> {
+    let samples = samples(trial)?;
+    let trigger_ends = phases.before + phases.trigger;
+    let before: Vec<Sample> = samples.iter().filter(|s| s.end <= phases.before).copied().collect();
+    let after: Vec<Sample> = samples.iter().filter(|s| s.start >= trigger_ends).copied().collect();
+    if before.is_empty() {
+        return None;
+    }
+    let sum = |of: &[Sample], count: fn(&Sample) -> u64| of.iter().map(count).sum::<u64>();
+    let offered = sum(&before, |s| s.offered).max(1) as f64;
+    let carried = sum(&before, |s| s.good) as f64 / offered;
+    let bounds = BackBounds::of(&before, rise);
+    let back = back_from(&after, &bounds);
+    let tail = &after[after.len() - after.len().div_ceil(4)..];
+    let is_carried = carried >= CARRIED_SHARE;
+    let base = phase(&before);
+    let ended = phase(tail);
+    let verdict = if !is_carried || after.len() < BACK_MIN {
+        None
+    } else if back.is_some() {
+        Some(RecoveryVerdict::Recovered)
+    } else if sum(tail, |s| s.good) == 0 && refuses(trial) {
+        Some(RecoveryVerdict::Crashed)
+    } else if ended.goodput_per_s < STUCK_SHARE * rise * base.goodput_per_s {
+        Some(RecoveryVerdict::Stuck)
+    } else {
+        Some(RecoveryVerdict::Degraded)
+    };
+    let until = back.unwrap_or(Nanos::MAX);
+    let meanwhile: Vec<Sample> =
+        samples.iter().filter(|s| s.start >= phases.before && s.start < until).copied().collect();
+    let tail_offered = sum(tail, |s| s.offered);
+    Some(RecoveryAnalysis {
+        verdict,
+        is_carried,
+        // Without a base load that was carried, bounds of it say nothing.
+        recovery: back.filter(|_| verdict.is_some()).map(|back| back - trigger_ends),
+        base,
+        after: ended,
+        goodput_at_least_per_s: bounds.goodput_per_s,
+        p99_at_most_ns: bounds.p99_ns,
+        amplification: (tail_offered > 0)
+            .then(|| sum(tail, |s| s.attempted) as f64 / tail_offered as f64),
+        failed_requests: sum(&meanwhile, |s| s.failed),
+        carried_percent: 100.0 * carried.min(1.0),
+    })
+}
+
+/// The whole intervals of a trial.
+fn samples(trial: &TrialReport) -> Option<Vec<Sample>> {
+    let requests = trial.requests()?;
+    let length = requests.intervals.first()?.end_ns;
+    let whole = requests.intervals.iter().filter(|i| i.end_ns - i.start_ns >= length);
+    let samples = whole.map(|i| {
+        let times = trial.intervals.iter().find(|times| times.start_ns == i.start_ns);
+        Sample {
+            start: Nanos(i.start_ns),
+            end: Nanos(i.end_ns),
+            offered: i.offered,
+            attempted: i.attempted,
+            good: i.good,
+            failed: i.failed,
+            good_per_s: i.per_s(i.good),
+            p99_ns: times.map(|times| times.p99_ns).filter(|&ns| ns > 0),
+        }
+    });
+    Some(samples.collect())
+}
+
+/// Bounds within which the service is as it was.
+#[derive(Clone, Copy, Debug)]
+struct BackBounds {
+    goodput_per_s: f64,
+    p99_ns: Option<u64>,
+}
+
+impl BackBounds {
+    fn of(before: &[Sample], rise: f64) -> BackBounds {
+        let goodputs: Vec<f64> = before.iter().map(|s| s.good_per_s).collect();
+        let middle = mean(&goodputs);
+        let squares = goodputs.iter().map(|g| (g - middle).powi(2)).sum::<f64>();
+        let deviation = (squares / goodputs.len().saturating_sub(1).max(1) as f64).sqrt();
+        let below = (GOODPUT_SIGMAS * deviation).max(GOODPUT_SHARE * middle);
+        let longest = before.iter().filter_map(|s| s.p99_ns).max();
+        BackBounds {
+            goodput_per_s: rise * (middle - below).max(0.0),
+            p99_ns: longest.map(|ns| ((ns as f64 * P99_TIMES) as u64).max(ns + P99_MORE.0)),
+        }
+    }
+
+    fn hold(&self, sample: &Sample) -> bool {
+        let is_quick = match (sample.p99_ns, self.p99_ns) {
+            (Some(ns), Some(most)) => ns <= most,
+            (None, Some(_)) => false,
+            (_, None) => true,
+        };
+        sample.good_per_s >= self.goodput_per_s && is_quick
+    }
+}
+
+/// Begin of the first interval from which on the service is back to the end. A single interval out
+/// of bounds between others that are within them is chance.
+fn back_from(after: &[Sample], bounds: &BackBounds) -> Option<Nanos> {
+    let holds: Vec<bool> = after.iter().map(|s| bounds.hold(s)).collect();
+    let at = |index: usize| holds.get(index).copied().unwrap_or(false);
+    let is_fine = |index: usize| at(index) || (index > 0 && at(index - 1) && at(index + 1));
+    let worst = (0..holds.len()).rev().find(|&index| !is_fine(index));
+    let first = worst.map_or(0, |worst| worst + 1);
+    let has_shown = holds.len().saturating_sub(first) >= BACK_MIN;
+    after.get(first).filter(|_| has_shown).map(|s| s.start)
+}
+
+fn phase(samples: &[Sample]) -> RecoverPhase {
+    let goodputs: Vec<f64> = samples.iter().map(|s| s.good_per_s).collect();
+    let mut times: Vec<u64> = samples.iter().filter_map(|s| s.p99_ns).collect();
+    times.sort_unstable();
+    RecoverPhase {
+        goodput_per_s: if goodputs.is_empty() { 0.0 } else { mean(&goodputs) },
+        p99_ns: times.get(times.len() / 2).copied(),
+    }
+}
+
+/// Whether connections are refused rather than requests left unanswered.
+fn refuses(trial: &TrialReport) -> bool {
+    let ends = |all: &[Outcome]| all.iter().map(|&end| trial.outcomes.count(end)).sum::<u64>();
+    let refused = ends(&[Outcome::Refused, Outcome::Unreachable, Outcome::ConnectTimeout]);
+    refused > 0 && refused >= ends(&[Outcome::Timeout, Outcome::ResponseTimeout])
+}

@@ -1,0 +1,226 @@
+//! `knee recover`: whether a service comes back after an overload.
+//!
+//! A service can stay down after an overload has ended, as retries, timeouts and cold caches keep
+//! it overloaded (Bronson et al., HotOS 2021). Base load, trigger and base load again are one trial
+//! with one set of connections.
+
+mod analysis;
+mod findings;
+mod hysteresis;
+mod plan;
+pub mod report;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use super::answer::Answer;
+use super::{Concluded, Experiment, NextTrial};
+use crate::finding::Code;
+use crate::trial::report::TrialReport;
+use crate::words::percent;
+use knee_load::spec::{Rate, TrialSpec};
+use knee_load::time::Nanos;
+use plan::{RecoverProgress, progress};
+use report::{RecoverConclusion, SmallestTrigger, TriggerTried};
+use std::cmp::Ordering;
+use std::iter;
+
+/// Lengths of the three phases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecoverPhases {
+    /// Base load before the trigger.
+    pub before: Nanos,
+    /// The trigger; the longest one where it is looked for.
+    pub trigger: Nanos,
+    /// The load after it.
+    pub after: Nanos,
+}
+
+impl RecoverPhases {
+    /// All three.
+    pub fn length(self) -> Nanos {
+        self.before + self.trigger + self.after
+    }
+}
+
+/// The load of the trigger.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Trigger {
+    /// This rate, then the base load again.
+    Load(Rate),
+    /// This rate to the end.
+    Stays(Rate),
+    /// The smallest that keeps the service down is looked for, up to this rate.
+    Search(Rate),
+}
+
+impl Trigger {
+    /// Its rate, or the highest that is tried.
+    pub fn rate(self) -> Rate {
+        let (Trigger::Load(rate) | Trigger::Stays(rate) | Trigger::Search(rate)) = self;
+        rate
+    }
+}
+
+/// What `knee recover` is to find out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecoverSpec {
+    /// Target, limits and retries of all trials; its load is an open one.
+    pub base: TrialSpec,
+    /// Lengths of the phases.
+    pub phases: RecoverPhases,
+    /// Requests per second before and after the trigger.
+    pub rate: Rate,
+    /// The trigger.
+    pub trigger: Trigger,
+    /// Whether a service that does not recover is measured again with one thing changed.
+    pub explains: bool,
+    /// Time of each step of a trial in which the load goes up to the trigger and down again;
+    /// `None`: there is no such trial.
+    pub hysteresis: Option<Nanos>,
+    /// Time before all trials but the first in which hardly anything is offered, so that queues
+    /// run empty.
+    pub rest: Nanos,
+}
+
+/// Policy of `knee recover`. A trial of three phases comes first, or several, where the smallest
+/// trigger is looked for. If the service did not recover and an explanation is asked for, the same
+/// follows with one thing changed.
+#[derive(Clone, Debug)]
+pub struct Recover {
+    spec: RecoverSpec,
+}
+
+impl Recover {
+    /// The experiment.
+    pub fn new(spec: RecoverSpec) -> Recover {
+        Recover { spec }
+    }
+
+    fn conclusion(&self, progress: &RecoverProgress<'_>) -> RecoverConclusion {
+        let RecoverSpec { phases, rate, trigger, .. } = &self.spec;
+        let known = RecoverConclusion {
+            rate_per_s: rate.per_s(),
+            trigger_per_s: trigger.rate().per_s(),
+            trigger_stays: matches!(trigger, Trigger::Stays(_)),
+            answer: "Nothing was measured".to_owned(),
+            ..RecoverConclusion::default()
+        };
+        let Some((trial, load, shown)) = progress.decisive() else {
+            return known;
+        };
+        let smallest = |triggers: &[TriggerTried]| {
+            let down = triggers.iter().filter(|row| row.verdict.is_some_and(|v| v.is_down()));
+            let by_rate = |a: &&TriggerTried, b: &&TriggerTried| {
+                let key = |row: &TriggerTried| (row.rate_per_s, row.duration_ns);
+                key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal)
+            };
+            down.min_by(by_rate).map(|row| (row.rate_per_s, row.duration_ns))
+        };
+        let triggers = match trigger {
+            Trigger::Search(_) => progress.triggers(),
+            Trigger::Load(_) | Trigger::Stays(_) => Vec::new(),
+        };
+        let shortest = triggers.iter().filter(|row| row.verdict.is_some_and(|v| v.is_down()));
+        let shortest = shortest.min_by_key(|row| row.duration_ns);
+        let steps = progress.hysteresis(&self.spec);
+        let mut conclusion = RecoverConclusion {
+            verdict: shown.verdict,
+            recovery_ns: shown.recovery.map(|t| t.0),
+            base: shown.base,
+            after: shown.after,
+            goodput_at_least_per_s: shown.goodput_at_least_per_s,
+            p99_at_most_ns: shown.p99_at_most_ns,
+            amplification: shown.amplification,
+            failed_requests: shown.failed_requests,
+            decisive_trial: trial,
+            trigger_per_s: load.rate.per_s(),
+            trigger_ns: phases.before.0,
+            after_ns: (phases.before + load.lasting).0,
+            smallest_trigger: smallest(&triggers)
+                .map(|(rate_per_s, duration_ns)| SmallestTrigger { rate_per_s, duration_ns }),
+            shortest_trigger: shortest.map(|row| SmallestTrigger {
+                rate_per_s: row.rate_per_s,
+                duration_ns: row.duration_ns,
+            }),
+            triggers,
+            counterfactuals: progress.counterfactuals(),
+            hysteresis_percent: hysteresis::area_percent(&steps),
+            hysteresis: steps,
+            ..known
+        };
+        conclusion.answer = words::answer(&conclusion, shown);
+        conclusion
+    }
+}
+
+impl Experiment for Recover {
+    type Spec = TrialSpec;
+    type Trial = TrialReport;
+    type Conclusion = RecoverConclusion;
+
+    fn next(&mut self, past: &[TrialReport]) -> NextTrial<TrialSpec> {
+        let progress = progress(&self.spec, past);
+        match (progress.not_carried(), progress.next) {
+            (Some((0, percent_carried)), _) => NextTrial::Doomed(format!(
+                "the service does not carry the base load: before the trigger it served {} of the \
+                 requests in time",
+                percent(percent_carried)
+            )),
+            (Some(_), _) => NextTrial::Doomed(format!(
+                "after rests from {} on the service did not carry the base load again: a longer \
+                 --rest is needed",
+                self.spec.rest.exactly()
+            )),
+            (None, Some(part)) => NextTrial::Run(Box::new(self.spec.trial(&progress, part))),
+            (None, None) => NextTrial::Converged,
+        }
+    }
+
+    fn conclude(&self, past: &[TrialReport]) -> Concluded<RecoverConclusion> {
+        let progress = progress(&self.spec, past);
+        let conclusion = self.conclusion(&progress);
+        let verdict = progress.verdict();
+        let findings = findings::all(past, &conclusion, verdict);
+        Concluded { verdict, findings, conclusion }
+    }
+
+    /// The time until the service was back belongs to each trial, for thresholds.
+    fn reported(&self, past: &[TrialReport]) -> Option<Vec<TrialReport>> {
+        let made = progress(&self.spec, past).made;
+        let recoveries = made.iter().map(|made| made.shown.as_ref().and_then(|s| s.recovery));
+        let recoveries = recoveries.chain(iter::repeat(None));
+        let with_recovery = |(trial, recovery): (&TrialReport, Option<Nanos>)| {
+            let mut trial = trial.clone();
+            if let Some(requests) = trial.requests_mut() {
+                requests.recovery_ns = recovery.map(|t| t.0);
+            }
+            trial
+        };
+        Some(past.iter().zip(recoveries).map(with_recovery).collect())
+    }
+
+    fn next_step_if_doomed(&self) -> Option<String> {
+        Some("Find its capacity first: knee sweep URL --axis rate".to_owned())
+    }
+}
+
+impl Answer for RecoverConclusion {
+    fn codes() -> Vec<Code> {
+        findings::CODES.to_vec()
+    }
+
+    /// The trial that the answer is about: others have something changed.
+    fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
+        trials.get(self.decisive_trial).into_iter().collect()
+    }
+
+    /// A trigger overloads on purpose. What fails after it has a finding of its own.
+    fn fails_on_purpose(&self) -> bool {
+        true
+    }
+
+    fn cut_short(&mut self, _trial: &TrialReport, words: String) {
+        self.answer = words;
+    }
+}

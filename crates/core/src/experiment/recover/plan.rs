@@ -1,0 +1,399 @@
+//! Which trial comes next, from those that were made.
+
+use super::analysis::{RecoveryAnalysis, analyse};
+use super::hysteresis::{self, steps_of};
+use super::report::{Counterfactual, HysteresisStep, RecoveryVerdict, TriggerTried};
+use super::{RecoverPhases, RecoverSpec, Trigger};
+use crate::trial::report::{TrialReport, Verdict};
+use knee_load::arrival::{StepOfRate, StepsLaw};
+use knee_load::rng;
+use knee_load::spec::{ArrivalLaw, Load, Rate, RetryPolicy, TrialSpec};
+use knee_load::time::Nanos;
+use std::cmp::Ordering;
+
+/// The load of one trigger.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TriggerLoad {
+    /// Requests per second while it lasts.
+    pub(super) rate: Rate,
+    /// How long it lasts.
+    pub(super) lasting: Nanos,
+}
+
+/// What a trial is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum RecoverPart {
+    /// A trigger.
+    Trigger(TriggerLoad),
+    /// The same with one thing changed.
+    Changed(Change, TriggerLoad),
+    /// Rates up and down in steps.
+    Hysteresis,
+}
+
+impl RecoverPart {
+    /// The trigger of a trial with nothing changed.
+    pub(super) fn trigger(self) -> Option<TriggerLoad> {
+        match self {
+            RecoverPart::Trigger(load) => Some(load),
+            RecoverPart::Changed(..) | RecoverPart::Hysteresis => None,
+        }
+    }
+}
+
+/// One thing that differs from the trials before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Change {
+    NoRetries,
+    RetryBudget,
+    HalfTimeout,
+    LowerLoad,
+}
+
+/// Budget of the trial with a retry budget.
+const BUDGET: f64 = 0.1;
+/// Share of the base load of the trial with a lower one.
+const LOWER_SHARE: f64 = 0.75;
+/// Share of the base load that is offered while a service rests.
+const REST_SHARE: f64 = 0.01;
+/// The search ends where the rate that keeps the service down is less than this above one that
+/// does not.
+const RATE_PRECISION: f64 = 1.1;
+/// The same of lengths.
+const LENGTH_PRECISION: f64 = 1.2;
+/// Trials in a row before which the service had not rested, after which no longer rest is tried.
+const UNRESTED_MAX: usize = 3;
+/// The longest rest, as a multiple of the first.
+const REST_MOST: u64 = 32;
+/// The shortest trigger looked for, as a share of the longest.
+const SHORTEST_SHARE: f64 = 1.0 / 64.0;
+
+impl Change {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Change::NoRetries => "without retries",
+            Change::RetryBudget => "with a retry budget of 10 %",
+            Change::HalfTimeout => "with half the timeout",
+            Change::LowerLoad => "with three quarters of the base load",
+        }
+    }
+
+    /// Those that change anything of this spec.
+    fn of(spec: &RecoverSpec) -> Vec<Change> {
+        let retry = spec.base.retry.as_ref().filter(|policy| policy.retries_max > 0);
+        let is_above = retry.is_some_and(|p| p.budget.is_none_or(|share| share > BUDGET));
+        let rows = [
+            (retry.is_some(), Change::NoRetries),
+            (is_above, Change::RetryBudget),
+            (true, Change::HalfTimeout),
+            // A load that rose to stay is the question.
+            (!matches!(spec.trigger, Trigger::Stays(_)), Change::LowerLoad),
+        ];
+        rows.into_iter().filter(|(applies, _)| *applies).map(|(_, change)| change).collect()
+    }
+
+    fn apply(self, spec: &mut RecoverSpec) {
+        let retry = spec.base.retry.as_mut();
+        match self {
+            Change::NoRetries => retry.into_iter().for_each(|p| p.retries_max = 0),
+            Change::RetryBudget => retry.into_iter().for_each(|p| p.budget = Some(BUDGET)),
+            Change::HalfTimeout => spec.base.timeout = Nanos(spec.base.timeout.0 / 2),
+            Change::LowerLoad => spec.rate = times(spec.rate, LOWER_SHARE),
+        }
+    }
+}
+
+fn times(rate: Rate, factor: f64) -> Rate {
+    Rate::from_f64(rate.per_s() * factor).unwrap_or(rate)
+}
+
+/// A trial that was made.
+pub(super) struct Made {
+    /// What it was for.
+    pub(super) part: RecoverPart,
+    /// Whether it can be trusted.
+    trial_verdict: Verdict,
+    /// What it shows; `None` of one in steps.
+    pub(super) shown: Option<RecoveryAnalysis>,
+    /// Whether it counts: the service had rested before it, or does not come to rest.
+    counts: bool,
+}
+
+impl Made {
+    /// Whether the service did not come back; `None` where that is not known.
+    fn stays_down(&self) -> Option<bool> {
+        Some(self.shown.as_ref()?.verdict?.is_down())
+    }
+}
+
+/// What is known so far, and what comes next.
+pub(super) struct RecoverProgress<'a> {
+    past: &'a [TrialReport],
+    pub(super) made: Vec<Made>,
+    pub(super) next: Option<RecoverPart>,
+}
+
+impl RecoverProgress<'_> {
+    /// The trials that count.
+    fn counted(&self) -> impl Iterator<Item = &Made> + Clone {
+        self.made.iter().filter(|made| made.counts)
+    }
+
+    /// The rest before the next trial, which is longer after each before which it was too short.
+    fn rest(&self, first: Nanos) -> Nanos {
+        let short = self.made.iter().filter(|made| !made.counts).count();
+        Nanos(first.0 * REST_MOST.min(1 << short.min(60)))
+    }
+
+    /// The trial that the answer is about: of those with nothing changed the mildest after which
+    /// the service stayed down, else the first. Its number, its trigger and what it shows.
+    pub(super) fn decisive(&self) -> Option<(usize, TriggerLoad, &RecoveryAnalysis)> {
+        let shown = |(index, made): (usize, &'_ Made)| Some((index, made.part.trigger()?));
+        let triggers: Vec<(usize, TriggerLoad)> =
+            self.made.iter().enumerate().filter_map(shown).collect();
+        let down = triggers.iter().filter(|(i, _)| self.made[*i].stays_down() == Some(true));
+        let size = |load: &TriggerLoad| (load.rate.per_s(), load.lasting.as_secs_f64());
+        let mildest =
+            down.min_by(|(_, a), (_, b)| size(a).partial_cmp(&size(b)).unwrap_or(Ordering::Equal));
+        let (index, load) = *mildest.or(triggers.first())?;
+        Some((index, load, self.made[index].shown.as_ref()?))
+    }
+
+    /// Whether the answer can be trusted: a trigger whose load was not kept makes it doubtful.
+    pub(super) fn verdict(&self) -> Verdict {
+        let triggers = self.made.iter().filter(|made| made.part.trigger().is_some());
+        let mut verdicts = triggers.map(|made| made.trial_verdict);
+        verdicts.find(|verdict| *verdict != Verdict::Valid).unwrap_or(Verdict::Valid)
+    }
+
+    /// The first trigger before which the base load was not carried, with the share that was, in
+    /// percent.
+    pub(super) fn not_carried(&self) -> Option<(usize, f64)> {
+        let triggers = self.made.iter().enumerate();
+        let triggers = triggers.filter(|(_, made)| {
+            made.counts && made.part.trigger().is_some() && made.trial_verdict == Verdict::Valid
+        });
+        let mut shown = triggers.filter_map(|(index, made)| Some((index, made.shown.as_ref()?)));
+        let (index, shown) = shown.find(|(_, shown)| !shown.is_carried)?;
+        Some((index, shown.carried_percent))
+    }
+
+    /// The triggers that were tried, in the order in which they were.
+    pub(super) fn triggers(&self) -> Vec<TriggerTried> {
+        let rows = self.counted().filter_map(|made| {
+            let (load, shown) = (made.part.trigger()?, made.shown.as_ref()?);
+            Some(TriggerTried {
+                rate_per_s: load.rate.per_s(),
+                duration_ns: load.lasting.0,
+                verdict: shown.verdict,
+                recovery_ns: shown.recovery.map(|t| t.0),
+            })
+        });
+        rows.collect()
+    }
+
+    /// What became of the service with one thing changed, where that can be trusted.
+    pub(super) fn counterfactuals(&self) -> Vec<Counterfactual> {
+        let rows = self.counted().filter(|made| made.trial_verdict == Verdict::Valid);
+        let rows = rows.filter_map(|made| {
+            let (RecoverPart::Changed(change, _), Some(shown)) = (made.part, &made.shown) else {
+                return None;
+            };
+            Some(Counterfactual {
+                change: change.words().to_owned(),
+                verdict: shown.verdict,
+                recovery_ns: shown.recovery.map(|t| t.0),
+            })
+        });
+        rows.collect()
+    }
+
+    /// Goodput on both ways, where the load went up and down in steps.
+    pub(super) fn hysteresis(&self, spec: &RecoverSpec) -> Vec<HysteresisStep> {
+        let is_steps = |made: &Made| {
+            made.part == RecoverPart::Hysteresis && made.trial_verdict == Verdict::Valid
+        };
+        let index = self.made.iter().position(is_steps);
+        index.map_or(Vec::new(), |index| hysteresis::measured(spec, &self.past[index]))
+    }
+}
+
+/// The part that each trial was, and the next one.
+pub(super) fn progress<'a>(spec: &RecoverSpec, past: &'a [TrialReport]) -> RecoverProgress<'a> {
+    let mut progress = RecoverProgress { past, made: Vec::with_capacity(past.len()), next: None };
+    for trial in past {
+        let Some(part) = next_part(spec, &progress) else {
+            break;
+        };
+        let phases = spec.phases_of(part);
+        let shown = phases.and_then(|phases| analyse(trial, phases, spec.rise_after()));
+        let trial_verdict = trial.verdict;
+        let is_unrested = trial_verdict == Verdict::Valid
+            && !progress.made.is_empty()
+            && shown.as_ref().is_some_and(|shown| !shown.is_carried);
+        let before = progress.made.iter().rev().take_while(|made| !made.counts).count();
+        let counts = !is_unrested || before + 1 >= UNRESTED_MAX;
+        progress.made.push(Made { part, trial_verdict, shown, counts });
+    }
+    progress.next = next_part(spec, &progress);
+    progress
+}
+
+fn next_part(spec: &RecoverSpec, progress: &RecoverProgress<'_>) -> Option<RecoverPart> {
+    // What cannot be trusted answers nothing that follows from it.
+    if progress.verdict() != Verdict::Valid {
+        return None;
+    }
+    let counted = progress.counted();
+    let of_changes =
+        counted.clone().filter(|made| matches!(made.part, RecoverPart::Changed(..))).count();
+    let has_steps = counted.clone().any(|made| made.part == RecoverPart::Hysteresis);
+    if of_changes == 0
+        && !has_steps
+        && let Some(load) = next_trigger(spec, counted)
+    {
+        return Some(RecoverPart::Trigger(load));
+    }
+    let (_, load, shown) = progress.decisive()?;
+    let verdict = shown.verdict?;
+    // No change of the clients' revives what refuses them.
+    let can_change = verdict.is_down() && verdict != RecoveryVerdict::Crashed;
+    let changes = if spec.explains && can_change { Change::of(spec) } else { Vec::new() };
+    if let Some(change) = changes.get(of_changes) {
+        return Some(RecoverPart::Changed(*change, load));
+    }
+    (spec.hysteresis.is_some() && !has_steps).then_some(RecoverPart::Hysteresis)
+}
+
+/// The next trigger to try; `None` where those made are enough.
+fn next_trigger<'a>(
+    spec: &RecoverSpec,
+    mut made: impl Iterator<Item = &'a Made> + Clone,
+) -> Option<TriggerLoad> {
+    let first = match spec.trigger {
+        Trigger::Load(rate) => TriggerLoad { rate, lasting: spec.phases.trigger },
+        Trigger::Stays(rate) => TriggerLoad { rate, lasting: Nanos::ZERO },
+        Trigger::Search(most) => TriggerLoad { rate: most, lasting: spec.phases.trigger },
+    };
+    let Trigger::Search(most) = spec.trigger else {
+        return made.next().is_none().then_some(first);
+    };
+    let number = made.clone().count();
+    let tried = made.filter_map(|made| Some((made.part.trigger()?, made.stays_down()?)));
+    let tried: Vec<(TriggerLoad, bool)> = tried.collect();
+    if tried.len() < number {
+        return None;
+    }
+    let Some((_, is_down)) = tried.first() else {
+        return Some(first);
+    };
+    if !is_down {
+        return None;
+    }
+    let rates = tried.iter().filter(|(load, _)| load.lasting == first.lasting);
+    let rates = rates.map(|(load, is_down)| (load.rate.per_s(), *is_down));
+    let between = middle(rates, spec.rate.per_s(), RATE_PRECISION);
+    if let Some(rate) = between.and_then(Rate::from_f64) {
+        return Some(TriggerLoad { rate, ..first });
+    }
+    let lengths = tried.iter().filter(|(load, _)| load.rate == most);
+    let lengths = lengths.map(|(load, is_down)| (load.lasting.as_secs_f64(), *is_down));
+    let shortest = first.lasting.as_secs_f64() * SHORTEST_SHARE;
+    let between = middle(lengths, shortest, LENGTH_PRECISION)?;
+    Some(TriggerLoad { lasting: Nanos::from_secs_f64(between), ..first })
+}
+
+/// The geometric mean of two values: the least after which the service stays down, and the largest
+/// after which it does not, at least `least`. `None` where they are as close as `precision`.
+fn middle(
+    tried: impl Iterator<Item = (f64, bool)> + Clone,
+    least: f64,
+    precision: f64,
+) -> Option<f64> {
+    let down = tried.clone().filter(|(_, is_down)| *is_down).map(|(value, _)| value);
+    let down = down.fold(f64::INFINITY, f64::min);
+    let back = tried.filter(|(value, is_down)| !is_down && *value < down).map(|(value, _)| value);
+    let back = back.fold(least, f64::max);
+    (down.is_finite() && down > back * precision).then(|| (down * back).sqrt())
+}
+
+impl RecoverSpec {
+    /// The phases of the trial for this part; `None` where it has steps.
+    fn phases_of(&self, part: RecoverPart) -> Option<RecoverPhases> {
+        match part {
+            RecoverPart::Trigger(load) | RecoverPart::Changed(_, load) => {
+                Some(RecoverPhases { trigger: load.lasting, ..self.phases })
+            }
+            RecoverPart::Hysteresis => None,
+        }
+    }
+
+    /// How many times the base load is offered after the trigger.
+    fn rise_after(&self) -> f64 {
+        match self.trigger {
+            Trigger::Stays(rate) => rate.per_s() / self.rate.per_s(),
+            Trigger::Load(_) | Trigger::Search(_) => 1.0,
+        }
+    }
+
+    /// The trial that follows, for this part.
+    pub(super) fn trial(&self, progress: &RecoverProgress<'_>, part: RecoverPart) -> TrialSpec {
+        let number = progress.made.len();
+        let mut spec = self.clone();
+        if let RecoverPart::Changed(change, _) = part {
+            change.apply(&mut spec);
+        }
+        let RecoverSpec { base, phases, rate, .. } = spec;
+        let rest = progress.rest(self.rest);
+        let step = |rate, length| StepOfRate { rate, length };
+        let (mut steps, mut warmup) = (Vec::new(), base.warmup);
+        if number > 0 && rest > Nanos::ZERO {
+            steps.push(step(times(rate, REST_SHARE), rest));
+            warmup += rest;
+        }
+        let (label, duration) = match part {
+            RecoverPart::Trigger(load) | RecoverPart::Changed(_, load) => {
+                steps.push(step(rate, base.warmup + phases.before));
+                if load.lasting > Nanos::ZERO {
+                    steps.push(step(load.rate, load.lasting));
+                }
+                let stays = matches!(self.trigger, Trigger::Stays(_));
+                steps.push(step(if stays { load.rate } else { rate }, phases.after));
+                let length = phases.before + load.lasting + phases.after;
+                (self.label(part, load), length)
+            }
+            RecoverPart::Hysteresis => {
+                let rates = steps_of(self);
+                let lasting = self.hysteresis.unwrap_or_default();
+                let warm = rates.first().map(|&first| step(first, base.warmup));
+                steps.extend(warm.filter(|step| step.length > Nanos::ZERO));
+                steps.extend(rates.iter().map(|&rate| step(rate, lasting)));
+                ("up and down in steps".to_owned(), Nanos(lasting.0 * rates.len() as u64))
+            }
+        };
+        let mut load = base.load.clone();
+        if let (Load::Open(open), Some(law)) = (&mut load, StepsLaw::new(steps)) {
+            open.arrival = ArrivalLaw::Steps(law);
+            open.rate = open.arrival.own_rate().unwrap_or(rate);
+        }
+        TrialSpec {
+            label,
+            load,
+            warmup,
+            duration,
+            retry: base.retry.clone().or(Some(RetryPolicy::ONCE)),
+            seed: if number == 0 { base.seed } else { rng::of_trial(base.seed, number) },
+            ..base
+        }
+    }
+
+    fn label(&self, part: RecoverPart, load: TriggerLoad) -> String {
+        match (part, self.trigger) {
+            (RecoverPart::Changed(change, _), _) => change.words().to_owned(),
+            (_, Trigger::Search(_)) => {
+                format!("trigger {} for {}", load.rate.exactly(), load.lasting.exactly())
+            }
+            _ => self.base.label.clone(),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Conclusion of `knee recover` in a report.
+
+use serde::{Deserialize, Serialize};
+
+/// Whether a service comes back after an overload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecoveryVerdict {
+    /// Goodput and p99 are back within the bounds of the time before, for good.
+    Recovered,
+    /// It serves nearly what it served before, but not as well.
+    Degraded,
+    /// It still fails, at a load that it served before: a metastable failure.
+    Stuck,
+    /// It serves nothing, and connections are refused.
+    Crashed,
+}
+
+impl RecoveryVerdict {
+    /// Whether the service did not come back.
+    pub fn is_down(self) -> bool {
+        self != RecoveryVerdict::Recovered
+    }
+
+    /// Its name in sentences.
+    pub fn word(self) -> &'static str {
+        match self {
+            RecoveryVerdict::Recovered => "recovered",
+            RecoveryVerdict::Degraded => "degraded",
+            RecoveryVerdict::Stuck => "stuck",
+            RecoveryVerdict::Crashed => "crashed",
+        }
+    }
+}
+
+/// Conclusion of `knee recover`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecoverConclusion {
+    /// Whether it came back; `None` where that was not measured, or the service did not carry the
+    /// base load before the trigger.
+    pub verdict: Option<RecoveryVerdict>,
+    /// Time from the end of the trigger until it was back; `None` where it was not.
+    pub recovery_ns: Option<u64>,
+    /// The service before the trigger.
+    pub base: RecoverPhase,
+    /// The service in the last quarter of the time after it.
+    pub after: RecoverPhase,
+    /// From this goodput on the service counts as back.
+    pub goodput_at_least_per_s: f64,
+    /// Up to this p99 of an interval the service counts as back.
+    pub p99_at_most_ns: Option<u64>,
+    /// Attempts per request in the last quarter of the time after the trigger; `None` without any.
+    pub amplification: Option<f64>,
+    /// Requests that failed for good from the begin of the trigger until the service was back, or
+    /// until the end.
+    pub failed_requests: u64,
+    /// Requests per second before and after the trigger.
+    pub rate_per_s: f64,
+    /// Requests per second during the trigger.
+    pub trigger_per_s: f64,
+    /// Whether that load stayed to the end; recovery is then counted from its begin.
+    #[serde(default)]
+    pub trigger_stays: bool,
+    /// Begin of the trigger, from the begin of the window.
+    pub trigger_ns: u64,
+    /// End of the trigger; its begin where it stayed.
+    pub after_ns: u64,
+    /// Index of the trial that this is about, from 0.
+    #[serde(default)]
+    pub decisive_trial: usize,
+    /// The lowest rate found after which the service did not come back; `None` where none was
+    /// looked for, or none does.
+    #[serde(default)]
+    pub smallest_trigger: Option<SmallestTrigger>,
+    /// The shortest of the highest rate.
+    #[serde(default)]
+    pub shortest_trigger: Option<SmallestTrigger>,
+    /// Triggers tried in the search; empty without one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<TriggerTried>,
+    /// The same with one thing changed, each measured; empty where nothing was changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counterfactuals: Vec<Counterfactual>,
+    /// Goodput at the same loads on the way up and on the way down; empty where nobody asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hysteresis: Vec<HysteresisStep>,
+    /// Area between the two ways in percent of the one under the way up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hysteresis_percent: Option<f64>,
+    /// The answer in a few sentences.
+    pub answer: String,
+}
+
+impl RecoverConclusion {
+    /// Goodput at the end in percent of the one before the trigger; of the load, where the trigger
+    /// stayed.
+    pub fn goodput_percent(&self) -> f64 {
+        let whole = if self.trigger_stays { self.trigger_per_s } else { self.base.goodput_per_s };
+        100.0 * self.after.goodput_per_s / whole.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// The smallest trigger that was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SmallestTrigger {
+    /// Requests per second.
+    pub rate_per_s: f64,
+    /// How long it lasts.
+    pub duration_ns: u64,
+}
+
+/// A trigger that was tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TriggerTried {
+    /// Requests per second.
+    pub rate_per_s: f64,
+    /// How long it lasted.
+    pub duration_ns: u64,
+    /// What became of the service; `None` where it did not carry the base load before.
+    pub verdict: Option<RecoveryVerdict>,
+    /// Time until it was back; `None` where it was not.
+    pub recovery_ns: Option<u64>,
+}
+
+/// A load that was offered on the way up and again on the way down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HysteresisStep {
+    /// Requests per second.
+    pub offered_per_s: f64,
+    /// Requests served per second on the way up; `None` where that was not measured.
+    pub goodput_up_per_s: Option<f64>,
+    /// The same on the way down.
+    pub goodput_down_per_s: Option<f64>,
+}
+
+/// The service in a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecoverPhase {
+    /// Requests served per second.
+    pub goodput_per_s: f64,
+    /// Median of the intervals' p99; `None` where nothing ended.
+    pub p99_ns: Option<u64>,
+}
+
+/// A trial with one thing changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counterfactual {
+    /// What was changed, such as `without retries`.
+    pub change: String,
+    /// What became of the service; `None` where it did not carry the base load.
+    pub verdict: Option<RecoveryVerdict>,
+    /// Time until it was back; `None` where it was not.
+    pub recovery_ns: Option<u64>,
+}
