@@ -21,6 +21,9 @@ const CAPACITY: u64 = 130;
 /// What it keeps until it is accepted.
 const BACKLOG: u32 = 128;
 
+/// What the worker takes for a request whose queue has no limit.
+const QUEUED_SERVICE: Nanos = Nanos::from_millis(4);
+
 /// A running server of known behaviour; it ends when it is dropped.
 #[derive(Debug)]
 pub struct DemoServer {
@@ -59,6 +62,24 @@ impl DemoServer {
                 service: Law::Fixed(Nanos((second + CAPACITY / 2) / CAPACITY)),
                 accept: AcceptPolicy::PerWorker,
                 backlog: BACKLOG,
+                ..HttpServerSpec::default()
+            },
+            known_as,
+        )
+    }
+
+    /// Starts a worker that serves whatever waits, on a free port of the loopback: retries keep it
+    /// overloaded.
+    pub fn queue() -> Result<DemoServer, Failure> {
+        let most = 1.0 / QUEUED_SERVICE.as_secs_f64();
+        let known_as = format!(
+            "the trigger hits a built-in reference server, one worker with {QUEUED_SERVICE} of \
+             service (at most {most}/s) and a queue without a limit"
+        );
+        DemoServer::start(
+            HttpServerSpec {
+                workers: Some(1),
+                service: Law::Fixed(QUEUED_SERVICE),
                 ..HttpServerSpec::default()
             },
             known_as,

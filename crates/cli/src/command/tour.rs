@@ -48,6 +48,11 @@ const STEPS: &[TourStep] = &[
         arguments: "overload --simple 1,16,256 --descriptors 64,256,970 -d 2s",
     },
     TourStep {
+        question: "Does a server come back after an overload whose users retry?",
+        arguments: "recover -R 100 --trigger 4x --timeout 200ms --retries 3 --backoff \
+                    exp(50ms,200ms) --warmup 500ms --before 2s --for 2s --after 6s",
+    },
+    TourStep {
         question: "How exactly does this machine wait?",
         arguments: "throttle --methods sleep,hybrid,spin --delays 100us,1ms,10ms -d 500ms",
     },

@@ -41,6 +41,77 @@ fn retry_storm_stays_and_budget_or_bounded_queue_end_it() {
     }
 }
 
+/// What was dropped is stored only for clients who are still there, and they are not.
+#[test]
+fn cold_cache_stays_cold_and_a_longer_timeout_warms_it() {
+    let cache = ["--cache", "hit=1ms,miss=40ms,keys=100,ttl=60s"];
+    for (timeout, verdict) in [("200ms", "stuck"), ("20s", "recovered")] {
+        let (report, ()) = until_valid(|| {
+            let server = KneeServer::start(&cache);
+            let url = server.url();
+            let place = url.trim_start_matches("http://").trim_end_matches('/').replace(':', "/");
+            let drop = format!(
+                "bash -c 'exec 3<>/dev/tcp/{place}; read -r answer <&3 & printf \"POST /drop-cache \
+                 HTTP/1.1\\r\\nHost: h\\r\\n\\r\\n\" >&3; wait'"
+            );
+            let load = ["recover", &url, "-R", "60", "--trigger-exec", &drop];
+            let times = ["--warmup", "500ms", "--before", "2s", "--for", "1s", "--after", "9s"];
+            let grain = ["--interval", "250ms", "--json", "-", "--timeout", timeout];
+            (run(&[&load[..], &times, &grain].concat()), ())
+        });
+        let c = &report["conclusion"];
+        assert_eq!(c["verdict"], verdict, "{timeout}: {c:#}");
+        let failed = c["failed_requests"].as_u64().unwrap();
+        assert_eq!(failed > 100, verdict == "stuck", "{c:#}");
+    }
+}
+
+#[test]
+fn smallest_trigger_is_found_and_the_load_goes_up_and_down() {
+    let (report, ()) = until_valid(|| {
+        let server = KneeServer::start(&[&STATION[..], &["--max-queue", "60"]].concat());
+        let url = server.url();
+        let load = ["recover", &url, "-R", "100", "--trigger-max", "4x", "--timeout", "100ms"];
+        let retries = ["--retries", "3", "--backoff", "exp(20ms,100ms)", "--hysteresis=1s"];
+        let times = ["--warmup", "300ms", "--before", "1s", "--for", "1s", "--after", "2s"];
+        let rest = ["--rest", "1s", "--interval", "200ms", "--json", "-"];
+        (run(&[&load[..], &retries, &times, &rest].concat()), ())
+    });
+    let c = &report["conclusion"];
+    // A queue of 60 takes 240 ms, which is more than the timeout: retries keep it full.
+    let (smallest, shortest) = (&c["smallest_trigger"], &c["shortest_trigger"]);
+    let rate = smallest["rate_per_s"].as_f64().unwrap();
+    assert!((200.0..=400.0).contains(&rate), "{c:#}");
+    assert!(shortest["duration_ns"].as_u64() <= smallest["duration_ns"].as_u64(), "{c:#}");
+    let steps = c["hysteresis"].as_array().unwrap();
+    assert_eq!(steps.len(), 8, "{c:#}");
+    assert!(c["hysteresis_percent"].as_f64().unwrap() > 5.0, "{c:#}");
+}
+
+#[test]
+fn load_that_stays_is_served_once_there_is_room() {
+    let (report, ()) = until_valid(|| {
+        let server = KneeServer::start(&STATION);
+        let url = server.url();
+        let load = ["recover", &url, "-R", "50", "--trigger", "150", "--for", "forever"];
+        let times = ["--warmup", "300ms", "--before", "2s", "--after", "3s", "--json", "-"];
+        (run(&[&load[..], &times].concat()), ())
+    });
+    let c = &report["conclusion"];
+    assert_eq!((&c["verdict"], &c["trigger_stays"]), (&"recovered".into(), &true.into()), "{c:#}");
+}
+
+#[test]
+fn command_that_fails_ends_with_a_line() {
+    let server = KneeServer::start(&STATION);
+    let url = server.url();
+    let load = ["recover", &url, "-R", "50", "--trigger-exec", "echo no such cache >&2; exit 3"];
+    let times = ["--warmup", "100ms", "--before", "500ms", "--for", "1s", "--after", "1s"];
+    let ended = run(&[&load[..], &times].concat());
+    assert_eq!(ended.status, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("exit status: 3: no such cache"), "{ended:?}");
+}
+
 #[test]
 fn base_load_beyond_capacity_ends_with_1() {
     let server = KneeServer::start(&STATION);

@@ -16,7 +16,7 @@ fn all_experiments_end_in_one_page_that_needs_no_other() {
     assert_eq!(ended.status, Some(0), "{ended:?}");
     assert_eq!(ended.stderr, "");
     let last = ended.stdout.lines().last().unwrap();
-    assert!(last.starts_with("5 of 5 in "), "{ended:?}");
+    assert!(last.starts_with("6 of 6 in "), "{ended:?}");
     let html = std::fs::read_to_string(&page.0).unwrap();
     assert!(html.len() < 1_000_000, "{} bytes", html.len());
     for part in 0..PARTS {

@@ -2,6 +2,7 @@
 
 mod exec;
 
+use super::demo::DemoServer;
 use super::http_runner::{self, HttpRunner, PreparedHttp, report_setup};
 use super::laboratory;
 use crate::args::with_exits;
@@ -33,7 +34,7 @@ use serde_json::Value;
 #[derive(Args, Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[command(
-    after_help = "Example:\n  \
+    after_help = "Without a URL the target is a built-in server.\n\nExample:\n  \
         knee recover http://127.0.0.1:8080/ -R 800 --trigger 3x --retries 3 --timeout 500ms",
     after_long_help = with_exits("Examples:\n  \
         knee recover http://127.0.0.1:8080/ -R 800 --trigger 2000 --for 10s\n  \
@@ -239,18 +240,23 @@ impl RawRecover {
             return Err(Failure::argument("URL", wrong));
         }
         let output = self.output.resolve()?;
+        let (demo, share) = DemoServer::stand_in(&mut self.target, machine, DemoServer::queue)?;
         let fleet = self.http.gather(&self.target)?;
-        let machine = FleetArgs::machine(fleet.as_ref(), machine);
+        let machine = FleetArgs::machine(fleet.as_ref(), &share);
         let mut spec = self.spec(&machine, fleet.as_ref())?;
         self.http.settle(&spec.base);
-        let options = ResolvedOptions::of(&self);
+        let mut options = ResolvedOptions::of(&self);
+        if demo.is_some() {
+            // The next one without a URL brings its own server again, on another port.
+            options.leave_out("url");
+        }
         let observe = self.http.observe.with_token()?;
         let (base, thresholds) = (&mut spec.base, self.http.thresholds);
         let setup = report_setup(Kind::Recover, base, fleet.as_ref(), options, thresholds, output);
         let (begins, lasting) = (spec.phases.before, spec.phases.trigger);
         let ends = begins + lasting;
         let command = self.trigger_exec.map(|line| TriggerCommand { line, begins, ends });
-        let http = PreparedHttp { spec, unused: None, observe, setup, fleet, demo: None };
+        let http = PreparedHttp { spec, unused: None, observe, setup, fleet, demo };
         Ok(ResolvedRecover { http, command })
     }
 

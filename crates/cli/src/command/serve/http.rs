@@ -2,17 +2,19 @@
 
 use super::secure::{ServerTlsArgs, TrustFile};
 use super::{ServeSpec, Stats, StatsArgs};
-use crate::args::{Choices, SeedArgs, one_of, parse_count, parse_whole};
+use crate::args::{Choices, SeedArgs, first_given, one_of, parse_count, parse_whole};
 use crate::failure::{Exit, Failure};
 use crate::stdout;
 use crate::whole_file::OutputPlace;
 use clap::Args;
 use knee_engine::serve::http::HttpServerSpec;
 use knee_engine::serve::http::{
-    ARRIVALS_MAX, AcceptPolicy, App, Fault, HttpServer, LOG_MAX, STREAM_LOG_MAX, STREAMS_MAX,
-    StreamSpec,
+    ARRIVALS_MAX, AcceptPolicy, App, CacheSpec, Fault, HttpServer, LOG_MAX, QueueOrder, QueueSpec,
+    STREAM_LOG_MAX, STREAMS_MAX, StreamSpec,
 };
-use knee_engine::serve::http::{parse_capacity, parse_fault, parse_listen, parse_stream};
+use knee_engine::serve::http::{
+    parse_cache, parse_capacity, parse_fault, parse_listen, parse_queue_order, parse_stream,
+};
 use knee_engine::sys::socket::Address;
 use knee_load::law::Law;
 use knee_load::spec::{ParseError, parse_law};
@@ -32,6 +34,8 @@ use std::io::{self, Write};
         knee serve http --workers 6 --service 'fixed(700us)'\n  \
         knee serve http --workers 1 --service 'exp(120us)' --seed 1\n  \
         knee serve http --capacity 130 --backlog 128\n  \
+        knee serve http --service 'fixed(4ms)' --queue lifo --work-after-timeout off\n  \
+        knee serve http --cache 'hit=1ms, miss=50ms, keys=500, ttl=60s'\n  \
         knee serve http --stream 'messages=200, gap=exp(20ms), first=fixed(150ms), slots=8'\n  \
         knee serve http --app shop --service 'exp(5ms)' --workers 4\n  \
         knee serve http --tls --tls-resume 0rtt\n  \
@@ -81,10 +85,29 @@ pub struct RawServeHttp {
 
     /// Maximum requests waiting for a worker; further ones get status 503 at once [default: no
     /// limit]
-    ///
-    /// A request whose client has gone is served like any other.
     #[arg(long, value_name = "N", value_parser = parse_whole_u32, hide_short_help = true)]
     max_queue: Option<u32>,
+
+    /// Which waiting request is next: fifo, lifo or codel(5ms,100ms) [default: fifo]
+    ///
+    /// codel(TARGET,INTERVAL) is fifo, but drops requests, with status 503, while all have waited
+    /// for longer than TARGET for INTERVAL (RFC 8289).
+    #[arg(long, value_name = "ORDER", value_parser = parse_queue_order, hide_short_help = true)]
+    queue: Option<QueueOrder>,
+
+    /// Whether a request is served though its client has gone: on or off [default: on]
+    #[arg(long, value_name = "ON", value_parser = one_of(SWITCH), hide_short_help = true)]
+    #[arg(hide_possible_values = true)]
+    work_after_timeout: Option<bool>,
+
+    /// Cache before something slow, instead of --service, such as 'hit=1ms, miss=50ms, ttl=30s'
+    ///
+    /// Each request asks for one of the keys (keys=1000), all alike. What was missing is stored
+    /// as it is served, if the client is still there. ttl: how long a key stays. capacity: most
+    /// keys. start: warm (default) or cold. A POST to /drop-cache empties it.
+    #[arg(long, value_name = "CACHE", value_parser = parse_cache, hide_short_help = true)]
+    #[arg(conflicts_with_all = ["service", "capacity", "app"])]
+    cache: Option<CacheSpec>,
 
     /// Service time of a request: fixed(1ms), exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
     /// [default: 0]
@@ -152,13 +175,23 @@ impl RawServeHttp {
         let arrivals = raw.arrivals.map(place("--arrivals")).transpose()?;
         let log = raw.log.map(place("--log")).transpose()?;
         let stream_log = raw.stream_log.map(place("--stream-log")).transpose()?;
-        let workers = raw.workers.or(raw.service.or(raw.capacity).map(|_| 1));
-        if raw.max_queue.is_some() && workers.is_none() {
-            return Err(Failure::argument(
-                "--max-queue",
-                "needs --workers, --service or --capacity",
-            ));
+        let has_law = raw.service.is_some() || raw.capacity.is_some() || raw.cache.is_some();
+        let workers = raw.workers.or(has_law.then_some(1));
+        let of_queue = first_given(&[
+            (raw.max_queue.is_some(), "--max-queue"),
+            (raw.queue.is_some(), "--queue"),
+            (raw.work_after_timeout.is_some(), "--work-after-timeout"),
+        ]);
+        if let (Some(option), None) = (of_queue, workers) {
+            let wrong = "needs a queue: give --workers, --service, --capacity or --cache";
+            return Err(Failure::argument(option, wrong));
         }
+        let queue = QueueSpec {
+            max: raw.max_queue,
+            order: raw.queue.unwrap_or_default(),
+            serves_gone: raw.work_after_timeout.unwrap_or(true),
+            cache: raw.cache,
+        };
         let accept = raw.accept.unwrap_or(match (raw.capacity, raw.backlog) {
             (Some(_), Some(_)) => AcceptPolicy::PerWorker,
             _ => AcceptPolicy::Eager,
@@ -173,7 +206,7 @@ impl RawServeHttp {
             stream_log_max: stream_log.as_ref().map_or(0, |_| STREAM_LOG_MAX),
             body_size: raw.size,
             workers,
-            queue_max: raw.max_queue,
+            queue,
             service: raw.service.or(raw.capacity).unwrap_or(Law::ZERO),
             accept,
             backlog: raw.backlog.unwrap_or(4096),
@@ -242,6 +275,7 @@ fn parse_size(text: &str) -> Result<u32, ParseError> {
 }
 
 const APPS: Choices<App> = &[("shop", App::Shop)];
+const SWITCH: Choices<bool> = &[("on", true), ("off", false)];
 
 const ACCEPT_POLICIES: Choices<AcceptPolicy> =
     &[("eager", AcceptPolicy::Eager), ("per-worker", AcceptPolicy::PerWorker)];

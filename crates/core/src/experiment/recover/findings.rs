@@ -28,9 +28,6 @@ codes! {
                 whether it gets there.";
 }
 
-/// From this number of attempts per request on retries are named as a cause.
-const AMPLIFIED: f64 = 1.2;
-
 /// What a person should know.
 pub(super) fn all(past: &[TrialReport], c: &RecoverConclusion, verdict: Verdict) -> Vec<Finding> {
     let Some(first) = past.get(c.decisive_trial) else {
@@ -61,8 +58,7 @@ fn stays_overloaded(c: &RecoverConclusion) -> Option<Finding> {
             "Give the service more time, with a longer --after, or more capacity",
         )),
         RecoveryVerdict::Stuck | RecoveryVerdict::Crashed => {
-            let sustained = c.amplification.filter(|&times| times >= AMPLIFIED);
-            let sustained = sustained.map_or(String::new(), |times| {
+            let sustained = c.amplified().map_or(String::new(), |times| {
                 format!(". Retries sustain the load: {} attempts for each request", number(times))
             });
             Some(METASTABLE.warning(

@@ -91,7 +91,15 @@ pub struct RecoverConclusion {
     pub answer: String,
 }
 
+/// From this number of attempts per request on retries are named as a cause.
+const AMPLIFIED: f64 = 1.2;
+
 impl RecoverConclusion {
+    /// Attempts per request, where they are many enough to sustain an overload.
+    pub(super) fn amplified(&self) -> Option<f64> {
+        self.amplification.filter(|&times| times >= AMPLIFIED)
+    }
+
     /// Goodput at the end in percent of the one before the trigger; of the load, where the trigger
     /// stayed.
     pub fn goodput_percent(&self) -> f64 {

@@ -58,7 +58,7 @@ fn outcome(c: &RecoverConclusion, shown: &RecoveryAnalysis) -> String {
             )
         }
         Some(RecoveryVerdict::Stuck) => {
-            let attempts = c.amplification.map_or(String::new(), |times| {
+            let attempts = c.amplified().map_or(String::new(), |times| {
                 format!(", {} attempts for each request", number(times))
             });
             let same = if c.trigger_stays { " is served" } else { ", at the same load" };

@@ -73,7 +73,7 @@ pub fn parse_stream(text: &str) -> Result<StreamSpec, ParseError> {
 }
 
 /// The parts between commas that are in no parentheses.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     let split = text.split(move |c| {
         depth += i32::from(c == '(') - i32::from(c == ')');
@@ -88,7 +88,7 @@ fn wrong(part: &str, what: &str) -> ParseError {
     ))
 }
 
-fn count(text: &str) -> Result<u32, ParseError> {
+pub(super) fn count(text: &str) -> Result<u32, ParseError> {
     let number = text.parse().ok().filter(|n| *n > 0);
     number.ok_or_else(|| ParseError(format!("'{text}' is no number of at least 1")))
 }

@@ -4,6 +4,7 @@ use super::context::Context;
 use super::http1::Http1ServerConnection;
 use super::http2::Http2ServerConnection;
 use super::log::Log;
+use super::queue::Settled;
 use super::request::{HEAD_MAX, RequestReader};
 use super::wire::Wire;
 use crate::sys::epoll::Epoll;
@@ -126,6 +127,14 @@ impl ServerConnection {
             ServerConnection::Http2(http2) => http2.ask_at(at, id, tools.context),
         }
         Fate::Open
+    }
+
+    /// The request with this number, which waited in a queue, is settled.
+    pub(super) fn on_settled(&mut self, id: u32, settled: Settled, tools: &mut Tools<'_>) -> Fate {
+        match self {
+            ServerConnection::Http1(http1) => http1.on_settled(settled, tools),
+            ServerConnection::Http2(http2) => http2.on_settled(id, settled, tools),
+        }
     }
 
     /// Goes as far as it can without waiting.

@@ -5,11 +5,12 @@ use super::batch::{Batch, StreamKey};
 use super::fault::{Fault, Mishaps, Stalls};
 use super::grpc::{GrpcCall, Reflect};
 use super::log::Log;
+use super::queue::{QueueStation, Settled};
 use super::request::{LastHead, RequestReader};
 use super::response::{Response, ResponseKind, Responses, ServerResponse, build_reply};
 use super::shop::Shop;
 use super::spec::{App, HttpServerSpec};
-use super::station::Station;
+use super::station::{Station, StationCounts, Visit};
 use super::stats::ServerTally;
 use super::stream_log::{SentMessage, StreamLog};
 use crate::sys::clock::MonotonicClock;
@@ -18,6 +19,20 @@ use knee_load::time::{Clock, Nanos};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// The path to which a POST empties the cache.
+const DROP_CACHE: &str = "/drop-cache";
+
+/// What becomes of a request at a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QueuedUp {
+    /// It is served, or waits, until it is settled.
+    Waits,
+    /// The queue is full.
+    Rejected,
+    /// It needs no service.
+    AtOnce,
+}
+
 /// State that all connections of one server share.
 #[derive(Debug)]
 pub(super) struct Context {
@@ -25,6 +40,8 @@ pub(super) struct Context {
     /// The latest reading of the clock.
     now: Nanos,
     pub(super) station: Option<Station>,
+    /// The station instead, where its queue is looked after.
+    queue: Option<QueueStation>,
     pub(super) stalls: Stalls,
     pub(super) mishaps: Mishaps,
     /// Bytes of body per second, where they trickle.
@@ -50,10 +67,10 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn new(spec: &HttpServerSpec, clock: MonotonicClock) -> Context {
-        let station = |workers| {
-            let station = Station::new(workers, spec.service, rng::stream(spec.seed, 1));
-            station.bounded(spec.queue_max)
-        };
+        let workers = |is_plain| spec.workers.filter(|_| spec.queue.is_plain() == is_plain);
+        let random = || rng::stream(spec.seed, 1);
+        let station = |workers| Station::new(workers, spec.service, random());
+        let queue = |workers| QueueStation::new(workers, spec.service, spec.queue, random());
         let mishaps = Mishaps::new(&spec.faults, rng::stream(spec.seed, 2));
         let slow = |fault: &Fault| match *fault {
             Fault::Slow(bytes_per_s) => Some(bytes_per_s),
@@ -62,7 +79,8 @@ impl Context {
         Context {
             clock,
             now: clock.now(),
-            station: spec.workers.map(station),
+            station: workers(true).map(station),
+            queue: workers(false).map(queue),
             stalls: Stalls::new(&spec.faults),
             slow: spec.faults.iter().filter_map(slow).min(),
             streams_max: spec.streams_max.max(1),
@@ -96,9 +114,52 @@ impl Context {
         self.now
     }
 
-    /// Whether an application answers.
-    pub(super) fn has_app(&self) -> bool {
-        self.shop.is_some() || self.reflect.is_some()
+    /// Whether what a request asks for makes a difference.
+    pub(super) fn keeps_asked(&self) -> bool {
+        let has_cache = self.queue.as_ref().is_some_and(QueueStation::has_cache);
+        self.shop.is_some() || self.reflect.is_some() || has_cache
+    }
+
+    /// A request arrives at a queue that is looked after; `None`: there is none. A request to empty
+    /// the cache does so and is served at once.
+    pub(super) fn queue_up(
+        &mut self,
+        key: StreamKey,
+        arrival: Nanos,
+        asked: Option<&Asked>,
+    ) -> Option<QueuedUp> {
+        let arrival = self.stalls.worked(arrival);
+        let queue = self.queue.as_mut()?;
+        if asked.is_some_and(|asked| asked.method == "POST" && asked.path() == DROP_CACHE) {
+            queue.drop_cache();
+            return Some(QueuedUp::AtOnce);
+        }
+        Some(if queue.arrive(key, arrival) { QueuedUp::Waits } else { QueuedUp::Rejected })
+    }
+
+    /// A request of the queue that is settled by the latest reading of the clock, in the time of
+    /// the clock.
+    pub(super) fn take_settled(&mut self) -> Option<(StreamKey, Settled)> {
+        let queue = self.queue.as_mut()?;
+        queue.advance(self.stalls.worked(self.now));
+        let (key, settled) = queue.take_settled()?;
+        Some((
+            key,
+            match settled {
+                Settled::Served(visit) => {
+                    let [arrival, start, finish] = [visit.arrival, visit.start, visit.finish]
+                        .map(|moment| self.stalls.moment(moment));
+                    Settled::Served(Visit { arrival, start, finish })
+                }
+                Settled::Dropped => settled,
+            },
+        ))
+    }
+
+    /// What the station has done so far.
+    pub(super) fn station_counts(&self) -> Option<StationCounts> {
+        let queue = self.queue.as_ref().map(QueueStation::counts);
+        queue.or(self.station.as_ref().map(Station::counts))
     }
 
     /// Whether requests are calls of gRPC.
@@ -113,7 +174,7 @@ impl Context {
 
     /// A reader of the requests of one connection.
     pub(super) fn request_reader(&self) -> RequestReader {
-        if self.has_app() { RequestReader::keeping() } else { RequestReader::default() }
+        if self.keeps_asked() { RequestReader::keeping() } else { RequestReader::default() }
     }
 
     /// The application's response, unless a fault replaces it.
@@ -162,12 +223,14 @@ impl Context {
         messages.drain(..).for_each(|sent| self.stream_log.push(SentMessage { written, ..sent }));
     }
 
-    /// Removes the stream of messages with this key, if there is one: its client has gone.
-    pub(super) fn leave(&mut self, key: StreamKey) {
+    /// The client of the stream of messages, or of the waiting request, with this key has gone.
+    /// Returns whether a request left the queue with it.
+    pub(super) fn leave(&mut self, key: StreamKey) -> bool {
         let now = self.now;
         if let Some(batch) = &mut self.batch {
             batch.leave(key, now);
         }
+        self.queue.as_mut().is_some_and(|queue| queue.leave(key))
     }
 
     /// Sets a timer of the connection `token`.
@@ -178,13 +241,15 @@ impl Context {
     /// Time of the next timer.
     #[inline]
     pub(super) fn next_timer(&self) -> Option<Nanos> {
-        self.timers.peek().map(|Reverse((at, _))| *at)
+        let timer = self.timers.peek().map(|Reverse((at, _))| *at);
+        let end = self.queue.as_ref().and_then(QueueStation::next_end);
+        timer.into_iter().chain(end.map(|end| self.stalls.moment(end))).min()
     }
 
     /// Takes the next timer, if it is due by the latest reading of the clock.
     #[inline]
     pub(super) fn take_due(&mut self) -> Option<u64> {
-        self.next_timer().filter(|&at| at <= self.now)?;
+        self.timers.peek().filter(|Reverse((at, _))| *at <= self.now)?;
         self.timers.pop().map(|Reverse((_, token))| token)
     }
 }

@@ -6,6 +6,7 @@
 
 mod asked;
 mod batch;
+mod cache;
 mod connection;
 mod context;
 mod fault;
@@ -15,6 +16,7 @@ mod http2;
 mod listen;
 mod live_stream;
 mod log;
+mod queue;
 pub mod request;
 mod response;
 mod secure;
@@ -27,9 +29,11 @@ mod stream_log;
 mod wire;
 
 pub use batch::{StepTime, StreamSpec, parse_stream};
+pub use cache::{CacheSpec, parse_cache};
 pub use fault::{Fault, parse_fault};
 pub use grpc::{ECHO_PROTO, Reflect};
 pub use log::{LOG_MAX, LogEntry, RequestLog};
+pub use queue::{QueueOrder, QueueSpec, parse_queue_order};
 pub use secure::{Identity, IdentityError, ServerTls};
 pub use spec::{
     ARRIVALS_MAX, AcceptPolicy, App, HttpServerSpec, STREAMS_MAX, parse_capacity, parse_listen,

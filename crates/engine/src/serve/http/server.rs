@@ -101,11 +101,12 @@ impl HttpServerLoop {
             self.connections.each(|connection| connection.abandon(log));
         }
         let context = self.context;
+        let station = context.station_counts();
         HttpServerStats {
             tls: self.tls.map(|_| context.tally.tls),
             log: context.log.map(Log::finish).unwrap_or_default(),
             stream_log: context.stream_log,
-            ..context.tally.finish(elapsed, used, context.station.as_ref())
+            ..context.tally.finish(elapsed, used, station)
         }
     }
 
@@ -155,6 +156,12 @@ impl HttpServerLoop {
     fn fire_due(&mut self) {
         while let Some(token) = self.context.take_due() {
             self.with_connection(token, |connection, tools| connection.on_timer(tools));
+        }
+        while let Some(((token, id), settled)) = self.context.take_settled() {
+            let settle = |connection: &mut ServerConnection, tools: &mut Tools<'_>| {
+                connection.on_settled(id, settled, tools)
+            };
+            self.with_connection(token, settle);
         }
         while let Some(((token, id), at)) = self.context.take_admitted() {
             self.with_connection(token, |connection, tools| connection.on_admitted(id, at, tools));

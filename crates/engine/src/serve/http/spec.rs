@@ -3,6 +3,7 @@
 use super::batch::StreamSpec;
 use super::fault::Fault;
 use super::grpc::Reflect;
+use super::queue::QueueSpec;
 use super::secure::ServerTls;
 use crate::sys::socket::Address;
 use knee_load::law::Law;
@@ -30,11 +31,10 @@ pub struct HttpServerSpec {
     pub stream_log_max: usize,
     /// Bytes of each response's body, where no application answers.
     pub body_size: u32,
-    /// Workers with one FIFO queue, at least 1; `None`: every request is served at once.
+    /// Workers with one queue, at least 1; `None`: every request is served at once.
     pub workers: Option<u32>,
-    /// Most requests that wait for a worker; one beyond it gets status 503 at once. `None`: no
-    /// limit. Without `workers` it is not used.
-    pub queue_max: Option<u32>,
+    /// How their queue is looked after. Without `workers` it is not used.
+    pub queue: QueueSpec,
     /// How long a worker serves a request. Without `workers` it is not used.
     pub service: Law,
     /// When connections are accepted.
@@ -90,7 +90,7 @@ impl Default for HttpServerSpec {
             stream_log_max: 0,
             body_size: 1294,
             workers: None,
-            queue_max: None,
+            queue: QueueSpec::default(),
             service: Law::ZERO,
             accept: AcceptPolicy::Eager,
             backlog: 4096,

@@ -1,4 +1,4 @@
-//! The station: M servers with one FIFO queue, in ideal time. The queue may be bounded.
+//! The station: M servers with one FIFO queue, in ideal time.
 
 use knee_load::law::Law;
 use knee_load::rng::Rng;
@@ -25,9 +25,6 @@ pub struct Station {
     service_sum_ns: u128,
     queue_sum: u128,
     queue_max: usize,
-    /// Most requests that wait.
-    capacity: usize,
-    rejected: u64,
 }
 
 /// One request's way through the station.
@@ -54,28 +51,7 @@ impl Station {
             service_sum_ns: 0,
             queue_sum: 0,
             queue_max: 0,
-            capacity: usize::MAX,
-            rejected: 0,
         }
-    }
-
-    /// The same with room for so few waiting requests; `None`: any number.
-    pub fn bounded(self, capacity: Option<u32>) -> Station {
-        Station { capacity: capacity.map_or(usize::MAX, |n| n as usize), ..self }
-    }
-
-    /// Adds a request that arrives at `at`, as [`Station::arrive`] does, unless no server is free
-    /// and the queue is full.
-    pub fn admit(&mut self, at: Nanos) -> Option<Visit> {
-        let arrival = at.max(self.latest);
-        self.leave_queue(arrival);
-        let is_free = self.free_at.peek().is_some_and(|&Reverse(free)| free <= arrival);
-        if !is_free && self.waiting.len() >= self.capacity {
-            self.latest = arrival;
-            self.rejected += 1;
-            return None;
-        }
-        Some(self.arrive(at))
     }
 
     /// Takes the requests out of the queue whose service has begun by `now`.
@@ -108,34 +84,52 @@ impl Station {
         Visit { arrival, start, finish }
     }
 
-    /// Number of servers.
-    pub fn servers(&self) -> u32 {
-        self.free_at.len() as u32
+    /// What it has done so far.
+    pub(super) fn counts(&self) -> StationCounts {
+        StationCounts {
+            workers: self.free_at.len() as u32,
+            visits: self.visits,
+            service_sum_ns: self.service_sum_ns,
+            queue_sum: self.queue_sum,
+            queue_max: self.queue_max as u64,
+            ..StationCounts::default()
+        }
     }
+}
 
-    /// Number of requests.
-    pub fn visits(&self) -> u64 {
-        self.visits
-    }
+/// What a station counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct StationCounts {
+    pub(super) workers: u32,
+    /// Services begun.
+    pub(super) visits: u64,
+    /// Sum of their times in nanoseconds.
+    pub(super) service_sum_ns: u128,
+    /// Sum over arrivals of the requests found waiting.
+    pub(super) queue_sum: u128,
+    /// Most requests that waited at once.
+    pub(super) queue_max: u64,
+    /// Arrivals at a full queue.
+    pub(super) rejected: u64,
+    /// Requests dropped from the queue.
+    pub(super) dropped: u64,
+    /// Requests that left the queue with their client.
+    pub(super) left: u64,
+    /// Services that ended after their client had gone.
+    pub(super) in_vain: u64,
+    /// Services that found nothing in the cache.
+    pub(super) misses: u64,
+}
 
+impl StationCounts {
     /// Mean of the service times drawn, in nanoseconds; 0 before the first.
-    pub fn service_mean_ns(&self) -> f64 {
+    pub(super) fn service_mean_ns(&self) -> f64 {
         self.service_sum_ns as f64 / self.visits.max(1) as f64
     }
 
     /// Mean number of requests that an arriving one found waiting; 0 before the first.
-    pub fn queue_mean(&self) -> f64 {
+    pub(super) fn queue_mean(&self) -> f64 {
         self.queue_sum as f64 / self.visits.max(1) as f64
-    }
-
-    /// Number of requests that found the queue full.
-    pub fn rejected(&self) -> u64 {
-        self.rejected
-    }
-
-    /// Most requests that ever waited at once.
-    pub fn queue_max(&self) -> u64 {
-        self.queue_max as u64
     }
 }
 
@@ -173,21 +167,8 @@ mod tests {
         let mut station = fixed(2, Nanos(10));
         let finishes = [0, 1, 2, 3, 50].map(|at| station.arrive(Nanos(at)).finish.0);
         assert_eq!(finishes, [10, 11, 20, 21, 60]);
-        assert_eq!(station.queue_max(), 2);
-        assert_eq!(station.queue_mean(), 1.0 / 5.0);
-    }
-
-    #[test]
-    fn full_queue_rejects_until_a_service_begins() {
-        let mut station = fixed(1, Nanos(10)).bounded(Some(1));
-        let finishes =
-            [0, 1, 2, 9, 10, 11, 40].map(|at| station.admit(Nanos(at)).map(|visit| visit.finish.0));
-        assert_eq!(finishes, [Some(10), Some(20), None, None, Some(30), None, Some(50)]);
-        assert_eq!((station.rejected(), station.queue_max()), (3, 1));
-        // Without room, only an idle server takes a request.
-        let mut loss = fixed(2, Nanos(10)).bounded(Some(0));
-        let served = [0, 1, 2, 10].map(|at| loss.admit(Nanos(at)).is_some());
-        assert_eq!(served, [true, true, false, true]);
+        assert_eq!(station.counts().queue_max, 2);
+        assert_eq!(station.counts().queue_mean(), 1.0 / 5.0);
     }
 
     #[test]
@@ -227,8 +208,8 @@ mod tests {
             let (wait, station) = mean_wait_ns(fixed(1, MS), rho * 1e3, 400_000);
             let theory_ns = rho / (2.0 * 1e3 * (1.0 - rho)) * 1e9;
             assert_close("wait", wait, theory_ns, 0.04);
-            assert_close("queue", station.queue_mean(), theory_ns * rho / 1e6, 0.04);
-            assert_eq!(station.service_mean_ns(), 1e6);
+            assert_close("queue", station.counts().queue_mean(), theory_ns * rho / 1e6, 0.04);
+            assert_eq!(station.counts().service_mean_ns(), 1e6);
         }
     }
 
@@ -238,7 +219,7 @@ mod tests {
         let station = Station::new(2, Law::Exp(MS), rng::stream(3, 1));
         let (wait, station) = mean_wait_ns(station, 1.6e3, 400_000);
         assert_close("wait", wait, 1.778e6, 0.05);
-        assert_close("service", station.service_mean_ns(), 1e6, 0.01);
+        assert_close("service", station.counts().service_mean_ns(), 1e6, 0.01);
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use super::log::RequestLog;
 use super::secure::Handshake;
-use super::station::Station;
+use super::station::StationCounts;
 use super::stream_log::StreamLog;
 use crate::sys::clock::ThreadUse;
 use knee_load::measure::Histogram;
@@ -146,6 +146,18 @@ pub struct StationStats {
     /// Requests that found the queue full.
     #[serde(default)]
     pub rejected: u64,
+    /// Requests dropped from the queue.
+    #[serde(default)]
+    pub dropped: u64,
+    /// Requests that left the queue with their client.
+    #[serde(default)]
+    pub left: u64,
+    /// Requests served after their client had gone, where that is looked at.
+    #[serde(default)]
+    pub in_vain: u64,
+    /// Requests that found nothing in the cache.
+    #[serde(default)]
+    pub misses: u64,
     /// How long after the ideal finish the response was written.
     pub write_lateness: TimeQuantiles,
 }
@@ -229,8 +241,15 @@ impl fmt::Display for StationStats {
             self.queue_mean,
             self.queue_max
         )?;
-        if self.rejected > 0 {
-            writeln!(f, "  rejected       {} requests, as the queue was full", self.rejected)?;
+        let counts = [
+            (self.rejected, "rejected      ", "as the queue was full"),
+            (self.dropped, "dropped       ", "as the queue was long for too long"),
+            (self.left, "left          ", "with their clients, before service"),
+            (self.in_vain, "in vain       ", "served after their clients had gone"),
+            (self.misses, "missed        ", "as the cache did not have their key"),
+        ];
+        for (count, name, why) in counts.iter().filter(|(count, ..)| *count > 0) {
+            writeln!(f, "  {name} {count} requests, {why}")?;
         }
         writeln!(f, "  sojourn        {}", self.sojourn)?;
         writeln!(f, "  write lateness {}", self.write_lateness)
@@ -333,7 +352,7 @@ impl ServerTally {
         self,
         elapsed: Nanos,
         cpu: ThreadUse,
-        station: Option<&Station>,
+        station: Option<StationCounts>,
     ) -> HttpServerStats {
         let by_kind = |on_purpose: bool| {
             let named = TROUBLES.iter().zip(self.troubles);
@@ -358,13 +377,17 @@ impl ServerTally {
             tls: None,
             http2: (self.http2.connections > 0).then_some(self.http2),
             station: station.map(|station| StationStats {
-                workers: station.servers(),
-                arrivals: station.visits(),
+                workers: station.workers,
+                arrivals: station.visits,
                 service_mean_ns: station.service_mean_ns(),
                 sojourn: TimeQuantiles::from(&self.sojourn),
                 queue_mean: station.queue_mean(),
-                queue_max: station.queue_max(),
-                rejected: station.rejected(),
+                queue_max: station.queue_max,
+                rejected: station.rejected,
+                dropped: station.dropped,
+                left: station.left,
+                in_vain: station.in_vain,
+                misses: station.misses,
                 write_lateness: TimeQuantiles::from(&self.write_lateness),
             }),
             arrivals: self.arrivals,

@@ -7,13 +7,15 @@ mod send;
 mod stream;
 
 use super::connection::{DriveResult, DriveStop, Fate, Tools};
-use super::context::Context;
+use super::context::{Context, QueuedUp};
 use super::fault::Mishap;
 use super::grpc;
 use super::live_stream::LiveStream;
 use super::log::Log;
+use super::queue::Settled;
 use super::request::{HEAD_MAX, Persistence};
 use super::response::{ResponseKind, ServerResponse};
+use super::station::Visit;
 use super::stats::Trouble;
 use super::wire::Wire;
 use crate::exchange::http2::connection::{ConnectionCore, Side};
@@ -144,6 +146,29 @@ impl Http2ServerConnection {
         self.answer(id, answer, context);
     }
 
+    /// Handles the end of a stream's time in the queue.
+    pub(super) fn on_settled(&mut self, id: u32, settled: Settled, tools: &mut Tools<'_>) -> Fate {
+        let context = &mut *tools.context;
+        let stream = self.streams.find(id);
+        let Some((stream, answer)) = stream.and_then(|stream| match stream.stage {
+            StreamPhase::Queued { answer } => Some((stream, answer)),
+            _ => None,
+        }) else {
+            return Fate::Open;
+        };
+        match settled {
+            Settled::Dropped => self.answer(id, answer.rejected(), context),
+            Settled::Served(Visit { arrival, start, finish }) => {
+                if let (Some(log), Some(line)) = (&mut context.log, &mut self.wire.line) {
+                    stream.entry = Some(line.enter(log, start, finish));
+                }
+                stream.stage = StreamPhase::Serving { answer, arrival };
+                self.finish_service(id, finish, context);
+            }
+        }
+        self.drive(tools)
+    }
+
     /// Reads and writes as far as possible without waiting.
     pub(super) fn drive(&mut self, tools: &mut Tools<'_>) -> Fate {
         loop {
@@ -240,9 +265,9 @@ impl Http2ServerConnection {
         }
     }
 
-    /// Removes all streams of messages.
+    /// Removes all streams of messages, and all requests from the queue.
     fn leave_all(&mut self, context: &mut Context) {
-        for id in self.streams.live() {
+        for id in self.streams.waiting() {
             context.leave((self.wire.token(), id));
         }
     }
@@ -360,12 +385,19 @@ impl Http2ServerConnection {
         if stream.call.as_ref().is_some_and(|call| call.answers_at_once()) {
             return self.end_call(id);
         }
-        stream.own = context.reply(stream.asked.take().as_deref(), &mut answer);
+        let asked = stream.asked.take();
+        stream.own = context.reply(asked.as_deref(), &mut answer);
+        match context.queue_up((self.wire.token(), id), arrival, asked.as_deref()) {
+            Some(QueuedUp::Waits) => {
+                stream.stage = StreamPhase::Queued { answer };
+                return;
+            }
+            Some(QueuedUp::Rejected) => return self.answer(id, answer.rejected(), context),
+            Some(QueuedUp::AtOnce) | None => {}
+        }
         let (mut start, mut end) = (now, now);
         if let Some(station) = &mut context.station {
-            let Some(visit) = station.admit(context.stalls.worked(arrival)) else {
-                return self.answer(id, answer.rejected(), context);
-            };
+            let visit = station.arrive(context.stalls.worked(arrival));
             start = context.stalls.moment(visit.start);
             end = context.stalls.moment(visit.finish);
         }

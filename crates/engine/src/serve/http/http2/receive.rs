@@ -180,7 +180,7 @@ impl Http2ServerConnection {
         context: &mut Context,
     ) -> Result<(), Violation> {
         // Whatever becomes of it, the tables of both sides stay the same.
-        let mut asked = context.has_app().then(Box::<Asked>::default);
+        let mut asked = context.keeps_asked().then(Box::<Asked>::default);
         let section = match &mut asked {
             None => self.sections.read(block)?,
             Some(asked) => {

@@ -64,6 +64,8 @@ pub(super) enum StreamPhase {
     Receiving,
     /// In the station.
     Serving { answer: ServerResponse, arrival: Nanos },
+    /// In a queue that is looked after.
+    Queued { answer: ServerResponse },
     /// Its head is out, and `sent` bytes of its body.
     Sending {
         answer: ServerResponse,
@@ -188,10 +190,12 @@ impl ServerStreams {
         }
     }
 
-    /// Numbers of those whose response is a stream of messages.
-    pub(super) fn live(&self) -> Vec<u32> {
-        let pairs = self.ids.iter().zip(&self.streams);
-        pairs.filter(|(_, stream)| stream.live.is_some()).map(|(id, _)| *id).collect()
+    /// Numbers of those whose response is a stream of messages, or who are in a queue.
+    pub(super) fn waiting(&self) -> Vec<u32> {
+        let pairs = self.ids.iter().zip(&self.streams).filter(|(_, stream)| {
+            stream.live.is_some() || matches!(stream.stage, StreamPhase::Queued { .. })
+        });
+        pairs.map(|(id, _)| *id).collect()
     }
 
     /// Queues a stream whose body may go on.

@@ -1,16 +1,19 @@
 //! A connection with HTTP/1.1: reads a request, has it served, writes the response, and so on.
 
-use super::batch::put_chunk;
-use super::connection::{DriveResult, DriveStop, Fate, TRICKLE_TICK, Tools};
-use super::context::Context;
+mod send;
+
+use super::batch::StreamKey;
+use super::connection::{DriveResult, DriveStop, Fate, Tools};
+use super::context::{Context, QueuedUp};
 use super::live_stream::LiveStream;
 use super::log::Log;
+use super::queue::Settled;
 use super::request::{Refusal, Request, RequestRead, RequestReader};
 use super::response::{Response, ResponseKind, ServerResponse};
+use super::station::Visit;
 use super::stats::Trouble;
 use super::wire::{HttpGuess, Wire};
 use knee_load::time::Nanos;
-use std::io;
 
 /// A connection with HTTP/1.1, or one that has said nothing yet.
 ///
@@ -46,6 +49,8 @@ enum Phase {
     Reading,
     /// For the station.
     Serving { answer: ServerResponse, arrival: Nanos, finish: Nanos },
+    /// For its turn and the end of its service, in a queue that is looked after.
+    Queued { answer: ServerResponse },
     /// For room in the socket.
     Writing { answer: ServerResponse, sent: usize },
     /// For time: a slow body.
@@ -103,6 +108,13 @@ impl Http1ServerConnection {
         self.wire.on_event(event_flags);
         match self.phase {
             Phase::Serving { .. } | Phase::Trickling { .. } => Fate::Open,
+            Phase::Queued { .. } => {
+                // Whoever has left the queue gets nothing; others are served in vain.
+                if self.wire.is_ended() && tools.context.leave(self.key()) {
+                    return self.close(tools);
+                }
+                Fate::Open
+            }
             Phase::Reading
             | Phase::Writing { .. }
             | Phase::Streaming { .. }
@@ -114,14 +126,49 @@ impl Http1ServerConnection {
     /// Handles the timer that it had set.
     pub(super) fn on_timer(&mut self, tools: &mut Tools<'_>) -> Fate {
         if let Phase::Serving { answer, arrival, finish } = self.phase {
-            let tally = &mut tools.context.tally;
-            tally.sojourn.record(finish - arrival);
-            let late = tools.context.read_clock() - finish;
-            tools.context.tally.write_lateness.record(late);
-            self.ready_since = Some(finish);
-            self.phase = self.begin(answer, tools.context);
+            self.phase = self.served(answer, arrival, finish, tools.context);
         }
         self.drive(tools)
+    }
+
+    /// Handles the end of its time in the queue.
+    pub(super) fn on_settled(&mut self, settled: Settled, tools: &mut Tools<'_>) -> Fate {
+        let Phase::Queued { answer } = self.phase else {
+            return Fate::Open;
+        };
+        let context = &mut *tools.context;
+        self.phase = match settled {
+            Settled::Served(Visit { arrival, start, finish }) => {
+                self.log(start, finish, context);
+                self.served(answer, arrival, finish, context)
+            }
+            Settled::Dropped => {
+                let now = context.now();
+                self.log(now, now, context);
+                self.begin(answer.rejected(), context)
+            }
+        };
+        self.drive(tools)
+    }
+
+    /// Begins to answer a request that was served.
+    fn served(
+        &mut self,
+        answer: ServerResponse,
+        arrival: Nanos,
+        finish: Nanos,
+        context: &mut Context,
+    ) -> Phase {
+        context.tally.sojourn.record(finish - arrival);
+        let late = context.read_clock() - finish;
+        context.tally.write_lateness.record(late);
+        self.ready_since = Some(finish);
+        self.begin(answer, context)
+    }
+
+    /// Its request, for what all connections share.
+    fn key(&self) -> StreamKey {
+        (self.wire.token(), 0)
     }
 
     /// Goes as far as it can without waiting.
@@ -129,7 +176,7 @@ impl Http1ServerConnection {
         loop {
             let progress = match self.phase {
                 Phase::Reading => self.read_request(tools),
-                Phase::Serving { .. } => Err(DriveStop::Wait),
+                Phase::Serving { .. } | Phase::Queued { .. } => Err(DriveStop::Wait),
                 Phase::Writing { answer, sent } => self.write(answer, sent, tools),
                 Phase::Trickling { answer, sent, begun } => {
                     self.trickle(answer, sent, begun, tools.context)
@@ -143,16 +190,7 @@ impl Http1ServerConnection {
             };
             match progress {
                 Ok(()) => {}
-                Err(DriveStop::Close) => {
-                    if self.live.take().is_some() {
-                        tools.context.leave((self.wire.token(), 0));
-                    }
-                    if let Some(log) = &mut tools.context.log {
-                        self.abandon(log);
-                    }
-                    self.wire.end(&mut tools.context.tally);
-                    return Fate::Closed(self.ready_since);
-                }
+                Err(DriveStop::Close) => return self.close(tools),
                 Err(DriveStop::Wait) => {
                     self.ready_since = None;
                     return self.watch(tools);
@@ -160,6 +198,18 @@ impl Http1ServerConnection {
                 Err(DriveStop::Switch) => return Fate::Switched,
             }
         }
+    }
+
+    /// Ends the connection.
+    fn close(&mut self, tools: &mut Tools<'_>) -> Fate {
+        if self.live.take().is_some() {
+            tools.context.leave(self.key());
+        }
+        if let Some(log) = &mut tools.context.log {
+            self.abandon(log);
+        }
+        self.wire.end(&mut tools.context.tally);
+        Fate::Closed(self.ready_since)
     }
 
     /// Sends what is still held back and waits for what comes.
@@ -272,16 +322,18 @@ impl Http1ServerConnection {
             self.log(now, now, context);
             return phase;
         }
+        let queued = context.queue_up(self.key(), arrival, self.reader.asked());
+        if queued == Some(QueuedUp::Waits) {
+            return Phase::Queued { answer };
+        }
         let Some(station) = &mut context.station else {
             self.ready_since = None;
             self.log(now, now, context);
+            let is_rejected = queued == Some(QueuedUp::Rejected);
+            let answer = if is_rejected { answer.rejected() } else { answer };
             return self.begin(answer, context);
         };
-        let Some(visit) = station.admit(context.stalls.worked(arrival)) else {
-            self.ready_since = None;
-            self.log(now, now, context);
-            return self.begin(answer.rejected(), context);
-        };
+        let visit = station.arrive(context.stalls.worked(arrival));
         let finish = context.stalls.moment(visit.finish);
         self.log(context.stalls.moment(visit.start), finish, context);
         context.set_timer(finish, self.wire.token());
@@ -313,50 +365,6 @@ impl Http1ServerConnection {
         Some(Phase::Streaming { answer: *answer })
     }
 
-    /// Sends the messages that are due.
-    fn stream(&mut self, answer: ServerResponse, tools: &mut Tools<'_>) -> DriveResult {
-        let Some(live) = &mut self.live else {
-            return Err(DriveStop::Close);
-        };
-        if self.wire.is_ended() {
-            return Err(DriveStop::Close);
-        }
-        let context = &mut *tools.context;
-        if !live.is_whole {
-            let out = &mut self.stream_bytes;
-            let next = live.take(context, |bytes| put_chunk(bytes, out));
-            match next {
-                Some(at) => context.set_timer(at, self.wire.token()),
-                None if live.is_whole && !answer.halved => out.extend_from_slice(b"0\r\n\r\n"),
-                None => {}
-            }
-        }
-        while self.streamed < self.stream_bytes.len() || self.wire.is_pending() {
-            match self.wire.send(&self.stream_bytes[self.streamed..], &mut context.tally) {
-                Ok(count) => self.streamed += count,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    let watched = self.wire.watch_write(tools.epoll);
-                    watched.map_err(|_| DriveStop::Close)?;
-                    return Err(DriveStop::Wait);
-                }
-                Err(_) => {
-                    context.tally.on_trouble(Trouble::Write);
-                    return Err(DriveStop::Close);
-                }
-            }
-        }
-        self.stream_bytes.clear();
-        self.streamed = 0;
-        let mut messages = Vec::new();
-        live.put_out(&mut messages);
-        context.log_messages(&mut messages);
-        if !live.is_whole {
-            return Err(DriveStop::Wait);
-        }
-        self.live = None;
-        self.end(answer, context)
-    }
-
     /// Begins to answer.
     fn begin(&self, answer: ServerResponse, context: &mut Context) -> Phase {
         let has_body = !answer.head_only && !matches!(answer.kind, ResponseKind::Garbage);
@@ -365,119 +373,6 @@ impl Http1ServerConnection {
             return Phase::Trickling { answer, sent: 0, begun };
         }
         writing(answer)
-    }
-
-    fn write(&mut self, answer: ServerResponse, sent: usize, tools: &mut Tools<'_>) -> DriveResult {
-        if answer.reset {
-            self.wire.reset();
-            tools.context.tally.on_trouble(Trouble::Reset);
-            return Err(DriveStop::Close);
-        }
-        let responses = &tools.context.responses;
-        let length = answer.length(responses.pick(answer.kind, self.own.as_deref()));
-        let sent = self.send(answer, sent, length, tools.context)?;
-        if sent == length && !self.wire.is_pending() {
-            return self.end(answer, tools.context);
-        }
-        self.phase = Phase::Writing { answer, sent };
-        let watched = self.wire.watch_write(tools.epoll);
-        watched.map_err(|_| DriveStop::Close)?;
-        Err(DriveStop::Wait)
-    }
-
-    /// Sends the part of a slow body that is due: the head at once, then `slow` bytes a second.
-    fn trickle(
-        &mut self,
-        answer: ServerResponse,
-        sent: usize,
-        begun: Nanos,
-        context: &mut Context,
-    ) -> DriveResult {
-        let response = context.responses.pick(answer.kind, self.own.as_deref());
-        let (length, head) = (answer.length(response), response.head_length());
-        context.read_clock();
-        let until = length.min(head.saturating_add(context.due(begun)));
-        let sent = self.send(answer, sent, until, context)?;
-        if sent == length && !self.wire.is_pending() {
-            return self.end(answer, context);
-        }
-        self.phase = Phase::Trickling { answer, sent, begun };
-        let next = context.due_at(begun, (sent + 1).saturating_sub(head));
-        let next = next.max(context.now() + TRICKLE_TICK);
-        let last = context.due_at(begun, length - head.min(length)).max(context.now() + Nanos(1));
-        context.set_timer(next.min(last), self.wire.token());
-        Err(DriveStop::Wait)
-    }
-
-    /// Sends from `sent` to `until`, as far as it fits, and returns how far that was.
-    fn send(
-        &mut self,
-        answer: ServerResponse,
-        mut sent: usize,
-        until: usize,
-        context: &mut Context,
-    ) -> Result<usize, DriveStop> {
-        let own = self.own.as_deref();
-        let bytes = context.responses.pick(answer.kind, own).bytes();
-        while sent < until || self.wire.is_pending() {
-            match self.wire.send(&bytes[sent..until], &mut context.tally) {
-                Ok(count) => sent += count,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    context.tally.on_trouble(Trouble::Write);
-                    return Err(DriveStop::Close);
-                }
-            }
-        }
-        Ok(sent)
-    }
-
-    /// Ends a response that is sent.
-    fn end(&mut self, answer: ServerResponse, context: &mut Context) -> DriveResult {
-        if let Some(line) = &mut self.wire.line {
-            let written = context.read_clock();
-            context.log.iter_mut().for_each(|log| line.end(log, Some(written)));
-        }
-        match answer.kind {
-            ResponseKind::Ok(_) | ResponseKind::Own(_) | ResponseKind::Stream(_)
-                if answer.halved =>
-            {
-                self.wire.cut();
-                context.tally.on_trouble(Trouble::Truncate);
-            }
-            ResponseKind::Garbage => context.tally.on_trouble(Trouble::Garbage),
-            ResponseKind::Continue => {}
-            ResponseKind::Error(..) => {
-                context.tally.responses += 1;
-                context.tally.on_trouble(Trouble::Error);
-            }
-            ResponseKind::Ok(_)
-            | ResponseKind::Own(_)
-            | ResponseKind::Stream(_)
-            | ResponseKind::QueueFull(_)
-            | ResponseKind::Refused(_) => {
-                context.tally.responses += 1;
-            }
-        }
-        if let ResponseKind::Refused(_) = answer.kind {
-            self.wire.end_write(&mut context.tally);
-            self.phase = Phase::Draining { dropped: 0 };
-            return Ok(());
-        }
-        if answer.closes() && !self.wire.in_handshake() {
-            return Err(DriveStop::Close);
-        }
-        self.phase = if answer.closes() { Phase::Finishing } else { Phase::Reading };
-        Ok(())
-    }
-
-    fn finish(&mut self, tools: &mut Tools<'_>) -> DriveResult {
-        match self.wire.read(0, tools) {
-            _ if !self.wire.in_handshake() => Err(DriveStop::Close),
-            Ok(0) => Err(DriveStop::Close),
-            Ok(_) => Ok(()),
-            Err(pause) => Err(pause),
-        }
     }
 }
 
