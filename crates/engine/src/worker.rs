@@ -330,7 +330,7 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
         }
         let Tally { opened, open_max, surplus, unmatched, in_flight, .. } = self.client.tally();
         let mut measurement = self.recorder.finish(now);
-        measurement.attempts = self.driver.finish(now);
+        measurement.attempts = self.driver.finish(now).or_else(|| self.client.take_attempts(now));
         measurement.lost = in_flight;
         measurement.malformed_because = self.client.first_violation();
         measurement.stream_reset_because = self.client.first_reset();

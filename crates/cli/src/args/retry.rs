@@ -67,12 +67,10 @@ impl RetryArgs {
                 None => Ok(None),
             };
         };
-        let of_sessions = "users of a scenario make no retries: leave it out";
         let several = "a retry repeats its request, so it needs a single one: give one URL";
         let subscribes = "the server sends by itself: leave it or --subscribe out";
         refuse_first(&[
-            (target.sessions.is_some(), "--retries", of_sessions),
-            (target.requests.len() > 1, "--retries", several),
+            (target.sessions.is_none() && target.requests.len() > 1, "--retries", several),
             (target.protocol.subscribes(), "--retries", subscribes),
         ])?;
         Ok(Some(RetryPolicy {

@@ -1,6 +1,6 @@
 //! Users who try again: requests apart from attempts.
 
-use crate::support::{KneeServer, measured};
+use crate::support::{KneeServer, TempPath, measured};
 
 /// Each request is answered with 503 by chance; a retry mends most.
 #[test]
@@ -36,6 +36,30 @@ fn budget_bounds_retries_and_other_causes_get_none() {
         let over_budget = requests["over_budget"].as_u64().unwrap();
         assert_eq!(over_budget > 0, most > 1.0, "{requests:#}");
         assert_eq!(requests["good"], 0, "{requests:#}");
+    }
+}
+
+/// Every other request fails: with retries hardly any session does.
+#[test]
+fn users_of_a_scenario_try_a_step_again() {
+    let server = KneeServer::start(&["--fault", "error(0.5,503)"]);
+    let file = TempPath::new("two.yaml");
+    let url = server.url();
+    let text =
+        format!("target: {url}\nsessions: {{user: {{steps: [{{get: /a}}, {{get: /b}}]}}}}\n");
+    std::fs::write(&file.0, text).unwrap();
+    for load in [&["-n", "200", "--vusers", "4"][..], &["-R", "200", "-d", "1s", "--warmup", "0"]] {
+        let users = ["run", file.str(), "--retries", "9", "--backoff", "1ms"];
+        let trial = &measured(&[&users[..], load].concat())["trials"][0];
+        let requests = &trial["requests"];
+        let of = |key: &str| requests[key].as_u64().unwrap();
+        let attempts = of("attempted") as f64 / of("offered") as f64;
+        assert!((1.5..2.5).contains(&attempts), "{attempts}: {requests:#}");
+        assert_eq!(trial["outcomes"]["ok"], of("good"), "{:#}", trial["outcomes"]);
+        let user = &trial["sessions"]["kinds"][0];
+        let completed = user["completed"].as_u64().unwrap();
+        assert!(completed >= 190, "{user:#}");
+        assert!(of("good") >= 2 * completed, "{requests:#}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::anatomy::stage_changes;
 use super::difference::difference;
-use super::draft::{RowDraft, RowSubject, RowTest};
+use super::draft::{RowDraft, RowSubject};
 use super::estimate::LogEstimate;
 use super::metrics::{between, estimate, failed, failed_by_interval, is_contended, statistics_of};
 use super::report::{ComparisonRow, StageChanges};
@@ -191,18 +191,7 @@ impl MatchedLevel<'_> {
     ) -> Option<RowDraft> {
         let shares = |side: &LevelTrials| shares(side, failed, by_interval);
         let [a, b] = self.sides.each_ref().map(shares);
-        let sum = |side: &ShareSample| FailureCount::sum(side.runs.iter().copied());
-        if sum(&a).all + sum(&b).all == 0 {
-            return None;
-        }
-        let percent = |side: &ShareSample| (sum(side).all > 0).then(|| 100.0 * sum(side).share());
-        let values = [percent(&a), percent(&b)];
-        let (ratio, test) = match share::difference(&a, &b) {
-            Some((ratio, p)) => (ratio, RowTest::PValue(p)),
-            None if values == [Some(0.0); 2] => (None, RowTest::Alike("none on either side")),
-            None => (None, RowTest::Unknown(self.why_unknown(&[], &[]))),
-        };
-        Some(RowDraft { subject, values, ratio, test })
+        share::draft(subject, &a, &b, self.why_unknown(&[], &[]))
     }
 
     /// Subject of a row of this level.

@@ -27,7 +27,7 @@ mod tests;
 use crate::compare::report::{
     COMPARISON_SCHEMA, ComparedRun, ComparedSide, Comparison, ComparisonRow,
 };
-use crate::report::{Conclusion, Report};
+use crate::report::{Conclusion, Kind, Report};
 use crate::trial::report::Verdict;
 use crate::words::list;
 pub use answer::name as metric_name;
@@ -128,10 +128,15 @@ fn drafts(a: &[&Report], b: &[&Report], matched: &[MatchedLevel]) -> Vec<RowDraf
     };
     let overall = of_tables.unwrap_or_else(|| overall::drafts(a, b));
     let kind = a[0].command.kind;
-    let of_levels = matched.iter().flat_map(|m| m.drafts(kind));
+    // An average over before, during and after an overload says nothing of any of them.
+    let has_levels = kind != Kind::Recover;
+    let levels = matched.iter().filter(|_| has_levels);
+    let of_levels = levels.flat_map(|m| m.drafts(kind));
     // Many levels would have hundreds of rows, and every row hides differences of the others.
     let of_steps = match matched {
-        [only] if only.label.is_empty() => [steps::drafts(only), agents::drafts(only)].concat(),
+        [only] if has_levels && only.label.is_empty() => {
+            [steps::drafts(only), agents::drafts(only)].concat()
+        }
         _ => Vec::new(),
     };
     let all = overall.into_iter().chain(of_levels).chain(of_steps);

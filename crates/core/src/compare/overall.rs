@@ -3,8 +3,10 @@
 use super::difference::{RunSpread, difference, of_pairs};
 use super::draft::{RowDraft, RowSubject};
 use super::estimate::LogEstimate;
+use super::share::{self, FailureCount, ShareSample};
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::experiment::overload::report::OverloadConclusion;
+use crate::experiment::recover::report::RecoverConclusion;
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use crate::experiment::throttle::report::{RateRow, ThrottleConclusion, WaitRow};
 use crate::report::{Conclusion, Report};
@@ -31,6 +33,7 @@ pub(super) fn drafts(a: &[&Report], b: &[&Report]) -> Vec<RowDraft> {
             let [a, b] = [of(a, overload_of), of(b, overload_of)];
             vec![capacity(&a, &b)]
         }
+        (Conclusion::Recover(_), Conclusion::Recover(_)) => recover(a, b),
         (Conclusion::Throttle(first), Conclusion::Throttle(second)) => throttle(first, second),
         (Conclusion::Latency(first), Conclusion::Latency(second)) => latency(first, second),
         _ => Vec::new(),
@@ -55,6 +58,13 @@ fn sweep_of(conclusion: &Conclusion) -> Option<&SweepConclusion> {
 fn overload_of(conclusion: &Conclusion) -> Option<&OverloadConclusion> {
     match conclusion {
         Conclusion::Overload(overload) => Some(overload),
+        _ => None,
+    }
+}
+
+fn recover_of(conclusion: &Conclusion) -> Option<&RecoverConclusion> {
+    match conclusion {
+        Conclusion::Recover(recover) => Some(recover),
         _ => None,
     }
 }
@@ -138,6 +148,42 @@ fn capacity(a: &[&OverloadConclusion], b: &[&OverloadConclusion]) -> RowDraft {
     };
     let capacity = RowSubject::new("capacity_per_s", "per_s", Better::More);
     figures(capacity, &all(a), &all(b), SPREAD_FITTED)
+}
+
+/// What is not served at the end, and the time until the service was back where it was.
+fn recover(a: &[&Report], b: &[&Report]) -> Vec<RowDraft> {
+    let sample = |side: &[&Report]| {
+        let of_runs: Vec<Vec<FailureCount>> = side.iter().map(|r| unserved(r)).collect();
+        let runs = of_runs.iter().map(|counts| FailureCount::sum(counts.iter().copied()));
+        ShareSample { runs: runs.collect(), intervals: of_runs.concat() }
+    };
+    let unserved = RowSubject::new("unserved_at_the_end_percent", "percent", Better::Less);
+    let recovery = RowSubject::new("recovery_ns", "ns", Better::Less);
+    let times = |side: &[&Report]| -> Vec<LogEstimate> {
+        let times = of(side, recover_of).into_iter().filter_map(|c| c.recovery_ns);
+        times.filter_map(|ns| LogEstimate::bare(ns.max(1) as f64)).collect()
+    };
+    let (times_a, times_b) = (times(a), times(b));
+    let mut rows: Vec<RowDraft> =
+        share::draft(unserved, &sample(a), &sample(b), NO_SPREAD.to_owned()).into_iter().collect();
+    if !times_a.is_empty() && !times_b.is_empty() {
+        rows.push(figures(recovery, &times_a, &times_b, SPREAD_WORST));
+    }
+    rows
+}
+
+/// Requests that were not served, in the intervals of the last quarter of the time after a trigger.
+fn unserved(report: &Report) -> Vec<FailureCount> {
+    let Some((c, requests)) = recover_of(&report.conclusion)
+        .and_then(|c| Some((c, report.trials.get(c.decisive_trial)?.requests()?)))
+    else {
+        return Vec::new();
+    };
+    let after = requests.intervals.iter().filter(|i| i.start_ns >= c.after_ns);
+    let counts =
+        after.map(|i| FailureCount { hits: i.offered.saturating_sub(i.good), all: i.offered });
+    let counts: Vec<FailureCount> = counts.collect();
+    counts[counts.len() - counts.len().div_ceil(4)..].to_vec()
 }
 
 fn latency(a: &LatencyConclusion, b: &LatencyConclusion) -> Vec<RowDraft> {

@@ -1,6 +1,7 @@
 //! Comparison of shares: failed operations, lost datagrams.
 
 use super::difference::Difference;
+use super::draft::{RowDraft, RowSubject, RowTest};
 
 /// Failures among operations, or losses among datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +72,28 @@ pub(super) fn difference(a: &ShareSample, b: &ShareSample) -> Option<(Option<Dif
         Difference::new((sum_b.share() / sum_a.share()).ln(), error, degrees)
     });
     Some((ratio, p_value))
+}
+
+/// A row of two shares; `None` if neither side has operations. `otherwise`: why they could not be
+/// tested.
+pub(super) fn draft(
+    subject: RowSubject,
+    a: &ShareSample,
+    b: &ShareSample,
+    otherwise: String,
+) -> Option<RowDraft> {
+    let sum = |side: &ShareSample| FailureCount::sum(side.runs.iter().copied());
+    if sum(a).all + sum(b).all == 0 {
+        return None;
+    }
+    let percent = |side: &ShareSample| (sum(side).all > 0).then(|| 100.0 * sum(side).share());
+    let values = [percent(a), percent(b)];
+    let (ratio, test) = match difference(a, b) {
+        Some((ratio, p)) => (ratio, RowTest::PValue(p)),
+        None if values == [Some(0.0); 2] => (None, RowTest::Alike("none on either side")),
+        None => (None, RowTest::Unknown(otherwise)),
+    };
+    Some(RowDraft { subject, values, ratio, test })
 }
 
 /// Ratio of the variance of counts to that of independent hits; 0 without hits.

@@ -3,6 +3,8 @@
 
 use super::*;
 use crate::compare::report::{ComparisonRow, ComparisonVerdict};
+use crate::experiment::conduct;
+use crate::experiment::recover::{Recover, RecoverPhases, RecoverSpec, Trigger};
 use crate::experiment::run::report::RunConclusion;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::report::{Command, Kind};
@@ -11,11 +13,13 @@ use crate::trial::assess::assess;
 use crate::trial::report::TrialReport;
 use knee_load::law::Law;
 use knee_load::rng;
-use knee_load::spec::{ArrivalLaw, Level, Load, OpenLoad, Pause, Rate};
+use knee_load::spec::{ArrivalLaw, Level, Load, OpenLoad, Pause, Rate, RetryPolicy, TrialSpec};
 use knee_load::time::Nanos;
 use knee_sim::fixture::trial;
 use knee_sim::series::normal;
 use knee_sim::{World, simulate};
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 const PAIRS: u64 = 40;
 
@@ -394,4 +398,59 @@ fn a_difference_that_the_host_explains_is_no_regression() {
         let throughput = row(&comparison, "throughput_per_s");
         assert_eq!(throughput.verdict, ComparisonVerdict::Worse, "{throughput:?}");
     }
+}
+
+/// Recovery of a station of one worker with this capacity, from an overload with retries.
+fn recovery(capacity: Option<u32>, seed: u64) -> Report {
+    let second = Nanos::from_secs(1);
+    let rate = |per_s| Rate::per_second(per_s).unwrap();
+    let load = Load::Open(OpenLoad {
+        rate: rate(200),
+        arrival: ArrivalLaw::Constant,
+        connections_max: 100_000,
+        in_flight_max: None,
+    });
+    let retry = RetryPolicy { retries_max: 3, ..RetryPolicy::ONCE };
+    let phases = RecoverPhases { before: second, trigger: second, after: Nanos::from_secs(8) };
+    let base = TrialSpec {
+        timeout: Nanos::from_millis(100),
+        interval: Nanos::from_millis(250),
+        retry: Some(retry),
+        seed,
+        ..trial(load, phases.length())
+    };
+    let mut experiment = Recover::new(RecoverSpec {
+        base,
+        phases,
+        rate: rate(200),
+        trigger: Trigger::Load(rate(800)),
+        explains: false,
+        hysteresis: None,
+        rest: Nanos::ZERO,
+    });
+    let world = World { capacity, ..World::station(1, Law::Exp(Nanos::from_millis(2))) };
+    let run = |spec: &TrialSpec| {
+        Ok::<_, Infallible>(ControlFlow::Continue(assess(&simulate(spec, &world).trial)))
+    };
+    let Ok(mut conducted) = conduct(&mut experiment, run);
+    Report {
+        command: Command::of(Kind::Recover),
+        conclusion: Conclusion::Recover(conducted.conclusion),
+        ..report(conducted.trials.swap_remove(0))
+    }
+}
+
+#[test]
+fn recoveries_are_compared_by_their_ends() {
+    let stuck = [1, 2].map(|seed| recovery(None, seed));
+    let back = [3, 4].map(|seed| recovery(Some(20), seed));
+    let mended = compared(&stuck[0], &back[0]);
+    assert_eq!(mended.verdict, ComparisonVerdict::Better, "{mended:#?}");
+    let unserved = row(&mended, "unserved_at_the_end_percent");
+    assert!(unserved.a.unwrap() > 90.0 && unserved.b.unwrap() < 5.0, "{unserved:?}");
+    for pair in [&stuck, &back] {
+        let same = compared(&pair[0], &pair[1]);
+        assert!(same.rows.iter().all(|row| !row.significant), "{same:#?}");
+    }
+    assert_eq!(compared(&back[0], &stuck[0]).verdict, ComparisonVerdict::Worse);
 }

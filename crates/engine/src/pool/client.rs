@@ -4,7 +4,7 @@ use crate::error::RunError;
 use crate::reactor::{Backend, Event, EventTime};
 use knee_load::both_ends::Sampler;
 use knee_load::driver::RateLimit;
-use knee_load::measure::Completion;
+use knee_load::measure::{AttemptsMeasured, Completion};
 use knee_load::measure::{Handshakes, Op, SessionsMeasured, StreamMessage};
 use knee_load::time::Nanos;
 use std::sync::atomic::AtomicBool;
@@ -123,6 +123,11 @@ pub(crate) trait Client {
 
     /// Measurements of sessions, if it carries them.
     fn take_sessions(&mut self) -> Option<SessionsMeasured> {
+        None
+    }
+
+    /// What was measured of requests until `end`, if it retries failed attempts itself.
+    fn take_attempts(&mut self, _end: Nanos) -> Option<AttemptsMeasured> {
         None
     }
 

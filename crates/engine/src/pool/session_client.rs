@@ -2,6 +2,7 @@
 //! that [`HttpClient`] carries.
 
 mod asking;
+mod ending;
 mod programs;
 mod seat;
 
@@ -13,9 +14,10 @@ use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::clock;
 use knee_load::both_ends::Sampler;
-use knee_load::driver::{Gate, RateLimit};
+use knee_load::driver::{Gate, RateLimit, Retries};
 use knee_load::measure::{
-    Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured, StreamMessage, Window,
+    AttemptsMeasured, Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured,
+    StreamMessage, Window,
 };
 use knee_load::session::{ResponseReaders, Users};
 use knee_load::spec::{Cut, Part, Target};
@@ -34,6 +36,8 @@ pub(crate) struct SessionConfig {
     pub window: Window,
     /// Time limit of a step without its own.
     pub timeout: Nanos,
+    /// Whether failed steps are tried again.
+    pub retries: Option<Retries>,
 }
 
 /// Carries sessions. Each has a number, which is also the lane of its connection unless connections
@@ -267,6 +271,10 @@ impl<L: Link, X: Conversation, P: Policy> Client for SessionClient<L, X, P> {
             self.measured.programs = Some(std::mem::take(&mut programs.measured));
         }
         Some(std::mem::take(&mut self.measured))
+    }
+
+    fn take_attempts(&mut self, end: Nanos) -> Option<AttemptsMeasured> {
+        self.config.retries.take().map(|retries| retries.finish(end))
     }
 
     fn first_violation(&self) -> Option<String> {

@@ -15,7 +15,7 @@ use crate::pool::requests::RequestSet;
 use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::reactor::{EpollBackend, UringBackend, WireRequests};
 use crate::worker::WorkerResult;
-use knee_load::driver::RateLimit;
+use knee_load::driver::{RateLimit, Retries};
 use knee_load::measure::IntervalPart;
 use knee_load::session::{Origin, Users};
 use knee_load::spec::{BackendChoice, ConnectScheme, Load, OverloadLoad, Share};
@@ -112,6 +112,7 @@ impl Dispatch<'_> {
             sessions_max: client.operations_max(),
             window: self.plan.window(),
             timeout: spec.timeout,
+            retries: spec.retry.as_ref().map(|policy| Retries::new(policy, spec, self.share)),
         };
         let client = SessionClient::new(client, config, users, &spec.target);
         self.with_backend(client, slots)

@@ -161,6 +161,7 @@ impl World {
             sessions_max: client.operations_max(),
             window: self.window(),
             timeout: self.spec.timeout,
+            retries: None,
         };
         let users = Users::new(Arc::clone(plan), (0, 1), self.seed);
         let client = SessionClient::new(client, config, users, &self.spec.target);

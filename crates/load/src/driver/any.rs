@@ -28,7 +28,8 @@ impl AnyDriver {
     /// Driver of one worker's share of the trial.
     pub fn new(spec: &TrialSpec, share: Share) -> AnyDriver {
         let once = AnyDriver::trying_once(spec, share);
-        match &spec.retry {
+        // Sessions retry their steps themselves.
+        match spec.retry.as_ref().filter(|_| spec.target.sessions.is_none()) {
             Some(policy) => AnyDriver::Retrying(Box::new(Retrying::new(once, policy, spec, share))),
             None => once,
         }

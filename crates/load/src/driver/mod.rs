@@ -14,7 +14,7 @@ pub use closed_loop::{BACKOFF_FIRST, BACKOFF_LONGEST, ClosedLoop, RAMP_UP_STEP};
 pub use limit::{Gate, Limited, RateLimit};
 pub use open_loop::OpenLoop;
 pub use overload::{SClients, Scheduled};
-pub use retrying::Retrying;
+pub use retrying::{Retries, Retrying};
 
 use crate::measure::{Completion, Op};
 use crate::throttle::{Throttle, Turn};

@@ -8,31 +8,100 @@ use crate::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// Decides whether and when a failed attempt is followed by another, and counts requests and their
+/// attempts, for one worker.
+#[derive(Debug)]
+pub struct Retries {
+    policy: RetryPolicy,
+    budget: Option<RetryBudget>,
+    rng: Rng,
+    end: Nanos,
+    recorder: AttemptsRecorder,
+}
+
+impl Retries {
+    /// Retries by `policy` in one worker's share of the trial. None starts at or after the end of
+    /// the window, so a request may stay without an end.
+    pub fn new(policy: &RetryPolicy, spec: &TrialSpec, share: Share) -> Retries {
+        let window = Window { start: spec.warmup, end: spec.window_end() };
+        Retries {
+            policy: policy.clone(),
+            budget: policy.budget.map(RetryBudget::new),
+            rng: jitter_rng(spec.seed, share.index),
+            end: window.end,
+            recorder: AttemptsRecorder::new(window, spec.interval),
+        }
+    }
+
+    /// Notes the first attempt of a request, which starts at `now`.
+    #[inline]
+    pub fn on_request(&mut self, intended: Nanos, now: Nanos) {
+        if let Some(budget) = &mut self.budget {
+            budget.earn();
+        }
+        self.recorder.on_request(intended, now);
+    }
+
+    /// Notes a retry, which starts at `now`, of a request first intended at `first`.
+    #[inline]
+    pub fn on_retry(&mut self, first: Nanos, intended: Nanos, now: Nanos) {
+        self.recorder.on_retry(first, intended, now);
+    }
+
+    /// Notes the end of an attempt of a request that was first intended at `first` and has been
+    /// retried `retries` times. Returns when the next attempt is to start, if there is one.
+    #[inline]
+    pub fn on_end(
+        &mut self,
+        first: Nanos,
+        retries: u32,
+        ended: &Completion,
+        now: Nanos,
+    ) -> Option<Nanos> {
+        if ended.outcome.is_good() {
+            self.recorder.on_good(first, ended);
+            return None;
+        }
+        if ended.outcome == Outcome::InFlight {
+            return None;
+        }
+        let has_next = retries < self.policy.retries_max
+            && cause_of(ended).is_some_and(|cause| self.policy.causes.has(cause));
+        if has_next && self.budget.as_mut().is_none_or(RetryBudget::spend) {
+            let pause = self.policy.pause(retries, &mut self.rng);
+            let at = ended.picked_up.max(now) + pause;
+            return (at < self.end).then_some(at);
+        }
+        self.recorder.on_failure(first, ended, has_next);
+        None
+    }
+
+    /// What was measured of requests in a window that ended at `end` at the latest.
+    pub fn finish(self, end: Nanos) -> AttemptsMeasured {
+        self.recorder.finish(end)
+    }
+}
+
 /// A driver whose operations are retried when they fail.
 ///
 /// The driver beneath starts requests and hears of the end of each once: of the attempt that was
 /// served, or of the last one. Its intended time is then that of the first attempt. A retry is
-/// intended when its pause ends. None starts at or after the end of the window, so a request may
-/// stay without an end.
+/// intended when its pause ends.
 ///
 /// The lane of an attempt is the place of its request here. Where users own connections, it is the
 /// user's own lane.
 #[derive(Debug)]
 pub struct Retrying {
     inner: AnyDriver,
-    policy: RetryPolicy,
+    retries: Retries,
     /// Users own lanes; else a request gets a place that is free.
     has_lanes: bool,
-    end: Nanos,
-    budget: Option<RetryBudget>,
-    rng: Rng,
     /// Requests under way, by lane.
     requests: Vec<Request>,
     /// Places without a request.
     free: Vec<u32>,
     /// Pending retries, by their time.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
-    recorder: AttemptsRecorder,
 }
 
 /// A request under way.
@@ -57,28 +126,23 @@ impl Retrying {
     ) -> Retrying {
         let has_lanes = spec.load.schedule().is_none();
         let places = places(spec, policy, share);
-        let window = Window { start: spec.warmup, end: spec.window_end() };
         let mut requests = Vec::with_capacity(places);
         if has_lanes {
             requests.resize(places, Request::default());
         }
         Retrying {
             inner,
-            policy: policy.clone(),
+            retries: Retries::new(policy, spec, share),
             has_lanes,
-            end: spec.window_end(),
-            budget: policy.budget.map(RetryBudget::new),
-            rng: jitter_rng(spec.seed, share.index),
             requests,
             free: Vec::with_capacity(if has_lanes { 0 } else { places }),
             due: BinaryHeap::with_capacity(places),
-            recorder: AttemptsRecorder::new(window, spec.interval),
         }
     }
 
     /// What was measured of requests in a window that ended at `end` at the latest.
     pub fn finish(self, end: Nanos) -> AttemptsMeasured {
-        self.recorder.finish(end)
+        self.retries.finish(end)
     }
 
     #[inline]
@@ -94,37 +158,9 @@ impl Retrying {
             self.requests.push(request);
             (self.requests.len() - 1) as u32
         };
-        if let Some(budget) = &mut self.budget {
-            budget.earn();
-        }
-        self.recorder.on_request(op.intended, now);
+        self.retries.on_request(op.intended, now);
         Action::Start(Op { lane, ..op })
     }
-
-    /// Time of the retry of a request that failed; `None` where there is none.
-    #[inline]
-    fn next_attempt(&mut self, request: Request, failed: &Completion, now: Nanos) -> NextAttempt {
-        if request.retries >= self.policy.retries_max
-            || !cause_of(failed).is_some_and(|cause| self.policy.causes.has(cause))
-        {
-            return NextAttempt::None;
-        }
-        if !self.budget.as_mut().is_none_or(RetryBudget::spend) {
-            return NextAttempt::OverBudget;
-        }
-        let pause = self.policy.pause(request.retries, &mut self.rng);
-        NextAttempt::At(failed.picked_up.max(now) + pause)
-    }
-}
-
-/// What follows a failed attempt.
-enum NextAttempt {
-    /// A retry.
-    At(Nanos),
-    /// The end of the request.
-    None,
-    /// The same, as the budget permits no retry.
-    OverBudget,
 }
 
 /// Why an attempt failed, if that may be retried.
@@ -175,7 +211,7 @@ impl Driver for Retrying {
             self.due.pop();
             let request = &mut self.requests[lane as usize];
             request.retries += 1;
-            self.recorder.on_retry(request.first, intended, now);
+            self.retries.on_retry(request.first, intended, now);
             return Action::Retry(Op { intended, lane });
         }
         let next = match self.inner.poll(now) {
@@ -194,22 +230,7 @@ impl Driver for Retrying {
     #[inline]
     fn on_completion(&mut self, completion: &Completion, now: Nanos) {
         let request = self.requests[completion.lane as usize];
-        let next = if completion.outcome.is_good() {
-            self.recorder.on_good(request.first, completion);
-            NextAttempt::None
-        } else if completion.outcome == Outcome::InFlight {
-            NextAttempt::None
-        } else {
-            let next = self.next_attempt(request, completion, now);
-            if !matches!(next, NextAttempt::At(_)) {
-                let is_over_budget = matches!(next, NextAttempt::OverBudget);
-                self.recorder.on_failure(request.first, completion, is_over_budget);
-            }
-            next
-        };
-        if let NextAttempt::At(at) = next
-            && at < self.end
-        {
+        if let Some(at) = self.retries.on_end(request.first, request.retries, completion, now) {
             return self.due.push(Reverse((at, completion.lane)));
         }
         if !self.has_lanes {

@@ -286,7 +286,8 @@ impl Measurement {
     /// Operations started in the window, without further attempts of those that failed.
     pub fn started_first(&self) -> u64 {
         let retries = self.attempts.as_ref().map_or(0, |attempts| attempts.retries_started);
-        self.started.saturating_sub(retries)
+        // Of sessions their steps are retried.
+        self.started.saturating_sub(if self.sessions.is_some() { 0 } else { retries })
     }
 
     /// The lengths of a stage; `None` where they were not measured.

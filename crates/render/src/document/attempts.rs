@@ -14,12 +14,20 @@ pub(super) fn show(doc: &mut Document, requests: Option<&AttemptsReport>) {
     let Some(requests) = requests else {
         return;
     };
-    doc.section("Requests", "of users; each may take several attempts");
+    doc.section("Requests", SECTION);
     if requests.intervals.len() > 1 {
         doc.plots([over_time(requests)], Layout::Wide);
     }
     doc.facts(facts(requests));
 }
+
+/// The same without the plot, which stands elsewhere.
+pub(super) fn show_counts(doc: &mut Document, requests: &AttemptsReport) {
+    doc.section("Requests", SECTION);
+    doc.facts(facts(requests));
+}
+
+const SECTION: &str = "of users; each may take several attempts";
 
 /// Requests offered, attempted and good, and what became of the others.
 pub(super) fn facts(requests: &AttemptsReport) -> Vec<Fact> {
@@ -57,7 +65,7 @@ pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
     if rows.is_empty() {
         return;
     }
-    doc.section("Requests", "of users; each may take several attempts");
+    doc.section("Requests", SECTION);
     doc.table("Requests", levels_table(&rows));
 }
 

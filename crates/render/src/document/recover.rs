@@ -39,7 +39,9 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &RecoverConclusion) {
         doc.table("Up and down", hysteresis_table(&c.hysteresis));
         doc.facts(area_fact(c));
     }
-    attempts::show(doc, trial.requests());
+    if let Some(requests) = trial.requests() {
+        attempts::show_counts(doc, requests);
+    }
     if let Some(seen) = trial.observed() {
         doc.section("At the server", observed::source(seen));
         doc.facts(observed::facts(seen));
@@ -74,6 +76,7 @@ fn phased(plot: Plot, c: &RecoverConclusion) -> Plot {
         Reference::x(begin, "load rises")
     };
     let plot = plot.against(trigger);
+    let plot = if end > begin { plot.against(Reference::x(end, "base load again")) } else { plot };
     match c.recovery_ns.map(|ns| (c.after_ns + ns) as f64).filter(|&at| at > end) {
         Some(back) => plot.against(Reference::x(back, "recovered")),
         None => plot,

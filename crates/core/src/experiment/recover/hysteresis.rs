@@ -9,6 +9,8 @@ use knee_load::stats::sample::mean;
 
 /// Steps on the way up.
 const STEPS_UP: usize = 8;
+/// From this share of the lowest load on it counts as served.
+const CARRIED_SHARE: f64 = 0.9;
 /// The lowest step, as a share of the base load.
 const LOWEST_SHARE: f64 = 0.5;
 
@@ -44,6 +46,12 @@ pub(super) fn measured(spec: &RecoverSpec, trial: &TrialReport) -> Vec<Hysteresi
         goodput_down_per_s: goodput(2 * (STEPS_UP - 1) - index),
     });
     rows.collect()
+}
+
+/// Whether the lowest load was served before it rose: else the service had not rested.
+pub(super) fn is_first_carried(steps: &[HysteresisStep]) -> bool {
+    let first = steps.first().map(|step| (step.offered_per_s, step.goodput_up_per_s));
+    !matches!(first, Some((offered, Some(good))) if good < CARRIED_SHARE * offered)
 }
 
 /// The area between the two ways in percent of the one under the way up; `None` of fewer than two

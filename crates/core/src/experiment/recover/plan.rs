@@ -211,7 +211,9 @@ impl RecoverProgress<'_> {
     /// Goodput on both ways, where the load went up and down in steps.
     pub(super) fn hysteresis(&self, spec: &RecoverSpec) -> Vec<HysteresisStep> {
         let is_steps = |made: &Made| {
-            made.part == RecoverPart::Hysteresis && made.trial_verdict == Verdict::Valid
+            made.part == RecoverPart::Hysteresis
+                && made.counts
+                && made.trial_verdict == Verdict::Valid
         };
         let index = self.made.iter().position(is_steps);
         index.map_or(Vec::new(), |index| hysteresis::measured(spec, &self.past[index]))
@@ -228,9 +230,12 @@ pub(super) fn progress<'a>(spec: &RecoverSpec, past: &'a [TrialReport]) -> Recov
         let phases = spec.phases_of(part);
         let shown = phases.and_then(|phases| analyse(trial, phases, spec.rise_after()));
         let trial_verdict = trial.verdict;
-        let is_unrested = trial_verdict == Verdict::Valid
-            && !progress.made.is_empty()
-            && shown.as_ref().is_some_and(|shown| !shown.is_carried);
+        let is_carried = match &shown {
+            Some(shown) => shown.is_carried,
+            None => hysteresis::is_first_carried(&hysteresis::measured(spec, trial)),
+        };
+        let is_unrested =
+            trial_verdict == Verdict::Valid && !progress.made.is_empty() && !is_carried;
         let before = progress.made.iter().rev().take_while(|made| !made.counts).count();
         let counts = !is_unrested || before + 1 >= UNRESTED_MAX;
         progress.made.push(Made { part, trial_verdict, shown, counts });

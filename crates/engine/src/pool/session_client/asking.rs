@@ -117,7 +117,8 @@ impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
         self.thinking.push(Reverse((now, session)));
     }
 
-    fn program_of(&self, request: u32) -> Option<u16> {
+    /// The program that gives values to a request, if any.
+    pub(super) fn program_of(&self, request: u32) -> Option<u16> {
         let step = &self.users.plan().requests[request as usize];
         step.ask.as_ref().map(|ask| ask.program)
     }

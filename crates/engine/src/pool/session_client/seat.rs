@@ -22,10 +22,10 @@ pub(super) const STEPS_AT_ONCE_MAX: u32 = 64;
 pub(super) struct SessionSeat {
     pub(super) walk: Walk,
     /// The driver's operation.
-    op: Op,
+    pub(super) op: Op,
     /// Intended time of its next step.
     pub(super) due: Nanos,
-    is_taken: bool,
+    pub(super) is_taken: bool,
     /// It has not begun a step.
     is_new: bool,
     /// It has had a connection.
@@ -36,6 +36,11 @@ pub(super) struct SessionSeat {
     pub(super) awaited: Option<PendingStep>,
     /// How it ends when it goes on.
     pub(super) ends: Option<SessionEnd>,
+    /// Intended time of the first attempt at its step, and how often that was tried again.
+    first: Nanos,
+    retries: u32,
+    /// The request to send again when it goes on.
+    again: Option<u32>,
 }
 
 impl SessionSeat {
@@ -51,6 +56,9 @@ impl SessionSeat {
             planned: None,
             awaited: None,
             ends: None,
+            first: Nanos::ZERO,
+            retries: 0,
+            again: None,
         }
     }
 }
@@ -76,6 +84,7 @@ impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
         let seat = &mut self.seats[session as usize];
         (seat.op, seat.due) = (op, op.intended);
         (seat.is_taken, seat.is_new, seat.is_established) = (true, true, false);
+        (seat.retries, seat.again) = (0, None);
         let in_warmup = op.intended < self.config.window.start;
         if !seat.walk.begin(&mut self.users, in_warmup) {
             // It has not begun: there is no record for it.
@@ -177,9 +186,13 @@ impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
         }
         let step = seat.walk.reads_as(request);
         completion.outcome = outcome;
+        let tries_again = self.tries_again(&completion, now);
         // A redirection belongs to its step.
         completion.target = step;
         self.completed.push(completion);
+        if tries_again {
+            return;
+        }
         if let AfterResponse::Redirected(to) = follows {
             return self.send(io, session, to, (now, now));
         }
@@ -195,10 +208,33 @@ impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
         }
     }
 
+    /// Whether the request of an ended attempt is sent again after a pause, which then begins. What
+    /// a program gave is not asked for twice.
+    fn tries_again(&mut self, ended: &Completion, now: Nanos) -> bool {
+        let (session, request) = (ended.lane, ended.target);
+        let is_asked = self.program_of(request).is_some();
+        let Some(retries) = &mut self.config.retries else {
+            return false;
+        };
+        let seat = &mut self.seats[session as usize];
+        let tried = if is_asked { u32::MAX } else { seat.retries };
+        let Some(at) = retries.on_end(seat.first, tried, ended, now) else {
+            seat.retries = 0;
+            return false;
+        };
+        seat.retries += 1;
+        (seat.due, seat.again) = (at, Some(request));
+        self.thinking.push(Reverse((at, session)));
+        true
+    }
+
     /// Continues a session.
     fn go_on<B: Backend>(&mut self, io: &mut B, session: u32, times: (Nanos, Nanos)) {
         if let Some(end) = self.seats[session as usize].ends.take() {
             return self.leave(io, session, end, times.1);
+        }
+        if let Some(request) = self.seats[session as usize].again.take() {
+            return self.send(io, session, request, times);
         }
         if self.asks(session) {
             return self.go_on_asking(io, session, times);
@@ -262,7 +298,7 @@ impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
     }
 
     /// Ends a request that the limit held back. The first of a session counts as begun.
-    fn end_held(&mut self, session: u32, request: u32, now: Nanos) {
+    pub(super) fn end_held(&mut self, session: u32, request: u32, now: Nanos) {
         let seat = &self.seats[session as usize];
         if seat.is_new {
             let step = (request, seat.due);
@@ -321,7 +357,15 @@ impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
         from: Nanos,
         (started, now): (Nanos, Nanos),
     ) {
-        let seat = &self.seats[session as usize];
+        let seat = &mut self.seats[session as usize];
+        if let Some(retries) = &mut self.config.retries {
+            if seat.retries == 0 {
+                seat.first = seat.due;
+                retries.on_request(seat.due, now);
+            } else {
+                retries.on_retry(seat.first, seat.due, now);
+            }
+        }
         let read_as = seat.walk.reads_as(request);
         let limit = self.users.plan().requests[read_as as usize].timeout;
         let op = Op { intended: seat.due, lane: session };
@@ -351,128 +395,6 @@ impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
             } else {
                 self.go_on(io, session, (now, now))
             }
-        }
-    }
-
-    /// Ends a session. The next one that waits takes its seat.
-    pub(super) fn leave<B: Backend>(
-        &mut self,
-        io: &mut B,
-        session: u32,
-        end: SessionEnd,
-        now: Nanos,
-    ) {
-        let kind = self.seats[session as usize].walk.kind();
-        if !P::WAITS || self.users.plan().kinds[usize::from(kind)].new_connection {
-            self.inner.close_lane(io, session);
-        }
-        self.end(session, end, now);
-        if let Some(waits) = self.waiting.pop_front() {
-            self.free.pop();
-            self.seat(io, session, waits, now);
-        }
-    }
-
-    /// Ends a session that has a seat.
-    fn end(&mut self, session: u32, end: SessionEnd, now: Nanos) {
-        let seat = &mut self.seats[session as usize];
-        seat.is_taken = false;
-        (seat.planned, seat.awaited, seat.ends) = (None, None, None);
-        let (op, kind) = (seat.op, seat.walk.kind());
-        let ended_at = seat.due.min(now).max(op.intended);
-        self.free.push(session);
-        self.book((op, kind), end, (ended_at, now));
-    }
-
-    /// Records the end of a session of this kind.
-    fn book(&mut self, (op, kind): (Op, u16), end: SessionEnd, (ended_at, now): (Nanos, Nanos)) {
-        let measured = &mut self.measured.kinds[usize::from(kind)];
-        let window = self.config.window;
-        let outcome = match end {
-            SessionEnd::Completed => Outcome::Ok,
-            SessionEnd::Failed(_, outcome) => outcome,
-            SessionEnd::Unfinished => Outcome::InFlight,
-        };
-        match end {
-            SessionEnd::Unfinished => measured.unfinished += 1,
-            _ if !window.contains(ended_at) => {}
-            SessionEnd::Completed => {
-                measured.completed += 1;
-                measured.time.record(ended_at - op.intended);
-            }
-            SessionEnd::Failed(request, _) => {
-                measured.failed += 1;
-                measured.unanswered += u64::from(!outcome.is_response());
-                *measured.failed_at.entry(request).or_default() += 1;
-            }
-        }
-        self.note_attempt(op, outcome);
-        self.in_flight -= 1;
-        self.ended.push(Completion {
-            completed: ended_at,
-            target: u32::from(kind),
-            ..Completion::at_once(op, now, outcome)
-        });
-    }
-
-    /// Records the end of a session as an attempt to be served.
-    #[inline]
-    fn note_attempt(&mut self, op: Op, outcome: Outcome) {
-        if let Some(attempts) = &mut self.measured.attempts
-            && self.config.window.contains(op.intended)
-        {
-            attempts.outcomes.add(match outcome {
-                Outcome::Ok => Outcome::Served,
-                other => other,
-            });
-        }
-    }
-
-    /// Ends a session before it has begun, which the generator came to at `started`. Counts at the
-    /// first step of its kind.
-    pub(super) fn turn_away(&mut self, (op, started): (Op, Nanos), outcome: Outcome, now: Nanos) {
-        let kind = self.users.draw_kind();
-        let first = self.users.plan().kinds[usize::from(kind)].first_request();
-        let step = first.unwrap_or_default();
-        self.completed.push(Completion {
-            started,
-            target: step,
-            ..Completion::at_once(op, now, outcome)
-        });
-        let end = match outcome {
-            Outcome::InFlight => SessionEnd::Unfinished,
-            _ => SessionEnd::Failed(step, outcome),
-        };
-        self.book((op, kind), end, (now, now));
-    }
-
-    /// Fails sessions that have waited too long for their turn.
-    pub(super) fn expire_waiting(&mut self, now: Nanos) {
-        while let Some(&(op, started)) = self.waiting.front()
-            && op.intended + self.config.timeout <= now
-        {
-            self.waiting.pop_front();
-            self.turn_away((op, started), Outcome::Timeout, now);
-        }
-    }
-
-    /// At the end of the load: sessions under way stay unfinished.
-    pub(super) fn cut_off(&mut self, now: Nanos) {
-        while let Some(completion) = self.inner.take_step() {
-            let step = self.seats[completion.lane as usize].walk.reads_as(completion.target);
-            self.completed.push(Completion { target: step, ..completion });
-        }
-        for (session, request) in self.limited.give_up() {
-            self.end_held(session, request, now);
-        }
-        for session in 0..self.seats.len() as u32 {
-            if self.seats[session as usize].is_taken {
-                self.cut_off_asked(session, now);
-                self.end(session, SessionEnd::Unfinished, now);
-            }
-        }
-        while let Some(waits) = self.waiting.pop_front() {
-            self.turn_away(waits, Outcome::InFlight, now);
         }
     }
 }

@@ -57,6 +57,7 @@ impl Bench {
             sessions_max,
             window: Window { start: Nanos::ZERO, end: Nanos(1_000) },
             timeout: Nanos(100),
+            retries: None,
         };
         let users = Users::new(plan, (0, 1), 1);
         Bench {
