@@ -19,6 +19,8 @@ const P99_TIMES: f64 = 2.0;
 const P99_MORE: Nanos = Nanos::from_millis(5);
 /// Least number of intervals at the end that show that the service is back.
 const BACK_MIN: usize = 3;
+/// Most intervals with slow responses of a service that is back, as a share of all since.
+const SLOW_SHARE: f64 = 0.1;
 /// Below this share of the goodput of the time before, a service that is not back is stuck.
 const STUCK_SHARE: f64 = 0.9;
 
@@ -148,26 +150,39 @@ impl BackBounds {
         }
     }
 
-    fn hold(&self, sample: &Sample) -> bool {
-        let is_quick = match (sample.p99_ns, self.p99_ns) {
+    fn is_served(&self, sample: &Sample) -> bool {
+        sample.good_per_s >= self.goodput_per_s
+    }
+
+    fn is_quick(&self, sample: &Sample) -> bool {
+        match (sample.p99_ns, self.p99_ns) {
             (Some(ns), Some(most)) => ns <= most,
             (None, Some(_)) => false,
             (_, None) => true,
-        };
-        sample.good_per_s >= self.goodput_per_s && is_quick
+        }
     }
 }
 
-/// Begin of the first interval from which on the service is back to the end. A single interval out
-/// of bounds between others that are within them is chance.
+/// Begin of the first interval from which on the service is back to the end. A single interval with
+/// too little goodput between others that have enough is chance. So are a few in which responses
+/// were slow: a neighbour on the host may have made them so.
 fn back_from(after: &[Sample], bounds: &BackBounds) -> Option<Nanos> {
-    let holds: Vec<bool> = after.iter().map(|s| bounds.hold(s)).collect();
-    let at = |index: usize| holds.get(index).copied().unwrap_or(false);
+    let is_served: Vec<bool> = after.iter().map(|s| bounds.is_served(s)).collect();
+    let at = |index: usize| is_served.get(index).copied().unwrap_or(false);
     let is_fine = |index: usize| at(index) || (index > 0 && at(index - 1) && at(index + 1));
-    let worst = (0..holds.len()).rev().find(|&index| !is_fine(index));
-    let first = worst.map_or(0, |worst| worst + 1);
-    let has_shown = holds.len().saturating_sub(first) >= BACK_MIN;
-    after.get(first).filter(|_| has_shown).map(|s| s.start)
+    let worst = (0..after.len()).rev().find(|&index| !is_fine(index));
+    let served_from = worst.map_or(0, |worst| worst + 1);
+    let slow = |from: usize| after[from..].iter().filter(|s| !bounds.is_quick(s)).count();
+    let is_back = |from: &usize| {
+        let rest = after.len() - from;
+        let begins_well = after[*from..].iter().take(BACK_MIN).all(|s| bounds.is_quick(s));
+        let end = after.len() - (rest / 4).max(BACK_MIN);
+        begins_well
+            && slow(*from) as f64 <= (SLOW_SHARE * rest as f64).max(1.0)
+            && 3 * slow(end) <= after.len() - end
+    };
+    let last = after.len().checked_sub(BACK_MIN)?;
+    (served_from..=last).find(is_back).map(|index| after[index].start)
 }
 
 fn phase(samples: &[Sample]) -> RecoverPhase {
@@ -185,4 +200,51 @@ fn refuses(trial: &TrialReport) -> bool {
     let ends = |all: &[Outcome]| all.iter().map(|&end| trial.outcomes.count(end)).sum::<u64>();
     let refused = ends(&[Outcome::Refused, Outcome::Unreachable, Outcome::ConnectTimeout]);
     refused > 0 && refused >= ends(&[Outcome::Timeout, Outcome::ResponseTimeout])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: BackBounds = BackBounds { goodput_per_s: 95.0, p99_ns: Some(10) };
+
+    /// Intervals of a second: `.` as before, `s` slow, `f` with failures, and the second from
+    /// which on the service is back.
+    fn back(intervals: &str) -> Option<u64> {
+        let sample = |(second, kind): (u64, char)| Sample {
+            start: Nanos::from_secs(second),
+            end: Nanos::from_secs(second + 1),
+            offered: 100,
+            attempted: 100,
+            good: 100,
+            failed: 0,
+            good_per_s: if kind == 'f' { 50.0 } else { 100.0 },
+            p99_ns: Some(if kind == 's' { 20 } else { 5 }),
+        };
+        let samples: Vec<Sample> = (0..).zip(intervals.chars()).map(sample).collect();
+        back_from(&samples, &BOUNDS).map(|back| back.0 / 1_000_000_000)
+    }
+
+    #[test]
+    fn back_is_for_good_but_for_chance() {
+        for (intervals, expected) in [
+            ("..........", Some(0)),
+            ("fff.......", Some(3)),
+            ("ff..f.....", Some(2)),
+            // Twice in a row is no chance.
+            ("f...ff....", Some(6)),
+            ("fsss......", Some(4)),
+            // A neighbour slows the host down for two seconds of a minute.
+            ("s....................................ss...............", Some(1)),
+            // Slow again and again.
+            ("s..s..s..s..s..s..", None),
+            ("......ssss", None),
+            ("........ff", None),
+            ("ffffffffff", None),
+            (".......sss", None),
+            ("..", None),
+        ] {
+            assert_eq!(back(intervals), expected, "{intervals}");
+        }
+    }
 }
