@@ -137,7 +137,8 @@ impl TargetConversation for Http2 {
     }
 
     fn not_spoken(_: String) -> String {
-        "it does not speak HTTP/2 without TLS: use --http1.1, or https://".to_owned()
+        "it does not speak HTTP/2 without TLS: use https:// or grpcs://, or --http1.1 for HTTP"
+            .to_owned()
     }
 }
 

@@ -261,9 +261,14 @@ fn fields(request: &HttpRequest, scheme: &str) -> Vec<Field> {
     };
     let agent = concat!("knee/", env!("CARGO_PKG_VERSION"));
     unless_given("user-agent", agent, None);
-    unless_given("accept", "*/*", None);
+    // A call of gRPC accepts what it is by its type, and its messages tell their own lengths.
+    let mut headers = request.headers.iter();
+    let is_call = headers.any(|(n, v)| n == "content-type" && v == "application/grpc");
+    if !is_call {
+        unless_given("accept", "*/*", None);
+    }
     let implied = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");
-    if implied || !request.body.is_empty() || has(Part::Body) {
+    if !is_call && (implied || !request.body.is_empty() || has(Part::Body)) {
         let length = request.body.len().to_string();
         unless_given("content-length", &length, Some(Part::Body));
     }
