@@ -49,8 +49,6 @@ pub fn one_line(error: &clap::Error, command: &Command) -> String {
 /// `--rate <N>` without its value's name; a positional's name without its brackets.
 fn option_name(argument: &str) -> String {
     let name = argument.split([' ', '=']).next().unwrap_or_default();
-    // `--hysteresis[=<T>]`: the value may be left out.
-    let name = name.strip_suffix('[').unwrap_or(name);
     let within = |open, close| name.strip_prefix(open)?.strip_suffix(close);
     within('<', '>').or(within('[', ']')).unwrap_or(name).to_string()
 }

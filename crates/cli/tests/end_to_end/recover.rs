@@ -72,7 +72,7 @@ fn smallest_trigger_is_found_and_the_load_goes_up_and_down() {
         let server = KneeServer::start(&[&STATION[..], &["--max-queue", "60"]].concat());
         let url = server.url();
         let load = ["recover", &url, "-R", "100", "--trigger-max", "4x", "--timeout", "100ms"];
-        let retries = ["--retries", "3", "--backoff", "exp(20ms,100ms)", "--hysteresis=1s"];
+        let retries = ["--retries", "3", "--backoff", "exp(20ms,100ms)", "--hysteresis", "1s"];
         let times = ["--warmup", "300ms", "--before", "1s", "--for", "1s", "--after", "2s"];
         let rest = ["--rest", "1s", "--interval", "200ms", "--json", "-"];
         (run(&[&load[..], &retries, &times, &rest].concat()), ())

@@ -98,10 +98,13 @@ fn a_stopped_open_loop_is_invalid_and_says_why() {
 /// So this is about a time at which it was not.
 #[test]
 fn a_stopped_closed_loop_is_invalid_and_says_why() {
-    let slowest = |trial: &Value| trial["response_time_ns"]["max"].as_u64().unwrap();
+    // Where other delays of knee leave only a range of it, it is no such time either.
+    let is_in_time = |trial: &Value| {
+        trial["response_time_ns"]["max"].as_u64().is_some_and(|slowest| slowest < 400 * MS)
+    };
     let stopped = || stopped_for_half_a_second(&["--vusers", "2"]);
     let trials = std::iter::repeat_with(stopped).take(5);
-    let answered_in_time = trials.into_iter().find(|trial| slowest(trial) < 400 * MS);
+    let answered_in_time = trials.into_iter().find(is_in_time);
     let trial = answered_in_time.expect("the target answers in time");
     let read_late = trial["pick_up_ns"]["max"].as_u64().unwrap();
     assert!(read_late > 400 * MS, "{:#}", trial["pick_up_ns"]);

@@ -116,11 +116,10 @@ pub struct RawRecover {
     #[arg(long, help_heading = "Load")]
     explain: bool,
 
-    /// Then raise the load to the trigger and lower it again, in steps of this time [default: 5s]
+    /// Then raise the load to the trigger and lower it again, in steps of this time, such as 5s
     ///
     /// It shows whether the service serves on the way down what it served on the way up.
     #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Load")]
-    #[arg(num_args = 0..=1, default_missing_value = "5s", require_equals = true)]
     #[arg(conflicts_with = "trigger_exec")]
     #[serde(serialize_with = "typed")]
     hysteresis: Option<Nanos>,

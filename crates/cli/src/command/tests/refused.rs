@@ -91,7 +91,7 @@ const REFUSED: &[(&str, &str)] = &[
         "recover http://h/ -R 100 --trigger-max 3x --trigger 2x",
         "--trigger-max and --trigger exclude each other: leave one out",
     ),
-    ("recover http://h/ -R 100 --hysteresis=0", "--hysteresis: '0' is no time at all:…"),
+    ("recover http://h/ -R 100 --hysteresis 0", "--hysteresis: '0' is no time at all:…"),
     ("recover http://h/ -R 100 --trigger 50", "--trigger: is not above the base load of 100/s"),
     ("recover http://h/ -R 100 --trigger 1x", "--trigger: '1x' is no multiple above 1:…"),
     (

@@ -150,6 +150,10 @@ impl Recover {
             ..known
         };
         conclusion.answer = words::answer(&conclusion, shown);
+        if progress.has_doubtful_steps() {
+            conclusion.answer += ". What is served on the way up and down is not known: that load \
+                                  was not kept";
+        }
         conclusion
     }
 }

@@ -208,6 +208,12 @@ impl RecoverProgress<'_> {
         rows.collect()
     }
 
+    /// Whether steps up and down were made whose load was not kept.
+    pub(super) fn has_doubtful_steps(&self) -> bool {
+        let mut steps = self.made.iter().filter(|made| made.part == RecoverPart::Hysteresis);
+        steps.any(|made| made.trial_verdict != Verdict::Valid)
+    }
+
     /// Goodput on both ways, where the load went up and down in steps.
     pub(super) fn hysteresis(&self, spec: &RecoverSpec) -> Vec<HysteresisStep> {
         let is_steps = |made: &Made| {
