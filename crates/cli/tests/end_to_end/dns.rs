@@ -1,7 +1,7 @@
-//! Loads in DNS: against a server of these tests, and the servers of others.
+//! Loads in DNS: against a server of these tests, `knee serve dns`, and the servers of others.
 
 use crate::support::http_servers::{HttpServer, launch};
-use crate::support::{TempPath, backends, measured, run};
+use crate::support::{KneeServer, TempPath, backends, measured, run};
 use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -138,6 +138,49 @@ fn what_cannot_be_asked_is_one_line() {
         assert!(ended.stderr.contains(want), "{want}: {}", ended.stderr);
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     }
+}
+
+fn serve(options: &[&str]) -> KneeServer {
+    let always = &["dns", "--listen", "127.0.0.1:0", "--seed", "1", "--json", "-"];
+    KneeServer::of(&[always, options].concat())
+}
+
+#[test]
+fn the_reference_server_answers_over_udp_and_tcp() {
+    let names = "www.example.com A\nexample.com SOA\na.example.com TXT\nexample.org A\n";
+    let file = TempPath::with("dns-served", names);
+    let arrivals = TempPath::new("dns-arrivals");
+    let server =
+        serve(&["--workers", "4", "--service", "fixed(1ms)", "--arrivals", arrivals.str()]);
+    for (scheme, queries) in [("dns", "udp_queries"), ("dns+tcp", "tcp_queries")] {
+        let url = format!("{scheme}://{}", server.address);
+        let options = ["--targets", file.str(), "-R", "400", "-n", "200", "-c", "4"];
+        let trial = trial(&url, &options);
+        assert_eq!(trial["outcomes"]["ok"], 150, "{queries}: {:#}", trial["outcomes"]);
+        assert_eq!(trial["outcomes"]["dns_nxdomain"], 50, "{queries}: {:#}", trial["outcomes"]);
+        assert!(trial["response_time_ns"]["min"].as_u64() >= Some(1_000_000), "{trial:#}");
+    }
+    let served = server.served();
+    let counts = ["udp_queries", "tcp_queries", "connections_max", "unsent", "ignored", "dropped"];
+    let counts = counts.map(|name| served[name].as_u64().unwrap());
+    assert_eq!(counts, [200, 200, 4, 0, 0, 0], "{served}");
+    assert_eq!(served["answers"], serde_json::json!({"NOERROR": 300, "NXDOMAIN": 100}));
+    let times = std::fs::read_to_string(&arrivals.0).unwrap();
+    let times: Result<Vec<u64>, _> = times.lines().map(str::parse).collect();
+    assert_eq!(times.unwrap().len(), 400);
+}
+
+#[test]
+fn the_reference_server_truncates_what_does_not_fit() {
+    let server = serve(&["--records", "40"]);
+    let question = |scheme: &str| format!("{scheme}://{}/www.example.com", server.address);
+    let over_udp = trial(&question("dns"), &["-n", "20"]);
+    assert_eq!(over_udp["outcomes"]["dns_truncated"], 20, "{:#}", over_udp["outcomes"]);
+    let over_tcp = trial(&question("dns+tcp"), &["-n", "20"]);
+    assert_eq!(over_tcp["outcomes"]["ok"], 20, "{:#}", over_tcp["outcomes"]);
+    // Length, header, question, and 40 records.
+    assert_eq!(over_tcp["bytes_received"], 20 * (2 + 12 + 21 + 40 * 16), "{over_tcp:#}");
+    assert_eq!(server.served()["truncated"], 20);
 }
 
 const ZONE: &str = "\
