@@ -84,7 +84,7 @@ impl fmt::Display for DnsServerStats {
         write!(f, "queries     {udp} over UDP, {tcp} over TCP")?;
         if tcp > 0 {
             let (connections, most) = (self.connections, self.connections_max);
-            write!(f, " on {connections} connections (at most {most} at once)")?;
+            write!(f, "\nconnections {connections} ({most} at once at most)")?;
         }
         let codes = self.answers.iter().map(|(code, count)| (*code, *count));
         let answers = codes.chain(iter::once(("truncated", self.truncated)));
