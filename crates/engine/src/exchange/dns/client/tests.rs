@@ -1,4 +1,7 @@
+mod oracle;
+
 use super::*;
+use crate::exchange::dns::DnsViolation;
 use crate::exchange::{EventQueue, Outbox};
 use knee_load::spec::{HttpRequest, Pick, Protocol, Url};
 use knee_load::time::Nanos;

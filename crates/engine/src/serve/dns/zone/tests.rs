@@ -1,5 +1,6 @@
 use super::*;
 use crate::exchange::dns::{check_answer, put_query};
+use hickory_proto::op::Message;
 use knee_load::spec::DnsQuestion;
 use proptest::prelude::*;
 
@@ -28,6 +29,9 @@ fn ask(records: u8, query: &[u8], over: Transport) -> (ZoneAnswer, DnsHeader, Ve
     assert_eq!(check_answer(&message, &header), Ok(()), "{message:?}");
     assert_eq!((header.is_answer, header.is_truncated), (true, answer.is_truncated));
     assert_eq!(header.rcode, answer.rcode as u16);
+    let read = Message::from_vec(&message).unwrap();
+    assert_eq!(read.answers.len(), usize::from(header.counts[1]), "{read}");
+    assert_eq!(read.edns.is_some(), header.counts[3] > 0, "{read}");
     (answer, header, message)
 }
 
