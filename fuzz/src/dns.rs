@@ -95,7 +95,9 @@ fn shared(over_tcp: bool) -> DnsShared {
 fn check_ends(events: &[OpEvent]) {
     let mut ended = [false; OPERATIONS as usize];
     for one in events {
-        let (OpEvent::Answered { op, .. } | OpEvent::Failed { op, .. }) = *one else {
+        let (OpEvent::Answered { op, .. } | OpEvent::Failed { op, .. } | OpEvent::Diverted(op)) =
+            *one
+        else {
             continue;
         };
         let ended = &mut ended[op as usize];

@@ -104,6 +104,8 @@ fn check_order(events: &[OpEvent]) {
             | OpEvent::Opened
             | OpEvent::NotOpened(_)
             | OpEvent::Surplus
+            | OpEvent::Diverted(_)
+            | OpEvent::Exhausted
             | OpEvent::Unmatched => panic!("not of HTTP/2"),
         };
         let ended = &mut ended[op as usize];

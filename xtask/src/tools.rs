@@ -55,6 +55,7 @@ pub const PEERS: &[Tool] = &[
     tool("ab", "apache2-utils", "ab as a peer"),
     tool("h2load", "nghttp2-client", "h2load as a peer"),
     tool("iperf3", "iperf3", "iperf3 as a peer"),
+    tool("dnsperf", "dnsperf", "dnsperf as a peer"),
     tool("nginx", "nginx-light", "TLS and HTTP/2 against nginx"),
     tool("nghttpd", "nghttp2-server", "HTTP/2 against nghttpd"),
     tool("openssl", "openssl", "a certificate for nginx"),

@@ -1,7 +1,7 @@
 //! One worker: the hot loop of a run, on a thread of its own. Workers share nothing.
 
 use crate::generator::WorkerUse;
-use crate::pool::client::{Client, Tally};
+use crate::pool::client::Client;
 use crate::reactor::{Backend, Event, EventTime, ReceiveClock, Sink, Waiter};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use knee_load::both_ends::Sampler;
@@ -328,10 +328,10 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
         for part in self.recorder.roll_all(now) {
             emit(part);
         }
-        let Tally { opened, open_max, surplus, unmatched, in_flight, .. } = self.client.tally();
+        let tally = self.client.tally();
         let mut measurement = self.recorder.finish(now);
         measurement.attempts = self.driver.finish(now).or_else(|| self.client.take_attempts(now));
-        measurement.lost = in_flight;
+        measurement.lost = tally.in_flight;
         measurement.malformed_because = self.client.first_violation();
         measurement.stream_reset_because = self.client.first_reset();
         if let Some(messages) = &mut measurement.messages {
@@ -339,10 +339,12 @@ impl<C: Client, K: Clock> WorkerLoop<C, K> {
         }
         measurement.handshakes = self.client.take_handshakes();
         measurement.sessions = self.client.take_sessions();
-        measurement.connections_opened = opened;
-        measurement.connections_max = open_max;
-        measurement.surplus = surplus;
-        measurement.unmatched = unmatched;
+        measurement.connections_opened = tally.opened;
+        measurement.connections_max = tally.open_max;
+        measurement.surplus = tally.surplus;
+        measurement.unmatched = tally.unmatched;
+        measurement.diverted = tally.diverted;
+        measurement.exhausted = tally.exhausted;
         measurement.rate_limit = self.client.rate_limit().map(RateLimit::used);
         measurement
     }

@@ -6,6 +6,7 @@
 mod bulk;
 mod closed;
 mod contender;
+mod dns;
 mod fleet;
 mod grpc;
 mod lab;
@@ -56,6 +57,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("tls", protocols::run_tls),
     ("http2", protocols::run_http2),
     ("grpc", grpc::run),
+    ("dns", dns::run),
     ("streams", streams::run),
     ("sessions", sessions::run),
     ("fleet", fleet::run),

@@ -128,6 +128,25 @@ pub fn ab(out: &str) -> Result<ContenderReport, String> {
     })
 }
 
+/// `  Queries completed:    N (100.00%)`, `  Queries lost:`, `  Response codes:       NOERROR N (…`
+/// and `  Run time (s):         1.003495`.
+pub fn dnsperf(out: &str) -> Result<ContenderReport, String> {
+    let after = |label: &str| {
+        let (_, rest) = line_with(out, label)?.split_once(label).unwrap_or_default();
+        let word = rest.split_whitespace().next().unwrap_or_default();
+        word.parse::<f64>().map_err(|_| format!("no number after {label}"))
+    };
+    let requests = after("Queries completed:")?;
+    // Without any success the code is not listed.
+    let ok = after("NOERROR").unwrap_or(0.0);
+    Ok(ContenderReport {
+        requests,
+        seconds: after("Run time (s):")?,
+        errors: after("Queries lost:")? + requests - ok,
+        ..ContenderReport::default()
+    })
+}
+
 /// `finished in 1.00s, …` and `requests: N total, N started, N done, N succeeded, N failed, …`.
 pub fn h2load(out: &str) -> Result<ContenderReport, String> {
     let finished = line_with(out, "finished in ")?.trim_start_matches("finished in ");

@@ -1,7 +1,7 @@
-//! Loads in DNS: against a server of these tests, and the servers of others.
+//! Loads in DNS: against a server of these tests, `knee serve dns`, and the servers of others.
 
 use crate::support::http_servers::{HttpServer, launch};
-use crate::support::{TempPath, backends, measured, run};
+use crate::support::{KneeServer, TempPath, backends, measured, run};
 use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Answers queries over UDP by the first label of their name. `lost` has no answer, `twice` two,
-/// `none` NXDOMAIN, and `cut` a truncated one. Others have NOERROR.
+/// `none` NXDOMAIN, and `cut` a truncated one, though nobody listens over TCP. Others have NOERROR.
 struct DnsServer {
     address: SocketAddr,
     asked: Arc<AtomicU64>,
@@ -96,7 +96,8 @@ fn every_query_ends_in_what_its_answer_says() {
     let outcomes = &trial["outcomes"];
     assert_eq!(outcomes["ok"], 40, "{outcomes:#}");
     assert_eq!(outcomes["dns_nxdomain"], 20, "{outcomes:#}");
-    assert_eq!(outcomes["dns_truncated"], 20, "{outcomes:#}");
+    assert_eq!(outcomes["refused"], 20, "{outcomes:#}");
+    assert_eq!(trial["truncated_answers"], 20, "{trial:#}");
     assert_eq!(outcomes["timeout"], 20, "{outcomes:#}");
     assert_eq!(trial["unmatched_answers"], 20, "{trial:#}");
     assert_eq!(server.asked.load(Ordering::Relaxed), 100);
@@ -137,6 +138,90 @@ fn what_cannot_be_asked_is_one_line() {
         assert_eq!(ended.status, Some(2), "{ended:?}");
         assert!(ended.stderr.contains(want), "{want}: {}", ended.stderr);
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
+}
+
+fn serve(options: &[&str]) -> KneeServer {
+    let always = &["dns", "--listen", "127.0.0.1:0", "--seed", "1", "--json", "-"];
+    KneeServer::of(&[always, options].concat())
+}
+
+#[test]
+fn the_reference_server_answers_over_udp_and_tcp() {
+    let names = "www.example.com A\nexample.com SOA\na.example.com TXT\nexample.org A\n";
+    let file = TempPath::with("dns-served", names);
+    let arrivals = TempPath::new("dns-arrivals");
+    let server =
+        serve(&["--workers", "4", "--service", "fixed(1ms)", "--arrivals", arrivals.str()]);
+    for (scheme, queries) in [("dns", "udp_queries"), ("dns+tcp", "tcp_queries")] {
+        let url = format!("{scheme}://{}", server.address);
+        let options = ["--targets", file.str(), "-R", "400", "-n", "200", "-c", "4"];
+        let trial = trial(&url, &options);
+        assert_eq!(trial["outcomes"]["ok"], 150, "{queries}: {:#}", trial["outcomes"]);
+        assert_eq!(trial["outcomes"]["dns_nxdomain"], 50, "{queries}: {:#}", trial["outcomes"]);
+        assert!(trial["response_time_ns"]["min"].as_u64() >= Some(1_000_000), "{trial:#}");
+    }
+    let served = server.served();
+    let counts = ["udp_queries", "tcp_queries", "connections_max", "unsent", "ignored", "dropped"];
+    let counts = counts.map(|name| served[name].as_u64().unwrap());
+    assert_eq!(counts, [200, 200, 4, 0, 0, 0], "{served}");
+    assert_eq!(served["answers"], serde_json::json!({"NOERROR": 300, "NXDOMAIN": 100}));
+    let times = std::fs::read_to_string(&arrivals.0).unwrap();
+    let times: Result<Vec<u64>, _> = times.lines().map(str::parse).collect();
+    assert_eq!(times.unwrap().len(), 400);
+}
+
+#[test]
+fn the_reference_server_truncates_what_does_not_fit() {
+    let server = serve(&["--records", "40"]);
+    let names = TempPath::with("dns-cut", "www.example.com A\nexample.com SOA\n");
+    let url = |scheme: &str| format!("{scheme}://{}", server.address);
+    // Header, question, and 40 records; over TCP behind its length.
+    let (bare, whole) = (12 + 21, 2 + 12 + 21 + 40 * 16);
+    let soa = 12 + 17 + 12 + 32;
+    let over_tcp = trial(&url("dns+tcp"), &["--targets", names.str(), "-n", "20"]);
+    assert_eq!(over_tcp["outcomes"]["ok"], 20, "{:#}", over_tcp["outcomes"]);
+    assert_eq!(over_tcp["bytes_received"], 10 * (whole + 2 + soa), "{over_tcp:#}");
+    assert_eq!(over_tcp["truncated_answers"], Value::Null);
+    let udp = url("dns");
+    for backend in backends(&url("dns+tcp")) {
+        for load in [&["--vusers", "4"][..], &["-R", "500", "-c", "4"]] {
+            let options = ["--targets", names.str(), "-n", "200", "--backend", backend];
+            let trial = trial(&udp, &[load, &options].concat());
+            assert_eq!(trial["outcomes"]["ok"], 200, "{:#}", trial["outcomes"]);
+            assert_eq!(trial["truncated_answers"], 100, "{trial:#}");
+            assert_eq!(trial["bytes_received"], 100 * (bare + whole + soa), "{trial:#}");
+            assert_eq!(trial["bytes_sent"], 100 * (33 + 35 + 29), "{trial:#}");
+        }
+    }
+    let ended = run(&["run", &format!("{udp}/www.example.com"), "-n", "5", "--full"]);
+    let want = "truncated answers  5 in the whole trial, asked again over TCP\n";
+    assert!(ended.stdout.contains(want), "{}", ended.stdout);
+}
+
+#[test]
+fn answers_that_match_nothing_are_in_the_text() {
+    let server = DnsServer::start();
+    let ended = run(&["run", &server.url("twice.a"), "-n", "5"]);
+    // The run may end before the last one comes.
+    let line = ended.stdout.lines().find(|line| line.contains("unmatched answers"));
+    let line = line.unwrap_or_else(|| panic!("{}", ended.stdout));
+    assert!(line.ends_with(", late, repeated or never asked for"), "{line}");
+}
+
+#[test]
+fn users_of_one_port_that_run_out_of_ids_are_told() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let url = format!("dns://{}/a", silent.local_addr().unwrap());
+    for (users, is_told) in [("65535", false), ("65600", true)] {
+        let options = ["--vusers", users, "-c", "1", "-n", users, "-t", "1", "--timeout", "2s"];
+        let report = measured(&[&["run", &url], &options[..]].concat());
+        let trial = &report["trials"][0];
+        assert_eq!(trial["outcomes"]["timeout"].to_string(), users, "{:#}", trial["outcomes"]);
+        assert_eq!(trial["ids_exhausted"].is_u64(), is_told, "{users}");
+        let findings = report["findings"].as_array().unwrap();
+        let told = findings.iter().any(|finding| finding["code"] == "ids_exhausted");
+        assert_eq!(told, is_told, "{findings:#?}");
     }
 }
 

@@ -310,6 +310,13 @@ pub struct TrafficReport {
     /// asked for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unmatched_answers: u64,
+    /// Answers that did not fit into their datagrams, in the whole trial. Their operations went on
+    /// over TCP.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub truncated_answers: u64,
+    /// Times at which all 65,536 ids of a connection of DNS were taken, in the whole trial.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ids_exhausted: u64,
     /// Each target on its own, in the order of the targets file; absent where there is one. Of
     /// sessions each step, however many there are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

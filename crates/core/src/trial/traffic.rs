@@ -29,6 +29,8 @@ pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
         unsent: measured.unsent,
         surplus_responses: measured.surplus,
         unmatched_answers: measured.unmatched,
+        truncated_answers: measured.diverted,
+        ids_exhausted: measured.exhausted,
         targets: targets(&measured.targets, &trial.spec.target, measured.window.length()),
     }
 }

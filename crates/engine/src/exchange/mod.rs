@@ -135,6 +135,19 @@ pub(crate) trait WithConversation {
 
     /// Does it.
     fn with<X: TargetConversation>(self, settings: &X::Settings) -> Self::Output;
+
+    /// Does it with a conversation in cleartext whose operations may go on by other settings
+    /// ([`OpEvent::Diverted`]).
+    fn with_diversion<X: TargetConversation>(
+        self,
+        settings: &X::Settings,
+        _then: &X::Settings,
+    ) -> Self::Output
+    where
+        Self: Sized,
+    {
+        self.with::<X>(settings)
+    }
 }
 
 /// Chooses the conversation with a target by its protocol.
@@ -146,7 +159,10 @@ pub(crate) fn with_conversation<W: WithConversation>(target: &Target, work: W) -
         Protocol::Http(settings) => work.with::<Http1>(settings),
         Protocol::WebSocket(settings) => work.with::<WebSocket>(settings),
         Protocol::Grpc(_) => work.with::<Http2>(&target.protocol.http()),
-        Protocol::Dns(settings) => work.with::<Dns>(settings),
+        Protocol::Dns(settings) => match settings.after_truncation() {
+            Some(then) => work.with_diversion::<Dns>(settings, &then),
+            None => work.with::<Dns>(settings),
+        },
     }
 }
 
@@ -404,6 +420,9 @@ pub enum OpEvent {
         /// The reason.
         outcome: Outcome,
     },
+    /// The answer is whole, and says that the operation goes on over a connection of another kind:
+    /// one that [`WithConversation::with_diversion`] names.
+    Diverted(FlightId),
     /// The target will never process the operation. It may be sent again over another connection.
     Unprocessed(FlightId),
     /// The target broke a rule of the protocol, in words. Comes after the failures that follow from
@@ -418,6 +437,8 @@ pub enum OpEvent {
     /// Unrequested bytes follow a complete response. Comes before that response's event if both
     /// were received together.
     Surplus,
+    /// As many operations are under way on the connection as the protocol has numbers for.
+    Exhausted,
     /// An answer came that no operation under way waits for: late, repeated or never asked for.
     Unmatched,
 }

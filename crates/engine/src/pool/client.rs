@@ -161,6 +161,10 @@ pub(crate) struct Tally {
     pub surplus: u64,
     /// Answers that no operation under way waited for.
     pub unmatched: u64,
+    /// Operations that went on over a connection of another kind.
+    pub diverted: u64,
+    /// Times at which a connection had no number left for another operation.
+    pub exhausted: u64,
 }
 
 /// Completed operations until they are taken, in the order of their ends. Readers get references:
@@ -180,13 +184,22 @@ impl Completions {
     /// The next one; ask until there is none.
     #[inline]
     pub(super) fn take(&mut self) -> Option<&Completion> {
-        if self.taken == self.all.len() {
-            self.all.clear();
-            self.taken = 0;
+        if self.is_exhausted() {
             return None;
         }
         self.taken += 1;
         self.all.get(self.taken - 1)
+    }
+
+    /// Whether all were taken, which are then forgotten.
+    #[inline]
+    pub(super) fn is_exhausted(&mut self) -> bool {
+        let is_exhausted = self.taken == self.all.len();
+        if is_exhausted {
+            self.all.clear();
+            self.taken = 0;
+        }
+        is_exhausted
     }
 }
 

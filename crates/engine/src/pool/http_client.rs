@@ -40,6 +40,8 @@ const DRAIN_MAX: Nanos = Nanos::from_secs(1);
 pub(crate) struct ClientConfig {
     /// The target's address.
     pub address: RawAddress,
+    /// The first of its slots: those before it are another client's.
+    pub first_slot: u32,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
     /// Most connections open at once.
@@ -125,6 +127,8 @@ pub(crate) struct HttpClient<L: Link, X: Conversation, P: Policy = Pooled> {
     /// Values for the holes of requests, by session.
     fills: Vec<Fills>,
     completed: Completions,
+    /// Operations that go on elsewhere, as they ended here.
+    diverted: Vec<Completion>,
     tally: Tally,
     violation: Option<String>,
     reset: Option<String>,
@@ -141,10 +145,11 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         link: L::Shared,
         exchange: X::Shared,
     ) -> HttpClient<L, X, P> {
-        let slots = if P::WAITS { config.slots() } else { config.connections_max as usize };
+        let own = if P::WAITS { config.slots() } else { config.connections_max as usize };
+        let slots = config.first_slot as usize + own;
         HttpClient {
             connections: (0..slots).map(|_| Connection::default()).collect(),
-            free: (0..slots as u32).rev().collect(),
+            free: (config.first_slot..slots as u32).rev().collect(),
             ready: if config.keeps_all_open {
                 Ready::new(slots).in_turns()
             } else {
@@ -165,6 +170,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
             streams: MessageStreams::new(),
             fills: Vec::new(),
             completed: Completions::default(),
+            diverted: Vec::new(),
             tally: Tally::default(),
             violation: None,
             reset: None,
@@ -189,7 +195,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         u32::try_from(self.config.operations_max()).unwrap_or(u32::MAX)
     }
 
-    /// Connections that the backend needs room for.
+    /// Connections that the backend needs room for, those of slots before its own among them.
     pub(crate) fn slots(&self) -> usize {
         self.connections.len()
     }
@@ -419,6 +425,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     #[inline]
     pub(super) fn take_step(&mut self) -> Option<Completion> {
         self.completed.take().copied()
+    }
+
+    /// An operation that goes on over a connection of another kind, as it ended here.
+    #[inline]
+    pub(super) fn take_diverted(&mut self) -> Option<Completion> {
+        self.diverted.pop()
     }
 
     /// Closes the connection of a lane on which nothing is under way.

@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 mod deadlines;
+pub(crate) mod diverting_client;
 mod flight;
 mod flights;
 pub(crate) mod http_client;

@@ -6,6 +6,7 @@ use knee_load::rng::{self, Rng};
 use knee_load::spec::{Pick, Target};
 
 /// One worker's view of the requests.
+#[derive(Clone)]
 pub(crate) struct RequestSet {
     bytes: WireRequests,
     /// Requests that may be sent twice.
@@ -48,6 +49,11 @@ impl RequestSet {
         };
         let next = first % bytes.count();
         RequestSet { idempotent: idempotent.collect(), safe, weights, next, rng, bytes }
+    }
+
+    /// The same requests as they leave over a connection of another kind.
+    pub(crate) fn serialised_as(&self, bytes: WireRequests) -> RequestSet {
+        RequestSet { bytes, ..self.clone() }
     }
 
     /// Picks the next request.

@@ -10,6 +10,7 @@ use crate::exchange::{
 use crate::kernel::limits;
 use crate::link::{Cleartext, Link, Tls};
 use crate::pool::client::Client;
+use crate::pool::diverting_client::DivertingClient;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
 use crate::pool::requests::RequestSet;
 use crate::pool::session_client::{SessionClient, SessionConfig};
@@ -134,6 +135,16 @@ impl Dispatch<'_> {
         }
     }
 
+    fn worker_setup(&self) -> WorkerSetup<'_> {
+        let spec = self.plan.spec;
+        WorkerSetup {
+            target: &spec.target,
+            timeout: spec.timeout,
+            open_timeout: spec.connect_timeout,
+            seed: (spec.seed, self.share.index.into()),
+        }
+    }
+
     /// One worker's part of the limit on operations per second.
     fn rate_limit(&self) -> Option<RateLimit> {
         let per_s = self.plan.barrier?.rate_max()?;
@@ -182,6 +193,7 @@ impl Dispatch<'_> {
         let spec = self.plan.spec;
         ClientConfig {
             address: self.plan.address.clone(),
+            first_slot: 0,
             keep_alive: spec.target.keep_alive,
             connections_max,
             lanes: 0,
@@ -204,14 +216,24 @@ impl WithConversation for PooledRun<'_> {
 
     fn with<X: TargetConversation>(self, settings: &X::Settings) -> io::Result<WorkerResult> {
         let PooledRun { dispatch, requests } = self;
-        let spec = dispatch.plan.spec;
-        let worker = WorkerSetup {
-            target: &spec.target,
-            timeout: spec.timeout,
-            open_timeout: spec.connect_timeout,
-            seed: (spec.seed, dispatch.share.index.into()),
-        };
-        let exchange = X::shared(settings, &worker);
+        let exchange = X::shared(settings, &dispatch.worker_setup());
         dispatch.with_exchange::<X, _>(dispatch.client_config(), Pooled, requests, exchange)
+    }
+
+    fn with_diversion<X: TargetConversation>(
+        self,
+        settings: &X::Settings,
+        then: &X::Settings,
+    ) -> io::Result<WorkerResult> {
+        let PooledRun { dispatch, requests } = self;
+        let worker = dispatch.worker_setup();
+        let wire = X::wire_requests(then, worker.target);
+        let requests_then = requests.serialised_as(WireRequests::new(wire));
+        let kinds =
+            [(requests, X::shared(settings, &worker)), (requests_then, X::shared(then, &worker))];
+        let client = DivertingClient::<X>::new(dispatch.client_config(), kinds);
+        let client = client.followed(dispatch.plan.one_of).within(dispatch.rate_limit());
+        let slots = client.slots();
+        dispatch.with_backend(client, slots)
     }
 }

@@ -1,6 +1,7 @@
 //! Receiving datagrams: many in one call, each with the kernel's receive timestamp, and what the
 //! kernel knows of the socket's buffer.
 
+use super::socket::RawAddress;
 use super::{set_option, socket_memory};
 use rustix::io::retry_on_intr;
 use rustix::net::{SendFlags, SocketAddrAny, sendto};
@@ -89,8 +90,13 @@ impl DatagramSocket {
     /// Sends datagram `index` of the batch back to where it came from; whether the kernel took it.
     #[inline]
     pub fn send_back(&self, batch: &DatagramBatch, index: usize) -> bool {
-        let (bytes, to) = (batch.bytes(index), batch.from(index));
-        retry_on_intr(|| sendto(&self.0, bytes, SendFlags::DONTWAIT, &to)).is_ok()
+        self.send_to(batch.bytes(index), &batch.sender(index))
+    }
+
+    /// Sends a datagram; whether the kernel took it.
+    #[inline]
+    pub fn send_to(&self, bytes: &[u8], to: &RawAddress) -> bool {
+        retry_on_intr(|| sendto(&self.0, bytes, SendFlags::DONTWAIT, &to.0)).is_ok()
     }
 }
 
@@ -107,15 +113,16 @@ impl DatagramBatch {
     /// Where datagram `index` came from; IPv4 in IPv6 as plain IPv4. `None` for another family.
     #[inline]
     pub fn source(&self, index: usize) -> Option<IpAddr> {
-        let from = SocketAddr::try_from(self.from(index));
+        let from = SocketAddr::try_from(self.sender(index).0);
         from.ok().map(|from| from.ip().to_canonical())
     }
 
+    /// Address that datagram `index` came from, for an answer.
     #[inline]
-    fn from(&self, index: usize) -> SocketAddrAny {
+    pub fn sender(&self, index: usize) -> RawAddress {
         let (name, length) = self.address(index);
         // SAFETY: the kernel wrote a whole address of this length.
-        unsafe { SocketAddrAny::read((&raw const *name).cast(), length) }
+        RawAddress(unsafe { SocketAddrAny::read((&raw const *name).cast(), length) })
     }
 }
 

@@ -35,7 +35,7 @@ impl fmt::Display for Address {
 
 /// An address in the kernel's own form: encoded once, used for each connect.
 #[derive(Clone)]
-pub struct RawAddress(SocketAddrAny);
+pub struct RawAddress(pub(super) SocketAddrAny);
 
 impl RawAddress {
     /// Encodes an address.

@@ -136,6 +136,7 @@ impl World {
         let streams_max =
             if self.is_multiplexed { spec.target.protocol.http().http2.streams() } else { 1 };
         let config = ClientConfig {
+            first_slot: 0,
             address: address(),
             keep_alive: spec.target.keep_alive,
             connections_max,

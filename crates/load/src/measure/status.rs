@@ -15,7 +15,7 @@ pub enum Status {
     Grpc(u16),
     /// The response code of DNS (RFC 1035 §4.1.1).
     Dns(u16),
-    /// An answer of DNS that did not fit into its datagram.
+    /// An answer of DNS that says over TCP that it is truncated.
     DnsTruncated,
 }
 
@@ -53,7 +53,7 @@ impl FailedStatus {
         (FailedStatus::DnsNxdomain, "dns_nxdomain", "DNS: NXDOMAIN, no such name"),
         (FailedStatus::DnsRefused, "dns_refused", "DNS: REFUSED"),
         (FailedStatus::DnsOther, "dns_other", "DNS: another response code"),
-        (FailedStatus::DnsTruncated, "dns_truncated", "DNS: longer than its datagram"),
+        (FailedStatus::DnsTruncated, "dns_truncated", "DNS: truncated, even over TCP"),
     ];
 }
 

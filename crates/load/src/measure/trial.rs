@@ -177,6 +177,14 @@ pub struct Measurement {
     /// asked for.
     #[serde(default)]
     pub unmatched: u64,
+    /// Operations that went on over another connection, as their answers did not fit into
+    /// datagrams, in the whole trial.
+    #[serde(default)]
+    pub diverted: u64,
+    /// Times at which a connection had as many operations under way as its protocol has numbers
+    /// for, in the whole trial.
+    #[serde(default)]
+    pub exhausted: u64,
     /// The fault of the first malformed response, in words.
     #[serde(default)]
     pub malformed_because: Option<String>,
@@ -263,6 +271,8 @@ impl Measurement {
         self.unsent += other.unsent;
         self.surplus += other.surplus;
         self.unmatched += other.unmatched;
+        self.diverted += other.diverted;
+        self.exhausted += other.exhausted;
         if self.targets.is_empty() {
             self.targets = other.targets
         } else {

@@ -228,6 +228,12 @@ pub struct DnsSettings {
 impl DnsSettings {
     /// Most queries under way on a connection: one for each id (RFC 1035 §4.1.1).
     pub const QUERIES_MAX: u32 = 1 << 16;
+
+    /// Settings by which an operation goes on whose answer did not fit into its datagram
+    /// (RFC 7766 §5); `None` over TCP, where each answer fits.
+    pub fn after_truncation(self) -> Option<DnsSettings> {
+        (!self.over_tcp).then_some(DnsSettings { over_tcp: true, ..self })
+    }
 }
 
 /// How the echo of a message is known.

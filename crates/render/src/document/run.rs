@@ -52,6 +52,7 @@ fn show_trial(doc: &mut Document, t: &TrialReport) {
     doc.section("Outcomes", format!("of {attempted} attempted"));
     doc.table("Outcomes", outcomes_table(t, http));
     doc.facts(traffic::status_facts(&http.traffic, http.protocol.as_ref()));
+    doc.facts(traffic::answer_facts(&http.traffic));
     attempts::show(doc, http.requests.as_ref());
     messages::show(doc, http.messages.as_ref());
     sessions::show(doc, http.sessions.as_ref());
@@ -258,6 +259,7 @@ fn show_key_figures(doc: &mut Document, report: &Report, c: &RunConclusion) {
     facts.retain(|(name, _)| matches!(name.as_str(), "responses" | "goodput"));
     facts.push(fact("outcomes", outcomes_line(t)));
     facts.extend(traffic::status_facts(&http.traffic, http.protocol.as_ref()));
+    facts.extend(traffic::answer_facts(&http.traffic));
     facts.extend(http.requests.as_ref().map(attempts::facts).unwrap_or_default());
     doc.facts(facts);
 }

@@ -50,6 +50,17 @@ pub(super) fn status_facts(
     Some(fact("status codes", each.collect::<Vec<_>>().join(", ")))
 }
 
+/// Counts of answers that did not end the operations they came for.
+pub(super) fn answer_facts(traffic: &TrafficReport) -> Vec<Fact> {
+    let rows = [
+        ("truncated answers", traffic.truncated_answers, "asked again over TCP"),
+        ("unmatched answers", traffic.unmatched_answers, "late, repeated or never asked for"),
+    ];
+    let rows = rows.into_iter().filter(|(_, n, _)| *n > 0);
+    rows.map(|(name, n, what)| fact(name, format!("{} in the whole trial, {what}", count(n))))
+        .collect()
+}
+
 /// Protocol and handshakes; nothing for HTTP/1.1 in cleartext.
 pub(super) fn protocol_facts(protocol: Option<&ProtocolReport>) -> Vec<Fact> {
     let Some(protocol) = protocol else {

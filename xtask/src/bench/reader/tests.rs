@@ -33,6 +33,17 @@ fn h2load_is_read() {
 }
 
 #[test]
+fn dnsperf_is_read() {
+    let out = include_str!("../samples/dnsperf.txt");
+    let sample = dnsperf(out).unwrap();
+    assert_eq!((sample.requests, sample.seconds, sample.errors), (77_537.0, 1.003495, 0.0));
+    let with = out.replace("lost:         0", "lost:         3");
+    let with = with.replace("NOERROR 77537", "NOERROR 77530 (99.99%), NXDOMAIN 7");
+    assert_eq!(dnsperf(&with).unwrap().errors, 10.0);
+    assert!(dnsperf("Warning: no queries").is_err());
+}
+
+#[test]
 fn bombardier_is_read() {
     let out = r#"{"spec": {"numberOfConnections": 64}, "result": {"bytesRead": 10,
         "timeTakenSeconds": 1.5, "req1xx": 0, "req2xx": 7, "req3xx": 0, "req4xx": 1, "req5xx": 2,

@@ -1,5 +1,6 @@
 //! `knee serve`: reference servers.
 
+mod dns;
 mod grpc;
 mod http;
 mod latency;
@@ -31,6 +32,7 @@ enum RawServeKind {
     Http(Box<http::RawServeHttp>),
     Ws(ws::RawServeWs),
     Grpc(grpc::RawServeGrpc),
+    Dns(dns::RawServeDns),
     Qotd(qotd::RawServeQotd),
     Udp(udp::RawServeUdp),
     #[command(alias = "bulk")]
@@ -59,6 +61,7 @@ impl RawServe {
             RawServeKind::Http(raw) => raw.resolve(),
             RawServeKind::Ws(raw) => raw.resolve(),
             RawServeKind::Grpc(raw) => raw.resolve(),
+            RawServeKind::Dns(raw) => raw.resolve(),
             RawServeKind::Qotd(raw) => raw.resolve(),
             RawServeKind::Udp(raw) => raw.resolve(),
             RawServeKind::Latency(raw) => raw.resolve(),

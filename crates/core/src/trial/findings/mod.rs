@@ -98,6 +98,7 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         generator::generator_woken,
         generator::littles_law,
         target::connections_limit,
+        target::ids_exhausted,
         target::target_queue_grows,
         target::non_stationary,
         target::errors,

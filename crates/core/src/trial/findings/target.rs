@@ -52,6 +52,13 @@ codes! {
                the target.",
         remedy "Permit more connections with --connections, or offer less.";
 
+    IDS_EXHAUSTED = "ids_exhausted":
+        cause "A query of DNS has an id of 16 bits. So 65,536 may be under way on a connection, \
+               which over UDP is a source port. All ids were taken, and further queries waited \
+               for one. The load is limited by that, not by the target.",
+        remedy "Open more source ports with --connections, shorten --timeout so that queries \
+                without an answer give their ids back, or offer less.";
+
     SURPLUS_BYTES = "surplus_bytes":
         cause "After a whole response came bytes that no request asked for. Usually \
                Content-Length is smaller than the body.",
@@ -254,7 +261,7 @@ pub(super) fn connections_limit(trials: &TrialGroup) -> Option<Finding> {
 /// All connections were open. Operations timed out as none came free, or more than half of the
 /// operations waited longer for one than they then took.
 fn too_few_connections(t: &TrialReport) -> Option<ConnectionShortage> {
-    let http = t.http()?;
+    let http = t.http().filter(|http| http.traffic.ids_exhausted == 0)?;
     let few = ConnectionShortage {
         connections: http.traffic.connections_limit? as f64,
         service_ns: t.service_time_ns.mean? as f64,
@@ -265,6 +272,24 @@ fn too_few_connections(t: &TrialReport) -> Option<ConnectionShortage> {
     let starved = few.unsent > UNSENT_SHARE * t.attempted as f64;
     let all_open = http.connections_max as f64 >= few.connections;
     (all_open && (starved || few.wait_ns > few.service_ns)).then_some(few)
+}
+
+pub(super) fn ids_exhausted(trials: &TrialGroup) -> Option<Finding> {
+    let exhausted = |t: &TrialReport| Some(t.http()?.traffic.ids_exhausted).filter(|n| *n > 0);
+    let (place, times) = trials.first(exhausted)?;
+    Some(IDS_EXHAUSTED.finding(
+        Severity::Warning,
+        format!(
+            "{place}all 65,536 ids of a connection were taken {}. Further queries waited",
+            match times {
+                1 => "once".to_owned(),
+                n => format!("{} times", exact(n as f64)),
+            }
+        ),
+        [("times", times as f64)],
+        "open more source ports: a higher --connections. Or shorten --timeout, or offer less: a \
+         lower --rate",
+    ))
 }
 
 pub(super) fn surplus_bytes(trials: &TrialGroup) -> Option<Finding> {

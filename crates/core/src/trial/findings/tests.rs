@@ -226,6 +226,22 @@ fn connections_that_are_too_few_are_told_from_a_slow_target() {
 }
 
 #[test]
+fn ids_of_dns_that_ran_out_are_told() {
+    check("once", |t| t.as_http_mut().traffic.ids_exhausted = 1, &["ids_exhausted"]);
+    check("never", |t| t.as_http_mut().traffic.ids_exhausted = 0, &[]);
+    // Where ids were wanting, more connections than there are ids for are no remedy by themselves.
+    check(
+        "queries timed out unsent",
+        |t| {
+            let http = t.as_http_mut();
+            (http.connections_max, http.traffic.connections_limit) = (4, Some(4));
+            (http.traffic.unsent, http.traffic.ids_exhausted) = (9_867, 1);
+        },
+        &["ids_exhausted"],
+    );
+}
+
+#[test]
 fn bytes_that_nobody_asked_for_are_told() {
     check("one", |t| t.as_http_mut().traffic.surplus_responses = 1, &["surplus_bytes"]);
     check("none", |t| t.as_http_mut().traffic.surplus_responses = 0, &[]);

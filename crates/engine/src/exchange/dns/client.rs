@@ -152,6 +152,9 @@ impl Conversation for Dns {
         out.extend_from_slice(&cx.shared.queries[request.number]);
         out[at..at + 2].copy_from_slice(&id.to_be_bytes());
         cx.events.push(OpEvent::Written(op));
+        if self.under_way as usize == IDS {
+            cx.events.push(OpEvent::Exhausted);
+        }
     }
 
     fn receive(&mut self, input: Received<'_>, cx: &mut CallContext<'_, DnsShared>) {
@@ -229,7 +232,11 @@ impl Dns {
         self.under_way -= 1;
         cx.events.push(OpEvent::Received { op, bytes: (message.len() + framing) as u64 });
         if header.is_truncated {
-            return cx.events.push(OpEvent::Answered { op, status: Status::DnsTruncated });
+            let status = Status::DnsTruncated;
+            return cx.events.push(match cx.shared.settings.after_truncation() {
+                Some(_) => OpEvent::Diverted(op),
+                None => OpEvent::Answered { op, status },
+            });
         }
         match check_answer(message, &header) {
             Ok(()) => cx.events.push(OpEvent::Answered { op, status: Status::Dns(header.rcode) }),

@@ -4,7 +4,7 @@ use knee_load::spec::DnsQuestion;
 use std::fmt;
 
 /// Length of the header (RFC 1035 §4.1.1).
-pub(super) const HEADER_BYTES: usize = 12;
+pub(crate) const HEADER_BYTES: usize = 12;
 
 /// The class of the Internet (RFC 1035 §3.2.4).
 const CLASS_IN: u16 = 1;
@@ -103,7 +103,7 @@ pub fn check_answer(message: &[u8], header: &DnsHeader) -> Result<(), DnsViolati
 }
 
 /// What follows a name.
-fn after_name(mut rest: &[u8]) -> Result<&[u8], DnsViolation> {
+pub(crate) fn after_name(mut rest: &[u8]) -> Result<&[u8], DnsViolation> {
     loop {
         let &length = rest.first().ok_or(DnsViolation::Short)?;
         let (skip, is_last) = match length {

@@ -5,3 +5,4 @@ mod message;
 
 pub use client::{Dns, DnsShared};
 pub use message::{DnsHeader, DnsViolation, check_answer, put_query};
+pub(crate) use message::{HEADER_BYTES, after_name};

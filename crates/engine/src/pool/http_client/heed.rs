@@ -32,6 +32,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                     let completion = flight.delivered(left, Status::Message, time);
                     self.complete(completion);
                 }
+                OpEvent::Diverted(op) => {
+                    let flight = self.end(slot, op);
+                    let completion = flight.ended(Outcome::Ok, flight.no_earlier(time));
+                    self.tally.in_flight -= 1;
+                    self.diverted.push(completion);
+                }
                 OpEvent::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),
                 OpEvent::Unprocessed(op) => self.on_unprocessed(slot, op, time),
                 OpEvent::Written(op) => {
@@ -57,6 +63,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                     }
                 }
                 OpEvent::Unmatched => self.tally.unmatched += 1,
+                OpEvent::Exhausted => self.tally.exhausted += 1,
                 OpEvent::Surplus => {
                     self.tally.surplus += 1;
                     is_in_step = false;

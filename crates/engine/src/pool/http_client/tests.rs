@@ -56,6 +56,7 @@ pub(in crate::pool) fn parts(
     let address = Address::Tcp("127.0.0.1:1".parse().unwrap());
     let config = ClientConfig {
         address: RawAddress::new(&address).unwrap(),
+        first_slot: 0,
         keep_alive: true,
         connections_max,
         lanes,

@@ -1,4 +1,7 @@
+mod oracle;
+
 use super::*;
+use crate::exchange::dns::DnsViolation;
 use crate::exchange::{EventQueue, Outbox};
 use knee_load::spec::{HttpRequest, Pick, Protocol, Url};
 use knee_load::time::Nanos;
@@ -10,6 +13,8 @@ struct Bench {
     out: Outbox,
     events: EventQueue,
     dns: Option<Dns>,
+    /// Whether the last start took the last id.
+    has_run_out: bool,
 }
 
 impl Bench {
@@ -27,6 +32,7 @@ impl Bench {
             out: Outbox::default(),
             events: EventQueue::default(),
             dns: None,
+            has_run_out: false,
         };
         bench.dns = Some(bench.call(|_, cx| Dns::established(cx)));
         bench
@@ -44,7 +50,7 @@ impl Bench {
     fn start(&mut self, op: FlightId, request: usize) -> Vec<u8> {
         self.call(|dns, cx| dns.unwrap().start(op, request.into(), cx));
         let bytes = std::mem::take(self.out.bytes());
-        self.events.clear();
+        self.has_run_out = self.events.drain(..).any(|event| event == OpEvent::Exhausted);
         let (border, query) = SocketKind::Datagram.first_of(&bytes);
         assert_eq!(border + query.len(), bytes.len());
         query.to_vec()
@@ -127,7 +133,7 @@ fn response_codes_truncation_and_faults_are_told_apart() {
     let mut truncated = answer(&query, 0);
     truncated[2] |= 2;
     truncated.truncate(query.len());
-    assert!(is_answered(&b.receive(&truncated), 2, Status::DnsTruncated));
+    assert!(b.receive(&truncated).contains(&OpEvent::Diverted(2)));
     let query = b.start(3, 0);
     // A server that cannot read the question leaves it out.
     let bare = [query[0], query[1], 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -144,6 +150,14 @@ fn response_codes_truncation_and_faults_are_told_apart() {
 }
 
 #[test]
+fn an_answer_truncated_over_tcp_is_a_failure() {
+    let mut b = Bench::new(true, 10, &ASKED);
+    let mut truncated = b.start(2, 0);
+    truncated[2] = 0x82;
+    assert!(is_answered(&b.receive(&behind_length(&truncated)), 2, Status::DnsTruncated));
+}
+
+#[test]
 fn a_late_answer_is_not_taken_for_the_next_querys() {
     let mut b = Bench::new(false, 10, &ASKED);
     let late = b.start(1, 0);
@@ -156,9 +170,13 @@ fn a_late_answer_is_not_taken_for_the_next_querys() {
 #[test]
 fn each_id_is_used_once_at_a_time() {
     let mut b = Bench::new(false, DnsSettings::QUERIES_MAX, &ASKED);
-    let ids: std::collections::HashSet<[u8; 2]> =
-        (0..DnsSettings::QUERIES_MAX).map(|op| *b.start(op, 0).first_chunk().unwrap()).collect();
-    assert_eq!((ids.len(), b.room()), (IDS, 0));
+    let mut ids = std::collections::HashSet::new();
+    for op in 0..DnsSettings::QUERIES_MAX - 1 {
+        ids.insert(*b.start(op, 0).first_chunk::<2>().unwrap());
+        assert!(!b.has_run_out, "{op}");
+    }
+    ids.insert(*b.start(DnsSettings::QUERIES_MAX, 0).first_chunk().unwrap());
+    assert_eq!((ids.len(), b.room(), b.has_run_out), (IDS, 0, true));
     b.cancel(77);
     b.cancel(40_000);
     assert_eq!(b.room(), 2);
@@ -219,7 +237,10 @@ proptest! {
             let events = b.receive(piece);
             ended += events
                 .iter()
-                .filter(|e| matches!(e, OpEvent::Answered { .. } | OpEvent::Failed { .. }))
+                .filter(|e| {
+                    use OpEvent::{Answered, Diverted, Failed};
+                    matches!(e, Answered { .. } | Diverted(_) | Failed { .. })
+                })
                 .count();
         }
         prop_assert_eq!(b.room() as usize, ended);

@@ -1,7 +1,7 @@
 //! A backend that only remembers what it was told.
 
 use crate::reactor::{Backend, Close, ConnectOptions, Payload, Sink};
-use crate::sys::socket::TcpState;
+use crate::sys::socket::{SocketKind, TcpState};
 use knee_load::time::Nanos;
 use std::io;
 
@@ -9,6 +9,7 @@ use std::io;
 #[derive(Default)]
 pub(in crate::pool) struct Remembers {
     pub(in crate::pool) opened: Vec<u32>,
+    pub(in crate::pool) kinds: Vec<SocketKind>,
     pub(in crate::pool) sent: Vec<(u32, usize)>,
     pub(in crate::pool) closed: Vec<u32>,
     pub(in crate::pool) how: Vec<Close>,
@@ -25,11 +26,12 @@ pub(in crate::pool) struct Remembers {
 impl Backend for Remembers {
     const NAME: &'static str = "none";
 
-    fn open(&mut self, slot: u32, _: ConnectOptions<'_>) -> io::Result<()> {
+    fn open(&mut self, slot: u32, options: ConnectOptions<'_>) -> io::Result<()> {
         if let Some(code) = self.open_error {
             return Err(io::Error::from_raw_os_error(code));
         }
         self.opened.push(slot);
+        self.kinds.push(options.kind);
         Ok(())
     }
 

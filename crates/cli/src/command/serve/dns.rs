@@ -1,0 +1,88 @@
+//! `knee serve dns`: the reference server of `run dns://`.
+
+use super::{ServeSpec, StatsArgs};
+use crate::args::{SeedArgs, listen_address, parse_count};
+use crate::failure::{Exit, Failure};
+use crate::whole_file::OutputPlace;
+use clap::Args;
+use knee_engine::serve::dns::{DNS_ARRIVALS_MAX, DnsServer, DnsServerSpec};
+use knee_load::law::Law;
+use knee_load::spec::parse_law;
+use std::net::SocketAddr;
+
+/// Serve DNS: a fixed zone with a known service time, over UDP and TCP
+///
+/// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM, SIGHUP or Ctrl-C, then prints
+/// its statistics. The zone is example.com: each name in it has A and AAAA records, and example.com
+/// has SOA and NS. Other types have no records, and other names do not exist (NXDOMAIN). An answer
+/// over UDP has at most 512 bytes, or as many as the query permits (EDNS), up to 1,232. One that
+/// does not fit is truncated: it has no records, and the same query over TCP has them all. Anyone
+/// who reaches the server is answered.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example:\n  \
+        knee serve dns --workers 4 --service 'exp(1ms)'",
+    after_long_help = "Examples:\n  \
+        knee serve dns --listen 127.0.0.1:0\n  \
+        knee serve dns --workers 4 --service 'exp(1ms)'\n  \
+        knee serve dns --records 40\n\n\
+        Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
+)]
+pub struct RawServeDns {
+    /// Listening address, UDP and TCP; port 0 picks a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5300")]
+    #[arg(value_parser = |text: &str| listen_address(text, "127.0.0.1:5300"))]
+    listen: SocketAddr,
+
+    /// A records of each name, and as many AAAA records, 1 to 250; 40 do not fit into 512 bytes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=250))]
+    records: u8,
+
+    /// Workers behind one queue, each serving one query at a time [default: no queue, every query
+    /// is answered at once; 1 with --service]
+    #[arg(long, value_name = "M", value_parser = parse_count)]
+    workers: Option<u32>,
+
+    /// Service time of a query: fixed(1ms), exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
+    /// [default: 0]
+    #[arg(long, value_name = "S", value_parser = parse_law)]
+    service: Option<Law>,
+
+    #[command(flatten)]
+    seed: SeedArgs,
+
+    /// File for arrival times of queries, in nanoseconds since the start, one per line
+    #[arg(long, value_name = "FILE")]
+    arrivals: Option<String>,
+
+    #[command(flatten)]
+    stats: StatsArgs,
+}
+
+impl RawServeDns {
+    /// Settles the options and opens the files.
+    pub fn resolve(self) -> Result<ServeSpec, Failure> {
+        let arrivals = self.arrivals.map(|path| OutputPlace::open("--arrivals", &path));
+        let arrivals = arrivals.transpose()?;
+        let server = DnsServerSpec {
+            listen: self.listen,
+            records: self.records,
+            workers: self.workers.or(self.service.map(|_| 1)),
+            service: self.service.unwrap_or(Law::ZERO),
+            seed: self.seed.seed(),
+            arrivals_max: arrivals.as_ref().map_or(0, |_| DNS_ARRIVALS_MAX),
+        };
+        let stats = self.stats.resolve()?;
+        Ok(ServeSpec::new(move || {
+            let seed = server.seed;
+            let stop = super::until_signal()?;
+            let server = DnsServer::start(server)?;
+            stop.wait(server.address())?;
+            let served = server.stop();
+            arrivals.map_or(Ok(()), |place| place.write(|out| served.write_arrivals(out)))?;
+            stats.tell(&served, &format!("{served}seed        {seed}\n"))?;
+            Ok(Exit::Fine)
+        }))
+    }
+}

@@ -1,0 +1,213 @@
+//! A client whose operations may go on over connections of another kind. A truncated answer over
+//! UDP is followed by the same query over TCP, as one operation.
+
+use super::client::{Client, Completions, Tally};
+use super::flight::Flight;
+use super::http_client::{ClientConfig, HttpClient, Pooled};
+use super::requests::RequestSet;
+use crate::exchange::Conversation;
+use crate::link::Cleartext;
+use crate::reactor::{Backend, Event, EventTime};
+use knee_load::both_ends::Sampler;
+use knee_load::driver::RateLimit;
+use knee_load::measure::{Completion, Handshakes, Op};
+use knee_load::time::Nanos;
+
+/// Two clients: operations start in the first. Those that it diverts go on in the second, with
+/// their intended times and time limits. The second opens its connections once they are needed, up
+/// to as many as the first has, and keeps them.
+pub(crate) struct DivertingClient<X: Conversation> {
+    first: HttpClient<Cleartext, X>,
+    second: HttpClient<Cleartext, X>,
+    /// The first slot of the second client.
+    second_slot: u32,
+    timeout: Nanos,
+    /// How operations in the second client ended in the first, by their lanes there.
+    begun: Vec<Completion>,
+    /// Lanes of the second client without an operation.
+    free: Vec<u32>,
+    /// Operations that ended in the second client.
+    completed: Completions,
+    diverted: u64,
+}
+
+impl<X: Conversation> DivertingClient<X> {
+    /// Creates a client without connections, with requests and state of each of the two kinds.
+    pub(crate) fn new(
+        config: ClientConfig,
+        [(requests, state), (requests_then, state_then)]: [(RequestSet, X::Shared); 2],
+    ) -> DivertingClient<X> {
+        let first = HttpClient::new(config.clone(), Pooled, requests, (), state);
+        let second_slot = first.slots() as u32;
+        let timeout = config.timeout;
+        let config = ClientConfig { first_slot: second_slot, keeps_all_open: false, ..config };
+        DivertingClient {
+            first,
+            second: HttpClient::new(config, Pooled, requests_then, (), state_then),
+            second_slot,
+            timeout,
+            begun: Vec::new(),
+            free: Vec::new(),
+            completed: Completions::default(),
+            diverted: 0,
+        }
+    }
+
+    /// Lets an observer follow one of `one_of` connections of the first client.
+    pub(crate) fn followed(self, one_of: Option<u16>) -> Self {
+        DivertingClient { first: self.first.followed(one_of), ..self }
+    }
+
+    /// Counts repeated requests in this limit.
+    pub(crate) fn within(self, limit: Option<RateLimit>) -> Self {
+        DivertingClient { first: self.first.within(limit), ..self }
+    }
+
+    /// Connections that the backend needs room for.
+    pub(crate) fn slots(&self) -> usize {
+        self.second.slots()
+    }
+
+    /// Starts what the first client diverted in the second, and takes what ended there.
+    #[inline]
+    fn advance<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        while let Some(begun) = self.first.take_diverted() {
+            self.diverted += 1;
+            let lane = self.free.pop().unwrap_or(self.begun.len() as u32);
+            match self.begun.get_mut(lane as usize) {
+                Some(place) => *place = begun,
+                None => self.begun.push(begun),
+            }
+            let (op, until) =
+                (Op { intended: begun.intended, lane }, begun.intended + self.timeout);
+            self.second.start_step(io, Flight::new(op, begun.target as usize, until, now), now);
+        }
+        self.take_ended();
+    }
+
+    #[inline]
+    fn take_ended(&mut self) {
+        while let Some(ended) = self.second.take_step() {
+            let begun = &self.begun[ended.lane as usize];
+            self.completed.push(Completion {
+                first_byte: ended.first_byte,
+                last_message: ended.last_message,
+                completed: ended.completed,
+                picked_up: ended.picked_up,
+                by_kernel: ended.by_kernel,
+                bytes: begun.bytes + ended.bytes,
+                bytes_sent: begun.bytes_sent + ended.bytes_sent,
+                status: ended.status,
+                outcome: ended.outcome,
+                ..*begun
+            });
+            self.free.push(ended.lane);
+        }
+    }
+}
+
+impl<X: Conversation> Client for DivertingClient<X> {
+    const STARTS_SEND: bool = X::DEPARTURE.is_at_once();
+
+    fn set_epoch(&mut self, realtime_ns: u64) {
+        self.first.set_epoch(realtime_ns);
+        self.second.set_epoch(realtime_ns);
+    }
+
+    fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
+        self.first.start(io, op, now);
+    }
+
+    #[inline]
+    fn take_completed(&mut self) -> Option<&Completion> {
+        if self.completed.is_exhausted() {
+            return self.first.take_completed();
+        }
+        self.completed.take()
+    }
+
+    #[inline]
+    fn flush<B: Backend>(&mut self, io: &mut B, now: impl Fn() -> Nanos) {
+        self.first.flush(io, &now);
+        self.second.flush(io, now);
+        self.take_ended();
+    }
+
+    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime) {
+        if slot < self.second_slot {
+            self.first.on_event(io, slot, event, time);
+        } else {
+            self.second.on_event(io, slot, event, time);
+        }
+        self.advance(io, time.seen);
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Nanos {
+        self.first.next_deadline().min(self.second.next_deadline())
+    }
+
+    fn next_due(&self) -> Nanos {
+        self.first.next_due()
+    }
+
+    fn oldest_intended(&self) -> Option<Nanos> {
+        let second = self.second.oldest_intended();
+        self.first.oldest_intended().into_iter().chain(second).min()
+    }
+
+    fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        self.first.expire(io, now);
+        self.second.expire(io, now);
+        self.advance(io, now);
+    }
+
+    fn close<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        self.first.close(io, now);
+        self.second.close(io, now);
+    }
+
+    fn abandon(&mut self, now: Nanos) {
+        self.first.abandon(now);
+        self.second.abandon(now);
+        self.take_ended();
+    }
+
+    fn rate_limit(&self) -> Option<&RateLimit> {
+        self.first.rate_limit()
+    }
+
+    fn take_sampler(&mut self) -> Option<Sampler> {
+        self.first.take_sampler()
+    }
+
+    fn take_handshakes(&mut self) -> Handshakes {
+        self.first.take_handshakes()
+    }
+
+    fn first_violation(&self) -> Option<String> {
+        self.first.first_violation().or_else(|| self.second.first_violation())
+    }
+
+    fn first_reset(&self) -> Option<String> {
+        self.first.first_reset().or_else(|| self.second.first_reset())
+    }
+
+    fn tally(&self) -> Tally {
+        let (first, second) = (self.first.tally(), self.second.tally());
+        Tally {
+            opened: first.opened + second.opened,
+            open: first.open + second.open,
+            // Those of the first client are open from the start.
+            open_max: first.open_max + second.open_max,
+            in_flight: first.in_flight + second.in_flight,
+            surplus: first.surplus + second.surplus,
+            unmatched: first.unmatched + second.unmatched,
+            diverted: self.diverted,
+            exhausted: first.exhausted + second.exhausted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
