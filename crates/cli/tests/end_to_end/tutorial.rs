@@ -7,7 +7,7 @@ use std::time::Duration;
 const PAGE: &str = include_str!("../../../../docs/src/tutorial.md");
 
 /// The server that the page starts.
-const SERVER: &str = "http://127.0.0.1:18080/";
+const SERVER: &str = "http://127.0.0.1:8080/";
 
 /// The words of each command of the page behind `knee`.
 fn commands() -> Vec<Vec<String>> {
@@ -34,11 +34,10 @@ fn suspended(mut command: Command) -> Ended {
 #[test]
 fn every_command_of_the_tutorial_works() {
     let mut commands = commands().into_iter();
-    let mut serve = commands.next().expect("a server");
+    let serve = commands.next().expect("a server");
     assert_eq!(serve[..2], ["serve", "http"]);
-    let listen = serve.iter_mut().find(|word| word.starts_with("127.0.0.1:"));
-    *listen.expect("its address") = "127.0.0.1:0".to_owned();
-    let serve: Vec<&str> = serve.iter().skip(1).map(String::as_str).collect();
+    let serve = serve.iter().skip(1).map(String::as_str);
+    let serve: Vec<&str> = serve.chain(["--listen", "127.0.0.1:0"]).collect();
     let server = KneeServer::of(&serve);
     let history = TempPath::new("tutorial-state");
     let mut kinds = Vec::new();
