@@ -101,6 +101,7 @@ fn check_order(events: &[OpEvent]) {
             | OpEvent::Unprocessed(op) => (op, true),
             OpEvent::Violated(_) | OpEvent::Reset(_) => continue,
             OpEvent::Delivered { .. }
+            | OpEvent::MessageLeft { .. }
             | OpEvent::Opened
             | OpEvent::NotOpened(_)
             | OpEvent::Surplus

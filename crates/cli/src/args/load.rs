@@ -134,6 +134,23 @@ pub struct LimitArgs {
 const TIMEOUT: Nanos = Nanos::from_secs(10);
 
 impl LimitArgs {
+    /// The time limit for an operation of a target.
+    ///
+    /// # Errors
+    /// Its last message leaves only after that.
+    pub fn timeout_for(&self, target: &Target) -> Result<Nanos, Failure> {
+        let timed = target.requests.iter().filter_map(|request| request.timed.as_ref());
+        let last = timed.map(|timed| timed.last_due()).max().unwrap_or(Nanos::ZERO);
+        if last < self.timeout() {
+            return Ok(self.timeout());
+        }
+        let wrong = format!(
+            "{} is over before the last message of a call leaves, after {last}: give a longer one",
+            self.timeout()
+        );
+        Err(Failure::argument("--timeout", wrong))
+    }
+
     /// The time limit for an operation.
     pub fn timeout(&self) -> Nanos {
         self.timeout.unwrap_or(TIMEOUT)

@@ -1,11 +1,12 @@
 //! Responses that are streams of messages.
 
-use super::choice::{Choices, one_of, word_of};
+use super::choice::{Choices, word_of};
 use super::first_given;
 use super::values::parse_positive;
 use crate::resolved_options::{Typed, typed};
 use clap::Args;
 use knee_load::messages::{CountMode, MessageFormat, MessageRules, StreamBounds};
+use knee_load::quantity::{Rate, parse_rate};
 use knee_load::spec::{ParseError, Target};
 use knee_load::time::Nanos;
 use serde::Serialize;
@@ -20,10 +21,20 @@ pub struct MessageArgs {
     /// How responses are split into messages [default: sse for text/event-stream]
     ///
     /// sse: server-sent events. ndjson: lines of JSON. lines: lines of text, without empty ones.
-    /// chunks: chunks of the transfer coding, or DATA frames of HTTP/2. none: no messages.
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(FORMATS), hide_short_help = true)]
+    /// chunks: chunks of the transfer coding, or DATA frames of HTTP/2. none: no messages. A number
+    /// is of gRPC: how many messages each call sends, of a method that takes a stream. They are
+    /// those of --body, from the first one again after the last.
+    #[arg(long, value_name = "FORMAT|N", value_parser = parse_messages, hide_short_help = true)]
     #[serde(serialize_with = "typed")]
-    messages: Option<MessageFormat>,
+    messages: Option<MessagesAsked>,
+
+    /// Messages per second within each call of gRPC [default: all leave together]
+    ///
+    /// The first leaves with its call, each further one at a time of its own. An answer is counted
+    /// from the intended time of the message with its number in the stream.
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, hide_short_help = true)]
+    #[serde(serialize_with = "typed")]
+    message_rate: Option<Rate>,
 
     /// JSON Pointer of the number that a message counts as, such as /usage/completion_tokens
     ///
@@ -55,6 +66,36 @@ pub struct MessageArgs {
     slo: Option<StreamBounds>,
 }
 
+/// What is asked of messages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum MessagesAsked {
+    /// How a response is split into messages.
+    Format(MessageFormat),
+    /// How many messages a request has.
+    Number(u32),
+}
+
+fn parse_messages(text: &str) -> Result<MessagesAsked, ParseError> {
+    if let Some((_, format)) = FORMATS.iter().find(|(name, _)| *name == text) {
+        return Ok(MessagesAsked::Format(*format));
+    }
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.map(MessagesAsked::Number).ok_or_else(|| {
+        let names: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
+        let wanted = format!("{}, or a number from 1 to {}", names.join(", "), u32::MAX);
+        ParseError(format!("expected {wanted}"))
+    })
+}
+
+/// The messages that each call of gRPC sends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallMessages {
+    /// Their number; `None`: those of the body, each once.
+    pub number: Option<u32>,
+    /// How many leave per second; `None`: all at once.
+    pub rate: Option<Rate>,
+}
+
 /// The place of the number that a message counts as.
 #[derive(Clone, Debug)]
 struct MessageCount {
@@ -71,11 +112,36 @@ impl MessageArgs {
     /// The option that is up to each request, if any is given.
     pub fn given(&self) -> Option<&'static str> {
         first_given(&[
-            (self.messages.is_some(), "--messages"),
+            (self.format().is_some(), "--messages"),
             (self.message_count.is_some(), "--message-count"),
             (self.end_message.is_some(), "--end-message"),
             (self.message_timeout.is_some(), "--message-timeout"),
         ])
+    }
+
+    /// An option on the messages that a call of gRPC sends, if any is given.
+    pub fn given_of_calls(&self) -> Option<&'static str> {
+        let calls = self.calls();
+        first_given(&[
+            (calls.number.is_some(), "--messages"),
+            (calls.rate.is_some(), "--message-rate"),
+        ])
+    }
+
+    /// The messages that a call of gRPC sends.
+    pub fn calls(&self) -> CallMessages {
+        let number = match self.messages {
+            Some(MessagesAsked::Number(number)) => Some(number),
+            _ => None,
+        };
+        CallMessages { number, rate: self.message_rate }
+    }
+
+    fn format(&self) -> Option<MessageFormat> {
+        match self.messages {
+            Some(MessagesAsked::Format(format)) => Some(format),
+            _ => None,
+        }
     }
 
     /// The same target with rules for the messages of its responses.
@@ -86,7 +152,7 @@ impl MessageArgs {
         }
         let count = self.message_count.as_ref();
         let rules = MessageRules {
-            format: self.messages,
+            format: self.format(),
             count: count.map(|count| count.pointer.clone()),
             count_mode: count.map_or(CountMode::Each, |count| count.mode),
             end: self.end_message.clone(),
@@ -104,9 +170,12 @@ impl MessageArgs {
     }
 }
 
-impl Typed for MessageFormat {
+impl Typed for MessagesAsked {
     fn typed(&self) -> Value {
-        word_of(FORMATS, *self).into()
+        match self {
+            MessagesAsked::Format(format) => word_of(FORMATS, *format).into(),
+            MessagesAsked::Number(number) => number.to_string().into(),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod websocket;
 pub use secure::{RESUMES, VERSIONS};
 
 use super::first_given;
+use super::messages::MessageArgs;
 use crate::failure::Failure;
 use clap::Args;
 use grpc::GrpcArgs;
@@ -35,13 +36,14 @@ pub struct ProtocolArgs {
 impl ProtocolArgs {
     /// The same target, spoken with and secured as its scheme and the options say. `of_requests`:
     /// which of the options that only single requests of HTTP have were given. `of_http`: which of
-    /// those that all that begins in HTTP has.
+    /// those that all that begins in HTTP has. `messages`: what calls of gRPC send.
     pub fn apply(
         &self,
         target: Target,
         scheme: Scheme,
         of_requests: &[(bool, &'static str)],
         of_http: &[(bool, &'static str)],
+        messages: &MessageArgs,
     ) -> Result<Target, Failure> {
         let refuse = |option: Option<&'static str>, wrong: &str| match option {
             Some(option) => Err(Failure::argument(option, wrong)),
@@ -52,6 +54,8 @@ impl ProtocolArgs {
         }
         if !matches!(scheme, Scheme::Grpc | Scheme::Grpcs) {
             refuse(self.grpc.given(), "is of gRPC: give grpc:// or grpcs://")?;
+            let wrong = "what a call of gRPC sends: give grpc:// or grpcs://, or leave it out";
+            refuse(messages.given_of_calls(), wrong)?;
         }
         match scheme {
             Scheme::Http | Scheme::Https => self.secure.apply(target, scheme),
@@ -74,7 +78,7 @@ impl ProtocolArgs {
                 let wrong = "a call of gRPC is a POST over a kept connection: leave it out";
                 refuse(first_given(of_requests), wrong)?;
                 let target = self.secure.apply(target, scheme)?;
-                self.grpc.apply(target, self.secure.http2_limits())
+                self.grpc.apply(target, self.secure.http2_limits(), messages.calls())
             }
         }
     }

@@ -159,7 +159,7 @@ impl TargetArgs {
             first_of(self.expect.given()),
             first_of(self.messages.given()),
         ];
-        self.protocol.apply(target, scheme, &of_requests, &of_http)
+        self.protocol.apply(target, scheme, &of_requests, &of_http, &self.messages)
     }
 
     fn check_proxy(&self, scheme: Scheme) -> Result<(), Failure> {

@@ -73,9 +73,9 @@ pub struct RawSweep {
     /// Response-time limit within which to find the maximum throughput, repeatable: p90=50ms (mean,
     /// p50, p75, p90, p95, p99, p999)
     ///
-    /// Of streams of messages likewise first_message_p99, gap_p99, per_message_p99 and stream_p99,
-    /// and good_streams=99%: the least share of the streams that meet --slo. With --slo that is a
-    /// bound by default.
+    /// Of streams of messages likewise first_message_p99, gap_p99, per_message_p99, stream_p99 and
+    /// answer_p99, and good_streams=99%: the least share of the streams that meet --slo. With --slo
+    /// that is a bound by default.
     #[arg(long, value_name = "FIGURE=T", help_heading = "Load")]
     #[serde(serialize_with = "typed")]
     bound: Vec<Bound>,
@@ -190,11 +190,11 @@ impl RawSweep {
             label: http_runner::label(level),
             level,
             load,
+            timeout: self.http.limits.timeout_for(&target)?,
             target,
             warmup: self.warmup,
             duration: self.duration,
             operations_max: None,
-            timeout: self.http.limits.timeout(),
             retry,
             connect_timeout: self.http.limits.connect_timeout,
             interval: self.http.limits.interval(self.duration)?,

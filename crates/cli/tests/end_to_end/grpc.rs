@@ -51,6 +51,37 @@ fn calls_of_all_kinds_are_counted() {
 }
 
 #[test]
+fn messages_of_a_call_leave_at_times_of_their_own() {
+    let server = serve(&[]);
+    let at = format!("grpc://{}", server.address);
+    let body = r#"[{"text":"a"},{"text":"b"}]"#;
+    let timed = |method: &str, options: &[&str]| {
+        let url = format!("{at}/knee.Echo/{method}");
+        let options = [&["-b", body, "--vusers", "4", "-n", "20"], options].concat();
+        let trial = trial(&url, &options);
+        assert_eq!(trial["outcomes"], json!({"ok": 20}), "{trial:#}");
+        trial
+    };
+    for backend in backends(&format!("{at}/knee.Echo/Say")) {
+        let options = ["--messages", "5", "--message-rate", "200", "--backend", backend];
+        let trial = timed("Talk", &options);
+        let messages = &trial["messages"];
+        assert_eq!((&messages["count"], &messages["sent"]["count"]), (&json!(100), &json!(100)));
+        assert_eq!(messages["answer_ns"]["count"], 100, "{messages:#}");
+        // The last message leaves 20 ms after the first.
+        let least = trial["response_time_ns"]["min"].as_u64().unwrap();
+        assert!(least >= 20_000_000, "{least}");
+        let trial = timed("Gather", &options);
+        assert_eq!(trial["messages"]["sent"]["count"], 100);
+        assert_eq!(trial["messages"]["count"], 0, "each response is one message");
+    }
+    let trial = timed("Talk", &["--message-rate", "500"]);
+    assert_eq!(trial["messages"]["sent"]["count"], 40, "the body has two");
+    let trial = timed("Talk", &["--messages", "3"]);
+    assert_eq!(trial["messages"]["answer_ns"]["count"], 60, "all at once");
+}
+
+#[test]
 fn calls_go_over_tls() {
     let server = serve(&["--tls"]);
     call_all_kinds(&format!("grpcs://{}", server.address));
@@ -116,6 +147,16 @@ fn what_is_no_call_is_told_in_one_line() {
         (format!("grpc://{grpc}/knee.Echo/Say"), vec!["-b", "{"], 2, "no JSON"),
         (format!("grpc://{grpc}/knee.Echo/Say"), vec!["--http2"], 2, "over HTTP/2"),
         (format!("grpc://{grpc}/knee.Echo/Say"), vec!["-X", "GET"], 2, "is a POST"),
+        (format!("grpc://{grpc}/knee.Echo/Say"), vec!["--messages", "5"], 2, "one message"),
+        (format!("grpc://{grpc}/knee.Echo/Talk"), vec!["--messages", "0"], 2, "from 1 to"),
+        (format!("grpc://{grpc}/knee.Echo/Talk"), vec!["--messages", "ndjsn"], 2, "ndjson"),
+        (
+            format!("grpc://{grpc}/knee.Echo/Talk"),
+            vec!["--messages", "20", "--message-rate", "1"],
+            2,
+            "--timeout: 10 s is over before the last message of a call leaves, after 19 s",
+        ),
+        (format!("http://{http}/"), vec!["--message-rate", "5"], 2, "give grpc://"),
         (format!("grpc://{grpc}/a.B/C"), vec!["--proto", broken.str()], 2, "broken.proto:1:"),
         (format!("grpc://{grpc}/a.B/C"), vec!["--proto", "/none.proto"], 2, "/none.proto"),
         (format!("grpc://{http}/a.B/C"), vec![], 4, "no grpc-status"),

@@ -36,6 +36,13 @@ pub struct MessagesReport {
     pub per_message_ns: TimesReport,
     /// Time from the intended time to the last message.
     pub stream_ns: TimesReport,
+    /// Time from the intended time of a message to the one that answers it; `None` where streams
+    /// have not one answer for each message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_ns: Option<TimesReport>,
+    /// Messages that left at times of their own; `None` where requests are sent at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<SentReport>,
     /// Gaps of at least ten medians and 100 ms.
     pub stalls: StallsReport,
     /// Share of the messages that came with another of their stream. Their gaps are only known to
@@ -50,6 +57,17 @@ pub struct MessagesReport {
     /// Why a response was no whole stream, for the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete_because: Option<String>,
+}
+
+/// Messages of requests that left at times of their own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SentReport {
+    /// Their number within the window.
+    pub count: u64,
+    /// Messages per second.
+    pub per_s: f64,
+    /// How late they left.
+    pub late_ns: TimesReport,
 }
 
 /// Gaps that are far longer than others.
@@ -98,15 +116,18 @@ pub enum TimesOf {
     PerMessage,
     /// Stream times.
     Stream,
+    /// Times from message to answer.
+    Answer,
 }
 
 impl TimesOf {
     /// All kinds but response times: key and title.
-    pub const MESSAGES: [(TimesOf, &'static str, &'static str); 4] = [
+    pub const MESSAGES: [(TimesOf, &'static str, &'static str); 5] = [
         (TimesOf::FirstMessage, "first_message", "time to first message"),
         (TimesOf::Gap, "gap", "gap between messages"),
         (TimesOf::PerMessage, "per_message", "time per message"),
         (TimesOf::Stream, "stream", "stream time"),
+        (TimesOf::Answer, "answer", "time to the answer of a message"),
     ];
 
     /// Key in names of figures.
@@ -127,6 +148,7 @@ impl TimesOf {
             TimesOf::Gap => &messages?.gap_ns,
             TimesOf::PerMessage => &messages?.per_message_ns,
             TimesOf::Stream => &messages?.stream_ns,
+            TimesOf::Answer => messages?.answer_ns.as_ref()?,
         })
     }
 }
@@ -159,6 +181,13 @@ pub(super) fn messages_report(trial: &Trial, effect: Option<f64>) -> Option<Mess
         gap_ns: times_report(&measured.gap, None),
         per_message_ns: times_report(&measured.per_message, effect),
         stream_ns: times_report(&measured.stream, effect),
+        answer_ns: (measured.answer.count() > 0 && measured.unpaired == 0)
+            .then(|| times_report(&measured.answer, None)),
+        sent: (measured.sent > 0).then(|| SentReport {
+            count: measured.sent,
+            per_s: per_s(measured.sent),
+            late_ns: times_report(&measured.sent_late, None),
+        }),
         stalls: stalls(measured),
         shared_arrival_percent: percent(measured.shared, measured.count),
         bursts: BurstsReport {

@@ -4,6 +4,7 @@
 //! byte slices in tests and a fuzzer.
 
 pub mod dns;
+mod events;
 pub mod http1;
 pub mod http2;
 pub mod websocket;
@@ -11,14 +12,12 @@ pub mod websocket;
 use crate::reactor::WireRequest;
 pub use crate::sys::socket::SocketKind;
 use dns::Dns;
+pub use events::{EventQueue, OpEvent, OperationSink};
 use http1::Http1;
 use http2::Http2;
-use knee_load::measure::{Outcome, Status};
-use knee_load::messages::{MessageReaders, ReadMessage};
-use knee_load::session::{Fills, ResponseReaders};
+use knee_load::session::Fills;
 use knee_load::spec::{HttpVersion, Protocol, Target};
 use knee_load::time::Nanos;
-use std::ops::{Deref, DerefMut};
 use websocket::WebSocket;
 
 /// Most interim responses to one request.
@@ -221,120 +220,15 @@ pub struct RequestRef<'a> {
     pub number: usize,
     /// Values for its holes.
     pub fills: &'a Fills,
+    /// The intended start of its operation.
+    pub intended: Nanos,
 }
 
-/// A request without holes.
+/// A request without holes, intended at the start.
 impl From<usize> for RequestRef<'static> {
     fn from(number: usize) -> RequestRef<'static> {
         static NOTHING: Fills = Fills::new();
-        RequestRef { number, fills: &NOTHING }
-    }
-}
-
-/// Events of a connection, in order, and the readers of responses.
-#[derive(Debug, Default)]
-pub struct EventQueue {
-    events: Vec<OpEvent>,
-    /// Readers of response values; `None` if no response is read.
-    pub readings: Option<Box<ResponseReaders>>,
-    /// Readers of messages; `None` if no response is split.
-    pub messages: Option<Box<MessageReaders>>,
-}
-
-impl EventQueue {
-    /// What takes the response of an operation, if it is read.
-    #[inline]
-    pub fn sink(&mut self, op: FlightId) -> Option<OperationSink<'_>> {
-        let is_read = self.readings.as_ref().is_some_and(|readings| readings.reads(op))
-            || self.messages.as_ref().is_some_and(|messages| messages.reads(op));
-        is_read.then(|| OperationSink {
-            op,
-            readings: self.readings.as_deref_mut().filter(|readings| readings.reads(op)),
-            messages: self.messages.as_deref_mut(),
-            events: &mut self.events,
-        })
-    }
-
-    /// Whether any response is read.
-    #[inline]
-    pub fn has_sinks(&self) -> bool {
-        self.readings.is_some()
-            || self.messages.as_ref().is_some_and(|messages| messages.is_in_use())
-    }
-
-    /// The response of an operation turns out to be a stream of server-sent events.
-    #[cold]
-    pub fn open_events(&mut self, op: FlightId) {
-        if let Some(messages) = &mut self.messages {
-            messages.open_events(op);
-        }
-    }
-}
-
-/// Takes the response of an operation: values for its session, and messages, which become events.
-pub struct OperationSink<'a> {
-    op: FlightId,
-    readings: Option<&'a mut ResponseReaders>,
-    messages: Option<&'a mut MessageReaders>,
-    events: &'a mut Vec<OpEvent>,
-}
-
-impl OperationSink<'_> {
-    /// A field of the head.
-    pub fn field(&mut self, name: &[u8], value: &[u8]) {
-        if let Some(readings) = &mut self.readings {
-            readings.field(self.op, name, value);
-        }
-        if let Some(messages) = &mut self.messages {
-            messages.on_field(self.op, name, value);
-        }
-    }
-
-    /// Bytes of the body.
-    pub fn body(&mut self, bytes: &[u8]) {
-        if let Some(readings) = &mut self.readings {
-            readings.body(self.op, bytes);
-        }
-        if let Some(messages) = &mut self.messages {
-            messages.on_body(self.op, bytes, |message| self.events.push(message.into()));
-        }
-    }
-
-    /// A chunk or frame of the body has ended.
-    pub fn border(&mut self) {
-        if let Some(messages) = &mut self.messages {
-            messages.on_border(self.op, |message| self.events.push(message.into()));
-        }
-    }
-
-    /// The body has ended.
-    pub fn end(&mut self) {
-        if let Some(messages) = &mut self.messages {
-            messages.on_end(self.op, |message| self.events.push(message.into()));
-        }
-    }
-}
-
-impl From<ReadMessage> for OpEvent {
-    #[inline]
-    fn from(message: ReadMessage) -> OpEvent {
-        OpEvent::Message(message)
-    }
-}
-
-impl Deref for EventQueue {
-    type Target = Vec<OpEvent>;
-
-    #[inline]
-    fn deref(&self) -> &Vec<OpEvent> {
-        &self.events
-    }
-}
-
-impl DerefMut for EventQueue {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Vec<OpEvent> {
-        &mut self.events
+        RequestRef { number, fills: &NOTHING, intended: Nanos::ZERO }
     }
 }
 
@@ -378,69 +272,6 @@ impl StreamEnd {
             _ => ConnectionState::Broken,
         }
     }
-}
-
-/// Event of an operation, or of its connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OpEvent {
-    /// The whole request is in the outbox. Of [`Departure::PerPass`] only: others put a request in
-    /// whole.
-    Written(FlightId),
-    /// Bytes of the response were received, from the first byte of the call on.
-    Received {
-        /// The operation.
-        op: FlightId,
-        /// Bytes of the response, heads and frames included; at least 1.
-        bytes: u64,
-    },
-    /// A message of the response is complete.
-    Message(ReadMessage),
-    /// The response is complete.
-    Answered {
-        /// The operation.
-        op: FlightId,
-        /// The final status.
-        status: Status,
-    },
-    /// The target sent a message by itself, which ends the operation.
-    Delivered {
-        /// The operation.
-        op: FlightId,
-        /// Bytes of the message.
-        bytes: u64,
-        /// When it left, by its own word.
-        left: Nanos,
-        /// When the kernel received it.
-        at: Nanos,
-    },
-    /// The operation ended without a complete response.
-    Failed {
-        /// The operation.
-        op: FlightId,
-        /// The reason.
-        outcome: Outcome,
-    },
-    /// The answer is whole, and says that the operation goes on over a connection of another kind:
-    /// one that [`WithConversation::with_diversion`] names.
-    Diverted(FlightId),
-    /// The target will never process the operation. It may be sent again over another connection.
-    Unprocessed(FlightId),
-    /// The target broke a rule of the protocol, in words. Comes after the failures that follow from
-    /// it: of one operation, or of all if the connection is broken.
-    Violated(String),
-    /// The target ended failed operations within the rules of the protocol; how, in words.
-    Reset(String),
-    /// The connection may carry operations from now on, after an opening of its own.
-    Opened,
-    /// The connection will carry no operation: one that waits ends so.
-    NotOpened(Outcome),
-    /// Unrequested bytes follow a complete response. Comes before that response's event if both
-    /// were received together.
-    Surplus,
-    /// As many operations are under way on the connection as the protocol has numbers for.
-    Exhausted,
-    /// An answer came that no operation under way waits for: late, repeated or never asked for.
-    Unmatched,
 }
 
 /// Bytes to send over a connection, in order.

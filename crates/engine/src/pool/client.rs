@@ -5,7 +5,7 @@ use crate::reactor::{Backend, Event, EventTime};
 use knee_load::both_ends::Sampler;
 use knee_load::driver::RateLimit;
 use knee_load::measure::{AttemptsMeasured, Completion};
-use knee_load::measure::{Handshakes, Op, SessionsMeasured, StreamMessage};
+use knee_load::measure::{Handshakes, MessageEvent, Op, SessionsMeasured};
 use knee_load::time::Nanos;
 use std::sync::atomic::AtomicBool;
 
@@ -40,7 +40,7 @@ pub(crate) trait Client {
     /// The next message of an operation under way, if any. Comes before the operation is reported
     /// as completed.
     #[inline]
-    fn take_message(&mut self) -> Option<StreamMessage> {
+    fn take_message(&mut self) -> Option<MessageEvent> {
         None
     }
 

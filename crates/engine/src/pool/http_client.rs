@@ -26,7 +26,7 @@ use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::socket::RawAddress;
 use knee_load::both_ends::Sampler;
 use knee_load::driver::{Gate, RateLimit};
-use knee_load::measure::{Completion, Handshakes, Op, Outcome, StreamMessage};
+use knee_load::measure::{Completion, Handshakes, MessageEvent, Op, Outcome};
 use knee_load::pool::ConnectionQueue;
 use knee_load::session::{Fills, ResponseReaders};
 use knee_load::time::Nanos;
@@ -225,7 +225,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
     }
 
     #[inline]
-    fn take_message(&mut self) -> Option<StreamMessage> {
+    fn take_message(&mut self) -> Option<MessageEvent> {
         self.streams.take()
     }
 
@@ -275,14 +275,14 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
         first(&self.responding)
             .min(first(&self.connecting))
             .min(first(&self.draining))
-            .min(first(&self.timers))
             .min(first(&self.streams.quiet))
             .min(self.waiting.next_deadline())
             .min(self.limited.next_deadline(|flight| flight.until))
     }
 
     fn next_due(&self) -> Nanos {
-        self.limited.next_due()
+        let timed = self.timers.first().map_or(Nanos::MAX, |(_, at)| at);
+        timed.min(self.limited.next_due())
     }
 
     fn rate_limit(&self) -> Option<&RateLimit> {

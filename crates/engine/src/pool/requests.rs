@@ -3,7 +3,7 @@
 use crate::exchange::{TargetConversation, WithConversation, with_conversation};
 use crate::reactor::WireRequests;
 use knee_load::rng::{self, Rng};
-use knee_load::spec::{Pick, Target};
+use knee_load::spec::{HttpRequest, Pick, Target};
 
 /// One worker's view of the requests.
 #[derive(Clone)]
@@ -16,6 +16,8 @@ pub(crate) struct RequestSet {
     /// Running sums of the weights, for random picks.
     weights: Option<Box<[u64]>>,
     next: usize,
+    /// Bytes of each request beyond its body; `None` where none has messages that are sent again.
+    repeated: Option<Box<[i64]>>,
     rng: Rng,
 }
 
@@ -48,7 +50,8 @@ impl RequestSet {
             _ => None,
         };
         let next = first % bytes.count();
-        RequestSet { idempotent: idempotent.collect(), safe, weights, next, rng, bytes }
+        let idempotent = idempotent.collect();
+        RequestSet { idempotent, safe, weights, next, repeated: repeated(target), rng, bytes }
     }
 
     /// The same requests as they leave over a connection of another kind.
@@ -78,7 +81,11 @@ impl RequestSet {
     /// Its length on the wire, in bytes.
     #[inline]
     pub(crate) fn length(&self, request: usize) -> u64 {
-        self.bytes.length(request) as u64
+        let once = self.bytes.length(request) as u64;
+        match &self.repeated {
+            None => once,
+            Some(further) => once.saturating_add_signed(further[request]),
+        }
     }
 
     /// Whether it may be sent twice.
@@ -90,6 +97,16 @@ impl RequestSet {
     pub(crate) fn is_safe(&self, request: usize) -> bool {
         self.safe[request]
     }
+}
+
+/// Bytes of the messages of each request beyond its body.
+fn repeated(target: &Target) -> Option<Box<[i64]>> {
+    let further = |r: &HttpRequest| {
+        let bytes = r.timed.as_ref().map(|timed| timed.bytes());
+        bytes.map_or(0, |bytes| bytes as i64 - r.body.len() as i64)
+    };
+    let any = target.requests.iter().any(|r| further(r) != 0);
+    any.then(|| target.requests.iter().map(further).collect())
 }
 
 fn running_sums(target: &Target) -> Box<[u64]> {

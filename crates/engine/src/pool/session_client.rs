@@ -16,8 +16,8 @@ use crate::sys::clock;
 use knee_load::both_ends::Sampler;
 use knee_load::driver::{Gate, RateLimit, Retries};
 use knee_load::measure::{
-    AttemptsMeasured, Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured,
-    StreamMessage, Window,
+    AttemptsMeasured, Completion, Handshakes, MessageEvent, Op, Outcome, SessionAttempts,
+    SessionsMeasured, Window,
 };
 use knee_load::session::{ResponseReaders, Users};
 use knee_load::spec::{Cut, Part, Target};
@@ -169,7 +169,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for SessionClient<L, X, P> {
     }
 
     #[inline]
-    fn take_message(&mut self) -> Option<StreamMessage> {
+    fn take_message(&mut self) -> Option<MessageEvent> {
         self.inner.take_message()
     }
 

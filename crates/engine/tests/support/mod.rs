@@ -25,6 +25,7 @@ pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> Target {
         weight: 1,
         holes: Vec::new(),
         messages: None,
+        timed: None,
     };
     Target {
         endpoint: Endpoint::Tcp { host, port },

@@ -5,7 +5,7 @@
 //! **intended** within the window, as response times are.
 
 use super::{Completion, Histogram, Window};
-use crate::messages::{GAP_BOUNDS_MAX, StreamBounds};
+use crate::messages::{GAP_BOUNDS_MAX, StreamBounds, TimedMessages};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub struct StreamMessage {
     /// Number of the operation among those under way.
     pub stream: u32,
+    /// Number of its request.
+    pub request: u32,
     /// When the schedule wanted the operation to start.
     pub intended: Nanos,
     /// When the message was complete. Messages that share a receive timestamp have the same.
@@ -22,6 +24,20 @@ pub struct StreamMessage {
     pub units: Option<u64>,
     /// It began in an earlier piece of the stream than it ended in.
     pub is_cut: bool,
+}
+
+/// What became of a message of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageEvent {
+    /// A message of the response came.
+    Came(StreamMessage),
+    /// A message of the request left.
+    Left {
+        /// When the schedule wanted it to leave.
+        intended: Nanos,
+        /// When it was put out, if nothing held it back.
+        at: Nanos,
+    },
 }
 
 /// What was measured of the messages of a trial.
@@ -60,6 +76,19 @@ pub struct MessagesMeasured {
     pub stream: Histogram,
     /// The longest gap of each stream.
     pub longest_gap: Histogram,
+    /// Messages of requests that left within the window, each at a time of its own.
+    #[serde(default)]
+    pub sent: u64,
+    /// How late they left.
+    #[serde(default)]
+    pub sent_late: Histogram,
+    /// From the intended time of a message to the one that answers it, which is the one of the same
+    /// number in its stream.
+    #[serde(default)]
+    pub answer: Histogram,
+    /// Whole streams that do not have one message for each that was sent.
+    #[serde(default)]
+    pub unpaired: u64,
     /// Why a stream was not whole, for the first time, in words.
     pub fault: Option<String>,
 }
@@ -85,6 +114,8 @@ impl MessagesMeasured {
             (&mut self.good, other.good),
             (&mut self.long, other.long),
             (&mut self.at_once, other.at_once),
+            (&mut self.sent, other.sent),
+            (&mut self.unpaired, other.unpaired),
         ];
         for (mine, theirs) in counts {
             *mine += theirs;
@@ -94,6 +125,8 @@ impl MessagesMeasured {
         self.per_message.merge(&other.per_message);
         self.stream.merge(&other.stream);
         self.longest_gap.merge(&other.longest_gap);
+        self.sent_late.merge(&other.sent_late);
+        self.answer.merge(&other.answer);
         self.fault = self.fault.take().or(other.fault);
     }
 }
@@ -106,6 +139,8 @@ pub(super) struct MessageRecorder {
     bounds: Option<StreamBounds>,
     /// Whether an operation is a stream even if no message came, by target.
     targets: Vec<bool>,
+    /// The messages that are answered one by one, by request; empty where there are none.
+    answered: Vec<Option<TimedMessages>>,
     streams: Vec<StreamState>,
     measured: MessagesMeasured,
 }
@@ -124,6 +159,10 @@ struct StreamState {
     /// It came at least [`BURST_GAP`] after the message before.
     is_late: bool,
     has_number: bool,
+    /// Messages that are to come; 0 where their number is not known.
+    awaited: u32,
+    /// A message came before the one that it would answer was to leave.
+    is_early: bool,
     /// Gaps that are not below each bound.
     over: [u32; GAP_BOUNDS_MAX],
 }
@@ -136,7 +175,28 @@ impl MessageRecorder {
         targets: Vec<bool>,
     ) -> MessageRecorder {
         let (streams, measured) = (Vec::new(), MessagesMeasured::default());
-        MessageRecorder { window, bounds, targets, streams, measured }
+        MessageRecorder { window, bounds, targets, answered: Vec::new(), streams, measured }
+    }
+
+    /// The same recorder for requests that send these messages.
+    pub(super) fn answering<'a>(
+        mut self,
+        timed: impl Iterator<Item = Option<&'a TimedMessages>>,
+    ) -> MessageRecorder {
+        let timed = timed.map(|timed| timed.filter(|timed| timed.is_answered()).cloned());
+        self.answered = timed.collect();
+        if self.answered.iter().all(Option::is_none) {
+            self.answered.clear();
+        }
+        self
+    }
+
+    /// Records that a message of a request left.
+    pub(super) fn on_left(&mut self, intended: Nanos, at: Nanos) {
+        if self.window.contains(at) {
+            self.measured.sent += 1;
+            self.measured.sent_late.record(at - intended);
+        }
     }
 
     /// Records a message. Returns what it counts as, where it came within the window.
@@ -148,6 +208,12 @@ impl MessageRecorder {
         }
         let stream = &mut self.streams[index];
         let is_counted = self.window.contains(message.at);
+        if let Some(Some(timed)) = self.answered.get(message.request as usize)
+            && let Some(time) = stream.answer_time(message, timed)
+            && is_counted
+        {
+            self.measured.answer.record(time);
+        }
         if stream.messages == 0 {
             stream.first = message.at;
             stream.begin_group(message, BURST_GAP <= message.at - message.intended);
@@ -222,6 +288,7 @@ impl MessageRecorder {
             return;
         }
         measured.whole += 1;
+        measured.unpaired += u64::from(!stream.is_paired());
         measured.stream.record(stream.last - completion.intended);
         let per_message = stream.per_message();
         if let Some(time) = per_message {
@@ -252,7 +319,9 @@ impl MessageRecorder {
 
     /// Hands what was recorded over; `None` where nothing was a stream.
     pub(super) fn finish(self) -> Option<MessagesMeasured> {
-        (self.measured.streams > 0 || self.measured.count > 0).then_some(self.measured)
+        let measured = &self.measured;
+        let has_any = measured.streams > 0 || measured.count > 0 || measured.sent > 0;
+        has_any.then_some(self.measured)
     }
 }
 
@@ -263,6 +332,19 @@ impl StreamState {
     #[inline]
     fn begin_group(&mut self, message: &StreamMessage, is_late: bool) {
         (self.at_once, self.is_cut, self.is_late) = (1, message.is_cut, is_late);
+    }
+
+    /// How long the message took that answers the one of its number.
+    fn answer_time(&mut self, message: &StreamMessage, timed: &TimedMessages) -> Option<Nanos> {
+        self.awaited = timed.count();
+        let due = timed.due(message.intended, self.messages);
+        self.is_early |= message.at < due;
+        (self.messages < timed.count() && message.at >= due).then(|| message.at - due)
+    }
+
+    /// Whether it may have one message for each that was sent.
+    fn is_paired(&self) -> bool {
+        !self.is_early && (self.awaited == 0 || self.awaited == self.messages)
     }
 
     /// The mean time from message to message.

@@ -40,7 +40,7 @@ pub use histogram::{Histogram, HistogramCounts, band_of, band_start};
 pub use interval::{
     Direction, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Pacing, UnderWay,
 };
-pub use messages::{BURST_GAP, BURST_MIN, MessagesMeasured, StreamMessage};
+pub use messages::{BURST_GAP, BURST_MIN, MessageEvent, MessagesMeasured, StreamMessage};
 pub use observed::{BothEnds, HostTimes, Observed, PartTimes, SynSource};
 pub use outcome::{Outcome, Outcomes, error_share};
 pub use recorder::{Recorder, RecorderConfig};

@@ -27,7 +27,7 @@ use super::Op;
 use super::answers::ResponseBinsRecorder;
 use super::backlog::Backlogs;
 use super::interval::IntervalRecorder;
-use super::messages::{MessageRecorder, StreamMessage};
+use super::messages::{MessageEvent, MessageRecorder};
 use super::series::SeriesRecorder;
 use super::steps::StepsRecorder;
 use super::times::TimesRecorder;
@@ -168,12 +168,17 @@ impl Recorder {
         let streams = rules.map(|rules| rules.is_some_and(MessageRules::always_split));
         let messages =
             MessageRecorder::new(self.config.window, target.stream_bounds, streams.collect());
-        Recorder { messages, ..self }
+        let timed = target.requests.iter().map(|request| request.timed.as_deref());
+        Recorder { messages: messages.answering(timed), ..self }
     }
 
     /// Notes a message of an operation under way.
     #[inline]
-    pub fn on_message(&mut self, message: &StreamMessage) {
+    pub fn on_message(&mut self, message: &MessageEvent) {
+        let message = match message {
+            MessageEvent::Came(message) => message,
+            MessageEvent::Left { intended, at } => return self.messages.on_left(*intended, *at),
+        };
         if let Some(units) = self.messages.on_message(message)
             && let Some(part) = self.parts.at(message.at)
         {

@@ -9,8 +9,10 @@ mod rules;
 mod splitter;
 #[cfg(test)]
 mod tests;
+mod timed;
 
 pub use bounds::{GAP_BOUNDS_MAX, GapBound, StreamBounds};
 pub use reader::{MessageReaders, ReadMessage, is_event_stream};
 pub use rules::{CountMode, MessageFormat, MessageRules};
 pub use splitter::{GRPC_PREFIX, MessagePiece, Splitter, put_grpc_message};
+pub use timed::TimedMessages;

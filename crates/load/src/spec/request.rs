@@ -1,7 +1,7 @@
 //! One HTTP request.
 
 use super::{ParseError, Url};
-use crate::messages::MessageRules;
+use crate::messages::{MessageRules, TimedMessages};
 use crate::quantity::parse::quoted;
 use crate::session::Fills;
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,9 @@ pub struct HttpRequest {
     /// Rules for the messages of its responses; `None`: those by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Box<MessageRules>>,
+    /// How its own messages leave; `None`: its body is sent at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed: Option<Box<TimedMessages>>,
 }
 
 /// A place in a request where something is put in each time it is sent.
@@ -152,6 +155,7 @@ impl HttpRequest {
             weight,
             holes: Vec::new(),
             messages: None,
+            timed: None,
         };
         for (name, value) in headers {
             request.add_header(name, value)?;

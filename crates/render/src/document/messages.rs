@@ -18,7 +18,9 @@ pub(super) fn show(doc: &mut Document, messages: Option<&MessagesReport>) {
         return;
     };
     doc.section("Messages", "first message and stream: from the intended start");
-    doc.table("Messages", table(messages, |_| true));
+    if messages.streams > 0 {
+        doc.table("Messages", table(messages, |_| true));
+    }
     doc.facts(facts(messages));
 }
 
@@ -27,12 +29,14 @@ pub(super) fn show_key_figures(doc: &mut Document, messages: Option<&MessagesRep
     let Some(messages) = messages else {
         return;
     };
-    doc.table("Messages", table(messages, |key| KEY_FIGURES.contains(&key)));
+    if messages.streams > 0 {
+        doc.table("Messages", table(messages, |key| KEY_FIGURES.contains(&key)));
+    }
     doc.facts(facts(messages).into_iter().take(FACTS_OF_SCREEN));
 }
 
-/// Facts on the first screen: the rate, and the good streams.
-const FACTS_OF_SCREEN: usize = 2;
+/// Facts on the first screen: the rates, and the good streams.
+const FACTS_OF_SCREEN: usize = 3;
 
 /// Adds the messages of several trials, a row for each.
 pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
@@ -59,11 +63,13 @@ fn table(messages: &MessagesReport, is_shown: impl Fn(&str) -> bool) -> Table {
     let rows: Vec<_> = rows.collect();
     let mut table = TableOf::new(&rows);
     table.left("", |figure| Line::of(Ink::Dim, figure.title));
-    let titles = ["first message", "gap", "per message", "stream"];
+    let titles = ["first message", "gap", "per message", "stream", "answer"];
     for ((of, ..), title) in TimesOf::MESSAGES.into_iter().zip(titles) {
         let none = TimesReport::default();
-        let times = of.of(&none, Some(messages)).unwrap_or(&none).clone();
-        table.right(title, |figure| stated(figure.stated(&times), time));
+        let Some(times) = of.of(&none, Some(messages)) else {
+            continue;
+        };
+        table.right(title, |figure| stated(figure.stated(times), time));
     }
     table.done()
 }
@@ -73,7 +79,17 @@ fn facts(messages: &MessagesReport) -> Vec<Fact> {
     if messages.units != messages.count {
         rates += &format!("; units {}, {}", rate(messages.units_per_s), count(messages.units));
     }
-    let mut facts = vec![fact("messages", rates)];
+    let mut facts = Vec::new();
+    if let Some(sent) = &messages.sent {
+        let (p50, p99) = (sent.late_ns.p50, sent.late_ns.p99);
+        let [p50, p99] = [p50, p99].map(|late| known(late, time_short));
+        let rates = format!("{}, {} in the window", rate(sent.per_s), count(sent.count));
+        facts.push(fact("sent", format!("{rates}; {p50} late at p50, {p99} at p99")));
+    }
+    if messages.streams == 0 {
+        return facts;
+    }
+    facts.push(fact("messages", rates));
     if let (Some(good), Some(share)) = (messages.good, messages.good_percent) {
         let line =
             format!("{} of {} streams ({})", count(good), count(messages.streams), percent(share));

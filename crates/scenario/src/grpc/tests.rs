@@ -39,13 +39,19 @@ fn json_becomes_length_prefixed_messages() {
     let types = types("api/chat.proto").unwrap();
     let say = types.method("/chat.v1.Chat/Say").unwrap();
     assert!(!say.streams_requests && !say.streams_responses);
-    assert_eq!(say.encode(r#"{"text":"hi","id":5}"#).unwrap(), b"\0\0\0\0\x06\x0a\x02hi\x10\x05");
-    assert_eq!(say.encode("").unwrap(), b"\0\0\0\0\0");
-    let user = say.encode(r#"{"from":{"name":"x"},"at":"1970-01-01T00:00:01Z"}"#).unwrap();
+    assert_eq!(
+        say.encode(r#"{"text":"hi","id":5}"#).unwrap().concat(),
+        b"\0\0\0\0\x06\x0a\x02hi\x10\x05"
+    );
+    assert_eq!(say.encode("").unwrap().concat(), b"\0\0\0\0\0");
+    let user = say.encode(r#"{"from":{"name":"x"},"at":"1970-01-01T00:00:01Z"}"#).unwrap().concat();
     assert_eq!(user, b"\0\0\0\0\x09\x1a\x03\x0a\x01x\x22\x02\x08\x01");
     let gather = types.method("/chat.v1.Chat/Gather").unwrap();
     assert!(gather.streams_requests);
-    assert_eq!(gather.encode(r#"[{"id":1},{}]"#).unwrap(), b"\0\0\0\0\x02\x10\x01\0\0\0\0\0");
+    assert_eq!(
+        gather.encode(r#"[{"id":1},{}]"#).unwrap().concat(),
+        b"\0\0\0\0\x02\x10\x01\0\0\0\0\0"
+    );
     assert!(types.method("/chat.v1.Chat/Follow").unwrap().streams_responses);
 }
 

@@ -126,28 +126,24 @@ pub(super) fn unknown_name(what: &str, name: &str, known: &[String]) -> ParseErr
 
 impl GrpcMethod {
     /// The bytes of the requests that a JSON text stands for: one message, or of a method that
-    /// takes a stream, an array of them. Each stands behind its length.
+    /// takes a stream, an array of them. Each of them stands behind its length.
     ///
     /// # Errors
     /// Not JSON, or a value that does not fit its field, with the place.
-    pub fn encode(&self, json: &str) -> Result<Vec<u8>, ParseError> {
+    pub fn encode(&self, json: &str) -> Result<Vec<Vec<u8>>, ParseError> {
         let json = if json.trim().is_empty() { "{}" } else { json };
         let value: Value = serde_json::from_str(json)
             .map_err(|e| ParseError(format!("the message is no JSON: {e}")))?;
-        let mut out = Vec::new();
         match value {
             Value::Array(messages) if self.streams_requests => {
-                for message in &messages {
-                    self.put(message, &mut out)?;
-                }
+                messages.iter().map(|message| self.encode_one(message)).collect()
             }
-            message => self.put(&message, &mut out)?,
+            message => Ok(vec![self.encode_one(&message)?]),
         }
-        Ok(out)
     }
 
-    /// Appends a message behind its length.
-    fn put(&self, message: &Value, out: &mut Vec<u8>) -> Result<(), ParseError> {
+    /// A message behind its length.
+    fn encode_one(&self, message: &Value) -> Result<Vec<u8>, ParseError> {
         let mut track = serde_path_to_error::Track::new();
         let json = serde_path_to_error::Deserializer::new(message, &mut track);
         let options = DeserializeOptions::new();
@@ -157,8 +153,9 @@ impl GrpcMethod {
             let place = if path == "." { String::new() } else { format!(" at '{path}'") };
             ParseError(format!("the message does not fit {}{place}: {e}", self.input.full_name()))
         })?;
-        put_grpc_message(&read.encode_to_vec(), out);
-        Ok(())
+        let mut out = Vec::new();
+        put_grpc_message(&read.encode_to_vec(), &mut out);
+        Ok(out)
     }
 }
 

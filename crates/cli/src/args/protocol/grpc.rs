@@ -1,12 +1,15 @@
 //! Calls of gRPC: where their types come from, and their messages.
 
 use crate::args::first_given;
+use crate::args::messages::CallMessages;
 use crate::failure::Failure;
 use crate::input;
 use clap::Args;
 use knee_engine::{CallResponse, call_once};
 use knee_load::measure::{Status, grpc_status_name};
-use knee_load::messages::{GRPC_PREFIX, MessageFormat, MessageRules, put_grpc_message};
+use knee_load::messages::{
+    GRPC_PREFIX, MessageFormat, MessageRules, TimedMessages, put_grpc_message,
+};
 use knee_load::spec::{Body, Http2Limits, HttpRequest, ParseError, Part, Protocol, Target};
 use knee_load::time::Nanos;
 use knee_scenario::grpc::{GrpcMethod, GrpcTypes, reflection, service_and_method};
@@ -45,7 +48,13 @@ impl GrpcArgs {
     }
 
     /// The same target, called by gRPC: its bodies are messages in JSON, which are encoded here.
-    pub fn apply(&self, mut target: Target, http2: Http2Limits) -> Result<Target, Failure> {
+    /// `messages`: what each sends.
+    pub fn apply(
+        &self,
+        mut target: Target,
+        http2: Http2Limits,
+        messages: CallMessages,
+    ) -> Result<Target, Failure> {
         target.protocol = Protocol::Grpc(http2);
         let mut holes = target.requests.iter().flat_map(|request| &request.holes);
         if holes.any(|hole| matches!(hole.part, Part::Path | Part::Body)) {
@@ -64,7 +73,7 @@ impl GrpcArgs {
                 (None, Entry::Vacant(new)) => ("URL", &*new.insert(reflected(&target, request)?)),
             };
             let method = types.method(&request.path).map_err(|e| Failure::argument(option, e))?;
-            encode(request, &method)?;
+            encode(request, &method, messages)?;
         }
         Ok(Target { requests, ..target })
     }
@@ -143,15 +152,47 @@ fn ask(
 }
 
 /// Makes a call of a request.
-fn encode(request: &mut HttpRequest, method: &GrpcMethod) -> Result<(), Failure> {
+fn encode(
+    request: &mut HttpRequest,
+    method: &GrpcMethod,
+    messages: CallMessages,
+) -> Result<(), Failure> {
     let json = String::from_utf8_lossy(&request.body).into_owned();
     let body = method.encode(&json).map_err(|e| Failure::argument("--body", e))?;
-    address(request, body);
+    request.timed = timed(&body, method, messages)?;
+    address(request, body.concat());
     if method.streams_responses && request.messages.is_none() {
         let rules = MessageRules { format: Some(MessageFormat::Grpc), ..MessageRules::default() };
         request.messages = Some(Box::new(rules));
     }
     Ok(())
+}
+
+/// How the messages of a call leave, if that is asked for.
+fn timed(
+    body: &[Vec<u8>],
+    method: &GrpcMethod,
+    messages: CallMessages,
+) -> Result<Option<Box<TimedMessages>>, Failure> {
+    let option = match messages {
+        CallMessages { number: Some(_), .. } => "--messages",
+        CallMessages { rate: Some(_), .. } => "--message-rate",
+        CallMessages { .. } => return Ok(None),
+    };
+    if !method.streams_requests {
+        let wrong = "the method takes one message: leave it out, or call one that takes a stream";
+        return Err(Failure::argument(option, wrong));
+    }
+    let length = |message: &Vec<u8>| message.len() as u32;
+    let ends = body.iter().map(length).scan(0, |end, length| {
+        *end += length;
+        Some(*end)
+    });
+    let number = messages.number.unwrap_or(body.len() as u32);
+    let every = messages.rate.map_or(Nanos::ZERO, |rate| rate.moment(1));
+    let timed = TimedMessages::new(ends.collect(), number, every, method.streams_responses);
+    let timed = timed.ok_or_else(|| Failure::argument("--body", "no message to send: give one"))?;
+    Ok(Some(Box::new(timed)))
 }
 
 /// Sets what all calls have (gRPC over HTTP2, Requests).

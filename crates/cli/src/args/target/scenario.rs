@@ -99,8 +99,9 @@ impl TargetArgs {
             (self.content_type.is_some(), "--content-type"),
             (self.pick == Pick::Weighted, "--pick"),
         ]);
-        if let Some(option) =
-            given.or(self.curl.of_one_request()).or(self.expect.given()).or(self.messages.given())
+        if let Some(option) = (given.or(self.curl.of_one_request()).or(self.expect.given()))
+            .or(self.messages.given())
+            .or(self.messages.given_of_calls())
         {
             let wrong = "each step of a scenario has its own: write it in the file";
             return Err(Failure::argument(option, wrong));

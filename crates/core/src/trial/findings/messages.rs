@@ -10,6 +10,9 @@ use knee_load::measure::Outcome;
 /// Share of the streams with a stall from which on it is a warning.
 const STALLED_WARNING_PERCENT: f64 = 1.0;
 
+/// Share of the answers' p99 from which on the lateness of messages is a warning.
+const LATE_SHARE: f64 = 0.2;
+
 codes! {
     BUFFERED_STREAM = "buffered_stream":
         cause "Messages came in bursts that an application does not send. Either bursts end in the \
@@ -33,6 +36,13 @@ codes! {
         remedy "Look at a response: curl -N URL. Where streams end without an end message, say so \
                 with --end-message ''. Where it is another, give it with --end-message TEXT. Where \
                 responses are no streams, give --messages none.";
+
+    MESSAGES_LATE = "messages_late":
+        cause "Messages of open streams left later than they were intended. Their answers are \
+               counted from the intended time, so that the delay is in them. The generator was \
+               busy or did not run, or calls began late.",
+        remedy "Give the generator more processors (--threads), keep its host free of other work, \
+                or send fewer messages per second.";
 
     MESSAGE_COUNT_MISSING = "message_count_missing":
         cause "No message has a number at the place that --message-count names, so that each \
@@ -115,6 +125,26 @@ pub(super) fn streams_incomplete(trials: &TrialGroup) -> Option<Finding> {
         format!("{place}{} responses were no whole streams: {because}", exact(count as f64)),
         [("incomplete", count as f64)],
         next,
+    ))
+}
+
+pub(super) fn messages_late(trials: &TrialGroup) -> Option<Finding> {
+    let late = |t: &TrialReport| {
+        let messages = t.messages()?;
+        let late = messages.sent.as_ref()?.late_ns.p99?;
+        let answer = messages.answer_ns.as_ref()?.p99?;
+        (late as f64 > LATE_SHARE * answer as f64).then_some((late, answer))
+    };
+    let (place, (late, answer)) = trials.worst(late, |(late, _)| *late as f64)?;
+    Some(MESSAGES_LATE.finding(
+        Severity::Warning,
+        format!(
+            "{place}messages left late, p99 {}, which is in their answers, p99 {}",
+            time(late as f64),
+            time(answer as f64)
+        ),
+        [("late_p99_ns", late as f64), ("answer_p99_ns", answer as f64)],
+        "give the generator more processors, or send fewer messages per second",
     ))
 }
 

@@ -114,6 +114,7 @@ fn diagnose(trials: &TrialGroup) -> Vec<Finding> {
         messages::streams_incomplete,
         messages::buffered_stream,
         messages::streams_stalled,
+        messages::messages_late,
         messages::message_count_missing,
         sessions::data_exhausted,
         sessions::unexpected_responses,

@@ -3,6 +3,7 @@
 use super::{FindingContext, findings_at_levels, trial_findings};
 use crate::experiment::sweep::tests::fake::{base, blank, outcomes};
 use crate::trial::figure::{RateRange, TimeRange};
+use crate::trial::messages::{MessagesReport, SentReport};
 use crate::trial::report::{LittlesLaw, QuantilesReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{ProgramsReport, SessionsReport};
 use crate::trial::waiting::WaitReport;
@@ -80,6 +81,22 @@ fn law(x_times_r: f64) -> Option<LittlesLaw> {
 fn a_sound_trial_has_no_finding() {
     check("sound", |_| (), &[]);
     assert_eq!(trial_codes(&open(1_000, [1_000; 10])), [""; 0]);
+}
+
+#[test]
+fn messages_that_leave_late_are_told_of() {
+    let times = |p99| TimesReport { p99: Some(p99), ..TimesReport::default() };
+    let late = |t: &mut TrialReport, late, answer| {
+        let sent = SentReport { count: 1_000, per_s: 100.0, late_ns: times(late) };
+        let messages = MessagesReport {
+            sent: Some(sent),
+            answer_ns: Some(times(answer)),
+            ..MessagesReport::default()
+        };
+        t.as_http_mut().messages = Some(messages);
+    };
+    check("a fifth and more", |t| late(t, 201, 1_000), &["messages_late"]);
+    check("a fifth", |t| late(t, 200, 1_000), &[]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod reply;
 mod send;
 #[cfg(test)]
 mod tests;
+mod timed;
 
 use super::ErrorCode;
 use super::Violation;
@@ -23,8 +24,10 @@ use crate::exchange::{
 use crate::reactor::WireRequest;
 use knee_load::measure::Outcome;
 use knee_load::spec::{Http2Limits, HttpSettings, Protocol, Target};
+use knee_load::time::Nanos;
 use receive::Reader;
 use std::collections::VecDeque;
+use timed::TimedStreams;
 
 /// Default windows of the connection and of streams: those of h2load, so large that no server waits
 /// for an update.
@@ -91,6 +94,8 @@ pub struct Http2 {
     senders: VecDeque<u32>,
     /// Bodies with filled holes, by stream.
     bodies: Vec<(u32, Vec<u8>)>,
+    /// Streams whose messages leave at times of their own.
+    timed: TimedStreams,
     /// Last closed stream on which frames may still be under way.
     forgiven: u32,
     /// Last stream that the server processes, by its GOAWAY.
@@ -170,6 +175,7 @@ impl Conversation for Http2 {
             blocks: Blocks::new(&shared.requests),
             senders: VecDeque::new(),
             bodies: Vec::new(),
+            timed: TimedStreams::default(),
             forgiven: 0,
             last_stream: frame::MAX_31,
             answers: 0,
@@ -202,7 +208,8 @@ impl Conversation for Http2 {
         request: RequestRef<'_>,
         cx: &mut CallContext<'_, Http2Shared>,
     ) {
-        self.open_stream(op, request, &mut Io::of(cx));
+        let now = cx.now;
+        self.open_stream(op, request, now, &mut Io::of(cx));
     }
 
     fn receive(&mut self, input: Received<'_>, cx: &mut CallContext<'_, Http2Shared>) {
@@ -227,6 +234,18 @@ impl Conversation for Http2 {
         self.send_bodies(&mut Io::of(cx));
     }
 
+    #[inline]
+    fn poll_timeout(&self) -> Nanos {
+        self.timed.next_due()
+    }
+
+    fn handle_timeout(&mut self, cx: &mut CallContext<'_, Http2Shared>) {
+        let now = cx.now;
+        let mut io = Io::of(cx);
+        self.release_messages(now, &mut io);
+        self.send_bodies(&mut io);
+    }
+
     fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, Http2Shared>) {
         for id in self.streams.ids() {
             if let Some(stream) = self.streams.close(id) {
@@ -237,6 +256,7 @@ impl Conversation for Http2 {
         }
         self.senders.clear();
         self.bodies.clear();
+        self.timed = TimedStreams::default();
         self.state = end.state_after(self.state);
     }
 

@@ -10,6 +10,7 @@ use super::hpack::{
 };
 use crate::exchange::RequestRef;
 use crate::exchange::http1::put_decimal;
+use knee_load::messages::TimedMessages;
 use knee_load::session::Fills;
 use knee_load::spec::{Body, Cut, Hole, HttpRequest, Part, Target};
 use std::collections::HashMap;
@@ -59,6 +60,8 @@ struct Request {
     /// Its body, if that has holes.
     filled_body: Option<Vec<Segment>>,
     body: Body,
+    /// Its messages, if they leave at times of their own.
+    timed: Option<Box<TimedMessages>>,
     is_head: bool,
 }
 
@@ -149,6 +152,7 @@ impl Requests {
             made.requests.push(Request {
                 pieces,
                 body: request.body.clone(),
+                timed: request.timed.clone(),
                 is_head: request.method == "HEAD",
                 is_filled: !request.holes.is_empty(),
                 filled_body: request.holes.iter().any(in_body).then(|| cut(request, Part::Body)),
@@ -159,6 +163,12 @@ impl Requests {
 
     pub(super) fn body(&self, request: usize) -> &[u8] {
         &self.requests[request].body
+    }
+
+    /// The messages of a request, if they leave at times of their own.
+    #[inline]
+    pub(super) fn timed(&self, request: usize) -> Option<&TimedMessages> {
+        self.requests[request].timed.as_deref()
     }
 
     /// Whether a request has holes.

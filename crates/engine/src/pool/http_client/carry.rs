@@ -44,12 +44,12 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         self.responding.set(op, flight.until);
         let (shared, events) = (&mut self.exchange, &mut self.events);
         let request = match self.fills.get(flight.session as usize) {
-            None => RequestRef::from(flight.request),
+            None => RequestRef { intended: flight.intended, ..RequestRef::from(flight.request) },
             Some(fills) => {
                 if let Some(readings) = &mut events.readings {
                     readings.begin(op, flight.session, flight.read_as as usize);
                 }
-                RequestRef { number: flight.request, fills }
+                RequestRef { number: flight.request, fills, intended: flight.intended }
             }
         };
         let out = &mut connection.out;
@@ -70,12 +70,17 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         self.set_timer(slot);
     }
 
-    /// Notes requests that are in the outbox to their end.
+    /// Notes requests that are in the outbox to their end, and messages of requests.
     fn note_leaving(&mut self, slot: u32, how: SendProgress) {
         let leaving = &mut self.connections[slot as usize].leaving;
+        let streams = &mut self.streams;
         self.events.retain(|event| match event {
             OpEvent::Written(op) => {
                 leaving.push((*op, how));
+                false
+            }
+            OpEvent::MessageLeft { intended, at } => {
+                streams.left(*intended, *at);
                 false
             }
             _ => true,

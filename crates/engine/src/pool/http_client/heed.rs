@@ -22,6 +22,7 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                     self.await_message_of_head(op, time.seen);
                 }
                 OpEvent::Message(message) => self.on_message(message, time),
+                OpEvent::MessageLeft { intended, at } => self.streams.left(intended, at),
                 OpEvent::Answered { op, status } => {
                     is_in_step &= self.on_answer(io, slot, (op, status, is_in_step), time);
                 }

@@ -6,7 +6,7 @@ use crate::link::Link;
 use crate::pool::deadlines::Deadlines;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime};
-use knee_load::measure::{Outcome, StreamMessage};
+use knee_load::measure::{MessageEvent, Outcome, StreamMessage};
 use knee_load::messages::{MessageReaders, MessageRules, ReadMessage};
 use knee_load::spec::Target;
 use knee_load::time::Nanos;
@@ -15,7 +15,7 @@ use knee_load::time::Nanos;
 #[derive(Debug)]
 pub(super) struct MessageStreams {
     /// Messages that nobody has taken yet, from `taken` on.
-    messages: Vec<StreamMessage>,
+    messages: Vec<MessageEvent>,
     taken: usize,
     /// Times by which the next message has to come.
     pub(super) quiet: Deadlines,
@@ -36,9 +36,14 @@ impl MessageStreams {
         }
     }
 
+    /// A message of a request was put out.
+    pub(super) fn left(&mut self, intended: Nanos, at: Nanos) {
+        self.messages.push(MessageEvent::Left { intended, at });
+    }
+
     /// The next message, in the order of their arrivals.
     #[inline]
-    pub(super) fn take(&mut self) -> Option<StreamMessage> {
+    pub(super) fn take(&mut self) -> Option<MessageEvent> {
         if self.messages.is_empty() {
             return None;
         }
@@ -91,7 +96,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
         let at = flight.no_earlier(time).happened;
         flight.last_message = at;
         let intended = flight.intended;
-        self.streams.messages.push(StreamMessage { stream: op, intended, at, units, is_cut });
+        let request = flight.request as u32;
+        let message = StreamMessage { stream: op, request, intended, at, units, is_cut };
+        self.streams.messages.push(MessageEvent::Came(message));
         self.await_message(op, time.seen);
     }
 

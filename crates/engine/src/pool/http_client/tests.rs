@@ -41,6 +41,7 @@ pub(in crate::pool) fn parts(
         weight: 1,
         holes: Vec::new(),
         messages: None,
+        timed: None,
     };
     let target = Target {
         endpoint: Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 1 },

@@ -12,7 +12,14 @@ fn recorder(slo: Option<&str>) -> MessageRecorder {
 fn stream(recorder: &mut MessageRecorder, op: u32, intended: u64, at: &[u64], outcome: Outcome) {
     for &ms in at {
         let (stream, intended) = (op, MS(intended));
-        let message = StreamMessage { stream, intended, at: MS(ms), units: Some(1), is_cut: false };
+        let message = StreamMessage {
+            stream,
+            request: 0,
+            intended,
+            at: MS(ms),
+            units: Some(1),
+            is_cut: false,
+        };
         recorder.on_message(&message);
     }
     let op = Op { intended: MS(intended), lane: 0 };
@@ -44,8 +51,14 @@ fn messages_count_on_arrival_and_streams_by_intention() {
     let mut recorder = recorder(None);
     // Before the window; only the last two messages lie in it.
     for ms in [50, 90, 110, 130] {
-        let message =
-            StreamMessage { stream: 7, intended: MS(0), at: MS(ms), units: Some(2), is_cut: false };
+        let message = StreamMessage {
+            stream: 7,
+            request: 0,
+            intended: MS(0),
+            at: MS(ms),
+            units: Some(2),
+            is_cut: false,
+        };
         recorder.on_message(&message);
     }
     let told = recorder.finish().unwrap();
@@ -90,8 +103,14 @@ fn good_streams_meet_every_bound() {
 fn units_of_a_stream_without_numbers_are_its_messages() {
     let mut recorder = recorder(None);
     for ms in [300, 400] {
-        let message =
-            StreamMessage { stream: 0, intended: MS(200), at: MS(ms), units: None, is_cut: false };
+        let message = StreamMessage {
+            stream: 0,
+            request: 0,
+            intended: MS(200),
+            at: MS(ms),
+            units: None,
+            is_cut: false,
+        };
         assert_eq!(recorder.on_message(&message), Some(0));
     }
     let op = Op { intended: MS(200), lane: 0 };
@@ -107,7 +126,7 @@ fn bursts_that_begin_in_the_middle_of_a_message_are_counted() {
     let mut recorder = recorder(None);
     let mut send = |at: u64, is_cut: bool| {
         let (stream, intended, units) = (0, MS(200), Some(1));
-        let message = StreamMessage { stream, intended, at: MS(at), units, is_cut };
+        let message = StreamMessage { stream, request: 0, intended, at: MS(at), units, is_cut };
         recorder.on_message(&message);
     };
     for (at, is_cut) in [(300, false), (600, true), (900, false)] {
@@ -132,4 +151,30 @@ fn recorders_of_workers_merge_exactly() {
     let mut merged = a;
     merged.merge(b);
     assert_eq!(merged, all.finish().unwrap());
+}
+
+/// Records a stream whose messages answer three that leave 10 ms apart.
+fn answer_three(at: &[u64]) -> MessagesMeasured {
+    let timed = TimedMessages::new(vec![1], 3, MS(10), true);
+    let mut recorder = recorder(None).answering([timed.as_ref()].into_iter());
+    recorder.on_left(MS(200), MS(201));
+    recorder.on_left(MS(50), MS(51));
+    stream(&mut recorder, 0, 200, at, Outcome::Ok);
+    recorder.finish().unwrap()
+}
+
+#[test]
+fn answers_count_from_the_message_of_their_number() {
+    let told = answer_three(&[203, 215, 227]);
+    assert_eq!((told.answer.count(), told.unpaired), (3, 0));
+    assert_eq!([told.answer.min(), told.answer.max()].map(|t| t.0 / 100_000), [30, 70]);
+    assert_eq!(told.sent, 1, "in the window");
+    assert_eq!(told.sent_late.max().0 / 10_000, 100);
+    for (at, why) in [
+        (&[203, 215][..], "one is missing"),
+        (&[203, 215, 227, 230], "one too many"),
+        (&[203, 204, 227], "before its message"),
+    ] {
+        assert_eq!(answer_three(at).unpaired, 1, "{why}");
+    }
 }

@@ -201,6 +201,7 @@ pub(crate) fn base(seed: u64) -> TrialSpec {
                 weight: 1,
                 holes: Vec::new(),
                 messages: None,
+                timed: None,
             }],
             pick: Pick::InOrder,
             keep_alive: true,

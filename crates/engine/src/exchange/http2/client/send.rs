@@ -3,8 +3,10 @@
 use super::super::flow::{ReceiveWindow, SendWindow};
 use super::super::frame::{self, FrameHead, HEAD_BYTES, flag, kind};
 use super::super::streams::Stream;
+use super::timed::DueBytes;
 use super::{Http2, Io};
 use crate::exchange::{FlightId, OpEvent, RequestRef};
+use knee_load::time::Nanos;
 
 /// Bodies are put into the outbox up to this many bytes; more once those are with the kernel.
 const OUTBOX_BYTES_MAX: usize = 64 << 10;
@@ -15,7 +17,13 @@ const DATA_BYTES_MAX: usize = 16 << 10;
 impl Http2 {
     /// Opens a stream and asks.
     #[inline]
-    pub(super) fn open_stream(&mut self, op: FlightId, request: RequestRef<'_>, io: &mut Io) {
+    pub(super) fn open_stream(
+        &mut self,
+        op: FlightId,
+        request: RequestRef<'_>,
+        now: Nanos,
+        io: &mut Io,
+    ) {
         let number = request.number;
         let filled = io.shared.requests.filled_body(request);
         let body_bytes = match &filled {
@@ -45,7 +53,11 @@ impl Http2 {
         if let Some(body) = filled.filter(|_| has_body) {
             self.bodies.push((id, body));
         }
-        if has_body {
+        if io.shared.requests.timed(number).is_some() {
+            self.timed.begin(id, number, request.intended);
+            self.release_messages(now, io);
+            self.send_bodies(io);
+        } else if has_body {
             self.queue(id);
             self.send_bodies(io);
         } else {
@@ -95,6 +107,9 @@ impl Http2 {
         if !self.bodies.is_empty() {
             self.bodies.retain(|(of, _)| *of != id);
         }
+        if !self.timed.is_empty() {
+            self.timed.end(id);
+        }
     }
 
     /// A stream with a body may send, if its window permits.
@@ -125,27 +140,42 @@ impl Http2 {
             let Some(stream) = self.streams.get(id) else {
                 continue;
             };
-            let filled = self.bodies.iter().find(|(of, _)| *of == id);
-            let body = match filled {
-                Some((_, body)) => body,
-                None => io.shared.requests.body(stream.request as usize),
-            };
-            let left = &body[stream.sent..];
+            let requests = &io.shared.requests;
+            let timed = self.timed.ready(id, requests);
+            let is_timed = timed.is_some();
+            let DueBytes { bytes, is_last, is_first } = timed.unwrap_or_else(|| {
+                let filled = self.bodies.iter().find(|(of, _)| *of == id);
+                let whole = requests.body(stream.request as usize);
+                let body = filled.map_or(whole, |(_, body)| body);
+                DueBytes { bytes: &body[stream.sent..], is_last: true, is_first: true }
+            });
             let permitted = stream.send_window.left().min(self.core.send_window.left());
-            let length = left.len().min(permitted).min(DATA_BYTES_MAX);
-            let is_last = length == left.len();
-            let end = if is_last { flag::END_STREAM } else { 0 };
-            frame::put(io.out, kind::DATA, end, id, &left[..length]);
+            let length = bytes.len().min(permitted).min(DATA_BYTES_MAX);
+            let is_all = length == bytes.len();
+            let is_end = is_all && is_last;
+            if length > 0 {
+                let end = if is_end { flag::END_STREAM } else { 0 };
+                frame::put(io.out, kind::DATA, end, id, &bytes[..length]);
+            }
             stream.sent += length;
             stream.send_window.take(length);
             self.core.send_window.take(length);
-            stream.is_sending = !is_last;
-            stream.is_queued = !is_last && stream.send_window.left() > 0;
-            if is_last {
+            let has_more = if is_timed {
+                length > 0 && self.timed.sent(id, length, requests)
+            } else {
+                !is_all
+            };
+            stream.is_sending = !is_end;
+            stream.is_queued = has_more && stream.send_window.left() > 0;
+            // Of messages with times of their own, the request counts as written with the first.
+            if is_all && is_first && length > 0 {
                 io.events.push(OpEvent::Written(stream.op));
-                self.drop_body(id);
-            } else if stream.is_queued {
+            }
+            if stream.is_queued {
                 self.senders.push_back(id);
+            }
+            if is_end {
+                self.drop_body(id);
             }
         }
     }

@@ -9,3 +9,4 @@ mod oracle;
 mod rig;
 mod session;
 mod split;
+mod timed;

@@ -8,6 +8,7 @@ use crate::exchange::{
     Received, StreamEnd,
 };
 use knee_load::measure::Outcome;
+use knee_load::messages::TimedMessages;
 use knee_load::spec::{
     Http2Limits, HttpRequest, HttpSettings, HttpVersion, Pick, Protocol, Target, Url,
 };
@@ -16,6 +17,8 @@ use knee_load::time::Nanos;
 pub(super) const GET: usize = 0;
 pub(super) const HEAD: usize = 1;
 pub(super) const POST: usize = 2;
+/// A request of five messages that leave 10 ms apart: `aaaaa`, `bb`, and these again.
+pub(super) const TIMED: usize = 3;
 /// The bytes of [`POST`]'s body.
 pub(super) const BODY_BYTES: usize = 200_000;
 
@@ -25,6 +28,7 @@ pub(super) struct Rig {
     pub(super) shared: Http2Shared,
     pub(super) out: Outbox,
     pub(super) events: EventQueue,
+    pub(super) now: Nanos,
 }
 
 impl Rig {
@@ -32,10 +36,14 @@ impl Rig {
     pub(super) fn new(http2: Http2Limits) -> Rig {
         let url = Url::parse("http://h:81/").unwrap();
         let request = |method, body| HttpRequest::new(method, &url, Vec::new(), body, 1).unwrap();
+        let mut timed = request("POST", b"aaaaabb".to_vec());
+        let every = Nanos::from_millis(10);
+        timed.timed = TimedMessages::new(vec![5, 7], 5, every, true).map(Box::new);
         let requests = vec![
             request("GET", Vec::new()),
             request("HEAD", Vec::new()),
             request("POST", vec![b'b'; BODY_BYTES]),
+            timed,
         ];
         let endpoint = url.endpoint().clone();
         let mut target = Target::new(endpoint, requests, Pick::InOrder, true).unwrap();
@@ -51,7 +59,7 @@ impl Rig {
         });
         assert!(out.bytes().starts_with(frame::PREFACE));
         out.clear();
-        Rig { http2, shared, out, events }
+        Rig { http2, shared, out, events, now: Nanos::ZERO }
     }
 
     /// The same with the server's empty SETTINGS and its acknowledgement.
@@ -68,8 +76,8 @@ impl Rig {
 
     /// The connection, and what its calls change beside it.
     fn call(&mut self) -> (&mut Http2, CallContext<'_, Http2Shared>) {
-        let Rig { http2, shared, out, events } = self;
-        (http2, CallContext { now: Nanos::ZERO, shared, out, events })
+        let Rig { http2, shared, out, events, now } = self;
+        (http2, CallContext { now: *now, shared, out, events })
     }
 
     /// Another connection of the same worker.
@@ -82,6 +90,15 @@ impl Rig {
         assert!(self.capacity().operations > 0);
         let (http2, mut cx) = self.call();
         http2.start(op, request.into(), &mut cx);
+    }
+
+    /// Whether the connection wants to be called at this time, and is.
+    pub(super) fn wakes_at(&mut self, now: Nanos) -> bool {
+        self.now = now;
+        let is_time = self.http2.poll_timeout() == now;
+        let (http2, mut cx) = self.call();
+        http2.handle_timeout(&mut cx);
+        is_time
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) {

@@ -102,7 +102,7 @@ struct Filled {
 impl Filled {
     /// The fields and the body of a request whose holes are filled so.
     fn sent(&mut self, op: u32, fills: &Fills) -> (Vec<String>, Vec<u8>) {
-        let request = RequestRef { number: 0, fills };
+        let request = RequestRef { number: 0, fills, intended: Nanos::ZERO };
         let Filled { http2, shared, out, events, .. } = self;
         http2.start(op, request, &mut CallContext { now: Nanos::ZERO, shared, out, events });
         let bytes = std::mem::take(self.out.bytes());

@@ -82,6 +82,7 @@ fn check_order(events: &[OpEvent]) {
             | OpEvent::Surplus
             | OpEvent::Diverted(_)
             | OpEvent::Exhausted
+            | OpEvent::MessageLeft { .. }
             | OpEvent::Unmatched => panic!("not of HTTP/2"),
         }
     }
