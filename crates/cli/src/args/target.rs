@@ -155,7 +155,6 @@ impl TargetArgs {
             (!self.header.is_empty(), "--header"),
             (self.user.is_some(), "--user"),
             (self.content_type.is_some(), "--content-type"),
-            (self.scenario.is_some(), "a scenario"),
             first_of(self.expect.given()),
             first_of(self.messages.given()),
         ];

@@ -199,6 +199,49 @@ fn the_reference_server_truncates_what_does_not_fit() {
     assert!(ended.stdout.contains(want), "{}", ended.stdout);
 }
 
+/// A scenario with these steps for the server at `address`.
+fn scenario(address: &str, steps: &str) -> TempPath {
+    let text = format!("target: dns://{address}\nsessions:\n  user:\n    steps:\n{steps}");
+    TempPath::with("dns.yaml", &text)
+}
+
+#[test]
+fn steps_of_a_scenario_are_queries() {
+    let server = serve(&["--records", "40"]);
+    let steps = "      - get: /www.example.com?type=A\n\
+                 \x20     - get: /${random(1,1000000)}.example.com?type=TXT\n\
+                 \x20     - { get: '/no.${uuid}.test?type=A', on_failure: continue }\n";
+    let file = scenario(&server.address, steps);
+    for load in [&["--vusers", "3"][..], &["-R", "200"]] {
+        let trial = trial(file.str(), &[load, &["-n", "40"]].concat());
+        let outcomes = &trial["outcomes"];
+        assert_eq!((&outcomes["ok"], &outcomes["dns_nxdomain"]), (&80.into(), &40.into()));
+        // Whoever asks for an address is asked to come over TCP.
+        assert_eq!(trial["truncated_answers"], 40, "{trial:#}");
+    }
+    let steps = "      - get: /${random(1,9)}..example.com\n";
+    let ended = run(&["run", scenario(&server.address, steps).str(), "-n", "1"]);
+    assert!(ended.stderr.contains("empty label"), "{}", ended.stderr);
+    let file = scenario(&server.address, "      - get: /a?type=X${random(1,9)}\n");
+    let trial = trial(file.str(), &["-n", "3"]);
+    assert_eq!(trial["outcomes"]["unfit_value"], 3, "{trial:#}");
+}
+
+#[test]
+fn steps_that_are_no_question_are_refused() {
+    for (step, want) in [
+        ("{ post: /a, body: x }", "a question alone"),
+        ("{ get: /a, headers: { A: b } }", "a question alone"),
+        ("{ get: /a, expect: { status: 200 } }", "neither 'extract' nor 'expect'"),
+        ("{ get: /a?type=AX }", "'AX' is no type"),
+    ] {
+        let file = scenario("127.0.0.1:9", &format!("      - {step}\n"));
+        let ended = run(&["run", file.str(), "-n", "1"]);
+        assert_eq!(ended.status, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(want), "{want}: {}", ended.stderr);
+    }
+}
+
 #[test]
 fn answers_that_match_nothing_are_in_the_text() {
     let server = DnsServer::start();

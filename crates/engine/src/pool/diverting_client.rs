@@ -5,12 +5,14 @@ use super::client::{Client, Completions, Tally};
 use super::flight::Flight;
 use super::http_client::{ClientConfig, HttpClient, Pooled};
 use super::requests::RequestSet;
+use super::step_client::StepClient;
 use crate::exchange::Conversation;
 use crate::link::Cleartext;
 use crate::reactor::{Backend, Event, EventTime};
 use knee_load::both_ends::Sampler;
 use knee_load::driver::RateLimit;
 use knee_load::measure::{Completion, Handshakes, Op};
+use knee_load::session::{Fills, ResponseReaders};
 use knee_load::time::Nanos;
 
 /// Two clients: operations start in the first. Those that it diverts go on in the second, with
@@ -21,7 +23,8 @@ pub(crate) struct DivertingClient<X: Conversation> {
     second: HttpClient<Cleartext, X>,
     /// The first slot of the second client.
     second_slot: u32,
-    timeout: Nanos,
+    /// Operations are steps of sessions, whose lanes are their sessions.
+    carries_steps: bool,
     /// How operations in the second client ended in the first, by their lanes there.
     begun: Vec<Completion>,
     /// Lanes of the second client without an operation.
@@ -39,13 +42,12 @@ impl<X: Conversation> DivertingClient<X> {
     ) -> DivertingClient<X> {
         let first = HttpClient::new(config.clone(), Pooled, requests, (), state);
         let second_slot = first.slots() as u32;
-        let timeout = config.timeout;
         let config = ClientConfig { first_slot: second_slot, keeps_all_open: false, ..config };
         DivertingClient {
             first,
             second: HttpClient::new(config, Pooled, requests_then, (), state_then),
             second_slot,
-            timeout,
+            carries_steps: false,
             begun: Vec::new(),
             free: Vec::new(),
             completed: Completions::default(),
@@ -71,16 +73,21 @@ impl<X: Conversation> DivertingClient<X> {
     /// Starts what the first client diverted in the second, and takes what ended there.
     #[inline]
     fn advance<B: Backend>(&mut self, io: &mut B, now: Nanos) {
-        while let Some(begun) = self.first.take_diverted() {
+        while let Some((begun, until)) = self.first.take_diverted() {
             self.diverted += 1;
             let lane = self.free.pop().unwrap_or(self.begun.len() as u32);
             match self.begun.get_mut(lane as usize) {
                 Some(place) => *place = begun,
                 None => self.begun.push(begun),
             }
-            let (op, until) =
-                (Op { intended: begun.intended, lane }, begun.intended + self.timeout);
-            self.second.start_step(io, Flight::new(op, begun.target as usize, until, now), now);
+            let op = Op { intended: begun.intended, lane };
+            let mut flight = Flight::new(op, begun.target as usize, until, now);
+            if self.carries_steps {
+                let session = begun.lane;
+                flight.session = session;
+                self.second.fills(session).clone_from(self.first.fills(session));
+            }
+            self.second.start_step(io, flight, now);
         }
         self.take_ended();
     }
@@ -148,7 +155,7 @@ impl<X: Conversation> Client for DivertingClient<X> {
     }
 
     fn next_due(&self) -> Nanos {
-        self.first.next_due()
+        self.first.next_due().min(self.second.next_due())
     }
 
     fn oldest_intended(&self) -> Option<Nanos> {
@@ -206,6 +213,42 @@ impl<X: Conversation> Client for DivertingClient<X> {
             diverted: self.diverted,
             exhausted: first.exhausted + second.exhausted,
         }
+    }
+}
+
+impl<X: Conversation> StepClient for DivertingClient<X> {
+    const WAITS: bool = true;
+
+    fn operations_max(&self) -> u32 {
+        self.first.operations_max()
+    }
+
+    fn read_into(&mut self, readings: ResponseReaders, sessions: usize) {
+        self.carries_steps = true;
+        self.first.read_into(readings, sessions);
+        self.second.fill_for(sessions);
+    }
+
+    fn readings(&mut self) -> Option<&mut ResponseReaders> {
+        self.first.readings()
+    }
+
+    #[inline]
+    fn fills(&mut self, session: u32) -> &mut Fills {
+        self.first.fills(session)
+    }
+
+    fn start_step<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
+        self.first.start_step(io, flight, now);
+    }
+
+    #[inline]
+    fn take_step(&mut self) -> Option<Completion> {
+        self.take_completed().copied()
+    }
+
+    fn close_lane<B: Backend>(&mut self, io: &mut B, lane: u32) {
+        self.first.close_lane(io, lane);
     }
 }
 

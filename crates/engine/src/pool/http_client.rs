@@ -20,6 +20,7 @@ use super::flight::Flight;
 use super::flights::{self, Flights};
 use super::ready::Ready;
 use super::requests::RequestSet;
+use super::step_client::StepClient;
 use crate::exchange::{Conversation, EventQueue};
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
@@ -128,7 +129,7 @@ pub(crate) struct HttpClient<L: Link, X: Conversation, P: Policy = Pooled> {
     fills: Vec<Fills>,
     completed: Completions,
     /// Operations that go on elsewhere, as they ended here.
-    diverted: Vec<Completion>,
+    diverted: Vec<(Completion, Nanos)>,
     tally: Tally,
     violation: Option<String>,
     reset: Option<String>,
@@ -188,11 +189,6 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
     pub(crate) fn within(mut self, limit: Option<RateLimit>) -> Self {
         self.limited = Gate::of(limit);
         self
-    }
-
-    /// Most operations under way at once.
-    pub(crate) fn operations_max(&self) -> u32 {
-        u32::try_from(self.config.operations_max()).unwrap_or(u32::MAX)
     }
 
     /// Connections that the backend needs room for, those of slots before its own among them.
@@ -395,52 +391,59 @@ impl<L: Link, X: Conversation, P: Policy> Client for HttpClient<L, X, P> {
     }
 }
 
-/// Steps of sessions.
-impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
-    /// Reads responses from now on, of `sessions` sessions.
-    pub(super) fn read_into(&mut self, readings: ResponseReaders, sessions: usize) {
-        self.events.readings = Some(Box::new(readings));
-        self.fills = vec![Fills::new(); sessions];
+impl<L: Link, X: Conversation, P: Policy> StepClient for HttpClient<L, X, P> {
+    const WAITS: bool = P::WAITS;
+
+    fn operations_max(&self) -> u32 {
+        u32::try_from(self.config.operations_max()).unwrap_or(u32::MAX)
     }
 
-    /// The readers of responses, if any.
+    fn read_into(&mut self, readings: ResponseReaders, sessions: usize) {
+        self.events.readings = Some(Box::new(readings));
+        self.fill_for(sessions);
+    }
+
     #[inline]
-    pub(super) fn readings(&mut self) -> Option<&mut ResponseReaders> {
+    fn readings(&mut self) -> Option<&mut ResponseReaders> {
         self.events.readings.as_deref_mut()
     }
 
-    /// Values for the holes of a session's next request.
     #[inline]
-    pub(super) fn fills(&mut self, session: u32) -> &mut Fills {
+    fn fills(&mut self, session: u32) -> &mut Fills {
         &mut self.fills[session as usize]
     }
 
-    /// Starts a step.
-    pub(super) fn start_step<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
+    fn start_step<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
         self.tally.in_flight += 1;
         self.place_in_time(io, flight, now);
     }
 
-    /// The next ended step, in the order of their ends.
     #[inline]
-    pub(super) fn take_step(&mut self) -> Option<Completion> {
+    fn take_step(&mut self) -> Option<Completion> {
         self.completed.take().copied()
     }
 
-    /// An operation that goes on over a connection of another kind, as it ended here.
-    #[inline]
-    pub(super) fn take_diverted(&mut self) -> Option<Completion> {
-        self.diverted.pop()
-    }
-
-    /// Closes the connection of a lane on which nothing is under way.
-    pub(super) fn close_lane<B: Backend>(&mut self, io: &mut B, lane: u32) {
+    fn close_lane<B: Backend>(&mut self, io: &mut B, lane: u32) {
         if let Some(&slot) = self.lanes.get(lane as usize)
             && slot != NONE
             && self.connections[slot as usize].first == flights::NONE
         {
             self.discard(io, slot);
         }
+    }
+}
+
+impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
+    /// Keeps values for the holes of requests of `sessions` sessions.
+    pub(super) fn fill_for(&mut self, sessions: usize) {
+        self.fills = vec![Fills::new(); sessions];
+    }
+
+    /// An operation that goes on over a connection of another kind, as it ended here, and the time
+    /// at which it times out.
+    #[inline]
+    pub(super) fn take_diverted(&mut self) -> Option<(Completion, Nanos)> {
+        self.diverted.pop()
     }
 
     /// Places an operation, unless its time is over.

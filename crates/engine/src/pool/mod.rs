@@ -9,3 +9,4 @@ pub(crate) mod http_client;
 mod ready;
 pub(crate) mod requests;
 pub(crate) mod session_client;
+pub(crate) mod step_client;

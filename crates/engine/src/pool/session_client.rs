@@ -1,5 +1,5 @@
 //! A client whose operations are sessions: users who take step after step. Each step is a request
-//! that [`HttpClient`] carries.
+//! that a [`StepClient`] carries.
 
 mod asking;
 mod ending;
@@ -7,10 +7,8 @@ mod programs;
 mod seat;
 
 use super::client::{Client, Completions, Tally};
-use super::http_client::{HttpClient, Policy};
+use super::step_client::StepClient;
 use crate::error::RunError;
-use crate::exchange::Conversation;
-use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::clock;
 use knee_load::both_ends::Sampler;
@@ -44,8 +42,8 @@ pub(crate) struct SessionConfig {
 /// are shared. So a user keeps a connection, and leaves it to the next with this number. In an
 /// overload each session opens its own connection, fails unless that is established, and closes it
 /// at its end.
-pub(crate) struct SessionClient<L: Link, X: Conversation, P: Policy> {
-    inner: HttpClient<L, X, P>,
+pub(crate) struct SessionClient<C: StepClient> {
+    inner: C,
     config: SessionConfig,
     users: Users,
     seats: Vec<SessionSeat>,
@@ -79,19 +77,19 @@ pub(crate) struct SessionClient<L: Link, X: Conversation, P: Policy> {
     now: Nanos,
 }
 
-impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
+impl<C: StepClient> SessionClient<C> {
     /// Creates a client without sessions. `inner` carries their steps.
     pub(crate) fn new(
-        mut inner: HttpClient<L, X, P>,
+        mut inner: C,
         config: SessionConfig,
         users: Users,
         target: &Target,
-    ) -> SessionClient<L, X, P> {
+    ) -> SessionClient<C> {
         let count = config.sessions_max.max(1);
         let readings = ResponseReaders::new(users.plan(), count as usize);
         inner.read_into(readings, count as usize);
         let measured = SessionsMeasured {
-            attempts: (!P::WAITS).then(SessionAttempts::default),
+            attempts: (!C::WAITS).then(SessionAttempts::default),
             ..SessionsMeasured::new(users.plan())
         };
         let paths = target.requests.iter().map(|request| request.cut(Part::Path));
@@ -134,7 +132,7 @@ impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
     }
 }
 
-impl<L: Link, X: Conversation, P: Policy> Client for SessionClient<L, X, P> {
+impl<C: StepClient> Client for SessionClient<C> {
     const CARRIES_SESSIONS: bool = true;
 
     // Filling in a session's first request takes time as well.
@@ -157,7 +155,7 @@ impl<L: Link, X: Conversation, P: Policy> Client for SessionClient<L, X, P> {
         self.begun += 1;
         match self.free.pop() {
             Some(session) => self.seat(io, session, (op, now), now),
-            None if !P::WAITS => self.turn_away((op, now), Outcome::DescriptorExhausted, now),
+            None if !C::WAITS => self.turn_away((op, now), Outcome::DescriptorExhausted, now),
             None => self.waiting.push_back((op, now)),
         }
         self.advance(io, now);

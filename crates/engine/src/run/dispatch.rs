@@ -14,6 +14,7 @@ use crate::pool::diverting_client::DivertingClient;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
 use crate::pool::requests::RequestSet;
 use crate::pool::session_client::{SessionClient, SessionConfig};
+use crate::pool::step_client::StepClient;
 use crate::reactor::{EpollBackend, UringBackend, WireRequests};
 use crate::worker::WorkerResult;
 use knee_load::driver::{RateLimit, Retries};
@@ -93,7 +94,7 @@ impl Dispatch<'_> {
         }
     }
 
-    /// Chooses whether operations are requests or sessions.
+    /// Follows the connections of a client, and reads its streams.
     fn with_client<L: Link, X: Conversation, P: Policy>(
         &self,
         client: HttpClient<L, X, P>,
@@ -102,6 +103,12 @@ impl Dispatch<'_> {
         let slots = client.slots();
         let client = client.followed(self.plan.one_of).within(self.rate_limit());
         let client = client.of_streams(&spec.target);
+        self.with_steps(client, slots)
+    }
+
+    /// Chooses whether operations are started by themselves or by sessions.
+    fn with_steps<C: StepClient>(&self, client: C, slots: usize) -> io::Result<WorkerResult> {
+        let spec = self.plan.spec;
         let Some(sessions) = &spec.target.sessions else {
             return self.with_backend(client, slots);
         };
@@ -234,6 +241,6 @@ impl WithConversation for PooledRun<'_> {
         let client = DivertingClient::<X>::new(dispatch.client_config(), kinds);
         let client = client.followed(dispatch.plan.one_of).within(dispatch.rate_limit());
         let slots = client.slots();
-        dispatch.with_backend(client, slots)
+        dispatch.with_steps(client, slots)
     }
 }

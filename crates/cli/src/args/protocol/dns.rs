@@ -1,7 +1,11 @@
 //! DNS: questions in place of requests.
 
 use crate::failure::Failure;
-use knee_load::spec::{DnsQuestion, DnsSettings, Endpoint, Protocol, Scheme, Target};
+use knee_load::session::RequestStep;
+use knee_load::spec::{
+    Cut, DnsQuestion, DnsSettings, Endpoint, HttpRequest, ParseError, Part, Protocol, Scheme,
+    Target,
+};
 
 /// The same target, spoken with in DNS, with at most this many queries under way on a connection.
 pub fn apply(
@@ -15,10 +19,39 @@ pub fn apply(
         return Err(Failure::argument("--unix-socket", wrong));
     }
     for request in &target.requests {
-        DnsQuestion::of_path(&request.path).map_err(|e| Failure::argument("URL", e))?;
+        check_question(request).map_err(|e| Failure::argument("URL", e))?;
+    }
+    if target.sessions.as_ref().is_some_and(|plan| plan.requests.iter().any(reads)) {
+        let wrong = "a step of DNS has neither 'extract' nor 'expect', as only the code of its \
+                     answer is read: leave them out";
+        return Err(Failure::argument("URL", wrong));
     }
     let queries_max = queries_max.unwrap_or(DnsSettings::QUERIES_MAX);
     let queries_max = queries_max.min(DnsSettings::QUERIES_MAX);
     target.protocol = Protocol::Dns(DnsSettings { over_tcp, queries_max });
     Ok(target)
+}
+
+/// Checks that a request is a question, as far as that is known before its holes are filled.
+fn check_question(request: &HttpRequest) -> Result<(), ParseError> {
+    if request.method != "GET" || !request.body.is_empty() || !request.headers.is_empty() {
+        let wrong =
+            "a step of DNS is a question alone, without headers and body: get: /NAME?type=A";
+        return Err(ParseError(wrong.to_owned()));
+    }
+    // A letter fits where a part of a name belongs, and nothing where the type does.
+    let mut path = Vec::new();
+    for cut in request.cut(Part::Path) {
+        match cut {
+            Cut::Text(text) => path.extend_from_slice(&text),
+            Cut::Hole(_) if path.contains(&b'?') => return Ok(()),
+            Cut::Hole(_) => path.push(b'a'),
+        }
+    }
+    DnsQuestion::of_path(&String::from_utf8_lossy(&path)).map(|_| ())
+}
+
+/// Whether a step reads its response.
+fn reads(step: &RequestStep) -> bool {
+    !step.extract.is_empty() || !step.expect.is_empty()
 }

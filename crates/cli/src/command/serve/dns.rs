@@ -1,13 +1,13 @@
 //! `knee serve dns`: the reference server of `run dns://`.
 
+use super::station::StationArgs;
 use super::{ServeSpec, StatsArgs};
-use crate::args::{SeedArgs, listen_address, parse_count};
+use crate::args::{SeedArgs, listen_address};
 use crate::failure::{Exit, Failure};
 use crate::whole_file::OutputPlace;
 use clap::Args;
 use knee_engine::serve::dns::{DNS_ARRIVALS_MAX, DnsServer, DnsServerSpec};
 use knee_load::law::Law;
-use knee_load::spec::parse_law;
 use std::net::SocketAddr;
 
 /// Serve DNS: a fixed zone with a known service time, over UDP and TCP
@@ -39,15 +39,8 @@ pub struct RawServeDns {
     #[arg(value_parser = clap::value_parser!(u8).range(1..=250))]
     records: u8,
 
-    /// Workers behind one queue, each serving one query at a time [default: no queue, every query
-    /// is answered at once; 1 with --service]
-    #[arg(long, value_name = "M", value_parser = parse_count)]
-    workers: Option<u32>,
-
-    /// Service time of a query: fixed(1ms), exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
-    /// [default: 0]
-    #[arg(long, value_name = "S", value_parser = parse_law)]
-    service: Option<Law>,
+    #[command(flatten)]
+    station: StationArgs,
 
     #[command(flatten)]
     seed: SeedArgs,
@@ -68,8 +61,8 @@ impl RawServeDns {
         let server = DnsServerSpec {
             listen: self.listen,
             records: self.records,
-            workers: self.workers.or(self.service.map(|_| 1)),
-            service: self.service.unwrap_or(Law::ZERO),
+            workers: self.station.workers(),
+            service: self.station.service().unwrap_or(Law::ZERO),
             seed: self.seed.seed(),
             arrivals_max: arrivals.as_ref().map_or(0, |_| DNS_ARRIVALS_MAX),
         };

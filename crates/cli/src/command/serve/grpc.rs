@@ -1,6 +1,7 @@
 //! `knee serve grpc`: the reference server of `run grpc://`.
 
 use super::secure::ServerTlsArgs;
+use super::station::StationArgs;
 use super::{ServeSpec, StatsArgs};
 use crate::args::{SeedArgs, parse_count};
 use crate::failure::Failure;
@@ -8,7 +9,6 @@ use clap::Args;
 use knee_engine::serve::http::{ECHO_PROTO, HttpServerSpec, STREAMS_MAX, parse_listen};
 use knee_engine::sys::socket::Address;
 use knee_load::law::Law;
-use knee_load::spec::parse_law;
 use knee_scenario::grpc::{GrpcTypes, reflection};
 use std::sync::LazyLock;
 
@@ -41,15 +41,8 @@ pub struct RawServeGrpc {
     #[arg(long, value_name = "N", value_parser = parse_count, default_value_t = STREAMS_MAX)]
     streams: u32,
 
-    /// Workers behind one queue, each serving one call at a time [default: no queue, every call is
-    /// answered at once; 1 with --service]
-    #[arg(long, value_name = "M", value_parser = parse_count)]
-    workers: Option<u32>,
-
-    /// Service time of a call: fixed(1ms), exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
-    /// [default: 0]
-    #[arg(long, value_name = "S", value_parser = parse_law)]
-    service: Option<Law>,
+    #[command(flatten)]
+    station: StationArgs,
 
     #[command(flatten)]
     seed: SeedArgs,
@@ -67,8 +60,8 @@ impl RawServeGrpc {
             tls,
             streams_max: self.streams,
             reflect: Some(reflect),
-            workers: self.workers.or(self.service.map(|_| 1)),
-            service: self.service.unwrap_or(Law::ZERO),
+            workers: self.station.workers(),
+            service: self.station.service().unwrap_or(Law::ZERO),
             seed: self.seed.seed(),
             ..HttpServerSpec::default()
         };

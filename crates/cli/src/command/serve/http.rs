@@ -1,6 +1,7 @@
 //! `knee serve http`: the reference server of `run` and `sweep`.
 
 use super::secure::{ServerTlsArgs, TrustFile};
+use super::station::StationArgs;
 use super::{ServeSpec, Stats, StatsArgs};
 use crate::args::{Choices, SeedArgs, first_given, one_of, parse_count, parse_whole};
 use crate::failure::{Exit, Failure};
@@ -17,7 +18,7 @@ use knee_engine::serve::http::{
 };
 use knee_engine::sys::socket::Address;
 use knee_load::law::Law;
-use knee_load::spec::{ParseError, parse_law};
+use knee_load::spec::ParseError;
 use std::io::{self, Write};
 
 /// Serve HTTP/1.1 and HTTP/2, in clear or over TLS, with a known service time, queue and faults
@@ -78,10 +79,8 @@ pub struct RawServeHttp {
     #[arg(conflicts_with = "app")]
     size: u32,
 
-    /// Workers behind one queue, each serving one request at a time [default: no queue, every
-    /// request is answered at once; 1 with --service]
-    #[arg(long, value_name = "M", value_parser = parse_count, conflicts_with = "capacity")]
-    workers: Option<u32>,
+    #[command(flatten)]
+    station: StationArgs,
 
     /// Maximum requests waiting for a worker; further ones get status 503 at once [default: no
     /// limit]
@@ -109,13 +108,9 @@ pub struct RawServeHttp {
     #[arg(conflicts_with_all = ["service", "capacity", "app"])]
     cache: Option<CacheSpec>,
 
-    /// Service time of a request: fixed(1ms), exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
-    /// [default: 0]
-    #[arg(long, value_name = "S", value_parser = parse_law, conflicts_with = "capacity")]
-    service: Option<Law>,
-
     /// Requests per second of a single worker, instead of --workers and --service
     #[arg(long, value_name = "N", value_parser = parse_capacity)]
+    #[arg(conflicts_with_all = ["workers", "service"])]
     capacity: Option<Law>,
 
     /// When to accept connections: eager (at once) or per-worker (one per free worker until it
@@ -175,8 +170,8 @@ impl RawServeHttp {
         let arrivals = raw.arrivals.map(place("--arrivals")).transpose()?;
         let log = raw.log.map(place("--log")).transpose()?;
         let stream_log = raw.stream_log.map(place("--stream-log")).transpose()?;
-        let has_law = raw.service.is_some() || raw.capacity.is_some() || raw.cache.is_some();
-        let workers = raw.workers.or(has_law.then_some(1));
+        let has_law = raw.capacity.is_some() || raw.cache.is_some();
+        let workers = raw.station.workers().or(has_law.then_some(1));
         let of_queue = first_given(&[
             (raw.max_queue.is_some(), "--max-queue"),
             (raw.queue.is_some(), "--queue"),
@@ -207,7 +202,7 @@ impl RawServeHttp {
             body_size: raw.size,
             workers,
             queue,
-            service: raw.service.or(raw.capacity).unwrap_or(Law::ZERO),
+            service: raw.station.service().or(raw.capacity).unwrap_or(Law::ZERO),
             accept,
             backlog: raw.backlog.unwrap_or(4096),
             faults: raw.fault,

@@ -6,6 +6,7 @@ mod http;
 mod latency;
 mod qotd;
 mod secure;
+mod station;
 mod udp;
 mod ws;
 

@@ -1,14 +1,15 @@
 //! `knee serve ws`: the reference server of `run ws://`.
 
+use super::station::StationArgs;
 use super::{ServeSpec, StatsArgs};
-use crate::args::{SeedArgs, parse_count};
+use crate::args::SeedArgs;
 use crate::failure::{Exit, Failure};
 use clap::Args;
 use knee_engine::serve::http::parse_listen;
 use knee_engine::serve::ws::{WsServer, WsServerSpec};
 use knee_engine::sys::socket::Address;
 use knee_load::law::Law;
-use knee_load::spec::{Rate, parse_law, parse_rate};
+use knee_load::spec::{Rate, parse_rate};
 
 /// Serve WebSocket: echo with a known service time, fan-out, or messages at a rate
 ///
@@ -31,15 +32,8 @@ pub struct RawServeWs {
     #[arg(value_parser = parse_listen)]
     listen: Address,
 
-    /// Workers behind one queue, each serving one message at a time [default: no queue, every
-    /// message is echoed at once; 1 with --service]
-    #[arg(long, value_name = "M", value_parser = parse_count)]
-    workers: Option<u32>,
-
-    /// Service time of a message: fixed(1ms), exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
-    /// [default: 0]
-    #[arg(long, value_name = "S", value_parser = parse_law)]
-    service: Option<Law>,
+    #[command(flatten)]
+    station: StationArgs,
 
     /// Send each message to all clients, and not only to the one that sent it
     #[arg(long)]
@@ -61,8 +55,8 @@ impl RawServeWs {
     pub fn resolve(self) -> Result<ServeSpec, Failure> {
         let server = WsServerSpec {
             listen: self.listen,
-            workers: self.workers.or(self.service.map(|_| 1)),
-            service: self.service.unwrap_or(Law::ZERO),
+            workers: self.station.workers(),
+            service: self.station.service().unwrap_or(Law::ZERO),
             fans_out: self.fan_out,
             publish: self.publish,
             seed: self.seed.seed(),

@@ -11,8 +11,11 @@ use crate::exchange::{
 use crate::reactor::WireRequest;
 use knee_load::measure::{Outcome, Status};
 use knee_load::rng::{self, Rng};
-use knee_load::spec::{Body, DnsQuestion, DnsSettings, Target};
+use knee_load::session::Fills;
+use knee_load::spec::{Body, Cut, DnsQuestion, DnsSettings, HttpRequest, Part, Target};
+use knee_load::time::Nanos;
 use rand_core::RngCore as _;
+use std::collections::HashMap;
 
 /// Ids of DNS.
 const IDS: usize = DnsSettings::QUERIES_MAX as usize;
@@ -23,6 +26,8 @@ pub struct DnsShared {
     settings: DnsSettings,
     /// Each query behind its length, with the id 0.
     queries: Vec<Vec<u8>>,
+    /// Texts and holes of the questions that are filled in each time; no cuts for others.
+    open: Vec<Vec<Cut>>,
     /// First ids.
     rng: Rng,
 }
@@ -33,13 +38,20 @@ impl DnsShared {
         DnsShared {
             settings: *settings,
             queries: queries_of(target).map(|query| behind_length(&query)).collect(),
+            open: target.requests.iter().map(open_question).collect(),
             rng: rng::stream(seed, rng::MASKS + worker),
         }
     }
 }
 
+/// The cuts of a question with holes; none of another.
+fn open_question(request: &HttpRequest) -> Vec<Cut> {
+    let has_holes = request.holes.iter().any(|hole| hole.part == Part::Path);
+    if has_holes { request.cut(Part::Path) } else { Vec::new() }
+}
+
 /// The queries of a target, with the id 0. Their names are valid where the target was resolved; one
-/// that is not asks for the root.
+/// that is not, and one with holes, asks for the root.
 fn queries_of(target: &Target) -> impl Iterator<Item = Vec<u8>> {
     target.requests.iter().map(|request| {
         let root = DnsQuestion { name: vec![0], kind: 1 };
@@ -61,6 +73,10 @@ pub struct Dns {
     /// What is under way with each id.
     asked: Box<[Asked]>,
     under_way: u32,
+    /// Queries under way that were filled in, by id.
+    filled: HashMap<u16, Vec<u8>>,
+    /// Operations whose question is none once it is filled in.
+    unfit: Vec<FlightId>,
     /// The id that is tried next. Each has its turn, so that one that timed out is used again as
     /// late as possible.
     next: u16,
@@ -116,6 +132,8 @@ impl Conversation for Dns {
             state: ConnectionState::Open,
             asked: vec![NOTHING; IDS].into_boxed_slice(),
             under_way: 0,
+            filled: HashMap::new(),
+            unfit: Vec::new(),
             next,
             oldest: next,
             partial: Vec::new(),
@@ -139,6 +157,14 @@ impl Conversation for Dns {
         request: RequestRef<'_>,
         cx: &mut CallContext<'_, DnsShared>,
     ) {
+        let open = &cx.shared.open[request.number];
+        let filled = if open.is_empty() {
+            None
+        } else if let Some(query) = filled_query(open, request.fills) {
+            Some(query)
+        } else {
+            return self.unfit.push(op);
+        };
         // There is a free one: no more queries than ids are under way.
         while self.asked[usize::from(self.next)].request != 0 {
             self.next = self.next.wrapping_add(1);
@@ -149,8 +175,11 @@ impl Conversation for Dns {
         self.under_way += 1;
         let out = cx.out.bytes();
         let at = out.len() + SocketKind::BORDER_BYTES;
-        out.extend_from_slice(&cx.shared.queries[request.number]);
+        out.extend_from_slice(filled.as_ref().unwrap_or(&cx.shared.queries[request.number]));
         out[at..at + 2].copy_from_slice(&id.to_be_bytes());
+        if let Some(query) = filled {
+            self.filled.insert(id, query);
+        }
         cx.events.push(OpEvent::Written(op));
         if self.under_way as usize == IDS {
             cx.events.push(OpEvent::Exhausted);
@@ -179,6 +208,7 @@ impl Conversation for Dns {
     fn sent(&mut self, _: &mut CallContext<'_, DnsShared>) {}
 
     fn ended(&mut self, end: StreamEnd, cx: &mut CallContext<'_, DnsShared>) {
+        self.handle_timeout(cx);
         for asked in &mut self.asked {
             if asked.request != 0 {
                 cx.events.push(OpEvent::Failed { op: asked.op, outcome: Outcome::Closed });
@@ -186,18 +216,31 @@ impl Conversation for Dns {
             }
         }
         self.under_way = 0;
+        self.filled.clear();
         self.state = end.state_after(self.state);
     }
 
     fn cancel(&mut self, op: FlightId, _: &mut CallContext<'_, DnsShared>) -> AfterCancel {
+        self.unfit.retain(|unfit| *unfit != op);
         let is_it = |asked: &Asked| asked.request != 0 && asked.op == op;
         let mut ids = (0..IDS).map(|n| self.oldest.wrapping_add(n as u16));
         if let Some(id) = ids.find(|id| is_it(&self.asked[usize::from(*id)])) {
-            self.asked[usize::from(id)] = NOTHING;
-            self.under_way -= 1;
+            self.forget(id);
             self.oldest = id.wrapping_add(1);
         }
         AfterCancel::GoesOn
+    }
+
+    /// Questions that are none fail as soon as the caller can hear of it.
+    #[inline]
+    fn poll_timeout(&self) -> Nanos {
+        if self.unfit.is_empty() { Nanos::MAX } else { Nanos::ZERO }
+    }
+
+    fn handle_timeout(&mut self, cx: &mut CallContext<'_, DnsShared>) {
+        for op in self.unfit.drain(..) {
+            cx.events.push(OpEvent::Failed { op, outcome: Outcome::UnfitValue });
+        }
     }
 
     #[inline]
@@ -206,7 +249,27 @@ impl Conversation for Dns {
     }
 }
 
+/// A query behind its length, with the id 0. `None` where its question is none.
+fn filled_query(question: &[Cut], fills: &Fills) -> Option<Vec<u8>> {
+    let mut path = Vec::new();
+    question.iter().for_each(|cut| cut.put(fills, &mut path));
+    let question = DnsQuestion::of_path(std::str::from_utf8(&path).ok()?).ok()?;
+    let mut query = Vec::new();
+    put_query(&question, &mut query);
+    Some(behind_length(&query))
+}
+
 impl Dns {
+    /// An id is free again.
+    #[inline]
+    fn forget(&mut self, id: u16) {
+        self.asked[usize::from(id)] = NOTHING;
+        self.under_way -= 1;
+        if !self.filled.is_empty() {
+            self.filled.remove(&id);
+        }
+    }
+
     /// Takes the whole messages at the begin of a stream. Returns what is left of it.
     fn on_stream<'a>(
         &mut self,
@@ -228,8 +291,7 @@ impl Dns {
         let Some((op, header)) = self.answered(message, cx.shared) else {
             return cx.events.push(OpEvent::Unmatched);
         };
-        self.asked[usize::from(header.id)] = NOTHING;
-        self.under_way -= 1;
+        self.forget(header.id);
         cx.events.push(OpEvent::Received { op, bytes: (message.len() + framing) as u64 });
         if header.is_truncated {
             let status = Status::DnsTruncated;
@@ -254,7 +316,8 @@ impl Dns {
         let header = DnsHeader::read(message).filter(|header| header.is_answer)?;
         let Asked { op, request } = self.asked[usize::from(header.id)];
         let number = (request as usize).checked_sub(1)?;
-        let query = &shared.queries[number][SocketKind::BORDER_BYTES..];
+        let query = self.filled.get(&header.id).unwrap_or(&shared.queries[number]);
+        let query = &query[SocketKind::BORDER_BYTES..];
         let is_bare = header.counts[0] == 0 && header.rcode != 0 && message.len() == HEADER_BYTES;
         (is_bare || (header.counts[0] == 1 && has_question(message, query))).then_some((op, header))
     }

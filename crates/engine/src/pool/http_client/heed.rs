@@ -36,8 +36,9 @@ impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
                 OpEvent::Diverted(op) => {
                     let flight = self.end(slot, op);
                     let completion = flight.ended(Outcome::Ok, flight.no_earlier(time));
+                    let until = flight.until;
                     self.tally.in_flight -= 1;
-                    self.diverted.push(completion);
+                    self.diverted.push((completion, until));
                 }
                 OpEvent::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),
                 OpEvent::Unprocessed(op) => self.on_unprocessed(slot, op, time),

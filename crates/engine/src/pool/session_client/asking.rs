@@ -3,9 +3,7 @@
 use super::SessionClient;
 use super::programs::ProgramReply;
 use super::seat::{STEPS_AT_ONCE_MAX, SessionEnd};
-use crate::exchange::Conversation;
-use crate::link::Link;
-use crate::pool::http_client::Policy;
+use crate::pool::step_client::StepClient;
 use crate::reactor::Backend;
 use knee_load::measure::{Completion, Op, Outcome};
 use knee_load::session::{Next, PendingAction, PendingStep, UnfitValue};
@@ -15,7 +13,7 @@ use std::cmp::Reverse;
 /// Pause after a step that could not be sent.
 pub(super) const AFTER_FAILURE: Nanos = Nanos::from_millis(1);
 
-impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
+impl<C: StepClient> SessionClient<C> {
     /// Fails the next step of a session because of a value. The session ends or goes on after a
     /// pause: without one, a step that takes no time would repeat at once.
     pub(super) fn fail_unfit(
@@ -28,7 +26,7 @@ impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
         let seat = &mut self.seats[session as usize];
         let step = seat.walk.reads_as(request);
         let due = std::mem::replace(&mut seat.due, now + AFTER_FAILURE);
-        let is_there = P::WAITS || seat.is_established;
+        let is_there = C::WAITS || seat.is_established;
         let goes_on = is_there && self.users.plan().requests[step as usize].goes_on;
         seat.ends = (!goes_on).then_some(SessionEnd::Failed(step, Outcome::UnfitValue));
         self.end_unsent(session, (step, due), Outcome::UnfitValue, now);

@@ -2,14 +2,12 @@
 
 use super::SessionClient;
 use super::seat::SessionEnd;
-use crate::exchange::Conversation;
-use crate::link::Link;
-use crate::pool::http_client::Policy;
+use crate::pool::step_client::StepClient;
 use crate::reactor::Backend;
 use knee_load::measure::{Completion, Op, Outcome};
 use knee_load::time::Nanos;
 
-impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
+impl<C: StepClient> SessionClient<C> {
     /// Ends a session. The next one that waits takes its seat.
     pub(super) fn leave<B: Backend>(
         &mut self,
@@ -19,7 +17,7 @@ impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
         now: Nanos,
     ) {
         let kind = self.seats[session as usize].walk.kind();
-        if !P::WAITS || self.users.plan().kinds[usize::from(kind)].new_connection {
+        if !C::WAITS || self.users.plan().kinds[usize::from(kind)].new_connection {
             self.inner.close_lane(io, session);
         }
         self.end(session, end, now);

@@ -1,11 +1,9 @@
 //! State of one session, and its steps.
 
 use super::SessionClient;
-use crate::exchange::Conversation;
-use crate::link::Link;
 use crate::pool::client::Client;
 use crate::pool::flight::Flight;
-use crate::pool::http_client::Policy;
+use crate::pool::step_client::StepClient;
 use crate::reactor::Backend;
 use knee_load::measure::{Completion, Op, Outcome, RanOut};
 use knee_load::session::{
@@ -72,7 +70,7 @@ pub(super) enum SessionEnd {
     Unfinished,
 }
 
-impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
+impl<C: StepClient> SessionClient<C> {
     /// Seats a session at `now`; the generator came to it at `started`.
     pub(super) fn seat<B: Backend>(
         &mut self,
@@ -196,7 +194,7 @@ impl<L: Link, X: Conversation, P: Policy> SessionClient<L, X, P> {
         if let AfterResponse::Redirected(to) = follows {
             return self.send(io, session, to, (now, now));
         }
-        let is_there = P::WAITS || self.seats[session as usize].is_established;
+        let is_there = C::WAITS || self.seats[session as usize].is_established;
         let goes_on =
             outcome.is_good() || is_there && self.users.plan().requests[step as usize].goes_on;
         if outcome == Outcome::InFlight {

@@ -3,8 +3,8 @@
 use super::*;
 use crate::exchange::http1::{self, Http1};
 use crate::link::Cleartext;
-use crate::pool::http_client::Pooled;
 use crate::pool::http_client::tests::{Remembers, parts};
+use crate::pool::http_client::{HttpClient, Pooled};
 use crate::pool::requests::{RequestSet, serialise_all};
 use crate::reactor::Piece;
 use knee_load::law::Law;
@@ -39,7 +39,7 @@ fn plan() -> SessionPlan {
 }
 
 struct Bench {
-    client: SessionClient<Cleartext, Http1, Pooled>,
+    client: SessionClient<HttpClient<Cleartext, Http1, Pooled>>,
     io: Remembers,
 }
 

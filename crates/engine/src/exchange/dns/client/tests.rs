@@ -246,3 +246,32 @@ proptest! {
         prop_assert_eq!(b.room() as usize, ended);
     }
 }
+
+#[test]
+fn names_are_filled_in_each_time() {
+    let mut b = Bench::new(false, 10, &["/.example.com?type=A"]);
+    b.shared.open[0] = vec![Cut::Text(b"/".to_vec()), Cut::Hole(0)];
+    b.shared.open[0].push(Cut::Text(b".example.com?type=A".to_vec()));
+    let mut start = |op, value: &str| {
+        let mut fills = Fills::new();
+        fills.push(value.as_bytes());
+        let request = RequestRef { number: 0, fills: &fills, intended: Nanos::ZERO };
+        b.call(|dns, cx| dns.unwrap().start(op, request, cx));
+        b.events.clear();
+        SocketKind::Datagram.first_of(&std::mem::take(b.out.bytes())).1.to_vec()
+    };
+    let queries = [start(1, "a"), start(2, "bc")];
+    assert!(queries[1].windows(4).any(|bytes| bytes == b"\x02bc\x07"));
+    assert!(start(3, "d.").is_empty(), "no name: nothing is sent");
+    let mut wrong = answer(&queries[0], 0);
+    wrong[13] = b'x';
+    assert_eq!(b.receive(&wrong), [OpEvent::Unmatched]);
+    for (op, query) in (1..).zip(&queries) {
+        assert!(is_answered(&b.receive(&answer(query, 0)), op, Status::Dns(0)));
+    }
+    assert_eq!(b.dns.as_ref().unwrap().poll_timeout(), Nanos::ZERO);
+    b.call(|dns, cx| dns.unwrap().handle_timeout(cx));
+    let failed = OpEvent::Failed { op: 3, outcome: Outcome::UnfitValue };
+    assert_eq!(b.events.drain(..).collect::<Vec<_>>(), [failed]);
+    assert_eq!(b.room(), 10);
+}

@@ -1,0 +1,35 @@
+//! The interface between sessions and the client that carries their steps.
+
+use super::client::Client;
+use super::flight::Flight;
+use crate::reactor::Backend;
+use knee_load::measure::Completion;
+use knee_load::session::{Fills, ResponseReaders};
+use knee_load::time::Nanos;
+
+/// A client whose operations are started by sessions. The lane of a step is its session.
+pub(crate) trait StepClient: Client {
+    /// Whether a step waits for a connection. Otherwise each session opens its own.
+    const WAITS: bool;
+
+    /// Most operations under way at once.
+    fn operations_max(&self) -> u32;
+
+    /// Reads responses from now on, of `sessions` sessions.
+    fn read_into(&mut self, readings: ResponseReaders, sessions: usize);
+
+    /// The readers of responses, if any.
+    fn readings(&mut self) -> Option<&mut ResponseReaders>;
+
+    /// Values for the holes of a session's next request.
+    fn fills(&mut self, session: u32) -> &mut Fills;
+
+    /// Starts a step.
+    fn start_step<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos);
+
+    /// The next ended step, in the order of their ends.
+    fn take_step(&mut self) -> Option<Completion>;
+
+    /// Closes the connection of a lane on which nothing is under way.
+    fn close_lane<B: Backend>(&mut self, io: &mut B, lane: u32);
+}
