@@ -159,7 +159,9 @@ fn the_reference_server_answers_over_udp_and_tcp() {
         let trial = trial(&url, &options);
         assert_eq!(trial["outcomes"]["ok"], 150, "{queries}: {:#}", trial["outcomes"]);
         assert_eq!(trial["outcomes"]["dns_nxdomain"], 50, "{queries}: {:#}", trial["outcomes"]);
-        assert!(trial["response_time_ns"]["min"].as_u64() >= Some(1_000_000), "{trial:#}");
+        // On a busy host the least is not known.
+        let least = trial["response_time_ns"]["min"].as_u64();
+        assert!(least.is_none_or(|least| least >= 1_000_000), "{trial:#}");
     }
     let served = server.served();
     let counts = ["udp_queries", "tcp_queries", "connections_max", "unsent", "ignored", "dropped"];
@@ -200,9 +202,9 @@ fn the_reference_server_truncates_what_does_not_fit() {
 }
 
 /// A scenario with these steps for the server at `address`.
-fn scenario(address: &str, steps: &str) -> TempPath {
+fn scenario(name: &str, address: &str, steps: &str) -> TempPath {
     let text = format!("target: dns://{address}\nsessions:\n  user:\n    steps:\n{steps}");
-    TempPath::with("dns.yaml", &text)
+    TempPath::with(name, &text)
 }
 
 #[test]
@@ -210,8 +212,8 @@ fn steps_of_a_scenario_are_queries() {
     let server = serve(&["--records", "40"]);
     let steps = "      - get: /www.example.com?type=A\n\
                  \x20     - get: /${random(1,1000000)}.example.com?type=TXT\n\
-                 \x20     - { get: '/no.${uuid}.test?type=A', on_failure: continue }\n";
-    let file = scenario(&server.address, steps);
+                 \x20     - { get: '/no.${uuid()}.test?type=A', on_failure: continue }\n";
+    let file = scenario("dns-steps.yaml", &server.address, steps);
     for load in [&["--vusers", "3"][..], &["-R", "200"]] {
         let trial = trial(file.str(), &[load, &["-n", "40"]].concat());
         let outcomes = &trial["outcomes"];
@@ -220,9 +222,10 @@ fn steps_of_a_scenario_are_queries() {
         assert_eq!(trial["truncated_answers"], 40, "{trial:#}");
     }
     let steps = "      - get: /${random(1,9)}..example.com\n";
-    let ended = run(&["run", scenario(&server.address, steps).str(), "-n", "1"]);
+    let ended = run(&["run", scenario("dns-empty.yaml", &server.address, steps).str(), "-n", "1"]);
     assert!(ended.stderr.contains("empty label"), "{}", ended.stderr);
-    let file = scenario(&server.address, "      - get: /a?type=X${random(1,9)}\n");
+    let step = "      - get: /a?type=X${random(1,9)}\n";
+    let file = scenario("dns-kinds.yaml", &server.address, step);
     let trial = trial(file.str(), &["-n", "3"]);
     assert_eq!(trial["outcomes"]["unfit_value"], 3, "{trial:#}");
 }
@@ -235,7 +238,7 @@ fn steps_that_are_no_question_are_refused() {
         ("{ get: /a, expect: { status: 200 } }", "neither 'extract' nor 'expect'"),
         ("{ get: /a?type=AX }", "'AX' is no type"),
     ] {
-        let file = scenario("127.0.0.1:9", &format!("      - {step}\n"));
+        let file = scenario("dns-none.yaml", "127.0.0.1:9", &format!("      - {step}\n"));
         let ended = run(&["run", file.str(), "-n", "1"]);
         assert_eq!(ended.status, Some(2), "{ended:?}");
         assert!(ended.stderr.contains(want), "{want}: {}", ended.stderr);

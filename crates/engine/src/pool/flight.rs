@@ -24,7 +24,7 @@ const REFUSALS_MAX: u8 = 3;
 
 /// State of an operation until it ends.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flight {
+pub(crate) struct Flight {
     /// Start by the schedule.
     pub intended: Nanos,
     /// Time at which the generator came to it.

@@ -17,6 +17,7 @@ use crate::pool::client::Client;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
 use crate::pool::requests::{RequestSet, serialise_all};
 use crate::pool::session_client::{SessionClient, SessionConfig};
+use crate::pool::step_client::StepClient;
 use crate::reactor::{COVERED, ReceiveClock, Waiter, WireRequests};
 use crate::sys::socket::{Address, RawAddress};
 use audit::{Audit, Books};

@@ -65,6 +65,8 @@ pub struct WholeResponse {
     pub session: u32,
     /// Its status.
     pub status: u16,
+    /// Whether this status is a success by its protocol.
+    pub is_success: bool,
     /// Its response time.
     pub response: Nanos,
     /// The time of day.
@@ -293,7 +295,7 @@ impl Walk {
                 return AfterResponse::Unexpected(number as u16);
             }
         }
-        if !says_status && answered.status >= 400 {
+        if !says_status && !answered.is_success {
             return AfterResponse::BadStatus;
         }
         for (number, extraction) in step.extract.iter().enumerate() {

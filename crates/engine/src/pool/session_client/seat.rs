@@ -1,7 +1,6 @@
 //! State of one session, and its steps.
 
 use super::SessionClient;
-use crate::pool::client::Client;
 use crate::pool::flight::Flight;
 use crate::pool::step_client::StepClient;
 use crate::reactor::Backend;
@@ -166,6 +165,7 @@ impl<C: StepClient> SessionClient<C> {
             let answered = WholeResponse {
                 session,
                 status: completion.status,
+                is_success: outcome.is_good(),
                 response: completion.response_time(),
                 realtime_ns,
             };

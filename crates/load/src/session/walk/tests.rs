@@ -98,7 +98,8 @@ impl World {
 }
 
 fn answered(status: u16) -> WholeResponse {
-    WholeResponse { session: 0, status, response: Nanos::from_millis(20), realtime_ns: 0 }
+    let response = Nanos::from_millis(20);
+    WholeResponse { session: 0, status, is_success: status < 400, response, realtime_ns: 0 }
 }
 
 #[test]

@@ -58,7 +58,13 @@ fn follows<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> AfterResponse {
         rig.feed(piece);
     }
     assert_eq!(end_of(&rig.events, 5), Some(Ok(200)));
-    let answered = WholeResponse { session: 0, status: 200, response: Nanos(1), realtime_ns: 0 };
+    let answered = WholeResponse {
+        session: 0,
+        status: 200,
+        is_success: true,
+        response: Nanos(1),
+        realtime_ns: 0,
+    };
     let mut readings = rig.events.readings.take().expect("as given");
     walk.answered(0, answered, &mut readings, &mut users)
 }
