@@ -2,7 +2,7 @@
 //! name costs one line, neither the machine's memory nor an endless wait.
 
 use std::fmt;
-use std::fs::{self, FileType, OpenOptions};
+use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
@@ -42,6 +42,19 @@ impl From<Unreadable> for String {
 /// # Errors
 /// The file cannot be read, is not a regular file, or is larger.
 pub fn read(path: impl AsRef<Path>, max: u64) -> Result<Vec<u8>, Unreadable> {
+    let file = open(path)?;
+    let facts = file.metadata().map_err(failed)?;
+    if facts.is_file() && facts.len() > max {
+        return Err(too_large(Some(facts.len()), max));
+    }
+    read_stream(file, max)
+}
+
+/// A regular file to read from, however long.
+///
+/// # Errors
+/// The file cannot be read, or is not a regular file.
+pub fn open(path: impl AsRef<Path>) -> Result<File, Unreadable> {
     let path = path.as_ref();
     check_kind(path)?;
     // Another file may have this name by now: the open must neither wait nor take a terminal.
@@ -50,12 +63,8 @@ pub fn read(path: impl AsRef<Path>, max: u64) -> Result<Vec<u8>, Unreadable> {
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
         .open(path)
         .map_err(failed)?;
-    let facts = file.metadata().map_err(failed)?;
-    is_readable_kind(facts.file_type())?;
-    if facts.is_file() && facts.len() > max {
-        return Err(too_large(Some(facts.len()), max));
-    }
-    read_stream(file, max)
+    is_readable_kind(file.metadata().map_err(failed)?.file_type())?;
+    Ok(file)
 }
 
 /// The same as text.

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 
+pub mod access_log;
 mod body;
 mod condition;
 mod data;

@@ -23,6 +23,7 @@ pub fn trial(load: Load, duration: Nanos) -> TrialSpec {
             connections_max: None,
             tls: None,
             sessions: None,
+            recording: None,
             stream_bounds: None,
         },
         warmup: Nanos::ZERO,

@@ -42,7 +42,7 @@ impl HttpArgs {
     /// The fleet that is to load this target, ready for trials; `None` where none was asked for.
     pub fn gather(&self, target: &TargetArgs) -> Result<Option<Fleet>, Failure> {
         if self.fleet.is_asked_for() {
-            target.refuse_programs_of_a_fleet()?;
+            target.refuse_files_of_a_fleet()?;
         }
         self.fleet.gather(self.engine.threads)
     }

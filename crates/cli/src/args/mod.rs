@@ -35,7 +35,7 @@ pub use protocol::{RESUMES, VERSIONS};
 pub use retry::RetryArgs;
 pub use secret::SecretArgs;
 pub use source::SourceArgs;
-pub use target::TargetArgs;
+pub use target::{ReplayArgs, TargetArgs};
 pub use threshold::ThresholdArgs;
 pub use token::TokenArgs;
 pub use trace::{RecordedArrivals, read as read_trace};

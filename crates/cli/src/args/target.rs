@@ -1,6 +1,10 @@
 //! What the load is sent to.
 
+mod recording;
 mod scenario;
+
+pub use recording::ReplayArgs;
+use recording::{CheckedRecording, names_recording};
 
 use super::choice::{Choices, one_of, word_of};
 use super::curl::{CurlArgs, Proxy, parse_header};
@@ -104,6 +108,11 @@ pub struct TargetArgs {
     #[arg(skip)]
     #[serde(skip)]
     scenario: Option<Arc<Scenario>>,
+
+    /// The recording that the URL names, once it is read.
+    #[arg(skip)]
+    #[serde(skip)]
+    recorded: Option<Arc<CheckedRecording>>,
 }
 
 impl TargetArgs {
@@ -120,6 +129,9 @@ impl TargetArgs {
     pub fn resolve(&self) -> Result<Target, Failure> {
         if let Some(scenario) = &self.scenario {
             return self.target_of(scenario);
+        }
+        if let Some(recorded) = &self.recorded {
+            return self.target_of_recording(recorded);
         }
         let (endpoint, scheme, requests) = match (&self.targets, self.url()) {
             (Some(file), Some(url)) => self.questions(file, url)?,
@@ -175,6 +187,10 @@ impl TargetArgs {
     }
 
     fn one(&self, url: &str) -> Result<(Endpoint, Scheme, Vec<HttpRequest>), Failure> {
+        if names_recording(Some(url)) {
+            let wrong = "is a recording, which only knee run sends again: give a URL";
+            return Err(Failure::argument(url, wrong));
+        }
         let (body, content_type) = self.body()?;
         let (text, body) = if self.curl.get {
             (CurlArgs::with_query(url, &body)?, Vec::new())

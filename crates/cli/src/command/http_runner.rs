@@ -244,7 +244,8 @@ fn level_line(number: usize, trial: &TrialReport) -> String {
 pub fn label(level: Level) -> String {
     match level {
         Level::Vusers(n) => format!("vusers={n}"),
-        Level::RatePerS(rate) => format!("rate={rate}/s"),
+        // Recorded times have a rate with many digits.
+        Level::RatePerS(rate) => format!("rate={}/s", (rate * 1e3).round() / 1e3),
         Level::Clients(n) => format!("clients={n}"),
         Level::Descriptors(n) => format!("descriptors={n}"),
         Level::Flows { up, down } => format!("{up} up, {down} down"),

@@ -3,7 +3,8 @@
 use super::http_runner::{self, HttpRunner, report_setup};
 use super::laboratory::{self, ReportSetup};
 use crate::args::{ClosedArgs, HttpArgs, ObserveArgs, OpenArgs, RecordedArrivals, TargetArgs};
-use crate::args::{FleetArgs, RetryArgs, parse_count, parse_positive, parse_whole, with_exits};
+use crate::args::{FleetArgs, ReplayArgs, RetryArgs, first_given};
+use crate::args::{parse_count, parse_positive, parse_whole, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
 use crate::margins;
@@ -60,6 +61,10 @@ pub struct RawRun {
 
     #[command(flatten)]
     #[serde(flatten)]
+    replay: ReplayArgs,
+
+    #[command(flatten)]
+    #[serde(flatten)]
     retry: RetryArgs,
 
     /// Measured time: 30s, 2m, 500ms [default: 10s; with -n 24h; with a trace its length]
@@ -97,6 +102,9 @@ pub struct RawRun {
 
 /// Name of arrivals by the stages of a scenario, in reports.
 const STAGES: &str = "trace(stages of the scenario)";
+
+/// The same by a recording.
+const RECORDED: &str = "trace(requests of the recording)";
 
 /// A run that cannot be wrong.
 #[derive(Debug)]
@@ -147,6 +155,7 @@ impl RawRun {
                 self.fill(load)?;
             }
         }
+        self.fill_recording()?;
         self.refuse_contradictions()?;
         let fleet = self.http.gather(&self.target)?;
         let machine = FleetArgs::machine(fleet.as_ref(), machine);
@@ -187,6 +196,26 @@ impl RawRun {
         Ok(())
     }
 
+    /// Takes the schedule of a recording, if the URL names one.
+    fn fill_recording(&mut self) -> Result<(), Failure> {
+        if !self.target.recording(&self.replay)? {
+            return Ok(());
+        }
+        let refused = [
+            (self.open.arrivals.arrival.is_some(), "--arrival"),
+            (self.rate.is_some(), "--rate"),
+            (self.vusers.is_some(), "--vusers"),
+            (self.closed.given().is_some(), self.closed.given().unwrap_or_default()),
+        ];
+        if let Some(option) = first_given(&refused) {
+            let wrong = "a recording has its own schedule: leave it out";
+            return Err(Failure::argument(option, wrong));
+        }
+        let asked = AskedArrival::parse(RECORDED).map_err(|e| Failure::argument(RECORDED, e))?;
+        self.open.arrivals.arrival = Some(asked);
+        Ok(())
+    }
+
     /// Takes the stages of a scenario, which say how long the run is too.
     fn fill_stages(&mut self, load: &ScenarioLoad) -> Result<(), Failure> {
         if self.open.arrivals.arrival.is_some() || self.duration.is_some() {
@@ -209,6 +238,9 @@ impl RawRun {
 
     /// Recorded times of arrivals: of a file, or by the stages of a scenario.
     fn trace(&self, seed: u64) -> Result<Option<RecordedArrivals>, Failure> {
+        if let Some(arrivals) = self.target.recorded_arrivals() {
+            return Ok(Some(arrivals));
+        }
         let Some(load) = &self.stages else {
             return self.open.arrivals.trace();
         };
@@ -229,9 +261,17 @@ impl RawRun {
             None => target,
         };
         let retry = self.retry.settle(&target)?;
+        if retry.is_some() && target.recording.is_some() {
+            let wrong = "a recording has its own schedule: leave it out";
+            return Err(Failure::argument("--retries", wrong));
+        }
         let load = self.load(&target, trace.as_ref(), warmup + duration, machine)?;
         let level = load.level();
-        let engine = self.http.engine.for_load(machine, &load);
+        let mut engine = self.http.engine.for_load(machine, &load);
+        if target.recording.as_ref().is_some_and(|recording| recording.has_users) {
+            // Who waits for whom is known within a worker.
+            engine.workers = 1;
+        }
         Ok(TrialSpec {
             label: http_runner::label(level),
             level,
@@ -348,7 +388,7 @@ impl RawRun {
         self.warmup = Some(trial.warmup);
         self.http.settle(trial);
         let mut options = ResolvedOptions::of(self);
-        if self.stages.is_some() {
+        if self.stages.is_some() || self.target.recorded_arrivals().is_some() {
             // The next run has them of the file again.
             options.leave_out("duration");
         } else if let Load::Open(load) = &trial.load {

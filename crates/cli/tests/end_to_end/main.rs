@@ -35,6 +35,7 @@ mod programs;
 mod qotd;
 mod real_http2;
 mod real_servers;
+mod recordings;
 mod recover;
 mod reports;
 mod request_log;

@@ -1,7 +1,7 @@
 //! The load asked for, against the load that was offered.
 
 use super::validity::{Demand, GapEvidence};
-use crate::trial::report::{OfferedReport, QuantilesReport};
+use crate::trial::report::{OfferedReport, QuantilesReport, RecordedGaps};
 use knee_load::arrival::GapLaw;
 use knee_load::measure::{Histogram, Measurement, Trial, Window};
 use knee_load::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Rate};
@@ -31,6 +31,7 @@ pub fn offered_report(trial: &Trial) -> OfferedReport {
         arrival: arrival_name(&trial.spec.load).to_owned(),
         gap_cv: gaps.map(|g| g.cv()),
         dispersion: open.map(|_| dispersion(&measured.starts, known)),
+        recorded: open.and_then(|(_, arrival)| recorded_gaps(arrival, known)),
         ks_p_value: open
             .and_then(|load| poisson_test(load, &measured.starts))
             .map(|test| test.p_value),
@@ -38,6 +39,18 @@ pub fn offered_report(trial: &Trial) -> OfferedReport {
         connection_wait_ns: Some(quantiles(&measured.connection_wait)),
         stall_ns_max: measured.stall_ns_max,
     }
+}
+
+/// The unevenness of recorded times within the window.
+fn recorded_gaps(arrival: &ArrivalLaw, known: Window) -> Option<RecordedGaps> {
+    let ArrivalLaw::Trace(times) = arrival else {
+        return None;
+    };
+    let from = times.partition_point(|time| *time < known.start);
+    let to = times.partition_point(|time| *time < known.end);
+    let times = &times[from..to.max(from)];
+    let gap_cv = Gaps::of(times).map(|gaps| gaps.cv());
+    Some(RecordedGaps { gap_cv, dispersion: dispersion(times, known) })
 }
 
 /// What the schedule wanted of the window, and how far chance may take it from that. `None` in a

@@ -363,6 +363,9 @@ pub struct OfferedReport {
     pub gap_cv: Option<f64>,
     /// Index of dispersion of counts (variance over mean) at four time scales; open loop.
     pub dispersion: Option<Dispersion>,
+    /// The same of recorded times, as they were asked for; `None` with another process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<RecordedGaps>,
     /// p-value of the Kolmogorov–Smirnov test of the gaps against the exponential law; Poisson
     /// only.
     pub ks_p_value: Option<f64>,
@@ -373,6 +376,15 @@ pub struct OfferedReport {
     pub connection_wait_ns: Option<QuantilesReport>,
     /// The longest stall of any worker past a deadline.
     pub stall_ns_max: u64,
+}
+
+/// How uneven recorded times are, within the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecordedGaps {
+    /// Coefficient of variation of their gaps.
+    pub gap_cv: Option<f64>,
+    /// Index of dispersion of their counts at four time scales.
+    pub dispersion: Dispersion,
 }
 
 /// A few percentiles in nanoseconds, `None` where the observations do not tell them, as in

@@ -410,7 +410,11 @@ impl<L: Link, X: Conversation, P: Policy> StepClient for HttpClient<L, X, P> {
 
     #[inline]
     fn fills(&mut self, session: u32) -> &mut Fills {
-        &mut self.fills[session as usize]
+        let number = session as usize;
+        if self.fills.len() <= number {
+            self.fills.resize(number + 1, Fills::new());
+        }
+        &mut self.fills[number]
     }
 
     fn start_step<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {

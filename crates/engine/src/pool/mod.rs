@@ -7,6 +7,7 @@ mod flight;
 mod flights;
 pub(crate) mod http_client;
 mod ready;
+pub(crate) mod replay_client;
 pub(crate) mod requests;
 pub(crate) mod session_client;
 pub(crate) mod step_client;

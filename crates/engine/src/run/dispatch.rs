@@ -12,6 +12,7 @@ use crate::link::{Cleartext, Link, Tls};
 use crate::pool::client::Client;
 use crate::pool::diverting_client::DivertingClient;
 use crate::pool::http_client::{ClientConfig, HttpClient, OnePerOperation, Policy, Pooled};
+use crate::pool::replay_client::ReplayClient;
 use crate::pool::requests::RequestSet;
 use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::pool::step_client::StepClient;
@@ -106,9 +107,14 @@ impl Dispatch<'_> {
         self.with_steps(client, slots)
     }
 
-    /// Chooses whether operations are started by themselves or by sessions.
+    /// Chooses whether operations are requests, of a recording too, or sessions.
     fn with_steps<C: StepClient>(&self, client: C, slots: usize) -> io::Result<WorkerResult> {
         let spec = self.plan.spec;
+        if let Some(recording) = &spec.target.recording {
+            let recording = Arc::clone(recording);
+            let client = ReplayClient::new(client, recording, self.share, spec.timeout);
+            return self.with_backend(client, slots);
+        }
         let Some(sessions) = &spec.target.sessions else {
             return self.with_backend(client, slots);
         };

@@ -36,6 +36,7 @@ pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> Target {
         connections_max: None,
         tls: None,
         sessions: None,
+        recording: None,
         stream_bounds: None,
     }
 }

@@ -16,6 +16,8 @@ use crate::time::Nanos;
 pub struct OpenLoop {
     throttle: Throttle,
     end: Nanos,
+    /// The number of the next arrival, where each sends the recorded request with its number.
+    number: Option<u32>,
     in_flight: u64,
     in_flight_max: u64,
 }
@@ -33,6 +35,7 @@ impl OpenLoop {
         OpenLoop {
             throttle,
             end: spec.window_end(),
+            number: spec.target.recording.is_some().then_some(0),
             in_flight: 0,
             in_flight_max: in_flight_max.unwrap_or(u64::MAX),
         }
@@ -46,7 +49,8 @@ impl Driver for OpenLoop {
             Ok(intended) => intended,
             Err(action) => return action,
         };
-        let lane = Op::ANY_LANE;
+        let lane = self.number.unwrap_or(Op::ANY_LANE);
+        self.number = self.number.map(|number| number.wrapping_add(1));
         if self.in_flight >= self.in_flight_max {
             return Action::Shed(Op { intended, lane });
         }

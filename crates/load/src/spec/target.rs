@@ -1,6 +1,6 @@
 //! The target of a load.
 
-use super::{HttpRequest, HttpVersion, ParseError, Protocol, TlsSpec};
+use super::{HttpRequest, HttpVersion, ParseError, Protocol, Recording, TlsSpec};
 use crate::messages::StreamBounds;
 use crate::session::SessionPlan;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ pub struct Target {
     /// The sessions of users; `None`: each operation is one request, chosen by `pick`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Arc<SessionPlan>>,
+    /// The recording whose requests are sent; `None`: they are chosen by `pick`.
+    #[serde(skip)]
+    pub recording: Option<Arc<Recording>>,
     /// What a stream of messages has to meet to be good; `None`: to be whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream_bounds: Option<StreamBounds>,
@@ -59,6 +62,7 @@ impl Target {
             connections_max: None,
             tls: None,
             sessions: None,
+            recording: None,
             stream_bounds: None,
         })
     }

@@ -110,17 +110,22 @@ pub(super) fn stall_facts(o: &OfferedReport) -> Option<Fact> {
 pub(super) fn gap_facts(o: &OfferedReport) -> Vec<Fact> {
     let mut facts = Vec::new();
     let cv = o.gap_cv.map(|cv| format!("coefficient of variation {}", number(cv)));
+    let asked = o.recorded.as_ref().and_then(|recorded| recorded.gap_cv);
+    let asked = asked.map(|cv| format!("asked {}", number(cv)));
     let ks = o.ks_p_value.map(|p| format!("Kolmogorov-Smirnov p {}", number(p)));
-    let gaps: Vec<String> = cv.into_iter().chain(ks).collect();
+    let gaps: Vec<String> = cv.into_iter().chain(asked).chain(ks).collect();
     if !gaps.is_empty() {
         facts.push(fact("gaps", gaps.join(", ")));
     }
-    let Dispersion { ms1, ms10, ms100, s1 } = o.dispersion.clone().unwrap_or_default();
-    let scales = [("1 ms", ms1), ("10 ms", ms10), ("100 ms", ms100), ("1 s", s1)];
-    let known = scales.into_iter().filter_map(|(t, d)| Some(format!("{} in {t}", number(d?))));
-    let known: Vec<String> = known.collect();
-    if !known.is_empty() {
-        facts.push(fact("dispersion", known.join(", ")));
+    let asked = o.recorded.as_ref().map(|recorded| &recorded.dispersion);
+    for (name, of) in [("dispersion", o.dispersion.as_ref()), ("dispersion asked", asked)] {
+        let Dispersion { ms1, ms10, ms100, s1 } = of.cloned().unwrap_or_default();
+        let scales = [("1 ms", ms1), ("10 ms", ms10), ("100 ms", ms100), ("1 s", s1)];
+        let known = scales.into_iter().filter_map(|(t, d)| Some(format!("{} in {t}", number(d?))));
+        let known: Vec<String> = known.collect();
+        if !known.is_empty() {
+            facts.push(fact(name, known.join(", ")));
+        }
     }
     facts
 }

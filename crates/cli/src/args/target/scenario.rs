@@ -14,7 +14,9 @@ impl TargetArgs {
         if let (None, Some(file)) = (&self.scenario, &self.url)
             && scenario::is_scenario(file)
         {
-            self.refuse_options_of_urls()?;
+            self.refuse_options_of_urls(
+                "each step of a scenario has its own: write it in the file",
+            )?;
             let scenario = scenario::read(file)?;
             self.check_programs(file, &scenario)?;
             self.scenario = Some(Arc::new(scenario));
@@ -61,8 +63,12 @@ impl TargetArgs {
         }
     }
 
-    /// Refuses programs where a fleet makes the load.
-    pub fn refuse_programs_of_a_fleet(&self) -> Result<(), Failure> {
+    /// Refuses what needs files while the load runs, where a fleet makes it.
+    pub fn refuse_files_of_a_fleet(&self) -> Result<(), Failure> {
+        if self.recorded.is_some() {
+            let wrong = "agents do not have the recording: send it again from one machine";
+            return Err(Failure::argument("--fleet", wrong));
+        }
         let programs = self.scenario.iter().flat_map(|s| &s.plan.programs);
         match programs.map(|program| program.at).next() {
             None => Ok(()),
@@ -92,7 +98,8 @@ impl TargetArgs {
         self.speak(self.messages.apply_bounds(target), scenario.scheme)
     }
 
-    fn refuse_options_of_urls(&self) -> Result<(), Failure> {
+    /// Refuses options on single requests, as `wrong` says.
+    pub(super) fn refuse_options_of_urls(&self, wrong: &str) -> Result<(), Failure> {
         let given = first_given(&[
             (self.method.is_some(), "--method"),
             (self.body.is_some(), "--body"),
@@ -103,7 +110,6 @@ impl TargetArgs {
             .or(self.messages.given())
             .or(self.messages.given_of_calls())
         {
-            let wrong = "each step of a scenario has its own: write it in the file";
             return Err(Failure::argument(option, wrong));
         }
         let is_cookie = |header: &(String, String)| header.0.eq_ignore_ascii_case("cookie");

@@ -79,6 +79,7 @@ pub(crate) fn spec(load: Load) -> TrialSpec {
             connections_max: None,
             tls: None,
             sessions: None,
+            recording: None,
             stream_bounds: None,
         },
         warmup: MS(1_000),

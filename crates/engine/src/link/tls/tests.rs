@@ -22,6 +22,7 @@ fn client(tls: TlsSpec) -> TlsTarget {
         connections_max: None,
         tls: Some(Box::new(TlsSpec { is_insecure: true, ..tls })),
         sessions: None,
+        recording: None,
         stream_bounds: None,
     };
     tls_target(&target).unwrap().unwrap()

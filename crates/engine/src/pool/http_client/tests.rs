@@ -52,6 +52,7 @@ pub(in crate::pool) fn parts(
         connections_max: None,
         tls: None,
         sessions: None,
+        recording: None,
         stream_bounds: None,
     };
     let address = Address::Tcp("127.0.0.1:1".parse().unwrap());

@@ -209,6 +209,7 @@ pub(crate) fn base(seed: u64) -> TrialSpec {
             connections_max: None,
             tls: None,
             sessions: None,
+            recording: None,
             stream_bounds: None,
         },
         warmup: Nanos::from_millis(500),

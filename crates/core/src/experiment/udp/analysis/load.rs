@@ -25,6 +25,7 @@ pub(super) fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
         arrival: trial.spec.wait.name(),
         gap_cv: Gaps::of(&sent.starts).map(|g| g.cv()),
         dispersion: Some(dispersion(&sent.starts, known(trial, length))),
+        recorded: None,
         ks_p_value: poisson
             .and_then(|(rate, _)| exponential_test(&sent.starts, rate.per_s()))
             .map(|test| test.p_value),

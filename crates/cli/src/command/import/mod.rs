@@ -1,5 +1,7 @@
 //! `knee import`: a scenario out of what other programs know of a load.
 
+mod log;
+
 use crate::args::SecretArgs;
 use crate::failure::{Exit, Failure};
 use crate::input;
@@ -88,6 +90,15 @@ enum RawFormat {
     #[command(after_help = "Example:\n  \
         knee import jmeter plan.jmx -o plan.yaml")]
     Jmeter(FileToFile),
+
+    /// Make a recording out of a server's access log, which knee run sends again at its own times
+    ///
+    /// Lines are of the combined or common format, or objects of JSON as nginx, Caddy and Traefik
+    /// write them. Methods, paths, times and users are taken over, and no bodies. Lines that are no
+    /// request are named. Any length is read in bounded memory.
+    #[command(after_help = "Example:\n  \
+        knee import log access.log --target http://127.0.0.1:8080 -o access.jsonl")]
+    Log(log::LogArgs),
 }
 
 // Comments, as clap would take what stands above a group of options as the help of its command.
@@ -145,6 +156,7 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
         RawFormat::Vegeta(files) => files.import(|bytes| import::vegeta(bytes, &mut read))?,
         RawFormat::K6(files) => files.import(import::k6)?,
         RawFormat::Jmeter(files) => files.import(import::jmeter)?,
+        RawFormat::Log(log) => return log.execute(),
     };
     deliver(&out, &source, &imported)?;
     Ok(Exit::Fine)

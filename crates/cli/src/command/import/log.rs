@@ -1,0 +1,141 @@
+//! `knee import log`: a recording out of a server's log.
+
+use crate::failure::{Exit, Failure};
+use crate::stdout;
+use crate::whole_file::OutputPlace;
+use clap::{Args, ValueEnum};
+use knee_engine::input;
+use knee_load::spec::{Scheme, Url};
+use knee_load::time::Nanos;
+use knee_scenario::access_log::{LogFormat, LogKeys, ReadLog, record_log};
+use std::io::{self, BufRead, BufReader, Write};
+
+// What is imported, and where the recording goes.
+#[derive(Args, Clone, Debug)]
+pub(super) struct LogArgs {
+    /// Recording [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<String>,
+
+    /// Server that the requests are sent to: http://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    target: String,
+
+    /// How the lines are written [default: json where the first one begins with '{']
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    format: Option<FormatName>,
+
+    /// Key of the time in lines of JSON, such as request.ts [default: those of nginx, Caddy and
+    /// Traefik]
+    #[arg(long, value_name = "KEY")]
+    time: Option<String>,
+
+    /// Key of the method
+    #[arg(long, value_name = "KEY")]
+    method: Option<String>,
+
+    /// Key of the path, with the query or as a whole URL
+    #[arg(long, value_name = "KEY")]
+    path: Option<String>,
+
+    /// Key of the user, whose requests keep their order [default: the address]
+    #[arg(long, value_name = "KEY")]
+    user: Option<String>,
+
+    /// Key of the seconds that a request took, where the time is that of its end [default:
+    /// request_time or duration]
+    #[arg(long, value_name = "KEY")]
+    took: Option<String>,
+
+    /// Log; '-' is standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FormatName {
+    Combined,
+    Json,
+}
+
+impl LogArgs {
+    /// Reads the log and writes the recording.
+    pub(super) fn execute(self) -> Result<Exit, Failure> {
+        let server = Url::parse(&self.target).map_err(|e| Failure::argument("--target", e))?;
+        if !matches!(server.scheme(), Scheme::Http | Scheme::Https) || server.path() != "/" {
+            let wrong = format!("'{}': expected http://HOST or https://HOST", self.target);
+            return Err(Failure::argument("--target", wrong));
+        }
+        let format = self.format()?;
+        let log: Box<dyn BufRead> = match self.file.as_str() {
+            "-" => Box::new(io::stdin().lock()),
+            path => {
+                let file = input::open(path);
+                let file = file.map_err(|e| Failure::argument(path, e.to_string()))?;
+                Box::new(BufReader::with_capacity(1 << 20, file))
+            }
+        };
+        let target = self.target.trim_end_matches('/');
+        let mut read = ReadLog::default();
+        let record = |out: &mut dyn Write| {
+            read = record_log(log, format.as_ref(), target, io::BufWriter::new(out))?;
+            Ok(())
+        };
+        match self.output.as_deref() {
+            None | Some("-") => stdout::write(record)?,
+            Some(path) => OutputPlace::open("--output", path)?.write(record)?,
+        }
+        tell(&read);
+        if read.requests == 0 {
+            let wrong = "has no request: --format says how its lines are written";
+            return Err(Failure::argument(&self.file, wrong));
+        }
+        Ok(Exit::Fine)
+    }
+
+    fn format(&self) -> Result<Option<LogFormat>, Failure> {
+        let keys = LogKeys {
+            time: self.time.clone(),
+            method: self.method.clone(),
+            path: self.path.clone(),
+            user: self.user.clone(),
+            took: self.took.clone(),
+        };
+        let has_keys = keys != LogKeys::default();
+        match self.format {
+            Some(FormatName::Combined) if has_keys => {
+                let wrong = "has no keys: leave --time and the like out, or give json";
+                Err(Failure::argument("--format", wrong))
+            }
+            Some(FormatName::Combined) => Ok(Some(LogFormat::Combined)),
+            None if !has_keys => Ok(None),
+            Some(FormatName::Json) | None => Ok(Some(LogFormat::Json(keys))),
+        }
+    }
+}
+
+/// Says what the recording has, and what it leaves out.
+fn tell(read: &ReadLog) {
+    let mut lines: Vec<String> =
+        read.left_out.iter().map(|why| format!("left out: {why}")).collect();
+    let further = read.left_out_count - read.left_out.len() as u64;
+    if further > 0 {
+        lines.push(format!("left out: {further} further lines"));
+    }
+    let length = Nanos((read.seconds * 1e9) as u64);
+    lines.push(format!("{} requests over {length}", read.requests));
+    if read.spread > 0 {
+        let spread = read.spread;
+        lines.push(format!(
+            "{spread} of them have times to the second, and are spread evenly over it"
+        ));
+    }
+    if read.moved > 0 {
+        let moved = read.moved;
+        lines.push(format!("{moved} of them stood far from their place, and come later"));
+    }
+    for line in lines {
+        // Where standard error is gone nobody can be told.
+        let _ = writeln!(io::stderr(), "{line}");
+    }
+}

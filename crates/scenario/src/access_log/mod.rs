@@ -1,0 +1,118 @@
+//! Access logs of servers as recordings: requests with the times at which they came.
+//!
+//! A log is read line by line, in bounded memory.
+
+mod line;
+mod order;
+#[cfg(test)]
+mod tests;
+
+use knee_load::spec::{RecordedRequest, RecordingHead};
+use line::LoggedRequest;
+pub use line::{LogFormat, LogKeys};
+use order::LogOrder;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Write};
+
+/// Most lines that are named with the reason why they were left out.
+const LEFT_OUT_MAX: usize = 20;
+
+/// What a log came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadLog {
+    /// Requests of the recording.
+    pub requests: u64,
+    /// Seconds from the first to the last.
+    pub seconds: f64,
+    /// Requests whose time was known to the second only. They are spread evenly over their second.
+    pub spread: u64,
+    /// Requests that stood so far from their place that they were put later than they came.
+    pub moved: u64,
+    /// Lines that are no request, the first of them with their numbers and why.
+    pub left_out: Vec<String>,
+    /// Their number.
+    pub left_out_count: u64,
+}
+
+/// Reads a log and writes its recording, for the server `target`. Without a format, that of the
+/// first line.
+///
+/// # Errors
+/// Reading or writing fails.
+pub fn record_log(
+    mut log: impl BufRead,
+    format: Option<&LogFormat>,
+    target: &str,
+    mut out: impl Write,
+) -> io::Result<ReadLog> {
+    let head = RecordingHead { recording: RecordingHead::VERSION, target: target.to_owned() };
+    serde_json::to_writer(&mut out, &head)?;
+    out.write_all(b"\n")?;
+    let mut writer = RecordingWriter { out, first_ns: None, read: ReadLog::default() };
+    let mut order = LogOrder::default();
+    let mut format = format.cloned();
+    let mut line = Vec::new();
+    for number in 1_u64.. {
+        line.clear();
+        if log.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim();
+        if text.is_empty() {
+            continue;
+        }
+        let format = format.get_or_insert_with(|| LogFormat::of_line(text));
+        match format.read(text) {
+            Ok(request) => order.push(request),
+            Err(why) => writer.leave_out(number, &why),
+        }
+        while let Some(request) = order.next_if_full() {
+            writer.put(&request)?;
+        }
+    }
+    while let Some(request) = order.next() {
+        writer.put(&request)?;
+    }
+    writer.read.moved = order.moved();
+    writer.out.flush()?;
+    Ok(writer.read)
+}
+
+/// Writes requests as a recording.
+struct RecordingWriter<W> {
+    out: W,
+    /// The time of the first, in nanoseconds since 1970.
+    first_ns: Option<i64>,
+    read: ReadLog,
+}
+
+impl<W: Write> RecordingWriter<W> {
+    fn put(&mut self, request: &LoggedRequest) -> io::Result<()> {
+        let first_ns = *self.first_ns.get_or_insert(request.at_ns);
+        let at = (request.at_ns - first_ns) as f64 / 1e9;
+        let method = (request.method != "GET").then(|| Cow::from(&request.method));
+        let recorded = RecordedRequest {
+            at,
+            method,
+            path: Cow::from(&request.path),
+            user: request.user.as_ref().map(Cow::from),
+            headers: BTreeMap::new(),
+            body: None,
+        };
+        serde_json::to_writer(&mut self.out, &recorded)?;
+        self.out.write_all(b"\n")?;
+        self.read.requests += 1;
+        self.read.seconds = at;
+        self.read.spread += u64::from(request.is_of_second);
+        Ok(())
+    }
+
+    fn leave_out(&mut self, number: u64, why: &str) {
+        self.read.left_out_count += 1;
+        if self.read.left_out.len() < LEFT_OUT_MAX {
+            self.read.left_out.push(format!("line {number}: {why}"));
+        }
+    }
+}
