@@ -1,6 +1,7 @@
 //! What the fuzzers check: one module per target, each with `check(data: &[u8])`, which panics
 //! where something does not hold. The engine's tests run the same checks over the seeds.
 
+pub mod access_log;
 pub mod data_segment;
 pub mod dns;
 pub mod hpack;

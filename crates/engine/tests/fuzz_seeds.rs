@@ -9,6 +9,11 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 #[test]
+fn access_log() {
+    run("access_log", 4_000, checks::access_log::check);
+}
+
+#[test]
 fn data_segment() {
     run("data_segment", 10_000, checks::data_segment::check);
 }

@@ -38,6 +38,7 @@ pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
 /// Where there are fewer measurements than requests, the last is of all further ones.
 fn targets(measured: &[TargetMeasured], target: &Target, window: Nanos) -> Vec<TargetReport> {
     let (requests, plan) = (&target.requests, target.sessions.as_deref());
+    let recording = &target.recording;
     let is_step = |index: usize| !plan.is_some_and(|plan| plan.is_redirected(index as u32));
     let rows = measured.iter().enumerate().map(|(index, target)| {
         let further = requests.len().saturating_sub(measured.len());
@@ -45,6 +46,8 @@ fn targets(measured: &[TargetMeasured], target: &Target, window: Nanos) -> Vec<T
         let name = match requests.get(index) {
             Some(request) if !is_sum => match plan {
                 Some(plan) => step_name(plan, index as u32),
+                // Each recorded request has a path of its own.
+                None if recording.is_some() => request.method.clone(),
                 None => format!("{} {}", request.method, request.path),
             },
             _ => "other targets".to_owned(),

@@ -10,6 +10,7 @@
 //! ```
 
 use crate::quantity::ParseError;
+use crate::shown::shown;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -37,7 +38,7 @@ impl RecordingHead {
     pub fn parse(line: &str) -> Result<RecordingHead, ParseError> {
         let head: RecordingHead = serde_json::from_str(line).map_err(|e| {
             let form = r#"{"recording":1,"target":"http://HOST:PORT"}"#;
-            ParseError(format!("line 1: {e}: expected {form}"))
+            ParseError(format!("line 1: {}: expected {form}", shown(&e.to_string())))
         })?;
         if head.recording != RecordingHead::VERSION {
             let version = head.recording;
@@ -76,8 +77,9 @@ impl RecordedRequest<'_> {
     /// # Errors
     /// It is no request, or its time or path is none.
     pub fn parse(line: &str) -> Result<RecordedRequest<'_>, ParseError> {
-        let request: RecordedRequest = serde_json::from_str(line)
-            .map_err(|e| ParseError(e.to_string().replace(" at line 1 column", " at column")))?;
+        let request: RecordedRequest = serde_json::from_str(line).map_err(|e| {
+            ParseError(shown(&e.to_string()).replace(" at line 1 column", " at column"))
+        })?;
         if !(0.0..=AT_MAX_S).contains(&request.at) {
             return Err(ParseError(format!("the time {} is none: expected seconds", request.at)));
         }
@@ -113,8 +115,8 @@ impl RecordedRequest<'_> {
     }
 }
 
-/// The latest time of a recording, in seconds: a year.
-const AT_MAX_S: f64 = 366.0 * 86_400.0;
+/// The latest time of a recording, in seconds. [`Nanos`] end at nearly twice that.
+const AT_MAX_S: f64 = 1e10;
 
 /// What requests of one kind have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -172,6 +172,9 @@ fn checked(request: LoggedRequest) -> Result<LoggedRequest, String> {
     Ok(request)
 }
 
+/// The latest time of a log, in nanoseconds since 1970: in the year 2128.
+const TIME_MAX_NS: i64 = 5_000_000_000_000_000_000;
+
 /// `10/Oct/2000:13:55:36 -0700`.
 static CLF: LazyLock<Vec<BorrowedFormatItem<'static>>> = LazyLock::new(|| {
     let form = "[day]/[month repr:short]/[year]:[hour]:[minute]:[second] \
@@ -189,7 +192,8 @@ fn time_of(text: &str) -> Result<(i64, bool), String> {
         .or_else(|_| OffsetDateTime::parse(text, &CLF[..]))
         .or_else(|_| OffsetDateTime::parse(&text.replacen(' ', "T", 1), &Rfc3339));
     let ns = i64::try_from(parsed.map_err(|_| wrong())?.unix_timestamp_nanos());
-    Ok((ns.map_err(|_| wrong())?, !text.contains(['.', ','])))
+    let ns = ns.ok().filter(|ns| (0..TIME_MAX_NS).contains(ns)).ok_or_else(wrong)?;
+    Ok((ns, !text.contains(['.', ','])))
 }
 
 /// Seconds since 1970, or milliseconds, microseconds or nanoseconds where that is too many.

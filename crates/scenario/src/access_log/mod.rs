@@ -7,6 +7,7 @@ mod order;
 #[cfg(test)]
 mod tests;
 
+use knee_load::shown::shown;
 use knee_load::spec::{RecordedRequest, RecordingHead};
 use line::LoggedRequest;
 pub use line::{LogFormat, LogKeys};
@@ -112,7 +113,7 @@ impl<W: Write> RecordingWriter<W> {
     fn leave_out(&mut self, number: u64, why: &str) {
         self.read.left_out_count += 1;
         if self.read.left_out.len() < LEFT_OUT_MAX {
-            self.read.left_out.push(format!("line {number}: {why}"));
+            self.read.left_out.push(format!("line {number}: {}", shown(why)));
         }
     }
 }

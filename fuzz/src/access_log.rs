@@ -1,0 +1,32 @@
+//! Whatever a log says, its recording is one that is read again, in the order of its times.
+
+use knee_load::spec::{RecordedRequest, RecordingHead};
+use knee_scenario::access_log::record_log;
+
+/// Any bytes: as a log, and each line of them as one of a recording.
+pub fn check(data: &[u8]) {
+    let mut out = Vec::new();
+    let read = record_log(data, None, "http://h", &mut out).expect("memory takes all");
+    let text = String::from_utf8(out).expect("a recording is text");
+    let mut lines = text.lines();
+    assert!(RecordingHead::parse(lines.next().expect("a first line")).is_ok());
+    let mut latest = None;
+    let mut count = 0;
+    for line in lines {
+        let request = RecordedRequest::parse(line);
+        let time = request.unwrap_or_else(|e| panic!("{line}: {e:?}")).time();
+        assert!(latest.is_none_or(|latest| latest <= time), "{line}");
+        latest = Some(time);
+        count += 1;
+    }
+    let is_one_line = |text: &str| !text.contains(char::is_control);
+    assert!(read.left_out.iter().all(|why| is_one_line(why)), "{:?}", read.left_out);
+    let given = data.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
+    let given: Vec<_> = given.filter(|line| !line.trim().is_empty()).collect();
+    assert_eq!((count, count + read.left_out_count), (read.requests, given.len() as u64));
+    for line in given {
+        if let Err(error) = RecordedRequest::parse(&line) {
+            assert!(is_one_line(&error.0), "{error:?}");
+        }
+    }
+}
