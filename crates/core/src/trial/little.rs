@@ -19,10 +19,12 @@ const DEVIATION_PERCENT: f64 = 2.5;
 ///
 /// Z is the law's mean; the pauses really drawn are a sample. What that sample may be off (95 %) is
 /// permitted beside the 2.5 %. So is what the window's edges cut off. At each edge, a user has at
-/// most one operation that lies partly in the window. So both sides of the law differ by no more
-/// than the longest operations, one for each user. They count where a target pauses, and all users
-/// wait at the edge. `None` where nothing ended. `None` too where an operation ended without a
-/// response: its user then waits before the next try, which is in no mean.
+/// most one operation that lies partly in the window. At its end both sides of the law differ by
+/// no more than the longest operations, one for each user. At its begin they differ by what lies
+/// in the window of operations that began before: these are in X and not in R. Both count where a
+/// target pauses, and all users wait at the edge. `None` where nothing ended. `None` too where an
+/// operation ended without a response: its user then waits before the next try, which is in no
+/// mean.
 pub fn littles_law(measured: &Measurement, vusers: u32, pause: Pause) -> Option<LittlesLaw> {
     let slots = measured.series.whole_slots(measured.window.length());
     let covered_s = measured.series.slot.as_secs_f64() * slots as f64;
@@ -46,7 +48,8 @@ pub fn littles_law(measured: &Measurement, vusers: u32, pause: Pause) -> Option<
     let sampling = Z975 * standard_deviation_s(pause.law) / (r + z) / (ended as f64).sqrt();
     // Each slice has edges of its own.
     let cut = vusers.saturating_mul(measured.slices.max(1));
-    let edges = longest_s(&measured.response, cut) / n / covered_s;
+    let edges_s = longest_s(&measured.response, cut) + measured.begun_before.as_secs_f64();
+    let edges = edges_s / n / covered_s;
     Some(LittlesLaw {
         n,
         x_times_r,
@@ -96,8 +99,18 @@ mod tests {
         outcome: Outcome,
         takes: impl Fn(Nanos) -> (Nanos, Nanos),
     ) -> Measurement {
+        in_step_from(MS(0), vusers, outcome, takes)
+    }
+
+    /// The same with a window that begins later than the users.
+    fn in_step_from(
+        start: Nanos,
+        vusers: u32,
+        outcome: Outcome,
+        takes: impl Fn(Nanos) -> (Nanos, Nanos),
+    ) -> Measurement {
         let mut recorder = Recorder::new(RecorderConfig {
-            window: Window { start: MS(0), end: MS(10_000) },
+            window: Window { start, end: MS(10_000) },
             interval: MS(1_000),
             open_loop: false,
             counts_whole: false,
@@ -155,6 +168,21 @@ mod tests {
         // One user more than there were is more than the edges can hide.
         let law = littles_law(&trial, 5, Pause::NONE).expect("operations ended");
         assert!(!law.ok && law.deviation_percent < -15.0, "{law:?}");
+    }
+
+    /// The window begins within the only pause, 500 ms before its end.
+    #[test]
+    fn a_pause_at_the_begin_of_the_window_is_no_violation() {
+        let paused = |begin: Nanos| {
+            let takes = if begin == MS(700) { MS(800) } else { MS(1) };
+            (takes, takes)
+        };
+        let trial = in_step_from(MS(1_000), 4, Outcome::Ok, paused);
+        assert_eq!(trial.begun_before, MS(2_000));
+        let law = littles_law(&trial, 4, Pause::NONE).expect("operations ended");
+        assert!(law.ok && law.deviation_percent < -5.0, "{law:?}");
+        let law = littles_law(&trial, 5, Pause::NONE).expect("operations ended");
+        assert!(!law.ok, "a user that there is not: {law:?}");
     }
 
     #[test]

@@ -305,6 +305,10 @@ impl Recorder {
         }
         let (begin, end) = (completion.intended, completion.completed);
         if completion.outcome.is_response() {
+            let Window { start, end: last } = self.config.window;
+            if begin < start && end > start {
+                self.totals.begun_before += end.min(last) - start;
+            }
             self.series.add_spread(begin, end);
         } else if completion.outcome == Outcome::InFlight {
             self.series.add_unfinished(begin, end);

@@ -146,6 +146,10 @@ pub struct Measurement {
     /// through it. See [`super::Recorder`].
     #[serde(default)]
     pub carried: u64,
+    /// Time within the window of responses to operations that were intended before it, all
+    /// together. Their response times are not of the window. Closed loop.
+    #[serde(default)]
+    pub begun_before: Nanos,
     /// When operations were started, ascending within the window (open loop; the first million or
     /// so per worker, and never beyond `starts_until`).
     pub starts: Vec<Nanos>,
@@ -257,6 +261,7 @@ impl Measurement {
         self.answered += other.answered;
         self.unanswered.merge(&other.unanswered);
         self.carried += other.carried;
+        self.begun_before += other.begun_before;
         if self.intervals.is_empty() {
             self.intervals = other.intervals;
         } else if !other.intervals.is_empty() {
