@@ -10,8 +10,8 @@ use std::ops::{Deref, DerefMut};
 /// Event of an operation, or of its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpEvent {
-    /// The whole request is in the outbox. Of [`Departure::PerPass`] only: others put a request in
-    /// whole.
+    /// The whole request is in the outbox. Only of conversations whose requests leave per pass:
+    /// others put a request in whole.
     Written(FlightId),
     /// Bytes of the response were received, from the first byte of the call on.
     Received {
@@ -55,7 +55,7 @@ pub enum OpEvent {
         outcome: Outcome,
     },
     /// The answer is whole, and says that the operation goes on over a connection of another kind:
-    /// one that [`WithConversation::with_diversion`] names.
+    /// one by the further settings of its protocol.
     Diverted(FlightId),
     /// The target will never process the operation. It may be sent again over another connection.
     Unprocessed(FlightId),

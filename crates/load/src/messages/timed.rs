@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The messages that an operation sends over its open stream. Message `k` is intended at the
-/// operation's intended start + `k` · [`TimedMessages::every`].
+/// operation's intended start + `k` times the time between two messages.
 ///
 /// The body of the request has the different messages, one behind the other. They are sent in this
 /// order, from the first one again after the last, until [`TimedMessages::count`] have left.
