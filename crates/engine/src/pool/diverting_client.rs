@@ -226,7 +226,6 @@ impl<X: Conversation> StepClient for DivertingClient<X> {
     fn read_into(&mut self, readings: ResponseReaders, sessions: usize) {
         self.carries_steps = true;
         self.first.read_into(readings, sessions);
-        self.second.fill_for(sessions);
     }
 
     fn readings(&mut self) -> Option<&mut ResponseReaders> {

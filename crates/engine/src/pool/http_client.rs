@@ -400,7 +400,7 @@ impl<L: Link, X: Conversation, P: Policy> StepClient for HttpClient<L, X, P> {
 
     fn read_into(&mut self, readings: ResponseReaders, sessions: usize) {
         self.events.readings = Some(Box::new(readings));
-        self.fill_for(sessions);
+        self.fills = vec![Fills::new(); sessions];
     }
 
     #[inline]
@@ -438,11 +438,6 @@ impl<L: Link, X: Conversation, P: Policy> StepClient for HttpClient<L, X, P> {
 }
 
 impl<L: Link, X: Conversation, P: Policy> HttpClient<L, X, P> {
-    /// Keeps values for the holes of requests of `sessions` sessions.
-    pub(super) fn fill_for(&mut self, sessions: usize) {
-        self.fills = vec![Fills::new(); sessions];
-    }
-
     /// An operation that goes on over a connection of another kind, as it ended here, and the time
     /// at which it times out.
     #[inline]

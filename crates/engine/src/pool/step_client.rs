@@ -1,4 +1,4 @@
-//! The interface between sessions and the client that carries their steps.
+//! The interface between sessions or a recording and the client that carries their requests.
 
 use super::client::Client;
 use super::flight::Flight;
@@ -7,7 +7,8 @@ use knee_load::measure::Completion;
 use knee_load::session::{Fills, ResponseReaders};
 use knee_load::time::Nanos;
 
-/// A client whose operations are started by sessions. The lane of a step is its session.
+/// A client whose operations are started by sessions, or by a recording. The lane of a step is its
+/// session, or the place of a recorded request.
 pub(crate) trait StepClient: Client {
     /// Whether a step waits for a connection. Otherwise each session opens its own.
     const WAITS: bool;

@@ -28,7 +28,7 @@ pub use engine::{BackendChoice, EngineOptions, Margins, TimestampsChoice, WaitPo
 pub use load::{CloseKind, ConnectScheme, Load, OpenLoad, OverloadLoad, Pause, PauseKind};
 pub use protocol::*;
 pub use question::Question;
-pub use recording::{RecordedRequest, Recording, RecordingHead, RequestKind};
+pub use recording::{RecordedRequest, Recording, RecordingHead, RequestKind, is_recordable_path};
 pub use request::{Body, Cut, Hole, HttpRequest, Part, parse_header};
 pub(crate) use retry::jitter_rng;
 pub use retry::{

@@ -9,6 +9,7 @@
 //! {"at":0.25,"method":"POST","path":"/cart","body":"{}","headers":{"a":"b"}}
 //! ```
 
+use super::{Scheme, Url};
 use crate::quantity::ParseError;
 use crate::shown::shown;
 use crate::time::Nanos;
@@ -45,6 +46,19 @@ impl RecordingHead {
             return Err(ParseError(format!("line 1: version {version} is unknown: expected 1")));
         }
         Ok(head)
+    }
+
+    /// The server that `target` names.
+    ///
+    /// # Errors
+    /// Another scheme, or a path.
+    pub fn server(target: &str) -> Result<Url, ParseError> {
+        let server = Url::parse(target)?;
+        if !matches!(server.scheme(), Scheme::Http | Scheme::Https) || server.path() != "/" {
+            let wrong = format!("'{target}': expected http://HOST or https://HOST");
+            return Err(ParseError(wrong));
+        }
+        Ok(server)
     }
 }
 
@@ -83,9 +97,7 @@ impl RecordedRequest<'_> {
         if !(0.0..=AT_MAX_S).contains(&request.at) {
             return Err(ParseError(format!("the time {} is none: expected seconds", request.at)));
         }
-        let is_path = request.path.starts_with('/')
-            && request.path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
-        if !is_path {
+        if !is_recordable_path(&request.path) {
             let wrong = "the path has to begin with / and to have no blanks, # or other than ASCII";
             return Err(ParseError(wrong.to_owned()));
         }
@@ -113,6 +125,11 @@ impl RecordedRequest<'_> {
             body: self.body.as_deref().unwrap_or("").to_owned(),
         }
     }
+}
+
+/// Whether a path with its query can stand in a request as it is.
+pub fn is_recordable_path(path: &str) -> bool {
+    path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
 }
 
 /// The latest time of a recording, in seconds. [`Nanos`] end at nearly twice that.

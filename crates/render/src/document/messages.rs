@@ -32,11 +32,13 @@ pub(super) fn show_key_figures(doc: &mut Document, messages: Option<&MessagesRep
     if messages.streams > 0 {
         doc.table("Messages", table(messages, |key| KEY_FIGURES.contains(&key)));
     }
-    doc.facts(facts(messages).into_iter().take(FACTS_OF_SCREEN));
+    let shown = FACTS_OF_SCREEN + usize::from(messages.sent.is_some());
+    doc.facts(facts(messages).into_iter().take(shown));
 }
 
-/// Facts on the first screen: the rates, and the good streams.
-const FACTS_OF_SCREEN: usize = 3;
+/// Facts on the first screen behind the rate of what is sent: the rate of what comes, and the good
+/// streams.
+const FACTS_OF_SCREEN: usize = 2;
 
 /// Adds the messages of several trials, a row for each.
 pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {

@@ -1,5 +1,6 @@
 //! One line of a log.
 
+use knee_load::spec::is_recordable_path;
 use serde_json::Value;
 use std::sync::LazyLock;
 use time::OffsetDateTime;
@@ -165,8 +166,7 @@ fn checked(request: LoggedRequest) -> Result<LoggedRequest, String> {
     if method.is_empty() || !method.bytes().all(|b| b.is_ascii_uppercase()) || method == "CONNECT" {
         return Err(format!("'{method}' is no method that can be sent again"));
     }
-    let is_path = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
-    if !path.starts_with('/') || !path.bytes().all(is_path) {
+    if !is_recordable_path(path) {
         return Err(format!("'{path}' is no path that can be sent again"));
     }
     Ok(request)

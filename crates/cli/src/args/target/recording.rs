@@ -8,7 +8,7 @@ use knee_engine::error::reason;
 use knee_engine::input;
 use knee_load::spec::{
     Hole, HttpRequest, ParseError, Part, Pick, RecordedRequest, Recording, RecordingHead,
-    RequestKind, Scheme, Target, Url, parse_duration,
+    RequestKind, Target, Url, parse_duration,
 };
 use knee_load::time::Nanos;
 use serde::Serialize;
@@ -139,7 +139,8 @@ fn read(path: &str, replay: &ReplayArgs) -> Result<CheckedRecording, String> {
     let mut line = String::new();
     let mut offset = file.read_line(&mut line).map_err(unreadable)? as u64;
     let head = RecordingHead::parse(&line).map_err(|e| e.0)?;
-    let server = server_of(&head)?;
+    let server = RecordingHead::server(&head.target);
+    let server = server.map_err(|e| format!("line 1: target: {e}"))?;
     let mut kept = Kept::default();
     let mut latest = Nanos::ZERO;
     for number in 2.. {
@@ -163,15 +164,6 @@ fn read(path: &str, replay: &ReplayArgs) -> Result<CheckedRecording, String> {
         offset += bytes;
     }
     kept.checked(path, server, latest)
-}
-
-fn server_of(head: &RecordingHead) -> Result<Url, String> {
-    let server = Url::parse(&head.target).map_err(|e| format!("line 1: target: {e}"))?;
-    if !matches!(server.scheme(), Scheme::Http | Scheme::Https) || server.path() != "/" {
-        let target = &head.target;
-        return Err(format!("line 1: target: '{target}': expected http://HOST or https://HOST"));
-    }
-    Ok(server)
 }
 
 /// What is kept of a recording as it is read.

@@ -5,7 +5,7 @@ use crate::stdout;
 use crate::whole_file::OutputPlace;
 use clap::{Args, ValueEnum};
 use knee_engine::input;
-use knee_load::spec::{Scheme, Url};
+use knee_load::spec::RecordingHead;
 use knee_load::time::Nanos;
 use knee_scenario::access_log::{LogFormat, LogKeys, ReadLog, record_log};
 use std::io::{self, BufRead, BufReader, Write};
@@ -61,11 +61,7 @@ enum FormatName {
 impl LogArgs {
     /// Reads the log and writes the recording.
     pub(super) fn execute(self) -> Result<Exit, Failure> {
-        let server = Url::parse(&self.target).map_err(|e| Failure::argument("--target", e))?;
-        if !matches!(server.scheme(), Scheme::Http | Scheme::Https) || server.path() != "/" {
-            let wrong = format!("'{}': expected http://HOST or https://HOST", self.target);
-            return Err(Failure::argument("--target", wrong));
-        }
+        RecordingHead::server(&self.target).map_err(|e| Failure::argument("--target", e))?;
         let format = self.format()?;
         let log: Box<dyn BufRead> = match self.file.as_str() {
             "-" => Box::new(io::stdin().lock()),
