@@ -184,7 +184,7 @@ impl K6Script<'_> {
         }
         let arguments = self.values.arguments(at + 3);
         match self.draft(method, arguments) {
-            Ok(draft) => self.all.request(draft),
+            Ok(draft) => drop(self.all.request(draft)),
             Err(what) => self.leave_out(at, &format!("http.{call}: {what} is not literal")),
         }
         at + 4
@@ -205,7 +205,7 @@ impl K6Script<'_> {
             _ => method,
         };
         let url = text("its URL")?;
-        let mut draft = SourceRequest { url, ..SourceRequest::default() };
+        let mut draft = SourceRequest { url: url.into(), ..SourceRequest::default() };
         if !matches!(method.as_str(), "GET" | "HEAD") {
             match arguments.next() {
                 None | Some(Some(JsValue::Null)) => {}
@@ -233,7 +233,7 @@ impl K6Script<'_> {
                     for (name, value) in headers {
                         let value = value.text().unwrap_or_default();
                         draft.headers.retain(|h| !h.0.eq_ignore_ascii_case(name));
-                        draft.headers.push((name.clone(), value));
+                        draft.headers.push((name.clone(), value.into()));
                     }
                 }
                 ("tags", tags) => {

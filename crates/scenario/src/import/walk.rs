@@ -1,0 +1,163 @@
+//! The parts of what was imported: requests and texts, wherever they lie.
+
+use super::model::*;
+use super::text::ImportedText;
+
+impl ImportedStep {
+    /// Whether a request is in it.
+    pub(super) fn sends(&self) -> bool {
+        match self {
+            ImportedStep::Request(_) => true,
+            other => other.inner().into_iter().flatten().any(ImportedStep::sends),
+        }
+    }
+
+    /// The lists of steps in it.
+    fn inner(&self) -> Vec<&[ImportedStep]> {
+        match self {
+            ImportedStep::Repeat { steps, .. } | ImportedStep::Group { steps, .. } => vec![steps],
+            ImportedStep::When { steps, otherwise, .. } => vec![steps, otherwise],
+            ImportedStep::Choose(choices) => choices.iter().map(|(_, steps)| &**steps).collect(),
+            ImportedStep::Request(_) | ImportedStep::Think(_) | ImportedStep::Set(_) => Vec::new(),
+        }
+    }
+
+    /// Puts the requests in it.
+    pub(super) fn requests<'a>(&'a mut self, into: &mut Vec<&'a mut ImportedRequest>) {
+        match self {
+            ImportedStep::Request(request) => into.push(request),
+            ImportedStep::Repeat { steps, .. } | ImportedStep::Group { steps, .. } => {
+                steps.iter_mut().for_each(|step| step.requests(into));
+            }
+            ImportedStep::When { steps, otherwise, .. } => {
+                steps.iter_mut().chain(otherwise).for_each(|step| step.requests(into));
+            }
+            ImportedStep::Choose(choices) => {
+                let steps = choices.iter_mut().flat_map(|(_, steps)| steps);
+                steps.for_each(|step| step.requests(into));
+            }
+            ImportedStep::Think(_) | ImportedStep::Set(_) => {}
+        }
+    }
+
+    /// Puts all texts of the step and of the steps in it.
+    pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        match self {
+            ImportedStep::Request(request) => request.texts(into),
+            ImportedStep::Set(variables) => into.extend(variables.iter().map(|(_, text)| text)),
+            ImportedStep::When { condition, .. } => condition.texts(into),
+            ImportedStep::Repeat { times, .. } => match times {
+                ImportedRepeat::Times(text) | ImportedRepeat::Elements(text) => into.push(text),
+                ImportedRepeat::Each(texts) => into.extend(texts),
+                ImportedRepeat::While(is, _) | ImportedRepeat::Until(is, _) => is.texts(into),
+            },
+            ImportedStep::Think(_) | ImportedStep::Choose(_) | ImportedStep::Group { .. } => {}
+        }
+        self.inner().into_iter().flatten().for_each(|step| step.texts(into));
+    }
+
+    /// What it is, for a line about it.
+    pub(super) fn what(&self) -> &'static str {
+        match self {
+            ImportedStep::Request(_) => "a request",
+            ImportedStep::Think(_) => "a pause",
+            ImportedStep::Repeat { .. } => "a repetition",
+            ImportedStep::When { .. } => "a condition with its steps",
+            ImportedStep::Choose(_) => "a choice",
+            ImportedStep::Set(_) => "a variable",
+            ImportedStep::Group { .. } => "a group",
+        }
+    }
+}
+
+impl ImportedCondition {
+    /// The condition that holds where this one does not.
+    pub fn opposite(self) -> ImportedCondition {
+        use ImportedRelation::{AtLeast, AtMost, Equal, Greater, Less, NotEqual};
+        match self {
+            ImportedCondition::Not(other) => *other,
+            ImportedCondition::Compare(left, relation, right) => {
+                let pairs = [(Equal, NotEqual), (Less, AtLeast), (Greater, AtMost)];
+                let other = pairs.into_iter().find_map(|(a, b)| match relation {
+                    r if r == a => Some(b),
+                    r if r == b => Some(a),
+                    _ => None,
+                });
+                match other {
+                    Some(other) => ImportedCondition::Compare(left, other, right),
+                    None => ImportedCondition::Not(Box::new(ImportedCondition::Compare(
+                        left, relation, right,
+                    ))),
+                }
+            }
+            other => ImportedCondition::Not(Box::new(other)),
+        }
+    }
+
+    /// Whether a scenario file can have it: no side has both kinds of quotes.
+    pub fn can_be_written(&self) -> bool {
+        let mut texts = Vec::new();
+        self.texts(&mut texts);
+        texts.into_iter().all(|text| {
+            let template = text.template();
+            !(template.contains('"') && template.contains('\''))
+        })
+    }
+
+    /// Puts all texts in it.
+    pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        match self {
+            ImportedCondition::Compare(left, _, right) => into.extend([left, right]),
+            ImportedCondition::All(all) | ImportedCondition::Any(all) => {
+                all.iter().for_each(|one| one.texts(into));
+            }
+            ImportedCondition::Not(other) => other.texts(into),
+        }
+    }
+}
+
+impl ImportedRequest {
+    /// Puts all texts of it.
+    pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        into.push(&self.path);
+        into.extend(self.headers.iter().map(|(_, value)| value));
+        match &self.content {
+            ImportedBody::Text(text) => into.push(text),
+            ImportedBody::Form(pairs) => into.extend(pairs.iter().map(|(_, value)| value)),
+            ImportedBody::JsonValue(json) => json.texts(into),
+            ImportedBody::Multipart(parts) => {
+                into.extend(parts.iter().filter_map(|(_, part)| part.content.as_ref().ok()));
+            }
+            ImportedBody::None | ImportedBody::Json(_) | ImportedBody::File(_) => {}
+        }
+        let matches = self.expect.headers.iter().map(|(_, is)| is);
+        let matches = matches.chain(self.expect.body.iter().map(|(_, is)| is));
+        into.extend(matches.filter_map(ImportedMatch::text));
+    }
+}
+
+impl ImportedJson {
+    fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        match self {
+            ImportedJson::Text(text) | ImportedJson::Value(text) => into.push(text),
+            ImportedJson::List(list) => list.iter().for_each(|json| json.texts(into)),
+            ImportedJson::Object(pairs) => pairs.iter().for_each(|(_, json)| json.texts(into)),
+            ImportedJson::Plain(_) => {}
+        }
+    }
+}
+
+impl ImportedMatch {
+    fn text(&self) -> Option<&ImportedText> {
+        match self {
+            ImportedMatch::Equals(text)
+            | ImportedMatch::Contains(text)
+            | ImportedMatch::Above(text)
+            | ImportedMatch::Below(text)
+            | ImportedMatch::AtLeast(text)
+            | ImportedMatch::AtMost(text) => Some(text),
+            ImportedMatch::Not(other) => other.text(),
+            ImportedMatch::Matches(_) | ImportedMatch::Exists(_) => None,
+        }
+    }
+}
