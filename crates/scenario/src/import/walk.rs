@@ -46,11 +46,7 @@ impl ImportedStep {
             ImportedStep::Request(request) => request.texts(into),
             ImportedStep::Set(variables) => into.extend(variables.iter().map(|(_, text)| text)),
             ImportedStep::When { condition, .. } => condition.texts(into),
-            ImportedStep::Repeat { times, .. } => match times {
-                ImportedRepeat::Times(text) | ImportedRepeat::Elements(text) => into.push(text),
-                ImportedRepeat::Each(texts) => into.extend(texts),
-                ImportedRepeat::While(is, _) | ImportedRepeat::Until(is, _) => is.texts(into),
-            },
+            ImportedStep::Repeat { times, .. } => times.texts(into),
             ImportedStep::Think(_) | ImportedStep::Choose(_) | ImportedStep::Group { .. } => {}
         }
         self.inner().into_iter().flatten().for_each(|step| step.texts(into));
@@ -121,7 +117,26 @@ impl ImportedRequest {
     pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
         into.push(&self.path);
         into.extend(self.headers.iter().map(|(_, value)| value));
-        match &self.content {
+        self.content.texts(into);
+        self.expect.texts(into);
+    }
+}
+
+impl ImportedRepeat {
+    /// Puts all texts of it.
+    pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        match self {
+            ImportedRepeat::Times(text) | ImportedRepeat::Elements(text) => into.push(text),
+            ImportedRepeat::Each(texts) => into.extend(texts),
+            ImportedRepeat::While(is, _) | ImportedRepeat::Until(is, _) => is.texts(into),
+        }
+    }
+}
+
+impl ImportedBody {
+    /// Puts all texts of it.
+    pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        match self {
             ImportedBody::Text(text) => into.push(text),
             ImportedBody::Form(pairs) => into.extend(pairs.iter().map(|(_, value)| value)),
             ImportedBody::JsonValue(json) => json.texts(into),
@@ -130,13 +145,26 @@ impl ImportedRequest {
             }
             ImportedBody::None | ImportedBody::Json(_) | ImportedBody::File(_) => {}
         }
-        let matches = self.expect.headers.iter().map(|(_, is)| is);
-        let matches = matches.chain(self.expect.body.iter().map(|(_, is)| is));
+    }
+}
+
+impl ImportedExpect {
+    /// Puts all texts of it.
+    pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
+        let matches = self.headers.iter().map(|(_, is)| is);
+        let matches = matches.chain(self.body.iter().map(|(_, is)| is));
         into.extend(matches.filter_map(ImportedMatch::text));
     }
 }
 
 impl ImportedJson {
+    /// Whether a value of the session is in it.
+    pub(super) fn has_text(&self) -> bool {
+        let mut texts = Vec::new();
+        self.texts(&mut texts);
+        texts.into_iter().any(|text| text.literal().is_none())
+    }
+
     fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
         match self {
             ImportedJson::Text(text) | ImportedJson::Value(text) => into.push(text),
