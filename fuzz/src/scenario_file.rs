@@ -79,11 +79,21 @@ fn check_scenario(scenario: &Scenario) {
         for step in &kind.program {
             match step {
                 Instruction::Request(number) => assert!((*number as usize) < requests.len()),
-                Instruction::Begin { counter, times } => {
-                    assert!(*counter < kind.counters && *times > 0);
+                Instruction::Begin(repetition) => {
+                    assert!(usize::from(*repetition) < kind.repetitions.len());
                 }
-                Instruction::Again { counter, to } => {
-                    assert!(*counter < kind.counters && *to < end);
+                Instruction::Pass { repetition, end: to } => {
+                    assert!(usize::from(*repetition) < kind.repetitions.len() && *to <= end);
+                }
+                Instruction::Jump(to) => assert!(*to <= end),
+                Instruction::Choose(arms) => {
+                    assert!(arms.iter().all(|(sum, to)| *sum > 0 && *to < end));
+                }
+                Instruction::Set { variable, .. } => {
+                    assert!(usize::from(*variable) < kind.variables.len());
+                }
+                Instruction::Enter(group) | Instruction::Leave(group) => {
+                    assert!(usize::from(*group) < plan.groups.len());
                 }
                 Instruction::Unless { to, .. } => assert!(*to <= end),
                 Instruction::Think(_) => {}

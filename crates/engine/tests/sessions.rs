@@ -130,15 +130,20 @@ fn target(port: u16, rows: usize, deal: Deal) -> Target {
                 Instruction::Request(0),
                 Instruction::Think(Law::Fixed(MS(1))),
                 Instruction::Request(1),
-                Instruction::Begin { counter: 0, times: 2 },
+                Instruction::Begin(0),
+                Instruction::Pass { repetition: 0, end: 7 },
                 Instruction::Request(2),
-                Instruction::Again { counter: 0, to: 4 },
+                Instruction::Jump(4),
                 Instruction::Request(3),
                 Instruction::Request(4),
                 Instruction::Request(5),
             ],
-            variables: 3,
-            counters: 1,
+            variables: ["token", "item", "price"].map(str::to_owned).to_vec(),
+            repetitions: vec![Repetition {
+                passes: Passes::Times(Template(vec![TemplatePiece::Text("2".to_owned())])),
+                at_most: 0,
+                variable: None,
+            }],
             new_connection: false,
         }],
         requests: vec![login, items, item, add, cart, old, redirected],
@@ -178,7 +183,7 @@ fn spec(target: Target, load: Load, sessions: Option<u64>) -> TrialSpec {
 }
 
 fn users(vusers: u32) -> Load {
-    Load::Closed { vusers, pause: Pause::NONE }
+    Load::Closed { vusers, pause: Pause::NONE, stages: Vec::new() }
 }
 
 fn buyers(trial: &Trial) -> &SessionMeasured {
@@ -289,8 +294,10 @@ fn a_failed_step_ends_the_session_unless_it_may_fail() {
         let mut target = target(port, 64, Deal::InOrder);
         let plan = Arc::make_mut(target.sessions.as_mut().unwrap());
         // Without the cookie of a login the cart is refused.
-        plan.kinds[0].program.insert(0, Instruction::Request(4));
-        plan.kinds[0].program[6] = Instruction::Again { counter: 0, to: 5 };
+        let program = &mut plan.kinds[0].program;
+        program.insert(0, Instruction::Request(4));
+        program[5] = Instruction::Pass { repetition: 0, end: 8 };
+        program[7] = Instruction::Jump(5);
         plan.requests[4].goes_on = goes_on;
         let trial = run_over(&spec(target, users(2), Some(10)), BackendChoice::Epoll).unwrap();
         assert_eq!(trial.measurement.outcomes.total(), 10 * operations);

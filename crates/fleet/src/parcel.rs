@@ -97,6 +97,7 @@ pub(crate) fn outline(spec: &TrialSpec) -> TrialSpec {
         for kind in &mut plan.kinds {
             kind.data.clear();
             kind.program.clear();
+            kind.repetitions.clear();
         }
     }
     spec

@@ -5,25 +5,33 @@ use super::fault::{Read, bail, fault};
 use super::fields::{Fields, list, named, one_or_more, text};
 use super::holed::TextWithHoles;
 use super::names::TemplateScope;
-use super::template;
 use super::tree::{Node, Scalar, Value};
+use super::{schema, template};
 use knee_load::percent;
 use knee_load::quantity::parse::quoted;
-use knee_load::session::{Escape, TemplatePiece};
-use knee_load::spec::Body;
+use knee_load::session::{Escape, Fill, Template, TemplatePiece};
+use knee_load::spec::{Body, parse_header};
 
 /// What is sent after the head.
 pub(super) enum RequestBody {
     /// A file, which several requests may share.
     File(Body),
     Text(TextWithHoles),
+    Parts(MultipartBody),
+}
+
+/// The parts of a form (RFC 7578), with holes before some of its bytes.
+#[derive(Default)]
+pub(super) struct MultipartBody {
+    pub(super) bytes: Vec<u8>,
+    pub(super) holes: Vec<(usize, Fill)>,
 }
 
 /// The body that a step has, and the content type that follows from how it is written.
 pub(super) fn read(
     fields: &Fields<'_>,
     scope: &mut TemplateScope<'_>,
-) -> Read<(RequestBody, Option<&'static str>)> {
+) -> Read<(RequestBody, Option<String>)> {
     let mut found = BODIES.iter().filter_map(|key| fields.entry(key));
     let first = found.next();
     if let (Some(first), Some(other)) = (first, found.next()) {
@@ -38,11 +46,16 @@ pub(super) fn read(
     let content_type = match &*entry.key {
         "json" => {
             json(node, scope, &mut holed)?;
-            Some("application/json")
+            Some("application/json".to_owned())
         }
         "form" => {
             form(node, scope, &mut holed)?;
-            Some("application/x-www-form-urlencoded")
+            Some("application/x-www-form-urlencoded".to_owned())
+        }
+        "multipart" => {
+            let (body, boundary) = multipart(node, scope)?;
+            let content_type = format!("multipart/form-data; boundary={boundary}");
+            return Ok((RequestBody::Parts(body), Some(content_type)));
         }
         "body_file" => return Ok((RequestBody::File(file(node, scope.inputs)?), None)),
         _ => {
@@ -54,7 +67,7 @@ pub(super) fn read(
     Ok((RequestBody::Text(holed), content_type))
 }
 
-const BODIES: [&str; 4] = ["json", "form", "body", "body_file"];
+const BODIES: [&str; 5] = ["json", "form", "multipart", "body", "body_file"];
 
 fn file(node: &Node, inputs: &mut dyn ScenarioInputs) -> Read<Body> {
     let name = &text(node, "the name of a file")?.text;
@@ -209,6 +222,114 @@ fn form(node: &Node, scope: &mut TemplateScope<'_>, into: &mut TextWithHoles) ->
         }
     }
     Ok(())
+}
+
+/// A part as the file says it.
+struct PartDraft<'a> {
+    name: &'a str,
+    content: PartContent,
+    content_type: Option<String>,
+    filename: Option<String>,
+}
+
+enum PartContent {
+    Text(Template),
+    File(Vec<u8>),
+}
+
+impl PartDraft<'_> {
+    fn read<'a>(name: &'a str, node: &Node, scope: &mut TemplateScope<'_>) -> Read<PartDraft<'a>> {
+        let expected = "a value of a part ('' for an empty one)";
+        if !matches!(node.value, Value::Map(_)) {
+            let content = PartContent::Text(template::read_text(node, expected, scope)?);
+            return Ok(PartDraft { name, content, content_type: None, filename: None });
+        }
+        let fields = Fields::read(node, schema::PART)?;
+        let one = fields.one()?;
+        let settled = |key, expected| {
+            fields.read_key(key, |node| Ok((text(node, expected)?.text.to_string(), node.at)))
+        };
+        let content_type = settled("type", "a type such as image/png")?;
+        let filename = settled("filename", "the name of a file")?;
+        for (value, at) in content_type.iter().chain(&filename) {
+            let is_fit = parse_header(&format!("a:{value}")).is_ok() && !value.contains("${");
+            if value.is_empty() || !is_fit {
+                bail!(*at, "{} cannot stand here: expected one line of text", quoted(value));
+            }
+        }
+        let [mut content_type, mut filename] =
+            [content_type, filename].map(|found| found.map(|(value, _)| value));
+        let content = if &*one.key == "text" {
+            PartContent::Text(template::read_text(&one.value, expected, scope)?)
+        } else {
+            let name = &text(&one.value, "the name of a file")?.text;
+            let bytes = read_file(name, scope.inputs).or_else(|why| fault(one.value.at, why))?;
+            let base = name.rsplit('/').next().unwrap_or_default();
+            filename.get_or_insert_with(|| base.to_owned());
+            content_type.get_or_insert_with(|| "application/octet-stream".to_owned());
+            PartContent::File(bytes)
+        };
+        Ok(PartDraft { name, content, content_type, filename })
+    }
+
+    /// Whether the part has this text in it.
+    fn has(&self, text: &str) -> bool {
+        match &self.content {
+            PartContent::File(bytes) => memchr::memmem::find(bytes, text.as_bytes()).is_some(),
+            PartContent::Text(template) => TemplatePiece::any(&template.0, &|piece| match piece {
+                TemplatePiece::Text(own) => own.contains(text),
+                _ => false,
+            }),
+        }
+    }
+}
+
+/// The body of a form in parts, and the boundary between them. Values of templates are not searched
+/// for it.
+fn multipart(node: &Node, scope: &mut TemplateScope<'_>) -> Read<(MultipartBody, String)> {
+    let mut parts = Vec::new();
+    for entry in named(node, "multipart: {name: value}")? {
+        for value in one_or_more(&entry.value) {
+            parts.push(PartDraft::read(&entry.key, value, scope)?);
+        }
+    }
+    if parts.is_empty() {
+        bail!(node.at, "'multipart' has no part: write multipart: {{name: value}}");
+    }
+    let boundaries = (0u32..).map(|number| format!("----knee{number:016}"));
+    let mut boundaries = boundaries.filter(|text| !parts.iter().any(|part| part.has(text)));
+    let boundary = boundaries.next().unwrap_or_default();
+    let mut body = MultipartBody::default();
+    for part in parts {
+        let mut head = format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"",
+            in_quotes(part.name)
+        );
+        if let Some(filename) = &part.filename {
+            head += &format!("; filename=\"{}\"", in_quotes(filename));
+        }
+        if let Some(content_type) = &part.content_type {
+            head += &format!("\r\nContent-Type: {content_type}");
+        }
+        body.bytes.extend_from_slice(format!("{head}\r\n\r\n").as_bytes());
+        match part.content {
+            PartContent::File(bytes) => body.bytes.extend_from_slice(&bytes),
+            PartContent::Text(template) => {
+                let own = TextWithHoles::of(&template, Escape::None);
+                let from = body.bytes.len();
+                body.holes.extend(own.holes.into_iter().map(|(at, fill)| (from + at, fill)));
+                body.bytes.extend_from_slice(own.text.as_bytes());
+            }
+        }
+        body.bytes.extend_from_slice(b"\r\n");
+    }
+    body.bytes.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    Ok((body, boundary))
+}
+
+/// A name as browsers write it between quotes (HTML §4.10.21.8).
+fn in_quotes(name: &str) -> String {
+    name.replace('\n', "%0A").replace('\r', "%0D").replace('"', "%22")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! `tree` reads a file into nodes with their positions. `fields` reads maps by the keys that
 //! `scenario.schema.json` has. `template` reads `${…}` by the `names` of a session. `holed` is text
 //! with holes, `locator` URLs with holes. `request` and `response` are the halves of a step, `exec`
-//! its program; `session` puts steps together. `grpc` reads what services of gRPC are.
+//! its program; `session` puts steps together, `flow` those around others. `grpc` reads what services of gRPC are.
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 
@@ -15,6 +15,7 @@ mod data;
 mod exec;
 mod fault;
 mod fields;
+mod flow;
 pub mod grpc;
 mod holed;
 pub mod import;
@@ -37,7 +38,7 @@ mod tree;
 pub use load::{ScenarioLoad, check_part};
 pub use schema::schema;
 pub use single::{Expected, parse_status};
-pub use stages::RateStage;
+pub use stages::{LoadStages, RateStage};
 pub use tree::FILE_MAX;
 
 /// A commented scenario that runs against `knee serve http --app shop`.
@@ -121,9 +122,11 @@ fn read(bytes: &[u8], inputs: &mut dyn ScenarioInputs) -> Read<Scenario> {
             ..SessionPlan::default()
         },
         bytes: 0,
+        given: Vec::new(),
         inputs,
     };
-    compiler.sessions(fields.need("sessions")?)?;
+    let around = ["setup", "teardown"].map(|key| fields.get(key));
+    compiler.sessions(fields.need("sessions")?, around)?;
     let PlanBuilder { requests, plan, .. } = compiler;
     let fail_if = fields.read_key("fail_if", |node| load::thresholds(node, &plan))?;
     Ok(Scenario {

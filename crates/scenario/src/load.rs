@@ -3,16 +3,15 @@
 use super::fault::{Read, bail, fault, unknown};
 use super::fields::{Fields, duration, one_or_more, parsed, text, whole};
 use super::schema;
-use super::stages::RateStage;
+use super::stages::{LoadStages, RateStage};
 use super::tree::{Node, Value};
 use knee_core::threshold::Threshold;
 use knee_load::arrival::AskedArrival;
 use knee_load::quantity::parse::{error, quoted};
 use knee_load::quantity::{ParseError, Rate, parse_duration, parse_rate};
 use knee_load::session::SessionPlan;
-use knee_load::spec::HttpRequest;
+use knee_load::spec::{HttpRequest, UserStage};
 use knee_load::time::Nanos;
-use std::collections::HashSet;
 
 /// The load that a scenario file asks for. The command line wins over it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,8 +20,8 @@ pub struct ScenarioLoad {
     pub rate: Option<Rate>,
     /// Their arrival process.
     pub arrival: Option<AskedArrival>,
-    /// Rates one after another, in the place of `rate`.
-    pub stages: Vec<RateStage>,
+    /// Rates or numbers of users one after another, in the place of `rate` and `vusers`.
+    pub stages: LoadStages,
     /// Users, each with one session after another: a closed loop.
     pub vusers: Option<u32>,
     /// Measured time.
@@ -36,6 +35,8 @@ const THRESHOLDS_MAX: usize = 1_000;
 const THRESHOLD_MAX: usize = 1_000;
 /// The most stages.
 const STAGES_MAX: usize = 1_000;
+/// The most users.
+const USERS_MAX: u32 = 1_000_000;
 
 /// Reads `load`.
 pub(super) fn read(node: &Node) -> Read<ScenarioLoad> {
@@ -45,7 +46,7 @@ pub(super) fn read(node: &Node) -> Read<ScenarioLoad> {
     let mut load = ScenarioLoad {
         rate: fields.read_key("rate", rate)?,
         arrival: fields.read_key("arrival", arrival)?,
-        stages: Vec::new(),
+        stages: LoadStages::default(),
         vusers: fields.read_key("vusers", vusers)?,
         duration: fields.read_key("duration", duration)?,
         warmup: fields.read_key("warmup", warmup)?,
@@ -57,7 +58,7 @@ pub(super) fn read(node: &Node) -> Read<ScenarioLoad> {
 }
 
 fn vusers(node: &Node) -> Read<u32> {
-    let vusers = whole(node, [1, 1_000_000])?;
+    let vusers = whole(node, [1, USERS_MAX.into()])?;
     Ok(u32::try_from(vusers).unwrap_or(u32::MAX))
 }
 
@@ -80,13 +81,18 @@ fn refuse_contradictions(fields: &Fields<'_>, load: &ScenarioLoad) -> Read<()> {
             "arrival",
             "users make a closed loop, an arrival process is of an open one: leave one out",
         ),
-        ("vusers", "stages", "users make a closed loop, stages are of rates: leave one out"),
+        ("vusers", "stages", "the stages say how many users or sessions there are: leave one out"),
         ("stages", "duration", "the stages say how long the run is: leave 'duration' out"),
     ];
     for (one, other, why) in refused {
         if let (Some(_), Some(other)) = (fields.entry(one), fields.entry(other)) {
             return fault(other.at, why);
         }
+    }
+    let of_rates = fields.entry("rate").or(fields.entry("arrival"));
+    if let (LoadStages::Users(_), Some(of_rates)) = (&load.stages, of_rates) {
+        let key = &of_rates.key;
+        bail!(of_rates.at, "stages of users make a closed loop: leave '{key}' out");
     }
     let Some(arrival) = fields.entry("arrival") else {
         return Ok(());
@@ -104,7 +110,22 @@ fn refuse_contradictions(fields: &Fields<'_>, load: &ScenarioLoad) -> Read<()> {
     }
 }
 
-fn stages(node: &Node, rate: Option<Rate>) -> Read<Vec<RateStage>> {
+/// What stages are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StageUnit {
+    PerS,
+    Users,
+}
+
+/// A stage as the file says it.
+struct StageDraft {
+    from: f64,
+    to: f64,
+    unit: StageUnit,
+    length: Nanos,
+}
+
+fn stages(node: &Node, rate: Option<Rate>) -> Read<LoadStages> {
     let Value::List(nodes) = &node.value else {
         return fault(
             node.at,
@@ -114,16 +135,31 @@ fn stages(node: &Node, rate: Option<Rate>) -> Read<Vec<RateStage>> {
     if nodes.is_empty() || nodes.len() > STAGES_MAX {
         bail!(node.at, "no stage, or too many: expected 1 to {STAGES_MAX}");
     }
-    let mut now = rate.map(Rate::per_s);
-    let mut stages = Vec::with_capacity(nodes.len());
+    let mut now = rate.map(|rate| (rate.per_s(), StageUnit::PerS));
+    let mut stages: Vec<StageDraft> = Vec::with_capacity(nodes.len());
     for node in nodes {
-        stages.push(stage(node, &mut now)?);
+        let stage = stage(node, &mut now)?;
+        if stages.first().is_some_and(|first| first.unit != stage.unit) {
+            bail!(node.at, "stages of rates and of users in one load: write all of one kind");
+        }
+        stages.push(stage);
     }
-    Ok(stages)
+    let is_of_users = stages.first().is_some_and(|stage| stage.unit == StageUnit::Users);
+    if is_of_users && stages.iter().all(|stage| stage.from.max(stage.to) < 1.0) {
+        bail!(node.at, "no stage has a user: write one such as {{hold: 10 users, for: 1m}}");
+    }
+    Ok(if is_of_users {
+        let of =
+            |s: StageDraft| UserStage { from: s.from as u32, to: s.to as u32, length: s.length };
+        LoadStages::Users(stages.into_iter().map(of).collect())
+    } else {
+        let of = |s: StageDraft| RateStage { from_per_s: s.from, to_per_s: s.to, length: s.length };
+        LoadStages::Rates(stages.into_iter().map(of).collect())
+    })
 }
 
-/// Reads a stage; `now` is the rate before it, and then the one after it.
-fn stage(node: &Node, now: &mut Option<f64>) -> Read<RateStage> {
+/// Reads a stage; `now` is what there is before it, and then what there is after it.
+fn stage(node: &Node, now: &mut Option<(f64, StageUnit)>) -> Read<StageDraft> {
     let fields = Fields::read(node, schema::STAGE)?;
     let one = fields.one()?;
     let lasts = fields.read_key("for", duration)?;
@@ -131,28 +167,30 @@ fn stage(node: &Node, now: &mut Option<f64>) -> Read<RateStage> {
         Some(length) => Ok(length),
         None => bail!(one.at, "'{}' needs a length: write 'for', such as for: 1m", one.key),
     };
-    let constant = |per_s: f64, length| RateStage { from_per_s: per_s, to_per_s: per_s, length };
+    let constant = |(value, unit), length| StageDraft { from: value, to: value, unit, length };
     match &*one.key {
         "ramp" => {
-            let (from_per_s, to_per_s) = parsed(&one.value, "a ramp such as 0 -> 200/s", ramp)?;
-            *now = Some(to_per_s);
-            let length = need(lasts)?;
-            Ok(RateStage { from_per_s, to_per_s, length })
+            let (from, to, unit) = parsed(&one.value, "a ramp such as 0 -> 200/s", ramp)?;
+            *now = Some((to, unit));
+            Ok(StageDraft { from, to, unit, length: need(lasts)? })
         }
         "spike" => {
-            let per_s = parsed(&one.value, "a rate such as 600/s", parse_rate)?.per_s();
-            Ok(constant(per_s, need(lasts)?))
+            let at = parsed(&one.value, "a rate such as 600/s, or 50 users,", amount)?;
+            if at.0 == 0.0 {
+                bail!(one.value.at, "a spike of nothing: write hold, or give a number above 0");
+            }
+            Ok(constant(at, need(lasts)?))
         }
         _ => match lasts {
             Some(length) => {
-                let per_s = parsed(&one.value, "a rate such as 200/s", per_s)?;
-                *now = Some(per_s);
-                Ok(constant(per_s, length))
+                let at = parsed(&one.value, "a rate such as 200/s, or 50 users,", amount)?;
+                *now = Some(at);
+                Ok(constant(at, length))
             }
             None => {
                 let length = duration(&one.value)?;
                 match *now {
-                    Some(per_s) => Ok(constant(per_s, length)),
+                    Some(at) => Ok(constant(at, length)),
                     None => fault(
                         one.at,
                         "there is no rate before to hold: write {hold: 200/s, for: 5m}",
@@ -163,27 +201,49 @@ fn stage(node: &Node, now: &mut Option<f64>) -> Read<RateStage> {
     }
 }
 
-/// `FROM -> TO`.
-fn ramp(text: &str) -> Result<(f64, f64), ParseError> {
+/// `FROM -> TO`, where `FROM` may leave the unit out.
+fn ramp(text: &str) -> Result<(f64, f64, StageUnit), ParseError> {
     let Some((from, to)) = text.split_once("->") else {
         let shown = quoted(text);
         return Err(error(format!("{shown} is no ramp: write two rates, such as 0 -> 200/s")));
     };
-    let ends = (per_s(from)?, per_s(to)?);
-    match ends {
-        (0.0, 0.0) => Err(error(
+    let (to, unit) = amount(to)?;
+    let (from, unit) = match (amount(from), unit) {
+        (Ok((0.0, _)), unit) => (0.0, unit),
+        (Ok((_, StageUnit::PerS)), StageUnit::Users) => (amount(&format!("{from} users"))?.0, unit),
+        // "10 users -> 0"
+        (Ok((from, unit)), _) if to == 0.0 => (from, unit),
+        (from, unit) => match from? {
+            (from, of) if of == unit => (from, unit),
+            _ => {
+                return Err(error(
+                    "a ramp from users to a rate: write both of one kind".to_owned(),
+                ));
+            }
+        },
+    };
+    if from == 0.0 && to == 0.0 {
+        return Err(error(
             "a ramp from 0 to 0 offers nothing: write hold, or a rate above 0".to_owned(),
-        )),
-        ends => Ok(ends),
+        ));
     }
+    Ok((from, to, unit))
 }
 
-/// A rate that may be 0.
-fn per_s(text: &str) -> Result<f64, ParseError> {
-    match text.trim() {
-        "0" | "0/s" => Ok(0.0),
-        rate => parse_rate(rate).map(Rate::per_s),
+/// A rate or a number of users, which may be 0.
+fn amount(text: &str) -> Result<(f64, StageUnit), ParseError> {
+    let text = text.trim();
+    if let Some(users) = text.strip_suffix("users").or(text.strip_suffix("user")) {
+        let count = users.trim().parse::<u32>().ok().filter(|users| *users <= USERS_MAX);
+        let wrong =
+            || error(format!("{} is no number of users: expected 0 to {USERS_MAX}", quoted(text)));
+        return Ok((f64::from(count.ok_or_else(wrong)?), StageUnit::Users));
     }
+    let per_s = match text {
+        "0" | "0/s" => 0.0,
+        rate => parse_rate(rate)?.per_s(),
+    };
+    Ok((per_s, StageUnit::PerS))
 }
 
 /// Reads `fail_if`, whose steps are those of the plan.
@@ -241,16 +301,16 @@ pub fn check_part(
     }
 }
 
-/// The names of all steps that have figures of their own, with and without their session, and of
-/// all sessions.
+/// The names of all steps that have figures of their own and of groups, with and without their
+/// session, and of all sessions.
 fn names(plan: &SessionPlan) -> impl Iterator<Item = String> + '_ {
-    let redirected: HashSet<u32> = plan.requests.iter().filter_map(|r| r.redirected).collect();
     let steps = (0u32..).zip(&plan.requests);
-    let steps = steps.filter(move |(number, _)| !redirected.contains(number));
-    let steps = steps.flat_map(|(_, step)| {
-        let kind = plan.kinds.get(usize::from(step.kind));
-        let whole = kind.map(|kind| format!("{}: {}", kind.name, step.name));
-        std::iter::once(step.name.clone()).chain(whole)
+    let steps = steps.filter(|(number, _)| !plan.is_unlisted(*number));
+    let steps = steps.map(|(_, step)| (step.kind, &step.name));
+    let groups = plan.groups.iter().map(|group| (group.kind, &group.name));
+    let parts = steps.chain(groups).filter_map(|(kind, name)| {
+        let kind = plan.kinds.get(usize::from(kind)).filter(|kind| kind.weight > 0)?;
+        Some([name.clone(), format!("{}: {name}", kind.name)])
     });
-    steps.chain(plan.kinds.iter().map(|kind| kind.name.clone()))
+    parts.flatten().chain(plan.kinds_of_load().map(|(_, kind)| kind.name.clone()))
 }

@@ -20,6 +20,8 @@ pub(super) struct Names {
     pub(super) data: Vec<(String, Vec<String>)>,
     /// All data sets of the scenario.
     pub(super) all_data: Vec<String>,
+    /// The variables of `setup`, by their numbers.
+    pub(super) setup: Vec<String>,
     /// It is settled before any session begins.
     pub(super) is_static: bool,
 }

@@ -49,12 +49,13 @@ impl RequestDraft<'_> {
         let (url, path) = origin.path(self.url, scope)?;
         let (content, content_type) = body::read(self.fields, scope)?;
         let headers = self.headers(content_type, scope)?;
-        let (body, holed) = match content {
-            RequestBody::File(body) => (body, TextWithHoles::default()),
-            RequestBody::Text(holed) => (Body::from(holed.text.clone().into_bytes()), holed),
+        let (body, body_holes) = match content {
+            RequestBody::File(body) => (body, Vec::new()),
+            RequestBody::Text(holed) => (Body::from(holed.text.into_bytes()), holed.holes),
+            RequestBody::Parts(parts) => (Body::from(parts.bytes), parts.holes),
         };
         let has_length = |header: &&HeaderDraft| header.name.eq_ignore_ascii_case("content-length");
-        if let Some(length) = headers.iter().find(has_length).filter(|_| !holed.holes.is_empty()) {
+        if let Some(length) = headers.iter().find(has_length).filter(|_| !body_holes.is_empty()) {
             bail!(
                 length.at,
                 "the length of a body with templates is known when it is sent: leave \
@@ -70,7 +71,7 @@ impl RequestDraft<'_> {
         let header_holes = numbered.flat_map(|(number, header)| {
             header.value.holes.into_iter().map(move |hole| (Part::Header(number), hole))
         });
-        let body_holes = holed.holes.into_iter().map(|hole| (Part::Body, hole));
+        let body_holes = body_holes.into_iter().map(|hole| (Part::Body, hole));
         let holes = path_holes.chain(header_holes).chain(body_holes);
         finished(request, self.at, holes)
     }
@@ -78,7 +79,7 @@ impl RequestDraft<'_> {
     /// Its own headers, then those that all requests have, then that of the cookies.
     fn headers(
         &self,
-        content_type: Option<&'static str>,
+        content_type: Option<String>,
         scope: &mut TemplateScope<'_>,
     ) -> Read<Vec<HeaderDraft<'_>>> {
         let read = |node| named(node, "headers: {Name: value}");
@@ -95,7 +96,7 @@ impl RequestDraft<'_> {
             headers.push(header(entry, scope)?);
         }
         if let Some(value) = content_type.filter(|_| find(&headers, "Content-Type").is_none()) {
-            let value = Template(vec![TemplatePiece::Text(value.to_owned())]);
+            let value = Template(vec![TemplatePiece::Text(value)]);
             headers.push(HeaderDraft {
                 name: "Content-Type",
                 at: self.at,

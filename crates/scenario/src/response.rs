@@ -1,14 +1,15 @@
 //! Expectations of a response, and the variables extracted from it.
 
-use super::fault::{Read, bail, fault};
-use super::fields::{Fields, named, one_or_more, parsed, text};
+use super::fault::{Position, Read, bail, fault};
+use super::fields::{Fields, list, named, one_or_more, parsed, text, whole, word};
 use super::names::{TemplateScope, is_name};
 use super::tree::{Entry, Node, Value};
-use super::{schema, template};
+use super::{condition, schema, template};
 use knee_load::quantity::parse::{error, quoted};
 use knee_load::quantity::parse_duration;
-use knee_load::session::TemplatePiece;
-use knee_load::session::{Expectation, Match, Source, Template, parse_pointer};
+use knee_load::session::{
+    Expectation, Match, Pattern, Relation, Selector, Source, Template, TemplatePiece, parse_pointer,
+};
 use knee_load::spec::{ParseError, parse_header};
 use knee_load::time::Nanos;
 
@@ -30,20 +31,20 @@ pub(super) fn expectations(node: &Node, scope: &mut TemplateScope<'_>) -> Read<V
     if let Some(node) = fields.get("header") {
         for entry in named(node, "header: {Name: text}")? {
             let source = Source::Header(header_name(entry)?);
-            let is = match &entry.value.value {
+            let all = match &entry.value.value {
                 Value::Map(_) => {
                     let fields = Fields::read(&entry.value, schema::MATCH)?;
-                    fields.one()?;
-                    comparison(&fields, scope)?
+                    needed(&fields, matches(&fields, scope)?)?
                 }
-                _ => Match::Equals(value(&entry.value, scope)?),
+                _ => vec![Match::Equals(value(&entry.value, scope)?)],
             };
-            expect.push(Expectation::Value { source, is });
+            let of = |is| Expectation::Value { source: source.clone(), is };
+            expect.extend(all.into_iter().map(of));
         }
     }
     if let Some(node) = fields.get("body") {
         for node in one_or_more(node) {
-            expect.push(body(node, scope)?);
+            body(node, scope, &mut expect)?;
         }
     }
     Ok(expect)
@@ -85,34 +86,89 @@ fn within(text: &str) -> Result<Nanos, ParseError> {
     }
 }
 
-fn body(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Expectation> {
+fn body(node: &Node, scope: &mut TemplateScope<'_>, expect: &mut Vec<Expectation>) -> Read<()> {
     if !matches!(node.value, Value::Map(_)) {
         let is = Match::Contains(value(node, scope)?);
-        return Ok(Expectation::Value { source: Source::Body, is });
+        expect.push(Expectation::Value { source: Source::Body, is });
+        return Ok(());
     }
     let fields = Fields::read(node, schema::BODY)?;
-    let source = match fields.get("json") {
-        Some(node) => Source::Json(parsed(node, POINTER, parse_pointer)?),
-        None => Source::Body,
+    let source = fields.read_key("json", pointer)?.map_or(Source::Body, Source::Json);
+    let all = match (&source, matches(&fields, scope)?) {
+        (Source::Json(_), all) if all.is_empty() => vec![Match::Exists],
+        (_, all) => needed(&fields, all)?,
     };
-    let is = match (&source, fields.get("equals"), fields.get("contains")) {
-        (_, Some(_), Some(other)) => {
-            bail!(other.at, "'equals' and 'contains' in one: write them as two in a list");
-        }
-        (Source::Json(_), None, None) => Match::Exists,
-        (_, None, None) => {
-            bail!(fields.at, "what the body has to be needs one of 'json', 'equals' or 'contains'");
-        }
-        _ => comparison(&fields, scope)?,
-    };
-    Ok(Expectation::Value { source, is })
+    expect.extend(all.into_iter().map(|is| Expectation::Value { source: source.clone(), is }));
+    Ok(())
 }
 
-fn comparison(fields: &Fields<'_>, scope: &mut TemplateScope<'_>) -> Read<Match> {
-    match fields.get("contains") {
-        Some(node) => value(node, scope).map(Match::Contains),
-        None => value(fields.need("equals")?, scope).map(Match::Equals),
+/// What a value has to be by these keys, all of them together.
+fn matches(fields: &Fields<'_>, scope: &mut TemplateScope<'_>) -> Read<Vec<Match>> {
+    const NUMBERS: [(&str, Relation); 4] = [
+        ("above", Relation::Greater),
+        ("below", Relation::Less),
+        ("at_least", Relation::AtLeast),
+        ("at_most", Relation::AtMost),
+    ];
+    let mut all = Vec::new();
+    all.extend(fields.read_key("equals", |node| value(node, scope))?.map(Match::Equals));
+    all.extend(fields.read_key("contains", |node| value(node, scope))?.map(Match::Contains));
+    all.extend(fields.read_key("matches", pattern)?.map(Match::Matches));
+    for (key, relation) in NUMBERS {
+        let number = fields.read_key(key, |node| number(node, scope))?;
+        all.extend(number.map(|to| Match::Number(relation, to)));
     }
+    let exists = fields.read_key("exists", |node| word(node, &TRUTHS))?;
+    all.extend(
+        exists.map(
+            |exists| {
+                if exists { Match::Exists } else { Match::Not(Box::new(Match::Exists)) }
+            },
+        ),
+    );
+    if let Some(node) = fields.get("not") {
+        let fields = Fields::read(node, schema::MATCH)?;
+        if let Some(again) = fields.get("not") {
+            bail!(again.at, "'not' within 'not': leave both out");
+        }
+        let inner = needed(&fields, matches(&fields, scope)?)?;
+        all.extend(inner.into_iter().map(|is| Match::Not(Box::new(is))));
+    }
+    Ok(all)
+}
+
+const TRUTHS: [(&str, bool); 2] = [("true", true), ("false", false)];
+
+/// Refuses a map that says nothing of a value.
+fn needed(fields: &Fields<'_>, all: Vec<Match>) -> Read<Vec<Match>> {
+    if all.is_empty() {
+        bail!(fields.at, "what a value has to be needs a key such as 'equals' or 'contains'");
+    }
+    Ok(all)
+}
+
+fn pattern(node: &Node) -> Read<Pattern> {
+    let scalar = text(node, "a regular expression")?;
+    condition::pattern(&scalar.text).or_else(|wrong| fault(node.at, wrong))
+}
+
+/// A number, or a template that gives one.
+fn number(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Template> {
+    let template = template::read_text(node, "a number", scope)?;
+    let settled = template::constant(&template);
+    match settled.filter(|text| !text.trim().parse().is_ok_and(f64::is_finite)) {
+        Some(text) => bail!(node.at, "{} is no number: expected one such as 10", quoted(&text)),
+        None => Ok(template),
+    }
+}
+
+/// A JSON Pointer.
+fn pointer(node: &Node) -> Read<String> {
+    let scalar = text(node, POINTER)?;
+    if scalar.text.contains("${") {
+        bail!(node.at, "a JSON Pointer has no templates: expected {POINTER}");
+    }
+    parsed(node, POINTER, parse_pointer)
 }
 
 /// A text that may be a template. Nothing is what JSON calls null.
@@ -124,6 +180,15 @@ fn value(node: &Node, scope: &mut TemplateScope<'_>) -> Read<Template> {
         return Ok(Template(vec![TemplatePiece::Text("null".to_owned())]));
     }
     template::read_text(node, "a text, a number or a truth value", scope)
+}
+
+/// Refuses what cannot name a variable.
+pub(super) fn check_variable(name: &str, at: Position) -> Read<()> {
+    if is_name(name) {
+        return Ok(());
+    }
+    let name = quoted(name);
+    bail!(at, "{name} cannot name a variable: expected letters, digits, '_' and '-'")
 }
 
 /// A variable, the source of its value, and its default.
@@ -139,15 +204,27 @@ pub(super) fn extractions(node: &Node) -> Read<Vec<Extract<'_>>> {
 }
 
 fn extraction(entry: &Entry) -> Read<Extract<'_>> {
-    if !is_name(&entry.key) {
-        let name = quoted(&entry.key);
-        bail!(entry.at, "{name} cannot name a variable: expected letters, digits, '_' and '-'");
-    }
+    check_variable(&entry.key, entry.at)?;
     let fields = Fields::read(&entry.value, schema::EXTRACT)?;
     let one = fields.one()?;
+    refuse_other_keys(&fields, &one.key)?;
     let node = &one.value;
     let source = match &*one.key {
-        "json" => Source::Json(parsed(node, POINTER, parse_pointer)?),
+        "json" => Source::Json(pointer(node)?),
+        "regex" => {
+            let pattern = pattern(node)?;
+            let groups = pattern.groups();
+            let group = fields.read_key("group", |node| whole(node, [0, groups as u64]))?;
+            let group = group.unwrap_or(u64::from(groups > 0)) as u16;
+            Source::Regex { pattern, group, unescape: unescapes(&fields)? }
+        }
+        "css" => {
+            let selector = parsed(node, "a CSS selector", Selector::parse)?;
+            let name = |node| text(node, "the name of an attribute");
+            let attribute = fields.read_key("attribute", name)?;
+            let attribute = attribute.map(|name| name.text.to_ascii_lowercase());
+            Source::Css { selector, attribute }
+        }
         "header" => {
             let name = &text(node, "the name of a header")?.text;
             check_name(name).or_else(|wrong| fault(node.at, wrong.0))?;
@@ -158,7 +235,7 @@ fn extraction(entry: &Entry) -> Read<Extract<'_>> {
             check_name(name).or_else(|wrong| fault(node.at, wrong.0))?;
             Source::Cookie(name.to_string())
         }
-        "between" => between(node)?,
+        "between" => between(node, unescapes(&fields)?)?,
         key => {
             let is_true = node.scalar().is_some_and(|s| &*s.text == "true");
             if !is_true {
@@ -175,7 +252,24 @@ fn extraction(entry: &Entry) -> Read<Extract<'_>> {
     Ok(Extract { entry, source, otherwise })
 }
 
-fn between(node: &Node) -> Read<Source> {
+/// Keys that belong to some sources only.
+const OF_SOURCES: [(&str, &[&str]); 3] =
+    [("group", &["regex"]), ("attribute", &["css"]), ("unescape", &["regex", "between"])];
+
+fn refuse_other_keys(fields: &Fields<'_>, source: &str) -> Read<()> {
+    for (key, sources) in OF_SOURCES {
+        if let Some(entry) = fields.entry(key).filter(|_| !sources.contains(&source)) {
+            bail!(entry.at, "'{key}' belongs to {}: leave it out", list(sources));
+        }
+    }
+    Ok(())
+}
+
+fn unescapes(fields: &Fields<'_>) -> Read<bool> {
+    Ok(fields.read_key("unescape", |node| word(node, &TRUTHS))?.unwrap_or(false))
+}
+
+fn between(node: &Node, unescape: bool) -> Read<Source> {
     let wrong = || bail!(node.at, "'between' takes two texts: write between: ['id=\"', '\"']");
     let Value::List(nodes) = &node.value else {
         return wrong();
@@ -191,7 +285,7 @@ fn between(node: &Node) -> Read<Source> {
             Ok(text)
         }
     };
-    Ok(Source::Between { before: of(before)?, after: of(after)? })
+    Ok(Source::Between { before: of(before)?, after: of(after)?, unescape })
 }
 
 const POINTER: &str = "a JSON Pointer such as /items/0/id";

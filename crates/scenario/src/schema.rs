@@ -22,9 +22,12 @@ pub(super) const DEFAULTS: MapKind = MapKind("defaults", "'defaults'");
 pub(super) const DATA: MapKind = MapKind("data", "a set of records");
 pub(super) const SESSION: MapKind = MapKind("session", "a session");
 pub(super) const STEP: MapKind = MapKind("step", "a step");
+pub(super) const REPEAT: MapKind = MapKind("repeat", "'repeat'");
+pub(super) const CHOICE: MapKind = MapKind("choice", "a choice");
+pub(super) const PART: MapKind = MapKind("part", "a part of 'multipart'");
 pub(super) const REQUEST: MapKind = MapKind("request", "'request'");
 pub(super) const EXPECT: MapKind = MapKind("expect", "'expect'");
-pub(super) const MATCH: MapKind = MapKind("match", "what a header has to be");
+pub(super) const MATCH: MapKind = MapKind("match", "what a value has to be");
 pub(super) const BODY: MapKind = MapKind("body", "what the body has to be");
 pub(super) const EXTRACT: MapKind = MapKind("extract", "where a variable comes from");
 pub(super) const LOAD: MapKind = MapKind("load", "'load'");
@@ -76,8 +79,8 @@ mod tests {
     fn each_kind_of_map_is_in_the_schema() {
         let schema = schema();
         let kinds = [
-            SCENARIO, DEFAULTS, DATA, SESSION, STEP, REQUEST, EXPECT, MATCH, BODY, EXTRACT, LOAD,
-            STAGE,
+            SCENARIO, DEFAULTS, DATA, SESSION, STEP, REPEAT, CHOICE, PART, REQUEST, EXPECT, MATCH,
+            BODY, EXTRACT, LOAD, STAGE,
         ];
         for kind in kinds {
             assert!(kind.keys().count() > 1, "{kind:?}");
@@ -85,7 +88,7 @@ mod tests {
         }
         let definitions = schema["$defs"].as_object().map(serde_json::Map::len);
         assert_eq!(definitions, Some(kinds.len()));
-        assert_eq!(MATCH.one_of(), ["equals", "contains"]);
+        assert_eq!(REPEAT.one_of(), ["times", "over", "while", "until"]);
         assert!(SCENARIO.has("x-a") && !STEP.has("x-a") && STEP.has("get"));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::fault::{Position, Read, bail, fault, unknown};
 use super::fields::{Fields, duration, named, one_or_more, parsed, text, whole, word};
+use super::flow::{foresee, refuse_other_keys, variable_of};
 use super::messages;
 use super::names::{Names, TemplateScope};
 use super::request::{CompiledRequest, RequestDraft, redirected};
@@ -9,11 +10,11 @@ use super::response::{Extract, expectations, extractions};
 use super::schema::{self, STEP};
 use super::target::TargetOrigin;
 use super::tree::{Entry, Node, Value};
-use super::{ScenarioInputs, condition, exec};
+use super::{ScenarioInputs, exec};
 use knee_load::quantity::parse::quoted;
 use knee_load::quantity::parse_law;
 use knee_load::session::{
-    Ask, DataSet, Extraction, Instruction, RequestStep, SessionKind, SessionPlan,
+    Ask, DataSet, Extraction, Instruction, Repetition, RequestStep, SessionKind, SessionPlan,
 };
 use knee_load::spec::HttpRequest;
 use std::collections::HashMap;
@@ -22,7 +23,7 @@ use std::collections::HashMap;
 pub(super) const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
 /// The keys that only a request has.
-pub(super) const OF_REQUESTS: &str = "name exec gives headers json form body body_file expect \
+pub(super) const OF_REQUESTS: &str = "name exec gives headers json form multipart body body_file expect \
                                       extract redirects timeout on_failure messages \
                                       message_count end_message message_timeout";
 
@@ -32,15 +33,10 @@ const KINDS_MAX: usize = 1_000;
 const REQUESTS_MAX: usize = 10_000;
 /// The most bytes of all requests together, without files.
 const BYTES_MAX: usize = 64 << 20;
-/// The most variables of a session.
-const VARIABLES_MAX: usize = 1_000;
-/// The most repetitions of a session, and how often one is done at most.
-const COUNTERS_MAX: usize = 1_000;
-const TIMES_MAX: u64 = 1_000_000_000;
 /// The most redirections that are followed.
 const REDIRECTS_MAX: u64 = 50;
 /// The largest weight.
-const WEIGHT_MAX: u64 = 1_000_000;
+pub(super) const WEIGHT_MAX: u64 = 1_000_000;
 /// The longest name.
 const NAME_MAX: usize = 200;
 
@@ -58,14 +54,17 @@ pub(super) struct PlanBuilder<'a> {
     pub(super) requests: Vec<HttpRequest>,
     pub(super) plan: SessionPlan,
     pub(super) bytes: usize,
+    /// The names of the variables of `setup`.
+    pub(super) given: Vec<String>,
 }
 
 /// A session that is being read.
-struct SessionDraft {
-    number: u16,
-    names: Names,
-    program: Vec<Instruction>,
-    counters: usize,
+pub(super) struct SessionDraft {
+    pub(super) number: u16,
+    pub(super) names: Names,
+    data: Vec<u16>,
+    pub(super) program: Vec<Instruction>,
+    pub(super) repetitions: Vec<Repetition>,
     /// How often a step had this name.
     step_names: HashMap<String, u32>,
     has_request: bool,
@@ -78,22 +77,46 @@ pub(super) fn redirects(node: Option<&Node>, default: u32) -> Read<u32> {
 }
 
 impl PlanBuilder<'_> {
-    fn scope<'b>(&'b mut self, names: &'b Names) -> TemplateScope<'b> {
+    pub(super) fn scope<'b>(&'b mut self, names: &'b Names) -> TemplateScope<'b> {
         TemplateScope { names, inputs: &mut *self.inputs }
     }
 
-    /// Reads `sessions`.
-    pub(super) fn sessions(&mut self, node: &Node) -> Read<()> {
+    /// Reads `sessions`, and what is done before and after them.
+    pub(super) fn sessions(
+        &mut self,
+        node: &Node,
+        [setup, teardown]: [Option<&Node>; 2],
+    ) -> Read<()> {
         let entries = named(node, "sessions: {NAME: {steps: [{get: /}]}}")?;
         if entries.is_empty() || entries.len() > KINDS_MAX {
             bail!(node.at, "no session, or too many: expected 1 to {KINDS_MAX}");
+        }
+        // Names of what the setup gives are known before all others are read.
+        let after = entries.len() as u16;
+        let setup = setup.map(|steps| self.once(after, "setup", steps)).transpose()?;
+        if let Some(kind) = &setup {
+            self.plan.setup = Some(after);
+            self.given.clone_from(&kind.variables);
         }
         for (number, entry) in (0u16..).zip(entries) {
             check_name(&entry.key, entry.at)?;
             let kind = self.session(number, &entry.key, &entry.value)?;
             self.plan.kinds.push(kind);
         }
+        self.plan.kinds.extend(setup);
+        if let Some(steps) = teardown {
+            let number = self.plan.kinds.len() as u16;
+            let kind = self.once(number, "teardown", steps)?;
+            self.plan.kinds.push(kind);
+            self.plan.teardown = Some(number);
+        }
         Ok(())
+    }
+
+    /// Steps that are done once.
+    fn once(&mut self, number: u16, name: &str, steps: &Node) -> Read<SessionKind> {
+        let kind = self.draft(number, Vec::new());
+        Ok(SessionKind { weight: 0, ..self.kind(kind, name, steps)? })
     }
 
     fn session(&mut self, number: u16, name: &str, node: &Node) -> Read<SessionKind> {
@@ -102,16 +125,28 @@ impl PlanBuilder<'_> {
         let connections = [("keep", false), ("new", true)];
         let connection = fields.read_key("connection", |node| word(node, &connections))?;
         let data = fields.read_key("data", |node| dealt(node, &self.plan.data))?;
-        let data = data.unwrap_or_default();
-        let mut kind = SessionDraft {
+        let kind = self.draft(number, data.unwrap_or_default());
+        Ok(SessionKind {
+            weight: weight.unwrap_or(1) as u32,
+            new_connection: connection.unwrap_or(false),
+            ..self.kind(kind, name, fields.need("steps")?)?
+        })
+    }
+
+    fn draft(&self, number: u16, data: Vec<u16>) -> SessionDraft {
+        let names = Names { setup: self.given.clone(), ..names(&data, &self.plan.data) };
+        SessionDraft {
             number,
-            names: names(&data, &self.plan.data),
+            names,
+            data,
             program: Vec::new(),
-            counters: 0,
+            repetitions: Vec::new(),
             step_names: HashMap::new(),
             has_request: false,
-        };
-        let steps = fields.need("steps")?;
+        }
+    }
+
+    fn kind(&mut self, mut kind: SessionDraft, name: &str, steps: &Node) -> Read<SessionKind> {
         foresee(steps, &mut kind.names, false)?;
         self.steps(steps, &mut kind)?;
         if !kind.has_request {
@@ -123,16 +158,16 @@ impl PlanBuilder<'_> {
         }
         Ok(SessionKind {
             name: name.to_owned(),
-            weight: weight.unwrap_or(1) as u32,
-            data,
+            weight: 1,
+            data: kind.data,
             program: kind.program,
-            variables: kind.names.variables.len() as u16,
-            counters: kind.counters as u16,
-            new_connection: connection.unwrap_or(false),
+            variables: kind.names.variables.into_iter().map(|(name, _)| name).collect(),
+            repetitions: kind.repetitions,
+            new_connection: false,
         })
     }
 
-    fn steps(&mut self, node: &Node, kind: &mut SessionDraft) -> Read<()> {
+    pub(super) fn steps(&mut self, node: &Node, kind: &mut SessionDraft) -> Read<()> {
         let Value::List(steps) = &node.value else {
             let what = node.what();
             bail!(node.at, "steps are a list, not {what}: write '- get: /'");
@@ -154,36 +189,12 @@ impl PlanBuilder<'_> {
                 Ok(())
             }
             "repeat" => self.repeat(&fields, &one.value, kind),
-            "when" => {
-                let condition = condition::read(&one.value, &mut self.scope(&kind.names))?;
-                let at = kind.program.len();
-                kind.program.push(Instruction::Unless { condition, to: 0 });
-                self.steps(fields.need("steps")?, kind)?;
-                let end = kind.program.len() as u32;
-                if let Some(Instruction::Unless { to, .. }) = kind.program.get_mut(at) {
-                    *to = end;
-                }
-                Ok(())
-            }
+            "when" => self.when(&fields, &one.value, kind),
+            "choose" => self.choose(&one.value, kind),
+            "set" => self.set(&one.value, kind),
+            "group" => self.group(&fields, &one.value, kind),
             _ => self.request(&fields, one, kind),
         }
-    }
-
-    fn repeat(&mut self, fields: &Fields<'_>, times: &Node, kind: &mut SessionDraft) -> Read<()> {
-        let count = whole(times, [1, TIMES_MAX])? as u32;
-        if kind.counters >= COUNTERS_MAX {
-            bail!(fields.at, "too many repetitions: expected at most {COUNTERS_MAX} in a session");
-        }
-        let counter = kind.counters as u16;
-        kind.counters += 1;
-        let steps = fields.need("steps")?;
-        // What a later step extracts, an earlier one has from the second time on.
-        foresee(steps, &mut kind.names, true)?;
-        kind.program.push(Instruction::Begin { counter, times: count });
-        let to = kind.program.len() as u32;
-        self.steps(steps, kind)?;
-        kind.program.push(Instruction::Again { counter, to });
-        Ok(())
     }
 
     fn request(&mut self, fields: &Fields<'_>, one: &Entry, kind: &mut SessionDraft) -> Read<()> {
@@ -310,30 +321,7 @@ fn names(data: &[u16], all: &[DataSet]) -> Names {
         variables: Vec::new(),
         data: sets.map(|set| (set.name.clone(), set.columns.clone())).collect(),
         all_data: all.iter().map(|set| set.name.clone()).collect(),
-        is_static: false,
-    }
-}
-
-fn refuse_other_keys(fields: &Fields<'_>, one: &Entry) -> Read<()> {
-    let is_request = METHODS.contains(&&*one.key) || &*one.key == "request";
-    let has_steps = matches!(&*one.key, "repeat" | "when");
-    let fits = |key: &str| {
-        key == &*one.key
-            || (is_request && OF_REQUESTS.split(' ').any(|of_request| of_request == key))
-            || (has_steps && key == "steps")
-    };
-    match fields.entries().find(|entry| !fits(&entry.key)) {
-        None => Ok(()),
-        Some(other) if &*other.key == "steps" => {
-            bail!(other.at, "'steps' belongs to 'repeat' or 'when': write one of them beside it")
-        }
-        Some(other) => {
-            let (key, other_key) = (&one.key, &other.key);
-            bail!(
-                other.at,
-                "'{other_key}' belongs to a request, and this step has '{key}': leave it out"
-            )
-        }
+        ..Names::default()
     }
 }
 
@@ -358,70 +346,32 @@ fn step_name(
             format!("{method} {place}").chars().take(NAME_MAX).collect()
         }
     };
-    let mut unique = name.clone();
-    let mut count = kind.step_names.get(&name).copied().unwrap_or(0);
-    while kind.step_names.contains_key(&unique) {
-        count += 1;
-        unique = format!("{name} ({})", count + 1);
+    Ok(kind.unique(name))
+}
+
+impl SessionDraft {
+    /// The name, with a number where another step has it.
+    pub(super) fn unique(&mut self, name: String) -> String {
+        let mut unique = name.clone();
+        let mut count = self.step_names.get(&name).copied().unwrap_or(0);
+        while self.step_names.contains_key(&unique) {
+            count += 1;
+            unique = format!("{name} ({})", count + 1);
+        }
+        self.step_names.insert(unique.clone(), 0);
+        self.step_names.insert(name, count);
+        unique
     }
-    kind.step_names.insert(unique.clone(), 0);
-    kind.step_names.insert(name, count);
-    Ok(unique)
 }
 
 /// A name that fits on a line of a report.
-fn check_name(name: &str, at: Position) -> Read<()> {
+pub(super) fn check_name(name: &str, at: Position) -> Read<()> {
     let is_plain = !name.trim().is_empty() && !name.chars().any(char::is_control);
     if is_plain && name.chars().count() <= NAME_MAX {
         Ok(())
     } else {
         bail!(at, "{} is no name: expected one line of 1 to {NAME_MAX} characters", quoted(name))
     }
-}
-
-/// Takes up the variables that the requests among these steps set.
-fn foresee(steps: &Node, names: &mut Names, are_known: bool) -> Read<()> {
-    let Value::List(steps) = &steps.value else {
-        return Ok(());
-    };
-    for step in steps {
-        let Value::Map(entries) = &step.value else {
-            continue;
-        };
-        for entry in entries {
-            match (&*entry.key, &entry.value.value) {
-                ("steps", _) => foresee(&entry.value, names, are_known)?,
-                ("gives", Value::List(_) | Value::Scalar(_)) => {
-                    for node in one_or_more(&entry.value) {
-                        if let Some(name) = node.scalar() {
-                            variable_of(&name.text, node.at, names, are_known)?;
-                        }
-                    }
-                }
-                ("extract", Value::Map(variables)) => {
-                    for variable in variables {
-                        variable_of(&variable.key, variable.at, names, are_known)?;
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The number of a variable, which may have a value from now on if it `is_known`.
-fn variable_of(name: &str, at: Position, names: &mut Names, is_known: bool) -> Read<u16> {
-    let variables = &mut names.variables;
-    if let Some(number) = variables.iter().position(|(other, _)| other == name) {
-        variables[number].1 |= is_known;
-        return Ok(number as u16);
-    }
-    if variables.len() >= VARIABLES_MAX {
-        bail!(at, "too many variables: expected at most {VARIABLES_MAX} in a session");
-    }
-    variables.push((name.to_owned(), is_known));
-    Ok((variables.len() - 1) as u16)
 }
 
 fn known(extract: Extract<'_>, names: &mut Names) -> Read<Extraction> {

@@ -49,8 +49,8 @@ impl Expected {
             weight: 1,
             data: Vec::new(),
             program: vec![Instruction::Request(0)],
-            variables: 0,
-            counters: 0,
+            variables: Vec::new(),
+            repetitions: Vec::new(),
             new_connection: false,
         };
         let plan = SessionPlan {

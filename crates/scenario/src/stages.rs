@@ -1,9 +1,10 @@
-//! Stages of rates, and the times at which sessions begin by them.
+//! Stages of rates or users, and the times at which sessions begin by those of rates.
 
 use super::ScenarioLoad;
 use knee_load::quantity::ParseError;
 use knee_load::quantity::parse::error;
 use knee_load::rng;
+use knee_load::spec::UserStage;
 use knee_load::time::Nanos;
 
 /// A period in which the rate is constant or changes linearly.
@@ -15,6 +16,47 @@ pub struct RateStage {
     pub to_per_s: f64,
     /// Its length, above 0.
     pub length: Nanos,
+}
+
+/// Stages one after another.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LoadStages {
+    /// Of rates: an open loop.
+    Rates(Vec<RateStage>),
+    /// Of users, each with one session after another: a closed loop.
+    Users(Vec<UserStage>),
+}
+
+impl Default for LoadStages {
+    fn default() -> LoadStages {
+        LoadStages::Rates(Vec::new())
+    }
+}
+
+impl LoadStages {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.length() == Nanos::ZERO
+    }
+
+    /// Length of all together.
+    pub fn length(&self) -> Nanos {
+        let sum = |lengths: &mut dyn Iterator<Item = Nanos>| {
+            Nanos(lengths.fold(0, |sum, length| sum.saturating_add(length.0)))
+        };
+        match self {
+            LoadStages::Rates(stages) => sum(&mut stages.iter().map(|stage| stage.length)),
+            LoadStages::Users(stages) => sum(&mut stages.iter().map(|stage| stage.length)),
+        }
+    }
+
+    /// Of users, how many there are at most, and all stages.
+    pub fn of_users(&self) -> Option<(u32, &[UserStage])> {
+        let LoadStages::Users(stages) = self else {
+            return None;
+        };
+        Some((stages.iter().map(|stage| stage.from.max(stage.to)).max()?, stages))
+    }
 }
 
 /// The most sessions of all stages.
@@ -39,19 +81,17 @@ impl RateStage {
 }
 
 impl ScenarioLoad {
-    /// Length of all stages together.
-    pub fn stages_length(&self) -> Nanos {
-        let lengths = self.stages.iter().map(|stage| stage.length.0);
-        Nanos(lengths.fold(0, u64::saturating_add))
-    }
-
-    /// When sessions begin by the stages: as the arrival process says, with a rate that follows
+    /// When sessions begin by the stages of rates: as the arrival process says, with a rate that follows
     /// them.
     ///
     /// # Errors
     /// None begins, or more than can be held.
     pub fn moments(&self, seed: u64) -> Result<Vec<Nanos>, ParseError> {
-        let all: f64 = self.stages.iter().map(RateStage::sessions).sum();
+        let stages = match &self.stages {
+            LoadStages::Rates(stages) => &stages[..],
+            LoadStages::Users(_) => &[],
+        };
+        let all: f64 = stages.iter().map(RateStage::sessions).sum();
         if all > SESSIONS_MAX {
             return Err(error(format!(
                 "the stages have {all:.0} sessions: expected at most {SESSIONS_MAX:.0}"
@@ -68,7 +108,7 @@ impl ScenarioLoad {
         let mut next = if arrival == "constant" { 0.0 } else { gap() };
         let (mut begin, mut before) = (Nanos::ZERO, 0.0);
         let mut moments = Vec::with_capacity(all as usize + 1);
-        for stage in &self.stages {
+        for stage in stages {
             let sessions = stage.sessions();
             while next < before + sessions {
                 moments.push(begin + stage.after(next - before));
@@ -98,7 +138,7 @@ mod tests {
         };
         ScenarioLoad {
             arrival: Some(AskedArrival::parse(arrival).unwrap()),
-            stages: stages.iter().map(stage).collect(),
+            stages: LoadStages::Rates(stages.iter().map(stage).collect()),
             ..ScenarioLoad::default()
         }
     }
@@ -108,7 +148,7 @@ mod tests {
         let stages = [(0.0, 200.0, 10), (200.0, 200.0, 5), (600.0, 600.0, 1), (200.0, 0.0, 10)];
         for arrival in ["constant", "poisson", "uniform"] {
             let load = load(arrival, &stages);
-            assert_eq!(load.stages_length(), Nanos::from_secs(26));
+            assert_eq!(load.stages.length(), Nanos::from_secs(26));
             let moments = load.moments(1).unwrap();
             assert!(moments.is_sorted(), "{arrival}");
             assert_eq!(moments, load.moments(1).unwrap(), "{arrival}");

@@ -338,6 +338,11 @@ impl<'a> TemplateParser<'a, '_> {
             return wrong(at, ONLY_ENV);
         }
         match name.split_once('.') {
+            Some(("setup", variable))
+                if !self.scope.names.all_data.iter().any(|d| d == "setup") =>
+            {
+                self.given(variable, at + "setup.".len())
+            }
             Some((data, column)) => self.column(data, column, at),
             None => self.variable(name, at),
         }
@@ -360,6 +365,21 @@ impl<'a> TemplateParser<'a, '_> {
             self.scope.names.unknown_variable(name)
         };
         wrong(at, what)
+    }
+
+    /// A variable of `setup`.
+    fn given(&self, name: &str, at: usize) -> Result<TemplatePiece, TemplateError> {
+        let known = &self.scope.names.setup;
+        match known.iter().position(|other| other == name) {
+            Some(number) => Ok(TemplatePiece::Setup(number as u16)),
+            None if known.is_empty() => {
+                wrong(at, "there is no 'setup' that sets variables before this: write one")
+            }
+            None => {
+                let known = known.iter().map(String::as_str);
+                wrong(at, unknown("variable of 'setup'", name, known))
+            }
+        }
     }
 
     fn column(&self, data: &str, column: &str, at: usize) -> Result<TemplatePiece, TemplateError> {

@@ -8,13 +8,13 @@ use super::run::RunSpec;
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::notes::Notes;
+use crate::watch::Unwatched;
 use crate::{margins, started_at};
 use clap::Command;
 use knee_core::compare::report::Comparison;
 use knee_core::compare::{LiveSide, compare_live, is_b_first, is_known};
 use knee_core::experiment::SingleRun;
 use knee_engine::interrupt;
-use knee_load::measure::{Histogram, Interval, IntervalWatcher};
 use knee_load::rng;
 use knee_load::time::Nanos;
 use std::ffi::{OsStr, OsString};
@@ -150,7 +150,7 @@ impl LiveTarget {
         }
         let mut runner = spec.runner(false);
         spec.trial.engine.margins = margins::of_this_machine(Notes { quiet: true });
-        TrialRunner::<SingleRun>::prepare(&mut runner)?;
+        TrialRunner::<SingleRun>::prepare(&mut runner, &AtomicBool::new(false))?;
         let live = LiveSide {
             target: spec.hidden(url),
             started_at: started_at::now(),
@@ -171,13 +171,6 @@ impl LiveTarget {
         }
         Ok(!interrupted)
     }
-}
-
-/// Nobody follows the slices.
-struct Unwatched;
-
-impl IntervalWatcher for Unwatched {
-    fn on_interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
 }
 
 #[cfg(test)]

@@ -19,8 +19,12 @@ use knee_fleet::Fleet;
 use knee_load::measure::IntervalWatcher;
 use knee_load::spec::{HttpVersion, Level, Target, TrialSpec};
 use knee_load::time::Nanos;
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+
+mod once;
 
 /// An experiment over HTTP that cannot be wrong, and what it needs beside its spec.
 #[derive(Debug)]
@@ -63,10 +67,10 @@ pub fn report_setup(
 /// An HTTP target, and who sends the load to it.
 #[derive(Debug)]
 pub struct HttpRunner {
-    /// What every trial is sent to.
-    target: Target,
-    /// How long the first connect may take.
-    connect_timeout: Nanos,
+    /// What trials are made of.
+    base: TrialSpec,
+    /// What the steps before the load gave to all sessions.
+    given: Vec<Vec<u8>>,
     /// Whether a line follows each trial.
     tells_levels: bool,
     /// Trials are slices of an experiment in rounds, which began then.
@@ -100,8 +104,8 @@ impl HttpRunner {
     /// A runner of such trials. `tells_levels`: a line for each as it ends.
     pub fn new(spec: &TrialSpec, tells_levels: bool, observe: ObserveArgs) -> HttpRunner {
         HttpRunner {
-            target: spec.target.clone(),
-            connect_timeout: spec.connect_timeout,
+            base: spec.clone(),
+            given: Vec::new(),
             tells_levels,
             slices: None,
             observe,
@@ -124,6 +128,30 @@ impl HttpRunner {
         }
     }
 
+    /// Does the steps before the load, if the target has any. They are done from this machine.
+    ///
+    /// # Errors
+    /// One of them failed.
+    pub fn set_up(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
+        let setup = self.base.target.sessions.as_ref().and_then(|plan| plan.setup);
+        if let Some(kind) = setup {
+            self.given = once::walk_once(&self.base, kind, stop)?;
+        }
+        Ok(())
+    }
+
+    /// The trial with what the steps before the load gave to its sessions.
+    fn given<'a>(&self, spec: &'a TrialSpec) -> Cow<'a, TrialSpec> {
+        if self.given.is_empty() {
+            return Cow::Borrowed(spec);
+        }
+        let mut spec = spec.clone();
+        if let Some(plan) = &mut spec.target.sessions {
+            Arc::make_mut(plan).given.clone_from(&self.given);
+        }
+        Cow::Owned(spec)
+    }
+
     /// Has the trials made by a fleet, where there is one.
     pub fn made_by(mut self, fleet: Option<Fleet>) -> HttpRunner {
         if let Some(fleet) = fleet {
@@ -134,14 +162,25 @@ impl HttpRunner {
 }
 
 impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> TrialRunner<X> for HttpRunner {
-    fn prepare(&mut self) -> Result<(), RunError> {
+    fn prepare(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
+        let (target, connect_timeout) = (&self.base.target, self.base.connect_timeout);
         let address = match &self.source {
-            LoadSource::Here(_) => knee_engine::preflight(&self.target, self.connect_timeout)?.0,
+            LoadSource::Here(_) => knee_engine::preflight(target, connect_timeout)?.0,
             // Whether it can be reached from here says nothing of the agents.
-            LoadSource::Fleet(fleet, _) => fleet.greet(&self.target, self.connect_timeout)?.address,
+            LoadSource::Fleet(fleet, _) => fleet.greet(target, connect_timeout)?.address,
         };
         self.watch_from(self.observe.vantage(&address)?);
-        Ok(())
+        self.set_up(stop)
+    }
+
+    fn finish(&mut self) -> Result<(), RunError> {
+        let teardown = self.base.target.sessions.as_ref().and_then(|plan| plan.teardown);
+        match teardown {
+            Some(kind) => {
+                once::walk_once(&self.given(&self.base), kind, &AtomicBool::new(false)).map(drop)
+            }
+            None => Ok(()),
+        }
     }
 
     fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {
@@ -157,12 +196,13 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> TrialRunner<X> for Ht
         if let Some(slices) = &mut self.slices {
             slices.now();
         }
+        let spec = self.given(spec);
         let trial = match &mut self.source {
             LoadSource::Here(vantage) => {
-                knee_engine::run_observed(spec, watch, stop, vantage.as_deref_mut())?
+                knee_engine::run_observed(&spec, watch, stop, vantage.as_deref_mut())?
             }
             LoadSource::Fleet(fleet, vantage) => {
-                fleet.run(spec, vantage.as_deref_mut(), watch, stop)?
+                fleet.run(&spec, vantage.as_deref_mut(), watch, stop)?
             }
         };
         let mut report = assess(&trial);

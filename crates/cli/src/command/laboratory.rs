@@ -46,8 +46,16 @@ pub struct TrialOutput<T> {
 
 /// Runs the trials of an experiment.
 pub trait TrialRunner<X: Experiment> {
-    /// Makes sure, before any load, that the target is there.
-    fn prepare(&mut self) -> Result<(), RunError> {
+    /// Makes sure, before any load, that the target is there; `stop` ends that early.
+    fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    /// Does what is to be done after the last trial. Its failure changes no result.
+    ///
+    /// # Errors
+    /// What failed, in a line.
+    fn finish(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 
@@ -98,7 +106,7 @@ fn conduct_hidden<X: Reported, S: TrialRunner<X>>(
     let stop = interrupt::install()
         .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
     let started_at = started_at::now();
-    if let Err(e) = runner.prepare() {
+    if let Err(e) = runner.prepare(stop) {
         return unreached(setup, experiment, e);
     }
     let mut watchers = setup.output.watchers();
@@ -106,6 +114,9 @@ fn conduct_hidden<X: Reported, S: TrialRunner<X>>(
     let mut backend = String::new();
     let trials =
         run_trials(&setup, &started_at, experiment, runner, &mut watchers, (stop, &mut backend));
+    if let Err(e) = runner.finish() {
+        watchers.note(&setup.hidden(&e.to_string()));
+    }
     let host = host(backend);
     let (report, lost) = match trials {
         Ok(Trials { conducted, lost }) => {

@@ -223,11 +223,17 @@ impl RawRun {
                 "the scenario has stages, which have their own: give a rate, or leave it out";
             return Err(Failure::argument("--arrival and --duration", wrong));
         }
-        let recorded = AskedArrival::parse(STAGES).map_err(|e| Failure::argument(STAGES, e))?;
-        self.open.arrivals.arrival = Some(recorded);
+        match load.stages.of_users() {
+            Some((most, _)) => self.vusers = Some(most),
+            None => {
+                let asked =
+                    AskedArrival::parse(STAGES).map_err(|e| Failure::argument(STAGES, e))?;
+                self.open.arrivals.arrival = Some(asked);
+            }
+        }
         self.stages = Some(load.clone());
         let warmup = self.warmup.unwrap_or_default();
-        let length = load.stages_length();
+        let length = load.stages.length();
         if length <= warmup {
             let wrong = "as long as all stages of the scenario: expected less";
             return Err(Failure::argument("--warmup", wrong));
@@ -241,7 +247,8 @@ impl RawRun {
         if let Some(arrivals) = self.target.recorded_arrivals() {
             return Ok(Some(arrivals));
         }
-        let Some(load) = &self.stages else {
+        let stages = self.stages.as_ref().filter(|load| load.stages.of_users().is_none());
+        let Some(load) = stages else {
             return self.open.arrivals.trace();
         };
         let times = load.moments(seed).map_err(|e| Failure::argument("load", e))?;
@@ -370,7 +377,9 @@ impl RawRun {
         };
         let connections = target.connections_max.unwrap_or(vusers);
         machine.check_connections(argument, connections)?;
-        Ok(Load::Closed { vusers, pause: self.closed.pause() })
+        let stages = self.stages.as_ref().and_then(|load| load.stages.of_users());
+        let stages = stages.map_or(Vec::new(), |(_, stages)| stages.to_vec());
+        Ok(Load::Closed { vusers, pause: self.closed.pause(), stages })
     }
 
     /// Puts what the trial uses in the place of defaults; the options that repeat it.
@@ -391,6 +400,7 @@ impl RawRun {
         if self.stages.is_some() || self.target.recorded_arrivals().is_some() {
             // The next run has them of the file again.
             options.leave_out("duration");
+            options.leave_out("vusers");
         } else if let Load::Open(load) = &trial.load {
             self.open.arrivals.tell(&load.arrival, &mut options);
         }

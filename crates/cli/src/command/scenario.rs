@@ -74,5 +74,9 @@ fn summary(kind: &SessionKind, scenario: &Scenario) -> String {
         [] => String::new(),
         sets => format!(", data {}", sets.join(", ")),
     };
-    format!("{}: {share:.0} % of the sessions, {requests}{data}", kind.name)
+    let share = match kind.weight {
+        0 => "once".to_owned(),
+        _ => format!("{share:.0} % of the sessions"),
+    };
+    format!("{}: {share}, {requests}{data}", kind.name)
 }

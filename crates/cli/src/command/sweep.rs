@@ -263,7 +263,7 @@ impl RawSweep {
             _ => 1,
         };
         let pause = self.closed.pause();
-        Ok((Level::Vusers(vusers), Load::Closed { vusers, pause }))
+        Ok((Level::Vusers(vusers), Load::Closed { vusers, pause, stages: Vec::new() }))
     }
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {

@@ -195,6 +195,13 @@ impl Watchers {
     }
 }
 
+/// Nobody follows a trial.
+pub struct Unwatched;
+
+impl IntervalWatcher for Unwatched {
+    fn on_interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
+}
+
 impl IntervalWatcher for Watchers {
     fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
         self.each(|s| s.interval(interval, response));

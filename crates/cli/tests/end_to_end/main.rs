@@ -11,6 +11,7 @@ mod few_resources;
 mod first_screen;
 mod fleet;
 mod floods;
+mod flows;
 mod grpc;
 mod hang_ups;
 mod hangs;

@@ -47,7 +47,7 @@ fn run(case: Case, slowness: f64, seed: u64) -> TrialReport {
             connections_max: 100_000,
             in_flight_max: None,
         }),
-        None => Load::Closed { vusers: 10, pause: Pause::NONE },
+        None => Load::Closed { vusers: 10, pause: Pause::NONE, stages: Vec::new() },
     };
     let mut spec = trial(load, Nanos((case.seconds * 1e9) as u64));
     spec.warmup = Nanos::from_millis(500);

@@ -296,7 +296,7 @@ fn shown(statistic: &TrialStatistic, value: f64) -> String {
     }
 }
 
-/// What a trial shows of the operations of this step, with or without its session's name before it,
+/// What a trial shows of this step or group of steps, with or without its session's name before it,
 /// or of this session.
 fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
     let http = trial.http()?;
@@ -314,6 +314,16 @@ fn part_of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
         part.outcomes = step.outcomes.clone();
         part.throughput_per_s = per_s(step.completed);
         part.goodput_per_s = per_s(step.outcomes.count(Outcome::Ok));
+        return Some(part);
+    }
+    let mut groups = http.sessions.iter().flat_map(|sessions| &sessions.groups);
+    if let Some(group) = groups.find(|group| is_named(&group.group)) {
+        let mut outcomes = Outcomes::default();
+        outcomes.add_many(Outcome::Ok, group.completed);
+        part.response_time_ns = group.time_ns.clone();
+        part.outcomes = outcomes;
+        part.throughput_per_s = per_s(group.completed);
+        part.goodput_per_s = per_s(group.completed);
         return Some(part);
     }
     let mut sessions = http.sessions.iter().flat_map(|sessions| &sessions.kinds);

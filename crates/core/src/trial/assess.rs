@@ -106,7 +106,7 @@ fn detail(
             // Where a number of operations ends the trial, some users have done before others.
             // How long users of sessions pause is up to the sessions, and users who try again
             // pause for that.
-            Load::Closed { vusers, pause }
+            Load::Closed { vusers, pause, .. }
                 if trial.spec.operations_max.is_none()
                     && measured.sessions.is_none()
                     && trial.spec.retry.is_none() =>

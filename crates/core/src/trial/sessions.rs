@@ -3,8 +3,10 @@
 use super::assess::times_report;
 use crate::trial::report::TimesReport;
 use crate::trial::traffic::{rate_ci95, step_effect};
-use knee_load::measure::{ProgramsMeasured, SessionAttempts, SessionMeasured, TARGETS_MAX, Trial};
-use knee_load::session::{SessionPlan, Unexpected, UnfitReason};
+use knee_load::measure::{
+    Outcome, ProgramsMeasured, SessionAttempts, SessionMeasured, TARGETS_MAX, Trial,
+};
+use knee_load::session::{SessionPlan, StepGroup, Unexpected, UnfitReason};
 use knee_load::spec::{Part, Target};
 use knee_load::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,9 @@ pub struct SessionsReport {
     pub completed_ci95_per_s: Option<[f64; 2]>,
     /// By kind of session.
     pub kinds: Vec<SessionReport>,
+    /// Groups of steps that are reported as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupReport>,
     /// The first responses that were not what a step expected, at most three.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unexpected: Vec<UnexpectedReport>,
@@ -83,6 +88,17 @@ pub struct SessionReport {
     pub failed_at: Vec<FailedAt>,
 }
 
+/// A group of steps, each time that a session came to its end within the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupReport {
+    /// Its name, after that of its session where there are several.
+    pub group: String,
+    /// How often sessions came to its end.
+    pub completed: u64,
+    /// From the intended begin of its first step to its end, pauses included.
+    pub time_ns: TimesReport,
+}
+
 /// The number of sessions that failed at a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FailedAt {
@@ -134,18 +150,28 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     let plan = trial.spec.target.sessions.as_deref()?;
     let window = trial.measurement.window.length();
     let window_s = window.as_secs_f64();
-    let kinds = plan.kinds.iter().zip(&measured.kinds).enumerate();
-    let kinds: Vec<_> = kinds
-        .map(|(number, (kind, measured))| {
-            let effect = effect_of_steps(trial, plan, number);
-            session_report(kind.name.clone(), (measured, effect), plan)
-        })
-        .collect();
+    let kinds = plan.kinds_of_load().filter_map(|(number, kind)| {
+        let measured = measured.kinds.get(usize::from(number))?;
+        let effect = effect_of_steps(trial, plan, usize::from(number));
+        Some(session_report(kind.name.clone(), (measured, effect), plan))
+    });
+    let kinds: Vec<_> = kinds.collect();
     let per_s = |count: u64| (count > 0 && window_s > 0.0).then(|| count as f64 / window_s);
     let completed = kinds.iter().map(|kind| kind.completed).sum();
     let failed: u64 = kinds.iter().map(|kind| kind.failed).sum();
     let unanswered: u64 = measured.kinds.iter().map(|kind| kind.unanswered).sum();
     let completed_per_s = per_s(completed);
+    let is_of_load =
+        |group: &StepGroup| plan.kinds_of_load().any(|(number, _)| number == group.kind);
+    let groups = plan.groups.iter().zip(&measured.groups);
+    let groups = groups.filter(|(group, _)| is_of_load(group)).map(|(group, times)| GroupReport {
+        group: of_session(plan, group.kind, &group.name),
+        completed: times.count(),
+        time_ns: TimesReport {
+            spectrum: Vec::new(),
+            ..times_report(times, effect_of_steps(trial, plan, usize::from(group.kind)))
+        },
+    });
     let in_slots = &trial.measurement.completed_sessions;
     let ran_out = measured.ran_out.as_ref();
     Some(SessionsReport {
@@ -154,6 +180,7 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
         completed_per_s,
         completed_ci95_per_s: completed_per_s.and_then(|per_s| rate_ci95(in_slots, window, per_s)),
         kinds,
+        groups: groups.collect(),
         unexpected: measured
             .unexpected
             .iter()
@@ -230,6 +257,27 @@ fn unexpected_report(unexpected: &Unexpected, plan: &SessionPlan) -> UnexpectedR
     }
 }
 
+/// What failed in a trial of one session, in a line; `None` where nothing did.
+pub fn failure_of(trial: &Trial) -> Option<String> {
+    let measured = trial.measurement.sessions.as_ref()?;
+    let plan = trial.spec.target.sessions.as_deref()?;
+    if let Some(unfit) = unfit_report(trial) {
+        return Some(unfit.sentence());
+    }
+    if let Some(unexpected) = measured.unexpected.first() {
+        let UnexpectedReport { step, expected, came, status, .. } =
+            unexpected_report(unexpected, plan);
+        return Some(format!("{step}: expected {expected}, got {came}; status {status}"));
+    }
+    let mut failed = measured.kinds.iter().flat_map(|kind| kind.failed_at.keys());
+    let request = *failed.next()?;
+    let target = trial.measurement.targets.get(request as usize);
+    let outcomes = target.map_or(&trial.measurement.outcomes, |target| &target.outcomes);
+    let bad = Outcome::ALL.into_iter().find(|of| *of != Outcome::Ok && outcomes.count(*of) > 0);
+    let because = bad.map(|of| format!(": {} ({})", of.name(), of.meaning()));
+    Some(format!("{} failed{}", step_name(plan, request), because.unwrap_or_default()))
+}
+
 /// The first value of a trial that its place in a request cannot have.
 pub(super) fn unfit_report(trial: &Trial) -> Option<UnfitReport> {
     let unfit = trial.measurement.sessions.as_ref()?.unfit.as_ref()?;
@@ -245,11 +293,17 @@ pub(super) fn unfit_report(trial: &Trial) -> Option<UnfitReport> {
         Some(Part::Path) => "the URL".to_owned(),
         Some(Part::Body) | None => "the body".to_owned(),
     };
+    let place = match unfit.reason {
+        UnfitReason::NoCount | UnfitReason::NoArray => "the 'repeat' before".to_owned(),
+        _ => place,
+    };
     let because = match unfit.reason {
         UnfitReason::Control => "a header is one line of text without control characters",
         UnfitReason::Semicolon => "';' ends the value of a cookie",
         UnfitReason::Empty => "a URL has at least one character",
         UnfitReason::Elsewhere => "all requests go to the target",
+        UnfitReason::NoCount => "steps are repeated a whole number of times",
+        UnfitReason::NoArray => "steps are repeated for each element of a JSON array",
     };
     Some(UnfitReport {
         step: step_name(plan, unfit.request),
@@ -281,14 +335,14 @@ impl SessionNames {
             if is_sum {
                 Some("other steps".to_owned())
             } else {
-                (!plan.is_redirected(number)).then(|| step_name(plan, number))
+                (!plan.is_unlisted(number)).then(|| step_name(plan, number))
             }
         });
         let mut seen = BTreeMap::new();
         let steps = names.map(|name| name.map(|name| distinct(name, &mut seen)));
         SessionNames {
             steps: steps.collect(),
-            kinds: plan.kinds.iter().map(|kind| kind.name.clone()).collect(),
+            kinds: plan.kinds_of_load().map(|(_, kind)| kind.name.clone()).collect(),
         }
     }
 }
@@ -308,8 +362,13 @@ pub(super) fn step_name(plan: &SessionPlan, request: u32) -> String {
     let Some(step) = plan.requests.get(request as usize) else {
         return String::new();
     };
-    match plan.kinds.get(usize::from(step.kind)) {
-        Some(kind) if plan.kinds.len() > 1 => format!("{}: {}", kind.name, step.name),
-        _ => step.name.clone(),
+    of_session(plan, step.kind, &step.name)
+}
+
+/// A name, after that of its session where there are several.
+fn of_session(plan: &SessionPlan, kind: u16, name: &str) -> String {
+    match plan.kinds.get(usize::from(kind)) {
+        Some(kind) if plan.kinds_of_load().count() > 1 => format!("{}: {name}", kind.name),
+        _ => name.to_owned(),
     }
 }

@@ -168,10 +168,10 @@ fn failures(trial: &Trial, run: &Range<usize>) -> u64 {
 /// Where a load has times without any operation of its own, silence says nothing.
 fn asks_all_the_time(load: &Load) -> bool {
     match load {
-        Load::Closed { pause, .. } => {
-            pause.law.is_zero()
-                || pause.kind == PauseKind::Think
-                    && !matches!(pause.law, knee_load::law::Law::Fixed(_))
+        Load::Closed { pause, stages, .. } => {
+            let is_fixed = matches!(pause.law, knee_load::law::Law::Fixed(_));
+            let pauses_vary = pause.kind == PauseKind::Think && !is_fixed;
+            stages.is_empty() && (pause.law.is_zero() || pauses_vary)
         }
         Load::Open(open) => open.arrival.asks_all_the_time(),
         Load::Overload(_) => false,

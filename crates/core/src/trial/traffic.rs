@@ -39,7 +39,7 @@ pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
 fn targets(measured: &[TargetMeasured], target: &Target, window: Nanos) -> Vec<TargetReport> {
     let (requests, plan) = (&target.requests, target.sessions.as_deref());
     let recording = &target.recording;
-    let is_step = |index: usize| !plan.is_some_and(|plan| plan.is_redirected(index as u32));
+    let is_step = |index: usize| !plan.is_some_and(|plan| plan.is_unlisted(index as u32));
     let rows = measured.iter().enumerate().map(|(index, target)| {
         let further = requests.len().saturating_sub(measured.len());
         let is_sum = further > 0 && index + 1 == measured.len();

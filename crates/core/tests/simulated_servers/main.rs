@@ -23,7 +23,7 @@ fn open(per_s: u64, arrival: ArrivalLaw) -> Load {
 }
 
 fn closed(vusers: u32, think: Law) -> Load {
-    Load::Closed { vusers, pause: Pause { kind: PauseKind::Think, law: think } }
+    Load::Closed { vusers, pause: Pause { kind: PauseKind::Think, law: think }, stages: Vec::new() }
 }
 
 fn ms(ms: u64) -> Nanos {

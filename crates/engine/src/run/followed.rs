@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(followed("50000/s", 10_000, true), Some(4));
         assert_eq!(followed("50000/s", 16, true), Some(2), "-c 16");
         assert_eq!(followed("1000/s", 10_000, false), Some(8));
-        let closed = Load::Closed { vusers: 256, pause: Pause::NONE };
+        let closed = Load::Closed { vusers: 256, pause: Pause::NONE, stages: Vec::new() };
         assert_eq!(one_of_connections(&closed, 256, PATIENCE, true), Some(32));
         let shared = one_of_connections(&closed, 1, PATIENCE, true);
         assert_eq!(shared, Some(1), "HTTP/2 over -c 1");

@@ -247,7 +247,9 @@ fn address() -> RawAddress {
 
 fn load(rng: &mut Rng, connections_max: u32) -> Load {
     match pick(rng, 5) {
-        0 | 1 => Load::Closed { vusers: 1 + pick(rng, 8) as u32, pause: Pause::NONE },
+        0 | 1 => {
+            Load::Closed { vusers: 1 + pick(rng, 8) as u32, pause: Pause::NONE, stages: Vec::new() }
+        }
         2 | 3 => Load::Open(OpenLoad {
             rate: Rate::per_second(20 + pick(rng, 400)).unwrap(),
             arrival: ArrivalLaw::Poisson,
@@ -289,8 +291,8 @@ fn plan() -> SessionPlan {
             weight: 1,
             data: Vec::new(),
             program,
-            variables: 0,
-            counters: 0,
+            variables: Vec::new(),
+            repetitions: Vec::new(),
             new_connection: false,
         }],
         requests: vec![step(None, true), step(Some(Nanos::from_millis(40)), false)],

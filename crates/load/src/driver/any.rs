@@ -38,8 +38,9 @@ impl AnyDriver {
     fn trying_once(spec: &TrialSpec, share: Share) -> AnyDriver {
         match &spec.load {
             Load::Open(load) => AnyDriver::Open(OpenLoop::new(spec, load, share)),
-            Load::Closed { vusers, pause } => {
-                AnyDriver::Closed(ClosedLoop::new(spec, *vusers, *pause, share))
+            Load::Closed { vusers, pause, stages } => {
+                let closed = ClosedLoop::new(spec, *vusers, *pause, share);
+                AnyDriver::Closed(closed.in_stages(stages))
             }
             Load::Overload(load) => match &load.scheme {
                 ConnectScheme::Simple { clients } => {

@@ -4,7 +4,7 @@ use super::{Action, Driver};
 use crate::measure::Completion;
 use crate::measure::Op;
 use crate::rng::{self, Rng};
-use crate::spec::{Pause, PauseKind, Share, TrialSpec};
+use crate::spec::{Pause, PauseKind, Share, TrialSpec, UserStage};
 use crate::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -45,6 +45,8 @@ pub struct ClosedLoop {
     pausing: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Failures in a row, per lane.
     failures: Vec<u8>,
+    /// How many users of all are there over time; empty: all.
+    stages: Box<[UserStage]>,
 }
 
 impl ClosedLoop {
@@ -67,7 +69,20 @@ impl ClosedLoop {
             ready: VecDeque::with_capacity(lanes as usize),
             pausing: BinaryHeap::with_capacity(lanes as usize),
             failures: vec![0; lanes as usize],
+            stages: Box::default(),
         }
+    }
+
+    /// The same, with this number of users over time. A user who is not there any more ends the
+    /// operation under way.
+    pub fn in_stages(self, stages: &[UserStage]) -> ClosedLoop {
+        ClosedLoop { stages: stages.into(), ..self }
+    }
+
+    /// The number of the user of a lane among all, from 0 on.
+    #[inline]
+    fn user(&self, lane: u32) -> u32 {
+        lane * self.share.of + self.share.index
     }
 
     #[inline]
@@ -80,9 +95,12 @@ impl ClosedLoop {
     /// Begin of the next user who has not begun yet.
     #[inline]
     fn fresh_moment(&self) -> Option<Nanos> {
-        let user = u64::from(self.fresh) * u64::from(self.share.of) + u64::from(self.share.index);
-        let moment = Nanos(user * RAMP_UP_STEP.0);
-        (self.fresh < self.lanes && moment < self.end).then_some(moment)
+        if self.fresh >= self.lanes {
+            return None;
+        }
+        let user = self.user(self.fresh);
+        let moment = Nanos(u64::from(user) * RAMP_UP_STEP.0);
+        UserStage::first(&self.stages, user + 1, moment).filter(|moment| *moment < self.end)
     }
 
     /// Intended time of the user's next operation.
@@ -141,8 +159,10 @@ impl Driver for ClosedLoop {
     fn on_completion(&mut self, completion: &Completion, now: Nanos) {
         debug_assert!(self.in_flight > 0, "a completion without a start");
         self.in_flight = self.in_flight.saturating_sub(1);
-        let intended = self.next_intended(completion);
         let lane = completion.lane;
+        let intended = self.next_intended(completion);
+        let intended = UserStage::first(&self.stages, self.user(lane) + 1, intended);
+        let intended = intended.unwrap_or(Nanos::MAX);
         if intended >= self.end || now >= self.end {
             // This user has done with the trial.
         } else if intended <= now {

@@ -17,7 +17,7 @@ fn open(per_s: u64, in_flight_max: Option<u32>) -> Load {
 }
 
 fn closed(vusers: u32, pause: Pause) -> Load {
-    Load::Closed { vusers, pause }
+    Load::Closed { vusers, pause, stages: Vec::new() }
 }
 
 fn fixed(kind: PauseKind, ms: u64) -> Pause {

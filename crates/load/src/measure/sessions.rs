@@ -14,6 +14,9 @@ pub const UNEXPECTED_KEPT: usize = 3;
 pub struct SessionsMeasured {
     /// By kind of session.
     pub kinds: Vec<SessionMeasured>,
+    /// How long each group of the plan took, where a session came to its end within the window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Histogram>,
     /// The first responses that were not what was expected.
     pub unexpected: Vec<Unexpected>,
     /// The data set that had no record left for a user, which ended the load.
@@ -27,6 +30,9 @@ pub struct SessionsMeasured {
     /// The programs that give values to steps; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<ProgramsMeasured>,
+    /// The variables of the first session that came to its end, where the plan keeps them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Vec<Vec<u8>>>,
 }
 
 /// A data set without a record for the next user.
@@ -102,6 +108,7 @@ impl SessionsMeasured {
     pub fn new(plan: &SessionPlan) -> SessionsMeasured {
         SessionsMeasured {
             kinds: vec![SessionMeasured::default(); plan.kinds.len()],
+            groups: vec![Histogram::default(); plan.groups.len()],
             programs: (!plan.programs.is_empty()).then(ProgramsMeasured::default),
             ..SessionsMeasured::default()
         }
@@ -122,12 +129,15 @@ impl SessionsMeasured {
             let pairs = self.kinds.iter_mut().zip(other.kinds);
             pairs.for_each(|(mine, theirs)| mine.merge(theirs));
         }
+        self.groups.resize(self.groups.len().max(other.groups.len()), Histogram::default());
+        self.groups.iter_mut().zip(&other.groups).for_each(|(mine, theirs)| mine.merge(theirs));
         self.unexpected.extend(other.unexpected);
         self.unexpected.truncate(UNEXPECTED_KEPT);
         // Until the last worker has none, there are records.
         let ran_out = self.ran_out.take().into_iter().chain(other.ran_out);
         self.ran_out = ran_out.max_by_key(|ran_out| ran_out.after);
         self.unfit = self.unfit.take().or(other.unfit);
+        self.kept = self.kept.take().or(other.kept);
         match (&mut self.attempts, other.attempts) {
             (Some(mine), Some(theirs)) => {
                 mine.outcomes.merge(&theirs.outcomes);

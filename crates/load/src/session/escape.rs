@@ -2,7 +2,7 @@
 
 use super::fill::put_hex;
 use super::origin::Origin;
-use super::plan::Escape;
+use super::template::Escape;
 use crate::percent::COMPONENT;
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,10 @@ pub enum UnfitReason {
     Empty,
     /// All requests of a scenario go to one server.
     Elsewhere,
+    /// Steps are repeated a whole number of times.
+    NoCount,
+    /// Steps are repeated for each element of a JSON array.
+    NoArray,
 }
 
 /// Makes what lies in `out` from `from` on fit for its place.

@@ -1,7 +1,7 @@
 //! Values that fill the holes of a request.
 
 use super::escape::{Place, UnfitReason, encode, escape};
-use super::plan::{Fill, Function, Template, TemplatePiece, TimeFormat};
+use super::template::{Fill, Function, Template, TemplatePiece, TimeFormat};
 use super::users::Users;
 use super::walk::UserState;
 use crate::date::put_rfc3339_ms;
@@ -114,6 +114,10 @@ impl FillScope<'_> {
                 TemplatePiece::Column { data, column } => {
                     let row = self.learnt.row(*data);
                     out.extend_from_slice(self.users.cell(row, *column).as_bytes());
+                }
+                TemplatePiece::Setup(number) => {
+                    let given = self.users.plan().given.get(usize::from(*number));
+                    out.extend_from_slice(given.map_or(&[], Vec::as_slice));
                 }
                 TemplatePiece::Cookies => self.learnt.jar.put(self.path, self.realtime_ns, out),
                 TemplatePiece::Call(function) => self.call(function, out),

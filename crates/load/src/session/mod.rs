@@ -7,11 +7,14 @@
 mod answer;
 mod escape;
 mod fill;
+mod html;
 mod jar;
 pub(crate) mod json;
+mod judge;
 mod origin;
 mod plan;
 mod response_reader;
+mod template;
 mod users;
 mod walk;
 
@@ -19,14 +22,16 @@ pub use answer::{PendingAction, PendingStep, ProgramAnswer};
 pub use escape::UnfitReason;
 pub use escape::is_bare_json;
 pub use fill::Fills;
+pub use html::Selector;
 pub use json::parse_pointer;
+pub use judge::{Condition, Match, Pattern, Relation};
 pub use origin::Origin;
 pub use origin::remove_dot_segments;
 pub use plan::{
-    Ask, Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function, HiddenValues,
-    Instruction, Match, Program, Relation, RequestStep, SessionKind, SessionPlan, Source, Template,
-    TemplatePiece, TimeFormat,
+    Ask, DataSet, Deal, Expectation, Extraction, HiddenValues, Instruction, Passes, Program,
+    Repetition, RequestStep, SessionKind, SessionPlan, Source, StepGroup,
 };
 pub use response_reader::{ResponseReader, ResponseReaders};
+pub use template::{Escape, Fill, Function, Template, TemplatePiece, TimeFormat};
 pub use users::{Plan, Users};
 pub use walk::{AfterResponse, Next, Unexpected, UnfitValue, Walk, WholeResponse};

@@ -1,5 +1,8 @@
 //! The plan of sessions, settled before a run. Nothing in it is looked up by name.
 
+use super::html::Selector;
+use super::judge::{Condition, Match, Pattern};
+use super::template::{Fill, Template, TemplatePiece};
 use crate::law::Law;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -13,6 +16,9 @@ pub struct SessionPlan {
     pub kinds: Vec<SessionKind>,
     /// What is done with each request of the target, by its number there.
     pub requests: Vec<RequestStep>,
+    /// Groups of steps that are reported as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<StepGroup>,
     /// Records that are dealt to users.
     pub data: Vec<DataSet>,
     /// Programs that steps ask for values; each worker has one process of each.
@@ -21,6 +27,18 @@ pub struct SessionPlan {
     /// What of responses is not shown.
     #[serde(default)]
     pub unshown: HiddenValues,
+    /// The kind that is done once before the load, and the one after it. Their weights are 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<u16>,
+    /// See `setup`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teardown: Option<u16>,
+    /// The values of the variables of `setup`, once it was done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given: Vec<Vec<u8>>,
+    /// The kind whose variables are kept where a session comes to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps: Option<u16>,
 }
 
 /// Secrets that the report of an unexpected response hides.
@@ -63,10 +81,28 @@ pub struct Ask {
 }
 
 impl SessionPlan {
-    /// Whether this request is only what redirections of a step are followed with.
-    pub fn is_redirected(&self, request: u32) -> bool {
+    /// Whether this request has no figures of its own: it follows redirections of a step, or
+    /// belongs to sessions before or after the load.
+    pub fn is_unlisted(&self, request: u32) -> bool {
+        let step = self.requests.get(request as usize);
+        let kind = step.and_then(|step| self.kinds.get(usize::from(step.kind)));
         let mut steps = self.requests.iter();
-        steps.any(|step| step.redirected == Some(request))
+        kind.is_some_and(|kind| kind.weight == 0)
+            || steps.any(|step| step.redirected == Some(request))
+    }
+
+    /// The kinds of the load, by their numbers.
+    pub fn kinds_of_load(&self) -> impl Iterator<Item = (u16, &SessionKind)> {
+        (0u16..).zip(&self.kinds).filter(|(_, kind)| kind.weight > 0)
+    }
+
+    /// The same plan in which all users are of this kind, and what they know at the end is kept.
+    pub fn only(mut self, number: u16) -> SessionPlan {
+        for (other, kind) in (0u16..).zip(&mut self.kinds) {
+            kind.weight = u32::from(other == number);
+        }
+        self.keeps = Some(number);
+        self
     }
 }
 
@@ -75,16 +111,18 @@ impl SessionPlan {
 pub struct SessionKind {
     /// Its name.
     pub name: String,
-    /// Of all users, those of this kind have this share of the sum of all weights. At least 1.
+    /// Of all users, those of this kind have this share of the sum of all weights. 0 for one that
+    /// no user of the load follows.
     pub weight: u32,
     /// A record of each of these data sets is dealt to a user that begins.
     pub data: Vec<u16>,
     /// Its steps. The session is over at their end.
     pub program: Vec<Instruction>,
-    /// How many variables it has.
-    pub variables: u16,
-    /// How many repetitions lie in one another or after one another.
-    pub counters: u16,
+    /// The names of its variables, by their numbers.
+    pub variables: Vec<String>,
+    /// Its repetitions, by their numbers.
+    #[serde(default)]
+    pub repetitions: Vec<Repetition>,
     /// Each session begins on a connection of its own, which ends with it. Otherwise a connection
     /// is kept for the next user.
     pub new_connection: bool,
@@ -93,10 +131,7 @@ pub struct SessionKind {
 impl SessionKind {
     /// The request that it begins with, where no condition says otherwise.
     pub fn first_request(&self) -> Option<u32> {
-        self.program.iter().find_map(|instruction| match instruction {
-            Instruction::Request(request) => Some(*request),
-            _ => None,
-        })
+        self.program.iter().find_map(Instruction::request)
     }
 }
 
@@ -108,21 +143,8 @@ pub enum Instruction {
     Request(u32),
     /// Waits for a time drawn from this law.
     Think(Law),
-    /// Repeats the instructions up to the [`Again`](Instruction::Again) of the same counter, at
-    /// least once.
-    Begin {
-        /// Its counter.
-        counter: u16,
-        /// How many times.
-        times: u32,
-    },
-    /// Goes back to just after its [`Begin`](Instruction::Begin), until that was done often enough.
-    Again {
-        /// The counter of that.
-        counter: u16,
-        /// The instruction after it.
-        to: u32,
-    },
+    /// Goes on at this instruction.
+    Jump(u32),
     /// Goes on at an instruction unless this is so.
     Unless {
         /// What is asked.
@@ -130,6 +152,74 @@ pub enum Instruction {
         /// Where to go on otherwise.
         to: u32,
     },
+    /// Begins a repetition of the session, by its number, before its first pass.
+    Begin(u16),
+    /// Before each pass of a repetition: goes on at `end` if there is none left.
+    Pass {
+        /// Its number.
+        repetition: u16,
+        /// The instruction after it.
+        end: u32,
+    },
+    /// Goes on at one of these instructions. Each has the sum of the weights up to its own.
+    Choose(Vec<(u64, u32)>),
+    /// Sets a variable.
+    Set {
+        /// The variable.
+        variable: u16,
+        /// Its value.
+        value: Template,
+    },
+    /// A group of steps begins, by its number in the plan.
+    Enter(u16),
+    /// That group ends.
+    Leave(u16),
+}
+
+impl Instruction {
+    /// The request that it sends.
+    pub fn request(&self) -> Option<u32> {
+        match self {
+            Instruction::Request(request) => Some(*request),
+            _ => None,
+        }
+    }
+}
+
+/// Steps that are done several times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Repetition {
+    /// How often.
+    pub passes: Passes,
+    /// The most passes of `While` and `Until`.
+    pub at_most: u32,
+    /// The variable that a pass sets: its element, or its number from 0 on.
+    pub variable: Option<u16>,
+}
+
+/// How often steps are done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Passes {
+    /// As often as this whole number says, read at the begin.
+    Times(Template),
+    /// Once for each of these values.
+    List(Vec<Template>),
+    /// Once for each element of this JSON array, read at the begin.
+    Elements(Template),
+    /// As long as this is so before a pass.
+    While(Condition),
+    /// Until this is so after a pass.
+    Until(Condition),
+}
+
+/// Steps that are reported as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepGroup {
+    /// Its name.
+    pub name: String,
+    /// Which kind of session it belongs to.
+    pub kind: u16,
 }
 
 /// A request as a step of a session.
@@ -173,156 +263,6 @@ impl RequestStep {
     }
 }
 
-/// What a hole is filled with.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fill {
-    /// The value.
-    pub value: Template,
-    /// What it is made fit for.
-    pub escape: Escape,
-}
-
-/// How a value is made fit for the place it is put into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Escape {
-    /// As it is.
-    None,
-    /// A part of a URL, such as a name or a value of its query: all but unreserved characters are
-    /// percent-encoded (RFC 3986 §2.3).
-    Component,
-    /// What may be a whole segment of a path. Percent-encodes what a part of a URL does, and also
-    /// `.` and `..`, as they would lead to another path.
-    Segment,
-    /// A piece of a URL: only bytes that no request line may have are percent-encoded (RFC 3986
-    /// §2.1); `/`, `?`, `&` and `%` stay.
-    #[serde(alias = "path")]
-    UrlPiece,
-    /// The begin of a URL: a path, a URL of the target, or a reference that is relative to the
-    /// request before (RFC 3986 §4.2). Anything else is refused.
-    Link,
-    /// The value of a header: a control character is refused, so that no value adds a header.
-    Header,
-    /// A value within the header `Cookie`: as that of a header, and `;` is refused too.
-    Cookie,
-    /// As the inside of a JSON string (RFC 8259 §7).
-    Json,
-    /// As a JSON value: a number, `true`, `false` or `null` where it is one, and a string else.
-    JsonValue,
-    /// As a value of `application/x-www-form-urlencoded`.
-    Form,
-}
-
-/// A text with parts that are put in when it is needed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Template(pub Vec<TemplatePiece>);
-
-/// A part of a [`Template`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TemplatePiece {
-    /// This text.
-    Text(String),
-    /// The value of a variable, empty until it has one.
-    Variable(u16),
-    /// A column of the record that was dealt from a data set.
-    Column {
-        /// Which of the data sets of its kind of session.
-        data: u16,
-        /// Which column.
-        column: u16,
-    },
-    /// The cookies that the session has for this request, as in `a=1; b=2`; empty where it has
-    /// none.
-    Cookies,
-    /// What a function gives.
-    Call(Box<Function>),
-}
-
-/// What a template may call. `env` is not among them: it is settled before the run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Function {
-    /// A whole number from `low` to `high`, both included, each as likely.
-    Random {
-        /// The least.
-        low: i64,
-        /// The greatest, not below `low`.
-        high: i64,
-    },
-    /// A random UUID (RFC 9562 §5.4), from the seed of the run.
-    Uuid,
-    /// The time of day.
-    Now(TimeFormat),
-    /// A number that no other call of the run gives: 1, 2, 3, … where there is one worker.
-    Seq,
-    /// Base64 with padding (RFC 4648 §4).
-    Base64(Template),
-    /// HMAC with SHA-256 (RFC 2104), in lowercase hexadecimal.
-    HmacSha256 {
-        /// The key.
-        key: Template,
-        /// What is signed.
-        message: Template,
-    },
-    /// Percent-encoding of all but unreserved characters (RFC 3986 §2.3).
-    UrlEncode(Template),
-    /// The text as it is, also in a place that would encode it.
-    Raw(Template),
-}
-
-impl TemplatePiece {
-    /// Whether one of these pieces, or of those that a call among them is made with, is such.
-    pub fn any(pieces: &[TemplatePiece], is_such: &impl Fn(&TemplatePiece) -> bool) -> bool {
-        pieces.iter().any(|piece| {
-            let within = |template: &Template| TemplatePiece::any(&template.0, is_such);
-            let inside = match piece {
-                TemplatePiece::Call(function) => match &**function {
-                    Function::Base64(of) | Function::UrlEncode(of) | Function::Raw(of) => {
-                        within(of)
-                    }
-                    Function::HmacSha256 { key, message } => within(key) || within(message),
-                    Function::Random { .. } | Function::Uuid | Function::Now(_) | Function::Seq => {
-                        false
-                    }
-                },
-                TemplatePiece::Text(_)
-                | TemplatePiece::Variable(_)
-                | TemplatePiece::Column { .. }
-                | TemplatePiece::Cookies => false,
-            };
-            inside || is_such(piece)
-        })
-    }
-}
-
-impl Function {
-    /// Whether it gives a number, as JSON has them too.
-    pub fn is_number(&self) -> bool {
-        match self {
-            Function::Random { .. } | Function::Seq => true,
-            Function::Now(moment) => *moment != TimeFormat::Rfc3339,
-            Function::Uuid
-            | Function::Base64(_)
-            | Function::HmacSha256 { .. }
-            | Function::UrlEncode(_)
-            | Function::Raw(_) => false,
-        }
-    }
-}
-
-/// How a time of day is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TimeFormat {
-    /// Whole seconds since 1970 began.
-    UnixS,
-    /// Whole milliseconds since then.
-    UnixMs,
-    /// As in `2026-11-22T20:51:38.123Z` (RFC 3339).
-    Rfc3339,
-}
-
 /// What a response has to be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -338,18 +278,6 @@ pub enum Expectation {
         /// What it has to be.
         is: Match,
     },
-}
-
-/// What a value has to be.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Match {
-    /// There is one.
-    Exists,
-    /// There is one, and this text is it.
-    Equals(Template),
-    /// There is one, and this text is in it.
-    Contains(Template),
 }
 
 /// A variable that is set from a response.
@@ -382,6 +310,25 @@ pub enum Source {
         before: String,
         /// What comes after.
         after: String,
+        /// Its character references of HTML are resolved.
+        #[serde(default)]
+        unescape: bool,
+    },
+    /// The first place in the body that a regular expression matches.
+    Regex {
+        /// The expression.
+        pattern: Pattern,
+        /// The group whose text it is; 0 is the whole match.
+        group: u16,
+        /// Its character references of HTML are resolved.
+        unescape: bool,
+    },
+    /// The first element of an HTML body that a CSS selector matches.
+    Css {
+        /// The selector.
+        selector: Selector,
+        /// The attribute whose value it is, in lowercase; without one it is the element's text.
+        attribute: Option<String>,
     },
     /// The whole body.
     Body,
@@ -396,38 +343,20 @@ impl fmt::Display for Source {
             Source::Json(pointer) => write!(f, "{pointer} in the JSON of the body"),
             Source::Header(name) => write!(f, "the header {name}"),
             Source::Cookie(name) => write!(f, "the cookie {name}"),
-            Source::Between { before, after } => {
+            Source::Between { before, after, .. } => {
                 write!(f, "a text between '{before}' and '{after}' in the body")
+            }
+            Source::Regex { pattern, .. } => write!(f, "a match of /{pattern}/ in the body"),
+            Source::Css { selector, attribute: None } => {
+                write!(f, "an element '{selector}' in the body")
+            }
+            Source::Css { selector, attribute: Some(name) } => {
+                write!(f, "the attribute {name} of an element '{selector}' in the body")
             }
             Source::Body => f.write_str("the body"),
             Source::Status => f.write_str("the status"),
         }
     }
-}
-
-/// Something that is so or not.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Condition {
-    /// The left side.
-    pub left: Template,
-    /// What is asked of them.
-    pub relation: Relation,
-    /// The right side.
-    pub right: Template,
-}
-
-/// How two texts are compared: as numbers where both are numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Relation {
-    /// They are the same.
-    Equal,
-    /// They are not.
-    NotEqual,
-    /// The left is less.
-    Less,
-    /// The left is greater.
-    Greater,
 }
 
 /// Records. Each user that begins is dealt one of them.

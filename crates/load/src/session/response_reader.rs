@@ -1,7 +1,9 @@
 //! Values that are looked for in responses while they arrive.
 
+use super::html::{Selector, find_element, unescaped};
 use super::jar;
 use super::json::{CaptureState, JsonScan, Pointer, VALUE_BYTES_MAX, ValueCapture};
+use super::judge::Pattern;
 use super::plan::{Expectation, RequestStep, SessionPlan, Source};
 
 /// Bytes of a body that are kept to show an unexpected response.
@@ -9,6 +11,9 @@ const SAMPLE_BYTES_MAX: usize = 160;
 
 /// Bytes of `Set-Cookie` headers that are kept of one response.
 const SET_COOKIES_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes of a page that are kept to look for patterns and elements in it.
+const PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// No session.
 const NONE: u32 = u32::MAX;
@@ -36,14 +41,18 @@ struct Probes {
     /// Where each expectation's value is, then each extraction's.
     places: Vec<Option<usize>>,
     wants_location: bool,
+    /// Whether the body is kept until its end.
+    wants_page: bool,
 }
 
 #[derive(Debug)]
 enum BodyProbe {
     Header(String),
     Cookie(String),
-    Between(Vec<u8>, Vec<u8>),
+    Between { before: Vec<u8>, after: Vec<u8>, unescape: bool },
     Body,
+    Regex { pattern: Pattern, group: u16, unescape: bool },
+    Css { selector: Selector, attribute: Option<String> },
 }
 
 /// The values found in one response.
@@ -58,6 +67,8 @@ pub struct ResponseReader {
     set_cookies_ends: Vec<u32>,
     location: Vec<u8>,
     sample: Vec<u8>,
+    page: Vec<u8>,
+    is_page_cut: bool,
     is_encoded: bool,
 }
 
@@ -93,6 +104,7 @@ impl Probes {
             };
             probes.places.push(place);
         }
+        probes.wants_page = probes.others.iter().any(BodyProbe::is_of_page);
         probes
     }
 }
@@ -103,12 +115,54 @@ impl BodyProbe {
             Source::Json(_) | Source::Status => None,
             Source::Header(name) => Some(BodyProbe::Header(name.clone())),
             Source::Cookie(name) => Some(BodyProbe::Cookie(name.clone())),
-            Source::Between { before, after } => {
-                let texts = [before, after].map(|text| text.as_bytes().to_vec());
-                let [before, after] = texts;
-                Some(BodyProbe::Between(before, after))
+            Source::Between { before, after, unescape } => {
+                let [before, after] = [before, after].map(|text| text.as_bytes().to_vec());
+                Some(BodyProbe::Between { before, after, unescape: *unescape })
+            }
+            Source::Regex { pattern, group, unescape } => Some(BodyProbe::Regex {
+                pattern: pattern.clone(),
+                group: *group,
+                unescape: *unescape,
+            }),
+            Source::Css { selector, attribute } => {
+                Some(BodyProbe::Css { selector: selector.clone(), attribute: attribute.clone() })
             }
             Source::Body => Some(BodyProbe::Body),
+        }
+    }
+
+    fn is_of_page(&self) -> bool {
+        matches!(self, BodyProbe::Regex { .. } | BodyProbe::Css { .. })
+    }
+
+    /// Ends the search with the end of the body.
+    fn end(&self, page: &[u8], found: &mut ValueCapture) {
+        match self {
+            BodyProbe::Body if found.state == CaptureState::Coming => {
+                found.state = CaptureState::Whole;
+            }
+            BodyProbe::Between { unescape: true, .. } if found.state == CaptureState::Whole => {
+                let plain = unescaped(&found.bytes);
+                found.set(&plain);
+            }
+            BodyProbe::Regex { pattern, group, unescape } => {
+                let captures = pattern.regex.captures(page);
+                let value = captures.as_ref().and_then(|groups| groups.get(usize::from(*group)));
+                match value.map(|value| value.as_bytes()) {
+                    Some(value) if *unescape => found.set(&unescaped(value)),
+                    Some(value) => found.set(value),
+                    None => {}
+                }
+            }
+            BodyProbe::Css { selector, attribute } => {
+                if let Some(value) = find_element(page, selector, attribute.as_deref()) {
+                    found.set(&value);
+                }
+            }
+            BodyProbe::Header(_)
+            | BodyProbe::Cookie(_)
+            | BodyProbe::Between { .. }
+            | BodyProbe::Body => {}
         }
     }
 }
@@ -161,18 +215,18 @@ impl ResponseReaders {
         Some((reading, probes))
     }
 
-    /// What was found in the last response to a session. The response is over.
-    pub(super) fn take(&mut self, session: u32) -> ReadResponse<'_> {
+    /// Ends the response to a session: what was found in it.
+    pub(super) fn end(&mut self, session: u32) -> ReadResponse<'_> {
         let reading = &mut self.readings[session as usize];
         let probes = &self.probes[reading.request as usize];
-        reading.json.end(&mut reading.found[..probes.pointers.len()]);
-        for (other, found) in probes.others.iter().zip(&mut reading.found[probes.pointers.len()..])
-        {
-            if matches!(other, BodyProbe::Body) && found.state == CaptureState::Coming {
-                found.state = CaptureState::Whole;
-            }
-        }
+        reading.end(probes);
         ReadResponse { reading, probes }
+    }
+
+    /// What was found in the last response to a session, which has ended.
+    pub(super) fn found(&self, session: u32) -> ReadResponse<'_> {
+        let reading = &self.readings[session as usize];
+        ReadResponse { reading, probes: &self.probes[reading.request as usize] }
     }
 }
 
@@ -196,8 +250,36 @@ impl ReadResponse<'_> {
         match found.map(|f| f.state) {
             Some(CaptureState::TooLong) => "its value is longer than 64 KiB",
             _ if self.reading.is_encoded => "the body is compressed",
+            _ if self.is_cut(number) => "there is none in the first 1 MiB of the body",
             _ => "there is none",
         }
+    }
+
+    /// Whether it may have such a value that could not be read.
+    pub(super) fn is_unknown(&self, number: usize) -> bool {
+        let Some(place) = self.probes.places.get(number).copied().flatten() else {
+            return false;
+        };
+        let is_of_body = match place.checked_sub(self.probes.pointers.len()) {
+            None => true,
+            Some(other) => match self.probes.others.get(other) {
+                Some(BodyProbe::Header(_) | BodyProbe::Cookie(_)) | None => false,
+                Some(_) => true,
+            },
+        };
+        match self.reading.found.get(place).map(|found| found.state) {
+            Some(CaptureState::TooLong) => true,
+            Some(CaptureState::Whole) => false,
+            _ => is_of_body && self.reading.is_encoded || self.is_cut(number),
+        }
+    }
+
+    /// Whether only the begin of the body was searched for this.
+    fn is_cut(&self, number: usize) -> bool {
+        let place = self.probes.places.get(number).copied().flatten();
+        let other = place.and_then(|place| place.checked_sub(self.probes.pointers.len()));
+        let probe = other.and_then(|other| self.probes.others.get(other));
+        self.reading.is_page_cut && probe.is_some_and(BodyProbe::is_of_page)
     }
 
     pub(super) fn set_cookies(&self) -> impl Iterator<Item = &[u8]> {
@@ -232,7 +314,17 @@ impl ResponseReader {
         self.set_cookies_ends.clear();
         self.location.clear();
         self.sample.clear();
+        self.page.clear();
+        self.is_page_cut = false;
         self.is_encoded = false;
+    }
+
+    fn end(&mut self, probes: &Probes) {
+        let (json, others) = self.found.split_at_mut(probes.pointers.len());
+        self.json.end(json);
+        for (probe, found) in probes.others.iter().zip(others) {
+            probe.end(&self.page, found);
+        }
     }
 
     fn field(&mut self, name: &[u8], value: &[u8], probes: &Probes) {
@@ -275,6 +367,11 @@ impl ResponseReader {
         if !json.is_empty() {
             self.json.feed(bytes, &probes.pointers, json);
         }
+        if probes.wants_page {
+            let room = PAGE_BYTES_MAX - self.page.len();
+            self.page.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            self.is_page_cut |= bytes.len() > room;
+        }
         for ((other, found), window) in probes.others.iter().zip(others).zip(&mut self.windows) {
             match other {
                 BodyProbe::Body => {
@@ -283,8 +380,13 @@ impl ResponseReader {
                     }
                     found.put(bytes);
                 }
-                BodyProbe::Between(before, after) => between((before, after), bytes, found, window),
-                BodyProbe::Header(_) | BodyProbe::Cookie(_) => {}
+                BodyProbe::Between { before, after, .. } => {
+                    between((before, after), bytes, found, window);
+                }
+                BodyProbe::Header(_)
+                | BodyProbe::Cookie(_)
+                | BodyProbe::Regex { .. }
+                | BodyProbe::Css { .. } => {}
             }
         }
     }
@@ -340,91 +442,4 @@ pub(super) fn find(bytes: &[u8], text: &[u8]) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::session::{Extraction, Match};
-
-    const BODY: &str = "<p>some <b>bold</b> text</p> {\"a\": 1}";
-
-    fn read(sources: &[Source], fields: &[(&str, &str)], pieces: &[&str]) -> Vec<Option<String>> {
-        let extract = sources.iter().map(|source| Extraction {
-            name: "x".to_owned(),
-            variable: 0,
-            source: source.clone(),
-            otherwise: None,
-        });
-        let step = RequestStep {
-            name: String::new(),
-            kind: 0,
-            fills: Vec::new(),
-            expect: vec![Expectation::Value { source: Source::Body, is: Match::Exists }],
-            extract: extract.collect(),
-            redirects: 1,
-            redirected: None,
-            timeout: None,
-            goes_on: false,
-            ask: None,
-        };
-        let plan = SessionPlan { requests: vec![step], ..SessionPlan::default() };
-        let mut readings = ResponseReaders::new(&plan, 1);
-        readings.begin(5, 0, 0);
-        for (name, value) in fields {
-            readings.field(5, name.as_bytes(), value.as_bytes());
-        }
-        for piece in pieces {
-            readings.body(5, piece.as_bytes());
-        }
-        assert!(readings.reads(5) && !readings.reads(4) && !readings.reads(6));
-        let answer = readings.take(0);
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        (1..=sources.len()).map(|number| answer.value(number).map(text)).collect()
-    }
-
-    fn within(before: &str, after: &str) -> Source {
-        Source::Between { before: before.to_owned(), after: after.to_owned() }
-    }
-
-    #[test]
-    fn texts_between_others_however_the_body_is_cut() {
-        let sources = [
-            within("<b>", "</b>"),
-            within("{", "}"),
-            within("</b>", "<b>"),
-            within("none", "</b>"),
-            within("te", "xt"),
-            Source::Body,
-        ];
-        let want = [Some("bold"), Some("\"a\": 1"), None, None, Some(""), Some(BODY)];
-        let want = want.map(|w| w.map(str::to_owned));
-        for cut in 0..=BODY.len() {
-            let (a, b) = BODY.split_at(cut);
-            assert_eq!(read(&sources, &[], &[a, b]), want, "cut at {cut}");
-        }
-        let single: Vec<String> = BODY.chars().map(String::from).collect();
-        let single: Vec<&str> = single.iter().map(String::as_str).collect();
-        assert_eq!(read(&sources, &[], &single), want);
-    }
-
-    #[test]
-    fn headers_and_cookies() {
-        let sources = [
-            Source::Header("x-csrf".to_owned()),
-            Source::Cookie("session".to_owned()),
-            Source::Header("none".to_owned()),
-        ];
-        let fields = [
-            ("X-Csrf", "first"),
-            ("x-csrf", "second"),
-            ("Set-Cookie", "other=1"),
-            ("SET-COOKIE", "session=abc; Path=/"),
-        ];
-        let got = read(&sources, &fields, &[]);
-        assert_eq!(got, [Some("first".to_owned()), Some("abc".to_owned()), None]);
-    }
-
-    #[test]
-    fn a_compressed_body_is_not_searched() {
-        let fields = [("content-encoding", "gzip")];
-        assert_eq!(read(&[Source::Json("/a".to_owned())], &fields, &["{\"a\":1}"]), [None]);
-    }
-}
+mod tests;

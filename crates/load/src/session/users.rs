@@ -256,8 +256,8 @@ mod tests {
             weight,
             data: Vec::new(),
             program: Vec::new(),
-            variables: 0,
-            counters: 0,
+            variables: Vec::new(),
+            repetitions: Vec::new(),
             new_connection: false,
         };
         let plan = SessionPlan { kinds: vec![kind(3), kind(7)], ..SessionPlan::default() };

@@ -1,22 +1,24 @@
 //! The walk of one user through a session: its state, and its next step.
 
-use super::escape::encode_path;
+use super::escape::{UnfitReason, encode_path};
 use super::fill::FillScope;
 use super::jar::Jar;
-use super::plan::{
-    Ask, Condition, Expectation, Instruction, Match, Relation, SessionPlan, Source, Template,
-    TemplatePiece,
-};
-use super::response_reader::{ReadResponse, ResponseReaders, find};
+use super::plan::{Ask, Expectation, Instruction, SessionPlan, Source};
+use super::response_reader::{ReadResponse, ResponseReaders};
+use super::template::{Template, TemplatePiece};
 use super::users::{DealtRecord, Users};
+use crate::rng;
 use crate::time::Nanos;
 use std::rc::Rc;
 
 mod filling;
+mod repeating;
 mod unexpected;
 
 pub use filling::UnfitValue;
 pub use unexpected::Unexpected;
+
+use repeating::RepetitionState;
 
 /// Steps without a request or a pause after which a session yields to others.
 const STEPS_AT_ONCE_MAX: u32 = 10_000;
@@ -54,6 +56,8 @@ pub enum Next {
     Request(u32),
     /// It pauses.
     Think(Nanos),
+    /// It cannot repeat steps, this request the first of them, because of a value.
+    Unfit(u32, UnfitReason),
     /// It is over.
     Over,
 }
@@ -94,7 +98,11 @@ pub struct Walk {
     number: u64,
     kind: u16,
     at: u32,
-    counters: Vec<u32>,
+    repetitions: Vec<RepetitionState>,
+    /// The groups that it is in, and when it came to each.
+    groups: Vec<(u16, Nanos)>,
+    /// Groups that it left since the last call, and when each began and ended.
+    left_groups: Vec<(u16, Nanos, Nanos)>,
     learnt: UserState,
     /// The path that was asked for last.
     path: Vec<u8>,
@@ -116,11 +124,13 @@ impl Walk {
         self.at = 0;
         let plan = Rc::clone(users.plan());
         let kind = &plan.kinds[usize::from(self.kind)];
-        self.counters.clear();
-        self.counters.resize(usize::from(kind.counters), 0);
+        self.repetitions.clear();
+        self.repetitions.resize(kind.repetitions.len(), RepetitionState::default());
+        self.groups.clear();
+        self.left_groups.clear();
         let variables = &mut self.learnt.variables;
         variables.iter_mut().for_each(Vec::clear);
-        variables.resize(usize::from(kind.variables), Vec::new());
+        variables.resize(kind.variables.len(), Vec::new());
         self.learnt.jar.clear();
         self.learnt.rows.clear();
         self.path.clear();
@@ -139,6 +149,11 @@ impl Walk {
         self.number
     }
 
+    /// The values of all its variables.
+    pub fn variables(&self) -> &[Vec<u8>] {
+        &self.learnt.variables
+    }
+
     /// Its kind of session.
     pub fn kind(&self) -> u16 {
         self.kind
@@ -150,12 +165,12 @@ impl Walk {
         self.redirected_from.unwrap_or(request)
     }
 
-    /// What it does next.
-    pub fn next(&mut self, users: &mut Users, realtime_ns: u64) -> Next {
+    /// What it does next, at `due` by the clock of the run.
+    pub fn next(&mut self, users: &mut Users, due: Nanos, realtime_ns: u64) -> Next {
         let plan = Rc::clone(users.plan());
-        let program = &plan.kinds[usize::from(self.kind)].program;
+        let kind = &plan.kinds[usize::from(self.kind)];
         for _ in 0..STEPS_AT_ONCE_MAX {
-            let Some(instruction) = program.get(self.at as usize) else {
+            let Some(instruction) = kind.program.get(self.at as usize) else {
                 return Next::Over;
             };
             self.at += 1;
@@ -166,33 +181,63 @@ impl Walk {
                     return Next::Request(*request);
                 }
                 Instruction::Think(law) => return Next::Think(law.sample(users.rng())),
-                Instruction::Begin { counter, times } => {
-                    self.counters[usize::from(*counter)] = *times;
-                }
-                Instruction::Again { counter, to } => {
-                    let left = &mut self.counters[usize::from(*counter)];
-                    *left = left.saturating_sub(1);
-                    if *left > 0 {
-                        self.at = *to;
-                    }
-                }
+                Instruction::Jump(to) => self.at = *to,
                 Instruction::Unless { condition, to } => {
-                    if !self.is_so(condition, users, realtime_ns) {
+                    if !condition.is_so(&mut |of| self.text(of, users, realtime_ns)) {
                         self.at = *to;
                     }
+                }
+                Instruction::Begin(number) => {
+                    let repetition = &kind.repetitions[usize::from(*number)];
+                    match self.begun(repetition, users, realtime_ns) {
+                        Ok(state) => self.repetitions[usize::from(*number)] = state,
+                        Err(reason) => {
+                            self.repetitions[usize::from(*number)] = RepetitionState::default();
+                            let mut rest = kind.program[self.at as usize..].iter();
+                            let request = rest.find_map(Instruction::request);
+                            return Next::Unfit(request.unwrap_or_default(), reason);
+                        }
+                    }
+                }
+                Instruction::Pass { repetition: number, end } => {
+                    let repetition = &kind.repetitions[usize::from(*number)];
+                    if !self.passes(*number, repetition, users, realtime_ns) {
+                        self.at = *end;
+                    }
+                }
+                Instruction::Choose(arms) => {
+                    let all = arms.last().map_or(0, |(sum, _)| *sum);
+                    let drawn = (rng::unit(users.rng()) * all as f64) as u64;
+                    let chosen = arms.iter().find(|(sum, _)| drawn < *sum).or(arms.last());
+                    self.at = chosen.map_or(self.at, |(_, to)| *to);
+                }
+                Instruction::Set { variable, value } => {
+                    let value = self.text(value, users, realtime_ns);
+                    self.learnt.set(*variable, value);
+                }
+                Instruction::Enter(group) => self.groups.push((*group, due)),
+                Instruction::Leave(_) => {
+                    let left = self.groups.pop();
+                    self.left_groups.extend(left.map(|(group, from)| (group, from, due)));
                 }
             }
         }
         Next::Think(Nanos::ZERO)
     }
 
-    /// The next action and the pause before it. Both are settled before the pause begins, so that a
-    /// program can be asked for the next step's values meanwhile. Of all that a condition may ask
-    /// only the time of day changes in a pause: it is that of the pause's end.
-    pub fn ahead(&mut self, users: &mut Users, realtime_ns: u64) -> (Nanos, Next) {
+    /// A group that it left since the last call, and when that began and ended.
+    #[inline]
+    pub fn take_left(&mut self) -> Option<(u16, Nanos, Nanos)> {
+        self.left_groups.pop()
+    }
+
+    /// The next action and the pause before it, from `due` on. Both are settled before the pause
+    /// begins, so that a program can be asked for the next step's values meanwhile. Of all that a
+    /// condition may ask only the time of day changes in a pause: it is that of the pause's end.
+    pub fn ahead(&mut self, users: &mut Users, due: Nanos, realtime_ns: u64) -> (Nanos, Next) {
         let mut pause = Nanos::ZERO;
         for _ in 0..STEPS_AT_ONCE_MAX {
-            match self.next(users, realtime_ns.saturating_add(pause.0)) {
+            match self.next(users, due + pause, realtime_ns.saturating_add(pause.0)) {
                 Next::Think(time) => pause += time,
                 next => return (pause, next),
             }
@@ -230,7 +275,7 @@ impl Walk {
         readings: &mut ResponseReaders,
         users: &mut Users,
     ) -> AfterResponse {
-        let answer = readings.take(answered.session);
+        let answer = readings.end(answered.session);
         for cookie in answer.set_cookies() {
             let of = (&self.path[..], users.origin());
             self.learnt.jar.take(cookie, of, answered.realtime_ns);
@@ -282,13 +327,8 @@ impl Walk {
                 Expectation::Time(most) => answered.response <= *most,
                 Expectation::Value { source, is } => {
                     let value = value_of(source, number);
-                    let mut text = |template| self.text(template, users, answered.realtime_ns);
-                    match (is, value) {
-                        (_, None) => false,
-                        (Match::Exists, Some(_)) => true,
-                        (Match::Equals(to), Some(value)) => text(to) == value,
-                        (Match::Contains(part), Some(value)) => find(value, &text(part)).is_some(),
-                    }
+                    let mut text = |template: &_| self.text(template, users, answered.realtime_ns);
+                    !answer.is_unknown(number) && is.is_met(value, &mut text)
                 }
             };
             if !is_met {
@@ -322,25 +362,6 @@ impl Walk {
 
     fn text(&self, template: &Template, users: &mut Users, realtime_ns: u64) -> Vec<u8> {
         self.scope(users, realtime_ns).text(template)
-    }
-
-    fn is_so(&self, condition: &Condition, users: &mut Users, realtime_ns: u64) -> bool {
-        let sides = [&condition.left, &condition.right];
-        let [left, right] = sides.map(|side| self.text(side, users, realtime_ns));
-        let number = |text: &[u8]| {
-            let text = std::str::from_utf8(text).ok()?;
-            text.trim().parse::<f64>().ok().filter(|n| n.is_finite())
-        };
-        let order = match (number(&left), number(&right)) {
-            (Some(left), Some(right)) => left.total_cmp(&right),
-            _ => left.cmp(&right),
-        };
-        match condition.relation {
-            Relation::Equal => order.is_eq(),
-            Relation::NotEqual => order.is_ne(),
-            Relation::Less => order.is_lt(),
-            Relation::Greater => order.is_gt(),
-        }
     }
 }
 

@@ -25,7 +25,9 @@ pub use crate::quantity::{
 };
 pub use dns::{DnsQuestion, parse_names};
 pub use engine::{BackendChoice, EngineOptions, Margins, TimestampsChoice, WaitPolicy};
-pub use load::{CloseKind, ConnectScheme, Load, OpenLoad, OverloadLoad, Pause, PauseKind};
+pub use load::{
+    CloseKind, ConnectScheme, Load, OpenLoad, OverloadLoad, Pause, PauseKind, UserStage,
+};
 pub use protocol::*;
 pub use question::Question;
 pub use recording::{RecordedRequest, Recording, RecordingHead, RequestKind, is_recordable_path};

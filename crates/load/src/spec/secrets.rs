@@ -3,8 +3,10 @@
 use super::{Cut, HttpRequest, Part, Target};
 use crate::secrets::Secrets;
 use crate::session::{
-    Expectation, Fill, Function, HiddenValues, SessionPlan, Source, Template, TemplatePiece,
+    Expectation, Fill, Function, HiddenValues, Instruction, SessionKind, SessionPlan, Source,
+    Template, TemplatePiece,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Only this much of a body is searched, in bytes.
@@ -133,15 +135,14 @@ impl Secrets {
     /// The variables and expectations that are secrets by their names.
     fn unshown(&self, plan: &SessionPlan) -> HiddenValues {
         let mut unshown = HiddenValues { hides: true, ..HiddenValues::default() };
+        for (number, kind) in (0u16..).zip(&plan.kinds) {
+            let named = (0u16..).zip(&kind.variables);
+            let secret = named.filter(|(_, name)| self.names().is_secret(name));
+            unshown.variables.extend(secret.map(|(variable, _)| (number, variable)));
+        }
         for (request, step) in (0u32..).zip(&plan.requests) {
-            let is_secret = |name: &str| self.names().is_secret(name);
-            let extracted = step.extract.iter();
-            let extracted =
-                extracted.filter(|e| is_secret(&e.name) || self.is_secret_source(&e.source));
+            let extracted = step.extract.iter().filter(|e| self.is_secret_source(&e.source));
             unshown.variables.extend(extracted.map(|e| (step.kind, e.variable)));
-            let given = step.ask.iter().flat_map(|ask| &ask.gives);
-            let given = given.filter(|(name, _)| is_secret(name));
-            unshown.variables.extend(given.map(|(_, variable)| (step.kind, *variable)));
             for (number, expectation) in (0u16..).zip(&step.expect) {
                 if let Expectation::Value { source, .. } = expectation
                     && self.is_secret_source(source)
@@ -149,6 +150,9 @@ impl Secrets {
                     unshown.expectations.insert((request, number));
                 }
             }
+        }
+        for (number, kind) in (0u16..).zip(&plan.kinds) {
+            spread_secrets(&mut unshown.variables, (number, plan.setup), kind);
         }
         unshown
     }
@@ -159,11 +163,43 @@ impl Secrets {
             Source::Json(pointer) => pointer.rsplit('/').next().is_some_and(is_secret),
             Source::Header(name) => is_secret(name),
             Source::Cookie(_) => true,
-            Source::Between { before, .. } => {
-                let is_part = |c: char| c.is_alphanumeric() || "-_".contains(c);
-                before.split(|c| !is_part(c)).any(is_secret)
+            Source::Between { before, .. } => words(before).any(is_secret),
+            Source::Regex { pattern, .. } => words(&pattern.to_string()).any(is_secret),
+            Source::Css { selector, attribute } => {
+                let attribute = attribute.as_deref().unwrap_or_default();
+                words(&selector.to_string()).any(is_secret) || is_secret(attribute)
             }
             Source::Body | Source::Status => false,
+        }
+    }
+}
+
+/// The words of a text, in which names may stand.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c)))
+}
+
+/// A variable that is set from a secret one is a secret too.
+fn spread_secrets(
+    secret: &mut BTreeSet<(u16, u16)>,
+    (number, setup): (u16, Option<u16>),
+    kind: &SessionKind,
+) {
+    loop {
+        let before = secret.len();
+        for instruction in &kind.program {
+            if let Instruction::Set { variable, value } = instruction
+                && TemplatePiece::any(&value.0, &|piece| match piece {
+                    TemplatePiece::Variable(of) => secret.contains(&(number, *of)),
+                    TemplatePiece::Setup(of) => setup.is_some_and(|s| secret.contains(&(s, *of))),
+                    _ => false,
+                })
+            {
+                secret.insert((number, *variable));
+            }
+        }
+        if secret.len() == before {
+            return;
         }
     }
 }
@@ -188,6 +224,7 @@ impl<'a> FilledRequest<'a> {
                         text.push_str(&format!("{before}{data},{column}{after}"));
                     }
                     TemplatePiece::Variable(_)
+                    | TemplatePiece::Setup(_)
                     | TemplatePiece::Cookies
                     | TemplatePiece::Call(_) => {}
                 }
@@ -235,7 +272,7 @@ mod tests {
             }],
             extract: vec![Extraction {
                 name: "session".to_owned(),
-                variable: 3,
+                variable: 2,
                 source: Source::Body,
                 otherwise: None,
             }],
@@ -251,9 +288,12 @@ mod tests {
                 name: "one".to_owned(),
                 weight: 1,
                 data: vec![0],
-                program: Vec::new(),
-                variables: 4,
-                counters: 0,
+                program: vec![Instruction::Set {
+                    variable: 0,
+                    value: Template(vec![TemplatePiece::Variable(2)]),
+                }],
+                variables: words(["of-a-secret", "b", "session"]),
+                repetitions: Vec::new(),
                 new_connection: false,
             }],
             requests: vec![step],
@@ -288,7 +328,7 @@ mod tests {
         Secrets::default().learn_target(&mut after);
         assert_eq!(after.requests, before.requests);
         let unshown = &after.sessions.as_ref().unwrap().unshown;
-        assert_eq!(unshown.variables, [(0, 3)].into());
+        assert_eq!(unshown.variables, [(0, 0), (0, 2)].into());
         assert_eq!(unshown.expectations, [(0, 0)].into());
         Secrets::shown().learn_target(&mut before.clone());
         assert!(!before.sessions.unwrap().unshown.hides);

@@ -5,7 +5,7 @@ use super::table::{Table, TableOf};
 use super::{Document, Fact, fact};
 use crate::number::{asked, count, known, number, percent, rate, time_short};
 use knee_core::trial::report::{TimesReport, TrialReport};
-use knee_core::trial::sessions::{ProgramsReport, SessionReport, SessionsReport};
+use knee_core::trial::sessions::{GroupReport, ProgramsReport, SessionReport, SessionsReport};
 
 /// Failed steps named for each kind of session.
 const FAILED_AT_SHOWN: usize = 5;
@@ -21,6 +21,7 @@ pub(super) fn show(doc: &mut Document, sessions: Option<&SessionsReport>) {
     doc.section("Sessions", "from the intended begin, pauses included");
     let kinds: Vec<_> = sessions.kinds.iter().map(|kind| ("", kind)).collect();
     doc.table("Sessions", table(&kinds));
+    show_groups(doc, &sessions.groups.iter().map(|group| ("", group)).collect::<Vec<_>>());
     doc.facts(completed(sessions).into_iter().chain(facts("", sessions)));
 }
 
@@ -43,6 +44,9 @@ pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
     }
     doc.section("Sessions", "from the intended begin, pauses included");
     doc.table("Sessions", table(&kinds));
+    let groups = all.iter();
+    let groups = groups.flat_map(|(label, of)| of.groups.iter().map(|group| (*label, group)));
+    show_groups(doc, &groups.collect::<Vec<_>>());
     let facts = all.iter().flat_map(|(label, of)| facts(label, of));
     doc.facts(facts.take(FACTS_OF_LEVELS));
 }
@@ -74,6 +78,21 @@ fn table(kinds: &[(&str, &SessionReport)]) -> Table {
     table.right("p95", |(_, k)| known(k.session_time_ns.p95, time_short));
     table.right("p99", |(_, k)| known(k.session_time_ns.p99, time_short));
     table.done()
+}
+
+/// Adds a row for each group of steps, with its trial if there are several.
+fn show_groups(doc: &mut Document, groups: &[(&str, &GroupReport)]) {
+    if groups.is_empty() {
+        return;
+    }
+    let mut table = TableOf::new(groups);
+    table.left_if_any("trial", |(trial, _)| *trial);
+    table.left("", |(_, group)| group.group.as_str());
+    table.right("completed", |(_, group)| count(group.completed));
+    table.right("p50", |(_, group)| known(group.time_ns.p50, time_short));
+    table.right("p95", |(_, group)| known(group.time_ns.p95, time_short));
+    table.right("p99", |(_, group)| known(group.time_ns.p99, time_short));
+    doc.table("Groups of steps", table.done());
 }
 
 /// Failed steps, unexpected responses and programs of a trial, with its name if there are several.

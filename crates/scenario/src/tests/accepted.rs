@@ -3,6 +3,7 @@
 use super::super::session::{METHODS, OF_REQUESTS};
 use super::super::{EXAMPLE, Scenario, schema};
 use super::{SHOP, parse, with_steps};
+use crate::LoadStages;
 use knee_load::law::Law;
 use knee_load::session::*;
 use knee_load::spec::Part;
@@ -102,14 +103,16 @@ fn the_example_of_the_specification() {
         ]
     );
     let [buyer, visitor] = scenario.plan.kinds.as_slice() else { panic!("two kinds") };
-    assert_eq!((buyer.weight, visitor.weight, buyer.variables, buyer.counters), (3, 7, 3, 1));
+    assert_eq!((buyer.weight, visitor.weight), (3, 7));
+    assert_eq!(buyer.variables, ["token", "csrf", "item"]);
+    assert_eq!(buyer.repetitions.len(), 1);
     assert_eq!((buyer.data.as_slice(), visitor.data.as_slice()), (&[0][..], &[][..]));
     let second = Nanos::from_secs(1);
     assert_eq!(
         visitor.program,
         [Instruction::Request(4), Instruction::Think(Law::Fixed(second)), Instruction::Request(5)]
     );
-    let condition = Condition {
+    let condition = Condition::Compared {
         left: Template(vec![TemplatePiece::Variable(2)]),
         relation: Relation::NotEqual,
         right: Template::default(),
@@ -120,10 +123,11 @@ fn the_example_of_the_specification() {
             Instruction::Request(0),
             Instruction::Think(Law::Exp(Nanos::from_secs(2))),
             Instruction::Request(1),
-            Instruction::Begin { counter: 0, times: 3 },
+            Instruction::Begin(0),
+            Instruction::Pass { repetition: 0, end: 7 },
             Instruction::Request(2),
-            Instruction::Again { counter: 0, to: 4 },
-            Instruction::Unless { condition, to: 8 },
+            Instruction::Jump(4),
+            Instruction::Unless { condition, to: 9 },
             Instruction::Request(3),
         ]
     );
@@ -158,9 +162,10 @@ fn the_load_of_the_specification() {
     let scenario = parse(SHOP).unwrap();
     let load = scenario.load.unwrap();
     assert_eq!(load.rate.unwrap().per_s(), 200.0);
-    assert_eq!(load.arrival.unwrap().text(), "poisson");
+    assert_eq!(load.arrival.as_ref().unwrap().text(), "poisson");
+    let LoadStages::Rates(stages) = &load.stages else { panic!("{load:?}") };
     let stages: Vec<_> =
-        load.stages.iter().map(|s| (s.from_per_s, s.to_per_s, s.length.as_secs_f64())).collect();
+        stages.iter().map(|s| (s.from_per_s, s.to_per_s, s.length.as_secs_f64())).collect();
     assert_eq!(
         stages,
         [(0.0, 200.0, 60.0), (200.0, 200.0, 300.0), (600.0, 600.0, 10.0), (200.0, 200.0, 120.0)]
@@ -329,7 +334,7 @@ fn what_is_kept_of_a_response() {
         ("{cookie: Sid}", Source::Cookie("Sid".into()), None),
         (
             "{between: ['\"', 1], default: 0}",
-            Source::Between { before: "\"".into(), after: "1".into() },
+            Source::Between { before: "\"".into(), after: "1".into(), unescape: false },
             Some("0"),
         ),
         ("{body: true}", Source::Body, None),
@@ -395,13 +400,44 @@ fn conditions() {
         let Instruction::Unless { condition, to: 2 } = &scenario.plan.kinds[0].program[0] else {
             panic!("{written}");
         };
-        assert_eq!(template(&condition.left), left, "{written}");
-        assert_eq!(
-            (condition.relation, template(&condition.right).as_str()),
-            (relation, right),
-            "{written}"
-        );
+        let Condition::Compared { left: one, relation: is, right: other } = condition else {
+            panic!("{written}");
+        };
+        let got = (template(one), *is, template(other));
+        assert_eq!(got, (left.to_owned(), relation, right.to_owned()), "{written}");
     }
+}
+
+#[test]
+fn stages_of_users() {
+    let read = |stages: &str| {
+        let text = format!("{}load: {{stages: [{stages}]}}\n", with_steps("      - get: /"));
+        parse(&text).map(|scenario| scenario.load.unwrap().stages)
+    };
+    let stages = read(
+        "{ramp: 0 -> 50 users, for: 1m}, {hold: 5m}, {spike: 80 users, for: 10s}, {hold: 1s}, \
+         {ramp: 50 -> 10 users, for: 1s}, {ramp: 10 users -> 0, for: 1s}, {hold: 1 user, for: 2s}",
+    );
+    let stages = stages.unwrap();
+    let (most, stages) = stages.of_users().unwrap();
+    assert_eq!(most, 80);
+    let stages: Vec<_> = stages.iter().map(|s| (s.from, s.to)).collect();
+    assert_eq!(stages, [(0, 50), (50, 50), (80, 80), (50, 50), (50, 10), (10, 0), (1, 1)]);
+    for (stages, want) in [
+        ("{ramp: 0 -> 5 users, for: 1s}, {hold: 5/s, for: 1s}", "stages of rates and of users"),
+        ("{ramp: 5/s -> 5 users, for: 1s}", "is no number of users"),
+        ("{ramp: 5 users -> 5/s, for: 1s}", "write both of one kind"),
+        ("{hold: 1.5 users, for: 1s}", "'1.5 users' is no number of users"),
+        ("{hold: 0 users, for: 1s}", "no stage has a user"),
+        ("{spike: 0 users, for: 1s}", "a spike of nothing"),
+        ("{hold: 9999999 users, for: 1s}", "expected 0 to 1000000"),
+    ] {
+        let told = read(stages).unwrap_err();
+        assert!(told.contains(want), "{stages}: {told}");
+    }
+    let with_rate =
+        with_steps("      - get: /") + "load: {rate: 5/s, stages: [{hold: 5 users, for: 1s}]}\n";
+    assert!(parse(&with_rate).unwrap_err().contains("leave 'rate' out"));
 }
 
 #[test]

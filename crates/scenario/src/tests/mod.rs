@@ -1,6 +1,7 @@
 //! Scenario files and what becomes of them.
 
 mod accepted;
+mod flow;
 mod mutated;
 mod places;
 mod programs;

@@ -4,6 +4,7 @@
 use super::{parse, with_steps};
 use knee_load::session::{Fills, Next, Origin, UnfitReason, UnfitValue, Users, Walk};
 use knee_load::spec::{Cut, HttpRequest, Part};
+use knee_load::time::Nanos;
 use percent_encoding::percent_decode_str;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ fn sent(step: &str, value: &str) -> Result<Sent, UnfitValue> {
     let mut users = users.of_origin(Origin::new(false, "h"));
     let mut walk = Walk::default();
     assert!(walk.begin(&mut users, false));
-    assert_eq!(walk.next(&mut users, 0), Next::Request(0));
+    assert_eq!(walk.next(&mut users, Nanos::ZERO, 0), Next::Request(0));
     let request = scenario.requests.remove(0);
     let mut fills = Fills::new();
     let cuts = request.cut(Part::Path);

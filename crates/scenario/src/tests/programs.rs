@@ -129,7 +129,7 @@ impl World {
     }
 
     fn ahead(&mut self) -> Next {
-        let (pause, next) = self.walk.ahead(&mut self.users, 0);
+        let (pause, next) = self.walk.ahead(&mut self.users, self.due, 0);
         self.due += pause;
         next
     }

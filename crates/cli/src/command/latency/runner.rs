@@ -44,7 +44,7 @@ impl LatencyRunner {
 }
 
 impl TrialRunner<Latency> for LatencyRunner {
-    fn prepare(&mut self) -> Result<(), RunError> {
+    fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
         flows::preflight(&self.service, &self.token).map(drop)
     }
 

@@ -79,6 +79,14 @@ fn sources(spec: &OverloadSpec) -> &[String] {
 }
 
 impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> TrialRunner<X> for OverloadRunner {
+    fn prepare(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
+        self.http.set_up(stop)
+    }
+
+    fn finish(&mut self) -> Result<(), RunError> {
+        TrialRunner::<X>::finish(&mut self.http)
+    }
+
     fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {
         http_runner::upcoming(spec)
     }

@@ -31,8 +31,12 @@ pub(super) struct TriggeringRunner {
 }
 
 impl TrialRunner<Recover> for TriggeringRunner {
-    fn prepare(&mut self) -> Result<(), RunError> {
-        TrialRunner::<Recover>::prepare(&mut self.http)
+    fn prepare(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
+        TrialRunner::<Recover>::prepare(&mut self.http, stop)
+    }
+
+    fn finish(&mut self) -> Result<(), RunError> {
+        TrialRunner::<Recover>::finish(&mut self.http)
     }
 
     fn upcoming(&mut self, spec: &TrialSpec) -> UpcomingTrial {

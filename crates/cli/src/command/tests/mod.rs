@@ -61,7 +61,7 @@ fn default_run_is_ten_users_for_ten_seconds() {
     let trial = trial(&format!("{URL} --seed 7"));
     assert_eq!(trial.label, "vusers=10");
     assert_eq!(trial.level, Level::Vusers(10));
-    let load = Load::Closed { vusers: 10, pause: Pause::NONE };
+    let load = Load::Closed { vusers: 10, pause: Pause::NONE, stages: Vec::new() };
     assert_eq!(trial.load, load);
     assert_eq!(trial.duration, Nanos::from_secs(10));
     assert_eq!(trial.warmup, Nanos::from_secs(1));

@@ -112,7 +112,7 @@ fn wait_label(row: &WaitSpec) -> String {
 
 impl<X: Experiment<Spec = WaitSpec, Trial = WaitTrial>> TrialRunner<X> for WaitRunner {
     /// The first row has no work: that nobody is there to do it should not come out only after it.
-    fn prepare(&mut self) -> Result<(), RunError> {
+    fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
         match self.probe.take() {
             Some(probe) => throttle::wait(&probe, &AtomicBool::new(false)).map(drop),
             None => Ok(()),

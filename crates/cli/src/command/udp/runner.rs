@@ -43,7 +43,7 @@ impl UdpRunner {
 }
 
 impl<X: Experiment<Spec = UdpTrialSpec, Trial = AssessedUdpTrial>> TrialRunner<X> for UdpRunner {
-    fn prepare(&mut self) -> Result<(), RunError> {
+    fn prepare(&mut self, _stop: &AtomicBool) -> Result<(), RunError> {
         udp::preflight(&self.service, &self.token).map(drop)
     }
 

@@ -7,7 +7,7 @@ mod partitions;
 mod permissions;
 mod refused;
 
-use crate::support::{Ended, KneeServer, knee, run};
+use crate::support::{Ended, KneeServer, TempPath, knee, run};
 use ground::{Agent, Ground, Nats, agents};
 
 /// Whether it measured, however busy the machine was meanwhile.
@@ -75,6 +75,56 @@ fn a_sweep_and_an_overload_are_made_by_agents_too() {
             assert!(trial["completed"].as_u64() > Some(0), "{trial}");
         }
     }
+}
+
+#[test]
+fn agents_ask_name_servers_and_call_services() {
+    let Some(nats) = Nats::start(&[]) else {
+        return;
+    };
+    let _agents = ["x", "y"].map(|name| Agent::start(&nats.url(), name, &[]));
+    let names = KneeServer::of(&["dns"]);
+    let calls = KneeServer::of(&["grpc"]);
+    let (zone, echo) = (&names.address, &calls.address);
+    for (target, more) in [
+        (format!("dns://{zone}/www.example"), &[][..]),
+        (format!("dns+tcp://{zone}/www.example"), &[]),
+        (format!("grpc://{echo}/knee.Echo/Say"), &["-b", r#"{"text": "hi"}"#]),
+    ] {
+        let load = ["run", &target, "--fleet", &nats.url(), "-R", "200", "-n", "100", "-c", "2"];
+        let ended = run(&[&load[..], more, &["--json", "-", "--quiet"]].concat());
+        assert!(measured(&ended) || ended.status == Some(1), "{target}: {ended:?}");
+        let report = ended.json();
+        let trial = &report["trials"][0];
+        let each: Vec<_> = agents(&report).iter().map(|a| a["attempted"].as_u64()).collect();
+        assert_eq!(each, [Some(50), Some(50)], "{target}");
+        assert_eq!(trial["completed"], 100, "{target}");
+    }
+}
+
+#[test]
+fn agents_know_what_the_setup_of_a_scenario_gave() {
+    let Some(nats) = Nats::start(&[]) else {
+        return;
+    };
+    let _agents = ["x", "y"].map(|name| Agent::start(&nats.url(), name, &[]));
+    let server = KneeServer::start(&["--app", "shop"]);
+    let url = server.url();
+    let file = TempPath::new("fleet-setup.yaml");
+    let text = format!(
+        "target: {}\nsetup: [{{post: /login, json: {{name: a, password: secret}}, extract: {{token: \
+         {{json: /token}}}}}}]\nsessions: {{s: {{steps: [{{get: /items, headers: {{Authorization: \
+         'Bearer ${{setup.token}}'}}}}]}}}}\nload: {{stages: [{{hold: 4 users, for: 400ms}}], \
+         warmup: 0s}}\n",
+        url.trim_end_matches('/')
+    );
+    std::fs::write(&file.0, text).unwrap();
+    let ended = run(&["run", file.str(), "--fleet", &nats.url(), "--json", "-", "--quiet"]);
+    assert!(measured(&ended), "{ended:?}");
+    let report = ended.json();
+    assert_eq!(agents(&report).len(), 2);
+    let outcomes = report["trials"][0]["outcomes"].as_object().unwrap();
+    assert_eq!(outcomes.keys().collect::<Vec<_>>(), ["ok"], "{outcomes:?}");
 }
 
 #[test]

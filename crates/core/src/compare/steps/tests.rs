@@ -85,7 +85,7 @@ fn operations(case: Case) -> Vec<(f64, f64, usize)> {
 fn trial(case: Case) -> Trial {
     let file = FILE.to_owned() + &ITEM.repeat(case.steps - 1);
     let scenario = parse_scenario(file.as_bytes(), "f", &mut Nothing).unwrap();
-    let load = Load::Closed { vusers: 10, pause: Pause::NONE };
+    let load = Load::Closed { vusers: 10, pause: Pause::NONE, stages: Vec::new() };
     let mut spec = fixture::trial(load, seconds(SECONDS));
     spec.interval = Nanos::from_millis(500);
     spec.target.requests = scenario.requests;

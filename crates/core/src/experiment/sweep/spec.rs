@@ -58,7 +58,7 @@ impl SweepSpec {
             Load::Closed { pause, .. } => *pause,
             Load::Open(_) | Load::Overload(_) => Pause::NONE,
         };
-        let load = Load::Closed { vusers, pause };
+        let load = Load::Closed { vusers, pause, stages: Vec::new() };
         let label = format!("vusers={vusers}");
         TrialSpec {
             warmup,

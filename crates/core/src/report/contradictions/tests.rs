@@ -29,7 +29,11 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 fn measured(faults: Faults) -> TrialReport {
-    let users = Load::Closed { vusers: 4, pause: Pause { kind: PauseKind::Think, law: Law::ZERO } };
+    let users = Load::Closed {
+        vusers: 4,
+        pause: Pause { kind: PauseKind::Think, law: Law::ZERO },
+        stages: Vec::new(),
+    };
     let world = World { faults, ..World::station(2, Law::Exp(Nanos::from_millis(1))) };
     assess(&simulate(&spec_of(users, Nanos::from_secs(4)), &world).trial)
 }
@@ -403,6 +407,7 @@ fn runs_against_any_server_agree_with_themselves() {
     for number in 0..240 {
         let load = match number % 2 {
             0 => Load::Closed {
+                stages: Vec::new(),
                 vusers: 1 + (number % 23) as u32,
                 pause: Pause { kind: PauseKind::Think, law: Law::ZERO },
             },

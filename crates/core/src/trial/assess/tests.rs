@@ -28,7 +28,7 @@ pub(crate) fn open(arrival: ArrivalLaw) -> Load {
 
 pub(crate) fn closed(vusers: u32) -> Load {
     let pause = Pause::NONE;
-    Load::Closed { vusers, pause }
+    Load::Closed { vusers, pause, stages: Vec::new() }
 }
 
 /// A trial over [1 s, 11 s) with these operations, in ascending order of their ends.

@@ -57,16 +57,17 @@ impl<C: StepClient> SessionClient<C> {
             let next = match seat.planned.take() {
                 Some(next) => next,
                 None => {
-                    let (pause, next) = seat.walk.ahead(&mut self.users, realtime_ns);
+                    let (pause, next) = seat.walk.ahead(&mut self.users, seat.due, realtime_ns);
                     seat.due += pause;
+                    self.note_left(session);
                     next
                 }
             };
-            let due = seat.due;
+            let due = self.seats[session as usize].due;
             let is_over = due >= self.config.window.end;
             let asks = match next {
                 Next::Request(request) => self.program_of(request).map(|_| request),
-                Next::Think(_) | Next::Over => None,
+                Next::Think(_) | Next::Unfit(..) | Next::Over => None,
             };
             if let Some(request) = asks.filter(|_| !is_over)
                 && self.seats[session as usize].awaited.is_none()
@@ -91,6 +92,10 @@ impl<C: StepClient> SessionClient<C> {
                 (Next::Over, _) => return self.leave(io, session, SessionEnd::Completed, now),
                 _ if is_over => return self.leave(io, session, SessionEnd::Unfinished, now),
                 (Next::Think(_), _) => {}
+                (Next::Unfit(request, reason), _) => {
+                    let unfit = UnfitValue::of_repetition(request, reason);
+                    return self.fail_unfit((session, request), unfit, now);
+                }
                 (Next::Request(request), None) => return self.send(io, session, request, times),
                 (Next::Request(request), Some(awaited)) => match awaited.on_time() {
                     PendingAction::Still => return seat.planned = Some(next),

@@ -33,6 +33,9 @@ impl<C: StepClient> SessionClient<C> {
         seat.is_taken = false;
         (seat.planned, seat.awaited, seat.ends) = (None, None, None);
         let (op, kind) = (seat.op, seat.walk.kind());
+        if self.users.plan().keeps == Some(kind) && end == SessionEnd::Completed {
+            self.measured.kept.get_or_insert_with(|| seat.walk.variables().to_vec());
+        }
         let ended_at = seat.due.min(now).max(op.intended);
         self.free.push(session);
         self.book((op, kind), end, (ended_at, now));

@@ -241,12 +241,19 @@ impl<C: StepClient> SessionClient<C> {
         let realtime_ns = self.realtime(now);
         for _ in 0..STEPS_AT_ONCE_MAX {
             let seat = &mut self.seats[session as usize];
-            match seat.walk.next(&mut self.users, realtime_ns) {
+            let next = seat.walk.next(&mut self.users, seat.due, realtime_ns);
+            self.note_left(session);
+            let seat = &mut self.seats[session as usize];
+            match next {
                 Next::Over => return self.leave(io, session, SessionEnd::Completed, now),
                 _ if seat.due >= self.config.window.end => {
                     return self.leave(io, session, SessionEnd::Unfinished, now);
                 }
                 Next::Request(request) => return self.send(io, session, request, times),
+                Next::Unfit(request, reason) => {
+                    let unfit = UnfitValue::of_repetition(request, reason);
+                    return self.fail_unfit((session, request), unfit, now);
+                }
                 Next::Think(time) => {
                     seat.due += time;
                     if seat.due > now {
@@ -256,6 +263,19 @@ impl<C: StepClient> SessionClient<C> {
             }
         }
         self.thinking.push(Reverse((now, session)));
+    }
+
+    /// Records the groups of steps that a session has left.
+    #[inline]
+    pub(super) fn note_left(&mut self, session: u32) {
+        let walk = &mut self.seats[session as usize].walk;
+        while let Some((group, from, to)) = walk.take_left() {
+            if self.config.window.contains(to)
+                && let Some(times) = self.measured.groups.get_mut(usize::from(group))
+            {
+                times.record(to - from);
+            }
+        }
     }
 
     /// Sends a request as the next step of a session, once the limit permits.

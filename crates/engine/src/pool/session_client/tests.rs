@@ -22,8 +22,8 @@ fn plan() -> SessionPlan {
         weight: 1,
         data: Vec::new(),
         program,
-        variables: 0,
-        counters: 0,
+        variables: Vec::new(),
+        repetitions: Vec::new(),
         new_connection: false,
     };
     let pause = Instruction::Think(Law::Fixed(Nanos(20)));

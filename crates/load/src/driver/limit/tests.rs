@@ -24,7 +24,7 @@ fn open(per_s: u64, arrival: ArrivalLaw) -> Load {
 fn closed(vusers: u32, think: Nanos) -> Load {
     let (kind, law) = (PauseKind::Think, Law::Fixed(think));
     let pause = Pause { kind, law };
-    Load::Closed { vusers, pause }
+    Load::Closed { vusers, pause, stages: Vec::new() }
 }
 
 fn overload(scheme: ConnectScheme) -> Load {

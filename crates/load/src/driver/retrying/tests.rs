@@ -137,7 +137,7 @@ fn spent_budget_ends_the_request() {
 
 #[test]
 fn user_retries_on_its_own_lane_before_it_pauses() {
-    let load = Load::Closed { vusers: 2, pause: Pause::NONE };
+    let load = Load::Closed { vusers: 2, pause: Pause::NONE, stages: Vec::new() };
     let mut driver = driver(load, ms(1_000), policy(1, None));
     assert_eq!(driver.poll(ms(0)), Action::Start(op(ms(0), 0)));
     let second = op(Nanos::from_micros(20), 1);

@@ -4,7 +4,7 @@ use super::Walk;
 use super::unexpected::{SHOWN_MAX, text_of};
 use crate::session::escape::{UnfitReason, is_control};
 use crate::session::fill::{FillScope, Fills};
-use crate::session::plan::{Escape, Fill};
+use crate::session::template::{Escape, Fill};
 use crate::session::users::Users;
 use crate::shown::shown;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,13 @@ pub struct UnfitValue {
     pub misfit: String,
     /// Why its place cannot have it.
     pub reason: UnfitReason,
+}
+
+impl UnfitValue {
+    /// The value that says how often steps are repeated; `request` is the first of them.
+    pub fn of_repetition(request: u32, reason: UnfitReason) -> UnfitValue {
+        UnfitValue { request, hole: 0, misfit: misfit(b"", reason), reason }
+    }
 }
 
 impl Walk {
@@ -162,6 +169,8 @@ fn misfit(value: &[u8], reason: UnfitReason) -> String {
         UnfitReason::Control => first(is_control),
         UnfitReason::Semicolon => first(|byte| *byte == b';'),
         UnfitReason::Empty => "an empty value".to_owned(),
+        UnfitReason::NoCount => "a value that is no whole number".to_owned(),
+        UnfitReason::NoArray => "a value that is no JSON array".to_owned(),
         UnfitReason::Elsewhere => {
             let server = text_of(server_of(value));
             let short: String = server.chars().take(SHOWN_MAX).collect();

@@ -1,8 +1,8 @@
 use super::*;
 use crate::law::Law;
 use crate::session::{
-    DataSet, Deal, Escape, Extraction, Fill, Fills, Function, Origin, RequestStep, SessionKind,
-    TemplatePiece, TimeFormat,
+    Condition, DataSet, Deal, Escape, Extraction, Fill, Fills, Function, Match, Origin, Passes,
+    Relation, Repetition, RequestStep, SessionKind, TemplatePiece, TimeFormat,
 };
 use std::sync::Arc;
 
@@ -19,6 +19,10 @@ fn step(fills: Vec<Template>) -> RequestStep {
     RequestStep { fills: fills.into_iter().map(fill).collect(), ..RequestStep::default() }
 }
 
+fn times(times: Template) -> Repetition {
+    Repetition { passes: Passes::Times(times), at_most: 0, variable: None }
+}
+
 fn plan(program: Vec<Instruction>, requests: Vec<RequestStep>) -> SessionPlan {
     SessionPlan {
         kinds: vec![SessionKind {
@@ -26,8 +30,8 @@ fn plan(program: Vec<Instruction>, requests: Vec<RequestStep>) -> SessionPlan {
             weight: 1,
             data: vec![0],
             program,
-            variables: 2,
-            counters: 2,
+            variables: vec!["a".to_owned(), "b".to_owned()],
+            repetitions: Vec::new(),
             new_connection: false,
         }],
         requests,
@@ -61,7 +65,11 @@ impl World {
     }
 
     fn next(&mut self) -> Next {
-        self.walk.next(&mut self.users, 0)
+        self.next_at(0)
+    }
+
+    fn next_at(&mut self, due: u64) -> Next {
+        self.walk.next(&mut self.users, Nanos(due), 0)
     }
 
     fn fills(&mut self, request: u32) -> Vec<String> {
@@ -104,23 +112,27 @@ fn answered(status: u16) -> WholeResponse {
 
 #[test]
 fn a_program_repeats_pauses_and_asks() {
-    let is_ada = Condition {
+    let is_ada = Condition::Compared {
         left: Template(vec![TemplatePiece::Column { data: 0, column: 0 }]),
         relation: Relation::Equal,
         right: text("ada"),
     };
     let program = vec![
-        Instruction::Begin { counter: 0, times: 2 },
+        Instruction::Begin(0),
+        Instruction::Pass { repetition: 0, end: 8 },
         Instruction::Request(0),
-        Instruction::Begin { counter: 1, times: 2 },
+        Instruction::Begin(1),
+        Instruction::Pass { repetition: 1, end: 7 },
         Instruction::Request(1),
-        Instruction::Again { counter: 1, to: 3 },
-        Instruction::Again { counter: 0, to: 1 },
-        Instruction::Unless { condition: is_ada, to: 8 },
+        Instruction::Jump(4),
+        Instruction::Jump(1),
+        Instruction::Unless { condition: is_ada, to: 10 },
         Instruction::Request(2),
         Instruction::Think(Law::Fixed(Nanos(5))),
     ];
-    let mut world = World::new(plan(program, vec![step(vec![]), step(vec![]), step(vec![])]));
+    let mut plan = plan(program, vec![step(vec![]), step(vec![]), step(vec![])]);
+    plan.kinds[0].repetitions = vec![times(text("2")), times(text("2"))];
+    let mut world = World::new(plan);
     let walked = |world: &mut World| {
         let mut all = Vec::new();
         loop {
@@ -146,18 +158,147 @@ fn a_program_repeats_pauses_and_asks() {
 #[test]
 fn an_endless_program_lets_others_go_on() {
     let program = vec![
-        Instruction::Begin { counter: 0, times: u32::MAX },
-        Instruction::Again { counter: 0, to: 1 },
+        Instruction::Begin(0),
+        Instruction::Pass { repetition: 0, end: 3 },
+        Instruction::Jump(1),
     ];
-    let mut world = World::new(plan(program, Vec::new()));
+    let mut plan = plan(program, Vec::new());
+    plan.kinds[0].repetitions = vec![times(text("1000000000"))];
+    let mut world = World::new(plan);
     assert_eq!(world.next(), Next::Think(Nanos::ZERO));
+}
+
+/// The values of the variable 0 at each pass, and what came after the last.
+fn passes(passes: Passes, at_most: u32, set: Option<&str>) -> (Vec<String>, Next) {
+    let sets = set.map(|value| Instruction::Set { variable: 1, value: text(value) });
+    let mut program = vec![
+        Instruction::Begin(0),
+        Instruction::Pass { repetition: 0, end: 0 },
+        Instruction::Request(0),
+    ];
+    program.extend(sets);
+    program.push(Instruction::Jump(1));
+    program[1] = Instruction::Pass { repetition: 0, end: program.len() as u32 };
+    let mut plan = plan(program, vec![step(vec![])]);
+    plan.kinds[0].repetitions = vec![Repetition { passes, at_most, variable: Some(0) }];
+    let mut world = World::new(plan);
+    let mut values = Vec::new();
+    loop {
+        match world.next() {
+            Next::Request(0) => {
+                let value = world.walk.learnt.variable(0).to_vec();
+                values.push(String::from_utf8(value).unwrap());
+            }
+            next => return (values, next),
+        }
+    }
+}
+
+#[test]
+fn steps_are_repeated_by_values_lists_and_conditions() {
+    let is = |relation, to| Condition::Compared { left: variable(1), relation, right: text(to) };
+    let list =
+        Passes::List(vec![text("a"), Template(vec![TemplatePiece::Column { data: 0, column: 0 }])]);
+    let elements = |json| Passes::Elements(text(json));
+    for (given, at_most, set, want) in [
+        (Passes::Times(text("3")), 0, None, &["0", "1", "2"][..]),
+        (Passes::Times(text(" 2.0 ")), 0, None, &["0", "1"]),
+        (Passes::Times(text("0")), 0, None, &[]),
+        (list, 0, None, &["a", "ada"]),
+        (
+            elements(r#"["a b", 1.5, {"c": [true]}, null]"#),
+            0,
+            None,
+            &["a b", "1.5", "{\"c\":[true]}", "null"],
+        ),
+        (elements("[]"), 0, None, &[]),
+        (Passes::While(is(Relation::Equal, "")), 9, Some("x"), &["0"]),
+        (Passes::While(is(Relation::Equal, "x")), 9, Some("x"), &[]),
+        (Passes::While(is(Relation::Equal, "")), 2, None, &["0", "1"]),
+        (Passes::Until(is(Relation::Equal, "x")), 9, Some("x"), &["0"]),
+        (Passes::Until(is(Relation::Equal, "x")), 3, None, &["0", "1", "2"]),
+    ] {
+        let shown = format!("{given:?}");
+        let got = passes(given, at_most, set);
+        assert_eq!(got, (want.iter().map(|s| (*s).to_owned()).collect(), Next::Over), "{shown}");
+    }
+    for (given, reason) in [
+        (Passes::Times(text("many")), UnfitReason::NoCount),
+        (Passes::Times(text("1.5")), UnfitReason::NoCount),
+        (Passes::Times(text("-1")), UnfitReason::NoCount),
+        (Passes::Times(text("1e10")), UnfitReason::NoCount),
+        (elements(""), UnfitReason::NoArray),
+        (elements("{}"), UnfitReason::NoArray),
+    ] {
+        assert_eq!(passes(given, 0, None), (Vec::new(), Next::Unfit(0, reason)));
+    }
+}
+
+#[test]
+fn one_of_several_ways_is_chosen_by_weight() {
+    let program = vec![
+        Instruction::Choose(vec![(3, 1), (4, 3)]),
+        Instruction::Request(0),
+        Instruction::Jump(4),
+        Instruction::Request(1),
+    ];
+    let mut plan = plan(program, vec![step(vec![]), step(vec![])]);
+    plan.kinds[0].data.clear();
+    let mut world = World::new(plan);
+    let mut counts = [0, 0];
+    for _ in 0..4_000 {
+        match world.next() {
+            Next::Request(request) => counts[request as usize] += 1,
+            next => panic!("{next:?}"),
+        }
+        assert_eq!(world.next(), Next::Over);
+        assert!(world.walk.begin(&mut world.users, false));
+    }
+    assert!((2_900..3_100).contains(&counts[0]), "{counts:?}");
+}
+
+#[test]
+fn a_group_takes_from_its_first_step_to_its_end() {
+    let pause = Instruction::Think(Law::Fixed(Nanos(5)));
+    let program = vec![
+        pause.clone(),
+        Instruction::Enter(1),
+        Instruction::Request(0),
+        Instruction::Enter(0),
+        pause,
+        Instruction::Leave(0),
+        Instruction::Leave(1),
+    ];
+    let mut world = World::new(plan(program.clone(), vec![step(vec![])]));
+    assert_eq!(world.next_at(100), Next::Think(Nanos(5)));
+    assert_eq!(world.next_at(105), Next::Request(0));
+    assert_eq!(world.next_at(125), Next::Think(Nanos(5)));
+    assert_eq!(world.walk.take_left(), None);
+    assert_eq!(world.next_at(130), Next::Over);
+    let left = std::iter::from_fn(|| world.walk.take_left());
+    assert_eq!(
+        left.collect::<Vec<_>>(),
+        [(1, Nanos(105), Nanos(130)), (0, Nanos(125), Nanos(130))]
+    );
+
+    let mut world = World::new(plan(program, vec![step(vec![])]));
+    world.walk.ahead(&mut world.users, Nanos(100), 0);
+    world.walk.ahead(&mut world.users, Nanos(125), 0);
+    let left = std::iter::from_fn(|| world.walk.take_left());
+    assert_eq!(
+        left.collect::<Vec<_>>(),
+        [(1, Nanos(105), Nanos(130)), (0, Nanos(125), Nanos(130))]
+    );
 }
 
 #[test]
 fn the_step_after_a_pause_is_settled_before_it() {
     let now = TemplatePiece::Call(Box::new(Function::Now(TimeFormat::UnixMs)));
-    let condition =
-        Condition { left: Template(vec![now]), relation: Relation::Equal, right: text("10") };
+    let condition = Condition::Compared {
+        left: Template(vec![now]),
+        relation: Relation::Equal,
+        right: text("10"),
+    };
     let pause = |ms| Instruction::Think(Law::Fixed(Nanos::from_millis(ms)));
     let program = vec![
         pause(3),
@@ -169,7 +310,7 @@ fn the_step_after_a_pause_is_settled_before_it() {
     for (from_ms, request) in [(3, 0), (2, 1), (10, 1)] {
         let mut world = World::new(plan(program.clone(), vec![step(vec![]), step(vec![])]));
         let realtime_ns = Nanos::from_millis(from_ms).0;
-        let next = world.walk.ahead(&mut world.users, realtime_ns);
+        let next = world.walk.ahead(&mut world.users, Nanos(1), realtime_ns);
         let want = (Nanos::from_millis(7), Next::Request(request));
         assert_eq!(next, want, "from {from_ms} ms on");
     }
@@ -321,11 +462,11 @@ fn simulated(count: u32, think: Nanos, service: Nanos, end: Nanos) -> f64 {
             }
         }
         let walk = &mut walks[user as usize];
-        let mut next = walk.next(&mut users, now);
+        let mut next = walk.next(&mut users, Nanos::ZERO, now);
         if next == Next::Over {
             completed += 1;
             assert!(walk.begin(&mut users, false));
-            next = walk.next(&mut users, now);
+            next = walk.next(&mut users, Nanos::ZERO, now);
         }
         match next {
             Next::Think(time) => agenda.push(std::cmp::Reverse((now + time.0, user, false))),

@@ -1,6 +1,6 @@
 //! A response that was not what was expected, without the secrets of its session.
 
-use super::{Expectation, Match, ResponseReaders, SessionPlan, Users, Walk, WholeResponse};
+use super::{Expectation, ResponseReaders, SessionPlan, Template, Users, Walk, WholeResponse};
 use crate::digits;
 use crate::secrets::{MASK, Secrets};
 use crate::time::Nanos;
@@ -35,7 +35,7 @@ impl Walk {
         let plan = Rc::clone(users.plan());
         let request = self.redirected_from.unwrap_or(request);
         let step = &plan.requests[request as usize];
-        let answer = readings.take(answered.session);
+        let answer = readings.found(answered.session);
         let is_secret = plan.unshown.expectations.contains(&(request, number));
         let number = usize::from(number);
         let shown_value = |value: &[u8]| {
@@ -50,17 +50,12 @@ impl Walk {
             Some(Expectation::Time(most)) => {
                 format!("a response within {}", time(*most))
             }
-            Some(Expectation::Value { source, is }) => match is {
-                Match::Exists => source.to_string(),
-                Match::Equals(to) => {
-                    let text = self.text(to, users, answered.realtime_ns);
-                    format!("{source} to be {}", shown_value(&text))
-                }
-                Match::Contains(part) => {
-                    let text = self.text(part, users, answered.realtime_ns);
-                    format!("{source} to contain {}", shown_value(&text))
-                }
-            },
+            Some(Expectation::Value { source, is }) => {
+                let mut show = |template: &Template| {
+                    shown_value(&self.text(template, users, answered.realtime_ns))
+                };
+                is.told(&source.to_string(), &mut show)
+            }
             None => {
                 let extraction = step.extract.get(number - step.expect.len());
                 extraction.map_or(String::new(), |e| format!("{} for '{}'", e.source, e.name))
@@ -95,8 +90,12 @@ impl Walk {
         let variables = plan.unshown.variables.iter();
         let variables = variables.filter(|(of, _)| *of == kind);
         let variables = variables.map(|(_, variable)| self.learnt.variable(*variable));
+        let setup = plan.setup.into_iter();
+        let given =
+            setup.flat_map(|setup| plan.unshown.variables.range((setup, 0)..=(setup, u16::MAX)));
+        let given = given.filter_map(|(_, variable)| plan.given.get(usize::from(*variable)));
         let mut secrets = Secrets::default();
-        for value in variables.chain(value) {
+        for value in variables.chain(value).chain(given.map(Vec::as_slice)) {
             secrets.learn(&text_of(value));
         }
         for (name, value) in self.learnt.jar.values() {

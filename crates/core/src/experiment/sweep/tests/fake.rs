@@ -189,7 +189,7 @@ pub(crate) fn base(seed: u64) -> TrialSpec {
     TrialSpec {
         label: "vusers=1".into(),
         level: Level::Vusers(1),
-        load: Load::Closed { vusers: 1, pause: Pause::NONE },
+        load: Load::Closed { vusers: 1, pause: Pause::NONE, stages: Vec::new() },
         target: Target {
             endpoint: Endpoint::Unix { path: "/fake".into() },
             requests: vec![HttpRequest {

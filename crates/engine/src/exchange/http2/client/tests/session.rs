@@ -27,8 +27,8 @@ fn plan() -> SessionPlan {
             weight: 1,
             data: Vec::new(),
             program: vec![Instruction::Request(0)],
-            variables: 3,
-            counters: 0,
+            variables: Vec::new(),
+            repetitions: Vec::new(),
             new_connection: false,
         }],
         requests: vec![RequestStep {
@@ -47,7 +47,7 @@ fn follows<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> AfterResponse {
     let mut users = Users::new(Arc::clone(&plan), (0, 1), 1);
     let mut walk = Walk::default();
     assert!(walk.begin(&mut users, false));
-    walk.next(&mut users, 0);
+    walk.next(&mut users, Nanos::ZERO, 0);
     let mut rig = Rig::greeted();
     let mut readings = ResponseReaders::new(&plan, 1);
     readings.begin(5, 0, 0);

@@ -1,0 +1,86 @@
+use super::*;
+use crate::session::{Extraction, Match};
+
+const BODY: &str = "<p>some <b>bold</b> text</p> {\"a\": 1}";
+
+fn read(sources: &[Source], fields: &[(&str, &str)], pieces: &[&str]) -> Vec<Option<String>> {
+    let extract = sources.iter().map(|source| Extraction {
+        name: "x".to_owned(),
+        variable: 0,
+        source: source.clone(),
+        otherwise: None,
+    });
+    let step = RequestStep {
+        name: String::new(),
+        kind: 0,
+        fills: Vec::new(),
+        expect: vec![Expectation::Value { source: Source::Body, is: Match::Exists }],
+        extract: extract.collect(),
+        redirects: 1,
+        redirected: None,
+        timeout: None,
+        goes_on: false,
+        ask: None,
+    };
+    let plan = SessionPlan { requests: vec![step], ..SessionPlan::default() };
+    let mut readings = ResponseReaders::new(&plan, 1);
+    readings.begin(5, 0, 0);
+    for (name, value) in fields {
+        readings.field(5, name.as_bytes(), value.as_bytes());
+    }
+    for piece in pieces {
+        readings.body(5, piece.as_bytes());
+    }
+    assert!(readings.reads(5) && !readings.reads(4) && !readings.reads(6));
+    let answer = readings.end(0);
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (1..=sources.len()).map(|number| answer.value(number).map(text)).collect()
+}
+
+fn within(before: &str, after: &str) -> Source {
+    Source::Between { before: before.to_owned(), after: after.to_owned(), unescape: false }
+}
+
+#[test]
+fn texts_between_others_however_the_body_is_cut() {
+    let sources = [
+        within("<b>", "</b>"),
+        within("{", "}"),
+        within("</b>", "<b>"),
+        within("none", "</b>"),
+        within("te", "xt"),
+        Source::Body,
+    ];
+    let want = [Some("bold"), Some("\"a\": 1"), None, None, Some(""), Some(BODY)];
+    let want = want.map(|w| w.map(str::to_owned));
+    for cut in 0..=BODY.len() {
+        let (a, b) = BODY.split_at(cut);
+        assert_eq!(read(&sources, &[], &[a, b]), want, "cut at {cut}");
+    }
+    let single: Vec<String> = BODY.chars().map(String::from).collect();
+    let single: Vec<&str> = single.iter().map(String::as_str).collect();
+    assert_eq!(read(&sources, &[], &single), want);
+}
+
+#[test]
+fn headers_and_cookies() {
+    let sources = [
+        Source::Header("x-csrf".to_owned()),
+        Source::Cookie("session".to_owned()),
+        Source::Header("none".to_owned()),
+    ];
+    let fields = [
+        ("X-Csrf", "first"),
+        ("x-csrf", "second"),
+        ("Set-Cookie", "other=1"),
+        ("SET-COOKIE", "session=abc; Path=/"),
+    ];
+    let got = read(&sources, &fields, &[]);
+    assert_eq!(got, [Some("first".to_owned()), Some("abc".to_owned()), None]);
+}
+
+#[test]
+fn a_compressed_body_is_not_searched() {
+    let fields = [("content-encoding", "gzip")];
+    assert_eq!(read(&[Source::Json("/a".to_owned())], &fields, &["{\"a\":1}"]), [None]);
+}
