@@ -94,6 +94,8 @@ pub(super) struct Collector {
     /// Variables of the session that steps have set so far, and those of `setup`.
     known: HashSet<String>,
     setup_known: HashSet<String>,
+    /// What is collected is done once: it is dealt no records.
+    is_once: bool,
     data: Vec<ImportedData>,
     setup: Vec<ImportedStep>,
     sessions: Vec<ImportedSession>,
@@ -178,6 +180,10 @@ impl Collector {
     /// Adds a step, unless there are no steps in it or it has a value that nothing sets.
     pub(super) fn push(&mut self, step: ImportedStep) {
         let step = match step {
+            ImportedStep::Group { name, steps } if !steps.is_empty() => {
+                let name = step_name(&name).unwrap_or_else(|| "group".to_owned());
+                ImportedStep::Group { name, steps }
+            }
             ImportedStep::Repeat { steps, .. } | ImportedStep::Group { steps, .. }
                 if steps.is_empty() =>
             {
@@ -190,8 +196,20 @@ impl Collector {
                 let condition = condition.opposite();
                 ImportedStep::When { condition, steps: otherwise, otherwise: Vec::new() }
             }
+            ImportedStep::Choose(mut choices) => {
+                // Each has at least one step.
+                for (_, steps) in choices.iter_mut().filter(|(_, steps)| steps.is_empty()) {
+                    let nothing = ("nothing".to_owned(), ImportedText::default());
+                    steps.push(ImportedStep::Set(vec![nothing]));
+                }
+                ImportedStep::Choose(choices)
+            }
             other => other,
         };
+        if let Some(wrong) = step.mistake() {
+            let what = step.what();
+            return self.leave_out(format!("{what}: {wrong}"));
+        }
         let mut texts = Vec::new();
         step.texts(&mut texts);
         if let Some(unknown) = self.unknown(texts.into_iter()) {
@@ -217,7 +235,7 @@ impl Collector {
         match name.split_once('.') {
             None => self.known.contains(name),
             Some(("setup", name)) => self.setup_known.contains(name),
-            Some((set, _)) => self.data.iter().any(|data| data.name == set),
+            Some((set, _)) => !self.is_once && self.data.iter().any(|data| data.name == set),
         }
     }
 
@@ -265,17 +283,35 @@ impl Collector {
         self.sessions.push(ImportedSession { name: unique, weight: weight.max(1), data, steps });
     }
 
+    /// What follows is done once, up to `end_setup` or `end_teardown`.
+    pub(super) fn begin_once(&mut self) {
+        self.is_once = true;
+    }
+
     /// The steps so far are what is done once before the load. Sessions have its variables as
     /// `setup.NAME`.
     pub(super) fn end_setup(&mut self) {
-        self.setup = self.end_steps();
+        self.setup = self.end_once("setup");
         self.setup_known = std::mem::take(&mut self.known);
+        if self.setup.is_empty() {
+            self.setup_known.clear();
+        }
     }
 
     /// The steps so far are what is done once after the load.
     pub(super) fn end_teardown(&mut self) {
-        self.teardown = self.end_steps();
+        self.teardown = self.end_once("teardown");
         self.known.clear();
+    }
+
+    fn end_once(&mut self, what: &str) -> Vec<ImportedStep> {
+        self.is_once = false;
+        let steps = self.end_steps();
+        if steps.is_empty() || steps.iter().any(ImportedStep::sends) {
+            return steps;
+        }
+        self.leave_out(format!("{what}: it sends nothing"));
+        Vec::new()
     }
 
     fn end_steps(&mut self) -> Vec<ImportedStep> {
@@ -336,6 +372,7 @@ impl Collector {
     }
 
     fn checked(&mut self, draft: SourceRequest) -> Result<ImportedRequest, String> {
+        let told = format!("{} {}", draft.method, draft.url.template());
         let (origin, path) = split(&draft.url)?;
         let target = match (origin, &self.origin) {
             (None, None) => return Err("its URL has no host".to_owned()),
@@ -376,6 +413,9 @@ impl Collector {
         };
         let has_room = self.known.len() < VARIABLES_MAX;
         request.extract.retain(|extract| is_name(&extract.name) && has_room);
+        for wrong in request.drop_mistakes() {
+            self.leave_out(format!("{}: {wrong}", shorter(&told)));
+        }
         let mut texts = Vec::new();
         request.texts(&mut texts);
         match self.unknown(texts.into_iter()) {
@@ -431,7 +471,9 @@ impl Collector {
     pub(super) fn finish(mut self, nothing: &str) -> Result<Imported, ParseError> {
         self.end_session("imported", 1);
         let Some(origin) = self.origin.filter(|_| !self.sessions.is_empty()) else {
-            let first = self.left_out.first();
+            // The first of a request says more than that of an option.
+            let sent = self.left_out.iter().find(|(line, _)| line.contains("http"));
+            let first = sent.or(self.left_out.first());
             let why = first.map_or(String::new(), |(line, _)| format!(": left out: {line}"));
             return error(format!("{nothing}{why}"));
         };

@@ -11,6 +11,7 @@ impl Imported {
         let mut names: HashSet<String> = HashSet::new();
         for session in &mut self.sessions {
             names.insert(session.name.clone());
+            session.steps.iter().for_each(|step| step.groups(&mut names));
             session.steps.iter_mut().for_each(|step| step.requests(&mut requests));
         }
         let own_name = |request: &&mut ImportedRequest| {

@@ -2,8 +2,37 @@
 
 use super::model::*;
 use super::text::ImportedText;
+use knee_load::session::{Pattern, Selector, parse_pointer};
+use std::collections::HashSet;
+
+/// The deepest nesting of a condition.
+const CONDITION_DEPTH_MAX: usize = 12;
 
 impl ImportedStep {
+    /// Puts the names of the groups in it.
+    pub(super) fn groups(&self, into: &mut HashSet<String>) {
+        if let ImportedStep::Group { name, .. } = self {
+            into.insert(name.clone());
+        }
+        self.inner().into_iter().flatten().for_each(|step| step.groups(into));
+    }
+
+    /// What a scenario file cannot have in this step, those in it apart.
+    pub(super) fn mistake(&self) -> Option<String> {
+        match self {
+            ImportedStep::When { condition, .. } => condition.mistake(0),
+            ImportedStep::Repeat { times, .. } => match times {
+                ImportedRepeat::While(is, _) | ImportedRepeat::Until(is, _) => is.mistake(0),
+                ImportedRepeat::Times(text) => match text.literal().map(str::parse::<u32>) {
+                    Some(Ok(1..=1_000_000_000)) | None => None,
+                    Some(_) => Some("it is done no whole number of times".to_owned()),
+                },
+                ImportedRepeat::Each(_) | ImportedRepeat::Elements(_) => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Whether a request is in it.
     pub(super) fn sends(&self) -> bool {
         match self {
@@ -90,14 +119,30 @@ impl ImportedCondition {
         }
     }
 
-    /// Whether a scenario file can have it: no side has both kinds of quotes.
-    pub fn can_be_written(&self) -> bool {
-        let mut texts = Vec::new();
-        self.texts(&mut texts);
-        texts.into_iter().all(|text| {
-            let template = text.template();
-            !(template.contains('"') && template.contains('\''))
-        })
+    /// What a scenario file cannot have of it.
+    pub(super) fn mistake(&self, depth: usize) -> Option<String> {
+        if depth > CONDITION_DEPTH_MAX {
+            return Some("a condition that is nested too deeply".to_owned());
+        }
+        match self {
+            ImportedCondition::All(all) | ImportedCondition::Any(all) => {
+                all.iter().find_map(|one| one.mistake(depth + 1))
+            }
+            ImportedCondition::Not(other) => other.mistake(depth + 2),
+            ImportedCondition::Compare(left, relation, right) => {
+                let has_both = |text: &ImportedText| {
+                    let template = text.template();
+                    template.contains('"') && template.contains('\'')
+                };
+                if has_both(left) || has_both(right) {
+                    return Some("a text with both kinds of quotes".to_owned());
+                }
+                let is_pattern = *relation == ImportedRelation::Matches;
+                is_pattern
+                    .then(|| right.literal().map(pattern_mistake))?
+                    .unwrap_or_else(|| Some("an expression that is not known".to_owned()))
+            }
+        }
     }
 
     /// Puts all texts in it.
@@ -112,7 +157,41 @@ impl ImportedCondition {
     }
 }
 
+/// What is wrong with a regular expression, in one line.
+fn pattern_mistake(pattern: &str) -> Option<String> {
+    crate::condition::pattern(pattern).err()
+}
+
 impl ImportedRequest {
+    /// Takes out patterns and selectors that a scenario cannot have, and says which.
+    pub(super) fn drop_mistakes(&mut self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        self.extract.retain(|extract| {
+            let mistake = match &extract.source {
+                ImportedSource::Regex { pattern, group, .. } => match Pattern::parse(pattern) {
+                    Ok(of) if group.is_none_or(|g| g as usize <= of.groups()) => None,
+                    Ok(_) => Some("its expression has no such group".to_owned()),
+                    Err(wrong) => Some(wrong.0),
+                },
+                ImportedSource::Css { selector, .. } => {
+                    Selector::parse(selector).err().map(|wrong| wrong.0)
+                }
+                ImportedSource::Json(pointer) => parse_pointer(pointer).err().map(|wrong| wrong.0),
+                _ => None,
+            };
+            mistakes.extend(mistake.iter().map(|what| format!("'{}': {what}", extract.name)));
+            mistake.is_none()
+        });
+        let mut is_fit = |is: &ImportedMatch| {
+            let mistake = is.pattern().and_then(pattern_mistake);
+            mistakes.extend(mistake.iter().map(|what| format!("what is expected: {what}")));
+            mistake.is_none()
+        };
+        self.expect.headers.retain(|(_, is)| is_fit(is));
+        self.expect.body.retain(|(_, is)| is_fit(is));
+        mistakes
+    }
+
     /// Puts all texts of it.
     pub(super) fn texts<'a>(&'a self, into: &mut Vec<&'a ImportedText>) {
         into.push(&self.path);
@@ -176,6 +255,14 @@ impl ImportedJson {
 }
 
 impl ImportedMatch {
+    fn pattern(&self) -> Option<&str> {
+        match self {
+            ImportedMatch::Matches(pattern) => Some(pattern),
+            ImportedMatch::Not(other) => other.pattern(),
+            _ => None,
+        }
+    }
+
     fn text(&self) -> Option<&ImportedText> {
         match self {
             ImportedMatch::Equals(text)

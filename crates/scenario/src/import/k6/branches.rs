@@ -34,10 +34,16 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             K6Test::Known(true) => return then(self),
             K6Test::Known(false) => return otherwise(self),
             K6Test::Chance(_) => None,
-            test => match self.condition(test) {
-                Ok(condition) => Some(condition),
-                Err(what) => return self.left_out_branches(&what, then, otherwise),
-            },
+            test => {
+                let before = self.snapshot();
+                match self.condition(test) {
+                    Ok(condition) => Some(condition),
+                    Err(what) => {
+                        self.restore(&before);
+                        return self.left_out_branches(&what, then, otherwise);
+                    }
+                }
+            }
         };
         let (extent, mark) = (self.heap.extent(), self.heap.mark());
         let mut yes = self.followed(then);
@@ -51,6 +57,8 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         if let (K6Test::Chance(chance), true, true) = (&test, stays(&yes), stays(&no))
             && yes.left.is_empty()
             && no.left.is_empty()
+            && !yes.steps.is_empty()
+            && !no.steps.is_empty()
         {
             self.merge_slots(&test, &mut yes, &mut no, extent);
             let (a, b) = weights(*chance);

@@ -15,7 +15,7 @@ impl<'a> K6Interpreter<'a, '_> {
         let (module, name) = path.rsplit_once('.').unwrap_or(("", path));
         match (module, name) {
             ("http", _) => self.http_call(name, &arguments),
-            ("", "check") => self.check(&arguments),
+            ("" | "utils", "check") => self.check(&arguments),
             ("", "sleep") => self.sleep(&arguments),
             ("", "group") => self.group(&arguments),
             ("", "fail") | ("execution.test", "abort" | "fail") => self.fail(),
@@ -72,8 +72,7 @@ impl<'a> K6Interpreter<'a, '_> {
             }
             JsValue::SessionNumber(of, plus) => match random_ends(&of) {
                 Some((low, high)) if low + plus >= 0.0 && high + plus <= 86_400.0 => {
-                    let law =
-                        format!("uniform({},{})", seconds(low + plus), seconds(high + plus));
+                    let law = format!("uniform({},{})", seconds(low + plus), seconds(high + plus));
                     self.steps.push(K6Step::Think(law));
                     self.remark("Pauses of a random whole number of seconds may be any time.");
                 }
@@ -220,14 +219,12 @@ impl<'a> K6Interpreter<'a, '_> {
         let kind = argument(arguments, 1);
         let kind = kind.literal().unwrap_or("std");
         match (name, text.literal()) {
-            ("b64encode" | "btoa", Some(text)) => {
-                JsValue::text(match kind {
-                    "rawstd" => STANDARD_NO_PAD.encode(text),
-                    "url" => URL_SAFE.encode(text),
-                    "rawurl" => URL_SAFE_NO_PAD.encode(text),
-                    _ => STANDARD.encode(text),
-                })
-            }
+            ("b64encode" | "btoa", Some(text)) => JsValue::text(match kind {
+                "rawstd" => STANDARD_NO_PAD.encode(text),
+                "url" => URL_SAFE.encode(text),
+                "rawurl" => URL_SAFE_NO_PAD.encode(text),
+                _ => STANDARD.encode(text),
+            }),
             ("b64encode" | "btoa", None) if kind == "std" => {
                 match ImportedText::call("base64", &text) {
                     Some(text) => JsValue::Text(Rc::new(text)),
@@ -276,12 +273,8 @@ impl<'a> K6Interpreter<'a, '_> {
 
     fn date(&mut self, name: &str) -> JsValue<'a> {
         match name {
-            "toISOString" | "toJSON" => {
-                JsValue::Text(Rc::new(ImportedText::value("now(rfc3339)")))
-            }
-            "getTime" | "valueOf" | "now" => {
-                JsValue::SessionNumber(Rc::from("now(unix_ms)"), 0.0)
-            }
+            "toISOString" | "toJSON" => JsValue::Text(Rc::new(ImportedText::value("now(rfc3339)"))),
+            "getTime" | "valueOf" | "now" => JsValue::SessionNumber(Rc::from("now(unix_ms)"), 0.0),
             _ => JsValue::unknown("a part of a date"),
         }
     }

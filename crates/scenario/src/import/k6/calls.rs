@@ -36,8 +36,17 @@ impl<'a> K6Interpreter<'a, '_> {
                     (object, name.unwrap_or_default())
                 }
             };
+            let before = (self.notes.len(), self.steps.len());
             let arguments = self.arguments(&of.arguments, scope);
             self.at = at;
+            if let JsValue::Builtin(path) = &object
+                && matches!(&**path, "console" | "metric")
+                && self.requests_in(before.1) == 0
+            {
+                // What is only shown or counted changes nothing that is sent.
+                self.notes.truncate(before.0);
+                return JsValue::Undefined;
+            }
             return self.call_method(object.certain(), &name, arguments);
         }
         let function = match &of.callee {
@@ -52,6 +61,12 @@ impl<'a> K6Interpreter<'a, '_> {
             return self.call_super(arguments, scope);
         }
         self.call(&function, arguments)
+    }
+
+    /// How many requests there are among the steps from this one on.
+    fn requests_in(&self, from: usize) -> usize {
+        let steps = self.steps.iter().skip(from);
+        steps.filter(|step| matches!(step, K6Step::Request(_))).count()
     }
 
     fn arguments(&mut self, of: &'a [Argument<'a>], scope: usize) -> Arguments<'a> {
@@ -169,9 +184,7 @@ impl<'a> K6Interpreter<'a, '_> {
         self.module = function.module;
         let (parameters, body, is_expression) = match function.code {
             FunctionCode::Arrow(arrow) => (&arrow.params, Some(&arrow.body), arrow.expression),
-            FunctionCode::Function(function) => {
-                (&function.params, function.body.as_ref(), false)
-            }
+            FunctionCode::Function(function) => (&function.params, function.body.as_ref(), false),
         };
         if let Some(this) = this {
             self.heap.declare(scope, "this", this);
@@ -187,9 +200,7 @@ impl<'a> K6Interpreter<'a, '_> {
         let Some(body) = body else {
             return JsValue::Undefined;
         };
-        if is_expression
-            && let Some(Statement::ExpressionStatement(of)) = body.statements.first()
-        {
+        if is_expression && let Some(Statement::ExpressionStatement(of)) = body.statements.first() {
             return self.evaluate(&of.expression, scope);
         }
         let pending = self.pending.len();
@@ -202,9 +213,8 @@ impl<'a> K6Interpreter<'a, '_> {
             }
             _ => JsValue::Undefined,
         };
-        let returns = |branch: &super::interpreter::PendingBranch| {
-            matches!(branch.flow, K6Flow::Return(_))
-        };
+        let returns =
+            |branch: &super::interpreter::PendingBranch| matches!(branch.flow, K6Flow::Return(_));
         let own = self.pending.iter().skip(pending);
         let Some(first) = own.clone().position(returns) else {
             // What ends the iteration ends what called this too.

@@ -12,6 +12,9 @@ use std::rc::Rc;
 /// The least and the greatest status.
 const STATUSES: std::ops::RangeInclusive<u16> = 100..=599;
 
+/// Matches a text without characters and a list without elements.
+pub(super) const EMPTY: &str = "^(\\[\\s*\\])?$";
+
 /// What one test asks of a response.
 enum CheckExpectation {
     Status(Vec<u16>),
@@ -267,7 +270,7 @@ fn truthy_match(place: &PartPlace) -> Result<ImportedMatch, String> {
 }
 
 /// What a length of a body or of a list at the root says.
-fn length_matches(
+pub(super) fn length_matches(
     of: &PartPlace,
     relation: ImportedRelation,
     length: f64,
@@ -295,7 +298,7 @@ fn length_matches(
         PartPlace::Json(pointer) => {
             if !pointer.is_empty() && least == 1 && most.is_none() {
                 // A text, or a list, which is compared as the JSON that it is.
-                let empty = ImportedMatch::Matches("^(\\[\\s*\\])?$".to_owned());
+                let empty = ImportedMatch::Matches(EMPTY.to_owned());
                 return Ok(vec![(PartPlace::Json(pointer.clone()), negated(empty))]);
             }
             if !pointer.is_empty() {

@@ -31,12 +31,8 @@ impl<'a> K6Interpreter<'a, '_> {
             Expression::Identifier(id) => self.identifier(id.name.as_str(), scope),
             Expression::ArrayExpression(of) => self.array(of, scope),
             Expression::ObjectExpression(of) => self.object(of, scope),
-            Expression::ArrowFunctionExpression(of) => {
-                self.closure(FunctionCode::Arrow(of), scope)
-            }
-            Expression::FunctionExpression(of) => {
-                self.closure(FunctionCode::Function(of), scope)
-            }
+            Expression::ArrowFunctionExpression(of) => self.closure(FunctionCode::Arrow(of), scope),
+            Expression::FunctionExpression(of) => self.closure(FunctionCode::Function(of), scope),
             Expression::ClassExpression(class) => JsValue::Class(class, scope),
             Expression::AwaitExpression(of) => self.evaluate(&of.argument, scope),
             Expression::ParenthesizedExpression(of) => self.evaluate(&of.expression, scope),
@@ -490,6 +486,8 @@ impl<'a> K6Interpreter<'a, '_> {
     pub(super) fn plus(&mut self, value: &JsValue<'a>, by: f64) -> JsValue<'a> {
         match value {
             JsValue::Number(number) => JsValue::Number(number + by),
+            // Any number that no other call gives is one plus another.
+            JsValue::SessionNumber(of, _) if of.starts_with("seq(") => value.clone(),
             JsValue::SessionNumber(of, plus) => JsValue::SessionNumber(Rc::clone(of), plus + by),
             JsValue::Uniform { low, high, draw } => {
                 JsValue::Uniform { low: low + by, high: high + by, draw: *draw }

@@ -310,7 +310,11 @@ impl<'a> K6Interpreter<'a, '_> {
             JsValue::Undefined | JsValue::Null => return Ok(()),
             JsValue::Heap(_) => {}
             JsValue::Unknown(what) => return Err(format!("its parameters: {what}")),
-            _ => return Err("its parameters are no object".to_owned()),
+            // They have no effect there.
+            _ => {
+                self.leave_out("parameters of a request that are no object");
+                return Ok(());
+            }
         }
         for (name, value) in self.heap.entries(parameters).unwrap_or_default().to_vec() {
             self.parameter(&name, value.certain(), draft)?;
@@ -452,9 +456,10 @@ impl<'a> K6Interpreter<'a, '_> {
                 let relation = super::super::ImportedRelation::NotEqual;
                 JsValue::test(K6Test::Compare(value, relation, JsValue::Undefined))
             }
-            (PartPlace::Whole | PartPlace::Headers | PartPlace::Cookies | PartPlace::Html(_), ..) => {
-                JsValue::unknown(format!("what '{name}' of a response gives"))
-            }
+            (
+                PartPlace::Whole | PartPlace::Headers | PartPlace::Cookies | PartPlace::Html(_),
+                ..,
+            ) => JsValue::unknown(format!("what '{name}' of a response gives")),
             (PartPlace::Json(_), "includes", _) => {
                 JsValue::unknown("whether a list or a text of JSON has something")
             }
@@ -500,7 +505,10 @@ fn pointer(path: &str) -> Option<String> {
     if path.is_empty() || path.contains(['#', '*', '?', '|', '@', '{', '}', '[', ']', '\\']) {
         return None;
     }
-    Some(path.split('.').fold(String::new(), |pointer, part| super::responses::deeper(&pointer, part)))
+    Some(
+        path.split('.')
+            .fold(String::new(), |pointer, part| super::responses::deeper(&pointer, part)),
+    )
 }
 
 /// A text as a regular expression that matches it alone.

@@ -121,7 +121,8 @@ impl<'a> K6Interpreter<'a, '_> {
             return self.heap.list(items);
         }
         let mapped = items.into_iter().enumerate();
-        let mapped = mapped.map(|(at, item)| self.call(map, vec![item, JsValue::Number(at as f64)]));
+        let mapped =
+            mapped.map(|(at, item)| self.call(map, vec![item, JsValue::Number(at as f64)]));
         let mapped = mapped.collect();
         self.heap.list(mapped)
     }
@@ -175,8 +176,9 @@ impl<'a> K6Interpreter<'a, '_> {
             }
             serde_json::Value::Object(entries) => {
                 let entries = entries.iter();
-                let entries = entries
-                    .map(|(name, value)| (Rc::from(name.as_str()), self.json_value(value, depth + 1)));
+                let entries = entries.map(|(name, value)| {
+                    (Rc::from(name.as_str()), self.json_value(value, depth + 1))
+                });
                 let entries = entries.collect();
                 self.heap.object(entries)
             }

@@ -4,12 +4,14 @@ use super::super::{ImportedCondition, ImportedRelation, ImportedRepeat, Imported
 use super::heap::{Slot, SlotValue};
 use super::interpreter::{K6Flow, K6Interpreter, K6Snapshot, K6Step};
 use super::responses::uses;
-use super::value::{JsValue, K6Test, PartPlace};
+use super::value::{JsValue, K6Test, PartPlace, number_text};
 use std::rc::Rc;
 
 /// The most passes that are written one after another, and the most steps of them.
 const PASSES_MAX: usize = 50;
 const STEPS_MAX: usize = 200;
+/// The most numbers that are written out.
+const NUMBERS_MAX: u32 = 1_000;
 /// The most passes of a loop whose number is not known.
 const ENDLESS: u32 = 1_000;
 
@@ -30,8 +32,8 @@ type LoopBody<'b, 'a, 'r> =
 
 /// A variable that changes from pass to pass.
 enum LoopVariable {
-    /// It grows by 1 from this number.
-    Counter(Slot, f64),
+    /// It grows by 1 from this number, and is the number of the pass plus another.
+    Counter(Slot, f64, f64),
     /// A variable of the session, and whether it is true or false.
     Set(Slot, String, bool),
     /// A response, which is any of several.
@@ -81,8 +83,16 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         let before = self.snapshot();
         let changed = self.changes(&mut test, &elements, body);
         self.restore(&before);
-        let is_lossless = self.as_repetition(&mut test, &elements, body, is_do, &changed);
-        let lost = self.lost_since(&before);
+        let mut is_lossless = self.as_repetition(&mut test, &elements, body, is_do, &changed, 0.0);
+        let mut lost = self.lost_since(&before);
+        if is_lossless.is_err() || lost > 0 {
+            // `page=${i + 1}`: the variable may be the number that is used.
+            self.restore(&before);
+            let shifted = self.as_repetition(&mut test, &elements, body, is_do, &changed, 1.0);
+            if shifted.is_ok() && self.lost_since(&before) == 0 {
+                (is_lossless, lost) = (shifted, 0);
+            }
+        }
         if let Ok(flow) = &is_lossless
             && lost == 0
         {
@@ -99,7 +109,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             return flow;
         }
         self.restore(&before);
-        match self.as_repetition(&mut test, &elements, body, is_do, &changed) {
+        match self.as_repetition(&mut test, &elements, body, is_do, &changed, 0.0) {
             Ok(flow) => flow,
             Err(what) => {
                 self.restore(&before);
@@ -153,6 +163,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         body: LoopBody<'_, 'a, 'r>,
         is_do: bool,
         changed: &[Slot],
+        shift: f64,
     ) -> Result<K6Flow<'a>, String> {
         let each = match elements {
             LoopElements::List(list, _) => {
@@ -167,15 +178,20 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         };
         let wanted = match elements {
             LoopElements::List(_, name) | LoopElements::Session(_, name) => name.clone(),
-            _ => changed.iter().find_map(|slot| self.counter_name(slot)).unwrap_or("pass".into()),
+            _ => {
+                let counter = changed.iter().find_map(|slot| self.counter(slot));
+                counter.map_or("pass".to_owned(), |(name, _)| name)
+            }
         };
         let pass = self.fresh(&wanted);
-        let variables = self.loop_variables(changed, &pass, each.is_some());
+        let first = changed.iter().find_map(|slot| self.counter(slot));
+        let base = first.map_or(0.0, |(_, from)| from + shift);
+        let variables = self.loop_variables(changed, &pass, base, each.is_some());
         let element = self.element(elements, Some(&pass));
         let followed = self.follow_pass(test, body, element, is_do);
         let FollowedPass { test: asked, mut breaks, left, flow, mut steps } = followed;
         let counts_from = variables.iter().find_map(|variable| match variable {
-            LoopVariable::Counter(_, from) => Some(*from),
+            LoopVariable::Counter(_, from, _) => Some(*from),
             _ => None,
         });
         self.end_variables(variables, &mut steps, &pass)?;
@@ -185,7 +201,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             }
             return Err("it ends in its first pass".to_owned());
         }
-        let (bound, rest) = self.bound(asked, &pass)?;
+        let (bound, rest) = self.bound(asked, &pass, base)?;
         for (flag, _) in &left {
             self.steps.push(K6Step::Set(vec![(flag.clone(), ImportedText::default())]));
             let value = ImportedText::value(flag.clone());
@@ -195,9 +211,11 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         let step = self.repetition(each, bound.clone(), rest, breaks, is_do)?;
         if !steps.is_empty() {
             let (times, condition) = step;
-            let is_named = uses(&steps, &self.requests, &pass) || matches!(times, ImportedRepeat::Each(_))
+            let is_named = uses(&steps, &self.requests, &pass)
+                || matches!(times, ImportedRepeat::Each(_))
                 || matches!(times, ImportedRepeat::Elements(_));
             let variable = is_named.then(|| pass.clone());
+            let times = if is_named { numbered(times, base)? } else { times };
             let repeat = K6Step::Repeat { times, variable, steps };
             self.steps.push(match condition {
                 Some(condition) => {
@@ -211,10 +229,11 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         Ok(K6Flow::Normal)
     }
 
-    fn counter_name(&self, slot: &Slot) -> Option<String> {
+    /// The name of a counter, and where it begins.
+    fn counter(&self, slot: &Slot) -> Option<(String, f64)> {
         match (slot, self.heap.value(slot)) {
-            (Slot::Variable(_, name), Some(SlotValue::Variable(Some(JsValue::Number(_))))) => {
-                Some(name.to_string())
+            (Slot::Variable(_, name), Some(SlotValue::Variable(Some(JsValue::Number(from))))) => {
+                Some((name.to_string(), from))
             }
             _ => None,
         }
@@ -225,6 +244,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         &mut self,
         changed: &[Slot],
         pass: &str,
+        base: f64,
         has_elements: bool,
     ) -> Vec<LoopVariable> {
         let mut variables = Vec::new();
@@ -237,8 +257,8 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             };
             let (value, variable) = match value {
                 JsValue::Number(from) if !has_elements => {
-                    let counter = JsValue::SessionNumber(Rc::from(pass), from);
-                    (counter, LoopVariable::Counter(slot.clone(), from))
+                    let counter = JsValue::SessionNumber(Rc::from(pass), from - base);
+                    (counter, LoopVariable::Counter(slot.clone(), from, from - base))
                 }
                 JsValue::Part(part) if part.place == PartPlace::Whole => {
                     let response = self.response_of(vec![part.request]);
@@ -314,7 +334,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
     ) -> Result<(), String> {
         for variable in variables {
             let slot = match &variable {
-                LoopVariable::Counter(slot, _)
+                LoopVariable::Counter(slot, ..)
                 | LoopVariable::Set(slot, ..)
                 | LoopVariable::Response(slot, _)
                 | LoopVariable::Other(slot) => slot.clone(),
@@ -328,8 +348,8 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
                 Slot::Object(_) => "a list or an object".to_owned(),
             };
             match variable {
-                LoopVariable::Counter(_, from) => match now {
-                    JsValue::SessionNumber(of, plus) if &*of == pass && plus == from + 1.0 => {}
+                LoopVariable::Counter(_, _, plus) => match now {
+                    JsValue::SessionNumber(of, now) if &*of == pass && now == plus + 1.0 => {}
                     _ => return Err(format!("'{name}' changes by more than 1")),
                 },
                 LoopVariable::Set(_, variable, is_flag) => {
@@ -393,6 +413,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         &mut self,
         test: K6Test<'a>,
         pass: &str,
+        base: f64,
     ) -> Result<(Option<LoopBound>, Option<K6Test<'a>>), String> {
         let parts = match test {
             K6Test::All(parts) => parts,
@@ -401,7 +422,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         };
         let (mut bound, mut rest) = (None, Vec::new());
         for part in parts {
-            match self.times(&part, pass) {
+            match self.times(&part, pass, base) {
                 Some(times) if bound.is_none() => bound = Some(times),
                 _ => rest.push(part),
             }
@@ -415,7 +436,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
     }
 
     /// The number of passes that a comparison of the counter permits.
-    fn times(&mut self, test: &K6Test<'a>, pass: &str) -> Option<LoopBound> {
+    fn times(&mut self, test: &K6Test<'a>, pass: &str, base: f64) -> Option<LoopBound> {
         use ImportedRelation::{AtLeast, AtMost, Greater, Less, NotEqual};
         let K6Test::Compare(left, relation, right) = test else {
             return None;
@@ -440,10 +461,11 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         };
         match end {
             JsValue::Number(end) => {
+                let counter = base + counter;
                 let times = (end - counter + more).ceil();
                 (1.0..=1e9).contains(&times).then_some(LoopBound::Number(times as u32))
             }
-            end if counter - more == 0.0 => {
+            end if base + counter - more == 0.0 => {
                 let text = self.text_of(end).ok()?;
                 Some(LoopBound::Text(text))
             }
@@ -550,6 +572,22 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             }
         }
         None
+    }
+}
+
+/// A repetition whose variable counts from another number than 0.
+fn numbered(times: ImportedRepeat, base: f64) -> Result<ImportedRepeat, String> {
+    match times {
+        ImportedRepeat::Each(_) | ImportedRepeat::Elements(_) => Ok(times),
+        times if base == 0.0 => Ok(times),
+        ImportedRepeat::Times(text) => match text.literal().map(str::parse::<u32>) {
+            Some(Ok(count)) if count <= NUMBERS_MAX => {
+                let number = |at: u32| number_text(base + f64::from(at)).into();
+                Ok(ImportedRepeat::Each((0..count).map(number).collect()))
+            }
+            _ => Err("its counter does not begin with 0".to_owned()),
+        },
+        _ => Err("its counter does not begin with 0".to_owned()),
     }
 }
 

@@ -138,8 +138,12 @@ impl<'a> K6Interpreter<'a, '_> {
             ("execution", part) => JsValue::builtin(format!("execution.{part}")),
             (
                 "execution.vu" | "execution.scenario" | "execution.instance",
-                "idInTest" | "idInInstance" | "iterationInScenario" | "iterationInInstance"
-                | "iterationInTest" | "iterationsCompleted",
+                "idInTest"
+                | "idInInstance"
+                | "iterationInScenario"
+                | "iterationInInstance"
+                | "iterationInTest"
+                | "iterationsCompleted",
             ) => self.iteration_number(&format!("exec.{name}")),
             (path, name) => JsValue::builtin(format!("{path}.{name}")),
         }
@@ -181,9 +185,7 @@ impl<'a> K6Interpreter<'a, '_> {
 
     /// The record that a session is dealt.
     pub(super) fn record(&mut self, set: &Rc<str>, is_random: bool) -> JsValue<'a> {
-        if is_random
-            && let Some(own) = self.records.iter_mut().find(|(name, ..)| **name == **set)
-        {
+        if is_random && let Some(own) = self.records.iter_mut().find(|(name, ..)| **name == **set) {
             own.2 = true;
         }
         self.remark(format!("A session is dealt one record of '{set}', and keeps it."));
@@ -204,9 +206,9 @@ impl<'a> K6Interpreter<'a, '_> {
             && items.iter().all(|item| !matches!(item, JsValue::Heap(_)))
         {
             let variable = self.fresh(name);
-            let choices = texts.into_iter().map(|text| {
-                (1, vec![K6Step::Set(vec![(variable.clone(), text)])])
-            });
+            let choices = texts
+                .into_iter()
+                .map(|text| (1, vec![K6Step::Set(vec![(variable.clone(), text)])]));
             self.put_choice(choices.collect());
             return JsValue::Session(Rc::from(variable));
         }

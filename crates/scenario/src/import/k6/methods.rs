@@ -205,9 +205,8 @@ impl<'a> K6Interpreter<'a, '_> {
             }
             "map" | "flatMap" if calls => {
                 let mapped = items.into_iter().enumerate();
-                let mapped = mapped.map(|(at, item)| {
-                    self.call(&first, vec![item, JsValue::Number(at as f64)])
-                });
+                let mapped = mapped
+                    .map(|(at, item)| self.call(&first, vec![item, JsValue::Number(at as f64)]));
                 let mapped = mapped.collect();
                 self.heap.list(mapped)
             }

@@ -22,6 +22,7 @@ mod modules;
 mod operators;
 mod options;
 mod parse;
+mod prune;
 mod responses;
 mod statements;
 mod texts;
@@ -79,6 +80,7 @@ fn import(text: &str, read: ReadFile) -> Result<Imported, ParseError> {
         script.steps.clear();
     }
     let options = script.exported(0, "options").unwrap_or(JsValue::Undefined).certain();
+    script.go_to_export("options");
     let scenarios = script.scenarios(&options);
     let thresholds = script.thresholds(&options);
     script.common_settings(&options);
@@ -93,17 +95,25 @@ fn import(text: &str, read: ReadFile) -> Result<Imported, ParseError> {
     }
     let teardown = script.follow_export("teardown", K6Phase::Teardown, data).1;
     if script.exported(0, "handleSummary").is_some() {
+        script.go_to_export("handleSummary");
         script.leave_out("function handleSummary");
     }
+    let mut lists = vec![setup, teardown];
+    lists.append(&mut sessions);
+    script.prune(&mut lists);
+    let mut lists = lists.into_iter();
+    let (setup, teardown) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
     let mut all = Collector::default();
     script.put_notes(&mut all);
+    all.begin_once();
     put(&setup, &script.requests, &mut all);
     all.end_setup();
     let weights = options::settle(&scenarios, &mut all);
-    for ((scenario, steps), weight) in scenarios.iter().zip(sessions).zip(weights) {
+    for ((scenario, steps), weight) in scenarios.iter().zip(lists).zip(weights) {
         put(&steps, &script.requests, &mut all);
         all.end_session(&scenario.name, weight);
     }
+    all.begin_once();
     put(&teardown, &script.requests, &mut all);
     all.end_teardown();
     let names: Vec<String> = scenarios.iter().map(|scenario| scenario.name.clone()).collect();

@@ -16,7 +16,8 @@ pub(super) struct K6Module<'a> {
     /// Below the folder of the script.
     pub(super) path: String,
     script: ParsedScript<'a>,
-    exports: Vec<(String, JsValue<'a>)>,
+    /// With where each is exported.
+    exports: Vec<(String, JsValue<'a>, u32)>,
 }
 
 impl K6Module<'_> {
@@ -53,7 +54,9 @@ impl<'a> K6Interpreter<'a, '_> {
                     _ => None,
                 },
                 Statement::ExportDefaultDeclaration(of) => match &of.declaration {
-                    ExportDefaultDeclarationKind::FunctionDeclaration(function) => Some(&**function),
+                    ExportDefaultDeclarationKind::FunctionDeclaration(function) => {
+                        Some(&**function)
+                    }
                     _ => None,
                 },
                 _ => None,
@@ -85,18 +88,26 @@ impl<'a> K6Interpreter<'a, '_> {
     }
 
     fn put_export(&mut self, name: &str, value: JsValue<'a>) {
-        let number = self.module;
+        let (number, at) = (self.module, self.at);
         if let Some(module) = self.modules.get_mut(number) {
-            module.exports.retain(|(other, _)| other != name);
-            module.exports.push((name.to_owned(), value));
+            module.exports.retain(|(other, ..)| other != name);
+            module.exports.push((name.to_owned(), value, at));
         }
     }
 
     /// What a module exports by this name.
     pub(super) fn exported(&self, module: usize, name: &str) -> Option<JsValue<'a>> {
         let module = self.modules.get(module)?;
-        let export = module.exports.iter().find(|(other, _)| other == name);
-        export.map(|(_, value)| value.clone())
+        let export = module.exports.iter().find(|(other, ..)| other == name);
+        export.map(|(_, value, _)| value.clone())
+    }
+
+    /// Goes to where the script exports something: lines about it name that one.
+    pub(super) fn go_to_export(&mut self, name: &str) {
+        let exports = self.modules.first().map(|module| &module.exports[..]).unwrap_or_default();
+        if let Some((.., at)) = exports.iter().find(|(other, ..)| other == name) {
+            self.at = *at;
+        }
     }
 
     fn export(&mut self, of: &'a ExportNamedDeclaration<'a>, scope: usize) {
@@ -202,7 +213,7 @@ impl<'a> K6Interpreter<'a, '_> {
             Ok(number) => {
                 let exports = self.modules.get(number).map(|module| module.exports.clone());
                 let exports = exports.unwrap_or_default().into_iter();
-                let exports = exports.map(|(name, value)| (Rc::from(name), value)).collect();
+                let exports = exports.map(|(name, value, _)| (Rc::from(name), value)).collect();
                 self.heap.object(exports)
             }
             Err(why) => {

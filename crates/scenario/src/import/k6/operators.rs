@@ -52,6 +52,7 @@ impl<'a> K6Interpreter<'a, '_> {
         let is_text = |value: &JsValue| matches!(value, JsValue::Text(_) | JsValue::Named(..));
         match (left, right) {
             (JsValue::Number(a), JsValue::Number(b)) => return JsValue::Number(a + b),
+            (number, other) if is_sequence(number) && is_sequence(other) => return left.clone(),
             (value, JsValue::Number(by)) | (JsValue::Number(by), value)
                 if matches!(value, JsValue::SessionNumber(..) | JsValue::Uniform { .. }) =>
             {
@@ -106,7 +107,11 @@ impl<'a> K6Interpreter<'a, '_> {
             return match one {
                 JsValue::Undefined | JsValue::Null => as_asked(!is_strict || one.same(other)),
                 JsValue::Maybe(maybe) => {
-                    if relation == Relation::Equal { maybe.0.clone().not() } else { maybe.0.clone() }
+                    if relation == Relation::Equal {
+                        maybe.0.clone().not()
+                    } else {
+                        maybe.0.clone()
+                    }
                 }
                 JsValue::Unknown(what) => K6Test::Unknown(Rc::clone(what)),
                 JsValue::Part(part) if part.place == PartPlace::Error => as_asked(true),
@@ -183,9 +188,8 @@ impl<'a> K6Interpreter<'a, '_> {
                 }
             }
         } else {
-            let is_object = |value: &JsValue| {
-                matches!(value, JsValue::Heap(_) | JsValue::Function(_) | JsValue::Builtin(_))
-            };
+            let is_object =
+                |value: &JsValue| matches!(value, JsValue::Heap(_) | JsValue::Function(_));
             match relation {
                 Relation::Equal if left.same(right) && is_object(left) => true,
                 Relation::NotEqual if left.same(right) && is_object(left) => false,
@@ -337,8 +341,16 @@ fn scaled<'a>(left: &JsValue<'a>, right: &JsValue<'a>) -> JsValue<'a> {
         }
         (uniform @ JsValue::Uniform { .. }, JsValue::Records(_))
         | (JsValue::Records(_), uniform @ JsValue::Uniform { .. }) => uniform.clone(),
+        (number, JsValue::Number(_)) | (JsValue::Number(_), number) if is_sequence(number) => {
+            number.clone()
+        }
         _ => calculated(left, right, |a, b| a * b),
     }
+}
+
+/// Whether a value is a number that no other call gives.
+fn is_sequence(value: &JsValue) -> bool {
+    matches!(value, JsValue::SessionNumber(of, _) if &**of == "seq()")
 }
 
 fn remainder<'a>(left: &JsValue<'a>, right: &JsValue<'a>) -> JsValue<'a> {
@@ -377,7 +389,8 @@ pub(super) fn leading_number(text: &str, is_whole: bool) -> f64 {
     let is_part = |at: usize, c: char| {
         c.is_ascii_digit() || (at == 0 && (c == '-' || c == '+')) || (c == '.' && !is_whole)
     };
-    let end = text.char_indices().find(|(at, c)| !is_part(*at, *c)).map_or(text.len(), |(at, _)| at);
+    let end =
+        text.char_indices().find(|(at, c)| !is_part(*at, *c)).map_or(text.len(), |(at, _)| at);
     text[..end].parse().unwrap_or(f64::NAN)
 }
 

@@ -1,7 +1,7 @@
 //! The load that the options of a script ask for.
 
-use super::super::collect::Collector;
 use super::super::ImportedStage;
+use super::super::collect::Collector;
 use super::interpreter::K6Interpreter;
 use super::value::{JsValue, number_text};
 use knee_load::time::Nanos;
@@ -133,7 +133,10 @@ impl<'a> K6Interpreter<'a, '_> {
     fn iterations(&mut self, options: &JsValue<'a>, load: &mut K6Load) {
         if let Some(count) = self.option_number(options, "iterations") {
             let count = number_text(count);
-            self.leave_out(format!("option iterations: {count} of them; give a duration or -n"));
+            self.leave_out(format!(
+                "option iterations: {count} of them, where knee goes on until a duration or -n ends \
+                 the run"
+            ));
             if load.vusers.is_none() {
                 load.vusers = Some(1);
             }
@@ -170,15 +173,26 @@ impl<'a> K6Interpreter<'a, '_> {
         let executor = executor.literal().unwrap_or_default().to_owned();
         let load = self.scenario_load(name, &executor, of);
         const USED: [&str; 12] = [
-            "exec", "executor", "vus", "duration", "iterations", "stages", "rate", "timeUnit",
-            "startRate", "startVUs", "startTime", "preAllocatedVUs",
+            "exec",
+            "executor",
+            "vus",
+            "duration",
+            "iterations",
+            "stages",
+            "rate",
+            "timeUnit",
+            "startRate",
+            "startVUs",
+            "startTime",
+            "preAllocatedVUs",
         ];
         for (key, _) in self.heap.entries(of).unwrap_or_default().to_vec() {
             if !USED.contains(&&*key) {
                 self.leave_out(format!("scenario '{name}': {key}"));
             }
         }
-        let starts_after = self.option_time(of, "startTime").unwrap_or(Nanos::ZERO);
+        let begin = self.entry(of, "startTime");
+        let starts_after = zero_or(&begin).unwrap_or(Nanos::ZERO);
         K6Scenario { name: name.to_owned(), exec, load, starts_after }
     }
 
@@ -190,9 +204,6 @@ impl<'a> K6Interpreter<'a, '_> {
             "constant-vus" | "shared-iterations" | "per-vu-iterations" => {
                 load = self.plain_load(of);
                 load.vusers = load.vusers.or(Some(1));
-                if executor != "constant-vus" && load.duration.is_none() {
-                    self.leave_out(format!("scenario '{name}': the executor {executor}"));
-                }
             }
             "ramping-vus" => {
                 let begin = self.option_number(of, "startVUs").unwrap_or(1.0);
@@ -251,7 +262,9 @@ pub(super) fn settle(scenarios: &[K6Scenario], all: &mut Collector) -> Vec<u32> 
         ));
     }
     if of_users {
-        all.remark("Weights share the sessions out, where k6 gives each scenario users of its own.");
+        all.remark(
+            "Weights share the sessions out, where k6 gives each scenario users of its own.",
+        );
     }
     let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
     let factor = if shares.iter().all(|s| (s / least).fract() == 0.0) { 1.0 } else { 100.0 };

@@ -86,6 +86,10 @@ impl<'a> K6Interpreter<'a, '_> {
                 name
             }
         };
+        if !self.is_on_way(part.request) {
+            // It is asked for only under a condition: elsewhere it may not be there.
+            self.may_lack(part);
+        }
         let of_setup = self.requests.get(part.request).map(|r| r.phase) == Some(K6Phase::Setup);
         let is_later = self.phase != K6Phase::Setup;
         Ok(if of_setup && is_later { format!("setup.{name}") } else { name })
@@ -159,15 +163,12 @@ fn source(place: &PartPlace) -> Result<ImportedSource, String> {
         PartPlace::Json(pointer) => ImportedSource::Json(pointer.clone()),
         PartPlace::Header(name) if is_token(name) => ImportedSource::Header(name.clone()),
         PartPlace::Cookie(name) if is_token(name) => ImportedSource::Cookie(name.clone()),
-        PartPlace::Css(selector, attribute) => ImportedSource::Css {
-            selector: selector.clone(),
-            attribute: attribute.clone(),
-        },
-        PartPlace::Regex(pattern, group) => ImportedSource::Regex {
-            pattern: pattern.clone(),
-            group: Some(*group),
-            unescape: false,
-        },
+        PartPlace::Css(selector, attribute) => {
+            ImportedSource::Css { selector: selector.clone(), attribute: attribute.clone() }
+        }
+        PartPlace::Regex(pattern, group) => {
+            ImportedSource::Regex { pattern: pattern.clone(), group: Some(*group), unescape: false }
+        }
         PartPlace::Between(left, right) => ImportedSource::Between(left.clone(), right.clone()),
         PartPlace::Whole => return Err("a whole response".to_owned()),
         PartPlace::Duration => return Err("the time of a response".to_owned()),
@@ -206,11 +207,8 @@ pub(super) fn uses(steps: &[K6Step], requests: &[Rc<K6Request>], name: &str) -> 
     let has = |text: &super::super::ImportedText| text.names().contains(&name);
     steps.iter().any(|step| match step {
         K6Step::Request(number) => requests.get(*number).is_some_and(|request| {
-            let draft = &request.draft;
-            let mut texts = vec![&draft.url];
-            texts.extend(draft.headers.iter().map(|(_, value)| value));
-            draft.content.texts(&mut texts);
-            draft.expect.texts(&mut texts);
+            let mut texts = Vec::new();
+            request.texts(&mut texts);
             texts.into_iter().any(has)
         }),
         K6Step::Think(_) => false,

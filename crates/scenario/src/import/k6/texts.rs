@@ -1,6 +1,9 @@
 //! Values as texts and conditions of a scenario.
 
-use super::super::{ImportedCondition, ImportedJson, ImportedRelation, ImportedText};
+use super::super::{
+    ImportedCondition, ImportedJson, ImportedMatch, ImportedRelation, ImportedText,
+};
+use super::checks::{EMPTY, length_matches};
 use super::interpreter::{K6Interpreter, K6Step};
 use super::operators::number_template;
 use super::value::{JsValue, K6Test, PartPlace, number_text};
@@ -34,7 +37,9 @@ impl<'a> K6Interpreter<'a, '_> {
             },
             JsValue::Records(set) => return Err(format!("all records of '{set}'")),
             JsValue::Record(set) => {
-                self.remark(format!("Records of '{set}' are texts: write each as {{\"value\": …}}."));
+                self.remark(format!(
+                    "Records of '{set}' are texts: write each as {{\"value\": …}}."
+                ));
                 ImportedText::value(format!("{set}.value"))
             }
             JsValue::Builtin(path) => return Err(format!("'{path}', which is not known")),
@@ -125,10 +130,9 @@ impl<'a> K6Interpreter<'a, '_> {
             K6Test::Chance(_) => return Err("a random truth value in another".to_owned()),
             K6Test::Unknown(what) => return Err(what.to_string()),
         };
-        if condition.can_be_written() {
-            Ok(condition)
-        } else {
-            Err("a text with both kinds of quotes".to_owned())
+        match condition.mistake(0) {
+            None => Ok(condition),
+            Some(wrong) => Err(wrong),
         }
     }
 
@@ -145,6 +149,11 @@ impl<'a> K6Interpreter<'a, '_> {
             let share = number_text(share).into();
             return Ok(ImportedCondition::Compare(value, relation, share));
         }
+        if let (JsValue::Part(part), JsValue::Number(length)) = (left, right)
+            && let PartPlace::Length(of) = &part.place
+        {
+            return self.length_condition(part.request, of, relation, *length);
+        }
         // A number plus another is compared with what is less by that.
         if let (JsValue::SessionNumber(of, plus), JsValue::Number(end)) = (left, right) {
             let value = ImportedText::value(&**of);
@@ -156,13 +165,39 @@ impl<'a> K6Interpreter<'a, '_> {
             };
         }
         let (a, b) = (self.lacking_text(left)?, self.lacking_text(right)?);
-        let is_call = |value: &JsValue| {
-            matches!(value, JsValue::SessionNumber(of, _) if of.contains('('))
-        };
+        let is_call =
+            |value: &JsValue| matches!(value, JsValue::SessionNumber(of, _) if of.contains('('));
         if is_call(left) || is_call(right) {
             return Err("a number that another call would not give".to_owned());
         }
         Ok(ImportedCondition::Compare(a, relation, b))
+    }
+
+    fn length_condition(
+        &mut self,
+        request: usize,
+        of: &PartPlace,
+        relation: ImportedRelation,
+        length: f64,
+    ) -> Result<ImportedCondition, String> {
+        let mut all = Vec::new();
+        for (place, is) in length_matches(of, relation, length)? {
+            let text = self.lacking_text(&self.part(request, place))?;
+            let compare = |relation, other: &str| {
+                ImportedCondition::Compare(text.clone(), relation, other.into())
+            };
+            all.push(match is {
+                ImportedMatch::Exists(true) => compare(ImportedRelation::NotEqual, ""),
+                ImportedMatch::Exists(false) => compare(ImportedRelation::Equal, ""),
+                ImportedMatch::Matches(pattern) => compare(ImportedRelation::Matches, &pattern),
+                ImportedMatch::Not(_) => compare(ImportedRelation::Matches, EMPTY).opposite(),
+                _ => return Err("a length".to_owned()),
+            });
+        }
+        Ok(match (all.pop(), all.is_empty()) {
+            (Some(only), true) => only,
+            (last, _) => ImportedCondition::All(all.into_iter().chain(last).collect()),
+        })
     }
 
     /// The text of a side of a comparison: a part that is not there is an empty text.
@@ -233,9 +268,8 @@ impl<'a> K6Interpreter<'a, '_> {
                 let sent = entries.into_iter().filter(|(_, value)| {
                     !matches!(value, JsValue::Undefined | JsValue::Function(_) | JsValue::Class(..))
                 });
-                let pairs = sent.map(|(name, value)| {
-                    Ok((name.to_string(), self.json_of(&value, depth + 1)?))
-                });
+                let pairs = sent
+                    .map(|(name, value)| Ok((name.to_string(), self.json_of(&value, depth + 1)?)));
                 ImportedJson::Object(pairs.collect::<Result<_, String>>()?)
             }
             other => ImportedJson::Text(self.text_of(other)?),

@@ -71,7 +71,7 @@ fn fail_if(
         Some((metric, tags)) => (metric.trim(), tags.trim_end().trim_end_matches('}').trim()),
         None => (metric.trim(), ""),
     };
-    let (of, said) = scope(tags, scenarios)?;
+    let (of, said) = scope(metric, tags, scenarios)?;
     let expression: String = expression.chars().filter(|c| !c.is_whitespace()).collect();
     let signs = ["<=", ">=", "===", "==", "!=", "<", ">"];
     let found = signs.iter().filter_map(|sign| Some((expression.find(sign)?, *sign)));
@@ -111,6 +111,9 @@ fn fail_if(
             let said = "a share of requests here, and not of checks";
             return Ok((scoped(of, &text), Some(said)));
         }
+        "group_duration" if of.is_some() => {
+            format!("{}{}{}ms", statistic(of_what)?, inverse(sign)?, number_text(value))
+        }
         "http_reqs" if of_what == "rate" => {
             format!("throughput{}{}/s", inverse(sign)?, number_text(value))
         }
@@ -128,6 +131,7 @@ fn scoped(of: Option<String>, text: &str) -> String {
 
 /// The step or session that tags name.
 fn scope(
+    metric: &str,
     tags: &str,
     scenarios: &[String],
 ) -> Result<(Option<String>, Option<&'static str>), String> {
@@ -136,6 +140,10 @@ fn scope(
         let (name, value) = tag.split_once(':').ok_or("a tag without a value")?;
         let value = value.trim_matches(|c: char| c == '"' || c == '\'' || c == ' ');
         match name.trim() {
+            // `group:::items`
+            "group" if of.is_none() && metric == "group_duration" => {
+                of = value.rsplit("::").next().map(str::to_owned);
+            }
             "name" if of.is_none() => of = Some(value.to_owned()),
             "scenario" if of.is_none() => {
                 // Without any there is one kind of session alone.
@@ -163,6 +171,8 @@ fn statistic(of_what: &str) -> Result<&'static str, String> {
         "p(95)" => "p95",
         "p(99)" => "p99",
         "p(99.9)" => "p999",
-        _ => return Err("a scenario has min, mean, p50, p75, p90, p95, p99, p999 and max".to_owned()),
+        _ => {
+            return Err("a scenario has min, mean, p50, p75, p90, p95, p99, p999 and max".to_owned());
+        }
     })
 }

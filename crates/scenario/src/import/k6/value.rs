@@ -18,7 +18,11 @@ pub(super) enum JsValue<'a> {
     /// A value of the session of any type, by its expression in a template.
     Session(Rc<str>),
     /// A random number from one to another, by its number among all draws.
-    Uniform { low: f64, high: f64, draw: usize },
+    Uniform {
+        low: f64,
+        high: f64,
+        draw: usize,
+    },
     /// An object or a list on the heap.
     Heap(usize),
     Function(Rc<JsFunction<'a>>),
