@@ -77,6 +77,20 @@ impl ImportedText {
         mapped
     }
 
+    /// Puts an expression in the place of another; whether it was there.
+    pub(super) fn replace_value(&mut self, value: &str, by: &str) -> bool {
+        let mut is_there = false;
+        for part in &mut self.0 {
+            if let TextPart::Value(own) = part
+                && own == value
+            {
+                *part = TextPart::Value(by.to_owned());
+                is_there = true;
+            }
+        }
+        is_there
+    }
+
     /// The text with letters for its values, for checks of what is around them.
     pub(super) fn with_letters(&self) -> String {
         let part = |part: &TextPart| match part {

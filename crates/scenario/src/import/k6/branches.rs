@@ -2,7 +2,7 @@
 
 use super::super::{ImportedCondition, ImportedRelation, ImportedText};
 use super::heap::{HeapObject, Slot, SlotValue};
-use super::interpreter::{K6Flow, K6Interpreter, K6Step, PendingBranch};
+use super::interpreter::{K6Flow, K6Interpreter, K6Phase, K6Step, PendingBranch};
 use super::value::{JsValue, K6Test};
 use std::rc::Rc;
 
@@ -148,6 +148,9 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         steps: Vec<K6Step>,
         flow: K6Flow<'a>,
     ) {
+        if matches!(flow, K6Flow::Throw) && self.phase == K6Phase::Setup {
+            self.leave_out("an error in 'setup' under a condition, which ends the test in k6");
+        }
         self.pending.push(PendingBranch { test, condition, steps, flow });
         self.conditions += 1;
         self.under.push(self.conditions);

@@ -3,7 +3,7 @@
 use super::super::ImportedText;
 use super::calls::{Arguments, argument};
 use super::interpreter::K6Interpreter;
-use super::operators::{leading_number, random};
+use super::operators::leading_number;
 use super::value::{JsValue, PartPlace, number_text};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -70,7 +70,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 let law = format!("uniform({},{})", seconds(low), seconds(high));
                 self.steps.push(K6Step::Think(law));
             }
-            JsValue::SessionNumber(of, plus) => match random_ends(&of) {
+            JsValue::SessionNumber(of, plus) => match random_ends(self.draw_of(&of)) {
                 Some((low, high)) if low + plus >= 0.0 && high + plus <= 86_400.0 => {
                     let law = format!("uniform({},{})", seconds(low + plus), seconds(high + plus));
                     self.steps.push(K6Step::Think(law));
@@ -182,7 +182,7 @@ impl<'a> K6Interpreter<'a, '_> {
         let (first, second) = (argument(arguments, 0), argument(arguments, 1));
         match name {
             "randomIntBetween" => match (first.number(), second.number()) {
-                (Some(low), Some(high)) => random(low.ceil(), high.floor()),
+                (Some(low), Some(high)) => self.random(low.ceil(), high.floor()),
                 _ => JsValue::unknown("a random number whose ends are not known"),
             },
             "randomItem" => match self.heap.items(&first).map(<[_]>::to_vec) {
@@ -194,9 +194,9 @@ impl<'a> K6Interpreter<'a, '_> {
             },
             "randomString" => {
                 self.leave_out("randomString: uuid() in its place");
-                JsValue::Text(Rc::new(ImportedText::value("uuid()")))
+                self.drawn_text("uuid()", "text")
             }
-            "uuidv4" => JsValue::Text(Rc::new(ImportedText::value("uuid()"))),
+            "uuidv4" => self.drawn_text("uuid()", "uuid"),
             "findBetween" => match (&first, second.literal(), argument(arguments, 2).literal()) {
                 (JsValue::Part(part), Some(left), Some(right))
                     if part.place == PartPlace::Body && arguments.len() == 3 =>
@@ -271,10 +271,18 @@ impl<'a> K6Interpreter<'a, '_> {
         }
     }
 
+    /// A text that is drawn once.
+    pub(super) fn drawn_text(&mut self, expression: &str, wanted: &str) -> JsValue<'a> {
+        let variable = self.draw_once(expression, wanted);
+        JsValue::Text(Rc::new(ImportedText::value(&*variable)))
+    }
+
     fn date(&mut self, name: &str) -> JsValue<'a> {
         match name {
-            "toISOString" | "toJSON" => JsValue::Text(Rc::new(ImportedText::value("now(rfc3339)"))),
-            "getTime" | "valueOf" | "now" => JsValue::SessionNumber(Rc::from("now(unix_ms)"), 0.0),
+            "toISOString" | "toJSON" => self.drawn_text("now(rfc3339)", "time"),
+            "getTime" | "valueOf" | "now" => {
+                JsValue::SessionNumber(self.draw_once("now(unix_ms)", "time"), 0.0)
+            }
             _ => JsValue::unknown("a part of a date"),
         }
     }

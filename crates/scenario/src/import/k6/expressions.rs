@@ -1,6 +1,7 @@
 //! Expressions.
 
 use super::super::{ImportedRelation, ImportedText};
+use super::builtins::random_ends;
 use super::interpreter::{K6Flow, K6Interpreter, TEXT_MAX};
 use super::value::{FunctionCode, JsValue, K6Test};
 use oxc_ast::ast::*;
@@ -446,7 +447,7 @@ impl<'a> K6Interpreter<'a, '_> {
     ) {
         if let SimpleAssignmentTarget::AssignmentTargetIdentifier(id) = target {
             let name = id.name.as_str();
-            self.hint(&value, name);
+            let value = self.called(value, name);
             let owner = self.heap.scope_of(scope, name).unwrap_or(self.globals);
             return self.heap.declare(owner, name, value);
         }
@@ -487,7 +488,13 @@ impl<'a> K6Interpreter<'a, '_> {
         match value {
             JsValue::Number(number) => JsValue::Number(number + by),
             // Any number that no other call gives is one plus another.
-            JsValue::SessionNumber(of, _) if of.starts_with("seq(") => value.clone(),
+            JsValue::SessionNumber(of, _) if self.draw_of(of).starts_with("seq(") => value.clone(),
+            JsValue::SessionNumber(of, plus) if !self.named.contains(&**of) => {
+                match random_ends(self.draw_of(of)) {
+                    Some((low, high)) => self.random(low + by, high + by),
+                    None => JsValue::SessionNumber(Rc::clone(of), plus + by),
+                }
+            }
             JsValue::SessionNumber(of, plus) => JsValue::SessionNumber(Rc::clone(of), plus + by),
             JsValue::Uniform { low, high, draw } => {
                 JsValue::Uniform { low: low + by, high: high + by, draw: *draw }

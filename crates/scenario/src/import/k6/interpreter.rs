@@ -108,6 +108,16 @@ pub(super) struct K6Interpreter<'a, 'r> {
     pub(super) taken: HashSet<String>,
     /// The variables that have random draws.
     pub(super) draws: Vec<Option<String>>,
+    /// Variables with values that are drawn once, and how.
+    pub(super) drawn: HashMap<String, String>,
+    /// Those of them that the script names, and those that stand for random characters.
+    pub(super) named: HashSet<String>,
+    pub(super) characters: HashSet<String>,
+    /// The variables for numbers of iterations, and under which conditions they are set.
+    pub(super) numbers: HashMap<String, (Rc<str>, Vec<usize>)>,
+    /// What is drawn where the script is read, before any session.
+    pub(super) prologue: Vec<K6Step>,
+    pub(super) prologue_taken: HashSet<String>,
     /// Texts that JSON was made into, by their templates.
     pub(super) json_texts: HashMap<String, Rc<ImportedJson>>,
     /// The sets of records with their files.
@@ -130,6 +140,7 @@ pub(super) struct K6Snapshot {
     names: HashMap<ResponsePart, String>,
     taken: HashSet<String>,
     draws: Vec<Option<String>>,
+    numbers: HashMap<String, (Rc<str>, Vec<usize>)>,
 }
 
 impl<'a, 'r> K6Interpreter<'a, 'r> {
@@ -157,6 +168,12 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             hints: HashMap::new(),
             taken: HashSet::new(),
             draws: Vec::new(),
+            drawn: HashMap::new(),
+            named: HashSet::new(),
+            characters: HashSet::new(),
+            numbers: HashMap::new(),
+            prologue: Vec::new(),
+            prologue_taken: HashSet::new(),
             json_texts: HashMap::new(),
             records: Vec::new(),
             statuses: Vec::new(),
@@ -239,6 +256,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             names: self.names.clone(),
             taken: self.taken.clone(),
             draws: self.draws.clone(),
+            numbers: self.numbers.clone(),
         }
     }
 
@@ -256,6 +274,7 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
         self.names.clone_from(&to.names);
         self.taken.clone_from(&to.taken);
         self.draws.clone_from(&to.draws);
+        self.numbers.clone_from(&to.numbers);
         self.has_thrown = false;
     }
 
@@ -285,6 +304,56 @@ impl<'a, 'r> K6Interpreter<'a, 'r> {
             number += 1;
         }
         name
+    }
+
+    /// A value that is drawn here once, such as `random(1,5)`: the variable that has it.
+    pub(super) fn draw_once(&mut self, expression: &str, wanted: &str) -> Rc<str> {
+        let name = self.fresh(wanted);
+        let set = (name.clone(), ImportedText::value(expression));
+        self.steps.push(K6Step::Set(vec![set]));
+        self.drawn.insert(name.clone(), expression.to_owned());
+        Rc::from(name)
+    }
+
+    /// How a variable's value is drawn, if it is.
+    pub(super) fn draw_of(&self, variable: &str) -> &str {
+        self.drawn.get(variable).map_or("", String::as_str)
+    }
+
+    /// Gives a value that was drawn just now the name that it has in the script.
+    pub(super) fn called(&mut self, value: JsValue<'a>, name: &str) -> JsValue<'a> {
+        self.hint(&value, name);
+        let variable = match &value {
+            JsValue::SessionNumber(of, plus) if *plus == 0.0 => of.to_string(),
+            JsValue::Text(text) => match text.parts() {
+                [super::super::TextPart::Value(of)] => of.clone(),
+                _ => return value,
+            },
+            _ => return value,
+        };
+        let Some(expression) = self.drawn.get(&variable).cloned() else {
+            return value;
+        };
+        let is_last = match self.steps.last() {
+            Some(K6Step::Set(set)) => set.len() == 1 && set[0].0 == variable,
+            _ => false,
+        };
+        if !is_last {
+            self.named.insert(variable);
+            return value;
+        }
+        self.steps.pop();
+        self.taken.remove(&variable);
+        let is_character = self.characters.remove(&variable);
+        let own = self.draw_once(&expression, name);
+        self.named.insert(own.to_string());
+        if is_character {
+            self.characters.insert(own.to_string());
+        }
+        match value {
+            JsValue::Text(_) => JsValue::Text(Rc::new(ImportedText::value(&*own))),
+            _ => JsValue::SessionNumber(own, 0.0),
+        }
     }
 
     /// Sets a variable of the session to a text.

@@ -83,7 +83,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 let name = path.trim_start_matches("Number.");
                 self.call_builtin(name, arguments.to_vec())
             }
-            "Date.now" => JsValue::SessionNumber(Rc::from("now(unix_ms)"), 0.0),
+            "Date.now" => JsValue::SessionNumber(self.draw_once("now(unix_ms)", "time"), 0.0),
             other => JsValue::unknown(format!("what {other} gives")),
         }
     }

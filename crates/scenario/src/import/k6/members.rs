@@ -155,7 +155,7 @@ impl<'a> K6Interpreter<'a, '_> {
         if let JsValue::Records(set) = &object {
             let is_random = match key {
                 JsValue::Uniform { .. } => true,
-                JsValue::SessionNumber(of, _) => of.starts_with("random("),
+                JsValue::SessionNumber(of, _) => self.draw_of(of).starts_with("random("),
                 _ => false,
             };
             return self.record(set, is_random);
@@ -163,13 +163,19 @@ impl<'a> K6Interpreter<'a, '_> {
         if let (JsValue::SessionNumber(of, plus), Some(items)) = (key, self.heap.items(&object)) {
             let items = items.to_vec();
             let all = format!("random(0,{})", items.len().saturating_sub(1));
-            if *plus == 0.0 && (**of == *all || of.starts_with("seq() %")) {
-                if of.starts_with("seq() %") {
+            let is_sequence = of.contains(" % ");
+            if *plus == 0.0 && (self.draw_of(of) == all || is_sequence) {
+                if is_sequence {
                     self.leave_out("an element by a number of the iteration: a random one");
                 }
                 return self.any_of(items, "item");
             }
             return JsValue::unknown("an element of a list whose place is known only at run time");
+        }
+        if object.literal().is_some_and(|text| text.len() > 1)
+            && matches!(key, JsValue::SessionNumber(..))
+        {
+            return self.random_character();
         }
         match self.text_of(key) {
             Ok(text) => match (text.literal(), &object) {
@@ -181,6 +187,14 @@ impl<'a> K6Interpreter<'a, '_> {
             },
             Err(what) => JsValue::unknown(what),
         }
+    }
+
+    /// A character of a text at random: all of them together become one random text.
+    pub(super) fn random_character(&mut self) -> JsValue<'a> {
+        self.leave_out("random characters: uuid() in their place");
+        let variable = self.draw_once("uuid()", "text");
+        self.characters.insert(variable.to_string());
+        JsValue::Text(Rc::new(ImportedText::value(&*variable)))
     }
 
     /// The record that a session is dealt.

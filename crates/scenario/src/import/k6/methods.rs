@@ -154,6 +154,7 @@ impl<'a> K6Interpreter<'a, '_> {
                 self.burn(text.len() * times / 64);
                 JsValue::text(text.repeat(times))
             }
+            ("charAt", _) if matches!(first, JsValue::SessionNumber(..)) => self.random_character(),
             ("charAt", _) => {
                 let at = first.number().unwrap_or(0.0) as usize;
                 JsValue::text(text.chars().nth(at).map(String::from).unwrap_or_default())

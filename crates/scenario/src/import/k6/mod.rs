@@ -75,23 +75,30 @@ fn import(text: &str, read: ReadFile) -> Result<Imported, ParseError> {
     let allocator = Allocator::default();
     let mut script = K6Interpreter::new(&allocator, read);
     script.load("", text)?;
-    if !script.steps.is_empty() {
+    if uses_requests(&script.steps) {
         script.leave_out("requests outside of the functions that k6 calls");
-        script.steps.clear();
+        script.steps.retain(|step| !uses_requests(std::slice::from_ref(step)));
     }
+    script.prologue = std::mem::take(&mut script.steps);
+    script.prologue_taken = script.taken.clone();
     let options = script.exported(0, "options").unwrap_or(JsValue::Undefined).certain();
     script.go_to_export("options");
     let scenarios = script.scenarios(&options);
     let thresholds = script.thresholds(&options);
     script.common_settings(&options);
     let (data, setup) = script.follow_export("setup", K6Phase::Setup, JsValue::Undefined);
-    let mut sessions = Vec::new();
-    for scenario in &scenarios {
-        let exec = &scenario.exec;
-        if script.exported(0, exec).is_none() {
-            script.leave_out(format!("scenario '{}': no function '{exec}'", scenario.name));
+    let (mut sessions, mut sending) = (Vec::new(), Vec::new());
+    for scenario in scenarios {
+        let steps = script.follow_export(&scenario.exec, K6Phase::Session, data.clone()).1;
+        if uses_requests(&steps) {
+            sessions.push(steps);
+            sending.push(scenario);
+        } else {
+            let (name, exec) = (&scenario.name, &scenario.exec);
+            script.go_to_export(exec);
+            script
+                .leave_out(format!("scenario '{name}': its function '{exec}' sends nothing here"));
         }
-        sessions.push(script.follow_export(exec, K6Phase::Session, data.clone()).1);
     }
     let teardown = script.follow_export("teardown", K6Phase::Teardown, data).1;
     if script.exported(0, "handleSummary").is_some() {
@@ -108,15 +115,15 @@ fn import(text: &str, read: ReadFile) -> Result<Imported, ParseError> {
     all.begin_once();
     put(&setup, &script.requests, &mut all);
     all.end_setup();
-    let weights = options::settle(&scenarios, &mut all);
-    for ((scenario, steps), weight) in scenarios.iter().zip(lists).zip(weights) {
+    let weights = options::settle(&sending, &mut all);
+    for ((scenario, steps), weight) in sending.iter().zip(lists).zip(weights) {
         put(&steps, &script.requests, &mut all);
         all.end_session(&scenario.name, weight);
     }
     all.begin_once();
     put(&teardown, &script.requests, &mut all);
     all.end_teardown();
-    let names: Vec<String> = scenarios.iter().map(|scenario| scenario.name.clone()).collect();
+    let names: Vec<String> = sending.iter().map(|scenario| scenario.name.clone()).collect();
     thresholds::put(&thresholds, &names, &mut all);
     all.finish("the script has no request that a scenario can have")
 }
@@ -134,7 +141,9 @@ impl<'a> K6Interpreter<'a, '_> {
         };
         let (mark, extent) = (self.heap.mark(), self.heap.extent());
         self.phase = phase;
-        self.taken.clear();
+        self.steps.clone_from(&self.prologue);
+        self.taken.clone_from(&self.prologue_taken);
+        self.numbers.clear();
         let value = self.call(&function, vec![data]);
         self.end_branches(0, |_| true);
         self.has_thrown = false;
@@ -179,6 +188,17 @@ impl<'a> K6Interpreter<'a, '_> {
             }
         }
     }
+}
+
+/// Whether a request is in these steps.
+fn uses_requests(steps: &[K6Step]) -> bool {
+    steps.iter().any(|step| match step {
+        K6Step::Request(_) => true,
+        K6Step::Repeat { steps, .. } | K6Step::Group(_, steps) => uses_requests(steps),
+        K6Step::When { steps, otherwise, .. } => uses_requests(steps) || uses_requests(otherwise),
+        K6Step::Choose(choices) => choices.iter().any(|(_, steps)| uses_requests(steps)),
+        K6Step::Think(_) | K6Step::Set(_) => false,
+    })
 }
 
 /// Gives the collector steps, with their requests.

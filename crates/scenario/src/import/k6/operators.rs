@@ -21,6 +21,8 @@ impl<'a> K6Interpreter<'a, '_> {
                 (_, Some(by)) => self.plus(&left, -by),
                 _ => unknown_number(),
             },
+            BinaryOperator::Multiplication if self.is_sequence(&left) => left,
+            BinaryOperator::Multiplication if self.is_sequence(&right) => right,
             BinaryOperator::Multiplication => scaled(&left, &right),
             BinaryOperator::Division => match (&left, right.number()) {
                 (JsValue::Uniform { .. }, Some(by)) if by != 0.0 => {
@@ -28,7 +30,13 @@ impl<'a> K6Interpreter<'a, '_> {
                 }
                 _ => calculated(&left, &right, |a, b| a / b),
             },
-            BinaryOperator::Remainder => remainder(&left, &right),
+            BinaryOperator::Remainder => match (&left, &right) {
+                (JsValue::SessionNumber(of, _), JsValue::Number(by)) if self.is_sequence(&left) => {
+                    JsValue::SessionNumber(Rc::from(format!("{of} % {by}")), 0.0)
+                }
+                (JsValue::SessionNumber(..), JsValue::Records(_)) => left,
+                _ => calculated(&left, &right, |a, b| a % b),
+            },
             BinaryOperator::Exponential => calculated(&left, &right, f64::powf),
             BinaryOperator::ShiftRight => calculated(&left, &right, |a, b| {
                 f64::from((a as i64 as i32).wrapping_shr(b as u32))
@@ -52,7 +60,16 @@ impl<'a> K6Interpreter<'a, '_> {
         let is_text = |value: &JsValue| matches!(value, JsValue::Text(_) | JsValue::Named(..));
         match (left, right) {
             (JsValue::Number(a), JsValue::Number(b)) => return JsValue::Number(a + b),
-            (number, other) if is_sequence(number) && is_sequence(other) => return left.clone(),
+            _ if self.is_sequence(left) && self.is_sequence(right) => return left.clone(),
+            _ if self.is_characters(right) => {
+                if self.is_characters(left) || left.literal() == Some("") {
+                    let joined = if left.literal().is_some() { right } else { left };
+                    return joined.clone();
+                }
+                if !matches!(left, JsValue::Text(_)) {
+                    self.leave_out("a random character beside what is known only at run time");
+                }
+            }
             (value, JsValue::Number(by)) | (JsValue::Number(by), value)
                 if matches!(value, JsValue::SessionNumber(..) | JsValue::Uniform { .. }) =>
             {
@@ -235,11 +252,18 @@ impl<'a> K6Interpreter<'a, '_> {
 
     /// `__VU` and its kin.
     pub(super) fn iteration_number(&mut self, name: &str) -> JsValue<'a> {
-        if self.phase == super::interpreter::K6Phase::Module {
-            return JsValue::Number(0.0);
+        if let Some((variable, under)) = self.numbers.get(name)
+            && under.iter().all(|one| self.under.contains(one))
+        {
+            return JsValue::SessionNumber(Rc::clone(variable), 0.0);
         }
-        self.leave_out(format!("{name}: a number that no other call gives, seq(), in its place"));
-        JsValue::SessionNumber(Rc::from("seq()"), 0.0)
+        self.leave_out(format!("{name}: a number that no other session has, seq(), in its place"));
+        let wanted = name.trim_start_matches('_').to_ascii_lowercase();
+        let variable = self.draw_once("seq()", &wanted);
+        self.named.insert(variable.to_string());
+        let under = self.under.clone();
+        self.numbers.insert(name.to_owned(), (Rc::clone(&variable), under));
+        JsValue::SessionNumber(variable, 0.0)
     }
 
     /// A random number from 0 to 1.
@@ -254,7 +278,7 @@ impl<'a> K6Interpreter<'a, '_> {
             JsValue::Uniform { low, high, .. } => {
                 // The end itself is never drawn.
                 let (low, high) = (low.floor(), high.ceil() - 1.0);
-                random(low, high.max(low))
+                self.random(low, high.max(low))
             }
             other => other.clone(),
         }
@@ -275,6 +299,31 @@ impl<'a> K6Interpreter<'a, '_> {
         }
     }
 
+    /// A whole random number, both ends among them.
+    pub(super) fn random(&mut self, low: f64, high: f64) -> JsValue<'a> {
+        if low >= high {
+            return JsValue::Number(low);
+        }
+        let text = format!("random({},{})", number_text(low), number_text(high));
+        JsValue::SessionNumber(self.draw_once(&text, "random"), 0.0)
+    }
+
+    /// Whether a value is a number that no other session has.
+    fn is_sequence(&self, value: &JsValue<'a>) -> bool {
+        matches!(value, JsValue::SessionNumber(of, _) if self.draw_of(of) == "seq()")
+    }
+
+    /// Whether a value is random characters and nothing else.
+    fn is_characters(&self, value: &JsValue<'a>) -> bool {
+        match value {
+            JsValue::Text(text) => match text.parts() {
+                [super::super::TextPart::Value(of)] => self.characters.contains(of),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     /// A part of a response as a value.
     pub(super) fn part(&self, request: usize, place: PartPlace) -> JsValue<'a> {
         JsValue::Part(ResponsePart { request, place })
@@ -283,15 +332,6 @@ impl<'a> K6Interpreter<'a, '_> {
     pub(super) fn whole(&self, request: usize) -> JsValue<'a> {
         self.part(request, PartPlace::Whole)
     }
-}
-
-/// A whole random number, both ends among them.
-pub(super) fn random<'a>(low: f64, high: f64) -> JsValue<'a> {
-    if low >= high {
-        return JsValue::Number(low);
-    }
-    let text = format!("random({},{})", number_text(low), number_text(high));
-    JsValue::SessionNumber(Rc::from(text), 0.0)
 }
 
 fn ordered(order: std::cmp::Ordering, relation: ImportedRelation) -> bool {
@@ -341,25 +381,7 @@ fn scaled<'a>(left: &JsValue<'a>, right: &JsValue<'a>) -> JsValue<'a> {
         }
         (uniform @ JsValue::Uniform { .. }, JsValue::Records(_))
         | (JsValue::Records(_), uniform @ JsValue::Uniform { .. }) => uniform.clone(),
-        (number, JsValue::Number(_)) | (JsValue::Number(_), number) if is_sequence(number) => {
-            number.clone()
-        }
         _ => calculated(left, right, |a, b| a * b),
-    }
-}
-
-/// Whether a value is a number that no other call gives.
-fn is_sequence(value: &JsValue) -> bool {
-    matches!(value, JsValue::SessionNumber(of, _) if &**of == "seq()")
-}
-
-fn remainder<'a>(left: &JsValue<'a>, right: &JsValue<'a>) -> JsValue<'a> {
-    match (left, right) {
-        (JsValue::SessionNumber(of, _), JsValue::Number(by)) if of.starts_with("seq(") => {
-            JsValue::SessionNumber(Rc::from(format!("seq() % {by}")), 0.0)
-        }
-        (JsValue::SessionNumber(..), JsValue::Records(_)) => left.clone(),
-        _ => calculated(left, right, |a, b| a % b),
     }
 }
 
@@ -396,22 +418,8 @@ pub(super) fn leading_number(text: &str, is_whole: bool) -> f64 {
 
 /// A text for a value that stands for a number of the session.
 pub(super) fn number_template(of: &str, plus: f64) -> Result<ImportedText, String> {
-    if of.contains(" % ") {
+    if of.contains(" % ") || plus != 0.0 {
         return Err("a number that is computed".to_owned());
     }
-    if plus == 0.0 {
-        return Ok(ImportedText::value(of));
-    }
-    // A random number plus another is one of other ends.
-    let ends = of.strip_prefix("random(").and_then(|ends| ends.strip_suffix(')'));
-    let ends = ends.and_then(|ends| ends.split_once(','));
-    let ends = ends.and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
-    match ends {
-        Some((low, high)) => {
-            let (low, high): (f64, f64) = (low, high);
-            let ends = (number_text(low + plus), number_text(high + plus));
-            Ok(ImportedText::value(format!("random({},{})", ends.0, ends.1)))
-        }
-        None => Err("a number that is computed".to_owned()),
-    }
+    Ok(ImportedText::value(of))
 }

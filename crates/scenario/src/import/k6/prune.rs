@@ -1,8 +1,8 @@
 //! Variables that nothing uses are not set: scripts have many for their logs alone.
 
+use super::super::{ImportedText, TextPart};
 use super::interpreter::{K6Interpreter, K6Phase, K6Request, K6Step};
-use super::super::ImportedText;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// How often what is left is looked at again.
@@ -14,7 +14,9 @@ impl K6Interpreter<'_, '_> {
         for _ in 0..ROUNDS_MAX {
             let mut used = HashSet::new();
             for list in lists.iter() {
-                collect(list, &self.requests, &mut used);
+                collect(list, &self.requests, &mut |name| {
+                    used.insert(name.to_owned());
+                });
             }
             let mut is_done = true;
             for (number, list) in lists.iter_mut().enumerate() {
@@ -24,7 +26,9 @@ impl K6Interpreter<'_, '_> {
             }
             for request in &mut self.requests {
                 let name = |name: &str| match request.phase {
-                    K6Phase::Setup => used.contains(&format!("setup.{name}")) || used.contains(name),
+                    K6Phase::Setup => {
+                        used.contains(&format!("setup.{name}")) || used.contains(name)
+                    }
                     _ => used.contains(name),
                 };
                 if request.draft.extract.iter().any(|extract| !name(&extract.name)) {
@@ -35,14 +39,76 @@ impl K6Interpreter<'_, '_> {
                 }
             }
             if is_done {
-                return;
+                break;
             }
         }
+        let mut counts = HashMap::new();
+        for list in lists.iter() {
+            count(list, &self.requests, &mut counts);
+        }
+        let once = |name: &str| counts.get(name) == Some(&1);
+        lists.iter_mut().for_each(|list| inline(list, &mut self.requests, &once));
+    }
+}
+
+/// Writes what is drawn for one request alone into that request.
+fn inline(
+    steps: &mut Vec<K6Step>,
+    requests: &mut [Rc<K6Request>],
+    is_used_once: &dyn Fn(&str) -> bool,
+) {
+    let mut at = 0;
+    while at < steps.len() {
+        let drawn = match &steps[at] {
+            K6Step::Set(set) if set.len() == 1 && is_used_once(&set[0].0) => match set[0].1.parts()
+            {
+                [TextPart::Value(drawn)] if drawn.contains('(') => {
+                    Some((set[0].0.clone(), drawn.clone()))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let is_inlined = drawn.is_some_and(|(name, drawn)| {
+            steps.iter().skip(at).any(|step| match step {
+                K6Step::Request(number) => requests
+                    .get_mut(*number)
+                    .is_some_and(|request| Rc::make_mut(request).replace_value(&name, &drawn)),
+                _ => false,
+            })
+        });
+        if is_inlined {
+            steps.remove(at);
+            continue;
+        }
+        match &mut steps[at] {
+            K6Step::Repeat { steps, .. } | K6Step::Group(_, steps) => {
+                inline(steps, requests, is_used_once);
+            }
+            K6Step::When { steps, otherwise, .. } => {
+                inline(steps, requests, is_used_once);
+                inline(otherwise, requests, is_used_once);
+            }
+            K6Step::Choose(choices) => {
+                choices.iter_mut().for_each(|(_, steps)| inline(steps, requests, is_used_once));
+            }
+            K6Step::Request(_) | K6Step::Think(_) | K6Step::Set(_) => {}
+        }
+        at += 1;
+    }
+}
+
+/// Counts how often steps use each name.
+fn count(steps: &[K6Step], requests: &[Rc<K6Request>], into: &mut HashMap<String, usize>) {
+    let mut names = Vec::new();
+    collect(steps, requests, &mut |name| names.push(name.to_owned()));
+    for name in names {
+        *into.entry(name).or_insert(0) += 1;
     }
 }
 
 /// Puts the names that steps use.
-fn collect(steps: &[K6Step], requests: &[Rc<K6Request>], into: &mut HashSet<String>) {
+fn collect(steps: &[K6Step], requests: &[Rc<K6Request>], into: &mut dyn FnMut(&str)) {
     for step in steps {
         let mut texts: Vec<&ImportedText> = Vec::new();
         match step {
@@ -67,7 +133,7 @@ fn collect(steps: &[K6Step], requests: &[Rc<K6Request>], into: &mut HashSet<Stri
             K6Step::Set(variables) => texts.extend(variables.iter().map(|(_, text)| text)),
             K6Step::Group(_, steps) => collect(steps, requests, into),
         }
-        into.extend(texts.into_iter().flat_map(ImportedText::names).map(str::to_owned));
+        texts.into_iter().flat_map(ImportedText::names).for_each(&mut *into);
     }
 }
 
@@ -109,6 +175,19 @@ fn unset(steps: &mut Vec<K6Step>, used: &HashSet<String>, before: &str) -> bool 
 }
 
 impl K6Request {
+    /// Puts an expression in the place of a variable; whether it was there.
+    fn replace_value(&mut self, variable: &str, by: &str) -> bool {
+        let draft = &mut self.draft;
+        let mut texts = vec![&mut draft.url];
+        texts.extend(draft.headers.iter_mut().map(|(_, value)| value));
+        draft.content.texts_mut(&mut texts);
+        let mut is_there = false;
+        for text in texts {
+            is_there |= text.replace_value(variable, by);
+        }
+        is_there
+    }
+
     /// Puts all texts of it.
     pub(super) fn texts<'t>(&'t self, into: &mut Vec<&'t ImportedText>) {
         into.push(&self.draft.url);

@@ -142,7 +142,7 @@ impl<'a> K6Interpreter<'a, '_> {
     ) {
         match &pattern.kind {
             BindingPatternKind::BindingIdentifier(id) => {
-                self.hint(&value, id.name.as_str());
+                let value = self.called(value, id.name.as_str());
                 self.heap.declare(scope, id.name.as_str(), value);
             }
             BindingPatternKind::AssignmentPattern(of) => {

@@ -156,20 +156,11 @@ impl<'a> K6Interpreter<'a, '_> {
         }
         // A number plus another is compared with what is less by that.
         if let (JsValue::SessionNumber(of, plus), JsValue::Number(end)) = (left, right) {
-            let value = ImportedText::value(&**of);
-            return if of.contains('(') {
-                Err("a number that another call would not give".to_owned())
-            } else {
-                let end = number_text(end - plus).into();
-                Ok(ImportedCondition::Compare(value, relation, end))
-            };
+            let value = number_template(of, 0.0)?;
+            let end = number_text(end - plus).into();
+            return Ok(ImportedCondition::Compare(value, relation, end));
         }
         let (a, b) = (self.lacking_text(left)?, self.lacking_text(right)?);
-        let is_call =
-            |value: &JsValue| matches!(value, JsValue::SessionNumber(of, _) if of.contains('('));
-        if is_call(left) || is_call(right) {
-            return Err("a number that another call would not give".to_owned());
-        }
         Ok(ImportedCondition::Compare(a, relation, b))
     }
 

@@ -172,7 +172,9 @@ fn statistic(of_what: &str) -> Result<&'static str, String> {
         "p(99)" => "p99",
         "p(99.9)" => "p999",
         _ => {
-            return Err("a scenario has min, mean, p50, p75, p90, p95, p99, p999 and max".to_owned());
+            return Err(
+                "a scenario has min, mean, p50, p75, p90, p95, p99, p999 and max".to_owned()
+            );
         }
     })
 }
