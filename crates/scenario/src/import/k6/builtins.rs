@@ -193,8 +193,9 @@ impl<'a> K6Interpreter<'a, '_> {
                 },
             },
             "randomString" => {
-                self.leave_out("randomString: uuid() in its place");
-                self.drawn_text("uuid()", "text")
+                let variable = self.draw_once("uuid()", "text");
+                self.replaced(&variable, "randomString: uuid() in its place");
+                JsValue::Text(Rc::new(ImportedText::value(&*variable)))
             }
             "uuidv4" => self.drawn_text("uuid()", "uuid"),
             "findBetween" => match (&first, second.literal(), argument(arguments, 2).literal()) {

@@ -191,8 +191,8 @@ impl<'a> K6Interpreter<'a, '_> {
 
     /// A character of a text at random: all of them together become one random text.
     pub(super) fn random_character(&mut self) -> JsValue<'a> {
-        self.leave_out("random characters: uuid() in their place");
         let variable = self.draw_once("uuid()", "text");
+        self.replaced(&variable, "random characters: uuid() in their place");
         self.characters.insert(variable.to_string());
         JsValue::Text(Rc::new(ImportedText::value(&*variable)))
     }
