@@ -189,3 +189,6 @@ fn verdict(
     };
     (verdict, String::new())
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,13 +131,13 @@ fn plot(row: &TrendRow, trend: &TrendReport) -> Option<Plot> {
     };
     let values = row.values.iter().enumerate();
     let points: Vec<Point> =
-        values.filter_map(|(at, value)| Some(Point::new(at as f64, (*value)?))).collect();
+        values.filter_map(|(at, value)| Some(Point::new(at as f64 + 1.0, (*value)?))).collect();
     let last = points.last()?.x;
     let y = Scale::fitting(points.iter().map(|point| point.y), unit, name(row));
-    let x = Scale::linear(-0.5, last + 0.5, Unit::Count, "run");
-    let starts = row.changes.iter().map(|change| (change.at as f64, change.after));
+    let x = Scale::linear(0.5, last + 0.5, Unit::Count, "run");
+    let starts = row.changes.iter().map(|change| (change.at as f64 + 1.0, change.after));
     let first = row.changes.first().map_or_else(|| mean(row), |change| Some(change.before));
-    let levels = first.map(|level| (0.0, level)).into_iter().chain(starts);
+    let levels = first.map(|level| (1.0, level)).into_iter().chain(starts);
     let mut means: Vec<Point> = levels.map(|(at, level)| Point::new(at - 0.5, level)).collect();
     means.extend(means.last().map(|level| Point::new(last + 0.5, level.y)));
     let changes = row.changes.iter().map(|change| {
@@ -146,7 +146,7 @@ fn plot(row: &TrendRow, trend: &TrendReport) -> Option<Plot> {
             ComparisonVerdict::Better => Tone::Third,
             _ => Tone::Muted,
         };
-        Reference::x(change.at as f64 - 0.5, size(change)).toned(tone)
+        Reference::x(change.at as f64 + 0.5, size(change)).toned(tone)
     });
     let runs = plural(trend.runs.len() as u64, "run");
     let plot = Plot::new(name(row), x, y)

@@ -83,8 +83,8 @@ fn agents_ask_name_servers_and_call_services() {
         return;
     };
     let _agents = ["x", "y"].map(|name| Agent::start(&nats.url(), name, &[]));
-    let names = KneeServer::of(&["dns"]);
-    let calls = KneeServer::of(&["grpc"]);
+    let names = KneeServer::of(&["dns", "--listen", "127.0.0.1:0"]);
+    let calls = KneeServer::of(&["grpc", "--listen", "127.0.0.1:0"]);
     let (zone, echo) = (&names.address, &calls.address);
     for (target, more) in [
         (format!("dns://{zone}/www.example"), &[][..]),
